@@ -236,7 +236,7 @@ install_artefact() {
   mkdir "$work/unpacked"
   tar -xzf "$work/$artefact" -C "$work/unpacked"
   executable=$work/unpacked/svc-server
-  said=$("$executable" version) || die 'The executable does not run on this machine.'
+  said=$("$executable" version 2>"$work/stderr") || cannot_run "$work/stderr"
   case "$said" in
     *"$VERSION"*) ;;
     *) die "The executable says it is version $said, not $VERSION." ;;
@@ -261,6 +261,16 @@ install_artefact() {
     say "executable $(sha256 "$directory/svc-server")"
   } >"$receipt"
   say "Installed $directory/svc and $directory/svc-server."
+}
+
+# cannot_run <file with what the executable printed to standard error>
+cannot_run() {
+  # Systems with musl, such as Alpine, have no C++ library unless a package brings it.
+  if grep -q 'libstdc++' "$1"; then
+    die 'The executable needs libstdc++. Install it (Alpine: apk add libstdc++) and run this again.'
+  fi
+  head -n 3 "$1" >&2
+  die 'The executable does not run on this machine.'
 }
 
 remove() {

@@ -1,4 +1,4 @@
-/** Deterministic .tar.gz: the same files give the same bytes, whoever packs them and when. */
+/** Writes deterministic .tar.gz archives: the same files give the same bytes on every machine. */
 import { gzipSync } from 'node:zlib'
 import { assert } from '../src/errors/assert.ts'
 
@@ -18,12 +18,12 @@ export function tarGzip(entries: readonly Entry[]): Buffer {
     return [header(entry), Buffer.from(entry.bytes), Buffer.alloc(padding)]
   })
   const packed = gzipSync(Buffer.concat([...parts, Buffer.alloc(2 * BLOCK)]), { level: 9 })
-  // The operating system that packed it, the one byte that differs between machines.
+  // The byte that names the packing operating system. It is the only one that differs by machine.
   packed[9] = 255
   return packed
 }
 
-/** A ustar header: owner root, no time. */
+/** Returns a ustar header with owner root and modification time 0. */
 function header(entry: Entry): Buffer {
   assert(/^[\x21-\x7e]{1,100}$/.test(entry.path), `${entry.path} does not fit a tar header`)
   const block = Buffer.alloc(BLOCK)

@@ -1,7 +1,8 @@
 /**
- * `npm run bench`: each figure beside a limit measured in the same run, in turns, so that a machine
- * whose speed drifts slows both. Ratios are what is quoted; absolute figures are this machine's.
- * BENCH_ONLY keeps the figures whose name contains it; BENCH_LONG=1 adds those that take minutes.
+ * `npm run bench`: measures each figure beside a baseline in the same run, in turns, so that a
+ * drift of the machine's speed affects both. Ratios can be quoted; absolute figures belong to the
+ * machine. BENCH_ONLY selects the figures whose name contains it; BENCH_LONG=1 adds those that take
+ * minutes.
  */
 
 import type { Figure, Measured } from './bench/figure.ts'
@@ -13,7 +14,7 @@ import { SIZES } from './bench/figures/sizes.ts'
 import { TRANSFERS } from './bench/figures/transfers.ts'
 import { benchInstallation } from './bench/installation.ts'
 
-/** In its first 5 s of load a server's rate is 15% lower: its code is being compiled. */
+/** A server's rate is 15% lower in its first 5 s of load, while its code is being compiled. */
 const WARM_UP_SECONDS = Number(process.env.BENCH_WARM_UP_SECONDS ?? '10')
 const SECONDS = Number(process.env.BENCH_SECONDS ?? '5')
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? '3')
@@ -21,7 +22,7 @@ const ONLY = process.env.BENCH_ONLY ?? ''
 const LONG = process.env.BENCH_LONG === '1'
 
 const options = { warmUpSeconds: WARM_UP_SECONDS, seconds: SECONDS, rounds: ROUNDS }
-/** In this order, those of one store after those of the other. */
+/** The figures of each store run in this order, SQLite first. */
 const FIGURES: readonly Figure[] = [
   ...CALLS,
   ...PROMOTIONS,
@@ -30,14 +31,14 @@ const FIGURES: readonly Figure[] = [
   ...SIZES,
   ...MEMORY,
 ]
-/** Of the columns of text; the others hold numbers. */
+/** Widths of the text columns; the other columns hold numbers. */
 const WIDTHS = [44, 36]
 
 const named = FIGURES.filter(({ name }) => name.includes(ONLY))
 const chosen = named.filter(({ long }) => LONG || long !== true)
 print([
-  ...['figure', 'beside', 'ratio', 'bar', ''],
-  ...['ours', 'p50', 'p99', 'limit', 'p50', 'p99'],
+  ...['figure', 'baseline', 'ratio', 'target', ''],
+  ...['svc', 'p50', 'p99', 'baseline', 'p50', 'p99'],
 ])
 for (const documents of ['sqlite', 'postgres'] as const) {
   const figures = chosen.filter((figure) => figure.documents === documents)
@@ -55,18 +56,18 @@ for (const { name } of named) {
   if (!chosen.some((figure) => figure.name === name)) print([name, 'only with BENCH_LONG=1'])
 }
 
-function report(figure: Figure, { ratio, ours, limit, failure }: Measured): void {
+function report(figure: Figure, { ratio, candidate, baseline, failure }: Measured): void {
   if (failure !== null) {
     process.stderr.write(`${figure.name}: ${failure}\n`)
     process.exitCode = 1
   }
   print([
     figure.name,
-    figure.beside,
+    figure.baseline,
     ratio.toFixed(3),
-    figure.bar.toFixed(2),
-    failure !== null ? 'failed' : ratio >= figure.bar ? 'met' : 'missed',
-    ...[ours, limit].flatMap(({ value, p50Micros, p99Micros }) => [
+    figure.ratioMin.toFixed(2),
+    failure !== null ? 'failed' : ratio >= figure.ratioMin ? 'met' : 'missed',
+    ...[candidate, baseline].flatMap(({ value, p50Micros, p99Micros }) => [
       value,
       millis(p50Micros),
       millis(p99Micros),

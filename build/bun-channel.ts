@@ -1,6 +1,7 @@
 /**
- * Vitest 5.1 unrefs the channel of its watchdog process, a method that Bun 1.4 does not have. Bun
- * keeps no process alive for an idle channel of an unreferenced child, so doing nothing is right.
+ * Works around a method that Bun lacks. Vitest 5.1 unrefs the channel of its watchdog process; Bun
+ * 1.4 has no such method, and no process of Bun stays alive for an idle channel of an unreferenced
+ * child, so doing nothing is right.
  */
 import { ChildProcess } from 'node:child_process'
 

@@ -1,6 +1,6 @@
 /**
- * src/main.ts and everything it needs as one module, dist/bundle/main.js, with the licences of the
- * packages inside it. The same source always gives the same bytes.
+ * Bundles src/main.ts with its dependencies into one module, dist/bundle/main.js, and collects the
+ * licences of the packages inside. The same source always gives the same bytes.
  */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,11 +10,11 @@ import { assert } from '../src/errors/assert.ts'
 export const ROOT = join(import.meta.dirname, '..')
 export const BUNDLE = join(ROOT, 'dist/bundle/main.js')
 
-/** CommonJS packages require Node's modules, which an ES module cannot do by itself. */
+/** CommonJS packages require Node's modules, for which an ES module has no `require`. */
 const REQUIRE =
   "import { createRequire } from 'node:module';" + 'const require = createRequire(import.meta.url);'
 
-/** What the executable adds to the bundle; its package carries no licence file. */
+/** Licences of the runtime inside the executable; its package contains no licence file. */
 const RUNTIME = [
   'Bun (MIT), https://github.com/oven-sh/bun, is the runtime inside the executable. It links',
   'JavaScriptCore and other parts of WebKit (LGPL-2.1); its own list of what it contains is at',
@@ -23,7 +23,7 @@ const RUNTIME = [
 ]
 const RULE = '-'.repeat(79)
 
-/** Optional packages that pg asks for and works without. */
+/** Optional dependencies of pg, which works without them. */
 const OPTIONAL = ['pg-native', 'pg-cloudflare']
 
 export async function bundle(): Promise<void> {
@@ -35,13 +35,13 @@ export async function bundle(): Promise<void> {
     format: 'esm',
     platform: 'node',
     target: 'esnext',
-    // What packages call their code for the runtime that ships.
+    // Selects the code that packages export for this runtime.
     conditions: ['bun'],
     external: ['bun', 'bun:*', 'node:*', ...OPTIONAL],
     banner: { js: REQUIRE },
     define: {
       'process.env.NODE_ENV': '"production"',
-      // It makes pg load a module of the directory that the program was started in.
+      // The variable would make pg load a module of the current directory.
       'process.env.NODE_PG_FORCE_NATIVE': 'undefined',
     },
     charset: 'utf8',
@@ -55,7 +55,7 @@ export async function bundle(): Promise<void> {
   writeFileSync(join(ROOT, 'dist/THIRD-PARTY-LICENSES'), texts.join(`\n${RULE}\n\n`))
 }
 
-/** The licence of every package of which a line is in the output, by name. */
+/** Returns the licences of all packages with code in the output, sorted by name. */
 export function licences(metafile: Metafile): string {
   const folders = new Set<string>()
   for (const input of Object.keys(metafile.inputs)) {
@@ -71,7 +71,7 @@ function licenceOf(folder: string): string {
   const files = readdirSync(folder).filter((name) => /^(licen[cs]e|notice)/i.test(name))
   assert(
     files.length > 0 || typeof about.license === 'string',
-    `${about.name} carries no licence: do not ship it`,
+    `${about.name} has no licence file: do not ship it`,
   )
   const texts = files.sort().map((name) => readFileSync(join(folder, name), 'utf8').trim())
   const head = `${about.name} ${about.version} (${about.license ?? 'see below'})`

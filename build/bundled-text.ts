@@ -8,7 +8,7 @@ import { type BuildOptions, build, type Plugin } from 'esbuild'
 import { assert } from '../src/errors/assert.ts'
 
 export interface BundledText {
-  /** The generator, which a stale module is written by. */
+  /** Path of the script that generates the module; error messages name it. */
   readonly generator: string
   readonly entry: string
   readonly module: string
@@ -17,7 +17,7 @@ export interface BundledText {
   readonly options: Pick<BuildOptions, 'external' | 'format' | 'globalName'>
 }
 
-/** Removes modules of which nothing is used, even the constants at their top. */
+/** Lets the bundler remove unused modules, including their top-level constants. */
 export const pureModules: Plugin = {
   name: 'pure-modules',
   setup({ onResolve }) {

@@ -1,4 +1,4 @@
-/** The compiler and the linter, so that `npm test` says everything that there is to say. */
+/** Runs the compiler and the linter, so that `npm test` reports their findings too. */
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -13,10 +13,10 @@ function tool(name: string, args: readonly string[]): string {
   return result.status === 0 ? '' : result.stdout + result.stderr
 }
 
-test('the types fit', { timeout: 180_000 }, () => {
+test('the compiler finds no type errors', { timeout: 180_000 }, () => {
   expect(tool('tsc', ['-p', '.'])).toBe('')
 })
 
-test('the format is the one of the formatter, and the linter finds nothing', () => {
+test('the formatter and the linter have no findings', () => {
   expect(tool('biome', ['check', '--diagnostic-level=warn', '.'])).toBe('')
 })

@@ -1,7 +1,7 @@
 /**
- * The svc client alone as one file for Node 20.12 and newer, dist/svc-client/svc.mjs, for pipelines
- * that have Node and want no executable. esbuild makes one module in which what is imported on
- * demand still loads on demand, ncc packs it.
+ * Packs the svc client into one file for Node 20.12 and newer, dist/svc-client/svc.mjs, for
+ * pipelines that have Node and want no executable. esbuild creates one module that still imports on
+ * demand; ncc packs it.
  */
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -23,15 +23,15 @@ const ENTRY = {
   loader: 'ts',
 } as const
 
-/** Rejects what only Bun has: such a client would fail at a user's first command. */
+/** Fails if the client imports or uses what only Bun has. */
 function rejectBun(metafile: Metafile): void {
   for (const [path, input] of Object.entries(metafile.inputs)) {
     for (const each of input.imports) {
       const name = each.original ?? each.path
-      assert(!/^bun(:|$)/.test(name), `${path} imports ${name}: the client runs on Node too`)
+      assert(!/^bun(:|$)/.test(name), `${path} imports ${name}, which Node does not have`)
     }
   }
-  // Packages may ask which runtime they are in; our own files have no need to.
+  // Packages may test for the runtime that they are in; the project's own files must not.
   for (const path of Object.keys(metafile.inputs).filter((input) => input.startsWith('src/'))) {
     const use = /\bBun\s*\.\s*\w+/.exec(readFileSync(join(ROOT, path), 'utf8'))
     assert(use === null, `${path} uses ${use?.[0]}, which Node does not have`)

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { expect, test } from 'vitest'
 import { tarGzip } from './archives.ts'
 
-test('an archive has the same bytes whatever the order, and tar reads it', () => {
+test('an archive has the same bytes for any order of entries, and tar can read it', () => {
   const entry = (path: string, text: string, executable: boolean) => ({
     path,
     bytes: Buffer.from(text),

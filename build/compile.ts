@@ -1,10 +1,10 @@
 /**
- * dist/bundle/main.js and the runtime as executables: dist/svc-server and dist/svc for this
- * machine, or with `--all` one folder a target below dist/targets.
+ * Compiles dist/bundle/main.js and the runtime into executables: dist/svc-server and dist/svc for
+ * this machine, or with `--all` one folder per target below dist/targets.
  *
- * An executable as compiled obeys variables of its environment that load code into it
- * (BUN_OPTIONS), turn it into the bare runtime (BUN_BE_BUN), print tokens or trust other
- * certificates. build/runtime neutralises them and lists every variable that the runtime reads.
+ * An unchanged runtime obeys environment variables that load code into it (BUN_OPTIONS), turn it
+ * into the bare runtime (BUN_BE_BUN), print tokens or trust other certificates. build/runtime
+ * neutralises them and lists every variable that the runtime reads.
  */
 import { spawnSync } from 'node:child_process'
 import {
@@ -19,6 +19,7 @@ import {
 import { dirname, join } from 'node:path'
 import { assert } from '../src/errors/assert.ts'
 import { BUNDLE, ROOT } from './bundle.ts'
+import { isMachO, isSignatureValid, signAdHoc } from './runtime/mach-o.ts'
 import { neutralise } from './runtime/neutralise.ts'
 import { requireKnownVariables } from './runtime/scan.ts'
 import { fetchBase, TARGETS, type Target } from './targets.ts'
@@ -41,18 +42,25 @@ function compile(
   const args = ['build', BUNDLE, '--compile', `--compile-executable-path=${patched}`]
   args.push(`--target=${options.compiler ?? 'bun'}`, `--outfile=${server}`)
   args.push('--no-compile-autoload-dotenv', '--no-compile-autoload-bunfig')
-  // Compiled ahead, `svc-server check` takes 15 ms instead of 100.
+  // With bytecode, `svc-server check` takes 15 ms instead of 100.
   args.push('--bytecode', '--format=esm')
   const result = spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' })
   rmSync(patched)
   assert(result.status === 0, `compiling failed: ${result.stderr}`)
+  if (isMachO(bytes)) signIfBroken(server)
   chmodSync(server, 0o755)
-  // One executable, told apart by the name that it is called by.
+  // Both names are one executable, which distinguishes them by the name it was started with.
   const client = join(folder, `svc${options.suffix}`)
   rmSync(client, { force: true })
   linkSync(server, client)
   const size = Math.round(statSync(server).size / 1024 / 1024)
   process.stdout.write(`${server.slice(ROOT.length + 1)}  ${size} MiB\n`)
+}
+
+/** The compiler signs executables for arm64 alone; others keep the signature of their base. */
+function signIfBroken(path: string): void {
+  const executable = readFileSync(path)
+  if (!isSignatureValid(executable)) writeFileSync(path, signAdHoc(executable, 'svc-server'))
 }
 
 export function compileTarget(target: Target): void {

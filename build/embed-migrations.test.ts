@@ -23,12 +23,12 @@ afterEach(() => {
 
 const put = (name: string, text: string) => writeFileSync(join(root, 'sql', name), text)
 
-test('every generated module equals the SQL files', () => {
+test('every generated module equals its SQL files', () => {
   expect(staleMigrations(join(import.meta.dirname, '..'))).toEqual([])
   expect(MIGRATION_SETS.length).toBeGreaterThanOrEqual(3)
 })
 
-test('whatever an SQL file holds comes back byte for byte', async () => {
+test('any text of an SQL file is preserved byte for byte', async () => {
   const text = "select '\\n', `x`, $\u007by}, \"\\`\", 'é😀';\n-- $$ \\\\ ${`\n"
   put('0001-first.sql', text)
   put('0002-next-one.sql', 'select 2;\n')
@@ -43,15 +43,15 @@ test('whatever an SQL file holds comes back byte for byte', async () => {
 
 test.each([
   ['a gap', ['0001-a.sql', '0003-b.sql']],
-  ['a version twice', ['0001-a.sql', '0001-b.sql']],
-  ['another name', ['0001_a.sql']],
-  ['another file', ['0001-a.sql', 'README']],
-])('%s in the versions is refused', (_, names) => {
+  ['a duplicate version', ['0001-a.sql', '0001-b.sql']],
+  ['a malformed name', ['0001_a.sql']],
+  ['an unrelated file', ['0001-a.sql', 'README']],
+])('%s in the folder of migrations is rejected', (_, names) => {
   for (const name of names) put(name, 'select 1;\n')
   expect(() => renderMigrations(root, SET)).toThrow()
 })
 
-test('a carriage return is refused, since a checkout may add or drop it', () => {
+test('a carriage return is rejected, since a checkout may add or remove it', () => {
   put('0001-a.sql', 'select 1;\r\n')
   expect(() => renderMigrations(root, SET)).toThrow('carriage return')
 })

@@ -1,6 +1,7 @@
 /**
- * Turns the SQL files under migrations/ into TypeScript modules, so that the bundler, the runtime
- * and the tests see the same bytes. `--check` changes nothing and fails where a module is stale.
+ * Generates TypeScript modules from the SQL files under migrations/, so that the bundler, the
+ * runtime and the tests use the same bytes. `--check` changes nothing and fails if a module is
+ * stale.
  */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -14,6 +15,7 @@ export interface MigrationSet {
 export const MIGRATION_SETS: readonly MigrationSet[] = [
   { directory: 'migrations/identity', module: 'src/database/migrations.generated.ts' },
   { directory: 'migrations/control', module: 'src/storage/migrations.generated.ts' },
+  { directory: 'migrations/logs', module: 'src/storage/logs/migrations.generated.ts' },
   {
     directory: 'migrations/documents/sqlite',
     module: 'src/documents/sqlite/migrations.generated.ts',
@@ -26,12 +28,12 @@ export const MIGRATION_SETS: readonly MigrationSet[] = [
 
 const FILE = /^([0-9]{4})-([a-z0-9]+(?:-[a-z0-9]+)*)\.sql$/
 
-/** The text of one generated module. Versions are 1, 2, 3, ... without a gap. */
+/** Returns the text of one generated module. Versions are 1, 2, 3, ... without a gap. */
 export function renderMigrations(root: string, set: MigrationSet): string {
   const files = readdirSync(join(root, set.directory)).sort()
   const rows = files.map((file, i) => {
     const match = FILE.exec(file)
-    assert(match !== null, `${set.directory}/${file} is not named 0001-some-name.sql`)
+    assert(match !== null, `${set.directory}/${file} must have a name like 0001-some-name.sql`)
     assert(Number(match[1]) === i + 1, `${set.directory}/${file} leaves a gap in the versions`)
     const sql = readFileSync(join(root, set.directory, file), 'utf8')
     // A carriage return would make the checksum depend on the checkout.
@@ -51,7 +53,7 @@ function templateText(sql: string): string {
   return sql.replaceAll('\\', '\\\\').replaceAll('`', '\\`').replaceAll('${', '\\${')
 }
 
-/** Names the modules that do not equal what the SQL files say. */
+/** Returns the modules that differ from their SQL files. */
 export function staleMigrations(root: string): string[] {
   return MIGRATION_SETS.filter((set) => readModule(root, set) !== renderMigrations(root, set)).map(
     (set) => set.module,

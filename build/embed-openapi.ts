@@ -1,6 +1,6 @@
 /**
- * The OpenAPI document of both origins, from the routes. `--check` changes nothing and fails where
- * it is stale.
+ * Generates the OpenAPI document of both origins from the routes. `--check` changes nothing and
+ * fails if the document is stale.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

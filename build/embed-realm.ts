@@ -1,4 +1,4 @@
-/** Embeds the code that runs inside the realm of a Workspace. */
+/** Embeds the code that runs in the realm of a Workspace. */
 import { updateModule } from './bundled-text.ts'
 
 await updateModule({

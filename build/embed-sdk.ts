@@ -1,6 +1,6 @@
 /**
- * Turns what `svc` gives to Workspaces into one TypeScript module of text: the module "svc" as
- * JavaScript, its types, and the templates. `--check` changes nothing and fails where it is stale.
+ * Generates one TypeScript module with the texts that `svc` gives to Workspaces: the module "svc"
+ * as JavaScript, its types, and the templates. `--check` changes nothing and fails if it is stale.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -19,7 +19,7 @@ const GLOBALS = 'src/sdk/globals.d.ts'
 const TEMPLATES = 'src/sdk/templates'
 const MODULE = 'src/sdk/embedded.generated.ts'
 
-/** The text of the generated module. The same sources give the same bytes on every machine. */
+/** Returns the generated module. The same sources give the same bytes on every machine. */
 export async function renderSdk(root: string): Promise<string> {
   const read = (path: string) => readFileSync(join(root, path), 'utf8')
   const types = { module: read(TYPES), globals: read(GLOBALS) }
@@ -27,7 +27,7 @@ export async function renderSdk(root: string): Promise<string> {
     '/** Generated from src/sdk by build/embed-sdk.ts. Do not edit. */\n',
     '/** The module "svc" as one ES module. */',
     `export const SDK_RUNTIME =\n  ${JSON.stringify(await runtime(root))}\n`,
-    '/** Declarations of the module "svc", and of what a Function finds around it. */',
+    '/** Declarations of the module "svc", and of the globals of a Function. */',
     `export const SDK_TYPES = ${json(types)}\n`,
     '/** Files of each template, by path. */',
     'export const TEMPLATES: Readonly<Record<string, Readonly<Record<string, string>>>> =',
@@ -73,7 +73,7 @@ async function templates(root: string, types: SdkTypes): Promise<object> {
   return found
 }
 
-/** The types of a template, so that a new Workspace compiles before it was ever built. */
+/** Generates the types of a template, so that a new Workspace compiles before its first build. */
 async function generated(
   root: string,
   directory: string,
@@ -108,7 +108,7 @@ function filesOf(directory: string, prefix: string): Record<string, string> {
   return files
 }
 
-/** Whether the module does not equal what the sources say. */
+/** Returns whether the module differs from what the sources give. */
 export async function isSdkStale(root: string): Promise<boolean> {
   return readModule(root) !== (await renderSdk(root))
 }

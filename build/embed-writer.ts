@@ -1,4 +1,4 @@
-/** Embeds the writing thread of the document store, which only starts from text. */
+/** Embeds the writer thread of the document store, which can only be started from text. */
 import { type BundledText, isStale, updateModule } from './bundled-text.ts'
 
 const WRITER: BundledText = {
@@ -9,7 +9,7 @@ const WRITER: BundledText = {
   options: { format: 'esm', external: ['bun:sqlite'] },
 }
 
-/** Tells whether the module differs from what the sources give. */
+/** Returns whether the module differs from what the sources give. */
 export function isWriterStale(root: string): Promise<boolean> {
   return isStale(root, WRITER)
 }

@@ -1,7 +1,6 @@
 /**
- * Everything in the repository that is derived from something else in it. `--check` changes
- * nothing, names what is stale and fails. A generator is a script build/embed-*.ts that takes
- * `--check` too, or a text below.
+ * Runs every generator of the repository: each script build/embed-*.ts. `--check` changes nothing,
+ * names what is stale and fails.
  */
 import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'

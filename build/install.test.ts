@@ -1,6 +1,6 @@
 /**
- * The installer against a release of its own: archives that hold a small program in place of the
- * executable, so that each case takes milliseconds. It runs under the plainest shell there is.
+ * Tests of the installer with a release of their own, whose archives hold a small program in place
+ * of the executable, so that each case takes milliseconds. They run under the plainest shells.
  */
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process'
 import { createHash, generateKeyPairSync, sign } from 'node:crypto'
@@ -34,11 +34,13 @@ afterEach(() => rmSync(work, { recursive: true, force: true }))
 
 interface ReleaseOptions {
   readonly says?: string
+  /** Shell script in place of the executable; prints `says` unless given. */
+  readonly script?: string
   readonly signed?: boolean
 }
 
-function release({ says = VERSION, signed = false }: ReleaseOptions = {}): void {
-  const program = `#!/bin/sh\necho "svc-server ${says}"\n`
+function release({ says = VERSION, script, signed = false }: ReleaseOptions = {}): void {
+  const program = `#!/bin/sh\n${script ?? `echo "svc-server ${says}"`}\n`
   const file = (path: string, text: string, executable = false) => ({
     path,
     bytes: Buffer.from(text),
@@ -96,7 +98,7 @@ function install(
   })
 }
 
-test('both names run, and nothing else is left behind', () => {
+test('an installation runs under both names and leaves no other file behind', () => {
   release()
   const result = install()
   expect(result.stderr).toBe('')
@@ -110,7 +112,7 @@ test('both names run, and nothing else is left behind', () => {
   expect(readdirSync(work).filter((name) => name.startsWith('tmp'))).toEqual([])
 })
 
-test('a second run finds that nothing is to be done, and repairs what was changed', () => {
+test('a second run changes nothing, or repairs what was changed', () => {
   release()
   install()
   const mirror = join(work, 'mirror')
@@ -132,7 +134,7 @@ test('a dry run changes nothing', () => {
   expect(existsSync(join(work, 'bin'))).toBe(false)
 })
 
-test('a tampered artefact is rejected and nothing is installed', () => {
+test('a tampered archive is rejected and nothing is installed', () => {
   release()
   const path = join(work, 'mirror', ARTEFACT)
   const bytes = readFileSync(path)
@@ -144,7 +146,7 @@ test('a tampered artefact is rejected and nothing is installed', () => {
   expect(existsSync(join(work, 'bin'))).toBe(false)
 })
 
-test('an executable that names another version is rejected', () => {
+test('an executable that reports another version is rejected', () => {
   release({ says: '1.2.3' })
   const result = install()
   expect(result.status).toBe(1)
@@ -152,7 +154,29 @@ test('an executable that names another version is rejected', () => {
   expect(existsSync(join(work, 'bin'))).toBe(false)
 })
 
-test('a failed upgrade leaves the old executable working', () => {
+/** The loader of musl prints this, and a line for each symbol. */
+const WITHOUT_LIBRARY = 'Error loading shared library libstdc++.so.6: No such file or directory'
+
+test('a machine without libstdc++ is told to install it', () => {
+  release({ script: `echo '${WITHOUT_LIBRARY}' >&2; echo 'Error relocating' >&2; exit 127` })
+  const result = install()
+  expect(result.status).toBe(1)
+  expect(result.stderr).toBe(
+    'install.sh: The executable needs libstdc++. ' +
+      'Install it (Alpine: apk add libstdc++) and run this again.\n',
+  )
+  expect(existsSync(join(work, 'bin'))).toBe(false)
+})
+
+test('an executable that does not run shows why, and is not installed', () => {
+  release({ script: 'echo "version GLIBC_2.99 not found" >&2; exit 1' })
+  const result = install()
+  expect(result.status).toBe(1)
+  expect(result.stderr).toContain('GLIBC_2.99 not found\ninstall.sh: The executable does not run')
+  expect(existsSync(join(work, 'bin'))).toBe(false)
+})
+
+test('a failed upgrade leaves the old executable in working order', () => {
   release()
   install()
   release({ says: '1.2.3' })
@@ -161,7 +185,7 @@ test('a failed upgrade leaves the old executable working', () => {
   expect(spawnSync(path, ['version'], { encoding: 'utf8' }).stdout).toContain(VERSION)
 })
 
-test('a machine without a build, and a plain HTTP mirror, are refused', () => {
+test('an unsupported machine and a plain HTTP mirror are rejected', () => {
   release()
   const unknown = install([], { SVC_TARGET: 'plan9-mips' })
   expect(unknown.status).toBe(1)
@@ -186,7 +210,7 @@ test.each([
   'http://[::1',
   'http://localhost:1',
   'HTTP://127.0.0.1:1',
-])('%s is no loopback address', (url) => {
+])('%s is not a loopback address', (url) => {
   release()
   const result = install([], { ...fakeCurl(), SVC_BASE_URL: url })
   expect(result.stderr).toContain('only https')
@@ -202,7 +226,7 @@ test.each(['http://127.0.0.1', 'http://127.0.0.1:8080', 'http://[::1]', 'http://
   },
 )
 
-/** A PATH whose curl records its arguments and fails. */
+/** Returns a PATH whose curl records its arguments and fails. */
 function fakeCurl(): Record<string, string> {
   mkdirSync(join(work, 'curl'))
   const stub = `#!/bin/sh\necho "$@" >"${work}/curl-was-run"\nexit 7\n`
@@ -210,13 +234,13 @@ function fakeCurl(): Record<string, string> {
   return { PATH: `${join(work, 'curl')}:/usr/bin:/bin:/usr/sbin:/sbin` }
 }
 
-test('the target of this machine is found', () => {
+test('the installer detects the target of this machine', () => {
   release()
   const { stdout } = install(['--dry-run'], { SVC_TARGET: '' })
   if (process.platform === 'linux' && process.arch === 'x64') expect(stdout).toContain(TARGET)
 })
 
-test('a signature is verified where there is a key, and can be required', () => {
+test('a signature is verified if there is a key, and can be required', () => {
   release()
   expect(install([], { SVC_REQUIRE_SIGNATURE: '1' }).stderr).toContain('public key')
   release({ signed: true })
@@ -230,7 +254,7 @@ test('a signature is verified where there is a key, and can be required', () => 
   expect(existsSync(join(work, 'bin'))).toBe(false)
 })
 
-test('no tool to compare digests with is no reason to skip it', () => {
+test('an artefact that cannot be verified is not installed', () => {
   release()
   const tools = join(work, 'tools')
   mkdirSync(tools)
@@ -251,7 +275,7 @@ const SHELLS = ['/bin/sh', '/bin/bash', '/bin/busybox sh'].filter((shell) =>
   existsSync(shell.split(' ')[0]!),
 )
 
-/** Commands that a line of the script names when it is cut off, and those that it runs. */
+/** Commands that a line of the script may name when it is cut off, and those that it runs. */
 const COMMANDS = [
   ...['main', 'usage', 'say', 'die', 'need', 'locations', 'targets', 'fetch', 'sha256', 'remove'],
   ...['cat', 'chmod', 'chown', 'cp', 'curl', 'cut', 'getconf', 'grep', 'gzip', 'head', 'id', 'ldd'],
@@ -259,7 +283,7 @@ const COMMANDS = [
   ...['systemctl', 'tar', 'tr', 'uname', 'useradd', 'wget'],
 ]
 
-test.each(SHELLS)('a script that was cut off anywhere runs nothing in %s', (shell) => {
+test.each(SHELLS)('a script that is cut off at any point runs nothing in %s', (shell) => {
   release()
   const whole = readFileSync(join(work, 'install.sh'), 'utf8')
   const [stubs, prefixes] = [join(work, 'stubs'), join(work, 'prefixes')]
@@ -268,7 +292,7 @@ test.each(SHELLS)('a script that was cut off anywhere runs nothing in %s', (shel
     const stub = `#!/bin/sh\necho "$0" >>"${work}/ran"\n`
     writeFileSync(join(stubs, name), stub, { mode: 0o755 })
   }
-  // Whole is what lacks nothing but the line feed at its end.
+  // The script is complete if it lacks only its final line feed.
   const last = whole.trimEnd().length - 1
   for (let length = last; length > 0; length -= length > last - 2048 ? 1 : 97) {
     writeFileSync(join(prefixes, String(length)), whole.slice(0, length))
@@ -280,14 +304,14 @@ test.each(SHELLS)('a script that was cut off anywhere runs nothing in %s', (shel
   expect(readdirSync(work).sort()).toEqual(['install.sh', 'mirror', 'prefixes', 'stubs'])
 })
 
-test.each(SHELLS)('the whole script installs in %s, and needs no last line feed', (shell) => {
+test.each(SHELLS)('the complete script installs in %s without a final line feed', (shell) => {
   release()
   const whole = readFileSync(join(work, 'install.sh'), 'utf8')
   writeFileSync(join(work, 'install.sh'), whole.trimEnd())
   expect(install([], {}, shell).stdout).toContain('Installed')
 })
 
-test.each(['000', '077'])('others can run what is installed under the umask %s', (umask) => {
+test.each(['000', '077'])('other users can run what is installed under umask %s', (umask) => {
   release()
   const result = install([], {}, `umask ${umask}; /bin/sh`)
   expect(result.status).toBe(0)
@@ -299,7 +323,7 @@ test.each(['000', '077'])('others can run what is installed under the umask %s',
   }
 })
 
-test('what was installed can be removed again', () => {
+test('an installation can be removed', () => {
   release()
   install()
   writeFileSync(join(work, 'bin/other'), '')
@@ -317,12 +341,11 @@ test('a service gets its unit, its settings and one pepper, each once', () => {
   expect(statSync(join(root, 'etc/svc/platform-identity-pepper')).mode & 0o077).toBe(0)
   const unit = readFileSync(join(root, 'etc/systemd/system/svc-server.service'), 'utf8')
   expect(unit).toContain(`ExecStart=${join(work, 'bin')}/svc-server serve`)
-  expect(unit).toContain(`ExecStartPre=${join(work, 'bin')}/svc-server check`)
   install(['--service'], { DESTDIR: root })
   expect(readFileSync(join(root, 'etc/svc/platform-identity-pepper'), 'utf8')).toBe(pepper)
 })
 
-test('the source of the installer does not install', () => {
+test('the installer template does not install', () => {
   writeFileSync(join(work, 'install.sh'), readFileSync(join(ROOT, 'install.sh')))
   expect(install().stderr).toContain('source of the installer')
 })

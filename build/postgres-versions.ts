@@ -1,6 +1,6 @@
 /**
- * `npm run test:postgres`: all that speaks to PostgreSQL, with each supported version but the one
- * that `npm test` uses. Their packages are fetched into dist/, since nothing else needs them.
+ * `npm run test:postgres`: runs all tests that use PostgreSQL with each supported version other
+ * than the one of `npm test`. The packages are installed into dist/, since nothing else needs them.
  */
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { postgresPackage } from './testing/servers/binaries.ts'
 
 const ROOT = join(import.meta.dirname, '..')
-/** The newest minor version of each, as the package counts them. */
+/** The newest minor version of each major one, in the numbering of the package. */
 const VERSIONS = ['16.14.0-beta.17', '17.10.0-beta.17']
 const TESTS = ['src/documents/postgres', 'src/database', 'src/identity']
 

@@ -1,6 +1,6 @@
 /**
- * What a fresh clone needs before anything else can run, with nothing but Node: the packages of the
- * lock file, and executables that fit the source. Says what it does, does nothing twice.
+ * Prepares a fresh clone, with nothing but Node: installs the packages of the lock file and builds
+ * the executables if they differ from the source. It reports each step and repeats none.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -27,7 +27,7 @@ export function checkMachine() {
   }
 }
 
-/** Runs npm ci unless what is installed is what the lock file says. */
+/** Runs npm ci unless the installed packages are those of the lock file. */
 export function ensurePackages() {
   const problem = packagesProblem()
   if (problem !== null) {
@@ -37,7 +37,7 @@ export function ensurePackages() {
     say(`  done in ${seconds(started)}`)
   }
   if (spawnSync(BUN, ['--version'], { stdio: 'ignore' }).status !== 0) {
-    // npm was told to run no install scripts; this one puts the runtime in its place.
+    // npm runs no install scripts; this one puts the runtime into place.
     run(process.execPath, [join(ROOT, 'node_modules/bun/install.js')])
   }
 }
@@ -71,7 +71,7 @@ export function ensureBuilt() {
   say(`  done in ${seconds(started)}`)
 }
 
-/** One digest over everything that goes into an executable. */
+/** One digest of everything that an executable is built from. */
 function inputsDigest() {
   const hash = createHash('sha256').update(process.platform + process.arch)
   const files = ['package.json', 'package-lock.json']
@@ -87,7 +87,7 @@ function collect(folder, files) {
   for (const entry of readdirSync(join(ROOT, folder), { withFileTypes: true })) {
     const path = `${folder}/${entry.name}`
     if (entry.isDirectory()) {
-      // Only the scripts beside this one make the executables.
+      // Only the scripts of this folder make the executables.
       if (folder !== 'build') collect(path, files)
     } else if (!entry.name.endsWith('.test.ts')) {
       files.push(path)
@@ -106,13 +106,13 @@ function run(command, args) {
   }
 }
 
-/** Runs a program in the foreground, hands signals on and answers its exit status. */
+/** Runs a program in the foreground, forwards signals and returns its exit status. */
 export function foreground(command, args, environment = process.env) {
   const child = spawn(command, args, { cwd: ROOT, stdio: 'inherit', env: environment })
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
     process.on(signal, () => child.kill(signal))
   }
-  // npm may be killed without a word to anybody.
+  // npm may be killed without a signal to its children.
   const parent = process.ppid
   const watch = setInterval(() => {
     if (process.ppid !== parent) child.kill('SIGTERM')

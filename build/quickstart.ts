@@ -1,7 +1,7 @@
 /**
- * A whole running service for `npm start`: PostgreSQL, svc-server, an owner, a released Workspace,
- * keys and a first message. It drives the compiled executables as a user would, through their
- * command line and HTTP alone, and finds at a second start what the first one left.
+ * `npm start`: a complete running service with PostgreSQL, svc-server, an owner, a released
+ * Workspace, keys and a first message. It drives the compiled executables as a user would, through
+ * their command line and HTTP alone, and a second start continues with the state of the first.
  */
 import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,12 +10,12 @@ import {
   ensurePepper,
   newKeyIds,
   newOperationId,
-  openPlaces,
-  type Places,
+  type Paths,
+  preparePaths,
   readDecisions,
   writeDecisions,
   writePrivate,
-} from './quickstart/places.ts'
+} from './quickstart/paths.ts'
 import { mutationBody, type Shown, summary, TARGET, taggedObject } from './quickstart/printed.ts'
 import {
   type Client,
@@ -37,7 +37,7 @@ const MANAGEMENT_PORT = 3220
 const APPLICATION_PORT = 3210
 
 interface Run {
-  readonly places: Places
+  readonly paths: Paths
   readonly decisions: Decisions
   readonly signal: AbortSignal
   cluster: Cluster | null
@@ -45,12 +45,12 @@ interface Run {
 }
 
 async function startDatabase(run: Run): Promise<void> {
-  const { places, decisions } = run
-  const isNew = !existsSync(join(places.database, 'PG_VERSION'))
+  const { paths, decisions } = run
+  const isNew = !existsSync(join(paths.database, 'PG_VERSION'))
   say(`Starting PostgreSQL 18${isNew ? ' with a new database' : ''} ...`)
   try {
     run.cluster = await startCluster({
-      dataDirectory: places.database,
+      dataDirectory: paths.database,
       password: decisions.databasePassword,
       ...(decisions.databasePort === null ? {} : { preferredPort: decisions.databasePort }),
     })
@@ -61,55 +61,55 @@ async function startDatabase(run: Run): Promise<void> {
   }
   run.signal.throwIfAborted()
   decisions.databasePort = run.cluster.port
-  writeDecisions(places, decisions)
+  writeDecisions(paths, decisions)
   const exists = await execute(run.cluster.url(DATABASE), 'select 1').then(
     () => true,
     () => false,
   )
   if (!exists) await execute(run.cluster.url('postgres'), `create database ${DATABASE}`)
-  writePrivate(join(places.home, 'database-url'), run.cluster.url(DATABASE))
-  ensurePepper(join(places.home, 'pepper'))
-  say(`  PostgreSQL on 127.0.0.1:${run.cluster.port}, data in ${places.database}`)
+  writePrivate(join(paths.home, 'database-url'), run.cluster.url(DATABASE))
+  ensurePepper(join(paths.home, 'pepper'))
+  say(`  PostgreSQL on 127.0.0.1:${run.cluster.port}, data in ${paths.database}`)
 }
 
-/** The session and the link of the root belong to one Management address, so it never moves. */
-async function choosePorts({ decisions, places }: Run): Promise<void> {
+/** The session and the link of the root name one Management address, so it never changes. */
+async function choosePorts({ decisions, paths }: Run): Promise<void> {
   const wanted = decisions.managementPort
   if (wanted !== null && !(await isFree(wanted))) {
     throw new Problem(
       `127.0.0.1:${wanted} is in use, and the stored session belongs to it.\n` +
-        `Stop what uses it, or remove ${places.home} to start anew.`,
+        `Stop what uses it, or remove ${paths.home} to start anew.`,
     )
   }
   const near = async (port: number): Promise<number> => ((await isFree(port)) ? port : freePort())
   decisions.managementPort = wanted ?? (await near(MANAGEMENT_PORT))
   decisions.applicationPort = await near(decisions.applicationPort ?? APPLICATION_PORT)
-  writeDecisions(places, decisions)
+  writeDecisions(paths, decisions)
 }
 
-function serverEnvironment({ places, decisions }: Run): Record<string, string> {
+function serverEnvironment({ paths, decisions }: Run): Record<string, string> {
   return {
-    SERVICE_IDENTITY_DATABASE_URL_FILE: join(places.home, 'database-url'),
-    SERVICE_PLATFORM_IDENTITY_PEPPER_FILE: join(places.home, 'pepper'),
-    SERVICE_STATE_DIRECTORY: places.state,
+    SERVICE_IDENTITY_DATABASE_URL_FILE: join(paths.home, 'database-url'),
+    SERVICE_PLATFORM_IDENTITY_PEPPER_FILE: join(paths.home, 'pepper'),
+    SERVICE_STATE_DIRECTORY: paths.state,
     SERVICE_MANAGEMENT_LISTEN: `127.0.0.1:${decisions.managementPort}`,
-    SERVICE_PRODUCT_ROOT: places.productRoot,
+    SERVICE_PRODUCT_ROOT: paths.productRoot,
     SERVICE_APPLICATION_LISTEN: `127.0.0.1:${decisions.applicationPort}`,
     SERVICE_APPLICATION_TLS_TERMINATED: 'true',
   }
 }
 
-function clientEnvironment({ places, decisions }: Run): Record<string, string> {
-  const home = { SERVICE_CONFIG_HOME: places.config }
+function clientEnvironment({ paths, decisions }: Run): Record<string, string> {
+  const home = { SERVICE_CONFIG_HOME: paths.config }
   const isUsual = decisions.managementPort === MANAGEMENT_PORT
   return isUsual ? home : { ...home, SVC_ALLOW_LOOPBACK_HTTP: 'true' }
 }
 
 async function startService(run: Run, svc: Client): Promise<ServerProcess> {
-  const { places, signal } = run
-  if (!existsSync(join(places.productRoot, 'service.json'))) {
+  const { paths, signal } = run
+  if (!existsSync(join(paths.productRoot, 'service.json'))) {
     say('Creating the Product root and a chat Workspace (svc init) ...')
-    const where = ['--root', places.productRoot, '--workspace', places.workspace]
+    const where = ['--root', paths.productRoot, '--workspace', paths.workspace]
     await svc('init', ...where, '--name', 'chat')
   }
   say('Applying the identity schema (svc-server migrate) ...')
@@ -117,12 +117,12 @@ async function startService(run: Run, svc: Client): Promise<ServerProcess> {
   const migrated = await runProgram([join(DIST, 'svc-server'), 'migrate'], environment, signal)
   if (migrated.status !== 0) throw new Problem(`svc-server migrate failed:\n${migrated.stderr}`)
   say('Starting the server (svc-server serve) ...')
-  writeFileSync(places.log, '', { mode: 0o600 })
+  writeFileSync(paths.log, '', { mode: 0o600 })
   const server = await startServer({
     executable: join(DIST, 'svc-server'),
     environment,
-    directory: places.home,
-    onLine: (line) => appendFileSync(places.log, `${line}\n`),
+    directory: paths.home,
+    onLine: (line) => appendFileSync(paths.log, `${line}\n`),
   })
   run.server = server
   await untilReady(`${server.management}/health/ready`, signal)
@@ -131,39 +131,39 @@ async function startService(run: Run, svc: Client): Promise<ServerProcess> {
 }
 
 async function logIn(run: Run, server: ServerProcess, svc: Client): Promise<void> {
-  const { places, signal } = run
-  if (!existsSync(places.credentials)) {
-    if (!existsSync(places.codeFile)) {
-      throw new Problem(`The owner's session is gone. Remove ${places.home} to start anew.`)
+  const { paths, signal } = run
+  if (!existsSync(paths.credentials)) {
+    if (!existsSync(paths.codeFile)) {
+      throw new Problem(`The owner's session is gone. Remove ${paths.home} to start anew.`)
     }
     say('Logging in as the first owner with the code of the state directory (svc login) ...')
-    const code = readFileSync(places.codeFile, 'utf8').trim()
+    const code = readFileSync(paths.codeFile, 'utf8').trim()
     const environment = { ...clientEnvironment(run), SVC_CODE: code }
     const login = clientAt(DIST, environment, signal)
     await login('login', '--url', server.management, '--code-env', 'SVC_CODE')
   }
-  await svc('link', '--root', places.productRoot)
+  await svc('link', '--root', paths.productRoot)
 }
 
-/** Answers the public key; the secret one goes into its file, once. */
-async function createKeys({ places, decisions }: Run, svc: Client): Promise<string> {
+/** Returns the public key. The secret key is written into its file, once. */
+async function createKeys({ paths, decisions }: Run, svc: Client): Promise<string> {
   say('Creating Application Clients and keys (svc clients, svc credentials) ...')
-  const at = ['--remote', '--root', places.productRoot]
+  const at = ['--remote', '--root', paths.productRoot]
   const name = ['--name', 'quickstart']
   const ids = decisions.keys ?? newKeyIds()
-  // The same identifiers again: nothing is made anew, and the public key is derived again.
+  // With the same identifiers nothing is created again, and the public key is derived again.
   const client = ['--client-id', ids.publicClientId, '--kind', 'public']
   await svc('clients', 'create', ...at, ...name, ...client)
   const credential = ['--client', ids.publicClientId, '--credential-id', ids.publicCredentialId]
   const { key } = await svc('credentials', 'create', ...at, ...name, ...credential)
   if (typeof key !== 'string') throw new Problem('The public key was not answered.')
   decisions.keys = ids
-  writeDecisions(places, decisions)
-  if (!hasText(places.secretKeyFile)) {
-    // A run that broke off may have made a key without keeping it; it is never shown again.
-    rmSync(places.secretKeyFile, { force: true })
+  writeDecisions(paths, decisions)
+  if (!hasText(paths.secretKeyFile)) {
+    // An interrupted run may have created a key without storing it; no key is shown twice.
+    rmSync(paths.secretKeyFile, { force: true })
     const made = await svc('clients', 'create', ...at, ...name, '--kind', 'confidential')
-    const of = ['--client', made.client?.clientId ?? '', '--key-out', places.secretKeyFile]
+    const of = ['--client', made.client?.clientId ?? '', '--key-out', paths.secretKeyFile]
     await svc('credentials', 'create', ...at, ...name, ...of)
   }
   return key
@@ -174,7 +174,7 @@ function hasText(path: string): boolean {
 }
 
 async function firstMessage(run: Run, application: string, key: string): Promise<string> {
-  const { decisions, places, signal } = run
+  const { decisions, paths, signal } = run
   if (decisions.channelId !== null) return decisions.channelId
   say('Creating a channel and a message by calling the Application API ...')
   const invoke = async (body: object) => {
@@ -200,12 +200,12 @@ async function firstMessage(run: Run, application: string, key: string): Promise
   })
   await invoke(mutationBody(channel.value, 'It works.', decisions.messageOperationId))
   decisions.channelId = channel.value
-  writeDecisions(places, decisions)
+  writeDecisions(paths, decisions)
   return channel.value
 }
 
 async function bringUp(run: Run): Promise<Shown> {
-  const { places, signal } = run
+  const { paths, signal } = run
   await startDatabase(run)
   await choosePorts(run)
   const environment = clientEnvironment(run)
@@ -213,7 +213,7 @@ async function bringUp(run: Run): Promise<Shown> {
   const server = await startService(run, svc)
   await logIn(run, server, svc)
   say('Building and releasing the Workspace (svc release) ...')
-  const { productRoot } = places
+  const { productRoot } = paths
   await svc('release', '--remote', '--root', productRoot, '--channel', 'production')
   const application = server.application ?? ''
   await untilReady(`${application}/readyz`, signal)
@@ -224,26 +224,26 @@ async function bringUp(run: Run): Promise<Shown> {
     management: server.management,
     application,
     publicKey,
-    secretKeyFile: places.secretKeyFile,
+    secretKeyFile: paths.secretKeyFile,
     channelId,
     operationId: newOperationId(),
     client: join(DIST, 'svc'),
     clientEnvironment: environment,
     productRoot,
-    workspace: places.workspace,
-    log: places.log,
+    workspace: paths.workspace,
+    log: paths.log,
   }
 }
 
-/** Resolves when the user stops it; rejects when something ends by itself. */
-function untilStopped({ server, cluster, places, signal }: Run): Promise<void> {
+/** Resolves when the user stops the service; rejects when a process ends by itself. */
+function untilStopped({ server, cluster, paths, signal }: Run): Promise<void> {
   return new Promise((resolve, reject) => {
     signal.addEventListener('abort', () => resolve(), { once: true })
     if (signal.aborted) resolve()
     void server?.ended.then((status) =>
       reject(
         new Problem(
-          `svc-server ended with status ${status}. Its last words, from ${places.log}:\n` +
+          `svc-server ended with status ${status}. Its last lines, from ${paths.log}:\n` +
             server.lines.slice(-20).join('\n'),
         ),
       ),
@@ -265,14 +265,14 @@ async function shutDown({ server, cluster }: Run): Promise<void> {
 }
 
 async function main(): Promise<number> {
-  const places = openPlaces(process.env.SVC_QUICKSTART_HOME ?? join(ROOT, '.svc'))
-  const decisions = readDecisions(places)
+  const paths = preparePaths(process.env.SVC_QUICKSTART_HOME ?? join(ROOT, '.svc'))
+  const decisions = readDecisions(paths)
   const signal = stopRequests(() => {
     run.server?.kill()
     run.cluster?.kill()
     process.exit(130)
   })
-  const run: Run = { places, decisions, signal, cluster: null, server: null }
+  const run: Run = { paths, decisions, signal, cluster: null, server: null }
   try {
     process.stdout.write(summary(await bringUp(run)))
     await untilStopped(run)

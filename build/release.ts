@@ -1,9 +1,9 @@
 /**
- * Everything that a release consists of, in dist/release: one archive a target, the packed client,
- * SHA256SUMS and an install.sh that has the digests inside. Targets may be named as arguments.
+ * Builds a release in dist/release: one archive per target, the packed client, SHA256SUMS, and an
+ * install.sh that contains the digests. Targets may be named as arguments.
  *
- * SVC_RELEASE_URL is where the files will be served; SVC_RELEASE_KEY_FILE a PEM P-256 private key,
- * without which the release is unsigned.
+ * SVC_RELEASE_URL is the URL that will serve the files. SVC_RELEASE_KEY_FILE is a P-256 private key
+ * in PEM; without it the release is unsigned.
  */
 import { createHash, createPrivateKey, createPublicKey, createSign } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -39,7 +39,7 @@ export function archiveOf(target: Target): Buffer {
   ])
 }
 
-/** install.sh with what only a release knows. A mark that is not there stops the release. */
+/** Fills the values of a release into install.sh. Throws if a placeholder is missing. */
 export function renderInstaller(
   source: string,
   values: Readonly<Record<'VERSION' | 'BASE_URL' | 'DIGESTS' | 'PUBLIC_KEY', string>>,
@@ -47,14 +47,14 @@ export function renderInstaller(
   let text = source
   for (const [name, value] of Object.entries(values)) {
     const mark = `'@${name}@'`
-    assert(text.split(mark).length === 2, `install.sh has lost its mark ${mark}`)
-    assert(!value.includes("'"), `${name} would end its quotes`)
+    assert(text.split(mark).length === 2, `install.sh lacks its placeholder ${mark}`)
+    assert(!value.includes("'"), `${name} must not contain a single quote`)
     text = text.replace(mark, () => `'${value}'`)
   }
   return text
 }
 
-/** Records the digest of each migration; one that was released before must not have changed. */
+/** Records the digest of each migration. Throws if a released one has changed. */
 function recordMigrations(): void {
   const released = JSON.parse(readFileSync(join(ROOT, RELEASED), 'utf8'))
   const files = readdirSync(join(ROOT, 'migrations'), { recursive: true, encoding: 'utf8' })

@@ -1,4 +1,4 @@
-/** `npm start`: a whole running service on this machine, from a fresh clone. */
+/** `npm start`: runs a complete service on this machine, from a fresh clone. */
 import { BUN, checkMachine, ensureBuilt, ensurePackages, foreground } from './prepare.mjs'
 
 checkMachine()

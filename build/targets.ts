@@ -1,4 +1,4 @@
-/** The machines that an executable is built for, and where the base of each comes from. */
+/** The machines that executables are built for, and the source of the base of each. */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
@@ -7,11 +7,11 @@ import { assert } from '../src/errors/assert.ts'
 import { ROOT } from './bundle.ts'
 
 export interface Target {
-  /** As in the names of what is released. */
+  /** The target's name in the names of released files. */
   readonly name: string
-  /** As the compiler names it. */
+  /** The target's name for the compiler. */
   readonly compiler: string
-  /** The package that holds the base executable, and its path there. */
+  /** The package that contains the base executable, and its path in the package. */
   readonly package: string
   readonly executable: string
 }
@@ -35,7 +35,7 @@ function target(name: string, base: string): Target {
   }
 }
 
-/** The unpatched base of a target: fetched through npm, checked against the lock file. */
+/** Fetches the unpatched base of a target through npm and checks it against the lock file. */
 export function fetchBase(wanted: Target): string {
   const lock = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8'))
   const entry = lock.packages[`node_modules/${wanted.package}`]
@@ -65,11 +65,11 @@ export function fetchBase(wanted: Target): string {
   return executable
 }
 
-/** npm 10 answers a list, npm 11 and later an object by name. */
+/** Reads the output of npm pack: a list from npm 10, an object by name since npm 11. */
 function packedName(json: string): string {
-  const answer = JSON.parse(json)
-  const first = Array.isArray(answer) ? answer[0] : Object.values(answer)[0]
-  assert(typeof first?.filename === 'string', 'npm pack did not name its file')
+  const output = JSON.parse(json)
+  const first = Array.isArray(output) ? output[0] : Object.values(output)[0]
+  assert(typeof first?.filename === 'string', 'npm pack reported no file name')
   return first.filename.replace('@', '').replace('/', '-')
 }
 

@@ -1,4 +1,4 @@
-/** `npm test`: every test of the project, the compiled executables included, from a fresh clone. */
+/** `npm test`: runs every test, including those of the executables, from a fresh clone. */
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import {
@@ -29,7 +29,7 @@ const { passed, failed } = count()
 say(`${passed} passed, ${failed} failed`)
 process.exitCode = status === 0 && failed === 0 ? 0 : 1
 
-/** A file that could not be loaded, and a run that broke, count as one failure each. */
+/** A file that could not be loaded, and a run that was aborted, count as one failure each. */
 function count() {
   if (!existsSync(report)) return { passed: 0, failed: 1 }
   const results = JSON.parse(readFileSync(report, 'utf8'))

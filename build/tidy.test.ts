@@ -1,11 +1,12 @@
-/** The conventions of this codebase, as far as a machine can check them. */
+/** Checks the conventions of this codebase, as far as a machine can. */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { VERSION } from '../src/value/version.ts'
-import { importFindings, MAY_IMPORT } from './tidy/import-rules.ts'
+import { circleFindings } from './tidy/import-circles.ts'
+import { FOLDERS, importFindings } from './tidy/import-rules.ts'
 import { languageFindings, subjectFindings } from './tidy/language-rules.ts'
 import { lazyFindings } from './tidy/lazy-libraries.ts'
 import { type Finding, parseSource, readSourceFiles } from './tidy/source-files.ts'
@@ -21,15 +22,28 @@ function report(findings: readonly Finding[]): string {
   return findings.map((f) => `${f.file}:${f.line}: ${f.rule} -> ${f.replacement}`).join('\n')
 }
 
-test('folders import in one direction, and libraries stay with their owner', () => {
+test('folders import in one direction, and only owners import their library', () => {
   expect(report(files.flatMap(importFindings))).toBe('')
 })
 
-test('every folder of src is in the import table', () => {
+test('no file of src imports itself through others, not even by types', () => {
+  expect(report(circleFindings(files))).toBe('')
+  const circle = [
+    parseSource('src/value/a.ts', "import type { B } from './b.ts'"),
+    parseSource('src/value/b.ts', "import { C } from './c.ts'"),
+    parseSource('src/value/c.ts', "import { B } from './b.ts'"),
+  ]
+  expect(circleFindings(circle).map(({ rule }) => rule)).toEqual([
+    'imports itself: src/value/b.ts -> src/value/c.ts -> src/value/b.ts',
+    'imports itself: src/value/c.ts -> src/value/b.ts -> src/value/c.ts',
+  ])
+})
+
+test('the import table lists every folder of src', () => {
   const folders = new Set(
     files.filter((f) => f.path.startsWith('src/')).map((f) => f.path.split('/')[1]!),
   )
-  expect([...folders].filter((folder) => MAY_IMPORT[folder] === undefined)).toEqual([])
+  expect([...folders].filter((folder) => FOLDERS[folder] === undefined)).toEqual([])
 })
 
 test('no command line loads a slow library before it needs it', () => {
@@ -42,9 +56,16 @@ test('no command line loads a slow library before it needs it', () => {
   expect(report(lazyFindings([...others, eager]))).toMatch(
     /^src\/client\/main\.ts:2: loads \.\.\/wire\/reading\/read\.ts -> .*arktype/,
   )
+  const lazy = parseSource(
+    'src/client/commands/docs.ts',
+    "export const load = () => import('../../wire/reading/read.ts')",
+  )
+  expect(report(lazyFindings([...files.filter(({ path }) => path !== lazy.path), lazy]))).toMatch(
+    /^src\/client\/commands\/docs\.ts:1: loads .*arktype/,
+  )
 })
 
-test('files, functions and lines stay short, and banned text stays out', () => {
+test('files, functions and lines are short and contain no banned text', () => {
   expect(report(files.flatMap(textFindings))).toBe('')
 })
 
@@ -52,21 +73,21 @@ test('docstrings and identifiers use the terms of the field', () => {
   expect(report(files.flatMap(languageFindings))).toBe('')
 })
 
-test('subjects of commits are an area and an imperative summary', () => {
+test('commit subjects are an area and an imperative summary', () => {
   expect(subjectFindings(ROOT)).toEqual([])
 })
 
-test('a docstring that names no subject is found, and an invented term', () => {
+test('a docstring without a subject, an invented term and a vague subject are found', () => {
   const text = ['/** Of the caller. */', 'const culprit = 1', '// whoever asks'].join('\n')
   const rules = languageFindings(parseSource('src/engine/x.ts', text)).map((each) => each.rule)
   expect(rules).toEqual([
     'a docstring begins with "Of"',
-    'culprit is a word of its own',
+    'culprit is an invented term',
     '"whoever" names no subject',
   ])
 })
 
-test('no folder holds more files than one can take in', () => {
+test('no folder has more files than the limit', () => {
   expect(report(folderFindings(files))).toBe('')
 })
 
@@ -74,7 +95,7 @@ test('every file is used', () => {
   expect(report(unusedFindings(files, about.scripts))).toBe('')
 })
 
-test('what is generated is current', () => {
+test('generated files are current', () => {
   const result = spawnSync(process.execPath, ['build/generate.ts', '--check'], {
     cwd: ROOT,
     encoding: 'utf8',
@@ -83,7 +104,7 @@ test('what is generated is current', () => {
   expect(result.status).toBe(0)
 })
 
-test('the version is the same everywhere', () => {
+test('package, lock file, changelog and code have the same version', () => {
   expect(VERSION).toBe(about.version)
   expect(read('package-lock.json')).toContain(`"version": "${about.version}"`)
   expect(read('CHANGELOG.md')).toContain(`## ${about.version}`)
@@ -103,7 +124,7 @@ test('a released migration never changes', () => {
   expect(changed.map(([path]) => path)).toEqual([])
 })
 
-test('the rules see through comments, strings, templates and regular expressions', () => {
+test('the parser separates comments, strings, templates and regular expressions from code', () => {
   const text = [
     "import { a } from './a.ts'",
     '// console.log in a comment',
@@ -130,7 +151,7 @@ test('the rules see through comments, strings, templates and regular expressions
   ])
 })
 
-test('a long function is found, whichever way it is written', () => {
+test('a long function is found in each notation', () => {
   const body = Array.from({ length: 70 }, (_, i) => `  const x${i} = ${i}`)
   const heads = [
     ['function f(a: string): void {'],

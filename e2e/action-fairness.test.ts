@@ -1,6 +1,6 @@
 /**
- * Goal: one Application Key cannot keep Actions of another from running. Method: 200 Actions of one
- * key that sleep, against the compiled server, and then an Action of another key.
+ * One Application Key cannot keep the Actions of another from running. 200 Actions of one key sleep
+ * on the compiled server while another key calls an Action.
  */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Application, action, application, type Json } from './application.ts'
 
 const ATTACK_CALLS = 200
-/** The half of all Actions that one key may have, running and waiting. */
+/** Half of all Actions, which is the share that one key may have: running and waiting. */
 const RUNNING = 64
 const WAITING = 128
 
@@ -45,24 +45,24 @@ beforeAll(async () => {
     writeFileSync(join(workspace, 'functions/sleeping.ts'), FUNCTIONS)
   })
   const about = ['--client', app.clientId, '--name', 'two', '--scopes', 'action,mutation,query']
-  const remote = ['--remote', '--root', app.of.productRoot]
+  const remote = ['--remote', '--root', app.installation.productRoot]
   otherKey = (await app.svc(['credentials', 'create', ...remote, ...about])).key
 })
 afterAll(async () => {
   leaving.abort()
-  await app?.of.dispose()
+  await app?.installation.dispose()
 })
 
-interface Refused {
+interface Rejected {
   readonly status: number
   readonly retryAfter: string | null
   readonly error: Json
 }
 
-const refused: Refused[] = []
+const rejected: Rejected[] = []
 let answered = 0
 
-/** Calls the Action that sleeps, until this test leaves. */
+/** Calls the Action that sleeps; the call is aborted at the end of the test. */
 async function sleep(): Promise<void> {
   const target = 'channel:production'
   const call = { version: 1, target, function: 'sleeping.sleep' }
@@ -75,19 +75,19 @@ async function sleep(): Promise<void> {
   const { status, headers } = response
   const { error } = (await response.json()) as { error: Json }
   if (status === 200) answered += 1
-  else refused.push({ status, retryAfter: headers.get('retry-after'), error })
+  else rejected.push({ status, retryAfter: headers.get('retry-after'), error })
 }
 
 const gauges = async () => {
-  const remote = ['--remote', '--root', app.of.productRoot]
+  const remote = ['--remote', '--root', app.installation.productRoot]
   const { actionsRunning, actionsWaiting } = (await app.svc(['metrics', ...remote])).gauges
   return [Number(actionsRunning), Number(actionsWaiting)]
 }
 
 test('200 sleeping Actions of one key leave room for the Actions of another key', async () => {
   for (let i = 0; i < ATTACK_CALLS; i++) void sleep().catch(() => undefined)
-  // Those beyond the queue are refused at once, so all have arrived by then.
-  await expect.poll(() => refused.length).toBeGreaterThanOrEqual(ATTACK_CALLS - RUNNING - WAITING)
+  // Actions beyond the queue are rejected at once, so all have arrived by then.
+  await expect.poll(() => rejected.length).toBeGreaterThanOrEqual(ATTACK_CALLS - RUNNING - WAITING)
   const startedMillis = performance.now()
   for (const name of ['sleeping.quick', 'sleeping.outer']) {
     const { status, body } = await action(app, { function: name, key: otherKey })
@@ -97,10 +97,10 @@ test('200 sleeping Actions of one key leave room for the Actions of another key'
   expect(await gauges()).toEqual([RUNNING, expect.any(Number)])
 })
 
-test('Actions that wait for ten seconds are refused as busy, to be sent again', async () => {
+test('Actions that wait for ten seconds are rejected as busy and may be retried', async () => {
   const options = { timeout: 60_000, interval: 200 }
-  await expect.poll(() => refused.length, options).toBe(ATTACK_CALLS - RUNNING)
-  for (const { status, retryAfter, error } of refused) {
+  await expect.poll(() => rejected.length, options).toBe(ATTACK_CALLS - RUNNING)
+  for (const { status, retryAfter, error } of rejected) {
     expect([status, error.code, error.retryable]).toEqual([503, 'BUSY', true])
     expect(Number(retryAfter)).toBeGreaterThan(0)
   }
@@ -108,7 +108,7 @@ test('Actions that wait for ten seconds are refused as busy, to be sent again', 
   expect(answered).toBe(0)
 })
 
-test('Actions whose callers leave make room at once', async () => {
+test('Actions whose callers disconnect make room at once', async () => {
   leaving.abort()
   await expect.poll(gauges).toEqual([0, 0])
   expect((await action(app, { function: 'sleeping.quick' })).status).toBe(200)

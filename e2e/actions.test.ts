@@ -1,4 +1,4 @@
-/** Actions of the compiled server: what they reach, what they are refused, and how they end. */
+/** Actions of the compiled server: what they can reach, what is rejected, and how they end. */
 import { writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -38,7 +38,7 @@ beforeAll(async () => {
 afterAll(async () => {
   outside.closeAllConnections()
   outside.close()
-  await app?.of.dispose()
+  await app?.installation.dispose()
 })
 
 const functions = (port: number) => `
@@ -115,7 +115,7 @@ describe('an Action of the compiled server', () => {
   })
 
   test('can be called with svc call', async () => {
-    const call = ['call', 'outside.here', '--remote', '--root', app.of.productRoot]
+    const call = ['call', 'outside.here', '--remote', '--root', app.installation.productRoot]
     const called = await app.svc(
       [...call, '--url', app.server.application!, '--key-env', 'KEY', '--target', TARGET],
       { KEY: app.key },
@@ -123,7 +123,7 @@ describe('an Action of the compiled server', () => {
     expect(called).toMatchObject({ result: 'reached', metadata: { kind: 'action' } })
   })
 
-  test('reaches no host that it does not name, not even by a redirect', async () => {
+  test('reaches no host that it does not declare, not even by a redirect', async () => {
     seen = []
     expect(await said('unnamed')).toContain('is not in uses.network of this Action')
     expect(await said('away')).toContain('is not in uses.network of this Action')
@@ -131,7 +131,7 @@ describe('an Action of the compiled server', () => {
     expect(await said('plain')).toMatch(/http is for networks of|has no address/)
   })
 
-  test('ends when its caller is gone, and so does its request', async () => {
+  test('ends when its caller disconnects, and so does its request', async () => {
     cut = 0
     seen = []
     const abort = new AbortController()
@@ -152,10 +152,10 @@ describe('an Action of the compiled server', () => {
     await expect.poll(() => cut).toBe(1)
   })
 
-  test('reaches no private address where the operator lists none', async () => {
+  test('reaches no private address unless the operator lists it', async () => {
     await app.server.stop()
     await app.server.ended
-    app.server = await app.of.start(productEnvironment(app.of))
+    app.server = await app.installation.start(productEnvironment(app.installation))
     seen = []
     expect(await said('here')).toContain('the operator must list it in SERVICE_ACTION_ALLOWED')
     expect(seen).toEqual([])

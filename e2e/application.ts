@@ -1,25 +1,25 @@
-/** What an application does over HTTP, and the installation that serves it. */
+/** An application over HTTP, and the installation that serves it. */
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ServerProcess } from '../build/testing/servers/server-process.ts'
 import {
   call,
+  createInstallation,
   type Environment,
   type Installation,
-  installation,
   productEnvironment,
 } from './harness.ts'
 
 export interface Application {
-  readonly of: Installation
+  readonly installation: Installation
   server: ServerProcess
-  /** Confidential. */
+  /** A confidential Application Key. */
   readonly key: string
   readonly clientId: string
   readonly releaseId: string
   svc(args: readonly string[], environment?: Record<string, string>): Promise<Json>
-  /** Stops the server as a crash does, or orderly, and starts it again. */
+  /** Kills or stops the server and starts it again. */
   restart(how: 'kill' | 'stop'): Promise<void>
   start(): Promise<void>
 }
@@ -30,31 +30,31 @@ export type Json = any
 const SCOPES = ['--scopes', 'action,mutation,query']
 
 /**
- * A served Workspace: init, serve, login, link, release, one client and one credential. The server
- * gets `environment` on top of the installation's own.
+ * Serves a Workspace: init, serve, login, link, release, one client and one credential. The server
+ * gets `environment` in addition to the environment of the installation.
  */
 export async function application(
   writeFunctions?: (workspace: string) => void,
   environment: Environment = {},
 ): Promise<Application> {
-  const of = await installation()
+  const installation = await createInstallation()
   const svc = async (args: readonly string[], environment: Record<string, string> = {}) => {
-    const result = await of.svc([...args, '--json'], environment)
+    const result = await installation.svc([...args, '--json'], environment)
     if (result.status !== 0) {
       throw new Error(`svc ${args.join(' ')}: ${result.status}\n${result.stdout}${result.stderr}`)
     }
     return JSON.parse(result.stdout)
   }
-  const root = ['--root', of.productRoot]
-  await svc(['init', ...root, '--workspace', of.workspace, '--name', 'Story'])
-  writeFunctions?.(of.workspace)
-  const settings = { ...productEnvironment(of), ...environment }
-  const start = () => of.start(settings)
+  const root = ['--root', installation.productRoot]
+  await svc(['init', ...root, '--workspace', installation.workspace, '--name', 'Story'])
+  writeFunctions?.(installation.workspace)
+  const settings = { ...productEnvironment(installation), ...environment }
+  const start = () => installation.start(settings)
   let server = await start()
-  const code = readFileSync(of.codeFile, 'utf8').trim()
+  const code = readFileSync(installation.codeFile, 'utf8').trim()
   await svc(['login', '--url', server.management, '--code-env', 'CODE'], { CODE: code })
   const { projectId, environmentId } = JSON.parse(
-    readFileSync(join(of.productRoot, 'service.json'), 'utf8'),
+    readFileSync(join(installation.productRoot, 'service.json'), 'utf8'),
   )
   await svc(['link', ...root, '--project-id', projectId, '--environment-id', environmentId])
   const released = await svc(['release', '--remote', ...root, '--channel', 'production'])
@@ -81,7 +81,7 @@ export async function application(
     ...SCOPES,
   ])
   return {
-    of,
+    installation,
     get server() {
       return server
     },
@@ -114,14 +114,14 @@ export const object = (entries: Record<string, Json>) => ({
     .map((key) => ({ key, value: entries[key] })),
 })
 
-/** A reply whose body tests look into freely. */
+/** A reply whose body may have any shape. */
 export interface Reply {
   readonly status: number
   readonly headers: Headers
   readonly body: Json
 }
 
-/** The entries of a tagged object by key. */
+/** Returns the entries of a tagged object by key. */
 export function fields(tagged: Json): Record<string, Json> {
   return Object.fromEntries(tagged.value.map(({ key, value }: Json) => [key, value]))
 }
@@ -165,7 +165,7 @@ function invoke(app: Application, kind: string, invocation: Invocation): Promise
 
 const ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 
-/** Any canonical Operation ID; a client does not have to count milliseconds. */
+/** Creates a canonical Operation ID. Its time need not be the current one. */
 export function operationId(): string {
   const random = [...randomBytes(25)].map((byte) => ALPHABET[byte % 32])
   return `opn_0${random.join('')}`

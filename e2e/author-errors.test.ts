@@ -1,6 +1,6 @@
 /**
- * Rejected and failed calls as authors and operators see them, with the compiled server: errors by
- * their class, traces with lines of the Workspace, and one record of each rejection.
+ * Rejected and failed calls as authors and operators see them, with the compiled server: error
+ * classes, stack traces with lines of the Workspace, and one log record per rejection.
  */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -51,12 +51,12 @@ beforeAll(async () => {
     writeFileSync(join(workspace, 'functions/names.ts'), SOURCE),
   )
 })
-afterAll(() => app?.of.dispose())
+afterAll(() => app?.installation.dispose())
 
 const add = (name: string, more: object = {}) =>
   mutation(app, { function: 'names.returned', arguments: { name: string(name) }, ...more })
 
-/** Records that the server wrote about the request of a reply. */
+/** Returns the records that the server logged about the request of a reply. */
 async function recordsOf({ headers }: Reply): Promise<Json[]> {
   const requestId = headers.get('x-service-request-id')
   const found = () =>
@@ -67,7 +67,7 @@ async function recordsOf({ headers }: Reply): Promise<Json[]> {
   return found()
 }
 
-test('a violation that is not caught is a conflict, with the line of the Workspace', async () => {
+test('an uncaught violation is a conflict whose trace has the line of the Workspace', async () => {
   expect((await add('one')).status).toBe(200)
   const twice = await add('one')
   expect(twice.status).toBe(409)
@@ -78,7 +78,7 @@ test('a violation that is not caught is a conflict, with the line of the Workspa
   expect(rejected).toMatchObject({ event: 'request.rejected', errorCode: 'UNIQUE_VIOLATION' })
 })
 
-test('a violation is caught by the class of the module svc', async () => {
+test('a violation can be caught by the class of the module svc', async () => {
   await add('two')
   const caught = await mutation(app, {
     function: 'names.caught',
@@ -90,7 +90,7 @@ test('a violation is caught by the class of the module svc', async () => {
   })
 })
 
-test('a rejection says which argument broke which rule, and not its value', async () => {
+test('a rejection names the argument and the rule, and not the value', async () => {
   const canary = 'kept out of the log'
   const rejected = await query(app, {
     function: 'channels.list',
@@ -108,8 +108,8 @@ test('a rejection says which argument broke which rule, and not its value', asyn
   expect(app.server.lines.join('\n')).not.toContain(canary)
 })
 
-test('a repeat under the rotated key gets the original result', async () => {
-  const remote = ['--remote', '--root', app.of.productRoot]
+test('a replay under the rotated key returns the original result', async () => {
+  const remote = ['--remote', '--root', app.installation.productRoot]
   const list = ['credentials', 'list', ...remote, '--client', app.clientId]
   const { credentialId } = (await app.svc(list)).credentials[0]
   const same = { operationId: operationId() }
@@ -119,7 +119,7 @@ test('a repeat under the rotated key gets the original result', async () => {
   const { key } = await app.svc(['credentials', 'rotate', ...remote, ...which])
   await app.svc(['credentials', 'revoke', ...remote, ...which])
   expect((await add('three', same)).body.error.code).toBe('APPLICATION_KEY_INVALID')
-  const repeat = await add('three', { ...same, key })
-  expect(repeat.body.result).toEqual(original.body.result)
-  expect(repeat.body.metadata).toEqual({ ...original.body.metadata, replayed: true })
+  const replay = await add('three', { ...same, key })
+  expect(replay.body.result).toEqual(original.body.result)
+  expect(replay.body.metadata).toEqual({ ...original.body.metadata, replayed: true })
 })

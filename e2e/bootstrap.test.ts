@@ -1,32 +1,32 @@
-/** The first owner of an empty installation, through the compiled server alone. */
+/** The first owner of a new installation, with the compiled server. */
 import { existsSync, readFileSync, statSync, unlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import {
   call,
+  createInstallation,
   type Installation,
-  installation,
   loginAsOwner,
   run,
   SERVER,
   text,
 } from './harness.ts'
 
-let it: Installation
+let installation: Installation
 beforeEach(async () => {
-  it = await installation()
+  installation = await createInstallation()
 })
-afterEach(() => it.dispose())
+afterEach(() => installation.dispose())
 
-test('check validates and changes nothing', async () => {
-  const result = await run([SERVER, 'check'], { environment: it.environment })
+test('check validates the settings and changes nothing', async () => {
+  const result = await run([SERVER, 'check'], { environment: installation.environment })
   expect(result.stderr).toBe('')
   expect(result.status).toBe(0)
-  expect(existsSync(it.codeFile)).toBe(false)
+  expect(existsSync(installation.codeFile)).toBe(false)
 })
 
-test('the server answers the OpenAPI document that ships, to anybody', async () => {
-  const server = await it.start()
+test('the server serves the shipped OpenAPI document without authentication', async () => {
+  const server = await installation.start()
   const response = await fetch(`${server.management}/v1/openapi.json`)
   expect(response.status).toBe(200)
   expect(response.headers.get('content-type')).toBe('application/json')
@@ -36,71 +36,71 @@ test('the server answers the OpenAPI document that ships, to anybody', async () 
   await server.stop()
 })
 
-test('migrate may be repeated', async () => {
+test('migrate can be repeated', async () => {
   for (let i = 0; i < 2; i++) {
-    const result = await run([SERVER, 'migrate'], { environment: it.environment })
+    const result = await run([SERVER, 'migrate'], { environment: installation.environment })
     expect(result.stderr).toBe('')
     expect(result.status).toBe(0)
   }
 })
 
-test('the first code is for the server user alone, works once and survives a restart', async () => {
-  const first = await it.start()
+test('the first code is private to the server user, works once, survives a restart', async () => {
+  const first = await installation.start()
   expect(await call(first.management, 'GET', '/health/live')).toMatchObject({ status: 200 })
   expect(await call(first.management, 'GET', '/health/ready')).toMatchObject({
     status: 200,
     body: { status: 'ready' },
   })
-  expect(statSync(it.codeFile).mode & 0o777).toBe(0o600)
-  expect(statSync(dirname(it.codeFile)).mode & 0o777).toBe(0o700)
-  const code = readFileSync(it.codeFile, 'utf8')
+  expect(statSync(installation.codeFile).mode & 0o777).toBe(0o600)
+  expect(statSync(dirname(installation.codeFile)).mode & 0o777).toBe(0o700)
+  const code = readFileSync(installation.codeFile, 'utf8')
   expect(await first.stop()).toBe(0)
 
-  const second = await it.start()
-  expect(readFileSync(it.codeFile, 'utf8')).toBe(code)
-  const login = await loginAsOwner(it, second)
+  const second = await installation.start()
+  expect(readFileSync(installation.codeFile, 'utf8')).toBe(code)
+  const login = await loginAsOwner(installation, second)
   const token = text(login, 'accessToken')
   const me = await call(second.management, 'GET', '/v1/auth/me', { token })
   expect(me.status).toBe(200)
   expect(me.body).toMatchObject({ grants: [{ scope: { kind: 'installation' } }] })
-  await expect(loginAsOwner(it, second)).rejects.toThrow('answered 401')
+  await expect(loginAsOwner(installation, second)).rejects.toThrow('answered 401')
   await second.stop()
 
-  const third = await it.start()
-  expect(existsSync(it.codeFile)).toBe(false)
+  const third = await installation.start()
+  expect(existsSync(installation.codeFile)).toBe(false)
   const again = await call(third.management, 'GET', '/v1/auth/me', { token })
   expect(again.status).toBe(200)
   expect(third.lines.join('\n')).not.toContain(code.trim())
 })
 
-test('a pending code without its file stops the server, and recovery replaces it', async () => {
-  const first = await it.start()
+test('a lost code file stops the server, and recovery replaces the code', async () => {
+  const first = await installation.start()
   await first.stop()
-  const lost = readFileSync(it.codeFile, 'utf8').trim()
-  unlinkSync(it.codeFile)
-  await expect(it.start()).rejects.toThrow('SERVER_BOOTSTRAP_FILE_MISSING')
+  const lost = readFileSync(installation.codeFile, 'utf8').trim()
+  unlinkSync(installation.codeFile)
+  await expect(installation.start()).rejects.toThrow('SERVER_BOOTSTRAP_FILE_MISSING')
 
   const recover = (confirm: string) =>
     run([SERVER, 'recover-bootstrap'], {
-      environment: { ...it.environment, SERVICE_BOOTSTRAP_RECOVERY_CONFIRM: confirm },
+      environment: { ...installation.environment, SERVICE_BOOTSTRAP_RECOVERY_CONFIRM: confirm },
     })
   const wrong = await recover('yes')
   expect(wrong.status).not.toBe(0)
   expect(wrong.stderr).toContain('SERVER_BOOTSTRAP_RECOVERY_CONFIRMATION_INVALID')
   expect((await recover('replace-lost-initial-owner-code')).status).toBe(0)
 
-  const second = await it.start()
+  const second = await installation.start()
   const body = { code: lost }
   const old = await call(second.management, 'POST', '/v1/auth/exchange', { body })
   expect(old.status).toBe(401)
-  await loginAsOwner(it, second)
+  await loginAsOwner(installation, second)
   const late = await recover('replace-lost-initial-owner-code')
   expect(late.stderr).toContain('SERVER_BOOTSTRAP_ALREADY_COMPLETE')
 })
 
-test('a server whose database is away refuses to start and names no secret', async () => {
+test('a server without its database does not start and prints no secret', async () => {
   const url = 'postgres://someone:hunter2@127.0.0.1:1/nothing'
-  const { SERVICE_IDENTITY_DATABASE_URL_FILE: _, ...rest } = it.environment
+  const { SERVICE_IDENTITY_DATABASE_URL_FILE: _, ...rest } = installation.environment
   const result = await run([SERVER, 'serve'], {
     environment: { ...rest, SERVICE_IDENTITY_DATABASE_URL: url },
   })

@@ -1,46 +1,46 @@
-/** A person logs in at a real OpenID Provider: the executables, the provider and a browser. */
+/** A user logs in at a real OpenID Provider: the executables, the provider and a browser. */
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type Browser, httpBrowser } from '../build/testing/browsers/browser.ts'
 import { chromium, chromiumInstalled } from '../build/testing/browsers/chromium.ts'
+import { providerFile } from '../build/testing/providers/identity-providers.ts'
 import { type OpenIdProvider, openIdProvider } from '../build/testing/providers/oidc-providers.ts'
 import type { ServerProcess } from '../build/testing/servers/server-process.ts'
-import { CLIENT, type Installation, installation, run } from './harness.ts'
+import { CLIENT, createInstallation, type Installation, run } from './harness.ts'
 
-let of: Installation
+let installation: Installation
 let op: OpenIdProvider
 let server: ServerProcess
 
-const within = (...names: string[]): string => join(of.directory, ...names)
+const within = (...names: string[]): string => join(installation.directory, ...names)
 
-/** What svc finds on a desktop to open an address with: here it tells the test the address. */
+/** The program that svc opens addresses with on a desktop. It tells the test the address. */
 const OPENER = '#!/bin/sh\nprintf %s "$1" > ../opened.part && /bin/mv ../opened.part ../opened\n'
 
 beforeEach(async () => {
-  of = await installation()
+  installation = await createInstallation()
   op = await openIdProvider({ forms: true })
-  const { subjectPepper, ...settings } = op.settings
-  const content = JSON.stringify({ ...settings, subjectPepper: subjectPepper.reveal() })
+  const content = JSON.stringify(providerFile(op.settings))
   writeFileSync(within('oidc.json'), content, { mode: 0o600 })
-  server = await of.start({ SERVICE_PLATFORM_OIDC_CONFIG: within('oidc.json') })
+  server = await installation.start({ SERVICE_PLATFORM_OIDC_CONFIG: within('oidc.json') })
   mkdirSync(within('bin'))
   writeFileSync(within('bin/xdg-open'), OPENER, { mode: 0o755 })
 })
 
 afterEach(async () => {
-  await of?.dispose()
+  await installation?.dispose()
   await op?.close()
 })
 
-/** `svc login --browser --json` with a browser at the address that it opens or prints. */
+/** Runs `svc login --browser --json` with a browser at the address that it opens or prints. */
 async function login(browser: Browser, args: readonly string[], code: string | null) {
   rmSync(within('opened'), { force: true })
   let printed = ''
   const to = ['--url', server.management, '--browser', '--json', ...args]
   const running = run([CLIENT, 'login', ...to, ...(code === null ? [] : ['--code-env', 'CODE'])], {
     environment: {
-      ...of.clientEnvironment,
+      ...installation.clientEnvironment,
       PATH: within('bin'),
       ...(code !== null && { CODE: code }),
     },
@@ -60,20 +60,20 @@ async function login(browser: Browser, args: readonly string[], code: string | n
   return { page, status, stdout, stderr, opened: existsSync(within('opened')) }
 }
 
-/** The login of a person at the provider, from a stranger to a second device. */
+/** Logins of a user at the provider, before and after being invited, on two devices. */
 async function story(browser: Browser): Promise<void> {
   const stranger = await login(browser, [], null)
   expect([stranger.status, stranger.opened]).toEqual([3, true])
-  expect(stranger.page.title).toBe('The login did not succeed')
+  expect(stranger.page.title).toBe('The login failed')
   expect(stranger.page.forms).toEqual(['login', 'consent'])
   expect(JSON.parse(stranger.stdout).error.message).toContain('--code-env')
   expect(existsSync(within('config/credentials-v1.json'))).toBe(false)
 
-  const code = readFileSync(of.codeFile, 'utf8').trim()
+  const code = readFileSync(installation.codeFile, 'utf8').trim()
   const first = await login(browser, ['--device', 'first'], code)
   expect([first.status, first.stderr, first.opened]).toEqual([0, '', true])
   expect(first.page.title).toBe('You are logged in')
-  // The provider knows the person now; what a native program may do is asked each time.
+  // The provider knows the user now; consent for a native client is asked each time.
   expect(first.page.forms).toEqual(['consent'])
 
   const second = await login(browser, ['--device', 'second', '--no-open'], null)
@@ -81,9 +81,9 @@ async function story(browser: Browser): Promise<void> {
   expect(second.page.title).toBe('You are logged in')
 
   const { operator } = JSON.parse(first.stdout)
-  const me = JSON.parse((await of.svc(['whoami', '--json'])).stdout)
+  const me = JSON.parse((await installation.svc(['whoami', '--json'])).stdout)
   expect([me.operator, me.session.deviceName]).toEqual([operator, 'second'])
-  const { sessions } = JSON.parse((await of.svc(['sessions', '--json'])).stdout)
+  const { sessions } = JSON.parse((await installation.svc(['sessions', '--json'])).stdout)
   expect(sessions).toHaveLength(2)
 
   const file = within('config/credentials-v1.json')
@@ -93,13 +93,13 @@ async function story(browser: Browser): Promise<void> {
   for (const { page } of [stranger, first, second]) {
     const answered = new URL(page.url)
     expect([answered.hostname, answered.pathname]).toEqual(['127.0.0.1', '/callback'])
-    // Neither the provider's code nor any token of it is kept or told.
+    // Neither the provider's code nor any of its tokens is stored or printed.
     expect(everything.join('\n')).not.toContain(answered.searchParams.get('code'))
   }
   expect(everything.join('\n')).not.toContain('eyJ')
 }
 
-test('a person logs in at the provider, driven over HTTP', async () => {
+test('a user logs in at the provider, driven over HTTP', async () => {
   await story(httpBrowser())
 })
 
@@ -108,7 +108,7 @@ const where = chromiumInstalled
   : 'in Chromium, which is not installed here'
 
 describe.skipIf(!chromiumInstalled)(where, () => {
-  test('a person logs in at the provider', async () => {
+  test('a user logs in at the provider', async () => {
     const browser = await chromium()
     try {
       await story(browser)

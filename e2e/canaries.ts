@@ -1,20 +1,20 @@
-/** Looks for secrets, in every spelling that a program is likely to give them. */
+/** Searches for secrets in every encoding that a program is likely to use. */
 import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { Client } from 'pg'
 
-/** What was searched: the name of a place and its bytes. */
-export type Places = ReadonlyMap<string, Buffer>
+/** The searched data: names of files, tables and outputs, with their bytes. */
+export type Locations = ReadonlyMap<string, Buffer>
 
-/** The names of the places that hold the secret in any form. */
-export function placesOf(secret: string, places: Places): string[] {
+/** Returns the names of the locations that contain the secret in any form. */
+export function locationsOf(secret: string, locations: Locations): string[] {
   const needles = spellings(secret)
   const holds = (bytes: Buffer): boolean => needles.some((needle) => bytes.includes(needle))
-  return [...places].filter(([, bytes]) => holds(bytes)).map(([name]) => name)
+  return [...locations].filter(([, bytes]) => holds(bytes)).map(([name]) => name)
 }
 
-/** The text, what is random in it, the bytes that it stands for, and each in hex and Base64. */
+/** Returns the text, its random part, the decoded bytes, and each of them in hex and Base64. */
 export function spellings(secret: string): Buffer[] {
   const random = secret.replace(/^rk_[a-z]+_v1_/, '')
   const texts = [secret, random, random.slice(-32)].map((text) => Buffer.from(text))
@@ -28,7 +28,7 @@ export function spellings(secret: string): Buffer[] {
   ])
 }
 
-/** What Base64 of a longer text has in common, the source standing `offset` bytes into a group. */
+/** Returns the Base64 text that does not depend on the bytes around the source, at an offset. */
 function base64Cores(source: Buffer, offset: number): Buffer[] {
   const bits = (offset + source.length) * 8
   const text = Buffer.concat([Buffer.alloc(offset), source]).toString('base64')
@@ -48,7 +48,7 @@ export function filesBelow(directory: string): Map<string, Buffer> {
   )
 }
 
-/** Every row of every table of the database, as PostgreSQL writes it. */
+/** Returns the rows of every table of the database, as PostgreSQL prints them. */
 export async function databaseRows(url: string): Promise<Map<string, Buffer>> {
   const client = new Client({ connectionString: url })
   await client.connect()
@@ -69,8 +69,8 @@ export async function databaseRows(url: string): Promise<Map<string, Buffer>> {
 }
 
 /**
- * A database login of one run alone, so that its password is a secret that can be searched. The
- * file with the address gets that login; `administrator` is what was there.
+ * Creates a database login for one run, so that its password is a secret that can be searched for.
+ * The file with the URL gets that login; `administrator` is the URL from before.
  */
 export async function ownDatabaseLogin(file: string): Promise<{ own: URL; administrator: string }> {
   const administrator = readFileSync(file, 'utf8')

@@ -1,4 +1,4 @@
-/** How svc treats a credentials file that other users can read, or have written. */
+/** Credentials files of svc that other users can read or have written. */
 import { chmodSync, readFileSync, statSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { RecordingServer } from '../build/testing/servers/recording-server.ts'
@@ -31,7 +31,7 @@ describe.each(CLIENTS)('$build', ({ command, needs }) => {
   )
 
   test.each(['authentication', 'management'] as const)(
-    'sends nothing to an %s origin in the file that --url would not accept',
+    'sends nothing to an %s origin in the file that --url would reject',
     async (kind) => {
       for (const origin of ['http://evil.test', 'http://127.0.0.1.evil.test:3220']) {
         const origins = { authentication: server.origin(), management: server.origin() }
@@ -47,7 +47,7 @@ describe.each(CLIENTS)('$build', ({ command, needs }) => {
     },
   )
 
-  test('sends nothing to a loopback origin in the file that is not allowed any more', async () => {
+  test('sends nothing to a loopback origin in the file once that is disallowed', async () => {
     using session = storedSession({ authentication: server.origin() })
     const { SVC_ALLOW_LOOPBACK_HTTP: _, ...environment } = session.environment
     const result = await svc(['whoami'], environment)

@@ -1,7 +1,7 @@
 /**
- * Where svc sends its tokens: to the origin of the session, through no proxy but the tunnel of
- * HTTPS_PROXY, and to nobody whose certificate is not trusted. Real servers and proxies record
- * what they receive.
+ * The destinations of svc's tokens: the origin of the session, through no proxy except the tunnel
+ * of HTTPS_PROXY, and only if the certificate is trusted. Real servers and proxies record what they
+ * receive.
  */
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -18,7 +18,7 @@ import {
   storedSession,
 } from './stored-sessions.ts'
 
-const REFUSED = JSON.stringify({
+const REJECTED = JSON.stringify({
   version: 1,
   requestId: 'req_01ARZ3NDEKTSV4RRFFQ69G5FAV',
   status: 'error',
@@ -30,7 +30,7 @@ const LOOPBACK_VARIABLES = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY'].flatMap((n
 ])
 
 let certificate: Certificate
-/** In a directory as OpenSSL reads it: the name is the hash of its subject. */
+/** In a directory that OpenSSL can read: the file name is the hash of the subject. */
 let certificateFile: string
 let plain: RecordingServer
 let secure: RecordingServer
@@ -42,8 +42,8 @@ beforeAll(async () => {
   const hash = runSync(['/usr/bin/openssl', 'x509', '-hash', '-noout', '-in', draft]).stdout.trim()
   certificateFile = join(authorities, `${hash}.0`)
   renameSync(draft, certificateFile)
-  plain = await RecordingServer.start(() => ({ status: 401, body: REFUSED }))
-  secure = await RecordingServer.start(() => ({ status: 401, body: REFUSED }), certificate)
+  plain = await RecordingServer.start(() => ({ status: 401, body: REJECTED }))
+  secure = await RecordingServer.start(() => ({ status: 401, body: REJECTED }), certificate)
 })
 afterAll(() => {
   plain[Symbol.dispose]()
@@ -66,7 +66,7 @@ async function restartProxy(options: ForwardProxyOptions = {}): Promise<void> {
 
 const proxyUrl = (): string => `http://127.0.0.1:${proxy.port}`
 
-/** The access token of `svc whoami`, and the refresh token that follows its rejection. */
+/** Returns the access token of `svc whoami`, and the refresh token sent after its rejection. */
 function sentTokens({ requests }: RecordingServer): (string | undefined)[] {
   return requests.map(({ headers, body }) =>
     body === ''
@@ -92,7 +92,7 @@ describe.each(CLIENTS)('$build', ({ command, needs }) => {
     return run([...command, 'whoami'], { environment })
   }
 
-  test.each(LOOPBACK_VARIABLES)('%s gets no token of a loopback origin', async (name) => {
+  test.each(LOOPBACK_VARIABLES)('%s receives no token of a loopback origin', async (name) => {
     const result = await whoami(plain.origin(), { [name]: proxyUrl() })
     expect(proxy.asked).toEqual([])
     expect(sentTokens(plain)).toEqual(BOTH_TOKENS)
@@ -117,7 +117,7 @@ describe.each(CLIENTS)('$build', ({ command, needs }) => {
     },
   )
 
-  test('a tunnel needs the certificate of the very name that was asked for', async () => {
+  test('a tunnel requires a certificate with the requested name', async () => {
     await restartProxy({ tunnels: { 'other.test:443': secure.port } })
     const variables = { HTTPS_PROXY: proxyUrl() }
     const result = await whoami('https://other.test', variables, { trusts: true })
@@ -135,7 +135,7 @@ describe.each(CLIENTS)('$build', ({ command, needs }) => {
     },
   )
 
-  test('a tunnel needs the certificate of the origin, not of the proxy', async () => {
+  test('a tunnel requires the certificate of the origin, not of the proxy', async () => {
     const result = await whoami('https://svc.test', { HTTPS_PROXY: proxyUrl() })
     expect(proxy.asked[0]).toBe('CONNECT svc.test:443')
     expect(secure.requests).toEqual([])
@@ -147,20 +147,20 @@ describe.each(CLIENTS)('$build', ({ command, needs }) => {
     ['no_proxy', 'elsewhere.test, .test'],
     ['NO_PROXY', '*'],
     ['no_proxy', 'svc.test:443'],
-  ])('%s=%s leaves the proxy out', async (name, value) => {
+  ])('%s=%s bypasses the proxy', async (name, value) => {
     const variables = { HTTPS_PROXY: proxyUrl(), [name]: value }
     const result = await whoami('https://svc.test', variables, { trusts: true })
     expect(proxy.asked).toEqual([])
     expect(result.stderr).toContain('CLIENT_SERVER_UNREACHABLE')
   })
 
-  test('NO_PROXY for another port or name leaves the proxy in', async () => {
+  test('NO_PROXY for another port or name does not bypass the proxy', async () => {
     const variables = { HTTPS_PROXY: proxyUrl(), NO_PROXY: 'svc.test:8443,vc.test,10.0.0.0/8' }
     await whoami('https://svc.test', variables, { trusts: true })
     expect(sentTokens(secure)).toEqual(BOTH_TOKENS)
   })
 
-  test('a proxy gets the credentials of its URL, and svc never repeats them', async () => {
+  test('a proxy gets the credentials of its URL, and svc never prints them', async () => {
     await restartProxy({ credentials: 'ada:p@ss' })
     const address = `127.0.0.1:${proxy.port}`
     const right = { HTTPS_PROXY: `http://ada:p%40ss@${address}` }
@@ -169,16 +169,16 @@ describe.each(CLIENTS)('$build', ({ command, needs }) => {
     session?.[Symbol.dispose]()
     const wrong = { HTTPS_PROXY: `http://ada:canary@${address}` }
     const result = await whoami('https://svc.test', wrong, { trusts: true })
-    expect(result.stderr).toContain(`the proxy ${address} answered HTTP 407`)
+    expect(result.stderr).toContain(`the proxy ${address} responded with HTTP 407`)
     expect(result.stderr).not.toContain('canary')
     expect(result.status).toBe(5)
   })
 
-  test('a proxy that is itself reached by TLS must be trusted', async () => {
+  test('a proxy that is reached over TLS must be trusted', async () => {
     await restartProxy({ certificate })
     const variables = { HTTPS_PROXY: `https://localhost:${proxy.port}` }
-    const refused = await whoami('https://svc.test', variables)
-    expect(refused.stderr).toContain('DEPTH_ZERO_SELF_SIGNED_CERT')
+    const rejected = await whoami('https://svc.test', variables)
+    expect(rejected.stderr).toContain('DEPTH_ZERO_SELF_SIGNED_CERT')
     expect(proxy.asked).toEqual([])
     session?.[Symbol.dispose]()
     await whoami('https://svc.test', variables, { trusts: true })
@@ -186,7 +186,7 @@ describe.each(CLIENTS)('$build', ({ command, needs }) => {
   })
 
   test.each(['socks5://127.0.0.1:1080', 'http://', 'ftp://canary@127.0.0.1:21'])(
-    'HTTPS_PROXY=%s is rejected by its name before anything is sent',
+    'HTTPS_PROXY=%s is rejected with its name before anything is sent',
     async (value) => {
       const result = await whoami('https://svc.test', { HTTPS_PROXY: value })
       expect(result.status).toBe(2)
@@ -211,7 +211,7 @@ describe.each(CLIENTS)('$build', ({ command, needs }) => {
     expect(result.stderr).toContain('DEPTH_ZERO_SELF_SIGNED_CERT')
   })
 
-  test('NODE_EXTRA_CA_CERTS names an authority that is trusted, for its own names', async () => {
+  test('NODE_EXTRA_CA_CERTS names an authority that is trusted for its own names', async () => {
     await whoami(secure.origin('localhost'), {}, { trusts: true })
     expect(sentTokens(secure)).toEqual(BOTH_TOKENS)
     session?.[Symbol.dispose]()

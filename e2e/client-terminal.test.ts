@@ -1,14 +1,14 @@
 /**
- * What svc shows of a server that sends text for terminals instead of people. It runs on a
- * pseudo-terminal, where colours are on, and into a pipe; what it prints is searched for every
- * character that moves a cursor, turns the direction of text or cannot be seen.
+ * The output of svc for a server whose texts contain terminal controls. It runs on a
+ * pseudo-terminal, where colours are on, and into a pipe. Its output is searched for every
+ * character that moves a cursor, changes the direction of text or is invisible.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { RecordingServer } from '../build/testing/servers/recording-server.ts'
 import { CLIENTS, type Result, run } from './harness.ts'
 import { type StoredSession, storedSession } from './stored-sessions.ts'
 
-/** Name of what each character does, the character, and its forms in JSON and for people. */
+/** The name of each character, the character, and its forms in JSON and in text for users. */
 const HOSTILE = [
   ['an escape sequence', '\u001b[2J', '\\u001b[2J', '\\u{1b}[2J'],
   ['a C1 control', '\u009b2J', '\\u009b2J', '\\u{9b}2J'],
@@ -24,9 +24,9 @@ const HOSTILE = [
   ['a variation selector', '\u{e0100}', '\\udb40\\udd00', '\\u{e0100}'],
 ] as const
 const ALL = HOSTILE.map(([, character]) => character).join('')
-/** Everything that must not arrive raw; a pseudo-terminal ends lines with CR LF. */
+/** Characters that must be escaped. A pseudo-terminal ends lines with CR LF. */
 const RAW = /[[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]--[\r\n]]/v
-/** Our own styles. */
+/** The styles that svc itself writes. */
 const STYLES = /\u001b\[(?:1|2|22|31|39)m/g
 
 const error = (message: string) => ({
@@ -43,7 +43,7 @@ const error = (message: string) => ({
 
 let server: RecordingServer
 let session: StoredSession
-/** Text of the server's next answer. */
+/** The message of the server's next response. */
 let message: string
 beforeEach(async () => {
   server = await RecordingServer.start(() => ({
@@ -61,7 +61,7 @@ describe.each(CLIENTS)('$build', ({ command, needs }) => {
   const svc = (args: readonly string[]): Promise<Result> =>
     run([...command, ...args], { environment: { ...needs, ...session.environment } })
 
-  /** Standard output and error of svc as the terminal gets them. */
+  /** Returns the output of svc as a terminal receives it. */
   async function onTerminal(args: readonly string[]): Promise<string> {
     const line = [...command, ...args].map((word) => `'${word}'`).join(' ')
     const environment = {
@@ -73,7 +73,7 @@ describe.each(CLIENTS)('$build', ({ command, needs }) => {
     return stdout
   }
 
-  test.each(HOSTILE)('escapes %s', async (_, character, inJson, forPeople) => {
+  test.each(HOSTILE)('escapes %s', async (_, character, inJson, forUsers) => {
     message = `Look: ${character}!`
     const json = await svc(['whoami', '--json'])
     expect(json.stdout).toContain(`Look: ${inJson}!`)
@@ -82,13 +82,13 @@ describe.each(CLIENTS)('$build', ({ command, needs }) => {
       message,
       violations: [{ path: `a${message}`, rule: `b${message}` }],
     })
-    const human = await svc(['whoami'])
-    expect(human.stderr).toContain(`Look: ${forPeople}!`)
-    expect(human.stderr).toContain(`a${`Look: ${forPeople}!`}: b`)
-    expect(human.stderr).not.toMatch(RAW)
+    const text = await svc(['whoami'])
+    expect(text.stderr).toContain(`Look: ${forUsers}!`)
+    expect(text.stderr).toContain(`a${`Look: ${forUsers}!`}: b`)
+    expect(text.stderr).not.toMatch(RAW)
   })
 
-  test('sends nothing but its own styles to a terminal', async () => {
+  test('sends no controls to a terminal except its own styles', async () => {
     message = `Look: ${ALL}`
     const failed = await onTerminal(['whoami'])
     expect(failed).toMatch(/\u001b\[31msvc/)
@@ -98,16 +98,16 @@ describe.each(CLIENTS)('$build', ({ command, needs }) => {
     expect(status.replace(STYLES, '')).not.toMatch(RAW)
   })
 
-  test('shows text of a server on one line', async () => {
+  test('shows a text of the server on one line', async () => {
     message = 'first\nsvc: Logged in.\tsecond'
     const { stderr } = await svc(['whoami'])
     expect(stderr).toContain('first\\u{a}svc: Logged in.\\u{9}second')
   })
 
-  test('escapes what it read from a file', async () => {
-    const human = await svc(['auth', 'status'])
-    expect(human.stdout).toContain('Ada\\u{1b}[2J\\u{9b}2J')
-    expect(human.stdout).not.toMatch(RAW)
+  test('escapes texts that it reads from a file', async () => {
+    const text = await svc(['auth', 'status'])
+    expect(text.stdout).toContain('Ada\\u{1b}[2J\\u{9b}2J')
+    expect(text.stdout).not.toMatch(RAW)
     const json = await svc(['auth', 'status', '--json'])
     expect(json.stdout).not.toMatch(RAW)
     expect(JSON.parse(json.stdout).operator.operatorName).toBe(`Ada${ALL}`)

@@ -1,10 +1,12 @@
-/** Variables and secrets, from the operator to the Functions, and through a key rotation. */
+/**
+ * Variables and secrets on their way from the operator to Functions, and through a key rotation.
+ */
 import { randomBytes } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Application, action, application, mutation, query, string } from './application.ts'
-import { filesBelow, placesOf } from './canaries.ts'
+import { filesBelow, locationsOf } from './canaries.ts'
 import { CLIENT, run, SERVER } from './harness.ts'
 
 const FUNCTIONS = `
@@ -18,7 +20,7 @@ const FUNCTIONS = `
     clients: ['confidential'],
     handler: (ctx) => ctx.config.variable('GREETING'),
   })
-  // What leaves is a part of the secret: enough to see that it is the one.
+  // Only a part of the secret leaves: enough to recognise it.
   export const tail = action({
     clients: ['confidential'],
     uses: { secrets: ['API_KEY'] },
@@ -32,7 +34,7 @@ const FUNCTIONS = `
 
 const newSecret = () => randomBytes(32).toString('base64url')
 const secrets: string[] = []
-/** Of every server that ran. */
+/** Log lines of the servers that have ended. */
 const log: string[] = []
 let app: Application
 
@@ -42,19 +44,19 @@ beforeAll(async () => {
   )
 })
 afterAll(async () => {
-  await app?.of.dispose()
+  await app?.installation.dispose()
 })
 
-const remote = () => ['--remote', '--root', app.of.productRoot]
+const remote = () => ['--remote', '--root', app.installation.productRoot]
 const config = (...args: string[]) => app.svc(['config', ...args, ...remote()])
 
-/** Sets API_KEY from standard input. */
+/** Sets API_KEY through standard input. */
 async function setSecret(): Promise<string> {
   const secret = newSecret()
   secrets.push(secret)
   const set = await run([CLIENT, 'config', 'set', 'API_KEY', '--secret', ...remote(), '--json'], {
-    environment: app.of.clientEnvironment,
-    directory: app.of.directory,
+    environment: app.installation.clientEnvironment,
+    directory: app.installation.directory,
     input: `${secret}\n`,
   })
   expect([set.status, set.stderr]).toEqual([0, ''])
@@ -67,14 +69,18 @@ const read = async (call: typeof query, name: string) =>
 const NULL = { type: 'null' }
 
 function rotate() {
-  const environment = { ...app.of.environment, SERVICE_PRODUCT_ROOT: app.of.productRoot }
-  return run([SERVER, 'rotate-keys'], { environment, directory: app.of.directory })
+  const environment = {
+    ...app.installation.environment,
+    SERVICE_PRODUCT_ROOT: app.installation.productRoot,
+  }
+  return run([SERVER, 'rotate-keys'], { environment, directory: app.installation.directory })
 }
 
-const keyring = () => JSON.parse(readFileSync(join(app.of.productRoot, 'keyring.json'), 'utf8'))
+const keyring = () =>
+  JSON.parse(readFileSync(join(app.installation.productRoot, 'keyring.json'), 'utf8'))
 
 describe('configuration', () => {
-  test('a variable is seen by the next call, kept result or not', async () => {
+  test('a variable is visible to the next call, with or without a cached result', async () => {
     expect(await read(query, 'greeting')).toEqual(NULL)
     for (const value of ['hello', 'good morning']) {
       await config('set', 'GREETING', value)
@@ -83,7 +89,7 @@ describe('configuration', () => {
     }
   })
 
-  test('a secret is seen by the next call of the Action that names it alone', async () => {
+  test('a secret is visible only to the next call of the Action that declares it', async () => {
     expect((await action(app, { function: 'settings.tail' })).body.error.code).toBe(
       'FUNCTION_FAILED',
     )
@@ -91,11 +97,11 @@ describe('configuration', () => {
       const secret = await setSecret()
       expect(await read(action, 'tail')).toEqual(string(secret.slice(-4)))
     }
-    const refused = await action(app, { function: 'settings.unnamed' })
-    expect([refused.status, refused.body.error.code]).toEqual([500, 'FUNCTION_FAILED'])
+    const undeclared = await action(app, { function: 'settings.unnamed' })
+    expect([undeclared.status, undeclared.body.error.code]).toEqual([500, 'FUNCTION_FAILED'])
   })
 
-  test('a secret from an environment variable is the same', async () => {
+  test('a secret can be set from an environment variable', async () => {
     const secret = newSecret()
     secrets.push(secret)
     const args = ['config', 'set', 'API_KEY', '--secret', '--value-env', 'FROM_CI', ...remote()]
@@ -103,7 +109,7 @@ describe('configuration', () => {
     expect(await read(action, 'tail')).toEqual(string(secret.slice(-4)))
   })
 
-  test('lists and history show names and changes, and no secret', async () => {
+  test('lists and history contain names and changes, and no secret', async () => {
     const list = await config('list')
     expect(list).toMatchObject({
       revision: '5',
@@ -117,32 +123,32 @@ describe('configuration', () => {
     expect(history.entries.map(({ revision }: { revision: string }) => revision)).toEqual([
       ...['5', '4', '3', '2', '1'],
     ])
-    const shown = await app.of.svc(['config', 'list', ...remote()])
+    const shown = await app.installation.svc(['config', 'list', ...remote()])
     for (const secret of secrets) {
       expect(JSON.stringify([list, history]) + shown.stdout + shown.stderr).not.toContain(secret)
     }
   })
 
-  test('a change that expects another revision ends with 4', async () => {
+  test('a change that expects another revision exits with status 4', async () => {
     const stale = ['config', 'set', 'GREETING', 'late', '--expected', '1', ...remote()]
-    expect((await app.of.svc(stale)).status).toBe(4)
+    expect((await app.installation.svc(stale)).status).toBe(4)
     expect(await read(query, 'greeting')).toEqual(string('good morning'))
   })
 })
 
 describe('rotate-keys', () => {
-  test('refuses a root that a server has', async () => {
+  test('rejects a root that a server has opened', async () => {
     const before = keyring()
-    const refused = await rotate()
-    expect([refused.status, refused.stderr]).toEqual([
+    const rejected = await rotate()
+    expect([rejected.status, rejected.stderr]).toEqual([
       expect.any(Number),
       expect.stringContaining('SERVER_PRODUCT_ROOT_LOCKED'),
     ])
-    expect(refused.status).not.toBe(0)
+    expect(rejected.status).not.toBe(0)
     expect(keyring()).toEqual(before)
   })
 
-  test('on a stopped root makes a new key under which everything is as it was', async () => {
+  test('creates a key for a stopped root and preserves variables and secrets', async () => {
     const [first] = keyring().keys
     await app.server.stop()
     log.push(...app.server.lines)
@@ -159,7 +165,7 @@ describe('rotate-keys', () => {
     expect((await config('list')).revision).toBe('5')
   })
 
-  test('secrets that are set from then on survive a crash of the server', async () => {
+  test('secrets that are set after a rotation survive a crash of the server', async () => {
     const secret = await setSecret()
     log.push(...app.server.lines)
     await app.restart('kill')
@@ -167,17 +173,17 @@ describe('rotate-keys', () => {
   })
 })
 
-test('a name that is unset is gone for the next call', async () => {
+test('a removed name is absent in the next call', async () => {
   await config('unset', 'GREETING')
   expect(await read(query, 'greeting')).toEqual(NULL)
-  const missing = await app.of.svc(['config', 'unset', 'GREETING', ...remote()])
+  const missing = await app.installation.svc(['config', 'unset', 'GREETING', ...remote()])
   expect(missing.status).toBe(7)
 })
 
-test('no secret is in the Product root, in the state or in the log', async () => {
+test('no secret is in the Product root, the state directory or the log', async () => {
   const lines = Buffer.from([...log, ...app.server.lines].join('\n'))
-  const places = new Map([...filesBelow(app.of.directory), ['log', lines] as const])
-  expect(places.has(join('product', 'control.db'))).toBe(true)
+  const locations = new Map([...filesBelow(app.installation.directory), ['log', lines] as const])
+  expect(locations.has(join('product', 'control.db'))).toBe(true)
   expect(lines.includes('ctx.config.secret')).toBe(true)
-  for (const secret of secrets) expect(placesOf(secret, places)).toEqual([])
+  for (const secret of secrets) expect(locationsOf(secret, locations)).toEqual([])
 })

@@ -1,6 +1,6 @@
 /**
- * kill -9 of the server at random moments under load: every acknowledged Mutation is there
- * afterwards, nothing is applied twice, and every replay answers the original result.
+ * kill -9 of the server at random moments under load: every acknowledged Mutation is durable, none
+ * is applied twice, and every replay returns the original result.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import {
@@ -21,18 +21,18 @@ beforeAll(async () => {
 })
 
 afterAll(async () => {
-  await app?.of.dispose()
+  await app?.installation.dispose()
 })
 
 interface Sent {
   readonly operationId: string
   readonly name: string
-  /** Null until it was acknowledged. */
+  /** Null until the Mutation is acknowledged. */
   result: string | null
   sequence: string | null
 }
 
-test(`${KILLS} kills lose nothing that was acknowledged`, { timeout: 600_000 }, async () => {
+test(`${KILLS} kills lose no acknowledged Mutation`, { timeout: 600_000 }, async () => {
   const sent: Sent[] = []
   const seed = Date.now()
   for (let kill = 0; kill < KILLS; kill++) {
@@ -47,12 +47,12 @@ test(`${KILLS} kills lose nothing that was acknowledged`, { timeout: 600_000 }, 
   }
   const acknowledged = sent.filter(({ result }) => result !== null)
   expect(acknowledged.length, `seed ${seed}`).toBeGreaterThan(KILLS)
-  for (const one of sent) {
-    const replay = await mutation(app, create(one))
+  for (const each of sent) {
+    const replay = await mutation(app, create(each))
     expect(replay.status, `seed ${seed}: ${JSON.stringify(replay.body)}`).toBe(200)
-    if (one.result === null) continue
-    expect(replay.body.result.value).toBe(one.result)
-    expect(replay.body.metadata).toMatchObject({ replayed: true, commitSequence: one.sequence })
+    if (each.result === null) continue
+    expect(replay.body.result.value).toBe(each.result)
+    expect(replay.body.metadata).toMatchObject({ replayed: true, commitSequence: each.sequence })
   }
   // A name is unique, so a Mutation that was applied twice would have failed the second time.
   const names = await query(app, { function: 'channels.list' })
@@ -61,20 +61,20 @@ test(`${KILLS} kills lose nothing that was acknowledged`, { timeout: 600_000 }, 
 
 async function write(sent: Sent[], prefix: string, stop: { now: boolean }): Promise<void> {
   for (let i = 0; !stop.now; i++) {
-    const one: Sent = {
+    const each: Sent = {
       operationId: operationId(),
       name: `${prefix}-${i}`,
       result: null,
       sequence: null,
     }
-    sent.push(one)
+    sent.push(each)
     try {
-      const reply = await mutation(app, create(one))
+      const reply = await mutation(app, create(each))
       if (reply.status !== 200) continue
-      one.result = reply.body.result.value
-      one.sequence = reply.body.metadata.commitSequence
+      each.result = reply.body.result.value
+      each.sequence = reply.body.metadata.commitSequence
     } catch {
-      // The connection died with the server: whether it was stored is what the replay tells.
+      // The server was killed. The replay will show whether the Mutation was committed.
       return
     }
   }

@@ -1,6 +1,6 @@
 /**
- * Whose certificate the server accepts from PostgreSQL. The peer speaks the protocol up to the
- * startup message, which is the first that a server sends over TLS and which names the role.
+ * The certificates that the server accepts from PostgreSQL. The peer implements the protocol up to
+ * the startup message, the first message over TLS, which contains the role.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, connect, createServer, type Server } from 'node:net'
@@ -26,7 +26,7 @@ const secure = createSecureServer(
     })
   },
 )
-/** Agrees to TLS and leaves the rest of the connection to `secure`. */
+/** Accepts the TLS request and forwards the rest of the connection to `secure`. */
 const plain = createServer((socket) => {
   socket.on('error', () => {})
   socket.once('data', (request: Buffer) => {
@@ -74,7 +74,7 @@ function migrate(mode: string, variables: Environment): Promise<Result> {
 }
 
 test.each(['require', 'verify-ca', 'verify-full', 'prefer'])(
-  'sslmode=%s verifies the certificate of PostgreSQL whatever NODE_TLS_REJECT_UNAUTHORIZED says',
+  'sslmode=%s verifies the certificate of PostgreSQL despite NODE_TLS_REJECT_UNAUTHORIZED',
   async (mode) => {
     for (const variables of [{}, { NODE_TLS_REJECT_UNAUTHORIZED: '0' }]) {
       const result = await migrate(`?sslmode=${mode}`, variables)
@@ -85,12 +85,12 @@ test.each(['require', 'verify-ca', 'verify-full', 'prefer'])(
   },
 )
 
-test('sslmode=require accepts an authority of NODE_EXTRA_CA_CERTS', async () => {
+test('sslmode=require accepts an authority from NODE_EXTRA_CA_CERTS', async () => {
   await migrate('?sslmode=require', { NODE_EXTRA_CA_CERTS: authority })
   expect(received).toContain('ada')
 })
 
-test('sslmode=no-verify verifies nothing, as its name says', async () => {
+test('sslmode=no-verify verifies no certificate', async () => {
   await migrate('?sslmode=no-verify', {})
   expect(received).toContain('ada')
 })

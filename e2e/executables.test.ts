@@ -21,7 +21,7 @@ test('both executables run from an empty directory with an empty environment', (
   expect(readdirSync(empty)).toEqual([])
 })
 
-test('each help names every verb of its program', () => {
+test('each help text lists every command of its program', () => {
   const server = runSync([SERVER, '--help'], { directory: empty })
   expect(server.status).toBe(0)
   for (const verb of [
@@ -41,7 +41,7 @@ test('each help names every verb of its program', () => {
   }
 })
 
-test('a wrong use exits with 2 and says so on standard error alone', () => {
+test('an unknown command exits with 2 and prints only to standard error', () => {
   for (const executable of [SERVER, CLIENT]) {
     const result = runSync([executable, 'no-such-verb'], { directory: empty })
     expect(result.status).toBe(2)
@@ -50,7 +50,7 @@ test('a wrong use exits with 2 and says so on standard error alone', () => {
   }
 })
 
-test('without settings the server names the first that is missing', () => {
+test('without settings the server reports the first missing one', () => {
   for (const mode of ['check', 'migrate', 'serve']) {
     const result = runSync([SERVER, mode], { directory: empty })
     expect(result.status).toBe(1)
@@ -59,8 +59,14 @@ test('without settings the server names the first that is missing', () => {
   }
 })
 
-test('the packed client answers as the compiled one does, under Node', () => {
-  for (const args of [['--help'], ['version'], ['status', '--help']]) {
+test('the packed client prints the same as the compiled one, under Node', () => {
+  for (const args of [
+    ['--help'],
+    ['version'],
+    ['status', '--help'],
+    ['docs'],
+    ['docs', 'errors'],
+  ]) {
     const packed = runSync(['node', PACKED_CLIENT, ...args], {
       directory: empty,
       environment: { PATH: NODE_PATH },

@@ -44,17 +44,22 @@ describe('with bytes in an S3-compatible store', () => {
     app = await application(writeFileFunctions, settings)
   })
   afterAll(async () => {
-    await app?.of.dispose()
+    await app?.installation.dispose()
     await s3?.stop()
   })
 
-  const environment = () => ({ ...app.of.environment, ...productEnvironment(app.of), ...settings })
+  const environment = () => ({
+    ...app.installation.environment,
+    ...productEnvironment(app.installation),
+    ...settings,
+  })
 
   test('a file is uploaded and downloaded, whole and in part', async () => {
     const { status, body } = await upload(app, await grantUpload(app, 100), '0123456789')
     expect(status).toBe(201)
     fileId = body.file.fileId
-    expect([...s3.objects.keys()]).toEqual([expect.stringMatching(/^env_\w{26}\/sha256\/\w{64}$/)])
+    const address = /^env_\w{26}\/sha256\/\w{64}$/
+    expect([...s3.objects.keys()]).toEqual([expect.stringMatching(address)])
     const grant = await grantDownload(app, fileId)
     expect(await download(app, grant)).toEqual({ status: 200, text: '0123456789' })
     expect(await download(app, grant, 'bytes=2-4')).toEqual({ status: 206, text: '234' })
@@ -95,7 +100,7 @@ describe('with bytes in an S3-compatible store', () => {
 
   test('the server does not start where the settings name another place', async () => {
     await app.server.stop()
-    const without = { ...app.of.environment, ...productEnvironment(app.of) }
+    const without = { ...app.installation.environment, ...productEnvironment(app.installation) }
     const elsewhere = { ...environment(), SERVICE_STORAGE_S3_BUCKET: 'other' }
     for (const [given, fix] of [
       [without, 'set SERVICE_STORAGE_S3_BUCKET'],
@@ -106,7 +111,7 @@ describe('with bytes in an S3-compatible store', () => {
       expect(checked.stderr).toContain('SERVER_PRODUCT_ROOT_INVALID')
       expect(checked.stderr).toContain(fix)
       const started = startServer({
-        ...{ executable: SERVER, environment: given, directory: app.of.directory },
+        ...{ executable: SERVER, environment: given, directory: app.installation.directory },
       })
       await expect(started).rejects.toThrow('SERVER_PRODUCT_ROOT_INVALID')
     }
@@ -121,7 +126,7 @@ describe('with a disk that has less free space than the floor', () => {
     const floor = { SERVICE_STORAGE_FREE_FLOOR_BYTES: '999999999999999' }
     app = await application(writeFileFunctions, floor)
   })
-  afterAll(() => app?.of.dispose())
+  afterAll(() => app?.installation.dispose())
 
   test('an upload is 503 and keeps its grant, and nothing else suffers', async () => {
     const grant = await grantUpload(app, 100)
@@ -131,10 +136,10 @@ describe('with a disk that has less free space than the floor', () => {
     expect((await query(app, { function: 'uploads.list' })).status).toBe(200)
     expect((await send(app.server.application!, 'GET', '/readyz')).status).toBe(200)
     await app.server.stop()
-    rmSync(join(app.of.productRoot, 'files/temporary'), { recursive: true })
-    const roomy = { ...app.of.environment, ...productEnvironment(app.of) }
+    rmSync(join(app.installation.productRoot, 'files/temporary'), { recursive: true })
+    const roomy = { ...app.installation.environment, ...productEnvironment(app.installation) }
     app.server = await startServer({
-      ...{ executable: SERVER, environment: roomy, directory: app.of.directory },
+      ...{ executable: SERVER, environment: roomy, directory: app.installation.directory },
     })
     expect((await upload(app, grant, 'x')).status).toBe(201)
   })

@@ -31,11 +31,11 @@ describe.each(['SQLite', 'PostgreSQL'])('with documents in %s', (kind) => {
       settings = { SERVICE_PLATFORM_DATABASE_URL_FILE: file }
     }
     app = await application(writeFileFunctions, settings)
-    source = join(app.of.directory, 'film.bin')
+    source = join(app.installation.directory, 'film.bin')
     writeFileSync(source, BYTES)
   })
   afterAll(async () => {
-    await app?.of.dispose()
+    await app?.installation.dispose()
     await cluster?.dispose()
   })
 
@@ -43,7 +43,7 @@ describe.each(['SQLite', 'PostgreSQL'])('with documents in %s', (kind) => {
   const bearer = (token: string) => ['-H', `Authorization: Bearer ${token}`]
   const urlOf = ({ path }: { path: string }) => app.server.application + path
   const storedBytes = () => {
-    const root = join(app.of.productRoot, 'files/sha256')
+    const root = join(app.installation.productRoot, 'files/sha256')
     return readdirSync(root).flatMap((head) =>
       readdirSync(join(root, head)).map((tail) => head + tail),
     )
@@ -81,7 +81,7 @@ describe.each(['SQLite', 'PostgreSQL'])('with documents in %s', (kind) => {
 
   test('a download is resumed by range, across a crash of the server', async () => {
     const grant = await grantDownload(app, fileId)
-    const target = join(app.of.directory, 'copy.bin')
+    const target = join(app.installation.directory, 'copy.bin')
     const half = await curl('-r', '0-1000000', '-o', target, ...bearer(grant.token), urlOf(grant))
     expect(half.status, half.stderr).toBe(0)
     await app.restart('kill')
@@ -111,12 +111,21 @@ describe.each(['SQLite', 'PostgreSQL'])('with documents in %s', (kind) => {
     await app.server.stop()
     const verify = (...args: string[]) =>
       run([SERVER, 'verify-storage', ...args], {
-        environment: { ...app.of.environment, ...productEnvironment(app.of), ...settings },
+        environment: {
+          ...app.installation.environment,
+          ...productEnvironment(app.installation),
+          ...settings,
+        },
       })
     expect(await verify()).toMatchObject({ status: 0, stdout: expect.stringContaining('1 files') })
-    const path = join(app.of.productRoot, 'files/sha256', DIGEST.slice(0, 2), DIGEST.slice(2))
+    const path = join(
+      app.installation.productRoot,
+      'files/sha256',
+      DIGEST.slice(0, 2),
+      DIGEST.slice(2),
+    )
     const orphan = 'ab'.repeat(32)
-    writeFileSync(join(app.of.productRoot, 'files/sha256/ab', orphan.slice(2)), 'orphan')
+    writeFileSync(join(app.installation.productRoot, 'files/sha256/ab', orphan.slice(2)), 'orphan')
     expect(await verify()).toMatchObject({
       status: 0,
       stdout: expect.stringContaining(`Orphaned: ${orphan}`),
@@ -126,7 +135,7 @@ describe.each(['SQLite', 'PostgreSQL'])('with documents in %s', (kind) => {
     expect(damaged.status).toBe(6)
     expect(damaged.stdout).toMatch(new RegExp(`^damaged: ${DIGEST} of fil_\\w{26}, set aside`, 'm'))
     expect(damaged.stdout).toContain(`Removed ${orphan}`)
-    expect(readdirSync(join(app.of.productRoot, 'files/damaged'))).toEqual([DIGEST])
+    expect(readdirSync(join(app.installation.productRoot, 'files/damaged'))).toEqual([DIGEST])
     const missing = await verify()
     expect(missing.status).toBe(6)
     expect(missing.stdout).toMatch(new RegExp(`^missing: ${DIGEST}`, 'm'))

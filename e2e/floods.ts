@@ -1,35 +1,35 @@
-/** Clients at loopback addresses of their own before a proxy, and a flood of requests. */
+/** Clients with loopback addresses of their own, connected to a proxy, and a flood of requests. */
 import type { IncomingMessage } from 'node:http'
 import { Agent, request } from 'node:https'
 import type { Json } from './application.ts'
 
-export interface Sent {
+export interface ClientRequest {
   readonly method?: string
   readonly path: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: unknown
 }
 
-export interface Answered {
+export interface ClientResponse {
   readonly status: number
   readonly body: Json
 }
 
-/** One client machine: what it sends comes from `address`, over connections that it keeps. */
+/** One client machine: it sends from `address`, over keep-alive connections. */
 export class Client {
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 64 })
   readonly #port: number
   readonly #host: string
   readonly #address: string
 
-  /** `port` is the proxy's, `host` the name that is asked there. */
+  /** `port` is that of the proxy, `host` the name in its requests. */
   constructor(port: number, host: string, address: string) {
     this.#port = port
     this.#host = host
     this.#address = address
   }
 
-  send({ method = 'GET', path, headers = {}, body }: Sent): Promise<Answered> {
+  send({ method = 'GET', path, headers = {}, body }: ClientRequest): Promise<ClientResponse> {
     const text = body === undefined ? '' : JSON.stringify(body)
     return new Promise((resolve, reject) => {
       const sent = request({
@@ -37,7 +37,7 @@ export class Client {
         port: this.#port,
         localAddress: this.#address,
         servername: this.#host,
-        // Only this machine's own proxy is at that port, with a certificate of this run.
+        // The port belongs to this machine's own proxy, with a certificate of this run.
         rejectUnauthorized: false,
         agent: this.#agent,
         method,
@@ -53,7 +53,7 @@ export class Client {
         },
       })
       sent.once('error', reject)
-      sent.once('response', (response) => resolve(readAnswer(response)))
+      sent.once('response', (response) => resolve(readResponse(response)))
       sent.end(text)
     })
   }
@@ -63,18 +63,18 @@ export class Client {
   }
 }
 
-async function readAnswer(response: IncomingMessage): Promise<Answered> {
+async function readResponse(response: IncomingMessage): Promise<ClientResponse> {
   let text = ''
   response.setEncoding('utf8')
   for await (const chunk of response) text += chunk
-  // A proxy whose server is away answers with a page.
+  // A proxy without its server responds with a page.
   const body: unknown = text.startsWith('{') ? JSON.parse(text) : null
   return { status: response.statusCode ?? 0, body }
 }
 
-/** Sends `perSecond` requests a second from its start on, whatever the answers are. */
+/** Sends `perSecond` requests a second from its creation on, whatever the responses are. */
 export class Flood {
-  /** Number of answers by status; 0 counts connections that failed. */
+  /** Number of responses by status; 0 counts connections that failed. */
   readonly statuses: Record<number, number> = {}
   readonly #startedAt = performance.now()
   readonly #timer: NodeJS.Timeout
@@ -82,28 +82,28 @@ export class Flood {
   readonly #client: Client
   #sent = 0
 
-  constructor(client: Client, perSecond: number, next: () => Sent) {
+  constructor(client: Client, perSecond: number, next: () => ClientRequest) {
     this.#client = client
     this.#timer = setInterval(() => {
       const due = Math.floor(((performance.now() - this.#startedAt) * perSecond) / 1000)
-      // A machine that stood still does not get all at once what was due meanwhile.
+      // After a pause of the machine the requests that were due are not sent all at once.
       const count = Math.min(due - this.#sent, perSecond / 4)
       for (let i = 0; i < count; i++) this.#send(next())
       this.#sent = due
     }, 10)
   }
 
-  /** Stops, waits for the answers, and says how many a second there were. */
+  /** Stops, waits for the responses and returns their number per second. */
   async stop(): Promise<number> {
     clearInterval(this.#timer)
     const seconds = (performance.now() - this.#startedAt) / 1000
     await Promise.all(this.#pending)
     this.#client.close()
-    const answers = Object.values(this.statuses).reduce((sum, each) => sum + each, 0)
-    return Math.round(answers / seconds)
+    const responses = Object.values(this.statuses).reduce((sum, each) => sum + each, 0)
+    return Math.round(responses / seconds)
   }
 
-  #send(sent: Sent): void {
+  #send(sent: ClientRequest): void {
     const pending = this.#client
       .send(sent)
       .then(({ status }) => this.#count(status))
@@ -117,16 +117,16 @@ export class Flood {
   }
 }
 
-/** How `work` was answered, `count` times in a row, and the slowest of it. */
+/** Sends a request `count` times in a row. Returns the statuses and the slowest duration. */
 export async function repeated(
   count: number,
-  work: () => Promise<Answered>,
+  send: () => Promise<ClientResponse>,
 ): Promise<{ readonly statuses: Record<number, number>; readonly slowestMillis: number }> {
   const statuses: Record<number, number> = {}
   let slowestMillis = 0
   for (let i = 0; i < count; i++) {
     const startedAt = performance.now()
-    const { status } = await work()
+    const { status } = await send()
     slowestMillis = Math.max(slowestMillis, Math.round(performance.now() - startedAt))
     statuses[status] = (statuses[status] ?? 0) + 1
   }

@@ -1,21 +1,19 @@
-/** Publication at its bound: four packages of 64 MiB at once, which the server does not hold. */
+/** Publication at its limit: four packages of 64 MiB at once, which are not held in memory. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sha256 } from '../src/system/digests.ts'
-import { canonicalJson } from '../src/value/canonical-json.ts'
 import {
   digestName,
-  encodeArtifact,
-  encodePackage,
   PACKAGE_BYTES_MAX,
   PACKAGE_MEDIA_TYPE,
 } from '../src/value/packages/workspace-package.ts'
 import { type Application, application, type Json, query } from './application.ts'
 import { residentBytes, serverOf } from './hostile/machine.ts'
+import { packageOf } from './packages.ts'
 
 const MEBIBYTE = 1024 * 1024
-/** The four frames alone are 256 MiB. */
+/** The four packages alone have 256 MiB. */
 const GROWTH_BYTES_MAX = 160 * MEBIBYTE
 
 let app: Application
@@ -25,7 +23,7 @@ let token: string
 
 beforeAll(async () => {
   app = await application()
-  const read = (path: string) => readFileSync(join(app.of.directory, path), 'utf8')
+  const read = (path: string) => readFileSync(join(app.installation.directory, path), 'utf8')
   const root = JSON.parse(read('product/service.json'))
   projectId = root.projectId
   const base = `/v1/projects/${projectId}/environments/${root.environmentId}`
@@ -34,28 +32,14 @@ beforeAll(async () => {
 })
 
 afterAll(async () => {
-  await app?.of.dispose()
+  await app?.installation.dispose()
 })
 
-function packageOf(workspace: string, sourceBytes: number): Uint8Array {
-  const source = `//${'x'.repeat(sourceBytes - 2)}`
-  const artifact = encodeArtifact({ source, sourceMap: null }, sha256)
-  const digest = digestName(sha256(artifact))
-  const manifest = canonicalJson({
-    version: 1,
-    projectId,
-    workspace,
-    artifact: { digest, bytes: artifact.length },
-    functions: [],
-    tables: [],
-  })
-  return encodePackage({ manifest, artifact }, sha256)
-}
-
-/** Exactly as long as a package may be. */
+/** Creates a package of exactly the maximal length. */
 function fullPackage(workspace: string): Uint8Array {
   const guess = PACKAGE_BYTES_MAX - 4096
-  const frame = packageOf(workspace, guess + PACKAGE_BYTES_MAX - packageOf(workspace, guess).length)
+  const excess = packageOf({ projectId, workspace, sourceBytes: guess }).length - PACKAGE_BYTES_MAX
+  const frame = packageOf({ projectId, workspace, sourceBytes: guess - excess })
   expect(frame.length).toBe(PACKAGE_BYTES_MAX)
   return frame
 }
@@ -73,14 +57,14 @@ async function publish(frame: Uint8Array): Promise<{ status: number; body: Json 
   return { status: response.status, body: await response.json() }
 }
 
-test('packages of 64 MiB go to the disk, not into memory, and calls go on meanwhile', async () => {
-  const server = serverOf(app.of.directory)
+test('packages of 64 MiB are written to disk, not to memory, while calls continue', async () => {
+  const server = serverOf(app.installation.directory)
   const before = residentBytes(server)
   let most = before
   let calls = 0
-  let over = false
+  let isDone = false
   const others = (async () => {
-    while (!over) {
+    while (!isDone) {
       expect((await query(app, { function: 'channels.list' })).status).toBe(200)
       most = Math.max(most, residentBytes(server))
       calls += 1
@@ -88,14 +72,14 @@ test('packages of 64 MiB go to the disk, not into memory, and calls go on meanwh
     }
   })()
   const frames = ['one', 'two', 'three', 'four'].map(fullPackage)
-  const answers = await Promise.all(frames.map(publish)).finally(() => {
-    over = true
+  const responses = await Promise.all(frames.map(publish)).finally(() => {
+    isDone = true
   })
   await others
-  expect(answers.map(({ status, body }) => [status, body.error])).toEqual(
+  expect(responses.map(({ status, body }) => [status, body.error])).toEqual(
     Array(4).fill([201, undefined]),
   )
-  expect(answers.map(({ body }) => body.packageDigest)).toEqual(
+  expect(responses.map(({ body }) => body.packageDigest)).toEqual(
     frames.map((frame) => digestName(sha256(frame.subarray(0, -32)))),
   )
   expect((most - before) / MEBIBYTE).toBeLessThan(GROWTH_BYTES_MAX / MEBIBYTE)
@@ -104,7 +88,7 @@ test('packages of 64 MiB go to the disk, not into memory, and calls go on meanwh
   expect(again).toMatchObject({ status: 200, body: { replayed: true } })
 })
 
-test('one byte more is too large, and one byte that is not as stated is invalid', async () => {
+test('one more byte is too large, and one altered byte is invalid', async () => {
   const full = fullPackage('five')
   const longer = new Uint8Array(full.length + 1)
   longer.set(full)
@@ -113,6 +97,11 @@ test('one byte more is too large, and one byte that is not as stated is invalid'
   full[full.length - 100]! ^= 1
   const altered = await publish(full)
   expect([altered.status, altered.body.error.code]).toEqual([400, 'PRODUCT_INVALID'])
-  const { workspaces } = await app.svc(['status', '--remote', '--root', app.of.productRoot])
+  const { workspaces } = await app.svc([
+    'status',
+    '--remote',
+    '--root',
+    app.installation.productRoot,
+  ])
   expect(workspaces.map(({ name }: Json) => name)).not.toContain('five')
 })

@@ -1,6 +1,6 @@
 /**
- * Who calls a Function, with the executables: JWTs of providers whose keys a server of its own
- * publishes, guests of the Environment, and every mode of a Function.
+ * The callers of Functions, with the executables: JWTs of providers whose keys a test server
+ * publishes, guests of the Environment, and every authentication mode of a Function.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -28,8 +28,8 @@ const FUNCTIONS = `
 import { action, mutation, query, v } from 'svc'
 const clients = ['public', 'confidential'] as const
 const returns = v.nullable(v.object({ subject: v.string(), roles: v.array(v.string()) }))
-const seen = (it: { subject: string; roles: readonly string[] }) =>
-  ({ subject: it.subject, roles: [...it.roles] })
+const seen = (identity: { subject: string; roles: readonly string[] }) =>
+  ({ subject: identity.subject, roles: [...identity.roles] })
 
 export const none = query({ clients, returns, handler: (ctx) => ctx.auth.identity })
 export const optional = query({
@@ -65,9 +65,9 @@ export const rename = mutation({
 let app: Application
 let users: JwtIssuer
 let services: JwtIssuer
-/** Every token that was presented: none may be in the log. */
+/** Every token that was presented. None may be in the log. */
 const tokens: string[] = []
-/** What the servers before the one that runs have logged. */
+/** Log lines of the servers that have ended. */
 const logged: string[] = []
 
 beforeAll(async () => {
@@ -84,7 +84,7 @@ beforeAll(async () => {
 })
 
 afterAll(async () => {
-  await app?.of.dispose()
+  await app?.installation.dispose()
   await Promise.all([users?.close(), services?.close()])
 })
 
@@ -118,9 +118,9 @@ function bearer(token: string): Record<string, string> {
 const signed = async (given: Record<string, unknown> = {}) =>
   bearer(await users.sign(users.claims(Date.now(), given)))
 
-/** A key for browsers. */
+/** Creates a public key, as a browser has it. */
 async function publicKey(): Promise<string> {
-  const remote = ['--remote', '--root', app.of.productRoot]
+  const remote = ['--remote', '--root', app.installation.productRoot]
   const scopes = ['--scopes', 'query,action']
   const kind = ['--kind', 'public', '--name', 'browser', ...scopes]
   const { client } = await app.svc(['clients', 'create', ...remote, ...kind])
@@ -146,16 +146,16 @@ async function who(mode: string, headers: Record<string, string> = {}): Promise<
   return outcome(await query(app, { function: `who.${mode}`, headers }))
 }
 
-describe('each mode', () => {
+describe('each authentication mode', () => {
   const INVALID = '401 FUNCTIONAL_TOKEN_INVALID'
   const MISSING = '401 FUNCTIONAL_TOKEN_REQUIRED'
   const DENIED = '403 AUTH_POLICY_DENIED'
 
   test.each<[string, () => Promise<Record<string, string>>, readonly string[]]>([
-    ['nobody', async () => ({}), ['200 null', '200 null', MISSING, MISSING, MISSING]],
+    ['no identity', async () => ({}), ['200 null', '200 null', MISSING, MISSING, MISSING]],
     ['a user', () => signed({ sub: 'ada' }), ['200 null', '200 ada', DENIED, '200 ada', DENIED]],
     [
-      'a user whose token has nearly the 16 KiB that are promised',
+      'a user whose token has nearly the permitted 16 KiB',
       () => signed({ sub: 'ada', padding: 'x'.repeat(11_950) }),
       ['200 null', '200 ada', DENIED, '200 ada', DENIED],
     ],
@@ -165,7 +165,7 @@ describe('each mode', () => {
       ['200 null', '200 billing', DENIED, DENIED, '200 billing'],
     ],
     [
-      'a user past the end of its token',
+      'a user with an expired token',
       () => signed({ iat: 1, exp: 2 }),
       ['200 null', INVALID, INVALID, INVALID, INVALID],
     ],
@@ -175,11 +175,11 @@ describe('each mode', () => {
       ['200 null', INVALID, INVALID, INVALID, INVALID],
     ],
     [
-      'no bearer',
+      'another scheme than Bearer',
       async () => ({ authorization: 'Basic dTpw' }),
       ['200 null', INVALID, INVALID, INVALID, INVALID],
     ],
-  ])('meets %s', async (_, present, expected) => {
+  ])('handles %s', async (_, present, expected) => {
     const headers = await present()
     const outcomes = []
     for (const mode of ['none', 'optional', 'guest', 'user', 'service']) {
@@ -188,7 +188,7 @@ describe('each mode', () => {
     expect(outcomes).toEqual(expected)
   })
 
-  test('meets a guest, who is the same in all calls until the end', async () => {
+  test('handles a guest, whose subject is the same in all calls until it expires', async () => {
     const headers = bearer(await enter(60))
     const subject = await who('guest', headers)
     expect(subject).toMatch(/^200 gst_[0-9A-Z]{26}$/)
@@ -201,12 +201,12 @@ describe('each mode', () => {
     expect(await enter(86_401)).toBe('FUNCTION_FAILED')
   })
 
-  test('meets a guest whom an Action let in', async () => {
+  test('handles a guest that an Action issued', async () => {
     const reply = await action(app, { function: 'who.admit', key: await publicKey() })
     expect(await who('guest', bearer(reply.body.result.value))).toMatch(/^200 gst_/)
   })
 
-  test('shows the claims that the descriptor maps', async () => {
+  test('exposes the claims that the descriptor maps', async () => {
     const headers = await signed({ realm: { roles: ['admin', 'ops'] } })
     const { body } = await query(app, { function: 'who.user', headers })
     const values = fields(body.result).roles.value.map(({ value }: { value: string }) => value)
@@ -214,7 +214,7 @@ describe('each mode', () => {
   })
 })
 
-test('a Mutation is repeated by its user with a fresh token, and by nobody else', async () => {
+test('a Mutation can be replayed by its user with a new token, and by no other user', async () => {
   const call = { function: 'who.rename', operationId: operationId() }
   const first = await mutation(app, { ...call, headers: await signed({ jti: '1' }) })
   const again = await mutation(app, { ...call, headers: await signed({ jti: '2' }) })
@@ -225,7 +225,7 @@ test('a Mutation is repeated by its user with a fresh token, and by nobody else'
 
 test('an address that guesses tokens has only its guesses rejected', async () => {
   const key = await publicKey()
-  // The proxy before the server says who it is.
+  // The proxy before the server sets the client's address.
   const from = (peer: string, headers: Record<string, string>) =>
     query(app, { function: 'who.user', key, headers: { ...headers, 'x-forwarded-for': peer } })
   const wrong = { authorization: 'Bearer wrong' }
@@ -242,20 +242,20 @@ test('an address that guesses tokens has only its guesses rejected', async () =>
   }
 })
 
-test('keys are rotated under way, and the old ones go on', async () => {
+test('keys can be rotated, and tokens of the old ones stay valid', async () => {
   const before = await signed({ jti: 'before' })
   expect(await who('user', before)).toBe('200 subject-1')
   const next = await makeKey('key-2')
   users.jwks = { keys: [users.key.jwk, next.jwk] }
   users.key = next
   const after = await signed({ jti: 'after' })
-  // An unknown key is asked for at most every 30 seconds.
+  // The keys are fetched for an unknown key at most every 30 seconds.
   const seen = () => who('user', after)
   await expect.poll(seen, { timeout: 45_000, interval: 500 }).toBe('200 subject-1')
   expect(await who('user', before)).toBe('200 subject-1')
 })
 
-test('while the keys are out of reach, those of the last fetch are used', async () => {
+test('while the key endpoint is unavailable, the last fetched keys are used', async () => {
   users.intercept = (response) => response.writeHead(503).end()
   expect(await who('user', await signed({ jti: 'down' }))).toBe('200 subject-1')
   const guest = bearer(await enter(600))
@@ -271,7 +271,7 @@ test('while the keys are out of reach, those of the last fetch are used', async 
   await users.close()
   await app.start()
   expect(await who('user', await signed())).toBe('200 subject-1')
-  // Whether a key that is not known yet is a new one, only the publisher could say.
+  // An unknown key may be a new one, which only the key endpoint can tell.
   const next = bearer(await users.sign(users.claims(Date.now()), { kid: 'key-3' }))
   expect(await who('optional', next)).toBe('503 UNAVAILABLE')
 })

@@ -1,6 +1,6 @@
 /**
- * The compiled executables as a user has them: own database, own directories, port 0, real
- * processes. Nothing here imports what is inside the executable.
+ * Runs the compiled executables as a user does: with their own database, directories and ports, as
+ * real processes. Nothing here imports code of the executables.
  */
 import { type SpawnSyncReturns, spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -14,20 +14,20 @@ import { type ServerProcess, startServer } from '../build/testing/servers/server
 const DIST = join(import.meta.dirname, '../dist')
 export const SERVER = join(DIST, 'svc-server')
 export const CLIENT = join(DIST, 'svc')
-/** The client for Node. */
+/** The client for Node, packed into one file. */
 export const PACKED_CLIENT = join(DIST, 'svc-client/svc.mjs')
 
 if (!existsSync(SERVER) || !existsSync(CLIENT)) {
   throw new Error('There are no executables to test: run npm run build, or npm test.')
 }
 
-/** The PATH of this process without the runtime of these tests, which calls itself `node` there. */
+/** The PATH of this process without the runtime of the tests, which is called `node` there. */
 export const NODE_PATH = (process.env.PATH ?? '')
   .split(delimiter)
   .filter((folder) => !folder.includes('bun-node-'))
   .join(delimiter)
 
-/** Both builds of svc: how each is started, and the variables that it needs for that. */
+/** Both builds of svc: the command that starts each, and the variables that it needs for that. */
 export const CLIENTS: readonly {
   readonly build: string
   readonly command: readonly string[]
@@ -45,7 +45,7 @@ export interface Result {
   readonly stderr: string
 }
 
-/** Runs to the end, with exactly this environment. */
+/** Runs a program to its end, with exactly this environment. */
 export function run(
   command: readonly string[],
   options: {
@@ -76,7 +76,7 @@ export function run(
   })
 }
 
-/** The same, blocking, for programs that end in milliseconds. */
+/** Runs a program that ends within milliseconds, blocking. */
 export function runSync(
   command: readonly string[],
   options: { environment?: Environment; directory?: string } = {},
@@ -90,26 +90,26 @@ export function runSync(
 }
 
 export interface Installation {
-  /** Removed at the end. */
+  /** Temporary directory of all files; removed by `dispose`. */
   readonly directory: string
   readonly productRoot: string
   readonly workspace: string
   readonly codeFile: string
-  /** host:port of a server with the Product. */
+  /** host:port of the application listener. */
   readonly applicationListen: string
-  /** What svc-server is started with: sessions and links belong to the addresses, so they stay. */
+  /** Environment of svc-server. Its addresses are fixed, since sessions and links name them. */
   readonly environment: Environment
-  /** What svc is started with: a home of its own. */
+  /** Environment of svc, with a home of its own. */
   readonly clientEnvironment: Environment
-  /** Runs svc; `--json` is for the caller to give. */
+  /** Runs svc. The caller adds `--json` if needed. */
   svc(args: readonly string[], environment?: Environment): Promise<Result>
   start(environment?: Environment): Promise<ServerProcess>
-  /** Stops what still runs and removes everything. */
+  /** Kills the servers that still run and removes everything. */
   dispose(): Promise<void>
 }
 
-/** One server's worth of database, secrets and directories; the Product root is not made yet. */
-export async function installation(): Promise<Installation> {
+/** Creates the database, secrets and directories of one server; the Product root does not exist. */
+export async function createInstallation(): Promise<Installation> {
   const directory = mkdtempSync(join(tmpdir(), 'svc-e2e-'))
   const database = await freshDatabase()
   const within = (name: string): string => join(directory, name)
@@ -160,11 +160,11 @@ export async function installation(): Promise<Installation> {
   }
 }
 
-/** Settings that add the Product and the application listener to an installation's own. */
-export function productEnvironment(of: Installation): Environment {
+/** Settings that add the Product and the application listener to those of an installation. */
+export function productEnvironment(installation: Installation): Environment {
   return {
-    SERVICE_PRODUCT_ROOT: of.productRoot,
-    SERVICE_APPLICATION_LISTEN: of.applicationListen,
+    SERVICE_PRODUCT_ROOT: installation.productRoot,
+    SERVICE_APPLICATION_LISTEN: installation.applicationListen,
     SERVICE_APPLICATION_TLS_TERMINATED: 'true',
   }
 }
@@ -172,7 +172,7 @@ export function productEnvironment(of: Installation): Environment {
 export interface Reply {
   readonly status: number
   readonly headers: Headers
-  /** Parsed JSON; null where there is no body. */
+  /** Parsed JSON; null if there is no body. */
   readonly body: unknown
 }
 
@@ -201,7 +201,7 @@ export async function call(
   return { status: response.status, headers: response.headers, body }
 }
 
-/** A text inside a body, such as `text(body, 'session', 'sessionId')`. */
+/** Returns a text inside a body, such as `text(body, 'session', 'sessionId')`. */
 export function text(body: unknown, ...path: readonly (string | number)[]): string {
   let value = body
   for (const key of path) {
@@ -212,9 +212,12 @@ export function text(body: unknown, ...path: readonly (string | number)[]): stri
   return value
 }
 
-/** Consumes the first-owner code over HTTP; answers the Login. */
-export async function loginAsOwner(of: Installation, server: ServerProcess): Promise<unknown> {
-  const code = readFileSync(of.codeFile, 'utf8').trim()
+/** Consumes the first-owner code over HTTP and returns the Login. */
+export async function loginAsOwner(
+  installation: Installation,
+  server: ServerProcess,
+): Promise<unknown> {
+  const code = readFileSync(installation.codeFile, 'utf8').trim()
   const reply = await call(server.management, 'POST', '/v1/auth/exchange', { body: { code } })
   if (reply.status !== 201) throw new Error(`the exchange answered ${reply.status}`)
   return reply.body

@@ -1,7 +1,7 @@
 /**
- * An executable that is started in somebody else's directory, or with somebody else's variables,
- * runs its own code only. Each case plants something that leaves a file behind when it runs; the
- * last ones show that the traps work, on the runtime as it was before the build changed it.
+ * An executable that is started in a directory, or with variables, of an attacker runs only its own
+ * code. Each case plants code that creates a file when it runs. The last tests show that the
+ * planted code works with an unchanged runtime.
  */
 import {
   existsSync,
@@ -23,8 +23,8 @@ import {
   CLIENT,
   CLIENTS,
   call,
+  createInstallation,
   type Environment,
-  installation,
   loginAsOwner,
   run,
   runSync,
@@ -44,7 +44,7 @@ beforeEach(() => {
   writeFileSync(join(directory, 'version'), leave)
   writeFileSync(join(directory, 'package.json'), '{"scripts":{"version":"touch was-run"}}')
   writeFileSync(join(directory, 'tsconfig.json'), '{"compilerOptions":{"baseUrl":"."}}')
-  // What pg loads where NODE_PG_FORCE_NATIVE is set.
+  // The module that pg loads if NODE_PG_FORCE_NATIVE is set.
   mkdirSync(join(directory, 'node_modules/pg-native'), { recursive: true })
   writeFileSync(join(directory, 'node_modules/pg-native/index.js'), leave)
   writeFileSync(join(directory, 'bunfig.toml'), 'preload = ["./evil.js"]\n')
@@ -71,7 +71,7 @@ const HOSTILE: Record<string, Record<string, string>> = {
 }
 
 for (const [name, environment] of Object.entries(HOSTILE)) {
-  test(`${name} runs no code and changes no answer`, () => {
+  test(`${name} runs no code and changes no output`, () => {
     for (const executable of [SERVER, CLIENT]) {
       const result = runSync([executable, 'version'], { directory, environment })
       expect(result.stderr).toBe('')
@@ -112,9 +112,9 @@ test.each(['1', './written-by-the-runtime'])(
   },
 )
 
-test('a server that is started with all of them serves', async () => {
+test('a server that is started with all of them serves requests', async () => {
   const names = [...NEUTRALISED, ...NEUTRALISED_SOMEWHERE, 'BUN_JSC_useJIT', 'JSC_useJIT']
-  const here = await installation()
+  const here = await createInstallation()
   try {
     const server = await here.start(Object.fromEntries(names.map((name) => [name, '0'])))
     const login = await loginAsOwner(here, server)
@@ -144,7 +144,7 @@ test.each(CLIENTS)('no variable makes $build print a token', async ({ command, n
   )
 })
 
-test('no variable that stays changes the bytes of a package', () => {
+test('no remaining variable changes the bytes of a package', () => {
   const svc = (args: readonly string[], environment: Environment = {}) => {
     const result = runSync([CLIENT, ...args], { directory, environment })
     expect(result.stderr).not.toContain('CLIENT_')
@@ -152,7 +152,7 @@ test('no variable that stays changes the bytes of a package', () => {
   }
   svc(['init', '--root', 'root', '--workspace', 'app', '--name', 'chat'])
   svc(['build', '--root', 'root', '--out', 'usual.pkg'])
-  // Wrong directories stop any program, and so does a library that a loader cannot find.
+  // A wrong directory stops any program, and so does a library that a loader cannot find.
   const rows = HARMLESS.filter(({ reason }) => !/directories|allocator/.test(reason))
   expect(rows).toHaveLength(HARMLESS.length - 2)
   const environment = {
@@ -186,7 +186,7 @@ test('a .env file is not read for settings', () => {
   expect(result.stderr).not.toContain('relative')
 })
 
-test('BUN_INSPECT opens no debugger and calls nobody', async () => {
+test('BUN_INSPECT opens no debugger and connects to none', async () => {
   let called = false
   const listener = createServer((socket) => {
     called = true
@@ -207,7 +207,7 @@ test('BUN_INSPECT opens no debugger and calls nobody', async () => {
   await new Promise((resolve) => listener.close(resolve))
 })
 
-test('the runtime as it comes would have run the code', () => {
+test('the unchanged runtime would have run the code', () => {
   runSync([process.execPath, '-e', '1'], {
     directory,
     environment: { BUN_OPTIONS: '--preload ./evil.js' },
@@ -215,7 +215,7 @@ test('the runtime as it comes would have run the code', () => {
   expect(existsSync(mark)).toBe(true)
 })
 
-test('the runtime as it comes would have printed the options of its engine', () => {
+test('the unchanged runtime would have printed the options of its engine', () => {
   const environment = { BUN_JSC_dumpOptions: '2' }
   const result = runSync([process.execPath, '-e', '1'], { directory, environment })
   expect(result.stderr).toContain('All JSC options')

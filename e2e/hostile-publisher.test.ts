@@ -1,6 +1,6 @@
 /**
- * A publisher who uses no builder: packages made by hand and sent over HTTP. What the builder would
- * refuse is refused, or contained, by the server; what it serves meanwhile is not touched.
+ * A publisher that does not use the builder: packages made by hand and sent over HTTP. What the
+ * builder would reject is rejected, or contained, by the server, without an effect on other calls.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -20,39 +20,39 @@ import { residentBytes, serverOf } from './hostile/machine.ts'
 
 const MEBIBYTE = 1024 * 1024
 const LINE_CHARACTERS_MAX = 64 * 1024
-/** Of a call that others make meanwhile: a machine that tests more than this is slow by itself. */
+/** Bound of a concurrent call. A machine on which it takes longer is overloaded. */
 const SLOWEST_MILLIS = 1_500
 
 let app: Application
 let token: string
 let base: string
 let projectId: string
-/** What the server says of a Function of the test's own Workspace. */
+/** The server's description of a Function of the test's own Workspace. */
 let definition: Json
 let before: number
 let nonce = 0
 
 beforeAll(async () => {
   app = await application()
-  const read = (path: string) => readFileSync(join(app.of.directory, path), 'utf8')
+  const read = (path: string) => readFileSync(join(app.installation.directory, path), 'utf8')
   const root = JSON.parse(read('product/service.json'))
   projectId = root.projectId
   base = `/v1/projects/${projectId}/environments/${root.environmentId}`
   token = /rk_at_v1_[\w-]{43}/.exec(read('config/credentials-v1.json'))![0]
   const path = `${base}/functions?target=channel:production`
   const catalog = (await call(app.server.management, 'GET', path, { token })).body as Json
-  // What the catalog says of other kinds only stands in no manifest of a Query.
+  // The manifest of a Query lacks the fields that the catalog has for other kinds.
   const {
     name: _,
     uses: __,
     ...sample
   } = catalog.functions.find((each: Json) => each.name === 'channels.list')
   definition = { ...sample, arguments: { nonce: { type: 'int64' } }, returns: { type: 'any' } }
-  before = residentBytes(serverOf(app.of.directory))
+  before = residentBytes(serverOf(app.installation.directory))
 })
 
 afterAll(async () => {
-  await app?.of.dispose()
+  await app?.installation.dispose()
 })
 
 function define(handler: string, more = ''): string {
@@ -94,12 +94,12 @@ function validate(releaseId: string): Promise<Reply> {
   return call(app.server.management, 'POST', `${base}/releases/${releaseId}`, { token, body: {} })
 }
 
-/** Milliseconds of the slowest of the calls that others make until `work` is over. */
-async function beside<T>(work: Promise<T>): Promise<{ result: T; slowestMillis: number }> {
-  let over = false
+/** Makes calls until `work` ends. Returns the slowest of them, in milliseconds. */
+async function withOtherCalls<T>(work: Promise<T>): Promise<{ result: T; slowestMillis: number }> {
+  let isDone = false
   let slowestMillis = 0
   const others = (async () => {
-    while (!over) {
+    while (!isDone) {
       const started = performance.now()
       expect((await query(app, { function: 'channels.list' })).status).toBe(200)
       slowestMillis = Math.max(slowestMillis, performance.now() - started)
@@ -109,18 +109,18 @@ async function beside<T>(work: Promise<T>): Promise<{ result: T; slowestMillis: 
   try {
     await work
   } finally {
-    over = true
+    isDone = true
     await others
   }
   return { result: await work, slowestMillis }
 }
 
 test.each(ARTIFACTS.map((each, i) => [each.name, each, i] as const))(
-  'one that %s harms nobody',
+  'a package that %s affects no other call',
   async (_, artifact, i) => {
     const { releaseId } = await publish(packageOf(artifact, `hostile-${i}`))
-    const validated = (await beside(validate(releaseId))).result
-    if (artifact.outcome === 'refused') {
+    const validated = (await withOtherCalls(validate(releaseId))).result
+    if (artifact.outcome === 'rejected') {
       expect([validated.status, (validated.body as Json).error?.code]).toEqual([
         400,
         'PRODUCT_INCOMPATIBLE',
@@ -136,7 +136,7 @@ test.each(ARTIFACTS.map((each, i) => [each.name, each, i] as const))(
       function: 'f.attack',
       arguments: { nonce: int64(nonce++) },
     }
-    const { result, slowestMillis } = await beside(query(app, invocation))
+    const { result, slowestMillis } = await withOtherCalls(query(app, invocation))
     if (artifact.outcome === 'stopped') {
       expect([result.status, result.body.result]).toEqual([200, string('stopped')])
     } else expect(result.body.error?.code).toBe(artifact.outcome)
@@ -144,11 +144,11 @@ test.each(ARTIFACTS.map((each, i) => [each.name, each, i] as const))(
   },
 )
 
-test('and the server is as it was', async () => {
+test('the server is unchanged afterwards', async () => {
   expect((await query(app, { function: 'channels.list' })).status).toBe(200)
   const ready = await call(app.server.management, 'GET', '/health/ready')
   expect(ready.status).toBe(200)
-  expect(app.server.lines.filter((line) => line.includes('server.mistake'))).toEqual([])
+  expect(app.server.lines.filter((line) => line.includes('server.uncaught'))).toEqual([])
   for (const line of app.server.lines) expect(line.length).toBeLessThan(LINE_CHARACTERS_MAX)
-  expect(residentBytes(serverOf(app.of.directory)) - before).toBeLessThan(256 * MEBIBYTE)
+  expect(residentBytes(serverOf(app.installation.directory)) - before).toBeLessThan(256 * MEBIBYTE)
 })

@@ -1,7 +1,7 @@
 /**
- * Functions that try to get out or to take everything, against the compiled server: each is
- * stopped in the way that hostile/outcomes.ts says, whoever calls beside it is answered, and
- * afterwards the server is as it was.
+ * Functions that try to escape or to exhaust resources, against the compiled server: each is
+ * stopped as hostile/outcomes.ts says, concurrent calls succeed, and the server is unchanged
+ * afterwards.
  */
 import { cpSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -29,11 +29,11 @@ import { HELD, OUTCOMES, type Outcome } from './hostile/outcomes.ts'
 
 const HOSTILE = join(import.meta.dirname, 'hostile')
 const MEBIBYTE = 1024 * 1024
-/** Of its own CPU, that a call may take. */
+/** CPU time that a call may use. */
 const BOUND_MILLIS = 1_000
-/** Of a whole Query or Mutation; an Action has ten minutes and is ended by other bounds. */
+/** Duration of a Query or Mutation. An Action has ten minutes and is ended by other bounds. */
 const DEADLINE_MILLIS = 10_000
-/** From a bound to the answer that says so. */
+/** Longest time from a bound to the response that reports it. */
 const LATE_MILLIS = 200
 
 let app: Application
@@ -41,7 +41,7 @@ let server: number
 let before: State
 let nonce = 0
 
-/** What must be the same afterwards. */
+/** State that must be the same afterwards. */
 interface State {
   readonly listeners: readonly string[]
   readonly queryMillis: number
@@ -54,21 +54,21 @@ beforeAll(async () => {
     cpSync(join(HOSTILE, 'functions'), join(workspace, 'functions'), { recursive: true })
     cpSync(join(HOSTILE, 'attempts.ts'), join(workspace, 'attempts.ts'))
   })
-  server = serverOf(app.of.directory)
-  await innocents(100)
+  server = serverOf(app.installation.directory)
+  await innocentCalls(100)
   before = await state()
 })
 
 afterAll(async () => {
-  await app?.of.dispose()
+  await app?.installation.dispose()
 })
 
 const next = () => ({ nonce: int64(nonce++) })
 const reads = () => query(app, { function: 'innocent.reads', arguments: next() })
 const writes = () => mutation(app, { function: 'innocent.writes', arguments: next() })
 
-/** One after the other, so that a median says what one call takes. */
-async function innocents(count: number): Promise<number> {
+/** Makes calls one after the other. Returns the median of their durations, in milliseconds. */
+async function innocentCalls(count: number): Promise<number> {
   const millis: number[] = []
   for (let i = 0; i < count; i++) {
     const started = performance.now()
@@ -78,7 +78,7 @@ async function innocents(count: number): Promise<number> {
   return millis.sort((a, b) => a - b)[count >> 1]!
 }
 
-/** What a process that wants one CPU gets of it, as this one does for 200 ms. */
+/** Returns the share of one CPU that this process gets, measured over 200 ms of CPU time. */
 function shareOfACpu(): number {
   const [started, before] = [performance.now(), process.cpuUsage()]
   for (;;) {
@@ -91,9 +91,9 @@ function shareOfACpu(): number {
 async function state(): Promise<State> {
   return {
     listeners: listenersOf(server),
-    queryMillis: await innocents(200),
+    queryMillis: await innocentCalls(200),
     residentBytes: residentBytes(server),
-    files: readdirSync(app.of.directory, { recursive: true, encoding: 'utf8' })
+    files: readdirSync(app.installation.directory, { recursive: true, encoding: 'utf8' })
       .filter((name) => !name.startsWith('product/artifacts/'))
       .sort(),
   }
@@ -101,7 +101,7 @@ async function state(): Promise<State> {
 
 const INVOKE = { query, mutation, action }
 
-/** How each Function that the files export is called, by `file.export`. */
+/** Returns the kind of each Function that the files export, by `file.export`. */
 function exported(): Map<string, keyof typeof INVOKE> {
   const found = new Map<string, keyof typeof INVOKE>()
   for (const file of readdirSync(join(HOSTILE, 'functions'))) {
@@ -126,7 +126,7 @@ function expectOutcome(name: string, { status, body }: Json, outcome: Outcome): 
     const codes = typeof outcome === 'string' ? [outcome] : outcome
     expect(body.result).toBeUndefined()
     expect(codes).toContain(body.error.code)
-    // Nothing of what the code said reaches the caller.
+    // No text of the code reaches the caller.
     expect(Object.keys(body.error).sort()).toEqual(['code', 'message', 'retryable'])
   }
 }
@@ -137,7 +137,7 @@ test('every attempt has its outcome, and there are at least forty', () => {
   expect(attempts.length).toBeGreaterThanOrEqual(40)
 })
 
-describe('a hostile Function is stopped, and nobody beside it notices', () => {
+describe('a hostile Function is stopped without an effect on concurrent calls', () => {
   test.each(rows)('%s', async (name, outcome) => {
     const kind = kinds.get(name)!
     const invoke = INVOKE[kind]
@@ -146,11 +146,11 @@ describe('a hostile Function is stopped, and nobody beside it notices', () => {
       reply,
       millis: performance.now() - started,
     }))
-    const beside = await Promise.all([reads(), reads(), reads(), reads(), writes()])
+    const others = await Promise.all([reads(), reads(), reads(), reads(), writes()])
     const { reply, millis } = await attack
     expectOutcome(name.split('.')[1]!, reply, outcome)
-    for (const innocent of beside) expect(innocent.status).toBe(200)
-    // A busy machine is late with the answer too.
+    for (const innocent of others) expect(innocent.status).toBe(200)
+    // A busy machine delays the response too.
     if (kind !== 'action') expect(millis).toBeLessThan(2 * DEADLINE_MILLIS)
     expect((await reads()).status).toBe(200)
   })
@@ -169,7 +169,7 @@ describe('a hostile Function is stopped, and nobody beside it notices', () => {
     },
   )
 
-  test('a context that another call kept is dead', async () => {
+  test('a context that another call stored is invalid', async () => {
     for (let calls = 0; calls < 3; calls++) {
       const reply = await query(app, { function: 'host.usesAnotherCtx', arguments: next() })
       expect(reply.body.result).toEqual(string('stopped'))
@@ -177,8 +177,8 @@ describe('a hostile Function is stopped, and nobody beside it notices', () => {
   })
 })
 
-test('every runner is a process that the kernel holds', async () => {
-  // One that stands by may be starting at this moment; it holds no code before it is contained.
+test('every runner is a process that the kernel contains', async () => {
+  // A standby runner may be starting at this moment; it has no code before it is contained.
   await vi.waitFor(() => {
     const runners = descendantsOf(server)
     expect(runners.length).toBeGreaterThan(0)
@@ -194,7 +194,7 @@ function expectContained(pid: number): void {
     expect(status).toMatch(new RegExp(`^Cap${set}:\\t0+$`, 'm'))
   }
   expect(status).toMatch(/^Uid:(\t[1-9]\d*){4}$/m)
-  // What the runner itself sets for its allocator, its engine and its clock.
+  // The variables that the runner sets for its allocator, its engine and its clock.
   const environment = kernelText(`/proc/${pid}/environ`)!
     .split('\0')
     .filter((entry) => entry !== '')
@@ -211,7 +211,7 @@ function expectContained(pid: number): void {
   ]) {
     expect(kernelText(`/proc/${pid}/limits`)).toMatch(new RegExp(limit))
   }
-  // Its pipes, its record, and what the runtime makes for its own event loop.
+  // Its pipes, its progress record, and the descriptors of the runtime's event loop.
   for (const [fd, target] of Object.entries(descriptorsOf(pid))) {
     const known = Number(fd) < 3 ? /^(?:pipe|socket):/ : /^(?:\/memfd:svc-runner|anon_inode:)/
     expect(target).toMatch(known)
@@ -219,17 +219,17 @@ function expectContained(pid: number): void {
 }
 
 describe('afterwards', () => {
-  test('the server is ready, and its listeners are those that it had', async () => {
+  test('the server is ready, and its listeners are unchanged', async () => {
     const ready = await call(app.server.management, 'GET', '/health/ready')
     expect([ready.status, ready.body]).toEqual([200, { status: 'ready' }])
     expect((await call(app.server.application!, 'GET', '/readyz')).status).toBe(200)
     expect(listenersOf(server)).toEqual(before.listeners)
     expect(before.listeners).toHaveLength(2)
-    expect(app.server.lines.filter((line) => line.includes('server.mistake'))).toEqual([])
+    expect(app.server.lines.filter((line) => line.includes('server.uncaught'))).toEqual([])
   })
 
-  test('a call takes what it took', async () => {
-    // A machine that tests something else meanwhile multiplies it by itself.
+  test('a call is about as fast as before', async () => {
+    // On a machine that runs other tests a call may take a multiple.
     await vi.waitFor(
       async () => {
         const { queryMillis } = await state()
@@ -239,7 +239,7 @@ describe('afterwards', () => {
     )
   })
 
-  test('the memory of the server is what it was', async () => {
+  test('the memory of the server is about as large as before', async () => {
     await vi.waitFor(
       () => {
         const grown = residentBytes(server) - before.residentBytes
@@ -249,7 +249,7 @@ describe('afterwards', () => {
     )
   })
 
-  test('nothing was left behind: no process but runners, no file, no socket', async () => {
+  test('there are no processes except runners, no new files and no new sockets', async () => {
     const { files } = await state()
     expect(files).toEqual(before.files)
     for (let each = 0; each < nonce; each++)

@@ -1,4 +1,4 @@
-/** The whole way from an empty directory to an application's calls, through a restart. */
+/** The main story: from an empty directory to the calls of an application, through restarts. */
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -21,10 +21,10 @@ beforeAll(async () => {
 })
 
 afterAll(async () => {
-  await app?.of.dispose()
+  await app?.installation.dispose()
 })
 
-const remote = () => ['--remote', '--root', app.of.productRoot]
+const remote = () => ['--remote', '--root', app.installation.productRoot]
 
 describe('the main story', () => {
   test('an application writes and reads back what it wrote', async () => {
@@ -69,7 +69,7 @@ describe('the main story', () => {
     })
   })
 
-  test('a replay answers the original result, also after a restart in the middle', async () => {
+  test('a replay returns the original result, also after a restart', async () => {
     const invocation = {
       function: 'channels.create',
       arguments: { name: string('restart'), author: string('Ada') },
@@ -94,7 +94,7 @@ describe('the main story', () => {
     expect(changed.body.error).toMatchObject({ code: 'OPERATION_REUSED', retryable: false })
   })
 
-  test('a declared error has the status of its kind', async () => {
+  test('a declared error has the HTTP status of its kind', async () => {
     const twice = await mutation(app, {
       function: 'channels.create',
       arguments: { name: string('restart'), author: string('Ada') },
@@ -103,14 +103,14 @@ describe('the main story', () => {
     expect(twice.body.error.code).toBe('APP_CHANNEL_EXISTS')
   })
 
-  test('the session of the command line survives restarts and refreshes itself', async () => {
+  test('the session of the command line survives restarts and is refreshed', async () => {
     const status = await app.svc(['status', ...remote()])
     expect(status.channels).toMatchObject([{ channel: 'production', releaseId: app.releaseId }])
-    const file = join(app.of.directory, 'config/credentials-v1.json')
+    const file = join(app.installation.directory, 'config/credentials-v1.json')
     expect(statSync(file).mode & 0o777).toBe(0o600)
   })
 
-  test('svc call converts plain JSON by the declared validators', async () => {
+  test('svc call converts plain JSON with the declared validators', async () => {
     const args = ['call', 'channels.create', '{"name":"cli","author":"Ada"}', ...remote()]
     const to = ['--key-env', 'KEY', '--url', app.server.application!]
     const environment = { KEY: app.key }
@@ -123,7 +123,7 @@ describe('the main story', () => {
     expect(listed.result.map((channel: { name: string }) => channel.name)).toContain('cli')
   })
 
-  test('the same Workspace released again makes no second Release', async () => {
+  test('an unchanged Workspace creates no second Release', async () => {
     const again = await app.svc(['release', ...remote(), '--channel', 'production'])
     expect(again.releaseId).toBe(app.releaseId)
     const status = await app.svc(['status', ...remote()])
@@ -132,7 +132,7 @@ describe('the main story', () => {
 
   test('a changed Workspace becomes the Release that the Channel serves', async () => {
     const { writeFileSync } = await import('node:fs')
-    const file = join(app.of.workspace, 'functions/channels.ts')
+    const file = join(app.installation.workspace, 'functions/channels.ts')
     const source = readFileSync(file, 'utf8').replace('take(100)', 'take(1)')
     writeFileSync(file, source)
     const next = await app.svc(['release', ...remote(), '--channel', 'production'])
@@ -148,8 +148,8 @@ describe('the main story', () => {
     expect(pinned.body.result.value.length).toBeGreaterThan(1)
   })
 
-  test('a stale precondition ends with exit code 4', async () => {
-    const promoted = await app.of.svc([
+  test('a stale precondition exits with status 4', async () => {
+    const promoted = await app.installation.svc([
       'promote',
       ...remote(),
       '--channel',
@@ -164,8 +164,8 @@ describe('the main story', () => {
     expect(JSON.parse(promoted.stdout).error.code).toBe('PRODUCT_CAS_CONFLICT')
   })
 
-  test('the first-owner code works once and its file goes at the next start', async () => {
-    expect(existsSync(app.of.codeFile)).toBe(false)
+  test('the first-owner code works once, and the next start removes its file', async () => {
+    expect(existsSync(app.installation.codeFile)).toBe(false)
     const replay = await send(app.server.management, 'POST', '/v1/auth/exchange', {
       body: { code: `rk_inv_v1_${'A'.repeat(43)}` },
     })
@@ -174,8 +174,8 @@ describe('the main story', () => {
   })
 })
 
-describe('what an application gets wrong', () => {
-  const refused: [
+describe('an invalid request of an application', () => {
+  const rejected: [
     string,
     () => Promise<{ status: number; body: { error: { code: string } } }>,
     number,
@@ -260,13 +260,13 @@ describe('what an application gets wrong', () => {
       'ORIGIN_DENIED',
     ],
   ]
-  test.each(refused)('%s is refused', async (_, attempt, status, code) => {
+  test.each(rejected)('with %s is rejected', async (_, attempt, status, code) => {
     const reply = await attempt()
     expect(reply.body).toMatchObject({ version: 1, status: 'error', error: { code } })
     expect(reply.status).toBe(status)
   })
 
-  test('unknown routes and methods fail closed with the envelope', async () => {
+  test('for an unknown route or method is rejected with the envelope', async () => {
     const origin = app.server.application!
     expect((await send(origin, 'GET', '/v1/query')).body.error.code).toBe('METHOD_NOT_ALLOWED')
     expect((await send(origin, 'POST', '/v1/nothing', { body: {} })).body.error.code).toBe(

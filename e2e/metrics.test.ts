@@ -1,7 +1,7 @@
-/** What the compiled server counts of calls, and what it says of its health. */
+/** The metrics and the health that the compiled server reports. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Application, application, mutation, query, string } from './application.ts'
-import { placesOf } from './canaries.ts'
+import { locationsOf } from './canaries.ts'
 
 const CANARY = 'canary-5d1f0c77e2b94a06'
 
@@ -18,14 +18,14 @@ beforeAll(async () => {
   channel = made.body.result
 })
 
-afterAll(() => app?.of.dispose())
+afterAll(() => app?.installation.dispose())
 
 const events = (name: string) =>
   app.server.lines.map((line) => JSON.parse(line)).filter(({ event }) => event === name)
-const remote = () => ['--remote', '--root', app.of.productRoot]
+const remote = () => ['--remote', '--root', app.installation.productRoot]
 const metrics = () => app.svc(['metrics', ...remote()])
 
-test('calls, hits of the cache and commits are counted', async () => {
+test('calls, cache hits and commits are counted', async () => {
   const before = await metrics()
   for (let i = 0; i < 6; i++) {
     const list = await query(app, { function: 'messages.list', arguments: { channel } as never })
@@ -43,16 +43,16 @@ test('calls, hits of the cache and commits are counted', async () => {
   expect(grown('functionCpuMicros')).toBeGreaterThan(0)
   expect(grown('applicationRequestsSucceeded')).toBe(7)
   expect(grown('applicationAuthenticationFailures')).toBe(1)
-  // The first report itself was asked for since it was made.
+  // The request of the first report is counted in the second.
   expect(grown('managementRequestsSucceeded')).toBeGreaterThan(0)
   expect(Number(after.gauges.processResidentBytes)).toBeGreaterThan(1e7)
   expect(Number(after.gauges.runnerResidentBytes)).toBeGreaterThan(1e6)
   expect(Number(after.histograms.eventLoopDelayMicros.count)).toBeGreaterThan(0)
-  const places = new Map([['metrics', Buffer.from(JSON.stringify(after))]])
-  for (const secret of [CANARY, app.key]) expect(placesOf(secret, places)).toEqual([])
+  const locations = new Map([['metrics', Buffer.from(JSON.stringify(after))]])
+  for (const secret of [CANARY, app.key]) expect(locationsOf(secret, locations)).toEqual([])
 })
 
-test('health is that of the parts, as the log says of containment', async () => {
+test('the health is degraded if the log reports missing containment', async () => {
   const runtime = events('runner.containment').length === 0 ? 'healthy' : 'degraded'
   expect(await app.svc(['health', ...remote()])).toEqual({
     version: 1,
@@ -60,12 +60,14 @@ test('health is that of the parts, as the log says of containment', async () => 
     components: [
       { name: 'runtime', status: runtime },
       { name: 'documents', status: 'healthy' },
+      { name: 'scheduler', status: 'healthy' },
       { name: 'files', status: 'healthy' },
+      { name: 'logs', status: 'healthy' },
     ],
   })
 })
 
-test('what Functions and keys used is logged by the time that the server has stopped', async () => {
+test('usage of Functions and keys is logged before the server ends', async () => {
   const { server } = app
   await server.stop()
   await server.ended

@@ -1,9 +1,9 @@
-/** Where people and programs put a secret by mistake. */
+/** Wrong fields, arguments and settings that contain a secret by mistake. */
 import type { Call, Environment } from './harness.ts'
 
 export type MisplacedInRequest = readonly [method: string, path: string, call?: Call]
 
-/** `known` is good, so that the request gets past the check of who asks. */
+/** `known` has valid credentials, so that requests pass authentication. */
 export function misplacedInRequests(
   secret: string,
   known: { readonly token: string; readonly key: string },
@@ -25,7 +25,7 @@ export function misplacedInRequests(
   ]
 }
 
-/** Arguments of svc, each of which it has to refuse. */
+/** Returns arguments of svc, each of which it must reject. */
 export function misplacedInArguments(
   secret: string,
   origin: string,
@@ -51,7 +51,7 @@ interface Configured {
   readonly database: URL
 }
 
-/** Modes of the server with settings that it has to refuse, each with a secret in one of them. */
+/** Returns modes of the server with settings that it must reject, each with a secret in one. */
 export function unusableEnvironments(configured: Configured): [string, Environment][] {
   const { good, pepper, database } = configured
   const { SERVICE_IDENTITY_DATABASE_URL_FILE: _, ...noDatabase } = good

@@ -1,15 +1,15 @@
-/** What several operators do with the executables, and what becomes of every secret meanwhile. */
+/** Several operators use the executables, and every secret is traced. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { ServerProcess } from '../build/testing/servers/server-process.ts'
 import { type Json, operationId } from './application.ts'
-import { administer, databaseRows, filesBelow, ownDatabaseLogin, placesOf } from './canaries.ts'
+import { administer, databaseRows, filesBelow, locationsOf, ownDatabaseLogin } from './canaries.ts'
 import {
   CLIENT,
   call,
+  createInstallation,
   type Installation,
-  installation,
   productEnvironment,
   run,
   SERVER,
@@ -22,18 +22,18 @@ import {
 
 type Who = 'owner' | 'developer' | 'observer' | 'stranger' | 'recovered'
 
-let of: Installation
+let installation: Installation
 let server: ServerProcess
 let url: { own: URL; administrator: string }
 let releaseId: string
 const servers: ServerProcess[] = []
-/** By what it is: what must not be seen, and the one file that may hold it. */
+/** Secrets by name, with the only file that may contain each. */
 const secrets = new Map<string, { text: string; file: string | null }>()
-/** Everything that was printed or answered, but for the one-time answers. */
+/** All outputs and responses, without the one-time secrets in them. */
 const seen = new Map<string, Buffer>()
 
-const within = (...names: string[]): string => join(of.directory, ...names)
-const root = (): string[] => ['--root', of.productRoot]
+const within = (...names: string[]): string => join(installation.directory, ...names)
+const root = (): string[] => ['--root', installation.productRoot]
 const remote = (): string[] => ['--remote', ...root()]
 const home = (who: Who): string => `home-${who}`
 const credentials = (who: Who): string => `${home(who)}/credentials-v1.json`
@@ -54,7 +54,7 @@ function keepSeen(name: string, text: string): void {
   seen.set(`${seen.size} ${name}`, Buffer.from(text))
 }
 
-/** Tokens of one operator: the last ones belong into the file, earlier ones nowhere. */
+/** Records the tokens of an operator. Only the latest may be in the file; older ones nowhere. */
 function keepTokens(who: Who): void {
   if (!existsSync(within(credentials(who)))) return
   const profile = JSON.parse(readFileSync(within(credentials(who)), 'utf8'))
@@ -69,11 +69,11 @@ function tokens(who: Who): { accessToken: string; refreshToken: string; sessionI
 
 interface Given {
   readonly environment?: Record<string, string>
-  /** The field of the answer that is shown once, and what to call it. */
+  /** The field of the output that contains a one-time secret, and the name to record it by. */
   readonly shown?: readonly ['code' | 'key', string]
 }
 
-/** `svc ... --json` as one operator with a home of its own. */
+/** Runs `svc ... --json` as one operator with a home of its own. */
 async function svc(who: Who, args: readonly string[], given: Given = {}) {
   const result = await run([CLIENT, ...args, '--json'], {
     environment: {
@@ -96,7 +96,7 @@ async function svc(who: Who, args: readonly string[], given: Given = {}) {
   return { status: result.status, body, code: body.error?.code, stderr: result.stderr }
 }
 
-/** The same, where it has to succeed. */
+/** Runs `svc` like the function above and expects it to succeed. */
 async function done(who: Who, args: readonly string[], given: Given = {}): Promise<Json> {
   const { status, body, stderr } = await svc(who, args, given)
   expect([status, status === 0 ? '' : JSON.stringify(body) + stderr], args.join(' ')).toEqual([
@@ -115,7 +115,7 @@ const NO_CODE = `rk_inv_v1_${'A'.repeat(43)}`
 
 async function serverMode(mode: string, environment: Record<string, string> = {}) {
   const result = await run([SERVER, mode], {
-    environment: { ...of.environment, ...environment },
+    environment: { ...installation.environment, ...environment },
     directory: within('run'),
   })
   keepSeen(`${mode} stdout`, result.stdout)
@@ -124,42 +124,47 @@ async function serverMode(mode: string, environment: Record<string, string> = {}
 }
 
 async function start(): Promise<void> {
-  server = await of.start({ ...productEnvironment(of), TMPDIR: within('tmp') })
+  server = await installation.start({
+    ...productEnvironment(installation),
+    TMPDIR: within('tmp'),
+  })
   servers.push(server)
 }
 
 beforeAll(async () => {
-  of = await installation()
+  installation = await createInstallation()
   mkdirSync(within('tmp'), { mode: 0o700 })
   url = await ownDatabaseLogin(within('database-url'))
   keepSecret('database password', url.own.password, 'database-url')
   keepSecret('pepper', readFileSync(within('pepper'), 'utf8').trim(), 'pepper')
-  await done('owner', ['init', ...root(), '--workspace', of.workspace, '--name', 'Story'])
-  const [key] = JSON.parse(readFileSync(join(of.productRoot, 'keyring.json'), 'utf8')).keys
+  const names = ['--workspace', installation.workspace, '--name', 'Story']
+  await done('owner', ['init', ...root(), ...names])
+  const keyring = readFileSync(join(installation.productRoot, 'keyring.json'), 'utf8')
+  const [key] = JSON.parse(keyring).keys
   keepSecret('key material', key.key, 'product/keyring.json')
   await start()
 })
 
 afterAll(async () => {
-  await of?.dispose()
+  await installation?.dispose()
   if (url !== undefined) await administer(url.administrator, `drop role ${url.own.username}`)
 })
 
-test('the first owner logs in with the code of the file, nobody with another code', async () => {
-  const code = keepSecret('bootstrap code', readFileSync(of.codeFile, 'utf8').trim())
+test('the first owner logs in with the code of the file, and with no other code', async () => {
+  const code = keepSecret('bootstrap code', readFileSync(installation.codeFile, 'utf8').trim())
   const other = code.replace(/.(?=.{20}$)/, (digit) => (digit === 'A' ? 'B' : 'A'))
   for (const wrong of [NO_CODE, other]) {
-    const refused = await login('stranger', wrong)
-    expect([refused.status, refused.code]).toEqual([3, 'PLATFORM_AUTHENTICATION_FAILED'])
+    const rejected = await login('stranger', wrong)
+    expect([rejected.status, rejected.code]).toEqual([3, 'PLATFORM_AUTHENTICATION_FAILED'])
   }
   for (const malformed of [`${code}A`, code.slice(0, -1), code.toUpperCase()]) {
-    const refused = await login('stranger', malformed)
-    expect([refused.status, refused.code]).toEqual([2, 'CLIENT_USAGE'])
+    const rejected = await login('stranger', malformed)
+    expect([rejected.status, rejected.code]).toEqual([2, 'CLIENT_USAGE'])
   }
   expect(existsSync(within(credentials('stranger')))).toBe(false)
   expect((await login('owner', code)).status).toBe(0)
   expect((await login('stranger', code)).status).toBe(3)
-  const service = JSON.parse(readFileSync(join(of.productRoot, 'service.json'), 'utf8'))
+  const service = JSON.parse(readFileSync(join(installation.productRoot, 'service.json'), 'utf8'))
   const { projectId, environmentId } = service
   const ids = ['--project-id', projectId, '--environment-id', environmentId]
   await done('owner', ['link', ...root(), ...ids])
@@ -171,7 +176,7 @@ const invitation = (name: string, role: string): string[] => [
   ...['invite', '--operator-name', name, '--role', role, '--scope', 'environment'],
 ]
 
-test('a developer of the Environment is invited and does what was given', async () => {
+test('a developer is invited to the Environment and has the granted capabilities', async () => {
   const given = { shown: ['code', 'developer code'] as const }
   const invited = await done('owner', [...invitation('dev', 'developer'), ...root()], given)
   expect(invited.scope.kind).toBe('environment')
@@ -186,7 +191,7 @@ test('a developer of the Environment is invited and does what was given', async 
   await done('developer', ['promote', ...remote(), ...staging, '--expected', 'empty'])
 })
 
-test('a code that was asked for in a file logs in from there', async () => {
+test('a code that was written into a file can be used from there', async () => {
   const observer = [...invitation('obs', 'observer'), ...root(), '--code-out', 'observer.code']
   const invited = await done('owner', observer)
   expect(invited.code).toBeNull()
@@ -195,7 +200,7 @@ test('a code that was asked for in a file logs in from there', async () => {
   expect((await login('observer', code)).status).toBe(0)
 })
 
-test('an operator of another Environment, an observer and a developer stay inside', async () => {
+test('an operator elsewhere, an observer and a developer cannot exceed their grants', async () => {
   const elsewhere = ['--project-id', `prj_${operationId().slice(4)}`]
   elsewhere.push('--environment-id', `env_${operationId().slice(4)}`)
   const given = { shown: ['code', 'stranger code'] as const }
@@ -205,7 +210,7 @@ test('an operator of another Environment, an observer and a developer stay insid
   const owner = ['invite', '--operator-name', 'x', '--role', 'owner', '--scope', 'installation']
   const peer = [...invitation('x', 'observer'), ...root()]
   const client = ['clients', 'create', ...remote(), '--name', 'x', '--kind', 'confidential']
-  const refused: [Who, string[]][] = [
+  const rejected: [Who, string[]][] = [
     ['stranger', promote],
     ['stranger', ['status', ...remote()]],
     ['stranger', owner],
@@ -217,13 +222,13 @@ test('an operator of another Environment, an observer and a developer stay insid
     ['developer', ['audit']],
     ['developer', ['sessions', 'revoke', tokens('owner').sessionId]],
   ]
-  for (const [who, args] of refused) {
+  for (const [who, args] of rejected) {
     const { status, code } = await svc(who, args)
     expect([status, code], `${who}: ${args.join(' ')}`).toEqual([3, 'PLATFORM_ACCESS_DENIED'])
   }
 })
 
-test('a refreshed session has new tokens, and a used refresh token ends it', async () => {
+test('a refresh rotates the tokens, and reuse of a refresh token ends the session', async () => {
   const before = tokens('observer')
   const stale = { ...before, accessExpiresAtMicros: '1' }
   writeFileSync(within(credentials('observer')), JSON.stringify(stale), { mode: 0o600 })
@@ -237,7 +242,7 @@ test('a refreshed session has new tokens, and a used refresh token ends it', asy
   expect((await svc('observer', ['whoami'])).status).toBe(3)
 })
 
-test('a revoked session is refused with the next request', async () => {
+test('a revoked session is rejected at its next request', async () => {
   const { sessionId, accessToken, refreshToken } = tokens('developer')
   await done('developer', ['whoami'])
   await done('owner', ['sessions', 'revoke', sessionId])
@@ -252,7 +257,7 @@ test('a revoked session is refused with the next request', async () => {
 const RECOVER = { SERVICE_OWNER_RECOVERY_CONFIRM: 'issue-owner-invitation' }
 const RECOVERY_FILE = 'state/bootstrap/owner-recovery.code'
 
-test('owner recovery works while the server is down, and its code makes an owner', async () => {
+test('owner recovery works while the server is down, and its code creates an owner', async () => {
   await server.stop()
   expect((await serverMode('recover-owner')).status).toBe(1)
   expect(existsSync(within(RECOVERY_FILE))).toBe(false)
@@ -278,7 +283,7 @@ test('the audit has each change once', async () => {
   }
   expect(counts).toEqual({
     'bootstrap.create succeeded': 1,
-    // The code of the owner recovery is one of a bootstrap too.
+    // The code of an owner recovery is consumed like a bootstrap code.
     'bootstrap.consume succeeded': 2,
     'invitation.create succeeded': 3,
     'invitation.consume succeeded': 3,
@@ -297,8 +302,8 @@ test('the audit has each change once', async () => {
 })
 
 const CANARY =
-  'no bearer, code, pepper, DSN password or key is in any log line, error body, audit row, ' +
-  'table or file but where it belongs'
+  'no bearer, code, pepper, DSN password or key is in a log line, error body, audit row, ' +
+  'table or file where it does not belong'
 
 test(CANARY, async () => {
   await createKeys()
@@ -309,19 +314,19 @@ test(CANARY, async () => {
   keepSecret('late code', readFileSync(within(RECOVERY_FILE), 'utf8').trim(), RECOVERY_FILE)
   await start()
   await done('owner', ['status', ...remote()])
-  const files = filesBelow(of.directory)
+  const files = filesBelow(installation.directory)
   const tables = await databaseRows(url.own.href)
-  const lines = servers.flatMap((one) => one.lines)
+  const lines = servers.flatMap((each) => each.lines)
   const log = new Map([['log', Buffer.from(lines.join('\n'))]])
-  const places = new Map([...seen, ...files, ...tables, ...log])
+  const locations = new Map([...seen, ...files, ...tables, ...log])
   expect([...files.keys()].filter((name) => name.endsWith('-wal'))).not.toEqual([])
   expect([...tables.keys()]).toContain('table public.service_platform_audit')
   expect(lines.length).toBeGreaterThan(20)
   const found: Record<string, string[]> = {}
   const allowed: Record<string, string[]> = {}
   for (const [name, { text, file }] of secrets) {
-    found[name] = placesOf(text, places)
-    // An earlier token was in the same file; it is gone from there.
+    found[name] = locationsOf(text, locations)
+    // The file contained an older token before, which must be gone.
     const holds = file !== null && files.get(file)?.includes(text) === true
     allowed[name] = holds ? [file] : []
   }
@@ -334,11 +339,11 @@ test(CANARY, async () => {
   expect(where('file key')).toEqual(['run/app.key'])
   expect(where('bootstrap code')).toEqual([])
   for (const text of [tokens('owner').accessToken, tokens('owner').refreshToken]) {
-    expect(placesOf(text, places)).toEqual([credentials('owner')])
+    expect(locationsOf(text, locations)).toEqual([credentials('owner')])
   }
 })
 
-/** A confidential key that is printed and one that goes into a file; both are used. */
+/** Creates two confidential keys, one printed and one written into a file, and uses both. */
 async function createKeys(): Promise<void> {
   const kind = ['--name', 'backend', '--kind', 'confidential']
   const { client } = await done('owner', ['clients', 'create', ...remote(), ...kind])
@@ -354,7 +359,7 @@ async function createKeys(): Promise<void> {
   }
 }
 
-/** Each secret where it does not belong: what answers must not repeat it. */
+/** Sends each secret where it does not belong. No response may repeat it. */
 async function provokeErrors(): Promise<void> {
   const known = { token: tokens('owner').accessToken, key: secret('file key') }
   const wrong = [
@@ -376,11 +381,11 @@ async function provokeErrors(): Promise<void> {
   }
 }
 
-/** A server that does not start says why without what it was given. */
+/** Starts servers with rejected settings. Their errors may not contain the settings. */
 async function provokeServerErrors(): Promise<void> {
-  const { environment: good } = of
+  const { environment: good } = installation
   const unusable = unusableEnvironments({ good, pepper: secret('pepper'), database: url.own })
-  unusable.push(['serve', { ...good, ...productEnvironment(of) }])
+  unusable.push(['serve', { ...good, ...productEnvironment(installation) }])
   for (const [mode, environment] of unusable) {
     const result = await run([SERVER, mode], { environment, directory: within('run') })
     keepSeen(`${mode} stdout`, result.stdout)

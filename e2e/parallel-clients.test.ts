@@ -1,4 +1,4 @@
-/** Many `svc` processes over one credentials file, against the real server. */
+/** Many `svc` processes with one credentials file, against the real server. */
 import { spawn } from 'node:child_process'
 import { closeSync, fstatSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, connect, createServer, type Server } from 'node:net'
@@ -7,23 +7,23 @@ import { Client } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { SEED } from '../build/testing/seeds.ts'
 import type { ServerProcess } from '../build/testing/servers/server-process.ts'
-import { CLIENT, type Installation, installation, run, SERVER } from './harness.ts'
+import { CLIENT, createInstallation, type Installation, run, SERVER } from './harness.ts'
 
 const PROCESSES = 16
-/** On the way to the server, so that whoever refreshes is overtaken by the others. */
+/** Delay of requests to the server, so that the other processes overtake one that refreshes. */
 const DELAY_MS = 400
 const ROUNDS = 3
 
-let of: Installation
+let installation: Installation
 let server: ServerProcess
 let slow: Server
 let database: Client
-/** What a round takes here: whoever is killed may be anywhere in it. */
+/** Duration of a round. A process is killed at a random moment of it. */
 let roundMs = 1_000
 
 beforeAll(async () => {
-  of = await installation()
-  server = await of.start()
+  installation = await createInstallation()
+  server = await installation.start()
   slow = createServer((client) => {
     const upstream = connect(Number(new URL(server.management).port), '127.0.0.1')
     for (const socket of [client, upstream]) {
@@ -34,29 +34,29 @@ beforeAll(async () => {
     upstream.pipe(client)
   })
   await new Promise<void>((resolve) => slow.listen(0, '127.0.0.1', resolve))
-  const url = of.environment.SERVICE_IDENTITY_DATABASE_URL_FILE!
+  const url = installation.environment.SERVICE_IDENTITY_DATABASE_URL_FILE!
   database = new Client({ connectionString: readFileSync(url, 'utf8') })
   await database.connect()
-  await login(readFileSync(of.codeFile, 'utf8').trim())
+  await login(readFileSync(installation.codeFile, 'utf8').trim())
 })
 
 afterAll(async () => {
   slow?.close()
   await database?.end()
-  await of?.dispose()
+  await installation?.dispose()
 })
 
-const credentials = (): string => join(of.directory, 'config/credentials-v1.json')
+const credentials = (): string => join(installation.directory, 'config/credentials-v1.json')
 const stored = () => JSON.parse(readFileSync(credentials(), 'utf8'))
 
 async function login(code: string): Promise<void> {
   const { port } = slow.address() as AddressInfo
   const args = ['login', '--url', `http://127.0.0.1:${port}`, '--code-env', 'CODE']
-  const { status, stderr } = await of.svc(args, { CODE: code })
+  const { status, stderr } = await installation.svc(args, { CODE: code })
   expect([status, stderr]).toEqual([0, expect.not.stringContaining('error')])
 }
 
-/** The access token ends now, as far as every process knows that reads the file from here on. */
+/** Expires the access token for every process that reads the file from now on. */
 function expire(): void {
   const content = JSON.stringify({ ...stored(), accessExpiresAtMicros: '1' })
   writeFileSync(credentials(), content, { mode: 0o600 })
@@ -64,14 +64,14 @@ function expire(): void {
 
 interface Started {
   kill(): void
-  /** null for one that was killed. */
+  /** Null for a killed process. */
   readonly status: Promise<number | null>
 }
 
 function startWhoami(): Started {
   const child = spawn(CLIENT, ['whoami', '--json'], {
-    cwd: join(of.directory, 'run'),
-    env: { ...of.clientEnvironment },
+    cwd: join(installation.directory, 'run'),
+    env: { ...installation.clientEnvironment },
     stdio: 'ignore',
   })
   return {
@@ -80,15 +80,15 @@ function startWhoami(): Started {
   }
 }
 
-/** Looks at the file over and over until `work` is done; answers how often. */
-async function watching(work: Promise<unknown>): Promise<number> {
+/** Checks the file repeatedly until `work` ends. Returns the number of checks. */
+async function checkingFile(work: Promise<unknown>): Promise<number> {
   let done = false
   const finished = work.finally(() => {
     done = true
   })
-  let looks = 0
-  for (; !done; looks++) {
-    // One descriptor: the mode and the content are of the same file.
+  let checks = 0
+  for (; !done; checks++) {
+    // One descriptor, so that mode and content belong to the same file.
     const file = openSync(credentials(), 'r')
     try {
       expect(fstatSync(file).mode & 0o777).toBe(0o600)
@@ -100,10 +100,10 @@ async function watching(work: Promise<unknown>): Promise<number> {
     await new Promise((resolve) => setTimeout(resolve, 1))
   }
   await finished
-  return looks
+  return checks
 }
 
-/** What the server knows of the session in the file. */
+/** Returns the server's state of the session in the file. */
 async function session() {
   const { sessionId, refreshToken } = stored()
   const { rows } = await database.query<{ generation: string; revocation: string | null }>(
@@ -111,25 +111,25 @@ async function session() {
        from service_operator_sessions where session_id = $1`,
     [sessionId],
   )
-  // 16 bytes of session, then the generation.
+  // The token begins with 16 bytes of the session, followed by the generation.
   const token = Buffer.from(refreshToken.slice('rk_rt_v1_'.length), 'base64url')
   const behind = BigInt(rows[0]!.generation) - token.readBigUInt64BE(16)
   return { generation: Number(rows[0]!.generation), revocation: rows[0]!.revocation, behind }
 }
 
-test('sixteen over an ended access token refresh once, and nobody is logged out', async () => {
+test('sixteen processes with an expired access token refresh it once', async () => {
   expire()
   const { generation } = await session()
   const began = performance.now()
   const processes = Array.from({ length: PROCESSES }, startWhoami)
   const statuses = Promise.all(processes.map(({ status }) => status))
-  expect(await watching(statuses)).toBeGreaterThan(10)
+  expect(await checkingFile(statuses)).toBeGreaterThan(10)
   roundMs = performance.now() - began
   expect(await statuses).toEqual(Array(PROCESSES).fill(0))
   expect(await session()).toEqual({ generation: generation + 1, revocation: null, behind: 0n })
 })
 
-test(`whoever is killed harms no file and no other process (SVC_SEED=${SEED})`, async () => {
+test(`a killed process harms no file and no other process (SVC_SEED=${SEED})`, async () => {
   const random = randomFrom(SEED)
   for (let round = 0; round < ROUNDS; round++) {
     expire()
@@ -137,7 +137,7 @@ test(`whoever is killed harms no file and no other process (SVC_SEED=${SEED})`, 
     const victims = processes.slice(0, PROCESSES / 2)
     for (const { kill } of victims) setTimeout(kill, random() * roundMs)
     const statuses = Promise.all(processes.map(({ status }) => status))
-    expect(await watching(statuses)).toBeGreaterThan(10)
+    expect(await checkingFile(statuses)).toBeGreaterThan(10)
     const survivors = (await statuses).slice(victims.length)
     const { revocation, behind } = await session()
     if (revocation === null) {
@@ -145,26 +145,27 @@ test(`whoever is killed harms no file and no other process (SVC_SEED=${SEED})`, 
       expect(await startWhoami().status).toBe(0)
       continue
     }
-    // A refresh token works once, so the new one must not be lost between answer and file. Who is
-    // killed exactly there ends the session, and that is the only way to it.
+    // A refresh token works once, so the new one must not be lost between the response and the
+    // file.
+    // A process that is killed exactly there ends the session; nothing else can.
     expect([revocation, behind]).toEqual(['reuse', 1n])
     for (const status of survivors) expect([0, 3]).toContain(status)
     await recover()
   }
 }, 240_000)
 
-/** Another session of an owner, in place of the one that ended. */
+/** Opens another session of an owner in place of the one that ended. */
 async function recover(): Promise<void> {
   await server.stop()
   const confirm = { SERVICE_OWNER_RECOVERY_CONFIRM: 'issue-owner-invitation' }
-  const environment = { ...of.environment, ...confirm }
+  const environment = { ...installation.environment, ...confirm }
   expect((await run([SERVER, 'recover-owner'], { environment })).status).toBe(0)
-  server = await of.start()
-  const file = join(of.directory, 'state/bootstrap/owner-recovery.code')
+  server = await installation.start()
+  const file = join(installation.directory, 'state/bootstrap/owner-recovery.code')
   await login(readFileSync(file, 'utf8').trim())
 }
 
-/** Uniform in [0, 1), the same for one seed. */
+/** Returns a generator of numbers in [0, 1), determined by the seed. */
 function randomFrom(seed: number): () => number {
   let state = seed
   return () => {

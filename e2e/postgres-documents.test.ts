@@ -1,4 +1,4 @@
-/** The main story in short, with documents in a PostgreSQL of their own that comes and goes. */
+/** A short main story with documents in a PostgreSQL of its own, which is stopped and killed. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -22,27 +22,27 @@ let environment: Readonly<Record<string, string>>
 
 beforeAll(async () => {
   cluster = await ownCluster()
-  // The file lies beside the cluster's data, since the installation is made by the story.
+  // The file is in the cluster's folder, since the installation does not exist yet.
   const file = `${cluster.folder}/document-database-url`
   writeFileSync(file, `${cluster.url}\n`, { mode: 0o600 })
   app = await application(undefined, { SERVICE_PLATFORM_DATABASE_URL_FILE: file })
   environment = {
-    ...app.of.environment,
-    ...productEnvironment(app.of),
+    ...app.installation.environment,
+    ...productEnvironment(app.installation),
     SERVICE_PLATFORM_DATABASE_URL_FILE: file,
   }
 })
 
 afterAll(async () => {
-  await app?.of.dispose()
+  await app?.installation.dispose()
   await cluster?.dispose()
 })
 
-const create = (name: string, operation = operationId()) =>
+const create = (name: string, requestedId = operationId()) =>
   mutation(app, {
     function: 'channels.create',
     arguments: { name: string(name), author: string('Ada') },
-    operationId: operation,
+    operationId: requestedId,
   })
 
 async function names(): Promise<string[]> {
@@ -52,7 +52,7 @@ async function names(): Promise<string[]> {
 }
 
 describe('documents in PostgreSQL', () => {
-  test('a Mutation is read back, also after the server stopped or was killed', async () => {
+  test('a Mutation is durable when the server is stopped or killed', async () => {
     const operation = operationId()
     const created = await create('general', operation)
     expect(created.status).toBe(200)
@@ -80,14 +80,14 @@ describe('documents in PostgreSQL', () => {
   })
 
   test.each(['stop', 'kill'] as const)(
-    'the server survives a %s of PostgreSQL without a restart of its own',
+    'the server survives a %s of PostgreSQL without a restart',
     async (how) => {
       const operation = operationId()
       await create(`before ${how}`, operation)
       await cluster[how]()
-      const refused = await create(`while ${how}`)
-      expect(refused.status).toBe(503)
-      expect(refused.body.error).toMatchObject({ code: 'UNAVAILABLE', retryable: true })
+      const rejected = await create(`while ${how}`)
+      expect(rejected.status).toBe(503)
+      expect(rejected.body.error).toMatchObject({ code: 'UNAVAILABLE', retryable: true })
       await cluster.start()
       await expect.poll(async () => (await create(`after ${how}`)).status).toBe(200)
       expect(await names()).toEqual(expect.arrayContaining([`before ${how}`, `after ${how}`]))
@@ -96,9 +96,9 @@ describe('documents in PostgreSQL', () => {
     },
   )
 
-  test('a changed Workspace gets its new index, and its documents are all in it', async () => {
-    const schema = join(app.of.workspace, 'schema.ts')
-    const functions = join(app.of.workspace, 'functions/channels.ts')
+  test('a changed Workspace gets its new index with all existing documents', async () => {
+    const schema = join(app.installation.workspace, 'schema.ts')
+    const functions = join(app.installation.workspace, 'functions/channels.ts')
     const before = await names()
     const unique = `.unique('byName', ['name'])`
     const source = readFileSync(schema, 'utf8')
@@ -107,12 +107,12 @@ describe('documents in PostgreSQL', () => {
     const list = readFileSync(functions, 'utf8')
     expect(list).toContain(".index('byName').take")
     writeFileSync(functions, list.replace(".index('byName').take", ".index('byTopic').take"))
-    const root = ['--root', app.of.productRoot]
+    const root = ['--root', app.installation.productRoot]
     await app.svc(['release', '--remote', ...root, '--channel', 'production'])
     expect((await names()).sort()).toEqual(before.sort())
   })
 
-  test('check and migrate name the database, never its password', async () => {
+  test('check and migrate print the database and never its password', async () => {
     const password = new URL(cluster.url).password
     const check = await run([SERVER, 'check'], { environment })
     expect([check.status, check.stdout]).toEqual([
@@ -121,17 +121,17 @@ describe('documents in PostgreSQL', () => {
     ])
     const migrate = await run([SERVER, 'migrate'], { environment })
     expect(migrate.stdout).toContain('The document database is at schema version 1 already.\n')
-    const said = [check.stdout, check.stderr, migrate.stderr, ...app.server.lines].join('\n')
-    expect(said).not.toContain(password)
+    const printed = [check.stdout, check.stderr, migrate.stderr, ...app.server.lines].join('\n')
+    expect(printed).not.toContain(password)
   })
 
-  test('a root whose documents are in PostgreSQL is never served without it', async () => {
+  test('a root with documents in PostgreSQL cannot be served without it', async () => {
     await app.server.stop()
     const { SERVICE_PLATFORM_DATABASE_URL_FILE: _, ...rest } = environment
     const starting = startServer({
       executable: SERVER,
       environment: rest,
-      directory: app.of.directory,
+      directory: app.installation.directory,
     })
     await expect(starting).rejects.toThrow(/SERVER_PRODUCT_ROOT_INVALID.*documents are in Postgre/)
   })

@@ -1,8 +1,8 @@
 /**
- * Goal: a flood of bad credentials from one address keeps nobody else out, on either origin, behind
- * the proxies and with the configuration files that ship. Method: the proxies of this machine in
- * front of the compiled server, 100 bad requests a second from 127.0.0.2, and callers with good
- * credentials at that address and at 127.0.0.3. It prints its figures.
+ * A flood of invalid credentials from one address excludes no other caller, on either origin,
+ * behind the proxies with the configuration files that ship. The proxies of this machine run in
+ * front of the compiled server; 127.0.0.2 sends 100 invalid requests a second, and callers with
+ * valid credentials use that address and 127.0.0.3. The test prints its figures.
  */
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -23,7 +23,7 @@ import {
   type RunningProxy,
 } from '../build/testing/servers/proxies.ts'
 import { type Application, application, object } from './application.ts'
-import { type Answered, Client, Flood, repeated, type Sent } from './floods.ts'
+import { Client, type ClientRequest, type ClientResponse, Flood, repeated } from './floods.ts'
 import { productEnvironment } from './harness.ts'
 
 const FLOOD_PER_SECOND = 100
@@ -37,7 +37,7 @@ const FUNCTIONS = `
 import { query, v } from 'svc'
 const clients = ['public', 'confidential'] as const
 
-export const nobody = query({ clients, returns: v.string(), handler: () => 'nobody' })
+export const anyone = query({ clients, returns: v.string(), handler: () => 'anyone' })
 export const user = query({
   clients, auth: 'user', returns: v.string(), handler: (ctx) => ctx.auth.user.subject,
 })
@@ -61,7 +61,7 @@ beforeAll(async () => {
 })
 
 afterAll(async () => {
-  await app?.of.dispose()
+  await app?.installation.dispose()
   await users?.close()
 })
 
@@ -72,16 +72,19 @@ function descriptor(): string {
 }
 
 async function issuePublicKey(): Promise<string> {
-  const remote = ['--remote', '--root', app.of.productRoot]
+  const remote = ['--remote', '--root', app.installation.productRoot]
   const made = ['clients', 'create', ...remote, '--name', 'web', '--kind', 'public']
   const { client } = await app.svc([...made, '--scopes', 'query'])
   const named = ['--client', client.clientId, '--name', 'one', '--scopes', 'query']
   return (await app.svc(['credentials', 'create', ...remote, ...named])).key
 }
 
-/** The tokens of the operator that the harness logged in. */
+/** Returns the tokens of the operator that the harness logged in. */
 function session(): { access: string; refresh: string } {
-  const profile = readFileSync(join(app.of.directory, 'config/credentials-v1.json'), 'utf8')
+  const profile = readFileSync(
+    join(app.installation.directory, 'config/credentials-v1.json'),
+    'utf8',
+  )
   const [access] = /rk_at_v1_[\w-]{43}/.exec(profile) ?? ['']
   const [refresh] = /rk_rt_v1_[\w-]{96}/.exec(profile) ?? ['']
   return { access, refresh }
@@ -89,12 +92,12 @@ function session(): { access: string; refresh: string } {
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 const forged = (prefix: string) => prefix + randomBytes(32).toString('base64url')
-const self = (token: string): Sent => ({ path: '/v1/auth/me', headers: bearer(token) })
-const refreshing = (refreshToken: string): Sent => {
+const self = (token: string): ClientRequest => ({ path: '/v1/auth/me', headers: bearer(token) })
+const refreshing = (refreshToken: string): ClientRequest => {
   return { method: 'POST', path: '/v1/auth/refresh', body: { refreshToken } }
 }
 
-function query(key: string, name: string, headers: Record<string, string> = {}): Sent {
+function query(key: string, name: string, headers: Record<string, string> = {}): ClientRequest {
   const target = 'channel:production'
   return {
     method: 'POST',
@@ -104,23 +107,23 @@ function query(key: string, name: string, headers: Record<string, string> = {}):
   }
 }
 
-/** Resolves once the limit has come into force. */
+/** Waits until the rate limit is in force. */
 async function untilLimited(flood: Flood): Promise<void> {
   await expect.poll(() => flood.statuses[429] ?? 0, { timeout: 10_000 }).toBeGreaterThan(0)
 }
 
 function report(where: string, perSecond: number, flood: Flood, others: object): void {
-  const attack = `${perSecond} bad a second were answered ${JSON.stringify(flood.statuses)}`
+  const attack = `${perSecond} invalid requests/s gave ${JSON.stringify(flood.statuses)}`
   process.stdout.write(`${where}: ${attack}; ${JSON.stringify(others)}\n`)
 }
 
-/** Answers of all clients together, which have to be 200. */
+/** Expects status 200 for all requests of all clients. */
 function expectServed(results: readonly { readonly statuses: Record<number, number> }[]): void {
   for (const { statuses } of results) expect(statuses).toEqual({ 200: REQUESTS })
 }
 
 describe.each([NGINX, CADDY])('behind $name', (kind) => {
-  const where = kind.installed ? 'with what ships' : `which is not at ${kind.executable}`
+  const where = kind.installed ? 'as shipped' : `which is not at ${kind.executable}`
 
   describe.skipIf(!kind.installed)(where, () => {
     let proxy: RunningProxy
@@ -143,14 +146,14 @@ describe.each([NGINX, CADDY])('behind $name', (kind) => {
       await proxy?.stop()
     })
 
-    test('both origins are offered over HTTP/2 and take a bearer of 16 KiB', async () => {
+    test('both origins support HTTP/2 and accept a bearer of 16 KiB', async () => {
       expect(await protocolOf(proxy.port)).toBe('h2')
       const long = bearer('a'.repeat(16 * 1024))
       const management = clientAt(ELSEWHERE, MANAGEMENT_HOST)
       const { body } = await management.send({ path: '/v1/auth/me', headers: long })
       expect(body?.error.code).toBe('PLATFORM_AUTHENTICATION_FAILED')
       const { status } = await clientAt(ELSEWHERE, APPLICATION_HOST).send(
-        query(app.key, 'nobody', long),
+        query(app.key, 'anyone', long),
       )
       expect(status).toBe(200)
     })
@@ -170,7 +173,7 @@ describe.each([NGINX, CADDY])('behind $name', (kind) => {
       ])
       const refreshed = await neighbour.send(refreshing(refresh))
       const renewed = await neighbour.send(self(refreshed.body?.accessToken))
-      // The profile has the tokens of before.
+      // The profile still has the old tokens.
       await keepTokens(refreshed)
       const perSecond = await flood.stop()
       report(`${kind.name}, management origin`, perSecond, flood, { near, far })
@@ -178,7 +181,7 @@ describe.each([NGINX, CADDY])('behind $name', (kind) => {
       expect([refreshed.status, renewed.status]).toEqual([200, 200])
     })
 
-    test('a server that starts in the middle of it knows the sessions of before', async () => {
+    test('a server that starts during a flood accepts existing sessions', async () => {
       const neighbour = clientAt(NEIGHBOUR, MANAGEMENT_HOST)
       const flood = new Flood(clientAt(ATTACKER, MANAGEMENT_HOST), FLOOD_PER_SECOND, () =>
         self(forged('rk_at_v1_')),
@@ -198,7 +201,7 @@ describe.each([NGINX, CADDY])('behind $name', (kind) => {
       let i = 0
       const flood = new Flood(clientAt(ATTACKER, APPLICATION_HOST), FLOOD_PER_SECOND, () =>
         i++ % 2 === 0
-          ? query(forged('rk_sec_v1_'), 'nobody')
+          ? query(forged('rk_sec_v1_'), 'anyone')
           : query(publicKey, 'user', bearer(forged('ey'))),
       )
       await untilLimited(flood)
@@ -207,8 +210,8 @@ describe.each([NGINX, CADDY])('behind $name', (kind) => {
         return client.send(query(publicKey, 'user', bearer(await users.sign(claims))))
       }
       const served = await Promise.all([
-        repeated(REQUESTS, () => neighbour.send(query(app.key, 'nobody'))),
-        repeated(REQUESTS, () => elsewhere.send(query(app.key, 'nobody'))),
+        repeated(REQUESTS, () => neighbour.send(query(app.key, 'anyone'))),
+        repeated(REQUESTS, () => elsewhere.send(query(app.key, 'anyone'))),
         repeated(REQUESTS, () => fresh(neighbour)),
         repeated(REQUESTS, () => fresh(elsewhere)),
       ])
@@ -219,9 +222,9 @@ describe.each([NGINX, CADDY])('behind $name', (kind) => {
       expectServed(served)
     })
 
-    test('a server that was not told of its proxy warns once and loses no session', async () => {
+    test('a server without the proxy setting warns once and loses no session', async () => {
       await app.server.stop()
-      const server = await app.of.start(productEnvironment(app.of))
+      const server = await app.installation.start(productEnvironment(app.installation))
       const [neighbour, elsewhere] = [NEIGHBOUR, ELSEWHERE].map((address) =>
         clientAt(address, MANAGEMENT_HOST),
       )
@@ -245,10 +248,10 @@ describe.each([NGINX, CADDY])('behind $name', (kind) => {
   })
 })
 
-/** Puts the tokens of a refresh where the next test looks for them. */
-async function keepTokens({ status, body }: Answered): Promise<void> {
+/** Stores the tokens of a refresh for the next test. */
+async function keepTokens({ status, body }: ClientResponse): Promise<void> {
   if (status !== 200) return
-  const path = join(app.of.directory, 'config/credentials-v1.json')
+  const path = join(app.installation.directory, 'config/credentials-v1.json')
   const text = readFileSync(path, 'utf8')
     .replace(/rk_at_v1_[\w-]{43}/, body.accessToken)
     .replace(/rk_rt_v1_[\w-]{96}/, body.refreshToken)

@@ -1,6 +1,6 @@
 /**
- * What `npm start` does, in a directory of its own: the printed commands work as they stand, Ctrl-C
- * leaves no process behind, and the next start finds the same keys and data.
+ * `npm start` in a directory of its own: the printed commands work unchanged, Ctrl-C leaves no
+ * process behind, and the next start continues with the same keys and data.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
@@ -16,7 +16,7 @@ let home: string
 let running: ChildProcess | undefined
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'svc-e2e-quickstart-'))
-  // PostgreSQL runs as another account where the tests run as root.
+  // PostgreSQL runs as another account if the tests run as root.
   chmodSync(folder, 0o711)
   home = join(folder, 'home')
 })
@@ -57,7 +57,7 @@ function start(): Promise<Started> {
   })
 }
 
-/** Each command stands between empty lines. */
+/** Returns the printed commands, which empty lines separate. */
 function commandsIn(output: string): string[] {
   return output.split('\n\n').filter((part) => /^(curl|SERVICE_CONFIG_HOME=)/.test(part.trim()))
 }
@@ -70,13 +70,13 @@ function paste(command: string): string {
   return result.stdout
 }
 
-/** Processes that have the directory in their command line or their environment. */
+/** Returns the processes with the directory in their command line or environment. */
 function leftovers(): string[] {
   const { stdout } = spawnSync('ps', ['-eww', '-o', 'pid=,args='], { encoding: 'utf8' })
   return stdout.split('\n').filter((line) => line.includes(folder))
 }
 
-test('the printed commands work, Ctrl-C ends everything, a second start goes on', async () => {
+test('the printed commands work, Ctrl-C ends all processes, a second start continues', async () => {
   const first = await start()
   const [query = '', mutation = '', status = ''] = first.commands
   expect(first.commands.length).toBe(3)
@@ -105,7 +105,7 @@ test('the printed commands work, Ctrl-C ends everything, a second start goes on'
   expect(leftovers()).toEqual([])
 })
 
-test('stopped in the middle of its start it leaves nothing running', async () => {
+test('a stop during the start leaves no process behind', async () => {
   const child = spawn(process.execPath, [SCRIPT], {
     env: { ...process.env, SVC_QUICKSTART_HOME: home },
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -122,7 +122,7 @@ test('stopped in the middle of its start it leaves nothing running', async () =>
   expect(leftovers()).toEqual([])
 })
 
-test('killed without a chance to clean up it takes its processes with it', async () => {
+test('a kill without a chance to clean up ends all processes', async () => {
   const first = await start()
   expect(first.publicKey).not.toBe('')
   running?.kill('SIGKILL')

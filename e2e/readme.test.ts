@@ -1,6 +1,6 @@
 /**
- * The first ten minutes of README.md, as they stand there: only the database and the two addresses
- * are put in their place, which a reader does too.
+ * Runs the first steps of README.md as they are written. Only the database and the two addresses
+ * are replaced, as a reader would do.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,7 +12,7 @@ import { CLIENT, run, SERVER } from './harness.ts'
 
 const README = readFileSync(join(import.meta.dirname, '../README.md'), 'utf8')
 
-test('the walk of README.md leads to an answered call', async () => {
+test('the first steps of README.md lead to a successful call', async () => {
   const walk = /<!-- walk -->\n```sh\n([\s\S]*?)```/.exec(README)?.[1] ?? ''
   expect(walk).toContain('svc call channels.list')
   const database = await freshDatabase()

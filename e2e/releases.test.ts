@@ -1,4 +1,4 @@
-/** Releases, Channels and keys of the compiled executables, as their operator handles them. */
+/** Releases, Channels and keys of the compiled executables, as an operator uses them. */
 import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -13,7 +13,7 @@ import {
   send,
 } from './application.ts'
 
-/** Says which Release it is of, by itself and through nested calls. */
+/** Returns the source of Functions that return the name of their Release, also by nested calls. */
 const source = (name: string) => `
 import { action, internalQuery, query, v } from 'svc'
 import { internal } from '../_generated/api'
@@ -49,31 +49,32 @@ export const add = mutation({
 `
 
 let app: Application
-let a: string
-let b: string
+let first: string
+let second: string
 
 beforeAll(async () => {
-  app = await application((workspace) => write(workspace, 'a'))
-  a = app.releaseId
-  write(app.of.workspace, 'b')
-  b = (await app.svc(['release', ...remote()])).releaseId
+  app = await application((workspace) => write(workspace, 'first'))
+  first = app.releaseId
+  write(app.installation.workspace, 'second')
+  second = (await app.svc(['release', ...remote()])).releaseId
 })
 
 afterAll(async () => {
-  await app?.of.dispose()
+  await app?.installation.dispose()
 })
 
 function write(workspace: string, name: string): void {
   writeFileSync(join(workspace, 'functions/release.ts'), source(name))
 }
 
-const remote = () => ['--remote', '--root', app.of.productRoot]
+const remote = () => ['--remote', '--root', app.installation.productRoot]
 const promote = (releaseId: string) =>
   app.svc(['promote', ...remote(), '--channel', 'production', '--release', releaseId])
 
-/** Without the time that a command takes to start. */
+/** Promotes over HTTP, without the time to start a command. */
 async function promoteDirectly(releaseId: string): Promise<void> {
-  const read = (path: string) => JSON.parse(readFileSync(join(app.of.directory, path), 'utf8'))
+  const read = (path: string) =>
+    JSON.parse(readFileSync(join(app.installation.directory, path), 'utf8'))
   const { projectId, environmentId } = read('product/service.json')
   const path = `/v1/projects/${projectId}/environments/${environmentId}/channels/production`
   const token: string = read('config/credentials-v1.json').accessToken
@@ -81,31 +82,30 @@ async function promoteDirectly(releaseId: string): Promise<void> {
   expect(reply.status).toBe(200)
 }
 const rollback = (expected: string, to: string) =>
-  app.of.svc([
+  app.installation.svc([
     ...['rollback', ...remote(), '--channel', 'production'],
     ...['--expected', expected, '--to', to, '--json'],
   ])
 const serves = async (key = app.key) => query(app, { function: 'release.name', key })
 
-/** A key that the default rate does not hold back. */
+/** Creates a key whose rate limit is higher than the default. */
 async function fastKey(): Promise<string> {
   const named = ['--name', 'load', '--scopes', 'action,query']
   const kind = ['--kind', 'confidential']
   const { client } = await app.svc(['clients', 'create', ...remote(), ...named, ...kind])
-  const of = ['--client', client.clientId, '--rate-limit', '1000000']
-  return (await app.svc(['credentials', 'create', ...remote(), ...named, ...of])).key
+  const limit = ['--client', client.clientId, '--rate-limit', '1000000']
+  return (await app.svc(['credentials', 'create', ...remote(), ...named, ...limit])).key
 }
 
 async function release(name: string): Promise<string> {
-  write(app.of.workspace, name)
+  write(app.installation.workspace, name)
   return (await app.svc(['release', ...remote()])).releaseId
 }
 
 describe('a Channel', () => {
-  test('serves what it is promoted to, under calls that never fail or mix Releases', async () => {
-    // Goal: a promotion is seen whole and costs nobody a call. Method: 50 promotions between two
-    // Releases while callers ask, with Queries and with Actions that call Queries.
-    const names: Record<string, string> = { [a]: 'a', [b]: 'b' }
+  test('is promoted under load without a failed call or a mix of Releases', async () => {
+    // 50 promotions between two Releases during Queries, and during Actions that call Queries.
+    const names: Record<string, string> = { [first]: 'first', [second]: 'second' }
     const seen = new Map<string, number>()
     const key = await fastKey()
     let promoting = true
@@ -126,57 +126,59 @@ describe('a Channel', () => {
     ]
     const promotions = (async () => {
       for (let i = 0; i < 50; i++) {
-        await promoteDirectly(i % 2 === 0 ? b : a)
+        await promoteDirectly(i % 2 === 0 ? second : first)
         await new Promise((resolve) => setTimeout(resolve, 100))
       }
     })().finally(() => {
       promoting = false
     })
     await Promise.all([promotions, ...callers])
-    expect(Math.min(seen.get('a') ?? 0, seen.get('b') ?? 0)).toBeGreaterThan(50)
-    expect((await serves()).body.releaseId).toBe(a)
+    expect(Math.min(seen.get('first') ?? 0, seen.get('second') ?? 0)).toBeGreaterThan(50)
+    expect((await serves()).body.releaseId).toBe(first)
   })
 
-  test('rolls back to what is in its history, under the exact current Release', async () => {
-    await promote(b)
-    const done = await rollback(b, a)
-    expect(JSON.parse(done.stdout)).toMatchObject({ channel: 'production', releaseId: a })
-    expect((await serves()).body).toMatchObject({ releaseId: a, result: { value: 'a' } })
-    const again = await rollback(b, a)
+  test('can be rolled back to a Release in its history with the right expectation', async () => {
+    await promote(second)
+    const done = await rollback(second, first)
+    expect(JSON.parse(done.stdout)).toMatchObject({ channel: 'production', releaseId: first })
+    expect((await serves()).body).toMatchObject({ releaseId: first, result: { value: 'first' } })
+    const again = await rollback(second, first)
     expect([again.status, JSON.parse(again.stdout).error.code]).toEqual([4, 'PRODUCT_CAS_CONFLICT'])
-    const unknown = await rollback(a, await release('never-bound'))
+    const unknown = await rollback(first, await release('never-bound'))
     expect([unknown.status, JSON.parse(unknown.stdout).error.code]).toEqual([
       4,
       'PRODUCT_STATE_CONFLICT',
     ])
     const { channels } = await app.svc(['status', ...remote()])
-    expect(channels[0].history.slice(0, 2)).toEqual([b, a])
+    expect(channels[0].history.slice(0, 2)).toEqual([second, first])
   })
 })
 
 describe('a Release', () => {
   const retire = (releaseId: string) =>
-    app.of.svc(['releases', 'retire', ...remote(), '--release', releaseId, '--json'])
+    app.installation.svc(['releases', 'retire', ...remote(), '--release', releaseId, '--json'])
 
-  test('is retired only where nothing uses it, and is then gone for everybody', async () => {
-    const used = await retire(a)
+  test('can be retired only if it is unused, and is then rejected everywhere', async () => {
+    const used = await retire(first)
     expect([used.status, JSON.parse(used.stdout).error.code]).toEqual([4, 'PRODUCT_STATE_CONFLICT'])
-    const pinned = { function: 'release.name', target: `release:${b}` }
+    const pinned = { function: 'release.name', target: `release:${second}` }
     expect((await query(app, pinned)).status).toBe(200)
-    for (let i = 0; i < 2; i++) expect((await retire(b)).status).toBe(0)
+    for (let i = 0; i < 2; i++) expect((await retire(second)).status).toBe(0)
     const gone = await query(app, pinned)
     expect([gone.status, gone.body.error.code]).toEqual([410, 'RELEASE_RETIRED'])
-    expect(JSON.parse((await rollback(a, b)).stdout).error.code).toBe('PRODUCT_RELEASE_RETIRED')
+    expect(JSON.parse((await rollback(first, second)).stdout).error.code).toBe(
+      'PRODUCT_RELEASE_RETIRED',
+    )
     const { releases } = await app.svc(['releases', 'list', ...remote()])
     const states = Object.fromEntries(releases.map((item: Json) => [item.releaseId, item.state]))
-    expect(states).toMatchObject({ [a]: 'validated', [b]: 'retired' })
+    expect(states).toMatchObject({ [first]: 'validated', [second]: 'retired' })
     await app.restart('kill')
     expect((await query(app, pinned)).status).toBe(410)
-    expect((await serves()).body.releaseId).toBe(a)
+    expect((await serves()).body.releaseId).toBe(first)
   })
 
-  test('takes the indexes with it that no other declares', async () => {
-    const path = join(app.of.workspace, 'schema.ts')
+  test('is retired together with the indexes that no other Release declares', async () => {
+    const path = join(app.installation.workspace, 'schema.ts')
     const schema = readFileSync(path, 'utf8')
     const more = schema.replace(".index('byChannel'", ".index('byLikes', ['likes'])$&")
     expect(more).not.toBe(schema)
@@ -191,20 +193,20 @@ describe('a Release', () => {
     expect((await serves()).status).toBe(200)
   })
 
-  test('of the same source is made again after its retirement', async () => {
-    const first = await release('again')
-    expect(await release('again')).toBe(first)
-    expect((await retire(first)).status).toBe(0)
-    const second = await release('again')
-    expect(second).not.toBe(first)
-    await promote(second)
+  test('can be created again from the same source after its retirement', async () => {
+    const original = await release('again')
+    expect(await release('again')).toBe(original)
+    expect((await retire(original)).status).toBe(0)
+    const recreated = await release('again')
+    expect(recreated).not.toBe(original)
+    await promote(recreated)
     expect((await serves()).body).toMatchObject({ result: { value: 'again' } })
-    await promote(a)
+    await promote(first)
   })
 })
 
-test('what is stored after a validation decides over promotions and rollbacks', async () => {
-  const schemaFile = join(app.of.workspace, 'schema.ts')
+test('documents that are stored after a validation decide about promotions', async () => {
+  const schemaFile = join(app.installation.workspace, 'schema.ts')
   const schema = readFileSync(schemaFile, 'utf8')
   const releaseOf = async (tables: string): Promise<string> => {
     const more = schema.replace('defineSchema({', `$&\n  ${tables},`)
@@ -212,16 +214,16 @@ test('what is stored after a validation decides over promotions and rollbacks', 
     writeFileSync(schemaFile, more)
     return (await app.svc(['release', ...remote()])).releaseId
   }
-  writeFileSync(join(app.of.workspace, 'functions/notes.ts'), NOTES)
+  writeFileSync(join(app.installation.workspace, 'functions/notes.ts'), NOTES)
   const wide = await releaseOf('notes: table({ text: v.string() })')
   await promote(wide)
   const narrow = await releaseOf('notes: table({ text: v.string({ maximumLength: 4 }) })')
   const added = { function: 'notes.add', operationId: operationId() }
   expect((await mutation(app, added)).status).toBe(200)
-  const refused = await app.of.svc([
+  const rejected = await app.installation.svc([
     ...['promote', ...remote(), '--channel', 'production', '--release', narrow, '--json'],
   ])
-  expect([refused.status, JSON.parse(refused.stdout).error]).toMatchObject([
+  expect([rejected.status, JSON.parse(rejected.stdout).error]).toMatchObject([
     8,
     {
       code: 'PRODUCT_INCOMPATIBLE',
@@ -240,29 +242,29 @@ test('what is stored after a validation decides over promotions and rollbacks', 
   await promote(wider)
   expect(JSON.parse((await rollback(wider, wide)).stdout)).toMatchObject({ releaseId: wide })
   writeFileSync(schemaFile, schema)
-  rmSync(join(app.of.workspace, 'functions/notes.ts'))
-  await promote(a)
+  rmSync(join(app.installation.workspace, 'functions/notes.ts'))
+  await promote(first)
 })
 
 describe('an Application Key', () => {
-  test('is rotated with an overlap, revoked at once, deleted last', async () => {
+  test('is rotated with an overlap, revoked at once, and deleted afterwards', async () => {
     const client = [...remote(), '--client', app.clientId]
     const list = async () => (await app.svc(['credentials', 'list', ...client])).credentials
     const [{ credentialId }] = await list()
     const at = [...client, '--credential', credentialId]
-    const file = join(app.of.directory, 'next.key')
+    const file = join(app.installation.directory, 'next.key')
     const rotated = await app.svc(['credentials', 'rotate', ...at, '--key-out', file])
     expect(statSync(file).mode & 0o777).toBe(0o600)
     const next = readFileSync(file, 'utf8').trim()
     expect([(await serves()).status, (await serves(next)).status]).toEqual([200, 200])
-    const early = await app.of.svc(['credentials', 'delete', ...at, '--json'])
+    const early = await app.installation.svc(['credentials', 'delete', ...at, '--json'])
     expect([early.status, JSON.parse(early.stdout).error.code]).toEqual([
       4,
       'PRODUCT_STATE_CONFLICT',
     ])
     await app.svc(['credentials', 'revoke', ...at])
-    const refused = await serves()
-    expect([refused.status, refused.body.error.code]).toEqual([401, 'APPLICATION_KEY_INVALID'])
+    const rejected = await serves()
+    expect([rejected.status, rejected.body.error.code]).toEqual([401, 'APPLICATION_KEY_INVALID'])
     expect((await serves(next)).status).toBe(200)
     await app.svc(['credentials', 'delete', ...at])
     await app.restart('kill')
@@ -273,7 +275,7 @@ describe('an Application Key', () => {
     ])
   })
 
-  test('of a public client is revealed again, a secret one is not', async () => {
+  test('of a public client can be revealed again, a secret one cannot', async () => {
     const made = await app.svc([
       ...['clients', 'create', ...remote(), '--name', 'web', '--kind', 'public'],
     ])
@@ -283,14 +285,17 @@ describe('an Application Key', () => {
     ])
     const at = [...client, '--credential', credential.credentialId]
     expect((await app.svc(['credentials', 'reveal', ...at])).key).toBe(key)
-    const human = await app.of.svc(['credentials', 'reveal', ...at])
+    const human = await app.installation.svc(['credentials', 'reveal', ...at])
     expect(human.stdout).toBe(`${key}\n`)
     const [secret] = (await app.svc(['credentials', 'list', ...remote(), '--client', app.clientId]))
       .credentials
-    const refused = await app.of.svc([
+    const rejected = await app.installation.svc([
       ...['credentials', 'reveal', ...remote(), '--client', app.clientId],
       ...['--credential', secret.credentialId, '--json'],
     ])
-    expect([refused.status, JSON.parse(refused.stdout).error.code]).toEqual([8, 'PRODUCT_INVALID'])
+    expect([rejected.status, JSON.parse(rejected.stdout).error.code]).toEqual([
+      8,
+      'PRODUCT_INVALID',
+    ])
   })
 })

@@ -1,4 +1,4 @@
-/** Whom the secret files of the server may be open to, told by the executable itself. */
+/** Permissions of the server's secret files, as the executable checks them. */
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -13,7 +13,7 @@ let directory: string
 let environment: Environment
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'svc-e2e-secrets-'))
-  // Each file has two directories of its own.
+  // Each file is in two directories of its own.
   const secret = (name: string, content: string): string => {
     const folder = join(directory, name, 'inner')
     mkdirSync(folder, { recursive: true, mode: 0o755 })
@@ -37,7 +37,7 @@ describe.each([
 ])('the file of %s', (name, code) => {
   const path = (): string => environment[name]!
 
-  test.each(['0600', '0400', '0640', '0660'])('may have the mode %s', (mode) => {
+  test.each(['0600', '0400', '0640', '0660'])('may have mode %s', (mode) => {
     chmodSync(path(), Number.parseInt(mode, 8))
     const result = check()
     expect(result.stderr).toBe('')
@@ -45,7 +45,7 @@ describe.each([
   })
 
   test.each(['0644', '0444', '0604'])(
-    'is named where every user can read it, as with %s',
+    'is reported if every user can read it, as with mode %s',
     (mode) => {
       chmodSync(path(), Number.parseInt(mode, 8))
       const checked = check()
@@ -62,7 +62,7 @@ describe.each([
   )
 
   test.each(['0602', '0622', '0646', '0666'])(
-    'cannot be writable by others, as with %s',
+    'is rejected if others can write it, as with mode %s',
     (mode) => {
       chmodSync(path(), Number.parseInt(mode, 8))
       const result = check()
@@ -73,7 +73,7 @@ describe.each([
   )
 
   test.each(['the directory', 'the directory above'])(
-    'cannot be replaced by others, who write %s of it',
+    'is rejected if others can write %s of it',
     (which) => {
       const inner = dirname(path())
       const folder = which === 'the directory' ? inner : dirname(inner)

@@ -1,4 +1,4 @@
-/** What environment:default serves, through a restart, an archive and a restore. */
+/** The target environment:default, through restarts, an archive and a restore. */
 import { randomBytes } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { createServer, type Server, type ServerResponse } from 'node:http'
@@ -24,7 +24,7 @@ const version = (text: string, port: number) => `
 `
 
 let app: Application
-/** Answers an Action when the test does. */
+/** A server outside, which responds to an Action when the test does. */
 let outside: Server
 const held: ServerResponse[] = []
 let one: string
@@ -37,13 +37,13 @@ beforeAll(async () => {
     SERVICE_ACTION_ALLOWED_NETWORKS: '127.0.0.0/8,::1/128',
   })
   one = app.releaseId
-  write(app.of.workspace, 'two')
+  write(app.installation.workspace, 'two')
   two = (await app.svc(['release', ...remote()])).releaseId
 })
 afterAll(async () => {
   outside.closeAllConnections()
   outside.close()
-  await app?.of.dispose()
+  await app?.installation.dispose()
 })
 
 function write(workspace: string, text: string): void {
@@ -51,7 +51,7 @@ function write(workspace: string, text: string): void {
   writeFileSync(join(workspace, 'functions', 'versions.ts'), version(text, port))
 }
 
-const remote = () => ['--remote', '--root', app.of.productRoot]
+const remote = () => ['--remote', '--root', app.installation.productRoot]
 const policy = (...args: string[]) => app.svc(['serve-policy', ...args, ...remote()])
 const environments = (...args: string[]) => app.svc(['environments', ...args, ...remote()])
 const target = 'environment:default'
@@ -72,12 +72,12 @@ async function served(revision: string): Promise<void> {
 const ready = async () => (await send(app.server.application!, 'GET', '/readyz')).status
 
 describe('environment:default of the compiled server', () => {
-  test('is nothing until a policy says what it is', async () => {
+  test('cannot be called without a policy', async () => {
     expect(await which()).toBe('404 TARGET_NOT_FOUND')
     expect((await app.svc(['status', ...remote()])).servingPolicy).toBe(null)
   })
 
-  test('is the Release of the policy, also after a crash', async () => {
+  test('serves the Release of the policy, also after a crash', async () => {
     const set = await policy('set', '--releases', one)
     expect(set).toMatchObject({ desired: { revision: '1', mode: 'atomic' } })
     await served('1')
@@ -87,7 +87,7 @@ describe('environment:default of the compiled server', () => {
     await served('1')
   })
 
-  test('is shared by weight, each caller on one Release, also after a restart', async () => {
+  test('is split by weight, with each caller on one Release, also after a restart', async () => {
     const affinities = Array.from({ length: 40 }, () => randomBytes(8).toString('hex'))
     const ask = () => Promise.all(affinities.map(which))
     await policy('set', '--releases', `${one}=5000,${two}=5000`)
@@ -100,8 +100,8 @@ describe('environment:default of the compiled server', () => {
     expect(await ask()).toEqual(before)
   })
 
-  test('stays as it is where a policy is refused', async () => {
-    const stale = await app.of.svc([
+  test('is unchanged by a rejected policy', async () => {
+    const stale = await app.installation.svc([
       'serve-policy',
       'set',
       ...remote(),
@@ -114,12 +114,18 @@ describe('environment:default of the compiled server', () => {
       4,
       expect.stringContaining('PRODUCT_CAS_CONFLICT'),
     ])
-    const retired = await app.of.svc(['releases', 'retire', ...remote(), '--release', one])
+    const retired = await app.installation.svc([
+      'releases',
+      'retire',
+      ...remote(),
+      '--release',
+      one,
+    ])
     expect(retired.status).toBe(4)
     expect((await policy('get')).desired.revision).toBe('2')
   })
 
-  test('ends with the archive, except for what is in flight, and comes back', async () => {
+  test('stops with an archive, except calls in flight, and resumes with a restore', async () => {
     await policy('set', '--releases', two)
     await served('3')
     const waiting = action(app, { target, function: 'versions.wait' })
@@ -142,10 +148,10 @@ describe('environment:default of the compiled server', () => {
     expect([await ready(), await which()]).toEqual([200, `two ${two}`])
   })
 
-  test('is protected from promotions that do not say what they replace', async () => {
+  test('is protected from promotions without an expected Release', async () => {
     await environments('update', '--protection', 'protected')
     const promote = ['promote', ...remote(), '--channel', 'production', '--release', two]
-    const blind = await app.of.svc(promote)
+    const blind = await app.installation.svc(promote)
     expect([blind.status, blind.stderr]).toEqual([8, expect.stringContaining('expectedReleaseId')])
     await app.svc([...promote, '--expected', one])
   })

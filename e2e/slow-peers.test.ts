@@ -1,4 +1,4 @@
-/** Slow and greedy clients, small: the budgets are half of the default, and so are the attacks. */
+/** Slow and greedy clients in small size: half of the default budgets, and smaller attacks. */
 import { connect } from 'node:net'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { ANSWER_BYTES, attackOn, openTarget, type Target } from './slow-peers/attacks.ts'
@@ -14,7 +14,7 @@ beforeAll(async () => {
     SERVICE_RESPONSE_MEMORY_MIB: String(BUDGET_MIB),
   })
 })
-afterAll(() => target?.app.of.dispose())
+afterAll(() => target?.app.installation.dispose())
 
 test('unfinished bodies beyond their budget are rejected at once', async () => {
   const attack = { kind: 'bodies', connections: 300, bytes: 2 * MIB, seconds: 6 } as const
@@ -24,7 +24,7 @@ test('unfinished bodies beyond their budget are rejected at once', async () => {
   expect(Object.keys(attacked.statuses)).toEqual(['200'])
 })
 
-test('answers that nobody reads are rejected at once beyond their budget', async () => {
+test('responses that are not read are rejected at once beyond their budget', async () => {
   const attack = { kind: 'answers', connections: 100, bytes: ANSWER_BYTES, seconds: 6 } as const
   const { mibBefore, mibPeak, attack: report, attacked } = await attackOn(target, attack)
   expect(mibPeak - mibBefore).toBeLessThanOrEqual(BUDGET_MIB + SLACK_MIB)
@@ -32,13 +32,13 @@ test('answers that nobody reads are rejected at once beyond their budget', async
   expect(Object.keys(attacked.statuses)).toEqual(['200'])
 })
 
-test('senders of long envelopes leave the calls of others as fast as they are', async () => {
+test('senders of long envelopes do not slow down the calls of other clients', async () => {
   const attack = { kind: 'envelopes', connections: 6, bytes: 2 * MIB, seconds: 6 } as const
   const { quiet, attacked } = await attackOn(target, attack)
   expect(attacked.p50).toBeLessThanOrEqual(3 * quiet.p50)
 })
 
-/** Sends the head of a call whose body has `length` bytes and is sent but for its last byte. */
+/** Sends a call without the last byte of its body. Returns the response. */
 async function stoppedBody(length: number): Promise<string> {
   const { hostname, port } = new URL(target.app.server.application!)
   const socket = connect(Number(port), hostname)
@@ -55,11 +55,11 @@ async function stoppedBody(length: number): Promise<string> {
 }
 
 test.each([10_000, 100_000])(
-  'a body of %i bytes that stops is answered with 503',
+  'an unfinished body of %i bytes is rejected with 503',
   async (length) => {
-    const answer = await stoppedBody(length)
-    expect(answer).toMatch(/^HTTP\/1.1 503 /)
-    expect(answer).toMatch(/retry-after: 1/i)
-    expect(answer).toContain('"code":"BUSY"')
+    const response = await stoppedBody(length)
+    expect(response).toMatch(/^HTTP\/1.1 503 /)
+    expect(response).toMatch(/retry-after: 1/i)
+    expect(response).toContain('"code":"BUSY"')
   },
 )

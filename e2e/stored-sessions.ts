@@ -1,4 +1,4 @@
-/** A stored session of svc, written as `svc login` would, for a server that only a test knows. */
+/** Creates a stored session of svc, as `svc login` would, for a server of a test. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,10 +8,10 @@ export const ACCESS_TOKEN = `rk_at_v1_${'A'.repeat(43)}`
 export const REFRESH_TOKEN = `rk_rt_v1_${'R'.repeat(96)}`
 
 export interface StoredSession extends Disposable {
-  /** Removed at the end. */
+  /** Temporary directory; removed when the session is disposed of. */
   readonly directory: string
   readonly credentials: string
-  /** What svc is started with. */
+  /** The environment of svc. */
   readonly environment: Environment
 }
 

@@ -20,7 +20,7 @@ let app: Application
 beforeAll(async () => {
   app = await application(writeFileFunctions)
 })
-afterAll(() => app?.of.dispose())
+afterAll(() => app?.installation.dispose())
 
 interface Sent {
   readonly grant: Grant
@@ -59,7 +59,7 @@ async function download(fileId: string): Promise<string> {
 }
 
 function stored(): string[] {
-  const root = join(app.of.productRoot, 'files/sha256')
+  const root = join(app.installation.productRoot, 'files/sha256')
   const heads = readdirSync(root)
   return heads.flatMap((head) => readdirSync(join(root, head)).map((tail) => head + tail)).sort()
 }
@@ -90,10 +90,10 @@ test(`${KILLS} kills lose no file that was acknowledged (SVC_SEED=${SEED})`, {
     present.push(sent.sha256)
   }
   await expect.poll(stored, { timeout: 60_000 }).toEqual([...present].sort())
-  expect(readdirSync(join(app.of.productRoot, 'files/temporary'))).toEqual([])
+  expect(readdirSync(join(app.installation.productRoot, 'files/temporary'))).toEqual([])
   await app.server.stop()
   const verified = await run([SERVER, 'verify-storage'], {
-    environment: { ...app.of.environment, ...productEnvironment(app.of) },
+    environment: { ...app.installation.environment, ...productEnvironment(app.installation) },
   })
   expect(verified.stdout).toContain('No file is damaged.')
   expect(verified.status).toBe(0)

@@ -1,9 +1,9 @@
-/** Function calls as they go over the wire. */
+/** Function calls as they are sent over HTTP. */
 import { randomBytes } from 'node:crypto'
 import { IdFactory } from '../../src/value/ids.ts'
 import type { Target } from './installation.ts'
 
-/** An argument as tagged JSON. */
+/** An argument in tagged JSON. */
 export type Tagged = string
 
 export const ids = new IdFactory({ nowMillis: () => Date.now(), randomBytes })
@@ -14,7 +14,7 @@ export const string = (value: string): Tagged =>
 export const id = (value: string): Tagged => `{"type":"typed_id","value":"${value}"}`
 export const NULL: Tagged = '{"type":"null"}'
 
-/** Fields of an item of ordinary length. */
+/** Texts of an item of ordinary length. */
 export const TITLE = 'An item of ordinary length'
 export const BODY =
   'Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor. '.repeat(2)
@@ -24,7 +24,7 @@ export function queryBody(name: string, entries: Readonly<Record<string, Tagged>
   return envelope(name, entries, '')
 }
 
-/** With an Operation ID of its own. */
+/** Creates the body of a Mutation with a new Operation ID. */
 export function mutationBody(name: string, entries: Readonly<Record<string, Tagged>>): string {
   return envelope(name, entries, `,"operationId":"${ids.make('opn')}"`)
 }
@@ -40,7 +40,7 @@ function envelope(name: string, entries: Readonly<Record<string, Tagged>>, more:
 // biome-ignore lint/suspicious/noExplicitAny: results of many shapes.
 export type Json = any
 
-/** The tagged result of one call. */
+/** Makes one call and returns its tagged result. */
 export async function call(to: Target, path: '/v1/query' | '/v1/mutation', body: string) {
   const reply = await fetch(`http://127.0.0.1:${to.port}${path}`, {
     method: 'POST',
@@ -52,7 +52,7 @@ export async function call(to: Target, path: '/v1/query' | '/v1/mutation', body:
   return JSON.parse(text).result as Json
 }
 
-/** Makes all the Mutations, `inFlight` at a time; the tagged results are in their order. */
+/** Makes all the Mutations, `inFlight` at a time. Returns the tagged results in their order. */
 export async function mutateAll(to: Target, bodies: readonly string[], inFlight: number) {
   const results: Json[] = []
   let next = 0

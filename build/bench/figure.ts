@@ -1,81 +1,84 @@
-/** What a figure of the bench is: something measured beside its limit, in the same run. */
+/** The types of a figure of the bench: svc measured beside a baseline, in the same run. */
 import type { BenchInstallation, Documents } from './installation.ts'
 import type { LoadResult } from './load.ts'
 
 export interface Figure {
   readonly name: string
-  /** What it is held against. */
-  readonly beside: string
-  /** The least ratio of the two. */
-  readonly bar: number
-  /** Where the documents of its installation are. */
+  /** Describes what the figure is compared with. */
+  readonly baseline: string
+  /** The least ratio of svc to the baseline that meets the target. */
+  readonly ratioMin: number
+  /** The store that holds the documents of the installation. */
   readonly documents: Documents
-  /** Takes minutes: only with BENCH_LONG=1. */
+  /** True if it takes minutes and runs with BENCH_LONG=1 only. */
   readonly long?: true
   measure(installation: BenchInstallation, options: MeasureOptions): Promise<Measured>
 }
 
 export interface MeasureOptions {
-  /** How long each side is loaded before the first round: code that is new runs uncompiled. */
+  /** Seconds of load on each side before the first round, in which new code is compiled. */
   readonly warmUpSeconds: number
-  /** How long each side is loaded in a round. */
+  /** Seconds of load on each side in a round. */
   readonly seconds: number
   readonly rounds: number
 }
 
-/** Medians of the rounds. */
+/** The medians of all rounds. */
 export interface Measured {
   readonly ratio: number
-  readonly ours: Side
-  readonly limit: Side
-  /** What failed, if anything did: the figure is none then. */
+  readonly candidate: Side
+  readonly baseline: Side
+  /** The first failure, or null. A figure with a failure has no value. */
   readonly failure: string | null
 }
 
 export interface Side {
   readonly value: string
-  /** Null where nothing was waited for. */
+  /** Null if the side has no latencies. */
   readonly p50Micros: number | null
   readonly p99Micros: number | null
 }
 
-export interface Contest {
-  ours(seconds: number): Promise<LoadResult>
-  limit(seconds: number): Promise<LoadResult>
+export interface Comparison {
+  candidate(seconds: number): Promise<LoadResult>
+  baseline(seconds: number): Promise<LoadResult>
 }
 
-/** In turns, so that a machine whose speed drifts slows both. */
+/** Loads both sides in turns, so that a drift of the machine's speed affects both. */
 export async function inTurns(
-  contest: Contest,
+  comparison: Comparison,
   { warmUpSeconds, seconds, rounds }: MeasureOptions,
 ): Promise<Measured> {
-  await contest.ours(warmUpSeconds)
-  await contest.limit(warmUpSeconds)
-  const ours: LoadResult[] = []
-  const limits: LoadResult[] = []
+  await comparison.candidate(warmUpSeconds)
+  await comparison.baseline(warmUpSeconds)
+  const candidate: LoadResult[] = []
+  const baselines: LoadResult[] = []
   for (let round = 0; round < rounds; round++) {
-    ours.push(await contest.ours(seconds))
-    limits.push(await contest.limit(seconds))
+    candidate.push(await comparison.candidate(seconds))
+    baselines.push(await comparison.baseline(seconds))
   }
-  return measuredBy({ ours, limits }, (our, limit) => our.perSecond / limit.perSecond)
+  return measuredBy(
+    { candidate, baselines },
+    (sample, baseline) => sample.perSecond / baseline.perSecond,
+  )
 }
 
 interface Rounds {
-  readonly ours: readonly LoadResult[]
-  readonly limits: readonly LoadResult[]
+  readonly candidate: readonly LoadResult[]
+  readonly baselines: readonly LoadResult[]
 }
 
-/** `ratio` is that of one round. */
+/** Aggregates rounds. `ratio` computes the ratio of one round. */
 export function measuredBy(
-  { ours, limits }: Rounds,
-  ratio: (our: LoadResult, limit: LoadResult) => number,
+  { candidate, baselines }: Rounds,
+  ratio: (sample: LoadResult, baseline: LoadResult) => number,
 ): Measured {
-  const failed = [...ours, ...limits].filter(({ failures }) => failures > 0)
+  const failed = [...candidate, ...baselines].filter(({ failures }) => failures > 0)
   const failures = failed.reduce((sum, result) => sum + result.failures, 0)
   return {
-    ratio: median(ours.map((our, round) => ratio(our, limits[round]!))),
-    ours: sideOf(ours),
-    limit: sideOf(limits),
+    ratio: median(candidate.map((sample, round) => ratio(sample, baselines[round]!))),
+    candidate: sideOf(candidate),
+    baseline: sideOf(baselines),
     failure: failures === 0 ? null : `${failures} failures; ${failed[0]!.firstFailure}`,
   }
 }

@@ -1,6 +1,6 @@
 /**
  * An installation for the bench: PostgreSQL, the compiled server with its documents in one of the
- * stores, a released Workspace, a key.
+ * stores, a released Workspace and an Application Key.
  */
 import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -16,28 +16,28 @@ import type { LoadOptions } from './load.ts'
 import { writeBenchWorkspace } from './workspace.ts'
 
 export type Documents = 'sqlite' | 'postgres'
-/** One of the server's origins, and what each request to it carries. */
+/** One of the server's origins and the headers of each request to it. */
 export type Target = Pick<LoadOptions, 'port' | 'headers'>
 
 export interface BenchInstallation {
-  /** Removed at the end; on the disk that the Product root is on. */
+  /** Temporary directory on the same disk as the Product root. */
   readonly directory: string
   readonly application: Target
-  /** The owner's access token is as of the start; it lives 10 minutes. */
+  /** With the owner's first access token, which expires after 10 minutes. */
   readonly management: Target
   /** Path of the Environment on the management origin. */
   readonly base: string
-  /** The one that the Channel `production` was bound to first. */
+  /** The Release that the Channel `production` was bound to first. */
   readonly releaseId: string
-  /** Publishes the Workspace with the Functions of this number; answers the Release's ID. */
+  /** Publishes the Workspace whose Functions return this number. Returns the Release's ID. */
   release(number: number): string
-  /** Of a new, empty database beside the server's own. */
+  /** Creates an empty database beside the server's own and returns its URL. */
   newDatabase(): Promise<string>
   dispose(): Promise<void>
 }
 
 const DIST = join(import.meta.dirname, '../../dist')
-/** Requests a second: what a credential may have at most, so that the server is the limit. */
+/** The highest rate limit of a credential, per second, so that the server is the bottleneck. */
 const RATE_LIMIT = 1_000_000
 
 export async function benchInstallation(documents: Documents): Promise<BenchInstallation> {
@@ -103,7 +103,7 @@ async function serve(directory: string, identityUrl: string, more: Record<string
   })
 }
 
-/** Logs in, promotes the Workspace and creates a key. */
+/** Logs in, promotes the Workspace and creates an Application Key. */
 async function release(directory: string, management: string) {
   const read = (name: string): string => readFileSync(join(directory, name), 'utf8')
   const code = read('state/bootstrap/initial-owner.code').trim()
@@ -115,7 +115,7 @@ async function release(directory: string, management: string) {
   const { clientId } = svc(directory, client).client
   const accessToken: string = JSON.parse(read('config/credentials-v1.json')).accessToken
   const base = `/v1/projects/${projectId}/environments/${environmentId}`
-  // The command line has no option for the rate.
+  // The command line has no option for the rate limit.
   const reply = await fetch(`${management}${base}/application-clients/${clientId}/credentials`, {
     method: 'POST',
     headers: { authorization: `Bearer ${accessToken}`, 'content-type': 'application/json' },
@@ -128,17 +128,17 @@ async function release(directory: string, management: string) {
     }),
   })
   const text = await reply.text()
-  assert(reply.status === 201, `the credential was refused: ${text}`)
+  assert(reply.status === 201, `the credential was rejected: ${text}`)
   return { accessToken, key: JSON.parse(text).key as string, base, releaseId }
 }
 
-/** What the commands of this file print, as far as it is read here. */
+/** The fields that are read from the output of commands. */
 interface Printed {
   readonly client: { readonly clientId: string }
   readonly releaseId: string
 }
 
-/** On the Product root of the installation. */
+/** Runs a command on the Product root of the installation. */
 function svc(
   directory: string,
   args: readonly string[],

@@ -1,19 +1,19 @@
 /**
  * A closed-loop load over raw keep-alive connections: each connection sends its next request when
- * the answer to the last one is whole. A general HTTP client would cost more than the server.
+ * the previous response is complete. A general HTTP client would use more CPU than the server.
  */
 import { assert } from '../../src/errors/assert.ts'
-import { Answer } from './answers.ts'
+import { ResponseReader } from './responses.ts'
 
 export interface LoadOptions {
   readonly port: number
   readonly connections: number
   readonly seconds: number
-  /** POST unless given. */
+  /** Default: POST. */
   readonly method?: 'GET' | 'POST'
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
-  /** The body of the next request; requests without one have none. */
+  /** Creates the body of the next request. Without it, requests have no body. */
   readonly body?: (() => string) | undefined
 }
 
@@ -21,22 +21,22 @@ export interface LoadResult {
   readonly perSecond: number
   readonly p50Micros: number
   readonly p99Micros: number
-  /** Answers that were not 200. */
+  /** Number of responses whose status is not 200. */
   readonly failures: number
   readonly firstFailure: string | null
 }
 
-/** What comes in this share of a load is thrown away: everything is still warming up. */
+/** Share of a load at its beginning whose latencies are discarded as warm-up. */
 export const WARM_UP_SHARE = 0.2
 
-/** Runs the load and throws away what came in its first fifth. */
+/** Runs the load. Latencies of its first fifth are discarded. */
 export async function load(options: LoadOptions): Promise<LoadResult> {
   const run = new Run(options)
   await Promise.all(Array.from({ length: options.connections }, () => run.connect()))
   return run.result()
 }
 
-/** `latencies` are in milliseconds, of what ended within `seconds`. */
+/** `latencies` are milliseconds of the requests that ended within `seconds`. */
 export function resultOf(
   latencies: number[],
   seconds: number,
@@ -75,7 +75,7 @@ class Run {
 
   connect(): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const answer = new Answer()
+    const response = new ResponseReader()
     let sentAt = 0
     const send = (socket: Bun.Socket): void => {
       sentAt = performance.now()
@@ -92,9 +92,9 @@ class Run {
       socket: {
         open: send,
         data: (socket, chunk) => {
-          if (!answer.take(chunk)) return
-          this.#record(answer, performance.now() - sentAt)
-          answer.clear()
+          if (!response.take(chunk)) return
+          this.#record(response, performance.now() - sentAt)
+          response.clear()
           send(socket)
         },
         close: () => reject(new Error('the server closed a connection')),
@@ -104,7 +104,7 @@ class Run {
     return promise
   }
 
-  /** Of the next request, from behind the headers that all have. */
+  /** The part of the next request after the headers that all requests share. */
   #rest(): string {
     const body = this.#options.body?.()
     if (body === undefined) return '\r\n'
@@ -118,10 +118,10 @@ class Run {
     })
   }
 
-  #record(answer: Answer, millis: number): void {
-    if (!answer.head.startsWith('HTTP/1.1 200')) {
+  #record(response: ResponseReader, millis: number): void {
+    if (!response.head.startsWith('HTTP/1.1 200')) {
       this.#failures += 1
-      this.#firstFailure ??= answer.beginning
+      this.#firstFailure ??= response.beginning
     }
     if (performance.now() >= this.#countFrom) this.#latencies.push(millis)
   }

@@ -1,4 +1,4 @@
-/** The Workspace that the bench measures. */
+/** Writes the Workspace that the bench measures. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { MARKS, versions } from './promotions/versions.ts'
@@ -16,7 +16,7 @@ export default defineSchema({
 })
 `
 
-/** `nonce` makes every call another one, so that no result comes from the cache. */
+/** `nonce` makes each call distinct, so that no result comes from the cache. */
 const ITEMS = `import { mutation, query, v } from 'svc'
 import schema from '../schema'
 
@@ -30,7 +30,7 @@ export const get = query({
     ctx.db.table('items').index('byNumber', (q) => q.eq('number', number)).first(),
 })
 
-/** Fifty documents. */
+/** Returns fifty documents. */
 export const list = query({
   clients,
   arguments: { from: v.int64(), nonce: v.int64() },
@@ -47,7 +47,7 @@ export const add = mutation({
 })
 `
 
-/** The same Functions for a table with few documents and for one with many. */
+/** Functions for a table, which are the same for few and for many documents. */
 const sized = (table: 'few' | 'many') => `import { mutation, query, v } from 'svc'
 import schema from '../schema'
 
@@ -117,7 +117,7 @@ export const transfer = mutation({
   },
 })
 
-/** Of one page. */
+/** Returns the sum of one page. */
 export const sum = query({
   clients,
   arguments: { cursor: v.nullable(v.string()) },
@@ -130,7 +130,7 @@ export const sum = query({
 })
 `
 
-/** Releases of another number have other Functions that say which Release they are of. */
+/** The Functions of `versions` return `release`. */
 export function writeBenchWorkspace(directory: string, release = 0): void {
   const functions = {
     versions: versions(release),

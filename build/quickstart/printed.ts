@@ -1,4 +1,4 @@
-/** What the quickstart prints at the end: addresses, keys and commands that work as they stand. */
+/** Prints the summary of the quickstart: addresses, keys and commands that work unchanged. */
 
 export interface Shown {
   readonly management: string
@@ -19,7 +19,7 @@ export interface TaggedField {
   readonly value: unknown
 }
 
-/** Entries sorted by key, as the wire wants them. */
+/** A tagged object. Its entries are sorted by key, as the protocol requires. */
 export function taggedObject(fields: Readonly<Record<string, TaggedField>>): TaggedField {
   const keys = Object.keys(fields).sort()
   return { type: 'object', value: keys.map((key) => ({ key, value: fields[key] })) }
@@ -57,7 +57,7 @@ function curl(shown: Shown, path: string, body: object): string {
   ].join(' \\\n')
 }
 
-/** The three commands, each to be pasted whole. */
+/** Three commands that can be pasted whole. */
 export function commands(shown: Shown): { title: string; command: string }[] {
   const environment = Object.entries(shown.clientEnvironment).map(
     ([name, value]) => `${name}=${quoted(value)}`,

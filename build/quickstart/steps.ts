@@ -1,16 +1,16 @@
-/** Programs that the quickstart runs to their end, and what it says while it does. */
+/** Runs the programs of the quickstart and prints its progress. */
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 
 const started = performance.now()
 
-/** One line with the seconds since the start. */
+/** Prints one line with the seconds since the start. */
 export function say(text: string): void {
   const seconds = ((performance.now() - started) / 1000).toFixed(1)
   process.stdout.write(`${seconds.padStart(6)} s  ${text}\n`)
 }
 
-/** Shown without a stack: the user can do something about it. */
+/** An error that the user can fix. It is shown without a stack trace. */
 export class Problem extends Error {}
 
 export interface Outcome {
@@ -19,7 +19,7 @@ export interface Outcome {
   readonly stderr: string
 }
 
-/** Runs with exactly this environment; ends early when `signal` does. */
+/** Runs a program with exactly this environment. An abort of `signal` ends it early. */
 export function runProgram(
   command: readonly string[],
   environment: Readonly<Record<string, string>>,
@@ -31,7 +31,7 @@ export function runProgram(
       cwd: '/',
       env: { ...environment },
       stdio: ['ignore', 'pipe', 'pipe'],
-      // Ctrl-C reaches this process alone, which then ends the child.
+      // Ctrl-C must reach only this process, which then ends the child.
       detached: true,
     })
     const output = { stdout: '', stderr: '' }
@@ -53,11 +53,11 @@ export function runProgram(
   })
 }
 
-/** Runs `svc ARGS --json` and answers its document; a failure is a Problem. */
-export type Client = (...args: readonly string[]) => Promise<Answer>
+/** Runs `svc ARGS --json` and returns its document. Throws a Problem if it fails. */
+export type Client = (...args: readonly string[]) => Promise<CommandOutput>
 
-/** The fields that are looked at here, of whichever command has them. */
-export interface Answer {
+/** The fields of all commands that are read here. */
+export interface CommandOutput {
   readonly key?: string | null
   readonly client?: { readonly clientId: string }
 }
@@ -85,7 +85,7 @@ function failureText({ stdout, stderr }: Outcome): string {
   }
 }
 
-/** Asks until the address answers 200. */
+/** Polls until the URL responds with status 200. */
 export async function untilReady(url: string, signal: AbortSignal): Promise<void> {
   const deadline = performance.now() + 30_000
   for (;;) {
@@ -97,11 +97,11 @@ export async function untilReady(url: string, signal: AbortSignal): Promise<void
   }
 }
 
-/** The first signal aborts; a later one, of another key press, forces. */
+/** Aborts at the first signal. Calls `force` at a signal of a later key press. */
 export function stopRequests(force: () => void): AbortSignal {
   const controller = new AbortController()
   let first = 0
-  // A terminal signals the whole group, and npm hands the signal on: one key press, many signals.
+  // A terminal signals the whole group and npm forwards it: one key press is many signals.
   const samePressMillis = 1_000
   const stop = (): void => {
     if (first === 0) {
@@ -110,7 +110,7 @@ export function stopRequests(force: () => void): AbortSignal {
     } else if (performance.now() - first > samePressMillis) force()
   }
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop)
-  // Whoever started this may have been killed without a word.
+  // The parent process may have been killed without a signal to this one.
   const parent = process.ppid
   setInterval(() => {
     if (process.ppid !== parent && first === 0) stop()

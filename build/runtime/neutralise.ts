@@ -1,19 +1,19 @@
 /**
- * Changes names inside the executable of a runtime, so that it reads variables that no environment
- * can hold: `=` ends the name of a variable, so no name begins with it.
+ * Changes names in the executable of a runtime, so that it reads variables that no environment can
+ * contain: `=` ends the name of a variable, so no name begins with it.
  */
 import { assert } from '../../src/errors/assert.ts'
 import { isProse, positions } from './scan.ts'
 import { NEUTRALISED, NEUTRALISED_SOMEWHERE } from './variables.ts'
 
 const EQUALS = 0x3d
-/** The longest first, because one name may begin another. */
+/** Longest names first, because one name may be the beginning of another. */
 const NAMES = [...NEUTRALISED, ...NEUTRALISED_SOMEWHERE].sort((a, b) => b.length - a.length)
 const BEGINNING_LENGTH = 4
 const BEGINNINGS = new Set(NAMES.map((name) => name.slice(0, BEGINNING_LENGTH)))
 const NAME_LENGTH_MAX = NAMES[0]!.length
 
-/** Changes the bytes in place. Throws where the runtime lacks a name that every target has. */
+/** Changes the bytes in place. Throws if the runtime lacks a name that every target has. */
 export function neutralise(executable: Buffer): void {
   const found = new Set<string>()
   for (const beginning of BEGINNINGS) {
@@ -26,19 +26,19 @@ export function neutralise(executable: Buffer): void {
   const missing = NEUTRALISED.filter((name) => !found.has(name))
   assert(
     missing.length === 0,
-    `the runtime has no ${missing.join(', ')}: find out what it reads now before you ship it`,
+    `the runtime has no ${missing.join(', ')}: find out what it reads instead before you ship it`,
   )
   for (const at of positions(executable, '\0JSC_')) executable[at + 1] = EQUALS
   renamePrefix(executable)
 }
 
-/** Whether the text at `at` was a read of the variable or its name as a constant. */
+/** Returns whether the text at `at` was a read of the variable or its name as a constant. */
 function neutraliseAt(executable: Buffer, at: number, name: string): boolean {
   const read = /(?:process|Bun)\.env\.$/.exec(executable.toString('latin1', at - 12, at))
   if (read !== null) {
     const end = at + name.length
     const after = executable.toString('latin1', end, end + 3)
-    // What JavaScript reads becomes undefined; assignments and longer names stay.
+    // A read in JavaScript becomes undefined; assignments and longer names stay.
     if (/^\w|^ = /.test(after)) return false
     executable.write('(void 0)'.padEnd(read[0].length + name.length), at - read[0].length, 'latin1')
     return true
@@ -49,8 +49,8 @@ function neutraliseAt(executable: Buffer, at: number, name: string): boolean {
 }
 
 /**
- * Changes the prefix of the variables that set options of JavaScriptCore. Throws where it cannot
- * tell what compares names with that prefix.
+ * Changes the prefix of the variables that set options of JavaScriptCore. Throws if it cannot find
+ * the code that compares names with that prefix.
  */
 export function renamePrefix(executable: Buffer): void {
   const text = executable.toString('latin1')
@@ -58,7 +58,7 @@ export function renamePrefix(executable: Buffer): void {
   assert(
     found.length === 1,
     `the runtime compares names with ${PREFIX} in ${found.length} places: find out how it reads ` +
-      'options of JavaScriptCore now before you ship it',
+      'options of JavaScriptCore before you ship it',
   )
   const [{ index, groups = {} }] = found as [RegExpExecArray]
   const { x64, arm64 } = groups
@@ -69,8 +69,8 @@ export function renamePrefix(executable: Buffer): void {
 }
 
 /**
- * One of those options replaces functions of the program. Compilers compare their prefix byte by
- * byte, so it is no constant but the operands of eight comparisons, each before a branch.
+ * The prefix of the options, one of which replaces functions of the program. Compilers compare it
+ * byte by byte, so it is no constant but the operands of eight comparisons before branches.
  */
 const PREFIX = 'BUN_JSC_'
 const CODES = [...Buffer.from(PREFIX)]
@@ -101,7 +101,7 @@ const COMPARISONS_ARM64 = new RegExp(
   'g',
 )
 
-/** The word of `cmp register, #code` for the register of `word`. */
+/** Returns the word of `cmp register, #code` for the register of `word`. */
 function withOperand(word: number, code: number): number {
   const registers = word & (31 << 5)
   return (0x7100001f | registers | (code << 10)) >>> 0

@@ -1,4 +1,4 @@
-/** The list of variables against the runtime that these tests run in, and against changed ones. */
+/** Checks the list of variables against the runtime of these tests, and against changed ones. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { neutralise, renamePrefix } from './neutralise.ts'
@@ -18,9 +18,9 @@ const readsGetenv = process.platform === 'linux' && process.arch === 'x64'
 /** The runtime as if a new version read another variable instead of a known one. */
 function changed(from: string, to: string): Buffer {
   const bytes = Buffer.from(RUNTIME)
-  const places = [...positions(bytes, from)]
-  expect(places).not.toEqual([])
-  for (const at of places) bytes.write(to.padEnd(from.length, '\0'), at, 'latin1')
+  const found = [...positions(bytes, from)]
+  expect(found).not.toEqual([])
+  for (const at of found) bytes.write(to.padEnd(from.length, '\0'), at, 'latin1')
   return bytes
 }
 
@@ -33,7 +33,7 @@ test('every name is classified once', () => {
 })
 
 describe('a runtime that reads', () => {
-  test('classified variables only is shipped', () => {
+  test('classified variables only can be shipped', () => {
     expect(() => requireKnownVariables(RUNTIME)).not.toThrow()
   })
 
@@ -41,7 +41,7 @@ describe('a runtime that reads', () => {
     ['another constant of its own', '\0BUN_BE_BUN\0', '\0BUN_BE_FUN\0', 'BUN_BE_FUN'],
     ['a longer name', '\0BUN_OPTIONS\0BUN_TCC', '\0BUN_OPTIONS_TWO\0CC', 'BUN_OPTIONS_TWO'],
     [
-      'a constant amid others',
+      'a constant between others',
       'dBUN_CONFIG_VERBOSE_',
       'dBUN_CONFIG_SHOWING_',
       'BUN_CONFIG_SHOWING',
@@ -56,7 +56,7 @@ describe('a runtime that reads', () => {
   })
 })
 
-describe('neutralising', () => {
+describe('neutralise', () => {
   test('leaves no constant and no read of any name', () => {
     const bytes = Buffer.from(RUNTIME)
     neutralise(bytes)

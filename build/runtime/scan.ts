@@ -1,6 +1,6 @@
 /**
- * Finds the names of environment variables in the executable of a runtime: those that its machine
- * code passes to getenv, those that its JavaScript reads, and every text of its own families.
+ * Finds the names of environment variables in the executable of a runtime: names that its machine
+ * code passes to getenv, names that its JavaScript reads, and texts with the prefixes of its own.
  */
 import { assert } from '../../src/errors/assert.ts'
 import {
@@ -20,23 +20,23 @@ const KNOWN = new Set([
   ...HARMLESS.flatMap(({ names }) => names),
   ...NO_VARIABLES,
 ])
-/** The longest first, because one name may begin another. */
+/** Longest names first, because one name may be the beginning of another. */
 const BY_LENGTH = [...KNOWN].sort((a, b) => b.length - a.length)
-/** How the names begin that the runtime itself makes up. */
-const FAMILIES = ['BUN_', 'NODE_']
+/** Prefixes of the names that the runtime itself defines. */
+const PREFIXES = ['BUN_', 'NODE_']
 const NAME_LENGTH_MAX = 80
 const CONSTANT_LENGTH_MIN = 12
 const GETENV_DISTANCE_MAX = 40
 
-/** Whether the list classifies `name`; options of JavaScriptCore are neutralised as a whole. */
+/** Returns whether the list classifies `name`. Options of JavaScriptCore are neutralised as one. */
 function isKnown(name: string): boolean {
   return KNOWN.has(name) || /^(?:BUN_)?JSC_/.test(name)
 }
 
-/** Throws where the runtime has a name that the list does not classify. */
+/** Throws if the runtime has a name that the list does not classify. */
 export function requireKnownVariables(executable: Buffer): void {
   const unknown = new Set(
-    [...familyNames(executable), ...scriptNames(executable), ...getenvNames(executable)].filter(
+    [...prefixedNames(executable), ...scriptNames(executable), ...getenvNames(executable)].filter(
       (name) => !isKnown(name),
     ),
   )
@@ -47,7 +47,7 @@ export function requireKnownVariables(executable: Buffer): void {
   )
 }
 
-/** Every position of `text`. */
+/** Yields every position of `text`. */
 export function* positions(executable: Buffer, text: string): Generator<number> {
   const pattern = Buffer.from(text, 'latin1')
   for (let at = executable.indexOf(pattern); at !== -1; at = executable.indexOf(pattern, at + 1)) {
@@ -56,15 +56,15 @@ export function* positions(executable: Buffer, text: string): Generator<number> 
 }
 
 /**
- * Texts of a family. Constants stand behind one another without a separator, so an unknown name is
- * returned with what follows it.
+ * Yields texts with a prefix. Constants follow one another without a separator, so an unknown name
+ * is returned with the text after it.
  */
-function* familyNames(executable: Buffer): Generator<string> {
-  for (const family of FAMILIES) {
-    for (const at of positions(executable, family)) {
+function* prefixedNames(executable: Buffer): Generator<string> {
+  for (const prefix of PREFIXES) {
+    for (const at of positions(executable, prefix)) {
       const [text] = /^\w*/.exec(textAt(executable, at))!
       if (isProse(executable, at, text.length)) continue
-      // Anything shorter may be an operand of machine code.
+      // A shorter text may be an operand of machine code.
       const alone = executable[at - 1] === 0 && executable[at + text.length] === 0
       if (!/^[A-Z]+_[A-Z][A-Z0-9]/.test(text) || (!alone && text.length < CONSTANT_LENGTH_MIN))
         continue
@@ -74,8 +74,8 @@ function* familyNames(executable: Buffer): Generator<string> {
 }
 
 /**
- * Whether the name at `at` is a word of a message or an identifier of a script, or ends another
- * name. Strings of a script are none of these.
+ * Returns whether the name at `at` is a word of a message, an identifier of a script, or the end of
+ * another name. Strings of a script are none of these.
  */
 export function isProse(executable: Buffer, at: number, length: number): boolean {
   const before = executable.toString('latin1', at - 1, at)
@@ -83,7 +83,7 @@ export function isProse(executable: Buffer, at: number, length: number): boolean
   return /[_.$`([*#]/.test(before) || (before === ' ' && /[ =:;,.)"'\]\n]/.test(after))
 }
 
-/** The known name that `text` begins with, unless `_` continues it; else the whole text. */
+/** Returns the known name that begins `text` without `_` after it; otherwise the whole text. */
 function nameIn(text: string): string {
   const known = BY_LENGTH.find((name) => text.startsWith(name))
   return known === undefined || text[known.length] === '_' ? text : known
@@ -93,7 +93,7 @@ function textAt(executable: Buffer, at: number): string {
   return executable.toString('latin1', at, at + NAME_LENGTH_MAX)
 }
 
-/** Names that the JavaScript inside the runtime reads. */
+/** Yields the names that the JavaScript inside the runtime reads. */
 function* scriptNames(executable: Buffer): Generator<string> {
   for (const at of positions(executable, 'env.')) {
     const before = executable.toString('latin1', at - 8, at)
@@ -104,8 +104,8 @@ function* scriptNames(executable: Buffer): Generator<string> {
 }
 
 /**
- * Constants that machine code of x64 loads right before it calls getenv. Where that function is
- * follows from the calls that known names precede. Empty for executables of other machines.
+ * Returns constants that x64 machine code loads right before it calls getenv. The address of that
+ * function follows from the calls after known names. Empty for executables of other machines.
  */
 function getenvNames(executable: Buffer): Set<string> {
   const calls = constantCalls(executable)
@@ -123,10 +123,10 @@ interface ConstantCall {
   readonly target: number
 }
 
-/** Calls whose first argument is an address of text: `mov edi, imm32` and then `call rel32`. */
+/** Finds calls whose first argument is the address of a text: `mov edi, imm32`, `call rel32`. */
 function constantCalls(executable: Buffer): ConstantCall[] {
   const segments = loadedSegments(executable)
-  const code = segments.find(({ runs }) => runs)
+  const code = segments.find(({ executes }) => executes)
   if (code === undefined) return []
   const found: ConstantCall[] = []
   const end = code.offset + code.size - GETENV_DISTANCE_MAX
@@ -147,10 +147,10 @@ interface Segment {
   readonly address: number
   readonly offset: number
   readonly size: number
-  readonly runs: boolean
+  readonly executes: boolean
 }
 
-/** The segments of an ELF executable for x64 that is loaded where it says; else none. */
+/** Returns the segments of an x64 ELF executable with a fixed address; otherwise none. */
 function loadedSegments(executable: Buffer): Segment[] {
   const isElf = executable.toString('latin1', 0, 5) === '\x7fELF\x02'
   if (!isElf || executable.readUInt16LE(16) !== 2 || executable.readUInt16LE(18) !== 62) return []
@@ -162,7 +162,7 @@ function loadedSegments(executable: Buffer): Segment[] {
   return Array.from({ length: count }, (_, i) => table + i * size)
     .filter((at) => executable.readUInt32LE(at) === 1)
     .map((at) => ({
-      runs: (executable.readUInt32LE(at + 4) & 1) !== 0,
+      executes: (executable.readUInt32LE(at + 4) & 1) !== 0,
       offset: Number(executable.readBigUInt64LE(at + 8)),
       address: Number(executable.readBigUInt64LE(at + 16)),
       size: Number(executable.readBigUInt64LE(at + 32)),
@@ -177,7 +177,7 @@ function constantAt(
   const segment = segments.find(
     (each) => address >= each.address && address < each.address + each.size,
   )
-  if (segment === undefined || segment.runs) return null
+  if (segment === undefined || segment.executes) return null
   const at = address - segment.address + segment.offset
   return /^([A-Za-z_]\w*)\0/.exec(textAt(executable, at))?.[1] ?? null
 }

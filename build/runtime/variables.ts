@@ -1,17 +1,17 @@
 /**
- * Every environment variable that the runtime inside the executables reads, with what becomes of
- * it. The build stops at a name that is not here: find out what it does, then classify it.
+ * Classifies every environment variable that the runtime inside the executables reads. The build
+ * stops at a name that is not listed: find out what it does, then classify it.
  */
 
-/** Splits a text of names that are separated by white space. */
+/** Splits names that are separated by white space. */
 function names(text: string): readonly string[] {
   return text.trim().split(/\s+/)
 }
 
 /**
- * Names that the build changes inside the runtime into ones that no environment can hold. They run
- * foreign code, print or send secrets, write files, trust other certificates, stop the program, or
- * change what the code of svc does. Every target has them.
+ * Names that the build replaces inside the runtime by names that no environment can contain. They
+ * run foreign code, print or send secrets, write files, trust other certificates, stop the program,
+ * or change the behaviour of svc. The runtime of every target has them.
  */
 export const NEUTRALISED = names(`
   BUN_OPTIONS BUN_BE_BUN BUN_INSPECT BUN_INSPECT_CONNECT_TO BUN_INSPECT_NOTIFY BUN_INSPECT_PRELOAD
@@ -39,7 +39,7 @@ export const NEUTRALISED = names(`
   JavaScriptCoreUseJIT
 `)
 
-/** Names that are neutralised too, and that the runtimes of some targets lack. */
+/** Names that are neutralised too, but that the runtimes of some targets lack. */
 export const NEUTRALISED_SOMEWHERE = names(`
   BUN_CONFIG_DISABLE_COPY_FILE_RANGE BUN_CONFIG_DISABLE_ioctl_ficlonerange BUN_DEBUG_FORCE_NIX_HOST
   BUN_FEATURE_FLAG_DISABLE_ADDRCONFIG BUN_FEATURE_FLAG_DISABLE_DNS_CACHE_LIBINFO
@@ -54,7 +54,7 @@ export const NEUTRALISED_SOMEWHERE = names(`
 /** Names that the program removes at its start, under every runtime: src/system/peers.ts. */
 export const REMOVED = names('NODE_TLS_REJECT_UNAUTHORIZED')
 
-/** Names that README.md or the help documents, and the code of svc reads or counts on. */
+/** Names that a document or the help describes, and that svc reads or relies on. */
 export const DOCUMENTED = names(`
   NODE_EXTRA_CA_CERTS HTTPS_PROXY https_proxy NO_PROXY no_proxy NO_COLOR TERM HOME XDG_CONFIG_HOME
   USERPROFILE
@@ -65,10 +65,10 @@ export interface Harmless {
   readonly names: readonly string[]
 }
 
-/** Names that stay as they are, because no answer and no secret depends on them. */
+/** Names that stay unchanged, because no result and no secret depends on them. */
 export const HARMLESS: readonly Harmless[] = [
   {
-    reason: 'Only the fetch and the agents of the runtime read it, which svc does not use.',
+    reason: 'Only the fetch and the HTTP agents of the runtime read it, which svc does not use.',
     names: names('HTTP_PROXY http_proxy ALL_PROXY all_proxy'),
   },
   {
@@ -83,7 +83,7 @@ export const HARMLESS: readonly Harmless[] = [
     names: names('NODE_NO_WARNINGS BUN_AGENT_RULE_DISABLED'),
   },
   {
-    reason: 'It changes speed and use of memory alone.',
+    reason: 'It changes speed and memory use alone.',
     names: names(`
       GOMAXPROCS HYPERFINE_RANDOMIZED_ENVIRONMENT_OFFSET JPEGMEM JSIMD_FORCENONE JSIMD_FORCESSE2
       JSIMD_NOHUFFENC OPENSSL_ia32cap UV_THREADPOOL_SIZE WTF_numberOfProcessorCores
@@ -99,7 +99,7 @@ export const HARMLESS: readonly Harmless[] = [
     `),
   },
   {
-    reason: 'It tells where a name leads; who answers there is told by the certificate.',
+    reason: 'It changes the address of a name; the certificate proves who responds there.',
     names: names('CARES_HOSTS HOSTALIASES LOCALDOMAIN RES_OPTIONS'),
   },
   {
@@ -136,7 +136,8 @@ export const HARMLESS: readonly Harmless[] = [
     `),
   },
   {
-    reason: 'The test runner, the bundler, the shell or the prompt reads it; svc has none of them.',
+    reason:
+      'The test runner, the bundler, the shell or the prompt reads it, and svc has none of them.',
     names: names(`
       BUN_ASSUME_PERFECT_INCREMENTAL BUN_CHROME_PATH BUN_CONFIG_NO_CLEAR_TERMINAL_ON_RELOAD
       BUN_DEV_SERVER_TEST_RUNNER BUN_ENABLE_EXPERIMENTAL_SHELL_BUILTINS BUN_ENV
@@ -152,8 +153,7 @@ export const HARMLESS: readonly Harmless[] = [
     `),
   },
   {
-    reason:
-      'It names the service or the agent that runs tests, or tells a report of a crash of it.',
+    reason: 'It names the service or agent that runs tests, or is used by reports of its crashes.',
     names: names(`
       AC_APPCIRCLE AGENT AGOLA_GIT_REF APPVEYOR BUILD_ID BUILD_NUMBER CI CI_APP_ID CI_COMMIT_SHA
       CI_JOB_URL CI_NAME CLAUDECODE CLAUDE_CODE_AGENT_RULE_DISABLED CODEBUILD_BUILD_ARN
@@ -170,7 +170,7 @@ export const HARMLESS: readonly Harmless[] = [
   },
 ]
 
-/** Texts of the runtime that begin like a variable and are none. */
+/** Texts of the runtime that look like variables and are none. */
 export const NO_VARIABLES = names(`
   BUN_FFI_IMPORT BUN_FFI_POINTER_OFFSET_TO_ARGUMENTS_LIST BUN_PLUGIN_NAME BUN_PUBLIC_
   BUN_WORKER_MESSAGING_KEY BUN_WORKER_PARENT_PORT_KEY BUN_WORKER_STDIO_KEY NODE

@@ -1,4 +1,4 @@
-/** Random values for property tests of every folder that carries them. */
+/** Random values for property tests of several folders. */
 
 import { encodeUlid } from '../../src/value/ids.ts'
 import { INT64_MAX, INT64_MIN, Timestamp, TypedId, type Value } from '../../src/value/values.ts'
@@ -15,7 +15,7 @@ const ulid = fc
   .map(([millis, entropy]) => encodeUlid(millis, entropy))
 const table = fc.constantFrom('messages', 'channels', 'a', 'userProfiles')
 
-/** Any canonical value, nested a few levels. */
+/** Generates any canonical value, nested a few levels. */
 export const arbitraryValue: fc.Arbitrary<Value> = fc.letrec<{ value: Value }>((tie) => ({
   value: fc.oneof(
     { maxDepth: 3, depthIdentifier: 'value' },

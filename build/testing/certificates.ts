@@ -1,11 +1,11 @@
-/** A certificate that only its own test trusts, for names of the reserved domain `.test`. */
+/** Creates certificates for names of the reserved domain `.test`, which only their tests trust. */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 export interface Certificate {
-  /** PEM. It is its own authority. */
+  /** PEM of a self-signed certificate. */
   readonly certificate: string
   readonly key: string
 }

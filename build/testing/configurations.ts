@@ -1,4 +1,4 @@
-/** The configuration that Functions see, as a test sets it. */
+/** A configuration of Functions that a test can change. */
 import type {
   ConfigurationSnapshot,
   ConfigurationSource,
@@ -8,6 +8,7 @@ import { Secret } from '../../src/value/secret.ts'
 type Values = Readonly<Record<string, string>>
 
 export class TestConfiguration implements ConfigurationSource {
+  readonly #listeners: (() => void)[] = []
   #current: ConfigurationSnapshot = stateOf({}, {})
 
   get current(): ConfigurationSnapshot {
@@ -16,6 +17,11 @@ export class TestConfiguration implements ConfigurationSource {
 
   change({ variables = {}, secrets = {} }: { variables?: Values; secrets?: Values }): void {
     this.#current = stateOf(variables, secrets)
+    for (const listener of this.#listeners) listener()
+  }
+
+  onChange(listener: () => void): void {
+    this.#listeners.push(listener)
   }
 }
 

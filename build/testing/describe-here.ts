@@ -1,6 +1,6 @@
 /**
- * Loads a bundle of our own in this very process, where the server uses a sandboxed runner: for
- * tests and for the templates.
+ * Loads a bundle of the project's own in this process, where the server uses a sandboxed runner. It
+ * serves tests and the templates.
  */
 import { runInThisContext } from 'node:vm'
 import { Fault } from '../../src/errors/fault.ts'
@@ -14,7 +14,7 @@ type Content = Record<string, unknown> & {
   tables: Record<string, { fields: unknown; indexes: unknown }>
 }
 
-/** Positions in what it reports are those of the bundle, as a runner's are. */
+/** Returns the description of a bundle. Positions in its errors are those of the bundle. */
 export async function describeHere({ source }: { source: string }): Promise<unknown> {
   let defined: Defined | undefined
   try {
@@ -24,8 +24,10 @@ export async function describeHere({ source }: { source: string }): Promise<unkn
   } catch (error) {
     if (!(error instanceof Error)) throw error
     const frames = (error.stack ?? '').matchAll(/bundle\.js:(\d+):(\d+)/g)
-    const places = [...frames].map(([, line, column]) => `bundle.js:${Number(line) - 1}:${column}`)
-    const detail = [`${error.name}: ${error.message}`, ...places].join('\n')
+    const positions = [...frames].map(
+      ([, line, column]) => `bundle.js:${Number(line) - 1}:${column}`,
+    )
+    const detail = [`${error.name}: ${error.message}`, ...positions].join('\n')
     throw new Fault('FUNCTION_FAILED', { detail, cause: error })
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The application origin in this process: a real Product, real keys, real documents; the Functions
- * alone run without a sandbox.
+ * Opens the application origin in this process: a real Product, real keys and real documents. Only
+ * the Functions run without a sandbox.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,8 +11,10 @@ import { createEngine } from '../../src/engine/create-engine.ts'
 import type { Engine } from '../../src/engine/engine.ts'
 import type { IssueGuest } from '../../src/engine/invocations/guest-identities.ts'
 import { QueryEnvelopes } from '../../src/http/application/call-envelopes.ts'
+import type { Gateway } from '../../src/http/application/gateway.ts'
 import { KeyUsage } from '../../src/http/application/key-usage.ts'
 import { type ApplicationOrigin, mountApplication } from '../../src/http/application/mount.ts'
+import { Realtime, type RealtimeLimits } from '../../src/http/application/realtime/realtime.ts'
 import { RejectionLog } from '../../src/http/application/rejection-log.ts'
 import type { ApplicationLimits } from '../../src/http/rate-limits.ts'
 import { requestCounts } from '../../src/http/request-counts.ts'
@@ -24,13 +26,13 @@ import { DEFAULT_BUCKETS } from '../../src/product/files/buckets.ts'
 import { type Files, openFilesOf } from '../../src/product/files/files.ts'
 import { openJwtProviders } from '../../src/product/functional-tokens/providers.ts'
 import { FunctionalTokens } from '../../src/product/functional-tokens/tokens.ts'
-import { resolveTarget } from '../../src/product/serving/targets.ts'
+import { resolveTarget, unservedReason } from '../../src/product/serving/targets.ts'
 import { FileBlobs } from '../../src/storage/blobs/file-blobs.ts'
 import { Cursors } from '../../src/storage/cursors.ts'
 import { realSystem } from '../../src/system/system.ts'
 import { createLog, type Logger } from '../../src/telemetry/log.ts'
 import { Metrics } from '../../src/telemetry/metrics/metrics.ts'
-import type { ApplicationScope } from '../../src/value/application-scopes.ts'
+import { APPLICATION_SCOPES, type ApplicationScope } from '../../src/value/application-scopes.ts'
 import type { ReleaseId } from '../../src/value/ids.ts'
 import type { JwtProvider } from '../../src/value/jwt-providers.ts'
 import type { ClientKind, FunctionManifest, TableManifest } from '../../src/value/manifest.ts'
@@ -45,18 +47,18 @@ export interface TestGateway {
   readonly metrics: Metrics
   readonly keyUsage: KeyUsage
   readonly rejections: RejectionLog
-  /** Confidential, with every scope. */
+  /** A confidential Application Key with every scope. */
   readonly key: string
-  /** Another one, of a client of its own. */
+  /** Creates an Application Client with one credential and returns its key. */
   issueKey(
     kind: ClientKind,
     rateLimit?: number | null,
     scopes?: readonly ApplicationScope[],
   ): string
-  /** Bound to the Channel `production`. */
+  /** The Release that the Channel `production` is bound to. */
   readonly releaseId: ReleaseId
-  /** Its engine finds in the code what tests say, and is idle when the one that runs it is. */
-  readonly it: TestProduct
+  /** The Product. Its engine describes the code as tests set it, and is idle with `engine`. */
+  readonly harness: TestProduct
   close(): Promise<void>
 }
 
@@ -65,24 +67,41 @@ export interface GatewayInput {
   readonly tables: readonly TableManifest[]
   readonly handlers: Readonly<Record<string, TestHandler>>
   readonly providers?: readonly JwtProvider[]
-  /** Documents that were there before; new ones in SQLite unless given. Closed with the gateway. */
+  /** Existing documents; default: new ones in SQLite. The gateway closes the store. */
   readonly store?: DocumentStore
-  /** None unless given. */
+  /** Default: no limits. */
   readonly limits?: ApplicationLimits
-  /** The budgets of a server with the default settings unless given. */
+  /** Default: the budgets of a server with the default settings. */
   readonly transfers?: Transfers
-  /** Its lines are made and dropped unless given: a million requests would fill the memory. */
+  /** Default: the limits of a server with the default settings. */
+  readonly realtime?: RealtimeLimits
+  /**
+   * Default: records are created and dropped, since those of a million requests fill the memory.
+   */
   readonly log?: Logger
 }
 
 export const ORIGIN = 'https://app.example'
+const REALTIME_LIMITS: RealtimeLimits = {
+  connectionsMax: 20_000,
+  connectionsPerCredentialMax: 10_000,
+  connectionsPerPeerMax: 1_000,
+}
+
+/** Has the Product use the engine for calls and scheduled work, which runs from now on. */
+function connectEngine({ engine: fake, product }: TestProduct, engine: Engine): void {
+  fake.whenIdle = () => engine.whenIdle()
+  fake.scheduler = engine.scheduler
+  const load = (releaseId: ReleaseId) => product.releases.load(releaseId)
+  engine.scheduler.start({ load, admits: () => product.lifecycle.isActive })
+}
 
 export async function openTestGateway(input: GatewayInput): Promise<TestGateway> {
-  const it = await openTestProduct()
-  const { product, actor } = it
-  const { releaseId } = await publishRelease(it, input)
-  const promotion = { channel: 'production', releaseId, expectedReleaseId: 'empty' } as const
-  promote(product, actor, { ...promotion, requestId: REQUEST_ID })
+  const harness = await openTestProduct()
+  const { product, actor } = harness
+  const { releaseId } = await publishRelease(harness, input)
+  const promotion = { channel: 'production', releaseId, requestId: REQUEST_ID }
+  promote(product, actor, { ...promotion, expectedReleaseId: 'empty' })
   await product.serving.whenIdle()
   const directory = mkdtempSync(join(tmpdir(), 'svc-gateway-'))
   const store = input.store ?? (await openSqliteDocuments(join(directory, 'documents.db')))
@@ -90,22 +109,21 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   Object.assign(pool, { close: async () => undefined, warm: async () => undefined })
   const system = realSystem()
   const log = input.log ?? createLog({ system, sink: () => undefined, level: 'debug' })
-  const tokens = await openTokens(it, input, log)
-  const { configuration } = it.product
+  const tokens = await openTokens(harness, input, log)
+  const { configuration } = product
   const issueGuest: IssueGuest = (request) => tokens.issueGuest(request)
   const metrics = new Metrics(system)
-  const cursors = new Cursors(it.root.keyring)
-  const filesDirectory = join(directory, 'files')
-  const blobs = await FileBlobs.open({ directory: filesDirectory, freeFloorBytes: 0 })
+  const cursors = new Cursors(harness.root.keyring)
+  const blobs = await FileBlobs.open({ directory: join(directory, 'files'), freeFloorBytes: 0 })
   const ports = { store, pool, system, log, metrics, issueGuest, cursors, configuration }
   const { engine, files } = openFilesOf(
-    { system, log, keyring: it.root.keyring, buckets: DEFAULT_BUCKETS, blobs },
+    { system, log, keyring: harness.root.keyring, buckets: DEFAULT_BUCKETS, blobs },
     (storage) => createEngine({ ...ports, storage }),
   )
-  it.engine.whenIdle = () => engine.whenIdle()
-  const keyUsage = new KeyUsage(log)
-  const rejections = new RejectionLog(log)
-  const application = mountApplication({
+  connectEngine(harness, engine)
+  harness.engine.administration = engine.administration
+  const [keyUsage, rejections] = [new KeyUsage(log), new RejectionLog(log)]
+  const gateway: Gateway = {
     system,
     log,
     engine,
@@ -121,26 +139,29 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
     authenticateKey: (key) => product.keys.authenticate(key),
     explainKey: (key) => product.keys.explain(key),
     resolveTarget: (target, caller, affinity) => resolveTarget(product, caller, target, affinity),
-    serving: () => product.serving.isStarted,
-  })
+    revision: () => product.root.control.changes + product.serving.changes,
+    unservedReason: () => unservedReason(product),
+  }
+  const realtime = new Realtime(gateway, input.realtime ?? REALTIME_LIMITS, metrics)
+  const application = mountApplication(gateway, realtime)
   return {
     application,
     engine,
     files,
-    filesDirectory,
+    filesDirectory: join(directory, 'files'),
     metrics,
     keyUsage,
     rejections,
-    key: issueKey(it, 'confidential'),
-    issueKey: (kind, rateLimit, scopes) => issueKey(it, kind, rateLimit, scopes),
+    key: issueKey(harness, 'confidential'),
+    issueKey: (kind, rateLimit, scopes) => issueKey(harness, kind, rateLimit, scopes),
     releaseId,
-    it,
+    harness,
     async close() {
       keyUsage.stop()
       rejections.stop()
       await files.close()
       await engine.close()
-      await it.close()
+      await harness.close()
       rmSync(directory, { recursive: true, force: true })
     },
   }
@@ -164,7 +185,7 @@ function issueKey(
   { product, actor, system }: TestProduct,
   kind: ClientKind,
   rateLimit: number | null = null,
-  scopes: readonly ApplicationScope[] = ['action', 'mutation', 'query', 'workspace'],
+  scopes: readonly ApplicationScope[] = APPLICATION_SCOPES,
 ): string {
   const createdAtMicros = system.nowMicros()
   const clientId = system.ids.make('app')

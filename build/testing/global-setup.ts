@@ -1,7 +1,7 @@
 /**
- * One PostgreSQL for a whole test run, started when the first test asks for it: a run of unit
- * tests alone never pays for it. Tests run in other processes and ask through a socket that only
- * this user can reach.
+ * Starts one PostgreSQL for a whole test run when the first test asks for it, so that a run of unit
+ * tests does not start one. Tests run in other processes and ask through a socket that only this
+ * user can open.
  */
 import { chownSync, mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -13,7 +13,7 @@ import { postgresAccount, sharedTemporaryFolder } from './servers/binaries.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Path of the socket that answers with the URL of the run's PostgreSQL. */
+    /** Path of the socket that responds with the URL of the run's PostgreSQL. */
     postgresBroker: string
   }
 }

@@ -1,4 +1,4 @@
-/** An identity on a migrated database of its own, and a look at its tables from outside. */
+/** Opens an Identity on a migrated database of its own, with direct access to its tables. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -16,7 +16,7 @@ import { freshDatabase, type Template } from './databases/postgres.ts'
 
 const MIGRATED_AT = 1_700_000_000_000_000n
 
-/** A database with the whole identity schema. */
+/** A database with the complete identity schema. */
 export const IDENTITY_TEMPLATE: Template = {
   name: `identity-${sha256Hex(...MIGRATIONS.map((migration) => migration.sql))}`,
   async prepare(url) {
@@ -39,13 +39,13 @@ export interface TestIdentity {
   readonly stateDirectory: string
   /** Path of the first-owner code. */
   readonly codePath: string
-  /** Another server on the same database; the same state directory unless another is given. */
+  /** Opens another server on this database; by default with the same state directory. */
   another(options?: {
     seed?: number
     stateDirectory?: string
     pepper?: Secret
     external?: ExternalOptions
-    /** Another way to the same database. */
+    /** Another URL of the same database. */
     url?: string
   }): Identity
   sql<R extends QueryResultRow>(text: string, parameters?: readonly unknown[]): Promise<R[]>
@@ -54,7 +54,10 @@ export interface TestIdentity {
   dispose(): Promise<void>
 }
 
-export type ExternalOptions = Pick<IdentityOptions, 'oidc' | 'managedSource' | 'providerNetwork'>
+export type ExternalOptions = Pick<
+  IdentityOptions,
+  'oidc' | 'workloads' | 'managedSource' | 'providerNetwork'
+>
 
 export async function testIdentity(
   options: { empty?: boolean; external?: ExternalOptions } = {},
@@ -72,7 +75,7 @@ export async function testIdentity(
       databaseUrl: new Secret(given.url ?? base.url),
       pepper: given.pepper ?? TEST_PEPPER,
       stateDirectory: given.stateDirectory ?? stateDirectory,
-      // A system of its own draws other codes; the clock stands where the first one's does.
+      // A system with another seed draws other codes; its clock shows the time of the first one.
       system: given.seed === undefined ? system : systemLike(system, given.seed),
       log: log.log,
       ...(given.external ?? options.external),

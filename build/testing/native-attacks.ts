@@ -8,20 +8,20 @@ import type { NativeAttack } from './hostile/native-runner.ts'
 import { oneDocument, poolBench } from './runners.ts'
 
 export interface AttackRequest extends NativeAttack {
-  /** Whether to wait until the attack holds what it can, or until the runner was terminated. */
+  /** Whether to wait until the attack holds its amount, or until the runner was terminated. */
   readonly until: 'held' | 'terminated'
 }
 
 export interface AttackReport extends NativeAttack {
   readonly outcome: RunnerOutcome['kind']
-  /** Amount that the attack came to hold; null where it was stopped before. */
+  /** The amount that the attack held; null if it was stopped before. */
   readonly held: number | null
-  /** Reason in the log for which the runner was terminated; null where it was not. */
+  /** The reason in the log for which the runner was terminated; null if it was not. */
   readonly terminated: string | null
 }
 
 const NATIVE_RUNNER = new URL('./hostile/native-runner.ts', import.meta.url).pathname
-/** The server's own bounds take minutes of CPU; only their size differs here. */
+/** CPU limits of the tests. Those of the server take minutes to reach. */
 const LIMITS = { callCpuMillis: 200, loadCpuMillis: 500, unexplainedCpuMillis: 500 }
 const WAIT_MILLIS = 30_000
 const POLL_MILLIS = 20
@@ -33,7 +33,7 @@ async function run({ until, ...attack }: AttackRequest): Promise<AttackReport> {
   })
   const argumentsText = JSON.stringify(attack)
   const invoked = pool.invoke(release(''), call('attack', { argumentsText }), oneDocument)
-  const said = (form: RegExp) => {
+  const logged = (form: RegExp) => {
     const texts = log.records().map(({ message }) => form.exec(message)?.[1])
     return texts.find((text) => text !== undefined) ?? null
   }
@@ -41,8 +41,8 @@ async function run({ until, ...attack }: AttackRequest): Promise<AttackReport> {
   let terminated: string | null = null
   for (let waited = 0; waited < WAIT_MILLIS; waited += POLL_MILLIS) {
     await delay(POLL_MILLIS)
-    held = said(/ holds (\d+)$/)
-    terminated = said(/^A runner took too much: (.*)\.$/)
+    held = logged(/ holds (\d+)$/)
+    terminated = logged(/^A runner exceeded its limit: (.*)\.$/)
     if (terminated !== null || (until === 'held' && held !== null)) break
   }
   await pool.close()

@@ -1,11 +1,11 @@
-/** Reads OpenMetrics 1.0 text as strictly as its specification allows, as far as we write it. */
+/** Parses OpenMetrics 1.0 text, strictly as far as the server uses the format. */
 import assert from 'node:assert/strict'
 
 export interface MetricFamily {
   readonly type: 'counter' | 'gauge' | 'histogram'
   readonly unit: string | null
   readonly help: string
-  /** By what follows the family's name, labels included: `_total`, `_bucket{le="0.1"}`. */
+  /** By the text after the family's name, with labels: `_total`, `_bucket{le="0.1"}`. */
   readonly samples: ReadonlyMap<string, number>
 }
 
@@ -20,11 +20,11 @@ interface Reading {
 const META = /^# (TYPE|UNIT|HELP) ([a-z][a-z0-9_]*) (.+)$/
 const SAMPLE = /^([a-z][a-z0-9_]*)(\{le="([^"\\]+)"\})? ([^ ]+)$/
 const NUMBER = /^[0-9]+(?:\.[0-9]+)?(?:e[+-][0-9]+)?$/
-/** Those that a bound may have: with a point, and none below 1e-4 in this form. */
+/** The form of a bound: with a decimal point, and not below 1e-4. */
 const BOUND = /^(?:\+Inf|[0-9]+\.[0-9]+)$/
 
 export function parseOpenMetrics(text: string): ReadonlyMap<string, MetricFamily> {
-  assert(text.endsWith('\n# EOF\n'), 'it ends with # EOF and a line end')
+  assert(text.endsWith('\n# EOF\n'), 'the text must end with # EOF and a line end')
   const families = new Map<string, Reading>()
   let current: Reading | null = null
   for (const line of text.slice(0, -'# EOF\n'.length - 1).split('\n')) {
@@ -41,35 +41,42 @@ function readMeta(
   families: Map<string, Reading>,
 ): Reading {
   const known = current?.name === name ? current : null
-  assert(known !== null || !families.has(name!), `${name} stands in one place`)
+  assert(
+    known !== null || !families.has(name!),
+    `${name} must not be interrupted by another family`,
+  )
   const family: Reading = known ?? { name: name!, samples: new Map() }
   families.set(name!, family)
-  assert.equal(family.samples.size, 0, `${name}: what describes it comes before its samples`)
+  assert.equal(family.samples.size, 0, `${name}: metadata must precede the samples`)
   const field = kind!.toLowerCase() as 'type' | 'unit' | 'help'
-  assert.equal(family[field], undefined, `${name} has one ${kind}`)
+  assert.equal(family[field], undefined, `${name} must have one ${kind}`)
   Object.assign(family, { [field]: rest })
   return family
 }
 
 function readSample(line: string, current: Reading | null): void {
-  const [, name, labels = '', bound, value] = SAMPLE.exec(line) ?? assert.fail(`a line: ${line}`)
-  assert(current !== null && name!.startsWith(current.name), `${line}: a sample of its family`)
+  const [, name, labels = '', bound, value] =
+    SAMPLE.exec(line) ?? assert.fail(`malformed line: ${line}`)
+  assert(
+    current !== null && name!.startsWith(current.name),
+    `${line}: not a sample of the family above`,
+  )
   assert.match(value!, NUMBER)
   if (bound !== undefined) assert.match(bound, BOUND)
   const key = name!.slice(current.name.length) + labels
-  assert(!current.samples.has(key), `${line}: once`)
+  assert(!current.samples.has(key), `${line}: duplicate sample`)
   current.samples.set(key, Number(value))
 }
 
 function checked({ name, type, unit = null as never, help, samples }: Reading): MetricFamily {
-  assert(type !== undefined && help !== undefined, `${name} is described`)
-  if (unit !== null) assert(name.endsWith(`_${unit}`), `${name} ends with its unit`)
+  assert(type !== undefined && help !== undefined, `${name} lacks a type or help`)
+  if (unit !== null) assert(name.endsWith(`_${unit}`), `${name} must end with its unit`)
   assert(!/_(?:total|count|sum|bucket|created|info)$/.test(name), `${name}: no reserved suffix`)
   const keys = [...samples.keys()]
   if (type === 'counter') assert.deepEqual(keys, ['_total'])
   else if (type === 'gauge') assert.deepEqual(keys, [''])
   else if (type === 'histogram') checkHistogram(name, samples)
-  else assert.fail(`${name}: the type ${type}`)
+  else assert.fail(`${name}: unknown type ${type}`)
   return { type, unit, help, samples }
 }
 
@@ -81,11 +88,11 @@ function checkHistogram(name: string, samples: ReadonlyMap<string, number>): voi
     const bound = /"(.*)"/.exec(key)![1]!
     return bound === '+Inf' ? Number.POSITIVE_INFINITY : Number(bound)
   })
-  assert.equal(bounds.at(-1), Number.POSITIVE_INFINITY, `${name} ends with +Inf`)
+  assert.equal(bounds.at(-1), Number.POSITIVE_INFINITY, `${name} must end with +Inf`)
   for (const [i, [, count]] of buckets.entries()) {
     if (i === 0) continue
-    assert(bounds[i]! > bounds[i - 1]!, `${name}: bounds ascend`)
-    assert(count >= buckets[i - 1]![1], `${name}: counts are cumulative`)
+    assert(bounds[i]! > bounds[i - 1]!, `${name}: bounds must ascend`)
+    assert(count >= buckets[i - 1]![1], `${name}: counts must be cumulative`)
   }
   assert.equal(buckets.at(-1)![1], samples.get('_count'), name)
 }

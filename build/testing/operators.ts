@@ -1,4 +1,4 @@
-/** Operators with sessions, for tests of what they may do. */
+/** Creates operators with sessions, for tests of their capabilities. */
 import { readFileSync } from 'node:fs'
 import { type Grant, insertGrant } from '../../src/database/identity/grants.ts'
 import { insertOperator } from '../../src/database/identity/operators.ts'
@@ -27,17 +27,18 @@ export const OTHER_ENVIRONMENT: Scope = environmentScope(
   'env_00000000000000000000000002' as EnvironmentId,
 )
 
-/** The first owner, by the code of the first start. */
-export async function firstOwner(t: TestIdentity): Promise<Login> {
-  await t.identity.startup()
-  const code = readFileSync(t.codePath, 'utf8').trimEnd()
-  return exchange(t.identity, { code, deviceName: null, operatorName: null, requestId: null })
+/** Logs in the first owner with the code of the first start. */
+export async function firstOwner(fixture: TestIdentity): Promise<Login> {
+  await fixture.identity.startup()
+  const code = readFileSync(fixture.codePath, 'utf8').trimEnd()
+  const names = { deviceName: null, operatorName: null }
+  return exchange(fixture.identity, { code, ...names, requestId: null })
 }
 
-export const everythingBut = (...left: readonly Capability[]): readonly Capability[] =>
-  CAPABILITIES.filter((capability) => !left.includes(capability))
+export const everythingBut = (...excluded: readonly Capability[]): readonly Capability[] =>
+  CAPABILITIES.filter((capability) => !excluded.includes(capability))
 
-/** An operator with exactly these grants, logged in; written without an invitation or an audit. */
+/** Inserts an operator with exactly these grants and a session, without an invitation or audit. */
 export function operatorWith(
   { identity }: TestIdentity,
   ...grants: readonly { scope: Scope; capabilities: readonly Capability[] }[]
@@ -46,7 +47,7 @@ export function operatorWith(
   return transaction(identity.database, async (tx) => {
     const operator = await insertOperator(tx, {
       operatorId: identity.system.ids.make('opr'),
-      operatorName: 'somebody',
+      operatorName: 'tester',
       createdAtMicros: atMicros,
     })
     const stored = grants.map((grant): Grant & { source: 'invitation' } => ({
@@ -62,7 +63,7 @@ export function actorOf({ identity }: TestIdentity, login: Login): Promise<Actor
   return identity.authenticate(login.accessToken.reveal())
 }
 
-/** Sessions without a store: every token is of this server, and nothing ends one. */
+/** Sessions without a store: every token belongs to this server, and no session ends. */
 export function sessionsOf(authenticate: Sessions['authenticate']): Sessions {
   return {
     recognize: (token) => token,
@@ -71,7 +72,7 @@ export function sessionsOf(authenticate: Sessions['authenticate']): Sessions {
   }
 }
 
-/** The code of the Fault that `work` ends with; `none` where it succeeds. */
+/** Returns the code of the Fault that `work` fails with; `none` if it succeeds. */
 export async function codeOf(work: Promise<unknown>): Promise<string> {
   try {
     await work

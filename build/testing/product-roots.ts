@@ -1,4 +1,4 @@
-/** Product roots for tests, as `svc init` leaves them. */
+/** Product roots for tests, as `svc init` creates them. */
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -18,7 +18,7 @@ const ids = new IdFactory(new TestSystem({ seed: 7 }))
 export const PROJECT_ID = ids.make('prj')
 export const ENVIRONMENT_ID = ids.make('env')
 
-/** Makes a root and returns its directory. Every byte of its only key is `key`. */
+/** Creates a root and returns its directory. Every byte of its only key is `key`. */
 export function makeRoot(options: { descriptor?: Partial<RootDescriptor>; key?: number } = {}) {
   const directory = mkdtempSync(join(tmpdir(), 'product-root-'))
   const descriptor: RootDescriptor = {

@@ -3,10 +3,10 @@ import { expect } from 'vitest'
 import type { ComponentHealth } from '../../src/engine/usage/health.ts'
 import { Fault } from '../../src/errors/fault.ts'
 import { applicationClientRoutes } from '../../src/http/management/application-clients.ts'
+import { catalogRoutes } from '../../src/http/management/catalogs.ts'
 import { channelRoutes } from '../../src/http/management/channels.ts'
 import { configurationRoutes } from '../../src/http/management/configuration.ts'
 import { environmentRoutes } from '../../src/http/management/environments.ts'
-import { functionRoutes } from '../../src/http/management/functions.ts'
 import { type InstancesApp, instanceRoutes } from '../../src/http/management/instances.ts'
 import { type MetricsApp, metricsRoutes } from '../../src/http/management/metrics.ts'
 import { mountManagement } from '../../src/http/management/mount.ts'
@@ -36,7 +36,7 @@ export const ROUTES: readonly Route<App>[] = [
   ...releaseRoutes,
   ...channelRoutes,
   ...servingPolicyRoutes,
-  ...functionRoutes,
+  ...catalogRoutes,
   ...configurationRoutes,
   ...applicationClientRoutes,
   ...instanceRoutes,
@@ -110,7 +110,7 @@ export class ProductRoutes {
   }
 }
 
-/** Returns the body of a response with this status, which must have exactly the wire's shape. */
+/** Returns the body of a response with this status, which must match the schema exactly. */
 export async function answer<T>(pending: Promise<Response>, status: number, schema: Schema<T>) {
   const response = await pending
   const body: unknown = await response.json()

@@ -142,9 +142,18 @@ export class TestEngine implements ReleaseEngine {
       },
     }
   }
+  /** Set by tests with a real engine; no other test reads or writes documents. */
+  administration = undefined as unknown as ReleaseEngine['administration']
   isWarm: ReleaseEngine['isWarm'] = () => true
   warm: ReleaseEngine['warm'] = async () => undefined
   retainOnly: ReleaseEngine['retainOnly'] = async () => 0
+  /** Unfinished scheduled work of any Release. */
+  pendingWork: number | null = 0
+  scheduler: ReleaseEngine['scheduler'] = {
+    pendingOf: () => this.pendingWork,
+    list: async () => ({ items: [], nextId: null }),
+    cancel: async () => null,
+  }
   whenIdle: ReleaseEngine['whenIdle'] = async () => undefined
 
   async *#scan(index: PhysicalIndex) {

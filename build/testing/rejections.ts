@@ -1,4 +1,4 @@
-/** A gateway whose rejections are observed: a real Product with real keys, tokens and documents. */
+/** A gateway whose rejections are observed, with a real Product, keys, tokens and documents. */
 
 import type { RejectionLog } from '../../src/http/application/rejection-log.ts'
 import { applicationLimits } from '../../src/http/rate-limits.ts'
@@ -11,7 +11,7 @@ import { type GatewayInput, openTestGateway, type TestGateway } from './gateways
 import { functionManifest } from './products.ts'
 import { jwtIssuer, jwtProvider } from './providers/jwt-issuers.ts'
 
-/** A text as long as secrets are, which is longer than a name. */
+/** A text that is as long as a secret, and longer than a name may be. */
 export const CANARY = `canary${'Q7'.repeat(19)}`
 
 export interface Tagged {
@@ -25,7 +25,7 @@ export const entries = (...given: readonly (readonly [key: string, value: Tagged
   value: given.map(([key, value]) => ({ key, value })),
 })
 
-/** Differences of a request from a good Query of `a.one` with the gateway's own key. */
+/** Differences of a request from a valid Query of `a.one` with the gateway's own key. */
 export interface Sent {
   readonly path?: string
   readonly method?: string
@@ -37,7 +37,7 @@ export interface Sent {
   readonly operationId?: string
   /** Further fields of the envelope. */
   readonly more?: Readonly<Record<string, unknown>>
-  /** In place of the envelope. */
+  /** Replaces the envelope. */
   readonly body?: string
   readonly peer?: string
 }
@@ -45,7 +45,7 @@ export interface Sent {
 export interface Answered {
   readonly code: string | undefined
   readonly headers: Headers
-  /** Records that the log gained, without those of the Function itself and of the level debug. */
+  /** Records that the log gained, except those of the Function itself and of level debug. */
   readonly records: readonly LogRecord[]
 }
 
@@ -54,10 +54,10 @@ export interface RejectionBench {
   readonly rejections: RejectionLog
   readonly memory: MemoryLog
   send(sent?: Sent): Promise<Answered>
-  /** The names of the credential of a good key. */
+  /** Returns the IDs of the credential of a valid key. */
   credentialOf(key: string): ReturnType<typeof namesOf>
   issueKey(scopes?: readonly ApplicationScope[], rateLimit?: number | null): string
-  /** The header of a token with these claims. */
+  /** Returns the header of a token with these claims. */
   bearer(claims: Record<string, unknown>): Promise<{ readonly authorization: string }>
   close(): Promise<void>
 }
@@ -135,8 +135,8 @@ export async function rejectionBench(): Promise<RejectionBench> {
   }
 }
 
-function namesOf({ it }: TestGateway, key: string) {
-  const { clientId, credentialId } = it.product.keys.authenticate(key)!
+function namesOf({ harness }: TestGateway, key: string) {
+  const { clientId, credentialId } = harness.product.keys.authenticate(key)!
   return { clientId, credentialId }
 }
 

@@ -5,7 +5,7 @@ import { TestSystem } from '../../src/system/system.ts'
 
 try {
   await openProductRoot(process.argv[2]!, new TestSystem())
-  // The process holds the lock: collecting the root as garbage does not release it.
+  // The process holds the lock: a garbage collection of the root must not release it.
   Bun.gc(true)
   process.stdout.write('opened\n')
   setInterval(() => undefined, 60_000)

@@ -1,4 +1,4 @@
-/** A Host in this process, without a sandbox, and the messages of its frames. */
+/** Drives a Host in this process, without a sandbox, with the messages of its protocol. */
 import { expect } from 'vitest'
 import type { StoredDocument } from '../../src/documents/store.ts'
 import type { FoundDocuments } from '../../src/engine/runners/outcomes.ts'
@@ -26,14 +26,14 @@ const SCHEMA = `tables({ notes: { fields: {}, indexes: [
   { name: 'byA', fields: ['a'], unique: true },
 ] } })`
 
-type Refused = { readonly name: string; readonly message: string }
-export type Answer = (op: Operation) => string | FoundDocuments | Refused | null
+type RejectedOperation = { readonly name: string; readonly message: string }
+export type Answer = (op: Operation) => string | FoundDocuments | RejectedOperation | null
 
 export class Driver {
   readonly loaded: FromRunner
   readonly #output = new FrameWriter()
   readonly #host: Host
-  /** The documents that the host keeps. */
+  /** The documents that the host still holds. */
   readonly #sent: SentDocuments
   #call = 0
 
@@ -43,7 +43,7 @@ export class Driver {
     const cpuMicros = () => performance.now() * 1000
     const source = scriptOf(functions, schema)
     const emit = (text: string) => this.#output.append(text)
-    // Not watched here, since the test runner would hear of them too.
+    // Rejections are not observed here, since the test runner would report them too.
     const rejections = { flush() {}, release() {} }
     this.#host = new Host({ emit, progress, cpuMicros, rejections }, source, LIMITS)
     this.loaded = decodeFromRunner(this.#host.load())

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { StoredDocument } from '../../src/documents/store.ts'
 import type { ReleaseCode } from '../../src/engine/releases/executable-release.ts'
-import type { OperationAnswer } from '../../src/engine/runners/outcomes.ts'
+import type { OperationResult } from '../../src/engine/runners/outcomes.ts'
 import {
   createRunnerPool,
   type PoolLimits,
@@ -49,7 +49,7 @@ export function poolBench(
   return { pool, log, metrics, release: releaseOf, call: callOf }
 }
 
-/** `functions` are members of an object: `list: query(async (ctx, input) => ...),`. */
+/** `functions` are members of an object literal: `list: query(async (ctx, input) => ...),`. */
 export function scriptOf(functions: string, schema = 'null'): string {
   return `const make = (kind) => (handler, rest = {}) => ({
     [Symbol.for('svc.function')]: {
@@ -91,14 +91,14 @@ function callOf(name: string, options: CallOptions = {}): RunnerCall {
   }
 }
 
-/** A signal for each process that works for this one. */
+/** Sends a signal to each child process. */
 export function killRunners(signal: 'SIGKILL' | 'SIGSTOP' = 'SIGKILL'): void {
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
     try {
       const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
       if (Number(fields[1]) === process.pid) process.kill(Number(pid), signal)
     } catch {
-      // It ended meanwhile.
+      // The process has ended in the meantime.
     }
   }
 }
@@ -106,7 +106,7 @@ export function killRunners(signal: 'SIGKILL' | 'SIGSTOP' = 'SIGKILL'): void {
 export const DOCUMENT =
   '{"_createdAt":{"$t":"1"},"_id":{"$d":"notes_01ARZ3NDEKTSV4RRFFQ69G5FAV"},"_revision":{"$i":"3"}}'
 
-/** Answers every operation with one document, or an ID. */
+/** Responds to every operation with one document, or an ID. */
 export const oneDocument: RunnerHost = {
   operation: ([type]) =>
     type === 'range'
@@ -118,10 +118,10 @@ export const oneDocument: RunnerHost = {
           : 'null',
 }
 
-export type Answering = (operation: Operation) => OperationAnswer | Promise<OperationAnswer>
+export type Answering = (operation: Operation) => OperationResult | Promise<OperationResult>
 
-/** Notes what it is asked. */
-export function notingHost(answering: Answering): RunnerHost & { readonly seen: Operation[] } {
+/** Records the operations that it is sent. */
+export function recordingHost(answering: Answering): RunnerHost & { readonly seen: Operation[] } {
   const seen: Operation[] = []
   return {
     seen,
@@ -132,14 +132,14 @@ export function notingHost(answering: Answering): RunnerHost & { readonly seen: 
   }
 }
 
-/** Answers nothing until it is let go, or fails everything then. */
+/** Delays all responses until they are released, or fails them. */
 export function heldHost(answering: Answering) {
   const { promise, resolve: letGo, reject: fail } = Promise.withResolvers<void>()
-  const host = notingHost(async (operation) => {
+  const host = recordingHost(async (operation) => {
     await promise
     return answering(operation)
   })
-  /** Waits until it was asked so often. */
+  /** Waits until so many operations were sent. */
   const asked = async (count: number): Promise<void> => {
     while (host.seen.length < count) await delay(1)
   }

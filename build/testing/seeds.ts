@@ -1,6 +1,6 @@
 /**
- * The seed of every random test. `SVC_SEED=<number>` replays a run; each random test prints it in
- * that form in its name or its failure.
+ * The seed of every random test. `SVC_SEED=<number>` replays a run; each random test prints its
+ * seed in that form in its name or its failure.
  */
 const given = process.env.SVC_SEED
 

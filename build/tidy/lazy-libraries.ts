@@ -1,38 +1,52 @@
-/** Libraries that take so long to load that a program imports them only where it needs them. */
+/** The rule that slow libraries are imported on demand, not when a program starts. */
 import type { Finding, Import, SourceFile } from './source-files.ts'
 
-/** The modules that every command line loads before its command is known. */
+/** The modules that every command loads before it is known which one it is. */
 const PROGRAMS = ['src/client/main.ts', 'src/server/modes.ts']
+/** Modules that may not load the slow libraries, not even on demand. */
+const OFFLINE = ['src/client/commands/docs.ts']
 const SLOW = /^arktype(\/|$)/
 
 export function lazyFindings(files: readonly SourceFile[]): Finding[] {
   const byPath = new Map(files.map((file) => [file.path, file]))
-  return PROGRAMS.flatMap((program) => {
-    const chain = chainTo(program, byPath, new Set())
+  const isEager = ({ lazy }: Import): boolean => !lazy
+  const starts = [
+    ...PROGRAMS.map((program) => [program, isEager] as const),
+    ...OFFLINE.map((module) => [module, () => true] as const),
+  ]
+  return starts.flatMap(([program, isLoaded]) => {
+    const chain = chainTo(program, byPath, { visited: new Set(), isLoaded })
     if (chain === null) return []
     return [
       {
         file: program,
         line: chain[0]!.line,
         rule: `loads ${chain.map(({ specifier }) => specifier).join(' -> ')} with every command`,
-        replacement: 'await import() it where the first data is read',
+        replacement: 'load it with await import() where it is first needed',
       },
     ]
   })
 }
 
-/** The imports from `path` to the slow library; null where there are none. */
+interface Search {
+  readonly visited: Set<string>
+  /** Returns whether an import counts. */
+  readonly isLoaded: (each: Import) => boolean
+}
+
+/** Returns the chain of imports from `path` to a slow library; null if there is none. */
 function chainTo(
   path: string,
   byPath: ReadonlyMap<string, SourceFile>,
-  visited: Set<string>,
+  search: Search,
 ): readonly Import[] | null {
   const file = byPath.get(path)
-  if (file === undefined || visited.has(path)) return null
-  visited.add(path)
-  for (const each of file.imports.filter(({ typeOnly, lazy }) => !typeOnly && !lazy)) {
+  if (file === undefined || search.visited.has(path)) return null
+  search.visited.add(path)
+  const loaded = file.imports.filter((each) => !each.typeOnly && search.isLoaded(each))
+  for (const each of loaded) {
     if (SLOW.test(each.specifier)) return [each]
-    const rest = each.path === null ? null : chainTo(each.path, byPath, visited)
+    const rest = each.path === null ? null : chainTo(each.path, byPath, search)
     if (rest !== null) return [each, ...rest]
   }
   return null

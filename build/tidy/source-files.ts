@@ -1,25 +1,25 @@
-/** The TypeScript files of the project as the tidy rules see them: code apart from text. */
+/** Reads the TypeScript files of the project for the tidy rules and separates code from text. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 
 export interface Import {
-  /** As written. */
+  /** The specifier as written. */
   readonly specifier: string
-  /** Path from the project's root where the specifier is relative, else null. */
+  /** Path from the project's root if the specifier is relative, otherwise null. */
   readonly path: string | null
   readonly typeOnly: boolean
-  /** Whether it is loaded when the program comes to it, not before the program starts. */
+  /** Whether the module is loaded by an import expression, not before the program starts. */
   readonly lazy: boolean
   readonly line: number
 }
 
 export interface SourceFile {
-  /** From the project's root, with slashes. */
+  /** Path from the project's root, with slashes. */
   readonly path: string
   readonly lines: readonly string[]
-  /** The same lines with comments and the insides of strings blanked. */
+  /** The lines with comments and the contents of strings blanked. */
   readonly code: readonly string[]
-  /** The same lines with everything but the insides of strings blanked. */
+  /** The lines with everything except the contents of strings blanked. */
   readonly strings: readonly string[]
   readonly imports: readonly Import[]
 }
@@ -31,7 +31,7 @@ export interface Finding {
   readonly replacement: string
 }
 
-/** Tests, and the suites that several implementations of one port share. */
+/** Returns whether a file is a test or a suite that several implementations of a port share. */
 export function isTest(path: string): boolean {
   return /(?:\.test|-suite)\.ts$/.test(path) || path.startsWith('e2e/')
 }
@@ -45,7 +45,7 @@ export function readSourceFiles(root: string): SourceFile[] {
   return paths.sort().map((path) => parseSource(path, readFileSync(join(root, path), 'utf8')))
 }
 
-/** Paths of every .ts file below `folder`, from the root. */
+/** Returns the paths of all .ts files below `folder`, from the root. */
 function walk(root: string, folder: string): string[] {
   return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
     const path = `${folder}/${entry.name}`
@@ -93,7 +93,7 @@ const BEFORE_REGEX = /(?:^|[(,=:[!&|?{};+\-*%<>~^]|\b(?:return|typeof|case|in|of
 
 type Mode = 'code' | 'line' | 'block' | 'regex' | 'text'
 
-/** Two texts of the same length: one without comments and string contents, one with those alone. */
+/** Returns two texts of equal length: one without comments and strings, one with strings alone. */
 function separate(text: string): { code: string; strings: string } {
   const separator = new Separator(text)
   while (separator.step());
@@ -108,14 +108,14 @@ class Separator {
   #mode: Mode = 'code'
   #quote = ''
   #inClass = false
-  /** For each open template literal, the depth of braces inside its current `${`. */
+  /** The depth of braces inside the current `${` of each open template literal. */
   readonly #templates: number[] = []
 
   constructor(text: string) {
     this.#text = text
   }
 
-  /** False at the end of the text. */
+  /** Processes one character. Returns false at the end of the text. */
   step(): boolean {
     const c = this.#text[this.#at]
     if (c === undefined) return false
@@ -139,14 +139,14 @@ class Separator {
 
   #newline(): void {
     this.#put('\n', '\n')
-    const goesOn = this.#mode === 'block' || (this.#mode === 'text' && this.#quote === '`')
-    if (!goesOn) this.#mode = 'code'
+    const continues = this.#mode === 'block' || (this.#mode === 'text' && this.#quote === '`')
+    if (!continues) this.#mode = 'code'
   }
 
   #inComment(): void {
-    const over = this.#mode === 'block' && this.#two() === '*/'
-    if (over) this.#mode = 'code'
-    this.#put(over ? '  ' : ' ', over ? '  ' : ' ')
+    const ends = this.#mode === 'block' && this.#two() === '*/'
+    if (ends) this.#mode = 'code'
+    this.#put(ends ? '  ' : ' ', ends ? '  ' : ' ')
   }
 
   #inRegex(c: string): void {

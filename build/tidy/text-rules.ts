@@ -1,4 +1,4 @@
-/** Sizes, and text that may stand in few places or none; each with what to write in its place. */
+/** Limits of size, and text that is allowed in few files or none, each with its replacement. */
 import { type Finding, isGenerated, isTest, type SourceFile } from './source-files.ts'
 
 const FILE_LINES_MAX = 400
@@ -6,12 +6,12 @@ const FUNCTION_LINES_MAX = 70
 const COLUMNS_MAX = 100
 const FOLDER_FILES_MAX = 25
 
-/** One row a name and no logic, or types that ship as one file: a part would say nothing. */
+/** Files that stay whole: tables without logic, and types that ship as one file. */
 const TABLES = ['src/errors/codes.ts', 'src/sdk/svc.d.ts']
 
 interface Ban {
   readonly text: RegExp
-  /** Where the text is looked for. */
+  /** The part of a file that is searched for the text. */
   readonly within: 'code' | 'strings' | 'all'
   readonly rule: string
   readonly replacement: string
@@ -25,7 +25,7 @@ const below =
 
 const tools = below('build/', 'e2e/')
 const nowhere = (): boolean => false
-/** Rules for what ships; tests and tools may do otherwise. */
+/** Returns whether a file ships. Tests and tools do not. */
 const shipped = (path: string): boolean => path.startsWith('src/') && !isTest(path)
 const outsideShipped =
   (allowed: (path: string) => boolean) =>
@@ -37,7 +37,7 @@ const BANS: readonly Ban[] = [
     text: /\bprocess\.env\b/,
     within: 'code',
     rule: 'process.env',
-    replacement: 'src/settings, src/client/environment.ts or src/main.ts hand the value over',
+    replacement: 'take the value from src/settings, src/client/environment.ts or src/main.ts',
     allowed: (path) =>
       tools(path) ||
       isTest(path) ||
@@ -107,8 +107,8 @@ const BANS: readonly Ban[] = [
   {
     text: /\b(?:test|it|describe)\.(?:only|skip|todo)\(/,
     within: 'code',
-    rule: 'a test that is left out, or that leaves out the others',
-    replacement: 'run it, or skipIf with the reason in its name',
+    rule: 'a test that is skipped, or that skips the others',
+    replacement: 'run it, or use skipIf with the reason in its name',
     allowed: nowhere,
   },
   {
@@ -121,7 +121,7 @@ const BANS: readonly Ban[] = [
   {
     text: /\bstd(?:out|err)\.write\b/,
     within: 'code',
-    rule: 'text that nothing makes visible',
+    rule: 'text without escapes for control characters',
     replacement: 'the output of the command (src/client/output.ts)',
     allowed: (path) =>
       !path.startsWith('src/client/') ||
@@ -156,7 +156,7 @@ function sizeFindings(file: SourceFile): Finding[] {
   }
   for (const [i, line] of file.lines.entries()) {
     if (line.length <= COLUMNS_MAX) continue
-    // A line that cannot be broken: a URL, a public key, or the import of one name.
+    // A line that cannot be broken: a URL, a public key, or an import of one name.
     if (/^\s*(?:'[^' ]*'|"[^" ]*"|\/\/ \S+|import .* from '[^']*'),?$/.test(line)) continue
     findings.push({
       file: file.path,
@@ -186,8 +186,8 @@ const CONTROL = /^\s*(?:\} )?(?:if|for|while|switch|catch|else|do|try|return|wit
 const FUNCTION_HEAD = /\bfunction\b|=> \{$|^\s*(?:[a-z]+ )*[#\w$[\].]+(?:<.*>)?\(/
 
 /**
- * The formatter gives the line that opens a body and the one that closes it the same indent, so a
- * function is as long as the way from its head to the next closing brace at that indent.
+ * Finds functions that are too long. The formatter indents the first and the last line of a
+ * function equally, so a function ends at the next closing brace with the indent of its head.
  */
 export function functionFindings(file: SourceFile): Finding[] {
   if (isTest(file.path)) return []
@@ -213,7 +213,7 @@ export function functionFindings(file: SourceFile): Finding[] {
   return findings
 }
 
-/** Where a head that spans lines begins: the last line above with the same indent. */
+/** Returns the first line of a head that spans lines: the last line above with its indent. */
 function headOf(code: readonly string[], opening: number, indent: number): number {
   if (!/^\s*\)/.test(code[opening]!)) return opening
   let head = opening - 1
@@ -225,7 +225,7 @@ function closes(line: string, indent: number): boolean {
   return line.search(/\S/) === indent && line.trimStart().startsWith('}')
 }
 
-/** A test stands beside its file and is found by its name, so tests are not counted. */
+/** Finds folders with too many files. Tests are not counted, since their names follow a file's. */
 export function folderFindings(files: readonly SourceFile[]): Finding[] {
   const counts = new Map<string, number>()
   for (const file of files.filter((each) => !isTest(each.path))) {
@@ -238,6 +238,6 @@ export function folderFindings(files: readonly SourceFile[]): Finding[] {
       file: folder,
       line: 1,
       rule: `${count} files, at most ${FOLDER_FILES_MAX}`,
-      replacement: 'make a folder of what belongs together',
+      replacement: 'move files that belong together into a folder',
     }))
 }

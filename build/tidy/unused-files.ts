@@ -1,4 +1,4 @@
-/** Files that nothing reaches: not the executable, not the packed client, no script, no test. */
+/** Finds files that neither the executable, the packed client, a script nor a test uses. */
 import { type Finding, isTest, type SourceFile } from './source-files.ts'
 
 const ENTRIES = ['src/main.ts', 'src/client/main.ts']
@@ -23,7 +23,7 @@ export function unusedFindings(
     .map((file) => ({
       file: file.path,
       line: 1,
-      rule: 'nothing uses this file',
+      rule: 'the file is unused',
       replacement: 'remove it, or use it',
     }))
 }
@@ -35,14 +35,14 @@ function isEntry(path: string, scripts: Readonly<Record<string, string>>): boole
     /^build\/embed-[^/]+$/.test(path)
   )
     return true
-  // A Workspace is read by what builds it.
+  // Templates are read as files of a Workspace.
   if (path.startsWith('src/sdk/templates/')) return true
   const bootstrapped = ['build/quickstart.ts', 'build/testing/global-setup.ts']
   if (bootstrapped.includes(path) || path === 'build/bun-channel.ts') return true
   return Object.values(scripts).some((script) => script.includes(path))
 }
 
-/** A build script that embeds source as text names the file or its folder. */
+/** Returns the files that a build script names, itself or their folder, to embed them as text. */
 function named(file: SourceFile, files: readonly SourceFile[]): string[] {
   const text = file.strings.join('\n')
   return files

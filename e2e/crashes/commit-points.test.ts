@@ -1,7 +1,7 @@
 /**
- * kill -9 at each named point of the commit path, in both stores: nothing that was acknowledged is
- * lost, nothing is applied twice. After each death the next server is asked again for all that the
- * one before it was sent, acknowledged or not; at the end, for everything.
+ * kill -9 at each named point of the commit path, in both stores: no acknowledged Mutation is lost
+ * and none is applied twice. After each kill the next server is sent all Mutations of the one
+ * before it again, acknowledged or not; at the end it is sent all Mutations of the run.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -12,13 +12,13 @@ import { expect, test } from 'vitest'
 import { freshDatabase } from '../../build/testing/databases/postgres.ts'
 import { fields, type Json, object, operationId, send, string } from '../application.ts'
 import { SeededRandom } from '../serializability/random.ts'
-import { type Death, POINTS, type Started, type Struck } from './deaths.ts'
+import { type Death, type LastWords, POINTS, type Started } from './deaths.ts'
 
 const LONG = process.env.SVC_TEST_LONG === '1'
-/** At each point. */
+/** Number of kills at each point. */
 const KILLS = LONG ? { sqlite: 200, postgres: 200 } : { sqlite: 5, postgres: 2 }
 const WRITERS = 8
-/** Passes of a point before the death: none, or some batches that are through already. */
+/** Bound of the number of batches that pass the point before the kill. */
 const PASSES_MAX = 6
 const WRITE_MILLIS_MAX = 4
 const TIMEOUT_MILLIS = LONG ? 1_800_000 : 120_000
@@ -28,7 +28,7 @@ const cases = (['sqlite', 'postgres'] as const).flatMap((store) =>
 )
 
 test.each(cases)(
-  '$store: $kills deaths $point lose nothing that was acknowledged and apply nothing twice',
+  '$store: $kills kills $point lose no acknowledged Mutation and apply none twice',
   { timeout: TIMEOUT_MILLIS },
   async ({ store, point, kills }) => {
     const seed = Date.now() % 2 ** 31
@@ -50,7 +50,7 @@ test.each(cases)(
         server = await start()
         await check(server, life, `seed ${seed}, death ${kill}`)
       }
-      for (const life of lives) await check(server, { ...life, struck: null }, `seed ${seed}`)
+      for (const life of lives) await check(server, { ...life, pending: null }, `seed ${seed}`)
       const sequences = lives.flatMap(({ sent }) => sent.map(({ sequence }) => sequence))
       expect(new Set(sequences).size, `seed ${seed}`).toBe(sequences.length)
     } finally {
@@ -64,69 +64,70 @@ test.each(cases)(
 interface Sent {
   readonly operationId: string
   readonly writer: string
-  /** From 1; what the Mutation answers, since nobody else counts for this writer. */
+  /** From 1. The result of the Mutation, since no other writer changes this counter. */
   readonly number: number
-  /** Null until it was acknowledged. */
+  /** Null until the Mutation is acknowledged. */
   sequence: string | null
 }
 
+/** The requests of one server until its end. */
 interface Life {
   readonly point: Death['point']
   readonly sent: readonly Sent[]
-  /** The operations that it died over; null where that is settled. */
-  readonly struck: ReadonlySet<string> | null
+  /** Operations that were pending at the kill; null once their outcome is known. */
+  readonly pending: ReadonlySet<string> | null
 }
 
-/** Sends Mutations from some writers at once until the server is dead. */
+/** Sends Mutations from several writers until the server is dead. */
 async function live(server: Server, name: string, death: Death): Promise<Life> {
-  await server.tell(death)
+  await server.killAt(death)
   const sent: Sent[] = []
   const write = async (writer: string): Promise<void> => {
     for (let number = 1; ; number++) {
-      const one: Sent = { operationId: operationId(), writer, number, sequence: null }
-      sent.push(one)
-      const reply = await server.add(one).catch(() => null)
+      const each: Sent = { operationId: operationId(), writer, number, sequence: null }
+      sent.push(each)
+      const reply = await server.add(each).catch(() => null)
       if (reply === null) return
       expect(reply).toMatchObject({ status: 200, body: { result: count(number) } })
-      one.sequence = reply.body.metadata.commitSequence
+      each.sequence = reply.body.metadata.commitSequence
     }
   }
   await Promise.all(Array.from({ length: WRITERS }, (_, i) => write(`${name}-${i}`)))
-  const { operations } = await server.struck()
-  return { point: death.point, sent, struck: new Set(operations) }
+  const { operations } = await server.lastWords()
+  return { point: death.point, sent, pending: new Set(operations) }
 }
 
-/** Asks for each Mutation again, and for what all of them left behind. */
-async function check(server: Server, { point, sent, struck }: Life, where: string) {
-  for (const one of sent) {
-    const reply = await server.add(one)
-    const about = `${where}: ${JSON.stringify({ one, reply: reply.body })}`
+/** Sends each Mutation again and checks the documents of all of them. */
+async function check(server: Server, { point, sent, pending }: Life, where: string) {
+  for (const each of sent) {
+    const reply = await server.add(each)
+    const about = `${where}: ${JSON.stringify({ ...each, reply: reply.body })}`
     expect(reply.status, about).toBe(200)
-    expect(reply.body.result, about).toEqual(count(one.number))
+    expect(reply.body.result, about).toEqual(count(each.number))
     const { replayed, commitSequence } = reply.body.metadata
-    if (one.sequence !== null) {
+    if (each.sequence !== null) {
       expect({ replayed, commitSequence }, about).toEqual({
         replayed: true,
-        commitSequence: one.sequence,
+        commitSequence: each.sequence,
       })
     }
-    if (struck?.has(one.operationId)) {
-      expect(one.sequence, about).toBeNull()
+    if (pending?.has(each.operationId)) {
+      expect(each.sequence, about).toBeNull()
       if (point !== 'during the write') expect(replayed, about).toBe(point !== 'before the write')
     }
-    one.sequence = commitSequence
+    each.sequence = commitSequence
   }
-  if (struck !== null) {
-    const known = sent.filter((one) => struck.has(one.operationId))
-    expect(known.length, where).toBe(struck.size)
-    expect(struck.size, where).toBeGreaterThan(0)
+  if (pending !== null) {
+    const known = sent.filter((each) => pending.has(each.operationId))
+    expect(known.length, where).toBe(pending.size)
+    expect(pending.size, where).toBeGreaterThan(0)
   }
-  for (const writer of new Set(sent.map((one) => one.writer))) {
-    const own = sent.filter((one) => one.writer === writer)
+  for (const writer of new Set(sent.map((each) => each.writer))) {
+    const own = sent.filter((each) => each.writer === writer)
     const tally = fields((await server.tally(writer)).body.result)
     expect(tally.counts.value, where).toEqual([count(own.length)])
     const tokens = tally.tokens.value.map(({ value }: Json) => value)
-    expect(tokens, where).toEqual(own.map((one) => one.operationId))
+    expect(tokens, where).toEqual(own.map((each) => each.operationId))
   }
 }
 
@@ -149,7 +150,7 @@ class Server {
   static async start(directory: string, databaseUrl: string): Promise<Server> {
     const script = join(import.meta.dirname, 'dying-server.ts')
     const child = spawn(process.execPath, [script, directory, databaseUrl], {
-      // What it has no time to remove goes with the directory.
+      // Temporary files that it cannot remove are removed with the directory.
       env: { TMPDIR: directory },
       stdio: ['pipe', 'pipe', 'inherit'],
     })
@@ -158,7 +159,7 @@ class Server {
     return server
   }
 
-  async tell(death: Death): Promise<void> {
+  async killAt(death: Death): Promise<void> {
     const reply = await send(this.#origin, 'POST', '/die', { body: death })
     expect(reply.status).toBe(204)
   }
@@ -177,11 +178,11 @@ class Server {
     return this.#call('query', { function: 'entries.tally', arguments: input })
   }
 
-  /** What it died over. */
-  async struck(): Promise<Struck> {
-    const struck = (await this.#line()) as Struck
+  /** Waits for the kill and returns the last line that the server printed. */
+  async lastWords(): Promise<LastWords> {
+    const words = (await this.#line()) as LastWords
     expect(await this.#ended).toBe('SIGKILL')
-    return struck
+    return words
   }
 
   async kill(): Promise<void> {

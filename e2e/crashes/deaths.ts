@@ -1,6 +1,6 @@
-/** What a test and the server that it lets die (dying-server.ts) tell each other. */
+/** Messages between a test and the server that it kills (dying-server.ts). */
 
-/** The named points of the commit path. What becomes of a write that is cut off is open. */
+/** The named points of the commit path. The outcome of an interrupted write is open. */
 export const POINTS = [
   'before the write',
   'during the write',
@@ -10,20 +10,20 @@ export const POINTS = [
 
 export interface Death {
   readonly point: (typeof POINTS)[number]
-  /** How often it passes the point before it dies there. */
+  /** Number of times that the server passes the point before it kills itself there. */
   readonly passes: number
-  /** Between the beginning of the write and the death, at most: for `during the write`. */
+  /** Longest time from the beginning of the write to the kill, for `during the write`. */
   readonly delayMillis: number
 }
 
 export interface Started {
   readonly port: number
-  /** Confidential; another one after each start, of the same credential. */
+  /** A confidential Application Key. Each start creates a new one for the same credential. */
   readonly key: string
 }
 
-/** Its last words. */
-export interface Struck {
-  /** Operations whose commit, or whose answer, it had in hand. */
+/** The line that the server prints before it kills itself. */
+export interface LastWords {
+  /** Operations whose commit, or whose response, was pending. */
   readonly operations: readonly string[]
 }

@@ -1,7 +1,8 @@
 /**
- * A server that kills itself at a named point of the commit path: the real engine, store and
- * application mount, with a store in between that does nothing but die. It is a program of the
- * tests, since nothing that ships may be told to die. Arguments: a directory, a database URL or ''.
+ * A server that kills itself at a named point of the commit path: the real engine, document store
+ * and application mount, with a wrapper of the store that kills. It is a program of the tests,
+ * since no shipped program may kill itself on request. Arguments: a directory, and a database URL
+ * or ''.
  */
 import { writeSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -15,19 +16,19 @@ import { realSystem } from '../../src/system/system.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 import { Metrics } from '../../src/telemetry/metrics/metrics.ts'
 import { Secret } from '../../src/value/secret.ts'
-import type { Death, Started, Struck } from './deaths.ts'
+import type { Death, LastWords, Started } from './deaths.ts'
 
-/** What it was told last; it lives for as long as it was told nothing. */
+/** The last instruction; null until the first one. */
 let death: Death | null = null
 
-/** Tells whose Mutations it strikes and is gone before anything else can run. */
+/** Prints the pending operations and kills the process before anything else can run. */
 function die(operations: readonly string[]): void {
-  const struck: Struck = { operations }
-  writeSync(1, `${JSON.stringify(struck)}\n`)
+  const words: LastWords = { operations }
+  writeSync(1, `${JSON.stringify(words)}\n`)
   process.kill(process.pid, 'SIGKILL')
 }
 
-/** Whether this is the time that it was told to die at `point`. */
+/** Returns whether the process must kill itself at this pass of `point`. */
 function isDue(point: Death['point']): boolean {
   if (death?.point !== point) return false
   death = { ...death, passes: death.passes - 1 }
@@ -40,7 +41,7 @@ function dying(store: DocumentStore): DocumentStore {
     if (isDue('before the write')) die(operations)
     const written = store.commit(batch)
     if (isDue('during the write')) {
-      // Before the answer at the latest; what is stored by then is open.
+      // Before the response at the latest. The write may or may not be durable by then.
       await Promise.race([written, delay(death!.delayMillis)])
       die(operations)
     }
@@ -62,7 +63,7 @@ interface Entry {
 }
 
 const handlers = {
-  /** Counts one more of the writer and keeps its token. A second time would show in both. */
+  /** Increments the writer's counter and stores its token: a second execution changes both. */
   'entries.add': async (ctx: TestContext, { writer, token }: Entry) => {
     const found = await ctx.range({ table: 'counters', index: 'byWriter', equal: [writer] })
     const [counter] = found.documents
@@ -129,7 +130,7 @@ const server = Bun.serve({
     return answer
   },
 })
-// Whoever started it may be killed too.
+// The parent process may be killed too.
 process.stdin.on('end', () => process.exit(1)).resume()
 const started: Started = { port: server.port!, key: gateway.key }
 process.stdout.write(`${JSON.stringify(started)}\n`)

@@ -1,85 +1,85 @@
 /**
- * Packages whose publisher uses no builder: scripts that no compiler looked at, with manifests that
- * fit them or do not. Each says what it tries and what stops it.
+ * Packages of a publisher that does not use the builder: scripts that were not compiled, with
+ * manifests that match them or not. The comment of each says what stops it.
  */
 import { HOOKS, PRELUDE } from '../../build/testing/hostile/payloads.ts'
 import type { Outcome } from './outcomes.ts'
 
 export interface HostileArtifact {
   readonly name: string
-  /** The whole script; `define` is what a well-behaved one ends with. */
+  /** The whole script. `define` creates the last statement of an ordinary one. */
   readonly source: (define: (handler: string, more?: string) => string) => string
   readonly sourceMap?: () => string
-  /** `refused`: it is never validated, so nobody can call it. */
-  readonly outcome: 'refused' | Outcome
+  /** `rejected`: the package is never validated, so it cannot be called. */
+  readonly outcome: 'rejected' | Outcome
 }
 
 const ESCAPED = 'async () => (await found()) ? "escaped" : "stopped"'
 
-const REFUSED: readonly HostileArtifact[] = [
-  // The bound on loading, two seconds of CPU.
-  { name: 'loops while it loads', source: () => 'for (;;);', outcome: 'refused' },
+const REJECTED: readonly HostileArtifact[] = [
+  // Bound: two seconds of CPU while loading.
+  { name: 'loops while it loads', source: () => 'for (;;);', outcome: 'rejected' },
   {
     name: 'loops in microtasks while it loads',
     source: (define) => `${define('() => 1')}; (async () => { for (;;) await null })()`,
-    outcome: 'refused',
+    outcome: 'rejected',
   },
   // The bound on memory counts from the first byte.
   {
     name: 'takes memory while it loads',
     source: () => 'const kept = []; for (;;) kept.push({ kept })',
-    outcome: 'refused',
+    outcome: 'rejected',
   },
-  // A script is no module: it has nothing to import from.
+  // A script is not a module and cannot import.
   {
     name: 'imports at the top',
     source: (define) => `import fs from 'node:fs'\n${define('() => fs')}`,
-    outcome: 'refused',
+    outcome: 'rejected',
   },
   {
-    name: 'asks where it lies',
+    name: 'reads its own location',
     source: (define) => define('() => import.meta.url'),
-    outcome: 'refused',
+    outcome: 'rejected',
   },
-  // Reading what was thrown runs code of its author, inside.
+  // A thrown value is read inside the sandbox, where its traps run.
   {
-    name: 'throws a mine while it loads',
+    name: 'throws a trap while it loads',
     source: () => 'throw new Proxy({}, { get() { for (;;); } })',
-    outcome: 'refused',
+    outcome: 'rejected',
   },
-  { name: 'defines nothing', source: () => 'void 0', outcome: 'refused' },
-  // The manifest is compared with what the code says of itself.
+  { name: 'defines nothing', source: () => 'void 0', outcome: 'rejected' },
+  // The manifest is compared with the description of the code.
   {
-    name: 'says something else than its manifest',
+    name: 'differs from its manifest',
     source: (define) => define('() => 1', 'kind: "mutation"'),
-    outcome: 'refused',
+    outcome: 'rejected',
   },
   {
-    name: 'describes itself without end',
+    name: 'describes itself endlessly',
     source: (define) => define('() => 1', 'get returns() { for (;;); }'),
-    outcome: 'refused',
+    outcome: 'rejected',
   },
-  // A frame has 16 MiB.
+  // Bound: a frame has 16 MiB.
   {
     name: 'describes itself in twenty megabytes',
     source: (define) => define('() => 1', 'returns: { type: "x".repeat(2e7) }'),
-    outcome: 'refused',
+    outcome: 'rejected',
   },
   {
     name: 'describes itself a million levels deep',
     source: (define) =>
       `let nest = {}; for (let i = 0; i < 1e6; i++) nest = { type: 'nullable', inner: nest }
        ${define('() => 1', 'returns: nest')}`,
-    outcome: 'refused',
+    outcome: 'rejected',
   },
 ]
 
 const MAPPINGS_BYTES = 24e6
 
 const RUNNING: readonly HostileArtifact[] = [
-  // Nothing is loaded while a call runs, whatever the specifier.
+  // No module can be loaded while a call runs, whatever its specifier.
   {
-    name: 'imports later',
+    name: 'imports during a call',
     source: (define) => `const found = async () => {
       for (const name of ['node:fs', 'bun:ffi', 'bun', 'data:text/javascript,1', '/etc/passwd']) {
         try { if (await import(name)) return true } catch {}
@@ -88,7 +88,7 @@ const RUNNING: readonly HostileArtifact[] = [
     ${define(ESCAPED)}`,
     outcome: 'stopped',
   },
-  // The end of the function that the script stands in: behind it is the same realm, sloppy.
+  // It closes the function that surrounds the script. The code behind it runs sloppy, same realm.
   {
     name: 'breaks out of its wrapper',
     source: (define) => `})() }), (function () {
@@ -97,27 +97,27 @@ const RUNNING: readonly HostileArtifact[] = [
       for (let at = arguments.callee, i = 0; at && i < 9; i++) callers.push(at = at.caller)
       globalThis.booty = [around.process, around.Bun, around.require, ...callers]
     })(), (function (__svc) { return (function () {
-      const found = () => globalThis.booty.some((it) => it !== undefined && it !== null)
+      const found = () => globalThis.booty.some((thing) => thing !== undefined && thing !== null)
       ${define(ESCAPED)}`,
     outcome: 'stopped',
   },
-  // Hooks on everything that the host may use, before anything is frozen: it kept its own.
+  // The host uses its own copies of what the script replaces before anything is frozen.
   {
     name: 'spies on the host from the start',
     source: (define) => `${PRELUDE}${HOOKS}
       ${define('(ctx, input) => (out(ctx, input, ctx.now(), ...caught) ? "out" : "stopped")')}`,
     outcome: 'stopped',
   },
-  // Text between the parts of a frame: the host joins none by a method of the realm.
+  // The host does not join the parts of a frame with a method of the realm.
   {
     name: 'forges frames through Array.prototype.join',
     source: (define) => `Array.prototype.join = () => '0]],["returned",1,"forged",[false,false,0,['
       ${define('(ctx) => { ctx.log.info("x"); return "stopped" }')}`,
     outcome: 'stopped',
   },
-  // A second answer behind the first one, in the same way.
+  // It tries to end another call in the same way.
   {
-    name: 'answers for another call',
+    name: 'returns for another call',
     source: (define) => `const { push } = Array.prototype
       Array.prototype.push = function (...items) {
         for (const item of items) {
@@ -133,16 +133,16 @@ const RUNNING: readonly HostileArtifact[] = [
       ${define('() => "for another"')}`,
     outcome: 'FUNCTION_FAILED',
   },
-  // The map of a Release is its publisher's word: decoding it costs no more than it is worth.
+  // The source map of a Release is not trusted: decoding it costs a bounded amount.
   {
-    name: 'brings a source map that is a bomb',
+    name: 'has a source map that is a decompression bomb',
     source: (define) => define('() => { throw new Error("look it up") }'),
     sourceMap: () =>
       JSON.stringify({ version: 3, sources: ['a'], mappings: 'AAAA,;'.repeat(MAPPINGS_BYTES / 6) }),
     outcome: 'FUNCTION_FAILED',
   },
   {
-    name: 'brings a source map of names that are pages',
+    name: 'has a source map with names as long as pages',
     source: (define) => define('() => { throw new Error("look it up") }'),
     sourceMap: () =>
       JSON.stringify({
@@ -154,4 +154,4 @@ const RUNNING: readonly HostileArtifact[] = [
   },
 ]
 
-export const ARTIFACTS: readonly HostileArtifact[] = [...REFUSED, ...RUNNING]
+export const ARTIFACTS: readonly HostileArtifact[] = [...REJECTED, ...RUNNING]

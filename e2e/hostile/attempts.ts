@@ -1,4 +1,4 @@
-/** What attempts are made of: a Function that no cache answers for, and a verdict in words. */
+/** Helpers of attempts: Functions without cached results, and outcomes as text. */
 import { mutation, query, v } from 'svc'
 
 const clients = ['confidential'] as const
@@ -10,7 +10,7 @@ export const hostileQuery = (handler: (ctx: QueryCtx, input: { nonce: bigint }) 
 export const hostileMutation = (handler: (ctx: MutationCtx, input: { nonce: bigint }) => unknown) =>
   mutation({ clients, arguments: fresh, returns: v.any(), handler })
 
-/** `stopped` where `work` threw or came back with nothing; else what it came back with. */
+/** Returns `stopped` if `work` throws or returns nothing, otherwise the text of its result. */
 export function attempt(work: () => unknown): string {
   try {
     const booty = work()
@@ -33,7 +33,7 @@ function isNothing(booty: unknown): boolean {
   return booty === undefined || booty === null || booty === false
 }
 
-/** Makes code in the realm that `thing`, or anything on its way up, was made in. */
+/** Tries to compile code in the realm of each thing or of one of its prototypes. */
 export function outOf(...things: unknown[]): unknown {
   const source = 'return typeof process === "object" || typeof Bun === "object"'
   for (const thing of things) {
@@ -56,7 +56,7 @@ export function thrownBy(work: () => unknown): unknown {
   }
 }
 
-/** The global of this name, reached without the builder looking. */
+/** Returns a global by name, hidden from the checks of the builder. */
 export function globalNamed(name: string): unknown {
   return (globalThis as Record<string, unknown>)[name]
 }

@@ -1,4 +1,4 @@
-/** What the kernel knows of a server: its process, its runners, its listeners, its files. */
+/** Reads the kernel's view of a server: its process, its runners, its listeners, its files. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -20,7 +20,7 @@ function processes(): Process[] {
     })
 }
 
-/** The one server that runs with files below `directory`. */
+/** Returns the PID of the only server with files below `directory`. */
 export function serverOf(directory: string): number {
   const found = processes().filter(
     ({ pid, command }) =>
@@ -32,7 +32,7 @@ export function serverOf(directory: string): number {
   return found[0]!.pid
 }
 
-/** Every process that the server started, and what those started. */
+/** Returns all processes that the server or its children started. */
 export function descendantsOf(server: number): Process[] {
   const all = processes()
   const found: Process[] = []
@@ -49,7 +49,7 @@ export function residentBytes(pid: number): number {
   return Number(kibibytes) * 1024
 }
 
-/** Local addresses, in the kernel's form, that the process listens on. */
+/** Returns the local addresses that the process listens on, in the kernel's notation. */
 export function listenersOf(pid: number): string[] {
   const own = new Set(Object.values(descriptorsOf(pid)))
   const tables = ['tcp', 'tcp6'].map((name) => kernelText(`/proc/${pid}/net/${name}`) ?? '')
@@ -61,7 +61,7 @@ export function listenersOf(pid: number): string[] {
     .sort()
 }
 
-/** What each open descriptor is. */
+/** Returns the target of each open descriptor. */
 export function descriptorsOf(pid: number): Record<string, string> {
   const folder = `/proc/${pid}/fd`
   return Object.fromEntries(

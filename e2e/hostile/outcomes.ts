@@ -1,6 +1,6 @@
-/** What becomes of each attempt. A Function without a row, or a row without one, fails the test. */
+/** The outcome of each attempt. A Function without a row, or a row without one, fails the test. */
 
-/** `stopped`: the attempt itself found nothing. Else the code of the refusal; one of several. */
+/** `stopped`: the attempt found nothing. `held`: see HELD. Otherwise one of the error codes. */
 export type Outcome = 'stopped' | 'held' | Code | readonly Code[]
 type Code = 'FUNCTION_FAILED' | 'LIMIT_EXCEEDED' | 'RESULT_INVALID' | 'DEADLINE_EXCEEDED'
 
@@ -124,7 +124,7 @@ export const OUTCOMES: Readonly<Record<string, Readonly<Record<string, Outcome>>
 
 const text = (value: string) => ({ type: 'string', value })
 
-/** Results of the attempts that are `held`: what they made is data, and nothing else. */
+/** Results of the attempts that are `held`: the values that they forge are returned as data. */
 export const HELD: Readonly<Record<string, unknown>> = {
   answersAProxy: { type: 'object', value: [{ key: 'escaped', value: { type: 'null' } }] },
   forgesMarks: {

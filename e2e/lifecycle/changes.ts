@@ -1,4 +1,4 @@
-/** What clients asked of the resources that change by compare-and-set, and what was seen of it. */
+/** Changes of the resources that change by compare-and-set, and the evidence about them. */
 import type { Json } from '../application.ts'
 import type { State } from './states.ts'
 
@@ -15,9 +15,9 @@ export type Resource = (typeof RESOURCES)[number]
 export type ChannelResource = Extract<Resource, `channel:${string}`>
 
 interface Expecting {
-  /** null for a Channel's change: it carries none, and is not repeated. */
+  /** Null for the change of a Channel, which has no Operation ID and is not repeated. */
   readonly operationId: string | null
-  /** What the change replaces: a Release or `empty` of a Channel, else a revision. */
+  /** The expected state: the Release of a Channel or `empty`, otherwise a revision. */
   readonly expected: string
 }
 
@@ -57,32 +57,32 @@ export type Change = ChannelChange | PolicyChange | ConfigurationChange | Enviro
 export interface Reply {
   readonly status: number
   readonly requestId: string
-  /** The body as it came. */
+  /** The body as it was received. */
   readonly text: string
 }
 
-/** One request; times are milliseconds of one monotonic clock. */
+/** One request. Times are milliseconds of one monotonic clock. */
 export interface Attempt {
   readonly sent: number
-  /** When the reply was whole, or the connection had ended. */
-  readonly answered: number
-  /** null: nobody knows what became of it, but nothing becomes of it from here on. */
+  /** Time at which the reply was complete or the connection had ended. */
+  readonly received: number
+  /** Null if the outcome is unknown; the request has no effect after `received`. */
   readonly reply: Reply | null
 }
 
-/** A change and every request about it, in their order. */
-export interface Asked {
+/** A change and all requests about it, in their order. */
+export interface TrackedChange {
   readonly change: Change
   readonly attempts: readonly Attempt[]
-  /** Of the route that tells what an operation came to. */
+  /** Requests to the route that returns the record of an operation. */
   readonly lookups: readonly Attempt[]
 }
 
-/** What a read showed of one resource. */
-export interface Seen {
+/** The state of one resource in a read. */
+export interface Observation {
   readonly resource: Resource
   readonly sent: number
-  readonly answered: number
+  readonly received: number
   readonly revision: number
   readonly view: Json
 }
@@ -94,12 +94,12 @@ export interface AuditRecord {
 }
 
 export interface Evidence {
-  /** Before the first change. */
+  /** State before the first change. */
   readonly initial: Readonly<Record<Resource, { readonly revision: number; readonly state: State }>>
-  readonly asked: readonly Asked[]
-  readonly seen: readonly Seen[]
-  /** One of every change since the initial state, oldest first. */
+  readonly tracked: readonly TrackedChange[]
+  readonly observed: readonly Observation[]
+  /** One record per change since the initial state, oldest first. */
   readonly audit: Readonly<Record<Resource, readonly AuditRecord[]>>
-  /** As the route answers it, oldest first. */
+  /** Entries as the route returns them, oldest first. */
   readonly configurationHistory: readonly Json[]
 }

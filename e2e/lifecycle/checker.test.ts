@@ -1,17 +1,17 @@
-/** The checker finds each violation in a history that has it, and none in a sound one. */
+/** Tests that the checker finds each violation in a history that has it, and none elsewhere. */
 import { describe, expect, test } from 'vitest'
 import type { Json } from '../application.ts'
 import { SeededRandom } from '../serializability/random.ts'
 import {
-  type Asked,
   type Attempt,
   type AuditRecord,
   type Change,
   type Evidence,
+  type Observation,
   RESOURCES,
   type Reply,
   type Resource,
-  type Seen,
+  type TrackedChange,
 } from './changes.ts'
 import { check } from './checker.ts'
 import { historyEntry } from './outcomes.ts'
@@ -24,16 +24,17 @@ import {
   type State,
 } from './states.ts'
 
-type Changing<T> = { -readonly [K in keyof T]: Changing<T[K]> }
+type Mutable<T> = { -readonly [K in keyof T]: Mutable<T[K]> }
 
-const FITTING: Compatibility = { fits: () => true, coexist: () => true }
+type Tracked = Mutable<TrackedChange>
+const ALL_COMPATIBLE: Compatibility = { fits: () => true, coexist: () => true }
 const RELEASES = ['rel_a', 'rel_b', 'rel_c']
 
-/** A server that applies one change after the other, and the clock of its clients. */
+/** A server that applies changes one after the other, with the clock of its clients. */
 class Story {
-  readonly asked: Changing<Asked>[] = []
-  readonly seen: Changing<Seen>[] = []
-  readonly audit: Record<Resource, Changing<AuditRecord>[]>
+  readonly tracked: Tracked[] = []
+  readonly observed: Mutable<Observation>[] = []
+  readonly audit: Record<Resource, Mutable<AuditRecord>[]>
   readonly history: Json[] = []
   readonly #initial: Evidence['initial']
   readonly #states: Record<Resource, State>
@@ -42,7 +43,7 @@ class Story {
   #moment = 0
   #requests = 0
 
-  constructor(compatibility: Compatibility = FITTING) {
+  constructor(compatibility: Compatibility = ALL_COMPATIBLE) {
     const initial = {
       'channel:production': new ChannelState('production', compatibility, ['rel_a']),
       'channel:staging': new ChannelState('staging', compatibility, []),
@@ -65,8 +66,8 @@ class Story {
   get evidence(): Evidence {
     return {
       initial: this.#initial,
-      asked: this.asked,
-      seen: this.seen,
+      tracked: this.tracked,
+      observed: this.observed,
       audit: this.audit,
       configurationHistory: this.history,
     }
@@ -76,33 +77,33 @@ class Story {
     return this.#states[resource]
   }
 
-  /** Sends it once; `lost` says what became of a request that nobody answered. */
-  ask(change: Change, lost?: 'before' | 'after'): Changing<Asked> {
-    const asked: Changing<Asked> = { change, attempts: [], lookups: [] } as Changing<Asked>
-    this.asked.push(asked)
-    this.again(asked, lost)
-    return asked
+  /** Sends a change once. `lost` drops the reply, with or without an effect of the request. */
+  ask(change: Change, lost?: 'before' | 'after'): Tracked {
+    const tracked = { change, attempts: [], lookups: [] } as Tracked
+    this.tracked.push(tracked)
+    this.again(tracked, lost)
+    return tracked
   }
 
-  again(asked: Changing<Asked>, lost?: 'before' | 'after'): void {
+  again(tracked: Tracked, lost?: 'before' | 'after'): void {
     const sent = this.#moment++
-    const reply = lost === 'before' ? null : this.#answer(asked.change as Change)
-    const attempt = { sent, answered: this.#moment++, reply: lost === undefined ? reply : null }
-    asked.attempts.push(attempt as Changing<Attempt>)
+    const reply = lost === 'before' ? null : this.#replyTo(tracked.change as Change)
+    const attempt = { sent, received: this.#moment++, reply: lost === undefined ? reply : null }
+    tracked.attempts.push(attempt as Mutable<Attempt>)
   }
 
-  look(asked: Changing<Asked>): void {
-    const known = this.#operations.get(asked.change.operationId ?? '')?.operation
+  look(tracked: Tracked): void {
+    const known = this.#operations.get(tracked.change.operationId ?? '')?.operation
     const text = JSON.stringify({ ...known, replayed: true })
     const reply = { status: known === undefined ? 404 : 200, requestId: this.#request(), text }
-    asked.lookups.push({ sent: this.#moment++, answered: this.#moment++, reply })
+    tracked.lookups.push({ sent: this.#moment++, received: this.#moment++, reply })
   }
 
   read(resource: Resource): void {
-    this.seen.push({
+    this.observed.push({
       resource,
       sent: this.#moment++,
-      answered: this.#moment++,
+      received: this.#moment++,
       revision: this.#revisions[resource],
       view: this.#states[resource].view,
     })
@@ -112,7 +113,7 @@ class Story {
     return `req_${this.#requests++}`
   }
 
-  #answer(change: Change): Reply {
+  #replyTo(change: Change): Reply {
     const requestId = this.#request()
     const known = change.operationId === null ? undefined : this.#operations.get(change.operationId)
     if (known !== undefined) {
@@ -120,7 +121,7 @@ class Story {
       return { status: 200, requestId, text: JSON.stringify({ ...known, operation }) }
     }
     const { resource } = change
-    const code = this.#states[resource].refusal(change)
+    const code = this.#states[resource].rejection(change)
     if (code !== null) {
       return { status: 409, requestId, text: JSON.stringify({ error: { code, requestId } }) }
     }
@@ -128,7 +129,7 @@ class Story {
     this.#states[resource] = state
     const revision = String(++this.#revisions[resource])
     this.audit[resource].push({ ...state.audit!, requestId })
-    if (resource === 'configuration') this.history.push(historyEntry(state.answer))
+    if (resource === 'configuration') this.history.push(historyEntry(state.result))
     const operation = { operationId: change.operationId, replayed: false, revision }
     const body = bodyFor(resource, state, { revision, operation })
     if (change.operationId !== null) this.#operations.set(change.operationId, body)
@@ -138,14 +139,14 @@ class Story {
 
 function bodyFor(
   resource: Resource,
-  { answer }: State,
+  { result }: State,
   { revision, operation }: { readonly revision: string; readonly operation: Json },
 ): Json {
-  if (resource === 'configuration') return { change: { ...answer, operatorId: 'opr' }, operation }
+  if (resource === 'configuration') return { change: { ...result, operatorId: 'opr' }, operation }
   if (resource === 'serving_policy' || resource === 'environment') {
-    return { desired: { revision, ...answer }, operation }
+    return { desired: { revision, ...result }, operation }
   }
-  return { ...answer, revision }
+  return { ...result, revision }
 }
 
 let operations = 0
@@ -183,13 +184,13 @@ const archive = (expected: number): Change => ({
 })
 
 const kinds = ({ evidence }: Story) => [...new Set(check(evidence).map(({ kind }) => kind))]
-const replace = (reply: Changing<Reply> | null, from: string, to: string): void => {
+const replace = (reply: Mutable<Reply> | null, from: string, to: string): void => {
   expect(reply!.text).toContain(from)
   reply!.text = reply!.text.replace(from, to)
 }
 
-describe('a sound history', () => {
-  test.each(Array.from({ length: 20 }, (_, seed) => seed))('of the seed %s', (seed) => {
+describe('a valid history', () => {
+  test.each(Array.from({ length: 20 }, (_, seed) => seed))('of seed %s has no finding', (seed) => {
     const random = new SeededRandom(seed, 0)
     const story = new Story()
     const draw = (): Change => {
@@ -209,18 +210,18 @@ describe('a sound history', () => {
     }
     for (let i = 0; i < 300; i++) {
       const lost = random.pick([undefined, undefined, 'before', 'after'] as const)
-      const asked = story.ask(draw(), lost)
-      if (asked.change.operationId === null) continue
-      story.look(asked)
-      story.again(asked)
-      if (random.chance(0.3)) story.again(random.pick(story.asked.slice(-1)))
-      story.look(asked)
+      const tracked = story.ask(draw(), lost)
+      if (tracked.change.operationId === null) continue
+      story.look(tracked)
+      story.again(tracked)
+      if (random.chance(0.3)) story.again(random.pick(story.tracked.slice(-1)))
+      story.look(tracked)
       story.read(random.pick(RESOURCES))
     }
     expect(check(story.evidence)).toEqual([])
   })
 
-  test('explains a promotion that nobody heard of again', () => {
+  test('can contain a promotion whose outcome is unknown', () => {
     const story = new Story()
     story.ask(promote('rel_a', 'rel_b'), 'after')
     story.ask(promote('rel_a', 'rel_c'), 'before')
@@ -230,7 +231,7 @@ describe('a sound history', () => {
   })
 })
 
-describe('a violation is found:', () => {
+describe('a finding is reported for', () => {
   test('a lost update', () => {
     const story = new Story()
     story.ask(set(0, 'A'))
@@ -241,8 +242,8 @@ describe('a violation is found:', () => {
 
   test('a promotion over a Release that it did not expect', () => {
     const story = new Story()
-    const asked = story.ask(promote('rel_a', 'rel_b'))
-    ;(asked.change as { expected: string }).expected = 'rel_c'
+    const tracked = story.ask(promote('rel_a', 'rel_b'))
+    ;(tracked.change as { expected: string }).expected = 'rel_c'
     expect(kinds(story)).toEqual(['lost update'])
   })
 
@@ -256,44 +257,44 @@ describe('a violation is found:', () => {
     expect(kinds(story)).toContain('revision used twice')
   })
 
-  test('a repeat with another answer', () => {
+  test('a replay with another result', () => {
     const story = new Story()
-    const asked = story.ask(policy(0, 'rel_a'))
-    story.again(asked)
-    replace(asked.attempts[1]!.reply, 'rel_a', 'rel_b')
-    expect(kinds(story)).toEqual(['answered differently'])
+    const tracked = story.ask(policy(0, 'rel_a'))
+    story.again(tracked)
+    replace(tracked.attempts[1]!.reply, 'rel_a', 'rel_b')
+    expect(kinds(story)).toEqual(['inconsistent replay'])
   })
 
-  test('a repeat whose bytes differ', () => {
+  test('a replay whose bytes differ', () => {
     const story = new Story()
-    const asked = story.ask(policy(0, 'rel_a'))
-    story.again(asked)
-    replace(asked.attempts[1]!.reply, '"weight":10000', '"weight": 10000')
-    expect(kinds(story)).toEqual(['answered differently'])
+    const tracked = story.ask(policy(0, 'rel_a'))
+    story.again(tracked)
+    replace(tracked.attempts[1]!.reply, '"weight":10000', '"weight": 10000')
+    expect(kinds(story)).toEqual(['inconsistent replay'])
   })
 
-  test('a repeat that claims to be the first', () => {
+  test('a replay that claims to be the first execution', () => {
     const story = new Story()
-    const asked = story.ask(archive(0))
-    story.again(asked)
-    replace(asked.attempts[1]!.reply, '"replayed":true', '"replayed":false')
-    expect(kinds(story)).toEqual(['answered differently'])
+    const tracked = story.ask(archive(0))
+    story.again(tracked)
+    replace(tracked.attempts[1]!.reply, '"replayed":true', '"replayed":false')
+    expect(kinds(story)).toEqual(['inconsistent replay'])
   })
 
-  test('a first answer that claims to be a repeat', () => {
+  test('a first execution that claims to be a replay', () => {
     const story = new Story()
     replace(story.ask(archive(0)).attempts[0]!.reply, '"replayed":false', '"replayed":true')
-    expect(kinds(story)).toEqual(['against the clock'])
+    expect(kinds(story)).toEqual(['real-time violation'])
   })
 
   test('an operation that is applied twice', () => {
     const story = new Story()
-    const asked = story.ask(policy(0, 'rel_a'), 'after')
-    // The record of the first time is lost, and so the repeat is a change of its own.
+    const tracked = story.ask(policy(0, 'rel_a'), 'after')
+    // The record of the first execution is lost, so the repeat is another change.
     story.ask(policy(1, 'rel_a'))
-    const twice = story.asked.pop()!
-    asked.attempts.push(...twice.attempts)
-    expect(kinds(story)).toContain('revision of nobody')
+    const twice = story.tracked.pop()!
+    tracked.attempts.push(...twice.attempts)
+    expect(kinds(story)).toContain('revision without a change')
   })
 
   test('a promotion that is applied twice', () => {
@@ -301,58 +302,58 @@ describe('a violation is found:', () => {
     story.ask(promote('rel_a', 'rel_b'))
     story.ask(promote('rel_b', 'rel_a'))
     story.ask(promote('rel_a', 'rel_b'))
-    story.asked.pop()
-    expect(kinds(story)).toEqual(['revision of nobody'])
+    story.tracked.pop()
+    expect(kinds(story)).toEqual(['revision without a change'])
   })
 
-  test('an operation that is known although it was refused', () => {
+  test('a rejected operation that has a record', () => {
     const story = new Story()
     const known = story.ask(policy(0, 'rel_a'))
     story.look(known)
-    const refused = story.ask(policy(0, 'rel_b'))
-    refused.lookups.push(...known.lookups)
-    expect(kinds(story)).toEqual(['answered differently'])
+    const rejected = story.ask(policy(0, 'rel_b'))
+    rejected.lookups.push(...known.lookups)
+    expect(kinds(story)).toEqual(['inconsistent replay'])
   })
 
-  test('an operation that was applied and is not known', () => {
+  test('an applied operation without a record', () => {
     const story = new Story()
-    const asked = story.ask(policy(0, 'rel_a'))
-    story.look(asked)
-    asked.lookups[0]!.reply!.status = 404
-    expect(kinds(story)).toEqual(['against the clock'])
+    const tracked = story.ask(policy(0, 'rel_a'))
+    story.look(tracked)
+    tracked.lookups[0]!.reply!.status = 404
+    expect(kinds(story)).toEqual(['real-time violation'])
   })
 
-  test('an operation that nobody settles', () => {
+  test('an operation whose outcome stays unknown', () => {
     const story = new Story()
     story.ask(policy(0, 'rel_a'), 'before')
-    expect(kinds(story)).toEqual(['never answered'])
+    expect(kinds(story)).toEqual(['unknown outcome'])
   })
 
-  test('a refusal of what was current all the time', () => {
+  test('a conflict for an expected revision that was current all the time', () => {
     const story = new Story()
     story.ask(set(0, 'A'))
-    const refused = story.ask(set(0, 'B'))
-    ;(refused.change as { expected: string }).expected = '1'
-    expect(kinds(story)).toEqual(['refused without cause'])
+    const rejected = story.ask(set(0, 'B'))
+    ;(rejected.change as { expected: string }).expected = '1'
+    expect(kinds(story)).toEqual(['unjustified rejection'])
   })
 
-  test('an answer to a change that comes before one which was answered earlier', () => {
+  test('a change that is applied before one that had been acknowledged earlier', () => {
     const story = new Story()
     story.ask(set(0, 'A'))
     story.ask(set(1, 'B'))
-    const [one, two] = story.asked as [Changing<Asked>, Changing<Asked>]
-    ;[one.attempts[0]!.sent, two.attempts[0]!.sent] = [two.attempts[0]!.sent, 0]
-    ;[one.attempts[0]!.answered, two.attempts[0]!.answered] = [two.attempts[0]!.answered, 1]
-    expect(kinds(story)).toEqual(['against the clock'])
+    const [first, second] = story.tracked as [Tracked, Tracked]
+    ;[first.attempts[0]!.sent, second.attempts[0]!.sent] = [second.attempts[0]!.sent, 0]
+    ;[first.attempts[0]!.received, second.attempts[0]!.received] = [second.attempts[0]!.received, 1]
+    expect(kinds(story)).toEqual(['real-time violation'])
   })
 
-  test('a read of what was replaced before it was sent', () => {
+  test('a read of a state that was replaced before the read was sent', () => {
     const story = new Story()
     story.ask(set(0, 'A'))
     story.read('configuration')
     story.ask(set(1, 'A'))
-    story.seen[0]!.sent = 100
-    story.seen[0]!.answered = 101
+    story.observed[0]!.sent = 100
+    story.observed[0]!.received = 101
     expect(kinds(story)).toEqual(['wrong read'])
   })
 
@@ -361,28 +362,28 @@ describe('a violation is found:', () => {
     story.ask(set(0, 'A', 'right'))
     story.read('configuration')
     const [entry] = story.state('configuration').view
-    Object.assign(story.seen[0]!, { view: [{ ...entry, value: 'wrong' }] })
+    Object.assign(story.observed[0]!, { view: [{ ...entry, value: 'wrong' }] })
     expect(kinds(story)).toEqual(['wrong read'])
   })
 
-  test('an audit record that is missing, of another request, or one too many', () => {
-    const tell = (bend: (records: Changing<AuditRecord>[]) => void) => {
+  test('an audit record that is missing, belongs to another request, or is duplicated', () => {
+    const findings = (change: (records: Mutable<AuditRecord>[]) => void) => {
       const story = new Story()
       for (let i = 0; i < 3; i++) story.ask(archiveOrRestore(i))
-      bend(story.audit.environment)
+      change(story.audit.environment)
       return kinds(story)
     }
-    expect(tell((records) => records.splice(1, 1))).toEqual(['wrong audit'])
-    expect(tell((records) => records.pop())).toEqual(['wrong audit'])
-    expect(tell((records) => records.push(records[1]!))).toEqual(['revision of nobody'])
+    expect(findings((records) => records.splice(1, 1))).toEqual(['wrong audit'])
+    expect(findings((records) => records.pop())).toEqual(['wrong audit'])
+    expect(findings((records) => records.push(records[1]!))).toEqual(['revision without a change'])
     expect(
-      tell((records) => {
+      findings((records) => {
         records[1]!.requestId = 'req_other'
       }),
     ).toEqual(['wrong audit'])
   })
 
-  test('a configuration history with a hole', () => {
+  test('a configuration history with a gap', () => {
     const story = new Story()
     for (let i = 0; i < 3; i++) story.ask(set(i, 'A'))
     story.history.splice(1, 1)

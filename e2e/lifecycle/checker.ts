@@ -1,18 +1,18 @@
 /**
- * Whether what clients were answered is what one server would have answered that applied one change
- * after the other. Each revision is of one change, which expected its predecessor and was applied
- * while it was asked for; each refusal and each read is true of a revision that held meanwhile;
- * whoever asks again is told the same; the audit and the histories tell every change once.
+ * Checks that the replies to clients are those of a server that applied one change after the other.
+ * Each revision belongs to one change, which expected the state before it and was applied while its
+ * request was pending. Each rejection and each read is correct for a state during its request.
+ * Repeats return the first result; the audit and the histories have each change once.
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { Json } from '../application.ts'
 import {
-  type Asked,
   type Attempt,
   type AuditRecord,
   type Evidence,
   RESOURCES,
   type Resource,
+  type TrackedChange,
 } from './changes.ts'
 import { applicationOf, bodyOf, type Outcome, outcomeOf } from './outcomes.ts'
 import type { State } from './states.ts'
@@ -20,12 +20,12 @@ import type { State } from './states.ts'
 export type FindingKind =
   | 'lost update'
   | 'revision used twice'
-  | 'revision of nobody'
-  | 'against the clock'
-  | 'refused without cause'
-  | 'wrong answer'
-  | 'answered differently'
-  | 'never answered'
+  | 'revision without a change'
+  | 'real-time violation'
+  | 'unjustified rejection'
+  | 'wrong result'
+  | 'inconsistent replay'
+  | 'unknown outcome'
   | 'wrong read'
   | 'wrong audit'
   | 'wrong history'
@@ -35,7 +35,7 @@ export interface Finding {
   readonly text: string
 }
 
-/** No finding: everything is as it should be. */
+/** Returns all findings; none for a valid history. */
 export function check(evidence: Evidence): readonly Finding[] {
   const findings: Finding[] = []
   const report = (kind: FindingKind, what: string, about: unknown): void => {
@@ -47,21 +47,21 @@ export function check(evidence: Evidence): readonly Finding[] {
 
 type Report = (kind: FindingKind, what: string, about: unknown) => void
 
-/** A change of the order, between its predecessor and its successor. */
+/** A change in its order, between its predecessor and its successor. */
 interface Step {
   readonly outcome: Outcome
   readonly state: State
-  /** It was applied no sooner, given all changes before it, */
+  /** Earliest time of its application, given all changes before it. */
   readonly since: number
-  /** and no later than this, given all changes after it. */
+  /** Latest time of its application, given all changes after it. */
   until: number
 }
 
-/** A revision that no answer tells of. */
+/** A revision that no reply contains. */
 interface Gap {
-  readonly place: number
+  readonly index: number
   readonly record: AuditRecord | undefined
-  /** When the first of those that follow it was applied at the latest. */
+  /** Latest time of the application of the next known change. */
   readonly until: number
 }
 
@@ -70,14 +70,14 @@ class Check {
   readonly #resource: Resource
   readonly #report: Report
   readonly #outcomes: readonly Outcome[]
-  /** At n the change that made the nth revision after the first. */
+  /** The change at index n created the nth revision after the initial one. */
   readonly #steps: Step[] = []
 
   constructor(evidence: Evidence, resource: Resource, report: Report) {
     this.#evidence = evidence
     this.#resource = resource
     this.#report = report
-    this.#outcomes = evidence.asked
+    this.#outcomes = evidence.tracked
       .filter(({ change }) => change.resource === resource)
       .map(outcomeOf)
   }
@@ -86,8 +86,8 @@ class Check {
     this.#order()
     this.#bound()
     for (const outcome of this.#outcomes) {
-      this.#checkAnswers(outcome)
-      for (const attempt of outcome.refusals) this.#checkRefusal(outcome.asked, attempt)
+      this.#checkResults(outcome)
+      for (const attempt of outcome.rejections) this.#checkRejection(outcome.tracked, attempt)
     }
     this.#checkReads()
     this.#checkAudit()
@@ -98,16 +98,16 @@ class Check {
     return this.#evidence.initial[this.#resource]
   }
 
-  #revisionOf(place: number): number {
-    return this.#initial.revision + 1 + place
+  #revisionOf(index: number): number {
+    return this.#initial.revision + 1 + index
   }
 
-  /** The state that the change at `place` found. */
-  #before(place: number): State {
-    return this.#steps[place - 1]?.state ?? this.#initial.state
+  /** Returns the state before the change at `index`. */
+  #before(index: number): State {
+    return this.#steps[index - 1]?.state ?? this.#initial.state
   }
 
-  /** Puts each change at its revision; what the model refuses there was a lost update. */
+  /** Puts each change at its revision. A change that the model rejects there is a lost update. */
   #order(): void {
     const byRevision = new Map<number, Outcome>()
     for (const outcome of this.#outcomes) {
@@ -123,40 +123,40 @@ class Check {
     const last = Math.max(this.#initial.revision, ...byRevision.keys())
     const count = Math.max(last - this.#initial.revision, records.length)
     const known = Array.from({ length: count }, (_, at) => byRevision.get(this.#revisionOf(at)))
-    for (const [place, found] of known.entries()) {
+    for (const [index, found] of known.entries()) {
       const made =
         found ??
-        this.#explain({ place, record: records[place], until: nextEnd(known, place) }, unknown)
+        this.#explain({ index, record: records[index], until: nextEnd(known, index) }, unknown)
       if (made === null) return
-      const before = this.#before(place)
-      const { change } = made.asked
-      const refusal = before.refusal(change)
-      if (refusal !== null) {
-        const what = `${this.#resource} ${this.#revisionOf(place)} follows what it did not expect`
-        this.#report('lost update', `${what} (${refusal})`, made.asked)
+      const before = this.#before(index)
+      const { change } = made.tracked
+      const rejection = before.rejection(change)
+      if (rejection !== null) {
+        const what = `${this.#resource} ${this.#revisionOf(index)} follows an unexpected state`
+        this.#report('lost update', `${what} (${rejection})`, made.tracked)
       }
       const { from, to } = made.window
-      const since = Math.max(this.#steps[place - 1]?.since ?? 0, Math.min(from, to))
+      const since = Math.max(this.#steps[index - 1]?.since ?? 0, Math.min(from, to))
       const state = before.after(change)
       this.#steps.push({ outcome: made, state, since, until: to })
     }
   }
 
   /**
-   * The change that nobody heard of again and that the audit tells: of a Channel alone. Where it
-   * may be any of several, it may have been applied whenever one of them may.
+   * Finds the change of a Channel whose outcome is unknown and whose application the audit shows.
+   * If several are possible, the time of its application is that of any of them.
    */
-  #explain({ place, record, until }: Gap, unknown: Set<Outcome>): Outcome | null {
-    const since = this.#steps[place - 1]?.since ?? 0
-    const before = this.#before(place)
-    const candidates = [...unknown].filter(({ asked: { change }, window: { from, to } }) => {
-      if (to < since || from > until || before.refusal(change) !== null) return false
+  #explain({ index, record, until }: Gap, unknown: Set<Outcome>): Outcome | null {
+    const since = this.#steps[index - 1]?.since ?? 0
+    const before = this.#before(index)
+    const candidates = [...unknown].filter(({ tracked: { change }, window: { from, to } }) => {
+      if (to < since || from > until || before.rejection(change) !== null) return false
       return isSame(before.after(change).audit, record)
     })
     const [first] = candidates
     if (first === undefined) {
-      const where = `${this.#resource} ${this.#revisionOf(place)}`
-      this.#report('revision of nobody', where, record ?? null)
+      const where = `${this.#resource} ${this.#revisionOf(index)}`
+      this.#report('revision without a change', where, record ?? null)
       return null
     }
     unknown.delete(first)
@@ -167,102 +167,102 @@ class Check {
     }
   }
 
-  /** A change is applied before all that follow it. */
+  /** Bounds the application of each change by those that follow it. */
   #bound(): void {
     let until = Number.POSITIVE_INFINITY
     for (const step of this.#steps.toReversed()) {
-      const { asked, window } = step.outcome
+      const { tracked, window } = step.outcome
       const since = Math.max(step.since, window.from)
-      if (since > window.to) this.#report('against the clock', this.#resource, asked)
+      if (since > window.to) this.#report('real-time violation', this.#resource, tracked)
       until = Math.min(until, window.to)
       step.until = until
     }
   }
 
-  #checkAnswers({ asked, answer, revision, isUnknown }: Outcome): void {
-    const { change, attempts, lookups } = asked
+  #checkResults({ tracked, result, revision, isUnknown }: Outcome): void {
+    const { change, attempts, lookups } = tracked
     if (isUnknown && change.operationId !== null) {
-      this.#report('never answered', this.#resource, asked)
+      this.#report('unknown outcome', this.#resource, tracked)
     }
-    if (answer === null) {
+    if (result === null) {
       const isKnown = lookups.some(({ reply }) => reply !== null && reply.status !== 404)
-      if (isKnown) this.#differs('a refused one is known', asked)
+      if (isKnown) this.#differs('a rejected operation has a record', tracked)
       return
     }
     const step = this.#steps[revision! - this.#initial.revision - 1]
-    const told = applicationOf(change, answer.text)
-    if (step?.outcome.asked === asked && !isDeepStrictEqual(told, step.state.answer)) {
-      this.#report('wrong answer', `not ${JSON.stringify(step.state.answer)}`, asked)
+    const actual = applicationOf(change, result.text)
+    if (step?.outcome.tracked === tracked && !isDeepStrictEqual(actual, step.state.result)) {
+      this.#report('wrong result', `not ${JSON.stringify(step.state.result)}`, tracked)
     }
-    const repeat = answer.text.replace('"replayed":false', '"replayed":true')
+    const repeat = result.text.replace('"replayed":false', '"replayed":true')
     for (const { reply } of attempts) {
-      if (reply === null || reply === answer) continue
-      if (reply.status !== 200 || reply.text !== repeat) this.#differs('the repeat', asked)
+      if (reply === null || reply === result) continue
+      if (reply.status !== 200 || reply.text !== repeat) this.#differs('the repeat', tracked)
     }
-    const operation = JSON.stringify({ ...bodyOf(answer.text).operation, replayed: true })
+    const operation = JSON.stringify({ ...bodyOf(result.text).operation, replayed: true })
     for (const { reply } of lookups) {
-      if (reply?.status === 200 && reply.text !== operation) this.#differs('the look-up', asked)
+      if (reply?.status === 200 && reply.text !== operation) this.#differs('the record', tracked)
     }
   }
 
-  #differs(what: string, asked: Asked): void {
-    this.#report('answered differently', `${this.#resource}: ${what}`, asked)
+  #differs(what: string, tracked: TrackedChange): void {
+    this.#report('inconsistent replay', `${this.#resource}: ${what}`, tracked)
   }
 
-  #checkRefusal(asked: Asked, { sent, answered, reply }: Attempt): void {
+  #checkRejection(tracked: TrackedChange, { sent, received, reply }: Attempt): void {
     const code = bodyOf(reply!.text).error?.code
-    for (const state of this.#held(sent, answered)) {
-      if (state.refusal(asked.change) === code) return
+    for (const state of this.#held(sent, received)) {
+      if (state.rejection(tracked.change) === code) return
     }
-    this.#report('refused without cause', `${this.#resource} with ${code}`, asked)
+    this.#report('unjustified rejection', `${this.#resource} with ${code}`, tracked)
   }
 
   #checkReads(): void {
-    for (const seen of this.#evidence.seen) {
-      if (seen.resource !== this.#resource) continue
-      const place = seen.revision - this.#initial.revision - 1
-      const state = place === -1 ? this.#initial.state : this.#steps[place]?.state
-      const held = this.#held(seen.sent, seen.answered)
+    for (const observed of this.#evidence.observed) {
+      if (observed.resource !== this.#resource) continue
+      const index = observed.revision - this.#initial.revision - 1
+      const state = index === -1 ? this.#initial.state : this.#steps[index]?.state
+      const held = this.#held(observed.sent, observed.received)
       if (
         state === undefined ||
         !held.includes(state) ||
-        !isDeepStrictEqual(seen.view, state.view)
+        !isDeepStrictEqual(observed.view, state.view)
       ) {
-        this.#report('wrong read', `not ${JSON.stringify(state?.view ?? null)}`, seen)
+        this.#report('wrong read', `not ${JSON.stringify(state?.view ?? null)}`, observed)
       }
     }
   }
 
-  /** Every state that may have been the current one at some moment of that time. */
+  /** Returns every state that may have been current at some time of the interval. */
   #held(from: number, to: number): readonly State[] {
     const steps = this.#steps
-    // The last one that was applied for certain before `from`, and all that may have been by `to`.
-    const first = lastPlace(steps, ({ until }) => until < from)
-    const last = lastPlace(steps, ({ since }) => since <= to)
+    // The last change that was certainly applied before `from`, and all possible ones until `to`.
+    const first = lastIndex(steps, ({ until }) => until < from)
+    const last = lastIndex(steps, ({ since }) => since <= to)
     const later = steps.slice(first + 1, last + 1).map(({ state }) => state)
     return [this.#before(first + 1), ...later]
   }
 
   #checkAudit(): void {
     const records = this.#evidence.audit[this.#resource]
-    for (const [place, { outcome, state }] of this.#steps.entries()) {
-      const record = records[place]
+    for (const [index, { outcome, state }] of this.#steps.entries()) {
+      const record = records[index]
       const { requestId } = outcome
       const isOfRequest = requestId === null || requestId === record?.requestId
       if (isOfRequest && isSame(state.audit, record)) continue
-      const where = `${this.#resource} ${this.#revisionOf(place)}`
-      this.#report('wrong audit', where, { record, change: outcome.asked.change, requestId })
+      const where = `${this.#resource} ${this.#revisionOf(index)}`
+      this.#report('wrong audit', where, { record, change: outcome.tracked.change, requestId })
       return
     }
   }
 
   #checkHistory(): void {
-    const told = this.#evidence.configurationHistory
-    const changes: readonly Json[] = this.#steps.map(({ state }) => state.answer)
-    if (isDeepStrictEqual(told, changes)) return
-    const place = changes.findIndex((change, at) => !isDeepStrictEqual(change, told[at]))
-    const at = place === -1 ? changes.length : place
-    this.#report('wrong history', `not ${JSON.stringify(changes[at] ?? null)}`, told[at] ?? null)
+    const actual = this.#evidence.configurationHistory
+    const changes: readonly Json[] = this.#steps.map(({ state }) => state.result)
+    if (isDeepStrictEqual(actual, changes)) return
+    const index = changes.findIndex((change, at) => !isDeepStrictEqual(change, actual[at]))
+    const at = index === -1 ? changes.length : index
+    this.#report('wrong history', `not ${JSON.stringify(changes[at] ?? null)}`, actual[at] ?? null)
   }
 }
 
@@ -274,18 +274,18 @@ function isSame(expected: State['audit'], record: AuditRecord | undefined): bool
   )
 }
 
-function nextEnd(known: readonly (Outcome | undefined)[], place: number): number {
-  const next = known.find((outcome, at) => at > place && outcome !== undefined)
+function nextEnd(known: readonly (Outcome | undefined)[], index: number): number {
+  const next = known.find((outcome, at) => at > index && outcome !== undefined)
   return next?.window.to ?? Number.POSITIVE_INFINITY
 }
 
-/** -1 where none is so; those that are so come first. */
-function lastPlace(steps: readonly Step[], isSo: (step: Step) => boolean): number {
+/** Returns the index of the last step that matches, -1 if none does. Matching steps come first. */
+function lastIndex(steps: readonly Step[], matches: (step: Step) => boolean): number {
   let low = 0
   let high = steps.length
   while (low < high) {
     const middle = (low + high) >> 1
-    if (isSo(steps[middle]!)) low = middle + 1
+    if (matches(steps[middle]!)) low = middle + 1
     else high = middle
   }
   return low - 1

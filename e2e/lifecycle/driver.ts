@@ -1,19 +1,20 @@
 /**
- * A run: 32 clients change the Channels, the serving policy, the configuration and the Environment
- * at random while the server is killed, and ask until each operation is settled.
+ * Runs 32 clients that change the Channels, the serving policy, the configuration and the
+ * Environment at random while the server is killed, and repeat each operation until its outcome is
+ * known.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Application, Json } from '../application.ts'
 import { SeededRandom } from '../serializability/random.ts'
 import {
-  type Asked,
   type Attempt,
   type CHANNELS,
   type Change,
   type Evidence,
+  type Observation,
   RESOURCES,
   type Resource,
-  type Seen,
+  type TrackedChange,
 } from './changes.ts'
 import { Management } from './management.ts'
 import { bodyOf } from './outcomes.ts'
@@ -40,20 +41,20 @@ export interface Run {
 }
 
 const CLIENTS = 32
-/** Longer than a server needs to come back. */
-const PATIENCE_MILLIS = 60_000
-/** Of a client, between two of its changes. */
+/** Longer than a server needs to restart. */
+const TIMEOUT_MILLIS = 60_000
+/** Longest pause of a client between two of its changes. */
 const PAUSE_MILLIS = 150
-/** Between two requests about an operation that is not settled. */
+/** Pause between two requests about an operation whose outcome is unknown. */
 const RETRY_MILLIS = 20
 const READ_SHARE = 0.15
-/** Of the operations: those that are asked for twice at once, and again when they are answered. */
+/** Shares of the operations that are sent twice at once, and again after their reply. */
 const TWICE_SHARE = 0.05
 const AGAIN_SHARE = 0.15
-/** Of the operations: those whose first request is abandoned, and how soon at most. */
+/** Share of the operations whose first request is aborted, and the longest time until then. */
 const ABANDONED_SHARE = 0.1
 const ABANDONED_MILLIS = 5
-/** Of the operations that got no answer: those that are looked up before they are repeated. */
+/** Share of the operations without a reply whose record is read before they are repeated. */
 const LOOK_SHARE = 0.5
 
 export async function runLifecycle(options: RunOptions): Promise<Run> {
@@ -61,7 +62,7 @@ export async function runLifecycle(options: RunOptions): Promise<Run> {
   try {
     return await new Driver(app, { releases, compatibility, ...options }).run()
   } finally {
-    await app.of.dispose()
+    await app.installation.dispose()
   }
 }
 
@@ -70,7 +71,7 @@ interface DriverOptions extends RunOptions {
   readonly compatibility: Compatibility
 }
 
-interface Asking extends Asked {
+interface OpenChange extends TrackedChange {
   readonly attempts: Attempt[]
   readonly lookups: Attempt[]
 }
@@ -79,8 +80,8 @@ class Driver {
   readonly #app: Application
   readonly #options: DriverOptions
   readonly #management: Management
-  readonly #asked: Asking[] = []
-  readonly #seen: Seen[] = []
+  readonly #tracked: OpenChange[] = []
+  readonly #observed: Observation[] = []
   readonly #newest: Record<Resource, { revision: number; stamp: string }>
   #endsAt = 0
 
@@ -104,17 +105,23 @@ class Driver {
     this.#endsAt = performance.now() + this.#options.seconds * 1_000
     const clients = Array.from({ length: CLIENTS }, (_, client) => this.#client(client))
     const [kills] = await Promise.all([this.#kill(), ...clients])
-    // What a last crash left is what counts.
+    // The state after a last crash is the one to check.
     await this.#app.restart('kill')
-    await this.#askAllAgain()
+    await this.#repeatAll()
     await this.#readAll()
     const audit = await this.#deliveredAudit(initial)
     const configurationHistory = await this.#management.configurationHistory()
-    const evidence = { initial, asked: this.#asked, seen: this.#seen, audit, configurationHistory }
+    const evidence = {
+      initial,
+      tracked: this.#tracked,
+      observed: this.#observed,
+      audit,
+      configurationHistory,
+    }
     return { evidence, kills: kills + 1 }
   }
 
-  /** Answers how often it did. */
+  /** Kills the server again and again. Returns the number of kills. */
   async #kill(): Promise<number> {
     const between = this.#options.secondsBetweenKills * 1_000
     let kills = 0
@@ -131,7 +138,7 @@ class Driver {
     while (performance.now() < this.#endsAt) {
       if (random.chance(READ_SHARE)) await this.#read(random.pick(RESOURCES))
       else await this.#perform(draw(random, this.#known()), random)
-      if (random.chance(AGAIN_SHARE)) await this.#askAgain(random)
+      if (random.chance(AGAIN_SHARE)) await this.#repeatOne(random)
       await delay(random.below(PAUSE_MILLIS))
     }
   }
@@ -144,36 +151,36 @@ class Driver {
   }
 
   async #perform(change: Change, random: SeededRandom): Promise<void> {
-    const asking: Asking = { change, attempts: [], lookups: [] }
-    this.#asked.push(asking)
+    const open: OpenChange = { change, attempts: [], lookups: [] }
+    this.#tracked.push(open)
     const isTwice = change.operationId !== null && random.chance(TWICE_SHARE)
-    const twin = isTwice ? this.#attempt(asking) : null
+    const twin = isTwice ? this.#attempt(open) : null
     if (change.operationId !== null && random.chance(ABANDONED_SHARE)) {
-      await this.#attempt(asking, AbortSignal.timeout(random.below(ABANDONED_MILLIS)))
+      await this.#attempt(open, AbortSignal.timeout(random.below(ABANDONED_MILLIS)))
     }
-    const deadline = performance.now() + PATIENCE_MILLIS
-    while ((await this.#attempt(asking)).reply === null) {
+    const deadline = performance.now() + TIMEOUT_MILLIS
+    while ((await this.#attempt(open)).reply === null) {
       if (change.operationId === null) {
-        // Whoever asked again might bind the Channel a second time: its state is what counts.
+        // A repeat might bind the Channel a second time, so its state is read instead.
         await this.#readUntilShown(change.resource)
         break
       }
-      if (performance.now() > deadline) throw new Error(`no answer: ${JSON.stringify(asking)}`)
+      if (performance.now() > deadline) throw new Error(`no result: ${JSON.stringify(open)}`)
       await delay(RETRY_MILLIS)
-      if (random.chance(LOOK_SHARE)) await this.#look(asking)
+      if (random.chance(LOOK_SHARE)) await this.#look(open)
     }
     await twin
   }
 
-  async #askAgain(random: SeededRandom): Promise<void> {
-    const asking = random.pick(this.#asked.slice(-CLIENTS * 4))
-    if (asking === undefined || asking.change.operationId === null) return
-    await this.#attempt(asking)
-    await this.#look(asking)
+  async #repeatOne(random: SeededRandom): Promise<void> {
+    const open = random.pick(this.#tracked.slice(-CLIENTS * 4))
+    if (open === undefined || open.change.operationId === null) return
+    await this.#attempt(open)
+    await this.#look(open)
   }
 
-  async #attempt(asking: Asking, signal: AbortSignal | null = null): Promise<Attempt> {
-    const { change, attempts } = asking
+  async #attempt(open: OpenChange, signal: AbortSignal | null = null): Promise<Attempt> {
+    const { change, attempts } = open
     const { operationId } = change
     const { method, path, body } = requestOf(change)
     const attempt = await this.#management.attempt(method, path, { operationId, body, signal })
@@ -194,8 +201,8 @@ class Driver {
     if (found.revision > this.#newest[resource].revision) this.#newest[resource] = { ...found }
   }
 
-  /** A configuration's operation has no route of its own. */
-  async #look({ change, lookups }: Asking): Promise<void> {
+  /** Reads the record of an operation. Those of the configuration have no route. */
+  async #look({ change, lookups }: OpenChange): Promise<void> {
     const { resource, operationId } = change
     if (resource !== 'serving_policy' && resource !== 'environment') return
     const path = `/${resource.replace('_', '-')}-operations/${operationId}`
@@ -204,17 +211,17 @@ class Driver {
 
   async #read(resource: Resource): Promise<boolean> {
     const found = await this.#management.read(resource)
-    for (const seen of found) {
-      const { revision, view } = seen
-      const stamp = seen.resource.startsWith('channel:') ? view.releaseId : String(revision)
-      this.#know(seen.resource, { revision, stamp })
-      this.#seen.push(seen)
+    for (const observed of found) {
+      const { revision, view } = observed
+      const stamp = observed.resource.startsWith('channel:') ? view.releaseId : String(revision)
+      this.#know(observed.resource, { revision, stamp })
+      this.#observed.push(observed)
     }
     return found.length > 0
   }
 
   async #readUntilShown(resource: Resource): Promise<void> {
-    const deadline = performance.now() + PATIENCE_MILLIS
+    const deadline = performance.now() + TIMEOUT_MILLIS
     while (!(await this.#read(resource))) {
       if (performance.now() > deadline) throw new Error(`${resource} cannot be read`)
       await delay(RETRY_MILLIS)
@@ -225,12 +232,12 @@ class Driver {
     for (const resource of RESOURCES) await this.#readUntilShown(resource)
   }
 
-  /** What the first reads showed. */
+  /** Returns the states in the first reads. */
   #initial(): Evidence['initial'] {
     const { compatibility } = this.#options
     const { environmentId } = this.#management
     const first = (resource: Resource, state: (view: Json) => State) => {
-      const { revision, view } = this.#seen.find((seen) => seen.resource === resource)!
+      const { revision, view } = this.#observed.find((observed) => observed.resource === resource)!
       return { revision, state: state(view) }
     }
     const channel = (name: (typeof CHANNELS)[number]) =>
@@ -247,21 +254,23 @@ class Driver {
     }
   }
 
-  /** Every operation of the run, whatever it was answered. */
-  async #askAllAgain(): Promise<void> {
-    const operations = this.#asked.filter(({ change }) => change.operationId !== null)
+  /** Repeats every operation of the run, whatever its replies were. */
+  async #repeatAll(): Promise<void> {
+    const operations = this.#tracked.filter(({ change }) => change.operationId !== null)
     const client = async (): Promise<void> => {
-      for (let asking = operations.pop(); asking !== undefined; asking = operations.pop()) {
-        await this.#attempt(asking)
-        await this.#look(asking)
+      for (let open = operations.pop(); open !== undefined; open = operations.pop()) {
+        await this.#attempt(open)
+        await this.#look(open)
       }
     }
     await Promise.all(Array.from({ length: CLIENTS }, client))
   }
 
-  /** Without what came before the run. The trail has each record soon after its change. */
+  /**
+   * Returns the audit since the start of the run. Records are delivered soon after their change.
+   */
   async #deliveredAudit(initial: Evidence['initial']): Promise<Evidence['audit']> {
-    const deadline = performance.now() + PATIENCE_MILLIS
+    const deadline = performance.now() + TIMEOUT_MILLIS
     for (;;) {
       const audit = await this.#management.audit()
       const isShort = RESOURCES.some(

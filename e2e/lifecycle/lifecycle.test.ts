@@ -1,10 +1,10 @@
 /**
- * 32 clients promote, roll back, set the serving policy, the configuration and the Environment at
- * random on the compiled server while it is killed: afterwards every resource has the history of
- * one that changed by compare-and-set, and every operation answers what it answered first.
+ * 32 clients promote, roll back and set the serving policy, the configuration and the Environment
+ * at random on the compiled server while it is killed. Afterwards every resource has the history of
+ * one that changed by compare-and-set, and every operation returns its first result.
  *
- * SVC_SEED repeats what the clients draw. How they interleave is up to the machine, so a
- * failed run also leaves what it saw in a file.
+ * SVC_SEED repeats the random choices of the clients. Their interleaving depends on the machine, so
+ * a failed run also writes its evidence into a file.
  */
 import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -19,7 +19,7 @@ const LONG = process.env.SVC_TEST_LONG === '1'
 const [SECONDS, BETWEEN_KILLS] = LONG ? [300, 10] : [9, 3]
 const FINDINGS_SHOWN = 10
 
-test('a model of compare-and-set holds', { timeout: SECONDS * 1_000 + 300_000 }, async () => {
+test('resources change by compare-and-set', { timeout: SECONDS * 1_000 + 300_000 }, async () => {
   const seed = `SVC_SEED=${SEED}`
   const run = await runLifecycle({
     seed: SEED,
@@ -32,16 +32,16 @@ test('a model of compare-and-set holds', { timeout: SECONDS * 1_000 + 300_000 },
   if (findings.length > 0) {
     const file = join(tmpdir(), `svc-lifecycle-${SEED}.json`)
     writeFileSync(file, JSON.stringify(run.evidence))
-    console.error(`${seed}: what was seen is in ${file}`)
+    console.error(`${seed}: the evidence is in ${file}`)
   }
   expect(findings.map(({ text }) => text).slice(0, FINDINGS_SHOWN), seed).toEqual([])
-  // A run in which nothing was lost, refused or replayed proves nothing.
+  // A run without conflicts, lost replies or replays would prove nothing.
   for (const [what, least] of Object.entries(LEAST)) {
     expect(counts[what as keyof typeof LEAST], `${what}, ${seed}`).toBeGreaterThanOrEqual(least)
   }
 })
 
-/** Of every kind of outcome, what even a slow machine comes to. */
+/** The least number of each kind of outcome, which even a slow machine reaches. */
 const LEAST = {
   kills: 3,
   applied: 100,
@@ -52,21 +52,21 @@ const LEAST = {
 }
 
 function count({ evidence, kills }: Run) {
-  const outcomes = evidence.asked.map(outcomeOf)
-  const attempts = evidence.asked.flatMap((asked) => asked.attempts)
-  const refused = (code: string) =>
-    outcomes.filter(({ refusals }) => refusals[0]?.reply?.text.includes(code) === true).length
-  const applied = outcomes.filter(({ answer }) => answer !== null)
+  const outcomes = evidence.tracked.map(outcomeOf)
+  const attempts = evidence.tracked.flatMap((tracked) => tracked.attempts)
+  const rejected = (code: string) =>
+    outcomes.filter(({ rejections }) => rejections[0]?.reply?.text.includes(code) === true).length
+  const applied = outcomes.filter(({ result }) => result !== null)
   return {
     kills,
     changes: outcomes.length,
     applied: applied.length,
-    conflicts: refused('PRODUCT_CAS_CONFLICT'),
-    incompatible: refused('PRODUCT_INCOMPATIBLE'),
+    conflicts: rejected('PRODUCT_CAS_CONFLICT'),
+    incompatible: rejected('PRODUCT_INCOMPATIBLE'),
     unanswered: attempts.filter(({ reply }) => reply === null).length,
-    /** Applied by a request that nobody answered. */
+    /** Applied by a request without a reply. */
     recovered: applied.filter(({ requestId }) => requestId === null).length,
     repeats: attempts.length - outcomes.length,
-    reads: evidence.seen.length,
+    reads: evidence.observed.length,
   }
 }

@@ -1,4 +1,4 @@
-/** The management origin as the clients of a run use it, and what its reads show. */
+/** The management origin as the clients of a run use it, and the states in its reads. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Application, Json } from '../application.ts'
@@ -6,16 +6,16 @@ import {
   type Attempt,
   type AuditRecord,
   CHANNELS,
+  type Observation,
   type Reply,
   type Resource,
-  type Seen,
 } from './changes.ts'
 import { bodyOf, historyEntry } from './outcomes.ts'
 
 interface Message {
   readonly operationId?: string | null
   readonly body?: Json
-  /** Ends the connection, whatever the server makes of the request. */
+  /** Aborts the request at the client; the server may still process it. */
   readonly signal?: AbortSignal | null
 }
 
@@ -33,44 +33,47 @@ export class Management {
   readonly #token: string
 
   constructor(app: Application) {
-    const read = (path: string) => JSON.parse(readFileSync(join(app.of.directory, path), 'utf8'))
+    const read = (path: string) =>
+      JSON.parse(readFileSync(join(app.installation.directory, path), 'utf8'))
     const { projectId, environmentId } = read('product/service.json')
     this.#app = app
     this.environmentId = environmentId
     this.#base = `/v1/projects/${projectId}/environments/${environmentId}`
-    // It lives ten minutes: longer than a run.
+    // It expires after ten minutes, which is longer than a run.
     this.#token = read('config/credentials-v1.json').accessToken
   }
 
-  /** Below the Environment's base; no reply where the server ended meanwhile or has no room. */
+  /**
+   * Sends a request to a path of the Environment. No reply if the server ended or is overloaded.
+   */
   async attempt(method: string, path: string, message: Message = {}): Promise<Attempt> {
     const sent = performance.now()
     const reply = await this.#send(method, this.#base + path, message).catch(() => null)
-    // What was abandoned may be carried out at any time from here on.
+    // An aborted request may take effect at any later time.
     const isAbandoned = reply === null && message.signal?.aborted === true
     return {
       sent,
-      answered: isAbandoned ? Number.POSITIVE_INFINITY : performance.now(),
+      received: isAbandoned ? Number.POSITIVE_INFINITY : performance.now(),
       reply: reply !== null && reply.status < 500 ? reply : null,
     }
   }
 
-  /** All that one route shows of the resource; nothing where the server ended meanwhile. */
-  async read(resource: Resource): Promise<readonly Seen[]> {
-    const { sent, answered, reply } = await this.attempt('GET', ROUTES[resource])
+  /** Returns the states that one route contains; none if the server has ended. */
+  async read(resource: Resource): Promise<readonly Observation[]> {
+    const { sent, received, reply } = await this.attempt('GET', ROUTES[resource])
     if (reply === null) return []
     if (reply.status !== 200) throw new Error(`${resource}: ${reply.text}`)
-    return viewsOf(resource, bodyOf(reply.text)).map((view) => ({ sent, answered, ...view }))
+    return viewsOf(resource, bodyOf(reply.text)).map((view) => ({ sent, received, ...view }))
   }
 
-  /** Oldest first. */
+  /** Returns the entries of the configuration history, oldest first. */
   async configurationHistory(): Promise<readonly Json[]> {
     const path = (after: string) => `${this.#base}/configuration/history?limit=${PAGE}${after}`
     const entries = await this.#pages(path, 'entries')
     return entries.map(historyEntry).reverse()
   }
 
-  /** Of the changes of each resource, oldest first. */
+  /** Returns the audit records of the changes of each resource, oldest first. */
   async audit(): Promise<Record<Resource, AuditRecord[]>> {
     const items = await this.#pages((after) => `/v1/access/audit?limit=${PAGE}${after}`, 'items')
     const found: Record<Resource, AuditRecord[]> = {
@@ -130,9 +133,9 @@ const ROUTES: Readonly<Record<Resource, string>> = {
   environment: '',
 }
 
-type View = Pick<Seen, 'resource' | 'revision' | 'view'>
+type View = Pick<Observation, 'resource' | 'revision' | 'view'>
 
-/** One snapshot shows every Channel. */
+/** One read of the status contains every Channel. */
 function viewsOf(resource: Resource, body: Json): View[] {
   switch (resource) {
     case 'serving_policy': {

@@ -1,50 +1,50 @@
-/** What became of a change, as far as its own requests tell. */
+/** The outcome of a change, as far as its own requests show. */
 import type { Json } from '../application.ts'
-import type { Asked, Attempt, Change, Reply } from './changes.ts'
+import type { Attempt, Change, Reply, TrackedChange } from './changes.ts'
 
 export interface Outcome {
-  readonly asked: Asked
-  /** The answer that says it was applied and is no repeat, or a repeat of it; null for none. */
-  readonly answer: Reply | null
-  /** That it made; null where it was not applied or nobody knows. */
+  readonly tracked: TrackedChange
+  /** The reply of the first execution, or else of a replay; null if it was not applied. */
+  readonly result: Reply | null
+  /** The revision that it created; null if it was not applied or the outcome is unknown. */
   readonly revision: number | null
-  /** No answer says whether it was applied. */
+  /** True if no reply shows whether it was applied. */
   readonly isUnknown: boolean
-  readonly refusals: readonly Attempt[]
-  /** If it was applied, then within this time. */
+  readonly rejections: readonly Attempt[]
+  /** Bounds of the time of its application. */
   readonly window: { readonly from: number; readonly to: number }
-  /** Of the request that applied it, where that one was answered. */
+  /** Request ID of the first execution, if that request has a reply. */
   readonly requestId: string | null
 }
 
-export function outcomeOf(asked: Asked): Outcome {
-  const { attempts, lookups } = asked
+export function outcomeOf(tracked: TrackedChange): Outcome {
+  const { attempts, lookups } = tracked
   const applied = attempts.filter(({ reply }) => reply !== null && reply.status < 300)
-  const refusals = attempts.filter(({ reply }) => reply !== null && reply.status >= 400)
+  const rejections = attempts.filter(({ reply }) => reply !== null && reply.status >= 400)
   const unanswered = attempts.filter(({ reply }) => reply === null)
   const own = applied.find(({ reply }) => bodyOf(reply!.text).operation?.replayed !== true)
-  const answer = (own ?? applied[0])?.reply ?? null
-  const body = answer === null ? null : bodyOf(answer.text)
-  // What is not replayed was applied by the very request that was answered.
+  const result = (own ?? applied[0])?.reply ?? null
+  const body = result === null ? null : bodyOf(result.text)
+  // The request with the first execution's reply applied the change itself.
   const tries = own === undefined ? unanswered : [own]
   const looked = (status: number) => lookups.filter(({ reply }) => reply?.status === status)
   const from = Math.min(...tries.map(({ sent }) => sent))
-  const to = Math.max(...tries.map(({ answered }) => answered))
+  const to = Math.max(...tries.map(({ received }) => received))
   return {
-    asked,
-    answer,
+    tracked,
+    result,
     revision: body === null ? null : Number(body.operation?.revision ?? body.revision),
-    isUnknown: answer === null && refusals.length === 0,
-    refusals,
+    isUnknown: result === null && rejections.length === 0,
+    rejections,
     window: {
-      from: Math.max(from, ...(answer === null ? [] : looked(404).map(({ sent }) => sent))),
-      to: Math.min(to, ...[...applied, ...looked(200)].map(({ answered }) => answered)),
+      from: Math.max(from, ...(result === null ? [] : looked(404).map(({ sent }) => sent))),
+      to: Math.min(to, ...[...applied, ...looked(200)].map(({ received }) => received)),
     },
     requestId: own?.reply?.requestId ?? null,
   }
 }
 
-/** What an answer says the change came to, as State.answer does. */
+/** Returns the result of the change in a reply, in the form of State.result. */
 export function applicationOf({ resource }: Change, text: string): Json {
   const body = bodyOf(text)
   switch (resource) {
@@ -65,7 +65,7 @@ export function applicationOf({ resource }: Change, text: string): Json {
   }
 }
 
-/** Without who made it: that was one operator. */
+/** Removes the operator, since one operator made all changes. */
 export function historyEntry({ operatorId: _, ...entry }: Json): Json {
   return entry
 }

@@ -1,7 +1,7 @@
 /**
- * Promotions while calls come in at a fixed rate, on the compiled server: none of them fails, and
- * each is answered by a Release that its target served at some time between its request and its
- * answer. What they cost the calls is a figure of `npm run bench`, which promotes more often.
+ * Promotions during calls at a fixed rate, on the compiled server: no call fails, and each is
+ * served by a Release that its target served between the request and its response. `npm run bench`
+ * measures the effect of more frequent promotions on the calls.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -30,22 +30,23 @@ beforeAll(async () => {
   })
   releases.push(app.releaseId)
   for (let number = 1; number < RELEASES; number++) {
-    write(app.of.workspace, number)
-    const released = await app.svc(['release', '--remote', '--root', app.of.productRoot])
+    write(app.installation.workspace, number)
+    const released = await app.svc(['release', '--remote', '--root', app.installation.productRoot])
     releases.push(released.releaseId)
   }
 })
 
 afterAll(async () => {
-  await app?.of.dispose()
+  await app?.installation.dispose()
 })
 
 function write(workspace: string, number: number): void {
   writeFileSync(join(workspace, 'functions/versions.ts'), versions(number))
 }
 
-test('no call fails, and none is answered by what is not served', async () => {
-  const read = (path: string) => JSON.parse(readFileSync(join(app.of.directory, path), 'utf8'))
+test('no call fails, and none is served by a Release that is not served', async () => {
+  const read = (path: string) =>
+    JSON.parse(readFileSync(join(app.installation.directory, path), 'utf8'))
   const { projectId, environmentId } = read('product/service.json')
   const authorization = `Bearer ${read('config/credentials-v1.json').accessToken}`
   const port = (origin: string | null) => Number(new URL(origin!).port)
@@ -63,6 +64,6 @@ test('no call fails, and none is answered by what is not served', async () => {
   for (const { failures, firstFailure } of [report.quiet, report.promoted]) {
     expect([failures, firstFailure]).toEqual([0, null])
   }
-  // Each was seen to serve.
+  // Each Release served calls.
   expect(Math.min(...report.answers)).toBeGreaterThan(0)
 })

@@ -1,4 +1,4 @@
-/** Releases of one Workspace; some do not fit each other's documents, nor what is stored. */
+/** Releases of one Workspace. Some are incompatible with stored documents or with each other. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
@@ -7,7 +7,7 @@ import type { Compatibility } from './states.ts'
 
 interface Schema {
   readonly tables: readonly string[]
-  /** Validator of a note's text. */
+  /** Validator of the text of a note. */
   readonly text: string
 }
 
@@ -15,7 +15,7 @@ const WIDE = 'v.string()'
 const NARROW = 'v.string({ maximumLength: 10 })'
 const NUMBER = 'v.int64()'
 
-/** One Release each. */
+/** The schema of each Release. */
 const SCHEMAS: readonly Schema[] = [
   { tables: ['notes'], text: WIDE },
   { tables: ['notes'], text: WIDE },
@@ -37,15 +37,20 @@ export async function releasedApplication(): Promise<ReleasedApplication> {
   try {
     for (const number of SCHEMAS.keys()) {
       if (number === 0) continue
-      write(app.of.workspace, number)
-      const released = await app.svc(['release', '--remote', '--root', app.of.productRoot])
+      write(app.installation.workspace, number)
+      const released = await app.svc([
+        'release',
+        '--remote',
+        '--root',
+        app.installation.productRoot,
+      ])
       releases.push(released.releaseId)
     }
-    // Every Release was validated before.
+    // Every Release was validated before this document is stored.
     const added = { function: 'releases.add', operationId: operationId() }
     expect((await mutation(app, added)).status).toBe(200)
   } catch (error) {
-    await app.of.dispose()
+    await app.installation.dispose()
     throw error
   }
   return { app, releases, compatibility: compatibilityOf(releases) }
@@ -87,7 +92,7 @@ export const number = query({
   )
 }
 
-/** As the tables above say, and not as the server finds. */
+/** Returns the compatibility that follows from the tables above, independent of the server. */
 function compatibilityOf(releases: readonly string[]): Compatibility {
   const of = (release: string) => SCHEMAS[releases.indexOf(release)]!
   const takes = (one: Schema, other: Schema) =>

@@ -1,4 +1,4 @@
-/** What a client asks for next, and how it is asked over HTTP. */
+/** Draws the changes of clients, and creates their requests over HTTP. */
 import { type Json, operationId } from '../application.ts'
 import type { SeededRandom } from '../serializability/random.ts'
 import type {
@@ -9,14 +9,14 @@ import type {
   Resource,
 } from './changes.ts'
 
-/** What the clients know of the resources; others may have changed them since. */
+/** The state that clients know. Other clients may have changed it since. */
 export interface Known {
   readonly releases: readonly string[]
-  /** Each resource's newest stamp that anybody saw. */
+  /** The newest known stamp of each resource. */
   readonly stamps: Readonly<Record<Resource, string>>
 }
 
-/** Out of a hundred. */
+/** Percentages. */
 const SHARES: readonly (readonly [Resource, number])[] = [
   ['channel:production', 25],
   ['channel:staging', 10],
@@ -24,12 +24,12 @@ const SHARES: readonly (readonly [Resource, number])[] = [
   ['configuration', 35],
   ['environment', 10],
 ]
-/** Of the changes that expect what was replaced before. */
+/** Share of the changes that expect a stale state. */
 const STALE_SHARE = 0.2
-/** Revisions that such a change is behind, at most. */
+/** Most revisions that a stale change is behind. */
 const STALE_MAX = 5
 const NAMES = 12
-/** Of the settings that take a name for one of the other kind. */
+/** Share of the settings that use a name of the other kind. */
 const OTHER_KIND_SHARE = 0.1
 
 export function draw(random: SeededRandom, known: Known): Change {
@@ -47,12 +47,12 @@ export function draw(random: SeededRandom, known: Known): Change {
 }
 
 function pickResource(random: SeededRandom): Resource {
-  let place = random.below(100)
+  let percentage = random.below(100)
   for (const [resource, share] of SHARES) {
-    if (place < share) return resource
-    place -= share
+    if (percentage < share) return resource
+    percentage -= share
   }
-  throw new Error('the shares are not a hundred')
+  throw new Error('the shares do not add up to a hundred')
 }
 
 function drawPromotion(
@@ -62,7 +62,7 @@ function drawPromotion(
 ): Change {
   const isStale = random.chance(STALE_SHARE)
   const expected = isStale ? random.pick([...releases, 'empty']) : stamps[resource]
-  // One that the Channel is bound to already would change nothing.
+  // A promotion of the Release that is bound already would change nothing.
   const releaseId = random.pick(releases.filter((release) => release !== expected))
   const verb = expected !== 'empty' && random.chance(0.4) ? 'rollback' : 'promote'
   return { operationId: null, resource, verb, expected, releaseId }
@@ -125,7 +125,7 @@ function repeatable(random: SeededRandom, { stamps }: Known, resource: Resource)
 
 export interface Request {
   readonly method: string
-  /** Below the Environment's base. */
+  /** Below the base path of the Environment. */
   readonly path: string
   readonly body: Json
 }

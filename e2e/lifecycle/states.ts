@@ -1,4 +1,4 @@
-/** The model: what each resource is after a change, and which changes it refuses. */
+/** The model: the state of each resource after a change, and the changes that it rejects. */
 import type { Json } from '../application.ts'
 import type {
   Change,
@@ -8,32 +8,32 @@ import type {
   PolicyChange,
 } from './changes.ts'
 
-/** At one revision; never changes. */
+/** An immutable state at one revision. */
 export interface State {
-  /** What a change must expect to be applied. */
+  /** The value that a change must expect in order to be applied. */
   readonly stamp: string
-  /** As reads show it. */
+  /** The state as reads return it. */
   readonly view: Json
-  /** As the answer to the change that led here shows it; null before the first. */
-  readonly answer: Json
-  /** As the audit tells that change; null before the first. */
+  /** The result of the change that led to this state; null for the initial state. */
+  readonly result: Json
+  /** The audit record of that change; null for the initial state. */
   readonly audit: { readonly operation: string; readonly subject: string } | null
-  /** The code that the change is refused with; null where it is applied. */
-  refusal(change: Change): string | null
+  /** Returns the code that the change is rejected with; null if it can be applied. */
+  rejection(change: Change): string | null
   after(change: Change): State
 }
 
 const CONFLICT = 'PRODUCT_CAS_CONFLICT'
 const STATE_CONFLICT = 'PRODUCT_STATE_CONFLICT'
 const INCOMPATIBLE = 'PRODUCT_INCOMPATIBLE'
-/** Earlier bindings that the status shows. */
+/** Number of earlier bindings that the status contains. */
 const HISTORY_MAX = 100
 
-/** Which Releases of a run fit what is stored, and each other. */
+/** The compatibility of the Releases of a run with stored documents and with each other. */
 export interface Compatibility {
-  /** Whether it takes the documents that are stored, of which there are the same all the time. */
+  /** Returns whether the Release is compatible with the stored documents, which never change. */
   fits(release: string): boolean
-  /** Whether all of them take what each of them writes. */
+  /** Returns whether each Release accepts the documents that the others write. */
   coexist(releases: readonly string[]): boolean
 }
 
@@ -44,7 +44,7 @@ export class ChannelState implements State {
   readonly #had: ReadonlySet<string>
   readonly audit: State['audit']
 
-  /** `releases` are the newest bindings, newest first. */
+  /** `releases` are the latest bindings, newest first. */
   constructor(
     name: string,
     compatibility: Compatibility,
@@ -68,11 +68,11 @@ export class ChannelState implements State {
     return { releaseId: this.stamp, history: this.#releases.slice(1) }
   }
 
-  get answer(): Json {
+  get result(): Json {
     return { releaseId: this.stamp, previousReleaseId: this.#releases[1] ?? null }
   }
 
-  refusal(change: ChannelChange): string | null {
+  rejection(change: ChannelChange): string | null {
     const { expected, verb, releaseId } = change
     if (verb === 'rollback' && this.stamp === 'empty') return 'PRODUCT_NOT_FOUND'
     if (expected !== this.stamp) return CONFLICT
@@ -111,7 +111,7 @@ export class PolicyState implements State {
     return String(this.#revision)
   }
 
-  get answer(): Json {
+  get result(): Json {
     return this.view
   }
 
@@ -120,8 +120,8 @@ export class PolicyState implements State {
     return { operation: 'product.serving_policy.set', subject }
   }
 
-  /** An incompatible set is refused whatever it expects. */
-  refusal(change: PolicyChange): string | null {
+  /** Incompatible Releases are rejected whatever revision the change expects. */
+  rejection(change: PolicyChange): string | null {
     const releases = change.releases.map(({ releaseId }) => releaseId)
     const { coexist, fits } = this.#compatibility
     if (!coexist(releases) || !releases.every(fits)) return INCOMPATIBLE
@@ -137,15 +137,15 @@ export class PolicyState implements State {
 
 export class ConfigurationState implements State {
   readonly #revision: number
-  /** By name. */
+  /** Entries by name. */
   readonly #entries: ReadonlyMap<string, Json>
-  /** The change that led here, as the history tells it. */
-  readonly answer: Json
+  /** The change that led to this state, as the history contains it. */
+  readonly result: Json
 
-  constructor(revision = 0, entries: ReadonlyMap<string, Json> = new Map(), answer: Json = null) {
+  constructor(revision = 0, entries: ReadonlyMap<string, Json> = new Map(), result: Json = null) {
     this.#revision = revision
     this.#entries = entries
-    this.answer = answer
+    this.result = result
   }
 
   get stamp(): string {
@@ -157,12 +157,12 @@ export class ConfigurationState implements State {
   }
 
   get audit(): State['audit'] {
-    if (this.answer === null) return null
-    const { action, name } = this.answer
+    if (this.result === null) return null
+    const { action, name } = this.result
     return { operation: `product.configuration.${action}`, subject: name }
   }
 
-  refusal(change: ConfigurationChange): string | null {
+  rejection(change: ConfigurationChange): string | null {
     if (change.expected !== this.stamp) return CONFLICT
     const known = this.#entries.get(change.name)
     if (change.verb === 'delete') return known === undefined ? 'PRODUCT_NOT_FOUND' : null
@@ -182,8 +182,8 @@ export class ConfigurationState implements State {
       entries.set(name, kind === 'variable' ? { ...entry, value } : entry)
     }
     const kind = change.verb === 'delete' ? known?.kind : change.kind
-    const answer = { revision, name, kind, action, changedAtMicros }
-    return new ConfigurationState(this.#revision + 1, entries, answer)
+    const result = { revision, name, kind, action, changedAtMicros }
+    return new ConfigurationState(this.#revision + 1, entries, result)
   }
 }
 
@@ -191,7 +191,7 @@ export class EnvironmentState implements State {
   readonly #environmentId: string
   readonly #revision: number
   readonly #verb: string | null
-  /** `lifecycle` and `configuration`. */
+  /** An object with `lifecycle` and `configuration`. */
   readonly view: Json
 
   constructor(
@@ -209,7 +209,7 @@ export class EnvironmentState implements State {
     return String(this.#revision)
   }
 
-  get answer(): Json {
+  get result(): Json {
     return this.view
   }
 
@@ -218,7 +218,7 @@ export class EnvironmentState implements State {
     return this.#verb === null ? null : { operation, subject: this.#environmentId }
   }
 
-  refusal(change: EnvironmentChange): string | null {
+  rejection(change: EnvironmentChange): string | null {
     if (change.verb === 'create') return this.#revision === 0 ? null : STATE_CONFLICT
     if (change.expected !== this.stamp) return CONFLICT
     return change.verb !== 'update' && this.view.lifecycle === LIFECYCLE[change.verb]

@@ -1,34 +1,34 @@
-/** What may be wrong with a history, by its name in Adya's thesis where it has one there. */
+/** The anomalies of a history, by their names in Adya's thesis where they have one. */
 
 export type AnomalyKind =
   /** A cycle of writes alone. */
   | 'G0'
-  /** A read of what an aborted transaction wrote. */
+  /** A read of a write of an aborted transaction. */
   | 'G1a'
-  /** A read of what its writer wrote over. */
+  /** A read of a value that its writer replaced. */
   | 'G1b'
-  /** A cycle of writes and reads of them. */
+  /** A cycle of writes and of reads of them. */
   | 'G1c'
   /** A cycle with one anti-dependency: read skew, lost update. */
   | 'G-single'
-  /** A cycle with several anti-dependencies, each on a document that was read: write skew. */
+  /** A cycle with several anti-dependencies on documents that were read: write skew. */
   | 'G2-item'
-  /** The same with a range that did not show a row. */
+  /** A cycle with several anti-dependencies, one on a range that did not contain a row. */
   | 'G2'
-  /** Serializable, but in no order that agrees with the clock. */
+  /** Serializable, but in no order that agrees with real time. */
   | 'real time'
   /** A transaction that does not see its own writes. */
   | 'internal'
   | 'incompatible orders'
   | 'duplicate append'
   | 'lost append'
-  /** A read of what nobody wrote there. */
+  /** A read of a value that no transaction wrote there. */
   | 'unwritten'
 
 export interface Anomaly {
   readonly kind: AnomalyKind
-  /** Complete: what contradicts what. */
+  /** The complete contradiction. */
   readonly text: string
-  /** Numbers of the transactions that it shows. */
+  /** Numbers of the transactions involved. */
   readonly transactions: readonly number[]
 }

@@ -1,4 +1,4 @@
-/** The checker finds each class of anomaly in a history that has it, and none in a sound one. */
+/** Tests that the checker finds each anomaly in a history that has it, and none in a valid one. */
 
 import { describe, expect, test } from 'vitest'
 import { fc } from '../../build/testing/properties.ts'
@@ -35,7 +35,7 @@ const range = (from: number, to: number, ...rows: number[]): Step => [
 
 interface Given {
   readonly outcome?: Transaction['outcome']
-  /** When it was sent and answered; all at once where absent. */
+  /** Times of the request and the reply; by default all transactions are concurrent. */
   readonly time?: readonly [number, number]
 }
 
@@ -56,7 +56,7 @@ function transaction(number: number, steps: readonly Step[], given: Given = {}):
   }
 }
 
-/** Each entry is one transaction: its steps, and perhaps what else is known of it. */
+/** Creates a history. Each entry is one transaction: its steps, optionally with more facts. */
 function historyOf(...entries: (readonly Step[] | readonly [readonly Step[], Given])[]): History {
   return entries.map((entry, i) => {
     const first = entry[0]
@@ -66,7 +66,7 @@ function historyOf(...entries: (readonly Step[] | readonly [readonly Step[], Giv
   })
 }
 
-/** What is wrong in itself shows as a cycle too. */
+/** Anomalies that also appear as a cycle. */
 const ALSO_CYCLES: readonly AnomalyKind[] = [
   'G1b',
   'incompatible orders',
@@ -101,7 +101,7 @@ describe('a planted anomaly is found', () => {
       historyOf([[write(1, 10)], { outcome: 'aborted' }], [write(1, 20, 10)]),
     ],
     [
-      'a list without the last element that its writer appended',
+      'a list without the last element that the same transaction appended',
       'G1b',
       historyOf([append(1, 10), append(1, 11)], [list(1, 10)], [list(1, 10, 11)]),
     ],
@@ -116,12 +116,12 @@ describe('a planted anomaly is found', () => {
       historyOf([append(1, 10), list(2, 20)], [append(2, 20), list(1, 10)]),
     ],
     [
-      'one list before and another after one transaction',
+      'a read of one list before and of another after one transaction',
       'G-single',
       historyOf([append(1, 10), append(2, 11)], [list(1, 10), list(2)], [list(1, 10), list(2, 11)]),
     ],
     [
-      'one register before and another after one transaction',
+      'a read of one register before and of another after one transaction',
       'G-single',
       historyOf([write(1, 10, null), write(2, 11, null)], [read(1, 10), read(2)]),
     ],
@@ -131,12 +131,12 @@ describe('a planted anomaly is found', () => {
       historyOf([write(1, 10, null)], [write(1, 20, 10)], [write(1, 30, 10)]),
     ],
     [
-      'a range without a row whose writer is seen elsewhere',
+      'a range without a row whose writer was read elsewhere',
       'G-single',
       historyOf([write(1, 10, null), append(2, 11)], [list(2, 11), range(0, 100)]),
     ],
     [
-      'a range that shows a row again after it left',
+      'a range with a row that had left it before',
       'G-single',
       historyOf(
         [write(1, 10, null)],
@@ -145,7 +145,7 @@ describe('a planted anomaly is found', () => {
       ),
     ],
     [
-      'two transactions that write what the other did not see',
+      'two transactions that write what the other read as absent',
       'G2-item',
       historyOf([read(1), read(2), write(1, 10, null)], [read(1), read(2), write(2, 20, null)]),
     ],
@@ -155,7 +155,7 @@ describe('a planted anomaly is found', () => {
       historyOf([range(0, 100), write(1, 10, null)], [range(0, 100), write(2, 20, null)]),
     ],
     [
-      'an answer that does not show what was answered before',
+      'a read that does not contain an acknowledged append',
       'real time',
       historyOf(
         [[append(1, 10)], { time: [1, 2] }],
@@ -164,7 +164,7 @@ describe('a planted anomaly is found', () => {
       ),
     ],
     [
-      'the same where another answer came in between',
+      'a read that does not contain an acknowledged append, with a concurrent one between',
       'real time',
       historyOf(
         [[append(1, 10)], { time: [1, 3] }],
@@ -212,8 +212,8 @@ describe('a planted anomaly is found', () => {
       'lost append',
       historyOf([[append(1, 10)], { time: [1, 2] }], [[list(1)], { time: [3, 4] }]),
     ],
-    ['an element of nobody', 'unwritten', historyOf([list(1, 99)])],
-    ['a value of nobody', 'unwritten', historyOf([read(1, 99)])],
+    ['an element that no transaction wrote', 'unwritten', historyOf([list(1, 99)])],
+    ['a value that no transaction wrote', 'unwritten', historyOf([read(1, 99)])],
   ]
 
   test.each(planted)('%s: %s', (_, kind, history) => {
@@ -222,7 +222,7 @@ describe('a planted anomaly is found', () => {
     else expect([...kinds]).toEqual([kind])
   })
 
-  test('with the shortest cycle, what both sides touched and what they were answered', () => {
+  test('with the shortest cycle, its objects and the answers of its transactions', () => {
     const history = historyOf(
       [append(1, 10), append(2, 11)],
       [list(1, 10), append(3, 20)],
@@ -240,8 +240,8 @@ describe('a planted anomaly is found', () => {
   })
 })
 
-describe('a sound history is accepted', () => {
-  test('with appends of unknown outcome, whether or not somebody read them', () => {
+describe('a valid history is accepted', () => {
+  test('with appends of unknown outcome, whether a transaction read them or not', () => {
     const unknown = { outcome: 'unknown' } as const
     const history = historyOf(
       [[append(1, 10)], unknown],
@@ -252,7 +252,7 @@ describe('a sound history is accepted', () => {
     expect(check(history)).toEqual([])
   })
 
-  test('where a register left a range and came back', () => {
+  test('with a register that leaves a range and returns to it', () => {
     const history = historyOf(
       [write(1, 10, null)],
       [write(1, 500, 10)],
@@ -263,7 +263,7 @@ describe('a sound history is accepted', () => {
     expect(check(history)).toEqual([])
   })
 
-  test('where a limit ended a range before a row', () => {
+  test('with a limit that ends a range before a row', () => {
     const limited: Step = [
       { kind: 'range', space: 0, from: 0, to: 100, order: 'desc', limit: 1 },
       [2, 20],
@@ -277,7 +277,7 @@ describe('a sound history is accepted', () => {
   })
 })
 
-/** A serial run of the workload, as clients that overlap would have seen it. */
+/** Creates a serial run of the workload, as clients with overlapping requests would see it. */
 function serialHistory(seed: number, count: number, overlap: number): Transaction[] {
   const model = new Model()
   let sequence = 0
@@ -294,7 +294,7 @@ function serialHistory(seed: number, count: number, overlap: number): Transactio
       operations,
       answers,
       outcome: aborts ? 'aborted' : 'committed',
-      // It takes effect at twice its number, somewhere between being sent and being answered.
+      // The transaction takes effect at time 2 * number, between its request and its reply.
       invoked: 2 * number - (overlap === 0 ? 0.5 : (number * 7) % overlap),
       completed: 2 * number + (overlap === 0 ? 0.5 : (number * 11) % overlap) + 0.25,
       commitSequence: isCommit ? sequence : null,
@@ -319,14 +319,15 @@ describe('random histories', () => {
     )
   })
 
-  test('that are serial but for two answers in each other’s place are refused', () => {
+  test('that are serial except for two swapped answers are rejected', () => {
     fc.assert(
       fc.property(fc.record({ ...seeds, pick: fc.nat() }), ({ seed, pick }) => {
         const history = serialHistory(seed, 300, 0)
         const swaps = swapsOf(history)
         fc.pre(swaps.length > 0)
-        const [a, b] = swaps[pick % swaps.length]!
-        const swapped = withAnswer(withAnswer(history, a, b.answer), b, a.answer)
+        const [first, second] = swaps[pick % swaps.length]!
+        const partly = withAnswer(history, first, second.answer)
+        const swapped = withAnswer(partly, second, first.answer)
         expect(summarize(check(swapped))).not.toBe('no anomaly')
         expect(compareWithModel(swapped)).not.toEqual([])
       }),
@@ -334,7 +335,7 @@ describe('random histories', () => {
     )
   })
 
-  test('that are serial but for one answer of before are refused', () => {
+  test('that are serial except for one stale answer are rejected', () => {
     fc.assert(
       fc.property(fc.record({ ...seeds, pick: fc.nat() }), ({ seed, pick }) => {
         const history = serialHistory(seed, 300, 0)
@@ -349,45 +350,45 @@ describe('random histories', () => {
     )
   })
 
-  // What compares every two of them takes hours.
+  // A comparison of every pair of transactions would take hours.
   test('of 100,000 transactions are checked within a minute', { timeout: 60_000 }, () => {
     expect(check(serialHistory(7, 100_000, 40))).toEqual([])
   })
 })
 
-interface Place {
+interface Location {
   readonly transaction: number
   readonly operation: number
   readonly answer: Answer
 }
 
-/** Pairs of different answers to the same read, of committed transactions. */
-function swapsOf(history: History): [Place, Place][] {
-  const reads = new Map<string, Place>()
-  const found: [Place, Place][] = []
+/** Returns pairs of different answers to the same read, of committed transactions. */
+function swapsOf(history: History): [Location, Location][] {
+  const reads = new Map<string, Location>()
+  const found: [Location, Location][] = []
   for (const [transaction, { operations, answers }] of history.entries()) {
     for (const [operation, each] of operations.entries()) {
       const answer = answers?.[operation]
       if (answer === undefined || (each.kind !== 'list' && each.kind !== 'read')) continue
-      const place = { transaction, operation, answer }
+      const location = { transaction, operation, answer }
       const name = `${each.kind} ${each.key}`
       const earlier = reads.get(name)
       if (earlier !== undefined && earlier.transaction !== transaction) {
-        if (String(earlier.answer) !== String(answer)) found.push([earlier, place])
+        if (String(earlier.answer) !== String(answer)) found.push([earlier, location])
       }
-      reads.set(name, place)
+      reads.set(name, location)
     }
   }
   return found
 }
 
-function withAnswer(history: History, at: Place, answer: Answer): History {
+function withAnswer(history: History, at: Location, answer: Answer): History {
   return history.map((each, i) =>
     i === at.transaction ? { ...each, answers: each.answers!.with(at.operation, answer) } : each,
   )
 }
 
-test('registers of different spaces are told apart', () => {
+test('registers of different spaces are distinguished', () => {
   const other = registerKey(1, 1)
   const history = historyOf([write(other, 10, null), append(2, 11)], [list(2, 11), range(0, 100)])
   expect(check(history)).toEqual([])

@@ -1,7 +1,7 @@
 /**
- * Whether a history is strictly serializable. Orders of versions are inferred from what was read,
- * dependencies from the orders, and every cycle of dependencies is an anomaly (Adya's thesis;
- * Kingsbury and Alvaro, "Elle", VLDB 2020). It knows nothing of sequences: they are the oracle's.
+ * Checks that a history is strictly serializable. Reads imply orders of versions, the orders imply
+ * dependencies, and every cycle of dependencies is an anomaly (Adya's thesis; Kingsbury and Alvaro,
+ * "Elle", VLDB 2020). The checker ignores commit sequences, which the oracle checks.
  */
 import type { Anomaly, AnomalyKind } from './anomalies.ts'
 import {
@@ -20,7 +20,7 @@ import { type Observations, observe } from './observations.ts'
 import { orderRegisters } from './register-orders.ts'
 import { Verdict } from './verdicts.ts'
 
-/** From the strongest class on; a cycle begins with the edge that makes it one of its class. */
+/** Strongest class first. The first edge of a cycle determines its class. */
 const CLASSES: readonly {
   readonly kind: AnomalyKind
   readonly first: number
@@ -45,7 +45,7 @@ export function check(history: History): readonly Anomaly[] {
   const reported = new Set<number>()
   for (const { kind, first, rest } of CLASSES) {
     for (const component of graph.components(first | rest)) {
-      // What holds a stronger cycle was shown with that one.
+      // A component with a stronger cycle has been reported.
       if (component.some((by) => reported.has(by))) continue
       const cycle = graph.shortestCycle(component, first, rest)
       if (cycle === null) continue
@@ -60,7 +60,7 @@ export function check(history: History): readonly Anomaly[] {
   return verdict.anomalies
 }
 
-/** How many of each kind, and the first of them in full. */
+/** Returns the number of anomalies of each kind, and the first of them in full. */
 export function summarize(anomalies: readonly Anomaly[], shown = 10): string {
   if (anomalies.length === 0) return 'no anomaly'
   const counts = Object.entries(Object.groupBy(anomalies, ({ kind }) => kind))
@@ -69,7 +69,7 @@ export function summarize(anomalies: readonly Anomaly[], shown = 10): string {
   return [counts, ...anomalies.slice(0, shown).map(({ text }) => text)].join('\n')
 }
 
-/** A transaction of unknown outcome has committed where its write was read. */
+/** Returns transactions of unknown outcome that have committed, since their writes were read. */
 function unknownButSeen(history: History, { lists, registers, appends, writes }: Observations) {
   const found = new Set<number>()
   const add = (by: number | undefined): void => {
@@ -83,9 +83,9 @@ function unknownButSeen(history: History, { lists, registers, appends, writes }:
 }
 
 /**
- * Whatever was answered before another was sent comes before it. Only the latest of those that
- * were answered get an edge: the others come before one of these. So there are at most as many
- * edges to a transaction as there are clients.
+ * Adds edges from completed transactions to those that were sent later. Only the latest completed
+ * ones get an edge, since the others precede one of these. A transaction therefore has at most as
+ * many such edges as there are clients.
  */
 function addRealTime(verdict: Verdict, graph: DependencyGraph, history: History): void {
   const events: { readonly at: number; readonly by: number; readonly isEnd: boolean }[] = []

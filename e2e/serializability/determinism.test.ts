@@ -1,7 +1,7 @@
 /**
- * The same Mutation at the same snapshot gives the same bytes, a thousand times, in several runner
- * processes, while newer commits change everything that it reads. The invocation's time and seed
- * are part of its input, as they are when the engine runs it again.
+ * A Mutation at one snapshot gives the same bytes in a thousand runs and several runner
+ * processes, while newer commits change everything that it reads. The time and the seed of the
+ * invocation are part of its input, as they are when the engine retries it.
  */
 
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { TestConfiguration } from '../../build/testing/configurations.ts'
 import { testCursors } from '../../build/testing/cursors.ts'
-import { noStorage } from '../../build/testing/function-storage.ts'
+import { noStorage } from '../../build/testing/files/function-storage.ts'
 import { poolBench } from '../../build/testing/runners.ts'
 import { openSqliteDocuments } from '../../src/documents/sqlite/stores.ts'
 import type { DocumentStore } from '../../src/documents/store.ts'
@@ -19,6 +19,7 @@ import { runAttempt } from '../../src/engine/invocations/attempts.ts'
 import type { Release } from '../../src/engine/releases/executable-release.ts'
 import { Preparations } from '../../src/engine/releases/preparations.ts'
 import type { PreparedRelease } from '../../src/engine/releases/prepared-release.ts'
+import { PendingWork } from '../../src/engine/scheduling/pending-work.ts'
 import { Transaction } from '../../src/engine/transactions/transaction.ts'
 import { FunctionUsage } from '../../src/engine/usage/function-usage.ts'
 import { assert } from '../../src/errors/assert.ts'
@@ -26,8 +27,8 @@ import { realSystem } from '../../src/system/system.ts'
 import type { FunctionManifest, TableManifest } from '../../src/value/manifest.ts'
 
 const RUNS = 1_000
-/** Runs after which every process is replaced. */
-const RUNS_OF_A_PROCESS = 100
+/** Number of runs after which every process is replaced. */
+const RUNS_PER_PROCESS = 100
 const AT_ONCE = 25
 
 const NOTES: TableManifest = {
@@ -45,7 +46,7 @@ const SCHEMA = `tables({ notes: { fields: {
     { name: 'byWeight', fields: ['weight'], unique: false },
   ] } })`
 
-/** Everything that could differ: order, time, randomness, floating point, IDs, errors. */
+/** Code with everything that could differ: order, time, randomness, floats, IDs and errors. */
 const CODE = `
   seed: mutation(async (ctx) => {
     for (let i = 0; i < 40; i++) {
@@ -79,7 +80,7 @@ const CODE = `
       sum: 0.1 + step * 0.2,
       text: [1.1, 1e21, -0.5].map(String).join() + (0.1).toFixed(20), words: new Set(made).size }
   }, { arguments: { step: { type: 'float64' } } }),
-  refused: mutation(async (ctx) => {
+  rejected: mutation(async (ctx) => {
     const made = await ctx.db.insert('notes', { owner: 'o9', weight: Math.random(), tags: null })
     try { await ctx.db.patch(made, { weight: 'heavy' }) } catch (error) {
       return [made, error.name, error.message, (await ctx.db.get(made)).weight, Math.random()]
@@ -93,7 +94,7 @@ function named(name: string): FunctionManifest {
   }
 }
 
-const NAMES = ['seed', 'disturb', 'work', 'refused']
+const NAMES = ['seed', 'disturb', 'work', 'rejected']
 const bench = poolBench({ size: 2 })
 const { metrics } = bench
 const system = realSystem()
@@ -132,7 +133,7 @@ interface Attempt {
   readonly isSpeculative?: boolean
 }
 
-/** Ahead and in step by turns unless told: both must come to the same. */
+/** Alternates between speculative and synchronous runs by default: both must give equal bytes. */
 async function finish(name: string, attempt: Attempt): Promise<Finished> {
   runs += 1
   const { snapshot, seedByte, isSpeculative = runs % 2 === 0 } = attempt
@@ -159,6 +160,7 @@ async function finish(name: string, attempt: Attempt): Promise<Finished> {
     usage,
     issueGuest,
     storage: noStorage(),
+    pendingWork: new PendingWork(),
     cursors,
     configuration,
   }
@@ -181,11 +183,11 @@ async function commit(name: string): Promise<void> {
       ...{ attempts: 1, createdAtMicros: atMicros },
     },
   })
-  assert(committed.kind === 'assigned', 'nothing else commits')
+  assert(committed.kind === 'assigned', 'no other transaction commits')
   await committed.durable
 }
 
-/** What it answered, wrote and looked at, as text. */
+/** Returns the result, the writes and the read set of a run as text. */
 function bytesOf({ transaction, resultText }: Finished): string {
   const { readSet } = transaction
   const writes = transaction.writes().map(({ id, createdAtMicros, document, after }) => {
@@ -199,7 +201,7 @@ test(`${RUNS} runs in several processes give the same bytes`, async () => {
   const different = new Set<string>()
   let runs = 0
   for (; runs < RUNS; runs += AT_ONCE) {
-    if (runs % RUNS_OF_A_PROCESS === 0) {
+    if (runs % RUNS_PER_PROCESS === 0) {
       bench.pool.forget(prepared.release.releaseId)
       await commit('disturb')
     }
@@ -211,7 +213,7 @@ test(`${RUNS} runs in several processes give the same bytes`, async () => {
   expect([...different]).toHaveLength(1)
 })
 
-test('another seed, and another snapshot, give other bytes', async () => {
+test('another seed and another snapshot give other bytes', async () => {
   const before = committer.durable
   await commit('disturb')
   const same = bytesOf(await finish('work', { snapshot: before, seedByte: 1 }))
@@ -220,10 +222,10 @@ test('another seed, and another snapshot, give other bytes', async () => {
   expect(bytesOf(await finish('work', { snapshot: before, seedByte: 1 }))).toBe(same)
 })
 
-test('a failure that the code catches is the same for a run that began ahead', async () => {
+test('a caught failure is the same in speculative and synchronous runs', async () => {
   const snapshot = committer.durable
-  const ahead = await finish('refused', { snapshot, seedByte: 3, isSpeculative: true })
-  const inStep = await finish('refused', { snapshot, seedByte: 3, isSpeculative: false })
-  expect(ahead.resultText).toContain('weight')
-  expect(bytesOf(ahead)).toBe(bytesOf(inStep))
+  const speculative = await finish('rejected', { snapshot, seedByte: 3, isSpeculative: true })
+  const synchronous = await finish('rejected', { snapshot, seedByte: 3, isSpeculative: false })
+  expect(speculative.resultText).toContain('weight')
+  expect(bytesOf(speculative)).toBe(bytesOf(synchronous))
 })

@@ -1,6 +1,6 @@
 /**
- * A run: 32 clients over HTTP take the transactions of the workload one after the other, ask again
- * until each is settled, and write down what they saw. Faults are injected meanwhile.
+ * Runs the transactions of the workload with 32 clients over HTTP. Each client repeats a
+ * transaction until its outcome is known and records its reply. Faults are injected during the run.
  */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -32,20 +32,20 @@ export interface RunOptions {
 export interface Run {
   readonly history: readonly Transaction[]
   readonly faults: FaultCounts
-  /** Answers that no transaction of the workload may get. */
+  /** Replies that no transaction of the workload may get. */
   readonly failures: readonly string[]
-  /** Requests that were sent again because nobody knew what had become of them. */
+  /** Number of requests that were repeated because their outcome was unknown. */
   readonly repeats: number
-  /** Answers that came from the record of the operation. */
+  /** Number of replies from the record of the operation. */
   readonly replays: number
   readonly millis: number
 }
 
 const CLIENTS = 32
-/** Longer than a server, a store and a runner need to come back. */
-const PATIENCE_MILLIS = 30_000
-/** Longer than any invocation lives; a request that takes longer is a finding. */
-const ANSWER_MILLIS = 15_000
+/** Longer than a server, a store and a runner need to restart. */
+const TIMEOUT_MILLIS = 30_000
+/** Longer than the deadline of an invocation. A slower reply is a failure. */
+const REPLY_MILLIS_MAX = 15_000
 const PAUSE_MILLIS = 20
 
 export async function runWorkload(options: RunOptions): Promise<Run> {
@@ -67,17 +67,17 @@ export async function runWorkload(options: RunOptions): Promise<Run> {
     const faults = new Faults(app, store, { seed, transactions, counts })
     return await new Driver(app, cellsOf(prepared.body.result), faults, options).run()
   } finally {
-    await app.of.dispose()
+    await app.installation.dispose()
     await store.dispose()
   }
 }
 
 type Send = () => Promise<Reply>
 
-interface Settled {
+interface Outcome {
   readonly status: number
   readonly body: Json
-  /** When the last request was sent. */
+  /** Time of the last request. */
   readonly sent: number
 }
 
@@ -92,7 +92,7 @@ class Driver {
   #next = 0
   #repeats = 0
   #replays = 0
-  /** A transaction could not be settled: no other one will be. */
+  /** True if a transaction has no outcome; then no other one is started. */
   #isStuck = false
 
   constructor(app: Application, cells: readonly string[], faults: Faults, options: RunOptions) {
@@ -105,9 +105,9 @@ class Driver {
   async run(): Promise<Run> {
     const started = performance.now()
     await Promise.all(Array.from({ length: CLIENTS }, (_, client) => this.#client(client)))
-    await this.#faults.settled()
+    await this.#faults.whenDone()
     const millis = performance.now() - started
-    // What a last crash left is what counts.
+    // The state after a last crash is the one to check.
     await this.#app.restart('kill')
     await this.#readAll()
     const { done } = this.#faults
@@ -142,33 +142,33 @@ class Driver {
     const invoked = ++this.#moment
     const send = this.#request(plan)
     if (plan.repeat === 'at once') send().catch(() => undefined)
-    const settled = await this.#settle(number, send)
-    if (plan.repeat === 'when answered' && settled?.status === 200) {
-      await this.#repeat(number, send, settled.body)
+    const outcome = await this.#untilFinal(number, send)
+    if (plan.repeat === 'when answered' && outcome?.status === 200) {
+      await this.#repeat(number, send, outcome.body)
     }
-    const completed = settled === null ? Number.POSITIVE_INFINITY : ++this.#moment
-    const metadata = settled?.status === 200 ? settled.body.metadata : {}
+    const completed = outcome === null ? Number.POSITIVE_INFINITY : ++this.#moment
+    const metadata = outcome?.status === 200 ? outcome.body.metadata : {}
     if (metadata.replayed === true) this.#replays += 1
-    const code = settled?.body.error?.code ?? ABORT
-    if (code !== ABORT) this.#failures.push(`T${number} was answered ${settled?.status} ${code}`)
+    const code = outcome?.body.error?.code ?? ABORT
+    if (code !== ABORT) this.#failures.push(`T${number} was answered ${outcome?.status} ${code}`)
     this.#history.push({
       ...{ number, client, kind, operations, completed },
-      // An attempt of a Query that nobody answered had no effect.
-      invoked: kind === 'query' && settled !== null ? settled.sent : invoked,
-      answers: settled?.status === 200 ? answersOf(settled.body.result) : null,
-      outcome: settled === null ? 'unknown' : settled.status === 200 ? 'committed' : 'aborted',
+      // Attempts of a Query without a reply have no effect.
+      invoked: kind === 'query' && outcome !== null ? outcome.sent : invoked,
+      answers: outcome?.status === 200 ? answersOf(outcome.body.result) : null,
+      outcome: outcome === null ? 'unknown' : outcome.status === 200 ? 'committed' : 'aborted',
       commitSequence: sequenceOf(metadata.commitSequence),
       snapshotSequence: sequenceOf(metadata.snapshotSequence),
       attempts: metadata.attempts ?? 1,
     })
   }
 
-  /** Asks until the answer is final; null where patience ends. */
-  async #settle(number: number, send: Send): Promise<Settled | null> {
-    const deadline = performance.now() + PATIENCE_MILLIS
+  /** Repeats the request until its reply is final. Returns null after a timeout. */
+  async #untilFinal(number: number, send: Send): Promise<Outcome | null> {
+    const deadline = performance.now() + TIMEOUT_MILLIS
     while (performance.now() < deadline) {
       const sent = ++this.#moment
-      const reply = await Promise.race([send().catch(() => null), delay(ANSWER_MILLIS)])
+      const reply = await Promise.race([send().catch(() => null), delay(REPLY_MILLIS_MAX)])
       if (reply === undefined) this.#failures.push(`T${number} got no answer in time`)
       if (reply && isFinal(reply.status, reply.body)) {
         return { status: reply.status, body: reply.body, sent }
@@ -180,9 +180,9 @@ class Driver {
     return null
   }
 
-  /** A Mutation that was answered is not done again: the first answer comes back. */
+  /** Repeats a completed Mutation, which must return the first result without another effect. */
   async #repeat(number: number, send: Send, first: Json): Promise<void> {
-    const again = (await this.#settle(number, send))?.body
+    const again = (await this.#untilFinal(number, send))?.body
     const expected = { ...first.metadata, replayed: true }
     const isSame =
       isDeepStrictEqual(again?.metadata, expected) && isDeepStrictEqual(again.result, first.result)
@@ -205,13 +205,13 @@ class Driver {
   }
 }
 
-/** What the Function fails with where the workload says so. */
+/** The error of the Function where the workload aborts. */
 const ABORT = 'APP_ABORTED'
-/** Codes after which the same request is sent again: it may or may not have had an effect. */
-const UNSETTLED = ['RESULT_UNCERTAIN', 'DEADLINE_EXCEEDED']
+/** Codes after which the outcome is unknown and the same request is repeated. */
+const OUTCOME_UNKNOWN = ['RESULT_UNCERTAIN', 'DEADLINE_EXCEEDED']
 
 function isFinal(status: number, body: Json): boolean {
-  return status === 200 || !(body.error.retryable || UNSETTLED.includes(body.error.code))
+  return status === 200 || !(body.error.retryable || OUTCOME_UNKNOWN.includes(body.error.code))
 }
 
 function sequenceOf(text: string | null | undefined): number | null {

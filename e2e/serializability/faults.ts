@@ -1,4 +1,4 @@
-/** What goes wrong during a run: each fault at a place in the workload that the seed gives. */
+/** Injects faults during a run, each at a position in the workload that the seed determines. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -7,11 +7,11 @@ import { SeededRandom } from './random.ts'
 import type { Store } from './stores.ts'
 
 export interface FaultCounts {
-  /** kill -9 of one process that runs Functions. */
+  /** Number of kills of one runner process. */
   readonly runners: number
-  /** kill -9 of the server, its runners with it, and a new start. */
+  /** Number of kills and restarts of the server, together with its runners. */
   readonly servers: number
-  /** kill -9 of the store and a new start; none where it lives in the server. */
+  /** Number of kills and restarts of the store; 0 if the store is part of the server. */
   readonly stores: number
 }
 
@@ -32,10 +32,10 @@ export class Faults {
     this.#app = app
     this.#store = store
     const random = new SeededRandom(seed, -1)
-    // Not in the last tenth: what a fault broke must have time to show.
-    const place = () => random.below(Math.ceil(transactions * 0.9))
+    // Not in the last tenth, so that the effects of a fault can appear.
+    const position = () => random.below(Math.ceil(transactions * 0.9))
     const of = (fault: Fault) =>
-      Array.from({ length: counts[fault] }, () => ({ at: place(), fault }))
+      Array.from({ length: counts[fault] }, () => ({ at: position(), fault }))
     const plan = [...of('runners'), ...of('servers'), ...of('stores')]
     this.#plan = plan.sort((a, b) => a.at - b.at)
   }
@@ -44,17 +44,19 @@ export class Faults {
     return this.#done
   }
 
-  /** Called with the number of each transaction before it is sent; faults wait for each other. */
+  /**
+   * Called with the number of each transaction before it is sent. Faults run one after the other.
+   */
   reach(number: number): void {
     while (this.#plan[0] !== undefined && this.#plan[0].at <= number) {
       const { fault } = this.#plan.shift()!
       this.#running = this.#running.then(() => this.#inject(fault))
-      // Whoever waits for the faults sees the failure; until then it is not unhandled.
+      // `whenDone` rejects with the failure. Until then it must not count as unhandled.
       this.#running.catch(() => undefined)
     }
   }
 
-  async settled(): Promise<void> {
+  async whenDone(): Promise<void> {
     await this.#running
   }
 
@@ -67,12 +69,12 @@ export class Faults {
 
   async #restartStore(): Promise<void> {
     await this.#store.restart?.()
-    // A server that stops over it is started again, as a service manager does.
-    if ((await this.#howItTakesIt()) === 'ended') await this.#app.start()
+    // A server that ends with its store is started again, as a service manager would do.
+    if ((await this.#stateAfterRestart()) === 'ended') await this.#app.start()
   }
 
-  /** It writes again, or has ended; on a machine that is busy either takes its time. */
-  async #howItTakesIt(): Promise<'serving' | 'ended'> {
+  /** Waits until the server commits again or has ended, which takes time on a busy machine. */
+  async #stateAfterRestart(): Promise<'serving' | 'ended'> {
     const ended = this.#app.server.ended.then(() => 'ended' as const)
     for (;;) {
       const serves = writes(this.#app).then((does) => (does ? ('serving' as const) : null))
@@ -83,7 +85,7 @@ export class Faults {
   }
 
   async #killRunner(): Promise<void> {
-    // One is always on its way: the group starts the next when the last one ends.
+    // A runner is always starting: the group starts the next when the last one ends.
     for (let attempt = 0; attempt < 500; attempt++) {
       const [runner] = runnersOf(this.#app)
       if (runner !== undefined) return void process.kill(runner, 'SIGKILL')
@@ -93,20 +95,20 @@ export class Faults {
   }
 }
 
-/** Whether a Mutation that does nothing is recorded. */
+/** Returns whether a Mutation without operations is recorded. */
 async function writes(app: Application): Promise<boolean> {
   const nothing = { type: 'array', value: [] }
   const input = { operations: nothing, cells: nothing, aborts: { type: 'boolean', value: false } }
-  const asked = mutation(app, { function: 'workload.run', arguments: input })
-  return asked.then(
+  const reply = mutation(app, { function: 'workload.run', arguments: input })
+  return reply.then(
     ({ status }) => status === 200,
     () => false,
   )
 }
 
-/** Processes that hold a Release, of this installation's server alone: other tests have theirs. */
+/** Returns the runners of this installation's server, those with the most CPU time first. */
 function runnersOf(app: Application): number[] {
-  const directory = join(app.of.directory, 'run')
+  const directory = join(app.installation.directory, 'run')
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .flatMap((pid) => {
@@ -114,10 +116,10 @@ function runnersOf(app: Application): number[] {
         if (!readFileSync(`/proc/${pid}/cmdline`, 'utf8').startsWith('svc-runner')) return []
         const status = readFileSync(`/proc/${pid}/status`, 'utf8')
         const parent = /^PPid:\t(\d+)$/m.exec(status)?.[1]
-        const isOurs = readlinkSync(`/proc/${parent}/cwd`) === directory
-        return isOurs ? [{ pid: Number(pid), cpu: cpuTicks(pid) }] : []
+        const isOwn = readlinkSync(`/proc/${parent}/cwd`) === directory
+        return isOwn ? [{ pid: Number(pid), cpu: cpuTicks(pid) }] : []
       } catch {
-        // It ended meanwhile.
+        // The process has ended in the meantime.
         return []
       }
     })
@@ -125,7 +127,7 @@ function runnersOf(app: Application): number[] {
     .map(({ pid }) => pid)
 }
 
-/** The one that stands by has used the least. */
+/** Returns the CPU time of a process. A standby runner has used the least. */
 function cpuTicks(pid: string): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
   return Number(fields[11])

@@ -6,7 +6,7 @@ export const WR = 2
 export const RW = 4
 /** An anti-dependency of a range read on a row that it did not see. */
 export const RW_PREDICATE = 8
-/** One was answered before the other was sent. */
+/** The first transaction was completed before the other was sent. */
 export const REAL_TIME = 16
 
 const NAMES = new Map([
@@ -21,11 +21,11 @@ export interface Edge {
   readonly from: number
   readonly to: number
   readonly kind: number
-  /** What both touched, such as `list 7`; empty for real time. */
+  /** The object that both accessed, such as `list 7`; empty for real time. */
   readonly object: string
 }
 
-/** Searches for the shortest cycle of one component: in a broken history there may be millions. */
+/** Bound of the searches for the shortest cycle of a component: there may be millions of cycles. */
 const SEARCHES_MAX = 1_000
 
 export class DependencyGraph {
@@ -34,7 +34,7 @@ export class DependencyGraph {
   readonly #to: number[] = []
   readonly #kinds: number[] = []
   readonly #objects: string[] = []
-  /** Edge numbers in the order of where they begin; made when the last edge was added. */
+  /** Edge numbers ordered by their source; null until they are sorted. */
   #ordered: Int32Array | null = null
   #starts = new Int32Array(0)
 
@@ -46,7 +46,7 @@ export class DependencyGraph {
     return this.#from.length
   }
 
-  /** An edge from a transaction to itself says nothing and is left out. */
+  /** Adds an edge. An edge from a transaction to itself has no meaning and is ignored. */
   add(from: number, to: number, kind: number, object: string): void {
     if (from === to) return
     this.#from.push(from)
@@ -56,15 +56,15 @@ export class DependencyGraph {
     this.#ordered = null
   }
 
-  /** Sets of two or more transactions that reach each other along edges of these kinds. */
+  /** Returns sets of two or more transactions that reach each other by edges of these kinds. */
   components(kinds: number): number[][] {
     this.#order()
     return new ComponentSearch(this.#size, (node) => this.#successors(node, kinds)).run()
   }
 
   /**
-   * The shortest cycle in the component that begins with an edge of `first` and goes on with edges
-   * of `rest`; null where there is none among the first thousand that could begin one.
+   * Returns the shortest cycle of the component that begins with an edge of `first` and continues
+   * with edges of `rest`; null if there is none among the first thousand candidates.
    */
   shortestCycle(component: readonly number[], first: number, rest: number): Edge[] | null {
     this.#order()
@@ -92,7 +92,7 @@ export class DependencyGraph {
     lengthMax: number
   }): number[] | null {
     const { from, to, kinds, members, lengthMax } = search
-    /** The edge that each was reached by. */
+    /** The edge by which each node was reached. */
     const reachedBy = new Map<number, number>([[from, -1]])
     let ring = [from]
     for (let length = 1; ring.length > 0 && length <= lengthMax; length++) {
@@ -171,7 +171,7 @@ interface Visit {
   at: number
 }
 
-/** Tarjan's strongly connected components, without recursion. */
+/** Finds strongly connected components with Tarjan's algorithm, without recursion. */
 class ComponentSearch {
   readonly #successorsOf: (node: number) => number[]
   readonly #index: Int32Array

@@ -1,26 +1,26 @@
 /**
- * What the clients of a run asked and were answered: the history that the checker and the oracle
- * judge. Lists and registers have keys of their own; every element and every value is written by
- * at most one operation of a history, so that a read tells whose write it saw.
+ * The requests and replies of the clients of a run: the history that the checker and the oracle
+ * verify. Lists and registers have separate keys. Every element and every value is written by at
+ * most one operation of a history, so that a read identifies its writer.
  */
 
 export type Operation =
-  /** Answers the new length. */
+  /** Returns the new length. */
   | { readonly kind: 'append'; readonly key: number; readonly element: number }
-  /** Answers the elements. */
+  /** Returns the elements. */
   | { readonly kind: 'list'; readonly key: number }
-  /** Answers the value before, or nothing. */
+  /** Returns the previous value, or nothing. */
   | {
       readonly kind: 'write'
       readonly key: number
       readonly value: number
       readonly how: 'patch' | 'replace' | 'reinsert'
     }
-  /** Answers the value, or nothing. */
+  /** Returns the value, or nothing. */
   | { readonly kind: 'read'; readonly key: number }
   /**
-   * Answers key and value of the registers of one space, one behind the other, whose value is at
-   * least `from` and less than `to`: the first `limit` of them in the order of their values.
+   * Returns key and value of the registers of one space whose value is at least `from` and less
+   * than `to`, in one flat list: the first `limit` of them in the order of their values.
    */
   | {
       readonly kind: 'range'
@@ -31,46 +31,46 @@ export type Operation =
       readonly limit: number
     }
 
-/** Null where the operation's answer was not recorded. */
+/** Null if the result of the operation was not recorded. */
 export type Answer = readonly number[] | null
 
 export interface Transaction {
-  /** Its place in the workload. */
+  /** Its position in the workload. */
   readonly number: number
   readonly client: number
   readonly kind: 'query' | 'mutation'
   readonly operations: readonly Operation[]
-  /** One for each operation; null where the transaction was not answered with a success. */
+  /** One answer for each operation; null unless the transaction succeeded. */
   readonly answers: readonly Answer[] | null
   readonly outcome: 'committed' | 'aborted' | 'unknown'
   /**
-   * Moments of the driver, counted: whatever completed at a smaller number than another was
-   * invoked at was answered before the other was sent.
+   * Logical times of the driver. A transaction that completed at a smaller number than another was
+   * invoked at had its reply before the other was sent.
    */
   readonly invoked: number
-  /** Infinity where the outcome is unknown. */
+  /** Infinity if the outcome is unknown. */
   readonly completed: number
-  /** Null where it wrote nothing, was a Query or did not commit. */
+  /** Null if it wrote nothing, is a Query or did not commit. */
   readonly commitSequence: number | null
-  /** Of a Query. */
+  /** Snapshot of a Query. */
   readonly snapshotSequence: number | null
-  /** Runs until the commit; 1 for a Query. */
+  /** Number of attempts until the commit; 1 for a Query. */
   readonly attempts: number
 }
 
 export type History = readonly Transaction[]
 
-const REGISTERS_A_SPACE = 1_000
+const REGISTERS_PER_SPACE = 1_000
 
-/** Registers below this number are documents that are read by ID; no range reads them. */
+/** Registers with keys below this number are documents that are read by ID, never by ranges. */
 export const CELLS = 8
 
-export function registerKey(space: number, place: number): number {
-  return space * REGISTERS_A_SPACE + place
+export function registerKey(space: number, index: number): number {
+  return space * REGISTERS_PER_SPACE + index
 }
 
 export function spaceOf(key: number): number {
-  return Math.floor(key / REGISTERS_A_SPACE)
+  return Math.floor(key / REGISTERS_PER_SPACE)
 }
 
 export function isWrite({ kind }: Operation): boolean {
@@ -81,8 +81,8 @@ export function describe({ number, client, kind, ...rest }: Transaction): string
   const { operations, answers, outcome, commitSequence, snapshotSequence } = rest
   const parts = operations.map((operation, i) => {
     const answer = answers?.[i]
-    const said = answer === undefined || answer === null ? '?' : `[${answer.join(', ')}]`
-    return `${describeOperation(operation)} = ${said}`
+    const shown = answer === undefined || answer === null ? '?' : `[${answer.join(', ')}]`
+    return `${describeOperation(operation)} = ${shown}`
   })
   const sequence =
     commitSequence !== null

@@ -1,6 +1,6 @@
 /**
- * The order of appends to each list. A read shows a prefix of the list as it ended up, so the
- * longest read gives the order, and every other read its place in it.
+ * Infers the order of appends to each list. A read contains a prefix of the final list, so the
+ * longest read gives the order, and every other read has a position in it.
  */
 import { type DependencyGraph, RW, WR, WW } from './graph.ts'
 import type { ListRead, Write } from './observations.ts'
@@ -51,14 +51,14 @@ class ListOrder {
     const writers = order.map((element) => this.#writerOf(element))
     for (let i = 1; i < writers.length; i++) this.#edge(writers[i - 1], writers[i], WW)
     const shown = new Set(order)
-    const unread = appends.filter(({ by, value }) => this.#isIn(by) && !shown.has(value))
+    const unread = appends.filter(({ by, value }) => this.#isCommitted(by) && !shown.has(value))
     for (const { by } of unread) this.#edge(writers.at(-1), by, WW)
     if (shown.size < order.length && longest !== null) this.#reportDuplicate(longest)
-    for (const read of reads) this.#place(read, order, writers, unread)
+    for (const read of reads) this.#addRead(read, order, writers, unread)
     this.#reportLost(reads, unread)
   }
 
-  #place(
+  #addRead(
     read: ListRead,
     order: readonly number[],
     writers: readonly (number | null)[],
@@ -95,7 +95,7 @@ class ListOrder {
     this.#verdict.report('duplicate append', [by], `list ${this.#key} had ${twice} more than once`)
   }
 
-  /** An append that was answered before a read was sent, and that no read shows. */
+  /** Reports appends that completed before a read was sent, and that no read contains. */
   #reportLost(reads: readonly ListRead[], unread: readonly Write[]): void {
     let latest: ListRead | null = null
     for (const read of reads) {
@@ -111,13 +111,13 @@ class ListOrder {
     }
   }
 
-  /** Null where nobody wrote the element, or an aborted transaction did. */
+  /** Returns null if no transaction wrote the element, or an aborted one did. */
   #writerOf(element: number): number | null {
     const by = this.#appends.get(element)?.by
-    return by === undefined || !this.#isIn(by) ? null : by
+    return by === undefined || !this.#isCommitted(by) ? null : by
   }
 
-  #isIn(by: number): boolean {
+  #isCommitted(by: number): boolean {
     return this.#verdict.isCommitted(by)
   }
 

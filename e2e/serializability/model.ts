@@ -1,12 +1,12 @@
-/** The lists and registers of the workload as a pure program: one transaction after the other. */
+/** A sequential model of the lists and registers of the workload. */
 import { type Answer, type Operation, spaceOf } from './history.ts'
 
 export class Model {
   readonly #lists = new Map<number, number[]>()
-  /** By space, then by key. */
+  /** Registers by space, then by key. */
   readonly #registers = new Map<number, Map<number, number>>()
 
-  /** Performs the operations and answers each. */
+  /** Performs the operations and returns the answer of each. */
   perform(operations: readonly Operation[]): Answer[] {
     return operations.map((operation) => this.#performOne(operation))
   }

@@ -1,11 +1,11 @@
 /**
- * What each committed transaction saw of others: its answers without its own writes. A transaction
- * that contradicts its own writes is reported here.
+ * Collects what each committed transaction read of others: its answers without its own writes. A
+ * transaction that contradicts its own writes is reported here.
  */
 import type { Anomaly } from './anomalies.ts'
 import { type History, type Operation, spaceOf, type Transaction } from './history.ts'
 
-/** `by` and `writer` are places in the history. */
+/** `by` is the index of the reader in the history. */
 export interface ListRead {
   readonly by: number
   readonly key: number
@@ -15,28 +15,28 @@ export interface ListRead {
 export interface RegisterRead {
   readonly by: number
   readonly key: number
-  /** Null where the register did not exist. */
+  /** Null if the register did not exist. */
   readonly value: number | null
 }
 
 export interface RangeRead {
   readonly by: number
   readonly space: number
-  /** Of what was looked at: a limit ends it at the last row. */
+  /** Bounds of the examined part: a limit ends it at the last row. */
   readonly from: number
   readonly to: number
-  /** Keys that it saw, or wrote itself: nothing follows from their absence. */
+  /** Keys that the transaction read or wrote itself. Their absence has no meaning. */
   readonly known: ReadonlySet<number>
 }
 
 export interface Write {
   readonly by: number
   readonly key: number
-  /** Element or value. */
+  /** The element or value. */
   readonly value: number
-  /** Whether the transaction wrote the register, or appended to the list, again. */
+  /** Whether the transaction wrote the register, or appended to the list, no second time. */
   isLast: boolean
-  /** Of a register: the value that it replaced, null for none; absent where nobody knows. */
+  /** The value that a write replaced, null for none; absent if it is unknown. */
   readonly before?: number | null
 }
 
@@ -44,7 +44,7 @@ export interface Observations {
   readonly lists: ListRead[]
   readonly registers: RegisterRead[]
   readonly ranges: RangeRead[]
-  /** Of all transactions, by element and by value. */
+  /** Writes of all transactions, by element and by value. */
   readonly appends: Map<number, Write>
   readonly writes: Map<number, Write>
   readonly anomalies: Anomaly[]
@@ -69,7 +69,7 @@ class Observer {
   readonly #found: Observations
   readonly #appended = new Map<number, Write[]>()
   readonly #written = new Map<number, Write>()
-  /** The value of each register that it saw before it wrote it. */
+  /** The value of each register that the transaction read before it wrote it. */
   readonly #seen = new Map<number, number | null>()
 
   constructor(by: number, transaction: Transaction, found: Observations) {
@@ -88,7 +88,7 @@ class Observer {
     }
   }
 
-  /** How long a list is after an append follows from what it holds. */
+  /** The length after an append is redundant: it follows from the elements. */
   #read(operation: Operation, answer: readonly number[]): void {
     if (operation.kind === 'list') this.#readList(operation.key, answer)
     else if (operation.kind === 'range') this.#readRange(operation, answer)

@@ -1,4 +1,4 @@
-/** The oracle finds answers that the model does not give, and sequences that the clock refutes. */
+/** Tests that the oracle finds answers that contradict the model, and sequences out of order. */
 import { describe, expect, test } from 'vitest'
 import type { Answer, Operation, Transaction } from './history.ts'
 import { compareWithModel, compareWithTime } from './oracle.ts'
@@ -33,7 +33,7 @@ const first = transaction(append(10), [1], { time: [1, 2], commit: 5 })
 const second = transaction(append(20), [2], { time: [3, 6], commit: 6 })
 
 describe('the model', () => {
-  test('gives the answers in the order of the sequences, whatever the order of the history', () => {
+  test('returns the answers in the order of the sequences, in any order of the history', () => {
     const query = transaction(LIST, [10], { time: [4, 5], snapshot: 5 })
     const newer = transaction(LIST, [10, 20], { time: [4, 5], snapshot: 6 })
     const empty = transaction(LIST, [], { time: [0, 1], snapshot: 4 })
@@ -42,20 +42,17 @@ describe('the model', () => {
 
   test.each([
     ['a Query of another state', transaction(LIST, [10], { time: [4, 5], snapshot: 6 })],
-    [
-      'a Mutation with an answer of its own',
-      transaction(append(30), [1], { time: [7, 8], commit: 7 }),
-    ],
+    ['a Mutation with another answer', transaction(append(30), [1], { time: [7, 8], commit: 7 })],
     [
       'a sequence that another Mutation has',
       transaction(append(30), [3], { time: [7, 8], commit: 6 }),
     ],
     ['a Mutation that wrote without a sequence', transaction(append(30), [3], { time: [7, 8] })],
-  ])('does not give %s', (_, wrong) => {
+  ])('contradicts %s', (_, wrong) => {
     expect(compareWithModel([first, second, wrong])).not.toEqual([])
   })
 
-  test('gives the answers of a Mutation that wrote nothing at some moment of its time', () => {
+  test('returns the answers of a Mutation without writes at some time of its request', () => {
     const during = { time: [4, 5] } as const
     expect(compareWithModel([first, second, transaction(LIST, [10], during)])).toEqual([])
     expect(compareWithModel([first, second, transaction(LIST, [10, 20], during)])).toEqual([])
@@ -65,15 +62,15 @@ describe('the model', () => {
   })
 })
 
-describe('an answer that was seen before a request was sent has the smaller sequence', () => {
-  test('of a Mutation', () => {
+describe('a sequence in a reply before a request bounds the sequence of that request', () => {
+  test('to a greater one for a Mutation', () => {
     const late = transaction(append(30), [1], { time: [3, 4], commit: 4 })
     expect(compareWithTime([first, late])).toHaveLength(1)
     const together = transaction(append(30), [1], { time: [1.5, 4], commit: 4 })
     expect(compareWithTime([first, together])).toEqual([])
   })
 
-  test('of a Query, or the same one', () => {
+  test('to the same or a greater one for a Query', () => {
     const query = (snapshot: number) => transaction(LIST, [], { time: [3, 4], snapshot })
     expect(compareWithTime([first, query(4)])).toHaveLength(1)
     expect(compareWithTime([first, query(5)])).toEqual([])

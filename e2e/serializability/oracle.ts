@@ -1,18 +1,18 @@
 /**
  * The exact oracle: the committed Mutations, one after the other in the order of their sequences,
- * give the same answers on the model, and every Query is the model at its snapshot.
+ * give the same answers on the model, and every Query equals the model at its snapshot.
  */
 import { describe, type History, isWrite, type Transaction } from './history.ts'
 import { Model } from './model.ts'
 
-/** A Mutation that wrote nothing: it saw the model somewhere from `first` to `last`. */
+/** A Mutation that wrote nothing: it read the model at a sequence from `first` to `last`. */
 interface Floating {
   readonly transaction: Transaction
   readonly first: number
   readonly last: number
 }
 
-/** What is wrong, a sentence each. */
+/** Returns all problems, one sentence each. */
 export function compareWithModel(history: History): string[] {
   const committed = history.filter(({ outcome }) => outcome === 'committed')
   const commits = committed
@@ -27,8 +27,8 @@ export function compareWithModel(history: History): string[] {
   const unplaced = new Set<Floating>()
   let nextQuery = 0
   let nextFloating = 0
-  /** Judges what saw the model as it is from `sequence` to before `until`. */
-  const judge = (sequence: number, until: number): void => {
+  /** Compares the reads of the model's state between `sequence` and `until`. */
+  const compareReads = (sequence: number, until: number): void => {
     for (; (queries[nextQuery]?.snapshotSequence ?? until) < until; nextQuery++) {
       compare(queries[nextQuery]!, model, problems)
     }
@@ -37,23 +37,25 @@ export function compareWithModel(history: History): string[] {
     }
     for (const each of unplaced) {
       if (each.last < sequence) {
-        problems.push(`no state in its time gives these answers: ${describe(each.transaction)}`)
+        problems.push(
+          `no state during its request gives these answers: ${describe(each.transaction)}`,
+        )
         unplaced.delete(each)
       } else if (isSame(each.transaction, model)) unplaced.delete(each)
     }
   }
   for (const [i, commit] of commits.entries()) {
-    judge(commits[i - 1]?.commitSequence ?? 0, commit.commitSequence!)
+    compareReads(commits[i - 1]?.commitSequence ?? 0, commit.commitSequence!)
     compare(commit, model, problems)
   }
-  judge(commits.at(-1)?.commitSequence ?? 0, Number.POSITIVE_INFINITY)
+  compareReads(commits.at(-1)?.commitSequence ?? 0, Number.POSITIVE_INFINITY)
   for (const { transaction } of unplaced) {
-    problems.push(`no state in its time gives these answers: ${describe(transaction)}`)
+    problems.push(`no state during its request gives these answers: ${describe(transaction)}`)
   }
   return problems
 }
 
-/** An answer that was seen before a request was sent has the smaller sequence. */
+/** Checks that a sequence in a reply is less than those of Mutations that were sent later. */
 export function compareWithTime(history: History): string[] {
   const problems: string[] = []
   const answered = history.filter(({ outcome }) => outcome === 'committed')
@@ -64,7 +66,7 @@ export function compareWithTime(history: History): string[] {
     const isBehind = commitSequence !== null && commitSequence <= newest
     const isOld = snapshotSequence !== null && snapshotSequence < newest
     if (!isBehind && !isOld) continue
-    problems.push(`sequence ${newest} was answered before it was sent: ${describe(transaction)}`)
+    problems.push(`sequence ${newest} was known before the request: ${describe(transaction)}`)
   }
   return problems
 }
@@ -73,7 +75,7 @@ function shapeProblems(committed: History, commits: History): string[] {
   const problems: string[] = []
   for (const [i, commit] of commits.entries()) {
     if (commits[i - 1]?.commitSequence !== commit.commitSequence) continue
-    problems.push(`a sequence of two Mutations: ${describe(commit)}`)
+    problems.push(`two Mutations have one sequence: ${describe(commit)}`)
   }
   for (const transaction of committed) {
     const { kind, commitSequence, snapshotSequence, operations } = transaction
@@ -97,7 +99,7 @@ function floatingOf(committed: History): Floating[] {
     }))
 }
 
-/** The greatest sequence of the answers that came before a moment; 0 for none. */
+/** Returns the greatest sequence in the replies before a time; 0 for none. */
 function newestAnswerBefore(committed: History): (moment: number) => number {
   return greatestBefore(
     committed.map(({ completed, commitSequence, snapshotSequence }) => ({
@@ -107,7 +109,7 @@ function newestAnswerBefore(committed: History): (moment: number) => number {
   )
 }
 
-/** The greatest sequence of the Mutations that were sent before a moment; 0 for none. */
+/** Returns the greatest sequence of the Mutations that were sent before a time; 0 for none. */
 function newestSentBefore(committed: History): (moment: number) => number {
   return greatestBefore(
     committed.map(({ invoked, commitSequence }) => ({
@@ -140,7 +142,7 @@ function greatestBefore(
 function compare(transaction: Transaction, model: Model, problems: string[]): void {
   const expected = JSON.stringify(model.perform(transaction.operations))
   if (expected === JSON.stringify(transaction.answers)) return
-  problems.push(`the model answers ${expected}: ${describe(transaction)}`)
+  problems.push(`the model returns ${expected}: ${describe(transaction)}`)
 }
 
 function isSame({ operations, answers }: Transaction, model: Model): boolean {

@@ -1,13 +1,13 @@
-/** Numbers that a seed and a place in the workload determine, whoever draws them and when. */
+/** Random numbers that depend only on a seed and a position in the workload. */
 
 export class SeededRandom {
   #state: number
 
-  constructor(seed: number, place: number) {
-    this.#state = mix(mix(seed >>> 0) ^ place)
+  constructor(seed: number, position: number) {
+    this.#state = mix(mix(seed >>> 0) ^ position)
   }
 
-  /** From 0 to `bound` - 1. */
+  /** Returns an integer from 0 to `bound` - 1. */
   below(bound: number): number {
     this.#state = (this.#state + 0x9e3779b9) >>> 0
     return Math.floor((mix(this.#state) / 2 ** 32) * bound)

@@ -1,6 +1,7 @@
 /**
- * The order of the values of each register: a transaction that saw a value and wrote another puts
- * the two side by side. Ranges that do not show a register saw it outside of them.
+ * Infers the order of the values of each register: a transaction that read a value and wrote
+ * another puts the two in sequence. A range without a register read a value of it outside of the
+ * range.
  */
 import { type DependencyGraph, RW, RW_PREDICATE, WR, WW } from './graph.ts'
 import { spaceOf } from './history.ts'
@@ -9,9 +10,9 @@ import type { Verdict } from './verdicts.ts'
 
 interface Register {
   readonly key: number
-  /** By the value that was replaced; null stands for no register. */
+  /** Writes by the value that they replaced; null stands for no register. */
   readonly next: Map<number | null, Write>
-  /** Every write from the first on; null where the place of one of them is not known. */
+  /** All writes in their order; null if the position of one is unknown. */
   readonly chain: readonly Write[] | null
 }
 
@@ -31,9 +32,9 @@ export function orderRegisters(
       graph.add(before.by, write.by, WW, `register ${key}`)
     }
   }
-  for (const read of reads) place(verdict, graph, read, writes, registers.get(read.key))
+  for (const read of reads) addRead(verdict, graph, read, writes, registers.get(read.key))
   const bySpace = Map.groupBy(registers.values(), ({ key }) => spaceOf(key))
-  for (const range of ranges) placeRange(graph, range, bySpace.get(range.space) ?? [])
+  for (const range of ranges) addRangeRead(graph, range, bySpace.get(range.space) ?? [])
 }
 
 function orderOne(verdict: Verdict, key: number, own: readonly Write[]): Register {
@@ -57,7 +58,7 @@ function orderOne(verdict: Verdict, key: number, own: readonly Write[]): Registe
   return { key, next, chain: chain.length === own.length ? chain : null }
 }
 
-function place(
+function addRead(
   verdict: Verdict,
   graph: DependencyGraph,
   { by, key, value }: RegisterRead,
@@ -85,10 +86,10 @@ function place(
 }
 
 /**
- * A register that a range does not show had one of its values outside of it, or did not exist yet:
- * whoever ended the last such time came after the read.
+ * A register that is absent from a range had a value outside of it, or did not exist yet. The write
+ * that moved it into the range for the last time came after the read.
  */
-function placeRange(
+function addRangeRead(
   graph: DependencyGraph,
   { by, from, to, known }: RangeRead,
   registers: readonly Register[],

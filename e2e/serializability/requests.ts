@@ -1,4 +1,4 @@
-/** Operations as arguments of the Workspace's Functions, and their answers as they come back. */
+/** Converts operations to arguments of the Workspace's Functions, and results to answers. */
 import { id, int64, type Json, object, string } from '../application.ts'
 import type { Answer, Operation } from './history.ts'
 
@@ -16,7 +16,7 @@ export function answersOf(result: Json): Answer[] {
   return result.value.map((answer: Json) => answer.value.map(({ value }: Json) => Number(value)))
 }
 
-/** The IDs of the cells, made by the first Mutation of the run. */
+/** Returns the IDs of the cells, which the first Mutation of the run creates. */
 export function cellsOf(result: Json): string[] {
   return result.value.map(({ value }: Json) => value)
 }

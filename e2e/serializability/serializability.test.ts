@@ -1,10 +1,10 @@
 /**
- * Transactions of 32 clients over HTTP, on the compiled server, while runners, the server and the
- * store are killed: the history has no anomaly, equals the model replayed in the order of the
- * sequences, and follows the clock.
+ * Strict serializability on the compiled server: transactions of 32 clients over HTTP, while
+ * runners, the server and the store are killed. The history has no anomaly, equals the model in the
+ * order of the sequences, and respects real time.
  *
- * SVC_SEED repeats the workload and the faults of a run. How its clients interleave is up to
- * the machine, so a failed run also leaves its history in a file.
+ * SVC_SEED repeats the workload and the faults of a run. The interleaving of the clients depends on
+ * the machine, so a failed run also writes its history into a file.
  */
 import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -17,30 +17,36 @@ import { describe } from './history.ts'
 import { compareWithModel, compareWithTime } from './oracle.ts'
 
 const LONG = process.env.SVC_TEST_LONG === '1'
-/** The short run on PostgreSQL is for the store's restart: all else ran on SQLite. */
+/** The short run on PostgreSQL is for restarts of the store: SQLite covers everything else. */
 const SHORT = { sqlite: 1_500, postgres: 500 }
-/** Of each kind. */
+/** Most findings of each kind that are printed. */
 const FINDINGS_SHOWN = 10
 const MILLIS_MAX = LONG ? 3_600_000 : 120_000
 
 test.each([
   ['SQLite', 'sqlite'],
   ['PostgreSQL', 'postgres'],
-] as const)('on %s', { timeout: MILLIS_MAX }, async (_, store) => {
-  const transactions = Number(process.env.SVC_TEST_TRANSACTIONS ?? (LONG ? 100_000 : SHORT[store]))
-  const kills = Math.ceil(transactions / 2_500)
-  // Rare enough: for ten seconds after a runner died, each takes one call at a time.
-  const runners = 1 + Math.ceil(transactions / 5_000)
-  const faults = { runners, servers: kills, stores: store === 'sqlite' ? 0 : kills }
-  await prove({ store, seed: SEED, transactions, faults })
-})
+] as const)(
+  'a history on %s is strictly serializable',
+  { timeout: MILLIS_MAX },
+  async (_, store) => {
+    const transactions = Number(
+      process.env.SVC_TEST_TRANSACTIONS ?? (LONG ? 100_000 : SHORT[store]),
+    )
+    const kills = Math.ceil(transactions / 2_500)
+    // Few enough: for ten seconds after a runner died, each runner takes one call at a time.
+    const runners = 1 + Math.ceil(transactions / 5_000)
+    const faults = { runners, servers: kills, stores: store === 'sqlite' ? 0 : kills }
+    await prove({ store, seed: SEED, transactions, faults })
+  },
+)
 
 async function prove(options: RunOptions): Promise<void> {
   const run = await runWorkload(options)
   const seed = `SVC_SEED=${options.seed} SVC_TEST_TRANSACTIONS=${options.transactions}`
   console.info(`${options.store}, ${seed}: ${figures(run)}`)
   try {
-    judge(run, seed)
+    verify(run, seed)
   } catch (error) {
     const file = join(tmpdir(), `svc-history-${options.store}-${options.seed}.json`)
     writeFileSync(file, JSON.stringify(run.history))
@@ -50,13 +56,13 @@ async function prove(options: RunOptions): Promise<void> {
   expect(run.faults, seed).toEqual({ ...options.faults, servers: options.faults.servers + 1 })
 }
 
-/** Every kind of finding at once: what one of them shows explains the others. */
-function judge({ history, failures }: Run, seed: string): void {
+/** Reports every kind of finding, since one can explain another. */
+function verify({ history, failures }: Run, seed: string): void {
   const pending = history.filter(({ outcome }) => outcome === 'unknown').map(describe)
   const lists = [compareWithModel(history), compareWithTime(history), failures, pending]
   const findings = lists.flatMap((list) => list.slice(0, FINDINGS_SHOWN))
   expect([summarize(check(history)), ...findings].join('\n'), seed).toBe('no anomaly')
-  // A run in which nothing collided proves nothing.
+  // A run without conflicts would prove nothing.
   const reruns = history.filter(({ attempts }) => attempts > 1)
   expect(reruns.length, seed).toBeGreaterThan(history.length / 100)
 }

@@ -1,4 +1,4 @@
-/** Where the documents of a run are kept, and what can be done to it while the run goes on. */
+/** The document stores of a run, which can be restarted during it. */
 import { chownSync, mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -13,7 +13,7 @@ import type { Environment } from '../harness.ts'
 
 export interface Store {
   readonly environment: Environment
-  /** Ends it at once and starts it again; null where it lives in the server. */
+  /** Kills and restarts the store; null if it is part of the server. */
   readonly restart: (() => Promise<void>) | null
   dispose(): Promise<void>
 }
@@ -26,7 +26,7 @@ async function sqliteStore(): Promise<Store> {
   return { environment: {}, restart: null, dispose: async () => undefined }
 }
 
-/** A cluster of its own, so that nobody else notices when it is killed. */
+/** Starts a cluster of its own, so that no other test is affected when it is killed. */
 async function postgresStore(): Promise<Store> {
   const folder = mkdtempSync(join(sharedTemporaryFolder(), 'svc-serializability-'))
   const account = postgresAccount()
@@ -49,7 +49,7 @@ async function postgresStore(): Promise<Store> {
   }
 }
 
-/** The processes of a connection outlive their killed parent by a moment, and bar the data. */
+/** Retries the start, since sessions outlive their killed parent briefly and lock the data. */
 async function startAgain(options: ClusterOptions): Promise<Cluster> {
   for (let attempts = 1; ; attempts++) {
     try {

@@ -1,11 +1,11 @@
-/** The findings about one history, and what is known of its transactions. */
+/** Collects the anomalies of one history and the outcomes of its transactions. */
 import type { Anomaly, AnomalyKind } from './anomalies.ts'
 import { describe, type History } from './history.ts'
 
 export class Verdict {
   readonly anomalies: Anomaly[] = []
   readonly #history: History
-  /** Of unknown outcome, but somebody saw what they wrote. */
+  /** Transactions of unknown outcome whose writes were read. */
   readonly #seen: ReadonlySet<number>
 
   constructor(history: History, seen: ReadonlySet<number>) {
@@ -29,7 +29,7 @@ export class Verdict {
     return this.#history[by]!.completed
   }
 
-  /** `members` are places in the history. */
+  /** `members` are indexes in the history. */
   report(kind: AnomalyKind, members: readonly number[], what: string): void {
     const unique = [...new Set(members)]
     this.anomalies.push({

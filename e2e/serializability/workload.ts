@@ -1,6 +1,6 @@
 /**
- * The transactions of a run, each made from the seed and its number alone. Every epoch has its own
- * few keys, so that many clients meet on them and no list grows without end.
+ * Creates the transactions of a run, each from the seed and its number alone. Every epoch has its
+ * own few keys, so that many clients contend for them and no list grows without a bound.
  */
 import { CELLS, isWrite, type Operation, registerKey } from './history.ts'
 import { SeededRandom } from './random.ts'
@@ -8,47 +8,47 @@ import { SeededRandom } from './random.ts'
 export interface Planned {
   readonly number: number
   readonly kind: 'query' | 'mutation'
-  /** Whether the operations of a Query are sent together or one behind the other. */
+  /** Whether a Query runs its operations concurrently or one after the other. */
   readonly together: boolean
   readonly operations: readonly Operation[]
-  /** The Function fails after its last operation. */
+  /** Whether the Function fails after its last operation. */
   readonly aborts: boolean
-  /** When the client sends a Mutation again that nothing happened to. */
+  /** When the client repeats a Mutation that needs no retry. */
   readonly repeat: 'never' | 'at once' | 'when answered'
 }
 
-/** Transactions of one epoch. */
+/** Number of transactions per epoch. */
 export const EPOCH = 128
 const KEYS_MIN = 3
 const KEYS_MAX = 8
 const OPERATIONS_MAX = 6
-/** Values of one register lie all over the range, whatever their order in time. */
+/** Values of a register are spread over the range, independent of their order in time. */
 const BUCKETS = 8
 const BUCKET_SIZE = 2 ** 40
 const LIMITS = [1, 2, 3, 5, 100]
 const MANY = 1_000
 const REPEATS = ['at once', 'when answered'] as const
-/** What a Query is beside its operations. */
-const LONELY = { kind: 'query', together: false, aborts: false, repeat: 'never' } as const
+/** The fields of a Query besides its operations. */
+const QUERY = { kind: 'query', together: false, aborts: false, repeat: 'never' } as const
 
 export function planned(seed: number, number: number): Planned {
   const random = new SeededRandom(seed, number)
   const draw = new Draw(random, { seed, number, epoch: epochOf(number) })
   const kind = random.chance(0.35) ? 'query' : 'mutation'
-  // Some Queries are asked again and again, so that they are answered from what is kept.
+  // Some Queries are repeated often, so that their results come from the cache.
   if (kind === 'query' && random.chance(0.4)) {
-    return { ...LONELY, number, operations: [draw.popular()] }
+    return { ...QUERY, number, operations: [draw.popular()] }
   }
   const operations = Array.from({ length: 1 + random.below(OPERATIONS_MAX) }, (_, i) =>
     kind === 'query' || random.chance(0.4) ? draw.read() : draw.write(i),
   )
-  if (kind === 'query') return { ...LONELY, number, together: random.chance(0.5), operations }
+  if (kind === 'query') return { ...QUERY, number, together: random.chance(0.5), operations }
   const aborts = operations.some(isWrite) && random.chance(0.05)
   const repeat = random.chance(0.06) ? random.pick(REPEATS) : 'never'
   return { number, kind, together: false, operations, aborts, repeat }
 }
 
-/** Reads everything that an epoch wrote, so that nothing is lost unseen. */
+/** Reads everything that an epoch wrote, so that every loss is found. */
 export function finalReads(seed: number, number: number, epoch: number): Planned {
   const keys = Array.from({ length: keysOf(seed, epoch) }, (_, i) => i)
   const operations = [
@@ -56,14 +56,14 @@ export function finalReads(seed: number, number: number, epoch: number): Planned
     wholeSpace(epoch),
     ...Array.from({ length: CELLS }, (_, key): Operation => ({ kind: 'read', key })),
   ]
-  return { ...LONELY, number, operations }
+  return { ...QUERY, number, operations }
 }
 
 export function epochOf(number: number): number {
   return 1 + Math.floor(number / EPOCH)
 }
 
-/** From 3 to 8. */
+/** Returns a number from 3 to 8. */
 function keysOf(seed: number, epoch: number): number {
   return KEYS_MIN + new SeededRandom(~seed, epoch).below(KEYS_MAX - KEYS_MIN + 1)
 }
@@ -96,7 +96,7 @@ class Draw {
     return this.#range()
   }
 
-  /** One of the few that many clients ask for. */
+  /** Returns one of the few reads that many clients repeat. */
   popular(): Operation {
     const epoch = this.#epoch
     return this.#random.pick<Operation>([
@@ -109,16 +109,16 @@ class Draw {
   }
 
   write(i: number): Operation {
-    // One operation of the run: 8 are enough for one transaction.
+    // Unique in the run: a transaction has at most 8 operations.
     const unique = this.#number * 8 + i + 1
     const choice = this.#random.below(100)
     if (choice < 50) return { kind: 'append', key: this.#listKey(), element: unique }
     const value = this.#random.below(BUCKETS) * BUCKET_SIZE + unique
     const how = this.#random.pick(['patch', 'replace', 'reinsert'] as const)
-    // A register that nobody else writes: it appears in the ranges of the others.
+    // A register that no other transaction writes. It appears in ranges of others.
     const isNew = choice >= 85
-    const place = KEYS_MAX + (this.#number % EPOCH)
-    const key = isNew ? registerKey(this.#epoch, place) : this.#registerKey()
+    const index = KEYS_MAX + (this.#number % EPOCH)
+    const key = isNew ? registerKey(this.#epoch, index) : this.#registerKey()
     return { kind: 'write', key, value, how }
   }
 

@@ -1,6 +1,6 @@
 /**
  * The Workspace of the workload: the operations of history.ts as an author would write them. Every
- * write reads first, by an index, by ID or in a range, and some reads stop before the range ends.
+ * write reads first, by an index, by ID or by a range, and some reads end before their range.
  */
 
 export const SCHEMA = `import { defineSchema, table, v } from 'svc'
@@ -44,7 +44,7 @@ const common = {
 }
 const input = { operations: v.array(operation), cells: v.array(v.id('cells')) }
 
-/** Lists of even keys are one document, those of odd keys one document for each element. */
+/** Lists with even keys are one document, those with odd keys one document per element. */
 const isOneDocument = (key: bigint) => key % 2n === 0n
 const findList = (ctx: QueryContext, key: bigint) =>
   ctx.db.table('lists').index('byKey', (q) => q.eq('key', key)).unique()
@@ -125,7 +125,7 @@ function perform(ctx: MutationContext, each: Operation, cells: Cells): Promise<b
   return look(ctx, each, cells)
 }
 
-/** Eight registers that are read by ID; zero stands for no value. */
+/** Creates eight registers that are read by ID. Zero stands for no value. */
 export const prepare = mutation({
   clients,
   returns: v.array(v.id('cells')),

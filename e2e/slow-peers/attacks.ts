@@ -1,4 +1,4 @@
-/** A served application under attack by slow and greedy clients, and what normal calls notice. */
+/** A served application under attack by slow and greedy clients, with measured normal calls. */
 import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Application, application, int64, query } from '../application.ts'
@@ -9,7 +9,7 @@ const ROOT = join(import.meta.dirname, '../..')
 const BUN = join(ROOT, 'node_modules/.bin/bun')
 const MIB = 1024 * 1024
 export const ANSWER_BYTES = 7 * MIB
-/** Credentials of the attackers. */
+/** Number of credentials of the attackers. */
 const KEYS = 6
 
 const FUNCTIONS = `
@@ -41,11 +41,11 @@ export async function openTarget(environment: Record<string, string> = {}): Prom
   const attackerKeys: string[] = []
   for (let i = 0; i < KEYS; i++) {
     const named = ['--client', app.clientId, '--name', `attacker ${i}`]
-    const remote = ['--remote', '--root', app.of.productRoot]
+    const remote = ['--remote', '--root', app.installation.productRoot]
     const made = await app.svc(['credentials', 'create', ...remote, ...named, '--scopes', 'query'])
     attackerKeys.push(made.key)
   }
-  // The result is made before any attack, as its making takes memory of its own.
+  // The result is computed before any attack, since that takes memory too.
   for (let i = 0; i < 2; i++) {
     await query(app, { function: 'slow.long', arguments: { input: int64(ANSWER_BYTES) } })
   }
@@ -56,7 +56,7 @@ export interface Attack extends Pick<ClientTask, 'connections' | 'bytes' | 'seco
   readonly kind: 'bodies' | 'answers' | 'envelopes'
 }
 
-/** MiB of the server process, and milliseconds of a normal client's calls. */
+/** Memory of the server process in MiB, and durations of a normal client's calls. */
 export interface Figures {
   readonly mibBefore: number
   readonly mibPeak: number
@@ -65,12 +65,12 @@ export interface Figures {
   readonly attack: ClientReport
 }
 
-/** Runs one attack beside normal calls, and prints its figures. */
+/** Runs one attack beside normal calls and prints its figures. */
 export async function attackOn({ app, attackerKeys }: Target, attack: Attack): Promise<Figures> {
   const origin = app.server.application!
   const calls = { kind: 'calls', origin, keys: [app.key], connections: 2, bytes: 0 } as const
   const seconds = Math.max(4, attack.seconds - 2)
-  // The first calls start a runner and have the code compiled.
+  // The first calls start a runner and trigger the compilation of the code.
   await client({ ...calls, seconds: 2 })
   const quiet = await client({ ...calls, seconds: 4 })
   const pid = serverPid(app)
@@ -92,9 +92,9 @@ async function client(task: ClientTask): Promise<ClientReport> {
   return JSON.parse(stdout)
 }
 
-/** The server alone has the directory of the installation as its own and no parent of its kind. */
-function serverPid({ of }: Application): number {
-  const directory = join(of.directory, 'run')
+/** Returns the PID of the server, the only one with the installation's directory as its own. */
+function serverPid({ installation }: Application): number {
+  const directory = join(installation.directory, 'run')
   for (const name of readdirSync('/proc')) {
     if (!/^\d+$/.test(name)) continue
     try {
@@ -102,7 +102,7 @@ function serverPid({ of }: Application): number {
       const isServer = file?.endsWith('/svc-server') && mode === 'serve'
       if (isServer && readlinkSync(`/proc/${name}/cwd`) === directory) return Number(name)
     } catch {
-      // The process has ended meanwhile.
+      // The process has ended in the meantime.
     }
   }
   throw new Error('the server does not run')

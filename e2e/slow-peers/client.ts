@@ -1,22 +1,22 @@
 /**
- * Clients of an application in a process of their own, so that they take no time from the test.
- * The only argument is a ClientTask as JSON; the report is one line of JSON on standard output.
+ * Clients of an application in a process of their own, so that they use no time of the test. The
+ * only argument is a ClientTask as JSON; the report is one line of JSON on standard output.
  */
 import { connect, type Socket } from 'node:net'
 
 export interface ClientTask {
   /**
    * `calls` sends small Queries and measures each. `bodies` leaves the last byte of a body unsent,
-   * `answers` leaves an answer unread, and `envelopes` sends long envelopes, each when the one
-   * before is answered.
+   * `answers` leaves a response unread, and `envelopes` sends long envelopes, each after the
+   * response to the one before.
    */
   readonly kind: 'calls' | 'bodies' | 'answers' | 'envelopes'
   readonly origin: string
-  /** Application Keys, of which connections take one after the other. */
+  /** Application Keys, which the connections use in turn. */
   readonly keys: readonly string[]
   readonly connections: number
   readonly seconds: number
-  /** Of a body or an answer. */
+  /** Size of a body or of a response. */
   readonly bytes: number
 }
 
@@ -44,7 +44,7 @@ function envelope(name: string, argument: string): string {
   )
 }
 
-/** Lists in a list, whose many small values cost the most; the first value differs each time. */
+/** A list of lists, since many small values cost the most. The first value differs each time. */
 function longEnvelope(): string {
   const item = '{"type":"int64","value":"1000000"}'
   const list = `{"type":"array","value":[${Array(5_000).fill(item).join(',')}]}`
@@ -54,7 +54,7 @@ function longEnvelope(): string {
 
 const LONG = task.kind === 'envelopes' ? longEnvelope() : ''
 
-/** Held in one place for all connections, so that the client spends its time on sending. */
+/** One buffer for all connections, so that the client spends its time on sending. */
 const BLANKS = Buffer.alloc(task.kind === 'bodies' ? task.bytes : 0, ' ')
 
 function bodyOf(): Buffer {
@@ -64,13 +64,13 @@ function bodyOf(): Buffer {
     made += 1
     return Buffer.from(LONG.replace('1000000', String(1_000_000 + made)))
   }
-  // One cached result: the attack is on what is sent, not on what is computed.
+  // One cached result: the attack targets sending, not computation.
   return Buffer.from(envelope('long', `{"type":"int64","value":"${task.bytes}"}`))
 }
 
 function headOf(connection: number, body: Buffer): string {
   const key = task.keys[connection % task.keys.length]
-  // Behind the proxy that ends TLS each connection is of a client at an address of its own.
+  // Behind the proxy that terminates TLS, each connection is a client with its own address.
   const peer = `10.${task.kind.length}.${connection >> 8}.${connection & 255}`
   return (
     `POST /v1/query HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n` +
@@ -87,7 +87,7 @@ function count(status: number): void {
 const LATE_MILLIS = 10_000
 
 /**
- * Opens a connection that never finishes its part, and holds it until the end. Connections are
+ * Opens a connection that never completes its part, and holds it until the end. Connections are
  * opened over the first half of the time: all at once, they would measure the network of the
  * machine and the client itself.
  */
@@ -144,13 +144,13 @@ function opened(): Promise<Socket> {
   })
 }
 
-/** Resolves with the status of a response whose length its head tells. */
+/** Resolves with the status of a response. Its length is in its head. */
 function exchange(socket: Socket, request: Buffer): Promise<number> {
   return new Promise((resolve, reject) => {
-    let answer = ''
+    let text = ''
     const read = (chunk: Buffer): void => {
-      answer += chunk.toString('latin1')
-      const [head = '', body] = answer.split('\r\n\r\n', 2)
+      text += chunk.toString('latin1')
+      const [head = '', body] = text.split('\r\n\r\n', 2)
       const length = /content-length: (\d+)/i.exec(head)?.[1]
       if (body === undefined || body.length < Number(length)) return
       socket.off('data', read)

@@ -44,7 +44,7 @@ export interface NewCredential {
   readonly rateLimit?: number
 }
 
-/** What is left out is as with the credential that is replaced. */
+/** The fields of a replacement; omitted ones keep the value of the replaced credential. */
 export type Replacement = Pick<NewCredential, 'credentialId' | 'createdAtMicros'> &
   Partial<NewCredential>
 
@@ -53,7 +53,10 @@ export interface CredentialPath {
   readonly credentialId: CredentialId
 }
 
-/** Never repeated after a lost answer: a second secret key would differ from the kept digest. */
+/**
+ * Creates a credential. The request is never repeated after a lost response: a second secret key
+ * would not match the stored digest.
+ */
 export function createCredential(
   { session, base }: Remote,
   clientId: ClientId,
@@ -62,13 +65,14 @@ export function createCredential(
   return session.management({
     method: 'POST',
     path: `${base}/application-clients/${clientId}/credentials`,
+    subjects: { clientId },
     body: { ...credential },
     reply: CredentialCreated,
     replay: 'unsafe',
   })
 }
 
-/** Never repeated after a lost answer, as with `createCredential`. */
+/** Replaces a credential. The request is never repeated, for the reason of `createCredential`. */
 export function rotateCredential(
   { session, base }: Remote,
   source: CredentialPath,
@@ -77,6 +81,7 @@ export function rotateCredential(
   return session.management({
     method: 'POST',
     path: `${base}${credentialPath(source)}/rotate`,
+    subjects: { ...source },
     body: { ...replacement },
     reply: CredentialCreated,
     replay: 'unsafe',
@@ -87,6 +92,7 @@ export function revealKey({ session, base }: Remote, credential: CredentialPath)
   return session.management({
     method: 'POST',
     path: `${base}${credentialPath(credential)}/reveal`,
+    subjects: { ...credential },
     reply: CredentialCreated,
     replay: 'safe',
   })
@@ -96,6 +102,7 @@ export function revokeCredential({ session, base }: Remote, credential: Credenti
   return session.management({
     method: 'POST',
     path: `${base}${credentialPath(credential)}/revoke`,
+    subjects: { ...credential },
     reply: CredentialRevoked,
     replay: 'safe',
   })
@@ -108,6 +115,7 @@ export async function deleteCredential(
   await session.management({
     method: 'DELETE',
     path: `${base}${credentialPath(credential)}`,
+    subjects: { ...credential },
     reply: null,
     replay: 'safe',
   })
@@ -121,6 +129,7 @@ export function listCredentials({ session, base }: Remote, clientId: ClientId) {
   return session.management({
     method: 'GET',
     path: `${base}/application-clients/${clientId}/credentials`,
+    subjects: { clientId },
     reply: CredentialList,
     replay: 'safe',
   })

@@ -9,7 +9,7 @@ function parse(...argv: string[]) {
 
 const NEEDS_VALUE = '--root needs a value; write --root=VALUE if it begins with -.'
 
-function refusal(...argv: string[]): string {
+function rejectionOf(...argv: string[]): string {
   try {
     parse(...argv)
     return 'accepted'
@@ -21,11 +21,11 @@ function refusal(...argv: string[]): string {
   }
 }
 
-/** A line that is complete but for `more`. */
+/** A command line without its positional arguments. */
 const CONFIG_SET = ['config', 'set', '--remote']
 const CALL = ['call', '--remote', '--url', 'https://x', '--key-env', 'K', '--target', 't']
 
-/** Texts that parsers of command lines like to take for something else. */
+/** Texts that parsers of command lines often convert or misinterpret. */
 const TEXTS = [
   ...['007', '1e3', '0x10', '-0', ' 5 ', '1_000', 'Infinity', 'NaN', 'null', 'undefined'],
   ...[
@@ -57,7 +57,7 @@ const TEXTS = [
 ]
 
 describe('a value', () => {
-  it.each(TEXTS)('stays exactly as it was typed: %j', (text) => {
+  it.each(TEXTS)('keeps the typed text %j', (text) => {
     const inline = parse('login', '--url', 'https://x', `--device=${text}`)
     expect(inline.invocation.options).toMatchObject({ url: 'https://x', device: text })
     if (text.startsWith('-') && text !== '-') return
@@ -68,7 +68,7 @@ describe('a value', () => {
   })
 
   it.each(['-5', '--json', '--root', '-rf', '--', '--device=x', '-'])(
-    'may look like an option behind an equals sign: %s',
+    'may look like an option after an equals sign: %s',
     (text) => {
       const line = parse('login', '--url=https://x', `--device=${text}`)
       expect(line.invocation.options).toMatchObject({ device: text })
@@ -76,7 +76,7 @@ describe('a value', () => {
     },
   )
 
-  it.each(TEXTS)('%j behind a switch belongs to the command and not to the switch', (text) => {
+  it.each(TEXTS)('after an option without value belongs to the command: %j', (text) => {
     if (text.startsWith('-') && text !== '-') return
     const { options, positionals } = parse('config', 'set', 'N', '--remote', text).invocation
     expect([options.remote, positionals]).toEqual([true, ['N', text]])
@@ -84,32 +84,32 @@ describe('a value', () => {
     expect(before.invocation.positionals).toEqual([text, 'V'])
   })
 
-  it('may be empty where it is no value of an option', () => {
+  it('may be empty as a positional argument', () => {
     expect(parse(...CONFIG_SET, 'NAME', '').invocation.positionals).toEqual(['NAME', ''])
     expect(parse(...CONFIG_SET, '', 'x').invocation.positionals).toEqual(['', 'x'])
   })
 
-  it('of an option that is not given is undefined, and a switch is off', () => {
+  it('is undefined for an option that is not given, and false for one without value', () => {
     const { options } = parse(...CONFIG_SET, 'NAME').invocation
     expect([options.root, options.secret, options.remote]).toEqual([undefined, false, true])
   })
 })
 
 describe('the command line', () => {
-  it('knows commands of two words and switches anywhere', () => {
+  it('accepts commands of two words, and options in any position', () => {
     const line = parse('--json', 'clients', 'list', '--remote')
     expect([line.command?.name, line.json]).toEqual(['clients list', true])
     expect(line.invocation.options).toMatchObject({ remote: true })
     expect(parse('status', '--remote', '--json').json).toBe(true)
   })
 
-  it('knows a switch whose name begins with no', () => {
+  it('accepts an option whose name begins with no-', () => {
     const options = (...more: string[]) => parse('login', '--url', 'x', ...more).invocation.options
     expect(options('--browser')['no-open']).toBe(false)
     expect(options('--browser', '--no-open')).toMatchObject({ browser: true, 'no-open': true })
   })
 
-  it('knows an option and its negation apart', () => {
+  it('distinguishes an option from another one that negates its name', () => {
     const options = (...more: string[]) =>
       parse('environments', 'update', '--remote', ...more).invocation.options
     const both = { location: 'Rome', 'no-location': true }
@@ -119,7 +119,7 @@ describe('the command line', () => {
     expect(options('--no-location').location).toBe(undefined)
   })
 
-  it('takes each word behind -- as it is', () => {
+  it('takes every word after -- literally', () => {
     const words = ['messages.list', '--json']
     const line = parse(...CALL, '--', ...words)
     expect([line.json, line.invocation.positionals]).toEqual([false, words])
@@ -130,7 +130,7 @@ describe('the command line', () => {
     expect(parse('status', '--remote', '--').invocation.positionals).toEqual([])
   })
 
-  it('asks for help wherever the line does, whatever else is wrong with it', () => {
+  it('shows help if the line has a help option, even if the rest is invalid', () => {
     for (const line of [
       ['--help', 'status'],
       ['status', '-h'],
@@ -187,24 +187,23 @@ describe('the command line', () => {
     [['status', '--remote=true'], '--remote takes no value.'],
     [['status', '--remote='], '--remote takes no value.'],
     [['login', '--url', 'x', '--no-open=1'], '--no-open takes no value.'],
-    [['status'], '--remote is required: Act on the linked Environment.'],
     [['login'], '--url <ORIGIN> is required: Origin of the management service.'],
     [['status', '--remote', 'extra'], 'Unexpected extra.'],
     [['status', '--remote', '--', '--extra'], 'Unexpected --extra.'],
     [CALL, 'FUNCTION is required.'],
     [[...CALL, 'f', '{}', ''], 'Unexpected (empty).'],
   ])('rejects %j', (argv, detail) => {
-    expect(refusal(...argv)).toBe(detail)
+    expect(rejectionOf(...argv)).toBe(detail)
   })
 
   it('never repeats a credential that was typed in the wrong place', () => {
     const code = `rk_inv_v1_${'A'.repeat(43)}`
-    expect(refusal('login', '--url', 'https://x', code)).not.toContain('AAAA')
-    expect(refusal(code)).not.toContain('AAAA')
-    expect(refusal('login', `--${code}`)).not.toContain('AAAA')
+    expect(rejectionOf('login', '--url', 'https://x', code)).not.toContain('AAAA')
+    expect(rejectionOf(code)).not.toContain('AAAA')
+    expect(rejectionOf('login', `--${code}`)).not.toContain('AAAA')
   })
 
-  it('declares every option once, in words that fit the help', () => {
+  it('has valid option names, and descriptions without a final period', () => {
     for (const command of COMMANDS) {
       expect(command.name).toMatch(/^[a-z]+(?:-[a-z]+)?(?: [a-z]+)?$/)
       for (const [name, { description }] of Object.entries(command.options)) {

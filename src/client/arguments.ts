@@ -1,12 +1,13 @@
 /**
- * The command line, read by cac with what cac forgives taken back: values stay exactly as typed, an
- * option is written exactly as declared and given once, and an unknown word is rejected with the
+ * Parses the command line with cac, but more strictly: values stay exactly as typed, an option is
+ * written exactly as declared and given once, and the message for an unknown word suggests the
  * nearest known one.
  */
 import type { CAC, Command } from 'cac'
-import { Fault } from '../errors/fault.ts'
+import type { Fault } from '../errors/fault.ts'
 import type { CommandSpec, Invocation } from './contexts.ts'
 import { declareCommand, declareProgram, HELP_OPTIONS, JSON_OPTION, optionForm } from './program.ts'
+import { usage } from './usage.ts'
 
 export interface ParsedLine {
   /** Null for the program itself: `svc`, `svc --help`. */
@@ -16,25 +17,12 @@ export interface ParsedLine {
   readonly invocation: Invocation
 }
 
-/** A usage fault keeps the command whose help answers it. */
-export class UsageCause {
-  readonly command: string | null
-
-  constructor(command: string | null) {
-    this.command = command
-  }
-}
-
-export function usage(detail: string, command: CommandSpec | null = null): Fault {
-  return new Fault('CLIENT_USAGE', { detail, cause: new UsageCause(command?.name ?? null) })
-}
-
-/** Whether failures are to be printed as JSON, for a line that may not even parse. */
+/** Tells whether failures are printed as JSON, also for a command line that does not parse. */
 export function wantsJson(argv: readonly string[]): boolean {
   return beforeDashes(argv).includes(JSON_OPTION)
 }
 
-/** Faults: CLIENT_USAGE. */
+/** Parses the words after the program name. Throws CLIENT_USAGE. */
 export function parseLine(argv: readonly string[], commands: readonly CommandSpec[]): ParsedLine {
   const { command, rest } = findCommand(argv, commands)
   const json = wantsJson(argv)
@@ -44,7 +32,10 @@ export function parseLine(argv: readonly string[], commands: readonly CommandSpe
   return { command, json, help: false, invocation: parseCommand(command, rest) }
 }
 
-/** cac knows commands of one word. The command stands first; only `--json` and help may precede. */
+/**
+ * Finds the command, which has one or two words although cac only supports one. Only `--json` and
+ * the help options may precede it.
+ */
 function findCommand(argv: readonly string[], commands: readonly CommandSpec[]) {
   const rest = [...argv]
   const leading: string[] = []
@@ -76,12 +67,12 @@ function unknownCommand(
 }
 
 /**
- * Precedes every value on its way through cac, which would make numbers and truth values of some
- * and take others for options. No argument of a process can hold it.
+ * Prefix of every value while cac parses it, since cac would convert some values to numbers or
+ * booleans and mistake others for options. No argument of a process can contain it.
  */
 const GUARD = '\0'
 
-/** Hides from cac that `--no-location` begins with no, which would make it a `--location`. */
+/** Renames `--no-location` for cac, which would parse it as the negation of `--location`. */
 function unnegated(option: string): string {
   return option.replace(/^(--)?no-/, '$1no_')
 }
@@ -93,10 +84,10 @@ function parseCommand(spec: CommandSpec, words: readonly string[]): Invocation {
   const guarded = before.map((word) =>
     isOption(word) ? unnegated(word).replace('=', `=${GUARD}`) : GUARD + word,
   )
-  // cac takes its arguments where a process has them: behind two others.
+  // cac expects the arguments of a process: the third is the first one that it parses.
   program.parse(['', '', spec.name, ...guarded], { run: false })
-  const behind = words.slice(before.length + 1)
-  program.args = [...program.args.map(unguarded), ...behind]
+  const literal = words.slice(before.length + 1)
+  program.args = [...program.args.map(unguarded), ...literal]
   checkValues(program, command, spec)
   checkOptionWords(before.filter(isOption), spec)
   const options = readOptions(program, command, spec)
@@ -104,13 +95,13 @@ function parseCommand(spec: CommandSpec, words: readonly string[]): Invocation {
   return { options, positionals: program.args }
 }
 
-/** The words before `--`, behind which no word is an option. */
+/** Returns the words before `--`; the words after it are never options. */
 function beforeDashes(words: readonly string[]): readonly string[] {
   const end = words.indexOf('--')
   return end === -1 ? words : words.slice(0, end)
 }
 
-/** A lone dash is a value that names standard input. */
+/** Tells whether a word is an option. A single dash is a value: it names standard input. */
 function isOption(word: string): boolean {
   return word.startsWith('-') && word !== '-'
 }
@@ -119,7 +110,7 @@ function unguarded(value: string): string {
   return value.slice(GUARD.length)
 }
 
-/** Runs a check of cac and says what it found without what was typed. */
+/** Runs a check of cac. Its failure becomes a usage fault that does not repeat what was typed. */
 function check(run: () => void, detail: () => string, spec: CommandSpec): void {
   try {
     run()
@@ -141,7 +132,7 @@ function checkValues(program: CAC, command: Command, spec: CommandSpec): void {
   )
 }
 
-/** cac's own check also lets `--codeEnv`, `--root.x`, `--no-remote` and `-abc` pass. */
+/** Rejects what cac's own check accepts, such as `--codeEnv`, `--root.x`, `--no-remote`, `-abc`. */
 function checkOptionWords(words: readonly string[], spec: CommandSpec): void {
   const switches = Object.entries(spec.options).filter(([, { value }]) => value === null)
   const noValue = [JSON_OPTION, ...switches.map(([name]) => `--${name}`)]
@@ -187,14 +178,15 @@ function checkPositionals(program: CAC, command: Command, spec: CommandSpec): vo
   )
 }
 
-/** What was typed, bounded; it may be a secret that was pasted in the wrong place. */
+/** Shortens a typed word for a message, and omits one that looks like a credential. */
 function shown(text: string): string {
   if (text === '') return '(empty)'
   if (/rk_[a-z]+_/.test(text)) return '(a credential: never pass one as an argument)'
   return text.length > 40 ? `${text.slice(0, 40)}...` : text
 }
 
-function suggestion(typed: string, names: readonly string[]): string {
+/** A question that names the nearest name, after a space; empty where none is near. */
+export function suggestion(typed: string, names: readonly string[]): string {
   const scored = names
     .map((name) => ({ name, distance: editDistance(typed, name) }))
     .sort((a, b) => a.distance - b.distance)
@@ -203,7 +195,7 @@ function suggestion(typed: string, names: readonly string[]): string {
   return ` Did you mean ${best.name}?`
 }
 
-/** Insertions, deletions and substitutions; texts are a few characters long. */
+/** The Levenshtein distance of two short texts. */
 function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, i) => i)
   for (let i = 1; i <= Math.min(a.length, 64); i++) {

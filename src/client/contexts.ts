@@ -1,18 +1,25 @@
-/** What a running command is given, and how a command describes itself. */
+/** The context of a running command, and the declaration of a command. */
 import type { ProjectId } from '../value/ids.ts'
 import type { ClientEnvironment } from './environment.ts'
 import type { Output } from './output.ts'
 import type { Network } from './requests.ts'
 
-/** What needs more than Node: only the executable brings it. */
+export interface BuiltWorkspace {
+  /** The package frame; equal sources give equal bytes. */
+  readonly frame: Uint8Array
+  /** Problems that do not fail the build, each with its location and its fix. */
+  readonly warnings: readonly string[]
+}
+
+/** Tools that only the executable has, since they need more than Node. */
 export interface WorkspaceTools {
-  /** The package frame of a Workspace; the same source gives the same bytes. */
+  /** Builds a Workspace. */
   build(input: {
     /** Absolute. */
     readonly workspaceDirectory: string
     readonly projectId: ProjectId
-  }): Promise<Uint8Array>
-  /** Writes a first Workspace, overwriting nothing. Answers the paths that it made. */
+  }): Promise<BuiltWorkspace>
+  /** Writes a first Workspace without overwriting files. Returns the paths that it created. */
   writeWorkspace(input: {
     /** Absolute. */
     readonly workspaceDirectory: string
@@ -25,13 +32,13 @@ export interface Context extends Network {
   readonly output: Output
   /** Null in the packed client. */
   readonly tools: (() => Promise<WorkspaceTools>) | null
-  /** An interrupted command waits for what is given here before it ends. */
+  /** Protects a promise: an interrupted command waits for it before it ends. */
   uninterrupted<T>(work: Promise<T>): Promise<T>
 }
 
 export interface OptionSpec {
   readonly description: string
-  /** Name of the value in the help; null for a switch. */
+  /** Name of the value in the help; null for an option without a value. */
   readonly value: string | null
   readonly required: boolean
 }
@@ -50,7 +57,7 @@ export interface Invocation {
 export interface CommandSpec {
   /** One or two words. */
   readonly name: string
-  /** A first word that means this command where no second one follows. */
+  /** A single word that stands for this command if no second word follows; null for none. */
   readonly alias: string | null
   readonly summary: string
   /** Further lines of the help. */
@@ -68,10 +75,8 @@ export function flag(description: string): Switch {
   return { description, value: null, required: false }
 }
 
-/** A switch without which the command does nothing, such as `--remote`. */
-export function requiredFlag(description: string): Switch & { readonly required: true } {
-  return { description, value: null, required: true }
-}
+/** Names what all commands that have it act on, so it may be left out. */
+export const REMOTE_FLAG = flag('Act on the linked Environment; this is the default')
 
 export function option(value: string, description: string): Valued<false> {
   return { description, value, required: false }
@@ -89,7 +94,7 @@ type OptionValues<O extends { readonly [name: string]: OptionSpec }> = {
       : string | undefined
 }
 
-/** Ties the type of `options` in `run` to what the command declares. */
+/** Declares a command; the type of `options` in `run` follows from the declared options. */
 export function command<const O extends { readonly [name: string]: OptionSpec }>(spec: {
   readonly name: string
   readonly alias?: string

@@ -1,6 +1,6 @@
 /**
- * The process as the client sees it: variables, terminal, signals. The only file of the client
- * that touches `process`; tests bring their own environment.
+ * The process environment of the client: variables, terminal, signals. No other file of the client
+ * uses `process`, so tests can replace all of it.
  */
 import { homedir } from 'node:os'
 import process from 'node:process'
@@ -10,21 +10,22 @@ import { realSystem, type System } from '../system/system.ts'
 import { errorCode } from './files.ts'
 import { createFetch } from './network/fetch.ts'
 import { openBrowser } from './oidc/browsers.ts'
+import { pause } from './pauses.ts'
 
 export interface OutputStream {
   readonly isTTY: boolean
   /**
-   * Settles when the text has left the process, so that an exit cannot cut it off. Faults:
-   * CLIENT_FILE_FAILED where a result could not be written.
+   * Writes text and resolves when it has left the process, so that an exit cannot truncate it.
+   * Throws CLIENT_FILE_FAILED if a result cannot be written.
    */
   write(text: string): Promise<void>
 }
 
 export interface InputStream {
   readonly isTTY: boolean
-  /** Everything up to the end; null when there is more than `bytesMax`. */
+  /** Reads up to the end; returns null if there is more than `bytesMax`. */
   readAll(bytesMax: number): Promise<Uint8Array | null>
-  /** One line that is typed on the terminal; null when it was ended or interrupted. */
+  /** Reads one line from the terminal; returns null at its end or on an interrupt. */
   readLine(options: { readonly echo: boolean }): Promise<string | null>
 }
 
@@ -38,9 +39,14 @@ export interface ClientEnvironment {
   readonly stderr: OutputStream
   readonly fetch: (url: string, init: RequestInit) => Promise<Response>
   variable(name: string): string | undefined
-  /** False where no browser could be started; never rejects. */
+  /** Waits before a request is sent again. Throws CLIENT_INTERRUPTED when `signal` fires. */
+  readonly pause: (millis: number, signal: AbortSignal) => Promise<void>
+  /** Returns false if no browser could be started; never rejects. */
   openBrowser(url: string): Promise<boolean>
-  /** Calls `listener` for the first interrupt; the next one ends the process. Answers the undo. */
+  /**
+   * Calls `listener` for the first interrupt; the next one ends the process. Returns a function
+   * that stops listening.
+   */
   onInterrupt(listener: () => void): () => void
 }
 
@@ -53,10 +59,11 @@ export function processEnvironment(): ClientEnvironment {
     workingDirectory: process.cwd(),
     stdin: { isTTY: process.stdin.isTTY === true, readAll, readLine },
     stdout: outputStream(process.stdout, { forgives: isReaderGone }),
-    // Whoever would be told of its failure reads it there.
+    // A failure to write to stderr can only be reported on stderr.
     stderr: outputStream(process.stderr, { forgives: () => true }),
     fetch: createFetch(variable),
     variable,
+    pause,
     openBrowser: (url) => openBrowser(process.platform, url),
     onInterrupt,
   }
@@ -66,7 +73,7 @@ function variable(name: string): string | undefined {
   return process.env[name]
 }
 
-/** A reader that has seen enough, such as `head`, is no failure of the command. */
+/** Tells whether the reader has closed the pipe, as `head` does, which is not a failure. */
 function isReaderGone(error: Error): boolean {
   return errorCode(error) === 'EPIPE'
 }
@@ -75,7 +82,7 @@ function outputStream(
   stream: NodeJS.WriteStream,
   { forgives }: { readonly forgives: (error: Error) => boolean },
 ): OutputStream {
-  // Each write is told of its own failure.
+  // The callback of each write reports its failure.
   stream.on('error', () => {})
   return {
     isTTY: stream.isTTY === true,
@@ -110,7 +117,7 @@ async function readAll(bytesMax: number): Promise<Uint8Array | null> {
 
 const LINE_LENGTH_MAX = 4_096
 
-/** Raw mode, since a terminal in line mode shows what is typed. */
+/** Reads a line in raw mode, since a terminal in line mode shows what is typed. */
 function readLine({ echo }: { readonly echo: boolean }): Promise<string | null> {
   const input = process.stdin
   return new Promise((resolve) => {

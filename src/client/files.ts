@@ -1,6 +1,6 @@
 /**
- * Files of the client. Careful reading and replacing is system/files.ts; here its failures become
- * Faults that name the path, and a file can be made only where there is none.
+ * Files of the client. system/files.ts reads and replaces files safely; this file turns its
+ * failures into Faults that name the path, and creates files without overwriting any.
  */
 import { randomBytes } from 'node:crypto'
 import {
@@ -22,7 +22,7 @@ export function errorCode(error: unknown): string | undefined {
   return error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined
 }
 
-/** Runs `work`; what the file system refuses becomes a CLIENT_FILE_FAILED that names `path`. */
+/** Runs `work`. A failure of the file system becomes a CLIENT_FILE_FAILED that names `path`. */
 export function withPath<T>(path: string, work: () => T): T {
   const failed = (detail: string, cause: unknown) =>
     new Fault('CLIENT_FILE_FAILED', { detail, cause })
@@ -30,7 +30,7 @@ export function withPath<T>(path: string, work: () => T): T {
     return work()
   } catch (error) {
     const reason = errorCode(error instanceof FileFailure ? error.cause : error)
-    // Whoever reads asks for the file before: what is missing is where one should be made.
+    // Readers handle a missing file themselves, so the directory of a new file is missing.
     if (isMissing(error) || reason === 'ENOTDIR') {
       throw failed(`There is no directory ${dirname(path)}.`, error)
     }
@@ -44,7 +44,7 @@ function isMissing(error: unknown): boolean {
   return error instanceof FileFailure ? error.reason === 'missing' : errorCode(error) === 'ENOENT'
 }
 
-/** Null where nothing is there. Follows no link and never blocks. */
+/** Reads a file; returns null if there is none. Follows no symbolic link and never blocks. */
 export function readIfPresent(path: string, bytesMax: number): Uint8Array | null {
   return withPath(path, () => {
     try {
@@ -56,7 +56,7 @@ export function readIfPresent(path: string, bytesMax: number): Uint8Array | null
   })
 }
 
-/** False where something is there already. A reader sees the whole content or no file. */
+/** Creates a file atomically; returns false if the path exists already. */
 export function createFile(path: string, content: string | Uint8Array, mode: number): boolean {
   const name = `.${basename(path)}.${randomBytes(6).toString('hex')}.tmp`
   const temporary = join(dirname(path), name)
@@ -71,7 +71,7 @@ export function createFile(path: string, content: string | Uint8Array, mode: num
       } finally {
         closeSync(file)
       }
-      // A link fails where a rename would replace.
+      // Unlike a rename, a link never replaces a file.
       linkOrCreate(temporary, path, content, mode)
       return true
     } catch (error) {
@@ -85,7 +85,7 @@ export function createFile(path: string, content: string | Uint8Array, mode: num
 
 const WITHOUT_LINKS: readonly (string | undefined)[] = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS']
 
-/** Some file systems have no hard links; there a reader may meet the file while it grows. */
+/** Falls back where there are no hard links; readers may then see a partial file. */
 function linkOrCreate(
   temporary: string,
   path: string,
@@ -102,7 +102,7 @@ function linkOrCreate(
 
 const TEMPORARY = /^\.(.+)\.[0-9a-f]{12}\.tmp$/
 
-/** Removes what killed writers of `path` left beside it. The caller excludes living ones. */
+/** Removes temporary files of killed writers of `path`. The caller excludes running ones. */
 export function sweepTemporaries(path: string): void {
   for (const name of withPath(dirname(path), () => readdirSync(dirname(path)))) {
     if (TEMPORARY.exec(name)?.[1] !== basename(path)) continue

@@ -1,4 +1,4 @@
-/** The help texts: cac writes the sections from the declarations of the commands. */
+/** The help texts, which cac formats from the declarations of the commands. */
 import type { CAC, Command } from 'cac'
 import type { Json } from '../value/strict-json.ts'
 import type { CommandSpec } from './contexts.ts'
@@ -6,21 +6,32 @@ import { declareCommand, declareProgram, usageOf } from './program.ts'
 
 type HelpSection = Parameters<NonNullable<Command['helpCallback']>>[0][number]
 
-const EXIT_CODES = [
-  '0 done, 1 internal, 2 usage, 3 authentication or authorization, 4 conflict, 5 unavailable,',
-  '6 corruption, 7 not found, 8 invalid input, 9 uncertain outcome, 130 interrupted.',
-]
+/** Exit codes of every command (wire decisions, section 6). */
+export const EXIT_CODES: Readonly<Record<string, string>> = {
+  0: 'done',
+  1: 'internal',
+  2: 'usage',
+  3: 'authentication or authorization',
+  4: 'conflict',
+  5: 'unavailable',
+  6: 'corruption',
+  7: 'not found',
+  8: 'invalid input',
+  9: 'uncertain outcome',
+  130: 'interrupted',
+}
+const EXIT_LINE_COLUMNS = 96
 
 export function programHelp(commands: readonly CommandSpec[]): string[] {
   const program = declareProgram().usage('<command> [options]')
   for (const { name, summary } of commands) program.command(name, summary)
-  // cac's own hint repeats every command.
+  // cac's own hint lists every command a second time.
   const sections = takeSections(program, program.globalCommand).filter(
     ({ title }) => title?.startsWith('For more info') !== true,
   )
   return linesOf([
     ...sections,
-    { title: 'Exit codes', body: indented(EXIT_CODES) },
+    { title: 'Exit codes', body: indented(exitLines()) },
     { body: 'Run `svc <command> --help` for one command.' },
   ])
 }
@@ -61,22 +72,37 @@ export function helpDocument(commands: readonly CommandSpec[]): Json {
   }
 }
 
-class Taken {}
+/** All exit codes in sentences, a line at a time. */
+function exitLines(): string[] {
+  const lines = ['']
+  for (const [exit, meaning] of Object.entries(EXIT_CODES)) {
+    const entry = `${exit} ${meaning},`
+    const line = lines.at(-1)!
+    if (line === '') lines[lines.length - 1] = entry
+    else if (line.length + 1 + entry.length > EXIT_LINE_COLUMNS) lines.push(entry)
+    else lines[lines.length - 1] = `${line} ${entry}`
+  }
+  lines[lines.length - 1] = lines.at(-1)!.replace(/,$/, '.')
+  return lines
+}
+
+/** Ends the output of cac once its sections are taken. */
+class SectionsTaken {}
 
 /**
- * The sections that cac would print, without the first, which only names the program. cac prints
- * through the console, which tells no caller that standard output is full or closed.
+ * Returns the sections that cac would print, without the first, which only names the program. cac
+ * prints to the console, which does not report that standard output is full or closed.
  */
 function takeSections(program: CAC, command: Command): HelpSection[] {
   let taken: HelpSection[] = []
   program.globalCommand.helpCallback = (sections) => {
     taken = sections.slice(1)
-    throw new Taken()
+    throw new SectionsTaken()
   }
   try {
     command.outputHelp()
   } catch (error) {
-    if (!(error instanceof Taken)) throw error
+    if (!(error instanceof SectionsTaken)) throw error
   }
   return taken
 }
@@ -85,7 +111,7 @@ function linesOf(sections: readonly HelpSection[]): string[] {
   const texts = sections.map(({ title, body }) =>
     title === undefined ? body : `${title}:\n${body}`,
   )
-  // cac leaves a space where an option has no default.
+  // cac prints a trailing space for an option without a default.
   return texts
     .join('\n\n')
     .split('\n')

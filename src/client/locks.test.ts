@@ -19,7 +19,7 @@ beforeEach(() => {
 
 afterEach(() => rmSync(directory, { recursive: true, force: true }))
 
-/** The file of a living holder, ours, which a test then makes another one's. */
+/** Returns the lock file of this process, which tests change into that of another one. */
 async function ownerFile(): Promise<{ [key: string]: unknown }> {
   return withLock(path, system, never, async () => JSON.parse(readFileSync(path, 'utf8')))
 }
@@ -30,7 +30,7 @@ function leave(owner: object | string, ageSeconds = 0): void {
   utimesSync(path, at, at)
 }
 
-/** True when the lock is given within the time, false when its owner is respected. */
+/** Tells whether the lock is acquired within the time; false if its owner counts as alive. */
 async function isGiven(millis = 20_000): Promise<boolean> {
   const stop = new AbortController()
   const timer = setTimeout(() => stop.abort(), millis)
@@ -58,7 +58,7 @@ describe('a lock', () => {
     expect(readdirSync(directory)).toEqual([])
   })
 
-  it('is given back when the work fails', async () => {
+  it('is released when the work fails', async () => {
     const failing = withLock(path, system, never, () => Promise.reject(new TypeError('no')))
     await expect(failing).rejects.toThrow('no')
     expect(await isGiven()).toBe(true)
@@ -69,17 +69,17 @@ describe('a lock', () => {
     ['a living process, for an hour', false, {}, 3_600],
     ['a process that is gone', true, { pid: 2 ** 22 + 1 }, 0],
     ['a later process with the same number', true, { started: '1' }, 0],
-    ['a process elsewhere', false, { place: 'elsewhere' }, 30],
-    ['a process elsewhere that never came back', true, { place: 'elsewhere' }, 90],
+    ['a process elsewhere', false, { pidNamespace: 'elsewhere' }, 30],
+    ['a process elsewhere that never came back', true, { pidNamespace: 'elsewhere' }, 90],
     ['a process of unknown start', false, { started: null }, 90],
     ['a process of unknown start, for an hour', true, { started: null }, 3_600],
-  ])('of %s is taken over: %s', async (_, given, change, age) => {
+  ])('with %s as its holder is taken over: %s', async (_, given, change, age) => {
     leave({ ...(await ownerFile()), ...change }, age)
     expect(await isGiven(given ? undefined : 300)).toBe(given)
     expect(readdirSync(directory)).toEqual(given ? [] : ['x.lock'])
   })
 
-  it('whose file is not ours is taken over when it is old', async () => {
+  it('with a foreign file is taken over when the file is old', async () => {
     for (const content of ['', '{', '{"nonce":"../../x","pid":1}', 'null']) {
       leave(content, 30)
       expect(await isGiven(300)).toBe(false)
@@ -88,7 +88,7 @@ describe('a lock', () => {
     }
   })
 
-  it('of a dead process has one heir, however many see it dead', async () => {
+  it('of a dead process is taken over by exactly one process', async () => {
     const dead = { ...(await ownerFile()), pid: 2 ** 22 + 1 }
     for (let round = 0; round < 20; round++) {
       leave({ ...dead, nonce: `dead_nonce_${String(round).padStart(5, '0')}` })
@@ -106,7 +106,7 @@ describe('a lock', () => {
     expect(readdirSync(directory)).toEqual([])
   })
 
-  it('stays with its holder when a slow process removes the dead one that it saw', async () => {
+  it('is kept when a slow process removes the dead holder that it saw before', async () => {
     leave({ ...(await ownerFile()), pid: 2 ** 22 + 1 })
     const seen = inspect(path)!
     await withLock(path, system, never, async () => {
@@ -117,7 +117,7 @@ describe('a lock', () => {
     expect(readdirSync(directory)).toEqual([])
   })
 
-  it('is taken over although whoever took it over before died on the way', async () => {
+  it('is taken over after a process died while it took it over', async () => {
     const dead = { ...(await ownerFile()), pid: 2 ** 22 + 1 }
     const [first, second] = ['A'.repeat(16), 'B'.repeat(16)]
     leave({ ...dead, nonce: first })

@@ -1,7 +1,7 @@
 /**
- * One lock file among processes. It appears with its whole content (a link, not a create followed
- * by a write) and tells who holds it. A dead holder's file is removed under a claim that carries
- * the nonce of exactly that file, so a slow process can never remove the lock of a later holder.
+ * A lock file between processes. It appears with its whole content (a link, not a create followed
+ * by a write), which identifies the holder. The file of a dead holder is removed under a claim that
+ * carries the nonce of that file, so a slow process never removes the lock of a later holder.
  */
 import { closeSync, fstatSync, openSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
 import { hostname } from 'node:os'
@@ -13,31 +13,31 @@ import { canonicalJson } from '../value/canonical-json.ts'
 import { createFile, errorCode, withPath } from './files.ts'
 import { pause } from './pauses.ts'
 
-/** Longer than any holder works: each has a deadline of its own below it. */
+/** Exceeds the time of any holder, each of which has a shorter deadline. */
 export const LOCK_WAIT_MS_MAX = 45_000
-/** A holder elsewhere, in another container or on another host, whom no signal can reach. */
+/** Age of the lock of a holder in another container or host, which no signal can reach. */
 const FOREIGN_AGE_MS_MAX = 60_000
-/** A process with the holder's number lives, but only Linux tells whether it is the same one. */
+/** Age of a lock whose process ID may have been reused; only Linux can tell. */
 const REUSED_AGE_MS_MAX = 600_000
 const POLL_MS = 25
 
 interface Owner {
   readonly nonce: string
-  /** Where `pid` means something. */
-  readonly place: string
+  /** The boot and process namespace, or host, in which `pid` is unique. */
+  readonly pidNamespace: string
   readonly pid: number
-  /** Start of the process in clock ticks since boot; null where the platform does not tell. */
+  /** Start of the process in clock ticks since boot; null if the platform does not report it. */
   readonly started: string | null
 }
 
-export interface Seen {
+export interface LockFile {
   readonly nonce: string
-  /** Null for content that is not ours. */
+  /** Null for content that this client did not write. */
   readonly owner: Owner | null
   readonly modifiedMillis: number
 }
 
-/** Runs `work` while holding `path`. Faults: CLIENT_FILE_FAILED after LOCK_WAIT_MS_MAX. */
+/** Runs `work` while holding the lock. Throws CLIENT_FILE_FAILED after LOCK_WAIT_MS_MAX. */
 export async function withLock<T>(
   path: string,
   system: System,
@@ -51,7 +51,7 @@ export async function withLock<T>(
     try {
       removeIfNonce(path, nonce)
     } catch {
-      // The work is done; whoever comes next sees that this process is gone.
+      // The work is done. The next process sees that this one has ended.
     }
   }
 }
@@ -70,10 +70,10 @@ async function acquire(path: string, system: System, signal: AbortSignal): Promi
 }
 
 /**
- * Only the maker of the claim on this nonce may remove the file, and only while it is that one:
- * between `seen` and now others may have taken the lock over and given it back many times.
+ * Removes the lock of a dead holder. Only the process that creates the claim on its nonce does so,
+ * and only while the file has that nonce: other holders may have come and gone since `seen`.
  */
-export function removeDead(path: string, seen: Seen, system: System): void {
+export function removeDead(path: string, seen: LockFile, system: System): void {
   const claim = `${path}.${seen.nonce}`
   const { nonce, content } = ownContent(system)
   if (createFile(claim, content, 0o600)) {
@@ -89,7 +89,7 @@ function removeIfNonce(path: string, nonce: string): void {
   if (inspect(path)?.nonce === nonce) withPath(path, () => rmSync(path, { force: true }))
 }
 
-export function inspect(path: string): Seen | null {
+export function inspect(path: string): LockFile | null {
   return withPath(path, () => {
     let file: number
     try {
@@ -122,9 +122,9 @@ function parseOwner(text: string): Owner | null {
   }
 }
 
-function isDead({ owner, modifiedMillis }: Seen, system: System): boolean {
+function isDead({ owner, modifiedMillis }: LockFile, system: System): boolean {
   const age = system.nowMillis() - modifiedMillis
-  if (owner === null || owner.place !== place()) return age > FOREIGN_AGE_MS_MAX
+  if (owner === null || owner.pidNamespace !== pidNamespace()) return age > FOREIGN_AGE_MS_MAX
   if (!processExists(owner.pid)) return true
   if (owner.started !== null) return startOf(owner.pid) !== owner.started
   return age > REUSED_AGE_MS_MAX
@@ -132,12 +132,17 @@ function isDead({ owner, modifiedMillis }: Seen, system: System): boolean {
 
 function ownContent(system: System): { nonce: string; content: string } {
   const nonce = encodeBase64Url(system.randomBytes(12))
-  const owner = { nonce, place: place(), pid: process.pid, started: startOf(process.pid) }
+  const owner = {
+    nonce,
+    pidNamespace: pidNamespace(),
+    pid: process.pid,
+    started: startOf(process.pid),
+  }
   return { nonce, content: canonicalJson(owner) }
 }
 
-/** A process number means something within one boot and one process namespace. */
-function place(): string {
+/** Identifies the boot and the process namespace, in which process IDs are unique. */
+function pidNamespace(): string {
   try {
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
     return `${boot} ${readlinkSync('/proc/self/ns/pid')}`
@@ -149,7 +154,7 @@ function place(): string {
 function startOf(pid: number): string | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // The name in field 2 may hold spaces and parentheses; the start is field 22.
+    // Field 2 is a name that may contain spaces and parentheses; the start time is field 22.
     return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? null
   } catch {
     return null

@@ -1,22 +1,26 @@
-/** What every way to log in shares: a question to the server, an exchange, a stored session. */
-import { Fault } from '../errors/fault.ts'
+/** The steps that all logins share: discovery, exchange, storage of the session. */
+import { isFault } from '../errors/fault.ts'
+import { formatTimestamp } from '../value/plain.ts'
 import { AuthConfig, Login } from '../wire/auth.ts'
 import type { Context } from './contexts.ts'
+import type { ClientEnvironment } from './environment.ts'
 import { parseOrigin } from './origins.ts'
-import { ProfileStore } from './profiles.ts'
-import { type Call, send } from './requests.ts'
+import { type Profile, ProfileStore } from './profiles.ts'
+import { type Call, type Network, send } from './requests.ts'
 import { type LoginOrigins, profileOf } from './sessions.ts'
+import { usage } from './usage.ts'
 import { printable } from './visible-text.ts'
 
 export type LoginMethod = AuthConfig['methods'][number]
 
+const LOGIN_COMMAND = { name: 'login' }
 const METHOD_NAMES: Readonly<Record<LoginMethod, string>> = {
   invitation: 'invitation codes',
   browser_oidc: 'a login in the browser',
   helper_token: 'tokens of an identity provider',
 }
 
-/** The Management origin may differ from the one that authenticates. */
+/** Asks for the accepted login methods and the Management origin, which may be another one. */
 export async function discover(
   context: Context,
   origin: string,
@@ -34,9 +38,10 @@ export async function discover(
   )
   if (!config.methods.includes(method)) {
     const accepted = config.methods.map((each) => METHOD_NAMES[each]).join(', ')
-    throw new Fault('CLIENT_RESPONSE_INVALID', {
-      detail: `${origin} does not accept ${METHOD_NAMES[method]}; it accepts ${accepted}.`,
-    })
+    throw usage(
+      `${origin} does not accept ${METHOD_NAMES[method]}; it accepts ${accepted}.`,
+      LOGIN_COMMAND,
+    )
   }
   const management = config.managementOrigin
   return {
@@ -50,8 +55,8 @@ export type LoginCall = Pick<Call<Login>, 'path' | 'bearer'> & {
 }
 
 /**
- * Under the lock from before the exchange, and never interrupted in it: a code works once, so the
- * session that it gives must be kept.
+ * Exchanges a code or a token for a session and stores it. The lock is held before the exchange,
+ * which is never interrupted: a code works once, so its session must not be lost.
  */
 export async function logIn(
   context: Context,
@@ -61,8 +66,8 @@ export async function logIn(
   const store = new ProfileStore(context)
   const network = { environment: context.environment, signal: new AbortController().signal }
   const login = await context.uninterrupted(
-    store.change(context.signal, async () => {
-      const answer = await send(network, {
+    store.change(context.signal, async (stored) => {
+      const response = await send(network, {
         ...call,
         method: 'POST',
         origin: origins.authenticationOrigin,
@@ -70,8 +75,13 @@ export async function logIn(
         reply: Login,
         replay: 'unsafe',
       })
-      store.write(profileOf(answer, origins))
-      return answer
+      const profile = profileOf(response, origins)
+      if (replacesPerson(context.environment, stored, profile)) {
+        await revokeUnstored(network, profile)
+        throw usage(keptSession(stored))
+      }
+      store.write(profile)
+      return response
     }),
   )
   const { operator, session, grants } = login
@@ -80,6 +90,47 @@ export async function logIn(
     [
       `Logged in to ${origins.managementOrigin} as ${printable(operator.operatorName)}.`,
       `The session ${session.sessionId} is stored in ${store.path}.`,
+      ...(login.refreshToken === null ? [workloadNote(session.refreshExpiresAtMicros)] : []),
     ],
   )
+}
+
+function workloadNote(endsAtMicros: string): string {
+  const at = formatTimestamp(BigInt(endsAtMicros))
+  return `It is the session of a workload: it ends at ${at}. After that, log in with a new token.`
+}
+
+/**
+ * Tells whether the session of a workload would take the place of a person's on a machine that is
+ * no runner: a job that is tried out by hand must not log its author out.
+ */
+function replacesPerson(
+  environment: ClientEnvironment,
+  stored: Profile | null,
+  { refreshToken }: Profile,
+): stored is Profile {
+  if (refreshToken !== null || stored === null || stored.refreshToken === null) return false
+  return !environment.variable('SERVICE_CONFIG_HOME') && !environment.variable('CI')
+}
+
+function keptSession({ operatorName }: Profile): string {
+  return (
+    `The session of ${operatorName} is stored here, and that of a workload does not replace it. ` +
+    'Set SERVICE_CONFIG_HOME to a directory of the job, then log in with a new token.'
+  )
+}
+
+/** Revokes a session that nothing will use. It ends within minutes where that fails. */
+async function revokeUnstored(network: Network, profile: Profile): Promise<void> {
+  const revocation = send(network, {
+    method: 'DELETE',
+    origin: profile.authenticationOrigin,
+    path: `/v1/auth/sessions/${profile.sessionId}`,
+    bearer: profile.accessToken,
+    reply: null,
+    replay: 'safe',
+  })
+  await revocation.catch((error: unknown) => {
+    if (!isFault(error)) throw error
+  })
 }

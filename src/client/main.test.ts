@@ -40,10 +40,12 @@ describe('a failure', () => {
     server.intercept = () => failure(code)
     const human = await client.run('promote', ...STATUS.slice(1), '--channel', 'main', ...RELEASE)
     const { kind, message, next } = CODES[code]
+    const denied = ` The operator is owner, the scope ${server.environmentId}.`
+    const detail = code === 'PLATFORM_ACCESS_DENIED' ? denied : ''
     expect(human).toEqual({
       exit: KINDS[kind].exit,
       out: '',
-      err: `svc: ${code}: ${message}\n  ${next}\n  request ${REQUEST_ID}\n`,
+      err: `svc: ${code}: ${message}${detail}\n  ${next}\n  request ${REQUEST_ID}\n`,
     })
   })
 
@@ -60,7 +62,7 @@ describe('a failure', () => {
     [500, 1],
     [503, 5],
     [599, 1],
-  ])('that is unknown ends by its HTTP status %i with %i', async (status, exit) => {
+  ])('with an unknown code and HTTP status %i ends with %i', async (status, exit) => {
     server.intercept = () => failure('PLATFORM_FROM_THE_FUTURE', status)
     const ran = await client.run(...STATUS, '--json')
     expect(ran.exit).toBe(exit)
@@ -76,12 +78,12 @@ describe('a failure', () => {
     ['a page of a gateway', { status: 502, text: '<html>' }, 5],
     ['a page of something else', { status: 404, text: '<html>' }, 1],
     ['a redirect', { status: 302, headers: { location: 'https://elsewhere.example.com/' } }, 1],
-    ['an answer that is not JSON', { status: 200, text: '{' }, 1],
+    ['a body that is not JSON', { status: 200, text: '{' }, 1],
     ['a duplicate key', { status: 200, text: '{"version":1,"version":1}' }, 1],
     ['another version', { status: 200, body: { version: 2 } }, 1],
     ['another media type', { status: 200, text: '{}', headers: { 'content-type': 'a/b' } }, 1],
-    ['an answer without an end', { status: 200, text: `"${'x'.repeat(5_000_000)}"` }, 1],
-  ])('by %s is not believed', async (_, reply, exit) => {
+    ['a response without an end', { status: 200, text: `"${'x'.repeat(5_000_000)}"` }, 1],
+  ])('is reported for %s', async (_, reply, exit) => {
     server.intercept = () => reply
     const ran = await client.run(...STATUS, '--json')
     expect(ran.exit).toBe(exit)
@@ -89,12 +91,12 @@ describe('a failure', () => {
     expect(JSON.parse(ran.out).error.code).toBe(code)
   })
 
-  it('of a server that is not there ends with 5', async () => {
+  it('to reach the server ends with 5', async () => {
     server.stop()
     expect((await client.run(...STATUS)).exit).toBe(5)
   })
 
-  it('shows the control characters in text of the server instead of obeying them', async () => {
+  it('escapes control characters in texts of the server', async () => {
     const reply = failure('PLATFORM_FROM_THE_FUTURE', 409)
     const error = {
       code: 'PLATFORM_FROM_THE_FUTURE',
@@ -106,7 +108,7 @@ describe('a failure', () => {
     expect(ran.err).toContain('a\\u{1b}[2Jb\\u{202e}\n')
   })
 
-  it('is retried for a while where that is safe', async () => {
+  it('is retried for a while if that is safe', async () => {
     let left = 3
     server.requests.length = 0
     server.intercept = () => (left-- > 0 ? failure('PLATFORM_UNAVAILABLE') : null)
@@ -114,7 +116,7 @@ describe('a failure', () => {
     expect(server.requests).toHaveLength(4)
   })
 
-  it('inside the client is reported as one and not as a crash', async () => {
+  it('inside the client is reported as CLIENT_FAILED', async () => {
     client.tools = {
       build: () => Promise.reject(new RangeError('a defect')),
       writeWorkspace: async () => [],
@@ -129,9 +131,10 @@ const RELEASE = ['--release', newId.make('rel')]
 const CLIENT_ID = newId.make('app')
 const CREDENTIAL = ['--client', CLIENT_ID, '--credential', newId.make('crd')]
 const REMOTE = ['--remote', '--root', 'root']
-/** One line for each command that needs no builder. */
+/** One command line for each command that needs no builder. */
 const LINES: readonly (readonly string[])[] = [
   ['version'],
+  ['docs'],
   ['auth', 'status'],
   ['whoami'],
   ['sessions', 'list'],
@@ -146,10 +149,21 @@ const LINES: readonly (readonly string[])[] = [
   ['status', ...REMOTE],
   ['health', ...REMOTE],
   ['metrics', ...REMOTE],
+  ['logs', ...REMOTE, '--limit', '0'],
+  ['logs', 'archive-status', ...REMOTE],
+  ['logs', 'prune', ...REMOTE, '--before-micros', '1', '--maximum', '1'],
   ['promote', ...REMOTE, '--channel', 'main', ...RELEASE],
   ['rollback', ...REMOTE, '--channel', 'main', '--expected', RELEASE[1]!, '--to', RELEASE[1]!],
   ['releases', 'list', ...REMOTE],
   ['releases', 'retire', ...REMOTE, ...RELEASE],
+  ['scheduled', 'list', ...REMOTE],
+  ['scheduled', 'cancel', newId.make('sch'), ...REMOTE],
+  ['functions', ...REMOTE, '--target', 'channel:main'],
+  ['tables', ...REMOTE, '--target', 'channel:main'],
+  ['data', 'query', 'notes', ...REMOTE, '--target', 'channel:main'],
+  ['data', 'get', 'notes', 'notes_1', ...REMOTE, '--target', 'channel:main'],
+  ['data', 'put', 'notes', '{}', ...REMOTE, '--target', 'channel:main'],
+  ['data', 'delete', 'notes', 'notes_1', ...REMOTE, '--target', 'channel:main'],
   ['serve-policy', 'get', ...REMOTE],
   ['serve-policy', 'set', ...REMOTE, '--releases', newId.make('rel')],
   ['environments', 'get', ...REMOTE],
@@ -177,14 +191,14 @@ const LINES: readonly (readonly string[])[] = [
 ]
 
 describe('--json', () => {
-  it('is tried with every command', () => {
+  it('is tested with every command', () => {
     const tried = LINES.map((line) => line.slice(0, 2).join(' '))
     for (const { name } of COMMANDS) {
       expect(tried.some((line) => `${line} `.startsWith(`${name} `))).toBe(true)
     }
   })
 
-  it.each(LINES)('prints one document on stdout and nothing else: %s %s', async (...line) => {
+  it.each(LINES)('prints exactly one document on stdout: %s %s', async (...line) => {
     for (const intercept of [() => null, () => failure('PLATFORM_ACCESS_DENIED')]) {
       server.intercept = intercept
       const ran = await client.run(...line, '--json')
@@ -209,7 +223,7 @@ describe('--json', () => {
 })
 
 describe('help', () => {
-  it('of the program and of every command is as people know it', async () => {
+  it('of the program and of every command equals the golden file', async () => {
     const texts = [(await client.run()).out, (await client.run('--help')).out]
     expect(texts[0]).toBe(texts[1])
     for (const { name } of COMMANDS) {
@@ -222,14 +236,14 @@ describe('help', () => {
     for (const line of texts.join('\n').split('\n')) expect(line.length).toBeLessThanOrEqual(100)
   })
 
-  it('stands behind -h, and the version behind --version', async () => {
-    expect((await client.run('status', '-h')).out).toMatch(/^Usage:\n {2}\$ svc status --remote/)
+  it('is printed for -h, and the version for --version', async () => {
+    expect((await client.run('status', '-h')).out).toMatch(/^Usage:\n {2}\$ svc status \[options\]/)
     expect((await client.run('--version')).out).toBe(`svc ${VERSION}\n`)
   })
 })
 
-describe('as a process', () => {
-  it('has its exit code and its streams', async () => {
+describe('the process', () => {
+  it('ends with the exit code and writes to its own streams', async () => {
     const done = await runProcess(client, [...STATUS, '--json'])
     expect([done.exit, done.err]).toEqual([0, ''])
     expect(JSON.parse(done.out)).toEqual(server.status())
@@ -238,7 +252,7 @@ describe('as a process', () => {
     expect(failed.err).toMatch(/^svc: CLIENT_USAGE: .+\n {2}See `svc --help`\.\n$/)
   })
 
-  it('whose result cannot be written fails and says what nobody got', async () => {
+  it('fails if its result cannot be written, and names what was not delivered', async () => {
     const full = openSync('/dev/full', 'w')
     const run = (...line: string[]) => runProcess(client, line, undefined, full)
     const create = ['credentials', 'create', ...REMOTE, '--client', CLIENT_ID, '--name', 'ci']
@@ -248,18 +262,21 @@ describe('as a process', () => {
       run('invite', ...invite),
       run(...STATUS, '--json'),
     ])
-    expect([key.exit, key.err]).toEqual([1, expect.stringMatching(/ENOSPC\. Revoke crd_\w+, /)])
+    expect([key.exit, key.err]).toEqual([
+      1,
+      expect.stringMatching(/ENOSPC\.\n {2}Revoke crd_\w+, /),
+    ])
     expect([code.exit, code.err]).toEqual([9, expect.stringContaining('invitations revoke opi_')])
     expect([json.exit, json.err]).toEqual([1, expect.stringContaining('CLIENT_FILE_FAILED')])
     closeSync(full)
   })
 
-  it('whose reader has seen enough has not failed', async () => {
+  it('succeeds if its reader closes the pipe', async () => {
     const ran = await runProcess(client, ['--help'], (child) => child.stdout?.destroy())
     expect([ran.exit, ran.err]).toEqual([0, ''])
   })
 
-  it('that is interrupted ends with 130 at once', async () => {
+  it('ends with 130 soon after an interrupt', async () => {
     const silent = createServer(() => {}).listen(0, '127.0.0.1')
     const asked = new Promise<void>((resolve) => silent.once('request', () => resolve()))
     await new Promise((resolve) => silent.once('listening', resolve))

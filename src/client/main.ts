@@ -1,14 +1,17 @@
 /**
- * The command line `svc`. It runs on Bun and on Node 20.12 or newer; what needs the executable
- * comes in through `tools`.
+ * The command line `svc`. It runs on Bun and on Node 20.12 or newer; `tools` provides what only the
+ * executable has.
  */
 import { Fault, isFault } from '../errors/fault.ts'
 import { parseLine, wantsJson } from './arguments.ts'
 import { buildCommand } from './commands/build.ts'
 import { callCommand } from './commands/call.ts'
+import { functionsCommand, tablesCommand } from './commands/catalogs.ts'
 import { clientCommands } from './commands/clients.ts'
 import { configCommands } from './commands/config.ts'
 import { credentialCommands } from './commands/credentials.ts'
+import { dataCommands } from './commands/data/documents.ts'
+import { docsCommand } from './commands/docs.ts'
 import { environmentCommands } from './commands/environments.ts'
 import { healthCommand } from './commands/health.ts'
 import { auditCommand } from './commands/identity/audit.ts'
@@ -22,12 +25,14 @@ import { initCommand } from './commands/init.ts'
 import { linkCommand } from './commands/link.ts'
 import { loginCommand } from './commands/login.ts'
 import { logoutCommand } from './commands/logout.ts'
+import { logCommands } from './commands/logs/logs.ts'
 import { metricsCommand } from './commands/metrics.ts'
 import { promoteCommand } from './commands/promote.ts'
 import { publishCommand } from './commands/publish.ts'
 import { releaseCommand } from './commands/release.ts'
 import { releaseCommands } from './commands/releases.ts'
 import { rollbackCommand } from './commands/rollback.ts'
+import { scheduledCommands } from './commands/schedules/scheduled.ts'
 import { servePolicyCommands } from './commands/serve-policy.ts'
 import { statusCommand } from './commands/status.ts'
 import { versionCommand } from './commands/version.ts'
@@ -54,19 +59,25 @@ export const COMMANDS: readonly CommandSpec[] = [
   promoteCommand,
   rollbackCommand,
   ...releaseCommands,
+  ...scheduledCommands,
+  functionsCommand,
+  tablesCommand,
+  ...dataCommands,
   statusCommand,
   healthCommand,
   metricsCommand,
+  ...logCommands,
   ...servePolicyCommands,
   ...environmentCommands,
   ...configCommands,
   ...clientCommands,
   ...credentialCommands,
   callCommand,
+  docsCommand,
   versionCommand,
 ]
 
-/** Answers the exit code; everything is printed when it does. `argv` begins with the command. */
+/** Runs a command line, which begins with the command. Returns the exit code after all output. */
 export async function runClient(
   argv: readonly string[],
   environment: ClientEnvironment,
@@ -105,7 +116,7 @@ async function runLine(argv: readonly string[], context: Context): Promise<void>
   await context.output.result(helpDocument(shown), text)
 }
 
-/** Time for a command to say what it was interrupted in; a build does not listen. */
+/** Time for a command to report what was interrupted; a build does not observe the signal. */
 const INTERRUPT_GRACE_MS = 200
 
 function interrupted(signal: AbortSignal): Promise<never> {
@@ -115,7 +126,7 @@ function interrupted(signal: AbortSignal): Promise<never> {
   })
 }
 
-/** A programmer's error. Its text is for whoever reports it and holds no credential of ours. */
+/** Wraps a programming error. Its text helps the report of it and contains no credential. */
 function unexpected(error: unknown): Fault {
   const detail = error instanceof Error ? `${error.name}: ${error.message}` : 'Unknown failure.'
   return new Fault('CLIENT_FAILED', { detail, cause: error })

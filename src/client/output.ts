@@ -1,7 +1,6 @@
 /**
- * Everything that the client prints: results on stdout, progress and failures on stderr; with
- * `--json` one JSON document on stdout and nothing else there. Text of servers and files passes
- * through here and reaches the terminal in a visible form only.
+ * Prints results on stdout, progress and failures on stderr; with `--json` stdout gets exactly one
+ * JSON document. Control characters in texts of servers and files are escaped here.
  */
 import pc from 'picocolors'
 import { CODES, type Code, type TableCode } from '../errors/codes.ts'
@@ -9,10 +8,9 @@ import type { Fault } from '../errors/fault.ts'
 import type { Kind } from '../errors/kinds.ts'
 import { encodeBase64Url } from '../value/base64url.ts'
 import type { Json } from '../value/strict-json.ts'
-import { UsageCause } from './arguments.ts'
 import type { ClientEnvironment } from './environment.ts'
-import { serverAnswer } from './requests.ts'
-import { printable, printableJson, printableLines } from './visible-text.ts'
+import { explanationOf } from './explanations.ts'
+import { printable, printableJson, printableJsonLine, printableLines } from './visible-text.ts'
 
 /** Exit code of a command that a signal ended (wire decisions, section 6). */
 export const EXIT_INTERRUPTED = 130
@@ -21,14 +19,14 @@ const SPINNER_AFTER_MS = 500
 const SPINNER_EVERY_MS = 120
 const FRAMES = ['|', '/', '-', '\\']
 
-const STYLES = ['bold', 'dim', 'red'] as const
-type Style = (typeof STYLES)[number]
+const STYLES = ['bold', 'dim', 'red', 'yellow'] as const
+export type Style = (typeof STYLES)[number]
 const MARK_BYTES = 12
 
 export class Output {
   readonly json: boolean
   readonly #environment: ClientEnvironment
-  /** Delimiter of styled text until it is printed; unguessable, so that no server styles text. */
+  /** Delimiter of styled text before printing; random, so that no server can style text. */
   readonly #mark: string
 
   constructor(environment: ClientEnvironment, options: { readonly json: boolean }) {
@@ -37,36 +35,42 @@ export class Output {
     this.#mark = `\0${encodeBase64Url(environment.system.randomBytes(MARK_BYTES))}`
   }
 
-  /** The result of the command, once. `human` is what people read instead of the document. */
+  /** Prints the result of the command: `document` with --json, otherwise `human`. */
   async result(document: Json, human: readonly string[]): Promise<void> {
     const text = this.json ? printableJson(document) : this.#render(human.join('\n'), 'stdout')
     if (text !== '') await this.#environment.stdout.write(`${text}\n`)
   }
 
-  /** A step or a remark on stderr; silent with `--json`. */
+  /** Prints one of many results: a line of JSON with --json, otherwise a line of text. */
+  async line(document: Json, human: string): Promise<void> {
+    const text = this.json ? printableJsonLine(document) : this.#render(human, 'stdout')
+    await this.#environment.stdout.write(`${text}\n`)
+  }
+
+  /** Prints a remark on stderr, unless --json is set. */
   async note(text: string): Promise<void> {
     if (!this.json) await this.warn(text)
   }
 
-  /** On stderr in either mode: what must not be lost, such as an operation ID. */
+  /** Prints on stderr, also with --json, what must not be lost, such as an operation ID. */
   async warn(text: string): Promise<void> {
     await this.prompt(`${text}\n`)
   }
 
-  /** A question on stderr; the answer is typed behind it. */
+  /** Prints a question on stderr without a line end. */
   async prompt(text: string): Promise<void> {
     await this.#environment.stderr.write(this.#render(text, 'stderr'))
   }
 
   bold(text: string): string {
-    return this.#styled('bold', text)
+    return this.styled('bold', text)
   }
 
-  #styled(style: Style, text: string): string {
+  styled(style: Style, text: string): string {
     return `${this.#mark}${STYLES.indexOf(style)}${text}${this.#mark}`
   }
 
-  /** Makes text visible, and styles where the stream is a terminal with colours. */
+  /** Escapes control characters, and applies styles if the stream is a terminal with colours. */
   #render(text: string, stream: 'stdout' | 'stderr'): string {
     const colors = pc.createColors(isColoured(this.#environment, this.#environment[stream].isTTY))
     return text
@@ -79,7 +83,7 @@ export class Output {
       .join('')
   }
 
-  /** Columns that line up, two spaces apart; the head is dim on a terminal. */
+  /** Formats aligned columns, two spaces apart; the head is dim on a terminal. */
   table(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
     const clean = rows.map((row) => row.map(printable))
     const widths = head.map((title, i) =>
@@ -90,10 +94,10 @@ export class Output {
         .map((cell, i) => cell + ' '.repeat(Math.max(0, widths[i]! - [...cell].length)))
         .join('  ')
         .trimEnd()
-    return [this.#styled('dim', line(head)), ...clean.map(line)]
+    return [this.styled('dim', line(head)), ...clean.map(line)]
   }
 
-  /** Shows a spinner on a terminal once `work` takes longer than half a second. */
+  /** Shows a spinner on a terminal if `work` takes longer than half a second. */
   async progress<T>(label: string, work: Promise<T>): Promise<T> {
     const { stderr } = this.#environment
     if (this.json || !stderr.isTTY) return work
@@ -113,27 +117,33 @@ export class Output {
     }
   }
 
-  /** Prints the failure and answers the exit code. */
+  /** Prints the failure and returns the exit code. */
   async fail(fault: Fault): Promise<number> {
-    const { message, next, requestId } = describe(fault)
+    const { text, detail, next, requestId } = describe(fault)
     const exit = INTERRUPTED.includes(fault.code) ? EXIT_INTERRUPTED : fault.exit
     if (this.json) {
       const { code, retryable } = fault
       const violations = fault.violations.map(({ path, rule }) => ({ path, rule }))
+      const message = joined(text, detail)
       const error = { code, message, retryable, requestId, next }
       const document = { error: violations.length === 0 ? error : { ...error, violations } }
       if (await this.#isPrinted(document)) return exit
     }
-    const name = `${this.#styled('red', 'svc')}: ${this.#styled('bold', fault.code)}`
-    const lines = [`${name}: ${printable(message)}`]
-    for (const { path, rule } of fault.violations) lines.push(`  ${printable(`${path}: ${rule}`)}`)
+    const name = `${this.styled('red', 'svc')}: ${this.styled('bold', fault.code)}`
+    // A server may have written the text, so it stays on one line.
+    const lines = [`${name}: ${joined(printable(text), detail)}`]
+    const { subjects } = explanationOf(fault)
+    for (const { path, rule } of fault.violations) {
+      const named = Object.hasOwn(subjects, path) ? `${path} ${subjects[path]}` : path
+      lines.push(`  ${printable(`${named}: ${rule}`)}`)
+    }
     lines.push(`  ${next}`)
-    if (requestId !== null) lines.push(`  ${this.#styled('dim', `request ${requestId}`)}`)
+    if (requestId !== null) lines.push(`  ${this.styled('dim', `request ${requestId}`)}`)
     await this.warn(lines.join('\n'))
     return exit
   }
 
-  /** Whoever cannot read stdout is told on stderr. */
+  /** Returns false if stdout cannot be written; the failure is then printed on stderr. */
   async #isPrinted(document: Json): Promise<boolean> {
     try {
       await this.#environment.stdout.write(`${printableJson(document)}\n`)
@@ -144,38 +154,56 @@ export class Output {
   }
 }
 
-/** What an application refuses is nothing that an operator mends. */
-const NEXT_OF_APPLICATION = 'The Function declares this error: the application says what to do.'
+/** Next step for a code that a Function declares, which only the application can explain. */
+const NEXT_OF_APPLICATION =
+  'The Function declares this error. Read the documentation of the application.'
+/** Next steps for codes that are not in the table, because the server is newer. */
 const NEXT_OF_KIND: Partial<Record<Kind, string>> = {
-  invalid: 'Correct the request.',
+  invalid: 'Correct the request, then send it again.',
   unauthenticated: 'Log in again with `svc login`.',
-  forbidden: 'Ask an owner for the capability at this scope.',
+  forbidden: 'Ask an owner to grant the capability at this scope.',
   not_found: 'Check the identifiers with `svc status --remote`.',
-  conflict: 'Read the state with `svc status --remote` and decide again.',
-  rate_limited: 'Wait a moment and try again.',
-  unavailable: 'Try again in a moment.',
+  conflict: 'Read the current state with `svc status --remote`, then repeat the change from there.',
+  gone: 'Choose a resource that still exists; `svc status --remote` lists them.',
+  too_large: 'Send a smaller request.',
+  rate_limited: 'Wait a moment, then try again.',
+  unavailable: 'Wait a moment, then try again.',
+  deadline: 'Try again, or have the request do less.',
+  uncertain: 'Read the current state with `svc status --remote` before you try again.',
+  corrupt: 'Stop the server, keep a copy of its data, then investigate or restore a backup.',
 }
 
-/** What happened and what to do, from the table, the server and the place of the failure. */
-function describe(fault: Fault): { message: string; next: string; requestId: string | null } {
-  const answer = serverAnswer(fault)
+interface Description {
+  readonly text: string
+  /** May have several lines, such as the problems of a Workspace. */
+  readonly detail: string | undefined
+  readonly next: string
+  readonly requestId: string | null
+}
+
+function joined(text: string, detail: string | undefined): string {
+  if (detail === undefined) return text
+  return `${text}${detail.includes('\n') ? '\n' : ' '}${detail}`
+}
+
+/** Returns what happened and what to do next, from the table, the server and the detail. */
+function describe(fault: Fault): Description {
+  const explanation = explanationOf(fault)
+  const { requestId } = explanation
   const row = Object.hasOwn(CODES, fault.code) ? CODES[fault.code as TableCode] : null
-  const requestId = answer?.requestId ?? null
+  const next = explanation.next ?? row?.next ?? nextOfUnknown(fault)
+  // The detail of a usage fault is a complete message.
   if (fault.code === 'CLIENT_USAGE' && fault.detail !== undefined) {
-    const command = fault.cause instanceof UsageCause ? fault.cause.command : null
-    const next = `See \`svc ${command === null ? '' : `${command} `}--help\`.`
-    return { message: fault.detail, next, requestId }
+    return { text: fault.detail, detail: undefined, next, requestId }
   }
-  const said = row?.message ?? answer?.message ?? fault.message
-  const message = fault.detail === undefined ? said : `${said} ${fault.detail}`
-  const next = row?.next ?? nextOfUnknown(fault)
-  return { message, next, requestId }
+  const text = row?.message ?? explanation.message ?? fault.message
+  return { text, detail: fault.detail, next, requestId }
 }
 
-/** Of a code that is not in the table. */
+/** Returns the next step for a code that is not in the table. */
 function nextOfUnknown({ code, kind }: Fault): string {
   if (code.startsWith('APP_')) return NEXT_OF_APPLICATION
-  return NEXT_OF_KIND[kind] ?? 'Look for the request ID in the server log.'
+  return NEXT_OF_KIND[kind] ?? 'Find the request ID in the server log: its entry has the cause.'
 }
 
 function isColoured(environment: ClientEnvironment, isTTY: boolean): boolean {

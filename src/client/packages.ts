@@ -1,4 +1,4 @@
-/** Where a package comes from: a file, a manifest with its artifact, or a Workspace to build. */
+/** The sources of a package: a file, a manifest with its artifact, or a Workspace to build. */
 import { resolve } from 'node:path'
 import { Fault } from '../errors/fault.ts'
 import { sha256 } from '../system/digests.ts'
@@ -10,11 +10,11 @@ import {
   PACKAGE_BYTES_MAX,
 } from '../value/packages/workspace-package.ts'
 import { ValidationError } from '../value/validation-error.ts'
-import { usage } from './arguments.ts'
-import type { Context, WorkspaceTools } from './contexts.ts'
+import type { BuiltWorkspace, Context, WorkspaceTools } from './contexts.ts'
 import { option } from './contexts.ts'
 import { readIfPresent } from './files.ts'
 import { type Root, resolvePath } from './roots.ts'
+import { usage } from './usage.ts'
 
 export interface LoadedPackage {
   readonly frame: Uint8Array
@@ -34,10 +34,13 @@ export const PACKAGE_OPTIONS = {
   package: option('FILE', 'A package that `svc build` wrote'),
   manifest: option('FILE', 'A manifest; with --artifact'),
   artifact: option('FILE', 'An artifact; with --manifest'),
-  workspace: option('DIR', 'The Workspace to build; by default the one of the root'),
+  workspace: option('DIR', 'The Workspace to build; by default the one that the root names'),
 }
 
-/** Faults: CLIENT_USAGE, CLIENT_FILE_FAILED, CLIENT_PACKAGE_INVALID, WORKSPACE_INVALID. */
+/**
+ * Loads or builds the package that the options name. Throws CLIENT_USAGE, CLIENT_FILE_FAILED,
+ * CLIENT_PACKAGE_INVALID, WORKSPACE_INVALID.
+ */
 export async function loadPackage(
   context: Context,
   root: Root,
@@ -51,7 +54,7 @@ export async function loadPackage(
   const { projectId } = root.descriptor
   if (loaded.manifest.projectId === projectId) return loaded
   throw new Fault('CLIENT_PACKAGE_INVALID', {
-    detail: `It is of ${loaded.manifest.projectId}, the root of ${projectId}.`,
+    detail: `It belongs to ${loaded.manifest.projectId}, the root to ${projectId}.`,
   })
 }
 
@@ -65,10 +68,10 @@ function frameOf(
     return readRequired(resolvePath(environment, options.package), PACKAGE_BYTES_MAX)
   }
   if (options.manifest === undefined && options.artifact === undefined) {
-    return buildWorkspace(context, root, options.workspace)
+    return buildNoted(context, root, options.workspace)
   }
   if (options.manifest === undefined || options.artifact === undefined) {
-    throw usage('--manifest and --artifact belong together.')
+    throw usage('Give --manifest and --artifact together.')
   }
   const manifest = readRequired(resolvePath(environment, options.manifest), MANIFEST_BYTES_MAX)
   const artifact = readRequired(resolvePath(environment, options.artifact), PACKAGE_BYTES_MAX)
@@ -77,15 +80,25 @@ function frameOf(
   )
 }
 
-/** The package frame. Faults: CLIENT_USAGE, WORKSPACE_INVALID. */
-export async function buildWorkspace(
+async function buildNoted(
   context: Context,
   root: Root,
   workspace: string | undefined,
 ): Promise<Uint8Array> {
+  const { frame, warnings } = await buildWorkspace(context, root, workspace)
+  for (const warning of warnings) await context.output.note(`warning: ${warning}`)
+  return frame
+}
+
+/** Builds a Workspace. Throws CLIENT_USAGE, WORKSPACE_INVALID. */
+export async function buildWorkspace(
+  context: Context,
+  root: Root,
+  workspace: string | undefined,
+): Promise<BuiltWorkspace> {
   const { directory, descriptor } = root
   if (workspace === undefined && descriptor.workspace === null) {
-    throw usage('The root names no Workspace: give --workspace DIR or --package FILE.')
+    throw usage('The root names no Workspace. Give --workspace DIR or --package FILE.')
   }
   const workspaceDirectory =
     workspace === undefined
@@ -96,16 +109,16 @@ export async function buildWorkspace(
   return context.output.progress('building the Workspace', build)
 }
 
-/** Faults: CLIENT_USAGE in the packed client, which has no builder. */
+/** Returns the tools. Throws CLIENT_USAGE in the packed client, which has none. */
 export async function requireTools(context: Context, what: string): Promise<WorkspaceTools> {
   if (context.tools !== null) return context.tools()
   throw usage(
-    `${what} needs the svc executable; this is the packed client. ` +
-      'Build there with `svc build --out FILE` and give --package FILE here.',
+    `${what} needs the svc executable, and this is the packed client. ` +
+      'Build with the executable, `svc build --out FILE`, then give --package FILE here.',
   )
 }
 
-/** What the server would refuse is refused before it travels. */
+/** Validates a package before it is sent. Throws CLIENT_PACKAGE_INVALID. */
 export async function check(frame: Uint8Array): Promise<LoadedPackage> {
   const { parseManifest } = await import('../wire/files/manifest.ts')
   return packageInvalid(() => {
@@ -129,5 +142,5 @@ function packageInvalid<T>(work: () => T): T {
 function readRequired(path: string, bytesMax: number): Uint8Array {
   const bytes = readIfPresent(path, bytesMax)
   if (bytes !== null) return bytes
-  throw new Fault('CLIENT_FILE_FAILED', { detail: `There is no ${path}.` })
+  throw new Fault('CLIENT_FILE_FAILED', { detail: `The file ${path} does not exist.` })
 }

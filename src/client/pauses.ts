@@ -1,7 +1,7 @@
-/** Waiting that an interrupt ends. */
+/** A pause that an interrupt ends. */
 import { Fault } from '../errors/fault.ts'
 
-/** Faults: CLIENT_INTERRUPTED when `signal` fires. */
+/** Waits. Throws CLIENT_INTERRUPTED when `signal` fires. */
 export function pause(millis: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => {

@@ -24,12 +24,13 @@ function pathOn(platform: string, variables: Record<string, string>): string {
     fetch: unused,
     variable: (name) => variables[name],
     openBrowser: unused,
+    pause: unused,
     onInterrupt: unused,
   }
   return new ProfileStore({ environment, output: new Output(environment, { json: false }) }).path
 }
 
-describe('the place of the credentials file', () => {
+describe('the directory of the credentials file', () => {
   it.each<[string, Record<string, string>, string]>([
     ['linux', { HOME: '/h' }, '/h/.config/service/credentials-v1.json'],
     ['linux', {}, '/home/account/.config/service/credentials-v1.json'],
@@ -51,7 +52,7 @@ describe('the place of the credentials file', () => {
     ['linux', { SERVICE_CONFIG_HOME: 'relative' }],
     ['linux', { HOME: 'relative' }],
     ['win32', { HOME: '/h' }],
-  ])('on %s with %j cannot be told, which is no fault of a file', (platform, variables) => {
+  ])('on %s with %j is unknown, which is a usage error', (platform, variables) => {
     expect(() => pathOn(platform, variables)).toThrow(
       expect.objectContaining({
         code: 'CLIENT_USAGE',
@@ -62,9 +63,9 @@ describe('the place of the credentials file', () => {
 })
 
 /**
- * A program for Node that logs a new session in, through the code of the client, and kills itself
- * before the file system call that STEP names. Node lets the functions of its own modules be
- * replaced for every importer, so the calls can be counted from outside.
+ * A program for Node that stores a new session with the code of the client and kills itself before
+ * the file system call number STEP. Node allows functions of its modules to be replaced for all
+ * importers, which counts the calls.
  */
 const PROGRAM = `
 import fs from 'node:fs'
@@ -121,7 +122,7 @@ describe('a process that is killed while it stores a session', () => {
 
   afterAll(() => rmSync(home, { recursive: true, force: true }))
 
-  // The runtime of these tests puts itself in the path under Node's name.
+  // The runtime of these tests adds itself to the path under the name of Node.
   const PATH = (process.env.PATH ?? '')
     .split(delimiter)
     .filter((folder) => !folder.includes('bun-node-'))
@@ -140,13 +141,13 @@ describe('a process that is killed while it stores a session', () => {
     return JSON.parse(readFileSync(credentials, 'utf8')).operatorName
   }
 
-  it('leaves the old or the new file, and the next process goes on at once', () => {
+  it('leaves the old or the new file and does not block the next process', () => {
     expect(start(0, 'old')).toMatchObject({ status: 0, stderr: '' })
     const names = new Set<string>()
     let step = 1
     for (; start(step, 'new').signal === 'SIGKILL'; step++) {
       names.add(storedName())
-      // Each way of dying leaves something else behind; none may stop the next process.
+      // Each step leaves other files behind; none of them may block the next process.
       expect(start(0, 'old').status).toBe(0)
       expect(storedName()).toBe('old')
     }

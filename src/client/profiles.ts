@@ -20,12 +20,12 @@ import { ValidationError } from '../value/validation-error.ts'
 import { idField, text } from '../wire/fields.ts'
 import { rule } from '../wire/rules.ts'
 import { type Infer, schema } from '../wire/schema.ts'
-import { usage } from './arguments.ts'
 import type { Context } from './contexts.ts'
 import type { ClientEnvironment } from './environment.ts'
 import { readIfPresent, sweepTemporaries, withPath } from './files.ts'
 import { withLock } from './locks.ts'
 import { ALLOW_LOOPBACK_HTTP, canonicalOrigin, parseOrigin } from './origins.ts'
+import { usage } from './usage.ts'
 
 export const CREDENTIALS_FILE = 'credentials-v1.json'
 const CREDENTIALS_BYTES_MAX = 64 * 1024
@@ -38,7 +38,8 @@ export interface Profile {
   readonly sessionId: SessionId
   readonly accessToken: Secret
   readonly accessExpiresAtMicros: bigint
-  readonly refreshToken: Secret
+  /** null for a workload, whose session ends with its access token. */
+  readonly refreshToken: Secret | null
   readonly refreshExpiresAtMicros: bigint
 }
 
@@ -48,7 +49,7 @@ export class ProfileStore {
   readonly #lock: string
   readonly #context: Pick<Context, 'environment' | 'output'>
 
-  /** Faults: CLIENT_USAGE where no place for the file can be told. */
+  /** Throws CLIENT_USAGE if no directory for the file is known. */
   constructor(context: Pick<Context, 'environment' | 'output'>) {
     this.#directory = credentialsDirectory(context.environment)
     this.path = join(this.#directory, CREDENTIALS_FILE)
@@ -57,8 +58,8 @@ export class ProfileStore {
   }
 
   /**
-   * Returns null where no session is stored. Faults: CLIENT_CREDENTIALS_INVALID,
-   * CLIENT_FILE_FAILED, and CLIENT_ORIGIN_INVALID for an origin that no login would accept now.
+   * Returns null if no session is stored. Throws CLIENT_CREDENTIALS_INVALID, CLIENT_FILE_FAILED,
+   * and CLIENT_ORIGIN_INVALID for an origin that a login would reject now.
    */
   async read(): Promise<Profile | null> {
     const profile = await this.#readAny()
@@ -81,7 +82,7 @@ export class ProfileStore {
     }
   }
 
-  /** Returns the stored profile, also one whose origins only a login may replace. */
+  /** Returns the stored profile without a check of its origins. */
   async #readAny(): Promise<Profile | null> {
     const bytes = readIfPresent(this.path, CREDENTIALS_BYTES_MAX)
     if (bytes === null) return null
@@ -98,21 +99,19 @@ export class ProfileStore {
     }
   }
 
-  /** Makes the file private again, and says so: its tokens may have been read. */
+  /** Makes the file private again and warns, since its tokens may have been read. */
   #restrict(): void {
     const mode = withPath(this.path, () => restrictToOwner(this.path))
     if (mode === null) return
     const outcome =
-      mode.after === 0o600
-        ? 'svc restored 0600'
-        : 'and its file system does not let svc change that'
+      mode.after === 0o600 ? 'svc restored 0600' : 'and svc cannot change that on its file system'
     void this.#context.output.warn(
       `warning: ${this.path} was open to other users (mode 0${mode.before.toString(8)}); ` +
         `${outcome}. If others use this machine, run \`svc logout\` and log in again.`,
     )
   }
 
-  /** One process at a time changes the profile; `work` has a deadline of its own. */
+  /** Runs `work`, which needs its own deadline, while no other process changes the profile. */
   async change<T>(signal: AbortSignal, work: (profile: Profile | null) => Promise<T>): Promise<T> {
     withPath(this.#directory, () => ensurePrivateDirectory(this.#directory))
     return withLock(this.#lock, this.#context.environment.system, signal, async () => {
@@ -121,12 +120,12 @@ export class ProfileStore {
     })
   }
 
-  /** Only inside `change`. The file is 0600 and durable when this returns. */
+  /** Stores the profile, mode 0600, durably. Call it inside `change` only. */
   write(profile: Profile): void {
     withPath(this.path, () => writeFileAtomic(this.path, formatProfile(profile), { mode: 0o600 }))
   }
 
-  /** Only inside `change`. */
+  /** Removes the profile. Call it inside `change` only. */
   remove(): void {
     withPath(this.path, () => removeFileDurably(this.path))
   }
@@ -136,11 +135,11 @@ function credentialsDirectory(environment: ClientEnvironment): string {
   const configured = environment.variable('SERVICE_CONFIG_HOME')
   if (configured !== undefined && configured !== '') {
     if (isAbsolute(configured)) return configured
-    throw usage('SERVICE_CONFIG_HOME must be an absolute directory.')
+    throw usage('SERVICE_CONFIG_HOME must be an absolute path of a directory.')
   }
   const directory = platformDirectory(environment)
   if (directory !== null && isAbsolute(directory)) return join(directory, 'service')
-  throw usage('There is no absolute home directory; set SERVICE_CONFIG_HOME to one.')
+  throw usage('No home directory is known. Set SERVICE_CONFIG_HOME to an absolute directory.')
 }
 
 function platformDirectory(environment: ClientEnvironment): string | null {
@@ -151,7 +150,7 @@ function platformDirectory(environment: ClientEnvironment): string | null {
     case 'darwin':
       return join(home, 'Library', 'Application Support')
     default: {
-      // The XDG specification has relative paths ignored.
+      // The XDG specification requires relative paths to be ignored.
       const xdg = environment.variable('XDG_CONFIG_HOME') ?? ''
       return isAbsolute(xdg) ? xdg : home === '' ? null : join(home, '.config')
     }
@@ -168,7 +167,7 @@ function formatProfile(profile: Profile): string {
     sessionId: profile.sessionId,
     accessToken: profile.accessToken.reveal(),
     accessExpiresAtMicros: String(profile.accessExpiresAtMicros),
-    refreshToken: profile.refreshToken.reveal(),
+    refreshToken: profile.refreshToken?.reveal() ?? null,
     refreshExpiresAtMicros: String(profile.refreshExpiresAtMicros),
   })}\n`
 }
@@ -199,11 +198,11 @@ const SessionFields = schema({
   sessionId: idField('ops'),
   accessToken: ['string', ':', rule('an access token', isAccessToken)],
   accessExpiresAtMicros: Micros,
-  refreshToken: ['string', ':', rule('a refresh token', isRefreshToken)],
+  refreshToken: [['string', ':', rule('a refresh token', isRefreshToken)], '|', 'null'],
   refreshExpiresAtMicros: Micros,
 })
 
-/** Either version; no rule has a token in it. */
+/** The file in either version; no rule repeats a token. */
 const CredentialsFile = schema([
   { '...': SessionFields, version: '1' },
   '|',
@@ -217,7 +216,7 @@ function profileOf(file: Infer<typeof CredentialsFile>): Profile {
     ...{ managementOrigin, operatorId, operatorName, sessionId },
     accessToken: new Secret(file.accessToken),
     accessExpiresAtMicros: BigInt(file.accessExpiresAtMicros),
-    refreshToken: new Secret(file.refreshToken),
+    refreshToken: file.refreshToken === null ? null : new Secret(file.refreshToken),
     refreshExpiresAtMicros: BigInt(file.refreshExpiresAtMicros),
   }
 }

@@ -1,4 +1,4 @@
-/** The commands as cac knows them, and the help that it writes from the declarations. */
+/** Declares the commands to cac. */
 import { type CAC, type Command, cac } from 'cac'
 import type { CommandSpec, OptionSpec, PositionalSpec } from './contexts.ts'
 
@@ -12,7 +12,7 @@ export function declareProgram(): CAC {
     .option('-h, --help', 'Show this help')
 }
 
-/** `options` of the result has the order of `spec.options`; `named` changes their names. */
+/** Declares a command. The options keep the order of `spec.options`; `named` renames them. */
 export function declareCommand(
   program: CAC,
   spec: CommandSpec,
@@ -27,13 +27,13 @@ export function declareCommand(
       required ? `${description} (required)` : description,
     )
   }
-  // The help would say of `--no-open` that it is on by default, which cac means of `open`.
+  // cac would print the default of `open` with `--no-open`.
   for (const option of command.options) delete option.config.default
   for (const example of spec.examples) command.example(`  ${example}`)
   return command
 }
 
-/** What follows `svc` in the line that shows how a command is used. */
+/** Returns the usage line of a command, without `svc`. */
 export function usageOf(spec: CommandSpec): string {
   const required = Object.entries(spec.options).filter(([, option]) => option.required)
   const options = required.map(([name, option]) => optionForm(name, option))
@@ -42,14 +42,14 @@ export function usageOf(spec: CommandSpec): string {
 
 const USAGE_WIDTH_MAX = 90
 
-/** Breaks a long line before an option, as a shell would let it be typed. */
+/** Breaks a long line before an option with a backslash, so that a shell accepts it. */
 function wrapped(usage: string): string {
   if (usage.length <= USAGE_WIDTH_MAX) return usage
   const end = usage.lastIndexOf(' --', USAGE_WIDTH_MAX)
   return `${usage.slice(0, end)} \\\n      ${usage.slice(end + 1)}`
 }
 
-/** An option in cac's notation, such as `--root <DIR>`. */
+/** Formats an option in the notation of cac, such as `--root <DIR>`. */
 export function optionForm(name: string, { value }: Pick<OptionSpec, 'value'>): string {
   return value === null ? `--${name}` : `--${name} <${value}>`
 }

@@ -1,7 +1,8 @@
-/** The routes of the linked Environment that the commands use, one function each. */
+/** The routes of the linked Environment, one function each. */
 import { Fault, isFault } from '../errors/fault.ts'
 import type { OperationId, ReleaseId, WorkspaceRevisionId } from '../value/ids.ts'
 import { PACKAGE_MEDIA_TYPE } from '../value/packages/workspace-package.ts'
+import { FunctionCatalog, TableCatalog } from '../wire/catalogs.ts'
 import { Promoted } from '../wire/channels.ts'
 import {
   ConfigurationChanged,
@@ -13,7 +14,6 @@ import {
   type EnvironmentConfigurationField,
   EnvironmentState,
 } from '../wire/environment.ts'
-import { FunctionCatalog } from '../wire/functions.ts'
 import { Health } from '../wire/health.ts'
 import { MetricsReport } from '../wire/metrics.ts'
 import { OPERATION_ID_HEADER } from '../wire/operations.ts'
@@ -22,20 +22,21 @@ import { ServingPolicy, ServingPolicyChanged } from '../wire/serving-policy.ts'
 import { Status } from '../wire/status.ts'
 import { EXPECTED_HEAD_HEADER, Published } from '../wire/workspace.ts'
 import type { Context } from './contexts.ts'
+import { explanation } from './explanations.ts'
 import { openRoot, type Root, readLink } from './roots.ts'
 import { OperatorSession } from './sessions.ts'
 
-/** A package of 64 MiB at 256 KiB/s, and the checks of the server. */
+/** Milliseconds for a package of 64 MiB at 256 KiB/s and the checks of the server. */
 const PUBLISH_DEADLINE_MS = 300_000
-/** Indexes are built of the documents that are there, 10 s for each million. */
+/** Milliseconds to build indexes of stored documents, which takes 10 s for each million. */
 const VALIDATE_DEADLINE_MS = 1_200_000
 const CATALOG_BYTES_MAX = 16 * 1024 * 1024
-/** 1,000 names whose values came in bodies of 72 KiB at most. */
+/** Bytes of 1,000 entries whose values were sent in bodies of at most 72 KiB. */
 const CONFIGURATION_BYTES_MAX = 80 * 1024 * 1024
 
 export interface Remote extends Root {
   readonly session: OperatorSession
-  /** Path of the Environment. */
+  /** Path of the routes of the Environment. */
   readonly base: string
 }
 
@@ -43,15 +44,16 @@ export const EMPTY = 'empty'
 export type Expected<T extends string> = T | typeof EMPTY
 
 /**
- * The root, its link and the stored session, which must be one. Faults: CLIENT_ROOT_INVALID,
- * CLIENT_NOT_LOGGED_IN, CLIENT_ORIGIN_MISMATCH.
+ * Opens the root, its link and the stored session, which must have one Management origin. Throws
+ * CLIENT_ROOT_INVALID, CLIENT_NOT_LOGGED_IN, CLIENT_ORIGIN_MISMATCH.
  */
 export async function openRemote(context: Context, path: string | undefined): Promise<Remote> {
   const root = await openRoot(context.environment, path)
   const origin = await readLink(root.directory)
   if (origin === null) {
     throw new Fault('CLIENT_ROOT_INVALID', {
-      detail: `${root.directory} is not linked; run \`svc link --root ${path ?? '.'}\`.`,
+      detail: `${root.directory} is not linked to a server.`,
+      cause: explanation({ next: `Run \`svc link --root ${path ?? '.'}\`.` }),
     })
   }
   const session = await OperatorSession.open(context)
@@ -59,12 +61,12 @@ export async function openRemote(context: Context, path: string | undefined): Pr
   return { ...root, session, base: basePath(root.descriptor) }
 }
 
-/** `needs` is the sentence that ends with the origin. Faults: CLIENT_ORIGIN_MISMATCH. */
+/** Compares the origins. `needs` begins the message. Throws CLIENT_ORIGIN_MISMATCH. */
 export function requireOrigin(session: OperatorSession, origin: string, needs: string): void {
   const { managementOrigin } = session.profile
   if (managementOrigin === origin) return
   throw new Fault('CLIENT_ORIGIN_MISMATCH', {
-    detail: `${needs} ${origin}; the session is of ${managementOrigin}.`,
+    detail: `${needs} ${origin}; the session belongs to ${managementOrigin}.`,
   })
 }
 
@@ -84,7 +86,7 @@ export function readStatus({ session, base }: Pick<Remote, 'session' | 'base'>):
   })
 }
 
-/** With the policy of environment:default, which the status names by its revisions alone. */
+/** Reads the status and the serving policy, of which the status only has the revisions. */
 export async function readStatusAndPolicy(remote: Remote) {
   const status = await readStatus(remote)
   const policy = status.servingPolicy === null ? null : await readServingPolicy(remote)
@@ -109,7 +111,7 @@ export function readMetrics({ session, base }: Remote): Promise<MetricsReport> {
   })
 }
 
-/** The same bytes with the same precondition publish once, however often they are sent. */
+/** Publishes a package; equal bytes with an equal expected head are published only once. */
 export function publish(
   { session, base }: Remote,
   input: { readonly frame: Uint8Array; readonly expectedHead: Expected<WorkspaceRevisionId> },
@@ -126,7 +128,7 @@ export function publish(
   })
 }
 
-/** Faults: CLIENT_RESULT_UNCERTAIN for a lost answer: the server goes on without a listener. */
+/** Validates a Release. Throws CLIENT_RESULT_UNCERTAIN for a lost response. */
 export async function validate(
   { session, base }: Remote,
   { releaseId, against }: { readonly releaseId: ReleaseId; readonly against: string | undefined },
@@ -136,15 +138,17 @@ export async function validate(
       method: 'POST',
       path: `${base}/releases/${releaseId}`,
       body: against === undefined ? {} : { against },
+      subjects: { releaseId, ...(against !== undefined && { against }) },
       reply: Validated,
       replay: 'safe',
       deadlineMs: VALIDATE_DEADLINE_MS,
     })
   } catch (error) {
     if (!isFault(error, 'CLIENT_SERVER_UNREACHABLE')) throw error
-    const again = `repeat the command with \`--release ${releaseId}\``
-    const detail = `The server may still check it; ${again}.`
-    throw new Fault('CLIENT_RESULT_UNCERTAIN', { detail, cause: error })
+    throw new Fault('CLIENT_RESULT_UNCERTAIN', {
+      detail: 'The server may still validate it.',
+      cause: explanation({ next: `Repeat the command with \`--release ${releaseId}\`.` }),
+    })
   }
 }
 
@@ -154,7 +158,7 @@ export interface Promotion {
   readonly expectedReleaseId: Expected<ReleaseId> | undefined
 }
 
-/** A lost answer is settled by reading the status, never by a second request. */
+/** Binds a Channel. A lost response is reconciled with the status, never repeated. */
 export function promote(
   { session, base }: Remote,
   { channel, releaseId, expectedReleaseId }: Promotion,
@@ -163,6 +167,7 @@ export function promote(
     method: 'PUT',
     path: `${base}/channels/${channel}`,
     body: expectedReleaseId === undefined ? { releaseId } : { releaseId, expectedReleaseId },
+    subjects: { channel, releaseId },
     reply: Promoted,
     replay: 'unsafe',
   })
@@ -174,12 +179,13 @@ export interface Rollback {
   readonly expectedReleaseId: ReleaseId
 }
 
-/** As with `promote`: what became of a lost answer is in the status. */
+/** Rolls a Channel back. A lost response is reconciled with the status, never repeated. */
 export function rollback({ session, base }: Remote, { channel, ...body }: Rollback) {
   return session.management({
     method: 'POST',
     path: `${base}/channels/${channel}/rollback`,
     body,
+    subjects: { channel, targetReleaseId: body.targetReleaseId },
     reply: Promoted,
     replay: 'unsafe',
   })
@@ -189,6 +195,7 @@ export function retire({ session, base }: Remote, releaseId: ReleaseId) {
   return session.management({
     method: 'POST',
     path: `${base}/releases/${releaseId}/retire`,
+    subjects: { releaseId },
     reply: Retired,
     replay: 'safe',
   })
@@ -198,7 +205,18 @@ export function readFunctions({ session, base }: Remote, target: string) {
   return session.management({
     method: 'GET',
     path: `${base}/functions?target=${encodeURIComponent(target)}`,
+    subjects: { target },
     reply: FunctionCatalog,
+    replay: 'safe',
+    responseBytesMax: CATALOG_BYTES_MAX,
+  })
+}
+
+export function readTables({ session, base }: Remote, target: string) {
+  return session.management({
+    method: 'GET',
+    path: `${base}/schema/tables?target=${encodeURIComponent(target)}`,
+    reply: TableCatalog,
     replay: 'safe',
     responseBytesMax: CATALOG_BYTES_MAX,
   })
@@ -231,14 +249,14 @@ export function readConfigurationHistory(
 export interface ConfigurationEdit {
   readonly operationId: OperationId
   readonly name: string
-  /** What the configuration must be at. */
+  /** The revision that the configuration must have. */
   readonly expectedRevision: string
   readonly changedAtMicros: string
-  /** null deletes the name. */
+  /** Null deletes the name. */
   readonly content: { readonly kind: 'variable' | 'secret'; readonly value: string } | null
 }
 
-/** The Operation ID makes it happen once, however often it is sent. */
+/** Changes the configuration; the Operation ID makes a repeat safe. */
 export function editConfiguration(
   { session, base }: Remote,
   { operationId, name, content, ...expected }: ConfigurationEdit,
@@ -246,6 +264,7 @@ export function editConfiguration(
   return session.management({
     method: content === null ? 'DELETE' : 'PUT',
     path: `${base}/configuration/${name}`,
+    subjects: { name },
     headers: { [OPERATION_ID_HEADER]: operationId },
     body: { ...expected, ...content },
     reply: ConfigurationChanged,
@@ -264,12 +283,12 @@ export function readEnvironment({ session, base }: Remote) {
 
 interface RevisionChange {
   readonly operationId: OperationId
-  /** What must be the newest. */
+  /** The revision that must be the newest. */
   readonly expectedRevision: string
   readonly changedAtMicros: string
 }
 
-/** The Operation ID makes it happen once, however often it is sent. */
+/** Changes the Environment; the Operation ID makes a repeat safe. */
 export function changeEnvironment(
   { session, base }: Remote,
   { operationId, ...expected }: RevisionChange,
@@ -302,7 +321,7 @@ export interface PolicyChange extends RevisionChange {
   readonly releases: readonly { readonly releaseId: ReleaseId; readonly weight: number }[]
 }
 
-/** The Operation ID makes it happen once, however often it is sent. */
+/** Replaces the serving policy; the Operation ID makes a repeat safe. */
 export function setServingPolicy(
   { session, base }: Remote,
   { operationId, releases, ...change }: PolicyChange,
@@ -312,6 +331,9 @@ export function setServingPolicy(
     path: `${base}/serving-policy`,
     headers: { [OPERATION_ID_HEADER]: operationId },
     body: { ...change, releases: releases.map((release) => ({ ...release })) },
+    subjects: Object.fromEntries(
+      releases.map(({ releaseId }, i) => [`releases[${i}].releaseId`, releaseId]),
+    ),
     reply: ServingPolicyChanged,
     replay: 'safe',
   })

@@ -1,7 +1,7 @@
 /**
- * One request with everything bounded: time in all, attempts, bytes of the answer. It follows no
- * redirect and believes no answer that it cannot validate. Which failures may be tried again is
- * decided by `replay`; who is asking is left to sessions.ts.
+ * Sends a request with bounds on time, attempts and bytes of the response. It follows no redirect
+ * and validates every response. `replay` decides which failures are retried; sessions.ts adds the
+ * credentials of the operator.
  */
 import type { Code } from '../errors/codes.ts'
 import { Fault, isFault, type Violation } from '../errors/fault.ts'
@@ -14,13 +14,25 @@ import { text } from '../wire/fields.ts'
 import { isJson } from '../wire/media-types.ts'
 import { type Schema, schema } from '../wire/schema.ts'
 import type { ClientEnvironment } from './environment.ts'
+import { explanation } from './explanations.ts'
 import { ConnectFailure } from './network/connections.ts'
-import { pause } from './pauses.ts'
 
 export const DEADLINE_MS = 30_000
 export const RESPONSE_BYTES_MAX = 4 * 1024 * 1024
+/** Attempts in any case; while the server is away more follow, for a time. */
 const ATTEMPTS_MAX = 4
 const BACKOFF_MS = 200
+const BACKOFF_MS_MAX = 1_000
+/**
+ * How long a server that rejects requests is asked again. A server that stops rejects them for up
+ * to 15 s, until those in flight are answered.
+ */
+const UNAVAILABLE_MS = 20_000
+/**
+ * How long an address that nobody answers at is asked again. A server that restarts opens it within
+ * 0.2 s, and a supervisor starts one that crashed after 0.5 s.
+ */
+const UNREACHABLE_MS = 5_000
 const RETRY_AFTER_MS_MAX = 10_000
 
 export interface Call<T> {
@@ -28,18 +40,18 @@ export interface Call<T> {
   readonly origin: string
   readonly path: string
   readonly headers?: Readonly<Record<string, string>>
-  /** Bearer of Authorization. */
+  /** Bearer token of the Authorization header. */
   readonly bearer?: Secret
   readonly body?: Json | Uint8Array
   readonly contentType?: string
-  /** Null for an answer without a body (204). */
+  /** Null for a response without a body (204 No content). */
   readonly reply: Schema<T> | null
   /**
-   * `safe`: the same bytes again do no harm, even when the first ones arrived. `unsafe`: a lost
-   * answer is CLIENT_RESULT_UNCERTAIN.
+   * `safe`: the request may be repeated even if it arrived. `unsafe`: a lost response is a
+   * CLIENT_RESULT_UNCERTAIN.
    */
   readonly replay: 'safe' | 'unsafe'
-  /** Milliseconds for all attempts together. */
+  /** Milliseconds for all attempts together; DEADLINE_MS by default. */
   readonly deadlineMs?: number
   readonly responseBytesMax?: number
 }
@@ -50,33 +62,15 @@ export interface Network {
   readonly signal: AbortSignal
 }
 
-/** What a server said about a failure, kept as the cause of the Fault. */
-export interface ServerAnswer {
-  readonly requestId: string | null
-  readonly message: string | null
-}
-
-export function serverAnswer(fault: Fault): ServerAnswer | null {
-  return fault.cause instanceof AnswerCause ? fault.cause : null
-}
-
-class AnswerCause implements ServerAnswer {
-  readonly requestId: string | null
-  readonly message: string | null
-
-  constructor(requestId: string | null, message: string | null) {
-    this.requestId = requestId
-    this.message = message
-  }
-}
-
 /**
- * Faults: the server's code, CLIENT_SERVER_UNREACHABLE, _RESULT_UNCERTAIN, _RESPONSE_INVALID;
- * when interrupted CLIENT_CHANGE_INTERRUPTED, or CLIENT_INTERRUPTED for a GET.
+ * Sends a request, with retries. Throws the code of the server, CLIENT_SERVER_UNREACHABLE,
+ * CLIENT_RESULT_UNCERTAIN, CLIENT_RESPONSE_INVALID, and on an interrupt CLIENT_INTERRUPTED for a
+ * GET or else CLIENT_CHANGE_INTERRUPTED.
  */
 export async function send<T>(network: Network, call: Call<T>): Promise<T> {
   const { system } = network.environment
-  const ends = system.monotonicMillis() + (call.deadlineMs ?? DEADLINE_MS)
+  const begins = system.monotonicMillis()
+  const ends = begins + (call.deadlineMs ?? DEADLINE_MS)
   let sent = false
   for (let attempt = 1; ; attempt++) {
     try {
@@ -84,17 +78,19 @@ export async function send<T>(network: Network, call: Call<T>): Promise<T> {
     } catch (caught) {
       const error: unknown = sent && isUnsent(caught) ? lostBefore(caught) : caught
       sent ||= !isUnsent(error)
-      if (!isFault(error) || !isRetried(error, call.replay) || attempt === ATTEMPTS_MAX) throw error
+      if (!isFault(error) || !isRetried(error, call.replay)) throw error
       const wait = retryWait(error, attempt, system.randomBytes(1)[0]!)
-      if (system.monotonicMillis() + wait >= ends) throw error
-      await pause(wait, network.signal).catch(() => {
+      const waited = system.monotonicMillis() + wait
+      const isLast = attempt >= ATTEMPTS_MAX && waited - begins > outageMs(error)
+      if (isLast || waited >= ends) throw error
+      await network.environment.pause(wait, network.signal).catch(() => {
         throw interruptedFault(call)
       })
     }
   }
 }
 
-/** This attempt was not sent, but one before it may have arrived. */
+/** Drops the mark that nothing was sent, since an earlier attempt may have arrived. */
 function lostBefore({ detail }: Fault): Fault {
   return new Fault('CLIENT_SERVER_UNREACHABLE', { detail })
 }
@@ -103,12 +99,21 @@ function isRetried(fault: Fault, replay: Call<unknown>['replay']): boolean {
   return replay === 'safe' && (fault.retryable || fault.code === 'CLIENT_SERVER_UNREACHABLE')
 }
 
-/** Doubles from BACKOFF_MS, between half and all of it, unless the server names a time. */
+/** Returns how long the failure may last before it is reported; 0 where it is no outage. */
+function outageMs({ code, kind }: Fault): number {
+  if (code === 'CLIENT_SERVER_UNREACHABLE') return UNREACHABLE_MS
+  return kind === 'unavailable' ? UNAVAILABLE_MS : 0
+}
+
+/**
+ * Doubles from BACKOFF_MS up to BACKOFF_MS_MAX, with a jitter of one half, unless the server sends
+ * Retry-After.
+ */
 function retryWait(fault: Fault, attempt: number, random: number): number {
   if (fault.retryAfterSeconds !== undefined) {
     return Math.min(fault.retryAfterSeconds * 1000, RETRY_AFTER_MS_MAX)
   }
-  const most = BACKOFF_MS * 2 ** (attempt - 1)
+  const most = Math.min(BACKOFF_MS * 2 ** (attempt - 1), BACKOFF_MS_MAX)
   return most / 2 + (most / 2) * (random / 255)
 }
 
@@ -121,7 +126,7 @@ async function sendOnce<T>(network: Network, call: Call<T>, leftMs: number): Pro
       method: call.method,
       headers: headersOf(call),
       ...(call.body === undefined ? {} : { body: bodyOf(call.body) }),
-      // A redirect is an answer that is not understood: credentials go nowhere else.
+      // Credentials are never sent to another address, so a redirect is not followed.
       redirect: 'manual',
       signal: AbortSignal.any([deadline, network.signal]),
     })
@@ -133,6 +138,49 @@ async function sendOnce<T>(network: Network, call: Call<T>, leftMs: number): Pro
   throw await failureOf(call, response, bytes)
 }
 
+/** A stream says something every 15 s (wire decisions, section 5). */
+const SILENCE_MS = 45_000
+const LINE_CHARACTERS_MAX = 1024 * 1024
+
+/**
+ * Calls `onLine` for each line of the answer in its turn; resolves at its end. Faults: those of
+ * `send`; CLIENT_SERVER_UNREACHABLE also where nothing comes for 45 s.
+ */
+export async function sendForLines(
+  network: Network,
+  call: Omit<Call<unknown>, 'reply' | 'replay' | 'deadlineMs' | 'responseBytesMax'>,
+  onLine: (line: string) => Promise<void>,
+): Promise<void> {
+  const silence = new AbortController()
+  const late = (): void => silence.abort(new DOMException('no answer in time', 'TimeoutError'))
+  let timer = setTimeout(late, SILENCE_MS)
+  const full: Call<unknown> = { ...call, reply: null, replay: 'safe' }
+  try {
+    const response = await network.environment.fetch(call.origin + call.path, {
+      method: call.method,
+      headers: headersOf(full),
+      redirect: 'manual',
+      signal: AbortSignal.any([silence.signal, network.signal]),
+    })
+    if (response.status !== 200) {
+      throw await failureOf(full, response, await readBounded(response, RESPONSE_BYTES_MAX))
+    }
+    let rest = ''
+    for await (const text of response.body!.pipeThrough(new TextDecoderStream())) {
+      clearTimeout(timer)
+      const lines = (rest + text).split('\n')
+      rest = lines.pop()!
+      for (const line of lines) await onLine(line)
+      if (rest.length > LINE_CHARACTERS_MAX) throw new Fault('CLIENT_RESPONSE_INVALID')
+      timer = setTimeout(late, SILENCE_MS)
+    }
+  } catch (error) {
+    throw transportFault(network, full, silence.signal.aborted ? silence.signal.reason : error)
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
 function headersOf(call: Call<unknown>): Record<string, string> {
   const headers: Record<string, string> = { accept: 'application/json', ...call.headers }
   if (call.bearer !== undefined) headers.authorization = `Bearer ${call.bearer.reveal()}`
@@ -141,11 +189,11 @@ function headersOf(call: Call<unknown>): Record<string, string> {
 }
 
 function bodyOf(body: Json | Uint8Array): string | Uint8Array<ArrayBuffer> {
-  // A copy would double the memory of a package; every array here has its own plain buffer.
+  // A copy would double the memory of a package. No array here has a shared buffer.
   return body instanceof Uint8Array ? (body as Uint8Array<ArrayBuffer>) : JSON.stringify(body)
 }
 
-/** Faults: CLIENT_RESPONSE_INVALID for more than `bytesMax`. */
+/** Reads the body. Throws CLIENT_RESPONSE_INVALID for more than `bytesMax`. */
 export async function readBounded(response: Response, bytesMax: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
   let length = 0
@@ -157,7 +205,7 @@ export async function readBounded(response: Response, bytesMax: number): Promise
     if (length > bytesMax) {
       await reader?.cancel().catch(() => {})
       throw new Fault('CLIENT_RESPONSE_INVALID', {
-        detail: `The answer has more than ${bytesMax} bytes.`,
+        detail: `The response has more than ${bytesMax} bytes.`,
       })
     }
     chunks.push(next.value)
@@ -178,13 +226,14 @@ function transportFault(network: Network, call: Call<unknown>, error: unknown): 
 
 function reasonOf(error: unknown): string {
   if (error instanceof ConnectFailure) return error.message
-  if (error instanceof Error && error.name === 'TimeoutError') return 'no answer in time'
+  if (error instanceof Error && error.name === 'TimeoutError') return 'no response in time'
   return systemCode(error) ?? 'the connection was lost'
 }
 
+/** Marks a Fault of a request of which no byte was sent. */
 class UnsentCause {}
 
-/** Whether the request never left this machine, in no attempt. */
+/** Tells whether no attempt of the request was sent. */
 export function isUnsent(error: unknown): error is Fault {
   return isFault(error) && error.cause instanceof UnsentCause
 }
@@ -193,7 +242,7 @@ function interruptedFault(call: Call<unknown>): Fault {
   return new Fault(call.method === 'GET' ? 'CLIENT_INTERRUPTED' : 'CLIENT_CHANGE_INTERRUPTED')
 }
 
-/** The system's code of an error or of one of its causes. */
+/** Returns the system error code of an error or of one of its causes; null for none. */
 export function systemCode(error: unknown): string | null {
   for (let at: unknown = error; at instanceof Error; at = at.cause) {
     if ('code' in at && typeof at.code === 'string') return at.code
@@ -204,12 +253,12 @@ export function systemCode(error: unknown): string | null {
 async function readReply<T>(call: Call<T>, response: Response, bytes: Uint8Array): Promise<T> {
   if (call.reply === null) return undefined as T
   const json = jsonOf(response, bytes)
-  // Loading arktype takes longer than most commands: not without an answer.
+  // arktype takes longer to load than most commands take, so it is loaded for a response only.
   const { read } = await import('../wire/reading/read.ts')
   return read(call.reply, json, 'CLIENT_RESPONSE_INVALID')
 }
 
-/** Strict JSON. Faults: CLIENT_RESPONSE_INVALID. */
+/** Parses the body as strict JSON. Throws CLIENT_RESPONSE_INVALID. */
 export function jsonOf(response: Response, bytes: Uint8Array): Json {
   if (!isJson(response.headers.get('content-type'))) {
     throw new Fault('CLIENT_RESPONSE_INVALID', {
@@ -226,7 +275,7 @@ export function jsonOf(response: Response, bytes: Uint8Array): Json {
   }
 }
 
-/** What a gateway in between answers when the server is away. */
+/** Statuses with which a gateway reports that the server is not available. */
 const GATEWAY: readonly number[] = [502, 503, 504]
 
 async function failureOf(
@@ -236,7 +285,8 @@ async function failureOf(
 ): Promise<Fault> {
   const envelope = await errorEnvelope(response, bytes)
   if (envelope === null) {
-    const detail = `${call.origin} answered HTTP ${response.status} in another form.`
+    const { status } = response
+    const detail = `${call.origin} responded with HTTP ${status}, not in the format of svc-server.`
     if (!GATEWAY.includes(response.status)) return new Fault('CLIENT_RESPONSE_INVALID', { detail })
     return call.replay === 'unsafe'
       ? new Fault('CLIENT_RESULT_UNCERTAIN', { detail })
@@ -245,11 +295,11 @@ async function failureOf(
   const { code, message, retryable, violations } = envelope
   const retryAfter = Number(response.headers.get('retry-after') ?? Number.NaN)
   return new Fault(code as Code, {
-    // Of a code that this version does not know the HTTP status tells enough to act on.
+    // The HTTP status gives the kind of a code that this version does not know.
     kind: kindOfStatus(response.status),
     retryable,
     violations,
-    cause: new AnswerCause(envelope.requestId, message),
+    cause: explanation({ requestId: envelope.requestId, message }),
     retryAfterSeconds: retryAfter >= 0 ? retryAfter : undefined,
   })
 }
@@ -262,7 +312,7 @@ interface ErrorEnvelope {
   readonly violations: readonly Violation[]
 }
 
-/** What is read of a failure; the rest may be newer than this client. */
+/** The parts of an error response that are read; a newer server may send more. */
 const FailureReply = schema({
   version: '1',
   status: "'error'",

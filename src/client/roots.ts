@@ -1,6 +1,6 @@
 /**
- * The directory that ties the client to one Environment: `service.json` names it, `management.json`
- * names the origin that manages it. Neither is secret.
+ * The directory that links the client to one Environment: `service.json` names the Environment,
+ * `management.json` its Management origin. Neither is secret.
  */
 import { join, resolve } from 'node:path'
 import { Fault } from '../errors/fault.ts'
@@ -41,7 +41,10 @@ export function resolvePath(environment: ClientEnvironment, path: string): strin
   return resolve(environment.workingDirectory, path)
 }
 
-/** The working directory unless one is given. Faults: CLIENT_ROOT_INVALID, CLIENT_FILE_FAILED. */
+/**
+ * Opens the root at `path`, by default the working directory. Throws CLIENT_ROOT_INVALID,
+ * CLIENT_FILE_FAILED.
+ */
 export async function openRoot(
   environment: ClientEnvironment,
   path: string | undefined,
@@ -52,7 +55,7 @@ export async function openRoot(
   return { directory, descriptor }
 }
 
-/** Null where there is none. Faults: CLIENT_ROOT_INVALID, CLIENT_FILE_FAILED. */
+/** Returns null if there is no descriptor. Throws CLIENT_ROOT_INVALID, CLIENT_FILE_FAILED. */
 export function readDescriptor(directory: string): Promise<RootDescriptor | null> {
   return readRootFile(join(directory, DESCRIPTOR_FILE), async (text) => {
     const { parseRootDescriptor } = await import('../wire/files/product-root.ts')
@@ -60,13 +63,16 @@ export function readDescriptor(directory: string): Promise<RootDescriptor | null
   })
 }
 
-/** False where there is one already. */
+/** Creates the descriptor; returns false if there is one already. */
 export function createDescriptor(directory: string, descriptor: RootDescriptor): boolean {
   const path = join(directory, DESCRIPTOR_FILE)
   return createFile(path, formatRootDescriptor(descriptor), PUBLIC_FILE)
 }
 
-/** Null where the root is not linked. Faults: CLIENT_ROOT_INVALID, CLIENT_FILE_FAILED. */
+/**
+ * Returns the Management origin; null if the root is not linked. Throws CLIENT_ROOT_INVALID,
+ * CLIENT_FILE_FAILED.
+ */
 export function readLink(directory: string): Promise<string | null> {
   return readRootFile(join(directory, LINK_FILE), async (text) => {
     const { parse } = await import('../wire/reading/read.ts')
@@ -74,13 +80,16 @@ export function readLink(directory: string): Promise<string | null> {
   })
 }
 
-/** False where there is one already. */
+/** Creates the link; returns false if there is one already. */
 export function createLink(directory: string, managementOrigin: string): boolean {
   const content = `${canonicalJson({ version: 1, managementOrigin })}\n`
   return createFile(join(directory, LINK_FILE), content, PUBLIC_FILE)
 }
 
-/** Null where it is missing. Faults: CLIENT_FILE_FAILED, CLIENT_ROOT_INVALID for what is in it. */
+/**
+ * Reads and parses a file of the root; returns null if it is missing. Throws CLIENT_FILE_FAILED,
+ * and CLIENT_ROOT_INVALID for invalid content.
+ */
 export async function readRootFile<T>(
   path: string,
   parse: (text: string) => Promise<T>,

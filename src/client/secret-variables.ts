@@ -1,14 +1,14 @@
-/** A secret is never an argument: the argument names the environment variable that holds it. */
-import { usage } from './arguments.ts'
+/** Reads secrets from the environment variables that options name; no argument is a secret. */
 import type { CommandSpec, Context } from './contexts.ts'
+import { usage } from './usage.ts'
 
 const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/
-/** Our own secrets, some of which are names of variables too, and the parts of a JWT. */
+/** Matches credentials of this service, which may look like a variable name, and JWTs. */
 const SECRET = /^rk_|^[\w-]+\.[\w-]+\.[\w-]*/
 
 /**
- * The trimmed text of the variable that `option` names. Faults: CLIENT_USAGE, which repeats the
- * name only where it cannot be a secret.
+ * Returns the trimmed value of the variable that `option` names. Throws CLIENT_USAGE, which never
+ * repeats a name that may be a secret.
  */
 export function secretFrom(
   context: Context,
@@ -17,11 +17,11 @@ export function secretFrom(
   variable: string,
 ): string {
   const text = exactSecretFrom(context, command, option, variable).trim()
-  if (text === '') throw usage(`The variable ${variable} is not set.`, command)
+  if (text === '') throw usage(`The variable ${variable} is not set or empty.`, command)
   return text
 }
 
-/** The same, as it is: white space may belong to it. */
+/** Returns the value of the variable with its white space. Throws CLIENT_USAGE. */
 export function exactSecretFrom(
   { environment }: Context,
   command: CommandSpec,
@@ -30,13 +30,13 @@ export function exactSecretFrom(
 ): string {
   if (SECRET.test(variable)) {
     throw usage(
-      `${option} takes the name of a variable, not the secret, which may now be in the history ` +
-        'of the shell: have it revoked and a new one made.',
+      `${option} needs the name of a variable, not the secret itself. The secret may now be in ` +
+        'the history of the shell: revoke it and issue a new one.',
       command,
     )
   }
-  if (!VARIABLE_NAME.test(variable)) throw usage(`${option} needs a variable name.`, command)
+  if (!VARIABLE_NAME.test(variable)) throw usage(`${option} needs the name of a variable.`, command)
   const text = environment.variable(variable) ?? ''
-  if (text === '') throw usage(`The variable ${variable} is not set.`, command)
+  if (text === '') throw usage(`The variable ${variable} is not set or empty.`, command)
   return text
 }

@@ -65,14 +65,14 @@ describe('a session', () => {
     ])
   })
 
-  it('that is refused after a refresh is over', async () => {
+  it('has ended if it is rejected after a refresh', async () => {
     server.intercept = ({ path }) =>
       path.endsWith('/status') ? failure('PLATFORM_AUTHENTICATION_FAILED') : null
     expect((await client.run(...STATUS)).exit).toBe(3)
     expect(refreshes()).toHaveLength(1)
   })
 
-  it('stays stored when its refresh is refused, lost or fails', async () => {
+  it('stays stored if its refresh is rejected, lost or fails', async () => {
     server.expireAccess()
     const before = stored()
     for (const [reply, exit] of [
@@ -91,7 +91,7 @@ describe('a session', () => {
     server.expireAccess()
     server.intercept = ({ path, headers }) => {
       if (!path.endsWith('/status') || headers.authorization !== before) return null
-      // Another process refreshes between our 401 and our look at the file.
+      // Another process refreshes between the 401 and the read of the file.
       const login = server.login() as { accessToken: string; refreshToken: string }
       const { accessToken, refreshToken } = login
       writeFileSync(client.credentials, JSON.stringify({ ...stored(), accessToken, refreshToken }))
@@ -102,7 +102,7 @@ describe('a session', () => {
     expect(refreshes()).toEqual([])
   })
 
-  it('does not go to another server when a login replaced it meanwhile', async () => {
+  it('is not sent to another server after a login has replaced it', async () => {
     server.intercept = ({ path }) => {
       if (!path.endsWith('/status')) return null
       const managementOrigin = 'https://other.example.com'
@@ -114,7 +114,7 @@ describe('a session', () => {
     expect(refreshes()).toEqual([])
   })
 
-  it('of schema 1 is read and upgraded by the next refresh', async () => {
+  it('in schema 1 is read, and upgraded by the next refresh', async () => {
     const { authenticationOrigin: _, ...rest } = stored()
     writeFileSync(client.credentials, JSON.stringify({ ...rest, version: 1 }))
     expect((await client.run(...STATUS)).exit).toBe(0)
@@ -138,7 +138,7 @@ describe('a session', () => {
   })
 
   it.each(['{', '[]', '{"version":3}', '{"version":2,"version":2}', ''])(
-    'in a file that reads %j is CLIENT_CREDENTIALS_INVALID, and the file stays',
+    'in the file %j is CLIENT_CREDENTIALS_INVALID, and the file stays',
     async (content) => {
       writeFileSync(client.credentials, content)
       const ran = await client.run(...STATUS)
@@ -149,7 +149,7 @@ describe('a session', () => {
     },
   )
 
-  it('in a file that cannot be read is told as that: what is in it is not at fault', async () => {
+  it('in a file that cannot be read is CLIENT_FILE_FAILED', async () => {
     rmSync(client.credentials)
     mkdirSync(client.credentials)
     const ran = await client.run(...STATUS)
@@ -159,7 +159,7 @@ describe('a session', () => {
     ])
   })
 
-  it('below a file in the place of a directory is told as that', async () => {
+  it('below a file instead of a directory is CLIENT_FILE_FAILED', async () => {
     client.variables.SERVICE_CONFIG_HOME = client.credentials
     const ran = await client.run(...STATUS)
     expect([ran.exit, JSON.parse(ran.out).error]).toMatchObject([
@@ -203,9 +203,9 @@ function startStatus(): Promise<{ exit: number | null; out: string }> {
 }
 
 describe('parallel processes', () => {
-  it('sixteen over an ended access token refresh once, and nobody is logged out', async () => {
+  it('refresh an expired access token once, and none is logged out', async () => {
     server.expireAccess()
-    // Nobody hears of the 401 before all have sent the same ended token.
+    // All sixteen have sent the expired token before the first 401 is returned.
     let waiting = 0
     const { promise: everyone, resolve: open } = Promise.withResolvers<void>()
     server.gate = async ({ path }) => {
@@ -219,8 +219,8 @@ describe('parallel processes', () => {
     expect(readdirSync(join(client.home, 'config'))).toEqual(['credentials-v1.json'])
   })
 
-  it('eight whose tokens end all the time never present one that is used up', async () => {
-    // A token of one second is about to end from the start, so every process refreshes or adopts.
+  it('never send a consumed refresh token, even if their tokens expire all the time', async () => {
+    // A token of one second is always about to expire, so every process refreshes or adopts.
     server.accessLifetimeMs = 1_000
     server.expireAccess()
     const ran = await Promise.all(Array.from({ length: 8 }, startStatus))

@@ -1,31 +1,50 @@
 /**
- * Requests of the logged-in operator. A token is refreshed under the lock of the profile, after
- * the file was read again, and is on the disk before it is used: parallel processes adopt each
- * other's tokens and never present one that is used up.
+ * Requests of the logged-in operator. Tokens are refreshed under the lock of the profile, after the
+ * file is read again, and are durable before they are used: parallel processes adopt each other's
+ * tokens and never send a consumed refresh token.
  */
 import { Fault, isFault } from '../errors/fault.ts'
+import { formatTimestamp } from '../value/plain.ts'
 import { Secret } from '../value/secret.ts'
 import { Login } from '../wire/auth.ts'
 import type { Context } from './contexts.ts'
+import { type Explanation, explained, isReported } from './explanations.ts'
 import { isAccessToken, isRefreshToken, type Profile, ProfileStore } from './profiles.ts'
-import { type Call, send } from './requests.ts'
+import { type Call, send, sendForLines } from './requests.ts'
 
-/** An access token that ends within this time is refreshed before it is sent. */
+/** An access token that expires within this time is refreshed before the request. */
 const EXPIRY_MARGIN_MICROS = 30_000_000n
-/** Below LOCK_WAIT_MS_MAX, so that whoever waits outlives the refresh. */
+/** Below LOCK_WAIT_MS_MAX, so that other processes wait longer than a refresh takes. */
 const REFRESH_DEADLINE_MS = 20_000
 
-export type SessionCall<T> = Omit<Call<T>, 'origin' | 'bearer'>
+/** Commands that list what a violation of PRODUCT_NOT_FOUND names. */
+const LISTS: Readonly<Record<string, string>> = {
+  environment: 'svc resources',
+  releaseId: 'svc releases list',
+  targetReleaseId: 'svc releases list',
+  channel: 'svc status',
+  against: 'svc status',
+  target: 'svc status',
+  name: 'svc config list',
+  clientId: 'svc clients list',
+  credentialId: 'svc credentials list --client ID',
+}
+
+export type SessionCall<T> = Omit<Call<T>, 'origin' | 'bearer'> & {
+  /** Identifiers and names in the request that messages about a failure repeat. */
+  readonly subjects?: Explanation['subjects']
+}
 
 export interface LoginOrigins {
   readonly authenticationOrigin: string
   readonly managementOrigin: string
 }
 
-/** Faults: CLIENT_RESPONSE_INVALID for tokens that the profile could not be read back with. */
+/** Returns the profile of a login. Throws CLIENT_RESPONSE_INVALID for malformed tokens. */
 export function profileOf(login: Login, origins: LoginOrigins): Profile {
-  if (!isAccessToken(login.accessToken) || !isRefreshToken(login.refreshToken)) {
-    throw new Fault('CLIENT_RESPONSE_INVALID', { detail: 'The tokens have another form.' })
+  const { accessToken, refreshToken } = login
+  if (!isAccessToken(accessToken) || !(refreshToken === null || isRefreshToken(refreshToken))) {
+    throw new Fault('CLIENT_RESPONSE_INVALID', { detail: 'The tokens are malformed.' })
   }
   return {
     authenticationOrigin: origins.authenticationOrigin,
@@ -33,9 +52,9 @@ export function profileOf(login: Login, origins: LoginOrigins): Profile {
     operatorId: login.operator.operatorId,
     operatorName: login.operator.operatorName,
     sessionId: login.session.sessionId,
-    accessToken: new Secret(login.accessToken),
+    accessToken: new Secret(accessToken),
     accessExpiresAtMicros: BigInt(login.session.accessExpiresAtMicros),
-    refreshToken: new Secret(login.refreshToken),
+    refreshToken: refreshToken === null ? null : new Secret(refreshToken),
     refreshExpiresAtMicros: BigInt(login.session.refreshExpiresAtMicros),
   }
 }
@@ -51,7 +70,7 @@ export class OperatorSession {
     this.#profile = profile
   }
 
-  /** Faults: CLIENT_NOT_LOGGED_IN, CLIENT_CREDENTIALS_INVALID. */
+  /** Opens the stored session. Throws CLIENT_NOT_LOGGED_IN, CLIENT_CREDENTIALS_INVALID. */
   static async open(context: Context): Promise<OperatorSession> {
     const store = new ProfileStore(context)
     const profile = await store.read()
@@ -63,37 +82,77 @@ export class OperatorSession {
     return this.#profile
   }
 
-  /** Identity routes: sessions and resources. */
+  /** Sends a request to the authentication origin: sessions and resources. */
   authentication<T>(call: SessionCall<T>): Promise<T> {
     return this.#send(call, this.#profile.authenticationOrigin)
   }
 
-  /** Routes of the Product Environment. */
+  /** Sends a request to the Management origin. */
   management<T>(call: SessionCall<T>): Promise<T> {
     return this.#send(call, this.#profile.managementOrigin)
   }
 
-  async #send<T>(call: SessionCall<T>, origin: string): Promise<T> {
+  /** Reads lines of a stream of the Management origin until it ends. */
+  async lines(path: string, onLine: (line: string) => Promise<void>): Promise<void> {
+    const origin = this.#profile.managementOrigin
+    try {
+      await this.#authenticated((bearer) =>
+        sendForLines(this.#context, { method: 'GET', origin, path, bearer }, onLine),
+      )
+    } catch (error) {
+      throw isFault(error) && isReported(error) ? this.#explained(error, path, {}) : error
+    }
+  }
+
+  async #send<T>({ subjects = {}, ...call }: SessionCall<T>, origin: string): Promise<T> {
+    try {
+      return await this.#authenticated((bearer) => send(this.#context, { ...call, origin, bearer }))
+    } catch (error) {
+      throw isFault(error) && isReported(error)
+        ? this.#explained(error, call.path, subjects)
+        : error
+    }
+  }
+
+  /** Adds the operator and the Environment of the path, which the server does not repeat. */
+  #explained(fault: Fault, path: string, subjects: Explanation['subjects']): Fault {
+    const environment = /\/environments\/(env_[0-9A-Z]+)/.exec(path)?.[1]
+    const named = { ...(environment !== undefined && { environment }), ...subjects }
+    if (fault.code === 'PRODUCT_NOT_FOUND') {
+      const list = LISTS[fault.violations[0]?.path ?? '']
+      const next = list === undefined ? null : `Run \`${list}\` to see what exists.`
+      return explained(fault, { next, subjects: named })
+    }
+    if (fault.code !== 'PLATFORM_ACCESS_DENIED') return explained(fault, { subjects: named })
+    const scope = subjects.scope ?? environment
+    const where = scope === undefined ? '' : `, the scope ${scope}`
+    const detail = `The operator is ${this.#profile.operatorName}${where}.`
+    return explained(fault, { detail, subjects: named })
+  }
+
+  /** Refreshes the token where it ends soon, or once where the server rejects it. */
+  async #authenticated<T>(request: (bearer: Secret) => Promise<T>): Promise<T> {
     let refreshed = false
     if (this.#endsSoon()) refreshed = await this.#refresh()
     for (;;) {
       try {
-        const bearer = this.#profile.accessToken
-        return await send(this.#context, { ...call, origin, bearer })
+        return await request(this.#profile.accessToken)
       } catch (error) {
-        // A refused request did nothing, so even a change may be sent again.
+        // A rejected request had no effect, so even a change may be sent again.
         if (!isFault(error, 'PLATFORM_AUTHENTICATION_FAILED') || refreshed) throw error
         refreshed = await this.#refresh()
       }
     }
   }
 
+  /** Without a refresh token the access token serves to its last moment. */
   #endsSoon(): boolean {
     const now = this.#context.environment.system.nowMicros()
-    return this.#profile.accessExpiresAtMicros - now < EXPIRY_MARGIN_MICROS
+    const { accessExpiresAtMicros, refreshToken } = this.#profile
+    return accessExpiresAtMicros - now < (refreshToken === null ? 0n : EXPIRY_MARGIN_MICROS)
   }
 
-  /** True where this process refreshed; false where it adopted what another one had stored. */
+  /** Returns true if this process refreshed; false if it adopted the tokens of another one. */
   async #refresh(): Promise<boolean> {
     const stale = this.#profile
     return this.#context.uninterrupted(
@@ -104,21 +163,22 @@ export class OperatorSession {
           this.#profile = stored
           return false
         }
-        this.#profile = await this.#exchange(stored)
+        if (stored.refreshToken === null) throw workloadSessionOver(stored)
+        this.#profile = await this.#exchange(stored, stored.refreshToken)
         return true
       }),
     )
   }
 
-  /** Never interrupted: a lost answer would lose the session with it. */
-  async #exchange(stored: Profile): Promise<Profile> {
+  /** Exchanges the refresh token. It is not interrupted: a lost response loses the session. */
+  async #exchange(stored: Profile, refreshToken: Secret): Promise<Profile> {
     const login = await send(
       { environment: this.#context.environment, signal: new AbortController().signal },
       {
         method: 'POST',
         origin: stored.authenticationOrigin,
         path: '/v1/auth/refresh',
-        body: { refreshToken: stored.refreshToken.reveal() },
+        body: { refreshToken: refreshToken.reveal() },
         reply: Login,
         replay: 'unsafe',
         deadlineMs: REFRESH_DEADLINE_MS,
@@ -133,7 +193,16 @@ export class OperatorSession {
   }
 }
 
-/** Another `svc login` may have replaced the profile meanwhile: its tokens belong elsewhere. */
+function workloadSessionOver({ accessExpiresAtMicros }: Profile): Fault {
+  const at = formatTimestamp(accessExpiresAtMicros)
+  return new Fault('CLIENT_NOT_LOGGED_IN', {
+    detail:
+      `The session of this workload ended at ${at}, or was revoked, and cannot be refreshed. Log ` +
+      'in again: `svc login --url URL --oidc-token-env VAR` with a new token of the platform.',
+  })
+}
+
+/** Throws CLIENT_ORIGIN_MISMATCH if another login has replaced the profile meanwhile. */
 function requireSameOrigins(a: LoginOrigins, b: LoginOrigins): void {
   const same =
     a.authenticationOrigin === b.authenticationOrigin && a.managementOrigin === b.managementOrigin

@@ -4,7 +4,7 @@ import { printable, printableJson, printableLines } from './visible-text.ts'
 
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Default_Ignorable_Code_Point}]/u
 
-/** Every UTF-16 code unit, and code points around those that are hidden. */
+/** All UTF-16 code units, and code points around the hidden ones. */
 const texts = fc.oneof(
   fc.string({ unit: 'binary' }),
   fc.array(fc.integer({ min: 0, max: 0xffff })).map((units) => String.fromCharCode(...units)),
@@ -13,7 +13,7 @@ const texts = fc.oneof(
     .map((points) => String.fromCodePoint(...points)),
 )
 
-it('JSON with hidden characters says the same without them', () => {
+it('JSON keeps its value when hidden characters are escaped', () => {
   fc.assert(
     fc.property(fc.dictionary(texts, fc.array(texts)), (value) => {
       const json = printableJson(value)
@@ -23,7 +23,7 @@ it('JSON with hidden characters says the same without them', () => {
   )
 })
 
-it('text keeps what is seen and no hidden character', () => {
+it('text keeps its visible characters and no hidden one', () => {
   fc.assert(
     fc.property(texts, (text) => {
       expect(printable(text)).not.toMatch(HIDDEN)

@@ -1,18 +1,18 @@
 /**
- * Text of servers and files in a form that a terminal shows instead of obeying it: controls,
- * characters that turn the direction of text, and characters that nobody sees are escaped.
+ * Escapes text of servers and files for a terminal: control characters, bidirectional controls and
+ * invisible characters.
  */
 import type { Json } from '../value/strict-json.ts'
 
-/** Controls, formats, separators of lines, lone surrogates, and what is invisible by default. */
+/** Controls, formats, line separators, lone surrogates and default-ignorable characters. */
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Default_Ignorable_Code_Point}]/gu
 
-/** One line, such as a name: escapes as `\u{202e}`, line feeds and tabs too. */
+/** Escapes a single line, such as a name, as in `\u{202e}`; line feeds and tabs too. */
 export function printable(text: string): string {
   return text.replace(HIDDEN, escaped)
 }
 
-/** Lines of our own text with text of others in it: escapes everything but line feeds and tabs. */
+/** Escapes text of several lines; line feeds and tabs stay. */
 export function printableLines(text: string): string {
   return text.replace(HIDDEN, (character) =>
     character === '\n' || character === '\t' ? character : escaped(character),
@@ -23,9 +23,18 @@ function escaped(character: string): string {
   return `\\u{${character.codePointAt(0)!.toString(16)}}`
 }
 
-/** Indented JSON with the same characters escaped as JSON does it, those above U+FFFF as pairs. */
+/** Returns JSON without a line end, with the same characters escaped. */
+export function printableJsonLine(value: Json): string {
+  return visibleJson(JSON.stringify(value))
+}
+
+/** Formats indented JSON with JSON escapes for the same characters, in pairs above U+FFFF. */
 export function printableJson(value: Json): string {
-  return JSON.stringify(value, null, 2).replace(HIDDEN, (character) =>
+  return visibleJson(JSON.stringify(value, null, 2))
+}
+
+function visibleJson(json: string): string {
+  return json.replace(HIDDEN, (character) =>
     character === '\n'
       ? character
       : character

@@ -4,6 +4,7 @@
  */
 import { type ClientBase, Pool } from 'pg'
 import type { Secret } from '../value/secret.ts'
+import { connectReason } from './connect-failures.ts'
 import { Connection, type Parameter, type RawRow } from './connection.ts'
 import { QueryFailure, toQueryFailure } from './errors.ts'
 
@@ -66,7 +67,8 @@ export class Database implements Reader {
       return new Connection(await this.#pool.connect())
     } catch (error) {
       const failure = toQueryFailure(error)
-      throw new QueryFailure('unavailable', failure.message, failure.sqlstate)
+      const reason = connectReason(error) ?? failure.message
+      throw new QueryFailure('unavailable', reason, failure.sqlstate)
     }
   }
 

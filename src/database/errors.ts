@@ -4,6 +4,7 @@
  */
 import { DatabaseError } from 'pg'
 import { Fault } from '../errors/fault.ts'
+import { reasonOfCode } from './connect-failures.ts'
 
 export type QueryFailureKind =
   /** PostgreSQL rolled the transaction back because of another one: it can be retried. */
@@ -84,9 +85,15 @@ export function toStartupFault(
   error: unknown,
   code: StartupCode = 'SERVER_PLATFORM_DATABASE_UNAVAILABLE',
 ): unknown {
-  if (error instanceof QueryFailure) return new Fault(code, { detail: error.message })
+  if (error instanceof QueryFailure) {
+    const reason = error.sqlstate === null ? null : reasonOfCode(error.sqlstate)
+    return new Fault(code, { detail: reason ?? error.message })
+  }
   if (error instanceof Fault && error.code.startsWith('PLATFORM_')) {
-    return new Fault(code, { detail: `${error.code}: ${error.detail ?? 'no detail'}` })
+    const { detail = 'no detail' } = error
+    return new Fault(code, {
+      detail: error.code === 'PLATFORM_UNAVAILABLE' ? detail : `${error.code}: ${detail}`,
+    })
   }
   return error
 }

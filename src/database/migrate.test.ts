@@ -55,9 +55,9 @@ async function failure(work: Promise<unknown>): Promise<Fault> {
 
 test('an empty database gets every version, and a second run changes nothing', async () => {
   const { database } = await empty()
-  expect(await migrate(database, AT)).toEqual({ from: 0, to: 4 })
+  expect(await migrate(database, AT)).toEqual({ from: 0, to: 5 })
   const schema = await schemaOf(database)
-  expect(await migrate(database, AT + 1n)).toEqual({ from: 4, to: 4 })
+  expect(await migrate(database, AT + 1n)).toEqual({ from: 5, to: 5 })
   expect(await schemaOf(database)).toBe(schema)
   const recorded = await database.rows(
     'select version, name, applied_at_micros from service_platform_migrations order by version',
@@ -67,6 +67,7 @@ test('an empty database gets every version, and a second run changes nothing', a
     { version: 2, name: 'invitation-operations', applied_at_micros: String(AT) },
     { version: 3, name: 'managed-grants', applied_at_micros: String(AT) },
     { version: 4, name: 'pepper-checks', applied_at_micros: String(AT) },
+    { version: 5, name: 'workloads', applied_at_micros: String(AT) },
   ])
 })
 
@@ -104,13 +105,45 @@ test('grants from before version 3 become unmanaged legacy with their capabiliti
   expect(grants).toEqual([{ source: 'legacy', source_id: null, capabilities: ['logs:read'] }])
 })
 
+test('from version 5 on an invitation has a code or names a workload, never both', async () => {
+  const { database } = await empty()
+  await migrate(database, AT, withMigrations(MIGRATIONS.slice(0, 4)))
+  const [operator, invitation] = ['opr', 'opi'].map((prefix) => `${prefix}_${'0'.repeat(25)}1`)
+  await database.rows(
+    `insert into service_operators (operator_id, operator_name, created_at_micros)
+     values ($1, 'old', 1)`,
+    [operator!],
+  )
+  await database.rows(
+    `insert into service_operator_invitations
+       (invitation_id, kind, code_digest, operator_name, role, scope_kind, capabilities, state,
+        created_by, created_at_micros, expires_at_micros)
+     values ($1, 'delegated', sha256('code'), 'new', 'observer', 'installation', array['logs:read'],
+             'pending', $2, 1, 2)`,
+    [invitation!, operator!],
+  )
+  await migrate(database, AT)
+  const kept = `select code_digest = sha256('code') as code, provider_id, subject_digest, state
+                  from service_operator_invitations`
+  expect(await database.rows(kept)).toEqual([
+    { code: true, provider_id: null, subject_digest: null, state: 'pending' },
+  ])
+  const change = (columns: string) =>
+    database.rows(`update service_operator_invitations set ${columns}`)
+  const identity = `provider_id = 'ci', subject_digest = sha256('subject')`
+  for (const broken of [identity, 'code_digest = null', `${identity.split(',')[0]}`]) {
+    await expect(change(broken)).rejects.toThrow()
+  }
+  await change(`code_digest = null, ${identity}`)
+})
+
 test('servers that migrate at the same time wait for each other and all succeed', async () => {
   const { database, url } = await empty()
   const others = Array.from({ length: 5 }, () => new Database({ url: new Secret(url) }))
   try {
     const results = await Promise.all([database, ...others].map((each) => migrate(each, AT)))
     expect(results.filter((result) => result.from === 0)).toHaveLength(1)
-    expect(results.filter((result) => result.from === 4)).toHaveLength(5)
+    expect(results.filter((result) => result.from === 5)).toHaveLength(5)
   } finally {
     await Promise.all(others.map((other) => other.close()))
   }
@@ -123,7 +156,7 @@ test.each([
     (database: Database) =>
       database.rows(
         `insert into service_platform_migrations (version, name, checksum, applied_at_micros)
-       values (5, 'future', decode(repeat('00', 32), 'hex'), 1)`,
+       values (6, 'future', decode(repeat('00', 32), 'hex'), 1)`,
       ),
   ],
   [
@@ -151,7 +184,7 @@ test.each([
     'a version record that was cut',
     'contradict',
     (database: Database) =>
-      database.rows('delete from service_platform_migrations where version = 4'),
+      database.rows('delete from service_platform_migrations where version = 5'),
   ],
   [
     'the mark of another program',
@@ -182,7 +215,7 @@ test('an older program rejects a newer schema', async () => {
 test('a migration that fails leaves the database as it was', async () => {
   const { database } = await empty()
   const broken: Migration = {
-    version: 5,
+    version: 6,
     name: 'broken',
     sql: 'create table service_platform_extra (id integer); select 1 / 0;',
   }
@@ -247,7 +280,7 @@ const SOUND = {
 test.each([
   [{}, null],
   [{ synchronous_commit: 'remote_apply' }, null],
-  [{ version: 159_999 }, 'PostgreSQL is older than 16'],
+  [{ version: 159_999 }, 'version: PostgreSQL is older than 16'],
   [{ fsync: 'off' }, 'PostgreSQL runs with fsync = off'],
   [{ full_page_writes: 'off' }, 'PostgreSQL runs with full_page_writes = off'],
   [{ synchronous_commit: 'off' }, 'PostgreSQL runs with synchronous_commit = off'],

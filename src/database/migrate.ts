@@ -91,7 +91,8 @@ async function checkServer(connection: Connection): Promise<void> {
 
 /** The reason why a server with these settings cannot be used; null if it can. */
 export function unsupportedReason(row: RawRow): string | null {
-  if (readInteger(row, 'version') < POSTGRESQL_MINIMUM) return 'PostgreSQL is older than 16'
+  if (readInteger(row, 'version') < POSTGRESQL_MINIMUM)
+    return 'version: PostgreSQL is older than 16'
   for (const setting of ['fsync', 'full_page_writes', 'synchronous_commit']) {
     if (readText(row, setting) === 'off') return `PostgreSQL runs with ${setting} = off`
   }

@@ -45,8 +45,8 @@ function workspaceOf(files: Readonly<Record<string, string>>): string {
 const build = (directory: string): Promise<WorkspaceBuild> =>
   buildWorkspace(directory, { describe: describeHere })
 
-/** What the author of these files is told. */
-async function refusal(files: Readonly<Record<string, string>>): Promise<string> {
+/** Returns the message of a failed build of these files. */
+async function rejectionOf(files: Readonly<Record<string, string>>): Promise<string> {
   const error = await build(workspaceOf(files)).then(
     () => expect.unreachable('it builds'),
     (thrown: unknown) => thrown,
@@ -55,9 +55,9 @@ async function refusal(files: Readonly<Record<string, string>>): Promise<string>
   return (error as Fault).detail!
 }
 
-test('the template builds into a package that the server accepts', async () => {
+test('the template builds into a package that a server accepts', async () => {
   const directory = join(newDirectory(), 'chat')
-  writeWorkspace(directory)
+  writeWorkspace(directory, { name: 'Chat' })
   const built = await build(directory)
   expect(built.diagnostics).toEqual([])
   const decoded = decodePackage(encodeWorkspacePackage(built, PROJECT), sha256)
@@ -81,7 +81,7 @@ test('the template builds into a package that the server accepts', async () => {
   ])
 })
 
-test('the same source builds the same bytes, wherever it lies and whoever builds', async () => {
+test('equal sources build equal bytes, in any directory and any process', async () => {
   const files = {
     'lib/paths.js': 'export const paths = () => [typeof __dirname, __filename]\n',
     'functions/a.ts': PING,
@@ -116,9 +116,9 @@ test('the same source builds the same bytes, wherever it lies and whoever builds
   expect(first.bundle.source + first.bundle.sourceMap).not.toContain(tmpdir())
 })
 
-const REFUSED: readonly [rule: string, files: Record<string, string>, said: string][] = [
+const REJECTED: readonly [rule: string, files: Record<string, string>, said: string][] = [
   [
-    'a syntax error is shown at its place',
+    'a syntax error is shown at its location',
     { 'functions/a.ts': 'export const a = {\n  b: 1;\n}\n' },
     'functions/a.ts:2:7\n  Expected "}" but found ";".',
   ],
@@ -167,7 +167,7 @@ const REFUSED: readonly [rule: string, files: Record<string, string>, said: stri
     'functions/a.ts:1:26\n  "bun:sqlite" is not available',
   ],
   [
-    'two exports of one name are one too many',
+    'two exports of one name are rejected',
     { 'functions/a.ts': `${PING}export const ping = 2\n` },
     'functions/a.ts:3:14\n  "ping" is declared twice.\n  Rename one of the two.',
   ],
@@ -183,17 +183,17 @@ const REFUSED: readonly [rule: string, files: Record<string, string>, said: stri
       '  Rename the export or the file.',
   ],
   [
-    'names that differ only in case are refused',
+    'names that differ only in case are rejected',
     { 'functions/Users.ts': PING, 'functions/users.ts': PING },
     'functions/users.ts\n  Its name differs from functions/Users.ts only in upper and lower case.',
   ],
   [
-    'a file whose name no Function can have is refused',
+    'a file whose name no Function can have is rejected',
     { 'functions/my file.ts': PING },
     'functions/my file.ts\n  Its path is part of the names',
   ],
   [
-    'a schema must be there',
+    'a missing schema is named',
     { 'schema.ts': '', 'functions/a.ts': PING },
     'schema.ts\n  There is no such file',
   ],
@@ -203,7 +203,7 @@ const REFUSED: readonly [rule: string, files: Record<string, string>, said: stri
     'schema.ts\n  The schema is not exported.\n  Write: export default defineSchema({ ... })',
   ],
   [
-    'a wrong definition is shown at its line, with the mend',
+    'an invalid definition is shown at its line, with the fix',
     {
       'schema.ts':
         "import { defineSchema, table, v } from 'svc'\n\nexport default defineSchema({\n" +
@@ -244,56 +244,56 @@ const REFUSED: readonly [rule: string, files: Record<string, string>, said: stri
     'node_modules/bad/index.js:2:7\n  Error: no',
   ],
   [
-    'a global that a runner has not is shown at its line',
+    'a global that a runner does not have is shown at its line',
     { 'functions/a.ts': '\nexport const y = document.title\n' },
     'functions/a.ts:2:18\n  ReferenceError: ',
   ],
   [
-    'a default export that is no schema is refused',
+    'a default export that is not a schema is rejected',
     { 'schema.ts': 'export default { tables: {} }\n' },
     'schema.ts\n  The default export of schema.ts must be defineSchema({ ... }).',
   ],
   [
-    'an ID of a table that is not in the schema is refused',
+    'an ID of a table that is not in the schema is rejected',
     {
       'functions/a.ts':
         "import { query, v } from 'svc'\n\nexport const list = query({\n" +
         "  arguments: { in: v.array(v.id('chanels')) },\n  handler: () => 1n,\n})\n",
     },
-    'functions/a.ts:3\n  a.list: arguments.in[] is an ID of "chanels", which is no table.',
+    'functions/a.ts:3\n  a.list: arguments.in[] is an ID of "chanels", which the schema',
   ],
   [
-    'await outside of functions is refused',
+    'await outside of functions is rejected',
     { 'functions/a.ts': 'export const x = await Promise.resolve(1)\n' },
-    'There is no await outside of async functions.\n  Write async before the function, or',
+    'await is only available in async functions.\n  Write async before the function, or',
   ],
   [
-    'an import with a computed name is refused at its line',
+    'an import with a computed name is rejected at its line',
     { 'functions/a.ts': 'export const x = (name: string) => {\n\n  return import(name)\n}\n' },
     'functions/a.ts:3\n  import(...) with a computed name cannot be bundled.',
   ],
   [
-    'import.meta is refused at its line',
+    'import.meta is rejected at its line',
     { 'functions/a.ts': 'export const x = () =>\n  import.meta.url\n' },
     'functions/a.ts:2\n  import.meta is not available',
   ],
   [
-    'an import from the network is refused',
+    'an import from the network is rejected',
     { 'functions/a.ts': "import x from 'https://example.com/x.js'\nexport const y = x\n" },
     'functions/a.ts:1:15\n  "https://example.com/x.js" is not part of the Workspace',
   ],
   [
-    'a file that would have to lie beside the bundle is refused',
+    'a file that cannot be part of the bundle is rejected',
     { 'functions/a.ts': "import x from './x.wasm'\nexport const y = x\n", 'functions/x.wasm': 'x' },
     'A file of this kind cannot be imported',
   ],
   [
-    'a setting that does not exist is refused',
+    'an unknown setting is rejected',
     { 'functions/a.ts': PING, 'svc.json': '{ "name": "x" }' },
     'svc.json\n  Expected no unknown field ($.name).',
   ],
   [
-    'a Workspace name must be one',
+    'an invalid Workspace name is rejected',
     { 'functions/a.ts': PING, 'svc.json': '{ "workspace": "My app" }' },
     'svc.json\n  Expected a Workspace name ($.workspace).',
   ],
@@ -304,16 +304,16 @@ const REFUSED: readonly [rule: string, files: Record<string, string>, said: stri
   ],
 ]
 
-test.each(REFUSED)('%s', async (_, files, said) => {
-  expect(await refusal(files)).toContain(said)
+test.each(REJECTED)('%s', async (_, files, said) => {
+  expect(await rejectionOf(files)).toContain(said)
 })
 
-test('a macro does not run: nothing of a Workspace is executed by the build', async () => {
+test('a macro does not run: the build executes no code of a Workspace', async () => {
   const mark = join(newDirectory(), 'ran')
   const macro = `import { writeFileSync } from 'fs'
 export const run = () => writeFileSync(${JSON.stringify(mark)}, '')
 `
-  const detail = await refusal({
+  const detail = await rejectionOf({
     'functions/a.ts': "import { run } from '../m' with { type: 'macro' }\nexport const x = run()\n",
     'm.ts': macro,
   })
@@ -321,7 +321,7 @@ export const run = () => writeFileSync(${JSON.stringify(mark)}, '')
   expect(existsSync(mark)).toBe(false)
 })
 
-test('packages for browsers are bundled as browsers get them', async () => {
+test('packages are bundled in their version for browsers', async () => {
   const built = await build(
     workspaceOf({
       'functions/a.ts': [
@@ -352,7 +352,7 @@ test('an import with a literal name is bundled', async () => {
   expect(built.bundle.source).toContain('LAZY)')
 })
 
-test('declarations, tests and linked directories beside Functions are left alone', async () => {
+test('declarations, tests and linked directories beside Functions are ignored', async () => {
   const directory = workspaceOf({
     'functions/a.ts': PING,
     'functions/a.test.ts': 'throw 1',
@@ -363,19 +363,19 @@ test('declarations, tests and linked directories beside Functions are left alone
   expect(description.functions.map(({ name }) => name)).toEqual(['a.ping'])
 })
 
-test('a Function that nobody can call, and a Workspace without any, are pointed out', async () => {
+test('a Function without clients, and a Workspace without Functions, are warnings', async () => {
   const uncalled = PING.replace("clients: ['public'], ", '')
   const { diagnostics } = await build(workspaceOf({ 'functions/a.ts': uncalled }))
   expect(diagnostics.map(formatProblem)).toEqual([
-    'functions/a.ts:2\n  a.ping has no clients, so that no application can call it.\n' +
+    'functions/a.ts:2\n  a.ping has no clients, so no application can call it.\n' +
       '  Add clients: ["public"], or write internalQuery.',
   ])
   expect((await build(workspaceOf({}))).diagnostics.map(({ message }) => message)).toEqual([
-    'There are no Functions.',
+    'The Workspace has no Functions.',
   ])
 })
 
-test('what is not the fault of the code is passed on as it is', async () => {
+test('a failure that the code did not cause is passed on unchanged', async () => {
   const fault = new Fault('UNAVAILABLE')
   const describe = () => Promise.reject(fault)
   await expect(buildWorkspace(workspaceOf({ 'functions/a.ts': PING }), { describe })).rejects.toBe(
@@ -383,17 +383,17 @@ test('what is not the fault of the code is passed on as it is', async () => {
   )
 })
 
-test('a description that no manifest may carry names the Function', async () => {
+test('a description that violates a manifest rule names the Function', async () => {
   const deep = `${'v.array('.repeat(40)}v.string()${')'.repeat(40)}`
   expect(
-    await refusal({
+    await rejectionOf({
       'functions/a.ts': [
         "import { query, v } from 'svc'",
         `export const b = query({ returns: ${deep}, handler: () => [] })`,
       ].join('\n'),
     }),
   ).toContain('functions/a.ts:2\n  a.b: expected at most 32 levels at returns.items')
-  expect(await refusal({ 'functions/a.ts': PING.replace('ping', 'größe') })).toBe(
+  expect(await rejectionOf({ 'functions/a.ts': PING.replace('ping', 'größe') })).toBe(
     'functions/a.ts:2\n  a.größe: expected the name of a Function at name.\n' +
       '  Rename the export with letters, digits, _ and $ only.',
   )

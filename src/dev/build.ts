@@ -1,6 +1,6 @@
 /**
- * A Workspace's directory to what is published: the bundle, and what it says of itself when it is
- * loaded. Loading is left to a sandboxed runner; here nothing of the Workspace is executed.
+ * Builds a Workspace: its bundle, and the description that the bundle gives when it is loaded. A
+ * sandboxed runner loads it; this process executes no code of the Workspace.
  */
 import { sha256 } from '../system/digests.ts'
 import type { WorkspaceDescription } from '../value/manifest.ts'
@@ -15,43 +15,43 @@ import { type Problem, workspaceFault } from './problems.ts'
 import { readWorkspaceFiles } from './workspace-files.ts'
 
 /**
- * Loads a bundle inside the sandbox and answers what it says of itself. FUNCTION_FAILED,
- * LIMIT_EXCEEDED and DEADLINE_EXCEEDED blame the code; their detail says why.
+ * Loads a bundle in the sandbox and returns its description. Throws FUNCTION_FAILED, LIMIT_EXCEEDED
+ * and DEADLINE_EXCEEDED for failures of the code; their detail has the reason.
  */
 export type Describe = (bundle: Bundle) => Promise<unknown>
 
 export interface WorkspaceBuild {
   /** Absolute. */
   readonly directory: string
-  /** The name to publish under. */
+  /** The Workspace name under which it is published. */
   readonly workspace: string
   readonly description: WorkspaceDescription
   readonly bundle: Bundle
-  /** The same bytes for the same source. */
+  /** Bytes of the artifact; equal sources give equal bytes. */
   readonly artifact: Uint8Array
-  /** What the author should know, although it builds. */
+  /** Warnings: problems that do not fail the build. */
   readonly diagnostics: readonly Problem[]
 }
 
-/** Throws WORKSPACE_INVALID, whose detail names file, line and mend of every defect. */
+/** Throws WORKSPACE_INVALID, whose detail has the file, line and fix of every problem. */
 export async function buildWorkspace(
   directory: string,
   { describe }: { readonly describe: Describe },
 ): Promise<WorkspaceBuild> {
   const files = readWorkspaceFiles(directory)
   const bundle = await bundleWorkspace(files)
-  let said: unknown
+  let described: unknown
   try {
-    said = await describe(bundle)
+    described = await describe(bundle)
   } catch (error) {
     throw loadFailure(error, bundle)
   }
   let description: WorkspaceDescription
   try {
-    description = parseDescription(said as Json)
+    description = parseDescription(described as Json)
   } catch (error) {
     if (!(error instanceof ValidationError)) throw error
-    throw workspaceFault([describeValidationError(error, said, files)], error)
+    throw workspaceFault([describeValidationError(error, described, files)], error)
   }
   const { problems, diagnostics } = descriptionProblems(description, files)
   if (problems.length > 0) throw workspaceFault(problems)

@@ -1,7 +1,7 @@
 /**
- * Modules of Node, of Bun and of the web. A runner has none of them, and the bundler would put
- * half-working substitutes in their place, so that the import of one fails the build, with the
- * chain of imports that leads to it.
+ * Rejects imports of modules of Node, of Bun and of the web, which a runner does not have. The
+ * bundler would substitute partial implementations; instead the build fails and shows the chain of
+ * imports.
  */
 import { readFileSync, statSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
@@ -15,7 +15,7 @@ export const BUILTIN_NAMESPACE = 'svc-builtin'
 
 const ELSEWHERE = /^(?:node|bun|https?):/
 
-/** The bundler's record of who imports whom. */
+/** The import graph that the bundler reports. */
 export interface ImportGraph {
   readonly inputs: {
     readonly [path: string]: {
@@ -26,8 +26,8 @@ export interface ImportGraph {
 }
 
 /**
- * Sends builtins to a namespace of their own; undefined leaves the module to the bundler. A package
- * may say that it needs no such module in browsers, or be installed under the name of one.
+ * Resolves builtins to a namespace of their own; undefined leaves the module to the bundler. A
+ * package may replace a builtin for browsers, or have the name of one.
  */
 export function resolveBuiltin({ path, importer }: { path: string; importer: string }) {
   if (ELSEWHERE.test(path) || path === 'bun') return { path, namespace: BUILTIN_NAMESPACE }
@@ -38,7 +38,7 @@ export function resolveBuiltin({ path, importer }: { path: string; importer: str
   return installed === null ? { path, namespace: BUILTIN_NAMESPACE } : { path: installed }
 }
 
-/** The nearest package.json decides, as its `browser` field is about its own files. */
+/** Tells whether the `browser` field of the nearest package.json replaces the module. */
 function replacedForBrowsers(specifier: string, start: string): boolean {
   for (const directory of upwards(start)) {
     const json = packageJson(directory)
@@ -50,8 +50,8 @@ function replacedForBrowsers(specifier: string, start: string): boolean {
 }
 
 /**
- * The entry of a package that has the name of a builtin, which the bundler would prefer to it. The
- * runtime's own resolver is of no use here: it downloads what is not installed.
+ * Finds the entry of an installed package that has the name of a builtin, which the bundler would
+ * prefer. The resolver of the runtime cannot be used: it downloads missing packages.
  */
 function installedPackage(name: string, start: string): string | null {
   for (const above of upwards(start)) {
@@ -75,7 +75,7 @@ function* upwards(start: string): Generator<string> {
   }
 }
 
-/** What names the entry of a package, in whatever form others gave it. */
+/** The fields of a package.json that name the entry, in any form. */
 const PackageFile = schema({
   'browser?': 'unknown',
   'module?': 'unknown',
@@ -88,12 +88,12 @@ function packageJson(directory: string): Infer<typeof PackageFile> | null {
     const json: unknown = JSON.parse(readFileSync(join(directory, 'package.json'), 'utf8'))
     return fits(PackageFile, json) ? json : null
   } catch {
-    // Absent, or not JSON: then the bundler reports it, if it needs it.
+    // The bundler reports a package.json that is missing or invalid, if it needs it.
     return null
   }
 }
 
-/** One problem for each builtin in the graph. `nameOf` makes a path fit to be read. */
+/** Returns one problem for each builtin in the graph. `nameOf` makes paths readable. */
 export function builtinProblems(graph: ImportGraph, nameOf: (path: string) => string): Problem[] {
   const arrivals = walk(graph)
   const builtins = [...arrivals.keys()].filter(
@@ -107,7 +107,7 @@ interface Arrival {
   readonly specifier: string
 }
 
-/** How each module is reached first, breadth first, so that chains are as short as can be. */
+/** Finds the first importer of each module, breadth first, so that chains are shortest. */
 function walk({ inputs, entry }: ImportGraph): ReadonlyMap<string, Arrival> {
   const arrivals = new Map<string, Arrival>()
   const queue = [entry]
@@ -130,27 +130,27 @@ function problem(
   for (let at = arrivals.get(path); at !== undefined; at = arrivals.get(at.importer)) {
     chain.unshift(at)
   }
-  // The first link is the generated entry, which no author wrote.
+  // The first link is the generated entry, which is not part of the Workspace.
   const [first, ...rest] = chain.slice(1)
   const name = chain.at(-1)!.specifier
   const links = [first!, ...rest].map(
     ({ importer, specifier }) => `${nameOf(importer)} imports "${specifier}"`,
   )
   const why = name.startsWith('http')
-    ? 'is not part of the Workspace: a bundle is complete in itself.'
+    ? 'is not part of the Workspace: a bundle contains all of its modules.'
     : 'is not available: a Function has no files, network or processes.'
   return {
     file: nameOf(first!.importer),
-    ...placeOfImport(first!),
+    ...locationOfImport(first!),
     message: [`"${name}" ${why}`, ...(rest.length === 0 ? [] : links)].join('\n'),
-    mend:
+    fix:
       rest.length === 0
         ? 'Remove the import.'
         : 'Use a package that works in browsers, or remove the import.',
   }
 }
 
-function placeOfImport({ importer, specifier }: Arrival): Pick<Problem, 'line' | 'column'> {
+function locationOfImport({ importer, specifier }: Arrival): Pick<Problem, 'line' | 'column'> {
   try {
     const lines = readFileSync(importer, 'utf8').split('\n')
     for (const [i, text] of lines.entries()) {
@@ -158,7 +158,7 @@ function placeOfImport({ importer, specifier }: Arrival): Pick<Problem, 'line' |
       if (column !== -1) return { line: i + 1, column: column + 1 }
     }
   } catch {
-    // A file that cannot be read again is named without a line.
+    // If the file cannot be read again, the problem has no line.
   }
   return { line: null, column: null }
 }

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { bundleWorkspace } from './bundles.ts'
 
-/** What the bundler says of one module. */
-async function refusal(text: string): Promise<string | undefined> {
+/** Returns the message of a failed bundle of one module. */
+async function rejectionOf(text: string): Promise<string | undefined> {
   const directory = mkdtempSync(join(tmpdir(), 'svc-bundles-'))
   onTestFinished(() => rmSync(directory, { recursive: true }))
   mkdirSync(join(directory, 'functions'))
@@ -18,7 +18,7 @@ async function refusal(text: string): Promise<string | undefined> {
 }
 
 const AWAIT =
-  '  There is no await outside of async functions.\n' +
+  '  await is only available in async functions.\n' +
   '  Write async before the function, or move it into a handler.'
 
 test.each([
@@ -26,6 +26,6 @@ test.each([
   ['alone', 'await foo()\n', '1:7'],
   ['in a function', 'export const f = () => {\n  const x = await g.h(3)\n  return x\n}\n', '2:19'],
   ['in a loop', 'for await (const x of []) console.log(x)\n', '1:5'],
-])('an await %s is told once, without what the parser finds behind it', async (_, text, place) => {
-  expect(await refusal(text)).toBe(`functions/a.ts:${place}\n${AWAIT}`)
+])('a misplaced await %s is reported without the errors that follow it', async (_, text, at) => {
+  expect(await rejectionOf(text)).toBe(`functions/a.ts:${at}\n${AWAIT}`)
 })

@@ -1,7 +1,7 @@
 /**
- * One script from the files of a Workspace, by the bundler inside the executable. The same source
- * gives the same bytes wherever it lies and whoever builds it: no path, no environment variable and
- * no time gets in. Nothing of the Workspace is executed here.
+ * Bundles the files of a Workspace into one script. Equal sources give equal bytes on any machine
+ * and in any directory: paths, environment variables and times have no influence. No code of the
+ * Workspace is executed here.
  */
 import { readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
@@ -14,9 +14,9 @@ import { SourceMap, type SourceMapJson } from './source-maps.ts'
 import { SCHEMA_FILE, type WorkspaceFiles } from './workspace-files.ts'
 
 export interface Bundle {
-  /** Calls `__svc.define` once; `__svc` is given by whoever evaluates it. */
+  /** Calls `__svc.define` once; the realm that evaluates it provides `__svc`. */
   readonly source: string
-  /** JSON text. Its sources are relative to the Workspace, `svc` for the SDK. */
+  /** JSON text. Its sources are relative to the Workspace; the SDK is `svc`. */
   readonly sourceMap: string
 }
 
@@ -25,11 +25,11 @@ const SDK = 'svc'
 const REFERENCES = 'svc:references'
 const NAMESPACE = 'svc-virtual'
 
-/** Throws WORKSPACE_INVALID with file, line and mend of every defect. */
+/** Throws WORKSPACE_INVALID with the file, line and fix of every problem. */
 export async function bundleWorkspace(files: WorkspaceFiles): Promise<Bundle> {
   const output = await Bun.build(configuration(files))
   if (!output.success) {
-    throw workspaceFault(understood(output.logs).map((log) => buildProblem(log, files)))
+    throw workspaceFault(withoutFollowingErrors(output.logs).map((log) => buildProblem(log, files)))
   }
   const { inputs } = output.metafile!
   const builtins = builtinProblems({ inputs, entry: `${NAMESPACE}:${ENTRY}` }, (path) =>
@@ -45,7 +45,7 @@ export async function bundleWorkspace(files: WorkspaceFiles): Promise<Bundle> {
   }
   const script = output.outputs.find(({ kind }) => kind === 'entry-point')!
   const map = normalMap(JSON.parse(await script.sourcemap!.text()), files)
-  // The debug ID behind the script is of no use, and names no version of anything.
+  // The debug ID at the end has no use in a runner.
   const source = (await script.text()).replace(/\n*\/\/# debugId=[0-9A-F]+\s*$/, '\n')
   checkSyntax(source, map, files)
   checkSize(source)
@@ -58,12 +58,12 @@ function configuration(files: WorkspaceFiles): Bun.BuildConfig & { readonly macr
     root: files.directory,
     target: 'browser',
     format: 'iife',
-    // Comments would name absolute paths. Names stay, since authors read them in stack traces.
+    // Comments would contain absolute paths. Identifiers stay readable in stack traces.
     minify: { whitespace: true, syntax: false, identifiers: false },
     sourcemap: 'external',
     metafile: true,
     throw: false,
-    // A macro is code of the Workspace that would run here, with all that this process may do.
+    // A macro is code of the Workspace that would run with the permissions of this process.
     macros: false,
     env: 'disable',
     define: {
@@ -89,7 +89,7 @@ function configuration(files: WorkspaceFiles): Bun.BuildConfig & { readonly macr
             contents: virtualText(path, files),
             loader: 'js',
           }))
-          // Stands for a module that does not exist, until the chain that leads to it is known.
+          // A placeholder: the chain of imports is only known when the bundle is complete.
           build.onLoad({ filter: /.*/, namespace: BUILTIN_NAMESPACE }, () => ({
             contents: 'module.exports = {}',
             loader: 'js',
@@ -100,7 +100,7 @@ function configuration(files: WorkspaceFiles): Bun.BuildConfig & { readonly macr
   }
 }
 
-/** `_generated/api` of the Workspace itself. */
+/** Tells whether a path is `_generated/api` of the Workspace itself. */
 function isReferences(path: string, { directory }: WorkspaceFiles): boolean {
   return path.replace(/\.[jt]s$/, '') === join(directory, '_generated/api')
 }
@@ -111,8 +111,8 @@ function virtualText(path: string, files: WorkspaceFiles): string {
 }
 
 /**
- * Stands for `_generated/api`, which is written from what the code says of itself once it is
- * loaded: a bundle with the file in it could not be built before, and would differ afterwards.
+ * Replaces `_generated/api`, which is generated from the description of the loaded bundle: with
+ * the file the first bundle could not be built, and later bundles would differ.
  */
 const REFERENCES_TEXT = `
 const key = Symbol.for('svc.reference')
@@ -141,11 +141,11 @@ function entryText({ directory, modules }: WorkspaceFiles): string {
   ].join('\n')
 }
 
-/** The bundler's paths are relative to the working directory. */
+/** Converts a path of the bundler, which is relative to the working directory. */
 function sourceName(path: string, { directory }: WorkspaceFiles): string {
   if (path.startsWith(`${NAMESPACE}:`)) return path.slice(NAMESPACE.length + 1)
   const name = relative(directory, resolve(path)).replaceAll('\\', '/')
-  // Where a package manager put the package, and through which links, is not part of the source.
+  // The location of an installed package must not change the bytes.
   const installed = name.lastIndexOf('node_modules/')
   return installed === -1 ? name : name.slice(installed)
 }
@@ -159,8 +159,8 @@ function normalMap(map: SourceMapJson, files: WorkspaceFiles): SourceMapJson {
   }
 }
 
-/** Behind a misplaced await the parser reads on as if that were a name, and finds what is none. */
-function understood(logs: readonly (BuildMessage | ResolveMessage)[]) {
+/** Drops the errors that follow a misplaced await, which the parser mistakes for a name. */
+function withoutFollowingErrors(logs: readonly (BuildMessage | ResolveMessage)[]) {
   const lost = new Set(logs.filter(isMisplacedAwait).map(({ position }) => position?.file))
   return logs.filter(
     (log) =>
@@ -185,7 +185,7 @@ function buildProblem(log: BuildMessage | ResolveMessage, files: WorkspaceFiles)
   }
 }
 
-/** Failures of the generated entry are about the files that it imports. */
+/** Attributes a failure of the generated entry to the files that it imports. */
 function ownerOfVirtual(message: string): string {
   return message.includes(SCHEMA_FILE) ? SCHEMA_FILE : 'functions'
 }
@@ -193,55 +193,55 @@ function ownerOfVirtual(message: string): string {
 function explain(
   log: BuildMessage | ResolveMessage,
   files: WorkspaceFiles,
-): Pick<Problem, 'message' | 'mend'> {
+): Pick<Problem, 'message' | 'fix'> {
   const { message } = log
   if (log.name === 'ResolveMessage') {
     const { specifier } = log as ResolveMessage
     return specifier.startsWith('.') || specifier.startsWith('/')
-      ? { message: `There is no file "${specifier}".`, mend: 'Check the path and its spelling.' }
+      ? { message: `There is no file "${specifier}".`, fix: 'Check the path and its spelling.' }
       : {
           message: `There is no package "${specifier}".`,
-          mend: `Install it in the Workspace: npm install ${packageName(specifier)}`,
+          fix: `Install it in the Workspace: npm install ${packageName(specifier)}`,
         }
   }
   const missing = /^No matching export in "(.*)" for import "(.*)"$/.exec(message)
   if (missing !== null) {
     const file = sourceName(missing[1]!, files)
     if (missing[2] === 'default' && file === SCHEMA_FILE) {
-      const mend = 'Write: export default defineSchema({ ... })'
-      return { message: 'The schema is not exported.', mend }
+      const fix = 'Write: export default defineSchema({ ... })'
+      return { message: 'The schema is not exported.', fix }
     }
-    const mend = file === SDK ? 'Check the spelling.' : `Export it there, or check the spelling.`
-    return { message: `"${file}" exports no "${missing[2]}".`, mend }
+    const fix = file === SDK ? 'Check the spelling.' : `Export it there, or check the spelling.`
+    return { message: `"${file}" exports no "${missing[2]}".`, fix }
   }
   if (isMisplacedAwait(log)) {
-    const mend = 'Write async before the function, or move it into a handler.'
-    return { message: 'There is no await outside of async functions.', mend }
+    const fix = 'Write async before the function, or move it into a handler.'
+    return { message: 'await is only available in async functions.', fix }
   }
   if (message === 'Macros are disabled') {
-    return { message: 'Macros are not available.', mend: 'Import the function without macro.' }
+    return { message: 'Macros are not available.', fix: 'Import the function without macro.' }
   }
   const duplicate =
     /^"(.*)" has already been declared$|^Multiple exports with the same name "(.*)"$/
   const name = duplicate.exec(message)
   if (name !== null) {
-    return { message: `"${name[1] ?? name[2]}" is declared twice.`, mend: 'Rename one of the two.' }
+    return { message: `"${name[1] ?? name[2]}" is declared twice.`, fix: 'Rename one of the two.' }
   }
-  return { message: message.endsWith('.') ? message : `${message}.`, mend: null }
+  return { message: message.endsWith('.') ? message : `${message}.`, fix: null }
 }
 
 function packageName(specifier: string): string {
   return specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/')
 }
 
-const FORBIDDEN: Readonly<Record<ForbiddenSyntax['kind'], Pick<Problem, 'message' | 'mend'>>> = {
+const FORBIDDEN: Readonly<Record<ForbiddenSyntax['kind'], Pick<Problem, 'message' | 'fix'>>> = {
   'import()': {
     message: 'import(...) with a computed name cannot be bundled.',
-    mend: 'Write the name as text, as in import("./module"), or import it at the top.',
+    fix: 'Write the name as text, as in import("./module"), or import it at the top.',
   },
   'import.meta': {
     message: 'import.meta is not available: a bundle has no files and no address.',
-    mend: 'Leave it out, or use another package.',
+    fix: 'Remove it, or use another package.',
   },
 }
 
@@ -254,10 +254,10 @@ function checkSyntax(source: string, map: SourceMapJson, files: WorkspaceFiles):
       const before = source.slice(0, offset)
       const line = before.split('\n').length
       const column = offset - before.lastIndexOf('\n')
-      const place = sourceMap.find(line, column)
+      const location = sourceMap.find(line, column)
       return {
-        file: place?.file ?? 'functions',
-        line: place === null ? null : exactLine(place.file, place.line, kind, files),
+        file: location?.file ?? 'functions',
+        line: location === null ? null : exactLine(location.file, location.line, kind, files),
         column: null,
         ...FORBIDDEN[kind],
       }
@@ -265,7 +265,7 @@ function checkSyntax(source: string, map: SourceMapJson, files: WorkspaceFiles):
   )
 }
 
-/** The map knows where the statement begins; the words themselves may stand some lines below. */
+/** Finds the line of the words, since the source map only has the start of the statement. */
 function exactLine(
   file: string,
   line: number,
@@ -283,7 +283,7 @@ function exactLine(
 }
 
 function checkSize(source: string): void {
-  // It travels to a runner as a JSON string in one frame.
+  // A runner receives the bundle as a JSON string in one frame.
   const bytes = Buffer.byteLength(JSON.stringify(source))
   const most = FRAME_BYTES_MAX - 1_024
   if (bytes <= most) return

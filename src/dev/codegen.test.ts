@@ -17,11 +17,11 @@ let chat = ''
 beforeAll(() => {
   root = mkdtempSync(join(tmpdir(), 'svc-types-'))
   chat = join(root, 'chat')
-  writeWorkspace(chat)
+  writeWorkspace(chat, { name: 'Chat' })
 })
 afterAll(() => rmSync(root, { recursive: true, force: true }))
 
-/** What the compiler says of a directory; nothing where all is well. */
+/** Returns the errors of the compiler for a directory. */
 function compile(directory: string, ...options: readonly string[]): string {
   const { stdout, stderr } = spawnSync(TSC, ['-p', directory, ...options], { encoding: 'utf8' })
   return stdout + stderr
@@ -64,7 +64,7 @@ test.each(TYPES)('the validator %j is printed as a flat type', (json, text) => {
   expect(typeText(json)).toBe(text)
 })
 
-test('references nest by path and export, public and internal apart', () => {
+test('references nest by path and export, and separate public from internal Functions', () => {
   const make = (name: string, more: Partial<FunctionManifest> = {}): FunctionManifest => ({
     name,
     kind: 'query',
@@ -187,6 +187,6 @@ call(api.messages.list, { channel, limit: 5 })
   }
   writeFileSync(join(application, 'tsconfig.json'), JSON.stringify(settings))
   const said = compile(application).split('\n')
-  // What main.ts itself infers is of no interest here.
+  // TS9010 is about types that main.ts itself infers, which does not matter here.
   expect(said.filter((line) => line !== '' && !/^main.*TS9010/.test(line))).toEqual([])
 })

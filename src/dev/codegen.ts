@@ -1,6 +1,6 @@
 /**
- * `_generated/`: the types of the module "svc" for one schema, and references to its Functions with
- * types that are already resolved, so that an application compiles without the Workspace's code.
+ * Generates `_generated/`: the types of the module "svc" for one schema, and references to its
+ * Functions with resolved types, so that an application compiles without the code of the Workspace.
  */
 import type { FunctionManifest, WorkspaceDescription } from '../value/manifest.ts'
 import type { FieldsJson, LiteralJson, ValidatorJson } from '../value/validators.ts'
@@ -11,11 +11,11 @@ export interface GeneratedFile {
   readonly text: string
 }
 
-/** The declarations that every Workspace has. */
+/** The declarations that all Workspaces share. */
 export interface SdkTypes {
-  /** Of the module "svc". */
+  /** Declarations of the module "svc". */
   readonly module: string
-  /** Of what a Function finds around it. */
+  /** Declarations of the globals of a Function. */
   readonly globals: string
 }
 
@@ -106,7 +106,7 @@ interface Tree {
   readonly [name: string]: Tree | FunctionManifest
 }
 
-/** `admin/users.ban` is at `admin`, `users`, `ban`. */
+/** Splits a name: `admin/users.ban` becomes `admin`, `users`, `ban`. */
 export function functionPath(name: string): readonly string[] {
   const dot = name.lastIndexOf('.')
   return [...name.slice(0, dot).split('/'), name.slice(dot + 1)]
@@ -149,7 +149,7 @@ function referenceText({ kind, name, ...types }: FunctionManifest, indent: strin
   return `{ kind: '${kind}', name: '${name}' } as ${generic}<${inner}\n${indent}>`
 }
 
-/** A validator as the type of the JavaScript values that it accepts. */
+/** Formats a validator as the TypeScript type of the values that it accepts. */
 export function typeText(json: ValidatorJson): string {
   switch (json.type) {
     case 'null':

@@ -23,7 +23,7 @@ afterEach(() => rmSync(root, { recursive: true, force: true }))
 
 const request = () => ({ workspaceDirectory, describe: describeHere })
 
-test('a build touches only generated files whose text changes', async () => {
+test('a build writes only generated files that change', async () => {
   expect((await runBuild(request())).changed).toEqual([])
   const types = join(workspaceDirectory, '_generated/svc.d.ts')
   const before = statSync(types).mtimeMs
@@ -35,7 +35,7 @@ test('a build touches only generated files whose text changes', async () => {
   expect(api).toContain("post: { kind: 'mutation', name: 'messages.post' }")
 })
 
-test('a build that fails leaves the generated files as they were', async () => {
+test('a failed build does not change the generated files', async () => {
   writeFileSync(join(workspaceDirectory, 'functions/channels.ts'), 'export const = 1')
   rmSync(join(workspaceDirectory, '_generated'), { recursive: true })
   await expect(runBuild(request())).rejects.toMatchObject({ code: 'WORKSPACE_INVALID' })
@@ -44,7 +44,7 @@ test('a build that fails leaves the generated files as they were', async () => {
   )
 })
 
-test('a linked generated file is replaced, and what it points to stays as it is', async () => {
+test('a linked generated file is replaced, and its target is not changed', async () => {
   const api = join(workspaceDirectory, '_generated/api.ts')
   writeFileSync(join(root, 'elsewhere'), 'mine')
   rmSync(api)
@@ -53,11 +53,12 @@ test('a linked generated file is replaced, and what it points to stays as it is'
   expect(readFileSync(join(root, 'elsewhere'), 'utf8')).toBe('mine')
 })
 
-test('a package file holds what the tools give to a publication', async () => {
+test('a package file has the frame that is published', async () => {
   const out = join(root, 'out/chat.svcpkg')
   await runPackage({ ...request(), projectId, out })
   const frame = readFileSync(out)
-  expect(frame.equals(await tools.build({ workspaceDirectory, projectId }))).toBe(true)
+  const built = await tools.build({ workspaceDirectory, projectId })
+  expect([frame.equals(built.frame), built.warnings]).toEqual([true, []])
   const manifest = parseManifest(decodePackage(frame, sha256).manifest)
   expect(manifest).toMatchObject({ projectId, workspace: 'default' })
 })

@@ -1,4 +1,4 @@
-/** What the command line does with Workspaces; it prints what these answer and throw. */
+/** The tools of the command line for Workspaces. The callers print results and failures. */
 import { lstatSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { WorkspaceTools } from '../client/contexts.ts'
@@ -10,6 +10,7 @@ import { buildWorkspace, type Describe, type WorkspaceBuild } from './build.ts'
 import { generateFiles } from './codegen.ts'
 import { writeWorkspace } from './new-workspaces.ts'
 import { encodeWorkspacePackage } from './package.ts'
+import { formatProblem } from './problems.ts'
 
 export interface BuildRequest {
   readonly workspaceDirectory: string
@@ -18,13 +19,13 @@ export interface BuildRequest {
 
 export interface BuildResult {
   readonly build: WorkspaceBuild
-  /** Files of `_generated` that were renewed, relative to the Workspace. */
+  /** Files of `_generated` that changed, relative to the Workspace. */
   readonly changed: readonly string[]
 }
 
 /**
- * Builds and renews `_generated/`; a file that is current is not touched, so that watchers stay
- * calm. Faults: WORKSPACE_INVALID, CLIENT_FILE_FAILED.
+ * Builds and updates `_generated/`. Files that are current are not written, so that file watchers
+ * do not fire. Throws WORKSPACE_INVALID, CLIENT_FILE_FAILED.
  */
 export async function runBuild({
   workspaceDirectory,
@@ -43,7 +44,7 @@ export interface PackageRequest extends BuildRequest {
   readonly out: string
 }
 
-/** As runBuild, and writes the package file. */
+/** Builds like `runBuild` and writes the package file. */
 export async function runPackage(request: PackageRequest): Promise<BuildResult> {
   const result = await runBuild(request)
   write(request.out, encodeWorkspacePackage(result.build, request.projectId))
@@ -55,18 +56,20 @@ export function workspaceTools({ describe }: { readonly describe: Describe }): W
   return {
     async build({ workspaceDirectory, projectId }) {
       const { build } = await runBuild({ workspaceDirectory, describe })
-      return encodeWorkspacePackage(build, projectId)
+      const frame = encodeWorkspacePackage(build, projectId)
+      return { frame, warnings: build.diagnostics.map(formatProblem) }
     },
-    writeWorkspace: async ({ workspaceDirectory }) => writeWorkspace(workspaceDirectory),
+    writeWorkspace: async ({ workspaceDirectory, name }) =>
+      writeWorkspace(workspaceDirectory, { name }),
   }
 }
 
 function writeIfChanged(path: string, text: string): boolean {
   try {
-    // Behind a symbolic link lies a file that is not ours to write.
+    // A symbolic link is replaced: its target may belong to something else.
     if (lstatSync(path).isFile() && readFileSync(path, 'utf8') === text) return false
   } catch {
-    // Nothing is there yet.
+    // The file does not exist yet.
   }
   write(path, text)
   return true

@@ -1,4 +1,4 @@
-/** What is wrong among Functions and tables that look right alone: names and references. */
+/** Finds problems between Functions and tables: duplicate names and missing references. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { quotedList } from '../sdk/definition-errors.ts'
@@ -11,7 +11,7 @@ import { SCHEMA_FILE, type WorkspaceFiles } from './workspace-files.ts'
 
 export interface DescriptionProblems {
   readonly problems: readonly Problem[]
-  /** Allowed, but seldom meant. */
+  /** Warnings: allowed, but rarely intended. */
   readonly diagnostics: readonly Problem[]
 }
 
@@ -42,31 +42,31 @@ function referenceProblems(
   return references
     .filter(({ table }) => !tables.includes(table))
     .map(({ table, path: at }) => ({
-      ...placeOfFunction(definition.name, files),
-      message: `${definition.name}: ${at} is an ID of "${table}", which is no table.`,
-      mend:
+      ...locationOfFunction(definition.name, files),
+      message: `${definition.name}: ${at} is an ID of "${table}", which the schema does not have.`,
+      fix:
         tables.length === 0
           ? `Declare the table in ${SCHEMA_FILE}.`
           : `Use ${quotedList(tables)}, or declare the table in ${SCHEMA_FILE}.`,
     }))
 }
 
-/** References nest by path and export, so a Function cannot have the name of a folder of others. */
+/** Finds Functions with the name of a folder: references nest by path and export. */
 function nameProblems(functions: readonly FunctionManifest[], files: WorkspaceFiles): Problem[] {
   const paths = new Map(functions.map(({ name }) => [functionPath(name).join('.'), name]))
   return functions.flatMap(({ name }) => {
     const path = functionPath(name)
-    const place = placeOfFunction(name, files)
+    const location = locationOfFunction(name, files)
     if (path.includes('__proto__')) {
-      const message = `${name}: nothing can be named __proto__.`
-      return [{ ...place, message, mend: 'Rename it.' }]
+      const message = `${name}: the name __proto__ is reserved.`
+      return [{ ...location, message, fix: 'Rename it.' }]
     }
     for (let length = 1; length < path.length; length++) {
       const other = paths.get(path.slice(0, length).join('.'))
       if (other === undefined) continue
       const shared = `api.${path.slice(0, length).join('.')}`
       const message = `${name} is a duplicate of ${other}: applications write ${shared} for both.`
-      return [{ ...place, message, mend: 'Rename the export or the file.' }]
+      return [{ ...location, message, fix: 'Rename the export or the file.' }]
     }
     return []
   })
@@ -74,7 +74,7 @@ function nameProblems(functions: readonly FunctionManifest[], files: WorkspaceFi
 
 function diagnosticsOf(functions: readonly FunctionManifest[], files: WorkspaceFiles): Problem[] {
   if (functions.length === 0) {
-    const message = 'There are no Functions.'
+    const message = 'The Workspace has no Functions.'
     return [fileProblem('functions', message, 'Export a query(...) or mutation(...) from a file.')]
   }
   return functions
@@ -82,15 +82,15 @@ function diagnosticsOf(functions: readonly FunctionManifest[], files: WorkspaceF
     .map(({ name, kind }) => {
       const internal = `internal${kind[0]!.toUpperCase()}${kind.slice(1)}`
       return {
-        ...placeOfFunction(name, files),
-        message: `${name} has no clients, so that no application can call it.`,
-        mend: `Add clients: ["public"], or write ${internal}.`,
+        ...locationOfFunction(name, files),
+        message: `${name} has no clients, so no application can call it.`,
+        fix: `Add clients: ["public"], or write ${internal}.`,
       }
     })
 }
 
-/** The line on which the export is declared. */
-function placeOfFunction(
+/** Finds the line that declares the export. */
+function locationOfFunction(
   name: string,
   files: WorkspaceFiles,
 ): Pick<Problem, 'file' | 'line' | 'column'> {
@@ -112,27 +112,26 @@ function lineOf(file: string, form: RegExp, { directory }: WorkspaceFiles): numb
   return found === -1 ? null : found + 1
 }
 
-/** A description that breaks a rule of manifests, with the place in terms of the Workspace. */
+/** Converts a violation of a manifest rule into a problem of the Workspace. */
 export function describeValidationError(
   { path, rule }: ValidationError,
-  said: unknown,
+  described: unknown,
   files: WorkspaceFiles,
 ): Problem {
   const match = /^\$\.(functions|tables)\[(\d+)\]\.?(.*)$/.exec(path)
-  const list = (said as Partial<Record<string, readonly { readonly name?: unknown }[]>> | null)?.[
-    match?.[1] ?? ''
-  ]
+  const list = (
+    described as Partial<Record<string, readonly { readonly name?: unknown }[]>> | null
+  )?.[match?.[1] ?? '']
   const name = list?.[Number(match?.[2])]?.name
   if (match === null || typeof name !== 'string') {
     return fileProblem(SCHEMA_FILE, `The Workspace must have ${rule} (${path}).`, null)
   }
   const message = `${name}: expected ${rule}${match[3] === '' ? '' : ` at ${match[3]}`}.`
   if (match[1] === 'functions') {
-    // The path of the file is checked when it is found; what is left is the name of the export.
-    const mend =
-      match[3] === 'name' ? 'Rename the export with letters, digits, _ and $ only.' : null
-    return { ...placeOfFunction(name, files), message, mend }
+    // File paths are validated when they are read, so the export has the invalid name.
+    const fix = match[3] === 'name' ? 'Rename the export with letters, digits, _ and $ only.' : null
+    return { ...locationOfFunction(name, files), message, fix }
   }
   const line = lineOf(SCHEMA_FILE, new RegExp(`\\b${RegExp.escape(name)}\\b\\s*:`), files)
-  return { file: SCHEMA_FILE, line, column: null, message, mend: null }
+  return { file: SCHEMA_FILE, line, column: null, message, fix: null }
 }

@@ -1,4 +1,4 @@
-/** The README's example of an error compiles against the types of a Workspace. */
+/** The example of an error in src/docs/functions.md compiles against the types of a Workspace. */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,21 +8,17 @@ import { writeWorkspace } from './new-workspaces.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const TSC = join(ROOT, 'node_modules/.bin/tsc')
-const README = readFileSync(join(ROOT, 'README.md'), 'utf8')
-const SECTION = README.slice(
-  README.indexOf('## Errors of a Function'),
-  README.indexOf('## Actions'),
-)
-const EXAMPLE = /```ts\n([\s\S]*?)```/.exec(SECTION)?.[1] ?? ''
+const GUIDE = readFileSync(join(ROOT, 'src/docs/functions.md'), 'utf8')
+const EXAMPLE = /```ts\n([\s\S]*?)```/.exec(GUIDE)?.[1] ?? ''
 
 let workspace = ''
 beforeAll(() => {
   workspace = join(mkdtempSync(join(tmpdir(), 'svc-examples-')), 'chat')
-  writeWorkspace(workspace)
+  writeWorkspace(workspace, { name: 'Chat' })
 })
 afterAll(() => rmSync(join(workspace, '..'), { recursive: true, force: true }))
 
-/** Returns the output of the compiler: nothing where all is well. */
+/** Returns the output of the compiler, which is empty without errors. */
 function compile(text: string): string {
   writeFileSync(join(workspace, 'functions/example.ts'), text)
   return spawnSync(TSC, ['-p', workspace], { encoding: 'utf8' }).stdout
@@ -33,7 +29,7 @@ test('the example catches a violation of a unique index', () => {
   expect(compile(EXAMPLE)).toBe('')
 })
 
-test('a violation names one of the tables, and no author makes one', () => {
+test('a violation names one of the tables, and authors cannot construct one', () => {
   const wrong = [
     'if (error instanceof UniqueViolation && error.table === "nope") return ctx.fail("NAME_TAKEN")',
     'throw new UniqueViolation("mine")',

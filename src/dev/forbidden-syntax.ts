@@ -1,7 +1,7 @@
 /**
- * Finds `import(...)` and `import.meta` in a finished bundle: what is left of them there can only
- * fail, since a runner has no files to load. It reads tokens as far as strings, templates, comments
- * and regular expressions need it, so that text that merely speaks of imports is let through.
+ * Finds `import(...)` and `import.meta` in a finished bundle, where they fail because a runner has
+ * no files to load. The scanner recognizes strings, templates, comments and regular expressions, so
+ * that it ignores imports in texts.
  */
 
 export interface ForbiddenSyntax {
@@ -12,11 +12,11 @@ export interface ForbiddenSyntax {
 
 const WORD = /[\p{ID_Continue}$\u200c\u200d]+/uy
 const SPACE = /\s+/y
-/** Words that an expression can follow, so that a slash behind them begins a regular expression. */
+/** Words after which a slash begins a regular expression, since an expression can follow. */
 const BEFORE_EXPRESSION = new Set(
   'return typeof case delete do else in instanceof new of throw void yield await'.split(' '),
 )
-/** Words whose parentheses a statement follows, and so perhaps a regular expression. */
+/** Words whose parentheses are followed by a statement, and so perhaps a regular expression. */
 const BEFORE_STATEMENT = new Set(['if', 'while', 'for', 'with'])
 
 export function findForbiddenSyntax(code: string): ForbiddenSyntax[] {
@@ -26,7 +26,7 @@ export function findForbiddenSyntax(code: string): ForbiddenSyntax[] {
 class Scanner {
   readonly #code: string
   readonly #found: ForbiddenSyntax[] = []
-  /** For each open brace, whether a template continues behind it. */
+  /** For each open brace, whether a template continues after it. */
   readonly #braces: boolean[] = []
   /** For each open parenthesis, whether a statement follows it. */
   readonly #parentheses: boolean[] = []
@@ -75,10 +75,10 @@ class Scanner {
   }
 
   #import(offset: number): void {
-    const behind = this.#code.slice(this.#at, this.#at + 200).trimStart()
-    if (/^\.\s*meta\b/.test(behind)) this.#found.push({ kind: 'import.meta', offset })
-    // A method may have this name: `{ import(file) { ... } }`.
-    else if (behind.startsWith('(') && !/^\([^()]*\)\s*\{/.test(behind)) {
+    const following = this.#code.slice(this.#at, this.#at + 200).trimStart()
+    if (/^\.\s*meta\b/.test(following)) this.#found.push({ kind: 'import.meta', offset })
+    // A method may be called import: `{ import(file) { ... } }`.
+    else if (following.startsWith('(') && !/^\([^()]*\)\s*\{/.test(following)) {
       this.#found.push({ kind: 'import()', offset })
     }
   }
@@ -93,7 +93,7 @@ class Scanner {
     this.#operand()
   }
 
-  /** From the opening backtick, or from the brace that closed a substitution. */
+  /** Scans from the opening backtick, or from the brace that closes a substitution. */
   #template(): void {
     for (this.#at++; this.#at < this.#code.length; this.#at++) {
       const character = this.#code[this.#at]
@@ -155,16 +155,16 @@ class Scanner {
         break
       case '.':
         this.#operator()
-        // Not the three dots of a spread.
+        // The dots of a spread are not member accesses.
         this.#memberNext = !doubled && this.#code[this.#at - 1] !== '.'
         break
       case '#':
-        // The name of a private member.
+        // A private member follows.
         this.#memberNext = true
         break
       case '+':
       case '-':
-        // `a++ / b` divides: an increment leaves things as they were.
+        // An increment does not change the state: `a++ / b` is a division.
         if (doubled) this.#at++
         else this.#operator()
         break

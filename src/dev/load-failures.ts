@@ -1,18 +1,18 @@
-/** Code that built and then threw while it was loaded: what it threw, at the author's line. */
+/** Explains errors that a bundle throws while it is loaded, at the line in the Workspace. */
 import { isFault } from '../errors/fault.ts'
 import type { Bundle } from './bundles.ts'
 import { fileProblem, type Problem, workspaceFault } from './problems.ts'
-import { type Place, SourceMap, type SourceMapJson } from './source-maps.ts'
+import { type SourceLocation, SourceMap, type SourceMapJson } from './source-maps.ts'
 import { SCHEMA_FILE } from './workspace-files.ts'
 
 const FRAME = /(?:^|[\s(@])([^\s()@]+):(\d+):(\d+)\)?\s*$/
 
-/** A WORKSPACE_INVALID where the code is to blame; any other failure as it is. */
+/** Returns WORKSPACE_INVALID if the code caused the failure, or else the failure itself. */
 export function loadFailure(error: unknown, bundle: Bundle): unknown {
   if (isFault(error, 'DEADLINE_EXCEEDED', 'LIMIT_EXCEEDED')) {
-    const message = 'Loading the Workspace took too long or needed too much memory.'
-    const mend = 'Do less outside of handlers.'
-    return workspaceFault([fileProblem('functions', message, mend)], error)
+    const message = 'Loading the Workspace exceeded the limit of time or memory.'
+    const fix = 'Do less outside of handlers.'
+    return workspaceFault([fileProblem('functions', message, fix)], error)
   }
   if (!isFault(error, 'FUNCTION_FAILED')) return error
   return workspaceFault([problemOf(error.detail ?? '', bundle)], error)
@@ -22,30 +22,32 @@ function problemOf(detail: string, bundle: Bundle): Problem {
   const lines = detail.split('\n')
   const json = JSON.parse(bundle.sourceMap) as SourceMapJson
   const map = new SourceMap(json)
-  const places = lines.flatMap((line) => placeOf(line, json.sources, map)).filter(isWorkspaces)
-  const place = places.find(({ file }) => !file.startsWith('node_modules/')) ?? places[0]
-  const said = lines.filter((line) => line.trim() !== '' && !FRAME.test(line)).join('\n')
-  const message = said.replace(/^DefinitionError: /, '') || 'The code failed while it was loaded.'
+  const locations = lines
+    .flatMap((line) => locationOf(line, json.sources, map))
+    .filter(isInWorkspace)
+  const location = locations.find(({ file }) => !file.startsWith('node_modules/')) ?? locations[0]
+  const text = lines.filter((line) => line.trim() !== '' && !FRAME.test(line)).join('\n')
+  const message = text.replace(/^DefinitionError: /, '') || 'The code failed while it was loaded.'
   return {
-    file: place?.file ?? (message.includes(SCHEMA_FILE) ? SCHEMA_FILE : 'functions'),
-    line: place?.line ?? null,
-    column: place?.column ?? null,
+    file: location?.file ?? (message.includes(SCHEMA_FILE) ? SCHEMA_FILE : 'functions'),
+    line: location?.line ?? null,
+    column: location?.column ?? null,
     message,
-    mend: null,
+    fix: null,
   }
 }
 
-/** The SDK and the generated entry are ours: what fails in them is about its caller. */
-function isWorkspaces({ file }: Place): boolean {
+/** Tells whether a location is outside the SDK and the generated entry. */
+function isInWorkspace({ file }: SourceLocation): boolean {
   return file !== 'svc' && file !== 'svc:entry'
 }
 
-/** A frame may be mapped already, or be a place in the bundle. */
-function placeOf(text: string, sources: readonly string[], map: SourceMap): Place[] {
-  const match = FRAME.exec(text)
+/** Parses a stack frame, which is a location in a source or in the bundle. */
+function locationOf(frame: string, sources: readonly string[], map: SourceMap): SourceLocation[] {
+  const match = FRAME.exec(frame)
   if (match === null) return []
   const [file, line, column] = [match[1]!, Number(match[2]), Number(match[3])]
   if (sources.includes(file)) return [{ file, line, column }]
-  const place = map.find(line, column)
-  return place === null ? [] : [place]
+  const location = map.find(line, column)
+  return location === null ? [] : [location]
 }

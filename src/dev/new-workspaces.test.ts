@@ -36,15 +36,15 @@ const FILES = [
 
 test('a Workspace is written with its directories', () => {
   const directory = join(root, 'a/b')
-  expect([...writeWorkspace(directory)].sort()).toEqual(FILES.toSorted())
+  expect([...writeWorkspace(directory, { name: 'Chat' })].sort()).toEqual(FILES.toSorted())
   for (const file of FILES) expect(existsSync(join(directory, file))).toBe(true)
 })
 
-test('files that are there already are all named, and nothing is written', () => {
+test('all existing files are named, and nothing is written', () => {
   mkdirSync(join(root, 'functions'))
   writeFileSync(join(root, 'schema.ts'), 'mine')
   writeFileSync(join(root, 'functions/messages.ts'), 'mine')
-  expect(() => writeWorkspace(root)).toThrow(
+  expect(() => writeWorkspace(root, { name: 'Chat' })).toThrow(
     expect.objectContaining({
       code: 'CLIENT_FILE_FAILED',
       detail: expect.stringContaining('functions/messages.ts, schema.ts'),
@@ -58,20 +58,27 @@ test('files that are there already are all named, and nothing is written', () =>
   expect(readFileSync(join(root, 'schema.ts'), 'utf8')).toBe('mine')
 })
 
-test('a failure half-way takes back what was written before it', () => {
-  // A dangling link does not exist for whoever looks, but cannot be created either.
+test('a failure removes the files that were written before it', () => {
+  // A dangling link looks like a missing file but cannot be created.
   symlinkSync(join(root, 'elsewhere'), join(root, 'svc.json'))
-  expect(() => writeWorkspace(root)).toThrow(
+  expect(() => writeWorkspace(root, { name: 'Chat' })).toThrow(
     expect.objectContaining({ code: 'CLIENT_FILE_FAILED' }),
   )
   expect(readdirSync(root)).toEqual(['svc.json'])
   expect(existsSync(join(root, 'elsewhere'))).toBe(false)
 })
 
-test('a file in the place of a directory is named, and nothing is written', () => {
+test('a file instead of a directory is named, and nothing is written', () => {
   writeFileSync(join(root, 'functions'), 'mine')
-  expect(() => writeWorkspace(root)).toThrow(
+  expect(() => writeWorkspace(root, { name: 'Chat' })).toThrow(
     expect.objectContaining({ code: 'CLIENT_FILE_FAILED' }),
   )
   expect(readdirSync(root)).toEqual(['functions'])
+})
+
+test('the README of a Workspace has its name as the title', () => {
+  const directory = join(root, 'named')
+  writeWorkspace(directory, { name: 'Zoë & *Co* #1' })
+  const [title] = readFileSync(join(directory, 'README.md'), 'utf8').split('\n')
+  expect(title).toBe('# Zoë \\& \\*Co\\* \\#1')
 })

@@ -6,25 +6,43 @@ import { Fault } from '../errors/fault.ts'
 import { TEMPLATES } from '../sdk/embedded.generated.ts'
 
 export const DEFAULT_TEMPLATE = 'chat'
+const README = 'README.md'
+
+export interface NewWorkspace {
+  /** Title of its README. */
+  readonly name: string
+  readonly template?: string
+}
+
+/** Replaces the title. Characters with a meaning in Markdown are escaped. */
+function withTitle(text: string, name: string): string {
+  const title = name.replace(/[\\`*_{}[\]<>#|&!]/g, '\\$&')
+  return text.replace(/^# .*/, () => `# ${title}`)
+}
 
 /**
- * Answers the paths that it made, relative to `directory`; the types of `_generated` are among
- * them. Throws CLIENT_FILE_FAILED, with nothing changed, where one of the files is there already or
- * cannot be written.
+ * Returns the created paths, relative to `directory`, including the types of `_generated`. Throws
+ * CLIENT_FILE_FAILED, and changes nothing, if a file exists already or cannot be written.
  */
-export function writeWorkspace(directory: string, template = DEFAULT_TEMPLATE): readonly string[] {
+export function writeWorkspace(
+  directory: string,
+  { name, template = DEFAULT_TEMPLATE }: NewWorkspace,
+): readonly string[] {
   const files = TEMPLATES[template]
   assert(files !== undefined, `there is no template ${template}`)
   const paths = Object.keys(files)
   const taken = paths.filter((path) => existsSync(join(directory, path)))
   if (taken.length > 0) {
     throw new Fault('CLIENT_FILE_FAILED', {
-      detail: `Nothing was written: ${directory} has ${taken.join(', ')} already.`,
+      detail: `Nothing was written, because ${directory} already has ${taken.join(', ')}.`,
     })
   }
   const undo: (() => void)[] = []
   try {
-    for (const path of paths) write(join(directory, path), files[path]!, undo)
+    for (const path of paths) {
+      const text = path === README ? withTitle(files[path]!, name) : files[path]!
+      write(join(directory, path), text, undo)
+    }
   } catch (error) {
     for (const step of undo.reverse()) step()
     const detail = `Nothing was written: ${error instanceof Error ? error.message : 'unknown'}.`
@@ -33,7 +51,7 @@ export function writeWorkspace(directory: string, template = DEFAULT_TEMPLATE): 
   return paths
 }
 
-/** The exclusive flag refuses what appeared since it was looked at, symbolic links included. */
+/** Writes a file with the exclusive flag, which fails for existing files and symbolic links. */
 function write(path: string, text: string, undo: (() => void)[]): void {
   makeDirectory(dirname(path), undo)
   const file = openSync(path, 'wx', 0o644)
@@ -57,6 +75,6 @@ function removeEmpty(directory: string): void {
   try {
     rmdirSync(directory)
   } catch {
-    // Something else is in it by now, and stays.
+    // A directory that is not empty stays.
   }
 }

@@ -1,4 +1,4 @@
-/** The frame that travels: manifest and artifact of one build, for one Project. */
+/** Encodes the package frame: manifest and artifact of one build, for one Project. */
 import { sha256 } from '../system/digests.ts'
 import { canonicalJson } from '../value/canonical-json.ts'
 import type { ProjectId } from '../value/ids.ts'
@@ -10,7 +10,7 @@ import { parseManifest } from '../wire/files/manifest.ts'
 import type { WorkspaceBuild } from './build.ts'
 import { fileProblem, workspaceFault } from './problems.ts'
 
-/** Canonical JSON text. */
+/** Returns the manifest as canonical JSON text. */
 export function manifestText(build: WorkspaceBuild, projectId: ProjectId): string {
   const manifest: WorkspaceManifest = {
     version: 1,
@@ -22,7 +22,7 @@ export function manifestText(build: WorkspaceBuild, projectId: ProjectId): strin
   return canonicalJson(manifest as unknown as Json)
 }
 
-/** Throws WORKSPACE_INVALID where the Workspace is larger than a package may be. */
+/** Throws WORKSPACE_INVALID if the Workspace exceeds the size of a package. */
 export function encodeWorkspacePackage(build: WorkspaceBuild, projectId: ProjectId): Uint8Array {
   const manifest = manifestText(build, projectId)
   try {

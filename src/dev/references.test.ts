@@ -23,7 +23,7 @@ function workspaceOf(files: Readonly<Record<string, string>>): string {
 
 const build = (directory: string) => buildWorkspace(directory, { describe: describeHere })
 
-test('references to Functions need no generated file, and do not change with it', async () => {
+test('references to Functions do not depend on the generated file', async () => {
   const files = {
     'functions/a.ts': `import { action } from 'svc'
 import { api, internal } from '../_generated/api'

@@ -1,4 +1,4 @@
-/** Loads a bundle the way a server does, so that a build says what publishing will. */
+/** Loads a bundle as a server does, so that a build finds what a publication would reject. */
 import { createRunnerPool } from '../engine/runners/runner-pool.ts'
 import { runnerCommand } from '../runner/command.ts'
 import { runnerSpawner } from '../runner/processes.ts'
@@ -7,10 +7,10 @@ import { createLog } from '../telemetry/log.ts'
 import { Metrics } from '../telemetry/metrics/metrics.ts'
 import type { Bundle } from './bundles.ts'
 
-/** Raises what RunnerPool.describe raises. */
+/** Loads a bundle in a runner and returns its description. Throws as RunnerPool.describe. */
 export async function describeInSandbox(bundle: Bundle): Promise<unknown> {
   const system = realSystem()
-  // Whatever matters of a failure is in the Fault; a line of the log would interleave with output.
+  // The Fault has all of a failure; log lines would interleave with the output.
   const log = createLog({ system, sink: () => undefined })
   const spawn = runnerSpawner(runnerCommand())
   const metrics = new Metrics(system)

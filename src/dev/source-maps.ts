@@ -1,7 +1,7 @@
-/** Source maps (ECMA-426): positions in a bundle back to positions in the files of a Workspace. */
+/** Source maps (ECMA-426): map locations in a bundle to locations in a Workspace. */
 import { TraceMap, traceSegment } from '@jridgewell/trace-mapping'
 
-export interface Place {
+export interface SourceLocation {
   /** A name from `sources`. */
   readonly file: string
   /** From 1. */
@@ -23,12 +23,12 @@ export class SourceMap {
 
   constructor({ sources, mappings }: SourceMapJson) {
     this.#sources = sources
-    // Without the sources, which would be read as URLs.
+    // The sources are left out, since TraceMap would resolve them as URLs.
     this.#trace = new TraceMap({ version: 3, sources: [], names: [], mappings })
   }
 
-  /** Both from 1; null where no source is known for the position. */
-  find(line: number, column: number): Place | null {
+  /** Maps a line and a column, both from 1; returns null if the source is not known. */
+  find(line: number, column: number): SourceLocation | null {
     const segment = traceSegment(this.#trace, line - 1, column - 1)
     if (segment === null || segment.length === 1) return null
     const [, source, sourceLine, sourceColumn] = segment

@@ -19,7 +19,7 @@ test('a folder or a setting that cannot be read is named', () => {
   expect(error.detail).toContain('svc.json\n  It cannot be read: EACCES.')
 })
 
-test('a script that is no .ts file is refused: its Functions would silently not be there', () => {
+test('a script that is not a .ts file is rejected, since its Functions would be missing', () => {
   const directory = mkdtempSync(join(tmpdir(), 'svc-files-'))
   onTestFinished(() => rmSync(directory, { recursive: true }))
   mkdirSync(join(directory, 'functions/b'), { recursive: true })
@@ -34,7 +34,7 @@ test('a script that is no .ts file is refused: its Functions would silently not 
   )
 })
 
-test('settings may begin with a byte order mark, as editors of Windows write it', () => {
+test('settings may begin with the byte order mark that editors of Windows write', () => {
   const directory = mkdtempSync(join(tmpdir(), 'svc-files-'))
   onTestFinished(() => rmSync(directory, { recursive: true }))
   writeFileSync(join(directory, 'schema.ts'), '')
@@ -67,7 +67,7 @@ function failureOf(directory: string): Fault {
   return expect.unreachable('it is read')
 }
 
-/** The root user may read everything. */
+/** The root user can read every file. */
 function asNobody<T>(work: () => T): T {
   if (process.geteuid?.() !== 0) return work()
   process.seteuid?.(65_534)

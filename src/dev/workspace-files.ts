@@ -1,4 +1,4 @@
-/** The files of a Workspace: which ones count, what they are called, and what svc.json says. */
+/** Reads the files of a Workspace: the modules with Functions, their names, and svc.json. */
 import { type Dirent, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseWrittenJson } from '../value/strict-json.ts'
@@ -18,7 +18,7 @@ export interface WorkspaceModule {
 export interface WorkspaceFiles {
   /** Absolute, without symbolic links. */
   readonly directory: string
-  /** The name to publish under. */
+  /** The Workspace name under which it is published. */
   readonly workspace: string
   /** Sorted by name. */
   readonly modules: readonly WorkspaceModule[]
@@ -34,12 +34,12 @@ const SETTINGS_HINT =
 const FUNCTIONS_DIRECTORY = 'functions'
 const SEGMENT = /^[A-Za-z0-9_-]+$/
 const SOURCE = /\.[cm]?[jt]sx?$/
-/** Declarations and tests may lie beside Functions; they are never part of a bundle. */
+/** Declarations and tests beside Functions, which are never part of a bundle. */
 const NOT_SOURCE = /\.(?:d|test|spec)\.[cm]?[jt]sx?$/
 const FILES_MAX = 10_000
 const DEPTH_MAX = 16
 
-/** Throws WORKSPACE_INVALID with every defect found. */
+/** Throws WORKSPACE_INVALID with every problem found. */
 export function readWorkspaceFiles(path: string): WorkspaceFiles {
   const problems: Problem[] = []
   const directory = realDirectory(path)
@@ -48,7 +48,7 @@ export function readWorkspaceFiles(path: string): WorkspaceFiles {
       fileProblem(
         SCHEMA_FILE,
         `There is no such file in ${directory}.`,
-        'Write it, with: export default defineSchema({}). Or make a new Workspace with svc init.',
+        'Write it with: export default defineSchema({}), or create a Workspace with `svc init`.',
       ),
     )
   }
@@ -66,7 +66,7 @@ function realDirectory(path: string): string {
     const real = realpathSync(path)
     if (statSync(real).isDirectory()) return real
   } catch {
-    // Falls through: a path that cannot be looked at is no directory either.
+    // A path that cannot be read is reported like a missing one.
   }
   throw workspaceFault([fileProblem(path, 'There is no such directory.', null)])
 }
@@ -80,7 +80,7 @@ interface Found {
   readonly problems: Problem[]
 }
 
-/** Symbolic links are not followed: they could lead out of the Workspace, or in a circle. */
+/** Collects modules. Symbolic links are skipped: they may leave the Workspace or form a cycle. */
 function collect(directory: string, segments: readonly string[], found: Found): void {
   const folder = [FUNCTIONS_DIRECTORY, ...segments].join('/')
   const file = (name: string) => `${folder}/${name}`
@@ -95,10 +95,10 @@ function collect(directory: string, segments: readonly string[], found: Found): 
       collect(join(directory, entry.name), [...segments, entry.name], found)
     } else if (entry.isFile() && SOURCE.test(entry.name) && !NOT_SOURCE.test(entry.name)) {
       if (!entry.name.endsWith('.ts')) {
-        // Passed over, its Functions would not be there, and nothing would say why.
+        // A skipped file would silently lack its Functions.
         const renamed = entry.name.replace(SOURCE, '.ts')
-        const mend = `Rename it to ${renamed}, or move it out of ${FUNCTIONS_DIRECTORY}.`
-        found.problems.push(fileProblem(file(entry.name), 'Functions are in .ts files.', mend))
+        const fix = `Rename it to ${renamed}, or move it out of ${FUNCTIONS_DIRECTORY}.`
+        found.problems.push(fileProblem(file(entry.name), 'Functions are in .ts files.', fix))
         continue
       }
       const name = [...segments, entry.name.slice(0, -3)]
@@ -106,7 +106,7 @@ function collect(directory: string, segments: readonly string[], found: Found): 
         found.problems.push(
           fileProblem(
             file(entry.name),
-            'Its path is part of the names of its Functions, and has characters that they cannot.',
+            'Its path is part of the names of its Functions, and has invalid characters.',
             'Rename it with letters, digits, _ and - only.',
           ),
         )
@@ -119,7 +119,7 @@ function collect(directory: string, segments: readonly string[], found: Found): 
   }
 }
 
-/** None where there is no such folder, or where it cannot be read, which is a problem. */
+/** Lists a folder; returns none if it does not exist or, with a problem, cannot be read. */
 function entriesOf(directory: string, folder: string, problems: Problem[]): Dirent[] {
   try {
     return statSync(directory, { throwIfNoEntry: false })?.isDirectory()
@@ -136,7 +136,7 @@ function unreadable(file: string, error: unknown): Problem {
   return fileProblem(file, `It cannot be read: ${code}.`, 'Give this user the right to read it.')
 }
 
-/** Two files that macOS and Windows take for one would build there differently, or not at all. */
+/** Finds names that differ only in case, which macOS and Windows treat as one file. */
 function checkCase(modules: readonly WorkspaceModule[], problems: Problem[]): void {
   const seen = new Map<string, string>()
   for (const { name, file } of modules) {

@@ -10,7 +10,10 @@ import { sortedEntries, Timestamp, TypedId, type Value, type ValueObject } from 
 /** Greater than every key: type tags and creation times begin with a smaller byte. */
 export const KEY_END = '\xff'
 
-/** Bound by PostgreSQL, whose index rows have at most 2,704 bytes, a third of a page. */
+/**
+ * Bound by PostgreSQL, whose index rows have at most 2,704 bytes, a third of a page.
+ * @limit Calls: one index key, encoded
+ */
 export const KEY_BYTES_MAX = 2_560
 
 /** Type tags, one byte before each value. END closes arrays and objects and is below all tags. */

@@ -5,6 +5,7 @@ import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics/metrics.ts'
 import { Actions } from './actions/actions.ts'
 import { Requests, type RequestsOptions } from './actions/outgoing-requests.ts'
+import { documentAdministration } from './administration/document-administration.ts'
 import { Committer } from './commits/committer.ts'
 import { Retention } from './commits/retention.ts'
 import type { Engine } from './engine.ts'
@@ -24,6 +25,9 @@ import { Preparations } from './releases/preparations.ts'
 import { storedTables } from './releases/stored-tables.ts'
 import type { RunnerRole } from './runners/ports.ts'
 import type { RunnerPool } from './runners/runner-pool.ts'
+import { PendingWork } from './scheduling/pending-work.ts'
+import { Scheduler } from './scheduling/scheduler.ts'
+import { Subscriptions } from './subscriptions/subscriptions.ts'
 import { FunctionUsage } from './usage/function-usage.ts'
 import { componentHealth, DocumentsHealth } from './usage/health.ts'
 import { measuredEngine } from './usage/measured-engine.ts'
@@ -45,32 +49,17 @@ export interface EngineOptions {
 }
 
 export function createEngine(options: EngineOptions): Engine {
-  const { store, pool, system, log } = options
-  const cache = new QueryCache(options)
-  const committer = new Committer({
-    ...options,
-    onCommit: (_, writes) => {
-      cache.invalidate(writes)
-      if (writes.files !== undefined) documents.notify(writes.files)
-    },
-  })
-  const tables = new SystemTablesLoader(store, committer)
-  const documents = new SystemDocuments({ store, committer, system, tables })
-  const usage = new FunctionUsage(options)
-  const inFlight = new ActiveCalls()
-  const port = { ...options, cache, committer, usage, inFlight }
-  const queries = new Queries(port)
-  const mutations = new Mutations(port)
-  const requests = new Requests(options.outbound ?? { allowedNetworks: [] }, pool)
-  const actions = new Actions({ ...port, queries, mutations, requests, documents })
-  const retention = new Retention({ store, committer, system, log })
-  const preparations = new Preparations(store, committer, tables)
-  const calls = new CallAdmission({ preparations, queries, mutations, actions, inFlight, system })
-  const reads = new DocumentsHealth(store)
+  const { store, pool } = options
+  const parts = engineParts(options)
+  const { cache, committer, documents, usage, inFlight, mutations, actions, retention } = parts
+  const { preparations, calls, subscriptions, reads, scheduler } = parts
   retention.start()
 
+  const administration = documentAdministration({ ...options, ...parts })
   const engine: Engine = {
+    administration,
     documents,
+    scheduler,
     describe: (code) => pool.describe(code),
     prepare: async (release) => {
       const { tables } = await preparations.prepare(release)
@@ -80,6 +69,7 @@ export function createEngine(options: EngineOptions): Engine {
     mutation: (request) => calls.mutation(request),
     replay: (request, callers) => mutations.replay(request, callers),
     action: (request) => calls.action(request),
+    watch: (request, observer) => subscriptions.watch(request, observer),
     isWarm: (release) =>
       preparations.find(release.releaseId) !== null &&
       pool.isWarm(release.releaseId, rolesOf(release)),
@@ -94,23 +84,67 @@ export function createEngine(options: EngineOptions): Engine {
     },
     ready: () => store.status.state === 'open',
     canReadDocuments: async () => (await reads.check()) === 'healthy',
-    health: () => componentHealth(reads, committer, pool.statistics()),
+    health: async () => [
+      ...(await componentHealth(reads, committer, pool.statistics())),
+      { name: 'scheduler', status: scheduler.health },
+    ],
     whenIdle: () => inFlight.whenIdle(),
     statistics: () => ({
       cache: cache.statistics,
       actions: actions.statistics,
+      subscriptions: subscriptions.statistics,
+      scheduler: scheduler.statistics,
       inFlight: inFlight.count,
       durableSequence: committer.durable,
     }),
     close: async () => {
+      subscriptions.close()
+      scheduler.stop()
       await retention.stop()
       await pool.close()
+      await scheduler.whenIdle()
       await committer.drain()
       await store.close()
       usage.stop()
     },
   }
   return measuredEngine(engine, options)
+}
+
+/** Wires the parts of an engine to each other. */
+function engineParts(options: EngineOptions) {
+  const { store, pool, system, log } = options
+  const cache = new QueryCache(options)
+  const committer = new Committer({
+    ...options,
+    onCommit: (_, writes) => {
+      cache.invalidate(writes)
+      subscriptions.onCommit(writes)
+      if (writes.files !== undefined) documents.notify(writes.files)
+      if (writes.scheduled !== undefined) scheduler.onCommit(writes.scheduled)
+    },
+  })
+  const tables = new SystemTablesLoader(store, committer)
+  const documents = new SystemDocuments({ store, committer, system, tables })
+  const usage = new FunctionUsage(options)
+  const inFlight = new ActiveCalls()
+  const pendingWork = new PendingWork()
+  const port = { ...options, cache, committer, usage, inFlight, pendingWork }
+  const queries = new Queries(port)
+  const mutations = new Mutations(port)
+  const requests = new Requests(options.outbound ?? { allowedNetworks: [] }, pool)
+  const actions = new Actions({ ...port, queries, mutations, requests, documents })
+  const retention = new Retention({ store, committer, system, log })
+  const preparations = new Preparations(store, committer, tables)
+  const calls = new CallAdmission({ preparations, queries, mutations, actions, inFlight, system })
+  const subscriptions = new Subscriptions({ ...port, calls })
+  const scheduling = { store, committer, documents, tables, calls, system, log }
+  const scheduler = new Scheduler({ ...scheduling, pending: pendingWork })
+  const reads = new DocumentsHealth(store)
+  return {
+    ...{ cache, committer, documents, usage, inFlight, mutations, actions, retention },
+    ...{ preparations, calls, subscriptions, reads, scheduler },
+  }
 }
 
 /** Returns the runner roles that the Functions of a Release need. */

@@ -2,6 +2,7 @@
 import type { MaybePromise } from '../system/maybe-promise.ts'
 import type { Json } from '../value/strict-json.ts'
 import type { ActionOutcome, ActionStatistics } from './actions/actions.ts'
+import type { DocumentAdministration } from './administration/document-administration.ts'
 import type { SystemDocuments } from './files/system-documents.ts'
 import type { MutationOutcome, ReplayRequest } from './invocations/mutations.ts'
 import type { QueryOutcome } from './invocations/queries.ts'
@@ -9,11 +10,17 @@ import type { MutationRequest, QueryRequest } from './invocations/requests.ts'
 import type { CacheStatistics } from './query-cache/query-cache.ts'
 import type { LiveReleases, Release, ReleaseCode } from './releases/executable-release.ts'
 import type { StoredTables } from './releases/stored-tables.ts'
+import type { Scheduler, SchedulerStatistics } from './scheduling/scheduler.ts'
+import type { SubscriptionObserver, WatchRequest } from './subscriptions/live-query.ts'
+import type { Subscription, SubscriptionStatistics } from './subscriptions/subscriptions.ts'
 import type { ComponentHealth } from './usage/health.ts'
 
 export interface Engine {
   /** The tables of stored files, for the rules of files. */
   readonly documents: SystemDocuments
+
+  /** Scheduled work, which runs once the scheduler is started. */
+  readonly scheduler: Scheduler
 
   /**
    * Loads the code inside the sandbox and returns its own description, in the form of
@@ -22,6 +29,8 @@ export interface Engine {
    * server.
    */
   describe(code: ReleaseCode): Promise<Json>
+  /** Documents as operators read and write them. */
+  readonly administration: DocumentAdministration
   /**
    * Builds the indexes that the Release declares and returns its tables over the documents that are
    * durable now. Throws LIMIT_EXCEEDED where a stored value is too long for an index.
@@ -35,6 +44,11 @@ export interface Engine {
    */
   replay(request: ReplayRequest, callers: AsyncIterable<string>): Promise<MutationOutcome | null>
   action(request: QueryRequest): Promise<ActionOutcome>
+  /**
+   * Watches a Query: the observer receives its state now, and again whenever a commit has changed
+   * the bytes of its result. Equal Queries run once for all their subscriptions.
+   */
+  watch(request: WatchRequest, observer: SubscriptionObserver): Subscription
   /** Whether a call of the Release would start at once: it is prepared and has its runners. */
   isWarm(release: Release): boolean
   /** Prepares the Release and starts its runners. */
@@ -59,6 +73,8 @@ export interface Engine {
 export interface EngineStatistics {
   readonly cache: CacheStatistics
   readonly actions: ActionStatistics
+  readonly subscriptions: SubscriptionStatistics
+  readonly scheduler: SchedulerStatistics
   readonly inFlight: number
   readonly durableSequence: number
 }

@@ -1,50 +1,91 @@
-/** Bounds of invocations (architecture, section 4). Exceeding one is LIMIT_EXCEEDED or BUSY. */
+/**
+ * Bounds of invocations (architecture, section 4). Exceeding one is LIMIT_EXCEEDED or BUSY. A
+ * `@limit` line is a row of src/docs/limits.md: its section, and what the value bounds.
+ */
 
+/** @limit Data Admin: stored bytes of the documents of one page */
+export const ADMINISTERED_PAGE_BYTES_MAX = 4 * 1024 * 1024
+/** @limit Calls: arguments of one call */
 export const ARGUMENT_BYTES_MAX = 2 * 1024 * 1024
+/** @limit Calls: result of one call */
 export const RESULT_BYTES_MAX = 8 * 1024 * 1024
+/** @limit Calls: documents read by one call */
 export const DOCUMENTS_READ_MAX = 32_768
+/** @limit Calls: bytes read by one call */
 export const BYTES_READ_MAX = 16 * 1024 * 1024
+/** @limit Calls: documents written by one call */
 export const DOCUMENTS_WRITTEN_MAX = 8_192
+/** @limit Calls: bytes written by one call */
 export const BYTES_WRITTEN_MAX = 8 * 1024 * 1024
+/** @limit Calls: one document */
 export const DOCUMENT_BYTES_MAX = 1024 * 1024
-/** Milliseconds that a Query or a Mutation may take, including all attempts. */
+/**
+ * Milliseconds that a Query or a Mutation may take, including all attempts.
+ * @limit Calls: elapsed time of a Query or a Mutation
+ */
 export const INVOCATION_MILLIS_MAX = 10_000
-/** Milliseconds that an Action may take. */
+/** @limit Actions: elapsed time of an Action */
 export const ACTION_MILLIS_MAX = 600_000
-/** Most Functions that one invocation calls, at all levels. */
+/** @limit Calls: CPU time of a Query or a Mutation */
+export const CALL_CPU_MILLIS_MAX = 1_000
+/** @limit Actions: CPU time of an Action */
+export const ACTION_CPU_MILLIS_MAX = 60_000
+/**
+ * Bytes that the memory of a runner may grow by while one call runs without a pause.
+ * @limit Calls: growth of memory during one uninterrupted part of a call
+ */
+export const CALL_GROWTH_BYTES_MAX = 64 * 1024 * 1024
+/**
+ * Bytes that all calls together may make the memory of a runner grow by.
+ * @limit Calls: growth of memory of one runner process by its calls
+ */
+export const RUNNER_GROWTH_BYTES_MAX = 256 * 1024 * 1024
+/**
+ * @limit Calls: calls of other Functions in one invocation, at all levels
+ */
 export const NESTED_CALLS_MAX = 4_096
-/** Most levels of calls below the root call. */
+/**
+ * Most levels of calls below the root call.
+ * @limit Calls: levels of calls of other Functions
+ */
 export const NESTED_DEPTH_MAX = 8
 /**
  * Most characters of the arguments of all Functions that one transaction calls, and most characters
  * of the arguments and request bodies that wait in one Action.
  */
 export const NESTED_CHARACTERS_MAX = 64 * 1024 * 1024
-/** Most calls of other Functions in flight in one Action; more wait. */
+/** @limit Actions: calls of other Functions in flight in one Action; more wait */
 export const ACTION_CALLS_MAX = 32
 /**
  * Actions that may run at one time. More wait in a queue for so long, then they are BUSY; of both,
  * one credential may have half.
+ * @limit Actions: Actions that run at one time; half of them with one Application Key
  */
 export const ACTIONS_MAX = 128
+/** @limit Actions: Actions that wait for their turn; half of them with one Application Key */
 export const ACTIONS_WAITING_MAX = 256
+/** @limit Actions: time that an Action waits for its turn, then it is `BUSY` */
 export const ACTION_WAIT_MILLIS = 10_000
 /**
  * Actions that Actions called, at one time; one credential may have half. One more is BUSY at once,
  * because its caller would wait with a permit of its own for a permit.
+ * @limit Actions: Actions called by Actions at one time; half of them with one Application Key;
+ * one more is `BUSY` at once
  */
 export const NESTED_ACTIONS_MAX = 128
-/** Most outgoing requests of one Action. */
+/** @limit Actions: outgoing requests of one Action */
 export const REQUESTS_MAX = 10_000
-/** Most requests in flight in one Action; more wait. */
+/** @limit Actions: outgoing requests in flight in one Action; more wait */
 export const ACTION_REQUESTS_MAX = 16
-/** Most requests in flight in all Actions; more wait. */
+/** @limit Actions: outgoing requests in flight in all Actions; more wait */
 export const REQUESTS_IN_FLIGHT_MAX = 128
+/** @limit Actions: response to one outgoing request */
 export const RESPONSE_BYTES_MAX = 16 * 1024 * 1024
 /**
  * Most bytes of the requests of all Actions: waiting bodies, received responses and data that
  * runners have not read yet. When many requests end at once, copies briefly take five times as
  * much.
+ * @limit Actions: memory of the outgoing requests of all Actions
  */
 export const REQUESTS_BYTES_MAX = 128 * 1024 * 1024
 /**
@@ -60,9 +101,26 @@ export const EXCLUSIVE_ATTEMPT = 4
 /**
  * Most invocations in flight; one more is BUSY. The same bound applies to Mutations alone, where it
  * includes those whose commit is stalled: they have sent their replies and do not block Queries.
+ * @limit Calls: calls in flight in the server; one more is `BUSY`
  */
 export const INVOCATIONS_MAX = 4_096
+/** Most runs of watched Queries in flight; more wait, so that calls come before them. */
+export const REFRESHES_MAX = 64
 /** Most characters of keys, results and read sets in the query cache. */
 export const CACHE_CHARACTERS_MAX = 64 * 1024 * 1024
 /** Lifetime of a cached result of a Query that read the clock. */
 export const CLOCK_CACHE_MILLIS = 10_000
+/**
+ * Scheduled Mutations, and scheduled Actions, that run at one time. They are few, so that calls of
+ * applications come first: more due work waits in the order of its due times.
+ * @limit Scheduled work: scheduled Mutations that run at one time
+ */
+export const SCHEDULED_MUTATIONS_MAX = 32
+/** @limit Scheduled work: scheduled Actions that run at one time */
+export const SCHEDULED_ACTIONS_MAX = 32
+/** @limit Scheduled work: scheduled runs of one Function at one time */
+export const SCHEDULED_RUNS_MAX = 24
+/** @limit Scheduled work: time for which finished work is listed */
+export const HISTORY_MICROS = 7n * 24n * 3_600n * 1_000_000n
+/** @limit Scheduled work: pieces of finished work that are listed; the oldest are deleted first */
+export const HISTORY_ROWS_MAX = 200_000

@@ -374,6 +374,11 @@ export const CODES = {
     message: 'The route does not support this method.',
     next: 'Use one of the methods in the Allow header.',
   },
+  UPGRADE_REQUIRED: {
+    kind: 'upgrade_required',
+    message: 'The route is a WebSocket.',
+    next: 'Open it with a WebSocket client that asks for the subprotocol service.realtime.v1.',
+  },
   MEDIA_TYPE_UNSUPPORTED: {
     kind: 'media_type',
     message: 'The body has an unsupported media type or is compressed.',
@@ -481,7 +486,7 @@ export const CODES = {
   },
   CLIENT_ROOT_INVALID: {
     kind: 'invalid',
-    message: 'The directory is not an initialized root.',
+    message: 'The directory is not a root that this command can use.',
     next: 'Create a root with `svc init`, or connect one with `svc link`.',
   },
   CLIENT_SERVER_UNREACHABLE: {

@@ -24,6 +24,7 @@ export const KINDS = {
   too_large: { status: 413, exit: 8, retryable: false },
   media_type: { status: 415, exit: 8, retryable: false },
   range: { status: 416, exit: 8, retryable: false },
+  upgrade_required: { status: 426, exit: 8, retryable: false },
   rate_limited: { status: 429, exit: 5, retryable: true },
   internal: { status: 500, exit: 1, retryable: false },
   corrupt: { status: 500, exit: 6, retryable: false },

@@ -13,6 +13,7 @@ import {
 } from '../../build/testing/operators.ts'
 import { issueInvitation } from '../identity/invitations.ts'
 import { type Login, revokeSession } from '../identity/sessions.ts'
+import type { Logs } from '../product/logs/logs.ts'
 import type { Product } from '../product/product.ts'
 import { Metrics } from '../telemetry/metrics/metrics.ts'
 import { CAPABILITIES, type Capability } from '../value/capabilities.ts'
@@ -27,7 +28,7 @@ import { type ManagementApp, managementRoutes } from './management/routes.ts'
  * until it asks for a capability or stands in one of the lists below.
  */
 
-/** Routes that ask for no session. */
+/** Routes that require no session. */
 const PUBLIC = [
   'GET /health/live',
   'GET /health/ready',
@@ -35,14 +36,14 @@ const PUBLIC = [
   'GET /v1/auth/oidc/config',
   'GET /v1/openapi.json',
   'POST /v1/auth/exchange',
-  // A token of the provider stands in for a session.
+  // A token of the provider replaces the session.
   'POST /v1/auth/oidc',
   'POST /v1/auth/refresh',
-  // The token of the gateway; a session is refused.
+  // The token of the gateway; a session is rejected.
   'PUT /v1/auth/managed/operators/:operatorId/grants',
 ]
 
-/** Routes for every session: they tell or change what is the caller's own. */
+/** Routes for every session, which read or change data of the caller only. */
 const ANY_SESSION = [
   'GET /v1/auth/me',
   'GET /v1/auth/resources',
@@ -61,7 +62,7 @@ const withSession = managementRoutes.filter((route) => route.access.kind !== 'pu
 let t: TestIdentity
 let hono: Hono
 let owner: Login
-/** Path parameters and bodies with which each route would find something. */
+/** Path parameters and bodies that refer to existing records. */
 let samples: Readonly<Record<string, string>>
 let bodies: Readonly<Record<string, object>>
 
@@ -93,6 +94,7 @@ beforeAll(async () => {
       environment: { projectId: PROJECT_ID, environmentId: ENVIRONMENT_ID },
       product: untouchable(),
       metrics: new Metrics(t.system),
+      logs: unreadable(),
       health: () => expect.unreachable('the health was asked for'),
     },
     system: t.system,
@@ -105,10 +107,18 @@ afterAll(async () => {
   await t.dispose()
 })
 
-/** Authentication happens before the Product is looked at (Document 1, Authentication, rule 1). */
+/**
+ * A Product that fails when used: authentication comes first (Document 1, Authentication, rule 1).
+ */
 function untouchable(): Product {
   return new Proxy({} as Product, {
     get: (_, name) => expect.unreachable(`the Product was asked for ${String(name)}`),
+  })
+}
+
+function unreadable(): Logs {
+  return new Proxy({} as Logs, {
+    get: (_, name) => expect.unreachable(`the log was asked for ${String(name)}`),
   })
 }
 
@@ -144,7 +154,7 @@ test('the routes for every session are exactly those of the list', () => {
   expect(found.toSorted()).toEqual(ANY_SESSION.toSorted())
 })
 
-test('every route of an Environment is below its base, and no other is', () => {
+test('exactly the routes of an Environment are below its base path', () => {
   for (const route of managementRoutes) {
     expect(route.path.startsWith('/v1/projects/'), route.path).toBe(
       route.access.kind === 'environment',
@@ -152,7 +162,7 @@ test('every route of an Environment is below its base, and no other is', () => {
   }
 })
 
-test('no route stands there twice', () => {
+test('no route is declared twice', () => {
   expect(new Set(managementRoutes.map(nameOf)).size).toBe(managementRoutes.length)
 })
 
@@ -162,7 +172,7 @@ describe('without a valid session every other route answers 401', () => {
     ['a malformed token', async () => 'rk_at_v1_x'],
     ['an unknown token', async () => `rk_at_v1_${'A'.repeat(43)}`],
     ['an Application key', async () => `rk_sec_v1_${'A'.repeat(43)}`],
-    ['a refresh token', async () => owner.refreshToken.reveal()],
+    ['a refresh token', async () => owner.refreshToken!.reveal()],
     [
       'an expired token',
       async () => {
@@ -232,7 +242,7 @@ describe('without the capability at the scope every guarded route answers 403', 
   })
 })
 
-test('an Environment that is not the configured one is 404 for those who hold it', async () => {
+test('another Environment is 404 for operators with grants there', async () => {
   const login = await operatorWith(t, { scope: INSTALLATION, capabilities: CAPABILITIES })
   const configured = samples
   samples = { ...samples, environmentId: OTHER_ENVIRONMENT.environmentId! }
@@ -245,7 +255,7 @@ test('an Environment that is not the configured one is 404 for those who hold it
   }
 })
 
-test('another session is ended only with operators:manage at the installation', async () => {
+test('revoking the session of another requires operators:manage at the installation', async () => {
   const route = managementRoutes.find(
     (each) => each.method === 'DELETE' && /:sessionId$/.test(each.path),
   )!

@@ -1,46 +1,48 @@
 /**
- * What failed authentication costs on the management origin. A credential that this server issued
- * is recognized by its MAC without a look-up, and only its own failures limit it: a peer, or the
- * many that share one address, cannot keep out a session that verifies. What was not issued here is
- * rejected without a look-up and counts against its peer.
+ * Limits failed authentication on the management origin. A credential that this server issued is
+ * recognized by its MAC without a look-up, and only its own failures limit it, so that other
+ * clients behind the same address cannot lock out a valid session. A credential that this server
+ * did not issue is rejected without a look-up, and the failure counts against the peer address.
  */
 import { Fault } from '../errors/fault.ts'
 import { type ManagementLimits, type RateLimiter, requireNoWait } from './rate-limits.ts'
 
-/** One request. Every method may throw PLATFORM_RATE_LIMITED, `failed` apart, which returns it. */
+/**
+ * Attempt of one request. Methods throw PLATFORM_RATE_LIMITED, except `failed`, which returns it.
+ */
 export class AuthenticationAttempt {
   readonly #limits: ManagementLimits | null
   readonly #peer: string
-  /** The bucket that was asked before the credential is looked up, and pays if it is no good. */
+  /** Bucket that was checked before the look-up. It is charged if the credential is invalid. */
   #admitted: { readonly limiter: RateLimiter; readonly key: string } | null = null
 
-  /** null limits nothing. */
+  /** Null `limits` disable the limits. */
   constructor(limits: ManagementLimits | null, peer: string) {
     this.#limits = limits
     this.#peer = peer
   }
 
-  /** Admits a request to a public route that needs a look-up to tell a credential from a guess. */
+  /** Admits a request to a public route whose credential can only be checked by a look-up. */
   asPeer(): void {
     if (this.#limits === null) return
     requireNoWait(this.#limits.unauthenticated.take(this.#peer))
     this.#admit(this.#limits.failures, this.#peer)
   }
 
-  /** Admits a request to a public route by its credential; null where it is not of this server. */
+  /** Admits a request to a public route by its credential; null if another server issued it. */
   asCaller(credential: string | null): void {
     if (this.#limits === null) return
     requireNoWait(this.#limits.unauthenticated.take(credential ?? this.#peer))
     this.asSession(credential)
   }
 
-  /** Admits the look-up of a recognized credential; null looks nothing up and is left to fail. */
+  /** Admits the look-up of a recognized credential. Null causes no look-up and fails later. */
   asSession(credential: string | null): void {
     if (this.#limits === null || credential === null) return
     this.#admit(this.#limits.credentialFailures, credential)
   }
 
-  /** Counts the failure of the request. Returns the failure that answers it. */
+  /** Charges the failure to its bucket. Returns the failure to respond with. */
   failed(fault: Fault): Fault {
     if (this.#limits === null || fault.kind !== 'unauthenticated') return fault
     if (this.#admitted !== null) {

@@ -1,4 +1,4 @@
-/** Request bodies, declared and chunked ones, within bounds of size, memory and time. */
+/** Reads request bodies, with a declared length or chunked, within size, memory and time limits. */
 import { Fault } from '../errors/fault.ts'
 import { isJson } from '../wire/media-types.ts'
 import type { SurfaceCodes } from './errors.ts'
@@ -10,34 +10,35 @@ import type { Transfers } from './transfers/transfers.ts'
 const NO_BODY = Promise.resolve(new Uint8Array(0))
 
 /**
- * A body up to this size needs no room in the budget of unfinished bodies: it takes no more than
- * the head of a request may, and small calls are answered however full the budget is.
+ * A body up to this size is exempt from the memory budget for unfinished bodies: it takes no more
+ * memory than the head of a request may. Small calls succeed even if the budget is exhausted.
  */
 const SMALL_BODY_BYTES = 16 * 1024
 
 /**
- * A body up to this size comes with its head, mostly in one packet, and is left to the runtime,
- * which cuts off what is not whole after an idle timeout. To watch it would cost a call 2 us.
+ * A body up to this size arrives with its head, mostly in one packet. Its rate is not watched,
+ * which would cost 2 us for each call: the runtime closes the connection after an idle timeout.
  */
 const UNWATCHED_BODY_BYTES = 4 * 1024
 
-/** Throws the surface's media type code for a body that is no JSON as it is. */
+/** Throws the surface's media type code unless the body is uncompressed JSON. */
 export function requireJson({ headers }: Request, codes: SurfaceCodes): void {
   if (!isJson(headers.get('content-type'))) {
     throw new Fault(codes.mediaType, { detail: 'content-type: application/json' })
   }
-  if (isPacked(headers)) throw new Fault(codes.mediaType, { detail: 'content-encoding: identity' })
+  if (isCompressed(headers))
+    throw new Fault(codes.mediaType, { detail: 'content-encoding: identity' })
 }
 
-/** Whether a body is compressed. None is unpacked, as its length would say nothing of its size. */
-export function isPacked(headers: Headers): boolean {
+/** Returns whether a body is compressed. Such bodies are rejected: their size is not known. */
+export function isCompressed(headers: Headers): boolean {
   const encoding = headers.get('content-encoding')
   return encoding !== null && encoding.toLowerCase() !== 'identity'
 }
 
 /**
- * Throws, or rejects with, the surface's too-large, invalid or busy code. `bytesMax` 0 means that
- * no body is allowed.
+ * Reads a whole body. Throws, or rejects with, the surface's too-large, invalid or busy code. With
+ * `bytesMax` 0 no body is allowed.
  */
 export function readBody(
   request: Request,
@@ -59,16 +60,16 @@ export function readBody(
     }
     const memory = reserve(length, codes, transfers, sender)
     const chunks = boundedChunks(request.body!, bytesMax, codes, transfers.pace)
-    return gathered(chunks, memory.allocate(length))
+    return collect(chunks, memory.allocate(length))
   }
   if (request.body === null) return NO_BODY
   const chunks = boundedChunks(request.body, bytesMax, codes, transfers.pace)
   const more = () => reserve(bytesMax, codes, transfers, sender).allocate(bytesMax)
-  return gathered(chunks, new Uint8Array(SMALL_BODY_BYTES), more)
+  return collect(chunks, new Uint8Array(SMALL_BODY_BYTES), more)
 }
 
-/** Copies a body into `target`, or into what `more` returns once `target` is too short. */
-async function gathered(
+/** Copies a body into `target`; once that is too short, into the buffer that `more` returns. */
+async function collect(
   chunks: AsyncIterable<Uint8Array>,
   target: Uint8Array,
   more?: () => Uint8Array,
@@ -96,13 +97,13 @@ function reserve(
 ): Reservation {
   const memory = bodies.reserve(bytes, holderOf(sender))
   if (memory === null) {
-    throw new Fault(codes.busy, { detail: 'unfinished bodies have no room for another' })
+    throw new Fault(codes.busy, { detail: 'the memory for unfinished bodies is exhausted' })
   }
   sender.bodyMemory = memory
   return memory
 }
 
-/** Bounds a body that is never whole in memory, so that it needs no room in the budget. */
+/** Streams a body up to `bytesMax`. It is never whole in memory, so the budget is not charged. */
 export function streamBody(
   { headers, body }: Request,
   bytesMax: number,
@@ -114,7 +115,7 @@ export function streamBody(
   return boundedChunks(stream, bytesMax, codes, pace)
 }
 
-/** Only the time that is waited for the peer counts against it. */
+/** Yields the chunks. Only the time spent waiting for the peer counts against its rate. */
 async function* boundedChunks(
   stream: ReadableStream<Uint8Array>,
   bytesMax: number,
@@ -122,7 +123,7 @@ async function* boundedChunks(
   pace: TransferPace,
 ): AsyncGenerator<Uint8Array> {
   const reader = stream.getReader()
-  // A pending read of a stream that is cancelled ends as one at its end does.
+  // A pending read of a cancelled stream resolves as at its end.
   const cancel = () => void reader.cancel().catch(() => undefined)
   const transfer = pace.begin(cancel)
   let size = 0

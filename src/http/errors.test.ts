@@ -5,7 +5,7 @@ import { errorResponse, MANAGEMENT_CODES } from './errors.ts'
 test.each([
   [200, 'x'.repeat(200)],
   [201, `${'x'.repeat(197)}...`],
-])('a rule of %i characters is whole, or marked as cut', async (length, rule) => {
+])('a rule of %i characters is shown in full, or shortened with a mark', async (length, rule) => {
   const violations = [{ path: 'checks.load', rule: 'x'.repeat(length) }]
   const fault = new Fault('PRODUCT_INCOMPATIBLE', { violations })
   const { error } = await errorResponse(fault, 'req_1', MANAGEMENT_CODES).json()

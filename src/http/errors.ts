@@ -1,19 +1,21 @@
-/** The one place that makes HTTP of a failure, for both origins. */
+/** Renders failures as HTTP responses, for both origins. */
 import type { TableCode } from '../errors/codes.ts'
 import { Fault, isFault, type Violation } from '../errors/fault.ts'
 import { ValidationError } from '../value/validation-error.ts'
 
-/** What an origin calls the failures that mount itself finds. */
+/** Codes of an origin for the failures that its mount finds itself. */
 export interface SurfaceCodes {
   readonly invalid: TableCode
   readonly routeNotFound: TableCode
   readonly methodNotAllowed: TableCode
   readonly mediaType: TableCode
   readonly tooLarge: TableCode
-  /** For a request that the server has no room for, or that arrives too slowly. */
+  /** For a request that exceeds a memory budget, or that arrives too slowly. */
   readonly busy: TableCode
+  /** For any request while the server starts or stops. */
+  readonly unavailable: TableCode
   readonly internal: TableCode
-  /** Violations help an operator and would help an attacker of an application. */
+  /** Whether responses list violations: they help operators, but also attackers of applications. */
   readonly showViolations: boolean
 }
 
@@ -24,6 +26,7 @@ export const MANAGEMENT_CODES: SurfaceCodes = {
   mediaType: 'PLATFORM_MEDIA_TYPE_UNSUPPORTED',
   tooLarge: 'PLATFORM_BODY_TOO_LARGE',
   busy: 'PLATFORM_UNAVAILABLE',
+  unavailable: 'PLATFORM_UNAVAILABLE',
   internal: 'PLATFORM_INTERNAL',
   showViolations: true,
 }
@@ -35,13 +38,14 @@ export const APPLICATION_CODES: SurfaceCodes = {
   mediaType: 'MEDIA_TYPE_UNSUPPORTED',
   tooLarge: 'LIMIT_EXCEEDED',
   busy: 'BUSY',
+  unavailable: 'UNAVAILABLE',
   internal: 'INTERNAL',
   showViolations: false,
 }
 
 const VIOLATION_RULE_MAX = 200
 
-/** Malformed input is the caller's fault; anything else that is not a Fault is ours. */
+/** Maps an error to a Fault: a ValidationError to the invalid code, others to the internal one. */
 export function toFault(error: unknown, codes: SurfaceCodes): Fault {
   if (isFault(error)) return error
   if (error instanceof ValidationError) {
@@ -53,7 +57,7 @@ export function toFault(error: unknown, codes: SurfaceCodes): Fault {
   return new Fault(codes.internal, { cause: error, detail: String(error) })
 }
 
-/** The error envelope of both documents. */
+/** Returns a response with the error envelope of the contract. */
 export function errorResponse(fault: Fault, requestId: string, codes: SurfaceCodes): Response {
   const error: Record<string, unknown> = {
     code: fault.code,
@@ -77,7 +81,7 @@ export function errorResponse(fault: Fault, requestId: string, codes: SurfaceCod
   return new Response(body, { status: fault.status, headers })
 }
 
-/** A list of identifiers may be longer; the mark says that its last one is not whole. */
+/** Shortens a long rule, such as a list of identifiers, and marks the cut with `...`. */
 function shown({ path, rule }: Violation): Violation {
   if (rule.length <= VIOLATION_RULE_MAX) return { path, rule }
   return { path, rule: `${rule.slice(0, VIOLATION_RULE_MAX - 3)}...` }

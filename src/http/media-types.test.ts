@@ -5,7 +5,7 @@ const JSON_TYPE = 'application/json'
 const METRICS = 'application/openmetrics-text'
 const TEXT = 'text/plain'
 
-/** What Prometheus 3 sends. */
+/** The Accept header of Prometheus 3. */
 const SCRAPE =
   'application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,' +
   'application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;q=0.4,' +
@@ -24,7 +24,7 @@ test.each<[string | null, string | null]>([
   [METRICS, METRICS],
   ['application/openmetrics-text; version=1.0.0; charset=utf-8', METRICS],
   [SCRAPE, METRICS],
-  // Of equals the first that is offered; this one is what many HTTP libraries send.
+  // Among equals, the first offered type wins. Many HTTP libraries send this header.
   ['application/json, text/plain, */*', JSON_TYPE],
   ['application/json;q=0.1, */*;q=0.5', METRICS],
   ['application/json;q=0, */*', METRICS],

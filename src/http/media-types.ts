@@ -1,4 +1,4 @@
-/** Which of the forms that an answer has a client wants (RFC 9110, section 12.5.1). */
+/** Content negotiation by the Accept header (RFC 9110, section 12.5.1). */
 
 interface Range {
   readonly type: string
@@ -6,8 +6,9 @@ interface Range {
 }
 
 /**
- * The one of `offered` that `accept` likes most, the first of equals; null where it takes none.
- * The most specific range decides over a type; parameters but `q` are not looked at.
+ * Returns the type of `offered` with the highest quality in `accept`, the first of equals; null
+ * where it accepts none. The most specific range decides for a type. Only the parameter `q` is
+ * read.
  */
 export function preferredType<T extends string>(
   accept: string | null,

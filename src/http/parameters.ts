@@ -1,6 +1,7 @@
-/** Parameters of paths. Each name means one thing, on whatever route it stands. */
+/** Path parameters. A name has the same type on every route. */
 import { ChannelName } from '../wire/channels.ts'
 import { ConfigurationName } from '../wire/configuration.ts'
+import { DocumentIdField, TableName } from '../wire/data.ts'
 import { idField } from '../wire/fields.ts'
 import type { Infer } from '../wire/schema.ts'
 
@@ -12,17 +13,20 @@ export const PATH_PARAMETERS = {
   invitationId: idField('opi'),
   operationId: idField('opn'),
   releaseId: idField('rel'),
+  scheduledId: idField('sch'),
   clientId: idField('app'),
   credentialId: idField('crd'),
   uploadId: idField('upl'),
   fileId: idField('fil'),
   channel: ChannelName,
   name: ConfigurationName,
+  table: TableName,
+  documentId: DocumentIdField,
 } as const
 
 export type PathParameter = keyof typeof PATH_PARAMETERS
 
-/** Of a path such as `/channels/:channel/rollback`. */
+/** Parsed parameters of a path such as `/channels/:channel/rollback`. */
 export type Params<P extends string> = {
   readonly [N in NameIn<P> & PathParameter]: Infer<(typeof PATH_PARAMETERS)[N]>
 }

@@ -12,7 +12,7 @@ import { type ManagementLimits, managementLimits, RateLimiter } from './rate-lim
 
 const LIMIT = { perSecond: 2, burst: 4 }
 
-test('a burst passes at once, then as many a second as the limit says', () => {
+test('a burst passes at once, then requests pass at the limited rate', () => {
   const system = new TestSystem()
   const limiter = new RateLimiter(system, LIMIT)
   const takes = (count: number) => Array.from({ length: count }, () => limiter.take('a'))
@@ -36,7 +36,7 @@ test('keys do not share their tokens, and each may have a limit of its own', () 
   )
 })
 
-test('what is charged late delays what follows, for a bounded time', () => {
+test('requests charged afterwards delay later requests for a bounded time', () => {
   const system = new TestSystem()
   const limiter = new RateLimiter(system, LIMIT)
   expect(limiter.wait('a')).toBe(0)
@@ -47,7 +47,7 @@ test('what is charged late delays what follows, for a bounded time', () => {
   expect(limiter.wait('a')).toBe(0)
 })
 
-test('a charge of many tokens delays what follows as many calls would', () => {
+test('a charge of many tokens delays later requests as that many calls would', () => {
   const system = new TestSystem()
   const limiter = new RateLimiter(system, LIMIT)
   limiter.charge('a', LIMIT, 6)
@@ -55,7 +55,7 @@ test('a charge of many tokens delays what follows as many calls would', () => {
   expect(limiter.wait('a')).toBe(2)
 })
 
-test('memory is bounded: the key that was used longest ago is forgotten', () => {
+test('the least recently used key is evicted, so that memory is bounded', () => {
   const system = new TestSystem()
   const limiter = new RateLimiter(system, { perSecond: 0.1, burst: 1 }, 3)
   for (const key of ['a', 'b', 'c']) limiter.take(key)
@@ -63,7 +63,7 @@ test('memory is bounded: the key that was used longest ago is forgotten', () => 
   system.advance(1_001)
   for (const key of ['a', 'd']) limiter.take(key)
   expect(limiter.size).toBe(3)
-  // b made room; a was used since.
+  // b was evicted, since a was used after it.
   for (const key of ['a', 'c', 'd']) expect(limiter.wait(key), key).toBeGreaterThan(0)
   expect(limiter.take('b')).toBe(0)
   for (let i = 0; i < 50_000; i++) limiter.take(`peer ${i}`)
@@ -76,7 +76,7 @@ interface App {
   lookUps: number
 }
 
-/** Stands for a token that this server issued; that of `A` alone is live. */
+/** First characters of tokens that this server issued. Only the token of `A` is active. */
 const ISSUED = ['A', 'D', 'E']
 
 const DESCRIBED = { name: 'test', summary: 'A test.', replies: { 204: null } } as const
@@ -164,7 +164,7 @@ async function statuses(count: number, send: () => Response | Promise<Response>)
   return seen
 }
 
-test('a public route passes 60 at once of one peer, then 20 a second', async () => {
+test('a public route admits 60 requests of one peer at once, then 20 a second', async () => {
   const system = new TestSystem()
   const send = mounted(managementLimits(system), system)
   const open = (peer: string) => () => send('/v1/auth/open?token=right', peer)
@@ -174,7 +174,7 @@ test('a public route passes 60 at once of one peer, then 20 a second', async () 
   expect(await statuses(30, open('a'))).toEqual({ 204: 20, 429: 10 })
 })
 
-test('a refusal is 429 with its code and the time to wait', async () => {
+test('a request over the limit is 429 with its code and the time to wait', async () => {
   const system = new TestSystem()
   const send = mounted(managementLimits(system), system)
   await statuses(60, () => send('/v1/auth/open?token=right', 'a'))
@@ -186,11 +186,11 @@ test('a refusal is 429 with its code and the time to wait', async () => {
   })
 })
 
-test('failed authentication is limited to 20 at once of one peer, then 5 a second', async () => {
+test('failed authentication of one peer is limited to 20 at once, then 5 a second', async () => {
   const system = new TestSystem()
   const send = mounted(managementLimits(system), system)
   expect(await statuses(25, () => send('/v1/closed', 'a', 'B'))).toEqual({ 401: 20, 429: 5 })
-  // A login could be told from a guess only by a look-up; another peer is not concerned.
+  // Only a look-up could distinguish a login from a guess. Another peer is not limited.
   expect((await send('/v1/auth/open?token=right', 'a')).status).toBe(429)
   expect((await send('/v1/auth/open?token=right', 'b')).status).toBe(204)
   system.advance(1_000)
@@ -208,12 +208,12 @@ test('a session that verifies is never rejected because of the failures of its p
     await statuses(10, () => send.present('a', 'B'))
     expect((await send('/v1/closed', 'a')).status).toBe(204)
     expect((await send.present('a', 'A')).status).toBe(204)
-    // 20 a second are what one credential may be presented at a public route.
+    // A public route admits 20 requests a second of one credential.
     system.advance(50)
   }
 })
 
-test('a revoked token buys 20 look-ups, then 5 a second, wherever it comes from', async () => {
+test('a revoked token causes at most 20 look-ups, then 5 a second, from any peer', async () => {
   const system = new TestSystem()
   const send = mounted(managementLimits(system), system)
   let i = 0
@@ -222,12 +222,12 @@ test('a revoked token buys 20 look-ups, then 5 a second, wherever it comes from'
   expect(send.app.lookUps).toBe(20)
   system.advance(1_000)
   expect(await statuses(10, dead)).toEqual({ 401: 5, 429: 5 })
-  // Neither its peers nor another session pays for it.
+  // Neither its peers nor other sessions are limited by it.
   expect((await send('/v1/closed', 'peer 0')).status).toBe(204)
   expect((await send('/v1/closed', 'peer 0', 'E')).status).toBe(401)
 })
 
-test('a recognized credential passes 60 at once at a public route, then 20 a second', async () => {
+test('a public route admits 60 requests of a credential at once, then 20 a second', async () => {
   const system = new TestSystem()
   const send = mounted(managementLimits(system), system)
   expect(await statuses(70, () => send.present('a', 'A'))).toEqual({ 204: 60, 429: 10 })
@@ -241,7 +241,7 @@ test('requests that succeed are not counted against an operator', async () => {
   expect(await statuses(200, () => send('/v1/closed', 'a'))).toEqual({ 204: 200 })
 })
 
-test('health is never limited, not even for a peer that is', async () => {
+test('health is never limited, not even for a peer over its limits', async () => {
   const system = new TestSystem()
   const send = mounted(managementLimits(system), system)
   await statuses(100, () => send('/v1/closed', 'a', 'B'))

@@ -1,6 +1,6 @@
 /**
- * Token buckets in this process (wire decisions, section 1, Rate limits): per credential wherever a
- * caller has one, otherwise per peer address. The listener says which peer it is.
+ * Token buckets in this process (wire decisions, section 1, Rate limits): per credential where the
+ * caller has one, otherwise per peer address, which the listener determines.
  */
 import { Fault } from '../errors/fault.ts'
 import type { System } from '../system/system.ts'
@@ -11,22 +11,22 @@ export interface RateLimit {
 }
 
 interface Bucket {
-  /** Tokens at `atMillis`; down to -burst where use was charged after the fact. */
+  /** Tokens at `atMillis`; down to -burst where requests were charged afterwards. */
   tokens: number
   atMillis: number
-  /** When it was last put behind all others that are forgotten before it. */
+  /** When the bucket was last moved to the end of the eviction order. */
   movedAtMillis: number
 }
 
-/** Of a bucket that is used all the time: moving it costs as much as finding it. */
+/** How often a bucket in use moves to the end: a move costs as much as a look-up. */
 const MOVED_MILLIS = 1_000
 
-/** Keys of one limiter: some 100 bytes each. */
+/** Keys of one limiter, about 100 bytes each. */
 const KEYS_MAX = 10_000
 
 /**
- * Buckets by key. A key that was not seen for longest, to the second, is forgotten first, and is
- * full again.
+ * Buckets by key. The least recently used key, to the second, is evicted first; its next bucket is
+ * full.
  */
 export class RateLimiter {
   readonly #clock: Pick<System, 'monotonicMillis'>
@@ -41,7 +41,7 @@ export class RateLimiter {
     this.#keysMax = keysMax
   }
 
-  /** Takes a token. Answers 0, or the seconds until there is one. `limit` is the key's own. */
+  /** Takes a token. Returns 0, or the seconds to wait for one. `limit` overrides the default. */
   take(key: string, limit: RateLimit = this.#limit): number {
     const bucket = this.#bucket(key, limit)
     if (bucket.tokens < 1) return secondsUntilOne(bucket, limit)
@@ -49,15 +49,15 @@ export class RateLimiter {
     return 0
   }
 
-  /** What `take` would answer; takes nothing. */
+  /** Returns the result that `take` would have, without taking a token. */
   wait(key: string, limit: RateLimit = this.#limit): number {
     const bucket = this.#bucket(key, limit)
     return bucket.tokens < 1 ? secondsUntilOne(bucket, limit) : 0
   }
 
   /**
-   * Takes tokens for something that has happened. Many at once can pass `wait` together, so what
-   * they took beyond the last token delays the following ones, for twice the burst at most.
+   * Takes tokens after the fact. Concurrent requests can pass `wait` together, so the tokens that
+   * they overdraw delay later requests, by at most twice the burst.
    */
   charge(key: string, limit: RateLimit = this.#limit, tokens = 1): void {
     const bucket = this.#bucket(key, limit)
@@ -78,7 +78,7 @@ export class RateLimiter {
     bucket.atMillis = atMillis
     if (known === undefined) {
       this.#buckets.set(key, bucket)
-      if (this.#buckets.size > this.#keysMax) this.#forgetOldest()
+      if (this.#buckets.size > this.#keysMax) this.#evictOldest()
     } else if (atMillis - bucket.movedAtMillis > MOVED_MILLIS) {
       bucket.movedAtMillis = atMillis
       this.#buckets.delete(key)
@@ -87,7 +87,7 @@ export class RateLimiter {
     return bucket
   }
 
-  #forgetOldest(): void {
+  #evictOldest(): void {
     for (const key of this.#buckets.keys()) {
       this.#buckets.delete(key)
       return
@@ -103,13 +103,15 @@ function secondsUntilOne({ tokens }: Bucket, { perSecond }: RateLimit): number {
 export interface ManagementLimits {
   /** Requests to public routes, per peer address or per recognized credential. */
   readonly unauthenticated: RateLimiter
-  /** Failed authentication with what this server did not issue, per peer address. */
+  /** Failed authentication with a credential that this server did not issue, per peer address. */
   readonly failures: RateLimiter
   /** Failed authentication with a credential that this server issued, per credential. */
   readonly credentialFailures: RateLimiter
 }
 
+/** @limit Requests: requests without a session to the management address, from one address */
 export const UNAUTHENTICATED_LIMIT: RateLimit = { perSecond: 20, burst: 60 }
+/** @limit Requests: failed authentication from one address, or with one credential of a session */
 export const FAILURE_LIMIT: RateLimit = { perSecond: 5, burst: 20 }
 
 export function managementLimits(clock: Pick<System, 'monotonicMillis'>): ManagementLimits {
@@ -126,11 +128,13 @@ export interface ApplicationLimits {
   readonly credentials: RateLimiter
   /** Failed authentication, per peer address. */
   readonly failures: RateLimiter
-  /** Functional tokens of a peer that failed too often, verified all the same, per peer address. */
+  /** Verifications of tokens of a peer over its failure limit, per peer address. */
   readonly verifications: RateLimiter
 }
 
+/** @limit Requests: functional tokens that are verified for an address that failed too often */
 export const VERIFICATION_LIMIT: RateLimit = { perSecond: 200, burst: 400 }
+/** @limit Requests: calls with one Application Key, unless it has a limit of its own */
 export const CREDENTIAL_LIMIT: RateLimit = { perSecond: 2_000, burst: 4_000 }
 
 export function applicationLimits(clock: Pick<System, 'monotonicMillis'>): ApplicationLimits {
@@ -141,7 +145,7 @@ export function applicationLimits(clock: Pick<System, 'monotonicMillis'>): Appli
   }
 }
 
-/** Of a credential with a limit of its own, in requests a second: the default's shape. */
+/** Limit of a credential, in requests a second. Its burst is in proportion to the default's. */
 export function credentialLimit(perSecond: number | null): RateLimit {
   return perSecond === null ? CREDENTIAL_LIMIT : { perSecond, burst: 2 * perSecond }
 }
@@ -155,13 +159,13 @@ export function requireNoWait(
   if (seconds > 0) throw new Fault(code, { retryAfterSeconds: seconds, detail: limit })
 }
 
-/** What the listener tells of each request beside itself. */
+/** Facts that the listener knows about the connection of a request. */
 export interface PeerBinding {
   /** Address of the peer, as far as the listener trusts it. */
   readonly peer?: string
 }
 
-/** One name for all that the listener could not name: they share their limit. */
+/** Returns the peer address. Peers without a known address share one limit. */
 export function peerOf(binding: PeerBinding | undefined): string {
   return binding?.peer ?? 'unknown'
 }

@@ -1,11 +1,11 @@
-/** Counts the requests of one origin: how they ended, and why they were turned away. */
+/** Counts the requests of one origin by status, and their failures by kind. */
 import type { Fault } from '../errors/fault.ts'
 import type { Metrics } from '../telemetry/metrics/metrics.ts'
 
 export interface RequestCounts {
-  /** Once for each request, with the status that its answer counts as. */
+  /** Counts a request once, with the counted status of its response. */
   answered(status: number): void
-  /** For each failure besides. */
+  /** Counts a failure by its kind, in addition. */
   failed(fault: Fault): void
 }
 

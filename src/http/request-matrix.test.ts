@@ -6,6 +6,7 @@ import {
   externalLogins,
   MANAGED_HEADER,
 } from '../../build/testing/providers/external-logins.ts'
+import type { Logs } from '../product/logs/logs.ts'
 import type { Product } from '../product/product.ts'
 import { ConcurrencyLimit } from '../system/concurrency.ts'
 import { Metrics } from '../telemetry/metrics/metrics.ts'
@@ -23,6 +24,7 @@ import { type ManagementApp, managementRoutes } from './management/routes.ts'
  */
 
 const id = (prefix: string) => `${prefix}_00000000000000000000000001`
+const DOCUMENT_ID = 'notes_01ARZ3NDEKTSV4RRFFQ69G5FAV'
 const MICROS = '1800000000000000'
 const configuration = {
   name: 'My app',
@@ -37,7 +39,7 @@ const credential = { credentialId: id('crd'), createdAtMicros: MICROS }
 const BASE = '/v1/projects/:projectId/environments/:environmentId'
 const CREDENTIALS = `${BASE}/application-clients/:clientId/credentials`
 
-/** A body that each route would take; null for a route without one, FRAME for no JSON. */
+/** A valid body for each route; null for no body, FRAME for a package frame. */
 const FRAME = Symbol('a package frame')
 const BODIES: Readonly<Record<string, object | null | typeof FRAME>> = {
   'GET /health/live': null,
@@ -105,8 +107,26 @@ const BODIES: Readonly<Record<string, object | null | typeof FRAME>> = {
   [`POST ${CREDENTIALS}/:credentialId/revoke`]: null,
   [`DELETE ${CREDENTIALS}/:credentialId`]: null,
   [`GET ${BASE}/functions`]: null,
+  [`GET ${BASE}/schema/tables`]: null,
+  [`POST ${BASE}/data/query`]: { target: 'channel:production', table: 'notes' },
+  [`GET ${BASE}/data/documents/:table/:documentId`]: null,
+  [`POST ${BASE}/data/documents/:table`]: {
+    ...{ target: 'channel:production', documentId: DOCUMENT_ID, changedAtMicros: MICROS },
+    value: { type: 'object', value: [] },
+  },
+  [`PUT ${BASE}/data/documents/:table/:documentId`]: {
+    ...{ target: 'channel:production', expectedRevision: 1, changedAtMicros: MICROS },
+    value: { type: 'object', value: [] },
+  },
+  [`DELETE ${BASE}/data/documents/:table/:documentId`]: {
+    ...{ target: 'channel:production', expectedRevision: 1, changedAtMicros: MICROS },
+  },
   [`GET ${BASE}/instances/healthz`]: null,
   [`GET ${BASE}/metrics`]: null,
+  [`GET ${BASE}/logs`]: null,
+  [`GET ${BASE}/logs/follow`]: null,
+  [`GET ${BASE}/logs/archive-status`]: null,
+  [`POST ${BASE}/logs/prune`]: { beforeMicros: MICROS, maximum: 1 },
 }
 
 const SAMPLES: Readonly<Record<string, string>> = {
@@ -121,23 +141,25 @@ const SAMPLES: Readonly<Record<string, string>> = {
   credentialId: id('crd'),
   channel: 'production',
   name: 'API_KEY',
+  table: 'notes',
+  documentId: DOCUMENT_ID,
 }
 
 type R = Route<ManagementApp>
 const nameOf = ({ method, path }: R): string => `${method} ${path}`
 const bodyOf = (route: R) => BODIES[nameOf(route)]!
 const isJson = (route: R): boolean => route.body !== null && !('mediaType' in route.body)
-/** Routes that take a JSON object, be it one without fields. */
+/** Routes that accept a JSON object, also an empty one. */
 const json = managementRoutes.filter((route) => {
   return isJson(route) || (route.body === null && route.method === 'POST')
 })
-/** Routes that take no body at all. */
+/** Routes that accept no body. */
 const bare = managementRoutes.filter((route) => route.body === null && route.method !== 'POST')
 const withOperation = managementRoutes.filter((route) => route.operationId !== 'none')
 
 let t: ExternalLogins
 let hono: Hono
-/** What a caller presents who may do everything. */
+/** Credentials of a caller with every capability. */
 const authorityFor = ({ path }: R): Record<string, string> => {
   if (path.includes('/managed/')) return MANAGED_HEADER
   const token = path === '/v1/auth/oidc' ? 'a.b.c' : t.owner.accessToken
@@ -156,6 +178,7 @@ beforeAll(async () => {
       environment: { projectId: PROJECT_ID, environmentId: ENVIRONMENT_ID },
       product: untouchable(),
       metrics: new Metrics(t.system),
+      logs: unreadable(),
       health: () => expect.unreachable('the health was asked for'),
     },
     system: t.system,
@@ -168,12 +191,18 @@ afterAll(async () => {
   await t.dispose()
 })
 
-/** Nothing is asked of the Product before the request is known to be of the right form. */
+/** A Product that fails when used: invalid requests must be rejected before. */
 function untouchable(): Product {
   const parts: Partial<Product> = { publications: new ConcurrencyLimit(1, 'PRODUCT_UNAVAILABLE') }
   return new Proxy(parts as Product, {
     get: (target, name) =>
       Reflect.get(target, name) ?? expect.unreachable(`the Product was asked for ${String(name)}`),
+  })
+}
+
+function unreadable(): Logs {
+  return new Proxy({} as Logs, {
+    get: (_, name) => expect.unreachable(`the log was asked for ${String(name)}`),
   })
 }
 

@@ -1,4 +1,4 @@
-/** A body may take its time: what authorized its request is looked at again once it is whole. */
+/** Tests that a request with a slow body is authorized again when the body is complete. */
 import { expect, test } from 'vitest'
 import { actorWith } from '../../build/testing/products.ts'
 import { Fault } from '../errors/fault.ts'
@@ -12,7 +12,7 @@ import { operatorRoute, type Sessions } from './management/route.ts'
 
 const CAPABILITY: Capability = 'operators:manage'
 
-/** Sends a body that takes `bodyMillis`, after which the session is what `later` says. */
+/** Sends a body that takes `bodyMillis`; afterwards `later` authorizes the session. */
 async function send(bodyMillis: number, later: () => Actor) {
   const system = new TestSystem()
   const seen: Actor[] = []
@@ -52,7 +52,7 @@ async function send(bodyMillis: number, later: () => Actor) {
       controller.close()
     },
   }
-  // Nothing is pulled before it is read.
+  // With this strategy, nothing is pulled before the body is read.
   const body = new ReadableStream(source, { highWaterMark: 0 })
   const headers = {
     authorization: `Bearer rk_at_v1_${'A'.repeat(43)}`,
@@ -66,21 +66,21 @@ const ended = (): Actor => {
   throw new Fault('PLATFORM_AUTHENTICATION_FAILED')
 }
 
-test('a request whose session ended meanwhile does nothing', async () => {
+test('a request is not handled if its session ended while its body arrived', async () => {
   expect(await send(5_000, ended)).toEqual({ status: 401, seen: [], looked: 1 })
 })
 
-test('a request whose operator lost the capability meanwhile does nothing', async () => {
+test('a request is not handled if its operator lost the capability meanwhile', async () => {
   const less = () => actorWith(['logs:read'])
   expect(await send(5_000, less)).toEqual({ status: 403, seen: [], looked: 1 })
 })
 
-test('a handler gets the grants of the end of a slow body', async () => {
+test('a handler receives the grants at the end of a slow body', async () => {
   const now = actorWith([CAPABILITY, 'logs:read'])
   expect(await send(5_000, () => now)).toEqual({ status: 204, seen: [now], looked: 1 })
 })
 
-test('a body that is there at once costs no second look', async () => {
+test('a fast body causes no second authorization', async () => {
   const { status, looked } = await send(10, ended)
   expect([status, looked]).toEqual([204, 0])
 })

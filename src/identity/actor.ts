@@ -1,4 +1,4 @@
-/** Who makes a management request, and what the grants loaded with this request allow. */
+/** The operator of a management request, with the grants loaded for this request. */
 import type { Grant } from '../database/identity/grants.ts'
 import type { Operator } from '../database/identity/operators.ts'
 import type { Session } from '../database/identity/sessions.ts'
@@ -25,18 +25,32 @@ export function holds(actor: Actor, capability: Capability, scope: Scope): boole
 }
 
 /**
- * Throws PLATFORM_ACCESS_DENIED unless the actor holds the capability at any scope: whoever holds
- * it nowhere must not learn from another answer what exists.
+ * Throws PLATFORM_ACCESS_DENIED unless the actor holds the capability at some scope. An actor who
+ * holds it at none must not learn from another error which records exist.
  */
 export function requireCapabilitySomewhere(actor: Actor, capability: Capability): void {
   if (!actor.grants.some((grant) => grant.capabilities.includes(capability))) {
-    throw new Fault('PLATFORM_ACCESS_DENIED', { detail: `holds ${capability} nowhere` })
+    throw denied(capability, 'at any scope')
   }
 }
 
 /** Throws PLATFORM_ACCESS_DENIED unless the actor holds the capability at the scope. */
 export function requireCapability(actor: Actor, capability: Capability, scope: Scope): void {
   if (!holds(actor, capability, scope)) {
-    throw new Fault('PLATFORM_ACCESS_DENIED', { detail: `lacks ${capability}` })
+    throw denied(capability, SCOPES[scope.kind])
   }
+}
+
+const SCOPES: Readonly<Record<Scope['kind'], string>> = {
+  installation: 'at the installation',
+  project: 'at the Project',
+  environment: 'at the Environment',
+}
+
+/** Names the missing capability, which the contract publishes, and the kind of the scope only. */
+function denied(capability: Capability, where: string): Fault {
+  return new Fault('PLATFORM_ACCESS_DENIED', {
+    detail: `lacks ${capability} ${where}`,
+    violations: [{ path: 'capability', rule: `${capability} ${where}` }],
+  })
 }

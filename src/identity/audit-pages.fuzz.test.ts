@@ -1,6 +1,6 @@
 /**
- * Cursors of the audit, changed and even sealed again as only the server does: each is refused, or
- * leads to records before its place.
+ * Fuzzes cursors of the audit, also with valid checksums: each is rejected, or returns records
+ * before its position.
  */
 import { afterAll, beforeAll, expect } from 'vitest'
 import { fuzz, mutatedBytes, mutatedText, type Random } from '../../build/testing/fuzzing/fuzz.ts'
@@ -34,7 +34,7 @@ beforeAll(async () => {
 })
 afterAll(() => t.dispose())
 
-/** Behind the position stand eight bytes of its digest. */
+/** Replaces the last eight bytes by a valid checksum. */
 function sealed(bytes: Uint8Array): Uint8Array {
   const position = bytes.slice(0, 24)
   return Buffer.concat([position, sha256('service/audit-cursor/v1\0', position).subarray(0, 8)])
@@ -46,7 +46,7 @@ function changed(random: Random): string {
   return encodeBase64Url(random.chance(8) ? sealed(bytes) : bytes)
 }
 
-fuzz('a changed cursor is refused, or is a place in the audit', async (random) => {
+fuzz('a changed cursor is rejected, or is a position in the audit', async (random) => {
   const text = changed(random)
   try {
     const { items } = await page(text)

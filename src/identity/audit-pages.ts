@@ -1,4 +1,4 @@
-/** The audit as an owner of the installation reads it: pages, newest first. */
+/** Pages of the audit for owners of the installation, newest first. */
 import {
   type AuditFilter,
   type AuditPosition,
@@ -17,7 +17,7 @@ import type { IdentityCore } from './core.ts'
 export type { AuditRecord }
 
 export interface AuditPageInput extends Omit<AuditFilter, 'before'> {
-  /** The `next` of the page before; null begins with the newest record. */
+  /** The `next` of the previous page; null for the first page. */
   readonly after: string | null
   /** 1 to 1,000. */
   readonly limit: number
@@ -25,16 +25,17 @@ export interface AuditPageInput extends Omit<AuditFilter, 'before'> {
 
 export interface AuditPage {
   readonly items: readonly AuditRecord[]
-  /** null at the end. A filter that few records match gives short, even empty, pages before it. */
+  /** Null on the last page. With a selective filter, earlier pages can be short or empty. */
   readonly next: string | null
 }
 
-/** Records that one page looks through for those that match: some 20 ms. */
+/** Records that one page scans for matches, in about 20 ms. */
 const SCANNED_MAX = 20_000
 
 /**
- * Throws PLATFORM_ACCESS_DENIED without `operators:manage` at the installation: records of every
- * scope stand in one list. Throws Malformed for a cursor that is damaged or of another list.
+ * Reads a page. Throws PLATFORM_ACCESS_DENIED without `operators:manage` at the installation, since
+ * the list contains records of every scope. Throws ValidationError for a cursor that is damaged or
+ * of another list.
  */
 export async function readAuditPage(
   { database }: Pick<IdentityCore, 'database'>,
@@ -43,9 +44,9 @@ export async function readAuditPage(
 ): Promise<AuditPage> {
   requireCapability(actor, 'operators:manage', INSTALLATION)
   const span = { ...filter, before: after === null ? null : decodeCursor(after) }
-  const rare = filter.actor !== null || filter.operation !== null
-  const floor = rare ? await findAuditFloor(database, span, SCANNED_MAX) : null
-  // One more than asked for tells whether there is a next page.
+  const isSelective = filter.actor !== null || filter.operation !== null
+  const floor = isSelective ? await findAuditFloor(database, span, SCANNED_MAX) : null
+  // One record more than the limit shows whether a next page exists.
   const found = await listAudit(database, span, floor, limit + 1)
   const items = found.slice(0, limit)
   const end = found.length > limit ? items.at(-1)! : floor
@@ -72,7 +73,7 @@ function decodeCursor(text: string): AuditPosition {
   }
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const atMicros = view.getBigInt64(0)
-  // Whoever makes a checksum makes such a time too, and the database has none above.
+  // A forged cursor with a valid checksum can hold such a time; the database holds none above it.
   if (atMicros < 0n) throw new ValidationError('a cursor of this list')
   const millis = view.getUint16(ID_AT) * 2 ** 32 + view.getUint32(ID_AT + 2)
   const entropy = bytes.subarray(ID_AT + 6, CHECKSUM_AT)
@@ -82,7 +83,7 @@ function decodeCursor(text: string): AuditPosition {
   }
 }
 
-/** Against damage and mix-ups; it keeps nobody from making a cursor, which gives no access. */
+/** Detects damaged cursors and those of other lists. A forged cursor gives no access. */
 function checksum(bytes: Uint8Array): Uint8Array {
   const covered = bytes.subarray(0, CHECKSUM_AT)
   return sha256('service/audit-cursor/v1\0', covered).subarray(0, CURSOR_BYTES - CHECKSUM_AT)

@@ -1,6 +1,6 @@
 /**
- * The security audit: one record for each change, in the transaction of the change. A change of the
- * Product is stored elsewhere, so its record is written right after it.
+ * The security audit: one record for each change, in the transaction of the change. Changes of the
+ * Product are in another store, so their records are delivered after the commit.
  */
 import { type AuditRecord, insertAudit } from '../database/identity/audit.ts'
 import type { Tx } from '../database/transaction.ts'
@@ -30,17 +30,18 @@ export type IdentityOperation =
 type Correlated = Pick<AuditRecord, 'actor' | 'subject' | 'atMicros' | 'requestId'> &
   Partial<Pick<AuditRecord, 'sessionId' | 'invitationId' | 'operationId'>>
 
-/** Records a change that `tx` makes. */
+/** Records a change that `tx` makes, or what it denied. */
 export async function recordAudit(
   tx: Tx,
   { ids }: Pick<System, 'ids'>,
   operation: IdentityOperation,
   facts: Correlated,
+  outcome: AuditRecord['outcome'] = 'succeeded',
 ): Promise<void> {
   await insertAudit(tx, {
     auditId: ids.make('aud'),
     operation,
-    outcome: 'succeeded',
+    outcome,
     sessionId: null,
     invitationId: null,
     operationId: null,
@@ -48,12 +49,12 @@ export async function recordAudit(
   })
 }
 
-/** What the audit outbox of the Product delivers, with the ID that it was given there. */
+/** Audit record that the outbox of the Product delivers, with the ID that it has there. */
 export type ProductAuditRecord = Omit<AuditRecord, 'invitationId'>
 
 const PRODUCT_OPERATION = /^product(?:\.[a-z][a-z0-9_-]{0,63}){2}$/
 
-/** One that is stored already is no error. Throws PLATFORM_UNAVAILABLE where that is not known. */
+/** Stores a record, at most once. Throws PLATFORM_UNAVAILABLE where it may not be stored. */
 export async function deliverProductAudit(
   { database }: Pick<IdentityCore, 'database'>,
   record: ProductAuditRecord,

@@ -1,7 +1,8 @@
 /**
- * The file that hands an owner's code to whoever installs the server: `initial-owner.code`, or
+ * The file that hands an owner's code to the operator of the server: `initial-owner.code`, or
  * `owner-recovery.code`, in `bootstrap` of the state directory, 0600 in a directory 0700. A new
- * code is first written beside it and takes that name only once its digest is committed.
+ * code is first written to a second file, which takes that name once the code's digest is
+ * committed.
  */
 import { Fault } from '../errors/fault.ts'
 import {
@@ -14,16 +15,16 @@ import {
 } from '../system/files.ts'
 import { Secret } from '../value/secret.ts'
 
-/** Which of the two files: the one for people, or the one whose commit is not known yet. */
+/** The file for the operator, or the file of a code whose commit is not confirmed yet. */
 export type BootstrapFile = 'current' | 'next'
 
-/** Every write survives a power cut once it returns. */
+/** The two files of a code. Writes are durable when they return. */
 export interface BootstrapFiles {
-  /** Absolute path of the current file, for people. */
+  /** Absolute path of the current file. */
   readonly path: string
-  /** Makes the directories, or refuses unsafe ones. */
+  /** Creates the directories, or rejects unsafe ones. */
   prepare(): void
-  /** null where there is none. */
+  /** Returns null where the file does not exist. */
   read(file: BootstrapFile): Secret | null
   write(file: BootstrapFile, code: Secret): void
   remove(file: BootstrapFile): void
@@ -31,7 +32,9 @@ export interface BootstrapFiles {
 
 const FILE_BYTES_MAX = 4_096
 
-/** Every failure is SERVER_STATE_DIRECTORY_INVALID. `stateDirectory` is absolute. */
+/**
+ * Opens the files. All failures are SERVER_STATE_DIRECTORY_INVALID. `stateDirectory` is absolute.
+ */
 export function openBootstrapFiles(
   stateDirectory: string,
   purpose: 'initial-owner' | 'owner-recovery' = 'initial-owner',
@@ -57,8 +60,8 @@ export function openBootstrapFiles(
 }
 
 /**
- * Throws SERVER_STATE_DIRECTORY_INVALID where `prepare` would, as far as that can be told without
- * making a directory.
+ * Throws SERVER_STATE_DIRECTORY_INVALID where `prepare` would, as far as this can be checked
+ * without creating a directory.
  */
 export function checkStateDirectory(stateDirectory: string): void {
   guarded('directory', () => {

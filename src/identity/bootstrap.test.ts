@@ -42,7 +42,7 @@ const bootstraps = () =>
     'select state from service_operator_invitations order by created_at_micros, invitation_id',
   )
 
-test('the first start writes one code that only the server can read', async () => {
+test('the first start writes one code to a private file', async () => {
   expect(await t.identity.startup()).toBe('created')
   expect(readFileSync(t.codePath, 'utf8')).toMatch(/^rk_inv_v1_[\w-]{43}\n$/)
   expect(statSync(t.codePath).mode & 0o777).toBe(0o600)
@@ -72,7 +72,7 @@ test('a restart with the file present generates no second code', async () => {
   expect((await login(code)).operator.operatorName).toBe('owner')
 })
 
-test('a restart without the file fails by name and changes nothing', async () => {
+test('a restart without the file fails with its code and changes nothing', async () => {
   await t.identity.startup()
   rmSync(t.codePath)
   expect(await codeOf(t.identity.startup())).toBe('SERVER_BOOTSTRAP_FILE_MISSING')
@@ -93,7 +93,7 @@ test('a state directory of another database counts as missing', async () => {
   expect(await codeOf(other.startup())).toBe('SERVER_BOOTSTRAP_FILE_MISSING')
 })
 
-test('a pending code of 24 hours is revoked and renewed in one step', async () => {
+test('a code that is pending for 24 hours is revoked and renewed in one transaction', async () => {
   await t.identity.startup()
   const old = codeInFile()
   t.system.advance(DAY_MS)
@@ -105,7 +105,7 @@ test('a pending code of 24 hours is revoked and renewed in one step', async () =
   await login(codeInFile())
 })
 
-test('a pending code of 24 hours is renewed even where its file is gone', async () => {
+test('a code that is pending for 24 hours is renewed even if its file is missing', async () => {
   await t.identity.startup()
   rmSync(t.codePath)
   t.system.advance(DAY_MS)
@@ -113,7 +113,7 @@ test('a pending code of 24 hours is renewed even where its file is gone', async 
   await login(codeInFile())
 })
 
-test('the file stays until the next start after completion, and is removed then', async () => {
+test('the file is removed by the next start after completion', async () => {
   await t.identity.startup()
   await login(codeInFile())
   expect(existsSync(t.codePath)).toBe(true)
@@ -130,7 +130,7 @@ test('servers that start at once end with one code that works', async () => {
   await login(codeInFile())
 })
 
-test('an unsafe state directory is refused before anything is written', async () => {
+test('an unsafe state directory is rejected before anything is written', async () => {
   chmodSync(t.stateDirectory, 0o777)
   expect(await codeOf(t.identity.startup())).toBe('SERVER_STATE_DIRECTORY_INVALID')
   expect(await bootstraps()).toEqual([])
@@ -153,7 +153,7 @@ test('recovery works on a database that no server has used yet', async () => {
   await login(codeInFile())
 })
 
-test('recovery is over for good once an operator exists', async () => {
+test('recovery fails once an operator exists', async () => {
   await t.identity.startup()
   await login(codeInFile())
   expect(await codeOf(t.identity.recoverBootstrap())).toBe('SERVER_BOOTSTRAP_ALREADY_COMPLETE')
@@ -161,7 +161,7 @@ test('recovery is over for good once an operator exists', async () => {
   expect(await t.audit()).not.toContain('bootstrap.recover')
 })
 
-test('of a recovery and an exchange at once one wins, and never two', async () => {
+test('exactly one of a concurrent recovery and exchange succeeds', async () => {
   for (let round = 0; round < 8; round++) {
     const fresh = await testIdentity()
     try {
@@ -187,7 +187,7 @@ test('of a recovery and an exchange at once one wins, and never two', async () =
   }
 })
 
-/** Files of the state directory that fail at the nth use, as if the process died there. */
+/** Files of the state directory that fail at the nth use, as if the process crashed there. */
 function failingAt(nth: number): BootstrapFiles & { readonly uses: number } {
   const files = openBootstrapFiles(t.stateDirectory)
   let uses = 0
@@ -234,7 +234,7 @@ test('after a crash of a recovery at any file operation a rerun ends with one co
     const crashed = await codeOf(recoverBootstrap(t.identity, failingAt(nth)))
     if (crashed === 'none') break
     const before = codeInFile()
-    // A server that starts in between either has the old code, or finds the new one.
+    // A server that starts meanwhile has the old code, or finds the new one.
     expect(await t.identity.startup()).toBe('pending')
     const survived = crashed === 'SERVER_STATE_DIRECTORY_INVALID'
     if (survived) expect(codeInFile()).toBe(before)
@@ -279,7 +279,7 @@ test('a connection that is lost at any statement leaves one code or none, never 
   }
 })
 
-test('a recovery whose commit is lost is uncertain, and a rerun settles it', async () => {
+test('a recovery with a lost confirmation is uncertain, and a rerun resolves it', async () => {
   const proxy = await postgresProxy(t.url)
   const database = new Database({ url: new Secret(proxy.url) })
   try {

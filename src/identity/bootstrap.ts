@@ -1,12 +1,12 @@
 /**
- * The first-owner code: made once, kept for a day, replaced on request. Its digest is in the
- * database, its text in a file, and no crash may leave one without the other:
+ * The first-owner code: created once, valid for a day, replaced on request. Its digest is in the
+ * database, its text in a file. No crash may leave one without the other:
  *
- * 1. In one transaction, under a lock: the row is written, then the file `next`, then the commit.
- * 2. Under the same lock: whichever file holds the code of the committed row becomes `current`.
+ * 1. One transaction under a lock inserts the row, writes the file `next`, then commits.
+ * 2. Under that lock, the file that holds the code of the committed row becomes `current`.
  *
- * A crash before the commit leaves a `next` that belongs to no row and is overwritten; one after it
- * leaves a `next` that step 2 of the following start finds. The digest tells which is which.
+ * A crash before the commit leaves a `next` without a row, which is overwritten later. A crash
+ * after the commit leaves a `next` that step 2 of the next start finds by its digest.
  */
 import { lockBootstrap } from '../database/advisory-locks.ts'
 import {
@@ -28,12 +28,13 @@ import type { BootstrapFiles } from './bootstrap-files.ts'
 import { BOOTSTRAP_LIFETIME_MICROS, type IdentityCore, INVITATION_LIFETIME_MICROS } from './core.ts'
 import type { Credentials } from './credentials.ts'
 
-/** What a start found or did. */
+/** State of the bootstrap that a start found, or the change that it made. */
 export type BootstrapOutcome = 'complete' | 'pending' | 'created' | 'renewed'
 
 /**
- * What every start does. Throws SERVER_BOOTSTRAP_FILE_MISSING where the code of the pending
- * bootstrap is nowhere, and SERVER_STATE_DIRECTORY_INVALID where its file cannot be kept.
+ * Creates or checks the first owner's code at each start. Throws SERVER_BOOTSTRAP_FILE_MISSING
+ * where no file holds the code of the pending bootstrap, and SERVER_STATE_DIRECTORY_INVALID where
+ * its file cannot be kept.
  */
 export async function ensureBootstrap(
   core: IdentityCore,
@@ -42,21 +43,21 @@ export async function ensureBootstrap(
   files.prepare()
   let outcome: BootstrapOutcome
   try {
-    outcome = await decide(core, files)
+    outcome = await createOrRenew(core, files)
   } catch (error) {
     if (!isFault(error, 'PLATFORM_IDENTITY_RESULT_UNCERTAIN')) throw error
-    // The lost connection holds the lock until the server has settled its commit.
-    outcome = await decide(core, files)
+    // The lost connection holds the lock until PostgreSQL committed or aborted its transaction.
+    outcome = await createOrRenew(core, files)
   }
-  await settleFiles(core, files)
+  await reconcileFiles(core, files)
   return outcome
 }
 
-async function decide(core: IdentityCore, files: BootstrapFiles): Promise<BootstrapOutcome> {
+async function createOrRenew(core: IdentityCore, files: BootstrapFiles): Promise<BootstrapOutcome> {
   return transaction(core.database, async (tx) => {
     await lockBootstrap(tx)
     const pending = await lockPendingBootstrap(tx)
-    // Looked at behind the lock of the row: an exchange that was under way is over now.
+    // Checked after the row is locked: a concurrent exchange has ended.
     if (await anyOperatorExists(tx)) return 'complete'
     const atMicros = core.system.nowMicros()
     if (pending !== null && pending.expiresAtMicros > atMicros) return 'pending'
@@ -73,7 +74,7 @@ async function decide(core: IdentityCore, files: BootstrapFiles): Promise<Bootst
 /**
  * Replaces a lost code. Throws SERVER_BOOTSTRAP_ALREADY_COMPLETE where an operator exists, and
  * SERVER_BOOTSTRAP_RECOVERY_RESULT_UNCERTAIN where the replacement may have been stored without its
- * file being in place; running it again settles that.
+ * file in place; another run resolves that.
  */
 export async function recoverBootstrap(core: IdentityCore, files: BootstrapFiles): Promise<void> {
   files.prepare()
@@ -90,7 +91,7 @@ export async function recoverBootstrap(core: IdentityCore, files: BootstrapFiles
     throw isFault(error, 'PLATFORM_IDENTITY_RESULT_UNCERTAIN') ? uncertain(error) : error
   }
   try {
-    await settleFiles(core, files)
+    await reconcileFiles(core, files)
   } catch (error) {
     throw uncertain(error)
   }
@@ -108,8 +109,8 @@ const LIFETIME_MICROS = {
 }
 
 /**
- * The row, its audit record and the file `next`, in this order. The caller holds the lock, and no
- * other code is pending.
+ * Inserts the row and its audit record, then writes the file `next`. The caller holds the lock, and
+ * no other code is pending.
  */
 export async function issueOwnerCode(
   core: IdentityCore,
@@ -126,6 +127,7 @@ export async function issueOwnerCode(
     invitationId: core.system.ids.make('opi'),
     kind: 'bootstrap' as const,
     codeDigest: code.digest,
+    workload: null,
     operatorName: null,
     role: 'owner' as const,
     scope: INSTALLATION,
@@ -151,8 +153,8 @@ async function audit(
   await recordAudit(tx, system, operation, facts)
 }
 
-/** Brings the files to what is committed. Any number of times, by any number of servers. */
-async function settleFiles(
+/** Updates the files to the committed state. Idempotent, also across servers. */
+async function reconcileFiles(
   { database, credentials }: IdentityCore,
   files: BootstrapFiles,
 ): Promise<void> {
@@ -165,21 +167,21 @@ async function settleFiles(
       return
     }
     if (pending === null) throw corrupt('bootstrap without a pending row')
-    if (settleFile(files, credentials, pending)) return
+    if (promoteFile(files, credentials, pending)) return
     const detail = 'no file holds the code of the pending bootstrap'
     throw new Fault('SERVER_BOOTSTRAP_FILE_MISSING', { detail })
   })
 }
 
-/** Makes the file that holds this code the current one; false where none does. */
-export function settleFile(
+/** Makes the file that holds this code the current one. Returns false where no file does. */
+export function promoteFile(
   files: BootstrapFiles,
   credentials: Credentials,
   { codeDigest }: Invitation,
 ): boolean {
   const holdsCode = (file: 'current' | 'next'): boolean => {
     const digest = credentials.digestInvitationCode(files.read(file)?.reveal() ?? '')
-    return digest !== null && digestEquals(digest, codeDigest)
+    return digest !== null && codeDigest !== null && digestEquals(digest, codeDigest)
   }
   if (!holdsCode('current')) {
     const next = holdsCode('next') ? files.read('next') : null

@@ -12,7 +12,7 @@ test('codes and access tokens have their prefix and 43 characters', () => {
   expect(credentials.issueAccessToken().secret.reveal()).toMatch(/^rk_at_v1_[\w-]{43}$/)
 })
 
-test('a refresh token has 96 characters, and its session and generation come back', () => {
+test('a refresh token has 96 characters and contains its session and generation', () => {
   for (const generation of [1n, 2n, 255n, 2n ** 40n, 2n ** 63n - 1n]) {
     const sessionId = system.ids.make('ops')
     const { secret, digest } = credentials.issueRefreshToken(sessionId, generation)
@@ -45,13 +45,13 @@ test('an access token with any changed byte, or of another pepper, is not recogn
     changed[i]! ^= 1
     expect(credentials.recognizeAccessToken(`rk_at_v1_${encodeBase64Url(changed)}`)).toBeNull()
   }
-  // The same bytes, spelled with a bit that base64url leaves to spare.
+  // Equal bytes in non-canonical base64url.
   const last = token.charCodeAt(token.length - 1)
   const misspelled = token.slice(0, -1) + String.fromCharCode(last + 1)
   expect(credentials.recognizeAccessToken(misspelled)).toBeNull()
 })
 
-test('every access token is another one, and is recognized by its digest', () => {
+test('access tokens are unique and recognized by their digests', () => {
   const issued = Array.from({ length: 100 }, () => credentials.issueAccessToken())
   expect(new Set(issued.map(({ secret }) => secret.reveal())).size).toBe(100)
   for (const { secret, digest } of issued) {
@@ -86,7 +86,7 @@ test('the digest of a credential depends on its kind and on the pepper', () => {
   expect(new Set(digests).size).toBe(6)
 })
 
-test('the pepper does not show, however the object is printed', () => {
+test('no printed form of the object contains the pepper', () => {
   expect(Bun.inspect(credentials)).not.toMatch(/1, 1, 1|pepper.*Uint8Array/)
   expect(JSON.stringify(credentials)).not.toContain('1,1,1')
 })

@@ -1,5 +1,5 @@
 /**
- * Operator credentials: how codes and tokens are made, recognised and digested. Whoever holds the
+ * Operator credentials: how codes and tokens are made, recognized and digested. A copy of the
  * database without the pepper can verify none of them (wire decisions, Secrets).
  */
 import { assert } from '../errors/assert.ts'
@@ -13,7 +13,7 @@ const ACCESS_PREFIX = 'rk_at_v1_'
 const REFRESH_PREFIX = 'rk_rt_v1_'
 const INVITATION_PREFIX = 'rk_inv_v1_'
 const RANDOM = /^[A-Za-z0-9_-]{43}$/
-/** Canonical base64url of 32 bytes: the last character has two bits to spare. */
+/** Canonical base64url of 32 bytes: two bits of the last character are zero. */
 const ACCESS = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/
 const REFRESH = /^[A-Za-z0-9_-]{96}$/
 
@@ -52,7 +52,7 @@ export class Credentials {
     return { secret: new Secret(text), digest: secretDigest(this.#pepper, 'invitation', text) }
   }
 
-  /** 16 random bytes and their MAC, so that a forged token is recognized without a look-up. */
+  /** Issues a token of 16 random bytes and their MAC, which exposes forgeries without a look-up. */
   issueAccessToken(): IssuedSecret {
     const bytes = new Uint8Array(ACCESS_ENTROPY_BYTES + MAC_BYTES)
     const entropy = this.#source.randomBytes(ACCESS_ENTROPY_BYTES)
@@ -65,11 +65,17 @@ export class Credentials {
     }
   }
 
-  /** null for a text that no code of ours looks like. */
+  /** Returns the digest of a code, null for a text of another form. */
   digestInvitationCode(code: string): Buffer | null {
     const text = code.slice(INVITATION_PREFIX.length)
     if (!code.startsWith(INVITATION_PREFIX) || !RANDOM.test(text)) return null
     return secretDigest(this.#pepper, 'invitation', code)
+  }
+
+  /** Returns the digest of an external token by what its signature covers: that alone is fixed. */
+  digestExternalToken(token: string): Buffer {
+    const signed = token.slice(0, token.lastIndexOf('.'))
+    return secretDigest(this.#pepper, 'external-token', signed)
   }
 
   /** Returns the digest of an access token that this server issued, null for any other text. */
@@ -82,7 +88,7 @@ export class Credentials {
     return secretDigest(this.#pepper, 'access-token', token)
   }
 
-  /** Session, generation, entropy and a MAC of the three. */
+  /** Issues a token of session, generation, entropy and a MAC of the three. */
   issueRefreshToken(sessionId: SessionId, generation: bigint): IssuedSecret {
     const bytes = new Uint8Array(MAC_AT + MAC_BYTES)
     bytes.set(decodeUlid(sessionId.slice('ops_'.length)))
@@ -96,7 +102,7 @@ export class Credentials {
     }
   }
 
-  /** null unless this server made it: its MAC proves that, whatever became of it since. */
+  /** Parses a token whose MAC proves that this server issued it; null for any other. */
   recognizeRefreshToken(token: string): RefreshToken | null {
     const text = token.slice(REFRESH_PREFIX.length)
     if (!token.startsWith(REFRESH_PREFIX) || !REFRESH.test(text)) return null

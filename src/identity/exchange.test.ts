@@ -54,7 +54,7 @@ async function rowCounts(): Promise<Record<string, unknown>> {
 const NOTHING = { operators: 0, grants: 0, sessions: 0, consumed: 0, state: 'pending' }
 const ONE_OF_EACH = { operators: 1, grants: 1, sessions: 1, consumed: 1, state: 'consumed' }
 
-/** What the later issuance of invitations writes. */
+/** Inserts an invitation as its issuance does. */
 async function delegated(code: Secret): Promise<void> {
   const digest = t.identity.credentials.digestInvitationCode(code.reveal())
   await t.sql(
@@ -130,7 +130,7 @@ test('an expired code cannot be exchanged', async () => {
 })
 
 test.each(['', 'x', `rk_inv_v1_${'A'.repeat(43)}`, `rk_at_v1_${'A'.repeat(43)}`])(
-  'the text %j is no code',
+  'the text %j is not a code',
   async (code) => {
     expect(await codeOf(exchange(t.identity, input({ code })))).toBe(
       'PLATFORM_AUTHENTICATION_FAILED',
@@ -139,7 +139,7 @@ test.each(['', 'x', `rk_inv_v1_${'A'.repeat(43)}`, `rk_at_v1_${'A'.repeat(43)}`]
   },
 )
 
-test('of sixteen exchanges of one code at once one succeeds', async () => {
+test('exactly one of sixteen concurrent exchanges of a code succeeds', async () => {
   const other = t.another()
   const outcomes = await Promise.all(
     Array.from({ length: 16 }, (_, i) =>
@@ -151,7 +151,7 @@ test('of sixteen exchanges of one code at once one succeeds', async () => {
   expect(await rowCounts()).toEqual(ONE_OF_EACH)
 })
 
-test('a bootstrap code is worthless once an operator came another way', async () => {
+test('a bootstrap code is invalid once an operator exists', async () => {
   await t.sql(
     `insert into service_operators (operator_id, operator_name, created_at_micros)
      values ('opr_00000000000000000000000001', 'managed', 1)`,
@@ -159,7 +159,7 @@ test('a bootstrap code is worthless once an operator came another way', async ()
   expect(await codeOf(exchange(t.identity, input()))).toBe('PLATFORM_AUTHENTICATION_FAILED')
 })
 
-test('a delegated code gives exactly its scope, capabilities and name', async () => {
+test('a delegated code grants exactly its scope, capabilities and name', async () => {
   await exchange(t.identity, input())
   const { secret } = t.identity.credentials.issueInvitationCode()
   await delegated(secret)
@@ -175,7 +175,7 @@ test('a delegated code gives exactly its scope, capabilities and name', async ()
   expect(await t.audit()).toContain('invitation.consume')
 })
 
-test('a delegated code admits no chosen name, and survives the attempt', async () => {
+test('a delegated code rejects a chosen name, and stays valid', async () => {
   await exchange(t.identity, input())
   const { secret } = t.identity.credentials.issueInvitationCode()
   await delegated(secret)
@@ -243,7 +243,7 @@ test('a connection that is lost at any statement leaves everything or nothing', 
 test('neither codes nor tokens nor the pepper are in any table, in any form', async () => {
   const used = input().code
   const login = await exchange(t.identity, input())
-  const secrets = [used, login.accessToken.reveal(), login.refreshToken.reveal()]
+  const secrets = [used, login.accessToken.reveal(), login.refreshToken!.reveal()]
   const tables = await t.sql<{ name: string }>(
     `select table_name as name from information_schema.tables where table_schema = 'public'`,
   )

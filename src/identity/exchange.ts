@@ -1,6 +1,6 @@
 /**
- * A single-use code becomes an operator, a grant and a first session, in one transaction: all of
- * them exist afterwards, or none does and the code is as good as before.
+ * Exchanges a single-use code for an operator, a grant and a first session, in one transaction. If
+ * it fails, the code remains valid.
  */
 import { insertGrant } from '../database/identity/grants.ts'
 import {
@@ -19,7 +19,7 @@ import { type Login, openSession } from './sessions.ts'
 export interface ExchangeInput extends Origin {
   readonly code: string
   readonly deviceName: string | null
-  /** For a bootstrap code only; null takes the default. */
+  /** Only with a bootstrap code; null for the default. */
   readonly operatorName: string | null
 }
 
@@ -35,41 +35,42 @@ export async function exchange(core: IdentityCore, input: ExchangeInput): Promis
   })
 }
 
-/** Throws PLATFORM_AUTHENTICATION_FAILED for a text that no code looks like. */
+/** Throws PLATFORM_AUTHENTICATION_FAILED for a text that does not have the form of a code. */
 export function digestCode({ credentials }: IdentityCore, code: string): Uint8Array {
   const digest = credentials.digestInvitationCode(code)
-  if (digest === null) throw refused('not the form of a code')
+  if (digest === null) throw rejection('not the form of a code')
   return digest
 }
 
-/** The invitation of a code that is good now, locked. Throws PLATFORM_AUTHENTICATION_FAILED. */
+/** Locks the invitation of a valid code. Throws PLATFORM_AUTHENTICATION_FAILED for others. */
 export async function lockUsableInvitation(
   tx: Tx,
   digest: Uint8Array,
   atMicros: bigint,
 ): Promise<Invitation> {
   const invitation = await lockInvitationByDigest(tx, digest)
-  if (invitation === null) throw refused('unknown code')
-  if (invitation.state !== 'pending') throw refused(`code is ${invitation.state}`)
-  if (invitation.expiresAtMicros <= atMicros) throw refused('code is expired')
-  // An operator who came another way has completed the initialization: no second first owner.
+  if (invitation === null) throw rejection('unknown code')
+  if (invitation.state !== 'pending') throw rejection(`code is ${invitation.state}`)
+  if (invitation.expiresAtMicros <= atMicros) throw rejection('code is expired')
+  // An operator exists already, so this code must not create a second first owner.
   if (invitation.kind === 'bootstrap' && (await anyOperatorExists(tx))) {
     if (!(await isOwnerRecovery(tx, invitation))) {
-      throw refused('bootstrap after an operator exists')
+      throw rejection('bootstrap after an operator exists')
     }
   }
   return invitation
 }
 
-/** Makes the operator of a locked invitation, with its grant and a first session. */
+/** Creates the operator of a locked invitation, with its grant and a first session. */
 export async function consumeInvitation(
   core: IdentityCore,
   tx: Tx,
   invitation: Invitation,
-  { deviceName, operatorName, requestId }: Omit<ExchangeInput, 'code'>,
+  given: Omit<ExchangeInput, 'code'> & { readonly isRenewable?: boolean },
   atMicros: bigint,
 ): Promise<Login> {
   const { invitationId, kind } = invitation
+  const { deviceName, operatorName, requestId, isRenewable = true } = given
   if (kind === 'delegated' && operatorName !== null) {
     const violation = { path: 'operatorName', rule: 'only with a bootstrap code' }
     throw new Fault('PLATFORM_REQUEST_INVALID', { violations: [violation] })
@@ -86,7 +87,8 @@ export async function consumeInvitation(
   }
   await insertGrant(tx, operator.operatorId, grant, atMicros)
   await markInvitationConsumed(tx, invitationId, operator.operatorId, atMicros)
-  const login = await openSession(core, tx, { operator, grants: [grant], deviceName, atMicros })
+  const opened = { operator, grants: [grant], deviceName, atMicros, isRenewable }
+  const login = await openSession(core, tx, opened)
   const facts = { actor: operator.operatorId, atMicros, requestId, invitationId }
   const sessionId = login.session.sessionId
   const consumed = kind === 'bootstrap' ? 'bootstrap.consume' : 'invitation.consume'
@@ -95,6 +97,6 @@ export async function consumeInvitation(
   return login
 }
 
-function refused(detail: string): Fault {
+function rejection(detail: string): Fault {
   return new Fault('PLATFORM_AUTHENTICATION_FAILED', { detail })
 }

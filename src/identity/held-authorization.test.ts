@@ -1,4 +1,4 @@
-/** Work that runs while nothing can take the authorization of its caller away. */
+/** Tests work that runs while the authorization of its caller is locked. */
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { postgresProxy } from '../../build/testing/databases/postgres-proxy.ts'
 import { type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
@@ -18,8 +18,10 @@ beforeEach(async () => {
 
 afterEach(() => t.dispose())
 
-/** Resolves once somebody waits for a lock that the open transaction of the test holds. */
-async function untilSomebodyWaits(): Promise<void> {
+/**
+ * Resolves once another connection waits for a lock that the open transaction of the test holds.
+ */
+async function untilAnotherWaits(): Promise<void> {
   const waiting = `select count(*)::int as count from pg_locks
                     where not granted and pid <> pg_backend_pid()`
   await expect
@@ -31,7 +33,7 @@ const REVOKE = `update service_operator_sessions
                    set revoked_at_micros = 1, revocation = 'requested'
                  where session_id = $1`
 
-test('work waits for a revocation that is under way, and then does not run', async () => {
+test('work waits for a concurrent revocation, and then does not run', async () => {
   let ran = false
   await t.sql('begin')
   await t.sql(REVOKE, [actor.sessionId])
@@ -40,13 +42,13 @@ test('work waits for a revocation that is under way, and then does not run', asy
       ran = true
     }),
   )
-  await untilSomebodyWaits()
+  await untilAnotherWaits()
   await t.sql('commit')
   expect(await running).toBe('PLATFORM_AUTHENTICATION_FAILED')
   expect(ran).toBe(false)
 })
 
-test('work waits for a change of grants that is under way, and sees the new ones', async () => {
+test('work waits for a concurrent change of grants, and sees the new ones', async () => {
   await t.sql('begin')
   await t.sql('select 1 from service_operators where operator_id = $1 for no key update', [
     actor.operatorId,
@@ -54,12 +56,12 @@ test('work waits for a change of grants that is under way, and sees the new ones
   const capabilities = ['logs:read']
   await t.sql('update service_operator_grants set capabilities = $1', [capabilities])
   const running = whileAuthorized(t.identity, actor, ({ grants }) => grants)
-  await untilSomebodyWaits()
+  await untilAnotherWaits()
   await t.sql('commit')
   expect(await running).toMatchObject([{ capabilities }])
 })
 
-test('what work throws is thrown, and the next work may run', async () => {
+test('an error of work is thrown, and the next work may run', async () => {
   const failing = whileAuthorized(t.identity, actor, () => {
     throw new Error('of the work')
   })
@@ -67,7 +69,7 @@ test('what work throws is thrown, and the next work may run', async () => {
   expect(await whileAuthorized(t.identity, actor, () => 'done')).toBe('done')
 })
 
-test('work that was done counts, once, even where its transaction could not be ended', async () => {
+test('the result of work is returned, once, even if its transaction fails to end', async () => {
   const proxy = await postgresProxy(t.url)
   try {
     const identity = t.another({ url: proxy.url })

@@ -1,4 +1,4 @@
-/** Operator identity as the server composes it: opened once, started once, closed at the end. */
+/** Operator identity of the server: opened and started once, closed at shutdown. */
 import { Database } from '../database/database.ts'
 import { toStartupFault } from '../database/errors.ts'
 import { migrate } from '../database/migrate.ts'
@@ -17,7 +17,7 @@ import type { ManagedSource } from './managed-grants.ts'
 import type { OidcProvider } from './oidc/provider.ts'
 import { providerKeys } from './oidc/provider-keys.ts'
 import type { TokenVerifier } from './oidc/tokens.ts'
-import { recoverOwner, settleRecovery } from './owner-recovery.ts'
+import { reconcileRecoveryFile, recoverOwner } from './owner-recovery.ts'
 import {
   type ConfiguredPepper,
   checkPeppers,
@@ -33,11 +33,13 @@ export interface IdentityOptions {
   readonly pepper: Secret
   /** Absolute path. */
   readonly stateDirectory: string
-  /** External login; none unless given. */
+  /** External login. Default: none. */
   readonly oidc?: OidcProvider | null
-  /** The control plane that owns grants; none unless given. */
+  /** Providers of workloads; none unless given. */
+  readonly workloads?: readonly OidcProvider[]
+  /** The control plane that owns grants. Default: none. */
   readonly managedSource?: ManagedSource | null
-  /** How the provider is reached; the network unless given. */
+  /** Network access to the provider. Default: the real network. */
   readonly providerNetwork?: Network
   readonly system: System
   readonly log: Logger
@@ -50,7 +52,7 @@ export interface IdentityMigration {
   readonly replacedPeppers: readonly PepperKind[]
 }
 
-/** The longest that a readiness probe waits. */
+/** Timeout of a readiness probe. */
 const READINESS_TIMEOUT_MS = 3_000
 
 export class Identity implements IdentityCore {
@@ -59,6 +61,7 @@ export class Identity implements IdentityCore {
   readonly credentials: Credentials
   /** null where no external identity is configured. */
   readonly oidc: TokenVerifier | null
+  readonly workloads: readonly TokenVerifier[]
   readonly managedSource: ManagedSource | null
   readonly #files: BootstrapFiles
   readonly #recoveryFiles: BootstrapFiles
@@ -71,9 +74,12 @@ export class Identity implements IdentityCore {
     this.credentials = new Credentials(decodeBase64Url(options.pepper.reveal()), options.system)
     this.#files = openBootstrapFiles(options.stateDirectory)
     this.#recoveryFiles = openBootstrapFiles(options.stateDirectory, 'owner-recovery')
-    this.#peppers = configuredPeppers(options.pepper, options.oidc ?? null)
+    const { oidc = null, workloads = [] } = options
+    const providers = oidc === null ? workloads : [oidc, ...workloads]
+    this.#peppers = configuredPeppers(options.pepper, providers)
     this.#log = options.log
-    this.oidc = openVerifier(options)
+    this.oidc = oidc === null ? null : openVerifier(options, oidc)
+    this.workloads = workloads.map((provider) => openVerifier(options, provider))
     this.managedSource = options.managedSource ?? null
     this.database = new Database({
       url: options.databaseUrl,
@@ -81,11 +87,11 @@ export class Identity implements IdentityCore {
     })
   }
 
-  /** The schema and the peppers, then the codes of owners. Throws SERVER_* Faults. */
+  /** Migrates, checks the peppers, then updates the owner codes. Throws SERVER_* Faults. */
   async startup(): Promise<BootstrapOutcome> {
     await this.migrate()
     const outcome = await this.#starting(() => ensureBootstrap(this, this.#files))
-    await this.#starting(() => settleRecovery(this, this.#recoveryFiles))
+    await this.#starting(() => reconcileRecoveryFile(this, this.#recoveryFiles))
     if (outcome !== 'complete') {
       const message = `The first-owner code is in ${this.#files.path}.`
       this.#log.info('bootstrap.pending', { message, outcome })
@@ -94,10 +100,10 @@ export class Identity implements IdentityCore {
   }
 
   /**
-   * Brings the schema to this version and checks the peppers. Safe to repeat. `confirmed` are the
+   * Migrates the schema to this version and checks the peppers. Idempotent. `confirmed` lists the
    * peppers that may be replaced. Throws SERVER_PLATFORM_DATABASE_UNAVAILABLE, and
-   * SERVER_IDENTITY_PEPPER_MISMATCH or SERVER_OIDC_PEPPER_MISMATCH, with nothing changed where the
-   * schema already had the checks.
+   * SERVER_IDENTITY_PEPPER_MISMATCH or SERVER_OIDC_PEPPER_MISMATCH, which change nothing if the
+   * schema already has the checks.
    */
   async migrate(confirmed: readonly PepperKind[] = []): Promise<IdentityMigration> {
     await this.#starting(() => checkPeppers(this, this.#peppers, confirmed))
@@ -109,14 +115,14 @@ export class Identity implements IdentityCore {
     return { ...result, replacedPeppers }
   }
 
-  /** Answers the path of the file with the replacement. Throws SERVER_BOOTSTRAP_* Faults. */
+  /** Returns the path of the file with the replacement. Throws SERVER_BOOTSTRAP_* Faults. */
   async recoverBootstrap(): Promise<string> {
     await this.migrate()
     await this.#starting(() => recoverBootstrap(this, this.#files))
     return this.#files.path
   }
 
-  /** Answers the path of the file with the code. Throws SERVER_OWNER_RECOVERY_* Faults. */
+  /** Returns the path of the file with the code. Throws SERVER_OWNER_RECOVERY_* Faults. */
   async recoverOwner(): Promise<string> {
     await this.migrate()
     await this.#starting(() => recoverOwner(this, this.#recoveryFiles))
@@ -124,14 +130,19 @@ export class Identity implements IdentityCore {
   }
 
   /**
-   * Returns a name for an access token that this server issued, null for any other text. Reads
-   * nothing, so forged tokens cost no statement. Whether the token is still good it does not say.
+   * Returns a name for an access token that this server issued, null for any other text. Causes no
+   * look-up, so forged tokens cost no statement. The token may have expired or been revoked.
    */
   recognize(accessToken: string): string | null {
     return this.credentials.recognizeAccessToken(accessToken)?.toString('hex') ?? null
   }
 
-  /** Throws PLATFORM_AUTHENTICATION_FAILED. Loads session and grants anew on every call. */
+  /** Verifiers of every provider, the one of people first. */
+  get verifiers(): readonly TokenVerifier[] {
+    return this.oidc === null ? this.workloads : [this.oidc, ...this.workloads]
+  }
+
+  /** Throws PLATFORM_AUTHENTICATION_FAILED. Reloads session and grants on every call. */
   authenticate(accessToken: string): Promise<Actor> {
     return authenticate(this, accessToken)
   }
@@ -141,7 +152,7 @@ export class Identity implements IdentityCore {
     return whileAuthorized(this, actor, work)
   }
 
-  /** Whether PostgreSQL answered just now; callers at one time share one question. */
+  /** Returns whether PostgreSQL answers. Concurrent callers share one query. */
   async ready(): Promise<boolean> {
     this.#probe ??= this.#ask().finally(() => {
       this.#probe = null
@@ -157,7 +168,7 @@ export class Identity implements IdentityCore {
     }
   }
 
-  /** Waits for running statements. */
+  /** Closes the database after its running statements. */
   async close(): Promise<void> {
     await this.database.close()
   }
@@ -185,9 +196,8 @@ export function openIdentity(options: IdentityOptions): Identity {
   return new Identity(options)
 }
 
-function openVerifier(options: IdentityOptions): TokenVerifier | null {
-  const { oidc: provider = null, system, log, providerNetwork: network } = options
-  if (provider === null) return null
+function openVerifier(options: IdentityOptions, provider: OidcProvider): TokenVerifier {
+  const { system, log, providerNetwork: network } = options
   const given = { provider, system, log, ...(network !== undefined && { network }) }
   return { provider, system, keys: providerKeys(given) }
 }

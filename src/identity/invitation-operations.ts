@@ -1,4 +1,4 @@
-/** What became of an issuance: for whoever lost the answer. The code is never part of it. */
+/** Outcome of an issuance, for a caller that lost the response. It never contains the code. */
 import { findInvitationOperation } from '../database/identity/invitation-operations.ts'
 import { getInvitation, type Invitation } from '../database/identity/invitations.ts'
 import { Fault } from '../errors/fault.ts'
@@ -15,8 +15,8 @@ export interface CommittedInvitation {
 }
 
 /**
- * Throws PLATFORM_ACCESS_DENIED without `operators:manage` at the stored scope, and
- * PLATFORM_NOT_FOUND where nothing was committed under this ID until now.
+ * Finds the issuance of an Operation ID. Throws PLATFORM_ACCESS_DENIED without `operators:manage`
+ * at the stored scope, and PLATFORM_NOT_FOUND where no issuance with this ID is committed yet.
  */
 export async function readInvitationOperation(
   { database, system }: IdentityCore,
@@ -25,7 +25,7 @@ export async function readInvitationOperation(
 ): Promise<CommittedInvitation> {
   requireCapabilitySomewhere(actor, 'operators:manage')
   const operation = await findInvitationOperation(database, operationId)
-  if (operation === null) throw new Fault('PLATFORM_NOT_FOUND', { detail: 'no such operation' })
+  if (operation === null) throw new Fault('PLATFORM_NOT_FOUND', { detail: 'unknown Operation ID' })
   requireCapability(actor, 'operators:manage', operation.scope)
   const invitation = await getInvitation(database, operation.invitationId)
   const expired = invitation.state === 'pending' && invitation.expiresAtMicros <= system.nowMicros()

@@ -93,7 +93,7 @@ test('the creator needs operators:manage at the scope', async () => {
   expect(await rows()).toHaveLength(2)
 })
 
-test('the creator hands on no capability that is not held at the scope', async () => {
+test('the creator cannot grant a capability that it does not hold at the scope', async () => {
   for (const role of ROLES) {
     for (const missing of capabilitiesOfRole(role)) {
       const actor = await actorOf(
@@ -110,7 +110,7 @@ test('the creator hands on no capability that is not held at the scope', async (
   expect(await rows()).toEqual([])
 })
 
-test('authority may come from several grants together', async () => {
+test('several grants together may authorize the creator', async () => {
   const actor = await actorOf(
     t,
     await operatorWith(
@@ -123,7 +123,7 @@ test('authority may come from several grants together', async () => {
   expect(await codeOf(issue(actor, { scope: OTHER_PROJECT }))).toBe('PLATFORM_ACCESS_DENIED')
 })
 
-test('an exact replay answers the same invitation without its code', async () => {
+test('an exact replay returns the same invitation without its code', async () => {
   const operationId = t.system.ids.make('opn')
   const first = await issue(owner, { operationId })
   t.system.advance(60_000)
@@ -158,7 +158,7 @@ test('an Operation ID with any other content, or by another owner, is reused', a
   expect(await rows()).toHaveLength(1)
 })
 
-test('an Operation ID is no authority: a replay needs the capabilities of now', async () => {
+test('a replay requires the current capabilities of the creator', async () => {
   const operationId = t.system.ids.make('opn')
   const login = await operatorWith(t, { scope: PROJECT, capabilities: CAPABILITIES })
   await issue(await actorOf(t, login), { operationId })
@@ -172,15 +172,15 @@ test('an Operation ID is no authority: a replay needs the capabilities of now', 
   )
 })
 
-test('without an Operation ID every request is an invitation of its own', async () => {
+test('without an Operation ID, every request creates an invitation', async () => {
   const [a, b] = [await issue(owner), await issue(owner)]
   expect(a.invitation.invitationId).not.toBe(b.invitation.invitationId)
   expect(await t.sql('select 1 from service_operator_invitation_operations')).toEqual([])
 })
 
-test('of sixteen issuances with one Operation ID at once one reveals the code', async () => {
+test('one of sixteen concurrent issuances with one Operation ID reveals the code', async () => {
   const servers = [t.identity, t.another()]
-  // Connections that are open already, so that the transactions really overlap.
+  // Opens connections first, so that the transactions overlap.
   await Promise.all(
     servers.flatMap(({ database }) =>
       Array.from({ length: 8 }, () => database.rows('select pg_sleep(0.05)')),
@@ -243,7 +243,7 @@ test('an expired invitation can still be revoked', async () => {
   expect(await codeOf(revoke(owner, issued))).toBe('none')
 })
 
-test('without operators:manage anywhere nobody learns which IDs exist', async () => {
+test('an operator without operators:manage cannot learn which IDs exist', async () => {
   const operationId = t.system.ids.make('opn')
   const issued = await issue(owner, { operationId })
   const capabilities = everythingBut('operators:manage')

@@ -1,9 +1,10 @@
 /**
- * Delegated invitations: issued once, replayed without the code, revoked any number of times.
- * Nobody hands on more than they hold: a creator needs `operators:manage` at the scope and every
- * capability that the invitation carries. Using a code is exchange.ts.
+ * Delegated invitations: issued once, replayed without the code, revoked any number of times. A
+ * creator must hold `operators:manage` at the scope, and every capability of the invitation.
+ * exchange.ts consumes the codes.
  */
 import { lockOperation } from '../database/advisory-locks.ts'
+import type { ExternalIdentity } from '../database/identity/identities.ts'
 import {
   findInvitationOperation,
   type InvitationOperation,
@@ -19,6 +20,7 @@ import {
 import { type Tx, transaction } from '../database/transaction.ts'
 import { Fault } from '../errors/fault.ts'
 import { digestEquals, sha256 } from '../system/digests.ts'
+import { encodeBase64Url } from '../value/base64url.ts'
 import { canonicalJson } from '../value/canonical-json.ts'
 import { capabilitiesOfRole, type Role } from '../value/capabilities.ts'
 import type { InvitationId, OperationId } from '../value/ids.ts'
@@ -27,6 +29,12 @@ import type { Secret } from '../value/secret.ts'
 import { type Actor, requireCapability, requireCapabilitySomewhere } from './actor.ts'
 import { recordAudit } from './audit.ts'
 import { type IdentityCore, INVITATION_LIFETIME_MICROS, type Origin } from './core.ts'
+import {
+  lockUnlinkedIdentity,
+  type WorkloadCore,
+  type WorkloadSubject,
+  workloadIdentity,
+} from './workloads.ts'
 
 export type { Invitation }
 
@@ -34,30 +42,44 @@ export interface InvitationInput extends Origin {
   readonly operatorName: string
   readonly role: Role
   readonly scope: Scope
-  /** null makes it a one-shot: it can neither be replayed nor looked up. */
+  /** Stands in for a code; a person's invitation has none. */
+  readonly workload?: WorkloadSubject | undefined
+  /** Null: the issuance can be neither replayed nor looked up. */
   readonly operationId: OperationId | null
 }
 
 export interface InvitationIssued {
   readonly invitation: Invitation
   readonly operationId: OperationId | null
-  /** null on a replay: the code is revealed once. */
+  /** Null on a replay, since the code is revealed once, and for a workload, which needs none. */
   readonly code: Secret | null
+  readonly replayed: boolean
+}
+
+type InvitationCore = IdentityCore & WorkloadCore
+
+/** Input whose subject is digested. */
+type DigestedInput = Omit<InvitationInput, 'workload'> & {
+  readonly workload: ExternalIdentity | null
 }
 
 /**
- * Throws PLATFORM_ACCESS_DENIED, and PLATFORM_INVITATION_OPERATION_REUSED where the Operation ID
- * stands for another request or another creator.
+ * Issues an invitation, or replays an issuance. Throws PLATFORM_ACCESS_DENIED,
+ * PLATFORM_INVITATION_OPERATION_REUSED where the Operation ID belongs to another request or
+ * creator, and for a workload PLATFORM_REQUEST_INVALID where its provider is not configured and
+ * PLATFORM_CONFLICT where it is linked already.
  */
 export async function issueInvitation(
-  core: IdentityCore,
+  core: InvitationCore,
   actor: Actor,
-  input: InvitationInput,
+  given: InvitationInput,
 ): Promise<InvitationIssued> {
-  requireCapability(actor, 'operators:manage', input.scope)
-  for (const capability of capabilitiesOfRole(input.role)) {
-    requireCapability(actor, capability, input.scope)
+  requireCapability(actor, 'operators:manage', given.scope)
+  for (const capability of capabilitiesOfRole(given.role)) {
+    requireCapability(actor, capability, given.scope)
   }
+  const workload = given.workload === undefined ? null : workloadIdentity(core, given.workload)
+  const input = { ...given, workload }
   return transaction(core.database, async (tx) => {
     const { operationId } = input
     if (operationId !== null) {
@@ -72,28 +94,31 @@ export async function issueInvitation(
 async function replay(
   tx: Tx,
   actor: Actor,
-  input: InvitationInput,
+  input: DigestedInput,
   { operationId, requestFingerprint, invitationId }: InvitationOperation,
 ): Promise<InvitationIssued> {
   if (!digestEquals(requestFingerprint, fingerprint(actor, input))) {
     throw new Fault('PLATFORM_INVITATION_OPERATION_REUSED')
   }
-  return { invitation: await getInvitation(tx, invitationId), operationId, code: null }
+  const invitation = await getInvitation(tx, invitationId)
+  return { invitation, operationId, code: null, replayed: true }
 }
 
 async function create(
   core: IdentityCore,
   tx: Tx,
   actor: Actor,
-  input: InvitationInput,
+  input: DigestedInput,
 ): Promise<InvitationIssued> {
-  const { operationId, operatorName, role, scope, requestId } = input
+  const { operationId, operatorName, role, scope, workload, requestId } = input
+  if (workload !== null) await lockUnlinkedIdentity(tx, workload)
   const atMicros = core.system.nowMicros()
-  const code = core.credentials.issueInvitationCode()
+  const code = workload === null ? core.credentials.issueInvitationCode() : null
   const invitation = {
     invitationId: core.system.ids.make('opi'),
     kind: 'delegated' as const,
-    codeDigest: code.digest,
+    codeDigest: code?.digest ?? null,
+    workload,
     operatorName,
     role,
     scope,
@@ -117,11 +142,12 @@ async function create(
   }
   const facts = { ...subject(actor, invitationId), atMicros, requestId, operationId }
   await recordAudit(tx, core.system, 'invitation.create', facts)
-  return { invitation, operationId, code: code.secret }
+  return { invitation, operationId, code: code?.secret ?? null, replayed: false }
 }
 
-/** Everything that an exact replay repeats, and who asked. */
-function fingerprint({ operatorId }: Actor, { operatorName, role, scope }: InvitationInput) {
+/** Fingerprint of the fields that an exact replay repeats, and of the creator. */
+function fingerprint({ operatorId }: Actor, input: DigestedInput) {
+  const { operatorName, role, scope, workload } = input
   const { kind, projectId, environmentId } = scope
   return sha256(
     canonicalJson({
@@ -130,8 +156,13 @@ function fingerprint({ operatorId }: Actor, { operatorName, role, scope }: Invit
       operatorName,
       role,
       scope: { kind, projectId, environmentId },
+      ...(workload !== null && { workload: canonicalIdentity(workload) }),
     }),
   )
+}
+
+function canonicalIdentity({ providerId, subjectDigest }: ExternalIdentity) {
+  return { providerId, subjectDigest: encodeBase64Url(subjectDigest) }
 }
 
 export interface InvitationRevocation extends Origin {
@@ -139,8 +170,8 @@ export interface InvitationRevocation extends Origin {
 }
 
 /**
- * Idempotent. Throws PLATFORM_ACCESS_DENIED, PLATFORM_NOT_FOUND and, for a consumed one, which made
- * an operator that this cannot undo, PLATFORM_CONFLICT.
+ * Revokes an invitation. Idempotent. Throws PLATFORM_ACCESS_DENIED, PLATFORM_NOT_FOUND, and
+ * PLATFORM_CONFLICT for a consumed invitation, whose operator already exists.
  */
 export async function revokeInvitation(
   { database, system }: IdentityCore,
@@ -150,7 +181,7 @@ export async function revokeInvitation(
   requireCapabilitySomewhere(actor, 'operators:manage')
   await transaction(database, async (tx) => {
     const invitation = await lockInvitation(tx, invitationId)
-    if (invitation === null) throw new Fault('PLATFORM_NOT_FOUND', { detail: 'no invitation' })
+    if (invitation === null) throw new Fault('PLATFORM_NOT_FOUND', { detail: 'unknown invitation' })
     requireCapability(actor, 'operators:manage', invitation.scope)
     if (invitation.state === 'revoked') return
     if (invitation.state === 'consumed') {

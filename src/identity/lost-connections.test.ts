@@ -2,11 +2,11 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
 import {
   type Change as Attempted,
-  identityLosses,
-  type Losses,
+  type LossInjector,
   lastAudit,
+  lossInjector,
   recordsSince,
-} from '../../build/testing/losses/losses.ts'
+} from '../../build/testing/losses/loss-injector.ts'
 import {
   actorOf,
   codeOf,
@@ -28,24 +28,24 @@ import { refresh, revokeSession } from './sessions.ts'
  */
 
 let t: TestIdentity
-let losses: Losses
+let injector: LossInjector
 let owner: Actor
 
 beforeAll(async () => {
   t = await testIdentity()
   owner = await actorOf(t, await firstOwner(t))
-  losses = await identityLosses(t)
+  injector = await lossInjector(t)
 })
 
 afterAll(async () => {
-  await losses.close()
+  await injector.close()
   await t.dispose()
 })
 
-/** One change, prepared so that nothing of it has happened yet. */
+/** One prepared change that has not run yet. */
 interface Attempt {
   readonly run: Attempted
-  /** Whether it is stored; asserts that nothing is stored in part. */
+  /** Returns whether the change is stored. Asserts that it is not stored in part. */
   stored(): Promise<boolean>
 }
 
@@ -103,10 +103,10 @@ const CHANGES: readonly Change[] = [
     records: ['session.refresh'],
     async prepare() {
       const login = await operatorWith(t)
-      const given = { refreshToken: login.refreshToken.reveal(), requestId: null }
+      const given = { refreshToken: login.refreshToken!.reveal(), requestId: null }
       return {
         run: (core) => refresh(core, given),
-        // The old token works exactly where the rotation is not stored.
+        // The old token is valid exactly where the rotation is not stored.
         stored: async () => (await codeOf(actorOf(t, login))) !== 'none',
       }
     },
@@ -114,10 +114,10 @@ const CHANGES: readonly Change[] = [
   {
     name: 'reuse of a refresh token',
     records: ['session.reuse_detected'],
-    // To the caller it is a refusal in any case; whether the revocation stands is not known.
+    // The caller is rejected in any case; whether the revocation is stored is not known.
     async prepare() {
       const login = await operatorWith(t)
-      const given = { refreshToken: login.refreshToken.reveal(), requestId: null }
+      const given = { refreshToken: login.refreshToken!.reveal(), requestId: null }
       const second = await refresh(t.identity, given)
       return {
         run: (core) => refresh(core, given),
@@ -146,9 +146,9 @@ const CHANGES: readonly Change[] = [
       const given = { ...request, operationId, requestId: null }
       const before = await count('select 1 from service_operator_invitations')
       return {
-        run: (core) => issueInvitation(core, owner, given),
+        run: (core) => issueInvitation({ ...core, workloads: [] }, owner, given),
         async stored() {
-          // What the contract tells a client to do: 404 proves that there was no commit.
+          // As the contract tells clients: 404 proves that there was no commit.
           const look = await codeOf(readInvitationOperation(t.identity, owner, operationId))
           expect(['none', 'PLATFORM_NOT_FOUND']).toContain(look)
           const after = await count('select 1 from service_operator_invitations')
@@ -171,18 +171,18 @@ const CHANGES: readonly Change[] = [
   },
 ]
 
-test.each(CHANGES)('$name: a lost connection is never a false answer', async (change) => {
+test.each(CHANGES)('$name: a lost connection never causes a false response', async (change) => {
   const seen = new Set<string>()
-  for (const loss of await losses.of((await change.prepare()).run)) {
+  for (const loss of await injector.lossesOf((await change.prepare()).run)) {
     const attempt = await change.prepare()
     t.system.advance(1)
     const last = await lastAudit(t)
-    const code = await losses.meet(attempt.run, loss)
+    const code = await injector.inject(attempt.run, loss)
     const records = await recordsSince(t, last)
     const stored = await attempt.stored()
     expect(records, loss.where).toEqual(stored ? change.records : [])
     expect(code, loss.where).toBe(loss.last ? UNCERTAIN : 'PLATFORM_UNAVAILABLE')
-    // Uncertainty is only where both are possible; here it shows which.
+    // The result is uncertain only where both outcomes are possible.
     expect(stored, loss.where).toBe(loss.last && loss.point !== 'before')
     seen.add(`${code} ${stored}`)
   }
@@ -193,20 +193,20 @@ test.each(CHANGES)('$name: a lost connection is never a false answer', async (ch
   ])
 })
 
-test('what changes nothing is unavailable at worst: a replay, a repeated revocation', async () => {
+test('a replay or a repeated revocation is unavailable at worst, never uncertain', async () => {
   const { given, invitationId } = await issued()
   await issued()
   const revoked = await issued()
   const revocation = { invitationId: revoked.invitationId, requestId: null }
   await revokeInvitation(t.identity, owner, revocation)
   const repeated: readonly Attempted[] = [
-    (core) => issueInvitation(core, owner, given),
+    (core) => issueInvitation({ ...core, workloads: [] }, owner, given),
     (core) => revokeInvitation(core, owner, revocation),
   ]
   for (const run of repeated) {
     const last = await lastAudit(t)
-    for (const loss of await losses.of(run)) {
-      expect(await losses.meet(run, loss), loss.where).toBe('PLATFORM_UNAVAILABLE')
+    for (const loss of await injector.lossesOf(run)) {
+      expect(await injector.inject(run, loss), loss.where).toBe('PLATFORM_UNAVAILABLE')
     }
     expect(await recordsSince(t, last)).toEqual([])
   }
@@ -225,11 +225,11 @@ test('an audit record of the Product is delivered until it is known to be stored
     requestId: null,
     operationId: null,
   })
-  for (const loss of await losses.of((core) => deliverProductAudit(core, record()))) {
+  for (const loss of await injector.lossesOf((core) => deliverProductAudit(core, record()))) {
     t.system.advance(1)
     const last = await lastAudit(t)
     const delivered = record()
-    const code = await losses.meet((core) => deliverProductAudit(core, delivered), loss)
+    const code = await injector.inject((core) => deliverProductAudit(core, delivered), loss)
     expect(code, loss.where).toBe('PLATFORM_UNAVAILABLE')
     await deliverProductAudit(t.identity, delivered)
     expect(await recordsSince(t, last), loss.where).toEqual(['product.channel.promote'])

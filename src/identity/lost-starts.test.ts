@@ -2,17 +2,17 @@ import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
 import {
-  identityLosses,
-  type Losses,
+  type LossInjector,
   lastAudit,
+  lossInjector,
   recordsSince,
-} from '../../build/testing/losses/losses.ts'
+} from '../../build/testing/losses/loss-injector.ts'
 import { codeOf, firstOwner } from '../../build/testing/operators.ts'
 import { ensureBootstrap, recoverBootstrap } from './bootstrap.ts'
 import { openBootstrapFiles } from './bootstrap-files.ts'
 import type { IdentityCore } from './core.ts'
 import { exchange } from './exchange.ts'
-import { recoverOwner, settleRecovery } from './owner-recovery.ts'
+import { reconcileRecoveryFile, recoverOwner } from './owner-recovery.ts'
 
 /*
  * Goal: wherever a start or a recovery loses its connection, the next one ends with one pending
@@ -20,38 +20,38 @@ import { recoverOwner, settleRecovery } from './owner-recovery.ts'
  */
 
 let t: TestIdentity
-let losses: Losses
+let injector: LossInjector
 
 beforeEach(async () => {
   t = await testIdentity()
-  losses = await identityLosses(t)
+  injector = await lossInjector(t)
 })
 
 afterEach(async () => {
-  await losses.close()
+  await injector.close()
   await t.dispose()
 })
 
 interface Recovery {
   run(core: IdentityCore): Promise<unknown>
   readonly path: string
-  /** Answers that a loss may have, beside PLATFORM_UNAVAILABLE where nothing is stored. */
+  /** Possible outcomes where the change is stored. Otherwise: PLATFORM_UNAVAILABLE. */
   readonly stored: readonly string[]
   /** Audit operations that one run records, sorted. */
   readonly records: readonly string[]
-  /** Before each loss. */
+  /** Runs before each loss. */
   prepare?(): Promise<void>
 }
 
 async function everyLoss({ run, path, stored, records, prepare }: Recovery): Promise<void> {
   await prepare?.()
-  const found = await losses.of(run)
+  const found = await injector.lossesOf(run)
   expect(found.length).toBeGreaterThan(20)
   for (const loss of found) {
     await prepare?.()
     t.system.advance(1)
     const last = await lastAudit(t)
-    const code = await losses.meet(run, loss)
+    const code = await injector.inject(run, loss)
     const recorded = await recordsSince(t, last)
     if (recorded.length === 0) expect(['PLATFORM_UNAVAILABLE', ...stored]).toContain(code)
     else expect([stored.includes(code), recorded], loss.where).toEqual([true, records])
@@ -79,7 +79,7 @@ async function expectUsable(path: string): Promise<void> {
   expect(await codeOf(exchange(t.identity, { ...plain, code }))).toBe('none')
 }
 
-test('an owner recovery that loses its connection is settled by running it again', async () => {
+test('an owner recovery that lost its connection is completed by another run', async () => {
   await firstOwner(t)
   const files = openBootstrapFiles(t.stateDirectory, 'owner-recovery')
   await everyLoss({
@@ -91,7 +91,7 @@ test('an owner recovery that loses its connection is settled by running it again
   await expectUsable(files.path)
 })
 
-test('a bootstrap recovery that loses its connection is settled by running it again', async () => {
+test('a bootstrap recovery that lost its connection is completed by another run', async () => {
   await t.identity.startup()
   const files = openBootstrapFiles(t.stateDirectory)
   await everyLoss({
@@ -103,7 +103,7 @@ test('a bootstrap recovery that loses its connection is settled by running it ag
   await expectUsable(files.path)
 })
 
-test('a first start that loses its connection ends with one code at the next', async () => {
+test('after a first start that lost its connection, the next start leaves one code', async () => {
   const files = openBootstrapFiles(t.stateDirectory)
   await everyLoss({
     prepare: async () => {
@@ -112,7 +112,7 @@ test('a first start that loses its connection ends with one code at the next', a
     },
     run: (core) => ensureBootstrap(core, files),
     path: files.path,
-    // Lost at its commit it looks again; lost behind that, the next start moves the file.
+    // A loss at the commit is retried; after a later loss, the next start moves the file.
     stored: ['none', 'PLATFORM_UNAVAILABLE'],
     records: ['bootstrap.create'],
   })
@@ -136,9 +136,9 @@ test('a start that loses its connection leaves a recovery code usable', async ()
   await firstOwner(t)
   const files = openBootstrapFiles(t.stateDirectory, 'owner-recovery')
   await recoverOwner(t.identity, files)
-  const settle = (core: IdentityCore) => settleRecovery(core, files)
-  for (const loss of await losses.of(settle)) {
-    expect(await losses.meet(settle, loss), loss.where).toBe('PLATFORM_UNAVAILABLE')
+  const settle = (core: IdentityCore) => reconcileRecoveryFile(core, files)
+  for (const loss of await injector.lossesOf(settle)) {
+    expect(await injector.inject(settle, loss), loss.where).toBe('PLATFORM_UNAVAILABLE')
     await expectOneCode(files.path)
   }
   await expectUsable(files.path)

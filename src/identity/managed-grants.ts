@@ -1,7 +1,7 @@
 /**
- * Grants of a trusted control plane: it owns its subset of an operator's grants and replaces it
- * whole, in the order of its own revisions. Grants of other origins are none of its business, but
- * for those from before there were origins (Document 1, Managed grant source).
+ * Grants of a trusted control plane. It owns a subset of an operator's grants and replaces the
+ * whole subset, in the order of its own revisions. It does not change grants of other origins,
+ * except legacy grants without an origin (Document 1, Managed grant source).
  */
 import type { Grant } from '../database/identity/grants.ts'
 import { hasIdentity } from '../database/identity/identities.ts'
@@ -35,11 +35,11 @@ export interface ManagedSource {
   readonly authority: string
 }
 
-/** What it says about one operator. */
+/** One revision of the grants of one operator, as the managed source states them. */
 export interface ManagedGrants {
   /** 1 to 2^64 - 1. */
   readonly sourceRevision: bigint
-  /** Inside of Projects; the complete set. */
+  /** The complete set, within Projects. */
   readonly grants: readonly {
     readonly scope: Exclude<Scope, { kind: 'installation' }>
     readonly role: Role
@@ -48,13 +48,13 @@ export interface ManagedGrants {
 
 export interface Reconciliation {
   readonly applied: boolean
-  /** The same revision with the same grants was applied before. */
+  /** True if this revision, with equal grants, was applied before. */
   readonly replayed: boolean
   readonly sourceRevision: bigint
   readonly authorizationRevision: bigint
 }
 
-/** Neither blank nor comma, so two headers that were joined fail like a wrong one. */
+/** Contains neither blank nor comma, so two joined headers do not match. */
 const ENROLLMENT = /^Bearer ([\x21-\x2b\x2d-\x7e]{32,8192})$/
 
 /**
@@ -66,13 +66,15 @@ export function requireEnrollmentToken(
   header: string | null,
 ): asserts source is ManagedSource {
   const presented = ENROLLMENT.exec(header ?? '')?.[1]
-  // Digests have one length, so the comparison tells nothing about the token's.
-  const right =
+  // Digests have a fixed length, so the comparison does not reveal the length of the token.
+  const isValid =
     source !== null &&
     presented !== undefined &&
     digestEquals(sha256(presented), sha256(source.enrollmentToken.reveal()))
-  if (!right) {
-    throw new Fault('PLATFORM_AUTHENTICATION_FAILED', { detail: 'no managed enrollment token' })
+  if (!isValid) {
+    throw new Fault('PLATFORM_AUTHENTICATION_FAILED', {
+      detail: 'the managed enrollment token is missing or wrong',
+    })
   }
 }
 
@@ -81,8 +83,8 @@ export interface ReconciliationInput extends Origin, ManagedGrants {
 }
 
 /**
- * For a caller that has shown the source's token. Throws PLATFORM_NOT_FOUND,
- * PLATFORM_MANAGED_SOURCE_STALE and PLATFORM_MANAGED_SOURCE_CONFLICT.
+ * Applies a revision of the source. The caller has checked the token of the source. Throws
+ * PLATFORM_NOT_FOUND, PLATFORM_MANAGED_SOURCE_STALE and PLATFORM_MANAGED_SOURCE_CONFLICT.
  */
 export async function reconcileGrants(
   core: IdentityCore,
@@ -96,7 +98,7 @@ export async function reconcileGrants(
   })
 }
 
-/** In the transaction that has locked the operator, or made it. Throws like reconcileGrants. */
+/** Applies a revision in the transaction that locked or created the operator. */
 export async function reconcile(
   { system }: IdentityCore,
   tx: Tx,
@@ -123,7 +125,7 @@ export async function reconcile(
     return { applied: false, replayed: true, sourceRevision, authorizationRevision }
   }
   const facts = { actor: null, subject: operatorId, atMicros, requestId }
-  // Only what the provider vouches for: an operator of this server alone keeps its old grants.
+  // Only for operators with an external identity; the others keep their legacy grants.
   const adopted = (await hasIdentity(tx, operatorId)) ? await deleteLegacyGrants(tx, operatorId) : 0
   await replaceManagedGrants(tx, sourceId, operatorId, grants, atMicros)
   await putManagedRevision(tx, sourceId, operatorId, { sourceRevision, contentDigest }, atMicros)
@@ -133,7 +135,7 @@ export async function reconcile(
   return { applied: true, replayed: false, sourceRevision, authorizationRevision }
 }
 
-/** One grant for each scope, whatever the order and repetition that it was sent in. */
+/** Merges the grants to one for each scope, independent of their order and repetition. */
 function normalize(sent: ManagedGrants['grants']): {
   readonly grants: readonly Omit<Grant, 'source'>[]
   readonly contentDigest: Uint8Array

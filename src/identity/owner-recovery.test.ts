@@ -53,14 +53,14 @@ test('a recovered owner is a new operator with every capability', async () => {
   expect(await codeOf(use(codeInFile()))).toBe('PLATFORM_AUTHENTICATION_FAILED')
 })
 
-test('the code is worthless after 30 minutes', async () => {
+test('the code is invalid after 30 minutes', async () => {
   await firstOwner(t)
   await t.identity.recoverOwner()
   t.system.advance(LIFETIME_MS)
   expect(await codeOf(use(codeInFile()))).toBe('PLATFORM_AUTHENTICATION_FAILED')
 })
 
-test('without an operator there is nobody to recover, and nothing changes', async () => {
+test('recovery without an operator fails and changes nothing', async () => {
   await t.identity.startup()
   expect(await codeOf(t.identity.recoverOwner())).toBe('SERVER_OWNER_RECOVERY_BOOTSTRAP_PENDING')
   expect(existsSync(path)).toBe(false)
@@ -75,7 +75,7 @@ test('the bootstrap stays complete beside a pending recovery', async () => {
   await use(codeInFile())
 })
 
-test('a repeated recovery revokes the code before it, file or no file', async () => {
+test('a repeated recovery revokes the previous code, with or without its file', async () => {
   await firstOwner(t)
   await t.identity.recoverOwner()
   const first = codeInFile()
@@ -98,13 +98,13 @@ test('a start keeps the file while the code is pending, and removes it afterward
   await t.identity.recoverOwner()
   t.system.advance(LIFETIME_MS)
   expect(await start()).toBe(false)
-  // One that is lost keeps no server from starting.
+  // A lost file does not keep a server from starting.
   await t.identity.recoverOwner()
   rmSync(path)
   expect(await start()).toBe(false)
 })
 
-test('an owner who is left can revoke the recovery', async () => {
+test('another owner can revoke the recovery', async () => {
   const owner = await actorOf(t, await firstOwner(t))
   await t.identity.recoverOwner()
   const [row] = await t.sql<{ invitation_id: string }>(
@@ -117,7 +117,7 @@ test('an owner who is left can revoke the recovery', async () => {
   expect(existsSync(path)).toBe(false)
 })
 
-test('a first-owner code that became worthless stays so beside a recovery', async () => {
+test('a recovery does not make an obsolete first-owner code valid', async () => {
   await t.identity.startup()
   const first = readFileSync(t.codePath, 'utf8').trimEnd()
   await t.sql(
@@ -130,7 +130,7 @@ test('a first-owner code that became worthless stays so beside a recovery', asyn
   await use(codeInFile())
 })
 
-test('a delegated invitation is not touched by a recovery', async () => {
+test('a recovery does not change delegated invitations', async () => {
   const owner = await actorOf(t, await firstOwner(t))
   const request = { operatorName: 'ci', role: 'observer' as const, scope: INSTALLATION }
   const input = { ...request, operationId: null, requestId: null }
@@ -159,7 +159,7 @@ test('a lost connection never leaves a code without its row', async () => {
       await t.identity.recoverOwner()
       await use(codeInFile())
     }
-    // The commit was stored and its answer lost: a start puts the file in place.
+    // The commit was stored and its confirmation lost: a start writes the file.
     await attempt(/^Q.{4}commit\0/s, 'after')
     await t.identity.startup()
     await use(codeInFile())

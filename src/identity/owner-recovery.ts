@@ -1,7 +1,8 @@
 /**
- * The way back in for an owner who lost every device: offline, by whoever runs the server. The code
- * is a second bootstrap, made while operators exist; its audit record is what tells it from a
- * first-owner code that another way in has made worthless. Its file is kept as bootstrap.ts does.
+ * Recovery for an owner who lost every device, offline, on the server. The code is a second
+ * bootstrap, created while operators exist. Its audit record distinguishes it from a first-owner
+ * code that became obsolete when the first owner was created in another way. bootstrap.ts writes
+ * its file.
  */
 import { lockBootstrap } from '../database/advisory-locks.ts'
 import { hasInvitationRecord } from '../database/identity/audit.ts'
@@ -13,14 +14,14 @@ import {
 import { anyOperatorExists } from '../database/identity/operators.ts'
 import { type Tx, transaction } from '../database/transaction.ts'
 import { Fault, isFault } from '../errors/fault.ts'
-import { issueOwnerCode, settleFile } from './bootstrap.ts'
+import { issueOwnerCode, promoteFile } from './bootstrap.ts'
 import type { BootstrapFiles } from './bootstrap-files.ts'
 import type { IdentityCore } from './core.ts'
 
 /**
  * Revokes an earlier code of this kind. Throws SERVER_OWNER_RECOVERY_BOOTSTRAP_PENDING where no
  * operator exists, and SERVER_OWNER_RECOVERY_RESULT_UNCERTAIN where the code may have been stored
- * without its file being in place; running it again settles that.
+ * without its file in place; another run resolves that.
  */
 export async function recoverOwner(core: IdentityCore, files: BootstrapFiles): Promise<void> {
   files.prepare()
@@ -39,17 +40,20 @@ export async function recoverOwner(core: IdentityCore, files: BootstrapFiles): P
     throw isFault(error, 'PLATFORM_IDENTITY_RESULT_UNCERTAIN') ? uncertain(error) : error
   }
   try {
-    await settleRecovery(core, files)
+    await reconcileRecoveryFile(core, files)
   } catch (error) {
     throw uncertain(error)
   }
 }
 
 /**
- * What every start does: a code that is consumed, revoked or expired leaves no file behind. Unlike
- * the first-owner code it may be lost, for it can be made again at any time.
+ * Removes, at each start, the file of a code that is consumed, revoked or expired. Unlike the
+ * first owner's code it may be lost, since the operator can create another at any time.
  */
-export async function settleRecovery(core: IdentityCore, files: BootstrapFiles): Promise<void> {
+export async function reconcileRecoveryFile(
+  core: IdentityCore,
+  files: BootstrapFiles,
+): Promise<void> {
   await transaction(core.database, async (tx) => {
     await lockBootstrap(tx)
     const pending = await lockPendingBootstrap(tx)
@@ -57,13 +61,13 @@ export async function settleRecovery(core: IdentityCore, files: BootstrapFiles):
       pending !== null &&
       pending.expiresAtMicros > core.system.nowMicros() &&
       (await isOwnerRecovery(tx, pending))
-    if (usable && settleFile(files, core.credentials, pending)) return
+    if (usable && promoteFile(files, core.credentials, pending)) return
     files.remove('next')
     files.remove('current')
   })
 }
 
-/** Whether a bootstrap was made to let an owner in again. */
+/** Returns whether a bootstrap was created to recover an owner's access. */
 export function isOwnerRecovery(tx: Tx, { invitationId }: Invitation): Promise<boolean> {
   return hasInvitationRecord(tx, invitationId, 'owner.recover')
 }

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { TEST_PEPPER, type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
-import { identityLosses } from '../../build/testing/losses/losses.ts'
+import { lossInjector } from '../../build/testing/losses/loss-injector.ts'
 import { actorOf, codeOf, firstOwner } from '../../build/testing/operators.ts'
 import { PROVIDER, SUBJECT_PEPPER } from '../../build/testing/providers/identity-providers.ts'
 import { IDENTITY_SCHEMA, migrate } from '../database/migrate.ts'
@@ -50,7 +50,7 @@ describe('a wrong identity pepper', () => {
     ['an owner recovery', (identity) => identity.recoverOwner()],
     ['a change of the subject pepper', (identity) => identity.migrate(['oidc-subject'])],
   ]
-  test.each(attempts)('ends %s by name, with nothing changed', async (_, attempt) => {
+  test.each(attempts)('makes %s fail with its code and changes nothing', async (_, attempt) => {
     const owner = await firstOwner(t)
     const before = await stored()
     expect(await codeOf(attempt(t.another({ pepper: OTHER_PEPPER })))).toBe(MISMATCH)
@@ -59,15 +59,15 @@ describe('a wrong identity pepper', () => {
     expect(await isLoggedIn(owner)).toBe(true)
   })
 
-  test('is told before the schema is brought to a newer version', async () => {
+  test('is reported before the schema is migrated', async () => {
     await t.identity.startup()
-    // As a database looks to the next version of the program.
-    await t.sql('delete from service_platform_migrations where version = 4')
-    await t.sql('update service_platform_meta set schema_version = 3')
+    // Simulates a database of the previous version.
+    await t.sql('delete from service_platform_migrations where version = 5')
+    await t.sql('update service_platform_meta set schema_version = 4')
     expect(await codeOf(t.another({ pepper: OTHER_PEPPER }).migrate())).toBe(MISMATCH)
   })
 
-  test('is told though nobody has used the first-owner code yet', async () => {
+  test('is reported even if the first-owner code is unused', async () => {
     await t.identity.startup()
     const code = readFileSync(t.codePath, 'utf8')
     expect(await codeOf(t.another({ pepper: OTHER_PEPPER }).startup())).toBe(MISMATCH)
@@ -76,7 +76,7 @@ describe('a wrong identity pepper', () => {
 })
 
 describe('the first pepper', () => {
-  test('of an empty database is recorded, once for all starts', async () => {
+  test('of an empty database is recorded once', async () => {
     const empty = await testIdentity({ empty: true })
     try {
       await empty.identity.startup()
@@ -110,7 +110,7 @@ describe('the first pepper', () => {
     }
   })
 
-  test('wins over another one, however many servers start at once', async () => {
+  test('is recorded exactly once, however many servers start at once', async () => {
     const empty = await testIdentity({ empty: true })
     try {
       const peppers = [TEST_PEPPER, OTHER_PEPPER]
@@ -121,7 +121,7 @@ describe('the first pepper', () => {
       const winner = codes.indexOf('none') % 2
       expect(codes).toEqual(servers.map((_, i) => (i % 2 === winner ? 'none' : MISMATCH)))
       const recorded = await empty.sql('select check_digest from service_platform_pepper_checks')
-      const [expected] = configuredPeppers(peppers[winner]!, null)
+      const [expected] = configuredPeppers(peppers[winner]!, [])
       expect(recorded).toEqual([{ check_digest: expected!.digest }])
     } finally {
       await empty.dispose()
@@ -133,7 +133,7 @@ describe('the first pepper', () => {
     const [check] = await checks()
     const pepper = Buffer.from(TEST_PEPPER.reveal(), 'base64url')
     expect(check!.check_digest.equals(pepper)).toBe(false)
-    const [other] = configuredPeppers(OTHER_PEPPER, null)
+    const [other] = configuredPeppers(OTHER_PEPPER, [])
     expect(check!.check_digest.equals(other!.digest)).toBe(false)
   })
 })
@@ -154,13 +154,13 @@ describe('a confirmed change of the identity pepper', () => {
     })
     const changed = t.another({ pepper: OTHER_PEPPER })
     const migration = await changed.migrate(['identity'])
-    expect(migration).toEqual({ from: 4, to: 4, replacedPeppers: ['identity'] })
+    expect(migration).toEqual({ from: 5, to: 5, replacedPeppers: ['identity'] })
     expect(await t.audit()).toContain('pepper.change')
     expect(
       await t.sql(`select 1 from service_operator_invitations where state = 'pending'`),
     ).toEqual([])
     expect(await codeOf(t.identity.startup())).toBe(MISMATCH)
-    // Not even the old pepper brings them back.
+    // The old pepper does not restore them.
     expect((await t.identity.migrate(['identity'])).replacedPeppers).toEqual(['identity'])
     expect(await isLoggedIn(owner)).toBe(false)
     const code = issued.code?.reveal() ?? ''
@@ -170,7 +170,7 @@ describe('a confirmed change of the identity pepper', () => {
     )
   })
 
-  test('leaves an owner recovery that works', async () => {
+  test('leaves a working owner recovery', async () => {
     await firstOwner(t)
     const changed = t.another({ pepper: OTHER_PEPPER })
     await changed.migrate(['identity'])
@@ -180,7 +180,7 @@ describe('a confirmed change of the identity pepper', () => {
     expect(await codeOf(exchange(changed, { ...plain, code }))).toBe('none')
   })
 
-  test('makes a new first-owner code where nobody has used the old one', async () => {
+  test('creates a new first-owner code if the old one is unused', async () => {
     await t.identity.startup()
     const old = readFileSync(t.codePath, 'utf8')
     const changed = t.another({ pepper: OTHER_PEPPER })
@@ -190,15 +190,15 @@ describe('a confirmed change of the identity pepper', () => {
     expect(existsSync(`${t.codePath}.next`)).toBe(false)
   })
 
-  test('covers no other pepper', async () => {
+  test('does not confirm other peppers', async () => {
     await t.identity.startup()
     const before = await stored()
-    const peppers = configuredPeppers(OTHER_PEPPER, PROVIDER)
+    const peppers = configuredPeppers(OTHER_PEPPER, [PROVIDER])
     expect(await codeOf(recordPeppers(t.identity, peppers, ['oidc-subject']))).toBe(MISMATCH)
     expect(await stored()).toEqual(before)
   })
 
-  test('of the pepper that is recorded changes nothing', async () => {
+  test('of the recorded pepper changes nothing', async () => {
     const owner = await firstOwner(t)
     const before = await stored()
     expect((await t.identity.migrate(['identity'])).replacedPeppers).toEqual([])
@@ -206,19 +206,19 @@ describe('a confirmed change of the identity pepper', () => {
     expect(await isLoggedIn(owner)).toBe(true)
   })
 
-  test('that loses its connection is done by running it again, once', async () => {
+  test('that lost its connection is completed once by another run', async () => {
     await t.identity.startup()
     const [old] = await checks()
-    const [next] = configuredPeppers(OTHER_PEPPER, null)
+    const [next] = configuredPeppers(OTHER_PEPPER, [])
     const change = (core: IdentityCore) => recordPeppers(core, [next!], ['identity'])
     const restore = () =>
       t.sql('update service_platform_pepper_checks set check_digest = $1', [old!.check_digest])
-    const losses = await identityLosses(t)
+    const injector = await lossInjector(t)
     try {
-      for (const loss of await losses.of(change)) {
+      for (const loss of await injector.lossesOf(change)) {
         await restore()
         await t.sql('delete from service_platform_audit')
-        const code = await losses.meet(change, loss)
+        const code = await injector.inject(change, loss)
         const uncertain = loss.last ? ['PLATFORM_IDENTITY_RESULT_UNCERTAIN'] : []
         expect(['PLATFORM_UNAVAILABLE', ...uncertain], loss.where).toContain(code)
         await change(t.identity)
@@ -226,7 +226,7 @@ describe('a confirmed change of the identity pepper', () => {
         expect(await t.audit(), loss.where).toEqual(['pepper.change'])
       }
     } finally {
-      await losses.close()
+      await injector.close()
     }
   })
 })
@@ -243,7 +243,7 @@ describe('the subject pepper of a provider', () => {
     ])
   })
 
-  test('that is another one ends the start by name', async () => {
+  test('that differs makes the start fail with its code', async () => {
     const before = await stored()
     expect(await codeOf(t.another({ external: changed }).startup())).toBe(SUBJECT_MISMATCH)
     expect(await codeOf(t.another({ external: changed }).migrate(['identity']))).toBe(
@@ -253,13 +253,13 @@ describe('the subject pepper of a provider', () => {
     expect(await codeOf(t.another({ external }).startup())).toBe('none')
   })
 
-  test('is another one where the provider ID is another one', async () => {
+  test('is checked for each provider ID', async () => {
     const oidc = { ...changed.oidc, providerId: 'another-idp' }
     expect(await codeOf(t.another({ external: { oidc } }).startup())).toBe('none')
     expect(await codeOf(t.another({ external }).startup())).toBe('none')
   })
 
-  test('is not asked for by a server that has no provider', async () => {
+  test('is not checked by a server without a provider', async () => {
     expect(await codeOf(t.identity.startup())).toBe('none')
   })
 
@@ -274,7 +274,7 @@ describe('the subject pepper of a provider', () => {
   })
 
   test('has another check than the same bytes as identity pepper', async () => {
-    const [identity, subject] = configuredPeppers(SUBJECT_PEPPER, PROVIDER)
+    const [identity, subject] = configuredPeppers(SUBJECT_PEPPER, [PROVIDER])
     expect(Buffer.from(identity!.digest).equals(subject!.digest)).toBe(false)
   })
 })

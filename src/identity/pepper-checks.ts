@@ -1,7 +1,7 @@
 /**
- * Ties an identity database to the peppers that it is used with. A database that has no check of a
- * pepper records the first one; from then on another pepper ends every start until the right one is
- * back, or until an operator confirms what the change destroys.
+ * Binds an identity database to its peppers. The first start records a check of each pepper. A
+ * later start with another pepper fails, until the recorded pepper is restored or an operator
+ * confirms the loss that the change causes.
  */
 import { lockBootstrap } from '../database/advisory-locks.ts'
 import { markPendingInvitationsRevoked } from '../database/identity/invitations.ts'
@@ -41,14 +41,14 @@ const MISMATCH = {
  */
 export function configuredPeppers(
   identityPepper: Secret,
-  oidc: Pick<OidcProvider, 'providerId' | 'subjectPepper'> | null,
+  providers: readonly Pick<OidcProvider, 'providerId' | 'subjectPepper'>[],
 ): readonly ConfiguredPepper[] {
-  const peppers = [configured('identity', 'identity', identityPepper)]
-  if (oidc !== null) {
-    const pepper = `oidc-subject:${oidc.providerId}`
-    peppers.push(configured('oidc-subject', pepper, oidc.subjectPepper))
-  }
-  return peppers
+  return [
+    configured('identity', 'identity', identityPepper),
+    ...providers.map(({ providerId, subjectPepper }) =>
+      configured('oidc-subject', `oidc-subject:${providerId}`, subjectPepper),
+    ),
+  ]
 }
 
 function configured(kind: PepperKind, pepper: string, secret: Secret): ConfiguredPepper {

@@ -1,10 +1,10 @@
-/** Which Product Environments an operator can link, and with which capabilities. */
+/** Product Environments that an operator may link, with its capabilities at each. */
 import type { Capability } from '../value/capabilities.ts'
 import type { EnvironmentId, ProjectId } from '../value/ids.ts'
 import { environmentScope, scopeContains } from '../value/scope.ts'
 import type { Actor } from './actor.ts'
 
-/** What the server composes beside identity; the caller tells it. */
+/** An Environment that the server composes, given by the caller. */
 export interface LinkableEnvironment {
   readonly projectId: ProjectId
   readonly environmentId: EnvironmentId
@@ -15,11 +15,11 @@ export interface LinkableEnvironment {
 }
 
 export interface Resource extends LinkableEnvironment {
-  /** Every capability that holds there, sorted; never empty. */
+  /** Capabilities of the actor there, sorted and never empty. */
   readonly capabilities: readonly Capability[]
 }
 
-/** Environments outside of the actor's grants are not mentioned. */
+/** Returns the Environments within the actor's grants. */
 export function visibleResources(
   actor: Actor,
   environments: readonly LinkableEnvironment[],

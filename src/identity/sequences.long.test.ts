@@ -14,7 +14,7 @@ afterEach(async () => {
   await t.dispose()
 })
 
-test(`2,000 sequences of eight operations at once have an order (SVC_SEED=${SEED})`, async () => {
+test(`2,000 runs of eight concurrent operations are serializable (SVC_SEED=${SEED})`, async () => {
   const external = await externalLogins()
   try {
     await runSequences(external, 2_000, SEED)
@@ -23,6 +23,6 @@ test(`2,000 sequences of eight operations at once have an order (SVC_SEED=${SEED
   }
 }, 1_800_000)
 
-test('no token works behind a revocation in 1,000 races with a refresh', async () => {
+test('no token is valid after a revocation, in 1,000 races with a refresh', async () => {
   await raceRefreshAndRevocation(t, 1_000)
 }, 600_000)

@@ -3,7 +3,12 @@ import { type TestIdentity, testIdentity } from '../../build/testing/identity.ts
 import { actorOf, codeOf, operatorWith } from '../../build/testing/operators.ts'
 import { externalLogins } from '../../build/testing/providers/external-logins.ts'
 import { SEED } from '../../build/testing/seeds.ts'
-import { explain, type Model, NOBODY, opened } from '../../build/testing/sequences/model.ts'
+import {
+  explain,
+  type Model,
+  opened,
+  UNKNOWN_SUBJECT,
+} from '../../build/testing/sequences/model.ts'
 import { raceRefreshAndRevocation, runSequences } from '../../build/testing/sequences/runs.ts'
 import { type Login, refresh } from './sessions.ts'
 
@@ -18,9 +23,9 @@ afterEach(async () => {
 })
 
 const refreshOf = (login: Login, identity = t.identity): Promise<Login> =>
-  refresh(identity, { refreshToken: login.refreshToken.reveal(), requestId: null })
+  refresh(identity, { refreshToken: login.refreshToken!.reveal(), requestId: null })
 
-test(`eight operations at once are as good as some order of them (SVC_SEED=${SEED})`, async () => {
+test(`eight concurrent operations are serializable (SVC_SEED=${SEED})`, async () => {
   const external = await externalLogins()
   try {
     await runSequences(external, 60, SEED)
@@ -29,25 +34,25 @@ test(`eight operations at once are as good as some order of them (SVC_SEED=${SEE
   }
 })
 
-test('the order is looked for honestly: what no order explains is refused', () => {
+test('outcomes that no order explains are rejected', () => {
   const session = opened(0n)
   const wins = { operation: { kind: 'refresh', generation: 1 }, result: 'ok' } as const
   const loses = { ...wins, result: 'PLATFORM_AUTHENTICATION_FAILED' }
   const always = () => true
   expect(explain(session, [wins, wins], 0n, always)).toBeNull()
   expect(explain(session, [loses], 0n, always)).toBeNull()
-  // The loser came second, so the family is revoked.
+  // The rejected refresh came second, so the session is revoked.
   expect(explain(session, [loses, wins], 0n, always)).toMatchObject({ state: 'reuse' })
   const live = (end: Model) => end.kind === 'session' && end.state === 'live'
   expect(explain(session, [loses, wins], 0n, live)).toBeNull()
 })
 
-test('of two statements of a source at once the one that came last stands', () => {
+test('the later of two concurrent revisions of a source is kept', () => {
   const say = (revision: number, result: string) => {
     const statement = { revision, content: revision }
     return { operation: { kind: 'reconcile', statement } as const, result }
   }
-  const local = { ...NOBODY, operator: 'local' } as const
+  const local = { ...UNKNOWN_SUBJECT, operator: 'local' } as const
   const lower = say(0, 'applied 2')
   const higher = say(1, 'applied 3')
   const stands = (revision: number) => (end: Model) =>
@@ -59,7 +64,7 @@ test('of two statements of a source at once the one that came last stands', () =
   expect(explain(local, [stale], 0n, () => true)).toBeNull()
 })
 
-test('of 64 refreshes with one token at once one wins, and the family is revoked', async () => {
+test('one of 64 concurrent refreshes succeeds, and the session is revoked', async () => {
   const login = await operatorWith(t)
   const servers = [t.identity, t.another()]
   const results = await Promise.allSettled(
@@ -71,12 +76,12 @@ test('of 64 refreshes with one token at once one wins, and the family is revoked
     expect(await codeOf(actorOf(t, each))).toBe('PLATFORM_AUTHENTICATION_FAILED')
     expect(await codeOf(refreshOf(each))).toBe('PLATFORM_AUTHENTICATION_FAILED')
   }
-  // Which of them was begun first says nothing of which came first.
+  // The order of their starts does not determine their order.
   const recorded = (await t.audit()).toSorted()
   expect(recorded).toEqual(['session.refresh', 'session.reuse_detected'])
 })
 
-test('a consumed token of any generation revokes the family', async () => {
+test('a consumed token of any generation revokes the session', async () => {
   for (let age = 1; age <= 6; age++) {
     const logins = [await operatorWith(t)]
     for (let i = 0; i < 6; i++) logins.push(await refreshOf(logins.at(-1)!))
@@ -88,6 +93,6 @@ test('a consumed token of any generation revokes the family', async () => {
   }
 })
 
-test('no token works once a revocation that raced a refresh was answered', async () => {
+test('no token is valid once a revocation concurrent with a refresh has returned', async () => {
   await raceRefreshAndRevocation(t, 50)
 })

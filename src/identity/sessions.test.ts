@@ -46,7 +46,7 @@ async function codeOf(work: Promise<unknown>): Promise<string> {
 const actorOf = (from: Login): Promise<Actor> => t.identity.authenticate(from.accessToken.reveal())
 
 const refreshOf = (from: Login, identity = t.identity): Promise<Login> =>
-  refresh(identity, { refreshToken: from.refreshToken.reveal(), requestId: null })
+  refresh(identity, { refreshToken: from.refreshToken!.reveal(), requestId: null })
 
 /** A further operator with grants, logged in. */
 async function operatorWith(capabilities: readonly string[]): Promise<Login> {
@@ -72,7 +72,7 @@ async function operatorWith(capabilities: readonly string[]): Promise<Login> {
 const count = async (operation: string): Promise<number> =>
   (await t.audit()).filter((each) => each === operation).length
 
-test('an access token ends after ten minutes', async () => {
+test('an access token expires after ten minutes', async () => {
   t.system.advance(ACCESS_MS - 1)
   expect((await actorOf(login)).sessionId).toBe(login.session.sessionId)
   t.system.advance(1)
@@ -91,7 +91,7 @@ test('a refresh replaces both tokens and keeps the absolute end of the session',
   expect(await count('session.refresh')).toBe(1)
 })
 
-test('a session ends after 30 days however often it is refreshed', async () => {
+test('a session expires after 30 days however often it is refreshed', async () => {
   t.system.advance(REFRESH_MS - 60_000)
   const next = await refreshOf(login)
   // No access token outlives its session.
@@ -114,11 +114,11 @@ test('a token of any older generation revokes the session, once', async () => {
   expect(rows).toEqual([{ revocation: 'reuse' }])
 })
 
-test('a token that is merely unknown revokes nothing', async () => {
+test('an unknown token revokes nothing', async () => {
   const { credentials } = t.identity
   const { sessionId } = login.session
   const forged = [
-    // Authentic, but never stored: of this generation, of a future one, of an unknown session.
+    // Authentic but never stored: for this generation, a future one, and an unknown session.
     credentials.issueRefreshToken(sessionId, 1n),
     credentials.issueRefreshToken(sessionId, 2n),
     credentials.issueRefreshToken(t.system.ids.make('ops'), 1n),
@@ -132,7 +132,7 @@ test('a token that is merely unknown revokes nothing', async () => {
   expect(await codeOf(refreshOf(login))).toBe('none')
 })
 
-test('of 32 refreshes with one token at once one wins, and the family is revoked', async () => {
+test('one of 32 concurrent refreshes succeeds, and the session is revoked', async () => {
   const other = t.another()
   const results = await Promise.allSettled(
     Array.from({ length: 32 }, (_, i) => refreshOf(login, i % 2 === 0 ? t.identity : other)),
@@ -145,7 +145,7 @@ test('of 32 refreshes with one token at once one wins, and the family is revoked
   expect(await count('session.reuse_detected')).toBe(1)
 })
 
-test('no token is usable once a revocation that raced a refresh was answered', async () => {
+test('no token is valid once a revocation concurrent with a refresh has returned', async () => {
   for (let round = 0; round < 20; round++) {
     const each = await operatorWith(['logs:read'])
     const actor = await actorOf(each)
@@ -163,13 +163,13 @@ test('no token is usable once a revocation that raced a refresh was answered', a
   expect(await count('session.revoke')).toBe(20)
 })
 
-test('an operator who is disabled fails with every token at once', async () => {
+test('every token of a disabled operator is rejected at once', async () => {
   await t.sql('update service_operators set disabled_at_micros = 1')
   expect(await codeOf(actorOf(login))).toBe('PLATFORM_AUTHENTICATION_FAILED')
   expect(await codeOf(refreshOf(login))).toBe('PLATFORM_AUTHENTICATION_FAILED')
 })
 
-test('grants are those of the moment of the request', async () => {
+test('each request uses the current grants', async () => {
   expect((await actorOf(login)).grants).toHaveLength(1)
   await t.sql(`update service_operator_grants set capabilities = array['logs:read']`)
   expect((await actorOf(login)).grants[0]?.capabilities).toEqual(['logs:read'])
@@ -177,7 +177,7 @@ test('grants are those of the moment of the request', async () => {
   expect((await actorOf(login)).grants).toEqual([])
 })
 
-test('authentication reads by indexes alone', async () => {
+test('authentication reads by indexes only', async () => {
   const { digest } = t.identity.credentials.issueAccessToken()
   const plan: string[] = []
   const explaining: Reader = {
@@ -207,7 +207,7 @@ test('authentication writes once a minute at most', async () => {
   expect(await used()).toBe(start + 60_000_000n)
 })
 
-test('an operator sees the own live sessions alone, newest first', async () => {
+test('an operator sees only its own active sessions, newest first', async () => {
   const other = await operatorWith(['logs:read'])
   t.system.advance(1)
   const self = await actorOf(login)
@@ -219,7 +219,7 @@ test('an operator sees the own live sessions alone, newest first', async () => {
   expect(await listSessions(t.identity, self, whole)).toEqual({ sessions: [], next: null })
 })
 
-test('the pages of sessions have each live one once, however long they are', async () => {
+test('pages of any size contain each active session once', async () => {
   const operator = { ...login.operator }
   const opened = [login.session.sessionId]
   for (let i = 0; i < 24; i++) {
@@ -243,14 +243,14 @@ test('the pages of sessions have each live one once, however long they are', asy
     } while (after !== null)
     expect([seen, pages]).toEqual([opened, Math.ceil(25 / limit)])
   }
-  // A page stands where it stood when the session that ended the one before is gone.
+  // A page is stable if the last session of the previous page was revoked.
   const { next } = await listSessions(t.identity, self, { after: null, limit: 10 })
   await revokeSession(t.identity, self, { sessionId: opened[9]!, requestId: null })
   const second = await listSessions(t.identity, self, { after: next, limit: 10 })
   expect(second.sessions[0]?.sessionId).toBe(opened[10])
 })
 
-test('authentication tells the operator, the session and the grants', async () => {
+test('authentication returns the operator, the session and the grants', async () => {
   const self = await actorOf(login)
   expect(self.operator).toEqual(login.operator)
   expect(self.session).toEqual(login.session)
@@ -266,7 +266,7 @@ test('revoking the own session is idempotent and leaves one record', async () =>
   expect(await count('session.revoke')).toBe(1)
 })
 
-test('another session needs operators:manage, whether it exists or not', async () => {
+test('revoking another session requires operators:manage, even if it does not exist', async () => {
   const unknown = t.system.ids.make('ops') as SessionId
   const weak = await operatorWith(['logs:read'])
   const weakActor = await actorOf(weak)
@@ -290,10 +290,10 @@ test('a stored grant that breaks a rule is corruption, not a smaller grant', asy
   }
 })
 
-test('readiness follows the database and its schema', async () => {
+test('readiness depends on the database and its schema', async () => {
   expect(await t.identity.ready()).toBe(true)
   await t.sql('update service_platform_meta set schema_version = 2')
   expect(await t.identity.ready()).toBe(false)
-  await t.sql('update service_platform_meta set schema_version = 4')
+  await t.sql('update service_platform_meta set schema_version = 5')
   expect(await Promise.all([t.identity.ready(), t.identity.ready()])).toEqual([true, true])
 })

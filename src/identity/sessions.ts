@@ -1,4 +1,4 @@
-/** Device sessions: who a token stands for, rotation, reuse, revocation. */
+/** Device sessions: authentication, token rotation, reuse detection, revocation. */
 import { type Grant, listGrants } from '../database/identity/grants.ts'
 import { getOperator, type Operator } from '../database/identity/operators.ts'
 import {
@@ -31,19 +31,20 @@ import type { RefreshToken } from './credentials.ts'
 
 export type { Session } from '../database/identity/sessions.ts'
 
-/** The one answer that reveals tokens. */
+/** Result of a login, the only one with tokens. */
 export interface Login {
   readonly operator: Operator
   readonly session: Session
   readonly grants: readonly Grant[]
   readonly accessToken: Secret
-  readonly refreshToken: Secret
+  /** null where the session ends with its access token. */
+  readonly refreshToken: Secret | null
 }
 
-/** How far `lastUsedAtMicros` may lag, so that reading does not mean writing. */
+/** Lag allowed for `lastUsedAtMicros`, so that most requests write nothing. */
 const LAST_USED_STEP_MICROS = 60_000_000n
 
-/** The first tokens of a new session, in the transaction that makes it. */
+/** Creates a session with its first tokens, in the given transaction. */
 export async function openSession(
   { system, credentials }: IdentityCore,
   tx: Tx,
@@ -52,44 +53,51 @@ export async function openSession(
     readonly grants: readonly Grant[]
     readonly deviceName: string | null
     readonly atMicros: bigint
+    /** Whether there is a refresh token; there is one unless given. */
+    readonly isRenewable?: boolean
   },
 ): Promise<Login> {
-  const { operator, grants, deviceName, atMicros } = input
+  const { operator, grants, deviceName, atMicros, isRenewable = true } = input
+  const accessExpiresAtMicros = atMicros + ACCESS_LIFETIME_MICROS
   const session: Session = {
     sessionId: system.ids.make('ops'),
     operatorId: operator.operatorId,
     deviceName,
     createdAtMicros: atMicros,
     lastUsedAtMicros: atMicros,
-    accessExpiresAtMicros: atMicros + ACCESS_LIFETIME_MICROS,
-    refreshExpiresAtMicros: atMicros + REFRESH_LIFETIME_MICROS,
+    accessExpiresAtMicros,
+    refreshExpiresAtMicros: isRenewable
+      ? atMicros + REFRESH_LIFETIME_MICROS
+      : accessExpiresAtMicros,
   }
   const access = credentials.issueAccessToken()
-  const refresh = credentials.issueRefreshToken(session.sessionId, 1n)
-  await insertSession(tx, session, { access: access.digest, refresh: refresh.digest })
-  return { operator, session, grants, accessToken: access.secret, refreshToken: refresh.secret }
+  const refresh = isRenewable ? credentials.issueRefreshToken(session.sessionId, 1n) : null
+  const digests = { access: access.digest, refresh: refresh?.digest ?? null }
+  await insertSession(tx, session, digests)
+  const tokens = { accessToken: access.secret, refreshToken: refresh?.secret ?? null }
+  return { operator, session, grants, ...tokens }
 }
 
 /**
- * Who makes a request, with the grants of this moment: one statement. Throws
+ * Returns the actor of a request with its current grants, by one statement. Throws
  * PLATFORM_AUTHENTICATION_FAILED for a malformed, unknown, expired or revoked token and for a
  * disabled operator.
  */
 export async function authenticate(core: IdentityCore, accessToken: string): Promise<Actor> {
   const digest = core.credentials.recognizeAccessToken(accessToken)
-  if (digest === null) throw refused('not an access token of this server')
+  if (digest === null) throw rejection('not an access token of this server')
   const atMicros = core.system.nowMicros()
   const found = await findSessionByAccess(core.database, digest, atMicros)
-  if (found === null) throw refused('no live session of an enabled operator')
+  if (found === null) throw rejection('no live session of an enabled operator')
   return toActor({ ...found, session: await useSession(core, found.session, atMicros) })
 }
 
 /**
- * Runs `work`, once, while nothing can take the actor's authorization away: a revocation, the end
- * of an operator or a change of grants was either committed before, or waits until `work` returned.
- * `work` gets the actor with its grants of now. The session alone counts, as access tokens expire
+ * Runs `work` once, under locks on the session and its operator. A revocation, a disabled operator
+ * or a change of grants was committed before, or waits until `work` returns. `work` receives the
+ * actor with its current grants. Only the session must be active, since an access token may expire
  * during a long request. Throws PLATFORM_AUTHENTICATION_FAILED, PLATFORM_UNAVAILABLE before `work`,
- * and what `work` throws.
+ * and the errors of `work`.
  */
 export async function whileAuthorized<T>(
   core: Pick<IdentityCore, 'database' | 'system'>,
@@ -100,14 +108,15 @@ export async function whileAuthorized<T>(
   try {
     return await transaction(core.database, async (tx) => {
       const locked = await lockActiveSession(tx, sessionId, core.system.nowMicros())
-      if (locked === null) throw refused('the session ended during the request')
-      // Another statement: one that waited for a lock would still see the grants of before.
+      if (locked === null) throw rejection('the session ended during the request')
+      // A second statement: the first one may have waited for a lock, and sees the grants of its
+      // start.
       const grants = await listGrants(tx, locked.operator.operatorId)
       done ??= { result: work(toActor({ ...locked, grants })) }
       return done.result
     })
   } catch (error) {
-    // The transaction has nothing to store, so how it ended changes nothing about the work.
+    // The transaction stores nothing, so its failure after `work` does not matter.
     const finished = done as { readonly result: T } | null
     if (finished === null) throw error
     return finished.result
@@ -119,7 +128,7 @@ function toActor({ session, operator, grants }: AuthenticatedSession): Actor {
   return { operatorId, operatorName, sessionId: session.sessionId, operator, session, grants }
 }
 
-/** The session as it is after this use. */
+/** Records the use of a session, and returns the session after it. */
 async function useSession(
   { database }: IdentityCore,
   session: Session,
@@ -135,20 +144,22 @@ export interface RefreshInput extends Origin {
 }
 
 /**
- * Both tokens for new ones. Throws PLATFORM_AUTHENTICATION_FAILED; an authentic token of an older
- * generation means that somebody holds a copy, so it also revokes the session (RFC 9700, 4.14.2).
+ * Exchanges a refresh token for two new tokens. Throws PLATFORM_AUTHENTICATION_FAILED. An authentic
+ * token of an older generation means that another party holds a copy, so it also revokes the
+ * session (RFC 9700,
+ * 4.14.2).
  */
 export async function refresh(core: IdentityCore, input: RefreshInput): Promise<Login> {
   const token = core.credentials.recognizeRefreshToken(input.refreshToken)
-  if (token === null) throw refused('not a refresh token of this server')
+  if (token === null) throw rejection('not a refresh token of this server')
   const login = await transaction(core.database, async (tx) => {
     const atMicros = core.system.nowMicros()
     const rotated = await rotate(core, tx, token, input, atMicros)
     if (rotated === null) await detectReuse(core, tx, token, input, atMicros)
     return rotated
   })
-  // Thrown behind the commit: the revocation must stand.
-  if (login === null) throw refused('not the current token of a live session')
+  // Thrown after the commit, which keeps the revocation.
+  if (login === null) throw rejection('not the current token of a live session')
   return login
 }
 
@@ -187,13 +198,13 @@ async function detectReuse(
 ): Promise<void> {
   const owner = await revokeReusedSession(tx, sessionId, generation, atMicros)
   if (owner === null) return
-  // Whoever presented it is not known to be the operator.
+  // The caller that presented the token is not known to be the operator.
   const facts = { actor: null, subject: sessionId, atMicros, requestId, sessionId }
   await recordAudit(tx, system, 'session.reuse_detected', facts)
 }
 
 export interface SessionPageInput {
-  /** The `next` of the page before; null begins with the newest session. */
+  /** The `next` of the previous page; null for the first page. */
   readonly after: SessionId | null
   /** 1 to 1,000. */
   readonly limit: number
@@ -201,7 +212,7 @@ export interface SessionPageInput {
 
 export interface SessionPage {
   readonly sessions: readonly Session[]
-  /** null at the end. */
+  /** Null on the last page. */
   readonly next: SessionId | null
 }
 
@@ -212,7 +223,7 @@ export async function listSessions(
   { after, limit }: SessionPageInput,
 ): Promise<SessionPage> {
   const atMicros = system.nowMicros()
-  // One more than asked for tells whether there is a next page.
+  // One session more than the limit shows whether a next page exists.
   const found = await listActiveSessions(database, operatorId, atMicros, after, limit + 1)
   const sessions = found.slice(0, limit)
   return { sessions, next: found.length > limit ? sessions.at(-1)!.sessionId : null }
@@ -223,9 +234,9 @@ export interface RevocationInput extends Origin {
 }
 
 /**
- * Idempotent. Another operator's session needs `operators:manage` at the installation, which is
- * checked before anything is said about the session: PLATFORM_ACCESS_DENIED, then
- * PLATFORM_NOT_FOUND.
+ * Revokes a session. Idempotent. The session of another operator requires `operators:manage` at the
+ * installation, which is checked before the response reveals whether the session exists. Throws
+ * PLATFORM_ACCESS_DENIED and PLATFORM_NOT_FOUND.
  */
 export async function revokeSession(
   { database, system }: IdentityCore,
@@ -245,6 +256,6 @@ export async function revokeSession(
   })
 }
 
-function refused(detail: string): Fault {
+function rejection(detail: string): Fault {
   return new Fault('PLATFORM_AUTHENTICATION_FAILED', { detail })
 }

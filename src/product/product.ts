@@ -9,6 +9,7 @@ import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import { ApplicationKeys } from './application-clients/application-keys.ts'
 import { AuditOutbox, type AuditSink } from './audit/audit-outbox.ts'
+import { HeldAudits } from './audit/held-audits.ts'
 import type { SchemaEvidence } from './compatibility/schema-evidence.ts'
 import type { LiveConfiguration } from './configuration/live-configuration.ts'
 import { Lifecycle } from './environments/lifecycle.ts'
@@ -20,8 +21,8 @@ import { Serving } from './serving/serving.ts'
 /** The methods of the Function engine that the Product calls. */
 export type ReleaseEngine = Pick<
   Engine,
-  'describe' | 'prepare' | 'isWarm' | 'warm' | 'retainOnly' | 'whenIdle'
->
+  'administration' | 'describe' | 'prepare' | 'isWarm' | 'warm' | 'retainOnly' | 'whenIdle'
+> & { readonly scheduler: Pick<Engine['scheduler'], 'pendingOf' | 'list' | 'cancel'> }
 
 export interface Product {
   readonly system: System
@@ -34,6 +35,7 @@ export interface Product {
   readonly lifecycle: Lifecycle
   readonly keys: ApplicationKeys
   readonly audit: AuditOutbox
+  readonly heldAudits: HeldAudits
   readonly collection: ArtifactCollection
   readonly engineCollection: EngineCollection
   /** Bounds the disk: a publication holds up to 64 MiB from the first byte of its body on. */
@@ -65,6 +67,7 @@ export function openProduct({ auditSink, ...options }: ProductOptions): Product 
   const { control, artifacts, keyring } = root
   const releases = new ReleaseCache({ control, artifacts })
   const serving = new Serving({ system, log, control, releases, engine })
+  const audit = new AuditOutbox({ system, log, control, sink: auditSink })
   const validations = new SerialQueue(VALIDATIONS_MAX, 'PRODUCT_UNAVAILABLE')
   const product: Product = {
     ...options,
@@ -72,7 +75,8 @@ export function openProduct({ auditSink, ...options }: ProductOptions): Product 
     serving,
     lifecycle: new Lifecycle({ control, serving, engine }),
     keys: new ApplicationKeys({ system, log, control, keyring }),
-    audit: new AuditOutbox({ system, log, control, sink: auditSink }),
+    audit,
+    heldAudits: new HeldAudits({ system, control, audit }),
     collection: new ArtifactCollection({ log, control, artifacts }),
     engineCollection: new EngineCollection({ log, control, artifacts, engine, validations }),
     publications: new ConcurrencyLimit(PUBLICATIONS_MAX, 'PRODUCT_UNAVAILABLE'),

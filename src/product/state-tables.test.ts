@@ -13,13 +13,18 @@ import {
   type TestProduct,
   type WorkspaceInput,
 } from '../../build/testing/products.ts'
+import {
+  bindChannel,
+  faultCode,
+  releaseState,
+  retireRelease,
+} from '../../build/testing/releases.ts'
 import type { ReleaseId } from '../value/ids.ts'
 import type { TableManifest } from '../value/manifest.ts'
 import type { Json } from '../value/strict-json.ts'
 import { promote } from './channels/promote.ts'
 import { rollback } from './channels/rollback.ts'
 import { readStatus } from './environments/status.ts'
-import { retire } from './releases/retire.ts'
 import { validate } from './releases/validate.ts'
 import { type ExpectedHead, publish } from './workspaces/publish.ts'
 
@@ -54,12 +59,7 @@ function check(releaseId: ReleaseId, against: string | null = null) {
 }
 
 function bind(releaseId: ReleaseId, expectedReleaseId: 'empty' | ReleaseId | null = null) {
-  return promote(harness.product, harness.actor, {
-    channel: 'production',
-    releaseId,
-    expectedReleaseId,
-    requestId,
-  })
+  return bindChannel(harness, releaseId, { expectedReleaseId })
 }
 
 function back(targetReleaseId: ReleaseId, expectedReleaseId: ReleaseId, channel = 'production') {
@@ -67,28 +67,11 @@ function back(targetReleaseId: ReleaseId, expectedReleaseId: ReleaseId, channel 
   return rollback(harness.product, harness.actor, input)
 }
 
-function retireRelease(releaseId: ReleaseId): void {
-  retire(harness.product, harness.actor, { releaseId, requestId })
-}
-
-function stateOf(releaseId: ReleaseId): string | undefined {
-  return readStatus(harness.product).releases.find((release) => release.releaseId === releaseId)
-    ?.state
-}
+const stateOf = (releaseId: ReleaseId) => releaseState(harness, releaseId)
 
 function boundTo(): ReleaseId | undefined {
   const { channels } = readStatus(harness.product)
   return channels.find(({ name }) => name === 'production')?.releaseId
-}
-
-/** Returns the code that the action throws or rejects with, else `none`. */
-async function codeOf(action: () => unknown): Promise<string> {
-  try {
-    await action()
-  } catch (error) {
-    return (error as { code: string }).code
-  }
-  return 'none'
 }
 
 describe('a Workspace HEAD', () => {
@@ -117,8 +100,8 @@ describe('a Workspace HEAD', () => {
   test('stays for a publication that expects a stale revision, which conflicts', async () => {
     const first = await push('a', 'empty')
     await push('b', first.revisionId)
-    expect(await codeOf(() => push('c', 'empty'))).toBe('PRODUCT_CAS_CONFLICT')
-    expect(await codeOf(() => push('c', first.revisionId))).toBe('PRODUCT_CAS_CONFLICT')
+    expect(await faultCode(() => push('c', 'empty'))).toBe('PRODUCT_CAS_CONFLICT')
+    expect(await faultCode(() => push('c', first.revisionId))).toBe('PRODUCT_CAS_CONFLICT')
   })
 
   test('stays when another Workspace is published', async () => {
@@ -143,14 +126,14 @@ describe('a Release', () => {
   const rejected = async (): Promise<ReleaseId> => {
     const releaseId = await unvalidated(FAILING)
     harness.engine.describe = async () => ({ functions: [], tables: [] }) as unknown as Json
-    await codeOf(() => check(releaseId))
+    await faultCode(() => check(releaseId))
     return releaseId
   }
 
   test('that is published cannot be promoted', async () => {
     const releaseId = await unvalidated({})
     expect(stateOf(releaseId)).toBe('published')
-    expect(await codeOf(() => bind(releaseId))).toBe('PRODUCT_STATE_CONFLICT')
+    expect(await faultCode(() => bind(releaseId))).toBe('PRODUCT_STATE_CONFLICT')
   })
 
   test('that is published becomes validated by a successful validation', async () => {
@@ -167,7 +150,7 @@ describe('a Release', () => {
     await bind(await servable({ tables: [NOTES] }), 'empty')
     const releaseId = await unvalidated({})
     harness.engine.describe = async () => ({ functions: [], tables: [] }) as unknown as Json
-    expect(await codeOf(() => check(releaseId, 'production'))).toBe('PRODUCT_INCOMPATIBLE')
+    expect(await faultCode(() => check(releaseId, 'production'))).toBe('PRODUCT_INCOMPATIBLE')
     expect(stateOf(releaseId)).toBe('published')
   })
 
@@ -178,7 +161,7 @@ describe('a Release', () => {
 
   test('that is rejected stays rejected by another validation', async () => {
     const releaseId = await rejected()
-    expect(await codeOf(() => check(releaseId))).toBe('PRODUCT_INCOMPATIBLE')
+    expect(await faultCode(() => check(releaseId))).toBe('PRODUCT_INCOMPATIBLE')
     expect(stateOf(releaseId)).toBe('rejected')
   })
 
@@ -188,29 +171,29 @@ describe('a Release', () => {
     ['rejected', () => rejected()],
   ])('that is %s and unused can be retired', async (_, make) => {
     const releaseId = await make()
-    retireRelease(releaseId)
+    retireRelease(harness, releaseId)
     expect(stateOf(releaseId)).toBe('retired')
   })
 
   test('that a Channel is bound to cannot be retired', async () => {
     const releaseId = await servable({})
     await bind(releaseId)
-    expect(await codeOf(() => retireRelease(releaseId))).toBe('PRODUCT_STATE_CONFLICT')
+    expect(await faultCode(() => retireRelease(harness, releaseId))).toBe('PRODUCT_STATE_CONFLICT')
     expect(stateOf(releaseId)).toBe('validated')
   })
 
   test('that is retired stays retired', async () => {
     const releaseId = await servable({})
-    retireRelease(releaseId)
-    retireRelease(releaseId)
+    retireRelease(harness, releaseId)
+    retireRelease(harness, releaseId)
     expect(stateOf(releaseId)).toBe('retired')
   })
 
   test('that is retired can be neither validated nor promoted', async () => {
     const releaseId = await servable({})
-    retireRelease(releaseId)
-    expect(await codeOf(() => check(releaseId))).toBe('PRODUCT_RELEASE_RETIRED')
-    expect(await codeOf(() => bind(releaseId))).toBe('PRODUCT_RELEASE_RETIRED')
+    retireRelease(harness, releaseId)
+    expect(await faultCode(() => check(releaseId))).toBe('PRODUCT_RELEASE_RETIRED')
+    expect(await faultCode(() => bind(releaseId))).toBe('PRODUCT_RELEASE_RETIRED')
   })
 })
 
@@ -232,12 +215,12 @@ describe('a Channel', () => {
   })
 
   test('without a binding rejects a promotion that expects one', async () => {
-    expect(await codeOf(() => bind(a!, b!))).toBe('PRODUCT_CAS_CONFLICT')
+    expect(await faultCode(() => bind(a!, b!))).toBe('PRODUCT_CAS_CONFLICT')
     expect(boundTo()).toBeUndefined()
   })
 
   test('without a binding cannot be rolled back', async () => {
-    expect(await codeOf(() => back(a!, b!))).toBe('PRODUCT_NOT_FOUND')
+    expect(await faultCode(() => back(a!, b!))).toBe('PRODUCT_NOT_FOUND')
   })
 
   test('moves to a promotion that expects its binding or any', async () => {
@@ -268,10 +251,10 @@ describe('a Channel', () => {
   test('rejects a rollback that expects another binding', async () => {
     await bind(a!)
     await bind(b!)
-    expect(await codeOf(() => back(a!, a!))).toBe('PRODUCT_CAS_CONFLICT')
+    expect(await faultCode(() => back(a!, a!))).toBe('PRODUCT_CAS_CONFLICT')
     await back(a!, b!)
     // The result of the first request is in the status; a repeat does not move the Channel again.
-    expect(await codeOf(() => back(a!, b!))).toBe('PRODUCT_CAS_CONFLICT')
+    expect(await faultCode(() => back(a!, b!))).toBe('PRODUCT_CAS_CONFLICT')
     expect(boundTo()).toBe(a)
   })
 
@@ -279,26 +262,26 @@ describe('a Channel', () => {
     await bind(a!)
     const elsewhere = { channel: 'beta', releaseId: b!, expectedReleaseId: null, requestId }
     await promote(harness.product, harness.actor, elsewhere)
-    expect(await codeOf(() => back(b!, a!))).toBe('PRODUCT_STATE_CONFLICT')
+    expect(await faultCode(() => back(b!, a!))).toBe('PRODUCT_STATE_CONFLICT')
     expect(boundTo()).toBe(a)
   })
 
   test('rejects a rollback to its present binding', async () => {
     await bind(a!)
-    expect(await codeOf(() => back(a!, a!))).toBe('PRODUCT_STATE_CONFLICT')
+    expect(await faultCode(() => back(a!, a!))).toBe('PRODUCT_STATE_CONFLICT')
   })
 
   test('rejects a rollback to an unknown Release', async () => {
     await bind(a!)
     const unknown = harness.system.ids.make('rel')
-    expect(await codeOf(() => back(unknown, a!))).toBe('PRODUCT_NOT_FOUND')
+    expect(await faultCode(() => back(unknown, a!))).toBe('PRODUCT_NOT_FOUND')
   })
 
   test('rejects a rollback to a retired Release', async () => {
     await bind(a!)
     await bind(b!)
-    retireRelease(a!)
-    expect(await codeOf(() => back(a!, b!))).toBe('PRODUCT_RELEASE_RETIRED')
+    retireRelease(harness, a!)
+    expect(await faultCode(() => back(a!, b!))).toBe('PRODUCT_RELEASE_RETIRED')
     expect(boundTo()).toBe(b)
   })
 
@@ -319,7 +302,7 @@ describe('a Channel', () => {
   test('accepts one of two concurrent rollbacks that expect one binding', async () => {
     const c = await servable({ source: 'c' })
     for (const releaseId of [a!, b!, c]) await bind(releaseId)
-    const codes = await Promise.all([codeOf(() => back(a!, c)), codeOf(() => back(b!, c))])
+    const codes = await Promise.all([faultCode(() => back(a!, c)), faultCode(() => back(b!, c))])
     expect(codes.toSorted()).toEqual(['PRODUCT_CAS_CONFLICT', 'none'])
     expect(readStatus(harness.product).channels[0]!.revision).toBe(4n)
   })

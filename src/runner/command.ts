@@ -20,7 +20,7 @@ function isCompiled(): boolean {
   return /^(?:\/\$bunfs\/|[A-Z]:[\\/]~BUN[\\/])/.test(Bun.main)
 }
 
-/** On Linux a link to this very program: an upgrade may have replaced the file since. */
+/** Returns the program; on Linux a link to it, since an upgrade may have replaced the file. */
 function program(): string {
   return process.platform === 'linux' ? '/proc/self/exe' : process.execPath
 }

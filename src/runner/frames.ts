@@ -7,7 +7,9 @@ const INITIAL_BYTES = 64 * 1024
 /** A buffer that one large frame has grown beyond this size is released. */
 const KEPT_BYTES = 1024 * 1024
 
-/** Splits chunks into frames. Throws Malformed if the header of a frame exceeds `bytesMax`. */
+/**
+ * Splits chunks into frames. Throws ValidationError if the header of a frame exceeds `bytesMax`.
+ */
 export class FrameReader {
   readonly #bytesMax: number
   #pending = Buffer.allocUnsafe(INITIAL_BYTES)
@@ -85,7 +87,7 @@ export class FrameWriter {
     return this.#length
   }
 
-  /** Count of all frames that were ever gathered. */
+  /** Total number of gathered frames. */
   get frames(): number {
     return this.#frames
   }

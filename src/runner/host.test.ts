@@ -366,7 +366,7 @@ describe('errors', () => {
     ['a property', 'Object.preventExtensions(Array)'],
   ])('that cannot be undone end the process: %s by %s', (name, code) => {
     const driver = new Driver(`breaks: query(() => { ${code}; return 1 })`)
-    const message = `"${name}" of Array or its prototype was changed for good`
+    const message = `"${name}" of Array or its prototype was changed irreversibly`
     expect(() => driver.run('breaks')).toThrow(message)
   })
 

@@ -1,4 +1,4 @@
-/** Frames and messages of a malicious runner: each is decoded, or rejected as Malformed. */
+/** Frames and messages of a malicious runner: each is decoded, or rejected as ValidationError. */
 import { expect } from 'vitest'
 import { fuzz, mutatedBytes, mutatedJson, mutatedText } from '../../build/testing/fuzzing/fuzz.ts'
 import { VALID_MESSAGES } from '../../build/testing/hostile/messages.ts'

@@ -11,24 +11,28 @@ import { count, isName, record, sized, text64 } from './shapes.ts'
 
 /** Bytes of one frame of a runner, without its length; a larger frame terminates the runner. */
 export const FRAME_BYTES_MAX = 16 * 1024 * 1024
+/** @limit Calls: log lines of one call */
 export const LOG_LINES_MAX = 256
-/** Characters of one log line, data included. */
+/** @limit Calls: one log line, data included */
 export const LOG_CHARACTERS_MAX = 4_096
 /** Characters of the message of an error, and of its stack. */
 export const ERROR_CHARACTERS_MAX = 8_192
 
-/** Bytes of the body of one `fetch` request. */
+/** @limit Actions: body of one outgoing request */
 export const REQUEST_BYTES_MAX = 8 * 1024 * 1024
-/** Characters of the URL and the headers of a `fetch` request: with the body they fit a frame. */
+/**
+ * Characters of the URL and the headers of a `fetch` request: with the body they fit a frame.
+ * @limit Actions: URL and headers of one outgoing request
+ */
 export const REQUEST_HEAD_CHARACTERS_MAX = 1024 * 1024
 /** Characters of the pipelined operations that a speculative call gathers for one frame. */
 export const PIPELINED_CHARACTERS_MAX = 64 * 1024
-/** Timers of one Action. */
+/** @limit Actions: timers of one Action */
 export const TIMERS_MAX = 1_024
 
-/** Threads of a runner; the runtime has some ten, ends idle ones and starts them again. */
+/** Most threads of a runner. The runtime has about ten, which it ends and restarts. */
 export const THREADS_MAX = 256
-/** Bytes that a runner's memory may grow by; a backstop far above what its calls may add. */
+/** Most growth of a runner's memory in bytes, a backstop far above the limits of its calls. */
 export const GROWTH_BYTES_MAX = 512 * 1024 * 1024
 
 /** Argument of a runner that attempts escapes before its `hello`, which reports their results. */
@@ -56,7 +60,7 @@ export interface CallUsage {
   readonly usedRandom: boolean
   /** Whether the code read the caller's identity. */
   readonly usedIdentity: boolean
-  /** The runner's own count: for metrics, not for limits. */
+  /** CPU time as counted by the runner: for metrics, not for limits. */
   readonly cpuMicros: number
   readonly logs: readonly LogLine[]
 }
@@ -91,13 +95,13 @@ export type FromRunner =
       readonly op: Operation
     }
   /** Pipelined operations of a speculative call: it assumes their success and awaits no reply. */
-  | { readonly type: 'told'; readonly call: number; readonly ops: readonly Operation[] }
+  | { readonly type: 'pipelined'; readonly call: number; readonly ops: readonly Operation[] }
   | ({ readonly type: 'returned'; readonly result: StoredJson } & Ended)
   | ({ readonly type: 'failed'; readonly code: string } & Ended)
   | ({ readonly type: 'threw'; readonly error: ErrorReport } & Ended)
   | ({ readonly type: 'limit'; readonly limit: 'cpu' | 'result' } & Ended)
   /** Misspeculated: only a synchronous run can report where the failure occurred. */
-  | ({ readonly type: 'void' } & Ended)
+  | ({ readonly type: 'misspeculated' } & Ended)
 
 /** The part that all ends of a call share. */
 interface Ended {
@@ -221,7 +225,7 @@ export function encodeCancel(call: number): string {
   return `["cancel",${call}]`
 }
 
-/** Decodes one frame of a runner. Throws Malformed. */
+/** Decodes one frame of a runner. Throws ValidationError. */
 export function decodeFromRunner(text: string): FromRunner {
   let json: unknown
   try {
@@ -235,7 +239,7 @@ export function decodeFromRunner(text: string): FromRunner {
     case 'operation':
       sized(json, 4)
       return { type, call: count(json[1]), id: count(json[2]), op: decodeOperation(json[3]) }
-    case 'told':
+    case 'pipelined':
       sized(json, 3)
       return { type, call: count(json[1]), ops: pipelinedOperations(json[2]) }
     case 'returned':
@@ -253,7 +257,7 @@ export function decodeFromRunner(text: string): FromRunner {
       if (limit !== 'cpu' && limit !== 'result') throw new ValidationError('a limit', '$[2]')
       return { type, call: count(json[1]), limit, ...ended(json[3]) }
     }
-    case 'void':
+    case 'misspeculated':
       sized(json, 3)
       return { type, call: count(json[1]), ...ended(json[2]) }
     case 'loaded':

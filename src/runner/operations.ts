@@ -9,6 +9,7 @@ import { GUEST_SECONDS_MAX } from '../value/identities.ts'
 import { FUNCTION_KINDS, type FunctionKind } from '../value/manifest.ts'
 import { ValidationError } from '../value/validation-error.ts'
 import { decodeFileOperation, type FileOperation } from './file-operations.ts'
+import { decodeScheduleOperation, type ScheduleOperation } from './schedule-operations.ts'
 import { count, isName, record, sized } from './shapes.ts'
 
 /** Stored JSON as JSON.parse made it, unchecked. */
@@ -69,11 +70,12 @@ export type Operation =
   /** The number identifies the request within its call, so that `abort` can name it. */
   | readonly ['fetch', number, FetchRequest]
   | readonly ['abort', number]
-  /** Its reply is a bearer token that is valid for so many seconds. */
+  /** The reply is a bearer token that is valid for that number of seconds. */
   | readonly ['issueGuest', number]
-  /** Its reply comes after so many milliseconds. */
+  /** The reply is sent after that number of milliseconds. */
   | readonly ['sleep', number]
   | FileOperation
+  | ScheduleOperation
 
 /** Tells whether a speculative call continues before the operation is processed. */
 export function isPipelined([type]: Operation): boolean {
@@ -88,7 +90,7 @@ const PIPELINED: ReadonlySet<Operation[0]> = new Set([
   'delete',
 ])
 
-/** Decodes an operation, without a copy where its shape is right. Throws Malformed. */
+/** Decodes an operation, without a copy where its shape is right. Throws ValidationError. */
 export function decodeOperation(json: unknown): Operation {
   if (!Array.isArray(json)) throw new ValidationError('an operation')
   const [type, first, second, third] = json as readonly unknown[]
@@ -103,7 +105,8 @@ export function decodeOperation(json: unknown): Operation {
   if (type === 'issueGuest') {
     sized(json, 2)
     const seconds = count(first)
-    if (seconds < 1 || seconds > GUEST_SECONDS_MAX) throw new ValidationError('the life of a guest')
+    if (seconds < 1 || seconds > GUEST_SECONDS_MAX)
+      throw new ValidationError('the lifetime of a guest')
     return [type, seconds]
   }
   if (type === 'abort' || type === 'sleep') {
@@ -116,6 +119,8 @@ export function decodeOperation(json: unknown): Operation {
   }
   const file = decodeFileOperation(json)
   if (file !== null) return file
+  const schedule = decodeScheduleOperation(json)
+  if (schedule !== null) return schedule
   if (typeof first !== 'string') throw new ValidationError('a name or an ID')
   switch (type) {
     case 'config':

@@ -2,7 +2,7 @@
 import { closeSync, fstatSync, openSync } from 'node:fs'
 import { libc } from './sandbox/libc.ts'
 
-/** Links that a folder without folders in it has; each further one is a thread. */
+/** Links of a directory without subdirectories; each further one is a thread. */
 const LINKS_OF_FOLDER = 2
 /** CPUCLOCK_SCHED, as the low bits of a clock that belongs to a process. */
 const CPU_CLOCK_OF_PROCESS = 2
@@ -37,7 +37,7 @@ export class ProcessCounts {
     return Number(this.#time[0]) * 1_000_000 + Number(this.#time[1]) / 1000
   }
 
-  /** Threads that the process has; 0 when it has ended. */
+  /** Returns the number of threads; 0 when the process has ended. */
   threads(): number {
     return this.#tasks === null ? 0 : fstatSync(this.#tasks).nlink - LINKS_OF_FOLDER
   }

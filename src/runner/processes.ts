@@ -60,7 +60,7 @@ export interface RunnerExit {
   /** Null if the process exited by itself. */
   readonly signal: string | number | null
   readonly code: number | null
-  /** Its peak memory; null if that cannot be told from the server's own. */
+  /** Its peak memory; null if it is not above the memory inherited from the server. */
   readonly residentBytesMax: number | null
 }
 
@@ -92,9 +92,9 @@ export interface RunnerProcess {
   kill(): void
   progress(): ProgressRecord
   usage(): RunnerUsage
-  /** Microseconds of CPU that all of its threads have used; null where the kernel says nothing. */
+  /** CPU microseconds of all its threads; null where the kernel does not report them. */
   processCpuMicros(): number | null
-  /** Threads that it has; 0 where the kernel says nothing. */
+  /** Number of its threads; 0 where the kernel does not report it. */
   threads(): number
   /** Whether the kernel shows every thread as contained; null if it does not report that. */
   isContained(): boolean | null

@@ -1,4 +1,4 @@
-/** The script that a fresh realm is made with. */
+/** The script that creates a fresh realm. */
 import type { LoadLimits } from './messages.ts'
 import { UNFROZEN } from './realm/isolation/unfrozen.ts'
 import { REALM_BUNDLE } from './realm/realm.generated.ts'

@@ -1,4 +1,4 @@
-/** Checks of the parts of a runner's frames. Each throws Malformed. */
+/** Checks of the parts of a runner's frames. Each throws ValidationError. */
 import { ValidationError } from '../value/validation-error.ts'
 
 export function sized(json: readonly unknown[], length: number): void {

@@ -138,6 +138,10 @@ const manyIndexes = () =>
   names(65).reduce((each, name) => each.index(name, ['f0']), table(fields(1)))
 
 /** A declaration, the problem that its message names, and a part of the fix. */
+const SECOND = { seconds: 1 }
+const retrying = (retry: object) =>
+  action({ retry: { maximumAttempts: 3, backoff: { initial: SECOND }, ...retry }, handler })
+
 const MISTAKES: readonly [() => unknown, problem: string, fix: string][] = [
   [
     () => (v as unknown as UnknownBuilders).number(),
@@ -221,6 +225,12 @@ const MISTAKES: readonly [() => unknown, problem: string, fix: string][] = [
   [() => query({ errors: { X: 'missing' }, handler }), 'X "missing"', '"not_found"'],
   [() => query({ uses: {}, handler }), 'query(...) has uses', 'action(...)'],
   [() => internalAction({ clients: [], handler }), 'internalAction(...) has clients', 'action'],
+  [() => query({ retry: {}, handler }), 'query(...) has retry', 'Leave retry out'],
+  [() => action({ retry: { maximumAttempts: 3 }, handler }), 'retry is incomplete', 'initial'],
+  [() => retrying({ maximumAttempts: 1 }), 'retry.maximumAttempts', 'from 2 to 100'],
+  [() => retrying({ backoff: { initial: {} } }), 'backoff.initial is not a pause', 'seconds'],
+  [() => retrying({ backoff: { initial: SECOND, factor: 0.5 } }), 'is not a factor', '1 to 100'],
+  [() => retrying({ backoff: { initial: SECOND, maximum: { days: 2 } } }), 'maximum', '1 day'],
   [() => action({ uses: ['a.b'], handler }), 'uses is an array', '{ network:'],
   [() => action({ uses: { hosts: [] }, handler }), 'uses has no option "hosts"', '"network"'],
   [() => action({ uses: { network: 'a.b' }, handler }), 'network is a string', 'list'],
@@ -271,6 +281,11 @@ test.each(MISTAKES)(
     expect((thrown as Error).message.split(problem)[1]).toContain(fix)
   },
 )
+
+test('an Action definition holds its attempts and pauses in milliseconds', () => {
+  const backoff = { initialMillis: 1_000, factor: 2, maximumMillis: 3_600_000 }
+  expect(functionOf(retrying({})).retry).toEqual({ maximumAttempts: 3, backoff })
+})
 
 test('an Action definition holds its hosts and secrets, sorted', () => {
   const uses = { network: ['localhost:8080', 'api.test'], secrets: ['B', 'A_1'] }

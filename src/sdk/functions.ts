@@ -17,6 +17,7 @@ import {
   quotedList,
   rejectUnknownOptions,
 } from './definition-errors.ts'
+import { retryOf } from './retries.ts'
 import { fieldsJson, kindOf, validatorJson } from './validators.ts'
 
 const FUNCTION = Symbol.for('svc.function')
@@ -66,7 +67,14 @@ function define(
       'Leave uses out, or do that part in an action(...)',
     )
   }
-  rejectUnknownOptions(definition, kind === 'action' ? [...OPTIONS, 'uses'] : OPTIONS, owner)
+  if (kind !== 'action' && definition.retry !== undefined) {
+    throw new DefinitionError(
+      `${owner} has retry, but only an Action may run more than once`,
+      'Leave retry out',
+    )
+  }
+  const options = kind === 'action' ? [...OPTIONS, 'uses', 'retry'] : OPTIONS
+  rejectUnknownOptions(definition, options, owner)
   const { handler } = definition
   if (typeof handler !== 'function') {
     throw new DefinitionError(
@@ -86,6 +94,7 @@ function define(
         : validatorJson(definition.returns, `${owner} returns`),
     errors: errorsOf(definition.errors ?? {}, owner),
     ...(kind === 'action' && { uses: usesOf(definition.uses ?? {}, owner) }),
+    ...(definition.retry !== undefined && { retry: retryOf(definition.retry, owner) }),
     handler: handler as FunctionContent['handler'],
   }
   return Object.freeze({ [FUNCTION]: Object.freeze(content) })

@@ -154,7 +154,7 @@ export function defineSchema(tables: unknown): SchemaDefinition {
 function tableContent(name: string, value: unknown): TableContent {
   if (RESERVED_TABLES.includes(name)) {
     throw new DefinitionError(
-      `"${name}" is reserved for stored files and cannot be a table`,
+      `"${name}" is reserved for the server and cannot be a table`,
       'Give the table another name',
     )
   }

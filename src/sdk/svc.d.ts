@@ -268,6 +268,25 @@ export declare function internalMutation<
   definition: InternalDefinition<MutationContext<keyof E & string, M>, M, A, R> & WithErrors<E>,
 ): FunctionDefinition<'mutation'>
 
+/**
+ * How often an Action is attempted where it is scheduled. It may then have its effects more than
+ * once, so its requests must be safe to repeat. Calls by applications are never repeated.
+ */
+interface WithRetry {
+  retry?: {
+    /** Attempts in all, 2 to 100. */
+    maximumAttempts: number
+    backoff: {
+      /** Pause before the second attempt. */
+      initial: Duration
+      /** Each pause is the one before times this; 2 by default. */
+      factor?: number
+      /** Longest pause, at most 1 day; 1 hour by default. */
+      maximum?: Duration
+    }
+  }
+}
+
 /** The hosts, secrets and files that an Action names; it reaches no others. */
 interface WithUses {
   uses?: {
@@ -297,7 +316,8 @@ export declare function action<
 >(
   definition: PublicDefinition<ActionContext<keyof E & string, M>, M, A, R> &
     WithErrors<E> &
-    WithUses,
+    WithUses &
+    WithRetry,
 ): FunctionDefinition<'action'>
 
 /** An Action that no application can call. */
@@ -309,7 +329,8 @@ export declare function internalAction<
 >(
   definition: InternalDefinition<ActionContext<keyof E & string, M>, M, A, R> &
     WithErrors<E> &
-    WithUses,
+    WithUses &
+    WithRetry,
 ): FunctionDefinition<'action'>
 
 /** A reference to a Function of this Workspace, from `api` or `internal` of `_generated/api`. */
@@ -331,6 +352,59 @@ type Run<Kind extends FunctionKind> = <Arguments, Result>(
   reference: FunctionReference<Kind, Arguments, Result>,
   ...args: Record<never, never> extends Arguments ? [args?: Arguments] : [args: Arguments]
 ) => Promise<Result>
+
+/** The sum of its units, up to 10 years. */
+export interface Duration {
+  readonly milliseconds?: number
+  readonly seconds?: number
+  readonly minutes?: number
+  readonly hours?: number
+  readonly days?: number
+}
+
+/** The ID of scheduled work: `sch_` and 26 characters. Store it with `v.string()`. */
+export type ScheduledId = `sch_${string}`
+
+export interface ScheduledWork {
+  readonly id: ScheduledId
+  /** Name of the Function, such as "messages.index". */
+  readonly function: string
+  /** A Mutation is pending until it has ended; only an Action is running. */
+  readonly state: 'pending' | 'running' | 'succeeded' | 'failed' | 'canceled'
+  /** Runs that were started. */
+  readonly attempts: number
+  /** Microseconds since the Unix epoch. */
+  readonly dueAt: bigint
+  readonly lastErrorCode: string | null
+}
+
+type ScheduledArguments<Arguments> =
+  Record<never, never> extends Arguments ? [args?: Arguments] : [args: Arguments]
+
+/**
+ * Schedules calls of Mutations and Actions of this Workspace. They run in the Release that
+ * scheduled them and have no identity: the Function needs `auth: "none"` or `"optional"`. A
+ * Mutation runs exactly once, an Action at most once unless it declares `retry`. One call schedules
+ * at most 1,024.
+ */
+export interface Scheduler {
+  /** Schedules a call after a time and returns the ID of the work. */
+  runAfter<Arguments>(
+    delay: Duration,
+    reference: FunctionReference<'mutation' | 'action', Arguments, unknown>,
+    ...args: ScheduledArguments<Arguments>
+  ): Promise<ScheduledId>
+  /** Schedules a call at a time, in microseconds since the Unix epoch as of `ctx.now()`. */
+  runAt<Arguments>(
+    micros: bigint,
+    reference: FunctionReference<'mutation' | 'action', Arguments, unknown>,
+    ...args: ScheduledArguments<Arguments>
+  ): Promise<ScheduledId>
+  /** Cancels the work. Returns true only if that prevented the run. */
+  cancel(id: ScheduledId): Promise<boolean>
+  /** Returns the work, for 7 days after it has ended; null for an unknown ID. */
+  get(id: ScheduledId): Promise<ScheduledWork | null>
+}
 
 /** The used part of a limit, and the limit. */
 export interface Usage {
@@ -393,6 +467,8 @@ export interface MutationContext<ErrorCode extends string = never, Mode extends 
   readonly storage: StorageReader & DownloadIssuer & StorageDeleter
   readonly auth: Auth<Mode> & GuestIssuer
   readonly db: DatabaseWriter
+  /** Schedules calls in this transaction: they are made if it is committed. */
+  readonly scheduler: Scheduler
   /** Calls a Mutation as part of this transaction. Its writes are rolled back if it throws. */
   readonly runMutation: Run<'mutation'>
 }
@@ -402,6 +478,8 @@ export interface ActionContext<ErrorCode extends string = never, Mode extends Au
   extends AnyContext<ErrorCode, Mode> {
   readonly auth: Auth<Mode> & GuestIssuer
   readonly config: Configuration & SecretReader
+  /** Schedules calls at once, whether or not the Action succeeds. */
+  readonly scheduler: Scheduler
   /** Stored files, as far as `uses.storage` names them. */
   readonly storage: StorageReader & DownloadIssuer & StorageDeleter & StorageWriter
   /** Calls a Mutation in a transaction of its own: it is durable when the promise resolves. */

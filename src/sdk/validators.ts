@@ -168,7 +168,7 @@ function patternText(value: unknown, path: string): string {
     parsePattern(value.source)
   } catch (error) {
     if (!(error instanceof PatternError)) throw error
-    throw new DefinitionError(`${path} has ${error.wrong}`, error.mend)
+    throw new DefinitionError(`${path} has ${error.wrong}`, error.fix)
   }
   return value.source
 }

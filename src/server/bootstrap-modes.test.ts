@@ -2,10 +2,11 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { TEST_PEPPER, type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
-import { PROVIDER } from '../../build/testing/providers/identity-providers.ts'
+import { PROVIDER, providerFile } from '../../build/testing/providers/identity-providers.ts'
 import { exchange } from '../identity/exchange.ts'
 import { realSystem } from '../system/system.ts'
 import { encodeBase64Url } from '../value/base64url.ts'
+import { Secret } from '../value/secret.ts'
 import { runServer } from './modes.ts'
 
 let t: TestIdentity
@@ -45,10 +46,10 @@ const CONFIRMED = { SERVICE_BOOTSTRAP_RECOVERY_CONFIRM: 'replace-lost-initial-ow
 test('migrate says what it did, and that there was nothing left to do', async () => {
   expect(await run('migrate')).toEqual({
     exit: 0,
-    out: 'The identity database went from schema version 0 to 4.\n',
+    out: 'The identity database went from schema version 0 to 5.\n',
     err: '',
   })
-  expect((await run('migrate')).out).toBe('The identity database is at schema version 4 already.\n')
+  expect((await run('migrate')).out).toBe('The identity database is at schema version 5 already.\n')
 })
 
 test('migrate makes no first-owner code', async () => {
@@ -121,7 +122,7 @@ test('migrate takes another pepper by its exact phrase alone, and says what it d
   expect(out).toContain('every session and every pending invitation is revoked')
   expect(await run('migrate', given)).toEqual({
     exit: 0,
-    out: 'The identity database is at schema version 4 already.\n',
+    out: 'The identity database is at schema version 5 already.\n',
     err: '',
   })
   expect((await run('migrate')).err).toContain('SERVER_IDENTITY_PEPPER_MISMATCH')
@@ -130,11 +131,9 @@ test('migrate takes another pepper by its exact phrase alone, and says what it d
 test('another subject pepper ends migrate, until its change is confirmed', async () => {
   const path = join(t.stateDirectory, 'oidc.json')
   const oidc = (fill: number) => {
-    const { requiredType, nativeClient: _, ...settings } = PROVIDER
-    const subjectPepper = encodeBase64Url(new Uint8Array(32).fill(fill))
-    writeFileSync(path, JSON.stringify({ ...settings, requiredType, subjectPepper }), {
-      mode: 0o600,
-    })
+    const subjectPepper = new Secret(encodeBase64Url(new Uint8Array(32).fill(fill)))
+    const content = JSON.stringify(providerFile({ ...PROVIDER, subjectPepper }))
+    writeFileSync(path, content, { mode: 0o600 })
     return { SERVICE_PLATFORM_OIDC_CONFIG: path }
   }
   expect((await run('migrate', oidc(9))).exit).toBe(0)

@@ -19,7 +19,7 @@ import {
   PEPPER,
   URL_OK,
 } from '../../build/testing/environments/environments.ts'
-import { OIDC_FILE } from '../../build/testing/environments/oidc-files.ts'
+import { OIDC_FILE, WORKLOADS } from '../../build/testing/environments/oidc-files.ts'
 import { type Environment, ROWS } from '../../build/testing/environments/rows.ts'
 import { ENVIRONMENT_ID, makeRoot, PROJECT_ID } from '../../build/testing/product-roots.ts'
 import { makeKey } from '../../build/testing/providers/identity-providers.ts'
@@ -94,6 +94,7 @@ describe('svc-server check shows', () => {
       SERVICE_PLATFORM_DATABASE_URL: URL_OK,
       SERVICE_RUNNER_SANDBOX: 'required',
       SERVICE_ACTION_ALLOWED_NETWORKS: '10.1.0.0/16',
+      SERVICE_PLATFORM_WORKLOAD_OIDC_CONFIG: file('workloads.json', JSON.stringify(WORKLOADS)),
     }
     expect(await check(environment)).toEqual({
       exit: 0,
@@ -106,6 +107,7 @@ describe('svc-server check shows', () => {
   Identity pepper        [redacted]
   State directory        ${join(DIR, 'state')}
   Identity provider      none
+  Workload providers     canary-ci (https://ci.canary.test), canary-pods (https://pods.canary.test)
   Managed source         none
   Product root           ${root}
   Environment            My app (${ENVIRONMENT_ID} of ${PROJECT_ID})

@@ -54,12 +54,18 @@ function describe(
     ['Identity pepper', String(configuration.identityPepper)],
     ['State directory', configuration.stateDirectory],
     ['Identity provider', configuration.oidc?.issuer ?? 'none'],
+    ['Workload providers', workloads(configuration)],
     ['Managed source', configuration.managedSource?.authority ?? 'none'],
     ['Product root', product?.root ?? 'none: identity only'],
     ...(rootDescriptor === null ? [] : describeEnvironment(rootDescriptor)),
     ...(product === null ? [] : describeProduct(product)),
     ['Function sandbox', sandbox(configuration.sandbox)],
   ]
+}
+
+function workloads({ workloads }: ServerSettings): string {
+  if (workloads.length === 0) return 'none'
+  return workloads.map(({ providerId, issuer }) => `${providerId} (${issuer})`).join(', ')
 }
 
 function describeEnvironment({

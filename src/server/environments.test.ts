@@ -10,21 +10,24 @@ import { Metrics } from '../telemetry/metrics/metrics.ts'
 import { openEnvironment } from './environments.ts'
 import { ShutdownStack } from './shutdown-stack.ts'
 
-let it: TestProduct
+let fixture: TestProduct
 
-afterEach(() => rmSync(it.directory, { recursive: true, force: true }))
+afterEach(() => rmSync(fixture.directory, { recursive: true, force: true }))
 
 test('an Environment with a Release and without its documents is not opened', async () => {
-  it = await openTestProduct()
-  await publishRelease(it, { source: 'a' })
-  await closeProduct(it.product)
+  fixture = await openTestProduct()
+  await publishRelease(fixture, { source: 'a' })
+  await closeProduct(fixture.product)
   const system = realSystem()
   const { log } = memoryLog()
   const closing = new ShutdownStack(log)
   const opening = openEnvironment({
     // No more of it is looked at before the documents are opened.
-    configuration: { product: null, sandbox: 'preferred' } as ServerSettings,
-    rootPath: it.directory,
+    configuration: {
+      ...{ product: null, sandbox: 'preferred' },
+      logs: { segmentBytesMax: 2 ** 20, segmentSecondsMax: 60 },
+    } as ServerSettings,
+    rootPath: fixture.directory,
     identity: {} as Identity,
     ...{ system, log, metrics: new Metrics(system), closing },
   })

@@ -13,6 +13,7 @@ import { DEFAULT_BUCKETS } from '../product/files/buckets.ts'
 import { type Files, openFilesOf } from '../product/files/files.ts'
 import { openJwtProviders } from '../product/functional-tokens/providers.ts'
 import { FunctionalTokens } from '../product/functional-tokens/tokens.ts'
+import type { Logs } from '../product/logs/logs.ts'
 import { closeProduct, openProduct, type Product } from '../product/product.ts'
 import { runnerCommand } from '../runner/command.ts'
 import { runnerSpawner } from '../runner/processes.ts'
@@ -25,14 +26,16 @@ import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics/metrics.ts'
 import { openBlobs } from './blobs.ts'
 import { openDocuments } from './documents.ts'
+import { openLogs } from './environment-logs.ts'
 import type { ShutdownStack } from './shutdown-stack.ts'
 
 export interface OpenEnvironment {
   readonly product: Product
   readonly engine: Engine
   readonly files: Files
+  readonly logs: Logs
   readonly tokens: FunctionalTokens
-  /** Its records carry the Project and the Environment. */
+  /** Its records carry the Project and the Environment, and are in the Environment's log. */
   readonly log: Logger
   readonly keyUsage: KeyUsage
   readonly rejections: RejectionLog
@@ -57,8 +60,14 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   const { configuration, rootPath, identity, system, metrics, closing } = options
   const root = await openProductRoot(rootPath, system)
   closing.add(() => root.close())
-  const { projectId, environmentId } = root.descriptor
-  const log = options.log.with({ projectId, environmentId })
+  const { environmentId } = root.descriptor
+  const settings = configuration.logs
+  const opened = await openLogs({ root, settings, system, log: options.log, metrics })
+  closing.add(() => opened.close())
+  const { log, logs, redaction } = opened
+  const live = new LiveConfiguration(root)
+  redaction.add(live.secrets())
+  live.onChange(() => redaction.add(live.secrets()))
   const world = { system, log, metrics }
   const tokens = await openTokens(configuration, root, { system, log })
   const database = configuration.product?.database ?? null
@@ -71,7 +80,6 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   const issueGuest: IssueGuest = (request) => tokens.issueGuest(request)
   const networks = configuration.product?.actionNetworks ?? []
   const outbound = { allowedNetworks: networks.map(({ range }) => range) }
-  const live = new LiveConfiguration(root)
   const storage = configuration.product?.storage ?? null
   const blobs = await openBlobs({ rootPath, environmentId, storage })
   const cursors = new Cursors(root.keyring)
@@ -85,11 +93,16 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   const auditSink = deliverProductAudit.bind(null, identity)
   const product = openProduct({ system, log, root, engine, configuration: live, auditSink })
   closing.add(() => closeProduct(product))
+  await product.heldAudits.resolve((id) => engine.administration.isCommitted(id))
+  engine.scheduler.start({
+    load: (releaseId) => product.releases.load(releaseId),
+    admits: () => product.lifecycle.isActive,
+  })
   const keyUsage = new KeyUsage(log)
   closing.add(() => keyUsage.stop())
   const rejections = new RejectionLog(log)
   closing.add(() => rejections.stop())
-  return { product, engine, files, tokens, log, keyUsage, rejections }
+  return { product, engine, files, logs, tokens, log, keyUsage, rejections }
 }
 
 async function openTokens(

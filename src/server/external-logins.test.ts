@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { TEST_PEPPER, type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
+import { providerFile } from '../../build/testing/providers/identity-providers.ts'
 import {
   authorize,
   type OpenIdProvider,
@@ -29,10 +30,8 @@ beforeEach(async () => {
   const main = join(import.meta.dirname, '../main.ts')
   writeFileSync(executable, `#!/bin/sh\nexec '${process.execPath}' '${main}' svc-server "$@"\n`)
   chmodSync(executable, 0o700)
-  const { requiredType, subjectPepper, ...settings } = op.settings
-  const file = { ...settings, requiredType, subjectPepper: subjectPepper.reveal() }
   const path = join(directory, 'oidc.json')
-  writeFileSync(path, JSON.stringify(file), { mode: 0o600 })
+  writeFileSync(path, JSON.stringify(providerFile(op.settings)), { mode: 0o600 })
   server = await startServer({
     executable,
     directory,
@@ -105,6 +104,6 @@ test('the first owner logs in by the provider, and the gateway adds a grant', as
   const log = server.lines.join('\n')
   expect(log).toContain('/v1/auth/oidc')
   for (const secret of [...tokens, TOKEN, code, first.accessToken, first.refreshToken]) {
-    expect(log).not.toContain(secret.slice(-30))
+    expect(log).not.toContain(secret!.slice(-30))
   }
 })

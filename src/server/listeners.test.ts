@@ -126,10 +126,13 @@ const ORIGINS: Readonly<Record<string, Pick<ListenOptions, 'app' | 'codes'>>> = 
     codes: MANAGEMENT_CODES,
   },
   '/healthz': {
-    app: mountApplication({
-      ...{ system, log, rejections: new RejectionLog(log) },
-      counts: { answered: () => undefined, failed: () => undefined },
-    } as never),
+    app: mountApplication(
+      {
+        ...{ system, log, rejections: new RejectionLog(log) },
+        counts: { answered: () => undefined, failed: () => undefined },
+      } as never,
+      null as never,
+    ),
     codes: APPLICATION_CODES,
   },
 }
@@ -245,4 +248,23 @@ test('pipelined requests that are answered at once are all answered', async () =
   const get = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'
   const { answered } = await rawAnswers(ORIGINS['/healthz']!, get + get)
   await expect.poll(() => answered().match(/HTTP\/1.1 200 /g)?.length).toBe(2)
+})
+
+test('a listener that drains answers what is in flight and closes later connections', async () => {
+  const release = Promise.withResolvers<void>()
+  const slow = { fetch: () => release.promise.then(() => new Response('slow')) }
+  const request = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'
+  const { answered } = await rawAnswers({ app: slow, codes: MANAGEMENT_CODES }, request)
+  await expect.poll(() => open?.inFlight()).toBe(1)
+  let isDrained = false
+  const drained = open!.drain().then(() => {
+    isDrained = true
+  })
+  const later = fetch(`http://${open!.address}/`)
+  await expect.poll(() => open?.inFlight()).toBe(2)
+  expect([answered(), isDrained]).toEqual(['', false])
+  release.resolve()
+  expect((await later).headers.get('connection')).toBe('close')
+  await drained
+  await expect.poll(answered).toMatch(/^HTTP\/1.1 200 [\s\S]*slow$/)
 })

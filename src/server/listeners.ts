@@ -4,23 +4,29 @@
  */
 import http from 'node:http'
 import { Fault } from '../errors/fault.ts'
-import type { ApplicationBinding } from '../http/application/gateway.ts'
+import type { ApplicationBinding } from '../http/application/incoming.ts'
+import type { Socket, SocketSession, Upgrade } from '../http/application/realtime/sockets.ts'
 import { errorResponse, type SurfaceCodes } from '../http/errors.ts'
 import { formatListener, type Listener } from '../settings/addresses.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
+import { REALTIME_MESSAGE_BYTES_MAX } from '../wire/realtime.ts'
 import { FORWARDED, peerAddress } from './peer-addresses.ts'
 
+export type Surface = 'management' | 'application'
+
+export interface ListenerApp {
+  fetch(request: Request, binding: ApplicationBinding): Response | Promise<Response>
+  /** Answers a request that the listener rejects; by default with the error alone. */
+  reject?(binding: ApplicationBinding, fault: Fault): Response
+  /** Whether `fetch` answers the HEAD request itself; never if absent. */
+  answersHead?(request: Request): boolean
+}
+
 export interface ListenOptions {
-  readonly surface: 'management' | 'application'
+  readonly surface: Surface
   readonly listen: Listener
-  readonly app: {
-    fetch(request: Request, binding: ApplicationBinding): Response | Promise<Response>
-    /** Answers a request that is rejected here; by default with the error alone. */
-    reject?(binding: ApplicationBinding, fault: Fault): Response
-    /** Whether `fetch` answers the HEAD request itself; never if absent. */
-    answersHead?(request: Request): boolean
-  }
+  readonly app: ListenerApp
   readonly codes: SurfaceCodes
   readonly system: System
   readonly log: Logger
@@ -34,16 +40,27 @@ export interface OpenListener {
   readonly address: string
   /** Requests that are not answered. */
   inFlight(): number
-  /** Takes no new connection and resolves when the requests in flight are answered. */
-  stop(): Promise<void>
-  /** Cuts every connection. */
+  /**
+   * Closes each connection after the answer to its next request; resolves when no request is in
+   * flight.
+   */
+  drain(): Promise<void>
+  /** Stops listening and cuts every connection. */
   cut(): void
 }
 
-/** Longer than proxies keep an idle connection, mostly 60 s, so that the proxy closes first. */
-const IDLE_SECONDS = 75
-/** A functional token of 16 KiB, and as much for all else; 16 KiB in all by default. */
-const HEAD_BYTES_MAX = 32 * 1024
+/**
+ * Longer than proxies keep an idle connection, mostly 60 s, so that the proxy closes first.
+ * @limit Requests: time that an idle connection stays open
+ */
+export const IDLE_SECONDS = 75
+/**
+ * A functional token of 16 KiB, and as much for all else; 16 KiB in all by default.
+ * @limit Requests: the head of a request
+ */
+export const HEAD_BYTES_MAX = 32 * 1024
+/** Pause between two looks at the number of requests in flight. */
+const DRAIN_POLL_MILLIS = 5
 /** Every route bounds its body itself, with an error of its own; the runtime's has no envelope. */
 const BODY_BYTES_MAX = Number.MAX_SAFE_INTEGER
 
@@ -54,10 +71,11 @@ const SLASH = 0x2f
 export function openListener(options: ListenOptions): OpenListener {
   const { listen, app, codes, system, surface, tlsTerminated } = options
   let warnsOfProxy = !tlsTerminated
+  let isDraining = false
   // Of the whole process: the runtime knows no bound of one server.
   Object.assign(http, { maxHeaderSize: HEAD_BYTES_MAX })
   const server = bind(surface, () =>
-    Bun.serve({
+    Bun.serve<SocketSession>({
       hostname: listen.host,
       port: listen.port,
       idleTimeout: IDLE_SECONDS,
@@ -66,6 +84,7 @@ export function openListener(options: ListenOptions): OpenListener {
       // Without `development` this runtime shares the port by default: two servers of one user
       // would each take a part of the connections.
       reusePort: false,
+      websocket: SOCKETS,
       fetch: (request, server) => {
         const host = request.headers.get('host')
         const isNamed = request.url.charCodeAt(0) !== SLASH
@@ -83,8 +102,9 @@ export function openListener(options: ListenOptions): OpenListener {
           warnOfProxy(options)
         }
         const asked = isNamed ? request : named(request)
-        if (request.method !== 'HEAD' || app.answersHead?.(asked)) return app.fetch(asked, binding)
-        return head(app, asked, binding)
+        const isHead = request.method === 'HEAD' && app.answersHead?.(asked) !== true
+        const answer = isHead ? head(app, asked, binding) : app.fetch(asked, binding)
+        return isDraining ? withoutReuse(answer) : answer
       },
       error: (error) =>
         errorResponse(new Fault(codes.internal, { cause: error }), system.ids.make('req'), codes),
@@ -94,7 +114,10 @@ export function openListener(options: ListenOptions): OpenListener {
     surface,
     address: formatListener({ host: listen.host, port: server.port! }),
     inFlight: () => server.pendingRequests,
-    stop: () => server.stop(false),
+    drain: async () => {
+      isDraining = true
+      while (server.pendingRequests > 0) await Bun.sleep(DRAIN_POLL_MILLIS)
+    },
     cut: () => void server.stop(true),
   }
 }
@@ -115,6 +138,13 @@ function named(request: Request): Request {
   return new Request(`http://localhost${request.url}`, request)
 }
 
+/** An answer after which the connection is closed: the next request belongs elsewhere. */
+async function withoutReuse(answer: Response | Promise<Response>): Promise<Response> {
+  const response = await answer
+  response.headers.set('connection', 'close')
+  return response
+}
+
 /** Answers as to a GET, without the body: the headers include its length (RFC 9110, 9.3.2). */
 async function head(
   app: ListenOptions['app'],
@@ -131,10 +161,10 @@ async function head(
 /** Few application calls ask it anything, and to look up the peer alone would cost each 2 us. */
 class Binding implements ApplicationBinding {
   readonly #request: Request
-  readonly #server: Bun.Server<undefined>
+  readonly #server: Bun.Server<SocketSession>
   readonly #tlsTerminated: boolean
 
-  constructor(request: Request, server: Bun.Server<undefined>, tlsTerminated: boolean) {
+  constructor(request: Request, server: Bun.Server<SocketSession>, tlsTerminated: boolean) {
     this.#request = request
     this.#server = server
     this.#tlsTerminated = tlsTerminated
@@ -151,6 +181,37 @@ class Binding implements ApplicationBinding {
 
   returnTime(): void {
     this.#server.timeout(this.#request, IDLE_SECONDS)
+  }
+
+  upgrade({ headers, session }: Upgrade): boolean {
+    return this.#server.upgrade(this.#request, { headers: { ...headers }, data: session })
+  }
+}
+
+/**
+ * WebSockets of the runtime. It closes with 1002, 1007 and 1009 by itself where a peer violates the
+ * framing or sends too much; the protocol sends its own pings, so the runtime sends none.
+ */
+const SOCKETS: Bun.WebSocketHandler<SocketSession> = {
+  maxPayloadLength: REALTIME_MESSAGE_BYTES_MAX,
+  perMessageDeflate: false,
+  sendPings: false,
+  idleTimeout: 0,
+  open: (socket) => socket.data.opened(socketOf(socket)),
+  message: (socket, message) => socket.data.message(typeof message === 'string' ? message : null),
+  ping: (socket) => socket.data.heard(),
+  pong: (socket) => socket.data.heard(),
+  drain: (socket) => socket.data.drained(),
+  close: (socket, code) => socket.data.closed(code),
+}
+
+function socketOf(socket: Bun.ServerWebSocket<SocketSession>): Socket {
+  return {
+    // -1 for a message that is in the buffer of the socket, from which the peer does not read.
+    send: (text) => socket.send(text) >= 0,
+    ping: () => void socket.ping(),
+    close: (code, reason) => socket.close(code, reason),
+    cut: () => socket.terminate(),
   }
 }
 

@@ -22,6 +22,7 @@ export async function run(environment: ProcessEnvironment, io: ServerIo): Promis
     pepper: configuration.identityPepper,
     stateDirectory: configuration.stateDirectory,
     oidc: configuration.oidc,
+    workloads: configuration.workloads,
     system,
     log: createLog({ system, sink: io.err, level: 'warn' }),
   })

@@ -41,7 +41,7 @@ function settings(listen: string): Record<string, string> {
   }
 }
 
-/** Once it answers; `before` is run by the shell that becomes the server. */
+/** Once it is ready; `before` is run by the shell that becomes the server. */
 async function serve(stderr: number | 'ignore' = 'ignore', before = '') {
   const port = await freePort()
   const listen = `127.0.0.1:${port}`
@@ -54,13 +54,14 @@ async function serve(stderr: number | 'ignore' = 'ignore', before = '') {
   const ended = new Promise<number | NodeJS.Signals | null>((resolve) => {
     child.once('exit', (code, signal) => resolve(signal ?? code))
   })
-  const isLive = async () => {
+  const probe = async (path: string) => {
     const options = { signal: AbortSignal.timeout(5_000) }
-    const reply = await fetch(`http://${listen}/health/live`, options).catch(() => null)
+    const reply = await fetch(`http://${listen}${path}`, options).catch(() => null)
     return reply?.status
   }
-  await expect.poll(isLive, { timeout: 25_000 }).toBe(200)
-  return { child, ended, isLive, port }
+  const isReady = () => probe('/health/ready')
+  await expect.poll(isReady, { timeout: 25_000 }).toBe(200)
+  return { child, ended, isReady, isLive: () => probe('/health/live'), port }
 }
 
 test('another pepper than that of the database ends the start', async () => {
@@ -78,7 +79,7 @@ test('another pepper than that of the database ends the start', async () => {
   })
   expect(status).toBe(1)
   expect(stderr).toContain('svc-server: SERVER_IDENTITY_PEPPER_MISMATCH: ')
-  expect(stderr).not.toContain('server.listening')
+  expect(stderr).not.toContain('server.ready')
 })
 
 test('a full disk under the log stops neither the work of the server nor its end', async () => {
@@ -112,16 +113,15 @@ test('a log that nobody reads does not keep the server from its end', async () =
 })
 
 test('a second signal ends the server at once, whatever is in flight', async () => {
-  const { child, ended, isLive, port } = await serve()
+  const { child, ended, isLive, isReady, port } = await serve()
   const socket = connect(port, '127.0.0.1')
   const head = 'POST /v1/auth/exchange HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n'
   socket.on('error', () => undefined).write(`${head}Content-Length: 9\r\n\r\n{`)
   // Until the server has read it, which nothing shows.
   await new Promise((resolve) => setTimeout(resolve, 500))
   child.kill('SIGTERM')
-  await expect.poll(isLive).toBeUndefined()
-  await new Promise((resolve) => setTimeout(resolve, 100))
-  expect(child.exitCode).toBeNull()
+  await expect.poll(isReady).toBe(503)
+  expect([await isLive(), child.exitCode]).toEqual([200, null])
   child.kill('SIGINT')
   expect(await ended).toBe('SIGINT')
   socket.destroy()

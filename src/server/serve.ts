@@ -1,42 +1,39 @@
 /**
- * `svc-server serve`: opens identity, then the Product Environment, then the listeners, and closes
- * them in the opposite order. A second signal ends the process at once.
+ * `svc-server serve`: opens the listeners, then identity and the Product Environment behind them,
+ * and closes all in the opposite order. What the listeners do not need is loaded after they are
+ * open: until then clients of a server that restarts are refused. A second signal ends the process
+ * at once.
  */
 import { readFileSync } from 'node:fs'
-import { QueryEnvelopes } from '../http/application/call-envelopes.ts'
-import { mountApplication } from '../http/application/mount.ts'
+import { allowOrigin } from '../http/application/browser-origins.ts'
 import { APPLICATION_CODES, MANAGEMENT_CODES } from '../http/errors.ts'
-import { mountManagement } from '../http/management/mount.ts'
-import { managementRoutes } from '../http/management/routes.ts'
-import { openApiText } from '../http/openapi/published.ts'
-import { applicationLimits, managementLimits } from '../http/rate-limits.ts'
-import { requestCounts } from '../http/request-counts.ts'
-import { Transfers } from '../http/transfers/transfers.ts'
-import { type Identity, openIdentity } from '../identity/identity.ts'
-import { readLinkable } from '../product/environments/environments.ts'
-import { resolveTarget } from '../product/serving/targets.ts'
+import { type RequestCounts, requestCounts } from '../http/request-counts.ts'
 import { parseSettings, type ServerSettings } from '../settings/settings.ts'
 import { realSystem, type System } from '../system/system.ts'
 import { createLog, type Logger } from '../telemetry/log.ts'
 import { Metrics } from '../telemetry/metrics/metrics.ts'
 import { watchProcess } from '../telemetry/metrics/process.ts'
 import { VERSION } from '../value/version.ts'
-import { type OpenEnvironment, openEnvironment } from './environments.ts'
+import { Admission } from './admission.ts'
 import type { ProcessEnvironment, ServerIo } from './io.ts'
-import { type OpenListener, openListener } from './listeners.ts'
+import { type ListenOptions, type OpenListener, openListener, type Surface } from './listeners.ts'
 import { ShutdownStack } from './shutdown-stack.ts'
 
 /** How long requests in flight may take once the server was told to stop. */
 const DRAIN_MILLIS = 15_000
+/** How long the answers to requests of a listener that closes may take to be sent. */
+const LAST_ANSWERS_MILLIS = 1_000
 
-interface Running {
+interface World {
   readonly configuration: ServerSettings
   readonly system: System
   readonly log: Logger
   readonly metrics: Metrics
-  readonly identity: Identity
-  readonly environment: OpenEnvironment | null
-  readonly transfers: Transfers
+  readonly counts: Readonly<Record<Surface, RequestCounts>>
+}
+
+interface AdmittingListener extends OpenListener {
+  readonly admission: Admission
 }
 
 export async function run(environment: ProcessEnvironment, io: ServerIo): Promise<number> {
@@ -46,34 +43,28 @@ export async function run(environment: ProcessEnvironment, io: ServerIo): Promis
   const metrics = new Metrics(system)
   const onDropped = () => metrics.counters.logRecordsDropped.add()
   const log = createLog({ system, sink: io.err, format, onDropped })
-  for (const name of configuration.deprecatedNames) {
-    log.warn('server.deprecated_name', { message: `${name} is deprecated.`, name })
-  }
-  for (const name of configuration.exposedNames) {
-    const message = `Every user of this machine can read the file of ${name}: chmod o-r it.`
-    log.warn('server.exposed_secret', { message, name })
-  }
+  warnOfSettings(configuration, log)
   const closing = new ShutdownStack(log)
   installCrashHandlers(log)
   const unwatch = watchProcess(metrics, system)
+  const counts = {
+    management: requestCounts(metrics, 'management'),
+    application: requestCounts(metrics, 'application'),
+  }
+  const world = { configuration, system, log, metrics, counts }
+  const listeners: AdmittingListener[] = []
   try {
     const stop = stopSignal()
-    const identity = openIdentity({
-      databaseUrl: configuration.identityDatabase.url,
-      pepper: configuration.identityPepper,
-      stateDirectory: configuration.stateDirectory,
-      oidc: configuration.oidc,
-      managedSource: configuration.managedSource,
-      system,
-      log,
-    })
-    closing.add(() => identity.close())
-    await identity.startup()
-    const world = { configuration, identity, system, log, metrics }
-    const opened = await openProductEnvironment({ ...world, closing })
-    const listeners: OpenListener[] = []
-    closing.add(() => drain(listeners))
-    listen({ ...world, environment: opened, transfers: transfersOf(world) }, listeners)
+    // The last to be closed: clients that ask meanwhile are told when to ask again.
+    closing.add(() => close(listeners))
+    listen(world, listeners)
+    const { openServer } = await import('./composition.ts')
+    const apps = await openServer({ ...world, closing })
+    closing.add(() => drain(listeners, DRAIN_MILLIS))
+    // Calls are served meanwhile: it spreads the reconnections of many clients over seconds.
+    closing.add(() => apps.application?.drain())
+    closing.add(() => apps.endStreams())
+    for (const { surface, admission } of listeners) admission.open(apps[surface]!)
     log.info('server.ready', { message: `svc-server ${VERSION} is ready.` })
     const signal = await stop
     log.info('server.stopping', { message: `Stopping after ${signal}.` })
@@ -85,116 +76,66 @@ export async function run(environment: ProcessEnvironment, io: ServerIo): Promis
   return 0
 }
 
-async function openProductEnvironment(
-  options: Omit<Running, 'environment' | 'transfers'> & { readonly closing: ShutdownStack },
-): Promise<OpenEnvironment | null> {
-  const { configuration } = options
-  if (configuration.product === null) return null
-  return openEnvironment({ ...options, rootPath: configuration.product.root })
-}
-
-const MIB = 1024 * 1024
-
-function transfersOf({ configuration, system }: Pick<Running, 'configuration' | 'system'>) {
-  const { requestMib, responseMib } = configuration.memory
-  return new Transfers(system, {
-    unfinishedBodyBytesMax: requestMib * MIB,
-    unsentAnswerBytesMax: responseMib * MIB,
-  })
+function warnOfSettings({ deprecatedNames, exposedNames }: ServerSettings, log: Logger): void {
+  for (const name of deprecatedNames) {
+    log.warn('server.deprecated_name', { message: `${name} is deprecated.`, name })
+  }
+  for (const name of exposedNames) {
+    const message = `Every user of this machine can read the file of ${name}: chmod o-r it.`
+    log.warn('server.exposed_secret', { message, name })
+  }
 }
 
 /** `listeners` gains each that is open, so that those before one that fails are closed too. */
-function listen(running: Running, listeners: OpenListener[]): void {
-  const { configuration, system, log, metrics } = running
-  const { product, management } = configuration
-  listeners.push(
-    openListener({
-      surface: 'management',
-      listen: management.listen,
-      app: managementApp(running),
-      codes: MANAGEMENT_CODES,
-      system,
-      log,
-      tlsTerminated: management.tlsTerminated,
-    }),
-  )
-  if (running.environment !== null && product?.applicationListen) {
-    listeners.push(
-      openListener({
-        surface: 'application',
-        listen: product.applicationListen,
-        app: applicationApp(running, running.environment),
-        codes: APPLICATION_CODES,
-        system,
-        log,
-        tlsTerminated: true,
-      }),
-    )
+function listen(world: World, listeners: AdmittingListener[]): void {
+  const { management, product } = world.configuration
+  listeners.push(openAdmitting(world, 'management', management))
+  const { applicationListen } = product ?? {}
+  if (applicationListen) {
+    const application = { listen: applicationListen, tlsTerminated: true }
+    listeners.push(openAdmitting(world, 'application', application))
   }
   for (const { surface, address, inFlight } of listeners) {
-    metrics.addSource(() => ({ [`${surface}RequestsInFlight`]: inFlight() }))
-    log.info('server.listening', { message: `${surface} on ${address}`, surface, address })
+    world.metrics.addSource(() => ({ [`${surface}RequestsInFlight`]: inFlight() }))
+    world.log.info('server.listening', { message: `${surface} on ${address}`, surface, address })
   }
 }
 
-function managementApp(running: Running) {
-  const { configuration, system, log, metrics, identity, environment, transfers } = running
-  const product = environment?.product ?? null
-  const managementOrigin = configuration.management.publicUrl
-  return mountManagement({
+const ORIGINS = {
+  management: {
+    codes: MANAGEMENT_CODES,
+    probes: { live: '/health/live', ready: '/health/ready' },
+  },
+  application: {
+    codes: APPLICATION_CODES,
+    probes: { live: '/healthz', ready: '/readyz' },
+  },
+} as const
+
+function openAdmitting(
+  { configuration, system, log, counts }: World,
+  surface: Surface,
+  bound: Pick<ListenOptions, 'listen' | 'tlsTerminated'>,
+): AdmittingListener {
+  const { codes, probes } = ORIGINS[surface]
+  const allowedOrigins = new Set(configuration.product?.allowedOrigins)
+  const admission = new Admission({
+    codes,
+    probes,
     system,
-    log,
-    routes: managementRoutes,
-    limits: managementLimits(system),
-    transfers,
-    counts: requestCounts(metrics, 'management'),
-    app: {
-      identity,
-      managementOrigin,
-      metrics,
-      openApiDocument: openApiText,
-      // Routes of the Product run only where mount found its Environment configured.
-      product: product!,
-      health: async () => [
-        ...(await environment!.engine.health()),
-        await environment!.files.health(),
-      ],
-      environment: product?.root.descriptor ?? null,
-      sessions: identity,
-      linkableEnvironments: async () =>
-        product === null ? [] : [{ ...readLinkable(product), managementOrigin }],
+    onAnswer: (response, origin) => {
+      counts[surface].answered(response.status)
+      if (surface === 'application') allowOrigin(allowedOrigins, response, origin)
     },
   })
+  const listener = openListener({ surface, app: admission, codes, system, log, ...bound })
+  return { ...listener, admission }
 }
 
-function applicationApp(
-  { configuration, system, metrics, transfers }: Running,
-  { product, engine, files, tokens, log, keyUsage, rejections }: OpenEnvironment,
-) {
-  return mountApplication({
-    system,
-    log,
-    engine,
-    envelopes: new QueryEnvelopes(),
-    tokens,
-    limits: applicationLimits(system),
-    transfers,
-    files,
-    counts: requestCounts(metrics, 'application'),
-    keyUsage,
-    rejections,
-    allowedOrigins: new Set(configuration.product?.allowedOrigins),
-    authenticateKey: (key) => product.keys.authenticate(key),
-    explainKey: (key) => product.keys.explain(key),
-    resolveTarget: (target, caller, source) => resolveTarget(product, caller, target, source),
-    serving: () => product.serving.isStarted,
-  })
-}
-
-/** A mistake in one request must not end all the others; each request has its own last resort. */
+/** Logs uncaught errors: an error that one request missed must not end the other requests. */
 function installCrashHandlers(log: Logger): void {
-  process.on('uncaughtException', (error) => log.error('server.mistake', { error }))
-  process.on('unhandledRejection', (error) => log.error('server.mistake', { error }))
+  process.on('uncaughtException', (error) => log.error('server.uncaught', { error }))
+  process.on('unhandledRejection', (error) => log.error('server.uncaught', { error }))
 }
 
 /** Resolves with the first signal; the next one has the effect that signals have by default. */
@@ -224,9 +165,18 @@ function ignoresHangups(): boolean {
   }
 }
 
-async function drain(listeners: readonly OpenListener[]): Promise<void> {
-  const drained = Promise.all(listeners.map((listener) => listener.stop()))
-  const late = new Promise<void>((resolve) => setTimeout(resolve, DRAIN_MILLIS).unref())
-  await Promise.race([drained, late])
+/** Rejects new requests and waits for those in flight; cuts them after `millis`. */
+async function drain(listeners: readonly AdmittingListener[], millis: number): Promise<void> {
+  for (const { admission } of listeners) admission.drain()
+  const drained = Promise.all(listeners.map((listener) => listener.drain()))
+  const timer = setTimeout(() => {
+    for (const listener of listeners) listener.cut()
+  }, millis)
+  await drained
+  clearTimeout(timer)
+}
+
+async function close(listeners: readonly AdmittingListener[]): Promise<void> {
+  await drain(listeners, LAST_ANSWERS_MILLIS)
   for (const listener of listeners) listener.cut()
 }

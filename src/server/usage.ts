@@ -2,7 +2,8 @@
 import { isRequired, VARIABLES, type Variable } from '../settings/variables.ts'
 import { VERSION } from '../value/version.ts'
 
-const MODES = [
+/** Each mode with what it does. */
+export const MODES = [
   ['check', 'read settings and files as serve would; connects to nothing, changes nothing'],
   ['migrate', 'create or upgrade the database schemas; safe to repeat'],
   ['recover-bootstrap', 'replace a first-owner code that was lost before it was used'],

@@ -1,4 +1,5 @@
-/** The OIDC provider configuration file (Document 1). */
+/** The OIDC provider configuration file (Document 1), and what workload providers share with it. */
+import type { Fault } from '../errors/fault.ts'
 import { absolutePath, FILE_RULES } from '../system/files.ts'
 import { decodeBase64Url } from '../value/base64url.ts'
 import { Secret } from '../value/secret.ts'
@@ -27,6 +28,10 @@ export interface OidcProvider {
   readonly subjectPepper: Secret
   readonly nativeClient: NativeClient | null
   readonly allowLoopbackHttp: boolean
+  /** Whether its subjects are jobs of a platform, whose sessions are not refreshed. */
+  readonly isWorkload: boolean
+  /** Exact values of claims beside the discriminator; none for a provider of people. */
+  readonly requiredClaims: Readonly<Record<string, string>>
 }
 
 export interface NativeClient {
@@ -36,6 +41,9 @@ export interface NativeClient {
   readonly scopes: readonly string[]
   readonly resource: string | null
 }
+
+/** Makes the Fault of a field that breaks a rule. */
+export type Rejection = (field: string, rule: string) => Fault
 
 const VARIABLE: VariableName = 'SERVICE_PLATFORM_OIDC_CONFIG'
 const ORIGINS_MAX = 64
@@ -58,8 +66,8 @@ const NativeClientFile = schema({
   'resource?': printable(1024),
 })
 
-/** The fields of the file. Rules between fields are checked by the functions below. */
-const OidcFile = schema({
+/** Fields of every provider. Rules between fields are checked by the functions below. */
+export const ProviderFields = schema({
   providerId: printable(256),
   issuer: [
     printable(2048),
@@ -78,10 +86,11 @@ const OidcFile = schema({
     ':',
     rule('URL-safe base64 without padding of exactly 32 bytes', isPepper),
   ],
-  'nativeClient?': NativeClientFile,
   'allowLoopbackHttp?': 'boolean',
 })
-type OidcFile = Infer<typeof OidcFile>
+type ProviderFields = Infer<typeof ProviderFields>
+
+const OidcFile = schema({ '...': ProviderFields, 'nativeClient?': NativeClientFile })
 type NativeClientFile = Infer<typeof NativeClientFile>
 
 /** Throws SERVER_OIDC_CONFIG_INVALID, or SERVER_CONFIGURATION_INVALID for a relative path. */
@@ -90,18 +99,26 @@ export function readOidcConfig(path: string): OidcProvider {
   return providerOf(read(path, OidcFile))
 }
 
-function providerOf(file: OidcFile): OidcProvider {
+function providerOf({ nativeClient: client, ...file }: Infer<typeof OidcFile>): OidcProvider {
+  const provider = providerFrom(file, refused)
+  const nativeClient = client === undefined ? null : nativeClientFrom(client, provider)
+  return { ...provider, nativeClient, isWorkload: false, requiredClaims: {} }
+}
+
+/** Applies the rules between the fields of a provider. Throws what `rejected` makes. */
+export function providerFrom(
+  file: ProviderFields,
+  rejected: Rejection,
+): Omit<OidcProvider, 'nativeClient' | 'isWorkload' | 'requiredClaims'> {
   const { audience, allowedOrigins, allowLoopbackHttp = false } = file
   const surroundings = { audience, allowedOrigins, allowLoopbackHttp }
-  checkOrigins(surroundings)
-  checkDiscoveryUrl(file.discoveryUrl, surroundings)
+  checkOrigins(surroundings, rejected)
+  checkDiscoveryUrl(file.discoveryUrl, surroundings, rejected)
   return {
     ...file,
     allowLoopbackHttp,
     requiredType: file.requiredType ?? null,
     subjectPepper: new Secret(file.subjectPepper),
-    nativeClient:
-      file.nativeClient === undefined ? null : nativeClient(file.nativeClient, surroundings),
   }
 }
 
@@ -127,27 +144,34 @@ interface Surroundings {
 }
 
 /** The flag turns the list into one literal-loopback origin: it is for local conformance alone. */
-function checkOrigins({ allowedOrigins, allowLoopbackHttp }: Surroundings): void {
+function checkOrigins(
+  { allowedOrigins, allowLoopbackHttp }: Surroundings,
+  rejected: Rejection,
+): void {
   if (allowLoopbackHttp) {
     const [only] = allowedOrigins
     if (allowedOrigins.length !== 1 || !isOrigin(only!, ['loopback-http'])) {
       const rule = 'exactly one literal-loopback HTTP origin where allowLoopbackHttp is true'
-      throw refused('allowedOrigins', rule)
+      throw rejected('allowedOrigins', rule)
     }
   } else if (!allowedOrigins.every((origin) => isOrigin(origin, ['https']))) {
-    throw refused('allowedOrigins', 'canonical HTTPS origins such as https://idp.example.com')
+    throw rejected('allowedOrigins', 'canonical HTTPS origins such as https://idp.example.com')
   }
 }
 
-function checkDiscoveryUrl(text: string, { allowedOrigins }: Surroundings): void {
+function checkDiscoveryUrl(
+  text: string,
+  { allowedOrigins }: Surroundings,
+  rejected: Rejection,
+): void {
   const url = parseUrl(text)
   const allowed = url !== null && allowedOrigins.includes(url.origin)
   if (!allowed || !isPlainUrl(url, ['https', 'loopback-http'])) {
-    throw refused('discoveryUrl', 'a URL whose origin is one of allowedOrigins')
+    throw rejected('discoveryUrl', 'a URL whose origin is one of allowedOrigins')
   }
 }
 
-function nativeClient(client: NativeClientFile, surroundings: Surroundings): NativeClient {
+function nativeClientFrom(client: NativeClientFile, surroundings: Surroundings): NativeClient {
   for (const field of ['authorizationEndpoint', 'tokenEndpoint'] as const) {
     const url = parseUrl(client[field])
     const secure = url !== null && (isPlainUrl(url, ['https']) || isConformance(url, surroundings))

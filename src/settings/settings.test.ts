@@ -164,11 +164,17 @@ describe('a valid environment', () => {
         SERVICE_ACTION_ALLOWED_NETWORKS: '10.1.0.0/16,fd00::/8',
         SERVICE_REQUEST_MEMORY_MIB: '128',
         SERVICE_RESPONSE_MEMORY_MIB: '65536',
+        SERVICE_REALTIME_CONNECTIONS_PER_PEER_MAX: '50',
       },
       'serve',
     )
     expect(configuration).toMatchObject({
       memory: { requestMib: 128, responseMib: 65_536 },
+      realtime: {
+        connectionsMax: 20_000,
+        connectionsPerCredentialMax: 10_000,
+        connectionsPerPeerMax: 50,
+      },
       stateDirectory: '/var/lib/canary',
       management: {
         listen: { host: '::', port: 0, loopback: false },
@@ -340,7 +346,7 @@ describe('the table of settings', () => {
   it('names every source once', () => {
     const names = VARIABLES.flatMap((row) => sourceNames(row))
     expect(new Set(names).size).toBe(names.length)
-    expect(names).toHaveLength(30 + 6 + 2 * 2)
+    expect(names).toHaveLength(36 + 6 + 2 * 2)
   })
 
   it('tells which SERVICE_ names nothing reads', () => {

@@ -16,8 +16,11 @@ import {
   parseDatabaseUrl,
   parseListener,
 } from './addresses.ts'
+import { readIdentityProviders } from './identity-providers.ts'
 import { readJwtProviders } from './jwt-providers.ts'
-import { isPepper, type OidcProvider, readOidcConfig } from './oidc.ts'
+import { type LogSettings, readLogSettings } from './logs.ts'
+import { isPepper, type OidcProvider } from './oidc.ts'
+import { type RealtimeSettings, readRealtime } from './realtime.ts'
 import {
   deprecatedNames,
   exposedNames,
@@ -27,6 +30,7 @@ import {
   readPlain,
   readSecret,
   type SecretSource,
+  wholeNumber,
 } from './sources.ts'
 import { readStorage, type StorageSettings } from './storage.ts'
 import type { PlainName, SecretName } from './variables.ts'
@@ -47,9 +51,13 @@ export interface ServerSettings {
   readonly stateDirectory: string
   readonly management: ManagementSettings
   readonly oidc: OidcProvider | null
+  /** Issuers of the tokens of CI jobs and service accounts. */
+  readonly workloads: readonly OidcProvider[]
   readonly managedSource: ManagedSource | null
   readonly product: ProductSettings | null
   readonly memory: MemorySettings
+  readonly logs: LogSettings
+  readonly realtime: RealtimeSettings
   /** `required` refuses to serve where Functions cannot be contained. */
   readonly sandbox: 'preferred' | 'required'
   /** Peppers that `migrate` may replace; no other mode replaces one. */
@@ -112,8 +120,7 @@ const ORIGIN_RULE =
   'name in its xn-- form, no wildcard, path, trailing slash or default port, and no blanks between'
 const ACTION_NETWORKS_MAX = 64
 /** A peer may hold a quarter, in which the largest response has room. */
-const MEMORY_MIB_MIN = 128
-const MEMORY_MIB_MAX = 65_536
+const MEMORY_MIB = { min: 128, max: 65_536, unit: ' of MiB' }
 const MANAGED_TOKEN_BYTES_MIN = 32
 /** It travels in one header, whose limit is 16 KiB. */
 const MANAGED_TOKEN_BYTES_MAX = 8192
@@ -133,13 +140,15 @@ export function parseSettings(environment: ProcessEnvironment, mode: SettingsMod
     identityPepper,
     stateDirectory: directory(environment, 'SERVICE_STATE_DIRECTORY')!,
     management: management(environment),
-    oidc: oidc(environment, identityPepper),
+    ...readIdentityProviders(environment, identityPepper),
     managedSource: managedSource(environment),
     product: product(environment),
     memory: {
-      requestMib: memoryMib(environment, 'SERVICE_REQUEST_MEMORY_MIB'),
-      responseMib: memoryMib(environment, 'SERVICE_RESPONSE_MEMORY_MIB'),
+      requestMib: wholeNumber(environment, 'SERVICE_REQUEST_MEMORY_MIB', MEMORY_MIB),
+      responseMib: wholeNumber(environment, 'SERVICE_RESPONSE_MEMORY_MIB', MEMORY_MIB),
     },
+    logs: readLogSettings(environment),
+    realtime: readRealtime(environment),
     sandbox: sandbox(environment),
     confirmedPepperChanges: confirmedPepperChanges(environment, mode),
     deprecatedNames: deprecatedNames(environment, [
@@ -213,19 +222,6 @@ function publicUrl(environment: ProcessEnvironment): string | null {
     throw invalid(name, 'a canonical HTTPS origin such as https://manage.example.com')
   }
   return value
-}
-
-function oidc(environment: ProcessEnvironment, identityPepper: Secret): OidcProvider | null {
-  const name = 'SERVICE_PLATFORM_OIDC_CONFIG'
-  const path = readPlain(environment, name)
-  if (path === null) return null
-  const provider = readOidcConfig(path)
-  // One key for two purposes would tie the rotation of credentials to that of identity links.
-  if (provider.subjectPepper.reveal() === identityPepper.reveal()) {
-    const rule = 'subjectPepper: independent of the identity pepper'
-    throw fault('SERVER_OIDC_CONFIG_INVALID', name, rule)
-  }
-  return provider
 }
 
 function managedSource(environment: ProcessEnvironment): ManagedSource | null {
@@ -335,15 +331,6 @@ function authConfig(environment: ProcessEnvironment): string | null {
 
 function sandbox(environment: ProcessEnvironment): 'preferred' | 'required' {
   return flag(environment, 'SERVICE_RUNNER_SANDBOX', 'required') ? 'required' : 'preferred'
-}
-
-function memoryMib(environment: ProcessEnvironment, name: PlainName): number {
-  const value = readPlain(environment, name)!
-  const mib = /^[1-9][0-9]{0,4}$/.test(value) ? Number(value) : 0
-  if (mib < MEMORY_MIB_MIN || mib > MEMORY_MIB_MAX) {
-    throw invalid(name, `a whole number of MiB from ${MEMORY_MIB_MIN} to ${MEMORY_MIB_MAX}`)
-  }
-  return mib
 }
 
 /**

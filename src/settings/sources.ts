@@ -140,3 +140,15 @@ function conflict(names: readonly string[]): Fault {
     violations: names.map((path) => ({ path, rule })),
   })
 }
+
+/** Returns a number between `min` and `max`. Throws SERVER_CONFIGURATION_INVALID. */
+export function wholeNumber(
+  environment: ProcessEnvironment,
+  name: PlainName,
+  { min, max, unit }: { readonly min: number; readonly max: number; readonly unit: string },
+): number {
+  const value = readPlain(environment, name)!
+  const number = /^[1-9][0-9]{0,6}$/.test(value) ? Number(value) : 0
+  if (number >= min && number <= max) return number
+  throw invalid(name, `a whole number${unit} from ${min} to ${max}`)
+}

@@ -1,6 +1,6 @@
 /**
- * Every setting of the server, once: what the parser may read, what `svc-server --help` shows and
- * what the README's table is generated from. The rules themselves stand in configuration.ts.
+ * Every setting of the server, once: the parser reads it, `svc-server --help` shows it, and
+ * `svc docs settings` is generated from it. The rules themselves stand in settings.ts.
  */
 
 export interface Variable {
@@ -67,6 +67,14 @@ export const VARIABLES = [
     secret: false,
     file: false,
     description: 'Absolute path of the OIDC provider configuration, at most 64 KiB of strict JSON',
+  },
+  {
+    name: 'SERVICE_PLATFORM_WORKLOAD_OIDC_CONFIG',
+    required: 'no',
+    secret: false,
+    file: false,
+    description:
+      'Absolute path of up to 8 OIDC providers of CI jobs, at most 64 KiB of strict JSON',
   },
   {
     name: 'SERVICE_PLATFORM_MANAGED_ENROLLMENT_TOKEN',
@@ -200,6 +208,46 @@ export const VARIABLES = [
     file: false,
     default: '256',
     description: 'MiB that unsent responses may hold, 128 to 65536; more are 503 at once',
+  },
+  {
+    name: 'SERVICE_LOG_SEGMENT_MIB',
+    required: 'no',
+    secret: false,
+    file: false,
+    default: '64',
+    description: 'MiB of log records after which an archive segment is closed, 1 to 512',
+  },
+  {
+    name: 'SERVICE_LOG_SEGMENT_SECONDS',
+    required: 'no',
+    secret: false,
+    file: false,
+    default: '3600',
+    description: 'Seconds after which an archive segment is closed, 1 to 86400',
+  },
+  {
+    name: 'SERVICE_REALTIME_CONNECTIONS_MAX',
+    required: 'no',
+    secret: false,
+    file: false,
+    default: '20000',
+    description: 'Open Realtime connections in all, 1 to 1000000; further ones are 503',
+  },
+  {
+    name: 'SERVICE_REALTIME_CONNECTIONS_PER_CREDENTIAL_MAX',
+    required: 'no',
+    secret: false,
+    file: false,
+    default: '10000',
+    description: 'Open Realtime connections of one Application credential, 1 to 1000000',
+  },
+  {
+    name: 'SERVICE_REALTIME_CONNECTIONS_PER_PEER_MAX',
+    required: 'no',
+    secret: false,
+    file: false,
+    default: '1000',
+    description: 'Open Realtime connections of one peer address, 1 to 1000000; more are 503',
   },
   {
     name: 'SERVICE_BOOTSTRAP_RECOVERY_CONFIRM',

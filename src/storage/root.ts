@@ -34,6 +34,10 @@ export const DOCUMENTS_FILE = 'documents.db'
 export const DOCUMENTS_POSTGRES_FILE = 'documents.postgres'
 /** The directory of the bytes of stored files, unless an S3-compatible store holds them. */
 export const FILES_DIRECTORY = 'files'
+/** The hot store of operational log records. */
+export const LOGS_FILE = 'logs.db'
+/** The directory of the archive segments of the log. */
+export const LOGS_DIRECTORY = 'logs'
 /** Contains the name of the S3 bucket that holds them, if one does. */
 export const FILES_S3_FILE = 'files.s3'
 const LOCK_FILE = 'lock.db'

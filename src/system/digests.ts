@@ -13,6 +13,7 @@ export type Purpose =
   | 'refresh-token'
   | 'refresh-token-mac'
   | 'oidc-subject'
+  | 'external-token'
   | 'pepper-check'
   | 'application-key'
   | 'application-public-key'

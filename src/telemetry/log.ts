@@ -38,8 +38,16 @@ export interface Logger {
   info(event: string, fields?: LogFields): void
   warn(event: string, fields?: LogFields): void
   error(event: string, fields?: LogFields): void
-  /** Returns a logger that adds these fields to every record. */
-  with(fields: LogFields): Logger
+  /** Returns a logger that adds these fields to every record, and extends what happens to it. */
+  with(fields: LogFields, extension?: LogExtension): Logger
+}
+
+/** A second destination of records, beside the sink. */
+export interface LogExtension {
+  /** Replaces what must not be logged in any text of a record, also in that of the sink. */
+  readonly redact: (text: string) => string
+  /** Receives every record, whatever its level. Throws nothing. */
+  readonly collect: (record: LogRecord) => void
 }
 
 /** Writes one record, line end included. Calls `onDropped`, at once or later, if it is lost. */
@@ -54,6 +62,7 @@ export interface LogOptions {
   readonly fields?: LogFields
   /** Called for a record that could not be written. */
   readonly onDropped?: () => void
+  readonly extension?: LogExtension | undefined
 }
 
 const TEXT_LENGTH_MAX = 8192
@@ -70,14 +79,18 @@ const CONTROL = /[\u0000-\u001f]/g
 const RESERVED: ReadonlySet<string> = new Set(['at', 'level', 'event'])
 
 export function createLog(options: LogOptions): Logger {
-  const { system, sink, format = 'json', level: minimum = 'info', fields = {} } = options
+  const { system, sink, format = 'json', level: minimum = 'info', fields = {}, extension } = options
   const render = format === 'json' ? jsonLine : humanLine
   const threshold = LOG_LEVELS.indexOf(minimum)
   const dropped = (): void => options.onDropped?.()
   const write = (level: LogLevel, event: string, given: LogFields = {}): void => {
-    if (LOG_LEVELS.indexOf(level) < threshold) return
+    const isWritten = LOG_LEVELS.indexOf(level) >= threshold
+    if (!isWritten && extension === undefined) return
     try {
-      sink(render(record(system.nowMillis(), level, event, { ...fields, ...given })), dropped)
+      const made = record(system.nowMillis(), level, event, { ...fields, ...given })
+      const entry = extension === undefined ? made : redacted(made, extension.redact)
+      extension?.collect(entry)
+      if (isWritten) sink(render(entry), dropped)
     } catch {
       // A getter that throws must not fail the operation that is being logged.
       dropped()
@@ -88,7 +101,8 @@ export function createLog(options: LogOptions): Logger {
     info: (event, given) => write('info', event, given),
     warn: (event, given) => write('warn', event, given),
     error: (event, given) => write('error', event, given),
-    with: (more) => createLog({ ...options, fields: { ...fields, ...more } }),
+    with: (more, added = extension) =>
+      createLog({ ...options, fields: { ...fields, ...more }, extension: added }),
   }
 }
 
@@ -118,7 +132,7 @@ export interface LogRecord {
   readonly [name: string]: Plain
 }
 
-type Plain =
+export type Plain =
   | string
   | number
   | boolean
@@ -140,6 +154,20 @@ function record(millis: number, level: LogLevel, event: string, fields: LogField
     out[text(name)] = name === 'error' ? plainError(value, 0) : plain(value, 0)
   }
   return out as unknown as LogRecord
+}
+
+/** Returns the record with every text in it redacted, names of fields included. */
+function redacted(entry: LogRecord, redact: (text: string) => string): LogRecord {
+  const replace = (value: Plain): Plain => {
+    if (typeof value === 'string') return redact(value)
+    if (value === null || typeof value !== 'object') return value
+    if (Array.isArray(value)) return value.map(replace)
+    return Object.fromEntries(
+      Object.entries(value).map(([name, item]) => [redact(name), replace(item)]),
+    )
+  }
+  const { at, level, event, ...rest } = entry
+  return { at, level, event, ...(replace(rest) as { readonly message: string }) }
 }
 
 function plain(value: unknown, depth: number): Plain {

@@ -1,4 +1,4 @@
-/** What an Application Key may be used for. */
+/** Uses that an Application Key can be granted. */
 export const APPLICATION_SCOPES = ['action', 'mutation', 'query', 'realtime', 'workspace'] as const
 
 export type ApplicationScope = (typeof APPLICATION_SCOPES)[number]

@@ -2,7 +2,9 @@
 import { ValidationError } from './validation-error.ts'
 
 const FORM = /^[A-Za-z0-9_-]*$/
-/** Node has it from version 25; the packed client also runs on older ones. */
+/**
+ * Whether the runtime has native conversion. Node has it from 25; the client runs on older ones.
+ */
 const NATIVE = 'toBase64' in Uint8Array.prototype
 
 export function encodeBase64Url(bytes: Uint8Array): string {
@@ -11,7 +13,9 @@ export function encodeBase64Url(bytes: Uint8Array): string {
   return text.replace(/=+$/, '').replaceAll('+', '-').replaceAll('/', '_')
 }
 
-/** Throws Malformed for padding, the standard alphabet or stray bits in the last character. */
+/**
+ * Throws ValidationError for padding, the standard alphabet or stray bits in the last character.
+ */
 export function decodeBase64Url(text: string): Uint8Array {
   if (!FORM.test(text) || text.length % 4 === 1) throw new ValidationError('canonical base64url')
   const bytes = NATIVE

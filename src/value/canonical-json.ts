@@ -1,9 +1,11 @@
-/** RFC 8785 canonical JSON: the bytes that manifests are signed over and fingerprints made of. */
+/** RFC 8785 canonical JSON, the form of manifests and the input of fingerprints. */
 
 import type { Json } from './strict-json.ts'
 import { ValidationError } from './validation-error.ts'
 
-/** Keys in UTF-16 order, no white space, numbers as ECMAScript prints them. */
+/**
+ * Returns text with keys in UTF-16 order, no white space, and numbers as ECMAScript prints them.
+ */
 export function canonicalJson(value: Json): string {
   if (value === null || typeof value === 'boolean') return String(value)
   if (typeof value === 'string') {

@@ -3,7 +3,7 @@
  * section 2). Authorization checks capabilities and scope, never the name of a role.
  */
 
-/** Sorted. Roles grant reserved ones too: they belong to later rows of the contract. */
+/** All capabilities, sorted. Roles also grant reserved ones, for later rows of the contract. */
 export const CAPABILITIES = [
   'backups:manage', // Reserved: backups.
   'channels:promote',
@@ -11,7 +11,7 @@ export const CAPABILITIES = [
   'configuration:read',
   'credentials:manage',
   'credentials:read',
-  'cron:activate', // Reserved: cron jobs.
+  'cron:activate',
   'cron:read', // Reserved: cron jobs.
   'data:read', // Reserved: access to documents.
   'data:write', // Reserved: access to documents.
@@ -24,7 +24,7 @@ export const CAPABILITIES = [
   'operators:manage',
   'releases:publish',
   'releases:read',
-  'schedules:read', // Reserved: scheduled Functions.
+  'schedules:read',
   'storage:manage', // Reserved: stored files.
   'storage:read', // Reserved: stored files.
   'usage:read',
@@ -63,7 +63,7 @@ const OBSERVER: readonly Capability[] = [
   'usage:read',
 ]
 
-/** Sorted and free of duplicates, as capability lists are wherever they appear. */
+/** Returns the capabilities of a role, sorted and without duplicates. */
 export function capabilitiesOfRole(role: Role): readonly Capability[] {
   switch (role) {
     case 'owner':

@@ -1,8 +1,11 @@
 /** Names and values of variables and secrets (Document 1, Configuration). */
 
-/** Bytes of UTF-8. */
+/**
+ * Bytes of UTF-8.
+ * @limit Configuration: a variable or a secret
+ */
 export const CONFIGURATION_VALUE_BYTES_MAX = 32 * 1024
-/** Upper-case ASCII letters, digits and underscore, not first an underscore; at most 64 bytes. */
+/** At most 64 upper-case ASCII letters, digits and underscores; the first is no underscore. */
 export const CONFIGURATION_NAME = /^[A-Z0-9][A-Z0-9_]{0,63}$/
 
 export function isConfigurationName(text: string): boolean {

@@ -1,4 +1,4 @@
-/** IDs that both sides make alone must be the same, in the order of their inserts, and nobody's. */
+/** Tests that server and runner derive equal, unique IDs, in the order of inserts. */
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { fc } from '../../build/testing/properties.ts'
@@ -7,7 +7,7 @@ import { documentId, documentIdSource } from './document-ids.ts'
 import { idMillis, tableOfId } from './ids.ts'
 
 const TABLES = ['t', 'notes', `t${'x'.repeat(63)}`]
-/** As many as one Mutation may insert, and more than fit two bytes. */
+/** The most inserts of one Mutation, which do not fit two bytes. */
 const COUNT_MAX = 100_000
 
 const invocation = fc.record({
@@ -42,7 +42,7 @@ test(`IDs of one invocation ascend with its inserts (SVC_SEED=${SEED})`, () => {
   fc.assert(property, { seed: SEED, numRuns: 1_000 })
 })
 
-test(`the same invocation makes the same IDs, another one others (SVC_SEED=${SEED})`, () => {
+test(`one invocation derives equal IDs, and another one derives others (SVC_SEED=${SEED})`, () => {
   const property = fc.property(invocation, invocation, counts, (of, other, some) => {
     fc.pre(of.seed !== other.seed)
     const ids = some.map((count) => idOf(of, count))

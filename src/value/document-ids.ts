@@ -1,15 +1,15 @@
 /**
- * IDs of the documents that an invocation inserts. Its seed gives them, so that every attempt makes
- * the same ones, and a runner knows the ID of an insert before the server has worked it.
+ * IDs of the documents that an invocation inserts. They are derived from its seed, so that every
+ * attempt creates equal IDs, and a runner knows the ID of an insert before the server processes it.
  */
 import { encodeUlid } from './ids.ts'
 
-/** Its SHA-256 gives the ID of the document that is number `count`. `seed` is hexadecimal. */
+/** Returns the text whose SHA-256 yields the ID of insert number `count`. `seed` is hexadecimal. */
 export function documentIdSource(seed: string, count: number): string {
   return `${seed}document-id/${count}`
 }
 
-/** `digest` has 10 bytes at least; the count in front keeps the order of creation. */
+/** `digest` has at least 10 bytes. The count comes first, which keeps the order of creation. */
 export function documentId(
   table: string,
   { nowMicros, count, digest }: { nowMicros: bigint; count: number; digest: Uint8Array },

@@ -1,12 +1,12 @@
-/** Who calls a Function, beside which application: what a functional token says (Document 2). */
+/** Functional identities: the callers of Functions, as functional tokens name them (Document 2). */
 
-/** What a Function's `auth` asks of its caller. */
+/** Values of a Function's `auth`: the identity that a caller must present. */
 export const AUTH_MODES = ['none', 'optional', 'guest', 'user', 'service'] as const
 export type AuthMode = (typeof AUTH_MODES)[number]
 
 export type FunctionalIdentity = GuestIdentity | ProvidedIdentity
 
-/** Somebody whom a Function of this Environment gave a name: nobody knows who it is. */
+/** Anonymous caller, named by a Function of this Environment; no provider verified a person. */
 export interface GuestIdentity {
   readonly kind: 'guest'
   /** `gst_` and a ULID. */
@@ -15,33 +15,33 @@ export interface GuestIdentity {
   readonly issuer: string
 }
 
-/** Whom a JWT provider vouches for. */
+/** A user or service whose token a JWT provider signed. */
 export interface ProvidedIdentity {
   readonly kind: 'user' | 'service'
   readonly subject: string
   readonly issuer: string
-  /** Empty where the provider's mapping names no claim. */
+  /** Empty where the provider's mapping names no claim for roles. */
   readonly roles: readonly string[]
   readonly email?: string
 }
 
-/** The same text for the same caller, whatever else the token says; never for a log. */
+/** Returns the stable key of a caller, whatever else its token says. Never log it. */
 export function principalOf({ kind, issuer, subject }: FunctionalIdentity): string {
   return JSON.stringify([kind, issuer, subject])
 }
 
-/** A caller who was identified, in the forms that calls need. */
+/** An identified caller, in the forms that calls use. */
 export interface Principal {
   readonly kind: FunctionalIdentity['kind']
-  /** principalOf the identity: the same for every token of one caller. */
+  /** Result of principalOf: equal for all tokens of one caller. */
   readonly key: string
   /** JSON text of the FunctionalIdentity. */
   readonly identityText: string
 }
 
 /**
- * Whom a Function of this mode sees: what is presented to `none` is discarded, and a mode that
- * names a kind takes that kind alone. `missing` and `denied` are why it cannot be called.
+ * Returns the identity that a Function of this mode sees. `none` discards it, and a mode that names
+ * a kind accepts only that kind. `missing` and `denied` are reasons to reject the call.
  */
 export function admit(mode: AuthMode, caller: Principal | null): Principal | null | Refused {
   if (mode === 'none') return null
@@ -52,5 +52,5 @@ export function admit(mode: AuthMode, caller: Principal | null): Principal | nul
 
 export type Refused = 'missing' | 'denied'
 
-/** Seconds that a guest may stay one. */
+/** @limit Identity and keys: lifetime of a guest */
 export const GUEST_SECONDS_MAX = 86_400

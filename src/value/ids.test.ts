@@ -19,7 +19,7 @@ describe('identifiers', () => {
     )
   })
 
-  test('one changed character is another identifier or none', () => {
+  test('a changed character makes another identifier or an invalid one', () => {
     fc.assert(
       fc.property(
         time,
@@ -36,11 +36,11 @@ describe('identifiers', () => {
     )
   })
 
-  test.each(['I', 'L', 'O', 'U'])('the alias %s is refused', (alias) => {
+  test.each(['I', 'L', 'O', 'U'])('the alias %s is rejected', (alias) => {
     expect(isId('rel', `rel_0${alias}ARZ3NDEKTSV4RRFFQ69G5FAV`)).toBe(false)
   })
 
-  test('time beyond 48 bits, lower case and other lengths are refused', () => {
+  test('time beyond 48 bits, lower case and other lengths are rejected', () => {
     expect(isId('rel', 'rel_8ZZZZZZZZZZZZZZZZZZZZZZZZZ')).toBe(false)
     expect(isId('rel', 'rel_7ZZZZZZZZZZZZZZZZZZZZZZZZZ')).toBe(true)
     expect(isId('rel', 'rel_01arz3ndektsv4rrffq69g5fav')).toBe(false)
@@ -48,7 +48,7 @@ describe('identifiers', () => {
     expect(isId('rel', 'prj_01ARZ3NDEKTSV4RRFFQ69G5FAV')).toBe(false)
   })
 
-  test('a factory ascends through equal milliseconds and a clock that goes back', () => {
+  test('identifiers of a factory ascend within a millisecond and when the clock goes back', () => {
     const clock = { millis: 1_000 }
     const ids = new IdFactory({
       nowMillis: () => clock.millis,
@@ -62,7 +62,7 @@ describe('identifiers', () => {
     expect(new Set(made).size).toBe(made.length)
   })
 
-  test('every prefix of the contract makes an identifier of its own kind only', () => {
+  test('every prefix of the contract identifies one kind only', () => {
     const ids = new IdFactory({ nowMillis: () => 1, randomBytes: (n) => new Uint8Array(n) })
     for (const prefix of ID_PREFIXES) {
       const id = ids.make(prefix)

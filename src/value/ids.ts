@@ -52,12 +52,14 @@ const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/
 const TABLE = /^[a-z][a-zA-Z0-9]{0,63}$/
 export const TIME_MILLIS_MAX = 2 ** 48 - 1
 
-/** 26 characters; `entropy` has 10 bytes. Throws Malformed for a time outside 48 bits. */
+/**
+ * Returns 26 characters. `entropy` has 10 bytes. Throws ValidationError for a time outside 48 bits.
+ */
 export function encodeUlid(millis: number, entropy: Uint8Array): string {
   if (!Number.isInteger(millis) || millis < 0 || millis > TIME_MILLIS_MAX) {
     throw new ValidationError('a time of 48 bits')
   }
-  // 20 and 30 bits.
+  // The 48 bits in parts of 18 and 30 bits.
   const high = Math.floor(millis / 2 ** 30)
   const low = millis % 2 ** 30
   const time = PAIRS[high >> 10]! + PAIRS[high & 1023]! + PAIRS[low >> 20]!
@@ -69,14 +71,14 @@ export function encodeUlid(millis: number, entropy: Uint8Array): string {
   )
 }
 
-/** Exactly eight characters. */
+/** Encodes five bytes as eight characters. */
 function fiveBytes(bytes: Uint8Array, at: number): string {
   const high = (bytes[at]! << 12) | (bytes[at + 1]! << 4) | (bytes[at + 2]! >> 4)
   const low = ((bytes[at + 2]! & 15) << 16) | (bytes[at + 3]! << 8) | bytes[at + 4]!
   return PAIRS[high >> 10]! + PAIRS[high & 1023]! + PAIRS[low >> 10]! + PAIRS[low & 1023]!
 }
 
-/** 16 bytes of a canonical ULID: 6 of time, 10 of entropy. */
+/** Decodes a canonical ULID to 16 bytes: 6 of time, 10 of entropy. */
 export function decodeUlid(text: string): Uint8Array {
   if (!ULID.test(text)) throw new ValidationError('a canonical ULID')
   let number = 0n
@@ -93,7 +95,7 @@ export function isUlid(text: string): boolean {
   return ULID.test(text)
 }
 
-/** Milliseconds since the epoch that an identifier was made at. */
+/** Returns the creation time of an identifier, in Unix milliseconds. */
 export function idMillis(id: string): number {
   const ulid = id.slice(id.lastIndexOf('_') + 1)
   let millis = 0
@@ -110,12 +112,12 @@ export function isId<P extends IdPrefix>(prefix: P, text: unknown): text is Id<P
   )
 }
 
-/** What `isId` takes, as a pattern. */
+/** Pattern of the texts that `isId` accepts. */
 export function idPattern(prefix: IdPrefix): RegExp {
   return new RegExp(`^${prefix}_${ULID.source.slice(1)}`)
 }
 
-/** Throws Malformed unless `text` is a canonical identifier with this prefix. */
+/** Throws ValidationError unless `text` is a canonical identifier with this prefix. */
 export function parseId<P extends IdPrefix>(prefix: P, text: string): Id<P> {
   if (!isId(prefix, text)) throw new ValidationError(`a canonical ${prefix}_ identifier`)
   return text
@@ -125,7 +127,7 @@ export function isTableName(text: string): boolean {
   return TABLE.test(text)
 }
 
-/** The table of a document or file ID; null where the text is not a canonical one. */
+/** Returns the table of a document or file ID; null for a text that is not a canonical ID. */
 export function tableOfId(text: string): string | null {
   const split = text.length - 27
   if (split < 1 || text[split] !== '_') return null
@@ -133,34 +135,34 @@ export function tableOfId(text: string): string | null {
   return TABLE.test(table) && ULID.test(text.slice(split + 1)) ? table : null
 }
 
-/** The same, of a text that is no document's ID unless it is canonical. */
+/** Returns the table of a document ID that is known to be canonical. */
 export function tableOfCanonicalId(id: string): string {
   return id.slice(0, -27)
 }
 
-/** Whether that is the table: to cut its name out of an ID makes a text of its own. */
+/** Returns whether the ID belongs to the table, without allocating a substring. */
 export function isOfTable(table: string, canonicalId: string): boolean {
   return canonicalId.length === table.length + 27 && canonicalId.startsWith(table)
 }
 
-/** A source of time and randomness; `system` has the real one. */
+/** A source of time and randomness; `system` implements it. */
 export interface IdSource {
   nowMillis(): number
   randomBytes(length: number): Uint8Array
 }
 
-/** What the last four characters count to. */
+/** Number of values of the last four characters. */
 const TAIL_END = 2 ** 20
 
 /**
  * Makes identifiers that ascend inside one process: in the same millisecond, or when the clock
- * goes back, the random part is incremented instead of drawn anew.
+ * goes back, the random part is incremented instead of redrawn.
  */
 export class IdFactory {
   readonly #source: IdSource
   #lastMillis = -1
   #entropy = new Uint8Array(10)
-  /** The first 22 characters; most identifiers of a millisecond differ in the last four alone. */
+  /** The first 22 characters. Most identifiers of a millisecond differ only in the last four. */
   #head = ''
   #tail = 0
 
@@ -177,18 +179,18 @@ export class IdFactory {
     if (millis > this.#lastMillis) {
       this.#lastMillis = millis
       this.#entropy = Uint8Array.from(this.#source.randomBytes(10))
-      this.#settle()
+      this.#encodeHead()
     } else if (++this.#tail === TAIL_END) {
       this.#entropy.fill(255, 8)
       this.#entropy[7]! |= 15
       // 2^80 identifiers in one millisecond: move to the next one rather than wrap around.
       if (!increment(this.#entropy)) this.#lastMillis += 1
-      this.#settle()
+      this.#encodeHead()
     }
     return this.#head + PAIRS[this.#tail >> 10]! + PAIRS[this.#tail & 1023]!
   }
 
-  #settle(): void {
+  #encodeHead(): void {
     const [high, middle, low] = this.#entropy.subarray(7)
     this.#head = encodeUlid(this.#lastMillis, this.#entropy).slice(0, 22)
     this.#tail = ((high! & 15) << 16) | (middle! << 8) | low!

@@ -1,9 +1,9 @@
 /**
- * Whom an Environment trusts to say who its callers are: the JWT providers of the descriptor that
+ * The JWT providers that an Environment trusts to identify its callers, from the descriptor that
  * SERVICE_PRODUCT_AUTH_CONFIG names (wire decisions, section 4).
  */
 
-/** All are asymmetric: with a shared secret whoever verifies could also sign. */
+/** Asymmetric algorithms only: with a shared secret, a verifier could also sign. */
 export const SIGNATURE_ALGORITHMS = [
   'RS256',
   'RS384',
@@ -19,27 +19,27 @@ export const SIGNATURE_ALGORITHMS = [
 export type SignatureAlgorithm = (typeof SIGNATURE_ALGORITHMS)[number]
 
 export interface JwtProvider {
-  /** For operators: `check` and the log show it. */
+  /** Name for operators, shown by `check` and in the log. */
   readonly name: string
-  /** What its tokens make of a caller. */
+  /** Kind of caller that its tokens identify. */
   readonly kind: 'user' | 'service'
-  /** Equal to `iss`, character for character; no two providers have the same. */
+  /** Exact value of `iss`, unique among the providers. */
   readonly issuer: string
-  /** `aud` is it, or contains it. */
+  /** Value that `aud` equals or contains. */
   readonly audience: string
   readonly algorithms: readonly SignatureAlgorithm[]
-  /** Where its keys are published, or the text of its key set. */
+  /** URL of the key set, or its text. */
   readonly keys: { readonly uri: string } | { readonly document: string }
   /** Exact header `typ`; null accepts any. */
   readonly requiredType: string | null
   readonly claims: ClaimMapping
-  /** For `exp`, `nbf` and `iat`. */
+  /** Tolerance for `exp`, `nbf` and `iat`. */
   readonly clockToleranceSeconds: number
-  /** From `iat` to `exp`. */
+  /** Longest time from `iat` to `exp`. */
   readonly maximumLifetimeSeconds: number
 }
 
-/** The claim that says it, each as keys from the outermost object inwards; null where none does. */
+/** Paths of claims, as keys from the outermost object inwards; null where none is configured. */
 export interface ClaimMapping {
   readonly subject: ClaimPath
   readonly roles: ClaimPath | null

@@ -1,23 +1,24 @@
 /**
- * What a Workspace package declares about itself. The manifest is RFC 8785 canonical JSON; the
- * server compares it with what the code says of itself inside the sandbox before it believes it.
+ * Declarations of a Workspace package. The manifest is RFC 8785 canonical JSON. The server trusts
+ * it only after it compared it with the definitions that the code registers inside the sandbox.
  * wire/files/manifest.ts reads it.
  */
 import { FILE_DOCUMENTS, FILES_TABLE, UPLOAD_DOCUMENTS } from './files/files.ts'
 import type { AuthMode } from './identities.ts'
 import type { ProjectId } from './ids.ts'
+import { SCHEDULED_DOCUMENTS } from './scheduling/scheduled-work.ts'
 import type { FieldsJson, ValidatorJson } from './validators.ts'
 
 export const FUNCTION_KINDS = ['query', 'mutation', 'action'] as const
 export type FunctionKind = (typeof FUNCTION_KINDS)[number]
 export type ClientKind = 'public' | 'confidential'
-/** What an error that a Function declares means to its caller. */
+/** Meaning of a declared error to the caller of the Function. */
 export const DECLARED_ERROR_KINDS = ['invalid', 'forbidden', 'not_found', 'conflict'] as const
 export type DeclaredErrorKind = (typeof DECLARED_ERROR_KINDS)[number]
 
-/** What an Action may reach; it gets what it names and nothing else. The lists are sorted. */
+/** Resources that an Action may use; it has no access to others. The lists are sorted. */
 export interface FunctionUses {
-  /** Hosts as they stand in a URL: a DNS name, with `:port` where it is not the scheme's own. */
+  /** Hosts as in a URL: a DNS name, with `:port` unless it is the default of the scheme. */
   readonly network: readonly string[]
   /** Names of secrets of the Environment's configuration. */
   readonly secrets: readonly string[]
@@ -34,14 +35,28 @@ export interface FunctionManifest {
   readonly visibility: 'public' | 'internal'
   /** Kinds of Application Client that may call it; sorted. */
   readonly clients: readonly ClientKind[]
-  /** Whom it sees of its callers. */
+  /** Identity that a caller must present. */
   readonly auth: AuthMode
   readonly arguments: FieldsJson
   readonly returns: ValidatorJson
   /** Codes without the APP_ prefix. */
   readonly errors: { readonly [code: string]: DeclaredErrorKind }
-  /** Of an Action; absent in other kinds. */
+  /** Present for an Action, absent for other kinds. */
   readonly uses?: FunctionUses
+  /** Attempts of an Action that may run more than once where it is scheduled; otherwise absent. */
+  readonly retry?: RetryManifest
+}
+
+/** Attempts of a scheduled Action, which may then have its effects more than once. */
+export interface RetryManifest {
+  /** The first attempt included. */
+  readonly maximumAttempts: number
+  /** Each delay is the one before times the factor, up to the maximum. */
+  readonly backoff: {
+    readonly initialMillis: number
+    readonly factor: number
+    readonly maximumMillis: number
+  }
 }
 
 export interface IndexManifest {
@@ -57,7 +72,7 @@ export interface TableManifest {
   readonly indexes: readonly IndexManifest[]
 }
 
-/** What the code says of itself: the part of a manifest that a runner can derive. */
+/** The part of a manifest that a runner derives from the code. */
 export interface WorkspaceDescription {
   /** Sorted by name. */
   readonly functions: readonly FunctionManifest[]
@@ -84,20 +99,27 @@ export const INDEX_NAME = /^[A-Za-z][A-Za-z0-9_]{0,63}$/
 export const ERROR_CODE = /^[A-Z][A-Z0-9_]{0,63}$/
 const HOST = /^([a-z0-9.-]+)(?::([1-9][0-9]{0,4}))?$/
 const HOST_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
-/** Hosts, and secrets, that one Action may name. */
+/** @limit Workspaces and Releases: hosts, and secrets, that one Action names in `uses` */
 export const USES_MAX = 64
-/** Tables of stored files, whose documents the server alone writes. */
-export const RESERVED_TABLES: readonly string[] = [FILES_TABLE, FILE_DOCUMENTS, UPLOAD_DOCUMENTS]
+/** Tables of stored files and scheduled work, whose documents the server alone writes. */
+export const RESERVED_TABLES: readonly string[] = [
+  ...[FILES_TABLE, FILE_DOCUMENTS, UPLOAD_DOCUMENTS],
+  SCHEDULED_DOCUMENTS,
+]
+/** @limit Workspaces and Releases: Functions of a Release */
 export const FUNCTIONS_MAX = 4_096
+/** @limit Workspaces and Releases: tables of a schema */
 export const TABLES_MAX = 1_000
+/** @limit Workspaces and Releases: indexes of a table */
 export const INDEXES_MAX = 64
+/** @limit Workspaces and Releases: fields of an index */
 export const INDEX_FIELDS_MAX = 16
 
-/** Whether the text is a host as `uses.network` lists it: a lower-case name, no address. */
+/** Returns whether the text is a host for `uses.network`: a lower-case name, not an address. */
 export function isHost(text: string): boolean {
   const [, name, port = '1'] = HOST.exec(text) ?? []
   if (name === undefined || name.length > 253 || Number(port) > 65_535) return false
   const labels = name.split('.')
-  // The last label of an address, in whichever spelling, begins with a digit.
+  // The last label of an IP address begins with a digit in every notation.
   return labels.every((label) => HOST_LABEL.test(label)) && !/^[0-9]/.test(labels.at(-1)!)
 }

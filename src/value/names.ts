@@ -1,6 +1,6 @@
-/** Names that people give: of operators and of their devices (wire decisions, section 2). */
+/** Names of operators and devices, chosen by people (wire decisions, section 2). */
 
-/** 1 to 128 code points without control characters. A name is also in NFC. */
+/** 1 to 128 code points without control characters. isName also requires NFC. */
 export const NAME = /^[^\u0000-\u001f\u007f-\u009f]{1,128}$/u
 
 /** 1 to 128 code points, in NFC, without control characters or lone surrogates. */

@@ -52,7 +52,7 @@ const typed = scalar.chain(([validator, value]) =>
 )
 
 describe('plain JSON', () => {
-  it(`reads back what it prints, under the same validator (SVC_SEED=${SEED})`, () => {
+  it(`parses what it prints to an equal value, under the same validator (SVC_SEED=${SEED})`, () => {
     fc.assert(
       fc.property(typed, ([validator, value]) => {
         const text = JSON.stringify(valueToPlain(value))
@@ -81,8 +81,8 @@ describe('plain JSON', () => {
   })
 
   it.each<[Json, ValidatorJson, string]>([
-    [1.5, { type: 'int64' }, '$: an int64: an integer, or a string of decimal digits'],
-    ['01', { type: 'int64' }, '$: an int64: an integer, or a string of decimal digits'],
+    [1.5, { type: 'int64' }, '$: an int64: an integer within 2^53, or a string of decimal digits'],
+    ['01', { type: 'int64' }, '$: an int64: an integer within 2^53, or a string of decimal digits'],
     ['9223372036854775808', { type: 'int64' }, '$: an int64: '],
     ['NaN', { type: 'float64' }, '$: a float64: a number'],
     [5, { type: 'string' }, '$: a string'],
@@ -98,9 +98,9 @@ describe('plain JSON', () => {
     [
       true,
       { type: 'union', members: [{ type: 'string' }, { type: 'int64' }] },
-      '$: a string; or an int64: an integer, or a string of decimal digits',
+      '$: a string; or an int64: an integer within 2^53, or a string of decimal digits',
     ],
-  ])('refuses %j as %j and says what is expected where', (json, validator, message) => {
+  ])('rejects %j as %j and says what is expected where', (json, validator, message) => {
     expect(() => plainToValue(json, validator)).toThrow(ValidationError)
     expect(() => plainToValue(json, validator)).toThrow(message)
   })
@@ -116,7 +116,7 @@ describe('plain JSON', () => {
     expect(check({ body: 'x', likes: 1, toString: 1 })).toThrow('$.toString: no undeclared field')
   })
 
-  it('knows every day of 400 years and of the ends of the calendar', () => {
+  it('converts every day of 400 years and at the ends of the calendar', () => {
     const wrong: string[] = []
     for (let day = -20_000; day < 130_000; day += 1) {
       const date = new Date(day * 86_400_000).toISOString().replace('.000', '')

@@ -1,8 +1,8 @@
 /**
- * Plain JSON, as people type and read it, to values and back. JSON has fewer types than values, so
- * the way in follows the declared validator: an int64 is an integer or a string of digits, bytes
- * are base64url, a timestamp is ISO 8601 or a string of microseconds, an ID is a string. What the
- * way out prints, the way in reads as the same value under the same validator.
+ * Converts plain JSON, as people write and read it, to values and back. JSON has fewer types than
+ * values, so parsing follows the declared validator: an int64 is an integer or a string of digits,
+ * bytes are base64url, a timestamp is ISO 8601 or a string of microseconds, an ID is a string.
+ * Printed values parse to equal values under the same validator.
  */
 import { decodeBase64Url, encodeBase64Url } from './base64url.ts'
 import { isTableName, tableOfId } from './ids.ts'
@@ -12,19 +12,19 @@ import { ValidationError } from './validation-error.ts'
 import { compileValidator, type FieldsJson, type ValidatorJson } from './validators.ts'
 import { Timestamp, TypedId, typeOf, type Value, type ValueObject } from './values.ts'
 
-/** Throws Malformed with the path of the first defect and what is expected there. */
+/** Throws ValidationError with the path of the first defect and the expectation there. */
 export function plainToValue(json: Json, validator: ValidatorJson, path = '$'): Value {
   return compileValidator(validator, { coerce: false })(convert(json, validator, path), path)
 }
 
-/** The arguments of a Function. Throws Malformed. */
+/** Parses the arguments of a Function. Throws ValidationError. */
 export function plainToArguments(json: Json, fields: FieldsJson, path = '$'): Value {
   return plainToValue(json, { type: 'object', fields }, path)
 }
 
 /**
- * int64 and whole float64 beyond 2^53 as strings of digits, other numbers as numbers, bytes as
- * base64url, timestamps as ISO 8601 with microseconds where they are not zero.
+ * Prints int64 and whole float64 beyond 2^53 as strings of digits, other numbers as numbers, bytes
+ * as base64url, and timestamps as ISO 8601, with microseconds unless they are zero.
  */
 export function valueToPlain(value: Value): Json {
   switch (typeOf(value)) {
@@ -48,7 +48,7 @@ export function valueToPlain(value: Value): Json {
   }
 }
 
-/** A JSON text keeps whole numbers only up to 2^53. */
+/** Prints a number. JSON is exact for whole numbers up to 2^53 only. */
 function numberToPlain(value: bigint | number): Json {
   const number = Number(value)
   if (typeof value === 'number' && !Number.isInteger(value)) return value
@@ -68,7 +68,7 @@ function convert(json: Json, validator: ValidatorJson, path: string): Value {
     case 'id':
       return id(json, validator.table, path)
     case 'literal':
-      return 'int64' in validator.value ? int64(json, path) : natural(json, path)
+      return 'int64' in validator.value ? int64(json, path) : untyped(json, path)
     case 'array':
       if (!Array.isArray(json)) throw new ValidationError('an array', path)
       return json.map((item, i) => convert(item, validator.items, `${path}[${i}]`))
@@ -84,17 +84,19 @@ function convert(json: Json, validator: ValidatorJson, path: string): Value {
     case 'boolean':
     case 'string':
     case 'any':
-      return natural(json, path)
+      return untyped(json, path)
   }
 }
 
-/** Where nothing is declared a number is a float64, as in JavaScript. */
-function natural(json: Json, path: string): Value {
+/** Converts JSON without a declared type: a number is a float64, as in JavaScript. */
+function untyped(json: Json, path: string): Value {
   if (typeof json === 'number') return json === 0 ? 0 : json
   if (json === null || typeof json !== 'object') return json
-  if (Array.isArray(json)) return json.map((item, i) => natural(item, `${path}[${i}]`))
-  return entries(json, path, (item, _, at) => natural(item, at))
+  if (Array.isArray(json)) return json.map((item, i) => untyped(item, `${path}[${i}]`))
+  return entries(json, path, (item, _, at) => untyped(item, at))
 }
+
+const INT64_RULE = 'an int64: an integer within 2^53, or a string of decimal digits'
 
 function int64(json: Json, path: string): bigint {
   if (typeof json === 'number' && Number.isSafeInteger(json)) return BigInt(json)
@@ -102,10 +104,10 @@ function int64(json: Json, path: string): bigint {
     try {
       return parseInt64(json, path)
     } catch {
-      throw new ValidationError('an int64: an integer, or a string of decimal digits', path)
+      throw new ValidationError(INT64_RULE, path)
     }
   }
-  throw new ValidationError('an int64: an integer, or a string of decimal digits', path)
+  throw new ValidationError(INT64_RULE, path)
 }
 
 const NUMBER = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/
@@ -163,7 +165,7 @@ function entries(
   )
 }
 
-/** The first member that accepts the value decides, as it does on the server. */
+/** Applies the first member that accepts the value, as the server does. */
 function union(json: Json, members: readonly ValidatorJson[], path: string): Value {
   const rules = new Set<string>()
   for (const member of members) {
@@ -181,7 +183,7 @@ const ISO = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?(Z|[+-]\
 const TIMESTAMP_RULE =
   'a timestamp: ISO 8601 with a zone such as 2026-01-31T12:00:00Z, or a string of microseconds'
 
-/** Microseconds since the Unix epoch. */
+/** Parses a timestamp to microseconds since the Unix epoch. */
 function timestamp(json: Json, path: string): bigint {
   if (typeof json !== 'string') throw new ValidationError(TIMESTAMP_RULE, path)
   const match = ISO.exec(json)
@@ -208,7 +210,7 @@ function zoneSeconds(zone: string): number {
   return zone.startsWith('-') ? -seconds : seconds
 }
 
-/** Days since 1970-01-01 of a date in the Gregorian calendar; years begin in March. */
+/** Returns the days since 1970-01-01 of a Gregorian date. Internally, years begin in March. */
 function daysOf(year: number, month: number, day: number): number {
   if (month < 1 || month > 12 || day < 1 || day > daysInMonth(year, month)) {
     throw new ValidationError('a date')
@@ -251,13 +253,13 @@ function dateOf(days: number): { year: number; month: number; day: number } {
 
 const DAY_MICROS = 86_400_000_000n
 
-/** ISO 8601 in UTC; outside the years 0000 to 9999 the string of microseconds itself. */
+/** Formats ISO 8601 in UTC; outside the years 0000 to 9999, the microseconds. */
 export function formatTimestamp(micros: bigint): string {
-  const within = ((micros % DAY_MICROS) + DAY_MICROS) % DAY_MICROS
-  const { year, month, day } = dateOf(Number((micros - within) / DAY_MICROS))
+  const microsOfDay = ((micros % DAY_MICROS) + DAY_MICROS) % DAY_MICROS
+  const { year, month, day } = dateOf(Number((micros - microsOfDay) / DAY_MICROS))
   if (year < 0 || year > 9_999) return String(micros)
-  const seconds = Number(within / 1_000_000n)
-  const fraction = Number(within % 1_000_000n)
+  const seconds = Number(microsOfDay / 1_000_000n)
+  const fraction = Number(microsOfDay % 1_000_000n)
   const two = (number: number): string => String(number).padStart(2, '0')
   const date = `${String(year).padStart(4, '0')}-${two(month)}-${two(day)}`
   const time = [Math.floor(seconds / 3_600), Math.floor(seconds / 60) % 60, seconds % 60].map(two)

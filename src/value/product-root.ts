@@ -1,8 +1,8 @@
 /**
- * The two files that make a directory a Product root: `service.json` says which Environment it is,
- * `keyring.json` holds the keys that everything secret in it derives from. Both sides share these
- * forms; wire/files/product-root.ts reads them. Opening, ownership and modes are left to whoever
- * touches the disk.
+ * The two files that make a directory a Product root: `service.json` identifies the Environment,
+ * `keyring.json` holds the root keys of all its secrets. Client and server share these forms;
+ * wire/files/product-root.ts reads them. The caller opens the files and checks their owner and
+ * mode.
  */
 import { encodeBase64Url } from './base64url.ts'
 import { canonicalJson } from './canonical-json.ts'
@@ -10,7 +10,7 @@ import type { EnvironmentId, ProjectId } from './ids.ts'
 
 export const DESCRIPTOR_FILE = 'service.json'
 export const KEYRING_FILE = 'keyring.json'
-/** Bytes of either file. */
+/** Most bytes of each file. */
 export const ROOT_FILE_BYTES_MAX = 64 * 1024
 
 export interface RootDescriptor {
@@ -23,7 +23,7 @@ export interface RootDescriptor {
   readonly createdAtMicros: bigint
   /** Directory of the Workspace's source, absolute or relative to the root. */
   readonly workspace: string | null
-  /** `host:port` for applications, as `svc init --listen` was told; nothing reads it yet. */
+  /** `host:port` for applications, from `svc init --listen`. Not read yet. */
   readonly listen: string | null
 }
 
@@ -37,7 +37,7 @@ export interface KeyringKey {
 export interface KeyringFile {
   readonly version: 1
   readonly keys: readonly KeyringKey[]
-  /** The key that new material derives from. The others only read. */
+  /** Key of new material. The other keys only decrypt or verify existing material. */
   readonly active: string
 }
 
@@ -45,13 +45,13 @@ export const KEY_BYTES = 32
 /** Keys of one keyring. */
 export const KEYS_MAX = 64
 
-/** Canonical JSON and a line feed. */
+/** Returns canonical JSON and a line feed. */
 export function formatRootDescriptor(descriptor: RootDescriptor): string {
   const { createdAtMicros, ...rest } = descriptor
   return `${canonicalJson({ ...rest, createdAtMicros: String(createdAtMicros) })}\n`
 }
 
-/** Canonical JSON and a line feed. The text is as secret as the keys in it. */
+/** Returns canonical JSON and a line feed. The text is as secret as the keys in it. */
 export function formatKeyring(keyring: KeyringFile): string {
   const keys = keyring.keys.map(({ id, key, createdAtMicros }) => ({
     id,

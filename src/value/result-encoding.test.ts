@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { arbitraryValue } from '../../build/testing/arbitrary-values.ts'
 import { fc } from '../../build/testing/properties.ts'
 import { SEED } from '../../build/testing/seeds.ts'
-import { compileResult, findNamed, KeptTexts, ResultTooLong } from './result-encoding.ts'
+import { compileResult, EncodedTextCache, findNamed, ResultTooLong } from './result-encoding.ts'
 import { encodeStored, fromStoredJson } from './stored.ts'
 import { encodeTagged } from './tagged.ts'
 import { ValidationError } from './validation-error.ts'
@@ -130,8 +130,8 @@ function accepted(json: ValidatorJson, pick: (max: number) => number): unknown {
   }
 }
 
-/** The same as encodeTagged(check(fromStoredJson(json))); null where that throws. */
-function slowly(json: ValidatorJson, value: unknown): string | null {
+/** Reference: encodeTagged(check(fromStoredJson(json))), or null where that throws. */
+function referenceEncoding(json: ValidatorJson, value: unknown): string | null {
   try {
     const check = compileValidator(json, { coerce: true })
     return encodeTagged(check(fromStoredJson(value), 'result'))
@@ -141,7 +141,7 @@ function slowly(json: ValidatorJson, value: unknown): string | null {
   }
 }
 
-/** What only a hostile runner writes. */
+/** Values that only a malicious runner sends. */
 const oddities = fc.constantFrom<unknown>(
   ...[
     '\ud800',
@@ -167,7 +167,7 @@ test(`what a validator accepts is encoded as the checked value would be (SVC_SEE
   const property = fc.property(validator, numbers, (json, stream) => {
     const pick = (max: number): number => (stream.next().value ?? 0) % (max + 1)
     const value = accepted(json, pick)
-    const expected = slowly(json, value)
+    const expected = referenceEncoding(json, value)
     if (expected !== null) met += 1
     expect(compileResult(json)(value)).toBe(expected)
   })
@@ -175,7 +175,7 @@ test(`what a validator accepts is encoded as the checked value would be (SVC_SEE
   expect(met).toBeGreaterThan(3_000)
 })
 
-test(`any other value is refused where the check refuses it (SVC_SEED=${SEED})`, () => {
+test(`any other value is rejected where the check rejects it (SVC_SEED=${SEED})`, () => {
   const stored = arbitraryValue.map((value): unknown => JSON.parse(encodeStored(value)))
   const nested = fc.oneof(
     stored,
@@ -184,9 +184,9 @@ test(`any other value is refused where the check refuses it (SVC_SEED=${SEED})`,
     oddities.map((value) => ({ a: value })),
   )
   const property = fc.property(validator, nested, (json, value) => {
-    expect(compileResult(json)(value)).toBe(slowly(json, value))
+    expect(compileResult(json)(value)).toBe(referenceEncoding(json, value))
     const open = compileResult({ type: 'any' })
-    expect(open(value)).toBe(slowly({ type: 'any' }, value))
+    expect(open(value)).toBe(referenceEncoding({ type: 'any' }, value))
   })
   fc.assert(property, parameters(SEED))
 })
@@ -198,7 +198,7 @@ test('depth and entries are bounded as for any value', () => {
     levels === 0 ? { type: 'int64' } : { type: 'array', items: arrays(levels - 1) }
   for (const levels of [63, 64, 65, 66]) {
     const value = nest(levels, { $i: '1' })
-    expect(compileResult(arrays(levels))(value)).toBe(slowly(arrays(levels), value))
+    expect(compileResult(arrays(levels))(value)).toBe(referenceEncoding(arrays(levels), value))
   }
   const list: ValidatorJson = { type: 'array', items: { type: 'null' } }
   const record: ValidatorJson = { type: 'record', values: { type: 'null' } }
@@ -207,11 +207,11 @@ test('depth and entries are bounded as for any value', () => {
     const object = Object.fromEntries(items.map((item, i) => [`k${i}`, item]))
     expect(compileResult(list)(items) === null).toBe(entries > 10_000)
     expect(compileResult(record)(object) === null).toBe(entries > 10_000)
-    expect(slowly(record, object) === null).toBe(entries > 10_000)
+    expect(referenceEncoding(record, object) === null).toBe(entries > 10_000)
   }
 })
 
-test('values that a check makes exact are told by their declared type', () => {
+test('coerced values have their declared type', () => {
   const text = `messages_${ULID}`
   const cases: [ValidatorJson, unknown, Value][] = [
     [{ type: 'timestamp' }, { $i: '5' }, new Timestamp(5n)],
@@ -223,22 +223,25 @@ test('values that a check makes exact are told by their declared type', () => {
   }
 })
 
-/** The same with some of its objects named in place of held. */
-function naming(json: unknown, named: object[], pick: (max: number) => number): unknown {
+/** Copies the JSON, with some of its objects replaced by references to `named`. */
+function withReferences(json: unknown, named: object[], pick: (max: number) => number): unknown {
   if (typeof json !== 'object' || json === null) return json
-  if (Array.isArray(json)) return json.map((item) => naming(item, named, pick))
+  if (Array.isArray(json)) return json.map((item) => withReferences(item, named, pick))
   const keys = Object.keys(json)
-  // What is named is a document, never a marked value.
+  // Only documents are referenced, never marked values.
   const isMark = keys.length === 1 && /^\$(?!\$)/.test(keys[0]!)
   if (isMark || pick(1) === 0) {
-    const content = Object.entries(json).map(([key, item]) => [key, naming(item, named, pick)])
+    const content = Object.entries(json).map(([key, item]) => [
+      key,
+      withReferences(item, named, pick),
+    ])
     return isMark ? json : Object.fromEntries(content)
   }
   if (!named.includes(json)) named.push(json)
   return { $r: named.indexOf(json) }
 }
 
-test(`an object that is named is encoded as one that is held (SVC_SEED=${SEED})`, () => {
+test(`a referenced object is encoded like an inline one (SVC_SEED=${SEED})`, () => {
   let met = 0
   const numbers = fc.infiniteStream(fc.nat({ max: 1_000 }))
   const stored = arbitraryValue.map((value): unknown => JSON.parse(encodeStored(value)))
@@ -246,14 +249,14 @@ test(`an object that is named is encoded as one that is held (SVC_SEED=${SEED})`
     const pick = (max: number): number => (stream.next().value ?? 0) % (max + 1)
     const fitting = accepted(json, pick)
     const nested = [fitting, { a: fitting, b: [{ a: fitting }] }, other]
-    // Each is met at several depths and in several results of one encoder.
+    // Each occurs at several depths and in several results of one encoder.
     const validators: ValidatorJson[] = [json, { type: 'array', items: json }, { type: 'any' }]
     for (const each of validators) {
       const encode = compileResult(each)
       for (const value of [fitting, [fitting, fitting], nested, other, nested]) {
         const named: object[] = []
-        const text = naming(value, named, pick)
-        const expected = slowly(each, value)
+        const text = withReferences(value, named, pick)
+        const expected = referenceEncoding(each, value)
         if (named.length > 0 && expected !== null) met += 1
         expect(encode(text, named)).toBe(expected)
       }
@@ -263,26 +266,26 @@ test(`an object that is named is encoded as one that is held (SVC_SEED=${SEED})`
   expect(met).toBeGreaterThan(2_000)
 })
 
-test('the depth of a named object counts where it stands', () => {
+test('the depth of a referenced object includes the depth of its reference', () => {
   const nest = (levels: number, leaf: unknown): unknown =>
     levels === 0 ? leaf : [nest(levels - 1, leaf)]
   const document = { a: [{ b: { $i: '1' } }] }
   const encode = compileResult({ type: 'any' })
   for (const levels of [0, 60, 61, 62, 63, 64, 65, 0, 61]) {
-    const expected = slowly({ type: 'any' }, nest(levels, document))
+    const expected = referenceEncoding({ type: 'any' }, nest(levels, document))
     expect(encode(nest(levels, { $r: 0 }), [document])).toBe(expected)
     expect(expected === null).toBe(levels > 61)
   }
 })
 
-const NO_PLACES: readonly unknown[] = [
+const INVALID_REFERENCES: readonly unknown[] = [
   ...[-1, 1, 0.5, 2 ** 53, 1e308, '0', 'length', 'at', null, true, [0], {}, ['length']],
 ]
 
-test.each(NO_PLACES.map((place) => ({ place })))(
-  '$place is no place of a document that was given',
-  ({ place }) => {
-    const json: unknown = { $r: place }
+test.each(INVALID_REFERENCES.map((reference) => ({ reference })))(
+  '$reference is not a valid reference',
+  ({ reference }) => {
+    const json: unknown = { $r: reference }
     expect(findNamed(json, [{ a: 1 }])).toBeNull()
     for (const type of ['any', 'record', 'object'] as const) {
       const more = { fields: {}, values: { type: 'any' } } as const
@@ -291,20 +294,22 @@ test.each(NO_PLACES.map((place) => ({ place })))(
   },
 )
 
-test('a name is nothing else beside, and a key that looks like one is none', () => {
+test('an object with other keys, or with an escaped key, is not a reference', () => {
   const encode = compileResult({ type: 'any' })
   expect(encode({ $r: 0, a: 1 }, [{}])).toBeNull()
-  expect(encode({ $$r: 0 }, [{}])).toBe(slowly({ type: 'any' }, { $$r: 0 }))
-  expect(encode({ a: { $$r: 0 } }, [{}])).toBe(slowly({ type: 'any' }, { a: { $$r: 0 } }))
+  expect(encode({ $$r: 0 }, [{}])).toBe(referenceEncoding({ type: 'any' }, { $$r: 0 }))
+  expect(encode({ a: { $$r: 0 } }, [{}])).toBe(
+    referenceEncoding({ type: 'any' }, { a: { $$r: 0 } }),
+  )
 })
 
-test('a name of one result is none of the next', () => {
+test('references of one result are invalid in the next', () => {
   const encode = compileResult({ type: 'any' })
   expect(encode({ $r: 0 }, [{ a: 1 }])).not.toBeNull()
   expect(encode({ $r: 0 })).toBeNull()
 })
 
-test('an encoder holds no document after its result', () => {
+test('an encoder keeps no reference to a document after its result', () => {
   const encoders = Array.from({ length: 100 }, () => compileResult({ type: 'any' }))
   const documents = encoders.map((encode) => {
     const document = { a: 1 }
@@ -312,15 +317,15 @@ test('an encoder holds no document after its result', () => {
     return new WeakRef(document)
   })
   Bun.gc(true)
-  // A few may be on the stack still.
+  // The stack may still reference a few.
   const held = documents.filter((document) => document.deref() !== undefined)
   expect(held.length).toBeLessThan(20)
   expect(encoders[0]!(null)).not.toBeNull()
 })
 
-test('the text of a document is made once, until too many are kept', () => {
+test('the text of a document is encoded once, until the cache is full', () => {
   let made = 0
-  const kept = new KeptTexts()
+  const kept = new EncodedTextCache()
   const contentOf = (document: object): unknown => {
     made += 1
     return document
@@ -339,14 +344,14 @@ test('the text of a document is made once, until too many are kept', () => {
   expect(made).toBe(2)
 })
 
-test('only the text of what comes again is kept', () => {
+test('only the text of reused documents is cached', () => {
   const seen = new Set<object>()
   let made = 0
   const contentOf = (document: object): unknown => {
     made += 1
     return document
   }
-  const kept = new KeptTexts((document) => seen.size === seen.add(document).size)
+  const kept = new EncodedTextCache((document) => seen.size === seen.add(document).size)
   const encode = compileResult({ type: 'any' }, contentOf, kept)
   const document = { a: [1] }
   const texts = Array.from({ length: 4 }, () => encode({ $r: 0 }, [document]))
@@ -373,7 +378,7 @@ describe('a large document', () => {
     expect(process.memoryUsage().rss - before).toBeLessThan(200e6)
   })
 
-  test('counts once, however many members of a union refuse what holds it', () => {
+  test('counts once, even if several members of a union reject the object around it', () => {
     const kinds = Array.from({ length: 40 }, (_, i) => `kind ${i}`)
     const member = (kind: string): ValidatorJson => ({
       type: 'object',

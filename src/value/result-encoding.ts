@@ -1,8 +1,7 @@
 /**
- * Results of Functions from a runner's stored JSON to their tagged text, in one walk. It answers
- * what `encodeTagged(check(fromStoredJson(json)))` answers with the coercing check, and refuses
- * what that refuses, at a fifth of the cost: no value is made in between, and the keys of declared
- * objects are sorted once.
+ * Converts results of Functions from a runner's stored JSON to tagged text in one pass. The result
+ * equals `encodeTagged(check(fromStoredJson(json)))` with the coercing check, at a fifth of the
+ * cost: no intermediate values are built, and the keys of declared objects are sorted once.
  */
 import { decodeBase64Url } from './base64url.ts'
 import { flatText } from './memory/flat-text.ts'
@@ -14,12 +13,12 @@ import { codePoints, type FieldsJson, type LiteralJson, type ValidatorJson } fro
 import { compareUtf8, VALUE_DEPTH_MAX, VALUE_ENTRIES_MAX } from './values.ts'
 
 /**
- * `json` is what JSON.parse made; `{"$r":0}` in it names the first object of `named` in place of
- * its content. Null where the validator does not accept it. Throws ResultTooLong.
+ * Encodes parsed JSON. `{"$r":0}` in it references the first object of `named`. Returns null where
+ * the validator rejects the result. Throws ResultTooLong.
  */
 export type EncodeResult = (json: unknown, named?: readonly object[]) => string | null
 
-/** A few names can stand for more text than there is memory. */
+/** Error of a result whose references expand to too much text. */
 export class ResultTooLong extends Error {
   override readonly name = 'ResultTooLong'
 }
@@ -27,75 +26,75 @@ export class ResultTooLong extends Error {
 type Encode = (json: unknown, depth: number) => string | null
 type Of<T extends ValidatorJson['type']> = Extract<ValidatorJson, { readonly type: T }>
 
-/** Twice what a result may have. */
-const NAMED_CHARACTERS_MAX = 16 * 1024 * 1024
-/** Of texts that are kept: some two bytes for each, and a hundred for an empty one. */
-const KEPT_CHARACTERS_MAX = 32 * 1024 * 1024
-const KEPT_CHARACTERS_EACH = 128
+/** Most characters of expanded references: twice the limit of a result. */
+const EXPANDED_CHARACTERS_MAX = 16 * 1024 * 1024
+/** Bound of the cached texts: about two bytes a character, and a hundred bytes for each text. */
+const CACHED_CHARACTERS_MAX = 32 * 1024 * 1024
+const CACHED_CHARACTERS_EACH = 128
 
 const NULL = '{"type":"null"}'
 const TRUE = '{"type":"boolean","value":true}'
 const FALSE = '{"type":"boolean","value":false}'
 
 /**
- * What the encoders that share it keep: texts of what `comesAgain`, asked once for each that is not
- * kept. What is too much goes with all the rest.
+ * Bounds the texts that several encoders keep. An encoder keeps the text of an object for which
+ * `isReused` returns true. A new generation starts when the bound is exceeded.
  */
-export class KeptTexts {
-  readonly comesAgain: (named: object) => boolean
-  /** Of another one nothing is left. */
+export class EncodedTextCache {
+  readonly isReused: (named: object) => boolean
+  /** Texts of earlier generations are dropped. */
   generation = 0
   #characters = 0
 
-  constructor(comesAgain: (named: object) => boolean = () => true) {
-    this.comesAgain = comesAgain
+  constructor(isReused: (named: object) => boolean = () => true) {
+    this.isReused = isReused
   }
 
   add(text: string | null): void {
-    this.#characters += KEPT_CHARACTERS_EACH + (text?.length ?? 0)
-    if (this.#characters <= KEPT_CHARACTERS_MAX) return
+    this.#characters += CACHED_CHARACTERS_EACH + (text?.length ?? 0)
+    if (this.#characters <= CACHED_CHARACTERS_MAX) return
     this.#characters = 0
     this.generation += 1
   }
 }
 
-/** `contentOf` answers the content of what is named, as JSON.parse makes it. */
+/** Compiles an encoder. `contentOf` returns the parsed JSON of a referenced object. */
 export function compileResult(
   validator: ValidatorJson,
   contentOf: (named: object) => unknown = (named) => named,
-  kept = new KeptTexts(),
+  cache = new EncodedTextCache(),
 ): EncodeResult {
-  const names = new Names(contentOf, kept)
-  const encode = compile(validator, names)
+  const references = new References(contentOf, cache)
+  const encode = compile(validator, references)
   return (json, named = []) => {
-    names.begin(named)
+    references.begin(named)
     try {
       return encode(json, 0)
     } finally {
-      names.begin([])
+      references.begin([])
     }
   }
 }
 
-/** The object of `named` that `{"$r":0}` stands for; null for all that is no name of one. */
+/** Returns the object of `named` that `{"$r":0}` references; null for any other JSON. */
 export function findNamed<T extends object>(json: unknown, named: readonly T[]): T | null {
   if (typeof json !== 'object' || json === null || !Object.hasOwn(json, '$r')) return null
-  const place = (json as { readonly $r: unknown }).$r
-  const isName = typeof place === 'number' && Object.keys(json).length === 1
-  return isName ? (named[place] ?? null) : null
+  const index = (json as { readonly $r: unknown }).$r
+  const isReference = typeof index === 'number' && Object.keys(json).length === 1
+  return isReference ? (named[index] ?? null) : null
 }
 
-/** What the result under work may name. */
-class Names {
+/** The objects that the current result may reference. */
+class References {
   readonly contentOf: (named: object) => unknown
-  readonly kept: KeptTexts
-  /** Characters that names stand for so far. */
+  readonly cache: EncodedTextCache
+  /** Characters of the references expanded so far. */
   spent = 0
   #all: readonly object[] = []
 
-  constructor(contentOf: (named: object) => unknown, kept: KeptTexts) {
+  constructor(contentOf: (named: object) => unknown, cache: EncodedTextCache) {
     this.contentOf = contentOf
-    this.kept = kept
+    this.cache = cache
   }
 
   begin(all: readonly object[]): void {
@@ -109,38 +108,38 @@ class Names {
 
   spend(characters: number): void {
     this.spent += characters
-    if (this.spent > NAMED_CHARACTERS_MAX) throw new ResultTooLong()
+    if (this.spent > EXPANDED_CHARACTERS_MAX) throw new ResultTooLong()
   }
 }
 
-/** Text of what was named is kept while what it was made of stays: many results name the same. */
-function nameable(encode: Encode, names: Names): Encode {
-  const { kept } = names
-  let made = new WeakMap<object, { readonly depth: number; readonly text: string | null }>()
-  let { generation } = kept
+/** Caches the text of referenced objects for their lifetime, since many results reference one. */
+function withReferences(encode: Encode, references: References): Encode {
+  const { cache } = references
+  let texts = new WeakMap<object, { readonly depth: number; readonly text: string | null }>()
+  let { generation } = cache
   return (json, depth) => {
-    const named = names.find(json)
+    const named = references.find(json)
     if (named === null) return encode(json, depth)
-    if (generation !== kept.generation) {
-      made = new WeakMap()
-      generation = kept.generation
+    if (generation !== cache.generation) {
+      texts = new WeakMap()
+      generation = cache.generation
     }
-    const known = made.get(named)
-    let text = known?.depth === depth ? known.text : encode(names.contentOf(named), depth)
-    if (known?.depth !== depth && kept.comesAgain(named)) {
+    const known = texts.get(named)
+    let text = known?.depth === depth ? known.text : encode(references.contentOf(named), depth)
+    if (known?.depth !== depth && cache.isReused(named)) {
       if (text !== null) text = flatText(text)
-      made.set(named, { depth, text })
-      kept.add(text)
+      texts.set(named, { depth, text })
+      cache.add(text)
     }
-    if (text !== null) names.spend(text.length)
+    if (text !== null) references.spend(text.length)
     return text
   }
 }
 
-function compile(json: ValidatorJson, names: Names): Encode {
+function compile(json: ValidatorJson, references: References): Encode {
   switch (json.type) {
     case 'any':
-      return any(names)
+      return any(references)
     case 'null':
       return (value) => (value === null ? NULL : null)
     case 'boolean':
@@ -160,24 +159,24 @@ function compile(json: ValidatorJson, names: Names): Encode {
     case 'literal':
       return literal(json.value)
     case 'array':
-      return array(compile(json.items, names), json.maximumItems)
+      return array(compile(json.items, references), json.maximumItems)
     case 'object':
-      return nameable(object(json.fields, names), names)
+      return withReferences(object(json.fields, references), references)
     case 'record':
-      return nameable(record(compile(json.values, names), json.maximumItems), names)
+      return withReferences(record(compile(json.values, references), json.maximumItems), references)
     case 'union':
       return union(
-        json.members.map((member) => compile(member, names)),
-        names,
+        json.members.map((member) => compile(member, references)),
+        references,
       )
     case 'nullable': {
-      const inner = compile(json.inner, names)
+      const inner = compile(json.inner, references)
       return (value, depth) => (value === null ? NULL : inner(value, depth))
     }
   }
 }
 
-function any(names: Names): Encode {
+function any(references: References): Encode {
   const walk: Encode = (json, depth) => {
     if (typeof json !== 'object' || json === null) return plain(json, depth)
     if (Array.isArray(json)) return list(json, depth)
@@ -185,7 +184,7 @@ function any(names: Names): Encode {
     const isMark = second === undefined && first[0] === '$' && first[1] !== '$'
     return isMark ? plain(json, depth) : object(json, depth)
   }
-  const encode = nameable(walk, names)
+  const encode = withReferences(walk, references)
   const list = array(encode)
   const object = record(encode)
   return encode
@@ -200,7 +199,7 @@ function plain(json: unknown, depth: number): string | null {
   }
 }
 
-/** The text behind a mark such as `$i`; null for anything else. */
+/** Returns the text of a marker such as `$i`; null for any other JSON. */
 function marked(json: unknown, mark: string): string | null {
   if (typeof json !== 'object' || json === null || !Object.hasOwn(json, mark)) return null
   const text = (json as { readonly [key: string]: unknown })[mark]
@@ -317,12 +316,12 @@ function array(encode: Encode, maximumItems = VALUE_ENTRIES_MAX): Encode {
 }
 
 /** Names of declared fields begin with a letter or `_`, so that stored JSON escapes none. */
-function object(fields: FieldsJson, names: Names): Encode {
+function object(fields: FieldsJson, references: References): Encode {
   const declared = Object.entries(fields)
     .sort(([a], [b]) => compareUtf8(a, b))
     .map(([name, field]) => {
       const optional = field.type === 'optional'
-      const encode = compile(optional ? field.inner : field, names)
+      const encode = compile(optional ? field.inner : field, references)
       return { name, optional, encode, before: `{"key":${JSON.stringify(name)},"value":` }
     })
   return (json, depth) => {
@@ -356,7 +355,7 @@ function record(encode: Encode, maximumItems = VALUE_ENTRIES_MAX): Encode {
     const entries: [name: string, text: string][] = []
     for (const key of keys) {
       const name = key[0] === '$' ? key.slice(1) : key
-      // One `$` alone marks a value that is no object.
+      // A single `$` marks a value other than an object.
       const allowed = key[0] !== '$' || key[1] === '$'
       if (!allowed || name === '__proto__' || !name.isWellFormed()) return null
       const item = encode(content[key], depth + 1)
@@ -368,15 +367,15 @@ function record(encode: Encode, maximumItems = VALUE_ENTRIES_MAX): Encode {
   }
 }
 
-/** The first member that accepts the value decides. */
-function union(members: readonly Encode[], names: Names): Encode {
+/** Applies the first member that accepts the value. */
+function union(members: readonly Encode[], references: References): Encode {
   return (json, depth) => {
-    const { spent } = names
+    const { spent } = references
     for (const encode of members) {
       const text = encode(json, depth)
       if (text !== null) return text
-      // What a member took before it refused is no part of the result.
-      names.spent = spent
+      // Expansions of a rejected member are not part of the result.
+      references.spent = spent
     }
     return null
   }

@@ -1,4 +1,4 @@
-/** Where a grant holds (Document 1, Scope object). A grant never reaches a sibling or a parent. */
+/** Scopes of grants (Document 1, Scope object). A grant never covers a sibling or a parent. */
 import type { EnvironmentId, ProjectId } from './ids.ts'
 
 export type Scope =
@@ -16,7 +16,7 @@ export function environmentScope(projectId: ProjectId, environmentId: Environmen
   return { kind: 'environment', projectId, environmentId }
 }
 
-/** Whether a grant at `outer` covers work at `inner`. */
+/** Returns whether a grant at `outer` applies at `inner`. */
 export function scopeContains(outer: Scope, inner: Scope): boolean {
   switch (outer.kind) {
     case 'installation':

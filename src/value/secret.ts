@@ -1,4 +1,4 @@
-/** A credential in memory. However it is printed it reads `[redacted]`. */
+/** A credential in memory. It is printed as `[redacted]`. */
 export class Secret {
   readonly #text: string
 
@@ -6,7 +6,7 @@ export class Secret {
     this.#text = text
   }
 
-  /** The only way to the text: for a digest, a connection or the one answer that reveals it. */
+  /** Returns the text, for a digest, a connection or the one response that reveals it. */
   reveal(): string {
     return this.#text
   }

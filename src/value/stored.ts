@@ -1,8 +1,9 @@
 /**
- * Stored JSON, the compact form of values in document stores and on the pipe to a runner: plain
- * JSON where JSON has the type, and a one-key object for the rest: `{"$i":"7"}` int64, `{"$b":..}`
- * bytes, `{"$t":..}` timestamp, `{"$d":..}` typed ID. A key that begins with `$` gets one more.
- * It is a third of the tagged form, and native JSON.parse reads it.
+ * Stored JSON, the compact form of values in document stores and on the pipe to a runner. It is
+ * plain JSON for types that JSON has, and a one-key object for the others: `{"$i":"7"}` int64,
+ * `{"$b":..}` bytes, `{"$t":..}` timestamp, `{"$d":..}` typed ID. A key that begins with `$` is
+ * escaped by another `$`. It has a third of the size of the tagged form, and native JSON.parse
+ * reads it.
  */
 import { decodeBase64Url, encodeBase64Url } from './base64url.ts'
 import { isTypedId, parseInt64 } from './tagged.ts'
@@ -17,10 +18,10 @@ import {
   type ValueObject,
 } from './values.ts'
 
-/** Most keys, which JSON writes as they are. */
+/** Keys that need no escape in JSON, as most. */
 const PLAIN_KEY = /^[A-Za-z_][A-Za-z0-9_]*$/
 
-/** The one canonical text: keys in UTF-8 order, no white space. */
+/** Returns the canonical text: keys in UTF-8 order, no white space. */
 export function encodeStored(value: Value): string {
   switch (typeof value) {
     case 'boolean':
@@ -61,7 +62,7 @@ function escaped(key: string): string {
   return JSON.stringify(key.startsWith('$') ? `$${key}` : key).slice(1, -1)
 }
 
-/** Text that is trusted or not: every defect is Malformed. */
+/** Decodes text, trusted or not. Throws ValidationError. */
 export function decodeStored(text: string): Value {
   let json: unknown
   try {
@@ -72,7 +73,7 @@ export function decodeStored(text: string): Value {
   return fromStoredJson(json)
 }
 
-/** What JSON.parse made of stored JSON to a value. A runner sends it too, so nothing is trusted. */
+/** Decodes parsed stored JSON. A runner also sends such JSON, so nothing in it is trusted. */
 export function fromStoredJson(json: unknown, path = '$', depth = 0): Value {
   switch (typeof json) {
     case 'boolean':
@@ -123,7 +124,7 @@ function fromComposite(json: object, path: string, depth: number): Value {
   return object
 }
 
-/** The rule that a key breaks. */
+/** Returns the rule that a key breaks. */
 function keyRule(name: string): string {
   if (name === '__proto__') return 'no __proto__ key'
   return name.isWellFormed()

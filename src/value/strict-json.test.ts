@@ -8,7 +8,7 @@ import { ValidationError } from './validation-error.ts'
 const bytes = (...values: number[]) => new Uint8Array(values)
 
 describe('strict JSON', () => {
-  test('whatever JSON.stringify writes is read as JSON.parse reads it', () => {
+  test('output of JSON.stringify is parsed as JSON.parse does', () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 5 }), fc.boolean(), (value, indent) => {
         fc.pre(!JSON.stringify(value).includes('"__proto__":') && integersAreSafe(value))
@@ -21,7 +21,7 @@ describe('strict JSON', () => {
     )
   })
 
-  test('no text crashes it, and what it accepts JSON.parse accepts too', () => {
+  test('no text crashes the parser, and JSON.parse accepts each text that it accepts', () => {
     const noise = fc.oneof(
       fc.string({ unit: 'binary' }),
       fc.stringMatching(/^[[\]{}":,0-9eE+.\\u truefalsn-]{0,30}$/),
@@ -41,7 +41,7 @@ describe('strict JSON', () => {
     )
   })
 
-  test(`compact texts are read as the same with white space behind them (SVC_SEED=${SEED})`, () => {
+  test(`compact texts are parsed like texts with trailing white space (SVC_SEED=${SEED})`, () => {
     const { text } = fc.letrec<{ text: string }>((tie) => ({
       text: fc.oneof(
         { depthSize: 'medium' },
@@ -108,11 +108,11 @@ describe('strict JSON', () => {
     ['NaN', 'NaN'],
     ['an unterminated string', '"abc'],
     ['an unknown escape', '"\\x41"'],
-  ])('%s is refused', (_, text) => {
+  ])('%s is rejected', (_, text) => {
     expect(() => parseStrictJson(text)).toThrow(ValidationError)
   })
 
-  test('invalid UTF-8 is refused', () => {
+  test('invalid UTF-8 is rejected', () => {
     expect(() => parseStrictJson(bytes(0x22, 0xff, 0x22))).toThrow(ValidationError)
     expect(() => parseStrictJson(bytes(0x22, 0xed, 0xa0, 0x80, 0x22))).toThrow(ValidationError)
     expect(() => parseStrictJson(bytes(0xef, 0xbb, 0xbf, 0x31))).toThrow(ValidationError)
@@ -129,7 +129,7 @@ describe('strict JSON', () => {
 })
 
 describe('canonical JSON', () => {
-  test('one value has one text, whatever the order of its keys', () => {
+  test('a value has one text, in any order of its keys', () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 4, noUnicodeString: false }), (value) => {
         fc.pre(JSON.stringify(value).isWellFormed())

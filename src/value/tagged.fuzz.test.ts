@@ -1,4 +1,4 @@
-/** Tagged and stored values, whatever the bytes: Malformed, or a value with exactly one text. */
+/** Fuzzes tagged and stored values: each text is rejected, or decodes to a value with that text. */
 import { expect } from 'vitest'
 import {
   anyJson,
@@ -46,7 +46,7 @@ function orNull<T>(work: () => T): T | null {
   }
 }
 
-/** Both forms bring every value back, and each value has one text in each. */
+/** Expects that both forms restore the value, and that it has one text in each. */
 function checkForms(value: Value): void {
   const tagged = encodeTagged(value)
   const back = decodeTagged(parseStrictJson(tagged))

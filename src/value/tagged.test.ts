@@ -66,7 +66,7 @@ describe('tagged values', () => {
     ['keys in UTF-16 order that is not UTF-8 order', entries('\u{10000}', '\uffff')],
     ['a __proto__ key', entries('__proto__')],
   ]
-  test.each(refused)('%s is refused', (_, json) => {
+  test.each(refused)('%s is rejected', (_, json) => {
     expect(() => decodeTagged(json)).toThrow(ValidationError)
   })
 

@@ -20,7 +20,7 @@ export const FLOAT64 = /^[0-9a-f]{16}$/
 export const TYPED_ID = /^[a-z][a-zA-Z0-9]{0,63}_[0-7][0-9A-HJKMNP-TV-Z]{25}$/
 const view = new DataView(new ArrayBuffer(8))
 
-/** Shortest base-10 int64, as int64 and timestamp values write it. */
+/** Parses the shortest decimal text of an int64, as in int64 and timestamp values. */
 export function parseInt64(text: string, path = '$'): bigint {
   if (!INT64.test(text)) throw new ValidationError('a canonical int64', path)
   const value = BigInt(text)
@@ -32,20 +32,22 @@ export function isTypedId(text: string): boolean {
   return TYPED_ID.test(text)
 }
 
-/** The 16 lowercase hex characters of a finite double; negative zero is written as zero. */
+/**
+ * Returns the bits of a finite double as 16 lowercase hex characters. Negative zero becomes zero.
+ */
 export function floatBits(value: number): string {
   view.setFloat64(0, value === 0 ? 0 : value)
   return view.getBigUint64(0).toString(16).padStart(16, '0')
 }
 
-/** Members of an object, without a list of them. */
+/** Counts the members of an object without allocating a list. */
 function sizeOf(json: { readonly [key: string]: Json }): number {
   let size = 0
   for (const _ in json) size += 1
   return size
 }
 
-/** Strict JSON to a value. Throws Malformed with the path of the first defect. */
+/** Decodes strict JSON to a value. Throws ValidationError with the path of the first defect. */
 export function decodeTagged(json: Json, path = '$', depth = 0): Value {
   if (json === null || typeof json !== 'object' || Array.isArray(json)) {
     throw new ValidationError('a tagged value', path)
@@ -145,7 +147,7 @@ function enter(depth: number, entries: number, path: string): void {
     throw new ValidationError(`at most ${VALUE_ENTRIES_MAX} entries`, path)
 }
 
-/** The one canonical text of a value: no white space, `type` before `value`, keys sorted. */
+/** Returns the canonical text of a value: no white space, `type` before `value`, keys sorted. */
 export function encodeTagged(value: Value): string {
   switch (typeof value) {
     case 'boolean':

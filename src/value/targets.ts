@@ -1,4 +1,4 @@
-/** What names a Release (Document 2, Targets): one grammar for the server and its document. */
+/** Names of a Release (Document 2, Targets), for the server and for its OpenAPI document. */
 import { idPattern } from './ids.ts'
 import { WORKSPACE_NAME } from './manifest.ts'
 
@@ -17,7 +17,10 @@ export const TARGET = new RegExp(
   ].join('|'),
 )
 
-/** Releases of one serving policy (environment:default): a runner of each stays warm. */
+/**
+ * Releases of one serving policy (environment:default): a runner of each stays warm.
+ * @limit Workspaces and Releases: Releases of a serving policy
+ */
 export const POLICY_RELEASES_MAX = 16
 /** Sum of the weights of a serving policy. */
 export const WEIGHTS_TOTAL = 10_000

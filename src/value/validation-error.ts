@@ -1,8 +1,8 @@
-/** The one error of the pure value folder: a text, value or identifier that breaks a rule. */
+/** Error of a text, value or identifier that breaks a rule. */
 export class ValidationError extends Error {
-  /** Where, such as `$.items[3].name`. Never a value. */
+  /** Location such as `$.items[3].name`. It contains no value. */
   readonly path: string
-  /** What is expected there. Never what was received. */
+  /** The expectation at that path. Never the received value. */
   readonly rule: string
 
   constructor(rule: string, path = '$') {
@@ -14,18 +14,19 @@ export class ValidationError extends Error {
 }
 
 /**
- * What failed inside a part, such as `.name` or `[3]`, of the value at `path`: a reader gives its
- * parts its own path, since to make one for each costs more than most reads.
+ * Adds `part`, such as `.name` or `[3]`, to the path of an error inside a part of the value at
+ * `path`. A reader passes its own path to its parts, since building one for each part costs more
+ * than most reads.
  */
 export function inPart(error: unknown, path: string, part: string): unknown {
   if (!(error instanceof ValidationError)) return error
   return new ValidationError(error.rule, `${path}${part}${error.path.slice(path.length)}`)
 }
 
-/** Names of fields. Longer ones, addresses and numbers are likely to be values in their place. */
+/** Plausible field names. Longer texts, addresses and numbers may be secrets used as keys. */
 const FIELD_NAME = /^[\p{L}_$][\p{L}\p{N}_$-]{0,39}$/u
 
-/** The part of a path for a key that came with the value; `.*` where the key may be a value. */
+/** Returns the path part of a received key; `.*` where the key may be a secret. */
 export function keyPart(key: string): string {
   return FIELD_NAME.test(key) ? `.${key}` : '.*'
 }

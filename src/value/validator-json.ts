@@ -1,4 +1,4 @@
-/** Checks validators that come from outside, such as those of a manifest. */
+/** Parses untrusted validators, such as those of a manifest. */
 import { isTableName } from './ids.ts'
 import { PatternError } from './patterns/pattern-error.ts'
 import { parsePattern } from './patterns/syntax.ts'
@@ -9,10 +9,10 @@ import type { FieldsJson, ValidatorJson } from './validators.ts'
 
 const UNION_MAX = 256
 const FIELDS_MAX = 1_024
-/** Nesting of validators; values themselves may be 64 deep through `any`. */
+/** Nesting of validators. Values may be 64 levels deep, through `any`. */
 const DEPTH_MAX = 32
 
-/** Throws Malformed with the path of the first defect. */
+/** Throws ValidationError with the path of the first defect. */
 export function parseValidator(json: Json, path = '$', depth = 0): ValidatorJson {
   const { type, keys, at } = open(json, path, depth)
   const only = (...allowed: string[]) => {
@@ -83,7 +83,7 @@ export function parseValidator(json: Json, path = '$', depth = 0): ValidatorJson
   return json as unknown as ValidatorJson
 }
 
-/** Fields of an object or a table; the only place where `optional` may stand. */
+/** Parses the fields of an object or a table, where `optional` is allowed. */
 export function parseFields(json: Json, path = '$', depth = 0): FieldsJson {
   if (!isJsonObject(json)) throw new ValidationError('an object of validators', path)
   const names = Object.keys(json)

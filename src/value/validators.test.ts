@@ -28,7 +28,7 @@ test('a string must match its pattern as a whole, within its other bounds', () =
   }
 })
 
-test('what is exact already is taken as it is, and what is coerced is a copy', () => {
+test('exact values are returned unchanged, and coerced ones are copies', () => {
   const stamp: ValidatorJson = { type: 'timestamp' }
   const checks: ValidatorJson[] = [
     { type: 'object', fields: { at: stamp, to: stamp } },
@@ -47,7 +47,7 @@ test('what is exact already is taken as it is, and what is coerced is a copy', (
   }
 })
 
-test('a union goes on to its next member where a pattern does not match', () => {
+test('a union tries its next member where a pattern does not match', () => {
   const members: ValidatorJson[] = [
     { type: 'string', pattern: '\\d+' },
     { type: 'string', pattern: 'none' },

@@ -1,7 +1,8 @@
 /**
- * Validators as data: what `v.*` in a Workspace builds, a manifest carries and the server checks.
- * One compiler serves arguments from the wire, where types are exact, and values from a runner,
- * where JavaScript cannot tell an ID from a string or a timestamp from an int64 (`coerce`).
+ * Validators as data. `v.*` in a Workspace builds them, a manifest contains them and the server
+ * runs them. One compiler serves arguments from the wire, whose types are exact, and values from a
+ * runner, where JavaScript does not distinguish an ID from a string or a timestamp from an int64
+ * (`coerce`).
  */
 
 import { isOfTable } from './ids.ts'
@@ -10,7 +11,7 @@ import { isTypedId } from './tagged.ts'
 import { inPart, keyPart, ValidationError } from './validation-error.ts'
 import { Timestamp, TypedId, typeOf, type Value, type ValueObject, valueEquals } from './values.ts'
 
-/** Fields of an object validator; `optional` may appear here and nowhere else. */
+/** Fields of an object validator, the only place where `optional` is allowed. */
 export type FieldsJson = { readonly [name: string]: ValidatorJson | OptionalJson }
 export interface OptionalJson {
   readonly type: 'optional'
@@ -29,7 +30,7 @@ export type ValidatorJson =
       readonly type: 'string'
       readonly minimumLength?: number
       readonly maximumLength?: number
-      /** What the whole string must match (patterns/syntax.ts). */
+      /** Pattern that the whole string must match (patterns/syntax.ts). */
       readonly pattern?: string
     }
   | { readonly type: 'bytes'; readonly maximumLength?: number }
@@ -41,11 +42,11 @@ export type ValidatorJson =
   | { readonly type: 'union'; readonly members: readonly ValidatorJson[] }
   | { readonly type: 'nullable'; readonly inner: ValidatorJson }
 
-/** Answers the value, with its types made exact where `coerce` was asked for; throws Malformed. */
+/** Returns the value, with coerced types if `coerce` is set. Throws ValidationError. */
 export type Check = (value: Value, path: string) => Value
 
 export interface CompileOptions {
-  /** Accept a string where an ID is declared and an int64 where a timestamp is. */
+  /** Converts strings to declared IDs, and int64 to declared timestamps. */
   readonly coerce: boolean
 }
 
@@ -122,7 +123,7 @@ function float64({ minimum, maximum }: { minimum?: number; maximum?: number }): 
   }
 }
 
-/** Lengths count Unicode code points, as a person would. */
+/** Checks a string. Lengths count Unicode code points. */
 function string(json: { minimumLength?: number; maximumLength?: number }): Check {
   const { minimumLength: minimum, maximumLength: maximum } = json
   return (value, path) => {
@@ -145,7 +146,7 @@ function patterned(bounded: Check, pattern: string): Check {
   }
 }
 
-/** Counts up to `enough` + 1 code points, so that a huge string costs no more than its bound. */
+/** Counts at most `enough` + 1 code points, so that the cost of a long string is bounded. */
 export function codePoints(text: string, enough: number): number {
   let count = 0
   for (const _ of text) if (++count > enough) break
@@ -162,7 +163,7 @@ function bytes({ maximumLength }: { maximumLength?: number }): Check {
   }
 }
 
-/** IDs of the table `files` have the prefix `fil_`. */
+/** Checks an ID. IDs of the table `files` have the prefix `fil_`. */
 function id(table: string, { coerce }: CompileOptions): Check {
   const prefix = table === 'files' ? 'fil' : table
   return (value, path) => {
@@ -227,7 +228,7 @@ function object(fields: FieldsJson, options: CompileOptions): Check {
       if (field === undefined)
         throw new ValidationError('no undeclared field', path + keyPart(name))
       const exact = checkedPart(field.check, item, path, name)
-      if (exact !== item) checked = changed(checked, value as ValueObject, name, exact)
+      if (exact !== item) checked = withValue(checked, value as ValueObject, name, exact)
       missing--
     }
     if (missing > 0) {
@@ -254,7 +255,7 @@ function record(
     let checked = value as ValueObject
     for (const [name, item] of value as ValueObject) {
       const exact = checkedPart(values, item, path, name)
-      if (exact !== item) checked = changed(checked, value as ValueObject, name, exact)
+      if (exact !== item) checked = withValue(checked, value as ValueObject, name, exact)
     }
     return checked
   }
@@ -268,8 +269,8 @@ function checkedPart(check: Check, item: Value, path: string, name: string): Val
   }
 }
 
-/** `checked` with another value, a copy of the original at first: most are exact as they are. */
-function changed(
+/** Replaces a value in `checked`. The first change copies the original, since most need none. */
+function withValue(
   checked: ValueObject,
   original: ValueObject,
   name: string,
@@ -279,7 +280,7 @@ function changed(
   return copy.set(name, exact)
 }
 
-/** The first member that accepts the value decides; the failure names no member's detail. */
+/** Applies the first member that accepts the value. Its error contains no detail of members. */
 function union(members: readonly ValidatorJson[], options: CompileOptions): Check {
   const checks = members.map((member) => compileValidator(member, options))
   return (value, path) => {

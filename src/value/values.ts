@@ -1,7 +1,8 @@
 /**
  * The values that Functions, documents and the wire share (Document 2, Canonical tagged values).
  * Each canonical type has one type in memory: int64 is bigint, float64 number, bytes Uint8Array,
- * object a Map in any order; timestamps and typed IDs have a class, since they look like others.
+ * object a Map in any order. Timestamps and typed IDs have classes that distinguish them from int64
+ * and string.
  */
 
 export class Timestamp {
@@ -37,9 +38,15 @@ export type Value =
 
 export const INT64_MIN = -(2n ** 63n)
 export const INT64_MAX = 2n ** 63n - 1n
-/** Nesting of arrays and objects in one value (Document 2, Limits). */
+/**
+ * Nesting of arrays and objects in one value (Document 2, Limits).
+ * @limit Calls: levels of nesting of a value
+ */
 export const VALUE_DEPTH_MAX = 64
-/** Entries of one array or object (Document 2, Limits). */
+/**
+ * Entries of one array or object (Document 2, Limits).
+ * @limit Calls: entries of one array or object
+ */
 export const VALUE_ENTRIES_MAX = 10_000
 
 export type ValueType =
@@ -73,7 +80,10 @@ export function typeOf(value: Value): ValueType {
   }
 }
 
-/** Unsigned UTF-8 byte order. It equals UTF-16 order unless a surrogate meets U+E000-U+FFFF. */
+/**
+ * Compares in unsigned UTF-8 byte order, which equals UTF-16 order unless a surrogate meets
+ * U+E000-U+FFFF.
+ */
 export function compareUtf8(a: string, b: string): number {
   const length = Math.min(a.length, b.length)
   for (let i = 0; i < length; i++) {
@@ -88,7 +98,7 @@ export function compareUtf8(a: string, b: string): number {
   return a.length - b.length
 }
 
-/** Entries of an object in canonical order, in which nearly all objects are already. */
+/** Returns the entries in canonical order. Most objects are in this order already. */
 export function sortedEntries(object: ValueObject): Iterable<readonly [string, Value]> {
   let previous: string | null = null
   for (const key of object.keys()) {

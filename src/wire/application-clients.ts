@@ -4,12 +4,12 @@ import { documented, idField, integer, listUpTo, Micros, Name, textUpTo } from '
 import { type Infer, schema } from './schema.ts'
 
 export const ApplicationScopeField = schema(['===', ...APPLICATION_SCOPES])
-/** One at least, each once. */
+/** At least one scope, without duplicates. */
 const Scopes = documented(listUpTo(ApplicationScopeField, 5), { minItems: 1, uniqueItems: true })
 const Kind = schema("'public' | 'confidential' | 'development'")
 const RateLimit = schema([integer(1, 1_000_000), '|', 'null'])
 
-/** The caller pins ID and time, so that an exact replay can be told from a reuse. */
+/** The caller chooses ID and time, which distinguishes an exact replay from a reuse. */
 export const ClientRequest = documented(
   schema({
     clientId: idField('app'),
@@ -36,7 +36,7 @@ export const CredentialRequest = schema({
   'rateLimit?': RateLimit,
 })
 
-/** The replacement. What is left out is as with the credential that it replaces. */
+/** The replacement. Absent fields are copied from the replaced credential. */
 export const RotateRequest = schema({
   credentialId: idField('crd'),
   createdAtMicros: Micros,

@@ -2,7 +2,7 @@
 import { idField, listUpTo, Micros, PAGE_MAX, PageLimit, text, textUpTo } from './fields.ts'
 import { type Infer, schema } from './schema.ts'
 
-/** 32 bytes, the last of which are a checksum. */
+/** 32 bytes that end with a checksum. */
 const Cursor = text(/^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/, 'a cursor of this list')
 
 export const AuditQuery = schema({
@@ -18,7 +18,7 @@ export const AuditRecord = schema({
   auditId: idField('aud'),
   operation: textUpTo(128),
   outcome: "'succeeded' | 'denied' | 'failed'",
-  /** Who did it; null where the server itself or a stranger acted. */
+  /** The acting operator; null for the server and for unauthenticated callers. */
   actor: [idField('opr'), '|', 'null'],
   subject: [textUpTo(512), '|', 'null'],
   atMicros: Micros,
@@ -31,7 +31,7 @@ export const AuditRecord = schema({
 export const AuditPage = schema({
   version: '1',
   items: listUpTo(AuditRecord, PAGE_MAX),
-  /** `after` of the next page; null at the end. */
+  /** `after` of the next page; null on the last page. */
   next: [Cursor, '|', 'null'],
 })
 export type AuditPage = Infer<typeof AuditPage>

@@ -1,4 +1,4 @@
-/** Login, sessions and what an operator may reach (wire decisions, section 2). */
+/** Login, sessions, and the Environments that an operator may link (wire decisions, section 2). */
 import { GrantField } from './access.ts'
 import {
   CapabilityField,
@@ -13,13 +13,13 @@ import {
 } from './fields.ts'
 import { type Infer, schema } from './schema.ts'
 
-/** Longer than any credential; whether it is one is decided by the rule, with a 401. */
+/** Longer than any credential. The rule rejects invalid credentials with 401. */
 const CREDENTIAL = textUpTo(256)
 
 export const ExchangeRequest = schema({
   code: CREDENTIAL,
   'deviceName?': Name,
-  /** For a bootstrap code only. */
+  /** Only with a bootstrap code. */
   'operatorName?': Name,
 })
 
@@ -50,7 +50,8 @@ export const Login = schema({
   grants: [GrantField, '[]'],
   tokenType: "'Bearer'",
   accessToken: CREDENTIAL,
-  refreshToken: CREDENTIAL,
+  /** null for a workload, which logs in again instead. */
+  refreshToken: [CREDENTIAL, '|', 'null'],
 })
 export type Login = Infer<typeof Login>
 
@@ -70,9 +71,9 @@ export const Self = schema({
 })
 export type Self = Infer<typeof Self>
 
-/** Entries of one answer (Document 1, Limits). */
+/** Entries of one response (Document 1, Limits). */
 export const RESOURCES_MAX = 1_024
-/** Bytes of one answer (Document 1, Limits). */
+/** Bytes of one response (Document 1, Limits). */
 export const RESOURCES_BYTES_MAX = 1024 * 1024
 
 export const ResourceField = schema({
@@ -93,14 +94,14 @@ export type Resources = Infer<typeof Resources>
 
 export const SessionsQuery = schema({
   'limit?': PageLimit,
-  /** The `next` of the page before. */
+  /** The `next` of the previous page. */
   'after?': idField('ops'),
 })
 
 export const Sessions = schema({
   version: '1',
   sessions: listUpTo(SessionField, PAGE_MAX),
-  /** `after` of the next page; null at the end. */
+  /** `after` of the next page; null on the last page. */
   next: [idField('ops'), '|', 'null'],
 })
 export type Sessions = Infer<typeof Sessions>

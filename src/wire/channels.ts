@@ -7,7 +7,7 @@ export const ChannelName = text(CHANNEL_NAME, 'a Channel name')
 
 export const PromoteRequest = schema({
   releaseId: idField('rel'),
-  /** Without it the Channel moves whatever it is bound to. */
+  /** Expected binding; without it the Channel moves from any binding. */
   'expectedReleaseId?': ["'empty'", '|', idField('rel')],
 })
 

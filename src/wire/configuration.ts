@@ -31,7 +31,7 @@ export const ConfigurationSet = documented(
     changedAtMicros: Micros,
   }),
   {
-    // An empty secret is a pipe or a variable that was not filled.
+    // An empty secret is usually an unset variable or an empty pipe of the caller.
     if: { properties: { kind: { const: 'secret' } }, required: ['kind'] },
     // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema.
     then: { properties: { value: { minLength: 1 } } },
@@ -50,7 +50,7 @@ const Entry = schema({
   updatedAtMicros: Micros,
 })
 
-/** A secret has no value here, nor anywhere else that is read. */
+/** An entry. No response contains the value of a secret. */
 export const EntryField = schema([
   { '...': Entry, kind: "'variable'", value: 'string' },
   '|',
@@ -66,7 +66,7 @@ export const ConfigurationList = schema({
 export type ConfigurationList = Infer<typeof ConfigurationList>
 
 export const ChangeField = schema({
-  /** That the whole configuration had after it. */
+  /** Revision of the whole configuration after the change. */
   revision: U64,
   name: ConfigurationName,
   kind: Kind,
@@ -85,7 +85,7 @@ export type ConfigurationChanged = Infer<typeof ConfigurationChanged>
 
 export const HistoryQuery = schema({
   'limit?': PageLimit,
-  /** Changes before this revision of the configuration. */
+  /** Returns changes before this revision of the configuration. */
   'after?': text(/^[1-9][0-9]{0,15}$/, 'a cursor of this list'),
 })
 

@@ -6,11 +6,11 @@ import { type Infer, schema } from './schema.ts'
 /** Bytes of a body with a configuration (Document 1, Limits). */
 export const ENVIRONMENT_BODY_BYTES_MAX = 72 * 1024
 
-/** Complete: a change replaces all of it. */
+/** The complete configuration, which a change replaces as a whole. */
 export const EnvironmentConfigurationField = schema({
   name: Name,
   slug: text(/^[a-z][a-z0-9-]{0,62}$/, 'a slug such as my-app'),
-  /** Logical; what it means is the operator's. */
+  /** A label whose meaning the operator defines. */
   region: text(/^[a-z][a-z0-9-]{0,62}$/, 'a region such as eu-west'),
   purpose: "'development' | 'preview' | 'staging' | 'production'",
   protection: "'none' | 'protected'",

@@ -3,7 +3,7 @@ import { idField, textUpTo } from './fields.ts'
 import { schema } from './schema.ts'
 
 const ErrorField = schema({
-  /** What a caller branches on. */
+  /** Stable identifier of the error, for programs. */
   code: textUpTo(128),
   message: 'string',
   /** Whether the same request may succeed later. */
@@ -18,7 +18,7 @@ const Envelope = schema({
 
 export const ApplicationError = schema({ '...': Envelope, error: ErrorField })
 
-/** Violations help an operator and would help an attacker of an application. */
+/** Errors for operators list violations, which would help attackers of applications. */
 export const ManagementError = schema({
   '...': Envelope,
   error: {

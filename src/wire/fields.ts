@@ -6,7 +6,7 @@ import { TARGET } from '../value/targets.ts'
 import { atMostCharacters, documentation, type JsonSchema } from './rules.ts'
 import { type Schema, schema, schemaOf } from './schema.ts'
 
-/** A text of this form; `rule` tells it to who sends another one and to who reads of it. */
+/** A text of this form. `rule` describes it in violations and in the OpenAPI document. */
 export function text(pattern: RegExp, rule: string): Schema<string> {
   return schema([pattern, '@', rule])
 }
@@ -16,7 +16,7 @@ export function textUpTo(max: number): Schema<string> {
   return schema(['string', ':', atMostCharacters(max)])
 }
 
-/** A JSON integer that is exact. */
+/** An exact JSON integer. */
 export function integer(min: number, max: number = Number.MAX_SAFE_INTEGER): Schema<number> {
   return schema(`${min} <= number % 1 <= ${max}`)
 }
@@ -34,11 +34,11 @@ export function idField<P extends IdPrefix>(prefix: P): Schema<Id<P>> {
 const MICROS_MAX = String(2n ** 63n - 1n)
 const U64_MAX = String(2n ** 64n - 1n)
 
-/** Canonical decimals of one length are in the order of their texts. */
+/** Compares canonical decimals: those of equal length sort as texts. */
 const isAtMost = (text: string, most: string): boolean =>
   text.length < most.length || (text.length === most.length && text <= most)
 
-/** Unix microseconds as canonical decimal text; the databases keep 63 bits. */
+/** Unix microseconds as canonical decimal text, within the 63 bits of the databases. */
 export const Micros = schema([
   [/^(?:0|[1-9][0-9]{0,18})$/, ':', (decimal: string) => isAtMost(decimal, MICROS_MAX)],
   '@',
@@ -52,7 +52,7 @@ export const U64 = schema([
   'a canonical unsigned 64-bit integer',
 ])
 
-/** A revision that a request expects: as U64, or as a JSON integer that is exact. */
+/** An expected revision: U64, or an exact JSON integer. */
 export const Revision = schema([U64, '|', integer(0)])
 
 /** The name of an operator or of a device. */
@@ -67,26 +67,26 @@ export const CapabilityField = schema(['===', ...CAPABILITIES])
 export const RoleField = schema(['===', ...ROLES])
 
 /**
- * Adds keywords for the OpenAPI document: rules that a caller has to know and that are checked
- * elsewhere, between fields or off the path of every call. It reads what `base` reads.
+ * Adds keywords for the OpenAPI document: rules for callers that other code checks, such as those
+ * across fields. The schema accepts the values of `base`.
  */
 export function documented<T>(base: Schema<T>, keywords: JsonSchema): Schema<T> {
   return schemaOf([base, ':', documentation(keywords)])
 }
 
-/** Read as any short text: that it is a target is checked where it is looked up. */
+/** A short text. The look-up checks that it is a target. */
 export const TargetField = documented(textUpTo(128), {
   pattern: TARGET.source,
   description: 'a target such as channel:production',
 })
 
-/** Entries of a page that a list answers (wire decisions, section 5, Page). */
+/** Entries of a page of a list (wire decisions, section 5, Page). */
 export const PAGE_MAX = 1_000
 export const PAGE_DEFAULT = 100
 
 const PAGE_LIMIT = `1 to ${PAGE_MAX}, ${PAGE_DEFAULT} where it is left out`
 
-/** `limit` of a list, from the text of the URL. */
+/** `limit` of a list, parsed from the URL. */
 export const PageLimit = schema([
   [text(/^[1-9][0-9]{0,3}$/, PAGE_LIMIT), '=>', Number],
   '|>',

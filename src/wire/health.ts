@@ -9,11 +9,11 @@ export type Ready = Infer<typeof Ready>
 
 const HealthStatus = schema("'healthy' | 'degraded' | 'unavailable'")
 
-/** Parts of the served Environment, and the worst of them (wire decisions, section 5). */
+/** Health of the components of the Environment, and the worst of them (wire, section 5). */
 export const Health = schema({
   version: '1',
   status: HealthStatus,
-  /** Those that this server has. */
+  /** The components of this server. */
   components: [
     {
       name: "'runtime' | 'documents' | 'scheduler' | 'files' | 'realtime' | 'logs'",

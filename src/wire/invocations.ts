@@ -4,17 +4,17 @@ import { documented, idField, integer, TargetField, textUpTo, U64 } from './fiel
 import { type Infer, schema } from './schema.ts'
 
 /** A tagged value (Document 2, Canonical tagged values), checked by value/tagged.ts. */
-const TaggedField = schema(['unknown', '@', { title: 'TaggedValue' }])
-/** One that is an object. */
-const TaggedObjectField = schema(['unknown', '@', { title: 'TaggedObject' }])
+export const TaggedField = schema(['unknown', '@', { title: 'TaggedValue' }])
+/** A tagged value that is an object. */
+export const TaggedObjectField = schema(['unknown', '@', { title: 'TaggedObject' }])
 
-/** Read as any text that is not long: what is no name is told from one that is not found. */
-const FunctionNameField = documented(textUpTo(512), {
+/** A short text. The look-up distinguishes invalid names from unknown ones. */
+export const FunctionNameField = documented(textUpTo(512), {
   pattern: FUNCTION_NAME.source,
   description: 'the name of a public Function such as messages.list',
 })
 
-/** Of a Query or an Action. */
+/** Envelope of a Query or an Action. */
 export const CallRequest = schema({
   version: '1',
   target: TargetField,
@@ -40,16 +40,16 @@ const Answer = schema({
 
 const QueryMetadata = schema({
   kind: "'query'",
-  /** null where no data was read. */
+  /** Null for a Query that read no data. */
   snapshotSequence: [U64, '|', 'null'],
 })
 
 const MutationMetadata = schema({
   kind: "'mutation'",
-  /** null where nothing was written. */
+  /** Null for a Mutation that wrote nothing. */
   commitSequence: [U64, '|', 'null'],
   replayed: 'boolean',
-  /** With the runs that lost against other Mutations. */
+  /** Number of runs, including those that conflicted with other Mutations. */
   attempts: integer(1),
 })
 
@@ -59,7 +59,7 @@ export const QueryAnswer = schema({ '...': Answer, metadata: QueryMetadata })
 export const MutationAnswer = schema({ '...': Answer, metadata: MutationMetadata })
 export const ActionAnswer = schema({ '...': Answer, metadata: ActionMetadata })
 
-/** The answer of any call. */
+/** The response of any call. */
 export const Invoked = schema({
   '...': Answer,
   metadata: [[QueryMetadata, '|', MutationMetadata], '|', ActionMetadata],

@@ -1,24 +1,24 @@
-/** What happened in the server's process, in numbers (wire decisions, section 5). */
+/** Metrics of the server's process (wire decisions, section 5). */
 import { Micros, U64 } from './fields.ts'
 import { type Infer, schema } from './schema.ts'
 
-const Figures = schema({ '[string]': U64 })
+const Numbers = schema({ '[string]': U64 })
 
 const Histogram = schema({
   count: U64,
   sumMicros: U64,
-  /** Ascending; each counts what took at most so long, that of the one before included. */
+  /** Cumulative counts of durations up to `leMicros`, ascending. */
   buckets: [{ leMicros: U64, count: U64 }, '[]'],
 })
 
-/** The names and what they mean are in telemetry/metrics/names.ts. */
+/** telemetry/metrics/names.ts defines the names. */
 export const MetricsReport = schema({
   version: '1',
   collectedAtMicros: Micros,
   processStartedAtMicros: Micros,
-  /** They grow while the process lives. */
-  counters: Figures,
-  gauges: Figures,
+  /** Monotonic while the process runs. */
+  counters: Numbers,
+  gauges: Numbers,
   histograms: schema({ '[string]': Histogram }),
 })
 export type MetricsReport = Infer<typeof MetricsReport>

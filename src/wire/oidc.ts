@@ -3,17 +3,17 @@ import { EnvironmentScope, ProjectScope } from './access.ts'
 import { integer, listUpTo, Name, RoleField, textUpTo, U64 } from './fields.ts'
 import { type Infer, schema } from './schema.ts'
 
-/** Grants of one operator in one request; a body of 16 KiB has no room for more. */
+/** Grants of one operator in one request, as many as fit a body of 16 KiB. */
 const MANAGED_GRANTS_MAX = 128
 
-/** 1 to 2^64 - 1 as canonical decimal text, or as a JSON integer as far as those are exact. */
+/** 1 to 2^64 - 1 as canonical decimal text, or as an exact JSON integer. */
 const SourceRevision = schema([
   [[U64, '&', /^[1-9]/], '@', 'a canonical unsigned 64-bit integer from 1 up'],
   '|',
   integer(1),
 ])
 
-/** A managed source owns grants inside of Projects, never the installation. */
+/** A managed source owns grants within Projects, never of the installation. */
 const ManagedGrant = schema({ scope: [ProjectScope, '|', EnvironmentScope], role: RoleField })
 
 export const ManagedGrantsRequest = schema({
@@ -27,7 +27,7 @@ export const OidcLoginRequest = schema({
   'managedEnrollment?': { '...': ManagedGrantsRequest, operatorName: Name },
 })
 
-/** The token of the managed source, as a bearer. */
+/** Header with the token of the managed source, after `Bearer`. */
 export const ENROLLMENT_HEADER = 'service-managed-enrollment'
 
 export const ManagedGrants = schema({

@@ -1,5 +1,5 @@
-/** The description of both origins. */
+/** The OpenAPI document of both origins. */
 import { schema } from './schema.ts'
 
-/** The rules of OpenAPI 3.1 say the rest. */
+/** OpenAPI 3.1 defines the other fields. */
 export const OpenApiDocument = schema({ openapi: "'3.1.1'", '+': 'ignore' })

@@ -1,4 +1,4 @@
-/** What a change that carried an Operation ID came to (wire decisions, section 3). */
+/** Outcome of a change with an Operation ID (wire decisions, section 3). */
 import { idField, Micros, textUpTo, U64 } from './fields.ts'
 import { type Infer, schema } from './schema.ts'
 

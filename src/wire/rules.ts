@@ -1,11 +1,11 @@
-/** Rules that arktype has no keyword for: predicates that say what they expect. */
+/** Rules without a keyword of arktype: predicates with a description. */
 
-/** Draft 2020-12. */
+/** A JSON Schema of draft 2020-12. */
 export interface JsonSchema {
   readonly [keyword: string]: unknown
 }
 
-/** A predicate, with its rule in words and, where it can say it, in JSON Schema. */
+/** A predicate with its description and, where possible, its JSON Schema. */
 export interface Rule<T> {
   (data: T): boolean
   readonly expected: string
@@ -20,7 +20,7 @@ export function rule<T>(
   return Object.assign((data: T) => fits(data), { expected, jsonSchema })
 }
 
-/** Keywords for the OpenAPI document alone: the rule that they state is checked elsewhere. */
+/** Keywords for the OpenAPI document only. Other code checks their rule. */
 export function documentation(jsonSchema: JsonSchema): Rule<unknown> & { isChecked: false } {
   return Object.assign(
     rule('valid', () => true, jsonSchema),
@@ -50,5 +50,5 @@ export function someEntries(max: number, expected: string): Rule<readonly unknow
   return rule(expected, ({ length }) => length > 0 && length <= max)
 }
 
-/** Excludes lists, which arktype takes for objects where no field is required. */
+/** Excludes lists, which arktype accepts as objects without required fields. */
 export const NO_LIST: Rule<unknown> = rule('an object', (data) => !Array.isArray(data))

@@ -1,23 +1,23 @@
 /**
- * Describes messages and files by definitions of arktype (https://arktype.io/docs), in which other
- * schemas may stand. A definition is plain data, which reading/read.ts makes a type of: what only
- * names schemas does not load arktype.
+ * Describes messages and files by definitions of arktype (https://arktype.io/docs), which may
+ * contain other schemas. A definition is plain data that reading/read.ts compiles. Modules that
+ * only reference schemas do not load arktype.
  */
 import type { type } from 'arktype'
 
-/** A definition that data can be held against. */
+/** A compiled definition. */
 export interface Check {
-  /** Whether data that fits is what is read, or what is read is made of it. */
+  /** Whether valid data is returned unchanged, rather than converted. */
   readonly keepsData: boolean
   allows(data: unknown): boolean
-  /** Answers what is read, or arktype's errors. */
+  /** Returns the data as read, or arktype's errors. */
   apply(data: unknown): unknown
 }
 
 class Definition {
   readonly definition: unknown
   isUsed = false
-  /** The code that read.ts makes of the definition. */
+  /** The check that read.ts compiled from the definition. */
   check: Check | null = null
 
   constructor(definition: unknown) {
@@ -25,17 +25,17 @@ class Definition {
   }
 }
 
-/** The description of data that is a T once it was read. */
+/** The description of data of the type T. */
 export type Schema<T> = Definition & type.cast<T>
-/** What is read with a schema. */
+/** Type of the values that a schema accepts. */
 export type Infer<S> = S extends Schema<infer T> ? T : never
 
-/** Every object in a definition is closed, and no list passes for one. */
+/** Creates a schema. Its objects reject unknown fields, and lists are not objects. */
 export function schema<const D>(definition: type.validate<D>): Schema<type.infer.Out<D>> {
   return schemaOf(definition)
 }
 
-/** A schema whose definition does not say what it reads, such as one with a computed pattern. */
+/** Creates a schema whose type the compiler cannot infer, such as one with a computed pattern. */
 export function schemaOf<T>(definition: unknown): Schema<T> {
   return new Definition(definition) as Schema<T>
 }

@@ -15,10 +15,10 @@ const WeightedReleases = schema([
   '[]',
 ])
 
-/** What binds several fields or entries is left to the rule. */
+/** Checks each field. The rule in product/serving checks constraints across fields. */
 export const ServingPolicySet = documented(
   schema({
-    /** 0 where there is no policy. */
+    /** 0 before the first policy. */
     expectedRevision: Revision,
     mode: Mode,
     releases: documented(WeightedReleases, {
@@ -42,9 +42,9 @@ export const ServingPolicySet = documented(
 
 export const ServingPolicy = schema({
   version: '1',
-  /** Revision 0 without Releases where there never was a policy. */
+  /** Revision 0 without Releases before the first policy. */
   desired: { revision: U64, mode: Mode, releases: WeightedReleases },
-  /** Revision 0 where environment:default serves nothing. */
+  /** Revision 0 while environment:default serves nothing. */
   observed: { revision: U64, convergedAtMicros: [Micros, '|', 'null'] },
 })
 export type ServingPolicy = Infer<typeof ServingPolicy>
@@ -54,7 +54,7 @@ export type ServingPolicyChanged = Infer<typeof ServingPolicyChanged>
 
 export const SchemaCompatibility = schema({
   version: '1',
-  /** Whether each Release of the desired policy takes the documents of every other. */
+  /** Whether each Release of the desired policy accepts the documents of every other. */
   compatible: 'boolean',
   releases: [
     {

@@ -18,7 +18,7 @@ export const Status = schema({
     },
     '[]',
   ],
-  /** Newest first: the newest 1,000 and every one that a Workspace or a Channel names. */
+  /** The newest 1,000 and all that a Workspace or a Channel references, newest first. */
   releases: [
     {
       releaseId: idField('rel'),

@@ -1,9 +1,9 @@
-/** Publication of a Workspace package (wire decisions, section 3). The body is no JSON. */
+/** Publication of a Workspace package (wire decisions, section 3). The body is not JSON. */
 import { WORKSPACE_NAME } from '../value/manifest.ts'
 import { idField, text } from './fields.ts'
 import { type Infer, schema } from './schema.ts'
 
-/** Carries `empty` or the revision that the HEAD must be. */
+/** Header with the expected revision of the HEAD, or `empty`. */
 export const EXPECTED_HEAD_HEADER = 'x-service-expected-head'
 export const ExpectedHeadField = schema(["'empty'", '|', idField('wsr')])
 

@@ -1,12 +1,13 @@
-/** Calls beside bare routes on the same runtime, with bodies of the same size. */
+/** Compares calls with bare routes on the same runtime that have bodies of the same size. */
+
+import { type BaselineServer, baselineServer } from '../baselines/processes.ts'
 import { int64, mutateAll, mutationBody, queryBody, TEXTS } from '../calls.ts'
 import { type Figure, inTurns, type Measured, type MeasureOptions } from '../figure.ts'
 import type { BenchInstallation, Target } from '../installation.ts'
-import { type LimitServer, limitServer } from '../limits/processes.ts'
 import { type LoadOptions, load } from '../load.ts'
 
 const ITEMS = 10_000
-/** Documents of each list. */
+/** Number of documents of each list. */
 const LISTED = 50
 const CACHED = 100
 export const CONNECTIONS = 64
@@ -27,7 +28,7 @@ const readCached = (): string => queryBody('items.get', { number: int64(counter+
 
 const filled = new WeakSet<BenchInstallation>()
 
-/** Items 0 to 9,999, once for each installation. */
+/** Inserts the items 0 to 9,999, once for each installation. */
 export async function fillItems(installation: BenchInstallation): Promise<void> {
   if (filled.has(installation)) return
   filled.add(installation)
@@ -40,71 +41,71 @@ export async function fillItems(installation: BenchInstallation): Promise<void> 
 type Request = Pick<LoadOptions, 'path' | 'body' | 'method'>
 
 export const CALLS: readonly Figure[] = [
-  // First, since the access token lives 10 minutes.
+  // It runs first, since the access token expires after 10 minutes.
   {
     name: 'authenticated GET /v1/auth/me',
-    beside: 'bare route with one SELECT',
-    bar: 0.35,
+    baseline: 'bare route with one SELECT',
+    ratioMin: 0.35,
     documents: 'sqlite',
     measure: async (installation, options) => {
       const to = installation.management
       const request = { method: 'GET', path: '/v1/auth/me' } as const
-      const limit = await limitServer('bareSelect', {
-        ANSWER_BYTES: await answerBytes(to, request),
+      const baseline = await baselineServer('bareSelect', {
+        RESPONSE_BYTES: await responseBytes(to, request),
         DATABASE_URL: await installation.newDatabase(),
       })
-      return besideServer({ to, request, limit }, options)
+      return compareServers({ to, request, baseline }, options)
     },
   },
-  besideBare('Query from cache', 0.7, '/v1/query', readCached),
-  besideBare('Query, one indexed read', 0.2, '/v1/query', readItem),
-  besideBare(`Query, list of ${LISTED} documents`, 0.1, '/v1/query', listItems),
-  besideBare('durable Mutation, 64 in flight', 0.08, '/v1/mutation', addItem),
+  comparedToBare('Query from cache', 0.7, '/v1/query', readCached),
+  comparedToBare('Query, one indexed read', 0.2, '/v1/query', readItem),
+  comparedToBare(`Query, list of ${LISTED} documents`, 0.1, '/v1/query', listItems),
+  comparedToBare('durable Mutation, 64 in flight', 0.08, '/v1/mutation', addItem),
 ]
 
-function besideBare(name: string, bar: number, path: string, body: () => string): Figure {
+function comparedToBare(name: string, ratioMin: number, path: string, body: () => string): Figure {
   return {
     name,
-    beside: 'bare route, same body sizes',
-    bar,
+    baseline: 'bare route, same body sizes',
+    ratioMin,
     documents: 'sqlite',
     measure: async (installation, options) => {
       await fillItems(installation)
       const to = installation.application
       const request = { path, body }
-      const limit = await limitServer('bare', { ANSWER_BYTES: await answerBytes(to, request) })
-      return besideServer({ to, request, limit }, options)
+      const bytes = await responseBytes(to, request)
+      const baseline = await baselineServer('bare', { RESPONSE_BYTES: bytes })
+      return compareServers({ to, request, baseline }, options)
     },
   }
 }
 
-interface BesideServer {
+interface ServerComparison {
   readonly to: Target
   readonly request: Request
-  readonly limit: LimitServer
+  readonly baseline: BaselineServer
 }
-
-async function besideServer(
-  { to, request, limit }: BesideServer,
+async function compareServers(
+  { to, request, baseline }: ServerComparison,
   options: MeasureOptions,
 ): Promise<Measured> {
   const { headers } = to
-  const bare = { ...request, headers, port: limit.port, path: '/bare' }
+  const bare = { ...request, headers, port: baseline.port, path: '/bare' }
   try {
     return await inTurns(
       {
-        ours: (seconds) => load({ ...to, ...request, connections: CONNECTIONS, seconds }),
-        limit: (seconds) => load({ ...bare, connections: CONNECTIONS, seconds }),
+        candidate: (seconds) => load({ ...to, ...request, connections: CONNECTIONS, seconds }),
+        baseline: (seconds) => load({ ...bare, connections: CONNECTIONS, seconds }),
       },
       options,
     )
   } finally {
-    limit.stop()
+    baseline.stop()
   }
 }
 
-/** As the environment of a limit has it. */
-async function answerBytes({ port, headers }: Target, request: Request): Promise<string> {
+/** The length of the response to one request, as an environment variable of a baseline. */
+async function responseBytes({ port, headers }: Target, request: Request): Promise<string> {
   const { method = 'POST', path, body } = request
   const init = { method, headers, ...(body !== undefined && { body: body() }) }
   const reply = await fetch(`http://127.0.0.1:${port}${path}`, init)

@@ -1,4 +1,4 @@
-/** Whether the server's memory stays where it is over a million calls. */
+/** Measures whether the server's memory grows over a million calls. */
 import { spawnSync } from 'node:child_process'
 import { assert } from '../../../src/errors/assert.ts'
 import { type Figure, type Measured, median, type Side } from '../figure.ts'
@@ -7,13 +7,13 @@ import { load } from '../load.ts'
 import { addItem, fillItems, readItem } from './calls.ts'
 
 const CALLS = 1_000_000
-/** Long enough that all that is bounded is full. */
+/** Long enough to fill every bounded cache. */
 const WARM_UP_SECONDS = 90
 const PART_SECONDS = 5
 const CONNECTIONS = 32
 /**
- * Of the samples: those at the beginning and those at the end that are compared. The collector
- * takes half a minute from one full heap to the next, and memory goes up and down with it by 10%.
+ * Share of the samples at the beginning, and at the end, that are compared. The time between two
+ * full collections of the heap is half a minute, over which memory varies by 10%.
  */
 const SHARE = 0.5
 const MIB = 1024
@@ -21,8 +21,8 @@ const MIB = 1024
 export const MEMORY: readonly Figure[] = [
   {
     name: 'memory after 1,000,000 calls',
-    beside: 'the same before them',
-    bar: 0.9,
+    baseline: 'memory before these calls',
+    ratioMin: 0.9,
     documents: 'sqlite',
     long: true,
     measure: async (installation) => {
@@ -41,7 +41,7 @@ export const MEMORY: readonly Figure[] = [
   },
 ]
 
-/** Queries and Mutations, half of the connections each. */
+/** Loads the server with Queries and Mutations, on half of the connections each. */
 async function callFor(to: Target, seconds: number) {
   const common = { ...to, connections: CONNECTIONS, seconds }
   const results = await Promise.all([
@@ -57,14 +57,14 @@ function flatness(samples: readonly number[], failure: string | null): Measured 
   const count = Math.max(1, Math.floor(samples.length * SHARE))
   const before = median(samples.slice(0, count))
   const after = median(samples.slice(-count))
-  return { ratio: before / after, ours: sideOf(after), limit: sideOf(before), failure }
+  return { ratio: before / after, candidate: sideOf(after), baseline: sideOf(before), failure }
 }
 
 function sideOf(kibibytes: number): Side {
   return { value: `${(kibibytes / MIB).toFixed(0)} MiB`, p50Micros: null, p99Micros: null }
 }
 
-/** Resident memory of the server that this process started, and of its runners. */
+/** Resident memory of the server that this process started and of its runners, in KiB. */
 function serverKibibytes(): number {
   const { stdout } = spawnSync('ps', ['-A', '-o', 'pid=,ppid=,rss=,comm='], { encoding: 'utf8' })
   const rows = stdout

@@ -1,4 +1,4 @@
-/** What promotions cost the calls that come in meanwhile, at a fixed rate. */
+/** Measures how promotions affect the latency of concurrent calls at a fixed rate. */
 import { type Figure, measuredBy } from '../figure.ts'
 import { promoteUnderLoad } from '../promotions/measure.ts'
 import type { Report } from '../promotions/plan.ts'
@@ -9,9 +9,9 @@ const RELEASES = 4
 export const PROMOTIONS: readonly Figure[] = [
   {
     name: 'p99 at 2,000/s, 100 promotions in a row',
-    beside: 'the same without promotions',
-    // Three times as long at most.
-    bar: 1 / 3,
+    baseline: 'without promotions',
+    // Latencies may triple.
+    ratioMin: 1 / 3,
     documents: 'sqlite',
     measure: async (installation, { seconds, rounds }) => {
       const releases = [installation.releaseId]
@@ -20,9 +20,12 @@ export const PROMOTIONS: readonly Figure[] = [
       const plan = { ...LOAD, quietSeconds: seconds, application, management, base, releases }
       const reports: Report[] = []
       while (reports.length < rounds) reports.push(await promoteUnderLoad(plan))
-      const ours = reports.map(({ promoted }) => promoted)
-      const limits = reports.map(({ quiet }) => quiet)
-      return measuredBy({ ours, limits }, (our, limit) => limit.p99Micros / our.p99Micros)
+      const candidate = reports.map(({ promoted }) => promoted)
+      const baselines = reports.map(({ quiet }) => quiet)
+      return measuredBy(
+        { candidate, baselines },
+        (sample, quiet) => quiet.p99Micros / sample.p99Micros,
+      )
     },
   },
 ]

@@ -1,20 +1,20 @@
-/** Whether a table with many documents answers as one with few does, in both stores. */
+/** Compares calls on a table with many documents with calls on one with few, in both stores. */
 import { int64, mutateAll, mutationBody, queryBody, string, TEXTS } from '../calls.ts'
 import { type Figure, inTurns } from '../figure.ts'
 import type { BenchInstallation, Documents } from '../installation.ts'
 import { load } from '../load.ts'
 
 const TABLES = { few: 10, many: 1_000_000 }
-/** Documents of one Mutation that fills a table. */
+/** Number of documents that one Mutation inserts to fill a table. */
 const FILLED = 1_000
-/** Within 20% of each other. */
-const BAR = 0.8
+/** Rates may differ by 20%. */
+const RATIO_MIN = 0.8
 const STORES: Readonly<Record<Documents, string>> = { sqlite: 'SQLite', postgres: 'PostgreSQL' }
 
 type Table = keyof typeof TABLES
 
 let counter = 0
-/** Goes round through the whole table, since the step has no factor with either size in common. */
+/** Visits every document of the table: the step has no common factor with either size. */
 const nextNumber = (table: Table): number => (counter++ * 7919) % TABLES[table]
 
 const read = (table: Table) => (): string =>
@@ -26,7 +26,7 @@ const change = (table: Table) => (): string => {
 
 export const SIZES: readonly Figure[] = (['sqlite', 'postgres'] as const).flatMap((documents) => [
   sized(documents, { what: 'Query', path: '/v1/query', body: read, connections: 64 }),
-  // Fewer in flight than the small table has documents: what is compared is not their contention.
+  // Fewer calls in flight than the small table has documents, so that they do not contend.
   sized(documents, { what: 'Mutation', path: '/v1/mutation', body: change, connections: 4 }),
 ])
 
@@ -40,8 +40,8 @@ interface Sized {
 function sized(documents: Documents, { what, body, ...rest }: Sized): Figure {
   return {
     name: `${what}, 1,000,000 documents, ${STORES[documents]}`,
-    beside: 'the same in a table of 10',
-    bar: BAR,
+    baseline: 'in a table of 10 documents',
+    ratioMin: RATIO_MIN,
     documents,
     long: true,
     measure: async (installation, options) => {
@@ -49,7 +49,10 @@ function sized(documents: Documents, { what, body, ...rest }: Sized): Figure {
       const run = (table: Table, seconds: number) =>
         load({ ...installation.application, ...rest, body: body(table), seconds })
       return inTurns(
-        { ours: (seconds) => run('many', seconds), limit: (seconds) => run('few', seconds) },
+        {
+          candidate: (seconds) => run('many', seconds),
+          baseline: (seconds) => run('few', seconds),
+        },
         options,
       )
     },
@@ -58,7 +61,7 @@ function sized(documents: Documents, { what, body, ...rest }: Sized): Figure {
 
 const filled = new WeakSet<BenchInstallation>()
 
-/** Once for each installation. */
+/** Fills both tables, once for each installation. */
 async function fillTables(installation: BenchInstallation): Promise<void> {
   if (filled.has(installation)) return
   filled.add(installation)

@@ -1,12 +1,13 @@
 /**
- * The two-row transfer workload of public keynote suites: 100,000 accounts, 50 connections, drawn
- * by Zipf's law with exponent 0 (no contention) or 1.5 (about 80% of the transfers contend).
+ * The two-row transfer workload of public keynote suites: 100,000 accounts and 50 connections. The
+ * accounts follow Zipf's law with exponent 0 (no contention) or 1.5 (about 80% of the transfers
+ * contend).
  */
 import { Client } from 'pg'
+import { baselineServer } from '../baselines/processes.ts'
 import { call, id, int64, mutateAll, mutationBody, NULL, queryBody, string } from '../calls.ts'
 import { type Figure, inTurns } from '../figure.ts'
 import type { BenchInstallation, Target } from '../installation.ts'
-import { limitServer } from '../limits/processes.ts'
 import { load } from '../load.ts'
 
 const ACCOUNTS = 100_000
@@ -14,7 +15,7 @@ const CONNECTIONS = 50
 /** More than an account can lose in a run. */
 const BALANCE = 1_000_000_000
 const TOTAL = ACCOUNTS * BALANCE
-/** Of one Mutation that opens accounts. */
+/** Number of accounts that one Mutation opens. */
 const OPENED = 1_000
 
 export const TRANSFERS: readonly Figure[] = [
@@ -25,33 +26,33 @@ export const TRANSFERS: readonly Figure[] = [
 function transfers(contention: string, exponent: number): Figure {
   return {
     name: `transfers on PostgreSQL, ${contention}`,
-    beside: 'hand-written server, SERIALIZABLE',
-    bar: 2,
+    baseline: 'hand-written server, SERIALIZABLE',
+    ratioMin: 2,
     documents: 'postgres',
     measure: async (installation, options) => {
       const to = installation.application
       const accounts = await openAccounts(installation)
       const url = await newRows(installation)
-      const server = await limitServer('transfers', { DATABASE_URL: url })
+      const server = await baselineServer('transfers', { DATABASE_URL: url })
       const pair = pairs(exponent)
       const transfer = (): string => {
         const [from, to] = pair()
         const entries = { from: id(accounts[from]!), to: id(accounts[to]!), amount: int64(1) }
         return mutationBody('transfers.transfer', entries)
       }
-      const byHand = (): string => {
+      const transferByHand = (): string => {
         const [from, to] = pair()
         return JSON.stringify({ from, to, amount: 1 })
       }
       const common = { connections: CONNECTIONS }
       const headers = { 'content-type': 'application/json' }
-      const hand = { port: server.port, path: '/transfer', headers, body: byHand }
+      const hand = { port: server.port, path: '/transfer', headers, body: transferByHand }
       try {
         const measured = await inTurns(
           {
-            ours: (seconds) =>
+            candidate: (seconds) =>
               load({ ...common, ...to, path: '/v1/mutation', body: transfer, seconds }),
-            limit: (seconds) => load({ ...common, ...hand, seconds }),
+            baseline: (seconds) => load({ ...common, ...hand, seconds }),
           },
           options,
         )
@@ -66,7 +67,7 @@ function transfers(contention: string, exponent: number): Figure {
 
 const opened = new WeakMap<BenchInstallation, readonly string[]>()
 
-/** Their IDs; opened once for each installation. */
+/** Opens the accounts once for each installation and returns their IDs. */
 async function openAccounts(installation: BenchInstallation): Promise<readonly string[]> {
   const known = opened.get(installation)
   if (known !== undefined) return known
@@ -95,7 +96,7 @@ async function totalOf(to: Target): Promise<number> {
   }
 }
 
-/** A new database with the accounts as rows. */
+/** Creates a database with the accounts as rows and returns its URL. */
 async function newRows(installation: BenchInstallation): Promise<string> {
   const url = await installation.newDatabase()
   await withClient(url, async (client) => {
@@ -126,7 +127,7 @@ async function withClient<T>(url: string, use: (client: Client) => Promise<T>): 
   }
 }
 
-/** Draws two different accounts; the nth is drawn with the weight n to the power of -exponent. */
+/** Draws two different accounts; account n has the weight n to the power of -exponent. */
 function pairs(exponent: number): () => [number, number] {
   const sums = new Float64Array(ACCOUNTS)
   let sum = 0

@@ -1,4 +1,4 @@
-/** Runs what measures promotions under load, in a process of its own. */
+/** Runs the measurement of promotions under load in a process of its own. */
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import type { Plan, Report } from './plan.ts'
@@ -6,7 +6,7 @@ import type { Plan, Report } from './plan.ts'
 const ROOT = join(import.meta.dirname, '../../..')
 const SCRIPT = 'build/bench/promotions/under-load.ts'
 
-/** Rejects where the process fails; what failed of the load is in the report. */
+/** Rejects if the process fails. Failures of the load are in the report. */
 export async function promoteUnderLoad(plan: Plan): Promise<Report> {
   const child = spawn(process.execPath, [join(ROOT, SCRIPT)], {
     stdio: ['pipe', 'pipe', 'inherit'],

@@ -1,14 +1,15 @@
 /**
- * An open-loop load over raw keep-alive connections: each request has its time, whatever became of
- * those before it, and its latency counts from there. What waits for a connection waits in that.
+ * An open-loop load over raw keep-alive connections: each request has a planned time, whatever
+ * happened to those before it, and its latency counts from there, which includes the time that it
+ * waits for a connection.
  */
-import { Answer } from '../answers.ts'
+import { ResponseReader } from '../responses.ts'
 
 export interface PacedOptions {
   readonly port: number
   readonly perSecond: number
   readonly headers: Readonly<Record<string, string>>
-  /** Of each request, by its number. */
+  /** Creates the request with this number. */
   request(number: number): PacedRequest
 }
 
@@ -17,13 +18,13 @@ export interface PacedRequest {
   readonly body: string
 }
 
-/** Times are milliseconds of this process's monotonic clock. */
-export interface PacedAnswer {
+/** A response. Times are milliseconds of this process's monotonic clock. */
+export interface PacedResponse {
   readonly number: number
   readonly planned: number
   readonly sent: number
   readonly received: number
-  /** Head and body; what of them a lost connection brought. */
+  /** The beginning of the response, or the part that a lost connection delivered. */
   readonly text: string
 }
 
@@ -40,9 +41,9 @@ interface InFlight extends Pending {
 }
 
 interface Connection {
-  readonly answer: Answer
+  readonly response: ResponseReader
   socket: Bun.Socket | null
-  /** What it waits for; null where it is idle. */
+  /** The request whose response is pending; null if the connection is idle. */
   current: InFlight | null
 }
 
@@ -52,14 +53,14 @@ export class PacedLoad {
   readonly #startedAt = performance.now()
   readonly #waiting: Pending[] = []
   readonly #idle: Connection[] = []
-  readonly #answers: PacedAnswer[] = []
+  readonly #responses: PacedResponse[] = []
   readonly #ended = Promise.withResolvers<void>()
   #connections = 0
   #connecting = 0
   #planned = 0
   #isEnding = false
 
-  /** Begins at once. */
+  /** Starts the load at once. */
   constructor(options: PacedOptions) {
     this.#options = options
     const headers = Object.entries({ host: `127.0.0.1:${options.port}`, ...options.headers })
@@ -67,16 +68,16 @@ export class PacedLoad {
     this.#tick()
   }
 
-  /** Plans nothing from here on; resolves with every answer once the last one is there. */
-  async end(): Promise<readonly PacedAnswer[]> {
+  /** Plans no further requests. Resolves with all responses once the last one has arrived. */
+  async end(): Promise<readonly PacedResponse[]> {
     this.#isEnding = true
-    this.#endIfAnswered()
+    this.#endIfDone()
     await this.#ended.promise
     for (const { socket } of this.#idle.splice(0)) socket?.end()
-    return this.#answers
+    return this.#responses
   }
 
-  /** One that comes late makes up for it. */
+  /** Sends the requests that are due. A late tick sends those that it missed. */
   #tick(): void {
     if (this.#isEnding) return
     const { perSecond } = this.#options
@@ -94,7 +95,7 @@ export class PacedLoad {
     while (this.#waiting.length > 0 && this.#idle.length > 0) {
       this.#send(this.#idle.pop()!, this.#waiting.shift()!)
     }
-    // Those that are being opened come for what waits.
+    // Connections that are being opened take requests that wait.
     while (this.#connecting < this.#waiting.length && this.#connections < CONNECTIONS_MAX) {
       this.#connect()
     }
@@ -108,15 +109,15 @@ export class PacedLoad {
   }
 
   #connect(): void {
-    const connection: Connection = { answer: new Answer(), socket: null, current: null }
+    const connection: Connection = { response: new ResponseReader(), socket: null, current: null }
     this.#connections += 1
     this.#connecting += 1
     const lost = (): void => {
       if (connection.socket === null) this.#connecting -= 1
       this.#connections -= 1
       if (connection.current !== null) this.#receive(connection)
-      const place = this.#idle.indexOf(connection)
-      if (place !== -1) this.#idle.splice(place, 1)
+      const index = this.#idle.indexOf(connection)
+      if (index !== -1) this.#idle.splice(index, 1)
     }
     void Bun.connect({
       hostname: '127.0.0.1',
@@ -128,7 +129,7 @@ export class PacedLoad {
           this.#release(connection)
         },
         data: (_, chunk) => {
-          if (!connection.answer.take(chunk)) return
+          if (!connection.response.take(chunk)) return
           this.#receive(connection)
           this.#release(connection)
         },
@@ -140,18 +141,22 @@ export class PacedLoad {
   #release(connection: Connection): void {
     this.#idle.push(connection)
     this.#sendWaiting()
-    this.#endIfAnswered()
+    this.#endIfDone()
   }
 
   #receive(connection: Connection): void {
-    const { answer, current } = connection
+    const { response, current } = connection
     connection.current = null
-    this.#answers.push({ ...current!, received: performance.now(), text: answer.beginning })
-    answer.clear()
-    this.#endIfAnswered()
+    this.#responses.push({
+      ...current!,
+      received: performance.now(),
+      text: response.beginning,
+    })
+    response.clear()
+    this.#endIfDone()
   }
 
-  #endIfAnswered(): void {
-    if (this.#isEnding && this.#answers.length === this.#planned) this.#ended.resolve()
+  #endIfDone(): void {
+    if (this.#isEnding && this.#responses.length === this.#planned) this.#ended.resolve()
   }
 }

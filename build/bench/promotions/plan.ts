@@ -1,4 +1,4 @@
-/** What the process that measures promotions is told, and what it tells. */
+/** The input and the output of the process that measures promotions. */
 import type { LoadResult } from '../load.ts'
 
 export interface Plan {
@@ -6,13 +6,13 @@ export interface Plan {
   readonly management: Origin
   /** Path of the Environment on the management origin. */
   readonly base: string
-  /** At n the Release whose Functions answer the number n. */
+  /** The Functions of the Release at index n return n. */
   readonly releases: readonly string[]
   readonly perSecond: number
-  /** Under load, before anything is promoted. */
+  /** Seconds of load before the first promotion. */
   readonly quietSeconds: number
   readonly promotions: number
-  /** From one promotion to the next, unless it takes longer to take effect. */
+  /** Interval between promotions. A promotion that takes longer delays the next. */
   readonly everyMillis: number
 }
 
@@ -21,12 +21,12 @@ export interface Origin {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** Failures are requests that failed and answers of a Release that was not served. */
+/** Failures are failed requests and responses from a Release that was not served. */
 export interface Report {
   readonly quiet: LoadResult
   readonly promoted: LoadResult
-  /** Milliseconds until a promotion had taken effect, the slowest. */
+  /** The longest time until a promotion had taken effect, in milliseconds. */
   readonly slowestMillis: number
-  /** Answers of each Release while they were promoted. */
+  /** Number of responses from each Release during the promotions. */
   readonly answers: readonly number[]
 }

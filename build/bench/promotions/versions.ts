@@ -1,11 +1,11 @@
-/** Functions that say which Release they are of, and calls of them. */
+/** Functions that return the number of their Release, and calls of them. */
 import { ids, int64 } from '../calls.ts'
 import type { PacedRequest } from './paced-load.ts'
 
-/** Text of a schema's table `marks`, which the Functions use. */
+/** Source of a schema's table `marks`, which the Functions use. */
 export const MARKS = `marks: table({ number: v.int64() }).index('byNumber', ['number']),`
 
-/** Text of `functions/versions.ts`; `release` is what its Functions answer. */
+/** Source of `functions/versions.ts`; its Functions return `release`. */
 export const versions = (release: number): string => `import { mutation, query, v } from 'svc'
 
 const clients = ['confidential'] as const
@@ -34,15 +34,15 @@ export const mark = mutation({
 export const TARGETS = ['channel:production', 'environment:default'] as const
 export type Target = (typeof TARGETS)[number]
 
-/** By turns. */
+/** Alternates between the targets. */
 export const targetOf = (number: number): Target => TARGETS[number % TARGETS.length]!
 
-/** Of ten calls to each target. */
+/** Number of Mutations in ten calls to each target. */
 const MUTATIONS = 2
-/** Numbers of those Queries that are asked for again and again. */
+/** Number of distinct Queries that are repeated. */
 const CACHED = 50
 
-/** Every other Query was asked before. */
+/** Creates the request with this number. Every other Query is a repeated one. */
 export function callOf(number: number): PacedRequest {
   const target = targetOf(number)
   const turn = Math.floor(number / TARGETS.length)
@@ -50,8 +50,8 @@ export function callOf(number: number): PacedRequest {
     const more = `,"operationId":"${ids.make('opn')}"`
     return { path: '/v1/mutation', body: envelope('mark', { target, number, more }) }
   }
-  const asked = turn % 2 === 0 ? turn % CACHED : number
-  return { path: '/v1/query', body: envelope('look', { target, number: asked, more: '' }) }
+  const argument = turn % 2 === 0 ? turn % CACHED : number
+  return { path: '/v1/query', body: envelope('look', { target, number: argument, more: '' }) }
 }
 
 function envelope(
@@ -63,8 +63,8 @@ function envelope(
   return `{"version":1,"target":"${target}","function":"versions.${name}",${given}${more}}`
 }
 
-/** The number that the Function answered; null where the call failed. */
-export function answeredBy(text: string): number | null {
+/** Returns the number that the Function returned; null if the call failed. */
+export function releaseOf(text: string): number | null {
   const match = /"result":\{"type":"int64","value":"(\d+)"\}/.exec(text)
   return text.startsWith('HTTP/1.1 200') && match !== null ? Number(match[1]) : null
 }

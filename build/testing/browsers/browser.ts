@@ -1,6 +1,6 @@
-/** What a login needs of a browser; it approves whatever it is asked, as a person would. */
+/** The browser of a login, which approves every request of the provider, as a person would. */
 export interface Browser {
-  /** Opens the address and sends each form that it meets; answers the page without one. */
+  /** Opens the URL, submits each form that it meets and returns the first page without one. */
   visit(url: string): Promise<Page>
   close(): Promise<void>
 }
@@ -8,22 +8,22 @@ export interface Browser {
 export interface Page {
   readonly url: string
   readonly title: string
-  /** Titles of the forms on the way. */
+  /** Titles of the submitted forms. */
   readonly forms: readonly string[]
 }
 
 const HOPS_MAX = 20
 
-/** A page without an address to go on to, or the first address that begins with `end`. */
+/** A page without a redirect, or the first URL that begins with `end`. */
 interface Stop {
   readonly url: string
   readonly html: string
 }
 
-/** Keeps cookies and follows redirects; runs no script and draws nothing. */
+/** A browser over HTTP that keeps cookies and follows redirects. It runs no script. */
 export function httpBrowser({ end }: { readonly end?: string } = {}): Browser {
   const cookies = new Map<string, string>()
-  const ask = async (url: string, method: 'GET' | 'POST'): Promise<Stop> => {
+  const request = async (url: string, method: 'GET' | 'POST'): Promise<Stop> => {
     let next = { url, method }
     for (let hop = 0; hop < HOPS_MAX; hop++) {
       if (end !== undefined && next.url.startsWith(end)) return { url: next.url, html: '' }
@@ -47,10 +47,10 @@ export function httpBrowser({ end }: { readonly end?: string } = {}): Browser {
   return {
     visit: async (start) => {
       const forms: string[] = []
-      let { url, html } = await ask(start, 'GET')
+      let { url, html } = await request(start, 'GET')
       while (html.includes('<form method="post">')) {
         forms.push(titleOf(html))
-        ;({ url, html } = await ask(url, 'POST'))
+        ;({ url, html } = await request(url, 'POST'))
       }
       return { url, title: titleOf(html), forms }
     },

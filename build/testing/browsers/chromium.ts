@@ -1,11 +1,11 @@
-/** Headless Chromium of the system, driven over the protocol of its developer tools. */
+/** Runs the system's headless Chromium over its DevTools protocol. */
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Supervised, superviseProcess } from '../servers/supervisor.ts'
 import type { Browser, Page } from './browser.ts'
 
-/** Where Debian's package puts it. */
+/** Path of the executable in Debian's package. */
 const CHROMIUM = '/usr/bin/chromium'
 const START_MS_MAX = 30_000
 const PAGE_MS_MAX = 30_000
@@ -21,12 +21,12 @@ const OPTIONS = [
   '--disable-component-update',
   '--disable-dev-shm-usage',
   '--disable-gpu',
-  // It is here for loopback pages alone.
+  // The tests open loopback pages only.
   '--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1',
 ]
 
-/** What the page is, once it is complete; its form is sent, once. */
-const LOOK = `(() => {
+/** Returns the state of a page once it is complete, and submits its form once. */
+const PAGE_SCRIPT = `(() => {
   if (document.readyState !== 'complete') return null
   const form = document.querySelector('form')
   const page = { url: location.href, title: document.title, form: form !== null, sent: false }
@@ -36,7 +36,7 @@ const LOOK = `(() => {
   return { ...page, sent: true }
 })()`
 
-interface Look {
+interface PageState {
   readonly url: string
   readonly title: string
   readonly form: boolean
@@ -67,7 +67,7 @@ export async function chromium(): Promise<Browser> {
   }
 }
 
-/** The address of its developer tools, which it prints. */
+/** Returns the address of its DevTools, which Chromium prints. */
 function addressOf({ stderr, ended }: Supervised): Promise<string> {
   return new Promise((resolve, reject) => {
     let printed = ''
@@ -90,19 +90,19 @@ async function visit(tools: DevTools, tab: string, url: string): Promise<Page> {
   const forms: string[] = []
   const deadline = performance.now() + PAGE_MS_MAX
   while (performance.now() < deadline) {
-    const page = await look(tools, tab)
+    const page = await readPage(tools, tab)
     if (page !== null && !page.form) return { url: page.url, title: page.title, forms }
     if (page?.sent === true) forms.push(page.title)
     await new Promise((resolve) => setTimeout(resolve, POLL_MS))
   }
-  throw new Error(`Chromium came to no last page behind ${forms.join(', ')}`)
+  throw new Error(`Chromium found no page without a form after ${forms.join(', ')}`)
 }
 
-/** null while one page gives way to the next. */
-async function look(tools: DevTools, tab: string): Promise<Look | null> {
-  const parameters = { expression: LOOK, returnByValue: true }
-  const answer = await tools.send('Runtime.evaluate', parameters, tab).catch(() => null)
-  const { value = null } = (answer?.result ?? {}) as { readonly value?: Look | null }
+/** Returns null during a navigation. */
+async function readPage(tools: DevTools, tab: string): Promise<PageState | null> {
+  const parameters = { expression: PAGE_SCRIPT, returnByValue: true }
+  const reply = await tools.send('Runtime.evaluate', parameters, tab).catch(() => null)
+  const { value = null } = (reply?.result ?? {}) as { readonly value?: PageState | null }
   return value
 }
 
@@ -123,7 +123,8 @@ class DevTools {
       else waiting?.reject(new Error(error.message))
     }
     socket.onclose = () => {
-      for (const { reject } of this.#waiting.values()) reject(new Error('Chromium is gone'))
+      for (const { reject } of this.#waiting.values())
+        reject(new Error('Chromium has closed the connection'))
       this.#waiting.clear()
     }
   }
@@ -133,7 +134,7 @@ class DevTools {
       const socket = new WebSocket(address)
       const tools = new DevTools(socket)
       socket.onopen = () => resolve(tools)
-      socket.onerror = () => reject(new Error('no connection to Chromium'))
+      socket.onerror = () => reject(new Error('cannot connect to Chromium'))
     })
   }
 

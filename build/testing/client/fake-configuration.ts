@@ -1,11 +1,11 @@
-/** The configuration routes of the fake server: it knows a revision, and believes every change. */
+/** The configuration routes of the fake server: it keeps a revision and accepts every change. */
 import type { Json } from '../../../src/value/strict-json.ts'
 import type { Recorded, Reply } from './fake-server.ts'
 
 const MICROS = '1800000000000000'
 
 export class FakeConfiguration {
-  /** Of the whole configuration. */
+  /** Revision of the whole configuration. */
   revision = '4'
   entries: Json[] = []
   readonly #operatorId: string
@@ -14,7 +14,7 @@ export class FakeConfiguration {
     this.#operatorId = ids.make('opr')
   }
 
-  /** Null for a route of somebody else. */
+  /** Returns null for a route that is not one of these. */
   route(route: string, { headers, body }: Recorded): Reply | null {
     const [, method, name] = /^(\w+) \{base\}\/configuration(?:\/(\w+))?$/.exec(route) ?? []
     if (method === undefined) return null
@@ -30,7 +30,7 @@ export class FakeConfiguration {
 
   #history() {
     const { revision } = this
-    const set = { ...this.#facts('API_KEY'), revision, kind: 'secret', action: 'set' }
+    const set = { ...this.#details('API_KEY'), revision, kind: 'secret', action: 'set' }
     return { entries: revision === '0' ? [] : [set], next: '4' }
   }
 
@@ -47,11 +47,11 @@ export class FakeConfiguration {
       revision,
       createdAtMicros: MICROS,
     }
-    const change = { ...this.#facts(name), revision, kind: kind ?? 'secret', action }
+    const change = { ...this.#details(name), revision, kind: kind ?? 'secret', action }
     return { version: 1, change, operation }
   }
 
-  #facts(name: string) {
+  #details(name: string) {
     return { name, operatorId: this.#operatorId, changedAtMicros: MICROS }
   }
 }

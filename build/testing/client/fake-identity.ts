@@ -1,4 +1,4 @@
-/** The identity routes of the fake server: invitations with their operations, sessions, audit. */
+/** The identity routes of the fake server: invitations and their records, sessions, audit. */
 import { Fault } from '../../../src/errors/fault.ts'
 import { capabilitiesOfRole, type Role } from '../../../src/value/capabilities.ts'
 import type { Json } from '../../../src/value/strict-json.ts'
@@ -24,7 +24,7 @@ export class FakeIdentity {
     this.otherSessionId = ids.make('ops')
   }
 
-  /** Null for a route of somebody else. `login` is the answer that the caller's tokens came in. */
+  /** Returns null for a route that is not one of these. `login` is the login of the caller. */
   route(route: string, { headers, body }: Recorded, login: Object): Reply | null {
     const [, id] = /\/((?:opn|opi|ops)_\w+)$/.exec(route) ?? []
     const { operator, session, grants } = login
@@ -39,7 +39,7 @@ export class FakeIdentity {
       case 'POST /v1/access/invitations':
         return this.#issue(String(headers['idempotency-key']), body)
       case 'GET /v1/access/invitation-operations/{id}':
-        return ok(this.#look(id!))
+        return ok(this.#readOperation(id!))
       case 'DELETE /v1/access/invitations/{id}':
         return this.#revoke(id!)
       case 'GET /v1/access/audit':
@@ -73,7 +73,7 @@ export class FakeIdentity {
     return { status: 201, body: { ...issued, code: this.#code } }
   }
 
-  #look(operationId: string): Object {
+  #readOperation(operationId: string): Object {
     const known = this.invitations.get(operationId)
     if (known === undefined) throw new Fault('PLATFORM_NOT_FOUND')
     const { issued, state } = known
@@ -90,7 +90,7 @@ export class FakeIdentity {
     return { status: 204 }
   }
 
-  /** A record as the audit shows it. */
+  /** Returns a record as the audit route lists it. */
   auditRecord(operation: string): Object {
     const correlation = { sessionId: null, invitationId: null, operationId: null }
     return {

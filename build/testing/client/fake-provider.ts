@@ -1,6 +1,6 @@
 /**
- * An identity provider as far as a native client can tell: it knows one person, who always agrees,
- * checks PKCE, and takes a code once. The issuer is an HTTPS name that only `fetch` here resolves.
+ * An identity provider as a native client sees it: it has one user who always agrees, checks PKCE,
+ * and accepts each code once. The issuer is an HTTPS name that only `fetch` of this class resolves.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -17,9 +17,9 @@ export const RESOURCE = 'https://api.test/operators'
 export class FakeProvider {
   readonly requests: Recorded[] = []
   readonly accessToken = `eyJhbGciOiJFUzI1NiJ9.${encodeBase64Url(system.randomBytes(60))}.c2ln`
-  /** What the browser is sent back with, from what the client asked for. */
+  /** Parameters of the redirect back to the client, from those of the authorization request. */
   answer: (asked: URLSearchParams, code: string) => Record<string, string>
-  /** Instead of a token. */
+  /** Replaces the response of the token endpoint, unless it returns null. */
   tokenReply: () => Reply | 'drop' | null = () => null
   metadata: () => Reply = () => ({
     status: 200,
@@ -49,7 +49,7 @@ export class FakeProvider {
     return this.#origin
   }
 
-  /** What the management server hands to its clients. */
+  /** The OIDC configuration that the management server gives to its clients. */
   get config(): { [key: string]: Json } {
     return {
       version: 1,
@@ -97,15 +97,15 @@ export class FakeProvider {
   }
 
   #token(form: URLSearchParams): Reply {
-    const asked = this.#codes.get(form.get('code') ?? '')
+    const authorization = this.#codes.get(form.get('code') ?? '')
     this.#codes.delete(form.get('code') ?? '')
     const challenge = encodeBase64Url(sha256(form.get('code_verifier') ?? ''))
-    const fits =
-      asked !== undefined &&
-      asked.get('code_challenge') === challenge &&
-      asked.get('redirect_uri') === form.get('redirect_uri') &&
-      asked.get('resource') === form.get('resource')
-    if (!fits) return { status: 400, body: { error: 'invalid_grant' } }
+    const matches =
+      authorization !== undefined &&
+      authorization.get('code_challenge') === challenge &&
+      authorization.get('redirect_uri') === form.get('redirect_uri') &&
+      authorization.get('resource') === form.get('resource')
+    if (!matches) return { status: 400, body: { error: 'invalid_grant' } }
     const body = { access_token: this.accessToken, token_type: 'Bearer', expires_in: 300 }
     return { status: 200, body: { ...body, id_token: 'unused' } }
   }

@@ -1,7 +1,6 @@
 /**
- * A management and application server in one, as far as the client can tell: it keeps sessions
- * with rotation and reuse detection, checks each answer against the real schemas, and records what
- * it was asked.
+ * A management and application server in one, as the client sees them: it keeps sessions with
+ * rotation and reuse detection, throws real errors with their responses, and records all requests.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -37,7 +36,7 @@ export interface Reply {
   readonly text?: string
 }
 
-/** What a test puts before the routes: a reply, a lost connection before or after the effect. */
+/** A test's replacement of the routes: a reply, or a lost connection before or after the effect. */
 export type Intercept = (request: Recorded) => Reply | 'drop' | 'drop-after' | null
 
 export class FakeServer {
@@ -46,11 +45,14 @@ export class FakeServer {
   readonly requests: Recorded[] = []
   readonly releases = new Map<string, { state: string; packageDigest: string }>()
   readonly channels = new Map<string, { releaseId: string; revision: number }>()
-  /** GET /serving-policy; null where there never was one. */
+  /** The body of GET /serving-policy; null if there is none. */
   policy: ServingPolicy | null = null
+  lifecycle: 'active' | 'archived' = 'active'
+  /** Environments that GET /v1/auth/resources lists. */
+  resources = 1
   head: { name: string; revisionId: string; releaseId: string } | null = null
   intercept: Intercept = () => null
-  /** Holds a request back until it settles. */
+  /** Delays a request until its promise resolves. */
   gate: (request: Recorded) => Promise<void> = () => Promise.resolve()
   /** Fields of GET /functions. */
   functions: Json = []
@@ -59,11 +61,11 @@ export class FakeServer {
   readonly identity = new FakeIdentity(newId, INVITATION)
   readonly configuration = new FakeConfiguration(newId)
   methods: string[] = ['invitation', 'browser_oidc', 'helper_token']
-  /** Of GET /v1/auth/oidc/config; null where there is no native client. */
+  /** Creates the body of GET /v1/auth/oidc/config; null if there is no native client. */
   oidcConfig: (() => { [key: string]: Json }) | null = null
   /** The external token that POST /v1/auth/oidc accepts. */
   externalToken = ''
-  /** Whether its person is linked: the first login consumes an invitation. */
+  /** Whether the external identity is linked: its first login consumes an invitation. */
   linked = false
   accessLifetimeMs = 600_000
   managementOrigin: string | null = null
@@ -99,7 +101,7 @@ export class FakeServer {
     return this.#generation
   }
 
-  /** Requests of one route, oldest first. */
+  /** Returns the requests of one route, oldest first. */
   asked(method: string, path: string): Recorded[] {
     return this.requests.filter((each) => each.method === method && each.path === path)
   }
@@ -117,7 +119,8 @@ export class FakeServer {
       response.destroy()
       return
     }
-    const reply = before !== null && before !== 'drop-after' ? before : this.#try(recorded, bytes)
+    const reply =
+      before !== null && before !== 'drop-after' ? before : this.#replyTo(recorded, bytes)
     if (before === 'drop-after') {
       response.destroy()
       return
@@ -130,7 +133,7 @@ export class FakeServer {
     response.end(text)
   }
 
-  #try(request: Recorded, bytes: Buffer): Reply {
+  #replyTo(request: Recorded, bytes: Buffer): Reply {
     try {
       return this.#route(request, bytes)
     } catch (error) {
@@ -213,11 +216,11 @@ export class FakeServer {
   }
 
   #authenticate(authorization: string | undefined): void {
-    const fits = authorization === `Bearer ${this.#accessToken}` && !this.sessionRevoked
-    if (!fits) throw new Fault('PLATFORM_AUTHENTICATION_FAILED')
+    const valid = authorization === `Bearer ${this.#accessToken}` && !this.sessionRevoked
+    if (!valid) throw new Fault('PLATFORM_AUTHENTICATION_FAILED')
   }
 
-  /** Makes the tokens of the next generation. */
+  /** Creates the tokens of the next generation. */
   login(): { [key: string]: Json } {
     this.#generation++
     this.#accessToken = randomSecret(system, 'rk_at_v1_')
@@ -248,7 +251,7 @@ export class FakeServer {
     return this.#login
   }
 
-  /** An authentic token of an older generation ends the session, as the real server does it. */
+  /** A valid token of an older generation ends the session, as on the real server. */
   #refresh(token: string): Json {
     const index = this.#refreshTokens.indexOf(token)
     if (index !== -1 && index !== this.#refreshTokens.length - 1) this.sessionRevoked = true
@@ -256,17 +259,19 @@ export class FakeServer {
     return this.login()
   }
 
-  /** Ends the access token that is out, as ten minutes would. */
+  /** Expires the current access token, as ten minutes would. */
   expireAccess(): void {
     this.#accessToken = 'none'
   }
 
   #resources(): Json {
     const { projectId, environmentId } = this
-    const entry = { projectId, environmentId, name: 'My App', slug: 'my-app' }
+    const { managementOrigin } = this
+    const entry = { projectId, name: 'My App', slug: 'my-app', managementOrigin, capabilities: [] }
+    const ids = [environmentId, ...Array.from({ length: 9 }, () => newId.make('env'))]
     return {
       version: 1,
-      resources: [{ ...entry, managementOrigin: this.managementOrigin, capabilities: [] }],
+      resources: ids.slice(0, this.resources).map((id) => ({ ...entry, environmentId: id })),
     }
   }
 
@@ -274,7 +279,7 @@ export class FakeServer {
     return {
       version: 1,
       revision: '3',
-      lifecycle: 'active',
+      lifecycle: this.lifecycle,
       workspaces: this.head === null ? [] : [this.head],
       releases: [...this.releases].map(([releaseId, { state, packageDigest }]) => ({
         releaseId,

@@ -1,4 +1,4 @@
-/** Runs the client as a process of its own. */
+/** Runs the client in a process of its own. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import process from 'node:process'
@@ -13,8 +13,8 @@ export interface Finished {
 }
 
 /**
- * Its environment is `client.variables` and nothing else; `whenStarted` may send it signals. With
- * `stdout`, a descriptor, its results go there.
+ * Runs the client with `client.variables` as its whole environment. `whenStarted` may send signals
+ * to it. `stdout` may be a file descriptor for its results.
  */
 export function runProcess(
   client: TestClient,

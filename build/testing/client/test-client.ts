@@ -1,4 +1,4 @@
-/** Runs the client inside the test process, with an environment that the test controls. */
+/** Runs the client in the test process, with an environment that the test controls. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,6 +6,7 @@ import type { WorkspaceTools } from '../../../src/client/contexts.ts'
 import type { ClientEnvironment } from '../../../src/client/environment.ts'
 import { runClient } from '../../../src/client/main.ts'
 import { createFetch } from '../../../src/client/network/fetch.ts'
+import { pause } from '../../../src/client/pauses.ts'
 import { sha256 } from '../../../src/system/digests.ts'
 import { realSystem } from '../../../src/system/system.ts'
 import { canonicalJson } from '../../../src/value/canonical-json.ts'
@@ -16,6 +17,9 @@ import {
 } from '../../../src/value/packages/workspace-package.ts'
 import { type FakeServer, INVITATION } from './fake-server.ts'
 
+/** How many times faster than on the clock pauses between attempts pass. */
+const PAUSE_SPEED = 100
+
 export interface Ran {
   readonly exit: number
   readonly out: string
@@ -25,15 +29,17 @@ export interface Ran {
 export class TestClient implements Disposable {
   readonly home = mkdtempSync(join(tmpdir(), 'svc-client-'))
   readonly variables: Record<string, string>
-  /** Lines that a person types; null where there is no terminal. */
+  /** Lines that a user types; null if there is no terminal. */
   typed: string[] | null = null
   stdin = ''
   tools: WorkspaceTools | null = null
   fetch: ClientEnvironment['fetch'] = createFetch((name) => this.variables[name])
   openBrowser: ClientEnvironment['openBrowser'] = async () => false
-  /** Called with every text that goes to stderr, while the command runs. */
+  /** Called with every text that is written to stderr, while the command runs. */
   onError: (text: string) => void = () => {}
   interrupt: () => void = () => {}
+  /** Milliseconds of all pauses between attempts, as the client knows them. */
+  pausedMillis = 0
 
   constructor() {
     this.variables = {
@@ -52,7 +58,7 @@ export class TestClient implements Disposable {
     return join(this.home, 'config', 'credentials-v1.json')
   }
 
-  /** A directory that `linked` ties to the server. */
+  /** A directory that `linked` links to the server. */
   get root(): string {
     return join(this.home, 'root')
   }
@@ -60,8 +66,9 @@ export class TestClient implements Disposable {
   async run(...argv: string[]): Promise<Ran> {
     const [out, err]: [string[], string[]] = [[], []]
     const isTTY = this.typed !== null
+    const system = realSystem()
     const environment: ClientEnvironment = {
-      system: realSystem(),
+      system: { ...system, monotonicMillis: () => system.monotonicMillis() + this.pausedMillis },
       platform: process.platform,
       homeDirectory: this.home,
       workingDirectory: this.home,
@@ -84,6 +91,10 @@ export class TestClient implements Disposable {
       fetch: (url, init) => this.fetch(url, init),
       variable: (name) => this.variables[name],
       openBrowser: (url) => this.openBrowser(url),
+      pause: async (millis, signal) => {
+        await pause(millis / PAUSE_SPEED, signal)
+        this.pausedMillis += millis
+      },
       onInterrupt: (listener) => {
         this.interrupt = listener
         return () => {}
@@ -111,7 +122,7 @@ export class TestClient implements Disposable {
   }
 }
 
-/** A package with one Function whose code is `source`. */
+/** Creates a package with one Function whose code is `source`. */
 export function packageFrame(projectId: string, source = 'one'): Uint8Array {
   const artifact = encodeArtifact({ source, sourceMap: null }, sha256)
   const manifest = canonicalJson({

@@ -72,7 +72,7 @@ async function withClient<T>(url: string, use: (client: Client) => Promise<T>): 
 
 function askBroker(socketPath: string): Promise<string> {
   return new Promise((resolve, reject) => {
-    const asked = request({ socketPath, path: '/', headers: { connection: 'close' } }, (reply) => {
+    const asking = request({ socketPath, path: '/', headers: { connection: 'close' } }, (reply) => {
       let text = ''
       reply.setEncoding('utf8').on('data', (part: string) => {
         text += part
@@ -82,7 +82,7 @@ function askBroker(socketPath: string): Promise<string> {
         else reject(new Error(text))
       })
     })
-    asked.once('error', reject)
-    asked.end()
+    asking.once('error', reject)
+    asking.end()
   })
 }

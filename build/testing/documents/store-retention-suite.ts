@@ -57,7 +57,7 @@ function retentionTests(context: StoreContext): void {
     expect(await pruneAll(store, {})).toBe(0)
   })
 
-  test('a commit of many documents is processed in parts', async () => {
+  test('a commit of many documents is processed in chunks', async () => {
     const { store, model } = context
     for (const [at, body] of ['a', 'b', 'c'].entries()) {
       const writes = Array.from({ length: 7 }, (_, number) =>
@@ -76,7 +76,7 @@ function retentionTests(context: StoreContext): void {
     expect((await store.read(documentId('notes', 6), model.sequence))?.text).toContain('c')
   })
 
-  test('versions that were replaced recently are kept without a reader', async () => {
+  test('versions that were replaced recently are kept, even without a reader', async () => {
     const { store } = await aged()
     expect(await pruneAll(store, { beforeMicros: 55_000_000n })).toBe(2)
     const id = documentId('messages', 1)

@@ -227,7 +227,7 @@ function indexTests(context: StoreContext): void {
     ])
   })
 
-  test('a build includes every document, also those that change meanwhile', async () => {
+  test('a build includes every document, also those that change during it', async () => {
     const { store, model } = context
     const writes = Array.from({ length: 700 }, (_, number) =>
       model.write([], { table: 'messages', number }, fieldsOf({ channel: `${number % 9}` })),

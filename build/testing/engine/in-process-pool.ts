@@ -5,7 +5,7 @@
 
 import { documentText } from '../../../src/engine/invocations/document-text.ts'
 import { DECLARED_ERROR, OperationError } from '../../../src/engine/invocations/operation-error.ts'
-import type { OperationAnswer } from '../../../src/engine/runners/outcomes.ts'
+import type { OperationResult } from '../../../src/engine/runners/outcomes.ts'
 import type {
   RunnerCall,
   RunnerHost,
@@ -105,7 +105,7 @@ export class DeclaredFailure extends Error {
   }
 }
 
-function looseOf(answer: OperationAnswer): Loose {
+function looseOf(answer: OperationResult): Loose {
   if (typeof answer === 'string') return JSON.parse(answer)
   const documents = answer.documents.map((document) => JSON.parse(documentText(document)))
   return answer.page === null ? (documents[0] ?? null) : { documents, ...answer.page }

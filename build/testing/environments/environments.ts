@@ -1,4 +1,4 @@
-/** A valid environment and files of every kind, for tests of the configuration. */
+/** A valid environment and files of every kind, for tests of the settings. */
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { afterAll } from 'vitest'
 import { encodeBase64Url } from '../../../src/value/base64url.ts'
 
-// Every configured value holds the canary or is one of a few words that rules name, so that one
-// assertion shows for each row that no failure repeats what was configured.
+// Every value contains the canary or is one of a few words that rules name. One assertion per row
+// can then show that no error repeats a configured value.
 export const PEPPER = encodeBase64Url(new TextEncoder().encode('canary-pepper-of-32-bytes-000000'))
 export const OTHER_PEPPER = encodeBase64Url(
   new TextEncoder().encode('canary-subject-pepper-32-bytes-0'),

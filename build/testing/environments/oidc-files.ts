@@ -1,4 +1,4 @@
-/** A valid OIDC provider configuration file, complete. */
+/** A complete and valid OIDC provider configuration file. */
 import { OTHER_PEPPER } from './environments.ts'
 
 export const OIDC = {
@@ -23,3 +23,20 @@ export const OIDC = {
 }
 
 export const OIDC_FILE: string = JSON.stringify(OIDC)
+
+const { nativeClient: _, ...FIELDS } = OIDC
+
+/** A workload provider whose ID and issuer are `name`. */
+export function workloadFields(name: string) {
+  const origin = `https://${name}.canary.test`
+  return {
+    ...FIELDS,
+    providerId: `canary-${name}`,
+    issuer: origin,
+    discoveryUrl: `${origin}/.well-known/openid-configuration`,
+    allowedOrigins: [origin],
+    requiredClaims: { canary_repository: 'canary/app', canary_ref: 'refs/heads/canary' },
+  }
+}
+
+export const WORKLOADS = { version: 1, providers: [workloadFields('ci'), workloadFields('pods')] }

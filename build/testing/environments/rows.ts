@@ -1,4 +1,4 @@
-/** Each rule of the server's configuration, broken once: the code and the variable to name. */
+/** Each rule of the server's settings, broken once, with the expected code and variable. */
 import {
   APPLICATION,
   DANGLING,
@@ -16,7 +16,7 @@ import {
 } from './environments.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
-/** The rule, the code, the named variables, and what is configured beside the valid base. */
+/** The rule, the code, the reported variables, and the settings on top of the valid base. */
 export type Row = readonly [rule: string, code: string, name: string, environment: Environment]
 
 const ID_URL = 'SERVICE_IDENTITY_DATABASE_URL'
@@ -42,6 +42,11 @@ const SANDBOX = 'SERVICE_RUNNER_SANDBOX'
 const NETWORKS = 'SERVICE_ACTION_ALLOWED_NETWORKS'
 const REQUEST_MIB = 'SERVICE_REQUEST_MEMORY_MIB'
 const RESPONSE_MIB = 'SERVICE_RESPONSE_MEMORY_MIB'
+const CONNECTIONS = 'SERVICE_REALTIME_CONNECTIONS_MAX'
+const OF_CREDENTIAL = 'SERVICE_REALTIME_CONNECTIONS_PER_CREDENTIAL_MAX'
+const OF_PEER = 'SERVICE_REALTIME_CONNECTIONS_PER_PEER_MAX'
+const SEGMENT_MIB = 'SERVICE_LOG_SEGMENT_MIB'
+const SEGMENT_SECONDS = 'SERVICE_LOG_SEGMENT_SECONDS'
 const OIDC = 'SERVICE_PLATFORM_OIDC_CONFIG'
 const INVALID = 'SERVER_CONFIGURATION_INVALID'
 const MISSING = 'SERVER_CONFIGURATION_MISSING'
@@ -49,6 +54,7 @@ const URL_INVALID = 'SERVER_DATABASE_URL_INVALID'
 const CONFLICT = 'SERVER_SECRET_CONFIGURATION_CONFLICT'
 const INCOMPLETE = 'SERVER_MANAGED_SOURCE_CONFIGURATION_INCOMPLETE'
 const AUTHORITY = 'SERVER_MANAGED_SOURCE_AUTHORITY_INVALID'
+const WORKLOADS = 'SERVICE_PLATFORM_WORKLOAD_OIDC_CONFIG'
 const OIDC_INVALID = 'SERVER_OIDC_CONFIG_INVALID'
 
 const none = undefined
@@ -65,9 +71,9 @@ const SOURCES: readonly Row[] = [
   ['a file of one newline is missing', MISSING, PEP_FILE, fromFile(file('newline', '\n'))],
   ['the state directory is required', MISSING, STATE, { [STATE]: none }],
   ['an empty state directory is missing', MISSING, STATE, { [STATE]: '' }],
-  ['an empty optional setting is refused', INVALID, P_ROOT, { [P_ROOT]: '' }],
-  ['an empty listener is refused', INVALID, LISTEN, { [LISTEN]: '' }],
-  ['an empty optional secret is refused', INVALID, M_TOKEN, { [M_TOKEN]: '' }],
+  ['an empty optional setting is rejected', INVALID, P_ROOT, { [P_ROOT]: '' }],
+  ['an empty listener is rejected', INVALID, LISTEN, { [LISTEN]: '' }],
+  ['an empty optional secret is rejected', INVALID, M_TOKEN, { [M_TOKEN]: '' }],
   ['direct and file URL conflict', CONFLICT, `${ID_URL}, ${ID_FILE}`, { [ID_FILE]: '/canary' }],
   ['equal canonical and legacy conflict', CONFLICT, `${ID_URL}, ${ID_OLD}`, { [ID_OLD]: URL_OK }],
   [
@@ -106,13 +112,13 @@ const SOURCES: readonly Row[] = [
   ['a secret file has at most 64 KiB', INVALID, PEP_FILE, fromFile(OVERSIZED)],
   ['a secret file has one line', INVALID, PEP_FILE, fromFile(file('two', `${PEPPER}\ncanary`))],
   [
-    'a second trailing newline is refused',
+    'a second trailing newline is rejected',
     INVALID,
     PEP_FILE,
     fromFile(file('nn', `${PEPPER}\n\n`)),
   ],
-  ['a carriage return is refused', INVALID, PEP_FILE, fromFile(file('crlf', `${PEPPER}\r\n`))],
-  ['a byte order mark is refused', INVALID, PEP_FILE, fromFile(file('bom', `\ufeff${PEPPER}`))],
+  ['a carriage return is rejected', INVALID, PEP_FILE, fromFile(file('crlf', `${PEPPER}\r\n`))],
+  ['a byte order mark is rejected', INVALID, PEP_FILE, fromFile(file('bom', `\ufeff${PEPPER}`))],
   [
     'a secret file is UTF-8',
     INVALID,
@@ -168,15 +174,20 @@ const DATABASES: readonly Row[] = [
     { [ID_URL]: none, [ID_FILE]: file('url', 'ftp://canary') },
   ],
   ['the platform URL has the same rules', URL_INVALID, DOC_URL, { ...ROOT, [DOC_URL]: 'canary' }],
-  ['so has its legacy name', URL_INVALID, DOC_OLD, { ...ROOT, [DOC_OLD]: 'canary://x/y' }],
+  [
+    'its legacy name has the same rules',
+    URL_INVALID,
+    DOC_OLD,
+    { ...ROOT, [DOC_OLD]: 'canary://x/y' },
+  ],
 ]
 
 const listen = (address: string): Environment => ({ [LISTEN]: address })
 const ADDRESSES: readonly Row[] = [
   ['the state directory is absolute', INVALID, STATE, { [STATE]: 'canary/state' }],
   ['the state directory is not /', INVALID, STATE, { [STATE]: '/' }],
-  ['nor is it by another spelling', INVALID, STATE, { [STATE]: '/canary/..' }],
-  ['nor with doubled slashes', INVALID, STATE, { [STATE]: '//.' }],
+  ['another spelling of / is rejected', INVALID, STATE, { [STATE]: '/canary/..' }],
+  ['doubled slashes are rejected', INVALID, STATE, { [STATE]: '//.' }],
   ['a path has no control characters', INVALID, STATE, { [STATE]: '/canary\u0007' }],
   ['a listener has a port', INVALID, LISTEN, listen('127.0.0.7')],
   ['a listener has an address', INVALID, LISTEN, listen(':4567')],
@@ -262,6 +273,11 @@ const PRODUCT: readonly Row[] = [
   ['memory of bodies has room for a few', INVALID, REQUEST_MIB, { [REQUEST_MIB]: '127' }],
   ['memory of responses has room for a few', INVALID, RESPONSE_MIB, { [RESPONSE_MIB]: '127' }],
   ['memory of responses has a maximum', INVALID, RESPONSE_MIB, { [RESPONSE_MIB]: '65537' }],
+  ['no connections', INVALID, CONNECTIONS, { [CONNECTIONS]: '0' }],
+  ['connections in words', INVALID, OF_CREDENTIAL, { [OF_CREDENTIAL]: 'many' }],
+  ['a million and one connections', INVALID, OF_PEER, { [OF_PEER]: '1000001' }],
+  ['a segment without bytes', INVALID, SEGMENT_MIB, { [SEGMENT_MIB]: '0' }],
+  ['a segment of two days', INVALID, SEGMENT_SECONDS, { [SEGMENT_SECONDS]: '172800' }],
   ['networks need the Product root', INVALID, NETWORKS, { [NETWORKS]: '10.0.0.0/8' }],
   ['at most 64 networks', INVALID, NETWORKS, root(NETWORKS, networks)],
   ['a network is no address', INVALID, NETWORKS, root(NETWORKS, '10.0.0.1')],
@@ -346,6 +362,9 @@ const PRODUCT: readonly Row[] = [
   ['the OIDC file is no FIFO', OIDC_INVALID, OIDC, { [OIDC]: FIFO }],
   ['the OIDC file has at most 64 KiB', OIDC_INVALID, OIDC, { [OIDC]: OVERSIZED }],
   ['the OIDC file is JSON', OIDC_INVALID, OIDC, { [OIDC]: file('text', 'canary') }],
+  ['the workload path is absolute', INVALID, WORKLOADS, { [WORKLOADS]: 'canary/oidc.json' }],
+  ['the workload file exists', OIDC_INVALID, WORKLOADS, { [WORKLOADS]: '/canary/oidc.json' }],
+  ['the workload file is JSON', OIDC_INVALID, WORKLOADS, { [WORKLOADS]: file('text', 'canary') }],
 ]
 
 const S3_ENDPOINT = 'SERVICE_STORAGE_S3_ENDPOINT'

@@ -1,20 +1,20 @@
 /**
- * Fuzz runs: as many inputs as `npm test` has time for, and a million in the nightly run. Each
- * input has a seed of its own, which a failure prints: `SVC_SEED=<seed>` runs it alone.
+ * Runs fuzz tests: a number of inputs that `npm test` has time for, and a million in the nightly
+ * run. Each input has a seed of its own, which a failure prints: `SVC_SEED=<seed>` replays it.
  */
 import { expect, test } from 'vitest'
 
 const given = process.env.SVC_SEED
 const RUNS = process.env.SVC_TEST_LONG === '1' ? 1_000_000 : 20_000
-/** Inputs that are checked at once, where a check is asynchronous. */
+/** Number of inputs that are checked concurrently, if a check is asynchronous. */
 const BATCH = 64
 const TIMEOUT_MILLIS = 1_800_000
 
-/** `check` throws, or rejects, where an input shows a defect. */
+/** `check` throws, or rejects, if an input shows a defect. */
 export function fuzz(name: string, check: (random: Random) => unknown): void {
   const first = given === undefined ? Date.now() >>> 0 : Number(given) >>> 0
   const runs = given === undefined ? RUNS : 1
-  const one = async (seed: number): Promise<void> => {
+  const runSeed = async (seed: number): Promise<void> => {
     try {
       await check(new Random(seed))
     } catch (error) {
@@ -29,7 +29,7 @@ export function fuzz(name: string, check: (random: Random) => unknown): void {
           { length: Math.min(BATCH, runs - done) },
           (_, i) => first + done + i,
         )
-        await Promise.all(seeds.map((seed) => one(seed >>> 0)))
+        await Promise.all(seeds.map((seed) => runSeed(seed >>> 0)))
         await new Promise((resolve) => setImmediate(resolve))
       }
     },
@@ -37,16 +37,16 @@ export function fuzz(name: string, check: (random: Random) => unknown): void {
   )
 }
 
-/** Reproducible draws: mulberry32. */
+/** A reproducible generator of random numbers: mulberry32. */
 export class Random {
   #state: number
 
   constructor(seed: number) {
-    // Neighbouring seeds give unlike sequences.
+    // Mixes the seed, so that neighbouring seeds give unlike sequences.
     this.#state = Math.imul(seed ^ 0x9e37_79b9, 0x85eb_ca6b) >>> 0
   }
 
-  /** From 0 to `bound`, without it. */
+  /** Returns an integer from 0 to `bound`, exclusive. */
   below(bound: number): number {
     this.#state = (this.#state + 0x6d2b_79f5) >>> 0
     let t = Math.imul(this.#state ^ (this.#state >>> 15), this.#state | 1)
@@ -63,7 +63,7 @@ export class Random {
   }
 }
 
-/** Texts that mean something to one of the parsers, or meant something to one elsewhere. */
+/** Texts with a meaning for one of the parsers, or with one in other systems. */
 const PIECES = [
   ...['{', '}', '[', ']', ':', ',', '"', '\\', '\\u0000', '\\ud800', '\\u005f', '//', '/*', ' '],
   ...['null', 'true', 'false', '0', '-0', '1e400', '1E-7', '9007199254740993', '01', '.5', 'NaN'],
@@ -74,7 +74,7 @@ const PIECES = [
   ...['"channel:production"', '"environment:default"', '"release:"', '"workspace:../.."', '$$'],
 ]
 
-/** A few edits anywhere: pieces put in, stretches removed, repeated or moved. */
+/** Applies a few edits anywhere: inserts pieces, and removes, repeats or moves ranges. */
 export function mutatedText(random: Random, text: string): string {
   let result = text
   for (let edits = random.below(4) + 1; edits > 0; edits--) result = edited(random, result)
@@ -106,7 +106,7 @@ function deep(random: Random): string {
   return random.pick(['[', '{"a":', '{"type":"array","value":[']).repeat(random.below(3_000))
 }
 
-/** The same for bytes, UTF-8 or not. */
+/** Applies a few edits to bytes, which need not stay valid UTF-8. */
 export function mutatedBytes(random: Random, bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   const result = new Uint8Array(bytes)
   for (let edits = random.below(4) + 1; edits > 0 && result.length > 0; edits--) {
@@ -121,16 +121,16 @@ export function mutatedBytes(random: Random, bytes: Uint8Array): Uint8Array<Arra
 
 type Part = Record<string, unknown>
 
-/** A copy of what JSON holds, with a part or several replaced, removed, moved or added. */
+/** Returns a copy of a JSON value in which parts are replaced, removed, moved or added. */
 export function mutatedJson(random: Random, json: unknown): unknown {
   const root: Part = { root: structuredClone(json) }
   for (let edits = random.below(3) + 1; edits > 0; edits--) {
-    const places: [Part, string][] = []
-    collect(root, places)
-    const [owner, key] = random.pick(places)
+    const locations: [Part, string][] = []
+    collect(root, locations)
+    const [owner, key] = random.pick(locations)
     switch (random.below(5)) {
       case 0:
-        // A list with a hole is no JSON.
+        // An array with a hole is not JSON.
         if (Array.isArray(owner)) owner.splice(Number(key), 1)
         else if (owner !== root) delete owner[key]
         break
@@ -139,7 +139,7 @@ export function mutatedJson(random: Random, json: unknown): unknown {
         else owner[random.pick(KEYS)] = anyJson(random)
         break
       case 2: {
-        const [other, name] = random.pick(places)
+        const [other, name] = random.pick(locations)
         owner[key] = structuredClone(other[name])
         break
       }
@@ -150,11 +150,11 @@ export function mutatedJson(random: Random, json: unknown): unknown {
   return root.root
 }
 
-function collect(part: Part, places: [Part, string][]): void {
+function collect(part: Part, locations: [Part, string][]): void {
   for (const key of Object.keys(part)) {
-    places.push([part, key])
+    locations.push([part, key])
     const inner = part[key]
-    if (typeof inner === 'object' && inner !== null) collect(inner as Part, places)
+    if (typeof inner === 'object' && inner !== null) collect(inner as Part, locations)
   }
 }
 
@@ -164,7 +164,7 @@ const SCALARS: readonly unknown[] = [
   ...['', 'a', '1', '-1', 'null', '$i', 'int64', '\ud800', '\u{1f600}', 'x'.repeat(300)],
 ]
 
-/** Any small JSON. */
+/** Creates any small JSON value. */
 export function anyJson(random: Random, depth = 0): unknown {
   const kind = depth > 3 ? 0 : random.below(6)
   if (kind === 1) return Array.from({ length: random.below(4) }, () => anyJson(random, depth + 1))

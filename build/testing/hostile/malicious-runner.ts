@@ -62,47 +62,48 @@ const GET = ['get', 'x_1']
 
 /** Violations by a synchronous call: frames that only a speculative call may send. */
 export const SYNCHRONOUS_BREACHES = {
-  pipelinesSynchronously: (id) => send('told', id, [GET]),
+  pipelinesSynchronously: (id) => send('pipelined', id, [GET]),
   pipelinesAtTheEndSynchronously: (id) => send('returned', id, null, [...USAGE, [GET]]),
-  misspeculatesSynchronously: (id) => send('void', id, USAGE),
+  misspeculatesSynchronously: (id) => send('misspeculated', id, USAGE),
 } satisfies Breaches
 
 /** Violations by a speculative call, whose operations are never answered. */
 export const SPECULATIVE_BREACHES = {
-  pipelinesRun: (id) => send('told', id, [GET, ['run', 'mutation', 'f.honest', {}]]),
+  pipelinesRun: (id) => send('pipelined', id, [GET, ['run', 'mutation', 'f.honest', {}]]),
   pipelinesFetch: (id) => {
     const request = { url: 'http://a', method: 'GET', headers: [], body: null, redirect: 'follow' }
-    send('told', id, [['fetch', 1, request]])
+    send('pipelined', id, [['fetch', 1, request]])
   },
-  pipelinesUsage: (id) => send('told', id, [['usage'], GET]),
-  pipelinesRange: (id) => send('told', id, [['range', RANGE]]),
-  pipelinesNothing: (id) => send('told', id, []),
+  pipelinesUsage: (id) => send('pipelined', id, [['usage'], GET]),
+  pipelinesRange: (id) => send('pipelined', id, [['range', RANGE]]),
+  pipelinesNothing: (id) => send('pipelined', id, []),
   pipelinesNothingAtTheEnd: (id) => send('returned', id, null, [...USAGE, []]),
-  pipelinesRunAtTheEnd: (id) => send('void', id, [...USAGE, [['run', 'query', 'f.honest', {}]]]),
-  pipelinesNoList: (id) => send('told', id, GET),
-  pipelinesForAnother: (id) => send('told', id + 1_000, [GET]),
+  pipelinesRunAtTheEnd: (id) =>
+    send('misspeculated', id, [...USAGE, [['run', 'query', 'f.honest', {}]]]),
+  pipelinesNoList: (id) => send('pipelined', id, GET),
+  pipelinesForAnother: (id) => send('pipelined', id + 1_000, [GET]),
   endsTwice: (id) => {
-    send('told', id, [GET])
+    send('pipelined', id, [GET])
     send('returned', id, 'once', USAGE)
     send('returned', id, 'twice', USAGE)
   },
   misspeculatesAfterItsEnd: (id) => {
-    send('told', id, [GET])
+    send('pipelined', id, [GET])
     send('returned', id, 'once', USAGE)
-    send('void', id, USAGE)
+    send('misspeculated', id, USAGE)
   },
   pipelinesAtItsSecondEnd: (id) => {
-    send('told', id, [GET])
+    send('pipelined', id, [GET])
     send('returned', id, 'once', USAGE)
     send('returned', id, 'twice', [...USAGE, [GET]])
   },
   pipelinesAfterItsEnd: (id) => {
-    send('told', id, [GET])
+    send('pipelined', id, [GET])
     send('returned', id, 'once', USAGE)
-    send('told', id, [GET])
+    send('pipelined', id, [GET])
   },
   sendsAfterItsEnd: (id) => {
-    send('told', id, [GET])
+    send('pipelined', id, [GET])
     send('returned', id, 'once', USAGE)
     send('operation', id, 1, GET)
   },
@@ -111,14 +112,14 @@ export const SPECULATIVE_BREACHES = {
 /** Pipelines more operations than a call may: each costs the server, and none the runner. */
 function pipelinesMuch(id: number): void {
   const frame = Array.from({ length: 1_000 }, () => GET)
-  for (let frames = 0; frames < 200; frames++) send('told', id, frame)
+  for (let frames = 0; frames < 200; frames++) send('pipelined', id, frame)
   send('returned', id, 'much', USAGE)
 }
 
 /** Ends a call correctly and pipelines an operation after that. */
 function pipelinesLate(id: number): void {
   send('returned', id, 'once', USAGE)
-  send('told', id, [GET])
+  send('pipelined', id, [GET])
 }
 
 /** Ends a call correctly, twice. */

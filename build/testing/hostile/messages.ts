@@ -40,9 +40,9 @@ export const VALID_MESSAGES: readonly (readonly [type: string, ...unknown[]])[] 
   ['operation', 1, 2, ['abort', 3]],
   ['operation', 1, 2, ['sleep', 5]],
   ['operation', 1, 2, ['config', 'variable', 'API_KEY']],
-  ['told', 1, [['get', 'x_1']]],
+  ['pipelined', 1, [['get', 'x_1']]],
   [
-    'told',
+    'pipelined',
     1,
     [
       ['insert', 't', { a: 1 }],
@@ -56,6 +56,6 @@ export const VALID_MESSAGES: readonly (readonly [type: string, ...unknown[]])[] 
   ['failed', 1, 'CODE', USAGE],
   ['threw', 1, ['TypeError', 'm', 's'], USAGE],
   ['limit', 1, 'cpu', USAGE],
-  ['void', 1, USAGE],
+  ['misspeculated', 1, USAGE],
   ['returned', 1, null, [...USAGE, [['delete', 'x_1']]]],
 ]

@@ -1,7 +1,7 @@
 /**
- * A runner whose realm has been left altogether: it contains itself, greets and loads as every
- * runner does, and then takes memory, threads or CPU with native code, as the arguments of a call
- * name it. `idle` answers the call first, so that the attack runs while no call is in flight.
+ * A runner whose realm an attacker has left: it enters its sandbox, greets and loads like every
+ * runner, and then takes memory, threads or CPU with native code, as the arguments of a call say.
+ * With `idle` it ends the call first, so that the attack runs while no call is in flight.
  */
 import { dlopen, FFIType, type Pointer, ptr } from 'bun:ffi'
 import { readFileSync, readSync, writeSync } from 'node:fs'
@@ -13,7 +13,7 @@ import { cText, isMusl, libc } from '../../../src/runner/sandbox/libc.ts'
 
 export interface NativeAttack {
   readonly attack: keyof typeof ATTACKS
-  /** Bytes of memory, or threads. */
+  /** Bytes of memory, or number of threads. */
   readonly amount: number
   readonly idle: boolean
 }
@@ -40,7 +40,7 @@ const MAP_GROWSDOWN = 0x100
 const CHUNK_BYTES = 64 * 1024 * 1024
 const STACK_BYTES = 64 * 1024
 
-/** The attacks, each of which returns how much it came to hold. */
+/** The attacks. Each returns the amount that it holds. */
 const ATTACKS = {
   sharedMemory: (bytes: number) => map(bytes, MAP_SHARED | MAP_ANONYMOUS),
   stackMemory: (bytes: number) => map(bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN),
@@ -72,7 +72,7 @@ const ATTACKS = {
   },
 } as const
 
-/** A spin lock that is taken in each C library. */
+/** Locked state of a spin lock, in every C library. */
 const NATIVE_LOCK = new Int32Array(4)
 const ATTRIBUTES = new Uint8Array(128)
 const THREAD = new BigUint64Array(1)
@@ -84,7 +84,7 @@ function map(bytes: number, flags: number): number {
   return bytes
 }
 
-/** Each thread runs a function of the C library that takes one word. */
+/** Starts threads that each run a function of the C library with one argument. */
 function startThreads(count: number, name: string, argument: number): number {
   const start = NATIVE.dlsym(null, cText(name))
   NATIVE.pthread_attr_init(ATTRIBUTES)
@@ -97,7 +97,7 @@ function startThreads(count: number, name: string, argument: number): number {
   return started
 }
 
-/** The largest private range that may be written; found while files may still be opened. */
+/** The largest private writable range; it is found while files can still be opened. */
 const reserved = { at: 0, bytes: 0 }
 
 function findReserved(): void {
@@ -123,7 +123,7 @@ function send(...message: unknown[]): void {
   for (let at = 0; at < bytes.length; ) at += writeSync(1, bytes, at)
 }
 
-function answer(text: string): void {
+function processFrame(text: string): void {
   const message = JSON.parse(text) as [type: string, id: number, ...unknown[]]
   const [type, id] = message
   if (type === 'load') send('loaded')
@@ -131,7 +131,7 @@ function answer(text: string): void {
   const { attack, amount, idle } = message[7] as NativeAttack
   if (idle) send('returned', id, null, USAGE)
   const held = ATTACKS[attack](amount)
-  // The error output, because a runner without a call in flight has nothing to answer.
+  // The error output, because a runner without a call in flight cannot send results.
   writeSync(2, `${attack} holds ${held}\n`)
 }
 
@@ -151,6 +151,6 @@ if (import.meta.main) {
   for (;;) {
     const length = readSync(0, chunk, 0, chunk.length, null)
     if (length === 0) process.exit(0)
-    reader.push(chunk.subarray(0, length), answer)
+    reader.push(chunk.subarray(0, length), processFrame)
   }
 }

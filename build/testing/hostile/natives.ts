@@ -119,7 +119,7 @@ function attempt([x64, arm64, ...rest]: readonly (number | null)[]): number {
 
 function report(bare: boolean, landlock: number): NativeReport {
   const parent = process.ppid
-  // An exec that succeeds would replace this program, and a fork would leave half of one behind.
+  // An exec that succeeds would replace this program, and a fork would duplicate it.
   const probes = bare
     ? [...landlockProbes(7, parent), ...filterProbes(parent)].filter(
         ([name]) => !/exec|fork/.test(name),

@@ -64,14 +64,15 @@ export const PAYLOADS: Readonly<Record<string, string>> = {
   makesAsync: 'out(async () => {}, function* () {}, async function* () {})',
   takesContext: 'out(ctx, ctx.db, ctx.log, ctx.log.info, ctx.fail, ctx.now, ctx.auth)',
   takesArguments: 'out(input, input.a, input.a.b)',
-  takesDocument: 'await ctx.db.get("x").then((it) => out(it, it._id, it._revision))',
+  takesDocument:
+    'await ctx.db.get("x").then((document) => out(document, document._id, document._revision))',
   takesPromise: 'out(ctx.db.get("x"), await ctx.db.get("x"))',
   takesRejection: 'out(await rejected(ctx.db.get("refuse")))',
   takesTable: 'out(ctx.db.table("t"), ctx.db.table("t").scan())',
   takesRange: 'out(await ctx.db.table("t").scan().collect())',
   takesBuilder: 'ctx.db.table("t").index("i", (q) => { if (out(q)) ctx.fail("OUT") }) && false',
   takesErrors: 'out(thrown(() => ctx.db.table("none")), thrown(() => ctx.fail("none")))',
-  imports: `out(((it) => (it.catch(() => {}), it))(import("node:fs")),
+  imports: `out(((promise) => (promise.catch(() => {}), promise))(import("node:fs")),
     await rejected(import("node:fs")))`,
   importsRuntime: 'out(await rejected(import("bun:ffi")))',
   importsText: 'out(await rejected(import("data:text/javascript,1")))',
@@ -97,9 +98,10 @@ export const PAYLOADS: Readonly<Record<string, string>> = {
     const sites = []
     try { Error.prepareStackTrace = (_, found) => { sites.push(...found); return "" } } catch {}
     void new Error("x").stack
-    return out(...sites.flatMap((it) => [it, it.getThis?.(), it.getFunction?.()]))
+    return out(...sites.flatMap((site) => [site, site.getThis?.(), site.getFunction?.()]))
   })()`,
-  capturesStacks: '(() => { const it = {}; Error.captureStackTrace(it); return out(it.stack) })()',
+  capturesStacks:
+    '(() => { const held = {}; Error.captureStackTrace(held); return out(held.stack) })()',
   looksAtCallers: `(() => {
     function inner() { return [thrown(() => inner.caller), thrown(() => inner.arguments)] }
     return out(...inner())

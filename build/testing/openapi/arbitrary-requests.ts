@@ -1,10 +1,10 @@
-/** Requests made from the schemas of the document: good ones, and ones with a single defect. */
+/** Generates requests from the schemas of the document: valid ones, and ones with one defect. */
 
 import { isName } from '../../../src/value/names.ts'
 import { fc } from '../properties.ts'
 import type { Contract, DocumentedOperation, Schema } from './contract.ts'
 
-/** Rules that JSON Schema cannot say, by the name of the component. */
+/** Rules that JSON Schema cannot express, by the name of the component. */
 const COMPONENTS: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   Name: fc
     .string({ unit: 'grapheme', minLength: 1, maxLength: 64 })
@@ -13,7 +13,7 @@ const COMPONENTS: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
 }
 const DEPTH_MAX = 4
 
-/** Values that the schema takes. */
+/** Generates values that the schema accepts. */
 export function arbitraryOf(contract: Contract, schema: Schema, depth = 0): fc.Arbitrary<unknown> {
   const inner = (each: unknown) => arbitraryOf(contract, each as Schema, depth + 1)
   if (schema.$ref !== undefined) {
@@ -23,7 +23,7 @@ export function arbitraryOf(contract: Contract, schema: Schema, depth = 0): fc.A
   if (schema.const !== undefined) return fc.constant(schema.const)
   if (schema.enum !== undefined) return fc.constantFrom(...(schema.enum as unknown[]))
   const branches = (schema.anyOf ?? schema.oneOf) as Schema[] | undefined
-  // The first branch of a recursive union is its end.
+  // The first branch of a recursive union ends the recursion.
   if (branches !== undefined) {
     return depth > DEPTH_MAX ? inner(branches[0]) : fc.oneof(...branches.map(inner))
   }
@@ -65,16 +65,16 @@ function arbitraryObject(contract: Contract, schema: Schema, depth: number): fc.
   return fc.record(Object.fromEntries(arbitraries), { requiredKeys })
 }
 
-/** One request; what is null is left out. */
+/** One request. A null body is left out. */
 export interface Sample {
   readonly params: Readonly<Record<string, string>>
   readonly query: readonly (readonly [string, string])[]
-  /** In lower case. */
+  /** Names are in lower case. */
   readonly headers: Readonly<Record<string, string>>
   readonly body: unknown
 }
 
-/** What has to be as it is for the request to do something; undefined leaves a field out. */
+/** Values that a request needs in order to have an effect; undefined removes a field. */
 export interface State {
   readonly params?: Readonly<Record<string, string>>
   readonly query?: Readonly<Record<string, string | undefined>>
@@ -82,21 +82,23 @@ export interface State {
   readonly body?: Readonly<Record<string, unknown>> | Uint8Array
 }
 
-/** A good request: from the schemas, with the state in place of what was drawn. */
-export function goodRequest(
+/**
+ * Creates a valid request from the schemas, with the values of the state in place of random ones.
+ */
+export function validRequest(
   contract: Contract,
   operation: DocumentedOperation,
   state: State,
   seed: number,
 ): Sample {
   const draw = <T>(arbitrary: fc.Arbitrary<T>): T => fc.sample(arbitrary, { seed, numRuns: 1 })[0]!
-  const drawn = (place: string): Record<string, string> => {
-    const those = operation.parameters.filter((each) => each.in === place)
+  const drawn = (location: string): Record<string, string> => {
+    const parameters = operation.parameters.filter((each) => each.in === location)
     return Object.fromEntries(
-      those
+      parameters
         .filter(({ required }) => required || draw(fc.boolean()))
         .map(({ name, schema }) => {
-          const written = place === 'header' ? name.toLowerCase() : name
+          const written = location === 'header' ? name.toLowerCase() : name
           return [written, String(draw(arbitraryOf(contract, schema)))]
         }),
     )
@@ -117,56 +119,58 @@ export function goodRequest(
   }
 }
 
-const STRANGE: readonly unknown[] = [null, true, -1, 0.5, '\u0007', 'x'.repeat(1_000), [], [[]], {}]
+const INVALID: readonly unknown[] = [null, true, -1, 0.5, '\u0007', 'x'.repeat(1_000), [], [[]], {}]
 
-/** The same request with one defect that the schemas rule out, and the name of the defect. */
-export function bentRequests(
+/** Creates variants of a request, each with one defect that the schemas reject, and its name. */
+export function invalidRequests(
   contract: Contract,
   operation: DocumentedOperation,
-  good: Sample,
+  valid: Sample,
 ): [string, Sample][] {
-  const bent: [string, Sample][] = [
-    ['an undeclared parameter', { ...good, query: [...good.query, ['surprise', '1']] }],
+  const invalid: [string, Sample][] = [
+    ['an undeclared parameter', { ...valid, query: [...valid.query, ['surprise', '1']] }],
   ]
-  for (const { name, in: place, required, schema } of operation.parameters) {
-    if (place === 'header') {
-      const { [name.toLowerCase()]: _, ...others } = good.headers
-      bent.push([`${name} is malformed`, { ...good, headers: { ...others, [name]: '' } }])
-      if (required) bent.push([`${name} is missing`, { ...good, headers: others }])
+  for (const { name, in: location, required, schema } of operation.parameters) {
+    if (location === 'header') {
+      const { [name.toLowerCase()]: _, ...others } = valid.headers
+      invalid.push([`${name} is malformed`, { ...valid, headers: { ...others, [name]: '' } }])
+      if (required) invalid.push([`${name} is missing`, { ...valid, headers: others }])
     }
-    if (place === 'path') {
-      bent.push([`${name} is malformed`, { ...good, params: { ...good.params, [name]: '!' } }])
+    if (location === 'path') {
+      invalid.push([`${name} is malformed`, { ...valid, params: { ...valid.params, [name]: '!' } }])
     }
-    if (place !== 'query') continue
-    const rest = good.query.filter(([each]) => each !== name)
-    bent.push([`${name} twice`, { ...good, query: [...rest, [name, '1'], [name, '1']] }])
-    if (required) bent.push([`${name} is missing`, { ...good, query: rest }])
+    if (location !== 'query') continue
+    const rest = valid.query.filter(([each]) => each !== name)
+    invalid.push([`${name} twice`, { ...valid, query: [...rest, [name, '1'], [name, '1']] }])
+    if (required) invalid.push([`${name} is missing`, { ...valid, query: rest }])
     const wrong = 'x'.repeat(1_000)
     if (contract.problem(schema, wrong) !== null) {
-      bent.push([`${name} is malformed`, { ...good, query: [...rest, [name, wrong]] }])
+      invalid.push([`${name} is malformed`, { ...valid, query: [...rest, [name, wrong]] }])
     }
   }
-  const bodies = operation.body?.schema == null ? [] : bentBodies(contract, operation, good.body)
-  return [...bent, ...bodies.map(([defect, body]): [string, Sample] => [defect, { ...good, body }])]
+  const bodies =
+    operation.body?.schema == null ? [] : invalidBodies(contract, operation, valid.body)
+  const withBodies = bodies.map(([defect, body]): [string, Sample] => [defect, { ...valid, body }])
+  return [...invalid, ...withBodies]
 }
 
-function bentBodies(
+function invalidBodies(
   contract: Contract,
   { body }: DocumentedOperation,
-  good: unknown,
+  valid: unknown,
 ): [string, unknown][] {
   const schema = contract.resolve(body!.schema!)
-  const object = good as Readonly<Record<string, unknown>>
-  const bent: [string, unknown][] = [['an unknown field', { ...object, surprise: 1 }]]
+  const object = valid as Readonly<Record<string, unknown>>
+  const invalid: [string, unknown][] = [['an unknown field', { ...object, surprise: 1 }]]
   for (const name of (schema.required ?? []) as string[]) {
     const { [name]: _, ...others } = object
-    bent.push([`${name} is missing`, others])
+    invalid.push([`${name} is missing`, others])
   }
   for (const name of Object.keys(schema.properties as object)) {
-    for (const strange of STRANGE) {
-      const shown = JSON.stringify(strange).slice(0, 20)
-      bent.push([`${name} is ${shown}`, { ...object, [name]: strange }])
+    for (const value of INVALID) {
+      const shown = JSON.stringify(value).slice(0, 20)
+      invalid.push([`${name} is ${shown}`, { ...object, [name]: value }])
     }
   }
-  return bent.filter(([, each]) => contract.problem(schema, each) !== null)
+  return invalid.filter(([, each]) => contract.problem(schema, each) !== null)
 }

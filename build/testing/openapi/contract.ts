@@ -1,4 +1,4 @@
-/** What the OpenAPI document promises, held against requests and answers. */
+/** Checks requests and responses against the OpenAPI document. */
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import { expect } from 'vitest'
 import { publishedDocument } from '../../../src/http/openapi/published.ts'
@@ -28,9 +28,9 @@ interface DocumentedResponse {
 export interface DocumentedOperation {
   readonly name: string
   readonly method: string
-  /** With `{name}` for a parameter. */
+  /** The path, with `{name}` for a parameter. */
   readonly path: string
-  /** Whether its path names the application origin. */
+  /** Whether the path belongs to the application origin. */
   readonly elsewhere: boolean
   readonly parameters: readonly Parameter[]
   readonly body: { readonly mediaType: string; readonly schema: Schema | null } | null
@@ -41,13 +41,13 @@ export interface DocumentedOperation {
 export interface Checked {
   readonly status: number
   readonly body: unknown
-  /** Of the error envelope. */
+  /** The code of the error envelope; null for any other response. */
   readonly code: string | null
 }
 
 let published: Contract | undefined
 
-/** Of the document that this version serves. */
+/** Returns the contract of the document that this version serves. */
 export function publishedContract(): Contract {
   published ??= new Contract(publishedDocument())
   return published
@@ -55,7 +55,7 @@ export function publishedContract(): Contract {
 
 type Node = Readonly<Record<string, unknown>>
 const METHODS = ['get', 'post', 'put', 'delete', 'patch', 'options', 'head', 'trace']
-/** What any server says of any answer. */
+/** Headers that every response may have. */
 const TRANSPORT_HEADERS = ['content-type', 'content-length']
 
 export class Contract {
@@ -75,7 +75,7 @@ export class Contract {
     )
   }
 
-  /** The problem of `data`, null where it fits. */
+  /** Returns the problem of `data`; null if the schema accepts it. */
   problem(schema: Schema, data: unknown): string | null {
     const text = JSON.stringify(schema).replaceAll('"#/components/', '"svc#/components/')
     const validate = this.#compiled.get(text) ?? this.#ajv.compile(JSON.parse(text))
@@ -83,7 +83,7 @@ export class Contract {
     return validate(data) ? null : this.#ajv.errorsText(validate.errors)
   }
 
-  /** The schema behind a reference, or the schema itself. */
+  /** Returns the schema that a reference names, or the schema itself. */
   resolve<T>(node: T): T {
     const reference = (node as { readonly $ref?: string }).$ref
     if (reference === undefined) return node
@@ -91,7 +91,7 @@ export class Contract {
     return parts.reduce((at: unknown, part) => (at as Node)[part], this.#document) as T
   }
 
-  /** Fails unless status, headers and body of the answer are those of the document. */
+  /** Fails unless the document describes the status, headers and body of the response. */
   async check(operation: DocumentedOperation, response: Response): Promise<Checked> {
     const { status } = response
     const text = await response.text()
@@ -112,7 +112,7 @@ export class Contract {
     return { status, body, code: body.error?.code ?? null }
   }
 
-  /** The same for whatever operation stands there; what stands nowhere is passed over. */
+  /** Checks a response to any documented operation. Responses to other requests are ignored. */
   async checkAny(method: string, url: string, response: Response): Promise<void> {
     const path = url.split('?')[0]!
     const operation = this.operations.find((each) => {

@@ -8,8 +8,10 @@ import { functionStorage } from '../../../src/product/files/function-storage.ts'
 import { issueUpload } from '../../../src/product/files/uploads.ts'
 import type { Product } from '../../../src/product/product.ts'
 import { realSystem } from '../../../src/system/system.ts'
+import type { TableManifest } from '../../../src/value/manifest.ts'
 import { DeclaredFailure, type TestHandler } from '../engine/in-process-pool.ts'
 import { openTestGateway, type TestGateway } from '../gateways.ts'
+import { openTestLogs } from '../logs.ts'
 import { functionManifest } from '../products.ts'
 import { type ExternalLogins, externalLogins, MANAGED_TOKEN } from '../providers/external-logins.ts'
 import { PROVIDER } from '../providers/identity-providers.ts'
@@ -29,7 +31,7 @@ const failing = {
   },
 } as const
 
-/** One Function of each kind, which answers what it was given. */
+/** One Function of each kind that succeeds, and one that fails as its caller says. */
 export const FUNCTIONS = [
   functionManifest('echo.action', {
     ...callable,
@@ -38,7 +40,7 @@ export const FUNCTIONS = [
   }),
   functionManifest('echo.mutation', { ...callable, kind: 'mutation' }),
   functionManifest('echo.query', callable),
-  // One of each kind that fails as its caller says.
+  // Functions that fail with the code in their arguments.
   functionManifest('fail.action', {
     ...failing,
     kind: 'action',
@@ -60,7 +62,11 @@ export interface Origins {
   close(): Promise<void>
 }
 
-const NATIVE_CLIENT = {
+/** The tables of every Release of the origins. */
+export const TABLES: readonly TableManifest[] = [
+  { name: 'notes', fields: { body: { type: 'string' } }, indexes: [] },
+]
+const nativeClient = {
   authorizationEndpoint: 'https://idp.test/authorize',
   tokenEndpoint: 'https://idp.test/token',
   clientId: 'svc',
@@ -74,21 +80,24 @@ const UPLOAD = {
 }
 const DOWNLOAD = { expiresInSeconds: 600, fileName: null }
 
+const echo = () => 'done'
+const fail: TestHandler = (_, { code }) => {
+  throw new DeclaredFailure(code as string)
+}
+const HANDLERS = {
+  ...{ 'echo.action': echo, 'echo.mutation': echo, 'echo.query': echo },
+  ...{ 'fail.action': fail, 'fail.mutation': fail, 'fail.query': fail },
+}
+
 export async function openOrigins(): Promise<Origins> {
-  const logins = await externalLogins({ oidc: { ...PROVIDER, nativeClient: NATIVE_CLIENT } })
-  const echo = () => 'done'
-  const fail: TestHandler = (_, { code }) => {
-    throw new DeclaredFailure(code as string)
-  }
+  const logins = await externalLogins({ oidc: { ...PROVIDER, nativeClient } })
   const gateway = await openTestGateway({
-    functions: FUNCTIONS,
-    tables: [],
-    handlers: {
-      ...{ 'echo.action': echo, 'echo.mutation': echo, 'echo.query': echo },
-      ...{ 'fail.action': fail, 'fail.mutation': fail, 'fail.query': fail },
-    },
+    ...{ functions: FUNCTIONS, tables: TABLES, handlers: HANDLERS },
   })
-  const { product, root } = gateway.it
+  const { product, root } = gateway.harness
+  const logs = await openTestLogs()
+  logs.log.info('server.ready')
+  await logs.store.flushed()
   const grants = grantsOf(gateway)
   const management = mountManagement<ManagementApp>({
     app: {
@@ -100,6 +109,7 @@ export async function openOrigins(): Promise<Origins> {
       environment: root.descriptor,
       product,
       metrics: gateway.metrics,
+      logs: logs.logs,
       health: () => gateway.engine.health(),
     },
     system: logins.system,
@@ -138,6 +148,7 @@ export async function openOrigins(): Promise<Origins> {
     },
     async close() {
       await gateway.close()
+      await logs.dispose()
       await logins.dispose()
     },
   }

@@ -1,6 +1,8 @@
-/** The management origin over a real database with an identity provider and a managed source. */
+/** The management origin on a real database, with an identity provider and a managed source. */
 import { readFileSync } from 'node:fs'
 import { type AuthApp, authRoutes } from '../../../src/http/management/identity/auth.ts'
+import { invitationOperationRoutes } from '../../../src/http/management/identity/invitation-operations.ts'
+import { invitationRoutes } from '../../../src/http/management/identity/invitations.ts'
 import { managedGrantRoutes } from '../../../src/http/management/identity/managed-grants.ts'
 import { oidcRoutes } from '../../../src/http/management/identity/oidc.ts'
 import { sessionRoutes } from '../../../src/http/management/identity/sessions.ts'
@@ -25,19 +27,19 @@ export const PROJECT_SCOPE: Scope = { kind: 'project', projectId: PROJECT, envir
 
 export interface ExternalLogins extends TestIdentity {
   readonly idp: TestProvider
-  /** The owner of the installation, who came by the first-owner code. */
+  /** The owner of the installation, who logged in with the first-owner code. */
   readonly owner: { readonly operatorId: Id<'opr'>; readonly accessToken: string }
   token(claims?: Record<string, unknown>, header?: Record<string, unknown>): Promise<string>
-  /** A code for a new operator. */
+  /** Creates an invitation and returns its code. */
   invite(role?: Role, scope?: Scope): Promise<string>
   request(
     method: string,
     path: string,
     options?: { body?: unknown; headers?: Record<string, string>; identity?: Identity },
   ): Promise<Response>
-  /** POST /v1/auth/oidc with a good token unless another is given. */
+  /** Sends POST /v1/auth/oidc; by default with a valid token. */
   logIn(body?: unknown, options?: LogInOptions): Promise<Response>
-  /** PUT of grants with the managed token unless other headers are given. */
+  /** Sends PUT of grants; by default with the managed token. */
   reconcile(operatorId: string, body: unknown, headers?: Record<string, string>): Promise<Response>
 }
 
@@ -48,26 +50,32 @@ export interface LogInOptions {
 }
 
 export async function externalLogins(
-  given: { oidc?: OidcProvider | null; managed?: boolean; network?: 'real' } = {},
+  given: {
+    oidc?: OidcProvider | null
+    workloads?: readonly OidcProvider[]
+    managed?: boolean
+    network?: 'real'
+  } = {},
 ): Promise<ExternalLogins> {
   const idp = await testProvider()
   const enrollmentToken = new Secret(MANAGED_TOKEN)
-  const t = await testIdentity({
+  const fixture = await testIdentity({
     external: {
       oidc: given.oidc === undefined ? PROVIDER : given.oidc,
+      workloads: given.workloads ?? [],
       managedSource: given.managed === false ? null : { enrollmentToken, authority: AUTHORITY },
       ...(given.network !== 'real' && { providerNetwork: idp.network }),
     },
   })
-  await t.identity.startup()
-  const code = readFileSync(t.codePath, 'utf8').trimEnd()
+  await fixture.identity.startup()
+  const code = readFileSync(fixture.codePath, 'utf8').trimEnd()
   const plain = { deviceName: null, operatorName: null, requestId: null }
-  const first = await exchange(t.identity, { code, ...plain })
+  const first = await exchange(fixture.identity, { code, ...plain })
   const accessToken = first.accessToken.reveal()
   const request: ExternalLogins['request'] = async (method, path, options = {}) => {
-    const { body, headers, identity = t.identity } = options
+    const { body, headers, identity = fixture.identity } = options
     const content = body === undefined ? {} : { 'content-type': 'application/json' }
-    const response = await hono(t, identity).request(path, {
+    const response = await hono(fixture, identity).request(path, {
       method,
       headers: { ...content, ...headers },
       ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
@@ -76,16 +84,16 @@ export async function externalLogins(
     return response
   }
   const token: ExternalLogins['token'] = (claims, header) =>
-    idp.sign(idp.claims(t.system.nowMillis(), claims), header)
+    idp.sign(idp.claims(fixture.system.nowMillis(), claims), header)
   return {
-    ...t,
+    ...fixture,
     idp,
     owner: { operatorId: first.operator.operatorId, accessToken },
     token,
     invite: async (role = 'developer', scope = INSTALLATION) => {
-      const actor = await t.identity.authenticate(accessToken)
+      const actor = await fixture.identity.authenticate(accessToken)
       const input = { operatorName: 'Invited', role, scope, operationId: null, requestId: null }
-      return (await issueInvitation(t.identity, actor, input)).code!.reveal()
+      return (await issueInvitation(fixture.identity, actor, input)).code!.reveal()
     },
     request,
     logIn: async (body = {}, options = {}) => {
@@ -99,7 +107,7 @@ export async function externalLogins(
     reconcile: (operatorId, body, headers = MANAGED_HEADER) =>
       request('PUT', `/v1/auth/managed/operators/${operatorId}/grants`, { body, headers }),
     dispose: async () => {
-      await t.dispose()
+      await fixture.dispose()
       await idp.close()
     },
   }
@@ -115,6 +123,13 @@ function hono({ system, log }: TestIdentity, identity: Identity) {
     },
     system,
     log: log.log,
-    routes: [...authRoutes, ...oidcRoutes, ...managedGrantRoutes, ...sessionRoutes],
+    routes: [
+      ...authRoutes,
+      ...oidcRoutes,
+      ...managedGrantRoutes,
+      ...sessionRoutes,
+      ...invitationRoutes,
+      ...invitationOperationRoutes,
+    ],
   })
 }

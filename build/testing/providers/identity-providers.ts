@@ -1,6 +1,6 @@
 /**
- * An identity provider that tests bend to their will: it rotates keys, lies, stalls and redirects.
- * Its names exist only in the `network` that it hands to the guarded fetch.
+ * An identity provider whose responses tests control: it can rotate keys, send wrong data, stall
+ * and redirect. Its names exist only in the `network` that it gives to the guarded fetch.
  */
 import type { RequestListener, ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
@@ -27,29 +27,42 @@ export const PROVIDER: OidcProvider = {
   subjectPepper: SUBJECT_PEPPER,
   nativeClient: null,
   allowLoopbackHttp: false,
+  isWorkload: false,
+  requiredClaims: {},
 }
 
-/** What the reserved names resolve to unless a test says otherwise. */
+/** A provider of people as its configuration file has it. */
+export function providerFile(provider: OidcProvider): object {
+  const { isWorkload: _, requiredClaims: _claims, nativeClient, requiredType, ...fields } = provider
+  return {
+    ...fields,
+    subjectPepper: provider.subjectPepper.reveal(),
+    ...(requiredType !== null && { requiredType }),
+    ...(nativeClient !== null && { nativeClient }),
+  }
+}
+
+/** The address that the reserved names resolve to by default. */
 const PUBLIC_ADDRESS = '93.184.216.34'
 
 export interface SigningKey {
   readonly privateKey: CryptoKey
-  /** As published. */
+  /** The public key, as published. */
   readonly jwk: JWK
 }
 
 export interface TestProvider {
   readonly network: Network
-  /** Names asked of the resolver; the answers of one name may be replaced. */
+  /** Addresses of a name that differ from the default. */
   readonly addresses: Map<string, readonly string[]>
-  /** Addresses connected to. */
+  /** Addresses of the connections. */
   readonly dialled: string[]
-  /** Paths asked for, oldest first. */
+  /** Paths of the requests, oldest first. */
   readonly requests: string[]
-  /** Published keys; replace the contents to rotate. */
+  /** Published keys. Replace the contents to rotate them. */
   jwks: { keys: unknown[] }
   discovery: Record<string, unknown>
-  /** Answers in place of the provider where it is set and answers true. */
+  /** Handles a request in place of the provider if it returns true. */
   intercept: ((path: string, response: ServerResponse) => boolean) | null
   /** The key that `sign` uses. */
   key: SigningKey

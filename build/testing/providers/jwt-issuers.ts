@@ -7,13 +7,13 @@ import { makeKey, type SigningKey } from './identity-providers.ts'
 
 export interface JwtIssuer {
   readonly jwksUri: string
-  /** Published keys; replace the contents to rotate. */
+  /** Published keys. Replace the contents to rotate them. */
   jwks: { keys: unknown[] }
   /** The key that `sign` uses. */
   key: SigningKey
-  /** Times that the keys were asked for. */
+  /** Number of requests for the keys. */
   requests: number
-  /** Answers in place of the keys where it is set; what it leaves open hangs. */
+  /** Responds in place of the keys if it is set. A response that it does not end hangs. */
   intercept: ((response: ServerResponse) => void) | null
   claims(nowMillis: number, given?: Record<string, unknown>): Record<string, unknown>
   sign(claims: object | string, header?: object | string): Promise<string>
@@ -65,7 +65,7 @@ export function encodePart(part: object | string): string {
   return encodeBase64Url(new TextEncoder().encode(text))
 }
 
-/** By the key's own algorithm, whatever the text says of it. */
+/** Signs with the algorithm of the key, whatever the header says. */
 export async function signature({ privateKey }: SigningKey, input: string): Promise<string> {
   const { name } = privateKey.algorithm
   const algorithm = { name, hash: 'SHA-256', saltLength: 32 }
@@ -73,7 +73,7 @@ export async function signature({ privateKey }: SigningKey, input: string): Prom
   return encodeBase64Url(new Uint8Array(bytes))
 }
 
-/** A provider as the descriptor gives it. */
+/** Creates a provider as the descriptor would give it. */
 export function jwtProvider(given: Partial<JwtProvider> & Pick<JwtProvider, 'keys'>): JwtProvider {
   return {
     name: 'users',

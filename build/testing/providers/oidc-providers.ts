@@ -1,7 +1,7 @@
 /**
  * A certified OpenID Provider, `oidc-provider`, on a loopback port. Its pages approve by
- * themselves, so whoever follows its redirects with its cookies is logged in; or they are forms
- * with a button each.
+ * themselves, so that a client that follows redirects and keeps cookies is logged in; optionally
+ * they are forms with one button each.
  */
 import { createHash } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -21,16 +21,16 @@ const CLIENT = 'svc-cli'
 export interface OpenIdProvider {
   /** `http://127.0.0.1:PORT`. */
   readonly origin: string
-  /** As svc-server is configured for it. */
+  /** The settings of a svc-server that uses this provider. */
   readonly settings: OidcProvider
-  /** Publishes and signs with a key that is new. */
+  /** Replaces the key that is published and signs. */
   rotate(): Promise<void>
   close(): Promise<void>
 }
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void
 
-/** What is used of the library, which has no types. */
+/** The part of the library's API that is used here; the library has no types. */
 interface Library {
   callback(): Handler
   interactionDetails(
@@ -53,7 +53,7 @@ interface Library {
 
 const SUBJECT = 'person-1'
 
-/** `tokenSeconds` is the life of its access tokens; `forms` shows pages that have to be sent. */
+/** `tokenSeconds` is the lifetime of access tokens. With `forms` pages wait for a submission. */
 export async function openIdProvider({
   tokenSeconds = 600,
   forms = false,
@@ -103,11 +103,13 @@ function settingsFor(origin: string): OidcProvider {
       resource: RESOURCE,
     },
     allowLoopbackHttp: true,
+    isWorkload: false,
+    requiredClaims: {},
   }
 }
 
 async function openLibrary(kid: string, tokenSeconds: number): Promise<Library> {
-  // Named by a variable: the package has no types that the compiler could read.
+  // The name is a variable because the compiler cannot find types for the package.
   const name: string = 'oidc-provider'
   const { default: Provider } = (await import(name)) as {
     default: new (issuer: string, configuration: object) => Library
@@ -189,7 +191,7 @@ export interface Tokens {
 
 const REDIRECT = 'http://127.0.0.1:49152/callback'
 
-/** What a browser and the command line do together: the code flow with PKCE. */
+/** Runs the code flow with PKCE as a browser and the command line do. */
 export async function authorize(config: OidcConfig): Promise<Tokens> {
   const verifier = encodeBase64Url(crypto.getRandomValues(new Uint8Array(48)))
   const url = new URL(config.authorizationEndpoint)
@@ -210,14 +212,14 @@ export async function authorize(config: OidcConfig): Promise<Tokens> {
   }
   const last = await httpBrowser({ end: REDIRECT }).visit(url.href)
   const callback = new URL(last.url).searchParams
-  assert(callback.get('state') === 'state-1', 'the state comes back')
-  assert(callback.get('iss') === config.issuer, 'the issuer says that it is this one')
+  assert(callback.get('state') === 'state-1', 'the state was not returned')
+  assert(callback.get('iss') === config.issuer, 'the response does not name the issuer')
   const code = callback.get('code') ?? ''
   const form = { ...common, grant_type: 'authorization_code', code, code_verifier: verifier }
-  const answer = await fetch(config.tokenEndpoint, {
+  const response = await fetch(config.tokenEndpoint, {
     method: 'POST',
     body: new URLSearchParams(form),
   })
-  assert(answer.status === 200, 'the code buys tokens')
-  return (await answer.json()) as Tokens
+  assert(response.status === 200, 'the code was not accepted')
+  return (await response.json()) as Tokens
 }

@@ -1,6 +1,6 @@
 /**
- * Random sequences of identity operations on a real database, eight at once, against the model of
- * model.ts. Two servers share the work.
+ * Generates random sequences of identity operations and runs them on a real database, eight at once
+ * on two servers, against the model of model.ts.
  */
 
 import { expect } from 'vitest'
@@ -38,7 +38,7 @@ import {
   subjectRun,
 } from './subjects.ts'
 
-/** Requests that differ in everything that a grant is made of. */
+/** Requests that differ in everything that determines a grant. */
 const REQUESTS = [
   { operatorName: 'Grace', role: 'developer', scope: ENVIRONMENT },
   { operatorName: 'Ada', role: 'observer', scope: PROJECT },
@@ -56,52 +56,52 @@ interface Invitation {
 interface Session {
   readonly first: Login
   model: SessionModel
-  /** Of each generation, from the first. */
+  /** Tokens of each generation, oldest first. */
   readonly tokens: { readonly refresh: string; readonly access: string }[]
 }
 
-/** What one sequence works on. */
+/** The state of one sequence. */
 export interface World {
-  readonly t: ExternalLogins
+  readonly fixture: ExternalLogins
   readonly servers: readonly Identity[]
   readonly owner: Actor
   readonly invitations: readonly Invitation[]
   readonly sessions: Session[]
   readonly subjects: readonly Subject[]
-  /** Nothing before this sequence happened at this time or later. */
+  /** Time of the start. All events of earlier sequences are older. */
   readonly startMicros: bigint
 }
 
 export async function newWorld(
-  t: ExternalLogins,
+  fixture: ExternalLogins,
   servers: readonly Identity[],
   owner: Actor,
 ): Promise<World> {
   advance(servers, 1)
   const invitations = Array.from({ length: SLOTS }, () => ({
-    operationId: t.system.ids.make('opn'),
+    operationId: fixture.system.ids.make('opn'),
     model: ABSENT,
     invitationId: null,
     code: null,
   }))
-  const subjects = await newSubjects(t)
-  const startMicros = t.system.nowMicros()
-  return { t, servers, owner, invitations, sessions: [], subjects, startMicros }
+  const subjects = await newSubjects(fixture)
+  const startMicros = fixture.system.nowMicros()
+  return { fixture, servers, owner, invitations, sessions: [], subjects, startMicros }
 }
 
-/** The clocks of all servers show one time. */
+/** Advances the clocks of all servers, which show the same time. */
 function advance(servers: readonly Identity[], millis: number): void {
   for (const { system } of servers) (system as TestSystem).advance(millis)
 }
 
-/** One operation of a batch: which thing it is about, as a number that is taken modulo. */
+/** One operation of a batch. `pick` selects its target, modulo the number of targets. */
 interface Draft {
   readonly kind: Operation['kind']
   readonly pick: number
   readonly variant: number
-  /** How many generations the presented token is behind. */
+  /** Number of generations that the presented token is behind. */
   readonly age: number
-  /** How many revisions the managed source is ahead of what it said last. */
+  /** Number of revisions by which the managed source moves ahead; negative for a stale one. */
   readonly step: number
 }
 
@@ -129,7 +129,7 @@ const draft: fc.Arbitrary<Draft> = fc.record({
 
 type Command = fc.AsyncCommand<object, World>
 
-/** Batches, with pauses in between that let access tokens and invitations expire. */
+/** Batches, with pauses between them that let access tokens and invitations expire. */
 export const sequences = fc.commands<object, World, false>(
   [
     fc.array(draft, { minLength: AT_ONCE / 2, maxLength: AT_ONCE }).map(
@@ -163,7 +163,7 @@ async function runBatch(world: World, drafts: readonly Draft[]): Promise<void> {
   const results = await Promise.all(
     jobs.map(({ run }, i) => resultOf(run(world.servers[i % world.servers.length]!))),
   )
-  const atMicros = world.t.system.nowMicros()
+  const atMicros = world.fixture.system.nowMicros()
   for (const thing of new Set(jobs.map((job) => job.thing))) {
     const observed = jobs
       .map((job, i): Observed & Pick<Job, 'thing'> => ({ ...job, result: results[i]! }))
@@ -188,7 +188,7 @@ async function resultOf(work: Promise<Result>): Promise<Result> {
   }
 }
 
-/** null where the thing does not exist yet: a code that was never revealed, no session. */
+/** Returns null if the target does not exist yet: a code that was not revealed, no session. */
 function jobOf(world: World, { kind, pick, variant, age, step }: Draft): Job | null {
   switch (kind) {
     case 'refresh':
@@ -204,7 +204,7 @@ function jobOf(world: World, { kind, pick, variant, age, step }: Draft): Job | n
     case 'reconcile': {
       const thing = world.subjects[pick % world.subjects.length]!
       const operation = subjectOperation(thing, kind, { step, content: variant })
-      const run = subjectRun(world.t, thing, operation, (login) => keepSession(world, login))
+      const run = subjectRun(world.fixture, thing, operation, (login) => keepSession(world, login))
       return run === null ? null : { thing, operation, run }
     }
     default: {
@@ -215,8 +215,8 @@ function jobOf(world: World, { kind, pick, variant, age, step }: Draft): Job | n
   }
 }
 
-function keepSession({ t, sessions }: World, login: Login): void {
-  const model = opened(t.system.nowMicros())
+function keepSession({ fixture, sessions }: World, login: Login): void {
+  const model = opened(fixture.system.nowMicros())
   sessions.push({ first: login, model, tokens: [tokensOf(login)] })
 }
 
@@ -280,14 +280,14 @@ function sessionJob({ owner }: World, thing: Session, operation: Operation): Job
 }
 
 function tokensOf(login: Login) {
-  return { refresh: login.refreshToken.reveal(), access: login.accessToken.reveal() }
+  return { refresh: login.refreshToken!.reveal(), access: login.accessToken.reveal() }
 }
 
-/** Whether a model is what the database holds now. */
-async function storedState({ t }: World, thing: Thing): Promise<(model: Model) => boolean> {
-  if ('sub' in thing) return storedSubject(t, thing)
+/** Returns whether the database holds the state of a model. */
+async function storedState({ fixture }: World, thing: Thing): Promise<(model: Model) => boolean> {
+  if ('sub' in thing) return storedSubject(fixture, thing)
   if ('operationId' in thing) {
-    const [row] = await t.sql<{ state: string }>(
+    const [row] = await fixture.sql<{ state: string }>(
       `select i.state from service_operator_invitations i
          join service_operator_invitation_operations o on o.invitation_id = i.invitation_id
         where o.operation_id = $1`,
@@ -295,7 +295,7 @@ async function storedState({ t }: World, thing: Thing): Promise<(model: Model) =
     )
     return (model) => model.kind === 'invitation' && model.state === (row?.state ?? 'absent')
   }
-  const [row] = await t.sql<{ generation: number; revocation: string | null }>(
+  const [row] = await fixture.sql<{ generation: number; revocation: string | null }>(
     `select refresh_generation::integer as generation, revocation
        from service_operator_sessions where session_id = $1`,
     [thing.first.session.sessionId],
@@ -305,7 +305,7 @@ async function storedState({ t }: World, thing: Thing): Promise<(model: Model) =
     model.kind === 'session' && model.state === state && model.generation === row?.generation
 }
 
-/** Every change has one audit record, and there is no other; grants are those that were asked. */
+/** Checks that each change has one audit record, without others, and the grants of operators. */
 export async function checkEnd(world: World): Promise<void> {
   const expected: string[] = []
   for (const { model, invitationId, operationId } of world.invitations) {
@@ -328,7 +328,7 @@ export async function checkEnd(world: World): Promise<void> {
       expected.push(`${record} ${about} null`)
     }
   }
-  const found = await world.t.sql<{ line: string }>(
+  const found = await world.fixture.sql<{ line: string }>(
     `select concat_ws(' ', operation, subject, coalesce(operation_id, 'null')) as line
        from service_platform_audit where at_micros >= $1`,
     [String(world.startMicros)],
@@ -337,11 +337,11 @@ export async function checkEnd(world: World): Promise<void> {
 }
 
 async function checkGrants(
-  { t }: World,
+  { fixture }: World,
   { state, variant }: InvitationModel,
   invitationId: InvitationId,
 ): Promise<void> {
-  const rows = await t.sql(
+  const rows = await fixture.sql(
     `select o.operator_name, g.scope_kind, g.project_id, g.environment_id, g.capabilities
        from service_operator_invitations i
        join service_operators o on o.operator_id = i.consumed_by

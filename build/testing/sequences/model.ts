@@ -1,8 +1,7 @@
 /**
- * What identity promises, as a machine without concurrency: invitations by Operation ID, sessions
- * by generation, subjects of the provider by the revision of the managed source. A batch that
- * really ran at once is right if some order of its operations gives the same answers and the same
- * end (linearizability).
+ * A sequential model of identity: invitations by Operation ID, sessions by generation, subjects of
+ * the provider by the revision of the managed source. A concurrent batch is correct if some order
+ * of its operations gives the same results and the same final state (linearizability).
  */
 
 import { grantsOf } from './statements.ts'
@@ -10,7 +9,7 @@ import { grantsOf } from './statements.ts'
 export interface InvitationModel {
   readonly kind: 'invitation'
   readonly state: 'absent' | 'pending' | 'consumed' | 'revoked'
-  /** Which of several requests made it. */
+  /** Index of the request that created it. */
   readonly variant: number
   readonly expiresAtMicros: bigint
 }
@@ -19,11 +18,11 @@ export interface SessionModel {
   readonly kind: 'session'
   readonly state: 'live' | 'revoked' | 'reuse'
   readonly generation: number
-  /** Of the access token of this generation. */
+  /** Expiry of the access token of this generation. */
   readonly accessExpiresAtMicros: bigint
 }
 
-/** What the managed source says: positions in the lists of statements.ts. */
+/** A statement of the managed source: indexes into the lists of statements.ts. */
 export interface Statement {
   readonly revision: number
   readonly content: number
@@ -31,15 +30,15 @@ export interface Statement {
 
 export interface SubjectModel {
   readonly kind: 'subject'
-  /** A local operator is one without a subject. */
+  /** A local operator has no subject. */
   readonly operator: 'none' | 'linked' | 'local'
-  /** Whether it has the grant from before there were sources. */
+  /** Whether the operator has a grant from before managed sources existed. */
   readonly legacy: boolean
-  /** -1 before the source spoke. */
+  /** -1 before the first statement. */
   readonly revision: number
   readonly content: number | null
   readonly authorization: number
-  /** Audit operations, but for those of sessions. */
+  /** Audit operations, except those of sessions. */
   readonly records: readonly string[]
 }
 
@@ -53,7 +52,7 @@ export type Operation =
   | { readonly kind: 'log-in'; readonly statement: null }
   | { readonly kind: 'enroll' | 'reconcile'; readonly statement: Statement }
 
-/** `ok`, the state that a look-up tells, or the code of a refusal. */
+/** `ok`, the state that a look-up returns, or the code of a Fault. */
 export type Result = string
 
 const FAILED = 'PLATFORM_AUTHENTICATION_FAILED'
@@ -67,7 +66,7 @@ export const ABSENT: InvitationModel = {
   expiresAtMicros: 0n,
 }
 
-export const NOBODY: SubjectModel = {
+export const UNKNOWN_SUBJECT: SubjectModel = {
   kind: 'subject',
   operator: 'none',
   legacy: false,
@@ -82,7 +81,7 @@ export function opened(atMicros: bigint): SessionModel {
   return { kind: 'session', state: 'live', generation: 1, accessExpiresAtMicros }
 }
 
-/** One operation at a time, at a time. */
+/** Applies one operation at a given time. */
 export function step(model: Model, operation: Operation, atMicros: bigint): [Model, Result] {
   switch (model.kind) {
     case 'invitation':
@@ -153,21 +152,21 @@ function stepSubject(model: SubjectModel, operation: Operation): [Model, Result]
       if (first && statement === null) return [model, FAILED]
       const record = first ? 'identity.link' : 'identity.login'
       const known = recorded({ ...model, operator: 'linked' }, record)
-      const [next, said] = statement === null ? [known, ''] : stateGrants(known, statement)
-      // One transaction: what the source may not say refuses the login too.
-      if (next === null) return [model, said]
+      const [next, outcome] = statement === null ? [known, ''] : stateGrants(known, statement)
+      // One transaction: a rejected statement rejects the login too.
+      if (next === null) return [model, outcome]
       return [next, `${first ? 'linked' : 'recognised'} ${grantsOf(next.content, next.legacy)}`]
     }
     case 'reconcile': {
-      const [next, said] = stateGrants(model, operation.statement)
-      return next === null ? [model, said] : [next, `${said} ${next.authorization}`]
+      const [next, outcome] = stateGrants(model, operation.statement)
+      return next === null ? [model, outcome] : [next, `${outcome} ${next.authorization}`]
     }
     default:
       throw new Error(`${operation.kind} is not for a subject`)
   }
 }
 
-/** null beside the code of a refusal. */
+/** Applies a statement. Returns null and the code of the Fault if it is rejected. */
 function stateGrants(
   model: SubjectModel,
   { revision, content }: Statement,
@@ -193,7 +192,7 @@ export interface Observed {
   readonly result: Result
 }
 
-/** The end of an order that explains every answer, and that `isEnd` accepts; null if none does. */
+/** Returns the final state of an order that explains all results and `isEnd` accepts, or null. */
 export function explain(
   model: Model,
   observed: readonly Observed[],
@@ -203,7 +202,7 @@ export function explain(
   if (observed.length === 0) return isEnd(model) ? model : null
   const tried = new Set<string>()
   for (const [i, { operation, result }] of observed.entries()) {
-    // Equal operations with equal answers can change places.
+    // Equal operations with equal results are interchangeable.
     const name = `${JSON.stringify(operation)} ${result}`
     if (tried.has(name)) continue
     tried.add(name)

@@ -1,11 +1,11 @@
-/** What the managed source can say in a sequence, and the grants that it means. */
+/** The statements of the managed source in a sequence, and the grants that they mean. */
 import type { ManagedGrants } from '../../../src/identity/managed-grants.ts'
 import { capabilitiesOfRole } from '../../../src/value/capabilities.ts'
 import { ENVIRONMENT_ID, PROJECT_ID } from '../operators.ts'
 
 type Sent = ManagedGrants['grants'][number]
 
-/** Ascending, around every bound that a revision can be lost at. */
+/** Ascending revisions, around every bound at which a number type could lose precision. */
 export const REVISIONS: readonly bigint[] = [
   1n,
   2n,
@@ -26,7 +26,7 @@ const environment = { ...project, kind: 'environment', environmentId: ENVIRONMEN
 const developer: Sent = { scope: project, role: 'developer' }
 const observer: Sent = { scope: environment, role: 'observer' }
 
-/** Each content in the ways in which it can be sent; the first names each scope once. */
+/** Ways to send each content. The first names each scope once. */
 export const CONTENTS: readonly (readonly (readonly Sent[])[])[] = [
   [
     [developer, observer],
@@ -36,10 +36,10 @@ export const CONTENTS: readonly (readonly (readonly Sent[])[])[] = [
   [[]],
 ]
 
-/** The grant from before there were sources. */
+/** A grant from before managed sources existed. */
 export const LEGACY = { scope: environment, capabilities: ['logs:read'], source: 'legacy' } as const
 
-/** The grants of an operator as one text. */
+/** Returns the grants of an operator as one text. */
 export function grantsOf(content: number | null, legacy: boolean): string {
   const sent = content === null ? [] : CONTENTS[content]![0]!
   const managed = sent.map(({ scope, role }) => {
@@ -48,7 +48,7 @@ export function grantsOf(content: number | null, legacy: boolean): string {
   return textOf(legacy ? [...managed, LEGACY] : managed)
 }
 
-/** The same for grants as they are found, whatever their order. */
+/** Returns grants as one text, independent of their order. */
 export function textOf(
   grants: readonly { scope: object; capabilities: readonly string[]; source: string }[],
 ): string {

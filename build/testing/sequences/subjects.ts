@@ -1,6 +1,7 @@
 /**
- * People at the identity provider and what the managed source says about them, for the sequences:
- * enrolment, later logins, PUT of grants, and grants from before there were sources.
+ * Subjects of the identity provider and statements of the managed source about them, for the
+ * sequences: enrolment, later logins, PUT of grants, and grants from before managed sources
+ * existed.
  */
 import { expect } from 'vitest'
 import type { Identity } from '../../../src/identity/identity.ts'
@@ -12,49 +13,55 @@ import type { OperatorId } from '../../../src/value/ids.ts'
 import { type ExternalLogins, MANAGED_HEADER } from '../providers/external-logins.ts'
 import {
   type Model,
-  NOBODY,
   type Operation,
   type Result,
   type Statement,
   type SubjectModel,
+  UNKNOWN_SUBJECT,
 } from './model.ts'
 import { CONTENTS, grantsOf, LEGACY, REVISIONS, textOf } from './statements.ts'
 
 export interface Subject {
-  /** null where the operator is known to this server alone. */
+  /** Null if the operator is known only to this server. */
   readonly sub: string | null
   operatorId: OperatorId | null
   model: SubjectModel
 }
 
-/** Of whoever is new, an old operator that the provider vouches for, and one that it does not. */
-export async function newSubjects(t: ExternalLogins): Promise<Subject[]> {
-  const old = await insertOld(t)
-  const local = await insertOld(t)
-  const sub = `subject-of-${old}`
-  const { providerId, subjectDigest } = externalIdentity(t.identity.oidc!.provider, sub)
-  await t.sql(
+/** Returns a new subject, an old operator that the provider knows, and one that it does not. */
+export async function newSubjects(fixture: ExternalLogins): Promise<Subject[]> {
+  const linked = await insertOperator(fixture)
+  const local = await insertOperator(fixture)
+  const sub = `subject-of-${linked}`
+  const { provider } = fixture.identity.oidc!
+  const { providerId, subjectDigest } = externalIdentity(provider, sub)
+  await fixture.sql(
     `insert into service_operator_identities
        (provider_id, subject_digest, operator_id, linked_at_micros)
      values ($1, $2, $3, 1)`,
-    [providerId, subjectDigest, old],
+    [providerId, subjectDigest, linked],
   )
   return [
-    { sub: `new-beside-${old}`, operatorId: null, model: NOBODY },
-    { sub, operatorId: old, model: { ...NOBODY, operator: 'linked', legacy: true } },
-    { sub: null, operatorId: local, model: { ...NOBODY, operator: 'local', legacy: true } },
+    { sub: `new-beside-${linked}`, operatorId: null, model: UNKNOWN_SUBJECT },
+    { sub, operatorId: linked, model: { ...UNKNOWN_SUBJECT, operator: 'linked', legacy: true } },
+    {
+      sub: null,
+      operatorId: local,
+      model: { ...UNKNOWN_SUBJECT, operator: 'local', legacy: true },
+    },
   ]
 }
 
-async function insertOld(t: ExternalLogins): Promise<OperatorId> {
-  const operatorId = t.system.ids.make('opr')
+/** Inserts an operator as servers did before managed sources existed. */
+async function insertOperator(fixture: ExternalLogins): Promise<OperatorId> {
+  const operatorId = fixture.system.ids.make('opr')
   const { scope, capabilities, source } = LEGACY
-  await t.sql(
+  await fixture.sql(
     `insert into service_operators (operator_id, operator_name, created_at_micros)
      values ($1, 'Old', 1)`,
     [operatorId],
   )
-  await t.sql(
+  await fixture.sql(
     `insert into service_operator_grants
        (operator_id, scope_kind, project_id, environment_id, capabilities, source,
         created_at_micros)
@@ -64,7 +71,7 @@ async function insertOld(t: ExternalLogins): Promise<OperatorId> {
   return operatorId
 }
 
-/** The operation of a draft: `step` revisions past the one that the source spoke last. */
+/** Creates the operation of a draft: `step` revisions after the last statement. */
 export function subjectOperation(
   { model }: Subject,
   kind: 'log-in' | 'enroll' | 'reconcile',
@@ -75,9 +82,9 @@ export function subjectOperation(
   return { kind, statement: { revision, content: content % CONTENTS.length } }
 }
 
-/** null where nobody could do it: a login without a subject, a PUT for an operator unknown yet. */
+/** Returns null if it is impossible: a login without a subject, a PUT for an unknown operator. */
 export function subjectRun(
-  t: ExternalLogins,
+  fixture: ExternalLogins,
   thing: Subject,
   operation: Operation,
   keep: (login: Login) => void,
@@ -88,9 +95,9 @@ export function subjectRun(
     case 'enroll':
       if (sub === null) return null
       return async (server) => {
-        const { login, linked } = await logIn(t, server, sub, operation.statement)
+        const { login, linked } = await logIn(fixture, server, sub, operation.statement)
         const known = thing.operatorId ?? login.operator.operatorId
-        expect(login.operator.operatorId, 'one subject is one operator').toBe(known)
+        expect(login.operator.operatorId, 'one subject has one operator').toBe(known)
         thing.operatorId = known
         keep(login)
         return `${linked ? 'linked' : 'recognised'} ${textOf(login.grants)}`
@@ -109,16 +116,16 @@ export function subjectRun(
 }
 
 async function logIn(
-  t: ExternalLogins,
+  fixture: ExternalLogins,
   { database, system, credentials, oidc, managedSource }: Identity,
   sub: string,
   statement: Statement | null,
 ) {
   const enrollment = statement === null ? null : { operatorName: 'New', ...sentBy(statement) }
   return logInExternally(
-    { database, system, credentials, oidc: oidc!, managedSource },
+    { database, system, credentials, verifiers: [oidc!], managedSource },
     {
-      token: await t.token({ sub }),
+      token: await fixture.token({ sub }),
       code: null,
       deviceName: null,
       managedHeader: statement === null ? null : MANAGED_HEADER['service-managed-enrollment'],
@@ -128,21 +135,24 @@ async function logIn(
   )
 }
 
-let sendings = 0
-
-/** Every way of sending one content in turn. */
+let sentCount = 0
+/** Alternates between the ways to send one content. */
 function sentBy({ revision, content }: Statement) {
   const ways = CONTENTS[content]!
-  const grants = ways[sendings++ % ways.length]!
+  const grants = ways[sentCount++ % ways.length]!
   return { sourceRevision: REVISIONS[revision]!, grants }
 }
 
-/** Whether a model is what the database holds now. */
+/** Returns whether the database holds the state of a model. */
 export async function storedSubject(
-  t: ExternalLogins,
+  fixture: ExternalLogins,
   { operatorId }: Subject,
 ): Promise<(model: Model) => boolean> {
-  const [row] = await t.sql<{ revision: string | null; authorization: number; linked: boolean }>(
+  const [row] = await fixture.sql<{
+    revision: string | null
+    authorization: number
+    linked: boolean
+  }>(
     `select r.source_revision::text as revision,
             o.authorization_revision::integer as authorization,
             exists (select 1 from service_operator_identities i
@@ -153,7 +163,7 @@ export async function storedSubject(
     [operatorId],
   )
   if (row === undefined) return (model) => model.kind === 'subject' && model.operator === 'none'
-  const grants = await t.sql<{ scope: object; capabilities: string[]; source: string }>(
+  const grants = await fixture.sql<{ scope: object; capabilities: string[]; source: string }>(
     `select json_build_object('kind', scope_kind, 'projectId', project_id,
                               'environmentId', environment_id) as scope,
             capabilities, source

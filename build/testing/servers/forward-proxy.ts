@@ -8,16 +8,16 @@ import type { Certificate } from '../certificates.ts'
 export interface ForwardProxyOptions {
   /** Port of 127.0.0.1 behind each `host:port` that CONNECT may name. */
   readonly tunnels?: Readonly<Record<string, number>>
-  /** `user:password` that CONNECT must prove; nothing unless given. */
+  /** `user:password` that CONNECT must present; default: no authentication. */
   readonly credentials?: string
-  /** Makes it a proxy that is itself reached by TLS. */
+  /** Makes clients connect to the proxy itself over TLS. */
   readonly certificate?: Certificate
 }
 
 export class ForwardProxy implements Disposable {
   /** `METHOD target` of each request. */
   readonly asked: string[] = []
-  /** Everything that clients sent: heads, and the bytes inside of tunnels. */
+  /** Everything that clients sent: request heads, and the bytes inside of tunnels. */
   received = ''
   readonly #options: ForwardProxyOptions
   readonly #server: ReturnType<typeof createServer>
@@ -39,7 +39,7 @@ export class ForwardProxy implements Disposable {
       request.on('data', (chunk: Buffer) => {
         this.received += chunk.toString('latin1')
       })
-      request.on('end', () => response.writeHead(200).end('the proxy answers itself'))
+      request.on('end', () => response.writeHead(200).end('a response of the proxy itself'))
     })
     this.#server.on('connect', (request: IncomingMessage, socket: Duplex) => {
       record(request)

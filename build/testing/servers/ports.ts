@@ -1,16 +1,17 @@
-/** Ports of 127.0.0.1 for servers that stop and start again at the same address. */
+/** Finds ports of 127.0.0.1 for servers that stop and start again at the same address. */
 import { randomInt } from 'node:crypto'
 import { createServer } from 'node:net'
 
 /**
- * Below what systems give to outgoing connections and to servers that ask for any port (Linux:
- * 32,768 on, RFC 6335: 49,152 on). One from there may belong to somebody else at the next start.
+ * Lower bound of the ports that systems use for outgoing connections and for servers that ask for
+ * any port (Linux: from 32,768, RFC 6335: from 49,152). Such a port may be in use at the next
+ * start.
  */
 const PORT_MIN = 10_000
 const PORT_MAX = 32_000
 const ATTEMPTS = 100
 
-/** One that nobody listens on, chosen at random: others choose at the same time. */
+/** Returns a free port, chosen at random, since other processes choose at the same time. */
 export async function freePort(): Promise<number> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     const port = randomInt(PORT_MIN, PORT_MAX)

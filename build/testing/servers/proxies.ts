@@ -1,6 +1,6 @@
 /**
- * The proxies that people put before svc-server, as they are installed here, with the configuration
- * files that ship: only ports, certificates and file names are put in their place.
+ * Runs the proxies that operators put before svc-server, as installed here, with the configuration
+ * files that ship. Only ports, certificates and file names are replaced.
  */
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -16,6 +16,8 @@ export const APPLICATION_HOST = 'api.example.com'
 export interface RunningProxy {
   /** The port on 127.0.0.1, where both hosts are served over TLS. */
   readonly port: number
+  /** PEM of the authority that clients have to trust. */
+  readonly authority: string
   stop(): Promise<void>
 }
 
@@ -23,7 +25,7 @@ export interface ProxyKind {
   readonly name: string
   readonly executable: string
   readonly installed: boolean
-  /** Resolves once it accepts connections. The addresses are host:port of the two listeners. */
+  /** Resolves once the proxy accepts connections. The addresses are host:port of both listeners. */
   start(upstream: {
     readonly management: string
     readonly application: string
@@ -37,18 +39,22 @@ const POLL_MS = 50
 interface Prepared {
   readonly directory: string
   readonly port: number
-  /** The shipped file with the two upstream addresses of this run. */
+  /** The shipped file, with the upstream addresses of this run. */
   readonly configuration: string
 }
 
-/** The command line that starts a proxy in its directory. */
-type Command = readonly string[]
+interface Startable {
+  /** Arguments that start the proxy in its directory. */
+  readonly command: readonly string[]
+  /** Path of the PEM of its authority, once it runs. */
+  readonly authority: string
+}
 
 function proxyKind(
   name: string,
   executable: string,
   file: string,
-  prepare: (prepared: Prepared) => Command,
+  prepare: (prepared: Prepared) => Startable,
 ): ProxyKind {
   return {
     name,
@@ -60,7 +66,7 @@ function proxyKind(
       const configuration = readFileSync(join(CONFIGURATIONS, file), 'utf8')
         .replaceAll('127.0.0.1:3220', management)
         .replaceAll('127.0.0.1:3210', application)
-      const command = prepare({ directory, port, configuration })
+      const { command, authority } = prepare({ directory, port, configuration })
       const supervised = superviseProcess([executable, ...command], {
         signal: 'TERM',
         directory,
@@ -76,12 +82,12 @@ function proxyKind(
         await stop()
         throw error
       }
-      return { port, stop }
+      return { port, authority: readFileSync(authority, 'utf8'), stop }
     },
   }
 }
 
-/** nginx takes a server's configuration inside of one for the process. */
+/** nginx includes the configuration of a server in that of the process. */
 export const NGINX: ProxyKind = proxyKind(
   'nginx',
   '/usr/sbin/nginx',
@@ -100,7 +106,7 @@ export const NGINX: ProxyKind = proxyKind(
       (name) => `${name}_temp_path ${within(name)};`,
     )
     const process = [
-      // Its workers could not enter the directory otherwise.
+      // Its workers could not enter the directory as another user.
       ...(isRoot() ? ['user root;'] : []),
       `pid ${within('nginx.pid')};`,
       'daemon off;',
@@ -109,11 +115,12 @@ export const NGINX: ProxyKind = proxyKind(
       `http { access_log off; ${temporary.join(' ')} include ${within('svc.conf')}; }`,
     ]
     writeFileSync(within('nginx.conf'), `${process.join('\n')}\n`)
-    return ['-e', 'stderr', '-p', directory, '-c', within('nginx.conf')]
+    const command = ['-e', 'stderr', '-p', directory, '-c', within('nginx.conf')]
+    return { command, authority: within('certificate.pem') }
   },
 )
 
-/** Caddy makes its own certificates, by an authority that nothing else trusts. */
+/** Caddy creates its own certificates, with an authority that no other program trusts. */
 export const CADDY: ProxyKind = proxyKind(
   'caddy',
   '/usr/bin/caddy',
@@ -131,7 +138,10 @@ export const CADDY: ProxyKind = proxyKind(
     ]
     const file = join(directory, 'Caddyfile')
     writeFileSync(file, `{\n\t${options.join('\n\t')}\n}\n${configuration}`)
-    return ['run', '--adapter', 'caddyfile', '--config', file]
+    return {
+      command: ['run', '--adapter', 'caddyfile', '--config', file],
+      authority: join(directory, 'storage/pki/authorities/local/root.crt'),
+    }
   },
 )
 
@@ -140,10 +150,10 @@ function isRoot(): boolean {
 }
 
 async function untilOpen({ stderr, stdout, ended }: Supervised, port: number): Promise<void> {
-  let [said, status] = ['', null as number | null]
+  let [output, status] = ['', null as number | null]
   for (const stream of [stderr, stdout]) {
     stream.on('data', (text: string) => {
-      said += text
+      output += text
     })
   }
   void ended.then((code) => {
@@ -154,10 +164,10 @@ async function untilOpen({ stderr, stdout, ended }: Supervised, port: number): P
     if ((await protocolOf(port)) !== null) return
     await new Promise((resolve) => setTimeout(resolve, POLL_MS))
   }
-  throw new Error(`the proxy did not start (status ${status}):\n${said}`)
+  throw new Error(`the proxy did not start (status ${status}):\n${output}`)
 }
 
-/** The protocol that a client of HTTP/2 and 1.1 is offered; null where nobody answers. */
+/** Returns the protocol negotiated from HTTP/2 and 1.1; null if the connection fails. */
 export function protocolOf(port: number): Promise<string | false | null> {
   return new Promise((resolve) => {
     const socket = connect({

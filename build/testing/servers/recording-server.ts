@@ -1,4 +1,4 @@
-/** An HTTP or HTTPS server on 127.0.0.1 that records its requests and answers as a test says. */
+/** An HTTP or HTTPS server on 127.0.0.1 that records requests and sends a test's responses. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
@@ -55,7 +55,7 @@ export class RecordingServer implements Disposable {
     return (this.#server.address() as AddressInfo).port
   }
 
-  /** `host` is a name of the certificate where the server has one. */
+  /** `host` is a name of the certificate, if the server has one. */
   origin(host = '127.0.0.1'): string {
     return `${this.#secure ? 'https' : 'http'}://${host}:${this.port}`
   }

@@ -1,4 +1,4 @@
-/** The compiled svc-server as a process, watched through what it logs: one JSON object a line. */
+/** Runs the compiled svc-server and watches its log: one JSON object per line. */
 import { type Supervised, superviseProcess } from './supervisor.ts'
 
 export interface ServerProcess {
@@ -6,11 +6,11 @@ export interface ServerProcess {
   readonly management: string
   /** Origin of the application listener; null where none is configured. */
   readonly application: string | null
-  /** Every line so far, standard output and error together; cut when somebody asks. */
+  /** Every line so far, of standard output and error; the text is split when this is read. */
   readonly lines: readonly string[]
-  /** Exit status, when it has ended. */
+  /** Exit status; resolves when the process has ended. */
   readonly ended: Promise<number>
-  /** Sends TERM and waits. */
+  /** Sends SIGTERM and waits for the end. */
   stop(): Promise<number>
   kill(): void
 }
@@ -22,36 +22,35 @@ export interface ServerOptions {
   readonly onLine?: (line: string) => void
 }
 
-/** Shorter than a test may take, so that its failure shows what the server said. */
+/** Shorter than the timeout of a test, so that its failure shows the server's output. */
 const START_TIMEOUT_MS = 60_000
 
-/** Resolves once every configured listener is open; rejects with its last words otherwise. */
+/** Resolves once the server is ready; otherwise rejects with the last lines. */
 export async function startServer(options: ServerOptions): Promise<ServerProcess> {
   const supervised = superviseProcess([options.executable, 'serve'], {
     signal: 'TERM',
     directory: options.directory,
     environment: options.environment,
   })
-  const surfaces = ['management']
-  if (options.environment.SERVICE_APPLICATION_LISTEN !== undefined) surfaces.push('application')
   const printed = new Printed(supervised)
   const origins = new Map<string, string>()
   await new Promise<void>((resolve, reject) => {
-    const refuse = (reason: string): void => {
+    const fail = (reason: string): void => {
       clearTimeout(timer)
       reject(new Error(`svc-server ${reason}:\n${printed.lines.slice(-20).join('\n')}`))
     }
     const timer = setTimeout(() => {
       supervised.kill()
-      refuse(`opened no listener within ${START_TIMEOUT_MS} ms`)
+      fail(`was not ready within ${START_TIMEOUT_MS} ms`)
     }, START_TIMEOUT_MS)
-    void supervised.ended.then((status) => refuse(`ended with status ${status}`))
+    void supervised.ended.then((status) => fail(`ended with status ${status}`))
     printed.onLine = (line) => {
       options.onLine?.(line)
-      const listening = parseListening(line)
-      if (listening === null) return
-      origins.set(listening.surface, `http://${listening.address}`)
-      if (!surfaces.every((surface) => origins.has(surface))) return
+      const record = parseRecord(line)
+      if (record?.event === 'server.listening') {
+        origins.set(record.surface ?? '', `http://${record.address}`)
+      }
+      if (record?.event !== 'server.ready') return
       clearTimeout(timer)
       printed.onLine = options.onLine ?? null
       resolve()
@@ -70,16 +69,16 @@ export async function startServer(options: ServerOptions): Promise<ServerProcess
 }
 
 /**
- * What a process prints. Nobody listens to a server that runs, so it is kept as it comes: cutting
- * each line would take from the machine what a measured server could use.
+ * The output of a process. It is stored in chunks as it arrives and split into lines on demand,
+ * since the CPU time for that would be missing from a server that is being measured.
  */
 class Printed {
-  /** Gets every line from the moment on that it is set. */
+  /** Receives every line that arrives after it was set. */
   onLine: ((line: string) => void) | null = null
   readonly #lines: string[] = []
-  /** Not cut yet, in the order in which it came. */
+  /** Text that is not split yet, in the order of its arrival. */
   readonly #chunks: { readonly from: 0 | 1; readonly text: string }[] = []
-  /** Of each stream, what follows its last line end. */
+  /** The text of each stream after its last line end. */
   readonly #rests: [string, string] = ['', '']
 
   constructor({ stdout, stderr }: Supervised) {
@@ -89,23 +88,23 @@ class Printed {
     ] as const) {
       stream.on('data', (text: string) => this.#add(from, text))
       stream.on('end', () => {
-        this.#cut()
+        this.#split()
         if (this.#rests[from] !== '') this.#add(from, '\n')
       })
     }
   }
 
   get lines(): readonly string[] {
-    this.#cut()
+    this.#split()
     return this.#lines
   }
 
   #add(from: 0 | 1, text: string): void {
     this.#chunks.push({ from, text })
-    if (this.onLine !== null) this.#cut()
+    if (this.onLine !== null) this.#split()
   }
 
-  #cut(): void {
+  #split(): void {
     for (const { from, text } of this.#chunks.splice(0)) {
       const parts = (this.#rests[from] + text).split('\n')
       this.#rests[from] = parts.pop() ?? ''
@@ -117,11 +116,16 @@ class Printed {
   }
 }
 
-function parseListening(line: string): { surface: string; address: string } | null {
+interface LogRecord {
+  readonly event: string
+  readonly surface?: string
+  readonly address?: string
+}
+
+function parseRecord(line: string): LogRecord | null {
   if (!line.startsWith('{')) return null
   try {
-    const record = JSON.parse(line)
-    return record.event === 'server.listening' ? record : null
+    return JSON.parse(line)
   } catch {
     return null
   }

@@ -22,19 +22,19 @@ async function untilGone(pid: number): Promise<boolean> {
   return !isAlive(pid)
 }
 
-test('the exit status of the child is answered', async () => {
+test('the exit status of the child is reported', async () => {
   const child = superviseProcess(['/bin/sh', '-c', 'exit 7'], { ...options, signal: 'TERM' })
   expect(await child.ended).toBe(7)
 })
 
-test('stop sends the signal that was named', async () => {
+test('stop sends the given signal', async () => {
   const script = "trap 'exit 3' TERM; echo ready; while :; do sleep 0.05; done"
   const child = superviseProcess(['/bin/sh', '-c', script], { ...options, signal: 'TERM' })
   await new Promise((resolve) => child.stdout.once('data', resolve))
   expect(await child.stop()).toBe(3)
 })
 
-test('a killed parent takes the child with it', async () => {
+test('a child ends with its parent, even if that is killed', async () => {
   const module = join(import.meta.dirname, 'supervisor.ts')
   const parent = spawn(
     process.execPath,

@@ -1,6 +1,6 @@
 /**
- * A child process that cannot outlive this one: a shell beside it waits on a pipe that the kernel
- * closes when this process ends, even by SIGKILL, and then asks the child to stop.
+ * Runs a child process that cannot outlive this one: a shell beside it waits on a pipe that the
+ * kernel closes when this process ends, even by SIGKILL, and then asks the child to stop.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Readable } from 'node:stream'
@@ -8,18 +8,18 @@ import type { Readable } from 'node:stream'
 export interface Supervised {
   readonly stdout: Readable
   readonly stderr: Readable
-  /** Exit status of the child; 128 and the number of the signal that ended it. */
+  /** Exit status of the child; 128 plus the number of the signal that ended it. */
   readonly ended: Promise<number>
-  /** Asks it to stop and waits until it has. */
+  /** Asks the child to stop and waits until it has. */
   stop(): Promise<number>
-  /** Ends it and everything it started, at once. */
+  /** Kills the child and everything that it started. */
   kill(): void
 }
 
 export interface SuperviseOptions {
   readonly uid?: number
   readonly gid?: number
-  /** What asks this child to stop. */
+  /** The signal that asks this child to stop. */
   readonly signal: 'INT' | 'TERM'
   readonly directory: string
   readonly environment: Readonly<Record<string, string>>
@@ -45,7 +45,7 @@ export function superviseProcess(
   const shell = spawn('/bin/sh', ['-c', SCRIPT, 'sh', signal, ...command], {
     ...account,
     cwd: directory,
-    // Its own process group: Ctrl-C must reach this process alone, which stops things in order.
+    // In its own process group: Ctrl-C must reach only this process, which stops things in order.
     detached: true,
     stdio: ['pipe', 'pipe', 'pipe'],
     env: environment,
@@ -79,6 +79,6 @@ function killGroup(shell: ChildProcess): void {
   try {
     process.kill(-shell.pid, 'SIGKILL')
   } catch {
-    // Already gone.
+    // The group has ended already.
   }
 }

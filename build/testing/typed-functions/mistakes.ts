@@ -145,12 +145,12 @@ export const calls = query({
   },
 })
 
-const whoever = (ctx: QueryContext) => ctx.auth.identity?.subject
+const subjectOf = (ctx: QueryContext) => ctx.auth.identity?.subject
 export const users = mutation({
   auth: 'user',
   returns: v.string(),
   handler: async (ctx) => {
-    whoever(ctx)
+    subjectOf(ctx)
     // @ts-expect-error a user is no guest
     ctx.auth.guest
     const bearer: string = await ctx.auth.issueGuest({ expiresInSeconds: 60 })
@@ -169,7 +169,7 @@ export const guests = internalQuery({
 export const anybody = query({
   auth: 'optional',
   handler: (ctx) => {
-    whoever(ctx)
+    subjectOf(ctx)
     // @ts-expect-error a Query lets nobody in
     ctx.auth.issueGuest({ expiresInSeconds: 60 })
     // @ts-expect-error there may be nobody

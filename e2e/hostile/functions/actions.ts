@@ -1,4 +1,4 @@
-/** What Actions have beyond the others, timers and the network, turned against the server. */
+/** Attacks with the abilities that only Actions have: timers and the network. */
 import { action, v } from 'svc'
 import { attemptLater } from '../attempts'
 
@@ -10,16 +10,16 @@ type Handler = (ctx: never, input: { nonce: bigint }) => unknown
 
 const plain = (handler: Handler) => action({ clients, arguments: fresh, returns, handler })
 
-/** Of these hosts each leads back to the server's own machine, or to its cloud's secrets. */
+/** Creates an Action for hosts that lead to the server's own machine or its cloud's credentials. */
 const inward = (network: readonly string[], handler: Handler) =>
   action({ clients, arguments: fresh, returns, uses: { network }, handler })
 
-/** More timers than an Action may have. */
+/** Starts more timers than an Action may have. */
 export const floodsTimers = plain(() => {
   for (;;) setTimeout(() => {}, 600_000)
 })
 
-/** A timer for every timer: the wall that a fork bomb meets here. */
+/** Starts two timers in every timer, like a fork bomb. */
 export const multipliesTimers = plain(async () => {
   const bomb = (): void => {
     setTimeout(bomb, 0)
@@ -29,7 +29,7 @@ export const multipliesTimers = plain(async () => {
   await new Promise(() => {})
 })
 
-/** An interval that its Action left behind: it ends with the Action. */
+/** Leaves an interval running, which must end with its Action. */
 export const leavesIntervals = plain(() => {
   setInterval(() => {
     for (;;);
@@ -37,13 +37,13 @@ export const leavesIntervals = plain(() => {
   return 'stopped'
 })
 
-/** Work that goes on behind the answer. */
+/** Leaves requests running after the result. */
 export const leavesRequests = inward(['localhost'], () => {
   for (let i = 0; i < 4; i++) fetch('http://localhost/').catch(() => {})
   return 'stopped'
 })
 
-/** The server itself, under names of this machine. */
+/** Fetches the server itself, under names of this machine. */
 export const fetchesLoopback = inward(['localhost', 'localhost.localdomain'], () =>
   attemptLater(async () => {
     for (const url of [
@@ -59,7 +59,7 @@ export const fetchesLoopback = inward(['localhost', 'localhost.localdomain'], ()
   }),
 )
 
-/** The same by number, in every way of writing one. */
+/** Fetches the server itself by its address, in every notation. */
 export const fetchesNumbers = inward(['localhost'], () =>
   attemptLater(async () => {
     const hosts = [
@@ -80,7 +80,7 @@ export const fetchesNumbers = inward(['localhost'], () =>
   }),
 )
 
-/** The metadata service of a cloud, which gives credentials to whoever asks from the inside. */
+/** Fetches the metadata service of a cloud, which gives credentials to any caller inside. */
 export const fetchesMetadata = inward(['metadata.google.internal'], () =>
   attemptLater(async () => {
     for (const host of ['169.254.169.254', '[fd00:ec2::254]', 'metadata.google.internal']) {
@@ -92,7 +92,7 @@ export const fetchesMetadata = inward(['metadata.google.internal'], () =>
   }),
 )
 
-/** A host that the Action does not name, and other ways than HTTP. */
+/** Fetches a host that the Action does not declare, and by other protocols than HTTP. */
 export const fetchesElsewhere = plain(() =>
   attemptLater(async () => {
     for (const url of [
@@ -109,12 +109,12 @@ export const fetchesElsewhere = plain(() =>
   }),
 )
 
-/** Requests without end: each is refused, and their number is bounded. */
+/** Sends requests endlessly. Each is rejected, and their number is bounded. */
 export const floodsRequests = plain(async () => {
   for (;;) await fetch('https://example.com/').catch(() => {})
 })
 
-/** A secret that the Action does not name. */
+/** Reads a secret that the Action does not declare. */
 export const readsSecrets = action({
   clients,
   arguments: fresh,
@@ -127,7 +127,7 @@ export const readsSecrets = action({
     ),
 })
 
-/** Memory is an Action's bound too. */
+/** Exhausts memory, which is bounded for Actions too. */
 export const keepsObjects = plain(async () => {
   const kept: unknown[] = []
   for (;;) kept.push({ kept })

@@ -1,16 +1,16 @@
-/** Attempts to keep the CPU. Each is ended by the bound of one second that a call may take. */
+/** Attempts to keep the CPU. Each exceeds the bound of one second of CPU time per call. */
 import { hostileQuery } from '../attempts'
 
 export const loops = hostileQuery(() => {
   for (;;);
 })
 
-/** Never back in the event loop: a timer inside of the process would not run either. */
+/** Never returns to the event loop: a timer inside of the process would not run either. */
 export const floodsMicrotasks = hostileQuery(async () => {
   for (;;) await null
 })
 
-/** `finally` would swallow an exception that ends it. A killed process has none. */
+/** Catches every exception that could end it. A killed process throws none. */
 export const catchesEverything = hostileQuery(() => {
   for (;;) {
     try {
@@ -22,45 +22,45 @@ export const catchesEverything = hostileQuery(() => {
   }
 })
 
-/** An error of the author. */
+/** Recurses endlessly, which is an error of the author. */
 export const recurses = hostileQuery(() => {
   const again = (): number => 1 + again()
   return again()
 })
 
-/** The same through the engine's own code. */
+/** Recurses through code of the engine. */
 export const recursesNatively = hostileQuery(() => {
   const list: unknown[] = []
   const again = (): string => [{ toString: again }].join()
   return again() + list
 })
 
-/** Loops inside of native functions, where no check of the engine looks. */
+/** Loops inside of a native function, where the engine checks no limit. */
 export const sortsForever = hostileQuery(() =>
   [1, 2].sort(() => {
     for (;;);
   }),
 )
 
-/** Backtracking without end. The engine gives up by itself, or the bound does. */
+/** Backtracks endlessly, until the engine gives up or the bound is exceeded. */
 export const matchesForever = hostileQuery(() => {
   for (let i = 0; ; i++) if (/^(\w+\s?)*$/.test(`${'aaaa '.repeat(40)}${i}!`)) return 'matched'
 })
 
-/** One number that takes minutes: no check of the engine looks inside either. */
+/** Computes a number for minutes; the engine checks no limit there either. */
 export const multipliesForever = hostileQuery(() => {
   let one = 3n ** 100_000n
   for (;;) one = (one * one) % (1n << 2_000_000n)
 })
 
-/** Hooks that the host's own reading of the result runs. */
+/** Loops in a getter of the result, which the host would run by reading it. */
 export const answersForever = hostileQuery(() => ({
   get value() {
     for (;;);
   },
 }))
 
-/** A result that is never there. */
+/** Loops in `then` of the result. */
 export const resolvesForever = hostileQuery(() => ({
   // biome-ignore lint/suspicious/noThenProperty: that is the attempt
   then() {
@@ -68,7 +68,7 @@ export const resolvesForever = hostileQuery(() => ({
   },
 }))
 
-/** A key of an object that never ends. */
+/** Loops in the enumeration of the result's keys. */
 export const enumeratesForever = hostileQuery(
   () =>
     new Proxy(
@@ -81,10 +81,10 @@ export const enumeratesForever = hostileQuery(
     ),
 )
 
-/** Nothing will ever settle it, so it is an error at once. */
+/** Waits for a promise that nothing can resolve, which is an error at once. */
 export const waitsForever = hostileQuery(() => new Promise(() => {}))
 
-/** A search in native code, quadratic in a long text. */
+/** Searches in native code, with a duration quadratic in the length of the text. */
 export const searchesForever = hostileQuery(() => {
   const text = `${'a'.repeat(2e6)}b`
   for (;;) text.lastIndexOf(`${'a'.repeat(1e6)}c`)

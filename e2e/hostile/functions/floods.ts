@@ -1,19 +1,19 @@
-/** More than a call may say, ask or write. */
+/** Attempts to log, request or write more than a call may. */
 import { hostileMutation, hostileQuery } from '../attempts'
 
 const ID = 'channels_01ARZ3NDEKTSV4RRFFQ69G5FAV'
 
-/** Messages to the server without waiting for one answer. */
+/** Sends operations without waiting for any response. */
 export const floodsOperations = hostileQuery((ctx) => {
   for (;;) void ctx.db.get(ID)
 })
 
-/** The same, politely. */
+/** Sends operations one after the other, endlessly. */
 export const asksForever = hostileQuery(async (ctx) => {
   for (;;) await ctx.db.get(ID)
 })
 
-/** Each a list of its own. */
+/** Scans ranges endlessly, each as a list of its own. */
 export const scansForever = hostileQuery(async (ctx) => {
   for (;;)
     await Promise.all(
@@ -21,29 +21,29 @@ export const scansForever = hostileQuery(async (ctx) => {
     )
 })
 
-/** One message as large as a frame may not be. */
+/** Sends one message that exceeds the size of a frame. */
 export const sendsAGiant = hostileMutation((ctx) =>
   ctx.db.insert('channels', { name: 'x'.repeat(20e6) }),
 )
 
-/** 200,000 lines of log: 256 are kept. A million take all the CPU time that a call has. */
+/** Logs 200,000 lines, of which 256 are kept. A million would exceed the CPU time of a call. */
 export const floodsTheLog = hostileQuery((ctx) => {
   for (let i = 0; i < 2e5; i++) ctx.log.info(`line ${i}`)
   return 'stopped'
 })
 
-/** One line of two million characters, with control characters for whoever reads it. */
+/** Logs one line of two million characters, with control characters. */
 export const logsAGiant = hostileQuery((ctx) => {
   ctx.log.info(`\u001b[2J\u0000\r\n{"level":"fatal"}${'x'.repeat(2e6)}`, { data: 'y'.repeat(2e6) })
   return 'stopped'
 })
 
-/** An error of ten million characters. */
+/** Throws an error of ten million characters. */
 export const throwsAGiant = hostileQuery(() => {
   throw new Error('x'.repeat(1e7))
 })
 
-/** Something thrown that fails again when it is looked at. */
+/** Throws a value whose traps throw when it is inspected. */
 export const throwsAMine = hostileQuery(() => {
   throw new Proxy(
     {},
@@ -74,12 +74,12 @@ export const answersACircle = hostileQuery(() => {
   return circle
 })
 
-/** More documents than one transaction writes. */
+/** Inserts more documents than a transaction may write. */
 export const insertsForever = hostileMutation(async (ctx, { nonce }) => {
   for (let i = 0; ; i++) await ctx.db.insert('channels', { name: `flood ${nonce} ${i}` })
 })
 
-/** Writes that nobody waits for. */
+/** Starts writes without waiting for them. */
 export const leavesWrites = hostileMutation((ctx, { nonce }) => {
   for (let i = 0; i < 100; i++) void ctx.db.insert('channels', { name: `left ${nonce} ${i}` })
   return 'done'

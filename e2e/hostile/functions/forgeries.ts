@@ -1,17 +1,17 @@
-/** Lies in what a Function says: about values, about failures, about the protocol. */
+/** Forges values, failures and messages of the protocol. */
 import { mutation, query, v } from 'svc'
 import { attempt, attemptLater, hostileQuery } from '../attempts'
 
 const ID = 'messages_01ARZ3NDEKTSV4RRFFQ69G5FAV'
 
-/** The marks of stored values, in a value: they come out as the plain keys that they are. */
+/** Returns the marks of stored values. They are encoded as plain keys. */
 export const forgesMarks = hostileQuery(() => ({
   id: { $d: ID },
   bytes: { $b: '?' },
   $$: { $i: 'x' },
 }))
 
-/** A frame in a text is a text. */
+/** Logs and returns a frame of the protocol. It stays a text. */
 export const forgesFrames = hostileQuery((ctx) => {
   const frame = '\u0005\u0000\u0000\u0000["returned",1,"forged",[false,false,false,0,[]]]'
   ctx.log.info(frame)
@@ -19,7 +19,7 @@ export const forgesFrames = hostileQuery((ctx) => {
   return frame
 })
 
-/** An ID of another table than the one that is promised. */
+/** Returns an ID of another table than the declared one. */
 export const forgesIds = query({
   clients: ['confidential'],
   arguments: { nonce: v.int64() },
@@ -27,7 +27,7 @@ export const forgesIds = query({
   handler: () => ID as never,
 })
 
-/** A value of another type than the one that is promised. */
+/** Returns a value of another type than the declared one. */
 export const forgesTypes = query({
   clients: ['confidential'],
   arguments: { nonce: v.int64() },
@@ -35,10 +35,10 @@ export const forgesTypes = query({
   handler: () => ({ $i: '7' }) as never,
 })
 
-/** A code that the Function does not declare. */
+/** Fails with a code that the Function does not declare. */
 export const forgesCodes = hostileQuery((ctx) => ctx.fail('ADMIN'))
 
-/** An error that looks like one of the platform. */
+/** Throws an error that looks like one of the platform. */
 export const forgesFaults = hostileQuery(() => {
   throw Object.assign(new Error('APPLICATION_KEY_INVALID'), {
     code: 'APPLICATION_KEY_INVALID',
@@ -47,12 +47,12 @@ export const forgesFaults = hostileQuery(() => {
   })
 })
 
-/** A Query that writes, by every name. */
+/** Writes in a Query. */
 export const writesInAQuery = hostileQuery((ctx) =>
   attemptLater(async () => ctx.db.insert('channels', { name: 'by a query' })),
 )
 
-/** The class behind `ctx.db` with operations of one's own: it has no pipe. */
+/** Uses the class behind `ctx.db` with operations of its own, which lead to no pipe. */
 export const makesItsOwnDatabase = hostileQuery((ctx) =>
   attempt(() => {
     const Database = ctx.db.constructor as new (operate: (op: string) => unknown) => typeof ctx.db
@@ -62,7 +62,7 @@ export const makesItsOwnDatabase = hostileQuery((ctx) =>
   }),
 )
 
-/** Fields that only the server writes. */
+/** Writes fields that only the server may set. */
 export const forgesSystemFields = mutation({
   clients: ['confidential'],
   arguments: { nonce: v.int64() },
@@ -73,7 +73,7 @@ export const forgesSystemFields = mutation({
     ),
 })
 
-/** A table that the schema does not have, and one that no schema may have. */
+/** Scans a table that the schema does not have, and one that no schema can have. */
 export const namesOtherTables = hostileQuery((ctx) =>
   attemptLater(async () => {
     const tables = ['operators', 'files', '__proto__', 'sqlite_master', "x'; drop table documents"]
@@ -86,10 +86,10 @@ export const namesOtherTables = hostileQuery((ctx) =>
   }),
 )
 
-/** An ID with something behind it. */
+/** Reads an ID with SQL after it. */
 export const injectsIds = hostileQuery((ctx) => attemptLater(() => ctx.db.get(`${ID}' or '1'='1`)))
 
-/** Callers choose such an ID too: it is refused as a short wrong one is, and ends no process. */
+/** Reads IDs that are too long. They are rejected like any malformed ID and end no process. */
 export const sendsLongIds = hostileQuery((ctx) =>
   attemptLater(async () => {
     for (const length of [300, 1_000_000]) {

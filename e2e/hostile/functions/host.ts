@@ -1,26 +1,26 @@
-/** Things of the runtime and the operating system that a Function might still find. */
+/** Attempts to use objects of the runtime and the operating system. */
 import { attempt, attemptLater, globalNamed, hostileMutation, hostileQuery } from '../attempts'
 
 type Loose = Record<string, (...given: unknown[]) => never>
 const used = (name: string) => globalNamed(name) as Loose
 
-/** The process, and through it the environment. There is none in the realm. */
+/** Reads the process and its environment. The realm has none. */
 export const findsProcess = hostileQuery(() => attempt(() => used('process').env))
 
-/** Native modules of Node. */
+/** Loads native modules of Node. */
 export const bindsProcess = hostileQuery(() =>
   attempt(() => used('process').binding!('fs') ?? used('process').dlopen),
 )
 
-/** The runtime itself: files, processes, sockets. */
+/** Uses the runtime itself: files, processes, sockets. */
 export const findsBun = hostileQuery(() => attempt(() => used('Bun').file!('/etc/passwd')))
 
-/** Native code by name. */
+/** Opens native libraries. */
 export const opensLibraries = hostileQuery(() =>
   attempt(() => used('Bun').FFI ?? used('require')!('bun:ffi')),
 )
 
-/** A loader of modules under any of its names. */
+/** Finds a module loader by any of its names. */
 export const requires = hostileQuery(() =>
   attempt(() =>
     ['require', 'module', 'Loader', 'createRequire', '__require', 'importSync'].find(
@@ -29,7 +29,7 @@ export const requires = hostileQuery(() =>
   ),
 )
 
-/** Helpers that the engine's own shells have. */
+/** Finds helpers of the engine's own shells. */
 export const findsEngineShell = hostileQuery(() =>
   attempt(() =>
     ['$vm', '$', 'gc', 'load', 'read', 'readFile', 'print', 'quit', 'edenGC', 'jscDescribe'].find(
@@ -38,14 +38,14 @@ export const findsEngineShell = hostileQuery(() =>
   ),
 )
 
-/** A new realm would have its own compilers. */
+/** Creates a realm, which would have its own compilers. */
 export const makesRealms = hostileQuery(() =>
   attempt(
     () => new (globalNamed('ShadowRealm') as new () => { evaluate(text: string): unknown })(),
   ),
 )
 
-/** A thread or a process of one's own. */
+/** Starts a thread or a process. */
 export const spawns = hostileQuery(() =>
   attempt(() => {
     const Worker = globalNamed('Worker') as new (url: string) => unknown
@@ -53,7 +53,7 @@ export const spawns = hostileQuery(() =>
   }),
 )
 
-/** A fork bomb, with the only thing at hand that multiplies: no timer, no thread, no process. */
+/** Starts a fork bomb. There is no timer, thread or process to multiply. */
 export const forks = hostileQuery(() =>
   attempt(() => {
     const start = globalNamed('setTimeout') as (work: () => void) => void
@@ -65,7 +65,7 @@ export const forks = hostileQuery(() =>
   }),
 )
 
-/** Any socket. A Query has no network, and the process none either. */
+/** Opens sockets. A Query has no network, and neither has its process. */
 export const opensSockets = hostileQuery(() =>
   attemptLater(async () => {
     for (const name of ['WebSocket', 'EventSource', 'XMLHttpRequest', 'RTCPeerConnection']) {
@@ -75,46 +75,46 @@ export const opensSockets = hostileQuery(() =>
   }),
 )
 
-/** The same by `fetch`: the metadata service of a cloud. */
+/** Fetches the metadata service of a cloud. */
 export const fetches = hostileQuery(() =>
   attemptLater(() => used('globalThis').fetch!('http://169.254.169.254/latest/meta-data/')),
 )
 
-/** The server's environment, by the kernel's file of it. */
+/** Reads the server's environment from the kernel's file. */
 export const readsEnvironment = hostileQuery(() =>
   attemptLater(() =>
     (used('Bun').file!('/proc/self/environ') as { text(): Promise<string> }).text(),
   ),
 )
 
-/** A file beside the documents; the mark would be found afterwards. */
+/** Writes a file, which the test would find afterwards. */
 export const writesFiles = hostileMutation((_, { nonce }) =>
   attemptLater(() => used('Bun').write!(`/tmp/svc-hostile-${nonce}`, 'was here')),
 )
 
-/** A database opened beside the engine. */
+/** Opens a database of its own. */
 export const opensDatabases = hostileQuery(() =>
   attempt(() => new (used('require')!('bun:sqlite') as { Database: new () => unknown }).Database()),
 )
 
-/** Memory that two threads share is a clock fine enough to watch caches with. */
+/** Shares memory between threads, which gives a clock precise enough for cache attacks. */
 export const sharesMemory = hostileQuery(() =>
   attempt(() => ['SharedArrayBuffer', 'Atomics'].find((name) => globalNamed(name) !== undefined)),
 )
 
-/** Machine code of one's own. */
+/** Compiles WebAssembly. */
 export const compilesWasm = hostileQuery(() =>
   attempt(() => used('WebAssembly').compile!(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]))),
 )
 
-/** When memory is freed says what others do. */
+/** Observes garbage collection, whose timing depends on other calls. */
 export const watchesMemory = hostileQuery(() =>
   attempt(() =>
     ['WeakRef', 'FinalizationRegistry'].find((name) => globalNamed(name) !== undefined),
   ),
 )
 
-/** A clock that runs while the call does. All clocks of a call stand still. */
+/** Reads a clock that advances during the call. All clocks of a call are fixed. */
 export const timesItself = hostileQuery(() =>
   attempt(() => {
     const read = () => [Date.now(), `${new Date()}`, new Intl.DateTimeFormat().format()].join()
@@ -124,7 +124,7 @@ export const timesItself = hostileQuery(() =>
   }),
 )
 
-/** What a call keeps for itself of another's: `ctx` is dead when its call is over. */
+/** Stores its `ctx` for the next call. `ctx` is invalid once its call has ended. */
 let kept: { readonly db: { get(id: string): Promise<unknown> } } | null = null
 export const usesAnotherCtx = hostileQuery((ctx) => {
   const before = kept

@@ -1,4 +1,4 @@
-/** What others do meanwhile: it must not notice. */
+/** The Functions of concurrent calls, which the attacks must not affect. */
 import { mutation, query, v } from 'svc'
 
 const clients = ['confidential'] as const

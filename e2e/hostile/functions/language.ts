@@ -1,17 +1,17 @@
-/** Ways from the language of a Function into the realm around it. */
+/** Attempts to reach the outer realm by means of the language. */
 import { attempt, globalNamed, hostileQuery, outOf, thrownBy } from '../attempts'
 
-/** Text as code. No realm of a Workspace compiles strings. */
+/** Evaluates text. No realm of a Workspace compiles strings. */
 export const evaluates = hostileQuery(() =>
   attempt(() => (globalNamed('eval') as (text: string) => unknown)('this')),
 )
 
-/** The constructor of every function is a compiler; it is switched off with eval. */
+/** Uses the constructor of a function as a compiler. It is disabled together with eval. */
 export const constructsFunction = hostileQuery(() =>
   attempt(() => [].constructor.constructor('return this')()),
 )
 
-/** Three more compilers that are reached through no global. */
+/** Uses three more compilers that no global names. */
 export const constructsGenerators = hostileQuery(() =>
   attempt(() => {
     const kinds = [async () => {}, function* () {}, async function* () {}]
@@ -19,17 +19,17 @@ export const constructsGenerators = hostileQuery(() =>
   }),
 )
 
-/** `ctx` is made by the host, so its prototypes might lead there; all are of this realm. */
+/** Follows the prototypes of `ctx`, which the host creates inside the realm. */
 export const climbsFromCtx = hostileQuery((ctx) =>
   attempt(() => outOf(ctx, ctx.db, ctx.log, ctx.log.info, ctx.fail, ctx.now)),
 )
 
-/** So might arguments. They are parsed inside. */
+/** Follows the prototypes of arguments, which are parsed inside the realm. */
 export const climbsFromArguments = hostileQuery((_, input) =>
   attempt(() => outOf(input, input.nonce)),
 )
 
-/** So might what the host throws for bad input; the bridge throws nothing across. */
+/** Follows the prototypes of errors for bad input, which the bridge creates inside the realm. */
 export const climbsFromErrors = hostileQuery(() =>
   attempt(() =>
     outOf(
@@ -41,7 +41,7 @@ export const climbsFromErrors = hostileQuery(() =>
   ),
 )
 
-/** A stack that overflows inside of the host makes the error there; the bridge replaces it. */
+/** Overflows the stack inside of the host. The bridge replaces the host's error. */
 export const overflowsTheHost = hostileQuery(() =>
   attempt(() => {
     const found: unknown[] = []
@@ -58,7 +58,7 @@ export const overflowsTheHost = hostileQuery(() =>
   }),
 )
 
-/** The engine hands call sites, and with them `this` of every caller, to this hook: it is fixed. */
+/** Hooks stack traces, which would expose call sites and `this` of every caller. */
 export const preparesStackTraces = hostileQuery(() =>
   attempt(() => {
     const sites: unknown[] = []
@@ -69,7 +69,7 @@ export const preparesStackTraces = hostileQuery(() =>
   }),
 )
 
-/** Sloppy functions know their callers. Code of a Workspace is strict. */
+/** Reads the caller of a function, which only sloppy code can. Workspace code is strict. */
 export const looksAtCallers = hostileQuery(() =>
   attempt(() => {
     function inner(): unknown {
@@ -79,7 +79,7 @@ export const looksAtCallers = hostileQuery(() =>
   }),
 )
 
-/** A promise resolves with what the host gave to `then`: functions of this realm. */
+/** Follows the prototypes of the functions that the engine passes to `then`. */
 export const climbsFromThenables = hostileQuery(async () => {
   const hooks = await new Promise<unknown[]>((done) => {
     // biome-ignore lint/suspicious/noThenProperty: the engine calls it
@@ -88,7 +88,7 @@ export const climbsFromThenables = hostileQuery(async () => {
   return attempt(() => outOf(hooks, hooks[0]))
 })
 
-/** What is shared by all calls is frozen when the code has loaded. */
+/** Changes an object that all calls share. It is frozen once the code has loaded. */
 export const poisonsObjects = hostileQuery(() =>
   attempt(() => {
     ;(Object.prototype as unknown as { polluted: unknown }).polluted = 'yes'
@@ -96,7 +96,7 @@ export const poisonsObjects = hostileQuery(() =>
   }),
 )
 
-/** `__proto__` in JSON is a plain key, and merging it reaches an object of one's own. */
+/** Merges `__proto__` from JSON, which is a plain key and changes only the target object. */
 export const poisonsByJson = hostileQuery(() =>
   attempt(() => {
     const { ...copy } = JSON.parse('{"__proto__":{"polluted":"yes"}}')
@@ -105,25 +105,25 @@ export const poisonsByJson = hostileQuery(() =>
   }),
 )
 
-/** Array prototypes stay open for speed; a change is put back and fails the call that made it. */
+/** Changes an array prototype, which is not frozen. The change is undone and fails the call. */
 export const poisonsArrays = hostileQuery(() => {
   Array.prototype.map = () => ['poisoned']
   return [1].map((one) => one)[0]
 })
 
-/** After that one: nothing is left of it. */
+/** Runs after the attack above and finds no trace of it. */
 export const findsPoison = hostileQuery(() => attempt(() => [1].map((one) => one)[0] !== 1))
 
-/** Nothing puts it back: the process ends. */
+/** Changes an array prototype irreversibly, which ends the process. */
 export const poisonsArraysForGood = hostileQuery(() => {
   Object.defineProperty(Array.prototype, 'map', { value: () => ['poisoned'], configurable: false })
   return [1].map((one) => one)[0]
 })
 
-/** In the next one. */
+/** Runs in the next process and finds no trace of the attack above. */
 export const findsNoPoison = hostileQuery(() => attempt(() => [1].map((one) => one)[0] !== 1))
 
-/** The promises that carry every call: frozen too. */
+/** Replaces methods of promises, which every call uses. They are frozen too. */
 export const poisonsPromises = hostileQuery(() =>
   attempt(() => {
     const caught: unknown[] = []
@@ -136,7 +136,7 @@ export const poisonsPromises = hostileQuery(() =>
   }),
 )
 
-/** Kinds of iterators whose prototypes no global leads to. */
+/** Changes prototypes of iterators that no global names. */
 export const poisonsIterators = hostileQuery(() =>
   attempt(() => {
     const segments = new Intl.Segmenter().segment('a')
@@ -152,7 +152,7 @@ export const poisonsIterators = hostileQuery(() =>
   }),
 )
 
-/** What another call matched, where regular expressions once left it. */
+/** Reads the last match of a regular expression of another call. */
 export const readsMatches = hostileQuery(() =>
   attempt(() => {
     ;/(\d)/.exec('1')
@@ -161,7 +161,7 @@ export const readsMatches = hostileQuery(() =>
   }),
 )
 
-/** A global that the next call would see. */
+/** Creates a global that the next call would see. */
 export const leavesGlobals = hostileQuery(() =>
   attempt(() => {
     ;(globalThis as unknown as { left: unknown }).left = 'behind'
@@ -169,7 +169,7 @@ export const leavesGlobals = hostileQuery(() =>
   }),
 )
 
-/** Reads of a Proxy that the host makes would run code at a place of the attacker's choice. */
+/** Returns a Proxy, whose traps would run wherever the host reads it. */
 export const answersAProxy = hostileQuery(
   () =>
     new Proxy(

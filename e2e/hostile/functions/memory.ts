@@ -1,4 +1,4 @@
-/** Attempts to take memory. Each is ended by the bound of 64 MiB that a call may add. */
+/** Attempts to take memory. Each exceeds the bound of 64 MiB that a call may add. */
 import { hostileQuery } from '../attempts'
 
 export const keepsObjects = hostileQuery(() => {
@@ -11,7 +11,7 @@ export const keepsBytes = hostileQuery(() => {
   for (;;) kept.push(new Uint8Array(1_000_000).fill(1))
 })
 
-/** Texts of a million characters, each really there. */
+/** Keeps texts of a million characters, each resolved into memory. */
 export const keepsStrings = hostileQuery(() => {
   const kept: string[] = []
   for (let i = 0; ; i++) {
@@ -20,7 +20,7 @@ export const keepsStrings = hostileQuery(() => {
   }
 })
 
-/** One text of a gigabyte. */
+/** Creates one text of a gigabyte. */
 export const keepsAGiantString = hostileQuery(() => {
   let text = 'x'.repeat(2 ** 29)
   for (let i = 0; ; i++) text = `${text.replaceAll('x', 'xx').slice(0, 2 ** 29)}${i}`
@@ -31,16 +31,16 @@ export const keepsEntries = hostileQuery(() => {
   for (let i = 0; ; i++) kept.set(i, [i])
 })
 
-/** Two thousand million places at once. */
+/** Fills two thousand million array elements. */
 export const fillsArrays = hostileQuery(() => new Array(2 ** 31).fill(0))
 
-/** Promises that wait hold what waits. */
+/** Nests promises, each of which keeps the one that waits for it. */
 export const nestsPromises = hostileQuery(() => {
   const again = (): Promise<unknown> => Promise.resolve().then(again)
   return again()
 })
 
-/** Spreads what has no end. */
+/** Spreads an endless generator. */
 export const spreadsForever = hostileQuery(() => {
   function* forever() {
     for (let i = 0; ; i++) yield { i }
@@ -48,19 +48,19 @@ export const spreadsForever = hostileQuery(() => {
   return [...forever()].length
 })
 
-/** Memory of the runtime's own libraries, which no heap of JavaScript counts. */
+/** Keeps memory of native libraries, which the engine's heap does not count. */
 export const keepsFormats = hostileQuery(() => {
   const kept: unknown[] = []
   for (;;) kept.push(new Intl.DateTimeFormat('en', { timeZone: 'Europe/Rome' }))
 })
 
-/** Numbers that are as long as memory. */
+/** Keeps large integers. */
 export const keepsNumbers = hostileQuery(() => {
   const kept: bigint[] = []
   for (let i = 1n; ; i++) kept.push((1n << 4_000_000n) + i)
 })
 
-/** Errors hold their stacks. */
+/** Keeps errors with their stacks. */
 export const keepsStacks = hostileQuery(() => {
   const kept: unknown[] = []
   const down = (levels: number): void => {

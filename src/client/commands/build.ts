@@ -1,4 +1,4 @@
-/** `svc build`: a Workspace to a package file. */
+/** `svc build`: builds a Workspace into a package file. */
 import { sha256Hex } from '../../system/digests.ts'
 import { writeFileAtomic } from '../../system/files.ts'
 import { command, option } from '../contexts.ts'
@@ -13,20 +13,21 @@ export const buildCommand = command({
   summary: 'Build a Workspace into a package',
   details: [
     'The same source always gives the same bytes. Without --out the Workspace is only checked.',
-    'Types are left to TypeScript: `npx -p typescript tsc -p WORKSPACE`.',
+    'To check types, run `npx -p typescript tsc -p WORKSPACE`.',
   ],
   options: {
     root: option('DIR', 'The initialized or linked root; by default the working directory'),
-    workspace: option('DIR', 'The Workspace; by default the one of the root'),
+    workspace: option('DIR', 'The Workspace; by default the one that the root names'),
     out: option('FILE', 'Where to write the package'),
   },
   examples: ['svc build --root . --out app.svcpkg'],
   async run(context, { root, workspace, out }) {
-    const frame = await buildWorkspace(
+    const { frame, warnings } = await buildWorkspace(
       context,
       await openRoot(context.environment, root),
       workspace,
     )
+    for (const warning of warnings) await context.output.note(`warning: ${warning}`)
     const { manifest, packageDigest } = await check(frame)
     const path = out === undefined ? null : resolvePath(context.environment, out)
     if (path !== null) {
@@ -45,6 +46,7 @@ export const buildCommand = command({
         functions,
         tables,
         file: path,
+        warnings: [...warnings],
       },
       [
         `Built ${manifest.workspace}: ${functions} Functions, ${tables} tables, ${bytes} bytes.`,

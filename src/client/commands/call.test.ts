@@ -19,7 +19,7 @@ const FUNCTION = {
   auth: 'none',
   returns: { type: 'any' },
   errors: {},
-  uses: { network: [] as string[], secrets: [] as string[] },
+  uses: { network: [] as string[], secrets: [] as string[], storage: 'none' },
 } as const
 
 beforeEach(async () => {
@@ -55,15 +55,15 @@ function call(...more: string[]) {
   return client.run('call', ...more, ...where, '--target', 'channel:production')
 }
 
-/** The server speaks none there. */
+/** The fake server has no TLS. */
 function withTls(url: string): string {
   return url.replace('http:', 'https:')
 }
 
 const SEND = ['messages.send', '{"body":"hi","at":"1970-01-01T00:00:00.000005Z"}']
 
-describe('call', () => {
-  it('sends the functional token of a variable, and names the variable that is unset', async () => {
+describe('svc call', () => {
+  it('sends the functional token of a variable, and names a variable that is not set', async () => {
     client.variables.USER = 'header.claims.signature'
     expect((await call(...SEND, '--token-env', 'USER')).exit).toBe(0)
     const [request] = server.asked('POST', '/v1/mutation')
@@ -102,7 +102,7 @@ describe('call', () => {
     expect(server.asked('GET', `${server.base}/functions?target=${target}`)).toHaveLength(1)
     const [request] = server.asked('POST', '/v1/query')
     expect(request!.headers['x-service-key']).toBe(APPLICATION_KEY)
-    // The operator's session has no business on the application origin.
+    // The session of the operator is never sent to the application origin.
     expect(request!.headers.authorization).toBeUndefined()
     expect(JSON.parse(request!.body)).toEqual({
       version: 1,
@@ -125,8 +125,8 @@ describe('call', () => {
     expect(ran.err).toBe(`operation ${JSON.parse(sent[0]!).operationId}\n`)
   })
 
-  it('sends an Action once, whatever becomes of it', async () => {
-    const uses = { network: ['api.test'], secrets: ['KEY'] }
+  it('never repeats an Action', async () => {
+    const uses = { network: ['api.test'], secrets: ['KEY'], storage: 'none' }
     const action = { ...FUNCTION, name: 'outside.pay', kind: 'action', clients: [], uses }
     server.functions = [{ ...action, arguments: {} }]
     expect(await call('outside.pay')).toMatchObject({ exit: 0, out: 'null\n', err: '' })
@@ -137,9 +137,9 @@ describe('call', () => {
     expect((await call('outside.pay', '--operation-id', newId.make('opn'))).exit).toBe(2)
   })
 
-  it('repeats what the server calls retryable, and nothing else', async () => {
+  it('repeats only what the server calls retryable', async () => {
     for (const [code, times, exit] of [
-      ['UNAVAILABLE', 4, 5],
+      ['WRITE_CONFLICT', 4, 4],
       ['RESULT_UNCERTAIN', 4, 9],
       ['FUNCTION_FAILED', 1, 1],
       ['ARGUMENTS_INVALID', 1, 8],
@@ -151,7 +151,31 @@ describe('call', () => {
     }
   })
 
-  it('says how to settle a Mutation that was lost for good', async () => {
+  it('waits for a server that stops as long as a restart takes', async () => {
+    let restarts = true
+    server.intercept = ({ path }) => {
+      const isAway = path === '/v1/mutation' && (!restarts || client.pausedMillis < 16_000)
+      return isAway ? failure('UNAVAILABLE') : null
+    }
+    expect(await call(...SEND)).toMatchObject({ exit: 0, out: 'null\n' })
+    const bodies = server.asked('POST', '/v1/mutation').map(({ body }) => body)
+    expect(new Set(bodies).size).toBe(1)
+    restarts = false
+    client.pausedMillis = 0
+    expect((await call(...SEND)).exit).toBe(5)
+    expect(client.pausedMillis).toBeGreaterThan(18_000)
+    expect(client.pausedMillis).toBeLessThan(20_000)
+  })
+
+  it('waits for an address that nobody answers at, but not for long', async () => {
+    const { fetch: send } = client
+    client.fetch = (url, init) => send(url.includes('/functions?') ? url : withTls(url), init)
+    expect((await call(...SEND)).exit).toBe(5)
+    expect(client.pausedMillis).toBeGreaterThan(3_500)
+    expect(client.pausedMillis).toBeLessThan(5_000)
+  })
+
+  it('says how to repeat a Mutation whose response is lost', async () => {
     server.intercept = ({ path }) => (path === '/v1/mutation' ? 'drop' : null)
     const operationId = newId.make('opn')
     const ran = await call(...SEND, '--operation-id', operationId)
@@ -160,7 +184,7 @@ describe('call', () => {
   })
 
   it.each(['messages.send', 'outside.pay'])(
-    'of %s that was never sent is not lost',
+    'reports a call of %s that was never sent as unreachable, not as uncertain',
     async (name) => {
       const action = {
         ...FUNCTION,
@@ -177,7 +201,7 @@ describe('call', () => {
     },
   )
 
-  it('that was sent once may have arrived, although its repeats were never sent', async () => {
+  it('reports a call as uncertain if only its repeats were never sent', async () => {
     server.intercept = ({ path }) => (path === '/v1/mutation' ? 'drop-after' : null)
     const { fetch: send } = client
     client.fetch = (url, init) =>
@@ -189,9 +213,12 @@ describe('call', () => {
 
   it.each([
     ['messages.list', 'CLIENT_INTERRUPTED: The command was interrupted.\n  Run the command again.'],
-    ['messages.send', 'CLIENT_CHANGE_INTERRUPTED: .+ Repeat the call with --operation-id opn_'],
+    [
+      'messages.send',
+      'CLIENT_CHANGE_INTERRUPTED: .+\n {2}Repeat the call with --operation-id opn_',
+    ],
     ['outside.pay', 'CLIENT_CHANGE_INTERRUPTED: .+ may have been made.\n  Read the current state'],
-  ])('of %s that is interrupted advises no second write', async (name, said) => {
+  ])('says after an interrupt of %s what is safe to do', async (name, said) => {
     const action = { ...FUNCTION, name: 'outside.pay', kind: 'action', clients: [], arguments: {} }
     server.functions = [...(server.functions as Json[]), action]
     server.gate = async ({ method }) => {
@@ -203,7 +230,26 @@ describe('call', () => {
     expect([ran.exit, ran.err]).toEqual([130, expect.stringMatching(said)])
   })
 
-  it('says of a call that was denied what a key needs, its scopes too', async () => {
+  it('says that the Environment is archived', async () => {
+    server.lifecycle = 'archived'
+    server.intercept = ({ method }) => (method === 'POST' ? failure('UNAVAILABLE') : null)
+    const ran = await call(...SEND)
+    expect([ran.exit, ran.err]).toEqual([
+      5,
+      expect.stringContaining('The Environment is archived.\n  Run `svc environments restore`'),
+    ])
+  })
+
+  it('says to write an integer beyond 2^53 as a string', async () => {
+    for (const limit of ['9007199254740993', '1e300']) {
+      const ran = await call('messages.list', `{"limit":${limit}}`)
+      expect([ran.exit, ran.err]).toEqual([8, expect.stringMatching(/2\^53.* string/)])
+    }
+    await call('messages.list', '{"limit":"9007199254740993"}')
+    expect(server.asked('POST', '/v1/query')).toHaveLength(1)
+  })
+
+  it('names the scopes and kinds that a denied call needs', async () => {
     server.intercept = ({ path }) =>
       path === '/v1/mutation' ? failure('AUTH_POLICY_DENIED') : null
     const ran = await call(...SEND)
@@ -211,7 +257,7 @@ describe('call', () => {
     expect(ran.err).toContain('whose scopes include the kind of the Function')
   })
 
-  it('prints the code that a Function declares, without advice for operators', async () => {
+  it('refers to the application for a code that a Function declares', async () => {
     server.intercept = ({ path }) =>
       path === '/v1/mutation' ? failure('APP_CHANNEL_ARCHIVED', 409) : null
     const ran = await call(...SEND)
@@ -228,7 +274,7 @@ describe('call', () => {
     ['{"body":"x","body":"x"}', 'no duplicate key'],
     ['[]', '$: an object'],
     ['{', '$ at character 1'],
-  ])('refuses the arguments %s before it calls', async (text, rule) => {
+  ])('rejects the arguments %s before the call', async (text, rule) => {
     const ran = await call('messages.send', text)
     expect([ran.exit, ran.err]).toEqual([8, expect.stringContaining(rule)])
     expect(server.asked('POST', '/v1/mutation')).toEqual([])
@@ -236,7 +282,7 @@ describe('call', () => {
 
   it('takes arguments from stdin and from a file', async () => {
     client.stdin = '{"limit":1}'
-    // As editors and shells of Windows write it.
+    // With the byte order mark that editors and shells of Windows write.
     writeFileSync(join(client.home, 'a.json'), '\ufeff{"limit":2}')
     await call('messages.list', '-')
     await call('messages.list', '--args-file', 'a.json')
@@ -247,13 +293,13 @@ describe('call', () => {
     expect((await call('messages.list', '-', '--args-file', 'a.json')).exit).toBe(2)
   })
 
-  it('takes and prints tagged values as they are', async () => {
+  it('passes tagged values through unchanged', async () => {
     server.result = { type: 'bytes', value: '_-8' }
     const ran = await call('messages.list', '{"type":"object","value":[]}', '--tagged')
     expect(JSON.parse(ran.out)).toEqual({ type: 'bytes', value: '_-8' })
   })
 
-  it('of an unknown Function names those that there are', async () => {
+  it('lists the Functions of the target if the name is unknown', async () => {
     const ran = await call('messages.sent', '{}')
     expect([ran.exit, ran.err]).toEqual([
       7,
@@ -261,7 +307,7 @@ describe('call', () => {
     ])
   })
 
-  it('never takes or shows the key itself', async () => {
+  it('accepts no key as an argument and never prints one', async () => {
     client.variables.APP_KEY = 'rk_dev_v1_secret'
     const wrong = await call(...SEND)
     expect([wrong.exit, wrong.err]).toEqual([2, expect.not.stringContaining('secret')])
@@ -271,7 +317,7 @@ describe('call', () => {
     expect(server.requests).toEqual([])
   })
 
-  it('refuses an answer of another kind and a result that is not canonical', async () => {
+  it('rejects a response of another kind and a result that is not canonical', async () => {
     server.result = { type: 'int64', value: '01' }
     expect((await call('messages.list')).exit).toBe(1)
     server.intercept = ({ path }) => {

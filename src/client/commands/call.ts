@@ -1,7 +1,6 @@
 /**
- * `svc call`: one Query, Mutation or Action with plain JSON. The Function's validators come from
- * the catalog of the target; the call itself goes the way of any application, with an Application
- * Key.
+ * `svc call`: calls a Query, Mutation or Action with plain JSON. The validators of the Function
+ * come from the catalog of the target; the call uses the application API and an Application Key.
  */
 import { Fault, isFault } from '../../errors/fault.ts'
 import { isId } from '../../value/ids.ts'
@@ -14,30 +13,31 @@ import { ValidationError } from '../../value/validation-error.ts'
 import { parseFields } from '../../value/validator-json.ts'
 import type { Value } from '../../value/values.ts'
 import { Invoked } from '../../wire/invocations.ts'
-import { usage } from '../arguments.ts'
 import {
   type CommandSpec,
   type Context,
   command,
   flag,
   option,
-  requiredFlag,
+  REMOTE_FLAG,
   requiredOption,
 } from '../contexts.ts'
+import { explained, explanation } from '../explanations.ts'
 import { readIfPresent } from '../files.ts'
 import { parseOrigin } from '../origins.ts'
-import { openRemote, type Remote, readFunctions } from '../remotes.ts'
+import { openRemote, type Remote, readFunctions, readStatus } from '../remotes.ts'
 import { isUnsent, send } from '../requests.ts'
 import { resolvePath } from '../roots.ts'
 import { secretFrom } from '../secret-variables.ts'
+import { usage } from '../usage.ts'
 import { printableJson } from '../visible-text.ts'
 
 const APPLICATION_KEY = /^rk_(?:pub|sec)_v1_[A-Za-z0-9_-]{43}$/
-/** The public request envelope (Document 2, Limits). */
+/** Bytes of the public request envelope (Document 2, Limits). */
 const ARGUMENTS_BYTES_MAX = 2 * 1024 * 1024
-/** Ten minutes of an Action, and the way there and back. */
+/** Milliseconds: the ten minutes of an Action, and the time of the network. */
 const ACTION_MS = 630_000
-/** A result of 8 MiB in the tagged form. */
+/** Bytes of a result of 8 MiB in the tagged form. */
 const RESULT_BYTES_MAX = 32 * 1024 * 1024
 
 export const callCommand: CommandSpec = command({
@@ -54,7 +54,7 @@ export const callCommand: CommandSpec = command({
     { name: 'ARGUMENTS', description: 'A JSON object, or - for stdin', required: false },
   ],
   options: {
-    remote: requiredFlag('Take the validators from the linked Environment'),
+    remote: REMOTE_FLAG,
     root: option('DIR', 'The linked root; by default the working directory'),
     url: requiredOption('ORIGIN', 'Origin of the application API'),
     'key-env': requiredOption('VAR', 'Environment variable that holds the Application Key'),
@@ -87,7 +87,9 @@ export const callCommand: CommandSpec = command({
     const { target } = options
     const input = { origin, key, token, kind, target, name, operationId }
     const values = options.tagged ? tagged(json) : plain(json, declared.arguments as Json)
-    const invoked = await invoke(context, input, values)
+    const invoked = await invoke(context, input, values).catch(async (error) => {
+      throw isFault(error, 'UNAVAILABLE') ? await whyUnavailable(remote, error) : error
+    })
     await report(context, invoked, options.tagged)
   },
 })
@@ -101,7 +103,7 @@ function keyFrom(context: Context, variable: string): Secret {
   )
 }
 
-/** Sent as it is: whether it is good is for the server to say. */
+/** Reads the functional token, which only the server validates. */
 function tokenFrom(context: Context, variable: string | undefined): Secret | null {
   if (variable === undefined) return null
   return new Secret(secretFrom(context, callCommand, '--token-env', variable))
@@ -156,7 +158,7 @@ function tagged(json: Json): Value {
   return argumentsInvalid(() => decodeTagged(json))
 }
 
-/** Says where and what is expected there; the values are the caller's own and not repeated. */
+/** Reports a validation failure by path and rule, never by value. */
 function argumentsInvalid<T>(work: () => T): T {
   try {
     return work()
@@ -187,7 +189,7 @@ async function invoke(context: Context, input: Input, values: Value): Promise<In
   }
   const body: Json = kind === 'mutation' ? { ...envelope, operationId: operation } : envelope
   if (kind === 'mutation') await context.output.warn(`operation ${operation}`)
-  // A Mutation may be sent again, as it has its operation ID; an Action may have had effects.
+  // The operation ID makes a Mutation safe to repeat; an Action may have had effects.
   const request = send(context, {
     method: 'POST',
     origin: input.origin,
@@ -200,22 +202,34 @@ async function invoke(context: Context, input: Input, values: Value): Promise<In
     responseBytesMax: RESULT_BYTES_MAX,
     ...(kind === 'action' && { deadlineMs: ACTION_MS }),
   }).catch((error) => {
-    throw explained(error, kind, operation)
+    throw withNextStep(error, kind, operation)
   })
   const invoked = await context.output.progress(`calling ${name}`, request)
   if (invoked.metadata.kind === kind) return invoked
-  throw new Fault('CLIENT_RESPONSE_INVALID', { detail: 'The answer is of another kind of call.' })
+  throw new Fault('CLIENT_RESPONSE_INVALID', {
+    detail: 'The response belongs to another kind of call.',
+  })
 }
 
-/** A Query changes nothing, and a Mutation that was lost can be settled. */
-function explained(error: unknown, kind: FunctionKind, operation: string): unknown {
+/** Says that the Environment is archived, which the application origin tells no caller. */
+async function whyUnavailable(remote: Remote, fault: Fault): Promise<Fault> {
+  const status = await readStatus(remote).catch(() => null)
+  if (status?.lifecycle !== 'archived') return fault
+  return explained(fault, {
+    detail: 'The Environment is archived.',
+    next: 'Run `svc environments restore` to serve again.',
+  })
+}
+
+/** Adds the next step: a Query changes nothing, and a lost Mutation can be repeated safely. */
+function withNextStep(error: unknown, kind: FunctionKind, operation: string): unknown {
   const interrupted = isFault(error, 'CLIENT_CHANGE_INTERRUPTED')
   if (kind === 'query' && interrupted) return new Fault('CLIENT_INTERRUPTED', { cause: error })
   const lost = interrupted || (isFault(error, 'CLIENT_SERVER_UNREACHABLE') && !isUnsent(error))
   if (kind !== 'mutation' || !lost) return error
-  const detail = `Repeat the call with --operation-id ${operation}: it takes effect once.`
+  const next = `Repeat the call with --operation-id ${operation}: it takes effect only once.`
   const code = interrupted ? 'CLIENT_CHANGE_INTERRUPTED' : 'CLIENT_RESULT_UNCERTAIN'
-  return new Fault(code, { detail, cause: error })
+  return new Fault(code, { cause: explanation({ next }) })
 }
 
 async function report(context: Context, invoked: Invoked, isTagged: boolean): Promise<void> {

@@ -2,9 +2,9 @@
 import { isId } from '../../value/ids.ts'
 import { formatTimestamp } from '../../value/plain.ts'
 import { createClient, listClients } from '../application-clients.ts'
-import { usage } from '../arguments.ts'
-import { type CommandSpec, command, option, requiredFlag, requiredOption } from '../contexts.ts'
+import { type CommandSpec, command, option, REMOTE_FLAG, requiredOption } from '../contexts.ts'
 import { openRemote } from '../remotes.ts'
+import { usage } from '../usage.ts'
 import { createdAtMicros, parseScopes } from './scopes.ts'
 
 const KINDS: readonly string[] = ['public', 'confidential', 'development']
@@ -16,17 +16,17 @@ const create: CommandSpec = command({
   summary: 'Create an Application Client',
   details: ['The same --client-id with the same options creates once, however often it is sent.'],
   options: {
-    remote: requiredFlag('Act on the linked Environment'),
+    remote: REMOTE_FLAG,
     root: option('DIR', 'The linked root; by default the working directory'),
-    name: requiredOption('NAME', 'What people see'),
+    name: requiredOption('NAME', 'Display name'),
     kind: requiredOption('KIND', 'public, confidential or development'),
-    scopes: option('LIST', `Most that a key of it may do; by default ${DEFAULT_SCOPES}`),
+    scopes: option('LIST', `Maximum scopes of its keys; by default ${DEFAULT_SCOPES}`),
     'client-id': option('app_ID', 'The identifier; a new one by default'),
   },
   examples: ['svc clients create --remote --name web --kind public --scopes query,mutation'],
   async run(context, options) {
     const { name, kind } = options
-    if (!KINDS.includes(kind)) throw usage(`--kind is one of ${KINDS.join(', ')}.`, create)
+    if (!KINDS.includes(kind)) throw usage(`--kind must be one of ${KINDS.join(', ')}.`, create)
     const clientId = options['client-id'] ?? context.environment.system.ids.make('app')
     if (!isId('app', clientId)) throw usage('--client-id needs an app_ identifier.', create)
     const maximumScopes = parseScopes(
@@ -53,7 +53,7 @@ const list: CommandSpec = command({
   name: 'clients list',
   summary: 'List the Application Clients',
   options: {
-    remote: requiredFlag('Act on the linked Environment'),
+    remote: REMOTE_FLAG,
     root: option('DIR', 'The linked root; by default the working directory'),
   },
   async run(context, { root }) {

@@ -1,18 +1,18 @@
-/** Where `svc config set` takes a value from. */
+/** The sources from which `svc config set` takes a value. */
 import { Fault } from '../../errors/fault.ts'
 import { CONFIGURATION_VALUE_BYTES_MAX } from '../../value/configuration.ts'
-import { usage } from '../arguments.ts'
 import type { CommandSpec, Context } from '../contexts.ts'
 import { exactSecretFrom } from '../secret-variables.ts'
+import { usage } from '../usage.ts'
 
 interface Sources {
-  /** What stood on the command line. */
+  /** The value on the command line. */
   readonly argument: string | undefined
   /** Name of the environment variable. */
   readonly variable: string | undefined
 }
 
-/** Faults: CLIENT_USAGE, which never repeats a value, CLIENT_INTERRUPTED. */
+/** Returns a secret. Throws CLIENT_USAGE, which never repeats it, CLIENT_INTERRUPTED. */
 export async function secretValue(
   context: Context,
   command: CommandSpec,
@@ -20,8 +20,8 @@ export async function secretValue(
 ): Promise<string> {
   if (argument !== undefined) {
     throw usage(
-      'A secret is never an argument: it may now be in the history of the shell, so have it ' +
-        'revoked. Use standard input or --value-env VAR.',
+      'A secret cannot be an argument. It may now be in the history of the shell: revoke it, ' +
+        'then pass a new one on standard input or with --value-env VAR.',
       command,
     )
   }
@@ -33,7 +33,7 @@ export async function secretValue(
   return value
 }
 
-/** Faults: CLIENT_USAGE. */
+/** Returns the value of a variable. Throws CLIENT_USAGE. */
 export async function variableValue(
   context: Context,
   command: CommandSpec,
@@ -41,7 +41,7 @@ export async function variableValue(
 ): Promise<string> {
   if (argument === undefined) {
     if (variable === undefined && context.environment.stdin.isTTY) {
-      throw usage('The value is an argument, or comes from standard input.', command)
+      throw usage('There is no value. Pass it as an argument or on standard input.', command)
     }
     return readValue(context, command, variable)
   }
@@ -57,7 +57,7 @@ async function readValue(
   if (variable !== undefined) {
     return bounded(exactSecretFrom(context, command, '--value-env', variable), command)
   }
-  // Room for the line feed at the end, which is not part of the value.
+  // Two more bytes than a value: the line end is not part of it.
   const bytes = await context.environment.stdin.readAll(CONFIGURATION_VALUE_BYTES_MAX + 2)
   if (bytes === null) throw tooLarge(command)
   return bounded(decoded(bytes, command).replace(/\r?\n$/, ''), command)
@@ -65,7 +65,7 @@ async function readValue(
 
 async function typedSecret({ environment, output }: Context, command: CommandSpec) {
   if (!environment.stderr.isTTY || output.json) {
-    throw usage('The secret comes from standard input or --value-env VAR.', command)
+    throw usage('There is no secret. Pass it on standard input or with --value-env VAR.', command)
   }
   await output.prompt('Secret: ')
   const line = await environment.stdin.readLine({ echo: false })
@@ -77,7 +77,10 @@ function decoded(bytes: Uint8Array, command: CommandSpec): string {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
   } catch {
-    throw usage('The value is text in UTF-8; encode other bytes, in Base64 for example.', command)
+    throw usage(
+      'The value is not UTF-8 text. Encode other bytes first, for example in Base64.',
+      command,
+    )
   }
 }
 

@@ -34,8 +34,8 @@ function set(...args: string[]) {
   return client.run('config', 'set', ...args, ...REMOTE)
 }
 
-describe('config set', () => {
-  it('takes the value of a variable as it was typed', async () => {
+describe('svc config set', () => {
+  it('keeps the typed value of a variable', async () => {
     for (const value of ['hello', '007', ' two  words ', '{"a":1}', ''])
       await set('GREETING', value)
     expect(changes().map(({ kind, value }) => [kind, value])).toEqual([
@@ -76,7 +76,7 @@ describe('config set', () => {
     ])
   })
 
-  it('asks for a secret on a terminal, without showing it', async () => {
+  it('asks for a secret on a terminal and does not show it', async () => {
     client.typed = [SECRET]
     const ran = await set('API_KEY', '--secret')
     expect([ran.exit, changes()[0]!.value]).toEqual([0, SECRET])
@@ -85,17 +85,21 @@ describe('config set', () => {
   })
 
   it.each<[string, string[], string]>([
-    ['a secret as an argument', ['API_KEY', SECRET, '--secret'], 'never an argument'],
-    ['one beside --value-env', ['K', SECRET, '--secret', '--value-env', 'X'], 'never an argument'],
+    ['a secret as an argument', ['API_KEY', SECRET, '--secret'], 'cannot be an argument'],
+    [
+      'one beside --value-env',
+      ['K', SECRET, '--secret', '--value-env', 'X'],
+      'cannot be an argument',
+    ],
     ['a secret as --value-env', ['K', '--secret', '--value-env', 'rk_sec_v1_x'], 'not the secret'],
-    ['a secret in the place of the name', [SECRET, '--secret'], 'NAME has'],
+    ['a secret instead of the name', [SECRET, '--secret'], 'NAME needs'],
     ['a variable that is not set', ['K', '--secret', '--value-env', 'NONE'], 'NONE is not set'],
-    ['a value from two places', ['K', 'hello', '--value-env', 'KEY'], 'not both'],
-    ['a lower-case name', ['greeting', 'hello'], 'NAME has'],
+    ['a value from two sources', ['K', 'hello', '--value-env', 'KEY'], 'not both'],
+    ['a lower-case name', ['greeting', 'hello'], 'NAME needs'],
     ['a revision that is none', ['K', 'hello', '--expected', 'newest'], '--expected needs'],
     ['another identifier', ['K', 'hello', '--operation-id', OPERATOR], '--operation-id needs'],
     ['too much', ['K', 'x'.repeat(32_769)], '32768 bytes'],
-  ])('refuses %s, repeats no value and sends nothing', async (_, args, reason) => {
+  ])('rejects %s, repeats no value and sends nothing', async (_, args, reason) => {
     client.stdin = 'piped'
     const ran = await set(...args)
     expect([ran.exit, server.requests]).toEqual([2, []])
@@ -103,14 +107,14 @@ describe('config set', () => {
     expect(ran.out + ran.err).not.toMatch(/sk_live|rk_sec_v1_x|hello|xxxx|piped/)
   })
 
-  it('refuses an empty secret', async () => {
+  it('rejects an empty secret', async () => {
     client.stdin = '\n'
     const ran = await set('API_KEY', '--secret')
     expect([ran.exit, ran.err]).toEqual([2, expect.stringContaining('is empty')])
     expect(server.requests).toEqual([])
   })
 
-  it('refuses standard input that is too long', async () => {
+  it('rejects standard input that is too long', async () => {
     client.stdin = 'x'.repeat(32_769)
     expect((await set('API_KEY', '--secret')).exit).toBe(2)
     client.stdin = 'x'.repeat(32_768)
@@ -127,7 +131,7 @@ describe('config set', () => {
     expect(changes().map(({ expectedRevision }) => expectedRevision)).toEqual(['4', '0', '7'])
   })
 
-  it('is the same request for the same line with the same Operation ID', async () => {
+  it('sends an equal request for an equal command line with an equal Operation ID', async () => {
     const operationId = newId.make('opn')
     const line = ['GREETING', 'hello', '--expected', '7', '--operation-id', operationId]
     await set(...line)
@@ -140,7 +144,7 @@ describe('config set', () => {
     expect(JSON.parse(first!.body).changedAtMicros).toBe(`${idMillis(operationId)}000`)
   })
 
-  it('sends the same bytes again when the answer is lost', async () => {
+  it('sends the same bytes again when the response is lost', async () => {
     let lost = 0
     server.intercept = (request) => {
       return request.method === 'PUT' && lost++ === 0 ? 'drop-after' : null
@@ -152,16 +156,23 @@ describe('config set', () => {
     expect(sent[0]!.headers['idempotency-key']).toBe(sent[1]!.headers['idempotency-key'])
   })
 
-  it('ends with 4 where somebody else was faster, and names what shows the revision', async () => {
+  it('says how to change the kind of a name', async () => {
+    server.intercept = ({ method }) => (method === 'PUT' ? failure('PRODUCT_STATE_CONFLICT') : null)
+    const ran = await set('GREETING', 'hello')
+    const next = 'Run `svc config unset GREETING`, then set it as a variable again.'
+    expect([ran.exit, ran.err]).toEqual([4, expect.stringContaining(next)])
+  })
+
+  it('ends with 4 after a concurrent change, and says how to read the revision', async () => {
     server.intercept = (request) =>
       request.method === 'PUT' ? failure('PRODUCT_CAS_CONFLICT') : null
     const ran = await set('GREETING', 'hello')
-    expect([ran.exit, ran.err]).toEqual([4, expect.stringContaining('svc config list --remote')])
+    expect([ran.exit, ran.err]).toEqual([4, expect.stringContaining('svc config history')])
   })
 })
 
-describe('config list', () => {
-  it('shows values of variables, shortened on a line, and none of secrets', async () => {
+describe('svc config list', () => {
+  it('shows shortened values of variables and no values of secrets', async () => {
     const times = { revision: '2', createdAtMicros: MICROS, updatedAtMicros: MICROS }
     const long = `${'x'.repeat(70)}\u001b[31m`
     server.configuration.entries = [
@@ -180,7 +191,7 @@ describe('config list', () => {
     })
   })
 
-  it('takes no answer in which a secret has a value', async () => {
+  it('rejects a response in which a secret has a value', async () => {
     const times = { revision: '2', createdAtMicros: MICROS, updatedAtMicros: MICROS }
     server.configuration.entries = [{ name: 'API_KEY', kind: 'secret', value: SECRET, ...times }]
     const ran = await client.run('config', 'list', ...REMOTE, '--json')
@@ -189,7 +200,7 @@ describe('config list', () => {
   })
 })
 
-it('config unset deletes at the newest revision', async () => {
+it('svc config unset deletes at the newest revision', async () => {
   const ran = await client.run('config', 'unset', 'API_KEY', ...REMOTE)
   expect([ran.exit, ran.out]).toEqual([0, 'Deleted: secret API_KEY, revision 5.\n'])
   const [sent] = server.asked('DELETE', `${server.base}/configuration/API_KEY`)
@@ -199,7 +210,7 @@ it('config unset deletes at the newest revision', async () => {
   })
 })
 
-it('config history shows a page and how to get the next', async () => {
+it('svc config history shows a page and the cursor of the next one', async () => {
   const ran = await client.run('config', 'history', ...REMOTE, '--limit', '1')
   expect(ran.out).toMatch(/^4 +set +secret +API_KEY +opr_/m)
   expect(ran.err).toContain('More: --after 4')

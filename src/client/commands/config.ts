@@ -1,10 +1,11 @@
 /** `svc config`: variables and secrets of the linked Environment. A secret is never an argument. */
+import { isFault } from '../../errors/fault.ts'
 import { isConfigurationName } from '../../value/configuration.ts'
 import { formatTimestamp } from '../../value/plain.ts'
 import type { ConfigurationChanged, EntryField } from '../../wire/configuration.ts'
 import { PAGE_MAX } from '../../wire/fields.ts'
-import { usage } from '../arguments.ts'
 import { type CommandSpec, type Context, command, flag, option } from '../contexts.ts'
+import { explained } from '../explanations.ts'
 import {
   type ConfigurationEdit,
   editConfiguration,
@@ -12,18 +13,25 @@ import {
   openRemote,
   readConfigurationHistory,
 } from '../remotes.ts'
+import { usage } from '../usage.ts'
 import { printable } from '../visible-text.ts'
 import { secretValue, variableValue } from './config-values.ts'
-import { type ChangeIntent, changeIntent, changeOptions, REMOTE } from './operations.ts'
+import {
+  type ChangeIntent,
+  changeIntent,
+  changeOptions,
+  REMOTE,
+  rethrowChange,
+} from './operations.ts'
 
 const EDIT = changeOptions('the configuration')
 const NAME = { name: 'NAME', description: 'The name, such as API_KEY', required: true } as const
-/** Characters of a value in a table; --json has all of it. */
+/** Characters of a value in a table; --json prints the whole value. */
 const VALUE_SHOWN_MAX = 60
 
 const list: CommandSpec = command({
   name: 'config list',
-  summary: 'List variables with their values, and secrets without',
+  summary: 'List variables with their values, and secrets without values',
   options: REMOTE,
   async run(context, { root }) {
     const request = listConfiguration(await openRemote(context, root))
@@ -45,11 +53,11 @@ const set: CommandSpec = command({
   name: 'config set',
   summary: 'Set a variable or a secret',
   details: [
-    'The value of a variable is an argument, or comes like that of a secret: from the environment',
-    'variable that --value-env names, from standard input (without the line feed at its end), or,',
-    'of a secret, typed on a terminal without being shown. Functions see it from the next call on.',
-    'The same --operation-id with the same --expected and value changes once, however often it is',
-    'sent.',
+    'The value of a variable is an argument. Values of variables and secrets can also come from',
+    'the environment variable that --value-env names, or from standard input (without the line',
+    'end). A secret can be typed on a terminal, which does not show it. Functions read the new',
+    'value from their next call on. To repeat a change safely, repeat it with the same',
+    '--operation-id, --expected and value.',
   ],
   positionals: [
     NAME,
@@ -57,7 +65,7 @@ const set: CommandSpec = command({
   ],
   options: {
     ...EDIT,
-    secret: flag('Seal the value: Actions that name it can read it, nobody can list it'),
+    secret: flag('Seal the value: only Actions that name it can read it'),
     'value-env': option('VAR', 'Environment variable that holds the value'),
   },
   examples: [
@@ -90,12 +98,12 @@ const history: CommandSpec = command({
   summary: 'Show who set and deleted which name, newest first, without values',
   options: {
     ...REMOTE,
-    limit: option('COUNT', `Changes of the page, 1 to ${PAGE_MAX}; 100 by default`),
-    after: option('CURSOR', 'The `next` of the page before'),
+    limit: option('COUNT', `Number of changes, 1 to ${PAGE_MAX}; 100 by default`),
+    after: option('CURSOR', 'The `next` value of the previous page'),
   },
   async run(context, { root, limit, after }) {
     if (limit !== undefined && !(/^[1-9][0-9]*$/.test(limit) && Number(limit) <= PAGE_MAX)) {
-      throw usage(`--limit is 1 to ${PAGE_MAX}.`, history)
+      throw usage(`--limit needs a number from 1 to ${PAGE_MAX}.`, history)
     }
     const request = readConfigurationHistory(await openRemote(context, root), { limit, after })
     const page = await context.output.progress('reading the history', request)
@@ -121,9 +129,9 @@ function editOf(
   name: string | undefined,
   options: Parameters<typeof changeIntent>[2],
 ): Edit {
-  // What stands in the place of the name may be a secret, so it is not repeated.
+  // The message does not repeat the argument, which may be a misplaced secret.
   if (name === undefined || !isConfigurationName(name)) {
-    throw usage('NAME has upper-case letters, digits and _, at most 64, such as API_KEY.', command)
+    throw usage('NAME needs 1 to 64 upper-case letters, digits and _, such as API_KEY.', command)
   }
   return { ...changeIntent(context, command, options), name }
 }
@@ -141,11 +149,24 @@ async function apply(
       '0'
     return editConfiguration(remote, { ...edit, expectedRevision })
   }
-  const changed = await context.output.progress('changing the configuration', work())
+  const changed = await context.output
+    .progress('changing the configuration', work())
+    .catch((error) => rethrowEdit(error, edit))
   const { action, kind, name, revision } = changed.change
   const verb = action === 'set' ? 'Set' : 'Deleted'
   const when = changed.operation.replayed ? ' before' : ''
   await context.output.result(changed, [`${verb}${when}: ${kind} ${name}, revision ${revision}.`])
+}
+
+function rethrowEdit(
+  error: unknown,
+  { name, content }: Pick<ConfigurationEdit, 'name' | 'content'>,
+): never {
+  if (!isFault(error, 'PRODUCT_STATE_CONFLICT') || content === null) {
+    return rethrowChange(error, 'svc config history')
+  }
+  const next = `Run \`svc config unset ${name}\`, then set it as a ${content.kind} again.`
+  throw explained(error, { next })
 }
 
 function shownValue(entry: EntryField): string {

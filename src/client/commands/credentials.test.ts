@@ -32,8 +32,8 @@ function create(...more: string[]) {
   return client.run('credentials', 'create', ...REMOTE, ...named, ...more)
 }
 
-describe('clients create', () => {
-  it('pins the identifier and its time, so that a repeat is the same request', async () => {
+describe('svc clients create', () => {
+  it('sends an equal request for an equal identifier', async () => {
     const create = ['clients', 'create', ...REMOTE, '--name', 'web', '--kind', 'public']
     await client.run(...create, '--client-id', clientId, '--scopes', 'query,mutation,query')
     await client.run(...create, '--client-id', clientId, '--scopes', 'mutation, query')
@@ -48,7 +48,7 @@ describe('clients create', () => {
     })
   })
 
-  it('refuses kinds, scopes and identifiers that there are not', async () => {
+  it('rejects unknown kinds and scopes, and invalid identifiers', async () => {
     const create = ['clients', 'create', ...REMOTE, '--name', 'web', '--kind']
     for (const wrong of [
       [...create, 'secret'],
@@ -61,7 +61,7 @@ describe('clients create', () => {
   })
 })
 
-describe('credentials create', () => {
+describe('svc credentials create', () => {
   it('prints the key once', async () => {
     const ran = await create()
     expect(ran.exit).toBe(0)
@@ -78,7 +78,7 @@ describe('credentials create', () => {
     expect(statSync(file).mode & 0o777).toBe(0o600)
   })
 
-  it('asks for no key that it could not write', async () => {
+  it('requests no key if the file cannot be created', async () => {
     writeFileSync(join(client.home, 'taken'), 'x')
     expect((await create('--key-out', 'taken')).exit).toBe(1)
     expect((await create('--key-out', 'missing/file')).exit).toBe(1)
@@ -86,22 +86,22 @@ describe('credentials create', () => {
     expect(server.requests).toEqual([])
   })
 
-  it('leaves no file behind when the server refuses', async () => {
+  it('leaves no file behind if the server rejects the request', async () => {
     server.intercept = () => failure('PLATFORM_ACCESS_DENIED')
     expect((await create('--key-out', 'ci.key')).exit).toBe(3)
     expect(existsSync(join(client.home, 'ci.key'))).toBe(false)
   })
 
-  it('is not repeated after a lost answer, and says where to look', async () => {
+  it('is not repeated after a lost response, and names the list to check', async () => {
     server.intercept = () => 'drop-after'
     const ran = await create()
     expect(ran.exit).toBe(9)
     expect(server.requests).toHaveLength(1)
-    expect(ran.err).toContain(`svc credentials list --remote --client ${clientId}`)
+    expect(ran.err).toContain(`svc credentials list --client ${clientId}`)
   })
 })
 
-describe('a key that exists', () => {
+describe('an existing key', () => {
   const credentialId = newId.make('crd')
   const at = ['--client', clientId, '--credential', credentialId]
   const path = () => `${server.base}/application-clients/${clientId}/credentials/${credentialId}`
@@ -121,7 +121,7 @@ describe('a key that exists', () => {
   const run = (verb: string, ...more: string[]) =>
     client.run('credentials', verb, ...REMOTE, ...at, ...more)
 
-  it('is rotated into a new file, with what is given and nothing else', async () => {
+  it('is rotated into a new file with exactly the given options', async () => {
     server.intercept = () => ({ status: 201, body: { ...told, key: APPLICATION_KEY } })
     const next = newId.make('crd')
     const more = ['--credential-id', next, '--rate-limit', '9', '--key-out', 'next.key']
@@ -136,12 +136,12 @@ describe('a key that exists', () => {
     expect((await run('rotate', '--rate-limit', '0')).exit).toBe(2)
   })
 
-  it('is not rotated twice after a lost answer, and says which one to look for', async () => {
+  it('is not rotated twice after a lost response, and names the credential to check', async () => {
     server.intercept = () => 'drop'
     const ran = await run('rotate')
     expect(ran.exit).toBe(9)
-    expect(ran.err).toMatch(/Look for crd_\w+ in `svc credentials list/)
-    expect(ran.err).not.toContain(`Look for ${credentialId}`)
+    expect(ran.err).toMatch(/If it lists crd_\w+, revoke that/)
+    expect(ran.err).not.toContain(`If it lists ${credentialId}`)
     expect(server.requests).toHaveLength(1)
   })
 
@@ -156,7 +156,7 @@ describe('a key that exists', () => {
     expect(existsSync(join(client.home, 'none.key'))).toBe(false)
   })
 
-  it('is revoked, then deleted, each as often as it takes', async () => {
+  it('is revoked and deleted, and both commands may be repeated', async () => {
     let lost = 1
     const reply = (status: 200 | 204, body?: object) => () =>
       lost-- > 0 ? ('drop' as const) : { status, ...(body && { body: body as never }) }
@@ -177,8 +177,8 @@ describe('a key that exists', () => {
   })
 })
 
-describe('lists', () => {
-  it('are tables for people and the answer of the server for programs', async () => {
+describe('the lists', () => {
+  it('are tables, and with --json the response of the server', async () => {
     const human = await client.run('clients', 'list', ...REMOTE)
     expect(human.out).toBe('CLIENT  NAME  KIND  SCOPES  CREATED\n')
     const list = ['credentials', 'list', ...REMOTE, '--client', clientId, '--json']

@@ -1,6 +1,5 @@
-/** `svc credentials`: Application Keys. A confidential key is shown once and kept nowhere. */
-import type { TableCode } from '../../errors/codes.ts'
-import { Fault, isFault } from '../../errors/fault.ts'
+/** `svc credentials`: manages Application Keys. A confidential key is shown once and not stored. */
+import { isFault } from '../../errors/fault.ts'
 import { type ClientId, type CredentialId, isId } from '../../value/ids.ts'
 import { formatTimestamp } from '../../value/plain.ts'
 import type { CredentialCreated } from '../../wire/application-clients.ts'
@@ -13,42 +12,44 @@ import {
   revokeCredential,
   rotateCredential,
 } from '../application-clients.ts'
-import { usage } from '../arguments.ts'
 import {
   type CommandSpec,
   type Context,
   command,
   option,
-  requiredFlag,
+  REMOTE_FLAG,
   requiredOption,
 } from '../contexts.ts'
+import { explained } from '../explanations.ts'
 import { openRemote } from '../remotes.ts'
 import { resolvePath } from '../roots.ts'
 import { withSecretFile } from '../secret-files.ts'
+import { usage } from '../usage.ts'
 import { createdAtMicros, parseScopes } from './scopes.ts'
 
 const DEFAULT_SCOPES = 'query,mutation'
 
 const REMOTE = {
-  remote: requiredFlag('Act on the linked Environment'),
+  remote: REMOTE_FLAG,
   root: option('DIR', 'The linked root; by default the working directory'),
   client: requiredOption('app_ID', 'The Application Client'),
 }
 const CREDENTIAL = { ...REMOTE, credential: requiredOption('crd_ID', 'The credential') }
 const KEY_OUT = option('FILE', 'Write the key to this new file instead of printing it')
-const RATE_LIMIT = 'Calls a second that the key may make'
+const RATE_LIMIT = 'Calls per second that the key may make'
 
 const create: CommandSpec = command({
   name: 'credentials create',
   summary: 'Create an Application Key',
   details: [
-    'The key is printed once. With --key-out it goes into a new file (0600) instead. After a lost',
-    'answer look at `svc credentials list` and create another one; a secret key is never repeated.',
+    'The key is printed once. With --key-out it is written to a new file (0600) instead. If the',
+    'response is lost, find the credential with `svc credentials list`, revoke it and create',
+    'another one: a secret key is never shown again.',
   ],
   options: {
     ...REMOTE,
-    name: requiredOption('NAME', 'What people see'),
-    scopes: option('LIST', `What the key may do; by default ${DEFAULT_SCOPES}`),
+    name: requiredOption('NAME', 'Display name'),
+    scopes: option('LIST', `Scopes of the key; by default ${DEFAULT_SCOPES}`),
     'rate-limit': option('NUMBER', `${RATE_LIMIT}; by default 2000`),
     'credential-id': option('crd_ID', 'The identifier; a new one by default'),
     'key-out': KEY_OUT,
@@ -75,17 +76,17 @@ const create: CommandSpec = command({
 
 const rotate: CommandSpec = command({
   name: 'credentials rotate',
-  summary: 'Create a key that replaces another, which stays valid until it is revoked',
+  summary: 'Create a replacement of a key, which stays valid until it is revoked',
   details: [
-    'Deliver the new key, see in `svc credentials list` that it is used, then revoke the old one.',
-    'What is not given is as with the old key.',
+    'Deliver the new key, check with `svc credentials list` that it is used, then revoke the old',
+    'one. Options that are not given keep the values of the old key.',
   ],
   options: {
     ...CREDENTIAL,
-    name: option('NAME', 'What people see'),
-    scopes: option('LIST', 'What the key may do'),
+    name: option('NAME', 'Display name'),
+    scopes: option('LIST', 'Scopes of the key'),
     'rate-limit': option('NUMBER', RATE_LIMIT),
-    'credential-id': option('crd_ID', 'The identifier of the new one; by default made here'),
+    'credential-id': option('crd_ID', 'The identifier of the new key; a new one by default'),
     'key-out': KEY_OUT,
   },
   examples: ['svc credentials rotate --remote --client app_... --credential crd_... --key-out k'],
@@ -111,13 +112,17 @@ const rotate: CommandSpec = command({
 const reveal: CommandSpec = command({
   name: 'credentials reveal',
   summary: 'Show the key of a public client again',
-  details: ['Other keys are shown once and kept nowhere: replace a lost one with `rotate`.'],
+  details: ['Other keys are shown once and not stored: replace a lost one with `rotate`.'],
   options: { ...CREDENTIAL, 'key-out': KEY_OUT },
   async run(context, options) {
     const credential = pathOf(options, reveal)
     const remote = await openRemote(context, options.root)
     const file = keyFileOf(context, options['key-out'])
-    const request = () => context.output.progress('reading the key', revealKey(remote, credential))
+    const request = () =>
+      context.output.progress('reading the key', revealKey(remote, credential)).catch((error) => {
+        if (!isFault(error, 'PRODUCT_INVALID')) throw error
+        throw explained(error, { next: 'Replace a lost key with `svc credentials rotate`.' })
+      })
     const revealed = await withSecretFile(file, request, ({ key }) => key)
     const { credentialId } = credential
     await context.output.result(
@@ -129,7 +134,7 @@ const reveal: CommandSpec = command({
 
 const revoke: CommandSpec = command({
   name: 'credentials revoke',
-  summary: 'Refuse a key from its next call on, for good',
+  summary: 'Reject a key permanently, from its next call on',
   options: CREDENTIAL,
   async run(context, options) {
     const credential = pathOf(options, revoke)
@@ -142,12 +147,15 @@ const revoke: CommandSpec = command({
 const remove: CommandSpec = command({
   name: 'credentials delete',
   summary: 'Delete a revoked credential',
-  details: ['Its identifier stays taken, and in the list, as deleted.'],
+  details: ['Its identifier stays reserved and is listed as deleted.'],
   options: CREDENTIAL,
   async run(context, options) {
     const credential = pathOf(options, remove)
     const request = deleteCredential(await openRemote(context, options.root), credential)
-    await context.output.progress('deleting the credential', request)
+    await context.output.progress('deleting the credential', request).catch((error) => {
+      if (!isFault(error, 'PRODUCT_STATE_CONFLICT')) throw error
+      throw explained(error, { next: 'Revoke it with `svc credentials revoke`, then delete it.' })
+    })
     const { credentialId } = credential
     const document = { version: 1, credentialId, state: 'deleted' }
     await context.output.result(document, [`${credentialId} is deleted.`])
@@ -156,12 +164,12 @@ const remove: CommandSpec = command({
 
 interface KeyRequest {
   readonly label: string
-  /** The credential that there is afterwards. */
+  /** The credential that the request creates. */
   readonly wanted: CredentialPath
   readonly request: () => Promise<CredentialCreated>
 }
 
-/** Prints the new key, or writes it into the file, which is there before the key is. */
+/** Prints the new key, or writes it to a file that exists before the key is requested. */
 async function receiveKey(
   context: Context,
   keyOut: string | undefined,
@@ -172,7 +180,7 @@ async function receiveKey(
     context.output.progress(
       label,
       request().catch((error) => {
-        throw explained(error, wanted)
+        throw withList(error, wanted)
       }),
     )
   const created = await withSecretFile(file, creation, ({ key }) => key)
@@ -184,20 +192,19 @@ async function receiveKey(
   }
 }
 
-/** The key is active although nobody has it. */
+/** Explains a key that is active although it was not delivered. */
 function unshown(error: unknown, { credentialId }: CredentialPath): unknown {
   if (!isFault(error, 'CLIENT_FILE_FAILED')) return error
-  const detail = `${error.detail} Revoke ${credentialId}, which was made, and create another one.`
-  return new Fault('CLIENT_FILE_FAILED', { detail, cause: error })
+  const next = `Revoke ${credentialId}, which was created, and create another one.`
+  return explained(error, { next })
 }
 
-function explained(error: unknown, { clientId, credentialId }: CredentialPath): unknown {
+function withList(error: unknown, { clientId, credentialId }: CredentialPath): unknown {
   if (!isFault(error, 'CLIENT_RESULT_UNCERTAIN', 'CLIENT_CHANGE_INTERRUPTED')) return error
-  return new Fault(error.code as TableCode, {
-    detail:
-      `Look for ${credentialId} in \`svc credentials list --remote --client ${clientId}\`; ` +
-      'if it is there and secret, revoke it and create another one.',
-    cause: error,
+  return explained(error, {
+    next:
+      `Run \`svc credentials list --client ${clientId}\`. If it lists ` +
+      `${credentialId}, revoke that and create another one.`,
   })
 }
 
@@ -206,9 +213,9 @@ function humanResult(
   file: string | null,
 ): string[] {
   const { credentialId } = credential
-  if (key === null) return [`Created before: ${credentialId}. Its key was shown then.`]
+  if (key === null) return [`${credentialId} was created earlier. Its key is not shown again.`]
   if (file !== null) return [`Created ${credentialId}. The key is in ${file}.`]
-  const once = secretShownOnce ? ['This key is shown once; keep it now.'] : []
+  const once = secretShownOnce ? ['This key is shown only once. Store it now.'] : []
   return [`Created ${credentialId}.`, key, ...once]
 }
 

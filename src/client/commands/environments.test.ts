@@ -22,7 +22,7 @@ beforeEach(async () => {
   server = await new FakeServer().start()
   client = await new TestClient().linked(server)
   server.requests.length = 0
-  server.intercept = (request) => ({ status: 200, body: answerOf(request) })
+  server.intercept = (request) => ({ status: 200, body: responseOf(request) })
 })
 
 afterEach(() => {
@@ -43,7 +43,7 @@ function stateOf(revision: string, configuration: Json): { [key: string]: Json }
   }
 }
 
-function answerOf({ method, path, headers, body }: Recorded): Json {
+function responseOf({ method, path, headers, body }: Recorded): Json {
   if (method === 'GET') return stateOf('4', CONFIGURATION)
   const { expectedRevision, configuration = CONFIGURATION } = JSON.parse(body)
   const revision = String(BigInt(expectedRevision) + 1n)
@@ -65,14 +65,14 @@ const run = (verb: string, ...args: string[]) =>
   client.run('environments', verb, ...args, ...REMOTE)
 const changes = () => server.requests.filter(({ method }) => method !== 'GET')
 
-describe('environments update', () => {
+describe('svc environments update', () => {
   it.each([
     [['--name', 'New'], { name: 'New' }],
     [['--protection', 'protected'], { protection: 'protected' }],
     [['--workspace-targets', 'denied'], { workspaceTargets: 'denied' }],
     [['--no-location'], { location: null }],
     [['--purpose', 'production', '--region', 'eu'], { purpose: 'production', region: 'eu' }],
-  ])('keeps what is not given: %j', async (args, changed) => {
+  ])('keeps the settings that %j does not name', async (args, changed) => {
     expect((await run('update', ...args)).exit).toBe(0)
     const [{ method, path, body }] = changes() as [Recorded]
     expect([method, path]).toEqual(['PUT', server.base])
@@ -84,20 +84,20 @@ describe('environments update', () => {
   })
 
   it.each([
-    [[], 'Give a setting'],
+    [[], 'Give at least one setting'],
     [['--purpose', 'play'], '--purpose'],
     [['--slug', 'Shop'], '--slug'],
     [['--workspace-targets', 'some'], '--workspace-targets'],
     [['--location', 'Rome', '--no-location'], '--location and --no-location'],
     [['--name', 'New', '--expected', 'newest'], '--expected'],
-  ])('refuses %j and changes nothing', async (args, said) => {
+  ])('rejects %j and changes nothing', async (args, said) => {
     const ran = await run('update', ...args)
     expect([ran.exit, changes()]).toEqual([2, []])
     expect(ran.err).toContain(said)
   })
 })
 
-describe.each(['archive', 'restore'])('environments %s', (verb) => {
+describe.each(['archive', 'restore'])('svc environments %s', (verb) => {
   it('acts on the newest revision, or on the one that is given', async () => {
     await run(verb)
     await run(verb, '--expected', '9')
@@ -106,16 +106,16 @@ describe.each(['archive', 'restore'])('environments %s', (verb) => {
     expect(bodies).toMatchObject([{ expectedRevision: '4' }, { expectedRevision: '9' }])
   })
 
-  it('ends with 4 where somebody else was faster', async () => {
+  it('ends with 4 after a concurrent change', async () => {
     server.intercept = (request) =>
       request.method === 'POST'
         ? failure('PRODUCT_CAS_CONFLICT')
-        : { status: 200, body: answerOf(request) }
+        : { status: 200, body: responseOf(request) }
     expect((await run(verb)).exit).toBe(4)
   })
 })
 
-it('environments get shows every setting and whether it serves', async () => {
+it('svc environments get shows every setting and whether the Environment serves', async () => {
   const { out } = await run('get')
   for (const [name, value] of Object.entries(CONFIGURATION)) {
     expect(out).toMatch(new RegExp(`^${name} +${value}$`, 'm'))

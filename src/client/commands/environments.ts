@@ -6,10 +6,16 @@ import type {
   EnvironmentState,
 } from '../../wire/environment.ts'
 import { EnvironmentConfigurationField as Configuration } from '../../wire/environment.ts'
-import { usage } from '../arguments.ts'
 import { type CommandSpec, type Context, command, flag, option } from '../contexts.ts'
 import { changeEnvironment, openRemote, type Remote, readEnvironment } from '../remotes.ts'
-import { type ChangeIntent, changeIntent, changeOptions, REMOTE } from './operations.ts'
+import { usage } from '../usage.ts'
+import {
+  type ChangeIntent,
+  changeIntent,
+  changeOptions,
+  REMOTE,
+  rethrowChange,
+} from './operations.ts'
 
 const CHANGE = changeOptions('the Environment')
 
@@ -31,20 +37,20 @@ const get: CommandSpec = command({
 
 const update: CommandSpec = command({
   name: 'environments update',
-  summary: 'Change settings of the Environment; those that are not given stay',
+  summary: 'Change settings of the Environment and keep those that are not given',
   details: [
-    'In a protected Environment a promotion must name the Release that it replaces.',
-    'Denied Workspace targets keep workspace:NAME from every caller.',
+    'In a protected Environment a promotion must name the Release that it replaces. The policy',
+    'denied for Workspace targets rejects every call of workspace:NAME.',
   ],
   options: {
     ...CHANGE,
-    name: option('NAME', 'What people see'),
-    slug: option('SLUG', 'Short name, unique in the Project'),
+    name: option('NAME', 'Display name'),
+    slug: option('SLUG', 'Short name that is unique in the Project'),
     region: option('REGION', 'Logical region'),
     purpose: option('PURPOSE', 'development, preview, staging or production'),
     protection: option('PROTECTION', 'none or protected'),
-    location: option('TEXT', 'Where it is'),
-    'no-location': flag('It is nowhere in particular'),
+    location: option('TEXT', 'Physical location'),
+    'no-location': flag('Remove the location'),
     'workspace-targets': option('POLICY', 'allowed or denied'),
   },
   examples: ['svc environments update --remote --purpose production --protection protected'],
@@ -57,7 +63,8 @@ const update: CommandSpec = command({
       ...(options['no-location'] && { location: null }),
       ...(options['workspace-targets'] && { workspaceTargets: options['workspace-targets'] }),
     }
-    if (Object.keys(given).length === 0) throw usage('Give a setting to change.', update)
+    if (Object.keys(given).length === 0)
+      throw usage('No setting is given. Give at least one setting to change.', update)
     await change(context, options.root, changeIntent(context, update, options), async (state) => ({
       verb: 'update',
       configuration: await complete({ ...state.desired.configuration, ...given }),
@@ -67,7 +74,7 @@ const update: CommandSpec = command({
 
 const archive: CommandSpec = command({
   name: 'environments archive',
-  summary: 'Stop serving; calls in flight end, later ones are refused',
+  summary: 'Stop serving: calls in flight finish, later calls are rejected',
   options: CHANGE,
   async run(context, options) {
     const intent = changeIntent(context, archive, options)
@@ -77,7 +84,7 @@ const archive: CommandSpec = command({
 
 const restore: CommandSpec = command({
   name: 'environments restore',
-  summary: 'Serve what the Channels and the policy say again',
+  summary: 'Serve the Channels and the serving policy again',
   options: CHANGE,
   async run(context, options) {
     const intent = changeIntent(context, restore, options)
@@ -92,7 +99,7 @@ function pick<N extends string>(options: Given<N>, names: readonly N[]): Partial
   return Object.fromEntries(given.map((name) => [name, options[name]])) as Partial<Given<N>>
 }
 
-/** What the server would refuse is refused with the option's name. */
+/** Validates the configuration before it is sent. Throws CLIENT_USAGE that names the option. */
 async function complete(configuration: object): Promise<EnvironmentConfigurationField> {
   const { read } = await import('../../wire/reading/read.ts')
   try {
@@ -101,7 +108,7 @@ async function complete(configuration: object): Promise<EnvironmentConfiguration
     if (!isFault(error, 'CLIENT_USAGE')) throw error
     const setting = error.violations[0]!.path
     const name = setting.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
-    throw usage(`--${name} is not one that an Environment may have.`, update)
+    throw usage(`--${name} does not have a valid value for an Environment.`, update)
   }
 }
 
@@ -117,7 +124,9 @@ async function change(
     const expectedRevision = expected ?? state.desired.revision
     return changeEnvironment(remote, { ...intent, expectedRevision }, await asked(state))
   }
-  const changed = await context.output.progress('changing the Environment', work())
+  const changed = await context.output
+    .progress('changing the Environment', work())
+    .catch((error) => rethrowChange(error, 'svc environments get'))
   const when = changed.operation.replayed ? 'Changed before' : 'Changed'
   await context.output.result(changed, [`${when}: ${progressOf(changed)}`])
 }
@@ -126,7 +135,7 @@ function progressOf({ desired, observed }: Pick<EnvironmentState, 'desired' | 'o
   const state =
     desired.revision === observed.revision
       ? observed.serving
-      : `${observed.lifecycle} and ${observed.serving} until then`
+      : `${observed.lifecycle} and ${observed.serving} until it is applied`
   return `revision ${desired.revision} is desired, ${desired.lifecycle}; ${state}.`
 }
 

@@ -1,25 +1,28 @@
-/** `svc health`: whether the parts of the linked Environment do their work. */
+/** `svc health`: shows the health of the linked Environment and its components. */
 import { command } from '../contexts.ts'
-import { openRemote, readHealth } from '../remotes.ts'
-import { REMOTE } from './operations.ts'
+import { openRemote, readEnvironment, readHealth } from '../remotes.ts'
+import { ARCHIVED, REMOTE } from './operations.ts'
 
 export const healthCommand = command({
   name: 'health',
-  summary: 'Show whether the parts of the Environment do their work',
+  summary: 'Show the health of the Environment and its components',
   details: [
-    'The runtime is degraded where the system cannot contain Functions, or runners keep breaking;',
-    'documents are degraded while commits fail, as on a full disk, and unavailable where their',
-    'store does not answer. The server log says why.',
+    'The runtime is degraded if the system cannot sandbox Functions or if runners keep failing.',
+    'Documents are degraded while commits fail, for example on a full disk, and unavailable if',
+    'their store does not respond. The server log has the reason.',
   ],
   options: REMOTE,
   async run(context, { root }) {
     const { output } = context
     const remote = await openRemote(context, root)
-    const health = await output.progress('reading the health', readHealth(remote))
+    const request = Promise.all([readHealth(remote), readEnvironment(remote)])
+    const [health, { desired }] = await output.progress('reading the health', request)
+    const isArchived = desired.lifecycle === 'archived'
     const rows = health.components.map(({ name, status }) => [name, status])
     const { environmentId } = remote.descriptor
-    await output.result(health, [
-      `${output.bold(environmentId)}  ${health.status}`,
+    await output.result({ ...health, lifecycle: desired.lifecycle }, [
+      `${output.bold(environmentId)}  ${health.status}${isArchived ? ', archived' : ''}`,
+      ...(isArchived ? [ARCHIVED] : []),
       '',
       ...output.table(['COMPONENT', 'STATUS'], rows),
     ])

@@ -10,7 +10,7 @@ let client: TestClient
 beforeEach(() => {
   client = new TestClient()
   client.tools = {
-    build: async () => new Uint8Array(),
+    build: async () => ({ frame: new Uint8Array(), warnings: [] }),
     writeWorkspace: async ({ workspaceDirectory }) => {
       mkdirSync(workspaceDirectory, { recursive: true })
       writeFileSync(join(workspaceDirectory, 'schema.ts'), '')
@@ -29,8 +29,8 @@ function file(name: string): string {
   return readFileSync(join(client.root, name), 'utf8')
 }
 
-describe('init', () => {
-  it('makes a root, a keyring of its own and a Workspace', async () => {
+describe('svc init', () => {
+  it('creates a root, a new keyring and a Workspace', async () => {
     const ran = await init('--listen', '127.0.0.1:3210', '--json')
     expect(ran.exit).toBe(0)
     const descriptor = parseRootDescriptor(file('service.json'))
@@ -51,7 +51,7 @@ describe('init', () => {
     expect(ran.out).not.toContain(JSON.parse(file('keyring.json')).keys[0].key)
   })
 
-  it('overwrites nothing', async () => {
+  it('overwrites no file', async () => {
     await init()
     const [descriptor, keyring] = [file('service.json'), file('keyring.json')]
     const again = await init()
@@ -59,7 +59,7 @@ describe('init', () => {
     expect([file('service.json'), file('keyring.json')]).toEqual([descriptor, keyring])
   })
 
-  it('leaves a Workspace that is there as it is, with or without the executable', async () => {
+  it('does not change an existing Workspace, with or without the executable', async () => {
     mkdirSync(join(client.home, 'my app'))
     writeFileSync(join(client.home, 'my app', 'schema.ts'), 'mine')
     client.tools = null
@@ -67,7 +67,7 @@ describe('init', () => {
     expect(readFileSync(join(client.home, 'my app', 'schema.ts'), 'utf8')).toBe('mine')
   })
 
-  it('completes a root that was left without its descriptor, with the same keys', async () => {
+  it('completes a root without a descriptor and keeps its keys', async () => {
     await init()
     const keyring = file('keyring.json')
     mkdirSync(join(client.home, 'other'))
@@ -77,7 +77,7 @@ describe('init', () => {
     expect(readFileSync(join(client.home, 'other', 'keyring.json'), 'utf8')).toBe(keyring)
   })
 
-  it('makes no root when the Workspace cannot be written', async () => {
+  it('creates no root if the Workspace cannot be written', async () => {
     client.tools!.writeWorkspace = async () => {
       throw new Fault('CLIENT_FILE_FAILED')
     }
@@ -85,7 +85,7 @@ describe('init', () => {
     expect(existsSync(client.root)).toBe(false)
   })
 
-  it('makes no Workspace when the root cannot be made', async () => {
+  it('creates no Workspace if the root cannot be created', async () => {
     mkdirSync(join(client.root, 'keyring.json'), { recursive: true })
     expect(await init()).toMatchObject({ exit: 1, err: expect.stringContaining('keyring.json') })
     writeFileSync(join(client.home, 'file'), '')
@@ -94,7 +94,7 @@ describe('init', () => {
     expect(existsSync(join(client.home, 'my app'))).toBe(false)
   })
 
-  it('takes back the directories that it made, and none that was there', async () => {
+  it('removes only the directories that it created', async () => {
     client.tools!.writeWorkspace = async () => {
       throw new Fault('CLIENT_FILE_FAILED')
     }
@@ -106,7 +106,7 @@ describe('init', () => {
     expect(readdirSync(join(client.home, 'there'))).toEqual([])
   })
 
-  it('without the executable says that a Workspace needs it', async () => {
+  it('says that a new Workspace needs the executable', async () => {
     client.tools = null
     expect(await init()).toMatchObject({ exit: 2 })
     expect(existsSync(client.root)).toBe(false)
@@ -118,7 +118,7 @@ describe('init', () => {
     ['--listen', '127.0.0.1:080'],
     ['--name', 'a\nb'],
     ['--name', 'x'.repeat(129)],
-  ])('refuses %s %j', async (option, value) => {
+  ])('rejects %s %j', async (option, value) => {
     expect((await init(option, value)).exit).toBe(2)
     expect(existsSync(client.root)).toBe(false)
   })
@@ -128,7 +128,7 @@ describe('init', () => {
     ['42', 'app'],
     ['9 lives', 'lives'],
     ['日本', 'app'],
-  ])('makes the slug of %j', async (name, slug) => {
+  ])('derives a slug from %j', async (name, slug) => {
     await init('--name', name)
     expect(parseRootDescriptor(file('service.json'))).toMatchObject({ name, slug })
   })

@@ -1,4 +1,4 @@
-/** `svc init`: a new Product root, and a first Workspace where there is none. */
+/** `svc init`: creates a Product root, and a first Workspace if there is none. */
 import { existsSync, mkdirSync, rmdirSync, rmSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path'
 import { Fault } from '../../errors/fault.ts'
@@ -10,12 +10,12 @@ import {
   KEYRING_FILE,
   type RootDescriptor,
 } from '../../value/product-root.ts'
-import { usage } from '../arguments.ts'
 import { type CommandSpec, type Context, command, option, requiredOption } from '../contexts.ts'
 import { createFile, withPath } from '../files.ts'
 import { LOCAL_ORIGIN } from '../origins.ts'
 import { requireTools } from '../packages.ts'
 import { createDescriptor, readRootFile, resolvePath } from '../roots.ts'
+import { usage } from '../usage.ts'
 
 const PRIVATE_FILE = 0o600
 const PRIVATE_DIRECTORY = 0o700
@@ -26,15 +26,15 @@ export const initCommand: CommandSpec = command({
   name: 'init',
   summary: 'Create a Product root and a first Workspace',
   details: [
-    'Writes service.json and keyring.json (0600) into --root, which must not be a root yet, and',
-    'the first files of a Workspace where --workspace has none. Nothing is overwritten.',
-    'keyring.json is secret and part of every backup.',
+    'Writes service.json and keyring.json (0600) to --root, which must not be a root yet, and the',
+    'first files of a Workspace if --workspace has none. Existing files are not overwritten.',
+    'Keep keyring.json secret, and include it in every backup.',
   ],
   options: {
-    root: requiredOption('DIR', 'The new root: what a server serves'),
-    workspace: requiredOption('DIR', 'The Workspace: the source of the Functions'),
+    root: requiredOption('DIR', 'The new root, which a server serves'),
+    workspace: requiredOption('DIR', 'The Workspace, which has the source of the Functions'),
     listen: option('HOST:PORT', 'Address for applications, kept in service.json'),
-    name: option('NAME', 'What people see; by default the name of the Workspace directory'),
+    name: option('NAME', 'Display name; by default the name of the Workspace directory'),
   },
   examples: ['svc init --root ./my-app-root --workspace ./my-app'],
   async run(context, options) {
@@ -95,13 +95,13 @@ function slugOf(name: string): string {
   return words === '' ? 'app' : words
 }
 
-/** Relative, so that the two directories can move together; absolute on another drive. */
+/** Returns a relative path, so that both directories can be moved, or an absolute one. */
 function portablePath(root: string, workspace: string): string {
   const path = relative(root, workspace)
   return isAbsolute(path) ? path : path === '' ? '.' : path.split(sep).join('/')
 }
 
-/** A Workspace that has a schema is somebody's and stays as it is. */
+/** Writes the first files, unless the directory has a schema and so is a Workspace already. */
 async function writeWorkspace(
   context: Context,
   workspaceDirectory: string,
@@ -113,9 +113,9 @@ async function writeWorkspace(
 }
 
 /**
- * The directory and its keyring, before the Workspace: what cannot be a root leaves none behind.
- * service.json is last: a directory without it is no root, and the next run completes it with the
- * keyring that is there. Answers the undo, which leaves what was there before.
+ * Creates the directory and its keyring before the Workspace, so that a failure leaves none behind.
+ * service.json is written last: a directory without it is no root, and the next run completes it
+ * with the existing keyring. Returns a function that removes what this run created.
  */
 async function prepareRoot({ environment }: Context, root: string): Promise<() => void> {
   const { system } = environment
@@ -138,12 +138,12 @@ async function prepareRoot({ environment }: Context, root: string): Promise<() =
   }
 }
 
-/** The directories from `last` up to `first`, as far as nothing else is in them by now. */
+/** Removes the directories from `last` up to `first`, as far as they are empty. */
 function removeEmpty(last: string, first: string): void {
   try {
     for (let path = last; path.length >= first.length; path = dirname(path)) rmdirSync(path)
   } catch {
-    // Something else is in it, and stays.
+    // A directory that is not empty stays.
   }
 }
 

@@ -31,8 +31,8 @@ function file(name: string): string {
   return readFileSync(join(client.root, name), 'utf8')
 }
 
-describe('link', () => {
-  it('initializes the directory after the status succeeded', async () => {
+describe('svc link', () => {
+  it('initializes the directory after a successful status request', async () => {
     expect(await link(...ids())).toMatchObject({ exit: 0 })
     expect(server.asked('GET', `${server.base}/status`)).toHaveLength(1)
     expect(parseRootDescriptor(file('service.json'))).toMatchObject({
@@ -55,18 +55,52 @@ describe('link', () => {
     },
   )
 
-  it('needs the identifiers where there is no terminal', async () => {
-    expect(await link()).toMatchObject({ exit: 2 })
+  it('links the only Environment without a terminal', async () => {
+    expect(await link()).toMatchObject({ exit: 0 })
+    expect(file('service.json')).toContain(server.environmentId)
+    expect(JSON.parse((await link('--json')).out)).toMatchObject({
+      environmentId: server.environmentId,
+    })
+  })
+
+  it('needs the identifiers without a terminal if there are several Environments', async () => {
+    server.resources = 2
+    const several = await link()
+    expect(several).toMatchObject({ exit: 2, err: expect.stringContaining('2 Environments') })
+    expect(several.err).toContain('`svc resources` lists them')
+    server.resources = 0
+    expect(await link()).toMatchObject({ exit: 7, err: expect.stringContaining('invitation') })
+    expect(existsSync(client.root)).toBe(false)
+  })
+
+  it('needs both identifiers or none', async () => {
     expect(await link('--project-id', server.projectId)).toMatchObject({ exit: 2 })
   })
 
-  it('takes the identifiers of an initialized root', async () => {
+  it('finds the Project of an Environment, without a terminal', async () => {
+    expect(await link('--environment-id', server.environmentId)).toMatchObject({ exit: 0, err: '' })
+    const { projectId, environmentId } = server
+    expect(JSON.parse(file('service.json'))).toEqual({
+      ...{ version: 1, projectId, environmentId, name: 'My App', slug: 'my-app' },
+      ...{ createdAtMicros: expect.any(String), workspace: null, listen: null },
+    })
+    expect(await link('--environment-id', server.environmentId)).toMatchObject({ exit: 0 })
+  })
+
+  it('links no Environment that is unknown to the session or managed elsewhere', async () => {
+    expect(await link('--environment-id', newId.make('env'))).toMatchObject({ exit: 7 })
+    server.managementOrigin = 'https://other.example.com'
+    expect(await link('--environment-id', server.environmentId)).toMatchObject({ exit: 4 })
+    expect(existsSync(client.root)).toBe(false)
+  })
+
+  it('uses the identifiers of an initialized root', async () => {
     await link(...ids())
     rmSync(join(client.root, 'management.json'))
     expect(await link()).toMatchObject({ exit: 0 })
   })
 
-  it('does not move a root to another Environment', async () => {
+  it('does not link a root to another Environment', async () => {
     await link(...ids())
     const before = file('service.json')
     const ran = await link(...ids(newId.make('env')))
@@ -88,7 +122,7 @@ describe('link', () => {
     ['', 2],
     ['1x', 2],
     ['01', 2],
-  ])('with the selection %j ends with %i', async (typed, exit) => {
+  ])('for the selection %j ends with %i', async (typed, exit) => {
     client.typed = [typed]
     const ran = await link()
     expect([ran.exit, existsSync(client.root)]).toEqual([exit, exit === 0])
@@ -97,7 +131,7 @@ describe('link', () => {
 })
 
 describe('a linked root', () => {
-  it('is refused with a session of another Management origin', async () => {
+  it('is rejected with a session of another Management origin', async () => {
     await link(...ids())
     const link_ = { version: 1, managementOrigin: 'https://other.example.com' }
     writeFileSync(join(client.root, 'management.json'), JSON.stringify(link_))
@@ -111,10 +145,10 @@ describe('a linked root', () => {
     expect(server.requests).toEqual([])
   })
 
-  it('refuses --url with another origin', async () => {
+  it('rejects --url with another origin', async () => {
     const ran = await link(...ids(), '--url', 'https://other.example.com')
     expect([ran.exit, existsSync(client.root)]).toEqual([4, false])
-    const said = `--url names https://other.example.com; the session is of ${server.origin}.`
+    const said = `--url names https://other.example.com; the session belongs to ${server.origin}.`
     expect(ran.err).toContain(said)
     expect(ran.err).not.toContain('root is linked')
   })
@@ -125,14 +159,14 @@ describe('a linked root', () => {
     ['management.json', '{"version":1}'],
     ['management.json', '{"version":1,"managementOrigin":"https://x/y"}'],
     ['management.json', '{"version":1,"managementOrigin":"https://x","a":1}'],
-  ])('with a damaged %s is refused', async (name, content) => {
+  ])('is rejected with a damaged %s', async (name, content) => {
     await link(...ids())
     writeFileSync(join(client.root, name), content)
     const ran = await client.run('status', '--remote', '--root', client.root)
     expect([ran.exit, ran.err]).toEqual([8, expect.stringContaining(join(client.root, name))])
   })
 
-  it('whose descriptor cannot be read is not taken for none', async () => {
+  it('is not replaced if its descriptor cannot be read', async () => {
     await link(...ids())
     rmSync(join(client.root, 'service.json'))
     mkdirSync(join(client.root, 'service.json'))
@@ -141,7 +175,7 @@ describe('a linked root', () => {
     expect(ran.err).not.toContain('svc init')
   })
 
-  it('that is not linked says how to link it', async () => {
+  it('is missing for an initialized root, and the message says how to link it', async () => {
     await link(...ids())
     rmSync(join(client.root, 'management.json'))
     const ran = await client.run('status', '--remote', '--root', 'root')

@@ -1,11 +1,11 @@
-/** `svc link`: ties a directory to one Environment after the server has shown that it may. */
+/** `svc link`: links a directory to one Environment after a successful status request. */
 import { mkdirSync } from 'node:fs'
 import { Fault } from '../../errors/fault.ts'
 import { type EnvironmentId, isId, type ProjectId } from '../../value/ids.ts'
 import { DESCRIPTOR_FILE } from '../../value/product-root.ts'
 import type { ResourceField } from '../../wire/auth.ts'
-import { usage } from '../arguments.ts'
 import { type CommandSpec, type Context, command, option, requiredOption } from '../contexts.ts'
+import { explanation } from '../explanations.ts'
 import { withPath } from '../files.ts'
 import { parseOrigin } from '../origins.ts'
 import { basePath, readStatus, requireOrigin } from '../remotes.ts'
@@ -18,6 +18,7 @@ import {
   resolvePath,
 } from '../roots.ts'
 import { OperatorSession } from '../sessions.ts'
+import { usage } from '../usage.ts'
 import { readResources } from './identity/resources.ts'
 
 interface Chosen {
@@ -27,11 +28,12 @@ interface Chosen {
 
 export const linkCommand: CommandSpec = command({
   name: 'link',
-  summary: 'Tie a directory to one Environment',
+  summary: 'Link a directory to one Environment',
   details: [
     'Reads the status of the Environment first; only when that succeeds are service.json (where',
-    'there is none) and management.json written. Without identifiers they come from service.json,',
-    'or on a terminal from a list.',
+    'there is none) and management.json written. Without identifiers they come from service.json.',
+    'Without that a terminal shows a list; elsewhere the only Environment there is is linked.',
+    'An Environment alone is enough with --environment-id: the server knows its Project.',
   ],
   options: {
     root: requiredOption('DIR', 'The directory'),
@@ -39,7 +41,7 @@ export const linkCommand: CommandSpec = command({
     'environment-id': option('env_ID', 'Environment'),
     url: option('ORIGIN', 'Management origin; must be the one of the session'),
   },
-  examples: ['svc link --root . --project-id prj_... --environment-id env_...'],
+  examples: ['svc link --root . --environment-id env_...'],
   async run(context, options) {
     const session = await OperatorSession.open(context)
     const directory = resolvePath(context.environment, options.root)
@@ -50,7 +52,7 @@ export const linkCommand: CommandSpec = command({
     if (linked !== null) requireOrigin(session, linked, 'The root is linked to')
     const descriptor = await readDescriptor(directory)
     const chosen =
-      idsOf(options['project-id'], options['environment-id']) ??
+      (await named(session, options['project-id'], options['environment-id'])) ??
       descriptor ??
       (await choose(context, session))
     requireSame(directory, descriptor, chosen)
@@ -62,12 +64,20 @@ export const linkCommand: CommandSpec = command({
   },
 })
 
-function idsOf(projectId: string | undefined, environmentId: string | undefined): Chosen | null {
+/** Returns null where neither option is given. The server knows the Project of an Environment. */
+async function named(
+  session: OperatorSession,
+  projectId: string | undefined,
+  environmentId: string | undefined,
+): Promise<Chosen | null> {
   if (projectId === undefined && environmentId === undefined) return null
-  if (!isId('prj', projectId)) throw usage('--project-id needs a prj_ identifier.', linkCommand)
   if (!isId('env', environmentId)) {
     throw usage('--environment-id needs an env_ identifier.', linkCommand)
   }
+  if (projectId === undefined) {
+    return requireLinkable(session, await findResource(session, { environmentId }))
+  }
+  if (!isId('prj', projectId)) throw usage('--project-id needs a prj_ identifier.', linkCommand)
   return { projectId, environmentId }
 }
 
@@ -76,14 +86,19 @@ function requireSame(directory: string, known: Chosen | null, chosen: Chosen): v
   if (known.projectId === chosen.projectId && known.environmentId === chosen.environmentId) return
   throw new Fault('CLIENT_ROOT_INVALID', {
     detail: `${directory} belongs to ${known.projectId} and ${known.environmentId}.`,
+    cause: explanation({ next: 'Link another directory, or leave the identifiers out.' }),
   })
 }
 
-async function findResource(session: OperatorSession, chosen: Chosen): Promise<ResourceField> {
+/** Finds the Environment, in any Project where none is given. */
+async function findResource(
+  session: OperatorSession,
+  chosen: Partial<Chosen> & Pick<Chosen, 'environmentId'>,
+): Promise<ResourceField> {
   const { resources } = await readResources(session)
   const found = resources.find(
     ({ projectId, environmentId }) =>
-      projectId === chosen.projectId && environmentId === chosen.environmentId,
+      projectId === (chosen.projectId ?? projectId) && environmentId === chosen.environmentId,
   )
   if (found !== undefined) return found
   throw new Fault('PRODUCT_NOT_FOUND', {
@@ -91,13 +106,28 @@ async function findResource(session: OperatorSession, chosen: Chosen): Promise<R
   })
 }
 
-/** One-based; anything but a number of the list fails closed. */
+/**
+ * Asks for a one-based number of the list on a terminal; any other input fails closed. Without a
+ * terminal only a single Environment can be meant.
+ */
 async function choose(context: Context, session: OperatorSession): Promise<Chosen> {
   const { environment, output } = context
-  if (!environment.stdin.isTTY || !environment.stderr.isTTY || output.json) {
-    throw usage('Without a terminal --project-id and --environment-id are needed.', linkCommand)
-  }
   const { resources } = await output.progress('reading the resources', readResources(session))
+  if (resources.length === 0) {
+    throw new Fault('PRODUCT_NOT_FOUND', {
+      detail: 'The grants of this operator contain no Environment of this server.',
+      cause: explanation({ next: 'Ask an owner for an invitation to the Environment.' }),
+    })
+  }
+  if (!environment.stdin.isTTY || !environment.stderr.isTTY || output.json) {
+    const [only, ...others] = resources
+    if (others.length === 0) return requireLinkable(session, only!)
+    throw usage(
+      `There are ${resources.length} Environments and no terminal to choose one. Give ` +
+        '--project-id and --environment-id; `svc resources` lists them.',
+      linkCommand,
+    )
+  }
   const rows = resources.map((resource, i) => [
     String(i + 1),
     resource.name,
@@ -109,12 +139,21 @@ async function choose(context: Context, session: OperatorSession): Promise<Chose
   const line = await environment.stdin.readLine({ echo: true })
   if (line === null) throw new Fault('CLIENT_INTERRUPTED')
   const chosen = /^[1-9][0-9]{0,3}$/.test(line.trim()) ? resources[Number(line) - 1] : undefined
-  if (chosen === undefined) throw usage('That is not a number of the list.', linkCommand)
-  requireOrigin(session, managementOriginOf(session, chosen), 'The Environment is managed at')
-  return idsOf(chosen.projectId, chosen.environmentId)!
+  if (chosen === undefined)
+    throw usage(
+      'The list has no such number. Type one of the numbers in front of the names.',
+      linkCommand,
+    )
+  return requireLinkable(session, chosen)
 }
 
-/** A resource that names no origin is managed where the operator authenticates. */
+/** Throws CLIENT_ORIGIN_MISMATCH for a resource that another origin manages. */
+function requireLinkable(session: OperatorSession, resource: ResourceField): Chosen {
+  requireOrigin(session, managementOriginOf(session, resource), 'The Environment is managed at')
+  return { projectId: resource.projectId, environmentId: resource.environmentId }
+}
+
+/** Returns the Management origin; a resource without one uses the authentication origin. */
 function managementOriginOf(session: OperatorSession, resource: ResourceField): string {
   return resource.managementOrigin ?? session.profile.authenticationOrigin
 }
@@ -125,7 +164,7 @@ interface Link {
   readonly origin: string
 }
 
-/** The link comes last: it is what makes the directory usable. */
+/** Writes the files. The link is last, since it makes the directory usable. */
 async function write(
   context: Context,
   link: Link & { readonly resource: ResourceField | null },

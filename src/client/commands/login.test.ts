@@ -16,8 +16,8 @@ afterEach(() => {
   client[Symbol.dispose]()
 })
 
-describe('login', () => {
-  it('exchanges the code of the named variable and keeps the session', async () => {
+describe('svc login', () => {
+  it('exchanges the code of the named variable and stores the session', async () => {
     const options = ['--device', 'laptop', '--code-env', 'SVC_CODE', '--json']
     const ran = await client.run('login', '--url', server.origin, ...options)
     expect(ran).toMatchObject({ exit: 0, err: '' })
@@ -41,7 +41,7 @@ describe('login', () => {
     }
   })
 
-  it('keeps the Management origin that the server names', async () => {
+  it('stores the Management origin that the server names', async () => {
     server.managementOrigin = 'https://manage.example.com'
     await client.login(server)
     expect(JSON.parse(readFileSync(client.credentials, 'utf8'))).toMatchObject({
@@ -57,7 +57,7 @@ describe('login', () => {
     expect(readFileSync(client.credentials, 'utf8')).not.toBe(first)
   })
 
-  it('asks on a terminal and takes what is typed', async () => {
+  it('asks for the code on a terminal', async () => {
     client.typed = [` ${INVITATION} `]
     const ran = await client.run('login', '--url', server.origin)
     expect(ran.exit).toBe(0)
@@ -66,12 +66,12 @@ describe('login', () => {
   })
 
   it.each([
-    ['no terminal', [], 'Without a terminal'],
-    ['an unset variable', ['--code-env', 'NOT_SET'], 'The variable NOT_SET is not set.'],
-    ['the code itself', ['--code-env', INVITATION], 'takes the name of a variable'],
-    ['no variable name', ['--code-env', 'A-B'], 'needs a variable name'],
+    ['no terminal', [], 'There is no terminal'],
+    ['an unset variable', ['--code-env', 'NOT_SET'], 'The variable NOT_SET is not set or empty.'],
+    ['the code itself', ['--code-env', INVITATION], 'not the secret itself'],
+    ['no variable name', ['--code-env', 'A-B'], 'needs the name of a variable.'],
     ['something else', ['--code-env', 'HOME'], 'is not an invitation code'],
-  ])('asks no server with %s', async (_, options, message) => {
+  ])('sends no request with %s', async (_, options, message) => {
     const ran = await client.run('login', '--url', server.origin, ...options)
     expect([ran.exit, ran.err]).toEqual([2, expect.stringContaining(message)])
     expect(ran.err).not.toContain(INVITATION)
@@ -90,14 +90,14 @@ describe('login', () => {
     'ftp://example.com',
     'example.com',
     'http://127.0.0.1.example.com:3220',
-  ])('refuses the origin %s', async (url) => {
+  ])('rejects the origin %s', async (url) => {
     delete client.variables.SVC_ALLOW_LOOPBACK_HTTP
     const ran = await client.run('login', '--url', url, '--code-env', 'SVC_CODE')
     expect([ran.exit, ran.err]).toEqual([2, expect.stringContaining('CLIENT_ORIGIN_INVALID')])
   })
 
   it.each(['https://example.com', 'https://example.com/', 'http://127.0.0.1:3220'])(
-    'asks the origin %s',
+    'accepts the origin %s',
     async (url) => {
       delete client.variables.SVC_ALLOW_LOOPBACK_HTTP
       const asked: string[] = []
@@ -110,7 +110,7 @@ describe('login', () => {
     },
   )
 
-  it('asks a server on the IPv6 loopback address where loopback is allowed', async () => {
+  it('accepts a server on the IPv6 loopback address if loopback is allowed', async () => {
     const asked: string[] = []
     client.fetch = async (address) => {
       asked.push(address)
@@ -120,7 +120,7 @@ describe('login', () => {
     expect(asked[0]).toBe('http://[::1]:4820/v1/auth/config')
   })
 
-  it('replaces a stored session whose origin is not allowed any more', async () => {
+  it('replaces a stored session whose origin is no longer allowed', async () => {
     await client.login(server)
     const stored = JSON.parse(readFileSync(client.credentials, 'utf8'))
     const evil = { ...stored, managementOrigin: 'http://evil.test' }
@@ -130,23 +130,25 @@ describe('login', () => {
     expect((await client.run('whoami')).exit).toBe(0)
   })
 
-  it('with a wrong code leaves the stored session as it is', async () => {
+  it('does not change the stored session after a wrong code', async () => {
     await client.login(server)
     const before = readFileSync(client.credentials, 'utf8')
     server.intercept = ({ path }) =>
       path === '/v1/auth/exchange' ? failure('PLATFORM_AUTHENTICATION_FAILED') : null
-    expect((await client.login(server)).exit).toBe(3)
+    const ran = await client.login(server)
+    expect(ran.exit).toBe(3)
+    expect(ran.err).toContain('The invitation code is wrong, used or expired.\n  Ask an owner')
     expect(readFileSync(client.credentials, 'utf8')).toBe(before)
   })
 
-  it('sends the code once, even when the answer is lost', async () => {
+  it('sends the code once, even when the response is lost', async () => {
     server.intercept = ({ path }) => (path === '/v1/auth/exchange' ? 'drop-after' : null)
     expect((await client.login(server)).exit).toBe(9)
     expect(server.asked('POST', '/v1/auth/exchange')).toHaveLength(1)
   })
 })
 
-describe('logout', () => {
+describe('svc logout', () => {
   it('revokes the session and removes it', async () => {
     await client.login(server)
     const ran = await client.run('logout', '--json')
@@ -156,15 +158,15 @@ describe('logout', () => {
     expect((await client.run('logout')).exit).toBe(3)
   })
 
-  it('works without a connection and warns', async () => {
+  it('removes the session without a connection and warns', async () => {
     await client.login(server)
     server.stop()
     const ran = await client.run('logout')
     expect([ran.exit, existsSync(client.credentials)]).toEqual([0, false])
-    expect(ran.err).toContain('the server was not told')
+    expect(ran.err).toContain('the server did not revoke the session')
   })
 
-  it('of a session that the server has ended removes it', async () => {
+  it('removes a session that the server has ended', async () => {
     await client.login(server)
     server.sessionRevoked = true
     const ran = await client.run('logout')

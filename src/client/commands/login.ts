@@ -1,10 +1,9 @@
 /**
- * `svc login`: an invitation code, the browser or a token of an identity provider for a session of
- * this machine. Neither a code nor a token is ever an argument.
+ * `svc login`: exchanges an invitation code, a browser login or a token of an identity provider for
+ * a session of this machine. Codes and tokens are never arguments.
  */
 import { Fault, isFault } from '../../errors/fault.ts'
 import { Secret } from '../../value/secret.ts'
-import { usage } from '../arguments.ts'
 import {
   type CommandSpec,
   type Context,
@@ -13,24 +12,41 @@ import {
   option,
   requiredOption,
 } from '../contexts.ts'
+import { explained } from '../explanations.ts'
 import { discover, logIn } from '../logins.ts'
 import { isExternalToken } from '../oidc/tokens.ts'
 import { ALLOW_LOOPBACK_HTTP, LOCAL_ORIGIN, parseOrigin } from '../origins.ts'
 import { secretFrom } from '../secret-variables.ts'
 import type { LoginOrigins } from '../sessions.ts'
+import { usage } from '../usage.ts'
 
 const INVITATION_CODE = /^rk_inv_v1_[A-Za-z0-9_-]{43}$/
 const EXTERNAL_LOGIN = '/v1/auth/oidc'
+
+const ASK_FOR_INVITATION =
+  'Ask an owner for a new invitation (`svc invite`), then log in with its code.'
+const UNLINKED = {
+  detail: 'The token is not valid for this server, or this person never logged in with it before.',
+  next:
+    'For the first login of a person add --code-env VAR with the code of an invitation. A job ' +
+    'needs an invitation that names it (`svc invite --workload`) and a token that is not used yet.',
+}
+const REJECTED_WITH_CODE = {
+  detail: 'The token is not valid for this server, or the code is wrong, used or expired.',
+  next: ASK_FOR_INVITATION,
+}
 
 export const loginCommand: CommandSpec = command({
   name: 'login',
   summary: 'Log this machine in, with an invitation code or an identity provider',
   details: [
-    'An invitation code is read from the environment variable that --code-env names, or typed on',
-    'a terminal without being shown. It works once. --browser logs in at the identity provider of',
-    'the server; --oidc-token-env takes an access token that was fetched there. The first such',
-    'login of a person also needs --code-env. The token goes to the server and is kept nowhere.',
-    'A second login replaces the stored session.',
+    'An invitation code works once. It is read from the environment variable that --code-env',
+    'names, or typed on a terminal, which does not show it. --browser logs in at the identity',
+    'provider of the server; --oidc-token-env takes an access token of that provider. The first',
+    'such login of a person also needs --code-env. The token is sent to the server and not stored.',
+    'A job logs in with the token of its platform, which works once; its session lasts ten minutes',
+    'and never replaces that of a person, unless SERVICE_CONFIG_HOME or CI is set. Any other',
+    'login replaces the stored session.',
     `ORIGIN is HTTPS, or exactly ${LOCAL_ORIGIN} for a local server; with`,
     `${ALLOW_LOOPBACK_HTTP}=true any port of http://127.0.0.1 and http://[::1] is accepted.`,
   ],
@@ -38,13 +54,17 @@ export const loginCommand: CommandSpec = command({
     url: requiredOption('ORIGIN', 'Origin of the management service'),
     device: option('NAME', 'Name of the session, such as the machine'),
     'code-env': option('VAR', 'Environment variable that holds the invitation code'),
-    browser: flag('Log in at the identity provider, in the browser'),
+    browser: flag('Log in at the identity provider with a browser'),
     'no-open': flag('With --browser: print the address on stderr instead of opening it'),
-    'oidc-token-env': option('VAR', 'Environment variable that holds a token of the provider'),
+    'oidc-token-env': option(
+      'VAR',
+      'Environment variable that holds an access token of the provider',
+    ),
   },
   examples: [
     `SVC_CODE=... svc login --url ${LOCAL_ORIGIN} --code-env SVC_CODE`,
     'svc login --url https://manage.example.com --browser',
+    'svc login --url https://manage.example.com --oidc-token-env SVC_OIDC_TOKEN',
   ],
   async run(context, options) {
     const { device, browser, 'oidc-token-env': tokenVariable, 'code-env': codeVariable } = options
@@ -53,7 +73,7 @@ export const loginCommand: CommandSpec = command({
     if (browser && tokenVariable !== undefined) {
       throw usage('Give --browser or --oidc-token-env, not both.', loginCommand)
     }
-    if (!open && !browser) throw usage('--no-open goes with --browser.', loginCommand)
+    if (!open && !browser) throw usage('--no-open needs --browser.', loginCommand)
     const code = codeVariable === undefined ? null : codeFrom(context, codeVariable)
     const login = { origin, device, code }
     if (browser) return browserLogin(context, login, open)
@@ -72,7 +92,14 @@ async function invitationLogin(context: Context, login: LoginOptions): Promise<v
   if (login.code === null) requireTerminal(context)
   const origins = await discover(context, login.origin, 'invitation')
   const code = login.code ?? (await askForCode(context))
-  await logIn(context, origins, { path: '/v1/auth/exchange', body: bodyOf({ ...login, code }) })
+  const body = bodyOf({ ...login, code })
+  await logIn(context, origins, { path: '/v1/auth/exchange', body }).catch((error) => {
+    if (!isFault(error, 'PLATFORM_AUTHENTICATION_FAILED')) throw error
+    throw explained(error, {
+      detail: 'The invitation code is wrong, used or expired.',
+      next: ASK_FOR_INVITATION,
+    })
+  })
 }
 
 async function browserLogin(context: Context, login: LoginOptions, open: boolean): Promise<void> {
@@ -102,11 +129,8 @@ async function externalLogin(
   try {
     await logIn(context, origins, { path: EXTERNAL_LOGIN, bearer, body: bodyOf(login) })
   } catch (error) {
-    if (!isFault(error, 'PLATFORM_AUTHENTICATION_FAILED') || login.code !== null) throw error
-    throw new Fault('PLATFORM_AUTHENTICATION_FAILED', {
-      detail: 'The first login of a person with the identity provider also needs --code-env.',
-      cause: error.cause,
-    })
+    if (!isFault(error, 'PLATFORM_AUTHENTICATION_FAILED')) throw error
+    throw explained(error, login.code === null ? UNLINKED : REJECTED_WITH_CODE)
   }
 }
 
@@ -124,14 +148,17 @@ function codeFrom(context: Context, variable: string): Secret {
 
 function requireTerminal({ environment, output }: Context): void {
   if (environment.stdin.isTTY && environment.stderr.isTTY && !output.json) return
-  throw usage('Without a terminal the code comes from --code-env VAR.', loginCommand)
+  throw usage(
+    'There is no terminal to type the code on. Pass it with --code-env VAR.',
+    loginCommand,
+  )
 }
 
 async function askForCode({ environment, output }: Context): Promise<Secret> {
   await output.prompt('Invitation code: ')
   const line = await environment.stdin.readLine({ echo: false })
   if (line === null) throw new Fault('CLIENT_INTERRUPTED')
-  return invitationCode(line.trim(), 'What was typed')
+  return invitationCode(line.trim(), 'The typed text')
 }
 
 function invitationCode(text: string, where: string): Secret {

@@ -1,11 +1,11 @@
-/** `svc logout`: ends the session on the server and forgets it here. */
+/** `svc logout`: revokes the session on the server and removes it from this machine. */
 import type { Code } from '../../errors/codes.ts'
 import { isFault } from '../../errors/fault.ts'
 import { type Context, command } from '../contexts.ts'
 import { ProfileStore } from '../profiles.ts'
 import { OperatorSession } from '../sessions.ts'
 
-/** What ends the command; any other failure of the server leaves only the session there. */
+/** Codes that stop the command. Other failures leave the session on the server only. */
 const STOPS: readonly Code[] = [
   'CLIENT_INTERRUPTED',
   'CLIENT_CHANGE_INTERRUPTED',
@@ -15,7 +15,9 @@ const STOPS: readonly Code[] = [
 export const logoutCommand = command({
   name: 'logout',
   summary: 'Revoke the session on the server and remove it from this machine',
-  details: ['Without a connection the session is removed here and ends on the server by itself.'],
+  details: [
+    'If the server cannot be reached, the session is removed here and expires on the server.',
+  ],
   options: {},
   async run(context) {
     const session = await OperatorSession.open(context)
@@ -28,7 +30,7 @@ export const logoutCommand = command({
   },
 })
 
-/** False where the server could not be told. A session that it refuses is over already. */
+/** Returns false if the server did not confirm. A session that it rejects is over already. */
 async function revoke(context: Context, session: OperatorSession): Promise<boolean> {
   const { sessionId } = session.profile
   const revocation = session.authentication({
@@ -44,14 +46,14 @@ async function revoke(context: Context, session: OperatorSession): Promise<boole
     if (isFault(error, 'PLATFORM_AUTHENTICATION_FAILED')) return true
     if (!isFault(error) || STOPS.includes(error.code)) throw error
     await context.output.warn(
-      `warning: ${error.code}: the server was not told; the session ${sessionId} ends there when ` +
-        'its refresh token does, or when an operator revokes it.',
+      `warning: ${error.code}: the server did not revoke the session ${sessionId}. It ends when ` +
+        'its refresh token expires, or when an operator revokes it.',
     )
     return false
   }
 }
 
-/** Another login may have replaced the session meanwhile; that one stays. */
+/** Removes the stored session, unless another login has replaced it meanwhile. */
 export async function forget(context: Context, sessionId: string): Promise<void> {
   const store = new ProfileStore(context)
   await store.change(context.signal, async (stored) => {

@@ -51,23 +51,62 @@ afterEach(() => {
   client[Symbol.dispose]()
 })
 
-function answers(body: Json) {
+function environment(lifecycle: 'active' | 'archived'): Json {
+  const { projectId, environmentId } = server
+  const time = '1800000000000000'
+  return {
+    version: 1,
+    projectId,
+    environmentId,
+    desired: {
+      revision: '4',
+      lifecycle,
+      configuration: {
+        name: 'Shop',
+        slug: 'shop',
+        region: 'local',
+        purpose: 'development',
+        protection: 'none',
+        location: null,
+        workspaceTargets: 'allowed',
+      },
+    },
+    observed: { revision: '4', lifecycle, serving: 'stopped' },
+    createdAtMicros: time,
+    updatedAtMicros: time,
+  }
+}
+
+function respondWith(body: Json) {
   server.intercept = () => ({ status: 200, body })
 }
 
-it('health shows each part and the worst of them', async () => {
-  answers(HEALTH)
+it('svc health shows each component and the worst status', async () => {
+  server.intercept = ({ path }) => {
+    return { status: 200, body: path === server.base ? environment('active') : HEALTH }
+  }
   const { out, exit } = await client.run('health', ...REMOTE)
   expect(exit).toBe(0)
   expect(out).toMatch(/^env_\w+ {2}degraded$/m)
   expect(out).toMatch(/^runtime +degraded$/m)
   expect(out).toMatch(/^documents +healthy$/m)
-  expect(server.requests.map(({ path }) => path)).toEqual([`${server.base}/instances/healthz`])
-  expect(JSON.parse((await client.run('health', '--json', ...REMOTE)).out)).toEqual(HEALTH)
+  expect(server.asked('GET', `${server.base}/instances/healthz`)).toHaveLength(1)
+  expect(JSON.parse((await client.run('health', '--json', ...REMOTE)).out)).toEqual({
+    ...HEALTH,
+    lifecycle: 'active',
+  })
 })
 
-it('metrics shows every figure that is not 0, with its unit', async () => {
-  answers(METRICS)
+it('svc health says that the Environment is archived', async () => {
+  server.intercept = ({ path }) => {
+    return { status: 200, body: path === server.base ? environment('archived') : HEALTH }
+  }
+  const { out } = await client.run('health', ...REMOTE)
+  expect(out).toMatch(/^env_\w+ {2}degraded, archived\nThe Environment is archived .*restore/)
+})
+
+it('svc metrics shows every figure that is not 0, with its unit', async () => {
+  respondWith(METRICS)
   const { out, exit } = await client.run('metrics', ...REMOTE)
   expect(exit).toBe(0)
   expect(out).toMatch(/^queriesSucceeded +9007199254740993$/m)
@@ -80,12 +119,12 @@ it('metrics shows every figure that is not 0, with its unit', async () => {
   expect(server.requests.map(({ path }) => path)).toEqual([`${server.base}/metrics`])
 })
 
-it('metrics --json is the answer of the server, to the last digit', async () => {
-  answers(METRICS)
+it('svc metrics --json prints the exact response of the server', async () => {
+  respondWith(METRICS)
   expect(JSON.parse((await client.run('metrics', '--json', ...REMOTE)).out)).toEqual(METRICS)
 })
 
-it.each(['health', 'metrics'])('%s without the capability ends with 3', async (command) => {
+it.each(['health', 'metrics'])('svc %s without the capability ends with 3', async (command) => {
   server.intercept = () => failure('PLATFORM_ACCESS_DENIED')
   expect((await client.run(command, ...REMOTE)).exit).toBe(3)
 })

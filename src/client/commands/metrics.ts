@@ -1,4 +1,4 @@
-/** `svc metrics`: what happened in the server since it started, in numbers. */
+/** `svc metrics`: shows the counters, gauges and durations since the server started. */
 import { formatTimestamp } from '../../value/plain.ts'
 import type { MetricsReport } from '../../wire/metrics.ts'
 import { type Context, command } from '../contexts.ts'
@@ -7,9 +7,9 @@ import { REMOTE } from './operations.ts'
 
 export const metricsCommand = command({
   name: 'metrics',
-  summary: 'Show what the server counted since it started',
+  summary: 'Show what the server measured since it started',
   details: [
-    'Of times that were measured it shows the bound below which that share of them was.',
+    'For durations it shows the bucket bound of each percentile.',
     'Collectors such as Prometheus read GET /v1/projects/ID/environments/ID/metrics.',
   ],
   options: REMOTE,
@@ -34,7 +34,7 @@ function humanMetrics({ output }: Context, metrics: MetricsReport): string[] {
     rows.length === 0 ? [] : ['', ...output.table(head, rows)]
   const started = formatTimestamp(BigInt(metrics.processStartedAtMicros))
   return [
-    `Since ${started}; what is 0 is left out.`,
+    `Since ${started}; values of 0 are omitted.`,
     ...section(['COUNTER', 'VALUE'], figures(metrics.counters)),
     ...section(['NOW', 'VALUE'], figures(metrics.gauges)),
     ...section(['TIME', 'COUNT', 'MEAN', '50 %', '95 %', '99 %'], times),
@@ -47,7 +47,7 @@ const UNITS: readonly (readonly [suffix: string, show: (value: number) => string
   ['Percent', (percent) => `${percent} %`],
 ]
 
-/** A name ends with its unit. */
+/** Formats a figure by the unit at the end of its name. */
 function figureRow(name: string, value: string): string[] {
   const unit = UNITS.find(([suffix]) => name.endsWith(suffix))
   if (unit === undefined) return [name, value]

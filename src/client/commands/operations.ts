@@ -1,21 +1,35 @@
-/** What commands share that change the linked Environment under an Operation ID. */
+/** Shared by the commands that change the linked Environment under an Operation ID. */
+import { isFault } from '../../errors/fault.ts'
 import { isId, type OperationId } from '../../value/ids.ts'
-import { usage } from '../arguments.ts'
-import { type CommandSpec, type Context, option, requiredFlag } from '../contexts.ts'
+import { type CommandSpec, type Context, option, REMOTE_FLAG } from '../contexts.ts'
+import { explained } from '../explanations.ts'
+import { usage } from '../usage.ts'
 import { createdAtMicros } from './scopes.ts'
 
 export const REMOTE = {
-  remote: requiredFlag('Act on the linked Environment'),
+  remote: REMOTE_FLAG,
   root: option('DIR', 'The linked root; by default the working directory'),
 } as const
 
+/** The remark of commands whose effect is not served for now. */
+export const ARCHIVED =
+  'The Environment is archived and serves no calls. Run `svc environments restore` to serve again.'
+
+/** Rethrows a failed change; a stale revision names the command that shows the newest one. */
+export function rethrowChange(error: unknown, shows: string): never {
+  if (!isFault(error, 'PRODUCT_CAS_CONFLICT')) throw error
+  throw explained(error, {
+    next: `Read the revision with \`${shows}\`, then repeat the change from there.`,
+  })
+}
+
 const REVISION = /^(?:0|[1-9][0-9]{0,15})$/
 
-/** `of` names what has the revision. */
+/** Declares the options of a change; `of` names what has the revision. */
 export function changeOptions(of: string) {
   return {
     ...REMOTE,
-    expected: option('REVISION', `Change only this revision of ${of}; by default the newest`),
+    expected: option('REVISION', `Revision of ${of} to replace; by default the newest`),
     'operation-id': option('opn_ID', 'Operation ID; a new one by default'),
   } as const
 }
@@ -23,11 +37,11 @@ export function changeOptions(of: string) {
 export interface ChangeIntent {
   readonly operationId: OperationId
   readonly changedAtMicros: string
-  /** The revision to change, where the line names one. */
+  /** The value of --expected. */
   readonly expected: string | undefined
 }
 
-/** The same line with the same --operation-id and --expected is the same request. */
+/** Reads the options, so that equal --operation-id and --expected make an equal request. */
 export function changeIntent(
   { environment }: Context,
   command: CommandSpec,

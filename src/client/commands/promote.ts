@@ -1,18 +1,18 @@
 /** `svc promote`: binds a Channel to a validated Release. */
-import { isFault } from '../../errors/fault.ts'
+import { type Fault, isFault } from '../../errors/fault.ts'
 import { isId, type ReleaseId } from '../../value/ids.ts'
 import type { Promoted } from '../../wire/channels.ts'
 import type { Status } from '../../wire/status.ts'
-import { usage } from '../arguments.ts'
 import {
   type CommandSpec,
   type Context,
   command,
   flag,
   option,
-  requiredFlag,
+  REMOTE_FLAG,
   requiredOption,
 } from '../contexts.ts'
+import { explained } from '../explanations.ts'
 import {
   EMPTY,
   type Expected,
@@ -22,6 +22,7 @@ import {
   type Remote,
   readStatus,
 } from '../remotes.ts'
+import { usage } from '../usage.ts'
 import { progressOf, serveAlone } from './serve-policy.ts'
 
 const CHANNEL = /^[a-z][a-z0-9-]{0,62}$/
@@ -30,16 +31,16 @@ export const promoteCommand: CommandSpec = command({
   name: 'promote',
   summary: 'Bind a Channel to a validated Release',
   details: [
-    'With --expected the Channel moves only if that Release is bound to it now. With --serve the',
-    'Release then serves everybody who calls environment:default.',
+    'With --expected the Channel is only bound if it is bound to that Release now. With --serve',
+    'the Release then serves all calls of environment:default.',
   ],
   options: {
-    remote: requiredFlag('Act on the linked Environment'),
+    remote: REMOTE_FLAG,
     root: option('DIR', 'The linked root; by default the working directory'),
     channel: requiredOption('NAME', 'The Channel'),
     release: requiredOption('rel_ID', 'The Release'),
-    expected: option('empty|rel_ID', 'The Release that the Channel must be bound to'),
-    serve: flag('Let the Release serve environment:default, alone'),
+    expected: option('empty|rel_ID', 'The Release that the Channel must be bound to now'),
+    serve: flag('Let only this Release serve environment:default'),
   },
   examples: ['svc promote --remote --channel production --release rel_... --expected empty'],
   async run(context, options) {
@@ -47,7 +48,11 @@ export const promoteCommand: CommandSpec = command({
     const releaseId = parseReleaseId(options.release, promoteCommand)
     const expectedReleaseId = parseExpected(options.expected)
     const remote = await openRemote(context, options.root)
-    const bound = await promoteSettled(context, remote, { channel, releaseId, expectedReleaseId })
+    const bound = await promoteOrReconcile(context, remote, {
+      channel,
+      releaseId,
+      expectedReleaseId,
+    })
     const served = options.serve ? await serve(context, remote, releaseId) : null
     const policy = served === null ? null : served.desired.revision
     await context.output.result({ version: 1, ...bound, servingPolicyRevision: policy }, [
@@ -80,11 +85,11 @@ export interface Bound {
   readonly channel: string
   readonly releaseId: string
   readonly revision: string
-  /** False where the Channel was bound to the Release before. */
+  /** False if the Channel was bound to the Release before. */
   readonly changed: boolean
 }
 
-/** What the status says of the Channel now; null where it is not bound to the Release. */
+/** Returns the binding in the status; null if the Channel is not bound to the Release. */
 export function boundIn(status: Status, { channel, releaseId }: Binding): Bound | null {
   const found = status.channels.find((item) => item.channel === channel)
   if (found?.releaseId !== releaseId) return null
@@ -93,17 +98,40 @@ export function boundIn(status: Status, { channel, releaseId }: Binding): Bound 
 
 type Binding = Pick<Promotion, 'channel' | 'releaseId'>
 
-export function promoteSettled(
+/** Adds the current state, which the error response does not repeat, and what it calls for. */
+async function withState(
+  remote: Remote,
+  fault: Fault,
+  { channel, releaseId }: Binding,
+): Promise<Fault> {
+  const status = await readStatus(remote).catch(() => null)
+  if (status === null) return fault
+  if (fault.code === 'PRODUCT_CAS_CONFLICT') {
+    const bound = status.channels.find((item) => item.channel === channel)?.releaseId
+    return explained(fault, { detail: `${channel} is bound to ${bound ?? 'no Release'}.` })
+  }
+  const state = status.releases.find((item) => item.releaseId === releaseId)?.state
+  const release = `Run \`svc release --release ${releaseId}\``
+  const next = {
+    published: `${release} to validate it, then repeat the command.`,
+    rejected: `${release} to see the failed checks, then correct and publish the Workspace.`,
+    validated: 'Choose an earlier Release of the history that `svc status` shows.',
+    retired: null,
+  }
+  return explained(fault, { next: state === undefined ? null : next[state] })
+}
+
+export function promoteOrReconcile(
   context: Context,
   remote: Remote,
   promotion: Promotion,
 ): Promise<Bound> {
   const request = promote(remote, promotion)
-  return settled(context, remote, { ...promotion, label: 'promoting', request })
+  return bindOrReconcile(context, remote, { ...promotion, label: 'promoting', request })
 }
 
-/** When the answer is lost the status tells whether the Channel moved. */
-export async function settled(
+/** Waits for the response. If it is lost, the status tells whether the Channel is bound. */
+export async function bindOrReconcile(
   context: Context,
   remote: Remote,
   asked: Binding & { readonly label: string; readonly request: Promise<Promoted> },
@@ -115,8 +143,11 @@ export async function settled(
     )
     return { channel, releaseId, revision, changed: true }
   } catch (error) {
+    if (isFault(error, 'PRODUCT_STATE_CONFLICT', 'PRODUCT_CAS_CONFLICT')) {
+      throw await withState(remote, error, asked)
+    }
     if (!isFault(error, 'CLIENT_RESULT_UNCERTAIN')) throw error
-    await context.output.note('the answer was lost; reading the status')
+    await context.output.note('The response was lost. Reading the status.')
     const status = await readStatus(remote).catch(() => null)
     const bound = status === null ? null : boundIn(status, asked)
     if (bound === null) throw error

@@ -1,23 +1,25 @@
-/** `svc publish`: a package becomes the head of its Workspace. It serves nobody yet. */
+/** `svc publish`: makes a package the head of its Workspace, without serving it. */
+import { type Fault, isFault } from '../../errors/fault.ts'
 import { isId, type ReleaseId, type WorkspaceRevisionId } from '../../value/ids.ts'
 import type { Status } from '../../wire/status.ts'
-import { usage } from '../arguments.ts'
-import { type CommandSpec, command, option, requiredFlag } from '../contexts.ts'
+import { type CommandSpec, command, option, REMOTE_FLAG } from '../contexts.ts'
+import { explained } from '../explanations.ts'
 import { loadPackage, PACKAGE_OPTIONS } from '../packages.ts'
 import { EMPTY, type Expected, openRemote, publish, readStatus } from '../remotes.ts'
+import { usage } from '../usage.ts'
 
 export const publishCommand: CommandSpec = command({
   name: 'publish',
   summary: 'Publish a package to the linked Environment',
   details: [
-    'The expected head is read from the status unless it is given. The same package with the same',
-    'expected head publishes once, however often it is sent.',
+    'The expected head is read from the status unless it is given. Publishing the same package',
+    'again with the same expected head changes nothing.',
   ],
   options: {
-    remote: requiredFlag('Act on the linked Environment'),
+    remote: REMOTE_FLAG,
     root: option('DIR', 'The linked root; by default the working directory'),
     ...PACKAGE_OPTIONS,
-    'expected-head': option('empty|wsr_ID', 'Publish only if this is the head of the Workspace'),
+    'expected-head': option('empty|wsr_ID', 'The head that the Workspace must have now'),
   },
   examples: ['svc publish --remote --root . --package app.svcpkg --expected-head empty'],
   async run(context, options) {
@@ -28,7 +30,9 @@ export const publishCommand: CommandSpec = command({
       given ?? headOf(await readStatus(remote), loaded.manifest.workspace).expectedHead
     if (given === undefined) await context.output.note(`expected head ${expectedHead}`)
     const request = publish(remote, { frame: loaded.frame, expectedHead })
-    const published = await context.output.progress('publishing', request)
+    const published = await context.output.progress('publishing', request).catch((error) => {
+      throw isFault(error, 'PRODUCT_CAS_CONFLICT') ? staleHead(error, expectedHead) : error
+    })
     await context.output.result({ ...published, expectedHead }, [
       `${published.replayed ? 'Published before' : 'Published'}: ${published.workspace}`,
       ...context.output.table(
@@ -40,6 +44,13 @@ export const publishCommand: CommandSpec = command({
   },
 })
 
+function staleHead(fault: Fault, expectedHead: string): Fault {
+  return explained(fault, {
+    detail: `The head of the Workspace is not ${expectedHead}.`,
+    next: 'Read the head with `svc status`, check what was published, then publish again.',
+  })
+}
+
 function parseHead(text: string | undefined): Expected<WorkspaceRevisionId> | undefined {
   if (text === undefined || text === EMPTY || isId('wsr', text)) return text
   throw usage('--expected-head needs `empty` or a wsr_ identifier.', publishCommand)
@@ -47,7 +58,7 @@ function parseHead(text: string | undefined): Expected<WorkspaceRevisionId> | un
 
 export interface Head {
   readonly expectedHead: Expected<WorkspaceRevisionId>
-  /** Null where the Workspace has no revision. */
+  /** Null if the Workspace has no revision. */
   readonly releaseId: ReleaseId | null
 }
 

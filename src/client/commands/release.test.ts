@@ -32,8 +32,8 @@ function release(...more: string[]) {
   return client.run('release', ...PACKAGE, '--channel', 'production', '--json', ...more)
 }
 
-describe('publish', () => {
-  it('sends the frame with the head that the status shows', async () => {
+describe('svc publish', () => {
+  it('expects the head that the status shows', async () => {
     const ran = await client.run('publish', ...PACKAGE)
     expect(ran.exit).toBe(0)
     expect(ran.err).toContain('expected head empty')
@@ -46,7 +46,7 @@ describe('publish', () => {
     })
   })
 
-  it('is repeated with the same bytes when the answer is lost', async () => {
+  it('repeats equal bytes when the response is lost', async () => {
     let lost = 2
     server.intercept = ({ path }) => (path.endsWith('/publish') && lost-- > 0 ? 'drop-after' : null)
     const ran = await client.run('publish', ...PACKAGE, '--expected-head', 'empty', '--json')
@@ -57,14 +57,14 @@ describe('publish', () => {
     expect(new Set(sent.map(({ body }) => body)).size).toBe(1)
   })
 
-  it('with a stale head ends with exit code 4', async () => {
+  it('ends with 4 for a stale head', async () => {
     const stale = newId.make('wsr')
     const ran = await client.run('publish', ...PACKAGE, '--expected-head', stale)
     expect(ran.exit).toBe(4)
     expect(ran.err).toMatch(/^svc: PRODUCT_CAS_CONFLICT: .+\n {2}.+\n {2}request req_/)
   })
 
-  it('takes a manifest with its artifact', async () => {
+  it('accepts a manifest with its artifact', async () => {
     const frame = packageFrame(server.projectId)
     const head = new DataView(frame.buffer)
     const split = 16 + head.getUint32(8)
@@ -83,7 +83,7 @@ describe('publish', () => {
     expect(request!.headers['content-length']).toBe(String(frame.length))
   })
 
-  it('refuses a damaged package and one of another Project before it sends anything', async () => {
+  it('rejects a damaged package and one of another Project without a request', async () => {
     const damaged = packageFrame(server.projectId)
     damaged[40]! ^= 1
     writeFileSync(join(client.home, 'damaged'), damaged)
@@ -97,7 +97,7 @@ describe('publish', () => {
   })
 })
 
-describe('release', () => {
+describe('svc release', () => {
   it('publishes, validates and promotes, and the second run changes nothing', async () => {
     const first = await release()
     expect(first).toMatchObject({ exit: 0 })
@@ -113,11 +113,11 @@ describe('release', () => {
     expect(changes()).toEqual([JSON.parse(first.out).releaseId])
   })
 
-  it('promotes only over the Release that it saw', async () => {
+  it('promotes only over the Release that the status showed', async () => {
     const other = newId.make('rel')
     server.channels.set('production', { releaseId: other, revision: 4 })
     server.intercept = ({ path }) => {
-      // Somebody else deploys between the status and the promotion.
+      // Another operator deploys between the status and the promotion.
       if (path.includes('/channels/')) {
         server.channels.set('production', { releaseId: newId.make('rel'), revision: 5 })
       }
@@ -129,7 +129,7 @@ describe('release', () => {
     expect(JSON.parse(request!.body)).toMatchObject({ expectedReleaseId: other })
   })
 
-  it('settles a promotion whose answer was lost by the status, without a second one', async () => {
+  it('reconciles a lost promotion with the status and does not repeat it', async () => {
     server.intercept = ({ path }) => (path.includes('/channels/') ? 'drop-after' : null)
     const ran = await release()
     expect(ran.exit).toBe(0)
@@ -137,12 +137,21 @@ describe('release', () => {
     expect(server.asked('PUT', `${server.base}/channels/production`)).toHaveLength(1)
   })
 
-  it('is uncertain when the promotion was lost and did not happen', async () => {
+  it('is uncertain if the response was lost and the Channel is not bound', async () => {
     server.intercept = ({ path }) => (path.includes('/channels/') ? 'drop' : null)
     const ran = await release()
     expect(ran.exit).toBe(9)
     expect(JSON.parse(ran.out)).toMatchObject({ error: { code: 'CLIENT_RESULT_UNCERTAIN' } })
     expect(server.asked('PUT', `${server.base}/channels/production`)).toHaveLength(1)
+  })
+
+  it('says that the Environment is archived', async () => {
+    server.lifecycle = 'archived'
+    const human = await client.run('release', ...PACKAGE, '--channel', 'production')
+    expect([human.exit, human.err]).toEqual([0, expect.stringContaining('is archived and serves')])
+    expect(human.out).toMatch(/^rel_\w+ is bound to production\.\n$/)
+    const status = await client.run('status', '--root', 'root')
+    expect(status.out).toMatch(/^env_\w+ {2}archived .*\nThe Environment is archived/)
   })
 
   it('prints every step for people', async () => {
@@ -157,7 +166,7 @@ describe('release', () => {
     expect(ran.out).toMatch(/^rel_\w+ serves production\.\n$/)
   })
 
-  it('validates a published Release instead of building one', async () => {
+  it('validates a published Release without a build', async () => {
     await client.run('publish', ...PACKAGE)
     const { releaseId } = server.head!
     const ran = await client.run('release', ...REMOTE, '--release', releaseId, '--against', 'main')
@@ -166,7 +175,7 @@ describe('release', () => {
     expect(request!.body).toBe('{"against":"main"}')
   })
 
-  describe('whose validation builds indexes for long', () => {
+  describe('with a validation that builds indexes for minutes', () => {
     const releaseId = newId.make('rel')
     const signals: AbortSignal[] = []
 
@@ -182,21 +191,20 @@ describe('release', () => {
       return client.run('release', ...REMOTE, '--release', releaseId, '--json')
     }
 
-    it('waits twenty minutes, and then names the Release to go on with', async () => {
+    it('waits twenty minutes, then names the Release to continue with', async () => {
       const timeout = vi.spyOn(AbortSignal, 'timeout')
       const ran = await validating(async () => {
         throw new DOMException('The operation timed out.', 'TimeoutError')
       })
       expect(Math.max(...timeout.mock.calls.map(([millis]) => millis))).toBeGreaterThan(1_190_000)
       timeout.mockRestore()
-      // A runtime that gave up sooner asks again.
+      // A runtime with a shorter timeout would send the request again.
       expect(signals.length).toBeGreaterThan(1)
       expect(ran.exit).toBe(9)
       const { error } = JSON.parse(ran.out)
       expect(error).toMatchObject({ code: 'CLIENT_RESULT_UNCERTAIN', retryable: false })
-      expect(error.message).toContain(
-        `still check it; repeat the command with \`--release ${releaseId}\``,
-      )
+      expect(error.message).toContain('still validate it.')
+      expect(error.next).toBe(`Repeat the command with \`--release ${releaseId}\`.`)
     })
 
     it('can be interrupted', async () => {
@@ -212,29 +220,29 @@ describe('release', () => {
     })
   })
 
-  it('from source needs the executable and says so', async () => {
+  it('says that a build from source needs the executable', async () => {
     const ran = await client.run('release', ...REMOTE, '--workspace', 'app')
     expect(ran.exit).toBe(2)
     expect(ran.err).toContain('--package FILE')
   })
 
-  it('from source builds with the tools of the executable', async () => {
+  it('builds from source with the tools of the executable, and prints their warnings', async () => {
     const asked: unknown[] = []
     client.tools = {
       build: async (input) => {
         asked.push(input)
-        return packageFrame(input.projectId, 'built')
+        return { frame: packageFrame(input.projectId, 'built'), warnings: ['a.ts: unused.'] }
       },
       writeWorkspace: async () => [],
     }
     const ran = await client.run('release', ...REMOTE, '--workspace', 'app')
-    expect(ran.exit).toBe(0)
+    expect([ran.exit, ran.err]).toEqual([0, expect.stringContaining('warning: a.ts: unused.')])
     const workspaceDirectory = join(client.home, 'app')
     expect(asked).toEqual([{ workspaceDirectory, projectId: server.projectId }])
   })
 
-  it('names the directory that is missing where the package should go', async () => {
-    const build = async () => packageFrame(server.projectId)
+  it('names the missing directory of the package file', async () => {
+    const build = async () => ({ frame: packageFrame(server.projectId), warnings: [] })
     client.tools = { build, writeWorkspace: async () => [] }
     const out = join(client.home, 'nodir', 'x.pkg')
     const ran = await client.run('build', '--root', 'root', '--workspace', 'app', '--out', out)
@@ -242,7 +250,7 @@ describe('release', () => {
     expect([ran.exit, ran.err]).toEqual([1, expect.stringContaining(said)])
   })
 
-  it('shows what the builder found wrong', async () => {
+  it('shows the problems that the builder found', async () => {
     client.tools = {
       build: async () => {
         throw new Fault('WORKSPACE_INVALID', { detail: 'functions/a.ts:3:1: no such index.' })
@@ -254,7 +262,7 @@ describe('release', () => {
     expect(ran.err).toContain('functions/a.ts:3:1: no such index.')
   })
 
-  it('names the checks that a Release failed', async () => {
+  it('names the checks that failed', async () => {
     const reply = failure('PRODUCT_INCOMPATIBLE')
     const { error } = reply.body as { error: object }
     const violations = [{ path: 'functions.messages.send', rule: 'a declared table' }]
@@ -270,8 +278,8 @@ describe('release', () => {
   })
 })
 
-describe('promote', () => {
-  it('sends no expectation unless one is given', async () => {
+describe('svc promote', () => {
+  it('sends no expected Release unless one is given', async () => {
     const releaseId = newId.make('rel')
     const promote = ['promote', ...REMOTE, '--channel', 'main', '--release', releaseId]
     expect(await client.run(...promote)).toMatchObject({ exit: 0 })
@@ -280,6 +288,45 @@ describe('promote', () => {
     expect(sent).toEqual([
       JSON.stringify({ releaseId }),
       JSON.stringify({ releaseId, expectedReleaseId: 'empty' }),
+    ])
+  })
+
+  it.each([
+    ['published', 'to validate it'],
+    ['rejected', 'to see the failed checks'],
+    ['validated', 'Choose an earlier Release'],
+  ])('says what to do with a Release that is %s', async (state, next) => {
+    const releaseId = newId.make('rel')
+    server.releases.set(releaseId, { state, packageDigest: `sha256:${'0'.repeat(64)}` })
+    const reply = failure('PRODUCT_STATE_CONFLICT')
+    const { error } = reply.body as { error: object }
+    const violations = [{ path: 'releaseId', rule: 'a validated Release' }]
+    server.intercept = ({ method }) =>
+      method === 'PUT'
+        ? { ...reply, body: { ...(reply.body as object), error: { ...error, violations } } }
+        : null
+    const ran = await client.run(
+      'promote',
+      '--root',
+      'root',
+      '--channel',
+      'c',
+      '--release',
+      releaseId,
+    )
+    expect(ran.exit).toBe(4)
+    expect(ran.err).toContain(`\n  releaseId ${releaseId}: a validated Release\n`)
+    expect(ran.err).toContain(next)
+  })
+
+  it('names the Release that the Channel is bound to after a stale expectation', async () => {
+    const releaseId = newId.make('rel')
+    server.channels.set('main', { releaseId, revision: 1 })
+    const line = ['--channel', 'main', '--release', newId.make('rel'), '--expected', 'empty']
+    const ran = await client.run('promote', ...REMOTE, ...line)
+    expect([ran.exit, ran.err]).toEqual([
+      4,
+      expect.stringContaining(`main is bound to ${releaseId}.`),
     ])
   })
 })

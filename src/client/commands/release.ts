@@ -1,12 +1,12 @@
 /**
- * `svc release`: build, publish, validate and, with a Channel, promote. Each step first looks at
- * whether it was done before, so that a broken run is simply run again.
+ * `svc release`: builds, publishes, validates and, with a Channel, promotes. Each step first checks
+ * whether it is done already, so that an interrupted run can be repeated.
  */
 
 import type { ReleaseId } from '../../value/ids.ts'
 import type { Validated } from '../../wire/releases.ts'
 import type { Status } from '../../wire/status.ts'
-import { type CommandSpec, type Context, command, option, requiredFlag } from '../contexts.ts'
+import { type CommandSpec, type Context, command, option, REMOTE_FLAG } from '../contexts.ts'
 import { loadPackage, PACKAGE_OPTIONS, type PackageOptions } from '../packages.ts'
 import {
   EMPTY,
@@ -17,18 +17,19 @@ import {
   readStatus,
   validate,
 } from '../remotes.ts'
-import { type Bound, boundIn, parseChannel, parseReleaseId, promoteSettled } from './promote.ts'
+import { ARCHIVED } from './operations.ts'
+import { type Bound, boundIn, parseChannel, parseReleaseId, promoteOrReconcile } from './promote.ts'
 import { headOf } from './publish.ts'
 
 export const releaseCommand: CommandSpec = command({
   name: 'release',
   summary: 'Build, publish, validate and promote in one step',
   details: [
-    'Without --channel nothing is promoted. With --release an already published Release is',
-    'validated instead of building one. Every step may be repeated.',
+    'Without --channel nothing is promoted. With --release a published Release is validated and no',
+    'package is built. Every step may be repeated.',
   ],
   options: {
-    remote: requiredFlag('Act on the linked Environment'),
+    remote: REMOTE_FLAG,
     root: option('DIR', 'The linked root; by default the working directory'),
     ...PACKAGE_OPTIONS,
     release: option('rel_ID', 'A published Release, instead of a package'),
@@ -46,12 +47,14 @@ export const releaseCommand: CommandSpec = command({
         ? await publishOnce(context, remote, options)
         : { releaseId: parseReleaseId(given, releaseCommand), status: await readStatus(remote) }
     const { releaseId, status } = published
+    if (status.lifecycle === 'archived') await context.output.note(ARCHIVED)
     const request = validate(remote, { releaseId, against })
     const validated = await context.output.progress('validating', request)
     await context.output.note(`validate  ${validated.state} (${validated.checks.length} checks)`)
     const bound =
       channel === undefined ? null : await bind(context, remote, releaseId, channel, status)
-    await report(context, { releaseId, validated, bound })
+    const { lifecycle } = status
+    await report(context, { releaseId, validated, bound, lifecycle })
   },
 })
 
@@ -59,7 +62,7 @@ function optionalChannel(name: string | undefined): string | undefined {
   return name === undefined ? undefined : parseChannel(name, releaseCommand)
 }
 
-/** A head that was made of the same package is the publication that this run would make. */
+/** Publishes the package, unless it is the head of its Workspace already. */
 async function publishOnce(
   context: Context,
   remote: Remote,
@@ -83,7 +86,7 @@ async function publishOnce(
   return { releaseId, status }
 }
 
-/** Expects the Release that the status showed: whoever deployed meanwhile is not overwritten. */
+/** Binds the Channel, which must still be bound as the status showed, to the Release. */
 async function bind(
   context: Context,
   remote: Remote,
@@ -95,7 +98,7 @@ async function bind(
   const expectedReleaseId: Expected<ReleaseId> = current ?? EMPTY
   const promotion = { channel, releaseId, expectedReleaseId }
   const before = boundIn(status, promotion)
-  const bound = before ?? (await promoteSettled(context, remote, promotion))
+  const bound = before ?? (await promoteOrReconcile(context, remote, promotion))
   const remark = bound.changed ? `expected ${expectedReleaseId}` : 'bound before'
   await context.output.note(`promote   ${channel} revision ${bound.revision} (${remark})`)
   return bound
@@ -105,13 +108,18 @@ interface Outcome {
   readonly releaseId: ReleaseId
   readonly validated: Validated
   readonly bound: Bound | null
+  readonly lifecycle: Status['lifecycle']
 }
 
-async function report(context: Context, { releaseId, validated, bound }: Outcome): Promise<void> {
+async function report(
+  context: Context,
+  { releaseId, validated, bound, lifecycle }: Outcome,
+): Promise<void> {
   const { state, checks } = validated
   const channel = bound === null ? null : { ...bound }
-  const tail = bound === null ? `${state}; no Channel was given.` : `serves ${bound.channel}.`
-  await context.output.result({ version: 1, releaseId, state, checks, channel }, [
-    `${releaseId} ${bound === null ? 'is ' : ''}${tail}`,
+  const serves = lifecycle === 'archived' ? 'is bound to' : 'serves'
+  const tail = bound === null ? `is ${state}; no Channel was given.` : `${serves} ${bound.channel}.`
+  await context.output.result({ version: 1, releaseId, state, checks, channel, lifecycle }, [
+    `${releaseId} ${tail}`,
   ])
 }

@@ -23,7 +23,7 @@ afterEach(() => {
   client[Symbol.dispose]()
 })
 
-/** One caller in twenty comes to `b`. */
+/** A policy that sends one caller in twenty to `b`. */
 function weighted() {
   const releases = [
     { releaseId: a, weight: 9_500 },
@@ -38,7 +38,7 @@ function weighted() {
 }
 
 describe('svc releases', () => {
-  it('lists what each Release is used by', async () => {
+  it('lists what uses each Release', async () => {
     const human = await client.run('releases', 'list', ...REMOTE)
     const lines = human.out.trim().split('\n')
     expect(lines[0]).toMatch(/^RELEASE +STATE +CREATED +CHANNELS +POLICY +HEAD OF$/)
@@ -63,7 +63,7 @@ describe('svc releases', () => {
     expect(releases).toMatchObject([{ policyWeight: 9_500 }, { policyWeight: 500 }])
   })
 
-  it('retires one, and says where it may not', async () => {
+  it('retires a Release, and says why it cannot', async () => {
     const path = `${server.base}/releases/${b}/retire`
     const retired = { version: 1, releaseId: b, state: 'retired' }
     server.intercept = () => ({ status: 200, body: retired })
@@ -80,7 +80,7 @@ describe('svc releases', () => {
 })
 
 describe('svc status', () => {
-  it('shows which Releases the serving policy has', async () => {
+  it('shows the Releases of the serving policy', async () => {
     const releases = weighted()
     const { out } = await client.run('status', ...REMOTE)
     expect(out).toContain('environment:default  policy 5, served 4\n')
@@ -90,7 +90,7 @@ describe('svc status', () => {
     expect(servingPolicy).toEqual({ ...revisions, mode: 'weighted', releases })
   })
 
-  it('asks for no policy where there never was one', async () => {
+  it('reads no policy if there is none', async () => {
     expect((await client.run('status', ...REMOTE)).out).not.toContain('environment:default')
     const { out } = await client.run('status', ...REMOTE, '--json')
     expect(JSON.parse(out).servingPolicy).toBe(null)
@@ -130,7 +130,7 @@ describe('svc rollback', () => {
     })
   })
 
-  it('asks the status once the answer is lost, and sends nothing twice', async () => {
+  it('reads the status after a lost response and repeats nothing', async () => {
     server.intercept = (request) => {
       if (!isRollback(request)) return null
       server.channels.set('production', { releaseId: b, revision: 2 })

@@ -1,16 +1,18 @@
-/** `svc releases`: what was published, and giving up what nothing uses. */
+/** `svc releases`: lists Releases and retires unused ones. */
+import { isFault } from '../../errors/fault.ts'
 import { formatTimestamp } from '../../value/plain.ts'
 import type { ServingPolicy } from '../../wire/serving-policy.ts'
 import type { Status } from '../../wire/status.ts'
-import { type CommandSpec, command, option, requiredFlag, requiredOption } from '../contexts.ts'
+import { type CommandSpec, command, option, REMOTE_FLAG, requiredOption } from '../contexts.ts'
+import { explained } from '../explanations.ts'
 import { openRemote, readStatusAndPolicy, retire as retireRemote } from '../remotes.ts'
 import { parseReleaseId } from './promote.ts'
 
 const list: CommandSpec = command({
   name: 'releases list',
-  summary: 'List the Releases, newest first, and what uses each',
+  summary: 'List the Releases, newest first, with what uses each of them',
   options: {
-    remote: requiredFlag('Act on the linked Environment'),
+    remote: REMOTE_FLAG,
     root: option('DIR', 'The linked root; by default the working directory'),
   },
   async run(context, { root }) {
@@ -33,7 +35,7 @@ const list: CommandSpec = command({
   },
 })
 
-/** Channels that are bound to it, its share of 10,000 callers, Workspaces whose HEAD it is. */
+/** Finds the Channels, the weight in the policy and the Workspaces that use a Release. */
 function usesOf({ channels, workspaces }: Status, policy: ServingPolicy | null, releaseId: string) {
   const served = policy?.desired.releases.find((item) => item.releaseId === releaseId)
   return {
@@ -45,10 +47,10 @@ function usesOf({ channels, workspaces }: Status, policy: ServingPolicy | null, 
 
 const retire: CommandSpec = command({
   name: 'releases retire',
-  summary: 'Give up a Release that nothing uses, for good',
-  details: ['Whoever addresses it afterwards is told that it is gone. Its code is removed.'],
+  summary: 'Retire an unused Release permanently',
+  details: ['Later calls of the Release fail as gone. Its code is removed.'],
   options: {
-    remote: requiredFlag('Act on the linked Environment'),
+    remote: REMOTE_FLAG,
     root: option('DIR', 'The linked root; by default the working directory'),
     release: requiredOption('rel_ID', 'The Release'),
   },
@@ -56,7 +58,11 @@ const retire: CommandSpec = command({
   async run(context, options) {
     const releaseId = parseReleaseId(options.release, retire)
     const request = retireRemote(await openRemote(context, options.root), releaseId)
-    const retired = await context.output.progress('retiring', request)
+    const retired = await context.output.progress('retiring', request).catch((error) => {
+      if (!isFault(error, 'PRODUCT_STATE_CONFLICT')) throw error
+      const next = 'Remove the uses that `svc releases list` shows, then retire the Release.'
+      throw explained(error, { next })
+    })
     await context.output.result(retired, [`${releaseId} is retired.`])
   },
 })

@@ -1,20 +1,20 @@
 /** `svc rollback`: binds a Channel to a Release that it was bound to before. */
-import { type CommandSpec, command, option, requiredFlag, requiredOption } from '../contexts.ts'
+import { type CommandSpec, command, option, REMOTE_FLAG, requiredOption } from '../contexts.ts'
 import { openRemote, rollback } from '../remotes.ts'
-import { parseChannel, parseReleaseId, settled } from './promote.ts'
+import { bindOrReconcile, parseChannel, parseReleaseId } from './promote.ts'
 
 export const rollbackCommand: CommandSpec = command({
   name: 'rollback',
   summary: 'Bind a Channel to an earlier Release of its history',
   details: [
-    'The history is in `svc status`. What the current Release stored stays, so the earlier one',
-    'must be able to read it. Calls that have begun end on their Release.',
+    '`svc status` shows the history. Stored documents stay, so the earlier Release must be able to',
+    'read them. Calls in flight finish on their Release.',
   ],
   options: {
-    remote: requiredFlag('Act on the linked Environment'),
+    remote: REMOTE_FLAG,
     root: option('DIR', 'The linked root; by default the working directory'),
     channel: requiredOption('NAME', 'The Channel'),
-    expected: requiredOption('rel_ID', 'The Release that the Channel must be bound to'),
+    expected: requiredOption('rel_ID', 'The Release that the Channel must be bound to now'),
     to: requiredOption('rel_ID', 'The earlier Release'),
   },
   examples: ['svc rollback --remote --channel production --expected rel_... --to rel_...'],
@@ -23,7 +23,7 @@ export const rollbackCommand: CommandSpec = command({
     const expectedReleaseId = parseReleaseId(options.expected, rollbackCommand, 'expected')
     const targetReleaseId = parseReleaseId(options.to, rollbackCommand, 'to')
     const remote = await openRemote(context, options.root)
-    const bound = await settled(context, remote, {
+    const bound = await bindOrReconcile(context, remote, {
       channel,
       releaseId: targetReleaseId,
       label: 'rolling back',

@@ -1,11 +1,10 @@
 /** Options that `clients` and `credentials` share. */
-
 import { isApplicationScope } from '../../value/application-scopes.ts'
 import { idMillis } from '../../value/ids.ts'
-import { usage } from '../arguments.ts'
 import type { CommandSpec } from '../contexts.ts'
+import { usage } from '../usage.ts'
 
-/** Sorted, each once. */
+/** Parses a list of scopes; the result is sorted and has no duplicates. */
 export function parseScopes(text: string, command: CommandSpec): string[] {
   const scopes = [...new Set(text.split(',').map((scope) => scope.trim()))].sort()
   if (scopes.every(isApplicationScope)) return scopes
@@ -13,8 +12,8 @@ export function parseScopes(text: string, command: CommandSpec): string[] {
 }
 
 /**
- * The creation time is the one in the identifier, so that the same command line with the same
- * identifier is the same request, however often it is sent.
+ * Returns the time in an identifier, as microseconds since the Unix epoch. An equal identifier thus
+ * makes an equal request.
  */
 export function createdAtMicros(id: string): string {
   return String(BigInt(idMillis(id)) * 1000n)

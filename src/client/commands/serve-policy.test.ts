@@ -10,7 +10,7 @@ import type { Json } from '../../value/strict-json.ts'
 
 const REMOTE = ['--remote', '--root', 'root']
 const MICROS = '1800000000000000'
-/** IDs of one process are in order. */
+/** IDs of one process are ascending. */
 const A = newId.make('rel')
 const B = newId.make('rel')
 
@@ -23,7 +23,7 @@ beforeEach(async () => {
   client = await new TestClient().linked(server)
   server.requests.length = 0
   policy = policyOf('4', '3', [{ releaseId: A, weight: 10_000 }])
-  server.intercept = (request) => ({ status: 200, body: answerOf(request) })
+  server.intercept = (request) => ({ status: 200, body: responseOf(request) })
 })
 
 afterEach(() => {
@@ -40,7 +40,7 @@ function policyOf(desired: string, observed: string, releases: Json) {
   }
 }
 
-function answerOf({ method, headers, body }: Recorded): Json {
+function responseOf({ method, headers, body }: Recorded): Json {
   if (method === 'GET') return policy
   const { expectedRevision, mode, releases } = JSON.parse(body)
   const revision = String(BigInt(expectedRevision) + 1n)
@@ -63,12 +63,12 @@ const set = (...args: string[]) => client.run('serve-policy', 'set', ...args, ..
 const sent = () =>
   server.asked('PUT', `${server.base}/serving-policy`).map(({ body }) => JSON.parse(body))
 
-describe('serve-policy set', () => {
-  it('makes one Release serve everybody, at the newest revision', async () => {
+describe('svc serve-policy set', () => {
+  it('lets one Release serve all callers, at the newest revision', async () => {
     const ran = await set('--releases', A)
     expect([ran.exit, ran.out]).toEqual([
       0,
-      'Set: revision 5 (atomic) is desired, and revision 3 is served until then.\n',
+      'Set: revision 5 (atomic) is desired, and revision 3 is served until it is applied.\n',
     ])
     const releases = [{ releaseId: A, weight: 10_000 }]
     const changedAtMicros = expect.stringMatching(/^\d{16}$/)
@@ -76,7 +76,7 @@ describe('serve-policy set', () => {
     expect(sent()).toEqual([request])
   })
 
-  it('sorts the shares of several, at the revision that is given', async () => {
+  it('sorts several Releases, at the given revision', async () => {
     await set('--releases', `${B}=500, ${A}=9500`, '--expected', '7')
     expect(sent()).toMatchObject([
       {
@@ -101,15 +101,15 @@ describe('serve-policy set', () => {
     ['two weights of one', ['--releases', `${A}=1=9999`]],
     ['a revision that is none', ['--releases', A, '--expected', 'newest']],
     ['another identifier', ['--releases', A, '--operation-id', A]],
-  ])('refuses %s and sends nothing', async (_, args) => {
+  ])('rejects %s and sends nothing', async (_, args) => {
     expect([(await set(...args)).exit, server.requests]).toEqual([2, []])
   })
 
-  it('sends the same bytes again when the answer is lost', async () => {
+  it('sends the same bytes again when the response is lost', async () => {
     let lost = 0
     server.intercept = (request) => {
       if (request.method === 'PUT' && lost++ === 0) return 'drop-after'
-      return { status: 200, body: answerOf(request) }
+      return { status: 200, body: responseOf(request) }
     }
     expect((await set('--releases', A)).exit).toBe(0)
     const [first, second] = server.asked('PUT', `${server.base}/serving-policy`)
@@ -117,7 +117,7 @@ describe('serve-policy set', () => {
     expect(bytes(second!)).toEqual(bytes(first!))
   })
 
-  it('ends with 4 where somebody else was faster, and with 8 for what does not fit', async () => {
+  it('ends with 4 after a concurrent change, and with 8 for incompatible Releases', async () => {
     for (const [code, exit] of [
       ['PRODUCT_CAS_CONFLICT', 4],
       ['PRODUCT_INCOMPATIBLE', 8],
@@ -129,38 +129,38 @@ describe('serve-policy set', () => {
   })
 })
 
-describe('serve-policy get', () => {
+describe('svc serve-policy get', () => {
   const get = (...args: string[]) => client.run('serve-policy', 'get', ...REMOTE, ...args)
 
   it.each([
     ['4', '4', 'revision 4 (atomic) is desired, and is served.'],
-    ['4', '3', 'revision 4 (atomic) is desired, and revision 3 is served until then.'],
-    ['4', '0', 'revision 4 (atomic) is desired, and nothing is served until then.'],
-  ])('shows the weights and what is served: %s %s', async (desired, observed, said) => {
+    ['4', '3', 'revision 4 (atomic) is desired, and revision 3 is served until it is applied.'],
+    ['4', '0', 'revision 4 (atomic) is desired, and nothing is served until it is applied.'],
+  ])('shows the weights and the served revision: %s %s', async (desired, observed, said) => {
     policy = policyOf(desired, observed, [{ releaseId: A, weight: 10_000 }])
     const { out } = await get()
     expect(out.split('\n').slice(1)).toEqual([`${A}  10000`, said, ''])
   })
 
-  it('says that there is none', async () => {
+  it('says that there is no policy', async () => {
     policy = policyOf('0', '0', [])
     expect((await get()).out).toBe('There is no policy: environment:default serves nothing.\n')
     expect(JSON.parse((await get('--json')).out)).toEqual(policy)
   })
 })
 
-describe('promote --serve', () => {
+describe('svc promote --serve', () => {
   const promote = (releaseId: string) =>
     client.run('promote', ...REMOTE, '--channel', 'main', '--release', releaseId, '--serve')
 
   beforeEach(() => {
     server.intercept = (request) => {
       if (!request.path.endsWith('/serving-policy')) return null
-      return { status: 200, body: answerOf(request) }
+      return { status: 200, body: responseOf(request) }
     }
   })
 
-  it('lets the promoted Release serve everybody', async () => {
+  it('lets the promoted Release serve all callers', async () => {
     const releaseId = newId.make('rel')
     const ran = await promote(releaseId)
     expect([ran.exit, ran.out]).toEqual([0, expect.stringContaining('environment:default: ')])
@@ -169,7 +169,7 @@ describe('promote --serve', () => {
     ])
   })
 
-  it('changes no policy that has the Release alone', async () => {
+  it('does not change a policy that has only this Release', async () => {
     const releaseId = newId.make('rel')
     policy = policyOf('4', '4', [{ releaseId, weight: 10_000 }])
     expect((await promote(releaseId)).exit).toBe(0)

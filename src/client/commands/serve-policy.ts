@@ -1,8 +1,7 @@
-/** `svc serve-policy`: which Releases serve environment:default, and to which share of callers. */
+/** `svc serve-policy`: shows and replaces the serving policy of environment:default. */
 import { isId, type ReleaseId } from '../../value/ids.ts'
 import { WEIGHTS_TOTAL } from '../../value/targets.ts'
 import type { ServingPolicy } from '../../wire/serving-policy.ts'
-import { usage } from '../arguments.ts'
 import { type CommandSpec, type Context, command, requiredOption } from '../contexts.ts'
 import {
   openRemote,
@@ -11,7 +10,8 @@ import {
   readServingPolicy,
   setServingPolicy,
 } from '../remotes.ts'
-import { changeIntent, changeOptions, REMOTE } from './operations.ts'
+import { usage } from '../usage.ts'
+import { changeIntent, changeOptions, REMOTE, rethrowChange } from './operations.ts'
 
 const get: CommandSpec = command({
   name: 'serve-policy get',
@@ -30,9 +30,9 @@ const set: CommandSpec = command({
   name: 'serve-policy set',
   summary: 'Replace the policy of environment:default',
   details: [
-    'One Release serves everybody; several share their callers by weights, which are',
-    `${WEIGHTS_TOTAL} together, if each takes the documents of every other. A caller stays on one`,
-    'Release while the weights stand. The policy is served once every Release of it is ready.',
+    'One Release serves all callers. Several Releases share the callers by weights, which add up',
+    `to ${WEIGHTS_TOTAL}, if each accepts the documents of the others. A caller stays on one`,
+    'Release while the weights do not change. The policy is served when its Releases are ready.',
   ],
   options: {
     ...changeOptions('the policy'),
@@ -51,15 +51,17 @@ const set: CommandSpec = command({
       const expectedRevision = expected ?? (await readServingPolicy(remote)).desired.revision
       return setServingPolicy(remote, { ...intent, expectedRevision, mode, releases })
     }
-    const changed = await context.output.progress('setting the policy', work())
+    const changed = await context.output
+      .progress('setting the policy', work())
+      .catch((error) => rethrowChange(error, 'svc serve-policy get'))
     const when = changed.operation.replayed ? 'Set before' : 'Set'
     await context.output.result(changed, [`${when}: ${progressOf(changed)}`])
   },
 })
 
 /**
- * Lets one Release serve everybody; answers what is desired then. Sends nothing where that is so
- * already, so that a repeated promotion changes nothing.
+ * Lets one Release serve all callers and returns the policy. Sends no change if it does already, so
+ * that a repeated promotion changes nothing.
  */
 export async function serveAlone(
   context: Context,
@@ -76,7 +78,7 @@ export async function serveAlone(
   return setServingPolicy(remote, { ...intent, expectedRevision, mode: 'atomic', releases })
 }
 
-/** Sorted, as the request has to be. */
+/** Parses the weights, sorted by Release as the request requires. */
 function parseReleases(text: string): PolicyChange['releases'] {
   const parts = text.split(',').map((part) => part.trim().split('='))
   const releases = parts.map(([releaseId, weight, more]) => {
@@ -87,7 +89,7 @@ function parseReleases(text: string): PolicyChange['releases'] {
     return { releaseId, weight: Number(share) }
   })
   if (releases.reduce((sum, { weight }) => sum + weight, 0) !== WEIGHTS_TOTAL) {
-    throw usage(`The weights of --releases must be ${WEIGHTS_TOTAL} together.`, set)
+    throw usage(`The weights of --releases must add up to ${WEIGHTS_TOTAL}.`, set)
   }
   return releases.sort((a, b) => (a.releaseId < b.releaseId ? -1 : 1))
 }
@@ -100,7 +102,7 @@ export function progressOf({
   const served =
     observed.revision === '0' ? 'nothing is served' : `revision ${observed.revision} is served`
   const state =
-    desired.revision === observed.revision ? 'and is served' : `and ${served} until then`
+    desired.revision === observed.revision ? 'and is served' : `and ${served} until it is applied`
   return `revision ${desired.revision} (${desired.mode}) is desired, ${state}.`
 }
 

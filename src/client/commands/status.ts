@@ -1,15 +1,16 @@
-/** `svc status`: what is published and what serves. */
+/** `svc status`: shows what is published and what serves. */
 import { formatTimestamp } from '../../value/plain.ts'
 import type { ServingPolicy } from '../../wire/serving-policy.ts'
 import type { Status } from '../../wire/status.ts'
-import { type Context, command, option, requiredFlag } from '../contexts.ts'
+import { type Context, command, option, REMOTE_FLAG } from '../contexts.ts'
 import { openRemote, readStatusAndPolicy } from '../remotes.ts'
+import { ARCHIVED } from './operations.ts'
 
 export const statusCommand = command({
   name: 'status',
   summary: 'Show Releases and Channels of the linked Environment',
   options: {
-    remote: requiredFlag('Act on the linked Environment'),
+    remote: REMOTE_FLAG,
     root: option('DIR', 'The linked root; by default the working directory'),
   },
   async run(context, { root }) {
@@ -27,7 +28,7 @@ type Shown = Omit<Status, 'servingPolicy'> & {
   readonly servingPolicy: ReturnType<typeof policyOf> | null
 }
 
-/** The status names the revisions alone. */
+/** Combines revisions and Releases of the policy, since the status only has the revisions. */
 function policyOf({ desired, observed }: ServingPolicy) {
   const { revision: desiredRevision, mode, releases } = desired
   return { desiredRevision, observedRevision: observed.revision, mode, releases }
@@ -53,6 +54,7 @@ function humanStatus({ output }: Context, environmentId: string, status: Shown):
     rows.length === 0 ? [] : ['', ...output.table(head, rows)]
   return [
     `${output.bold(environmentId)}  ${status.lifecycle}  revision ${status.revision}`,
+    ...(status.lifecycle === 'archived' ? [ARCHIVED] : []),
     ...policyLine(status),
     ...section(['POLICY', 'WEIGHT'], policy),
     ...section(['CHANNEL', 'RELEASE', 'REVISION', 'HISTORY'], channels),

@@ -1,4 +1,4 @@
-/** `svc version`. */
+/** `svc version`: prints the version of the client. */
 import { VERSION } from '../../value/version.ts'
 import { command } from '../contexts.ts'
 

@@ -1,4 +1,4 @@
-/** Connections to origins: direct, or through the tunnel of a proxy, with TLS where it is HTTPS. */
+/** Connections to origins: direct or through the tunnel of a proxy, with TLS for HTTPS. */
 import { request } from 'node:http'
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
@@ -8,7 +8,7 @@ import type { HttpProxy } from './proxies.ts'
 
 const KEEP_ALIVE_MS = 60_000
 
-/** No connection was made, so nothing of the request left this machine. */
+/** The failure to open a connection, before any byte of the request was sent. */
 export class ConnectFailure extends Error {
   constructor(reason: string, cause?: unknown) {
     super(reason, { cause })
@@ -22,8 +22,8 @@ interface Address {
 }
 
 /**
- * Opens a connection that a request to `url` can be sent on; a certificate is verified by then.
- * Throws ConnectFailure, and the reason of the signal.
+ * Opens a connection for a request to `url` and verifies the certificate. Throws ConnectFailure and
+ * the reason of the signal.
  */
 export async function connect(
   url: URL,
@@ -50,11 +50,11 @@ async function openTunnel(proxy: HttpProxy, target: Address, signal: AbortSignal
   if (status >= 200 && status <= 299) return socket
   socket.destroy()
   throw new ConnectFailure(
-    status === 0 ? `${name} opened no tunnel` : `${name} answered HTTP ${status}`,
+    status === 0 ? `${name} opened no tunnel` : `${name} responded with HTTP ${status}`,
   )
 }
 
-/** The status of the proxy's answer; 0 where it did not answer in HTTP. */
+/** Returns the HTTP status of the proxy; 0 if its response is not HTTP. */
 function askForTunnel(
   socket: Socket,
   { proxy, target }: { readonly proxy: HttpProxy; readonly target: string },
@@ -92,7 +92,7 @@ function open(
       ? connectTls({
           host,
           port,
-          // An address is no server name; the certificate is compared with `host` then.
+          // An address is not a server name; the certificate is then checked against `host`.
           servername: isIP(host) === 0 ? host : '',
           ALPNProtocols: ['http/1.1'],
           ...(through !== null && { socket: through }),
@@ -114,7 +114,7 @@ function open(
     socket.on('close', () => fail())
     socket.once(secure ? 'secureConnect' : 'connect', () => {
       signal.removeEventListener('abort', abort)
-      // An Action and a validation take minutes in which nothing is sent.
+      // Actions and validations can take minutes without any traffic.
       socket.setKeepAlive(true, KEEP_ALIVE_MS)
       resolve(socket)
     })

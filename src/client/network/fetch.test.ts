@@ -1,4 +1,4 @@
-/** Responses as they come over a real connection, whole, cut off, or too late. */
+/** Responses over a real connection: complete, truncated or late. */
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import { type AddressInfo, createServer as createRawServer } from 'node:net'
 import { afterEach, expect, it } from 'vitest'
@@ -14,11 +14,11 @@ afterEach(() => {
   }
 })
 
-async function serve(answer: (response: ServerResponse, body: string) => void): Promise<string> {
+async function serve(respond: (response: ServerResponse, body: string) => void): Promise<string> {
   const server = createServer(async (request, response) => {
     let body = ''
     for await (const chunk of request) body += chunk
-    answer(response, `${request.method} ${JSON.stringify(request.headers)} ${body}`)
+    respond(response, `${request.method} ${JSON.stringify(request.headers)} ${body}`)
   })
   return listen(server)
 }
@@ -29,7 +29,7 @@ async function listen(server: Server | ReturnType<typeof createRawServer>): Prom
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-it('sends the method, the headers and the body, and reads the whole answer', async () => {
+it('sends the method, the headers and the body, and reads the whole response', async () => {
   const origin = await serve((response, body) => {
     response.setHeader('set-cookie', ['a=1', 'b=2'])
     response.end(body)
@@ -44,7 +44,7 @@ it('sends the method, the headers and the body, and reads the whole answer', asy
   }
 })
 
-it('reads an answer without a body, and follows no redirect', async () => {
+it('reads a response without a body, and follows no redirect', async () => {
   const empty = await serve((response) => response.writeHead(204).end())
   expect((await fetch(empty, {})).status).toBe(204)
   const moved = await serve((response) => response.writeHead(302, { location: empty }).end('here'))
@@ -52,7 +52,7 @@ it('reads an answer without a body, and follows no redirect', async () => {
   expect([response.status, await response.text()]).toEqual([302, 'here'])
 })
 
-it('fails where the answer is cut off', async () => {
+it('fails if the response is truncated', async () => {
   const origin = await serve((response) => {
     response.writeHead(200, { 'content-length': 100 })
     response.write('{"half":', () => response.destroy())
@@ -61,7 +61,7 @@ it('fails where the answer is cut off', async () => {
   await expect(response.text()).rejects.toThrow()
 })
 
-it('tells a connection that was never made from one that was lost', async () => {
+it('distinguishes a failed connection from a lost one', async () => {
   const origin = await serve((response) => response.destroy())
   await expect(fetch(origin, {})).rejects.not.toBeInstanceOf(ConnectFailure)
   for (const server of servers.splice(0)) server.close()
@@ -73,7 +73,7 @@ it('tells a connection that was never made from one that was lost', async () => 
   await expect(handshake).rejects.toBeInstanceOf(ConnectFailure)
 })
 
-it('ends with the reason of its signal, before and in the middle of an answer', async () => {
+it('ends with the reason of its signal, before and during a response', async () => {
   const silent = await serve(() => {})
   const reason = new DOMException('late', 'TimeoutError')
   const early = new AbortController()

@@ -1,6 +1,6 @@
 /**
- * `fetch` over node:http. The runtimes' own one is not used: Bun's obeys proxy variables that would
- * send tokens to a proxy, and prints headers where a variable asks for it; Node's knows no proxy.
+ * `fetch` over node:http. The runtimes' own one is not used: that of Bun obeys proxy variables that
+ * would send tokens to a proxy, and a variable makes it print headers; that of Node has no proxy.
  */
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
@@ -10,9 +10,9 @@ import { connect } from './connections.ts'
 import { proxyFor } from './proxies.ts'
 
 /**
- * Returns a `fetch` that never follows a redirect, never keeps a connection and sends the given
- * headers only. It throws the reason of the signal, ConnectFailure where nothing was sent,
- * CLIENT_USAGE for a proxy variable that is wrong, and what the connection fails with.
+ * Returns a `fetch` that never follows a redirect, never reuses a connection and only sends the
+ * given headers. It throws the reason of the signal, ConnectFailure if nothing was sent,
+ * CLIENT_USAGE for an invalid proxy variable, and the error of the connection.
  */
 export function createFetch(variable: (name: string) => string | undefined) {
   return async (address: string, init: RequestInit): Promise<Response> => {
@@ -65,7 +65,7 @@ function toResponse(message: IncomingMessage): Response {
     message.resume()
     return new Response(null, { status, headers })
   }
-  // The types of Node's streams and of the global ones do not know each other.
+  // The types of Node's web streams and of the global ones are not compatible.
   const body = Readable.toWeb(message) as unknown as ReadableStream
   return new Response(body, { status, headers })
 }

@@ -37,12 +37,12 @@ describe('the proxy of a URL', () => {
     expect(proxyOf('https://a.test', { https_proxy: value })).toBe(proxy)
   })
 
-  it('is the one in lower case where both are set', () => {
+  it('is the lower-case variable if both are set', () => {
     const variables = { https_proxy: 'http://lower.test:1', HTTPS_PROXY: 'http://upper.test:2' }
     expect(proxyOf('https://a.test', variables)).toBe('http lower.test 1')
   })
 
-  it('proves its credentials as they are written, percent-decoded', () => {
+  it('gets its percent-decoded credentials', () => {
     const proofOf = (value: string) =>
       proxyFor(new URL('https://a.test'), () => value)?.authorization?.reveal()
     const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`
@@ -89,7 +89,7 @@ describe('NO_PROXY', () => {
     ['[fd00::1]:8443', 'https://[fd00::1]', false],
     ['', 'https://a.test', false],
     [',', 'https://a.test', false],
-  ])('of %s leaves the proxy of %s out: %s', (value, url, direct) => {
+  ])('of %s bypasses the proxy for %s: %s', (value, url, direct) => {
     expect(proxyOf(url, { HTTPS_PROXY: PROXY, NO_PROXY: value }) === null).toBe(direct)
     expect(proxyOf(url, { HTTPS_PROXY: PROXY, no_proxy: value }) === null).toBe(direct)
   })

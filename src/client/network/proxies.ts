@@ -1,12 +1,12 @@
 /**
- * The proxy of a connection. This is the only place that reads proxy variables: HTTPS_PROXY and
- * NO_PROXY, in either case. HTTP_PROXY and ALL_PROXY are never used, because a request that is not
- * encrypted goes to a loopback address only, where a proxy would read its tokens.
+ * Chooses the proxy of a connection. Only this file reads proxy variables: HTTPS_PROXY and
+ * NO_PROXY, in upper or lower case. HTTP_PROXY and ALL_PROXY are ignored: unencrypted requests only
+ * go to a loopback address, and a proxy would read their tokens.
  */
 import { isWithin, parseNetwork } from '../../system/address-ranges.ts'
 import { literalAddress } from '../../system/guarded-fetch.ts'
 import { Secret } from '../../value/secret.ts'
-import { usage } from '../arguments.ts'
+import { usage } from '../usage.ts'
 
 /** An HTTP proxy that opens tunnels (CONNECT). */
 export interface HttpProxy {
@@ -20,7 +20,7 @@ export interface HttpProxy {
 
 type Variable = (name: string) => string | undefined
 
-/** Returns null for a direct connection. Faults: CLIENT_USAGE where the proxy is no HTTP URL. */
+/** Returns null for a direct connection. Throws CLIENT_USAGE if the proxy is not an HTTP URL. */
 export function proxyFor(url: URL, variable: Variable): HttpProxy | null {
   if (url.protocol !== 'https:' && url.protocol !== 'wss:') return null
   if (isLoopback(url.hostname)) return null
@@ -37,7 +37,7 @@ function isLoopback(hostname: string): boolean {
   return address !== null && (address === '::1' || address.startsWith('127.'))
 }
 
-/** An entry is `*`, a network, or a name with its subdomains or an address, each with a port. */
+/** Matches an entry of NO_PROXY: `*`, a network, or a name or address with an optional port. */
 function isExcepted(url: URL, entry: string): boolean {
   if (entry === '*') return true
   const address = literalAddress(url.hostname)
@@ -50,7 +50,7 @@ function isExcepted(url: URL, entry: string): boolean {
   return url.hostname === name || url.hostname.endsWith(`.${name}`)
 }
 
-/** The value may hold a password, so no message repeats it. */
+/** Parses the URL of a proxy. The message never repeats it, since it may contain a password. */
 function parseProxy(name: string, text: string): HttpProxy {
   const absolute = text.includes('://') ? text : `http://${text}`
   const url = URL.canParse(absolute) ? new URL(absolute) : null
@@ -72,7 +72,7 @@ function authorizationOf({ username, password }: URL): Secret | null {
   return new Secret(`Basic ${Buffer.from(credentials).toString('base64')}`)
 }
 
-/** A stray percent sign stands for itself. */
+/** Decodes percent-encoding; malformed encoding is kept as it is. */
 function decode(text: string): string {
   try {
     return decodeURIComponent(text)

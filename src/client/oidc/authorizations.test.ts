@@ -35,7 +35,7 @@ describe('an authorization request', () => {
     expect(without.url).not.toContain('resource')
   })
 
-  it('has another verifier and state each time, of unreserved characters', async () => {
+  it('has a new verifier and state each time, of unreserved characters', async () => {
     const seen = new Set<string>()
     const state = newState()
     for (let i = 0; i < 10_000; i++) {
@@ -48,7 +48,7 @@ describe('an authorization request', () => {
     expect(seen.size).toBe(20_000)
   })
 
-  it('knows its state from every other text', () => {
+  it('accepts only its own state', () => {
     const state = newState()
     const text = state.reveal()
     expect(stateEquals(state, text)).toBe(true)
@@ -62,7 +62,7 @@ describe('the configuration of a browser login', () => {
   const SECURE = 'https://manage.test'
   const LOCAL = 'http://127.0.0.1:3220'
 
-  it('is HTTPS, or loopback where the server itself is', () => {
+  it('may be HTTPS, or loopback if the server is', () => {
     const local = { ...config, tokenEndpoint: 'http://127.0.0.1:9/token' }
     expect(() => requireSafeConfig(config, SECURE)).not.toThrow()
     expect(() => requireSafeConfig(local, LOCAL)).not.toThrow()
@@ -87,7 +87,7 @@ describe('the configuration of a browser login', () => {
     { clientId: '' },
     { scopes: [] },
     { scopes: ['openid operators'] },
-  ])('%j is refused', (part) => {
+  ])('is rejected with %j', (part) => {
     expect(() => requireSafeConfig({ ...config, ...part }, LOCAL)).toThrow()
   })
 })

@@ -1,7 +1,7 @@
 /**
  * The authorization request of a public native client: code flow with PKCE S256 (RFC 7636), state,
- * loopback redirect (RFC 8252) and resource (RFC 8707). The endpoints are fixed by the server that
- * the operator chose; nothing here is discovered.
+ * loopback redirect (RFC 8252) and resource (RFC 8707). The endpoints come from the server that the
+ * operator chose, not from discovery.
  */
 import {
   calculatePKCECodeChallenge,
@@ -18,7 +18,7 @@ const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/
 const LOOPBACK = /^http:\/\/127\.0\.0\.1(?::[0-9]{1,5})?\//
 
 export interface Authorization {
-  /** What the browser opens. */
+  /** Address to open in the browser. */
   readonly url: string
   readonly redirectUri: string
   readonly verifier: Secret
@@ -28,7 +28,7 @@ export function newState(): Secret {
   return new Secret(generateRandomState())
 }
 
-/** Constant time: a page that guesses learns nothing from how long a refusal takes. */
+/** Compares in constant time, so that guesses learn nothing from the time of a rejection. */
 export function stateEquals(expected: Secret, given: string): boolean {
   return digestEquals(sha256(expected.reveal()), sha256(given))
 }
@@ -49,14 +49,14 @@ export async function newAuthorization(
     code_challenge_method: 'S256',
     ...(config.resource === null ? {} : { resource: config.resource }),
   }
-  // A query of the endpoint is kept (RFC 6749, 3.1), but it may not stand for one of these.
+  // The query of the endpoint is kept (RFC 6749, 3.1) but cannot override these parameters.
   for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value)
   return { url: url.href, redirectUri, verifier: new Secret(verifier) }
 }
 
 /**
- * Plain HTTP only to the loopback address, and only where the operator already chose a loopback
- * server. Faults: CLIENT_RESPONSE_INVALID.
+ * Checks the addresses of the configuration. Plain HTTP is accepted for the loopback address only,
+ * and only if the server itself is one. Throws CLIENT_RESPONSE_INVALID.
  */
 export function requireSafeConfig(config: OidcConfig, authenticationOrigin: string): void {
   const loopback = LOOPBACK.test(`${authenticationOrigin}/`)

@@ -1,15 +1,15 @@
-/** A login in the browser, from the address that it opens to the page that it ends with. */
+/** A login in the browser: opens the address, waits for the redirect, shows the final page. */
 import { isFault } from '../../errors/fault.ts'
 import type { Secret } from '../../value/secret.ts'
 import { OidcConfig } from '../../wire/oidc.ts'
 import type { Context } from '../contexts.ts'
 import { send } from '../requests.ts'
-import { failed, validateAnswer } from './answers.ts'
+import { failed, validateResponse } from './authorization-responses.ts'
 import { newAuthorization, newState, requireSafeConfig } from './authorizations.ts'
 import { CallbackListener } from './callbacks.ts'
 import { exchangeCode, promisesIssuer } from './providers.ts'
 
-/** Room for 64 scopes and the longest addresses that a server accepts. */
+/** Bytes of a configuration with 64 scopes and the longest addresses that a server accepts. */
 const CONFIG_BYTES_MAX = 64 * 1024
 
 export interface BrowserLogin {
@@ -19,8 +19,8 @@ export interface BrowserLogin {
 }
 
 /**
- * Gives `use` the external access token; what becomes of it decides what the page in the browser
- * says. Faults: CLIENT_BROWSER_LOGIN_FAILED and those of `use`.
+ * Passes the external access token to `use`, whose outcome decides the page in the browser. Throws
+ * CLIENT_BROWSER_LOGIN_FAILED and what `use` throws.
  */
 export async function withBrowserToken<T>(
   context: Context,
@@ -35,26 +35,26 @@ export async function withBrowserToken<T>(
   try {
     const { redirectUri } = listener
     const authorization = await newAuthorization(config, { state, redirectUri })
-    // Asked while the person is busy with the browser; it may fail before anybody waits for it.
+    // Read while the browser is in use; it may fail before it is awaited.
     const issuerRequired = promisesIssuer(context, issuer)
     issuerRequired.catch(() => {})
     await show(context, authorization.url, open)
-    const waiting = listener.answer(context.signal)
-    const answer = await context.output.progress('waiting for the browser', waiting)
+    const waiting = listener.waitForResponse(context.signal)
+    const callback = await context.output.progress('waiting for the browser', waiting)
     try {
       const server = {
         issuer,
         token_endpoint: config.tokenEndpoint,
         authorization_response_iss_parameter_supported: await issuerRequired,
       }
-      const parameters = validateAnswer(answer.parameters, { server, client, state })
+      const parameters = validateResponse(callback.parameters, { server, client, state })
       const sent = { server, client, parameters, authorization }
       const exchange = exchangeCode(context, config, sent)
       const result = await use(await context.output.progress('asking the provider', exchange))
-      await answer.finish('done')
+      await callback.finish('done')
       return result
     } catch (error) {
-      await answer.finish('failed')
+      await callback.finish('failed')
       throw error
     }
   } finally {
@@ -79,14 +79,14 @@ async function readConfig(context: Context, origin: string): Promise<OidcConfig>
     return config
   } catch (error) {
     if (!isFault(error, 'PLATFORM_NOT_FOUND')) throw error
-    throw failed(`${origin} has no login in the browser.`)
+    throw failed(`${origin} does not support browser logins.`)
   }
 }
 
 async function show({ environment, output }: Context, url: string, open: boolean): Promise<void> {
   if (!open) return output.warn(`Open this address in a browser:\n${url}`)
-  await output.note('Opening the browser; this command waits for the login there.')
-  const hint = `No browser could be opened here. Open this address:\n${url}`
+  await output.note('Opening the browser. Finish the login there.')
+  const hint = `No browser could be started. Open this address:\n${url}`
   void environment.openBrowser(url).then(
     (opened) => (opened ? undefined : output.warn(hint)),
     () => output.warn(hint),

@@ -1,4 +1,4 @@
-/** The launcher of the desktop and the whole login, with scripts that stand for `xdg-open`. */
+/** The launcher of the desktop and a whole login, with scripts in place of `xdg-open`. */
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -30,13 +30,13 @@ function launcher(...lines: readonly string[]): void {
 }
 
 describe('the launcher', () => {
-  it('gets the address as one argument, through no shell', async () => {
+  it('gets the address as one argument without a shell', async () => {
     launcher(`printf '%s\\n' "$#" "$@" > ${directory}/seen`)
     expect(await openBrowser('linux', URL_TEXT)).toBe(true)
     expect(readFileSync(join(directory, 'seen'), 'utf8')).toBe(`1\n${URL_TEXT}\n`)
   })
 
-  it('that fails or is not there is no browser', async () => {
+  it('returns false if it fails or is missing', async () => {
     for (const platform of ['linux', 'darwin', 'win32', 'freebsd']) {
       expect(await openBrowser(platform, URL_TEXT)).toBe(false)
     }
@@ -47,7 +47,7 @@ describe('the launcher', () => {
   })
 })
 
-describe('login --browser as a process', () => {
+describe('the process of svc login --browser', () => {
   let server: FakeServer
   let provider: FakeProvider
   let client: TestClient
@@ -70,7 +70,7 @@ describe('login --browser as a process', () => {
 
   const login = (): string[] => ['login', '--url', server.origin, '--browser', '--json']
 
-  it('opens the browser, which sees the end of it', async () => {
+  it('opens the browser, which shows the final page', async () => {
     const visit = 'const page = await (await fetch(process.argv.at(-1))).text()'
     const keep = `require('node:fs').writeFileSync('${directory}/page', page)`
     launcher(`exec ${process.execPath} -e "${visit};${keep}" "$1"`)
@@ -78,13 +78,13 @@ describe('login --browser as a process', () => {
     const ran = await runProcess(client, login())
     expect([ran.exit, ran.err]).toEqual([0, ''])
     expect(JSON.parse(ran.out).session.sessionId).toBe(server.sessionId)
-    // Nothing keeps the process alive once it has printed its result.
+    // The process ends as soon as it has printed its result.
     expect(performance.now() - started).toBeLessThan(15_000)
     const page = () => readFileSync(join(directory, 'page'), 'utf8')
     await expect.poll(page).toContain('You are logged in')
   })
 
-  it('that is interrupted while it waits ends with 130 and closes its port', async () => {
+  it('ends with 130 after an interrupt and closes its port', async () => {
     let address = ''
     const ran = await runProcess(client, [...login(), '--no-open'], (child) => {
       child.stderr?.on('data', (chunk) => {
@@ -97,7 +97,7 @@ describe('login --browser as a process', () => {
     await expect(fetch(new URL(url).searchParams.get('redirect_uri')!)).rejects.toThrow()
   })
 
-  it('that has no browser says where to go, and waits', async () => {
+  it('prints the address without a browser, and waits', async () => {
     const ran = await runProcess(client, login(), (child) => {
       let text = ''
       child.stderr?.on('data', (chunk) => {
@@ -107,6 +107,6 @@ describe('login --browser as a process', () => {
       })
     })
     expect(ran.exit).toBe(0)
-    expect(ran.err).toMatch(/^No browser could be opened here\. Open this address:\nhttp:\S+\n$/)
+    expect(ran.err).toMatch(/^No browser could be started\. Open this address:\nhttp:\S+\n$/)
   })
 })

@@ -1,12 +1,12 @@
-/** Starts the browser of the desktop. A machine without one is no failure. */
+/** Starts the browser of the desktop. */
 import { spawn } from 'node:child_process'
 
-/** A launcher that fails does so at once; one that is still there then has handed the page over. */
+/** Milliseconds after which a launcher that still runs has opened the page. */
 const LAUNCH_MS = 3_000
 
 /**
- * False where no browser could be started; never rejects. `url` is HTTP or HTTPS, so that no
- * launcher takes it for an option or a file.
+ * Returns false if no browser could be started; never rejects. `url` is HTTP or HTTPS, so that no
+ * launcher mistakes it for an option or a file.
  */
 export function openBrowser(platform: string, url: string): Promise<boolean> {
   const [program, ...rest] = launcher(platform)
@@ -28,7 +28,7 @@ export function openBrowser(platform: string, url: string): Promise<boolean> {
   })
 }
 
-/** Never a shell: it would read the `&` between parameters as its own. */
+/** Returns the program without a shell, which would interpret the `&` between parameters. */
 function launcher(platform: string): readonly [string, ...string[]] {
   switch (platform) {
     case 'win32':

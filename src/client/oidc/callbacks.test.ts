@@ -3,18 +3,18 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { isFault } from '../../errors/fault.ts'
 import type { Secret } from '../../value/secret.ts'
 import { newState } from './authorizations.ts'
-import { type CallbackAnswer, CallbackListener } from './callbacks.ts'
+import { CallbackListener, type CallbackResponse } from './callbacks.ts'
 
 let state: Secret
 let listener: CallbackListener
-let answer: Promise<CallbackAnswer>
+let callback: Promise<CallbackResponse>
 const interrupt = new AbortController()
 
 beforeEach(async () => {
   state = newState()
   listener = await CallbackListener.open(state)
-  answer = listener.answer(interrupt.signal, 20_000)
-  answer.catch(() => {})
+  callback = listener.waitForResponse(interrupt.signal, 20_000)
+  callback.catch(() => {})
 })
 
 afterEach(() => listener.close())
@@ -23,7 +23,7 @@ function authority(): string {
   return new URL(listener.redirectUri).host
 }
 
-/** One request as it stands on the wire; the status and the whole text of the response. */
+/** Sends a raw request; returns the status and the whole text of the response. */
 function raw(request: string): Promise<{ status: number; text: string }> {
   const { port } = new URL(listener.redirectUri)
   return new Promise((resolve, reject) => {
@@ -43,25 +43,25 @@ function head(target: string, lines: readonly string[] = [`Host: ${authority()}`
 
 const ours = (more = ''): string => `/callback?state=${state.reveal()}&code=good${more}`
 
-/** Whether the listener still waits, and takes our answer. */
+/** Tells whether the listener still accepts the expected response. */
 async function stillWaits(): Promise<boolean> {
   const request = raw(head(ours()))
-  const taken = await answer
+  const taken = await callback
   await taken.finish('done')
   return taken.parameters.get('code') === 'good' && (await request).status === 200
 }
 
 describe('the loopback address', () => {
-  it('is a literal one with a port of its own', async () => {
+  it('is literal and has its own port', async () => {
     expect(listener.redirectUri).toMatch(/^http:\/\/127\.0\.0\.1:[1-9][0-9]{3,4}\/callback$/)
     const other = await CallbackListener.open(state)
     expect(other.redirectUri).not.toBe(listener.redirectUri)
     other.close()
   })
 
-  it('takes one answer and shows the page that the command ends with', async () => {
+  it('accepts one response and shows the final page of the command', async () => {
     const request = fetch(`${listener.redirectUri}?state=${state.reveal()}&code=good`)
-    const taken = await answer
+    const taken = await callback
     await taken.finish('done')
     const response = await request
     expect(response.status).toBe(200)
@@ -76,18 +76,18 @@ describe('the loopback address', () => {
     expect(page).not.toContain(state.reveal())
   })
 
-  it('is closed after its first answer: a second tab reaches nothing', async () => {
+  it('is closed after the first response, so that a second tab cannot connect', async () => {
     expect(await stillWaits()).toBe(true)
     await expect(raw(head(ours('x')))).rejects.toThrow()
   })
 
-  it('refuses the same state while the first answer is worked on', async () => {
+  it('rejects the same state while the first response is processed', async () => {
     const { port } = new URL(listener.redirectUri)
     const early = connect(Number(port), '127.0.0.1')
     await new Promise((resolve) => early.once('connect', resolve))
     const first = raw(head(ours()))
-    const taken = await answer
-    // Its connection is older than the end of the listener; a runtime may cut it instead.
+    const taken = await callback
+    // The connection is older than the end of the listener; a runtime may also close it.
     const late = new Promise<string>((resolve) => {
       let text = ''
       early.on('data', (chunk) => {
@@ -97,7 +97,7 @@ describe('the loopback address', () => {
       early.on('close', () => resolve(text))
     })
     early.write(head(`/callback?state=${state.reveal()}&code=evil`))
-    expect(await late).toMatch(/^(?:HTTP\/1\.1 410 .*This login is over.*)?$/s)
+    expect(await late).toMatch(/^(?:HTTP\/1\.1 410 .*This login has ended.*)?$/s)
     await taken.finish('failed')
     expect([taken.parameters.get('code'), (await first).status]).toEqual(['good', 400])
   })
@@ -141,14 +141,14 @@ describe('the loopback address', () => {
     ['a wrong state with an error', () => head('/callback?state=x&error=access_denied'), 400],
   ]
 
-  it.each(attacks)('refuses %s and goes on waiting', async (_, request, status) => {
+  it.each(attacks)('rejects %s and continues to wait', async (_, request, status) => {
     const refused = await raw(request())
     expect(refused.status).toBe(status)
     expect(refused.text).not.toContain('evil')
     expect(await stillWaits()).toBe(true)
   })
 
-  it('outlives a crowd that sends nothing', async () => {
+  it('tolerates many connections that send nothing', async () => {
     const { port } = new URL(listener.redirectUri)
     const idle = Array.from({ length: 16 }, () => connect(Number(port), '127.0.0.1'))
     for (const socket of idle) socket.on('error', () => {})
@@ -156,18 +156,18 @@ describe('the loopback address', () => {
     for (const socket of idle) socket.destroy()
   })
 
-  it('gives up after its deadline', async () => {
-    const error = await listener.answer(interrupt.signal, 20).catch((reason) => reason)
+  it('stops waiting at its deadline', async () => {
+    const error = await listener.waitForResponse(interrupt.signal, 20).catch((reason) => reason)
     expect(isFault(error, 'CLIENT_BROWSER_LOGIN_FAILED')).toBe(true)
   })
 
-  it('is left at once when the command is interrupted', async () => {
+  it('stops waiting when the command is interrupted', async () => {
     const controller = new AbortController()
-    const waiting = listener.answer(controller.signal)
+    const waiting = listener.waitForResponse(controller.signal)
     controller.abort()
     const error = await waiting.catch((reason) => reason)
     expect(isFault(error, 'CLIENT_INTERRUPTED')).toBe(true)
-    const late = await listener.answer(controller.signal).catch((reason) => reason)
+    const late = await listener.waitForResponse(controller.signal).catch((reason) => reason)
     expect(isFault(late, 'CLIENT_INTERRUPTED')).toBe(true)
   })
 })

@@ -1,41 +1,41 @@
 /**
- * The loopback address that the provider sends the browser back to (RFC 8252, 7.3). It takes one
- * answer, the first that carries our state. Whatever any other page or program sends is refused
- * and changes nothing, so that nobody can end a login by knocking.
+ * The loopback address that the provider redirects the browser to (RFC 8252, 7.3). It accepts one
+ * response, the first with the expected state. Requests of other pages or programs are rejected and
+ * change nothing, so that they cannot end a login.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Fault } from '../../errors/fault.ts'
 import type { Secret } from '../../value/secret.ts'
-import { failed } from './answers.ts'
+import { failed } from './authorization-responses.ts'
 import { stateEquals } from './authorizations.ts'
 import { PAGE_HEADERS, type PageName, pageOf } from './pages.ts'
 
 export const LOGIN_DEADLINE_MS = 300_000
-/** The literal address: `localhost` could be resolved elsewhere, and 0.0.0.0 is everybody. */
+/** The literal address: `localhost` may resolve to another one, and 0.0.0.0 is public. */
 const HOST = '127.0.0.1'
 const PATH = '/callback'
 const CONNECTIONS_MAX = 32
 const REQUEST_MS_MAX = 10_000
 const PAGE_MS_MAX = 2_000
 
-export interface CallbackAnswer {
+export interface CallbackResponse {
   readonly parameters: URLSearchParams
-  /** What the browser has waited for; settles when it is sent, or cannot be. */
+  /** Sends the final page to the browser; resolves when it is sent or cannot be sent. */
   finish(page: PageName): Promise<void>
 }
 
 export class CallbackListener {
   readonly #state: Secret
   readonly #server: Server
-  readonly #answered: Promise<CallbackAnswer>
-  #settle: ((answer: CallbackAnswer) => void) | null = null
+  readonly #received: Promise<CallbackResponse>
+  #resolve: ((response: CallbackResponse) => void) | null = null
   #authority = ''
 
   private constructor(state: Secret) {
     this.#state = state
-    this.#answered = new Promise((resolve) => {
-      this.#settle = resolve
+    this.#received = new Promise((resolve) => {
+      this.#resolve = resolve
     })
     this.#server = createServer(
       { headersTimeout: REQUEST_MS_MAX, requestTimeout: REQUEST_MS_MAX },
@@ -44,7 +44,7 @@ export class CallbackListener {
     this.#server.maxConnections = CONNECTIONS_MAX
   }
 
-  /** Faults: CLIENT_BROWSER_LOGIN_FAILED where no port can be had. */
+  /** Opens a port. Throws CLIENT_BROWSER_LOGIN_FAILED if there is none. */
   static async open(state: Secret): Promise<CallbackListener> {
     const listener = new CallbackListener(state)
     const server = listener.#server
@@ -60,14 +60,14 @@ export class CallbackListener {
     return `http://${this.#authority}${PATH}`
   }
 
-  /** Faults: CLIENT_INTERRUPTED; CLIENT_BROWSER_LOGIN_FAILED after `deadlineMs`. */
-  answer(signal: AbortSignal, deadlineMs = LOGIN_DEADLINE_MS): Promise<CallbackAnswer> {
+  /** Waits for the response. Throws CLIENT_INTERRUPTED, CLIENT_BROWSER_LOGIN_FAILED. */
+  waitForResponse(signal: AbortSignal, deadlineMs = LOGIN_DEADLINE_MS): Promise<CallbackResponse> {
     return new Promise((resolve, reject) => {
       const onAbort = (): void => end(new Fault('CLIENT_INTERRUPTED'))
       const timer = setTimeout(() => {
-        end(failed(`Nobody finished it within ${Math.round(deadlineMs / 1000)} seconds.`))
+        end(failed(`The login was not finished within ${Math.round(deadlineMs / 1000)} seconds.`))
       }, deadlineMs)
-      const end = (result: CallbackAnswer | Fault): void => {
+      const end = (result: CallbackResponse | Fault): void => {
         clearTimeout(timer)
         signal.removeEventListener('abort', onAbort)
         if (result instanceof Fault) reject(result)
@@ -75,12 +75,12 @@ export class CallbackListener {
       }
       signal.addEventListener('abort', onAbort, { once: true })
       if (signal.aborted) onAbort()
-      void this.#answered.then(end)
+      void this.#received.then(end)
     })
   }
 
   close(): void {
-    this.#settle = null
+    this.#resolve = null
     this.#server.close()
     this.#server.closeAllConnections()
   }
@@ -88,29 +88,29 @@ export class CallbackListener {
   #receive(request: IncomingMessage, response: ServerResponse): void {
     const [path, query = ''] = splitOnce(request.url ?? '')
     const parameters = new URLSearchParams(query)
-    const refusal = this.#refusalOf(request, path, parameters)
-    if (refusal !== null) {
-      if (refusal === 405) response.setHeader('allow', 'GET')
-      void send(response, refusal, refusal === 410 ? 'over' : 'foreign')
+    const rejection = this.#rejectionOf(request, path, parameters)
+    if (rejection !== null) {
+      if (rejection === 405) response.setHeader('allow', 'GET')
+      void send(response, rejection, rejection === 410 ? 'over' : 'foreign')
       return
     }
-    const settle = this.#settle
-    this.#settle = null
+    const resolve = this.#resolve
+    this.#resolve = null
     this.#server.close()
-    settle?.({ parameters, finish: (page) => send(response, page === 'done' ? 200 : 400, page) })
+    resolve?.({ parameters, finish: (page) => send(response, page === 'done' ? 200 : 400, page) })
   }
 
-  /** The HTTP status; null for the answer to our request. */
-  #refusalOf(request: IncomingMessage, path: string, parameters: URLSearchParams): number | null {
+  /** Returns the HTTP status of the rejection; null for the awaited response. */
+  #rejectionOf(request: IncomingMessage, path: string, parameters: URLSearchParams): number | null {
     if (this.#isForeign(request)) return 400
     if (path !== PATH) return 404
     if (request.method !== 'GET') return 405
-    if (this.#settle === null) return 410
+    if (this.#resolve === null) return 410
     const states = parameters.getAll('state')
     return states.length === 1 && stateEquals(this.#state, states[0]!) ? null : 400
   }
 
-  /** A name that was made to resolve to the loopback address (DNS rebinding) is in Host. */
+  /** Detects DNS rebinding: Host then has a name that resolves to the loopback address. */
   #isForeign({ rawHeaders }: IncomingMessage): boolean {
     const hosts = rawHeaders.filter((_, i) => i % 2 === 1 && isHost(rawHeaders[i - 1]))
     return hosts.length !== 1 || hosts[0] !== this.#authority

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 
 const ROOT = join(import.meta.dirname, '../../..')
 
-/** The files that are evaluated when the client starts: those that no `import()` stands before. */
+/** Returns the files that are evaluated at start: those that are imported statically. */
 function loadedAtStart({ outputs }: Metafile): string[] {
   const start = Object.keys(outputs).find((path) => outputs[path]?.entryPoint !== undefined)!
   const reached = new Set([start])
@@ -16,7 +16,7 @@ function loadedAtStart({ outputs }: Metafile): string[] {
   return [...reached].flatMap((path) => Object.keys(outputs[path]?.inputs ?? {}))
 }
 
-test('the protocol library is loaded by a login in the browser and not at the start', async () => {
+test('the protocol library is loaded by a browser login and not at the start', async () => {
   const { metafile } = await build({
     absWorkingDir: ROOT,
     entryPoints: ['src/client/main.ts'],

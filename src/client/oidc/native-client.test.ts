@@ -1,6 +1,6 @@
 /**
- * The whole way of an external login: this client, a certified OpenID Provider and the real
- * identity routes over PostgreSQL. Only the addresses are mapped.
+ * A complete external login: this client, a certified OpenID Provider and the real identity routes
+ * over PostgreSQL. Only the addresses are mapped.
  */
 import { readFileSync } from 'node:fs'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -54,7 +54,7 @@ const LOGIN = ['login', '--url', LOCAL_ORIGIN, '--browser']
 test('a person is linked by an invitation and logs in without one afterwards', async () => {
   const refused = await client.run(...LOGIN)
   expect([refused.exit, refused.err]).toEqual([3, expect.stringContaining('--code-env')])
-  expect((await page).title).toBe('The login did not succeed')
+  expect((await page).title).toBe('The login failed')
 
   client.variables.SVC_CODE = await identity.invite()
   const first = await client.run(...LOGIN, '--code-env', 'SVC_CODE', '--json')
@@ -76,7 +76,7 @@ test('a person is linked by an invitation and logs in without one afterwards', a
   expect(readFileSync(client.credentials, 'utf8')).not.toContain('eyJ')
 })
 
-test('a token that was got elsewhere logs in, and one of somebody else does not', async () => {
+test('a separately obtained token logs in, and a token of another person does not', async () => {
   const seen: string[] = []
   client.fetch = (url, init) => {
     const { authorization } = init.headers as Record<string, string>

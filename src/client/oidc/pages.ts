@@ -1,13 +1,13 @@
-/** What the person reads in the browser. Nothing of a request is ever repeated in it. */
+/** The pages that the browser shows after a login. They never repeat parts of a request. */
 
 const PAGES = {
   done: ['You are logged in', 'Close this page and go back to the terminal.'],
-  failed: ['The login did not succeed', 'The terminal tells why. You may close this page.'],
+  failed: ['The login failed', 'The terminal shows the reason. You may close this page.'],
   foreign: [
-    'This is not the page you look for',
-    'This address waits for the answer to a login that a program on this machine began.',
+    'This page does not exist',
+    'This address only accepts the response to a login that a program on this machine started.',
   ],
-  over: ['This login is over', 'It was answered before. You may close this page.'],
+  over: ['This login has ended', 'Its response arrived before. You may close this page.'],
 } as const satisfies Record<string, readonly [string, string]>
 
 export type PageName = keyof typeof PAGES
@@ -26,7 +26,7 @@ export function pageOf(name: PageName): string {
   ].join('\n')
 }
 
-/** The address of the page holds the code: it must not be kept, framed or sent on. */
+/** Headers of a page whose address contains the code: no cache, frame or referrer may have it. */
 export const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'text/html; charset=utf-8',
   'cache-control': 'no-store',

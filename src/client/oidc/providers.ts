@@ -1,6 +1,6 @@
 /**
- * The two requests to the identity provider itself: its metadata, for the one promise that the
- * server does not pass on, and the exchange of a code. Neither follows a redirect.
+ * The two requests to the identity provider: its metadata, for a property that the server does not
+ * pass on, and the exchange of a code. Neither follows a redirect.
  */
 import {
   type AuthorizationServer,
@@ -19,31 +19,31 @@ import { Secret } from '../../value/secret.ts'
 import { isJsonObject, type Json, type JsonObject } from '../../value/strict-json.ts'
 import type { OidcConfig } from '../../wire/oidc.ts'
 import { DEADLINE_MS, jsonOf, type Network, readBounded, systemCode } from '../requests.ts'
-import { failed, printableCode } from './answers.ts'
+import { failed, printableCode } from './authorization-responses.ts'
 import type { Authorization } from './authorizations.ts'
 import { isExternalToken } from './tokens.ts'
 
 const METADATA_BYTES_MAX = 256 * 1024
 const METADATA_DEADLINE_MS = 5_000
-const TOKEN_ANSWER_BYTES_MAX = 64 * 1024
-/** Members of answers that are read. Others, such as an ID token, are not validated either. */
+const TOKEN_RESPONSE_BYTES_MAX = 64 * 1024
+/** Members of responses that are read. Others, such as an ID token, are ignored. */
 const MEMBERS = [
   ...['issuer', 'authorization_response_iss_parameter_supported'],
   ...['access_token', 'token_type', 'error'],
 ]
-/** Statuses with which a Response has no body. */
+/** HTTP statuses of responses without a body. */
 const BODILESS = [204, 205, 304]
 
 /**
- * Whether the provider promises `iss` in every answer (RFC 9207, section 3). False where its
- * metadata cannot be had: the endpoints are fixed without them, so none but the promise is lost.
- * Faults: CLIENT_BROWSER_LOGIN_FAILED where they are of another issuer.
+ * Tells whether every authorization response of the provider carries `iss` (RFC 9207, section 3).
+ * Returns false if the metadata cannot be read; the endpoints do not depend on it. Throws
+ * CLIENT_BROWSER_LOGIN_FAILED if it belongs to another issuer.
  */
 export async function promisesIssuer(network: Network, issuer: string): Promise<boolean> {
   const metadata = await readMetadata(network, issuer)
   if (metadata === null) return false
-  // OpenID Connect Discovery, 4.3: the very same text.
-  if (metadata.issuer !== issuer) throw failed('The metadata of the provider name another issuer.')
+  // OpenID Connect Discovery, 4.3: the issuers must be identical texts.
+  if (metadata.issuer !== issuer) throw failed('The metadata of the provider names another issuer.')
   return metadata.authorization_response_iss_parameter_supported === true
 }
 
@@ -62,13 +62,13 @@ async function readMetadata(network: Network, issuer: string): Promise<JsonObjec
 export interface Exchange {
   readonly server: AuthorizationServer
   readonly client: Client
-  /** The answer with the code, as `validateAnswer` returned it. */
+  /** The result of `validateResponse`. */
   readonly parameters: URLSearchParams
   readonly authorization: Authorization
 }
 
 /**
- * The access token for the code, which is sent once. Faults: CLIENT_BROWSER_LOGIN_FAILED,
+ * Exchanges the code, which is sent once, for an access token. Throws CLIENT_BROWSER_LOGIN_FAILED,
  * CLIENT_SERVER_UNREACHABLE, CLIENT_INTERRUPTED.
  */
 export async function exchangeCode(
@@ -78,17 +78,17 @@ export async function exchangeCode(
 ): Promise<Secret> {
   const { server, client } = exchange
   const response = await sendCode(network, resource, exchange)
-  const answer = await processAuthorizationCodeResponse(server, client, response).catch((error) => {
+  const tokens = await processAuthorizationCodeResponse(server, client, response).catch((error) => {
     const code = error instanceof ResponseBodyError ? printableCode(error.error) : null
     throw response.status === 200
-      ? failed('The provider answered no usable access token.')
-      : failed(`The provider gave no token for the code: ${code ?? response.status}.`)
+      ? failed('The provider returned no usable access token.')
+      : failed(`The provider rejected the code: ${code ?? response.status}.`)
   })
-  if (answer.token_type !== 'bearer') throw failed('The provider answered no bearer token.')
-  if (!isExternalToken(answer.access_token)) {
-    throw failed('The provider answered no usable access token.')
+  if (tokens.token_type !== 'bearer') throw failed('The provider returned no bearer token.')
+  if (!isExternalToken(tokens.access_token)) {
+    throw failed('The provider returned no usable access token.')
   }
-  return new Secret(answer.access_token)
+  return new Secret(tokens.access_token)
 }
 
 async function sendCode(
@@ -100,28 +100,28 @@ async function sendCode(
     return await authorizationCodeGrantRequest(
       server,
       client,
-      // A public client names itself and proves itself by the verifier; it has no secret.
+      // A public client has no secret; the verifier proves that it made the request.
       None(),
       parameters,
       authorization.redirectUri,
       authorization.verifier.reveal(),
       {
-        ...requestOptions(network, TOKEN_ANSWER_BYTES_MAX, DEADLINE_MS),
+        ...requestOptions(network, TOKEN_RESPONSE_BYTES_MAX, DEADLINE_MS),
         additionalParameters: resource === null ? {} : { resource },
       },
     )
   } catch (error) {
     if (network.signal.aborted) throw new Fault('CLIENT_INTERRUPTED')
-    if (isFault(error)) throw failed('The answer of the provider is too long.')
+    if (isFault(error)) throw failed('The response of the provider is too long.')
     const { origin } = new URL(server.token_endpoint!)
-    const detail = `${origin}: ${systemCode(error) ?? 'no answer'}.`
+    const detail = `${origin}: ${systemCode(error) ?? 'no response'}.`
     throw new Fault('CLIENT_SERVER_UNREACHABLE', { detail })
   }
 }
 
 function requestOptions(network: Network, bytesMax: number, deadlineMs: number) {
   return {
-    // requireSafeConfig has decided which addresses may have plain HTTP.
+    // requireSafeConfig has rejected unsafe addresses before.
     [allowInsecureRequests]: true,
     [customFetch]: (url: string, options: FetchOptions) =>
       boundedFetch(network, bytesMax, url, options),
@@ -132,8 +132,8 @@ function requestOptions(network: Network, bytesMax: number, deadlineMs: number) 
 type FetchOptions = CustomFetchOptions<'GET' | 'POST', URLSearchParams | undefined>
 
 /**
- * Sends a request of oauth4webapi and returns an answer of which all has been read: the members
- * that are used if the body is strict JSON, and null otherwise.
+ * Sends a request of oauth4webapi and reads the whole response. Its new body has the members that
+ * are used; it is null if the body is not strict JSON.
  */
 async function boundedFetch(
   network: Network,
@@ -144,7 +144,7 @@ async function boundedFetch(
   const response = await network.environment.fetch(url, {
     ...options,
     ...(body === undefined ? {} : { body: body.toString() }),
-    // The code and the verifier go to the configured address and nowhere else.
+    // The code and the verifier are only sent to the configured address.
     redirect: 'manual',
     keepalive: false,
   })

@@ -16,12 +16,15 @@ import {
   readText,
 } from '../rows.ts'
 import { expectOneRow, type Tx } from '../transaction.ts'
+import type { ExternalIdentity } from './identities.ts'
 
 export interface Invitation {
   readonly invitationId: InvitationId
   readonly kind: 'bootstrap' | 'delegated'
-  /** Digest of the code, which is never stored. */
-  readonly codeDigest: Uint8Array
+  /** Digest of the code, which is never stored; null where `workload` stands in for a code. */
+  readonly codeDigest: Uint8Array | null
+  /** The identity whose first login consumes the invitation; null where a code does. */
+  readonly workload: ExternalIdentity | null
   /** Null for the bootstrap invitation: the first owner chooses the name. */
   readonly operatorName: string | null
   /** Null for the bootstrap invitation, which the server creates. */
@@ -35,7 +38,8 @@ export interface Invitation {
 }
 
 const COLUMNS = `invitation_id, kind, code_digest, operator_name, role, scope_kind, project_id,
-       environment_id, capabilities, state, created_by, created_at_micros, expires_at_micros`
+       environment_id, capabilities, state, created_by, created_at_micros, expires_at_micros,
+       provider_id, subject_digest`
 
 /** Finds and locks the row, so that two exchanges of one code cannot both see it as pending. */
 export async function lockInvitationByDigest(
@@ -74,6 +78,28 @@ export async function getInvitation(
   return toInvitation(rows[0])
 }
 
+/**
+ * Finds and locks the newest invitation that names the identity and has not expired. The caller has
+ * the lock of the subject.
+ */
+export async function lockPendingInvitationOf(
+  tx: Tx,
+  { providerId, subjectDigest }: ExternalIdentity,
+  atMicros: bigint,
+): Promise<Invitation | null> {
+  const rows = await tx.rows(
+    `select ${COLUMNS}
+       from service_operator_invitations
+      where provider_id = $1 and subject_digest = $2
+        and state = 'pending' and expires_at_micros > $3
+      order by invitation_id desc
+      limit 1
+        for update`,
+    [providerId, subjectDigest, atMicros],
+  )
+  return rows[0] === undefined ? null : toInvitation(rows[0])
+}
+
 /** Finds and locks the row, so that it is not consumed before the transaction ends. */
 export async function lockPendingBootstrap(tx: Tx): Promise<Invitation | null> {
   const rows = await tx.rows(
@@ -94,8 +120,9 @@ export async function insertInvitation(
   const inserted = await tx.execute(
     `insert into service_operator_invitations
        (invitation_id, kind, code_digest, operator_name, role, scope_kind, project_id,
-        environment_id, capabilities, state, created_by, created_at_micros, expires_at_micros)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'pending', $10, $11, $12)`,
+        environment_id, capabilities, state, created_by, created_at_micros, expires_at_micros,
+        provider_id, subject_digest)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'pending', $10, $11, $12, $13, $14)`,
     [
       invitation.invitationId,
       invitation.kind,
@@ -109,6 +136,8 @@ export async function insertInvitation(
       invitation.createdBy,
       invitation.createdAtMicros,
       invitation.expiresAtMicros,
+      invitation.workload?.providerId ?? null,
+      invitation.workload?.subjectDigest ?? null,
     ],
   )
   expectOneRow(inserted, 'an invitation was not inserted')
@@ -153,11 +182,19 @@ export async function markPendingInvitationsRevoked(tx: Tx, atMicros: bigint): P
   )
 }
 
+/** The columns are both null or both set, by a constraint. */
+function readWorkload(row: RawRow): ExternalIdentity | null {
+  const providerId = readNullable(row, 'provider_id', readText)
+  if (providerId === null) return null
+  return { providerId, subjectDigest: readBytes(row, 'subject_digest') }
+}
+
 function toInvitation(row: RawRow): Invitation {
   return {
     invitationId: readId(row, 'invitation_id', 'opi'),
     kind: readMember(row, 'kind', ['bootstrap', 'delegated']),
-    codeDigest: readBytes(row, 'code_digest'),
+    codeDigest: readNullable(row, 'code_digest', readBytes),
+    workload: readWorkload(row),
     operatorName: readNullable(row, 'operator_name', readText),
     role: readMember(row, 'role', ROLES),
     scope: readScope(row),

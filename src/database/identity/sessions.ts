@@ -14,13 +14,18 @@ export interface Session {
   readonly createdAtMicros: bigint
   readonly lastUsedAtMicros: bigint
   readonly accessExpiresAtMicros: bigint
-  /** Absolute expiry, which a refresh does not extend. */
+  /** Absolute expiry, which a refresh does not extend; that of the access token without one. */
   readonly refreshExpiresAtMicros: bigint
 }
 
 export interface SessionDigests {
   readonly access: Uint8Array
   readonly refresh: Uint8Array
+}
+
+/** Digests of a new session; `refresh` is null where it has no refresh token. */
+export type FirstDigests = Pick<SessionDigests, 'access'> & {
+  readonly refresh: Uint8Array | null
 }
 
 /** The authority of a request: the session of its token, the operator and the current grants. */
@@ -37,7 +42,7 @@ const COLUMNS = `session_id, operator_id, device_name, created_at_micros, last_u
 export async function insertSession(
   tx: Tx,
   session: Session,
-  digests: SessionDigests,
+  digests: FirstDigests,
 ): Promise<void> {
   const inserted = await tx.execute(
     `insert into service_operator_sessions

@@ -23,7 +23,7 @@ import type { SystemDocuments } from '../files/system-documents.ts'
 import { type Cursors, performOperation } from '../invocations/context-operations.ts'
 import type { Invocation } from '../invocations/invocation.ts'
 import { OperationError } from '../invocations/operation-error.ts'
-import type { OperationAnswer } from '../runners/outcomes.ts'
+import type { OperationResult } from '../runners/outcomes.ts'
 import type { Requests } from './outgoing-requests.ts'
 
 export interface ActionFilesPort {
@@ -55,7 +55,7 @@ export class ActionFiles {
   }
 
   /** Throws OperationError for a mistake of the author and a failure of the storage. */
-  async perform(operation: FileOperation | MetadataOperation): Promise<OperationAnswer> {
+  async perform(operation: FileOperation | MetadataOperation): Promise<OperationResult> {
     this.#require(isWrite(operation) ? 'write' : 'read')
     try {
       return await this.#perform(operation)
@@ -67,7 +67,7 @@ export class ActionFiles {
     }
   }
 
-  #perform(operation: FileOperation | MetadataOperation): Promise<OperationAnswer> {
+  #perform(operation: FileOperation | MetadataOperation): Promise<OperationResult> {
     const { documents, cursors } = this.#port
     const { prepared } = this.#invocation
     switch (operation[0]) {

@@ -3,14 +3,17 @@ import { expect, test } from 'vitest'
 import { TestSystem } from '../../system/system.ts'
 import type { Invocation } from '../invocations/invocation.ts'
 import { ActionHost } from './action-host.ts'
-import type { ActionPort } from './actions.ts'
+import type { ActionPort } from './ports.ts'
 
 function hostOf() {
   const requests = { perform: () => new Promise<string>(() => {}) }
   const port = { system: new TestSystem(), requests } as unknown as ActionPort
   const definition = { name: 'f.x', kind: 'action', uses: { network: [], secrets: [] } }
   const invocation = { definition, deadline: 1_000 } as unknown as Invocation
-  return new ActionHost(port, invocation, async () => 'null', 0)
+  return new ActionHost(port, invocation, async () => 'null', {
+    depth: 0,
+    schedules: { created: 0 },
+  })
 }
 
 const requestOf = (body: string) => {

@@ -3,13 +3,15 @@ import { Fault, isFault } from '../../errors/fault.ts'
 import type { FileOperation } from '../../runner/file-operations.ts'
 import { TIMERS_MAX } from '../../runner/messages.ts'
 import type { Operation } from '../../runner/operations.ts'
+import type { ScheduleOperation } from '../../runner/schedule-operations.ts'
+import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { DeclaredErrorKind, FunctionManifest } from '../../value/manifest.ts'
 import { encodeStored } from '../../value/stored.ts'
 import { decodeTagged } from '../../value/tagged.ts'
+import { calleeArguments } from '../invocations/callee-arguments.ts'
 import { issueSeededGuest } from '../invocations/guest-identities.ts'
 import { type Invocation, type InvocationInput, runnerCall } from '../invocations/invocation.ts'
 import {
-  calleeArguments,
   calleePrincipal,
   checkCharacters,
   checkNesting,
@@ -24,11 +26,17 @@ import {
   NESTED_CALLS_MAX,
   REQUESTS_MAX,
 } from '../limits.ts'
-import type { OperationAnswer } from '../runners/outcomes.ts'
+import type { OperationResult } from '../runners/outcomes.ts'
 import type { RunnerHost } from '../runners/runner-pool.ts'
+import {
+  checkScheduleLimits,
+  performSchedule,
+  requestedWork,
+} from '../scheduling/function-scheduler.ts'
+import type { Transaction } from '../transactions/transaction.ts'
 import { ActionFiles, concernsFiles, isWrite, type MetadataOperation } from './action-files.ts'
-import type { ActionPort } from './actions.ts'
 import { charactersOf } from './outgoing-requests.ts'
+import type { ActionPort } from './ports.ts'
 import { Semaphore } from './semaphore.ts'
 
 type RunOperation = Extract<Operation, readonly ['run', ...unknown[]]>
@@ -36,7 +44,16 @@ type ConfigOperation = Extract<Operation, readonly ['config', ...unknown[]]>
 type FetchOperation = Extract<Operation, readonly ['fetch', ...unknown[]]>
 
 /** Runs another Function as an invocation of its own and returns tagged JSON. */
-export type RunCallee = (input: InvocationInput, depth: number) => Promise<string>
+export type RunCallee = (
+  input: InvocationInput,
+  depth: number,
+  schedules: ScheduleCounter,
+) => Promise<string>
+
+/** Counts the pieces of work that one Action and the Functions that it called have scheduled. */
+export interface ScheduleCounter {
+  created: number
+}
 
 export class ActionHost implements RunnerHost {
   grownBytes?: number
@@ -44,6 +61,7 @@ export class ActionHost implements RunnerHost {
   readonly #invocation: Invocation
   readonly #runCallee: RunCallee
   readonly #depth: number
+  readonly #schedules: ScheduleCounter
   readonly #files: ActionFiles
   /** The codes of failed calls. The Action fails with one of them unless its code catches it. */
   readonly failures = new Map<string, DeclaredErrorKind>()
@@ -62,9 +80,16 @@ export class ActionHost implements RunnerHost {
   #hasSent = false
   #hasStored = false
   #guests = 0
+  #scheduled = 0
 
-  constructor(port: ActionPort, invocation: Invocation, runCallee: RunCallee, depth: number) {
+  constructor(
+    port: ActionPort,
+    invocation: Invocation,
+    runCallee: RunCallee,
+    { depth, schedules }: { readonly depth: number; readonly schedules: ScheduleCounter },
+  ) {
     this.#port = port
+    this.#schedules = schedules
     this.#invocation = invocation
     this.#runCallee = runCallee
     this.#depth = depth
@@ -83,7 +108,7 @@ export class ActionHost implements RunnerHost {
     for (const sleep of this.#sleeps) clearTimeout(sleep)
   }
 
-  operation(operation: Operation): OperationAnswer | Promise<OperationAnswer> {
+  operation(operation: Operation): OperationResult | Promise<OperationResult> {
     switch (operation[0]) {
       case 'run':
         return this.#run(operation)
@@ -107,6 +132,10 @@ export class ActionHost implements RunnerHost {
       case 'putFile':
       case 'readFile':
         return this.#performOnFiles(operation)
+      case 'schedule':
+      case 'cancelScheduled':
+      case 'getScheduled':
+        return this.#schedule(operation)
       case 'get':
       case 'range':
       case 'delete':
@@ -120,12 +149,35 @@ export class ActionHost implements RunnerHost {
   }
 
   /** Operations on files count as requests: they wait for others in the same way. */
-  async #performOnFiles(operation: FileOperation | MetadataOperation): Promise<OperationAnswer> {
+  async #performOnFiles(operation: FileOperation | MetadataOperation): Promise<OperationResult> {
     this.#countRequest('ctx.storage')
     if (isWrite(operation)) this.#hasStored = true
     const { signal } = this.#ended
     const perform = () => this.#requests.use(signal, () => this.#files.perform(operation))
     return this.#counting(operation[0] === 'putFile' ? operation[2].length : 0, perform)
+  }
+
+  /** Each operation is a transaction of its own, and counts as a request. */
+  async #schedule(operation: ScheduleOperation): Promise<string> {
+    this.#countRequest('ctx.scheduler')
+    const { pendingWork, documents, system } = this.#port
+    const nowMicros = system.nowMicros()
+    const { prepared } = this.#invocation
+    const isNew = operation[0] === 'schedule'
+    const work = isNew ? requestedWork({ prepared, nowMicros }, operation) : null
+    if (isNew) checkScheduleLimits(++this.#scheduled, pendingWork)
+    const perform = (transaction: Transaction) =>
+      performSchedule(transaction, operation, { work, nowMicros })
+    const { signal } = this.#ended
+    return this.#counting(work?.argumentsText.length ?? 0, () =>
+      this.#requests.use(signal, async () => {
+        if (operation[0] === 'getScheduled') return documents.read(perform)
+        this.#hasStored = true
+        const text = await changedWork(documents, perform)
+        if (isNew) this.#schedules.created += 1
+        return text
+      }),
+    )
   }
 
   #countRequest(method: string): void {
@@ -145,7 +197,7 @@ export class ActionHost implements RunnerHost {
     const { signal } = this.#ended
     const input = { prepared, definition, argumentsText, principal: admitted, context, signal }
     try {
-      const run = () => this.#runCallee(input, this.#depth + 1)
+      const run = () => this.#runCallee(input, this.#depth + 1, this.#schedules)
       const text = await this.#counting(argumentsText.length, () => this.#calls.use(signal, run))
       return encodeStored(decodeTagged(JSON.parse(text)))
     } catch (error) {
@@ -185,7 +237,8 @@ export class ActionHost implements RunnerHost {
   async #fetch([, handle, request]: FetchOperation): Promise<string> {
     this.#countRequest('fetch')
     this.#hasSent = true
-    if (this.#open.has(handle)) throw new Fault('FUNCTION_FAILED', { detail: 'one handle twice' })
+    if (this.#open.has(handle))
+      throw new Fault('FUNCTION_FAILED', { detail: 'a request handle was used twice' })
     const abort = new AbortController()
     this.#open.set(handle, abort)
     const { signal } = abort
@@ -241,6 +294,19 @@ export class ActionHost implements RunnerHost {
       requests: { used: this.#requestCount, limit: REQUESTS_MAX },
       milliseconds: { used: milliseconds, limit: ACTION_MILLIS_MAX },
     })
+  }
+}
+
+/** Rejects with OperationError, which the Action may catch, where nothing may have been stored. */
+async function changedWork(
+  documents: ActionPort['documents'],
+  perform: (transaction: Transaction) => MaybePromise<string>,
+): Promise<string> {
+  try {
+    return await documents.change(perform)
+  } catch (error) {
+    if (!isFault(error)) throw error
+    throw new OperationError('ServiceError', `ctx.scheduler: ${error.message}`, error.code)
   }
 }
 

@@ -1,12 +1,9 @@
 /**
- * Actions: run once, never again by the server. They change documents through Mutations, each of
- * which is an invocation of its own; what they did before they failed stays done.
+ * Actions. The server runs an Action once and never retries it after an effect. An Action changes
+ * documents through Mutations, which are separate invocations: they stay committed if it fails.
  */
 import { Fault, isFault } from '../../errors/fault.ts'
 import { FairSemaphore } from '../../system/fair-semaphore.ts'
-import type { SystemDocuments } from '../files/system-documents.ts'
-import type { ActiveCalls } from '../invocations/active-calls.ts'
-import type { InvocationPort } from '../invocations/attempts.ts'
 import { callKeyOf } from '../invocations/checked-arguments.ts'
 import { logOutcome } from '../invocations/function-logs.ts'
 import {
@@ -15,8 +12,7 @@ import {
   LostRunCounter,
   runnerCall,
 } from '../invocations/invocation.ts'
-import type { Mutations } from '../invocations/mutations.ts'
-import { cacheKeysOf, type Queries } from '../invocations/queries.ts'
+import { cacheKeysOf } from '../invocations/queries.ts'
 import { conclude } from '../invocations/run-outcomes.ts'
 import {
   ACTION_MILLIS_MAX,
@@ -25,34 +21,28 @@ import {
   ACTIONS_WAITING_MAX,
   NESTED_ACTIONS_MAX,
 } from '../limits.ts'
-import { ActionHost, type RunCallee } from './action-host.ts'
-import type { Requests } from './outgoing-requests.ts'
-
-export interface ActionPort extends InvocationPort {
-  readonly queries: Queries
-  readonly mutations: Mutations
-  readonly requests: Requests
-  readonly documents: SystemDocuments
-  readonly inFlight: ActiveCalls
-}
+import { ActionHost, type RunCallee, type ScheduleCounter } from './action-host.ts'
+import type { ActionPort } from './ports.ts'
 
 export interface ActionOutcome {
   /** Tagged JSON. */
   readonly resultText: string
+  /** Pieces of work that it and the Functions that it called have scheduled. */
+  readonly schedulesCreated: number
 }
 
 export interface ActionStatistics {
-  /** Actions that run, those that Actions called included. */
+  /** Running Actions, including nested ones. */
   readonly running: number
-  /** Actions that wait until they may run. */
+  /** Actions that wait for a permit. */
   readonly waiting: number
 }
 
 export class Actions {
   readonly #port: ActionPort
-  /** For Actions that callers call. */
+  /** Permits of Actions that clients call. */
   readonly #permits: FairSemaphore
-  /** For Actions that Actions call. */
+  /** Permits of Actions that Actions call. */
   readonly #nestedPermits: FairSemaphore
 
   constructor(port: ActionPort) {
@@ -84,26 +74,32 @@ export class Actions {
     return { running: this.#permits.running + nested, waiting: this.#permits.waiting }
   }
 
-  /** Raises BUSY where it may not run in time, and every failure of an invocation. */
+  /** Throws BUSY where no permit is available in time, and the errors of an invocation. */
   async invoke(input: InvocationInput): Promise<ActionOutcome> {
-    return { resultText: await this.#run(input, 0) }
+    const schedules = { created: 0 }
+    const resultText = await this.#run(input, 0, schedules)
+    return { resultText, schedulesCreated: schedules.created }
   }
 
-  async #run(input: InvocationInput, depth: number): Promise<string> {
+  async #run(input: InvocationInput, depth: number, schedules: ScheduleCounter): Promise<string> {
     const permits = depth === 0 ? this.#permits : this.#nestedPermits
     const release = await permits.acquire(input.context.credentialId ?? '', input.signal)
     try {
-      return await this.#execute(input, depth)
+      return await this.#execute(input, depth, schedules)
     } finally {
       release()
     }
   }
 
-  async #execute(input: InvocationInput, depth: number): Promise<string> {
+  async #execute(
+    input: InvocationInput,
+    depth: number,
+    schedules: ScheduleCounter,
+  ): Promise<string> {
     const { pool, system, usage } = this.#port
     const invocation = beginInvocation(this.#port, input, input.signal, ACTION_MILLIS_MAX)
-    const host = new ActionHost(this.#port, invocation, this.#callee, depth)
-    const losses = new LostRunCounter()
+    const host = new ActionHost(this.#port, invocation, this.#callee, { depth, schedules })
+    const lostRuns = new LostRunCounter()
     try {
       while (system.monotonicMillis() < invocation.deadline) {
         const call = runnerCall(invocation)
@@ -114,9 +110,12 @@ export class Actions {
         const ran = conclude(invocation, outcome, host.failures, host.violations)
         if (ran !== null) return ran.resultText
         if (host.hasActed) {
-          throw new Fault('UNAVAILABLE', { detail: 'its runner was lost', retryable: false })
+          throw new Fault('UNAVAILABLE', {
+            detail: 'the runner of the Action was lost',
+            retryable: false,
+          })
         }
-        losses.add()
+        lostRuns.add()
       }
       throw new Fault('DEADLINE_EXCEEDED')
     } catch (error) {
@@ -128,7 +127,7 @@ export class Actions {
     }
   }
 
-  readonly #callee: RunCallee = async (input, depth) => {
+  readonly #callee: RunCallee = async (input, depth, schedules) => {
     const { queries } = this.#port
     switch (input.definition.kind) {
       case 'query': {
@@ -136,21 +135,22 @@ export class Actions {
         return (queries.find(keys) ?? (await queries.invoke(input, keys))).resultText
       }
       case 'mutation':
-        return this.#mutate(input)
+        return this.#mutate(input, schedules)
       case 'action':
-        return this.#run(input, depth)
+        return this.#run(input, depth, schedules)
     }
   }
 
-  /** Carried out also where the Action ends before it: then it is a call in flight by itself. */
-  async #mutate(input: InvocationInput): Promise<string> {
+  /** Runs a Mutation. It continues if the Action ends first, so it counts as a call in flight. */
+  async #mutate(input: InvocationInput, schedules: ScheduleCounter): Promise<string> {
     const { mutations, inFlight, system } = this.#port
     const end = inFlight.begin(input.prepared.release)
     try {
-      // Nobody else knows the ID: the record is there to settle a commit whose answer was lost.
+      // The record of this private ID resolves a commit whose confirmation was lost.
       const operationId = system.ids.make('opn')
       const caller = input.context.invocationId
       const outcome = await mutations.invoke({ ...input, operationId, target: 'action', caller })
+      schedules.created += outcome.schedulesCreated
       return outcome.resultText
     } finally {
       end()

@@ -12,7 +12,7 @@ import type { Metrics } from '../../telemetry/metrics/metrics.ts'
 import { INVOCATION_MILLIS_MAX } from '../limits.ts'
 import type { BufferedWrite } from '../transactions/overlay.ts'
 import { Batch } from './batch.ts'
-import { documentWrite, fileChanges } from './document-writes.ts'
+import { documentWrite, systemChanges } from './document-writes.ts'
 import { type KeyLock, LockManager } from './lock-manager.ts'
 import { PendingCommits, rolledBackFault } from './pending-commits.ts'
 import { PinnedSnapshots, type SnapshotPin } from './pinned-snapshots.ts'
@@ -253,7 +253,7 @@ export class Committer {
       writes: {
         documents: writes.map((write) => write.id),
         keys: keysByIndex,
-        ...fileChanges(request.writes),
+        ...systemChanges(request.writes),
       },
     }
   }

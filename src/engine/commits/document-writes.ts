@@ -3,20 +3,38 @@ import { encodeTrailer } from '../../documents/key-encoding.ts'
 import { indexKeyOf } from '../../documents/keys.ts'
 import type { DocumentWrite, EntryWrite, PhysicalIndex } from '../../documents/store.ts'
 import { FILE_DOCUMENTS } from '../../value/files/files.ts'
+import { SCHEDULED_DOCUMENTS } from '../../value/scheduling/scheduled-work.ts'
 import type { BufferedWrite } from '../transactions/overlay.ts'
 import type { CommitWrites } from './read-set.ts'
 
-const NO_FILES = {}
+type SystemChanges = Pick<CommitWrites, 'files' | 'scheduled'>
+const NO_CHANGES: SystemChanges = {}
 
-/** Returns the changes of metadata of files, which few commits have. */
-export function fileChanges(writes: readonly BufferedWrite[]): Pick<CommitWrites, 'files'> {
-  if (!writes.some(isFileWrite)) return NO_FILES
+/** Returns the changes of documents of the server, which few commits have. */
+export function systemChanges(writes: readonly BufferedWrite[]): SystemChanges {
+  if (!writes.some((write) => isFileWrite(write) || isScheduledWrite(write))) return NO_CHANGES
   const files = writes.filter(isFileWrite)
-  return { files: files.map(({ id, before, after }) => ({ fileId: id, before, after })) }
+  const works = writes.filter(isScheduledWrite)
+  const scheduled = works.map(({ id, before, after }) => ({ scheduledId: id, before, after }))
+  return {
+    ...(files.length > 0 && {
+      files: files.map(({ id, before, after }) => ({ fileId: id, before, after })),
+    }),
+    ...(scheduled.length > 0 && { scheduled }),
+  }
+}
+
+/** Number of pieces of scheduled work that the writes insert. */
+export function countSchedules(writes: readonly BufferedWrite[]): number {
+  return writes.filter((write) => isScheduledWrite(write) && write.before === null).length
 }
 
 function isFileWrite({ table }: BufferedWrite): boolean {
   return table === FILE_DOCUMENTS
+}
+
+function isScheduledWrite({ table }: BufferedWrite): boolean {
+  return table === SCHEDULED_DOCUMENTS
 }
 
 /**

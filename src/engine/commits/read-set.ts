@@ -16,6 +16,15 @@ export interface CommitWrites {
   readonly keys: ReadonlyMap<number, readonly string[]>
   /** Changes of metadata of files; absent where there are none. */
   readonly files?: readonly FileChange[]
+  /** Changes of scheduled work; absent where there are none. */
+  readonly scheduled?: readonly ScheduledChange[]
+}
+
+/** The fields of a piece of scheduled work before and after a commit; null for none. */
+export interface ScheduledChange {
+  readonly scheduledId: string
+  readonly before: ValueObject | null
+  readonly after: ValueObject | null
 }
 
 /** The fields of the metadata of one file before and after a commit; null for no file. */

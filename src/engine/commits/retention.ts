@@ -10,7 +10,8 @@ import type { Committer } from './committer.ts'
 const PERIOD_MILLIS = 30_000
 /** Age at which a replaced version is deleted, so that a slow reader finds its snapshot. */
 const VERSIONS_MICROS = 10n * 60n * 1_000_000n
-const OPERATIONS_MICROS = 30n * 24n * 3_600n * 1_000_000n
+/** @limit Calls: time for which a repeated Mutation gets its first result */
+export const OPERATIONS_MICROS = 30n * 24n * 3_600n * 1_000_000n
 /** Most rows deleted in one transaction of the store. */
 const ROWS_MAX = 2_000
 

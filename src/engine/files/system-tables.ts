@@ -1,10 +1,12 @@
 /**
- * The tables of stored files. They belong to the server: every Environment has them, whatever its
- * Releases declare. Authors read metadata of files and delete it; nothing else is open to them.
+ * The tables of stored files and of scheduled work. They belong to the server: every Environment
+ * has them, whatever its Releases declare. Authors read metadata of files and delete it; they
+ * reach scheduled work through `ctx.scheduler` alone.
  */
 import type { DocumentStore, IndexDefinition } from '../../documents/store.ts'
 import { FILE_DOCUMENTS, UPLOAD_DOCUMENTS } from '../../value/files/files.ts'
 import type { TableManifest } from '../../value/manifest.ts'
+import { SCHEDULED_DOCUMENTS } from '../../value/scheduling/scheduled-work.ts'
 import type { Committer } from '../commits/committer.ts'
 import { ensureIndexes, indexDefinitions } from '../releases/physical-indexes.ts'
 import { type PreparedTable, prepareTable } from '../releases/prepared-tables.ts'
@@ -43,7 +45,32 @@ const UPLOADS: TableManifest = {
   indexes: [{ name: 'byExpiry', fields: ['expiresAt'], unique: false }],
 }
 
-export const SYSTEM_INDEXES: readonly IndexDefinition[] = indexDefinitions([FILES, UPLOADS])
+/** Scheduled work. `finishedAt` is null until the work has succeeded, failed or was canceled. */
+const SCHEDULED: TableManifest = {
+  name: SCHEDULED_DOCUMENTS,
+  fields: {
+    function: { type: 'string' },
+    kind: { type: 'string' },
+    releaseId: { type: 'string' },
+    arguments: { type: 'string' },
+    source: { type: 'string' },
+    cron: { type: 'nullable', inner: { type: 'string' } },
+    state: { type: 'string' },
+    dueAt: { type: 'timestamp' },
+    attempts: { type: 'int64' },
+    lastErrorCode: { type: 'nullable', inner: { type: 'string' } },
+    finishedAt: { type: 'nullable', inner: { type: 'timestamp' } },
+  },
+  indexes: [
+    { name: 'byDue', fields: ['state', 'dueAt'], unique: false },
+    { name: 'byFinish', fields: ['finishedAt'], unique: false },
+  ],
+}
+
+export const SYSTEM_INDEXES: readonly IndexDefinition[] = indexDefinitions([
+  ...[FILES, UPLOADS],
+  SCHEDULED,
+])
 
 /** Prepared system tables by name. */
 export interface SystemTables {
@@ -81,9 +108,9 @@ export class SystemTablesLoader {
   async #load(): Promise<SystemTables> {
     const physical = await ensureIndexes(this.#store, this.#committer, SYSTEM_INDEXES)
     const files = prepareTable(FILES, physical)
-    const uploads = prepareTable(UPLOADS, physical)
+    const others = [UPLOADS, SCHEDULED].map((manifest) => prepareTable(manifest, physical))
     this.#tables = {
-      all: new Map([files, uploads].map((table) => [table.manifest.name, table])),
+      all: new Map([files, ...others].map((table) => [table.manifest.name, table])),
       shared: new Map([[FILES.name, files]]),
     }
     return this.#tables

@@ -16,7 +16,7 @@ import {
   checkedArguments,
 } from './checked-arguments.ts'
 import type { MutationOutcome, Mutations } from './mutations.ts'
-import { cacheKeysOf, type Queries, type QueryOutcome } from './queries.ts'
+import { cacheKeysOf, type Queries, type QueryExecution, type QueryOutcome } from './queries.ts'
 import type { MutationRequest, QueryRequest } from './requests.ts'
 
 export interface AdmissionPort {
@@ -57,6 +57,11 @@ export class CallAdmission {
     return cached ?? this.#admit(request, this.#query, checked)
   }
 
+  /** Runs a Query at the newest durable snapshot, whether or not its result is cached. */
+  execution(request: QueryRequest): Promise<QueryExecution> {
+    return this.#admit(request, this.#query)
+  }
+
   /** Runs to completion even if the caller disconnects: a repeat gets the recorded result. */
   mutation(request: MutationRequest): Promise<MutationOutcome> {
     return this.#admit(request, this.#mutation)
@@ -66,7 +71,7 @@ export class CallAdmission {
     return this.#admit(request, this.#action)
   }
 
-  readonly #query = (input: Input<QueryRequest>): Promise<QueryOutcome> =>
+  readonly #query = (input: Input<QueryRequest>): Promise<QueryExecution> =>
     this.#port.queries.invoke(input, cacheKeysOf(input, input.callKey ?? callKeyOf(input)))
 
   readonly #mutation = (input: Input<MutationRequest>): Promise<MutationOutcome> =>

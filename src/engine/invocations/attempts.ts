@@ -6,6 +6,7 @@ import type { Logger } from '../../telemetry/log.ts'
 import type { FunctionManifest } from '../../value/manifest.ts'
 import type { FunctionStorage } from '../files/function-storage.ts'
 import type { RunnerOutcome, RunnerPool } from '../runners/runner-pool.ts'
+import type { PendingWork } from '../scheduling/pending-work.ts'
 import { namedDocuments } from '../speculation/prefetched-documents.ts'
 import type { Transaction } from '../transactions/transaction.ts'
 import type { FunctionUsage } from '../usage/function-usage.ts'
@@ -22,6 +23,7 @@ export interface InvocationPort {
   readonly issueGuest: IssueGuest
   readonly storage: FunctionStorage
   readonly configuration: ConfigurationSource
+  readonly pendingWork: PendingWork
   readonly pool: RunnerPool
   readonly system: System
   readonly log: Logger
@@ -51,10 +53,12 @@ export async function runAttempt(
     issueGuest: port.issueGuest,
     storage: port.storage,
     configuration: invocation.configuration,
+    pendingWork: port.pendingWork,
     log,
     failures: null,
     count: 0,
     characters: 0,
+    schedules: 0,
     usedClock: false,
     usedRandom: false,
     usedIdentity: false,

@@ -4,7 +4,7 @@ import { KEY_BYTES_MAX } from '../../documents/key-encoding.ts'
 import type { StoredDocument } from '../../documents/store.ts'
 import type { Operation, RangeRequest } from '../../runner/operations.ts'
 import { andThen, type MaybePromise } from '../../system/maybe-promise.ts'
-import type { FoundDocuments, OperationAnswer } from '../runners/outcomes.ts'
+import type { FoundDocuments, OperationResult } from '../runners/outcomes.ts'
 import type { RangeOutput } from '../transactions/ranges.ts'
 import type { Transaction } from '../transactions/transaction.ts'
 import type { TableSource } from '../transactions/transaction-tables.ts'
@@ -35,7 +35,7 @@ export interface OperationContext {
 export function performOperation(
   context: OperationContext,
   operation: Operation,
-): MaybePromise<OperationAnswer> {
+): MaybePromise<OperationResult> {
   const { transaction } = context
   switch (operation[0]) {
     case 'get':
@@ -61,6 +61,9 @@ export function performOperation(
     case 'grantUpload':
     case 'putFile':
     case 'readFile':
+    case 'schedule':
+    case 'cancelScheduled':
+    case 'getScheduled':
       throw new OperationError('TypeError', `${operation[0]}: Queries and Mutations cannot do this`)
   }
 }

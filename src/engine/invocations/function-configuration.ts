@@ -12,4 +12,6 @@ export interface ConfigurationSnapshot {
 export interface ConfigurationSource {
   /** The current state, which is another object after every change. */
   readonly current: ConfigurationSnapshot
+  /** Calls `listener` after every change, as long as the source exists. */
+  onChange(listener: () => void): void
 }

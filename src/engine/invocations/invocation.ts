@@ -16,6 +16,8 @@ export interface InvocationContext {
   /** The Application Client whose key the request carried. */
   readonly clientId?: string
   readonly credentialId?: string
+  /** The scheduled work that the invocation is a run of. */
+  readonly scheduledId?: string
 }
 
 export interface Invocation {
@@ -65,7 +67,9 @@ export function beginInvocation(
     seed: system.randomBytes(32).toHex(),
     deadline: (input.arrivedMillis ?? system.monotonicMillis()) + millisMax,
     configuration: configuration.current,
-    isSpeculative: input.prepared.functions.get(input.definition.name)!.speculation.decide(),
+    // What the server performs itself has no Function.
+    isSpeculative:
+      input.prepared.functions.get(input.definition.name)?.speculation.decide() ?? false,
   }
 }
 

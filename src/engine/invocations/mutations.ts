@@ -6,13 +6,17 @@
 import type { DocumentStore, OperationRecord } from '../../documents/store.ts'
 import { Fault } from '../../errors/fault.ts'
 import { digestEquals, sha256 } from '../../system/digests.ts'
+import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { FunctionManifest } from '../../value/manifest.ts'
 import { TransientMap } from '../../value/memory/transient-map.ts'
 import { encodeStored } from '../../value/stored.ts'
 import type { ValueObject } from '../../value/values.ts'
 import type { CommitLock, Committer } from '../commits/committer.ts'
+import { countSchedules } from '../commits/document-writes.ts'
 import { ATTEMPTS_MAX, EXCLUSIVE_ATTEMPT, INVOCATIONS_MAX } from '../limits.ts'
+import { completeWork } from '../scheduling/completion.ts'
 import { namedDocuments } from '../speculation/prefetched-documents.ts'
+import type { BufferedWrite } from '../transactions/overlay.ts'
 import { Transaction } from '../transactions/transaction.ts'
 import type { ActiveCalls } from './active-calls.ts'
 import { type InvocationPort, runAttempt } from './attempts.ts'
@@ -36,6 +40,10 @@ export interface MutationInput extends Omit<InvocationInput, 'signal'> {
   readonly target: string
   /** The Application Client and the functional principal, as one text. */
   readonly caller: string
+  /** Runs in the server in place of a Function, and returns the result as the record keeps it. */
+  readonly perform?: (transaction: Transaction) => MaybePromise<string>
+  /** The piece of scheduled work that the Mutation is; absent for a call. */
+  readonly scheduledId?: string
 }
 
 /** A request that was rejected and may be a repeat. Its arguments are not validated. */
@@ -53,6 +61,8 @@ export interface MutationOutcome {
   readonly replayed: boolean
   /** Number of attempts until the commit, including the first one. */
   readonly attempts: number
+  /** Pieces of work that it scheduled; 0 for a repeat. */
+  readonly schedulesCreated: number
 }
 
 interface Attempt {
@@ -164,6 +174,7 @@ export class Mutations {
             commitSequence: outcome.sequence,
             replayed: false,
             attempts,
+            schedulesCreated: attempted.schedulesCreated,
           }
         }
         lock?.release()
@@ -211,10 +222,20 @@ export class Mutations {
     const pin = committer.pinSnapshot()
     const transaction = this.#transaction(invocation)
     try {
-      const run = await runAttempt(this.#port, invocation, transaction)
+      const { perform, scheduledId } = attempt.input
+      if (scheduledId !== undefined) await completeWork(transaction, scheduledId, invocation)
+      const run =
+        perform === undefined
+          ? await runAttempt(this.#port, invocation, transaction)
+          : { resultText: await perform(transaction) }
       if (run === null) return null
-      const outcome = this.#commit(transaction, run, attempt)
-      return { run, outcome: outcome instanceof Promise ? await outcome : outcome }
+      const writes = transaction.writes()
+      const outcome = this.#commit(transaction, writes, run, attempt)
+      return {
+        run,
+        outcome: outcome instanceof Promise ? await outcome : outcome,
+        schedulesCreated: countSchedules(writes),
+      }
     } catch (error) {
       // A failure may follow from pending commits, so it is reported once they are durable.
       if (transaction.hasReadPending || transaction.isRolledBack) await transaction.whenDurable()
@@ -239,7 +260,8 @@ export class Mutations {
 
   #commit(
     transaction: Transaction,
-    { resultText }: CompletedRun,
+    writes: readonly BufferedWrite[],
+    { resultText }: Pick<CompletedRun, 'resultText'>,
     { input, fingerprint, number, lock }: Attempt,
   ) {
     const { committer, system } = this.#port
@@ -248,17 +270,21 @@ export class Mutations {
       snapshot: transaction.snapshot,
       pending: transaction.pending,
       readSet: transaction.readSet,
-      writes: transaction.writes(),
+      writes,
       atMicros,
-      operation: {
-        operationId: input.operationId,
-        fingerprint,
-        releaseId: input.prepared.release.releaseId,
-        function: input.definition.name,
-        result: resultText,
-        attempts: number,
-        createdAtMicros: atMicros,
-      },
+      // Scheduled work is repeated by nobody: its state tells whether it ran.
+      operation:
+        input.scheduledId === undefined
+          ? {
+              operationId: input.operationId,
+              fingerprint,
+              releaseId: input.prepared.release.releaseId,
+              function: input.definition.name,
+              result: resultText,
+              attempts: number,
+              createdAtMicros: atMicros,
+            }
+          : null,
       lock,
     })
   }
@@ -293,5 +319,6 @@ function recordedOutcome(record: OperationRecord, fingerprint: Uint8Array): Muta
     commitSequence: record.commitSequence,
     replayed: true,
     attempts: record.attempts,
+    schedulesCreated: 0,
   }
 }

@@ -5,23 +5,26 @@
  */
 import { Fault } from '../../errors/fault.ts'
 import type { Operation } from '../../runner/operations.ts'
+import type { ScheduleOperation } from '../../runner/schedule-operations.ts'
 import { sha256Hex } from '../../system/digests.ts'
 import { andThen, type MaybePromise } from '../../system/maybe-promise.ts'
 import { admit, type Principal } from '../../value/identities.ts'
 import type { DeclaredErrorKind, FunctionKind, FunctionManifest } from '../../value/manifest.ts'
-import { encodeStored, fromStoredJson } from '../../value/stored.ts'
-import { ValidationError } from '../../value/validation-error.ts'
+import { encodeStored } from '../../value/stored.ts'
 import { checkDownload, grantText, noFile } from '../files/file-requests.ts'
 import type { FunctionStorage } from '../files/function-storage.ts'
-import {
-  ARGUMENT_BYTES_MAX,
-  NESTED_CALLS_MAX,
-  NESTED_CHARACTERS_MAX,
-  NESTED_DEPTH_MAX,
-} from '../limits.ts'
+import { NESTED_CALLS_MAX, NESTED_CHARACTERS_MAX, NESTED_DEPTH_MAX } from '../limits.ts'
 import type { PreparedRelease } from '../releases/prepared-release.ts'
-import type { OperationAnswer } from '../runners/outcomes.ts'
+import type { OperationResult } from '../runners/outcomes.ts'
 import type { InvokePart, RunnerCall, RunnerHost, RunnerOutcome } from '../runners/runner-pool.ts'
+import {
+  checkScheduleLimits,
+  isScheduleOperation,
+  performSchedule,
+  requestedWork,
+} from '../scheduling/function-scheduler.ts'
+import type { PendingWork } from '../scheduling/pending-work.ts'
+import { calleeArguments, withOperationError } from './callee-arguments.ts'
 import { type OperationContext, performOperation } from './context-operations.ts'
 import type { ConfigurationSnapshot } from './function-configuration.ts'
 import { type IssueGuest, issueSeededGuest } from './guest-identities.ts'
@@ -46,12 +49,15 @@ export interface TransactionCalls extends OperationContext {
   readonly issueGuest: IssueGuest
   readonly storage: Pick<FunctionStorage, 'issueDownload'>
   readonly configuration: ConfigurationSnapshot
+  readonly pendingWork: PendingWork
   /** Logs the outcomes of called Functions. */
   readonly log: { add(definition: FunctionManifest, outcome: RunnerOutcome): void }
   /** The codes that the caller fails with unless its code catches them; null without any. */
   failures: CalledFailures | null
   /** Number of called Functions. */
   count: number
+  /** Pieces of work that were scheduled, those that were undone included. */
+  schedules: number
   /** Total characters of their arguments. */
   characters: number
   usedClock: boolean
@@ -83,7 +89,7 @@ export class TransactionHost implements RunnerHost {
    * patches of one document in a `Promise.all` must not both read the old version. A call of
    * another Function is one such operation; the operations of that call have an order of their own.
    */
-  operation(operation: Operation, invokePart: InvokePart): MaybePromise<OperationAnswer> {
+  operation(operation: Operation, invokePart: InvokePart): MaybePromise<OperationResult> {
     if (!this.#calls.transaction.isWritable) return this.#perform(operation, invokePart)
     const result =
       this.#last === null
@@ -97,7 +103,7 @@ export class TransactionHost implements RunnerHost {
     last: Promise<unknown>,
     operation: Operation,
     invokePart: InvokePart,
-  ): Promise<OperationAnswer> {
+  ): Promise<OperationResult> {
     await last
     return this.#perform(operation, invokePart)
   }
@@ -109,15 +115,30 @@ export class TransactionHost implements RunnerHost {
     this.#last = last
   }
 
-  #perform(operation: Operation, invokePart: InvokePart): MaybePromise<OperationAnswer> {
+  #perform(operation: Operation, invokePart: InvokePart): MaybePromise<OperationResult> {
     const { transaction, count } = this.#calls
     if (operation[0] === 'run') return this.#run(operation, invokePart)
     if (operation[0] === 'issueGuest') return this.#issueGuest(operation[1])
     if (operation[0] === 'grantDownload') return this.#grantDownload(operation)
     if (operation[0] === 'config') return this.#readConfiguration(operation)
+    if (isScheduleOperation(operation)) return this.#schedule(operation)
     if (operation[0] !== 'usage') return performOperation(this.#calls, operation)
     const calls = { used: count, limit: NESTED_CALLS_MAX }
     return JSON.stringify({ ...transaction.usage, calls })
+  }
+
+  #schedule(operation: ScheduleOperation): MaybePromise<string> {
+    const calls = this.#calls
+    const { nowMicros, kind } = this.#call
+    if (kind === 'query') {
+      const rule = 'a Query cannot use it; make it a mutation'
+      throw new OperationError('TypeError', `ctx.scheduler: ${rule}`)
+    }
+    const { prepared, transaction, pendingWork } = calls
+    const isNew = operation[0] === 'schedule'
+    const work = isNew ? requestedWork({ prepared, nowMicros }, operation) : null
+    if (isNew) checkScheduleLimits(++calls.schedules, pendingWork)
+    return performSchedule(transaction.asServer(), operation, { work, nowMicros })
   }
 
   #readConfiguration([, kind, name]: ConfigOperation): string {
@@ -285,23 +306,6 @@ export function calleePrincipal(
   return admitted
 }
 
-/** Checks the arguments and returns their stored JSON. Throws OperationError for invalid ones. */
-export function calleeArguments(
-  prepared: PreparedRelease,
-  { name }: FunctionManifest,
-  json: unknown,
-): string {
-  const { coerceArguments } = prepared.functions.get(name)!
-  const text = withOperationError(`arguments of ${name}`, () =>
-    encodeStored(coerceArguments(fromStoredJson(json), 'arguments')),
-  )
-  if (text.length <= ARGUMENT_BYTES_MAX) return text
-  throw new OperationError(
-    'RangeError',
-    `arguments of ${name}: at most ${ARGUMENT_BYTES_MAX} bytes`,
-  )
-}
-
 function calleeResult(
   prepared: PreparedRelease,
   { name }: FunctionManifest,
@@ -316,16 +320,6 @@ function calleeResult(
       ),
     ),
   )
-}
-
-/** Converts a ValidationError of `encode` to an OperationError. */
-function withOperationError(subject: string, encode: () => string): string {
-  try {
-    return encode()
-  } catch (error) {
-    if (!(error instanceof ValidationError)) throw error
-    throw new OperationError('TypeError', `${subject}: ${error.path} must be ${error.rule}`)
-  }
 }
 
 /** Bounds the memory that one call can take in the server. Throws OperationError beyond it. */

@@ -51,6 +51,9 @@ export function uncaughtViolation(
   return error.name === UNIQUE_VIOLATION ? (violations?.get(error.message) ?? null) : null
 }
 
+/** Name of the error for an insert whose ID another document has. */
+export const DOCUMENT_EXISTS = 'DocumentExists'
+
 /** Name of the error for a called Function that failed with a code that it declares. */
 export const DECLARED_ERROR = 'FunctionError'
 

@@ -6,6 +6,7 @@ import type { DocumentStore } from '../../documents/store.ts'
 import { Fault } from '../../errors/fault.ts'
 import { TransientMap } from '../../value/memory/transient-map.ts'
 import type { Committer } from '../commits/committer.ts'
+import type { ReadSet } from '../commits/read-set.ts'
 import { CLOCK_CACHE_MILLIS } from '../limits.ts'
 import type { CacheKeys, QueryCache } from '../query-cache/query-cache.ts'
 import type { CancellationToken } from '../runners/outcomes.ts'
@@ -28,6 +29,24 @@ export interface QueryOutcome {
   readonly snapshotSequence: number | null
 }
 
+/** All that the result of a run depends on beside the call itself. */
+export interface QueryDependencies {
+  /** The sequence at which the run read. */
+  readonly snapshot: number
+  readonly readSet: ReadSet
+  /** Whether the code read the identity of its caller. */
+  readonly usedIdentity: boolean
+  /** The configuration whose variables it read; null where it read none. */
+  readonly configuration: ConfigurationSnapshot | null
+  /** Milliseconds for which the result stays current without a change; null for any time. */
+  readonly lifetimeMillis: number | null
+}
+
+/** The outcome of a run, as opposed to a cached result. */
+export interface QueryExecution extends QueryOutcome {
+  readonly dependencies: QueryDependencies
+}
+
 type QueryCall = Pick<Invocation, 'prepared' | 'definition' | 'argumentsText' | 'principal'>
 type QueryInput = QueryCall & Pick<Invocation, 'context' | 'signal' | 'arrivedMillis'>
 
@@ -36,7 +55,7 @@ class SharedExecution implements CancellationToken {
   readonly snapshot: number
   readonly configuration: ConfigurationSnapshot
   readonly callers: (CancellationToken | undefined)[]
-  outcome: Promise<QueryOutcome> | null = null
+  outcome: Promise<QueryExecution> | null = null
 
   constructor(
     current: Pick<SharedExecution, 'snapshot' | 'configuration'>,
@@ -71,7 +90,7 @@ export class Queries {
   }
 
   /** Runs the Function, or joins an equal call that runs at the same snapshot. */
-  invoke(input: QueryInput, keys: CacheKeys): Promise<QueryOutcome> {
+  invoke(input: QueryInput, keys: CacheKeys): Promise<QueryExecution> {
     const current = {
       snapshot: this.#port.committer.durable,
       configuration: this.#port.configuration.current,
@@ -95,7 +114,7 @@ export class Queries {
     keys: CacheKeys,
     input: QueryInput,
     execution: SharedExecution,
-  ): Promise<QueryOutcome> {
+  ): Promise<QueryExecution> {
     const { system } = this.#port
     const invocation = beginInvocation(this.#port, input, execution)
     const lostRuns = new LostRunCounter()
@@ -112,7 +131,7 @@ export class Queries {
   }
 
   /** Returns null where the attempt was lost or misspeculated. */
-  async #attempt(keys: CacheKeys, invocation: Invocation): Promise<QueryOutcome | null> {
+  async #attempt(keys: CacheKeys, invocation: Invocation): Promise<QueryExecution | null> {
     const { store, committer } = this.#port
     const pin = committer.pinSnapshot()
     const transaction = new Transaction({
@@ -127,10 +146,18 @@ export class Queries {
     try {
       const run = await runAttempt(this.#port, invocation, transaction)
       if (run === null) return null
-      this.#cache(keys, run, { transaction, configuration: invocation.configuration })
+      const dependencies: QueryDependencies = {
+        snapshot: transaction.snapshot,
+        readSet: transaction.readSet,
+        usedIdentity: run.usedIdentity,
+        configuration: run.usedConfiguration ? invocation.configuration : null,
+        lifetimeMillis: lifetimeMillis(run),
+      }
+      this.#cache(keys, run, dependencies)
       return {
         resultText: run.resultText,
         snapshotSequence: transaction.hasRead ? transaction.snapshot : null,
+        dependencies,
       }
     } finally {
       committer.unpinSnapshot(pin)
@@ -140,22 +167,15 @@ export class Queries {
   /** Caches the result unless it is random or out of date already. */
   #cache(
     keys: CacheKeys,
-    run: CompletedRun,
-    {
-      transaction,
-      configuration,
-    }: { readonly transaction: Transaction; readonly configuration: ConfigurationSnapshot },
+    { resultText, usedRandom }: CompletedRun,
+    { snapshot, readSet, usedIdentity, configuration, lifetimeMillis }: QueryDependencies,
   ): void {
     const { cache, committer } = this.#port
-    if (run.usedRandom || committer.changedSince(transaction.readSet, transaction.snapshot)) return
-    if (run.usedConfiguration && configuration !== this.#port.configuration.current) return
-    const result = {
-      resultText: run.resultText,
-      hasRead: transaction.hasRead,
-      configuration: run.usedConfiguration ? configuration : null,
-    }
-    const key = run.usedIdentity ? keys.perCaller : keys.shared
-    cache.put(key, result, transaction.readSet, lifetimeMillis(run))
+    if (usedRandom || committer.changedSince(readSet, snapshot)) return
+    if (configuration !== null && configuration !== this.#port.configuration.current) return
+    const key = usedIdentity ? keys.perCaller : keys.shared
+    const result = { resultText, hasRead: readSet.count > 0, configuration }
+    cache.put(key, result, readSet, lifetimeMillis)
   }
 }
 

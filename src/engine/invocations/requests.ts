@@ -23,4 +23,6 @@ export interface MutationRequest extends QueryRequest {
   readonly operationId: string
   readonly target: string
   readonly caller: string
+  /** The piece of scheduled work that the Mutation is; absent for a call. */
+  readonly scheduledId?: string
 }

@@ -67,10 +67,10 @@ export class Preparations {
   }
 
   async #prepare(release: Release): Promise<PreparedRelease> {
-    const { shared } = await this.#systemTables.load()
+    const system = await this.#systemTables.load()
     const definitions = indexDefinitions(release.tables.values())
     const physical = await ensureIndexes(this.#store, this.#committer, definitions)
-    const prepared = prepareRelease(release, physical, shared)
+    const prepared = prepareRelease(release, physical, system)
     this.#cache(prepared)
     return prepared
   }

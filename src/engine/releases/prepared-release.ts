@@ -1,8 +1,9 @@
 /** A prepared Release: its validators are compiled, its tables bound to physical indexes. */
 import type { PhysicalIndex, StoredDocument } from '../../documents/store.ts'
 import { SeenFilter } from '../../system/seen-filter.ts'
-import { compileResult, type EncodeResult, KeptTexts } from '../../value/result-encoding.ts'
+import { compileResult, EncodedTextCache, type EncodeResult } from '../../value/result-encoding.ts'
 import { type Check, compileValidator } from '../../value/validators.ts'
+import type { SystemTables } from '../files/system-tables.ts'
 import { returnedContent } from '../invocations/returned-documents.ts'
 import { SpeculationPolicy } from '../speculation/speculation-policy.ts'
 import type { Release } from './executable-release.ts'
@@ -26,8 +27,11 @@ export interface PreparedRelease {
   readonly tables: ReadonlyMap<string, PreparedTable>
   /** Tables of the server that its Functions may read (files/system-tables.ts). */
   readonly systemTables: ReadonlyMap<string, PreparedTable>
+  /** All tables of the server, for operations that the server performs for a Function. */
+  readonly serverTables: ReadonlyMap<string, PreparedTable>
 }
 
+const NO_SYSTEM_TABLES: SystemTables = { all: new Map(), shared: new Map() }
 /** Slots of the filter for documents that a result named once. A collision evicts one of them. */
 const RETURNED_SLOTS = 32_768
 
@@ -38,11 +42,11 @@ const RETURNED_SLOTS = 32_768
 export function prepareRelease(
   release: Release,
   physical: readonly PhysicalIndex[],
-  systemTables: PreparedRelease['systemTables'] = new Map(),
+  { shared, all }: SystemTables = NO_SYSTEM_TABLES,
 ): PreparedRelease {
   const functions = new Map<string, PreparedFunction>()
   const returned = new SeenFilter(RETURNED_SLOTS)
-  const kept = new KeptTexts((document) => {
+  const kept = new EncodedTextCache((document) => {
     const { id, sequence } = document as StoredDocument
     return returned.hasSeen(id, sequence)
   })
@@ -64,5 +68,5 @@ export function prepareRelease(
   for (const [name, manifest] of release.tables) {
     tables.set(name, prepareTable(manifest, physical))
   }
-  return { release, functions, tables, systemTables }
+  return { release, functions, tables, systemTables: shared, serverTables: all }
 }

@@ -29,10 +29,10 @@ export interface InFlight {
   readonly documents: StoredDocument[]
   /** Whether it is speculative: a rejected pipelined operation cannot be thrown in its code. */
   readonly isSpeculative: boolean
-  /** Number of pipelined operations that the server has not performed yet. */
-  told: number
-  /** The outcome that the runner sent, while pipelined operations are left. */
-  ending: OutcomeMessage | null
+  /** Number of pipelined operations that the server has not completed yet. */
+  pendingOperations: number
+  /** The outcome that the runner sent, while pipelined operations are pending. */
+  receivedOutcome: OutcomeMessage | null
 }
 
 export function inFlight(
@@ -57,8 +57,8 @@ export function inFlight(
     hasParts: false,
     documents: prefetched === undefined ? [] : [...prefetched],
     isSpeculative: prefetched !== undefined,
-    told: 0,
-    ending: null,
+    pendingOperations: 0,
+    receivedOutcome: null,
   }
 }
 

@@ -56,9 +56,10 @@ test.each(Object.keys(BREACHES))('%s is detected, and honest calls succeed', asy
 })
 
 const SYNCHRONOUS: Readonly<Record<keyof typeof SYNCHRONOUS_BREACHES, string>> = {
-  pipelinesSynchronously: 'it works for a call that it has ended, or ahead of one in step',
-  pipelinesAtTheEndSynchronously: 'it works for a call that it has ended, or ahead of one in step',
-  misspeculatesSynchronously: 'it voids a call in step',
+  pipelinesSynchronously: 'it sent an operation after the outcome, or pipelined one synchronously',
+  pipelinesAtTheEndSynchronously:
+    'it sent an operation after the outcome, or pipelined one synchronously',
+  misspeculatesSynchronously: 'it reported a synchronous call as misspeculated',
 }
 const SPECULATIVE: Readonly<Record<keyof typeof SPECULATIVE_BREACHES, string>> = {
   pipelinesRun: 'operations that need no reply',
@@ -68,13 +69,13 @@ const SPECULATIVE: Readonly<Record<keyof typeof SPECULATIVE_BREACHES, string>> =
   pipelinesNothing: 'operations',
   pipelinesNothingAtTheEnd: 'operations',
   pipelinesRunAtTheEnd: 'operations that need no reply',
-  pipelinesAtItsSecondEnd: 'it works for a call that it has ended, or ahead of one in step',
+  pipelinesAtItsSecondEnd: 'it sent an operation after the outcome, or pipelined one synchronously',
   pipelinesNoList: 'an operation',
-  pipelinesForAnother: 'it works for a call that is not in flight',
-  endsTwice: 'it ends a call twice',
-  misspeculatesAfterItsEnd: 'it ends a call twice',
-  pipelinesAfterItsEnd: 'it works for a call that it has ended',
-  sendsAfterItsEnd: 'it works for a call that it has ended',
+  pipelinesForAnother: 'it sent an operation of an unknown call',
+  endsTwice: 'it ended a call twice',
+  misspeculatesAfterItsEnd: 'it ended a call twice',
+  pipelinesAfterItsEnd: 'it sent an operation after the outcome',
+  sendsAfterItsEnd: 'it sent an operation after the outcome',
 }
 
 test.each(Object.entries(SYNCHRONOUS))(
@@ -115,7 +116,7 @@ describe('in a speculative call', () => {
     const counting: RunnerHost = { operation: () => String(++performed) }
     const outcome = await pool.invoke(fresh, call('pipelinesLate', speculative), counting)
     expect(outcome).toMatchObject({ kind: 'returned', result: 'once' })
-    await expect.poll(() => bench.log.text()).toContain('it works for a call that is not in flight')
+    await expect.poll(() => bench.log.text()).toContain('it sent an operation of an unknown call')
     expect(performed).toBe(0)
   })
 })
@@ -124,7 +125,7 @@ test('an end that is sent twice counts once, and ends the process', async () => 
   const fresh = release('')
   const outcome = await pool.invoke(fresh, call('endTwice'), oneDocument)
   expect(outcome).toMatchObject({ kind: 'returned', result: 'once' })
-  expect(bench.log.text()).toContain('it ends a call that is not in flight')
+  expect(bench.log.text()).toContain('it ended an unknown call')
 })
 
 describe('a result with document references', () => {

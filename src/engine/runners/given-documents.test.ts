@@ -4,7 +4,12 @@
  * call without prefetched documents.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Answering, heldHost, notingHost, poolBench } from '../../../build/testing/runners.ts'
+import {
+  type Answering,
+  heldHost,
+  poolBench,
+  recordingHost,
+} from '../../../build/testing/runners.ts'
 import type { StoredDocument } from '../../documents/store.ts'
 import { assert } from '../../errors/assert.ts'
 import { encodeStored } from '../../value/stored.ts'
@@ -95,7 +100,7 @@ function resultOf(outcome: RunnerOutcome): string {
 
 /** Runs a call in both modes, expects equal results and operations, and returns the result. */
 async function bothWays(name: string, input: object, prefetched = given) {
-  const hosts = [notingHost(answers), notingHost(answers)] as const
+  const hosts = [recordingHost(answers), recordingHost(answers)] as const
   const result = resultOf(await invoke(name, hosts[0], { input, prefetched }))
   expect(result).toBe(resultOf(await invoke(name, hosts[1], { input })))
   expect(hosts[0].seen).toEqual(hosts[1].seen)
@@ -134,15 +139,18 @@ describe('a prefetched document', () => {
 
   test('is referenced in the result by its index, before requested documents', async () => {
     const input = { ids: [third.id, other.id, first.id] }
-    const outcome = await invoke('reads', notingHost(answers), { input, prefetched: given })
+    const outcome = await invoke('reads', recordingHost(answers), { input, prefetched: given })
     expect(outcome).toMatchObject({ result: [{ $r: 2 }, { $r: 3 }, { $r: 0 }] })
   })
 
   test('is misspeculated where its read is not awaited, which throws synchronously', async () => {
     const input = { id: first.id }
-    const speculative = await invoke('dangles', notingHost(answers), { input, prefetched: given })
+    const speculative = await invoke('dangles', recordingHost(answers), {
+      input,
+      prefetched: given,
+    })
     expect(speculative).toEqual({ kind: 'misspeculated' })
-    const synchronous = await invoke('dangles', notingHost(answers), { input })
+    const synchronous = await invoke('dangles', recordingHost(answers), { input })
     expect(synchronous).toMatchObject({ kind: 'threw' })
   })
 
@@ -167,7 +175,7 @@ describe('a prefetched document', () => {
     'is requested again after %s',
     async (how) => {
       const newer = documentOf(1, '{"tags":[],"text":"newer"}')
-      const host = notingHost((operation) => {
+      const host = recordingHost((operation) => {
         if (operation[0] !== 'get') return 'null'
         return { documents: [host.seen.length > 1 ? newer : first], page: null }
       })
@@ -182,14 +190,14 @@ describe('a prefetched document', () => {
   )
 
   test('is reported as read before the next awaited operation', async () => {
-    const host = notingHost(answers)
+    const host = recordingHost(answers)
     await invoke('usage', host, { input: { id: first.id }, prefetched: given })
     expect(host.seen).toEqual([['get', first.id], ['usage']])
   })
 
   test('is cached by the runner for the next call, which gets a copy of its own', async () => {
     const spoil = () =>
-      invoke('spoils', notingHost(answers), { input: { id: third.id }, prefetched: given })
+      invoke('spoils', recordingHost(answers), { input: { id: third.id }, prefetched: given })
     const results = [resultOf(await spoil()), resultOf(await spoil()), resultOf(await spoil())]
     for (const result of results)
       expect(JSON.parse(result)[1]).toMatchObject({ tags: [], text: '3' })

@@ -10,7 +10,7 @@ import type {
   RunnerHost,
   RunnerOutcome,
 } from './outcomes.ts'
-import type { Attribution, RunnerOwner, RunnerRole } from './ports.ts'
+import type { Attribution, RunnerRole } from './ports.ts'
 import type { Runner } from './runner.ts'
 
 export interface GroupLimits {
@@ -59,7 +59,7 @@ interface Waiting {
   readonly fail: (failure: LoadFailure | null) => void
 }
 
-export class RunnerGroup implements RunnerOwner {
+export class RunnerGroup {
   /** Monotonic milliseconds of the last use; the pool stops the least recently used group. */
   usedAtMillis = 0
   readonly #code: ReleaseCode
@@ -148,7 +148,8 @@ export class RunnerGroup implements RunnerOwner {
     )
   }
 
-  onRoom(runner: Runner): void {
+  /** Handles the end of a call of a runner, which can take another one. */
+  #onRoom(runner: Runner): void {
     if (this.#waiting.length > 0) this.#serveWaiting()
     if (this.#draining.has(runner)) {
       if (runner.inFlight === 0) runner.stop()
@@ -157,10 +158,11 @@ export class RunnerGroup implements RunnerOwner {
     }
   }
 
-  onEnd(runner: Runner, attribution: Attribution): void {
+  /** Handles the end of a runner. */
+  #onEnd(runner: Runner, attribution: Attribution): void {
     const { system, limits, onResponsible = this.#suspect } = this.#ports
     if (attribution === 'unknown') this.#isolate(system.monotonicMillis() + limits.isolationMillis)
-    else if (attribution !== 'nobody') onResponsible(attribution.function)
+    else if (attribution !== 'none') onResponsible(attribution.function)
     this.#draining.delete(runner)
     const index = this.#ready.indexOf(runner)
     if (index === -1) return
@@ -293,7 +295,10 @@ export class RunnerGroup implements RunnerOwner {
     if (this.#closed) runner.stop()
     else if (failure === null && !runner.isEnded) {
       this.#failures = 0
-      runner.owner = this
+      runner.owner = {
+        onRoom: () => this.#onRoom(runner),
+        onEnd: (attribution) => this.#onEnd(runner, attribution),
+      }
       this.#ready.push(runner)
     } else this.#onStartFailed(failure)
   }

@@ -37,12 +37,12 @@ function watched() {
   const watch = new RunnerWatch(runner as unknown as RunnerProcess, LIMITS)
   watch.markLoaded()
   let now = 0
-  /** Ticks until a judgement; milliseconds that it took. */
+  /** Ticks until a limit is exceeded; milliseconds that it took. */
   const run = (millisMax: number, each: (millis: number) => void) => {
     for (const start = now; now - start < millisMax; now += TICK) {
       each(TICK)
-      const judgement = watch.judge(now)
-      if (judgement !== null) return { ...judgement, millis: now - start }
+      const excess = watch.checkLimits(now)
+      if (excess !== null) return { ...excess, millis: now - start }
     }
     return null
   }
@@ -60,7 +60,7 @@ describe('CPU', () => {
     expect(found!.millis).toBeLessThanOrEqual(1_000 + 2 * TICK)
   })
 
-  test('a call that waits for a CPU is not judged by the time that passes', () => {
+  test('a call that waits for a CPU is not limited by elapsed time', () => {
     const { runner, run } = watched()
     runner.record = { call: 7, segment: 1, spentMicros: 0 }
     const tenth = run(9_000, (millis) => {
@@ -85,7 +85,7 @@ describe('CPU', () => {
     expect(found!.millis).toBeLessThanOrEqual(100 + 2 * TICK)
   })
 
-  test('many short segments are nobody’s overuse here', () => {
+  test('many short segments exceed no limit here', () => {
     const { runner, run } = watched()
     let segment = 0
     const found = run(5_000, (millis) => {

@@ -1,7 +1,7 @@
 /**
- * Judges what a runner does by what the kernel says of it: which call keeps it busy, for how much
- * CPU, and how its memory grew. A call is judged by time of the CPU, so that a starved machine does
- * not kill the innocent; where the kernel says nothing, by time that passed.
+ * Checks the limits of a runner with the kernel's figures: which call keeps it busy, its CPU time,
+ * and its memory growth. CPU time is used where the kernel reports it, so that a call on a starved
+ * machine is not terminated; otherwise the elapsed time.
  */
 import { LOADING } from '../../runner/messages.ts'
 import type { RunnerProcess, RunnerUsage } from '../../runner/processes.ts'
@@ -19,7 +19,8 @@ export interface WatchLimits extends ProcessLimits {
   readonly runnerGrowthBytes: number
 }
 
-export interface LimitVerdict {
+/** A limit that a call exceeded. */
+export interface LimitExcess {
   /** The responsible call; LOADING while the Release loads. */
   readonly call: number
   readonly limit: 'cpu' | 'memory'
@@ -30,33 +31,33 @@ interface Segment {
   readonly segment: number
   readonly usage: RunnerUsage
   readonly atMillis: number
-  /** Resident bytes of the runner before the segment was seen. */
+  /** Resident bytes of the runner before the first sample of the segment. */
   readonly heldBytes: number
-  /** Bytes of the frames that it had processed before. */
+  /** Bytes of the frames that the runner had processed before. */
   readonly processedBytes: number
 }
 
-/** A reply is held as bytes, as text, as the values in it and as what they stand for: a body. */
+/** A runner may hold a reply as bytes, as text, as values, and as the body made of them. */
 const BYTES_HELD_FOR_ONE_SENT = 4
 
 export class RunnerWatch {
   /** Milliseconds of CPU that one call of the loaded code may take. */
   callCpuMillis: number
-  /** The last usage that the kernel reported; it reports nothing of a process that has ended. */
+  /** The last reported usage. The kernel reports none for a process that has ended. */
   usage: RunnerUsage
   readonly #process: RunnerProcess
   readonly #limits: WatchLimits
   readonly #whole: ProcessWatch
   #seen: Segment | null = null
   #heldBytes = 0
-  /** The most that any look saw. */
+  /** Most resident bytes of any sample. */
   #mostBytes = 0
-  /** Bytes of frames that it has worked, all of them. */
+  /** Total bytes of the frames that the runner has processed. */
   #processedBytes = 0
-  /** Frames of an earlier look, and the bytes that were sent by then: the next to be worked. */
+  /** Frames and bytes that were sent at an earlier sample, until they are processed. */
   #mark = { frames: 0, bytes: 0 }
   #loadedBytes: number | null = null
-  #looked: { readonly cpuMicros: number; readonly atMillis: number } | null = null
+  #lastSample: { readonly cpuMicros: number; readonly atMillis: number } | null = null
   #cpuShare = 0
 
   constructor(process: RunnerProcess, limits: WatchLimits) {
@@ -68,7 +69,7 @@ export class RunnerWatch {
     this.#heldBytes = this.usage.residentBytes ?? 0
   }
 
-  /** Whether a call was still at the segment that an earlier look saw it at. */
+  /** Whether the runner executed a call at the last sample. */
   get isBusy(): boolean {
     return this.#seen !== null
   }
@@ -78,12 +79,12 @@ export class RunnerWatch {
     return this.#cpuShare
   }
 
-  /** Bytes above what it held when it had loaded; 0 where the kernel says nothing. */
+  /** Growth in bytes since the Release was loaded; 0 where the kernel reports nothing. */
   get grownBytes(): number {
     return this.#loadedBytes === null ? 0 : Math.max(0, this.#heldBytes - this.#loadedBytes)
   }
 
-  /** Bytes that it may hold of frames which it was sent and has not processed. */
+  /** Bytes that the runner may hold of frames that it has not processed. */
   get givenBytes(): number {
     return givenBytes(this.#process, this.#processedBytes)
   }
@@ -93,7 +94,7 @@ export class RunnerWatch {
     return Math.max(this.callCpuMillis, this.#limits.loadCpuMillis)
   }
 
-  /** Tells the host of the call that keeps it busy what that was seen to add to its memory. */
+  /** Records the memory growth of the executing call in its host. */
   noteGrowth(calls: {
     get(id: number): { readonly root: number; readonly host: RunnerHost } | undefined
   }) {
@@ -102,14 +103,14 @@ export class RunnerWatch {
     if (host) host.grownBytes = Math.max(host.grownBytes ?? 0, this.#grownSince(seen))
   }
 
-  /** Asks the kernel what the process used so far and holds. */
-  look(): RunnerUsage {
+  /** Reads the usage of the process from the kernel. */
+  sampleUsage(): RunnerUsage {
     const usage = this.#process.usage()
     if (usage.cpuMicros !== null) this.usage = usage
     return usage
   }
 
-  /** The call that the record names now; 0 for none. */
+  /** Returns the call that is executing; 0 for none. */
   current(): number {
     return this.#process.progress().call
   }
@@ -122,15 +123,15 @@ export class RunnerWatch {
     this.#whole.markLoaded()
   }
 
-  /** Returns the fate of a process that exceeds a bound as a whole; null while it exceeds none. */
+  /** Returns the fate of a process that exceeds a limit of whole processes, or null. */
   checkProcess(nowMillis: number, isWorking: boolean): RunnerFate | null {
     return this.#whole.check(nowMillis, isWorking)
   }
 
-  /** Null while nothing is wrong. Called some 40 times a second while the runner works. */
-  judge(nowMillis: number): LimitVerdict | null {
+  /** Returns the limit that a call exceeds, or null. Called some 40 times a second. */
+  checkLimits(nowMillis: number): LimitExcess | null {
     const { call, segment, spentMicros } = this.#process.progress()
-    const usage = this.look()
+    const usage = this.sampleUsage()
     const before = { heldBytes: this.#heldBytes, processedBytes: this.#processedBytes }
     this.#heldBytes = usage.residentBytes ?? 0
     this.#mostBytes = Math.max(this.#mostBytes, this.#heldBytes)
@@ -144,7 +145,7 @@ export class RunnerWatch {
     const seen = known ?? { call, segment, usage, atMillis: nowMillis, ...before }
     this.#seen = seen
     if (this.#isTooLarge(seen)) return { call, limit: 'memory' }
-    // The record is the runner's own word: it can only add to what the kernel says.
+    // The runner itself writes this figure, so it may only increase the kernel's.
     const earlier = spentMicros > 0 ? spentMicros : 0
     const millis = (earlier + elapsedMicros(seen, usage, nowMillis)) / 1000
     const millisMax = call === LOADING ? this.#limits.loadCpuMillis : this.callCpuMillis
@@ -152,8 +153,8 @@ export class RunnerWatch {
   }
 
   /**
-   * Whether a runner that ended by itself grew too much since the last look; `mostBytes` is what it
-   * ever held. What it grew by before was looked at, and is no call's fault.
+   * Returns whether a runner that ended unexpectedly exceeded its memory limit since the last
+   * sample. `mostBytes` is its maximum. Growth before the last sample was within the limits.
    */
   diedOfMemory(mostBytes: number | null): boolean {
     if (mostBytes === null || mostBytes <= this.#mostBytes) return false
@@ -173,8 +174,8 @@ export class RunnerWatch {
   }
 
   #measureShare({ cpuMicros }: RunnerUsage, atMillis: number): void {
-    const before = this.#looked
-    this.#looked = cpuMicros === null ? null : { cpuMicros, atMillis }
+    const before = this.#lastSample
+    this.#lastSample = cpuMicros === null ? null : { cpuMicros, atMillis }
     if (cpuMicros === null || before === null || atMillis <= before.atMillis) this.#cpuShare = 0
     else this.#cpuShare = (cpuMicros - before.cpuMicros) / 1000 / (atMillis - before.atMillis)
   }
@@ -189,7 +190,7 @@ export class RunnerWatch {
     )
   }
 
-  /** Bytes since the segment was seen, beyond what the runner had to take. */
+  /** Growth in bytes since the first sample of the segment, without received frames. */
   #grownSince(seen: Segment): number {
     return this.#heldBytes - seen.heldBytes - givenBytes(this.#process, seen.processedBytes)
   }

@@ -33,7 +33,7 @@ export type InvokePart = (call: RunnerCall, host: RunnerHost) => Promise<RunnerO
 export const noParts: InvokePart = () => Promise.resolve({ kind: 'lost' })
 
 /** Stored JSON, or documents that the runner may hold from an earlier call. */
-export type OperationAnswer = string | FoundDocuments
+export type OperationResult = string | FoundDocuments
 
 export interface FoundDocuments {
   readonly documents: readonly StoredDocument[]
@@ -52,7 +52,7 @@ export interface RunnerHost {
   operation(
     operation: Operation,
     invokePart: InvokePart,
-  ): OperationAnswer | Promise<OperationAnswer>
+  ): OperationResult | Promise<OperationResult>
 }
 
 export type RunnerLimit = 'cpu' | 'memory' | 'result' | 'operations'
@@ -107,7 +107,7 @@ export function outcomeOf(
       return { kind: 'threw', error: message.error, ...usage }
     case 'limit':
       return { kind: 'limit', limit: message.limit, ...usage }
-    case 'void':
+    case 'misspeculated':
       return { kind: 'misspeculated' }
   }
 }

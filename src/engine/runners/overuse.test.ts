@@ -86,7 +86,9 @@ describe('an overuse', () => {
   )
 
   test('is logged by the runner at level debug only, since its call logs the failure', () => {
-    const records = bench.log.records().filter(({ message }) => message.includes('took too much'))
+    const records = bench.log
+      .records()
+      .filter(({ message }) => message.includes('exceeded its limit'))
     expect(new Set(records.map(({ level }) => level))).toEqual(new Set(['debug']))
   })
 

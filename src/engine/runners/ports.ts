@@ -5,7 +5,6 @@ import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { WatchLimits } from './limits-watch.ts'
 import type { RunnerFate } from './outcomes.ts'
-import type { Runner } from './runner.ts'
 
 /** The kind of Functions that a runner executes: Actions, or Queries and Mutations. */
 export type RunnerRole = 'transactions' | 'actions'
@@ -30,7 +29,7 @@ export interface RunnerPorts {
   readonly spawn: SpawnRunner
   readonly limits: RunnerLimits
   /** Called when the process has ended, with or without an owner. `fate` is null for a stop. */
-  onEnd(runner: Runner, fate: RunnerFate | null): void
+  onEnd(fate: RunnerFate | null): void
 }
 
 export interface Hello {
@@ -39,15 +38,15 @@ export interface Hello {
 }
 
 /**
- * The Function that is responsible for the end of a runner: `nobody` where no call was lost,
+ * The Function that is responsible for the end of a runner: `none` where no call was lost,
  * `unknown` where calls were lost and none was found responsible.
  */
-export type Attribution = { readonly function: string } | 'nobody' | 'unknown'
+export type Attribution = { readonly function: string } | 'none' | 'unknown'
 
-/** The events of a runner for the group that owns it. */
+/** The events of one runner, for the group that owns it. */
 export interface RunnerOwner {
   /** A call ended, so the runner can take another one. */
-  onRoom(runner: Runner): void
+  onRoom(): void
   /** The runner takes no more calls. This is its last event. */
-  onEnd(runner: Runner, attribution: Attribution): void
+  onEnd(attribution: Attribution): void
 }

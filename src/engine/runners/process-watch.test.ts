@@ -42,7 +42,7 @@ function watched({ loaded = true } = {}) {
     }
     return null
   }
-  /** Adds milliseconds of CPU at each look: of the thread that runs Functions, of all others. */
+  /** Adds milliseconds of CPU at each sample: of the thread of Functions, and of all others. */
   const use = (functions: number, others: number) => () => {
     kernel.functionsMillis += functions
     kernel.processMillis += functions + others

@@ -218,12 +218,12 @@ describe('processes', () => {
     expect(await pool.invoke(code, call('count'), oneDocument)).toMatchObject({ result: 1 })
     const spoilt = await pool.invoke(code, call('spoils'), oneDocument)
     expect(spoilt).toMatchObject({ kind: 'broken' })
-    expect(bench.log.text()).toContain('of Array or its prototype was changed for good')
+    expect(bench.log.text()).toContain('of Array or its prototype was changed irreversibly')
     expect(await pool.invoke(code, call('count'), oneDocument)).toMatchObject({ result: 1 })
     pool.forget(code.releaseId)
   })
 
-  test('of Releases that nobody calls end, but of those that were called last', async () => {
+  test('of unused Releases end, except those of the last used ones', async () => {
     const idle = poolBench({ limits: { idleMillis: 200 } })
     try {
       await idle.pool.start({ sandbox: 'preferred' })

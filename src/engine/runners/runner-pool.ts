@@ -1,8 +1,8 @@
 /**
- * The processes that execute Functions. Each holds one Release and is never shared with another;
- * one more stands by without a Release, so that a call never waits for a process to start. Actions
- * have processes of their own, and places of their own among those that there may be: one that
- * takes its ten minutes, or is killed, holds up no Query.
+ * The pool of processes that execute Functions. Each process loads one Release and never another.
+ * One spare process without a Release avoids that calls wait for a process to start. Actions have
+ * separate processes with a separate limit, so that a long or terminated Action does not delay
+ * Queries.
  */
 import { Fault } from '../../errors/fault.ts'
 import { GROWTH_BYTES_MAX, SELF_TEST_FLAG, THREADS_MAX } from '../../runner/messages.ts'
@@ -12,7 +12,15 @@ import type { Logger } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics/metrics.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import type { Json } from '../../value/strict-json.ts'
-import { ACTIONS_MAX, NESTED_ACTIONS_MAX, RESULT_BYTES_MAX } from '../limits.ts'
+import {
+  ACTION_CPU_MILLIS_MAX,
+  ACTIONS_MAX,
+  CALL_CPU_MILLIS_MAX,
+  CALL_GROWTH_BYTES_MAX,
+  NESTED_ACTIONS_MAX,
+  RESULT_BYTES_MAX,
+  RUNNER_GROWTH_BYTES_MAX,
+} from '../limits.ts'
 import type { ReleaseCode } from '../releases/executable-release.ts'
 import {
   type ContainmentLevel,
@@ -29,13 +37,13 @@ import { RunnerRegistry } from './runner-registry.ts'
 export type { InvokePart, RunnerCall, RunnerHost, RunnerOutcome } from './outcomes.ts'
 
 export interface PoolLimits extends RunnerLimits, GroupLimits {
-  /** Runners of all Releases; idle ones make room. */
+  /** Most runners of all Releases. Idle ones are stopped for others. */
   readonly runnersOfAll: number
   /** Runners of one Release for Actions. */
   readonly actionRunners: number
   readonly actionCallsPerRunner: number
   readonly actionRunnersOfAll: number
-  /** Milliseconds after its last call that the runners of a Release may stay without one. */
+  /** Milliseconds after the last call of a Release until its runners may be stopped. */
   readonly idleMillis: number
 }
 
@@ -44,38 +52,38 @@ export interface RunnerPoolOptions {
   readonly log: Logger
   readonly metrics: Metrics
   readonly spawn: SpawnRunner
-  /** Runners of one Release; the number of CPUs where absent. */
+  /** Runners of one Release. Default: the number of CPUs. */
   readonly size?: number
   readonly limits?: Partial<PoolLimits>
 }
 
 export interface RunnerPool {
-  /** Tries the known escapes. Raises SERVER_SANDBOX_UNAVAILABLE. */
+  /** Tests the sandbox with the known escapes. Throws SERVER_SANDBOX_UNAVAILABLE. */
   start(rule: ContainmentRule): Promise<ContainmentLevel>
-  /** Raises BUSY, UNAVAILABLE, and what the host throws besides a Refusal. */
+  /** Throws BUSY, UNAVAILABLE, and errors of the host other than OperationError. */
   invoke(code: ReleaseCode, call: RunnerCall, host: RunnerHost): Promise<RunnerOutcome>
   /**
-   * Returns the code's description of itself, for parseDescription to check. Raises
-   * FUNCTION_FAILED and LIMIT_EXCEEDED for what the code does, DEADLINE_EXCEEDED, BUSY and
-   * UNAVAILABLE for other failures.
+   * Returns the description that the code provides, for parseDescription. Throws FUNCTION_FAILED
+   * and LIMIT_EXCEEDED for failures of the code; DEADLINE_EXCEEDED, BUSY and UNAVAILABLE for
+   * others.
    */
   describe(code: ReleaseCode): Promise<Json>
   /**
-   * Resolves when a runner of each role holds the code, by default one for Queries and Mutations;
-   * raises what `describe` raises.
+   * Resolves when a runner of each role has loaded the code, by default one for Queries and
+   * Mutations. Throws like `describe`.
    */
   warm(code: ReleaseCode, roles?: readonly RunnerRole[]): Promise<void>
-  /** Whether a runner of each role holds it now. */
+  /** Returns whether a runner of each role has loaded the Release. */
   isWarm(releaseId: ReleaseId, roles: readonly RunnerRole[]): boolean
-  /** Stops the runners of a Release; calls in flight are lost. */
+  /** Stops the runners of a Release. Calls in flight are lost. */
   forget(releaseId: ReleaseId): void
-  /** Does so for every Release but these. */
+  /** Stops the runners of all other Releases. */
   retainOnly(releases: { has(releaseId: ReleaseId): boolean }): void
   close(): Promise<void>
   statistics(): PoolStatistics
-  /** Bytes that runners of Actions have not taken yet. */
+  /** Bytes of replies that runners of Actions have not read yet. */
   actionBacklogBytes(): number
-  /** CPU of all runners since the start and their resident memory now; asks the kernel. */
+  /** Reads the CPU time of all runners since the start, and their resident memory. */
   usage(): { readonly cpuMicros: number; readonly residentBytes: number }
 }
 
@@ -88,28 +96,28 @@ export interface PoolStatistics {
   readonly inFlight: number
   /** Runners that broke or were killed within the last minute. */
   readonly recentBreakdowns: number
-  /** Starts of a process that failed, one after the other. */
+  /** Consecutive starts of a process that failed. */
   readonly failedStarts: number
 }
 
 const ROLES: readonly RunnerRole[] = ['transactions', 'actions']
 const MEBIBYTE = 1024 * 1024
-/** Often enough to end a call within 200 ms of its bound. */
+/** Interval of the limit checks, which ends a call within 200 ms of its limit. */
 const TICK_MILLIS = 25
-/** Releases whose runners stay however long they idle: what is served now and before, mostly. */
+/** Most recently used Releases whose runners are kept while idle. */
 const KEPT_RELEASES = 2
-/** To load a Release and to answer what it is. */
+/** Time to load and describe a Release. */
 const DESCRIBE_MILLIS = 10_000
 
 const LIMITS: Omit<PoolLimits, 'runners' | 'runnersOfAll' | 'actionRunnersOfAll'> = {
-  callCpuMillis: 1_000,
-  actionCpuMillis: 60_000,
+  callCpuMillis: CALL_CPU_MILLIS_MAX,
+  actionCpuMillis: ACTION_CPU_MILLIS_MAX,
   actionRunners: 2,
-  // One that waits for an Action that it called must not wait for a runner, which may not start.
+  // A nested Action must find a place, since its caller waits and keeps its own.
   actionCallsPerRunner: ACTIONS_MAX + NESTED_ACTIONS_MAX,
   loadCpuMillis: 2_000,
-  callGrowthBytes: 64 * MEBIBYTE,
-  runnerGrowthBytes: 256 * MEBIBYTE,
+  callGrowthBytes: CALL_GROWTH_BYTES_MAX,
+  runnerGrowthBytes: RUNNER_GROWTH_BYTES_MAX,
   processGrowthBytes: GROWTH_BYTES_MAX,
   processThreads: THREADS_MAX,
   unexplainedCpuMillis: 10_000,
@@ -138,7 +146,7 @@ class Pool implements RunnerPool {
     transactions: new Map(),
     actions: new Map(),
   }
-  readonly #lives: RunnerRegistry
+  readonly #registry: RunnerRegistry
   #spare: Promise<Runner | null> | null = null
   #containment: ContainmentLevel | null = null
   #failedStarts = 0
@@ -148,7 +156,7 @@ class Pool implements RunnerPool {
   constructor(options: RunnerPoolOptions) {
     const runners = options.size ?? navigator.hardwareConcurrency
     this.#options = options
-    this.#lives = new RunnerRegistry(options.metrics)
+    this.#registry = new RunnerRegistry(options.metrics)
     const ofAll = { runnersOfAll: 4 * runners + 4, actionRunnersOfAll: 2 * runners + 2 }
     this.#limits = { ...LIMITS, runners, ...ofAll, ...options.limits }
     this.#timer = setInterval(() => this.#tick(), TICK_MILLIS)
@@ -163,7 +171,10 @@ class Pool implements RunnerPool {
     } catch (error) {
       await this.close()
       if (error instanceof Fault) throw error
-      throw new Fault('SERVER_SANDBOX_UNAVAILABLE', { detail: 'no runner starts', cause: error })
+      throw new Fault('SERVER_SANDBOX_UNAVAILABLE', {
+        detail: 'the first runner failed to start',
+        cause: error,
+      })
     }
   }
 
@@ -173,14 +184,14 @@ class Pool implements RunnerPool {
   }
 
   async describe(code: ReleaseCode): Promise<Json> {
-    const outcome = await this.#group(code, 'transactions').describe(this.#describeBy())
+    const outcome = await this.#group(code, 'transactions').describe(this.#describeDeadline())
     if (outcome.kind !== 'described') throw loadFault(outcome)
     return outcome.description as Json
   }
 
   async warm(code: ReleaseCode, roles: readonly RunnerRole[] = ['transactions']): Promise<void> {
     for (const role of roles) {
-      const failure = await this.#group(code, role).warm(this.#describeBy())
+      const failure = await this.#group(code, role).warm(this.#describeDeadline())
       if (failure !== null) throw loadFault(failure)
     }
   }
@@ -205,7 +216,7 @@ class Pool implements RunnerPool {
     clearInterval(this.#timer)
     for (const group of this.#allGroups()) group.close()
     for (const role of ROLES) this.#groups[role].clear()
-    for (const runner of this.#lives.live) runner.stop()
+    for (const runner of this.#registry.live) runner.stop()
   }
 
   statistics(): PoolStatistics {
@@ -218,7 +229,7 @@ class Pool implements RunnerPool {
       transactionRunners,
       actionRunners,
       inFlight: groups.reduce((sum, group) => sum + group.inFlight, 0),
-      recentBreakdowns: this.#lives.recentBreakdowns(this.#options.system.monotonicMillis()),
+      recentBreakdowns: this.#registry.recentBreakdowns(this.#options.system.monotonicMillis()),
       failedStarts: this.#failedStarts,
     }
   }
@@ -230,7 +241,7 @@ class Pool implements RunnerPool {
   }
 
   usage() {
-    return this.#lives.usage()
+    return this.#registry.usage()
   }
 
   #size(role: RunnerRole): number {
@@ -246,7 +257,7 @@ class Pool implements RunnerPool {
     this.#groups[role].delete(releaseId)
   }
 
-  #describeBy(): number {
+  #describeDeadline(): number {
     return this.#options.system.monotonicMillis() + DESCRIBE_MILLIS
   }
 
@@ -270,13 +281,13 @@ class Pool implements RunnerPool {
   }
 
   #tick(): void {
-    for (const runner of this.#lives.live) runner.tick()
+    for (const runner of this.#registry.live) runner.tick()
     const now = this.#options.system.monotonicMillis()
     for (const group of this.#allGroups()) group.tick(now)
     for (const role of ROLES) this.#endIdle(role, now - this.#limits.idleMillis)
   }
 
-  /** Every publication makes a Release, and each would hold memory until there are many. */
+  /** Stops idle runners, since each publication creates a Release with runners of its own. */
   #endIdle(role: RunnerRole, before: number): void {
     const groups = [...this.#groups[role]]
     if (groups.length <= KEPT_RELEASES) return
@@ -288,15 +299,15 @@ class Pool implements RunnerPool {
 
   #spawn(flags: readonly string[] = []): Runner {
     const { system, log, spawn } = this.#options
-    const onEnd = (runner: Runner, fate: RunnerFate | null) =>
-      this.#lives.end(runner, fate, system.monotonicMillis())
-    const runner = new Runner({ system, log, spawn, limits: this.#limits, onEnd }, flags)
-    this.#lives.begin(runner)
+    const onEnd = (fate: RunnerFate | null) =>
+      this.#registry.end(runner, fate, system.monotonicMillis())
+    const runner: Runner = new Runner({ system, log, spawn, limits: this.#limits, onEnd }, flags)
+    this.#registry.begin(runner)
     return runner
   }
 
-  /** Null where none starts, or where it is contained less than the one that was tested. */
-  async #greeted(): Promise<Runner | null> {
+  /** Starts a runner. Null where it fails, or has weaker containment than the tested one. */
+  async #startRunner(): Promise<Runner | null> {
     const { log } = this.#options
     try {
       const runner = this.#spawn()
@@ -305,35 +316,37 @@ class Pool implements RunnerPool {
       if (hello === null) return null
       const expected = this.#containment
       if (expected === null || levelOf(hello.containment) === expected) return runner
-      log.error('runner.containment', { message: `A runner is not contained: not ${expected}.` })
+      log.error('runner.containment', {
+        message: `A runner was stopped, since its containment is not ${expected}.`,
+      })
       runner.stop()
       return null
     } catch (error) {
       this.#failedStarts += 1
-      log.error('runner.start', { message: 'No runner could be started.', error })
+      log.error('runner.start', { message: 'A runner failed to start.', error })
       return null
     }
   }
 
-  /** The one that stands by, and another in its place. */
+  /** Takes the spare runner, and starts another one. */
   async #take(role: RunnerRole): Promise<Runner | null> {
     if (!this.#makeRoom(role)) return null
-    // Taken before it is waited for: two groups that ask at once must not get the same one.
+    // Removed before it is awaited, so that two groups never get one runner.
     const spare = this.#spare
     this.#spare = null
     let runner = await spare
-    if (runner === null || runner.isEnded) runner = await this.#greeted()
+    if (runner === null || runner.isEnded) runner = await this.#startRunner()
     if (this.#closed) runner?.stop()
-    else this.#spare ??= this.#greeted()
+    else this.#spare ??= this.#startRunner()
     return runner
   }
 
-  /** False where every runner of the role that there may be is at work. */
+  /** Stops idle runners above the limit. Returns false where all runners of the role are busy. */
   #makeRoom(role: RunnerRole): boolean {
     const { runnersOfAll, actionRunnersOfAll } = this.#limits
     const most = role === 'actions' ? actionRunnersOfAll : runnersOfAll
     const groups = this.#groups[role]
-    // The one that is asked for counts already.
+    // The size includes the requested runner.
     while (this.#size(role) > most) {
       let oldest: readonly [ReleaseId, RunnerGroup] | null = null
       for (const entry of groups) {
@@ -354,7 +367,7 @@ function loadFault(failure: LoadFailure): Fault {
       const { name, message, stack } = failure.error
       return new Fault('FUNCTION_FAILED', {
         detail: `${name}: ${message}\n${stack}`,
-        // Loading sees no document and no secret: the author may read what the code threw.
+        // Loading has no access to documents or secrets, so the author may read the error.
         violations: [{ path: 'code', rule: `${name}: ${message}` }],
       })
     }

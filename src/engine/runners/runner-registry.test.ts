@@ -15,7 +15,7 @@ const FATES: readonly (RunnerFate | null)[] = [
 /** A runner with nothing but its resource usage. */
 function runnerThatUsed(cpuMicros: number | null) {
   const usage = { cpuMicros, residentBytes: 1_000 }
-  return { watch: { usage, look: () => usage } } as unknown as Runner
+  return { watch: { usage, sampleUsage: () => usage } } as unknown as Runner
 }
 
 test('ends are counted by reason, and a stop is not a failure', () => {

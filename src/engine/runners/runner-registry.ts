@@ -44,7 +44,7 @@ export class RunnerRegistry {
     let cpuMicros = this.#cpuMicros
     let residentBytes = 0
     for (const { watch } of this.live) {
-      watch.look()
+      watch.sampleUsage()
       cpuMicros += watch.usage.cpuMicros ?? 0
       residentBytes += watch.usage.residentBytes ?? 0
     }

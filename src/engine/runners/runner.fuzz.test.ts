@@ -1,7 +1,7 @@
 /**
- * The server's side of a runner that says anything at any time. Method: a process of which only the
- * messages exist, over a real transaction; whatever it says, every call ends, and a failure of ours
- * is never the reason.
+ * Fuzzes the server's side of a runner with arbitrary messages at arbitrary times. Method: only the
+ * messages of a process exist, over a real transaction. Every call ends, and never by an internal
+ * failure.
  */
 
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect } from 'vitest'
 import { TestConfiguration } from '../../../build/testing/configurations.ts'
 import { testCursors } from '../../../build/testing/cursors.ts'
-import { noStorage } from '../../../build/testing/function-storage.ts'
+import { noStorage } from '../../../build/testing/files/function-storage.ts'
 import { fuzz, mutatedJson, type Random } from '../../../build/testing/fuzzing/fuzz.ts'
 import { VALID_MESSAGES } from '../../../build/testing/hostile/messages.ts'
 import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
@@ -24,6 +24,7 @@ import { ValidationError } from '../../value/validation-error.ts'
 import { TransactionHost } from '../invocations/nested-calls.ts'
 import type { Release } from '../releases/executable-release.ts'
 import { type PreparedRelease, prepareRelease } from '../releases/prepared-release.ts'
+import { PendingWork } from '../scheduling/pending-work.ts'
 import { Transaction } from '../transactions/transaction.ts'
 import type { RunnerCall, RunnerHost } from './outcomes.ts'
 import type { RunnerLimits } from './ports.ts'
@@ -108,6 +109,8 @@ function hostOf(random: Random): RunnerHost {
     principal: null,
     issueGuest: () => 'guest',
     storage: noStorage(),
+    pendingWork: new PendingWork(),
+    schedules: 0,
     grantSeconds: null,
     usedIdentity: false,
   }
@@ -195,36 +198,39 @@ function say({ events }: ReturnType<typeof makeRunner>, text: string): void {
   }
 }
 
-fuzz('whatever a runner says, every call ends, and never by a failure of ours', async (random) => {
-  const it = makeRunner(random)
-  const { runner } = it
-  if (!random.chance(20)) say(it, JSON.stringify(VALID_MESSAGES[1]))
-  const loading = runner.load(release, 'transactions')
-  if (!random.chance(20)) say(it, '["loaded"]')
-  const calls = Array.from({ length: 3 }, () => {
-    const call = random.chance(2) ? CALL : { ...CALL, prefetched: [] }
-    return runner.invoke(call, hostOf(random))
-  })
-  const describing = runner.describe()
-  const ends = calls.map((call) =>
-    call.then(
-      ({ kind }) => kind,
-      (error: unknown) => {
-        if (!isFault(error, 'LIMIT_EXCEEDED')) throw error
-        return 'limit'
-      },
-    ),
-  )
-  for (let rounds = random.below(10); rounds >= 0; rounds--) {
-    say(it, messageOf(random))
-    // The documents answer in between, or after everything is over.
-    if (random.chance(4)) await new Promise((resolve) => setImmediate(resolve))
-    if (random.chance(6)) runner.tick()
-    if (random.chance(10)) it.pass(random.below(4_000))
-  }
-  if (random.chance(2)) it.events.onExit({ signal: 9, code: null, residentBytesMax: null })
-  else runner.stop()
-  for (const kind of await Promise.all(ends)) if (!KINDS.includes(kind)) expect.fail(kind)
-  await Promise.all([loading, describing, runner.hello])
-  if (!runner.isEnded || !it.wasKilled()) expect.fail('it goes on')
-})
+fuzz(
+  'whatever a runner says, every call ends, and never by an internal failure',
+  async (random) => {
+    const it = makeRunner(random)
+    const { runner } = it
+    if (!random.chance(20)) say(it, JSON.stringify(VALID_MESSAGES[1]))
+    const loading = runner.load(release, 'transactions')
+    if (!random.chance(20)) say(it, '["loaded"]')
+    const calls = Array.from({ length: 3 }, () => {
+      const call = random.chance(2) ? CALL : { ...CALL, prefetched: [] }
+      return runner.invoke(call, hostOf(random))
+    })
+    const describing = runner.describe()
+    const ends = calls.map((call) =>
+      call.then(
+        ({ kind }) => kind,
+        (error: unknown) => {
+          if (!isFault(error, 'LIMIT_EXCEEDED')) throw error
+          return 'limit'
+        },
+      ),
+    )
+    for (let rounds = random.below(10); rounds >= 0; rounds--) {
+      say(it, messageOf(random))
+      // The documents answer in between, or after everything is over.
+      if (random.chance(4)) await new Promise((resolve) => setImmediate(resolve))
+      if (random.chance(6)) runner.tick()
+      if (random.chance(10)) it.pass(random.below(4_000))
+    }
+    if (random.chance(2)) it.events.onExit({ signal: 9, code: null, residentBytesMax: null })
+    else runner.stop()
+    for (const kind of await Promise.all(ends)) if (!KINDS.includes(kind)) expect.fail(kind)
+    await Promise.all([loading, describing, runner.hello])
+    if (!runner.isEnded || !it.wasKilled()) expect.fail('it goes on')
+  },
+)

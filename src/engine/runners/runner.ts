@@ -1,6 +1,7 @@
 /**
- * One runner as the server sees it: the calls in flight, their operations and their ends. All that
- * the process says is checked against what was asked of it; a breach ends the process.
+ * The server's side of one runner: calls in flight, their operations and their outcomes. Each
+ * message of the process is checked against the state of its calls. A violation terminates the
+ * process.
  */
 import { type FromRunner, LOADING } from '../../runner/messages.ts'
 import type { Operation } from '../../runner/operations.ts'
@@ -15,13 +16,13 @@ import {
   type InFlight,
   inFlight,
 } from './active-runner-calls.ts'
-import { type LimitVerdict, RunnerWatch } from './limits-watch.ts'
+import { type LimitExcess, RunnerWatch } from './limits-watch.ts'
 import {
   type DescribeOutcome,
   type InvokePart,
   type LoadFailure,
   noParts,
-  type OperationAnswer,
+  type OperationResult,
   type OutcomeMessage,
   outcomeOf,
   type RunnerCall,
@@ -64,7 +65,7 @@ export class Runner {
     this.watch = new RunnerWatch(this.process, ports.limits)
   }
 
-  /** Null where it ended before it said anything. */
+  /** Resolves with null where the runner ended before its hello. */
   get hello(): Promise<Hello | null> {
     return this.#start.hello
   }
@@ -77,12 +78,12 @@ export class Runner {
     return this.#ended
   }
 
-  /** Whether cancelled calls fill its memory of them: it should end when it is idle. */
+  /** Whether so many cancelled calls are left that the runner should be replaced when idle. */
   get isWorn(): boolean {
     return this.#cancelled.isFull
   }
 
-  /** Null when the code was loaded, else why not; the runner has ended then. */
+  /** Loads a Release. Resolves with null, or with the failure, after which the runner has ended. */
   load(code: ReleaseCode, role: RunnerRole): Promise<LoadFailure | null> {
     if (this.#ended) return Promise.resolve({ kind: 'lost' })
     const { limits, system } = this.#ports
@@ -105,14 +106,14 @@ export class Runner {
     return promise
   }
 
-  /** `parent` is the call that this one is part of. */
+  /** Invokes a Function. `parent` is the call of the Function that calls it. */
   invoke(
     call: RunnerCall,
     host: RunnerHost,
     parent: InFlight | null = null,
   ): Promise<RunnerOutcome> {
-    const isOver = parent !== null && !this.#calls.has(parent.id)
-    if (this.#ended || isOver) return Promise.resolve({ kind: 'lost' })
+    const hasParentEnded = parent !== null && !this.#calls.has(parent.id)
+    if (this.#ended || hasParentEnded) return Promise.resolve({ kind: 'lost' })
     const { promise, resolve: end, reject: abort } = Promise.withResolvers<RunnerOutcome>()
     const id = ++this.#lastCall
     if (parent !== null) parent.hasParts = true
@@ -124,7 +125,7 @@ export class Runner {
     return promise
   }
 
-  /** Applies bounds of time and memory; called some 40 times a second. */
+  /** Enforces the limits of time and memory. Called some 40 times a second. */
   tick(): void {
     if (this.#ended) return
     const now = this.#ports.system.monotonicMillis()
@@ -136,16 +137,16 @@ export class Runner {
       else if (call.signal?.aborted === true) this.#cancel(call, { kind: 'cancelled' })
     }
     if (this.#start.isStalled(now)) {
-      this.#die(LOADING, { kind: 'broken', detail: 'no answer in time' })
+      this.#die(LOADING, { kind: 'broken', detail: 'no hello or load in time' })
       return
     }
-    const verdict = this.watch.judge(now)
+    const excess = this.watch.checkLimits(now)
     this.watch.noteGrowth(this.#calls)
-    if (verdict !== null) this.#terminate(verdict)
+    if (excess !== null) this.#terminate(excess)
     else if (!this.#deferred.isEmpty) this.#resume()
   }
 
-  /** Ends the process; calls in flight are lost. */
+  /** Terminates the process. Calls in flight are lost. */
   stop(): void {
     this.#isStopped = true
     this.#die(0, { kind: 'broken', detail: 'stopped' })
@@ -156,9 +157,9 @@ export class Runner {
     const { type } = message
     if (type === 'operation') {
       this.#onOperations(message.call, message.id, [message.op], characters)
-    } else if (type === 'told') this.#onOperations(message.call, null, message.ops, characters)
+    } else if (type === 'pipelined') this.#onOperations(message.call, null, message.ops, characters)
     else if (type === 'hello') {
-      if (!this.#start.greet(message)) this.#breach('it greets twice')
+      if (!this.#start.greet(message)) this.#breach('it sent a second hello')
     } else if (type === 'loaded') this.#onLoaded(null)
     else if (type === 'loadFailed') this.#onLoaded({ kind: 'threw', error: message.error })
     else if (type === 'description') this.#onDescription(message.call, message.description)
@@ -166,15 +167,15 @@ export class Runner {
   }
 
   #onDescription(id: number, description: unknown): void {
-    const answer = this.#descriptions.get(id)
-    if (answer === undefined) this.#breach('it describes unasked')
+    const resolve = this.#descriptions.get(id)
+    if (resolve === undefined) this.#breach('it sent a description that was not requested')
     this.#descriptions.delete(id)
-    answer?.({ kind: 'described', description })
-    this.owner?.onRoom(this)
+    resolve?.({ kind: 'described', description })
+    this.owner?.onRoom()
   }
 
   #onLoaded(failure: LoadFailure | null): void {
-    if (!this.#start.loaded(failure)) this.#breach('it loads unasked')
+    if (!this.#start.loaded(failure)) this.#breach('it reported a load that was not requested')
     if (failure === null) this.watch.markLoaded()
     else this.stop()
   }
@@ -184,12 +185,13 @@ export class Runner {
     if (pipelined.length > 0) this.#onOperations(message.call, null, pipelined, characters)
     const call = this.#calls.get(message.call)
     if (call === undefined) {
-      if (!this.#cancelled.end(message.call)) this.#breach('it ends a call that is not in flight')
+      if (!this.#cancelled.end(message.call)) this.#breach('it ended an unknown call')
       return
     }
-    if (call.ending !== null) this.#breach('it ends a call twice')
-    else if (message.type === 'void' && !call.isSpeculative) this.#breach('it voids a call in step')
-    else if (call.told > 0) call.ending = message
+    if (call.receivedOutcome !== null) this.#breach('it ended a call twice')
+    else if (message.type === 'misspeculated' && !call.isSpeculative) {
+      this.#breach('it reported a synchronous call as misspeculated')
+    } else if (call.pendingOperations > 0) call.receivedOutcome = message
     else this.#conclude(call, outcomeOf(message, call.documents))
   }
 
@@ -197,10 +199,10 @@ export class Runner {
     this.#calls.delete(call.id)
     this.#endParts(call)
     call.end(outcome)
-    this.owner?.onRoom(this)
+    this.owner?.onRoom()
   }
 
-  /** Ends what a call that is over asked for and did not wait for. */
+  /** Cancels called Functions that a call did not wait for. */
   #endParts({ id, hasParts }: InFlight): void {
     if (!hasParts) return
     for (const call of this.#calls.values()) {
@@ -208,7 +210,7 @@ export class Runner {
     }
   }
 
-  /** `id` is null for those that nobody waits for; `characters` of them all. */
+  /** `id` is null for pipelined operations. `characters` is their total. */
   #onOperations(
     callId: number,
     id: number | null,
@@ -217,11 +219,11 @@ export class Runner {
   ): void {
     const call = this.#calls.get(callId)
     if (call === undefined) {
-      if (!this.#cancelled.has(callId)) this.#breach('it works for a call that is not in flight')
+      if (!this.#cancelled.has(callId)) this.#breach('it sent an operation of an unknown call')
       return
     }
-    if (call.ending !== null || (id === null && !call.isSpeculative)) {
-      this.#breach('it works for a call that it has ended, or ahead of one in step')
+    if (call.receivedOutcome !== null || (id === null && !call.isSpeculative)) {
+      this.#breach('it sent an operation after the outcome, or pipelined one synchronously')
       return
     }
     const { limits } = this.#ports
@@ -230,14 +232,14 @@ export class Runner {
       this.#cancel(call, { kind: 'limit', limit: 'operations' })
       return
     }
-    if (id === null) call.told += ops.length
-    // A runner that asks and does not read must not fill the server's memory with answers.
+    if (id === null) call.pendingOperations += ops.length
+    // A runner that does not read its replies must not fill the server's memory with them.
     const defers = !this.#deferred.isEmpty || this.process.backlogBytes > limits.backlogBytes
     for (const op of ops) {
       if (defers) this.#deferred.push({ call, id, op, characters: characters / ops.length })
       else if (this.#calls.has(callId)) this.#perform(call, id, op)
     }
-    if (this.#deferred.characters > limits.deferredCharacters) this.#breach('it does not read')
+    if (this.#deferred.characters > limits.deferredCharacters) this.#breach('it reads no replies')
   }
 
   #resume(): void {
@@ -252,34 +254,32 @@ export class Runner {
     try {
       const invokePart: InvokePart =
         op[0] === 'run' ? (part, host) => this.invoke(part, host, call) : noParts
-      const answer = call.host.operation(op, invokePart)
-      if (answer instanceof Promise) this.#replyLater(call, id, op, answer)
-      else this.#reply(call, id, answer)
+      const result = call.host.operation(op, invokePart)
+      if (result instanceof Promise) this.#replyLater(call, id, op, result)
+      else this.#reply(call, id, result)
     } catch (error) {
-      this.#refuse(call, id, op, error)
+      this.#rejectOperation(call, id, op, error)
     }
   }
 
-  #replyLater(call: InFlight, id: number | null, op: Operation, answer: Promise<OperationAnswer>) {
-    answer.then(
-      (settled) => this.#reply(call, id, settled),
-      (error: unknown) => this.#refuse(call, id, op, error),
+  #replyLater(call: InFlight, id: number | null, op: Operation, result: Promise<OperationResult>) {
+    result.then(
+      (value) => this.#reply(call, id, value),
+      (error: unknown) => this.#rejectOperation(call, id, op, error),
     )
   }
 
-  #reply(call: InFlight, id: number | null, answer: OperationAnswer): void {
+  #reply(call: InFlight, id: number | null, result: OperationResult): void {
     if (!this.#calls.has(call.id)) return
     if (id === null) {
-      call.told -= 1
-      const { ending } = call
-      if (call.told === 0 && ending !== null) {
-        this.#conclude(call, outcomeOf(ending, call.documents))
-      }
+      const pending = --call.pendingOperations
+      const { receivedOutcome: outcome, documents } = call
+      if (pending === 0 && outcome !== null) this.#conclude(call, outcomeOf(outcome, documents))
       return
     }
-    if (typeof answer === 'string') this.process.reply(call.id, id, answer)
+    if (typeof result === 'string') this.process.reply(call.id, id, result)
     else {
-      const { documents, page } = answer
+      const { documents, page } = result
       for (const document of documents) call.documents.push(document)
       this.process.documents(call.id, id, { items: this.#sent.items(documents), page })
       this.#trimSent()
@@ -292,8 +292,8 @@ export class Runner {
     if (first !== null) this.process.forget(first)
   }
 
-  /** A call that runs ahead knows the places of the calls that it made of others, and no more. */
-  #refuse(call: InFlight, id: number | null, op: Operation, error: unknown): void {
+  /** Throws the error in the code. A speculative call supports that for `run` only. */
+  #rejectOperation(call: InFlight, id: number | null, op: Operation, error: unknown): void {
     if (!this.#calls.has(call.id)) return
     if (error instanceof OperationError) {
       if (id === null || (call.isSpeculative && op[0] !== 'run'))
@@ -314,15 +314,15 @@ export class Runner {
   #forget(call: InFlight): void {
     this.#calls.delete(call.id)
     this.#endParts(call)
-    if (call.ending === null) {
+    if (call.receivedOutcome === null) {
       this.#cancelled.add(call)
       this.process.cancel(call.id)
       this.#scheduleFlush()
     }
-    this.owner?.onRoom(this)
+    this.owner?.onRoom()
   }
 
-  /** Once for all that is gathered in one turn of the event loop. */
+  /** Flushes once for all frames of one turn of the event loop. */
   #scheduleFlush(): void {
     if (this.#flushing) return
     this.#flushing = true
@@ -332,20 +332,20 @@ export class Runner {
     })
   }
 
-  #terminate({ call, limit }: LimitVerdict): void {
-    const left = this.#cancelled.get(call)?.rootFunction
-    // A call that fails for it has a record of its own, with its Function.
-    const level = call === LOADING || left !== undefined ? 'warn' : 'debug'
-    const message = `A call took too much: ${limit}.`
-    this.#ports.log[level]('runner.stopped', { message, function: left })
+  #terminate({ call, limit }: LimitExcess): void {
+    const cancelled = this.#cancelled.get(call)?.rootFunction
+    // The failure of a call in flight is logged with its Function elsewhere.
+    const level = call === LOADING || cancelled !== undefined ? 'warn' : 'debug'
+    const message = `A call exceeded its limit: ${limit}.`
+    this.#ports.log[level]('runner.stopped', { message, function: cancelled })
     this.#die(call, { kind: 'limit', limit })
   }
 
   #checkProcess(now: number, isWorking: boolean): void {
     const fate = this.watch.checkProcess(now, isWorking)
     if (fate === null) return
-    const what = fate.kind === 'limit' ? fate.limit : fate.detail
-    this.#ports.log.warn('runner.stopped', { message: `A runner took too much: ${what}.` })
+    const limit = fate.kind === 'limit' ? fate.limit : fate.detail
+    this.#ports.log.warn('runner.stopped', { message: `A runner exceeded its limit: ${limit}.` })
     this.#die(this.#responsibleCall(), fate)
   }
 
@@ -366,11 +366,11 @@ export class Runner {
   #onExit({ signal, code, residentBytesMax }: RunnerExit): void {
     if (this.#ended) return
     const how = signal === null ? `exit code ${code}` : `signal ${signal}`
-    this.#ports.log.warn('runner.stopped', { message: `A runner ended by itself: ${how}.` })
+    this.#ports.log.warn('runner.stopped', { message: `A runner ended unexpectedly: ${how}.` })
     const fate: RunnerFate = this.watch.diedOfMemory(residentBytesMax)
       ? { kind: 'limit', limit: 'memory' }
       : { kind: 'broken', detail: `the runner ended with ${how}` }
-    // No code inside sends that signal, so the calls and the load are tried again.
+    // Code in the runner cannot send SIGKILL, so the calls and the load are retried.
     if (signal === 'SIGKILL') this.#start.end({ kind: 'lost' })
     this.#die(signal === 'SIGKILL' ? 0 : this.watch.current(), fate)
   }
@@ -383,18 +383,18 @@ export class Runner {
     const root = known?.root ?? responsible
     this.process.kill()
     this.#start.end(fate)
-    for (const [id, answer] of this.#descriptions) answer(id === root ? fate : { kind: 'lost' })
-    // Before the outcomes are known, so that calls which run again find the group prepared.
-    this.#ports.onEnd(this, this.#isStopped ? null : fate)
-    this.owner?.onEnd(this, this.#attribution(known))
+    for (const [id, resolve] of this.#descriptions) resolve(id === root ? fate : { kind: 'lost' })
+    // Called before the outcomes, so that the group is prepared for calls that run again.
+    this.#ports.onEnd(this.#isStopped ? null : fate)
+    this.owner?.onEnd(this.#attribution(known))
     this.owner = null
     for (const [id, call] of this.#calls) call.end(id === root ? fate : { kind: 'lost' })
     this.#calls.clear()
   }
 
   #attribution(known: Cancelled | undefined): Attribution {
-    if (this.#isStopped) return 'nobody'
+    if (this.#isStopped) return 'none'
     if (known !== undefined) return { function: known.rootFunction }
-    return this.inFlight === 0 ? 'nobody' : 'unknown'
+    return this.inFlight === 0 ? 'none' : 'unknown'
   }
 }

@@ -9,8 +9,8 @@ import {
   type CallOptions,
   heldHost,
   killRunners,
-  notingHost,
   poolBench,
+  recordingHost,
 } from '../../../build/testing/runners.ts'
 import type { StoredDocument } from '../../documents/store.ts'
 import { assert } from '../../errors/assert.ts'
@@ -105,7 +105,7 @@ function replies(): Answering {
 const rejecting: Answering = () => {
   throw new OperationError('UniqueViolation', 'taken')
 }
-const recording = () => notingHost(replies())
+const recording = () => recordingHost(replies())
 const held = () => heldHost(replies())
 
 interface InvokeOptions extends Pick<CallOptions, 'kind' | 'millis'> {
@@ -182,7 +182,7 @@ describe('the writes of a speculative call', () => {
   })
 
   test('have the IDs of the server’s replies after the call of a Mutation', async () => {
-    const host = notingHost(([type]) => (type === 'insert' ? '"as replied"' : 'null'))
+    const host = recordingHost(([type]) => (type === 'insert' ? '"as replied"' : 'null'))
     const outcome = await invoke('nests', host)
     expect(outcome).toMatchObject({ result: [idOf(0), null, 'as replied'] })
   })
@@ -218,7 +218,7 @@ describe('a speculative call is misspeculated', () => {
     ['a write with a handler for failures was not awaited', 'catchesLater', {}, replies()],
     ['a read was not awaited', 'dangles', { input: { id: 'x_1' }, kind: 'query' }, replies()],
   ] as const)('where %s', async (_, name, options, reply) => {
-    const outcome = await invoke(name, notingHost(reply), options)
+    const outcome = await invoke(name, recordingHost(reply), options)
     expect(outcome).toEqual({ kind: 'misspeculated' })
     expect(await invoke('adds', recording(), ONE)).toMatchObject({
       kind: 'returned',
@@ -238,7 +238,7 @@ describe('a speculative call is misspeculated', () => {
   })
 
   test('after its end many times, and does not wear out its runner', async () => {
-    const rejectingLate = notingHost(async () => {
+    const rejectingLate = recordingHost(async () => {
       await new Promise((resolve) => setTimeout(resolve, 1))
       throw new OperationError('UniqueViolation', 'taken')
     })
@@ -267,7 +267,7 @@ describe('a speculative call is misspeculated', () => {
   ])(
     'and fails in a synchronous call with the mistake and its location: %s',
     async (name, options, message, at) => {
-      const host = name === 'adds' ? notingHost(rejecting) : recording()
+      const host = name === 'adds' ? recordingHost(rejecting) : recording()
       const outcome = await invoke(name, host, { ...options, prefetched: null })
       assert(outcome.kind === 'threw', outcome.kind)
       const row = code.source.split('\n').findIndex((line) => line.includes(at)) + 1
@@ -347,5 +347,5 @@ test('a speculative call that writes endlessly is ended without its runner', asy
   }
   expect(await endless).toEqual({ kind: 'limit', limit: 'operations' })
   expect(await one()).toMatchObject({ result: 1 })
-  expect(bench.log.text()).not.toContain('A call took too much')
+  expect(bench.log.text()).not.toContain('A call exceeded its limit')
 })

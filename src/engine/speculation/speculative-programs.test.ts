@@ -12,7 +12,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { TestConfiguration } from '../../../build/testing/configurations.ts'
 import { testCursors } from '../../../build/testing/cursors.ts'
-import { noStorage } from '../../../build/testing/function-storage.ts'
+import { noStorage } from '../../../build/testing/files/function-storage.ts'
 import { fc } from '../../../build/testing/properties.ts'
 import { poolBench } from '../../../build/testing/runners.ts'
 import { SEED } from '../../../build/testing/seeds.ts'
@@ -29,6 +29,7 @@ import type { CompletedRun } from '../invocations/run-outcomes.ts'
 import { Preparations } from '../releases/preparations.ts'
 import type { PreparedRelease } from '../releases/prepared-release.ts'
 import type { RunnerHost, RunnerPool } from '../runners/runner-pool.ts'
+import { PendingWork } from '../scheduling/pending-work.ts'
 import { Transaction } from '../transactions/transaction.ts'
 import { FunctionUsage } from '../usage/function-usage.ts'
 
@@ -251,6 +252,7 @@ beforeAll(async () => {
     ...{
       issueGuest: () => 'guest',
       storage: noStorage(),
+      pendingWork: new PendingWork(),
       usage: new FunctionUsage({ system, log: log.log, metrics }),
     },
   }

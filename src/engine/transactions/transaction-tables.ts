@@ -5,7 +5,8 @@ import { OperationError } from '../invocations/operation-error.ts'
 import type { PreparedRelease } from '../releases/prepared-release.ts'
 import type { PreparedTable } from '../releases/prepared-tables.ts'
 
-export type TableSource = Pick<PreparedRelease, 'tables' | 'systemTables'>
+export type TableSource = Pick<PreparedRelease, 'tables' | 'systemTables'> &
+  Partial<Pick<PreparedRelease, 'serverTables'>>
 
 interface TransactionTablesOptions {
   readonly release: TableSource

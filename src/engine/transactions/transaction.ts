@@ -4,7 +4,6 @@
  */
 import type { KeyInterval } from '../../documents/keys.ts'
 import type {
-  DocumentStore,
   KeyedDocument,
   PhysicalIndex,
   RangeRequest,
@@ -19,56 +18,22 @@ import { decodeStored, encodeStored } from '../../value/stored.ts'
 import type { ValueObject } from '../../value/values.ts'
 import type { PendingCommits } from '../commits/pending-commits.ts'
 import { ReadSet } from '../commits/read-set.ts'
-import { OperationError, type Violations } from '../invocations/operation-error.ts'
+import { DOCUMENT_EXISTS, OperationError, type Violations } from '../invocations/operation-error.ts'
 import type { PreparedTable } from '../releases/prepared-tables.ts'
 import { checkedFields, checkedValue, storedValue } from './checked-fields.ts'
 import { type BufferedWrite, type OverlaidRange, Overlay } from './overlay.ts'
 import { intervalOf, namedIndex, type RangeInput, type RangeOutput, scannedPart } from './ranges.ts'
 import { TransactionBounds, type TransactionUsage } from './transaction-bounds.ts'
-import { type TableSource, TransactionTables } from './transaction-tables.ts'
+import type { Existing, Origin, Patch, TransactionOptions } from './transaction-options.ts'
+import { TransactionTables } from './transaction-tables.ts'
 import { checkUnique } from './unique-indexes.ts'
 
 /** Most documents that are prefetched for a call, and most characters of each. */
 const PREFETCHED_MAX = 16
 const PREFETCHED_CHARACTERS_MAX = 16_384
 
-export interface TransactionOptions {
-  readonly store: DocumentStore
-  /** The tables that it may read or write. */
-  readonly release: TableSource
-  readonly snapshot: number
-  /** The pending commits up to the snapshot; null where all commits are durable. */
-  readonly pending: PendingCommits | null
-  /** The time of the invocation, which is the creation time of the documents that it inserts. */
-  readonly nowMicros: bigint
-  /** The seed of the invocation, hexadecimal. */
-  readonly seed: string
-  readonly writable: boolean
-  /** Whether it belongs to the server, which alone writes system tables; false if absent. */
-  readonly isSystem?: boolean
-}
-
-/** The version of a document at the snapshot, before this transaction wrote it. */
-interface Origin {
-  readonly createdAtMicros: bigint
-  readonly before: ValueObject | null
-  /** Absent for a new document. */
-  readonly revision?: number
-}
-
-/** The fields that a patch sets and removes. */
-interface Patch {
-  readonly fields: unknown
-  readonly removed: readonly string[]
-}
-
-interface Existing {
-  readonly value: ValueObject
-  readonly origin: Origin
-}
-
 export class Transaction {
-  readonly readSet = new ReadSet()
+  readonly readSet: ReadSet
   readonly snapshot: number
   /** Whether a cursor was rejected. Cursors come from callers, so the fault is theirs. */
   hasRejectedCursor = false
@@ -76,17 +41,37 @@ export class Transaction {
   /** Whether it read a pending commit: its outcome then depends on that commit. */
   hasReadPending = false
   readonly #options: TransactionOptions
-  readonly #overlay = new Overlay()
+  readonly #overlay: Overlay
   /** The versions at the snapshot of documents that were read before; null for a missing one. */
-  readonly #documents = new Map<string, StoredDocument | null>()
-  readonly #bounds = new TransactionBounds()
+  readonly #documents: Map<string, StoredDocument | null>
+  readonly #bounds: TransactionBounds
   readonly #tables: TransactionTables
   #inserted = 0
 
-  constructor(options: TransactionOptions) {
+  /** The transaction whose state this one shares (`asServer`); null for one of its own. */
+  readonly #base: Transaction | null
+  #server: Transaction | null = null
+
+  constructor(options: TransactionOptions, base: Transaction | null = null) {
     this.#options = options
+    this.#base = base
+    this.readSet = base?.readSet ?? new ReadSet()
+    this.#overlay = base === null ? new Overlay() : base.#overlay
+    this.#documents = base === null ? new Map() : base.#documents
+    this.#bounds = base === null ? new TransactionBounds() : base.#bounds
     this.snapshot = options.snapshot
     this.#tables = new TransactionTables(options)
+  }
+
+  /**
+   * Returns this transaction with the tables of the server instead of those of the Release. Both
+   * share reads, writes and bounds, and are committed together.
+   */
+  asServer(): Transaction {
+    const { serverTables = new Map() } = this.#options.release
+    const release = { tables: new Map(), systemTables: serverTables }
+    this.#server ??= new Transaction({ ...this.#options, release, isSystem: true }, this)
+    return this.#server
   }
 
   get pending(): PendingCommits | null {
@@ -227,7 +212,20 @@ export class Transaction {
     const digest = sha256(documentIdSource(seed, count))
     const id = documentId(tableName, { nowMicros, count, digest })
     const written = this.#write(table, id, { createdAtMicros: nowMicros, before: null }, value)
-    return written instanceof Promise ? resolveWith(written, id) : id
+    return written instanceof Promise ? written.then(() => id) : id
+  }
+
+  /** Inserts a document whose ID the caller chose. Throws OperationError where it exists. */
+  insertAs(
+    id: string,
+    { createdAtMicros, fields }: { readonly createdAtMicros: bigint; readonly fields: unknown },
+  ): MaybePromise<void> {
+    const table = this.#writableTableOf(id, 'insert')
+    const value = checkedFields(table, fields, 'insert', id)
+    return andThen(this.#current(id), (current) => {
+      if (current !== null) throw new OperationError(DOCUMENT_EXISTS, `"${id}" exists`)
+      return this.#write(table, id, { createdAtMicros, before: null }, value)
+    })
   }
 
   /** Sets the given fields and removes the named optional ones. */
@@ -295,7 +293,7 @@ export class Transaction {
     if (cached !== undefined) return this.#counted(cached)
     const { store, pending } = this.#options
     const version = pending?.find(id, this.snapshot)
-    this.hasReadPending ||= version !== undefined
+    if (version !== undefined) (this.#base ?? this).hasReadPending = true
     const stored = version !== undefined ? version : store.read(id, this.snapshot)
     return stored instanceof Promise ? this.#cachePromised(id, stored) : this.#cache(id, stored)
   }
@@ -377,9 +375,4 @@ export class Transaction {
     if (checked instanceof Promise) return checked.then(() => this.#overlay.set(write))
     return this.#overlay.set(write)
   }
-}
-
-async function resolveWith<T>(done: Promise<void>, value: T): Promise<T> {
-  await done
-  return value
 }

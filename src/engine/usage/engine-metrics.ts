@@ -9,7 +9,7 @@ export function addEngineMetrics(
   pool: RunnerPool,
 ): void {
   metrics.addSource(() => {
-    const { cache, actions, inFlight, durableSequence } = statistics()
+    const { cache, actions, subscriptions, scheduler, inFlight, durableSequence } = statistics()
     const { hits, misses } = cache
     return {
       queryCacheHits: hits,
@@ -21,6 +21,13 @@ export function addEngineMetrics(
       invocationsInFlight: inFlight,
       actionsRunning: actions.running,
       actionsWaiting: actions.waiting,
+      scheduledSucceeded: scheduler.succeeded,
+      scheduledFailed: scheduler.failed,
+      scheduledUnfinished: scheduler.unfinished,
+      scheduledRunning: scheduler.running,
+      subscriptions: subscriptions.subscriptions,
+      watchedQueries: subscriptions.queries,
+      subscriptionRefreshes: subscriptions.refreshes,
       durableSequence,
     }
   })

@@ -5,7 +5,7 @@ import type { PoolStatistics } from '../runners/runner-pool.ts'
 export type HealthStatus = 'healthy' | 'degraded' | 'unavailable'
 
 export interface ComponentHealth {
-  readonly name: 'runtime' | 'documents' | 'files'
+  readonly name: 'runtime' | 'documents' | 'scheduler' | 'files' | 'logs'
   readonly status: HealthStatus
 }
 

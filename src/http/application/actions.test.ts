@@ -1,4 +1,4 @@
-/** POST /v1/action over the whole application origin: who may call what, and what is answered. */
+/** Tests POST /v1/action through the whole application origin: authorization and responses. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openTestGateway, type TestGateway } from '../../../build/testing/gateways.ts'
 import { functionManifest } from '../../../build/testing/products.ts'
@@ -75,7 +75,7 @@ const codeOf = ({ body }: { body: Record<string, unknown> }) =>
   (body.error as { code: string } | undefined)?.code
 
 describe('POST /v1/action', () => {
-  test('answers the whole envelope', async () => {
+  test('returns the complete envelope', async () => {
     const { response, body } = await post('/v1/action', 'a.both')
     expect(body).toEqual({
       version: 1,
@@ -95,7 +95,7 @@ describe('POST /v1/action', () => {
     ['one of other clients', '/v1/action', 'a.others', {}, 403, 'AUTH_POLICY_DENIED'],
     ['an operation ID', '/v1/action', 'a.both', { operationId: 'x' }, 400, 'REQUEST_INVALID'],
   ]
-  test.each(refused)('refuses %s', async (_, path, name, more, status, code) => {
+  test.each(refused)('rejects %s', async (_, path, name, more, status, code) => {
     const reply = await post(path, name, more)
     expect([reply.response.status, codeOf(reply), reply.times]).toEqual([status, code, []])
   })
@@ -109,7 +109,7 @@ describe('POST /v1/action', () => {
   })
 
   test.each(['WRITE_CONFLICT', 'RESULT_UNCERTAIN'])(
-    'a Mutation that it calls may end with %s, and is not the call',
+    'does not fail with %s when a Mutation that it calls does',
     async (code) => {
       const argument = { key: 'code', value: { type: 'string', value: code } }
       const reply = await post('/v1/action', 'a.writes', {
@@ -121,7 +121,7 @@ describe('POST /v1/action', () => {
     },
   )
 
-  test('says of a deadline that the call may not be sent again, with the invocation', async () => {
+  test('reports an exceeded deadline as not retryable, with the invocation ID', async () => {
     const { response, body } = await post('/v1/action', 'a.late')
     expect(response.status).toBe(504)
     expect(body.error).toMatchObject({ code: 'DEADLINE_EXCEEDED', retryable: false })

@@ -1,6 +1,6 @@
 /**
- * The application origin in this process, asked anything: every answer is a documented one in the
- * documented envelope, and none says that the service failed.
+ * Fuzzes the application origin in this process: every response has a documented status and
+ * envelope, and none is an internal error.
  */
 import { afterAll, beforeAll, expect } from 'vitest'
 import {
@@ -80,14 +80,14 @@ function bodyOf(random: Random): string | Uint8Array<ArrayBuffer> {
     case 1:
       return mutatedBytes(random, new TextEncoder().encode(JSON.stringify(valid)))
     case 2:
-      // Every key twice: which of the two would count?
+      // Duplicates every key.
       return JSON.stringify(valid).replace(/^\{/, `{"function":"notes.echo",`)
     default:
       return mutatedText(random, JSON.stringify(valid))
   }
 }
 
-/** Names and values that HTTP itself lets through. */
+/** Draws header names and values that HTTP itself permits. */
 function headersOf(random: Random): Headers {
   const headers = new Headers({ 'x-service-key': gateway.key, 'content-type': 'application/json' })
   if (!random.chance(3)) return headers
@@ -121,7 +121,7 @@ const REQUEST_ID = /^req_[0-9A-Z]{26}$/
 const SUCCESS = 'metadata,releaseId,requestId,result,status,version'
 const FAILURE = 'error,requestId,status,version'
 
-/** Why it is no documented answer; null where it is one. Assertions cost more than requests. */
+/** Returns why a response is not documented, or null. Assertions would cost more than requests. */
 function defect({ status, headers }: Response, text: string): string | null {
   if (status === 204) return null
   const body = JSON.parse(text)

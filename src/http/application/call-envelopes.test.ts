@@ -7,7 +7,7 @@ const envelope = (note: string): Uint8Array =>
       `{"type":"object","value":[{"key":"note","value":{"type":"string","value":"${note}"}}]}}`,
   )
 
-test('an envelope is kept from its second time on: the same bytes are the same object', () => {
+test('an envelope is cached when it arrives the second time', () => {
   const envelopes = new QueryEnvelopes()
   const [first, second, third] = [1, 2, 3].map(() => envelopes.read(envelope('a')))
   expect(second).toEqual(first)
@@ -16,7 +16,7 @@ test('an envelope is kept from its second time on: the same bytes are the same o
   expect(envelopes.read(envelope('b')).arguments).toEqual(new Map([['note', 'b']]))
 })
 
-test('a kept envelope goes when twice 2,048 others were kept behind it', () => {
+test('a cached envelope is evicted after two generations of 2,048 others', () => {
   const envelopes = new QueryEnvelopes()
   const twice = (note: string) => {
     envelopes.read(envelope(note))
@@ -29,7 +29,7 @@ test('a kept envelope goes when twice 2,048 others were kept behind it', () => {
   expect(envelopes.read(envelope('a'))).not.toBe(kept)
 })
 
-test('a long envelope is read each time', () => {
+test('a long envelope is parsed each time', () => {
   const envelopes = new QueryEnvelopes()
   const long = envelope('x'.repeat(2_048))
   const [, second, third] = [1, 2, 3].map(() => envelopes.read(long))

@@ -1,7 +1,7 @@
 /**
- * Request envelopes of Function calls, from bytes to checked values. Pages that show the same thing
- * ask for it in the same bytes, so the short Query envelopes that came twice are kept as they were
- * read; nothing in them depends on who asks or on what is served.
+ * Parses and checks the request envelopes of Function calls. Many clients send equal bytes for
+ * equal Queries, so a short Query envelope that arrived twice is cached in parsed form. It depends
+ * neither on the caller nor on the Release.
  */
 import { binaryString } from '../../system/binary-strings.ts'
 import { SeenFilter } from '../../system/seen-filter.ts'
@@ -23,32 +23,34 @@ export interface MutationEnvelope extends QueryEnvelope {
   readonly operationId: OperationId
 }
 
-const KEPT_BYTES_MAX = 2_048
-/** Of one generation: those of the last two are kept. */
-const KEPT_MAX = 2_048
-/** Places for envelopes that came once. */
-const SEEN_PLACES = 16_384
+/** Bytes of a cached envelope. */
+const CACHED_BYTES_MAX = 2_048
+/** Envelopes of one generation; the cache holds two generations. */
+const GENERATION_ENTRIES_MAX = 2_048
+/** Slots of the filter for envelopes that arrived once. */
+const SEEN_SLOTS = 16_384
 
+/** Parser of Query envelopes with a cache of two generations. */
 export class QueryEnvelopes {
-  #kept = new Map<string, QueryEnvelope>()
-  #keptBefore = new Map<string, QueryEnvelope>()
-  readonly #seen = new SeenFilter(SEEN_PLACES)
+  #current = new Map<string, QueryEnvelope>()
+  #previous = new Map<string, QueryEnvelope>()
+  readonly #seen = new SeenFilter(SEEN_SLOTS)
 
-  /** Throws REQUEST_INVALID, and Malformed for what is no strict JSON. */
+  /** Throws REQUEST_INVALID, and ValidationError for invalid JSON or values. */
   read(bytes: Uint8Array): QueryEnvelope {
-    if (bytes.length > KEPT_BYTES_MAX) return readQuery(bytes)
-    // One character a byte: the texts of two bodies are equal exactly where their bytes are.
+    if (bytes.length > CACHED_BYTES_MAX) return readQuery(bytes)
+    // One character a byte, so equal texts mean equal bytes.
     const text = binaryString(bytes)
-    const known = this.#kept.get(text)
+    const known = this.#current.get(text)
     if (known !== undefined) return known
-    const before = this.#keptBefore.get(text)
+    const before = this.#previous.get(text)
     const envelope = before ?? readQuery(bytes)
     if (before === undefined && !this.#seen.hasSeen(bytes)) return envelope
-    if (this.#kept.size >= KEPT_MAX) {
-      this.#keptBefore = this.#kept
-      this.#kept = new Map()
+    if (this.#current.size >= GENERATION_ENTRIES_MAX) {
+      this.#previous = this.#current
+      this.#current = new Map()
     }
-    this.#kept.set(text, envelope)
+    this.#current.set(text, envelope)
     return envelope
   }
 }
@@ -58,13 +60,13 @@ function readQuery(bytes: Uint8Array): QueryEnvelope {
   return { ...envelope, arguments: readArguments(envelope.arguments as Json) }
 }
 
-/** Throws REQUEST_INVALID, and Malformed for what is no strict JSON. */
+/** Throws REQUEST_INVALID, and ValidationError for invalid JSON or values. */
 export function readMutation(bytes: Uint8Array): MutationEnvelope {
   const envelope = read(MutationRequest, parseStrictJson(bytes), 'REQUEST_INVALID')
   return { ...envelope, arguments: readArguments(envelope.arguments as Json) }
 }
 
-/** Throws REQUEST_INVALID, and Malformed for what is no strict JSON. */
+/** Throws REQUEST_INVALID, and ValidationError for invalid JSON or values. */
 export function readAction(bytes: Uint8Array): QueryEnvelope {
   const envelope = read(CallRequest, parseStrictJson(bytes), 'REQUEST_INVALID')
   return { ...envelope, arguments: readArguments(envelope.arguments as Json) }

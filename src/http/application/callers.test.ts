@@ -1,6 +1,6 @@
 /**
- * Who may call what. Each mode of a Function meets every token that there is, over a real Product
- * with real keys; the Functions answer whom they see.
+ * Tests authorization: each auth mode of a Function with every kind of token, over a real Product
+ * with real keys. The Functions return the identity that they see.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openTestGateway, type TestGateway } from '../../../build/testing/gateways.ts'
@@ -17,7 +17,7 @@ import { applicationLimits, VERIFICATION_LIMIT } from '../rate-limits.ts'
 
 const SERVICES = 'https://services.test'
 const system = realSystem()
-/** Of the limits: it stands still unless a test moves it. */
+/** Clock of the rate limits. It stands still unless a test moves it. */
 const clock = new TestSystem()
 let users: JwtIssuer
 let services: JwtIssuer
@@ -109,7 +109,7 @@ const PRESENTED = {
   'a user': () => user({ sub: 'user-1' }),
   'a service': () => bearer(services.sign(services.claims(system.nowMillis(), { sub: 'serv-1' }))),
   'an expired user': () => user({ iat: 1, exp: 2 }),
-  'a user of nobody known': () => user({ iss: 'https://evil.test' }),
+  'a user of an unknown issuer': () => user({ iss: 'https://evil.test' }),
   'no JWT': async () => 'Bearer nonsense',
   'no bearer': async () => 'Basic dTpw',
   'an empty header': async () => '',
@@ -134,7 +134,7 @@ const ALLOWED: Readonly<Record<AuthMode, Partial<Record<Presented, string>>>> = 
 }
 
 describe.each(AUTH_MODES)('a Function of the mode %s', (mode) => {
-  it.each(Object.keys(PRESENTED) as Presented[])('meets %s', async (name) => {
+  it.each(Object.keys(PRESENTED) as Presented[])('called with %s', async (name) => {
     const missing = mode !== 'optional' && name === 'no token'
     const otherwise = missing ? '401 FUNCTIONAL_TOKEN_REQUIRED' : INVALID
     const expected = ALLOWED[mode][name] ?? otherwise
@@ -148,13 +148,13 @@ describe.each(AUTH_MODES)('a Function of the mode %s', (mode) => {
 })
 
 describe('a caller', () => {
-  it('without an Application Key is refused, whatever its token says', async () => {
+  it('without an Application Key is rejected, whatever token it presents', async () => {
     const authorization = await user()
     const { status, outcome } = await call('query.user', { authorization, key: 'rk_pub_v1_x' })
     expect([status, outcome]).toEqual([401, 'APPLICATION_KEY_INVALID'])
   })
 
-  it('is told apart from others in a kept result', async () => {
+  it('does not receive the cached result of another caller', async () => {
     const [a, b] = [await user({ sub: 'aaaa' }), await user({ sub: 'bbbb' })]
     const answers = []
     for (const authorization of [a, b, a, b, a, b, undefined]) {
@@ -163,7 +163,7 @@ describe('a caller', () => {
     expect(answers).toEqual(['aaaa', 'bbbb', 'aaaa', 'bbbb', 'aaaa', 'bbbb', 'nobody'])
   })
 
-  it('repeats a Mutation with a fresh token, and nobody else does', async () => {
+  it('can repeat its Mutation with a fresh token, and other callers cannot', async () => {
     const operationId = system.ids.make('opn')
     const mutate = async (given: Record<string, unknown>) => {
       const { outcome, body } = await call('mutate.user', {
@@ -177,7 +177,7 @@ describe('a caller', () => {
     expect(await mutate({ sub: 'user-2' })).toEqual(['OPERATION_REUSED', undefined])
   })
 
-  it('whose keys are out of reach is told to try again', async () => {
+  it('is told to retry while the keys of its provider cannot be fetched', async () => {
     const down = await jwtIssuer()
     down.intercept = (response) => response.writeHead(500).end()
     const alone = await openTestGateway({
@@ -194,7 +194,7 @@ describe('a caller', () => {
   })
 })
 
-it('that nobody may make begins no invocation', async () => {
+it('that is not authorized creates no invocation', async () => {
   const authorization = await user({ sub: 'user-1' })
   const begun = await call('query.user', { authorization })
   expect(begun.headers.get('x-service-invocation-id')).toMatch(/^ivc_/)
@@ -212,7 +212,7 @@ describe('a peer', () => {
     return outcomes
   }
 
-  it('that fails too often has only its bad tokens rejected', async () => {
+  it('over its failure limit has only its invalid tokens rejected', async () => {
     const known = await user({ sub: 'user-1' })
     const at = { ...on(), peer: '192.0.2.1' }
     expect((await call('query.user', { ...at, authorization: known })).outcome).toBe('user')
@@ -226,12 +226,12 @@ describe('a peer', () => {
     const fresh = { ...at, authorization: await user({ sub: 'user-2' }) }
     expect((await call('query.user', fresh)).outcome).toBe('user')
     expect((await call('query.user', { ...at, authorization: known })).outcome).toBe('user')
-    // Who presents nothing, or calls what sees nobody, fails at nothing.
+    // Calls without a token, and of Functions without identity, do not fail.
     expect((await call('query.user', at)).outcome).toBe('FUNCTIONAL_TOKEN_REQUIRED')
     expect((await call('query.none', wrong)).outcome).toBe('nobody')
   })
 
-  it('that floods has no more tokens verified, and still no known one rejected', async () => {
+  it('that floods the server has only its known tokens accepted', async () => {
     const known = await user({ sub: 'user-1' })
     const at = { ...on(), peer: '192.0.2.5' }
     expect((await call('query.user', { ...at, authorization: known })).outcome).toBe('user')
@@ -246,7 +246,7 @@ describe('a peer', () => {
     expect((await call('query.user', later)).outcome).toBe('user')
   })
 
-  it('that guesses Application Keys is refused', async () => {
+  it('that guesses Application Keys is rejected', async () => {
     const guess = { on: limited, key: 'rk_pub_v1_x', peer: '192.0.2.3' }
     const outcomes = await times(60, () => call('query.none', guess))
     expect(outcomes.slice(0, 20)).toEqual(Array(20).fill('APPLICATION_KEY_INVALID'))
@@ -254,7 +254,7 @@ describe('a peer', () => {
     expect((await call('query.none', { ...guess, key: limited.key })).outcome).toBe('nobody')
   })
 
-  it('that is a backend carries the tokens of all its users', async () => {
+  it('that is a backend may send the tokens of many users', async () => {
     const wrong = { on: limited, peer: '192.0.2.4', authorization: 'Bearer wrong' }
     const outcomes = await times(60, () => call('query.user', wrong))
     expect(new Set(outcomes)).toEqual(new Set(['FUNCTIONAL_TOKEN_INVALID']))
@@ -262,7 +262,7 @@ describe('a peer', () => {
 })
 
 describe('a credential', () => {
-  it('has the calls of its own limit, and others have theirs', async () => {
+  it('has its own rate limit, which does not affect others', async () => {
     const key = limited.issueKey('public', 5)
     const outcomes: string[] = []
     for (let i = 0; i < 30; i++) {

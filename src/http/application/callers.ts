@@ -1,11 +1,12 @@
 /**
- * Who calls: the application by its key, and whom it calls for by a functional token. Failures of
- * either count against the peer that they come from.
+ * Authenticates the application by its key, and the identity it acts for by a functional token.
+ * Failures of both count against the peer address.
  */
 import { Fault, isFault } from '../../errors/fault.ts'
 import { type AuthMode, admit, type Principal } from '../../value/identities.ts'
 import { type ApplicationLimits, credentialLimit, peerOf, requireNoWait } from '../rate-limits.ts'
-import type { ApplicationCaller, Gateway, Incoming } from './gateway.ts'
+import type { ExpiringPrincipal, Gateway } from './gateway.ts'
+import type { ApplicationCaller, Incoming } from './incoming.ts'
 
 /** RFC 6750, section 2.1. */
 const BEARER = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i
@@ -19,6 +20,13 @@ export const AFFINITY = /^[\x21-\x7e]{1,128}$/
 export function authenticate(gateway: Gateway, incoming: Incoming): ApplicationCaller {
   const key = incoming.request.headers.get(KEY_HEADER)
   if (key === null) throw new Fault('APPLICATION_KEY_REQUIRED')
+  const caller = admitKey(gateway, incoming, key)
+  chargeCall(gateway, caller)
+  return caller
+}
+
+/** Returns the caller with this key. Throws APPLICATION_KEY_INVALID and RATE_LIMITED. */
+export function admitKey(gateway: Gateway, incoming: Incoming, key: string): ApplicationCaller {
   const { limits } = gateway
   const caller = gateway.authenticateKey(key)
   if (caller === null) {
@@ -31,18 +39,21 @@ export function authenticate(gateway: Gateway, incoming: Incoming): ApplicationC
     throw new Fault('APPLICATION_KEY_INVALID', { detail: reason })
   }
   incoming.caller = caller
-  if (limits !== null) {
-    const { credentialId, rateLimit } = caller
-    const seconds = limits.credentials.take(credentialId, credentialLimit(rateLimit))
-    requireNoWait(seconds, 'RATE_LIMITED', 'the rate of requests of the credential')
-  }
   return caller
+}
+
+/** Charges one call to the rate of the credential. Throws RATE_LIMITED. */
+export function chargeCall({ limits }: Gateway, caller: ApplicationCaller): void {
+  if (limits === null) return
+  const { credentialId, rateLimit } = caller
+  const seconds = limits.credentials.take(credentialId, credentialLimit(rateLimit))
+  requireNoWait(seconds, 'RATE_LIMITED', 'the rate of requests of the credential')
 }
 
 /** Bytes of a body that cost its credential as much as a call. */
 const BYTES_PER_CALL = 16 * 1024
 
-/** Charges the rate of the credential with a body that has arrived, beside the call itself. */
+/** Charges the rate of the credential for a body that has arrived, in addition to the call. */
 export function chargeBody({ limits }: Gateway, caller: ApplicationCaller, bytes: number): void {
   if (limits === null || bytes < BYTES_PER_CALL) return
   const { credentialId, rateLimit } = caller
@@ -51,8 +62,8 @@ export function chargeBody({ limits }: Gateway, caller: ApplicationCaller, bytes
 }
 
 /**
- * Whom the Function sees. A token that was sent to a Function of the mode `none` stays unread; in
- * every other mode it is good or the call ends. Throws FUNCTIONAL_TOKEN_REQUIRED,
+ * Returns the identity that the Function sees. The token of a call of a `none` Function is not
+ * read; in every other mode an invalid token ends the call. Throws FUNCTIONAL_TOKEN_REQUIRED,
  * FUNCTIONAL_TOKEN_INVALID, AUTH_POLICY_DENIED, RATE_LIMITED, and UNAVAILABLE where the keys of a
  * provider are not known.
  */
@@ -73,47 +84,59 @@ async function identifyIn(
 ): Promise<Principal | null> {
   const header = incoming.request.headers.get('authorization')
   const presented = header === null ? null : await present(gateway, incoming, caller, header)
+  return admittedPrincipal(mode, presented)
+}
+
+/**
+ * Returns the principal that a Function of this mode sees. Throws FUNCTIONAL_TOKEN_REQUIRED and
+ * AUTH_POLICY_DENIED.
+ */
+export function admittedPrincipal(mode: AuthMode, presented: Principal | null): Principal | null {
   const admitted = admit(mode, presented)
   if (admitted === 'missing') {
-    throw new Fault('FUNCTIONAL_TOKEN_REQUIRED', { detail: `the Function is for a ${mode}` })
+    throw new Fault('FUNCTIONAL_TOKEN_REQUIRED', {
+      detail: `the Function requires a ${mode} identity`,
+    })
   }
   if (admitted === 'denied') {
-    throw new Fault('AUTH_POLICY_DENIED', { detail: `a ${presented?.kind} is no ${mode}` })
+    throw new Fault('AUTH_POLICY_DENIED', {
+      detail: `the Function requires a ${mode} identity, not a ${presented?.kind}`,
+    })
   }
   return admitted
 }
 
 /**
- * Where a weighted policy sends the caller: by what the client says, else by whom its token names,
- * else by `otherwise`. A token that is not good decides nothing here, since a Function of the mode
- * `none` takes it all the same. Throws REQUEST_INVALID.
+ * Returns the affinity key for a weighted policy: from the affinity header, else from the identity
+ * in the token, else from `fallback`. An invalid token falls back too, since a Function of the mode
+ * `none` ignores it. Throws REQUEST_INVALID.
  */
 export function affinityOf(
   gateway: Gateway,
   incoming: Incoming,
   caller: ApplicationCaller,
-  otherwise: string,
+  fallback: string,
 ): string | Promise<string> {
   const { request } = incoming
-  const said = request.headers.get(AFFINITY_HEADER)
-  if (said !== null && !AFFINITY.test(said)) {
+  const affinity = request.headers.get(AFFINITY_HEADER)
+  if (affinity !== null && !AFFINITY.test(affinity)) {
     throw new Fault('REQUEST_INVALID', {
       detail: `${AFFINITY_HEADER}: 1 to 128 visible characters`,
     })
   }
-  const of = `${caller.credentialId}/`
+  const prefix = `${caller.credentialId}/`
   const header = request.headers.get('authorization')
-  if (said !== null || header === null) return of + (said ?? otherwise)
+  if (affinity !== null || header === null) return prefix + (affinity ?? fallback)
   return present(gateway, incoming, caller, header).then(
-    ({ key }) => of + key,
-    () => of + otherwise,
+    ({ key }) => prefix + key,
+    () => prefix + fallback,
   )
 }
 
 /**
- * Rejects a token that was not verified before, once its peer failed too often and was also granted
- * all the signatures that such a peer is. Others behind one address have good tokens, so failures
- * alone reject none of them; the bound keeps a flood from having a signature verified each time.
+ * Bounds the verification of unknown tokens of a peer over its failure limit. Such a peer may share
+ * its address with callers that hold valid tokens, so its tokens are still verified, but at a
+ * limited rate: each verification of a signature costs CPU time. Throws RATE_LIMITED.
  */
 function requireVerification({ failures, verifications }: ApplicationLimits, peer: string): void {
   if (failures.wait(peer) > 0) requireNoWait(verifications.take(peer), 'RATE_LIMITED', FAILURE_RATE)
@@ -125,28 +148,31 @@ function present(
   caller: ApplicationCaller,
   header: string,
 ): Promise<Principal> {
-  incoming.presented ??= verify(gateway, incoming, caller, header)
+  const token = BEARER.exec(header)?.[1] ?? ''
+  incoming.presented ??= verifyToken(gateway, incoming, caller, token)
   return incoming.presented
 }
 
-async function verify(
+/** Throws FUNCTIONAL_TOKEN_INVALID, RATE_LIMITED and UNAVAILABLE. */
+export async function verifyToken(
   { tokens, limits }: Gateway,
-  { binding }: Incoming,
+  { binding }: Pick<Incoming, 'binding'>,
   caller: ApplicationCaller,
-  header: string,
-): Promise<Principal> {
-  const token = BEARER.exec(header)?.[1] ?? ''
-  // A holder whose token has run out guesses nothing, and a backend sends the tokens of all its
-  // users from one address.
-  const counts = limits !== null && caller.kind !== 'confidential' && !tokens.knows(token)
-  if (counts) requireVerification(limits, peerOf(binding))
+  token: string,
+): Promise<ExpiringPrincipal> {
+  // The holder of an expired token is not guessing, and a backend sends the tokens of all its users
+  // from one address.
+  const isLimited = limits !== null && caller.kind !== 'confidential' && !tokens.knows(token)
+  if (isLimited) requireVerification(limits, peerOf(binding))
   try {
     if (token === '' || token.length > TOKEN_CHARACTERS_MAX) {
-      throw new Fault('FUNCTIONAL_TOKEN_INVALID', { detail: 'functional token: no bearer' })
+      throw new Fault('FUNCTIONAL_TOKEN_INVALID', {
+        detail: 'functional token: not a bearer token',
+      })
     }
     return await tokens.verify(token)
   } catch (error) {
-    if (counts && isFault(error, 'FUNCTIONAL_TOKEN_INVALID')) {
+    if (isLimited && isFault(error, 'FUNCTIONAL_TOKEN_INVALID')) {
       requireNoWait(limits.failures.take(peerOf(binding)), 'RATE_LIMITED', FAILURE_RATE)
     }
     throw error

@@ -1,76 +1,36 @@
-/** What the application origin needs of the server behind it. */
+/** The parts of the server that the application origin uses. */
 import type { Engine } from '../../engine/engine.ts'
 import type { Release } from '../../engine/releases/executable-release.ts'
 import type { FilePorts } from '../../product/files/ports.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
-import type { ApplicationScope } from '../../value/application-scopes.ts'
 import type { Principal } from '../../value/identities.ts'
-import type { ClientId, CredentialId, InvocationId, ReleaseId, RequestId } from '../../value/ids.ts'
-import type { ClientKind } from '../../value/manifest.ts'
-import type { ApplicationLimits, PeerBinding } from '../rate-limits.ts'
+import type { ApplicationLimits } from '../rate-limits.ts'
 import type { RequestCounts } from '../request-counts.ts'
-import type { Sender } from '../transfers/senders.ts'
 import type { Transfers } from '../transfers/transfers.ts'
 import type { QueryEnvelopes } from './call-envelopes.ts'
+import type { ApplicationCaller, KeyRejection } from './incoming.ts'
 import type { KeyUsage } from './key-usage.ts'
-import type { CredentialName, RejectionLog } from './rejection-log.ts'
+import type { RejectionLog } from './rejection-log.ts'
 
-/** An Application Key that was verified with this request. */
-export interface ApplicationCaller {
-  readonly credentialId: CredentialId
-  readonly clientId: ClientId
-  readonly kind: ClientKind | 'development'
-  readonly scopes: readonly ApplicationScope[]
-  /** Requests a second; null for the default. */
-  readonly rateLimit: number | null
+/** A principal whose token ends. */
+export interface ExpiringPrincipal extends Principal {
+  /** Unix milliseconds from which on the token is rejected. */
+  readonly expiresAtMillis: number
 }
 
-/** The reason why a text is no active Application Key; for the log alone. */
-export interface KeyRejection {
-  readonly reason: string
-  /** The credential that the key belonged to; null for a key that is unknown. */
-  readonly credential: CredentialName | null
-}
-
-/** Tells callers by their functional tokens. */
+/** Verifies functional tokens. */
 export interface TokenVerifier {
-  /** Whether the token was verified before, even one that is past its end now. */
+  /** Returns whether the token was verified before, even if it has expired since. */
   knows(token: string): boolean
   /** Throws FUNCTIONAL_TOKEN_INVALID or UNAVAILABLE. */
-  verify(token: string): Promise<Principal>
+  verify(token: string): Promise<ExpiringPrincipal>
 }
 
-/** A request as it came, and who sent it. */
-export interface Incoming extends Sender {
-  readonly request: Request
-  readonly requestId: RequestId
-  readonly binding: Partial<ApplicationBinding>
-  /** Once its key was found good. */
-  caller: ApplicationCaller | null
-  /** Once there is an invocation: its failure is told with them. */
-  invocationId: InvocationId | null
-  /** Once its Function was found. */
-  releaseId: ReleaseId | null
-  function: string | null
-  /** The credential of a key that is not active any more. */
-  rejectedKey?: CredentialName | null
-  /** The verification of its functional token, once that began: it is verified once. */
-  presented?: Promise<Principal>
-}
-
-/** Tells callers apart for a weighted policy. */
+/** Source of the affinity key that a weighted policy uses. */
 export interface AffinitySource {
-  /** The same text for one who is to stay where it is. */
+  /** Key of the weighted choice of a Release: callers with one key get one Release. */
   affinity(): string | Promise<string>
-}
-
-/** What the listener tells about a request; no look-up is for free. */
-export interface ApplicationBinding extends PeerBinding {
-  /** Lets the answer take longer than a connection may be idle; after the body was read. */
-  takeTime(): void
-  /** Ends that: what was taken would hold for all that comes on the connection afterwards. */
-  returnTime(): void
 }
 
 export interface Gateway {
@@ -79,7 +39,7 @@ export interface Gateway {
   readonly engine: Engine
   readonly envelopes: QueryEnvelopes
   readonly tokens: TokenVerifier
-  /** null limits nothing. */
+  /** Null disables rate limits. */
   readonly limits: ApplicationLimits | null
   readonly transfers: Transfers
   /** Rules of stored files. */
@@ -87,7 +47,7 @@ export interface Gateway {
   readonly counts: RequestCounts
   readonly keyUsage: KeyUsage
   readonly rejections: RejectionLog
-  /** Exact browser origins; any other Origin header is refused. */
+  /** Exact browser origins; any other Origin header is rejected. */
   readonly allowedOrigins: ReadonlySet<string>
   /** Null for a key that is unknown, revoked or deleted. */
   authenticateKey(key: string): ApplicationCaller | null
@@ -99,6 +59,8 @@ export interface Gateway {
     caller: ApplicationCaller,
     source: AffinitySource,
   ): Release | Promise<Release>
-  /** Whether anything is: not before the first promotion or policy, nor while archived. */
-  serving(): boolean
+  /** A number that grows whenever keys, targets or served Releases may have changed. */
+  revision(): number
+  /** Reason for the log why nothing is served; null while something is. */
+  unservedReason(): string | null
 }

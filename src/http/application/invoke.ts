@@ -1,9 +1,8 @@
 /**
- * POST /v1/query, /v1/mutation and /v1/action: key, rate, envelope, target, Function, policy,
- * functional identity, arguments, then the engine. The Application Key and the functional identity
- * are independent.
+ * Handlers of POST /v1/query, /v1/mutation and /v1/action. The steps are key, rate, envelope,
+ * target, Function, policy, functional identity, arguments, then the engine. The Application Key
+ * and the functional identity are independent.
  */
-
 import type { MutationOutcome } from '../../engine/invocations/mutations.ts'
 import type { QueryOutcome } from '../../engine/invocations/queries.ts'
 import type { QueryRequest } from '../../engine/invocations/requests.ts'
@@ -22,15 +21,19 @@ import {
   readMutation,
 } from './call-envelopes.ts'
 import { affinityOf, identify } from './callers.ts'
-import type { AffinitySource, ApplicationCaller, Gateway, Incoming } from './gateway.ts'
+import type { AffinitySource, Gateway } from './gateway.ts'
+import type { ApplicationCaller, Incoming } from './incoming.ts'
 import { operationCaller, possibleCallers } from './operation-callers.ts'
 
-/** Bytes of a public request envelope (Document 2, Limits). */
+/**
+ * Bytes of a public request envelope (Document 2, Limits).
+ * @limit Requests: the body of a call
+ */
 export const ENVELOPE_BYTES_MAX = 2 * 1024 * 1024
-/** Longest name that the log shows although no Function has it. */
+/** Longest unknown Function name that the log shows. */
 const NAME_CHARACTERS_MAX = 128
 const NO_BYTES = new Uint8Array(0)
-/** Rejections that follow from the Release of now: the original may have met another one. */
+/** Rejections that depend on the current Release; the original call may have met another one. */
 const RELEASE_REJECTIONS = [
   'RELEASE_RETIRED',
   'FUNCTION_NOT_FOUND',
@@ -40,21 +43,21 @@ const RELEASE_REJECTIONS = [
   'OPERATION_REUSED',
 ] as const
 
-/** What the response says about a call beyond its request. */
-export interface Invoked {
+/** Response of a successful call. */
+export interface CallResponse {
   readonly releaseId: string
   readonly invocationId: string
   readonly body: string
 }
 
-/** A call whose key was good, with its body; the one who waits for it. */
+/** An authenticated call with its body. It is cancelled when the client disconnects. */
 export class Call implements CancellationToken, AffinitySource {
   readonly gateway: Gateway
   readonly incoming: Incoming
   readonly caller: ApplicationCaller
   /** The envelope, until it is parsed. */
   bytes: Uint8Array
-  /** Of a Mutation, once it was read. */
+  /** Operation ID of a Mutation, once the envelope was read. */
   operationId: string | null = null
   /** Auth mode of the Function, once the Function was found. */
   mode: AuthMode | null = null
@@ -66,12 +69,12 @@ export class Call implements CancellationToken, AffinitySource {
     this.bytes = bytes
   }
 
-  /** The signal is made when it is looked at first, which most calls end before. */
+  /** Whether the client disconnected. Reading the signal creates it, so most calls never do. */
   get aborted(): boolean {
     return this.incoming.request.signal.aborted
   }
 
-  /** A repeat of whom nothing is known goes where its original went. */
+  /** Without a caller identity, the Operation ID sends a repeat to the Release of its original. */
   affinity(): string | Promise<string> {
     const { gateway, incoming, caller, operationId } = this
     return affinityOf(gateway, incoming, caller, operationId ?? incoming.requestId)
@@ -79,72 +82,78 @@ export class Call implements CancellationToken, AffinitySource {
 }
 
 /**
- * Answers at once where the result is kept: to wait for it would cost a fifth of its time. What is
- * seldom waited for has functions of its own, since a closure costs every call.
+ * Invokes a Query. Returns without a promise where the result is cached, since awaiting one would
+ * add a fifth to its time. The rare asynchronous paths are separate functions, since a closure
+ * would cost every call.
  */
-export function invokeQuery(call: Call): MaybePromise<Invoked> {
+export function invokeQuery(call: Call): MaybePromise<CallResponse> {
   const { gateway, bytes } = call
-  const request = admitted(call, gateway.envelopes.read(bytes), 'query')
-  return request instanceof Promise ? queryLater(gateway, request) : query(gateway, request)
+  const request = admitCall(call, gateway.envelopes.read(bytes), 'query')
+  return request instanceof Promise ? queryWhenAdmitted(gateway, request) : query(gateway, request)
 }
 
-async function queryLater(gateway: Gateway, request: Promise<QueryRequest>): Promise<Invoked> {
+async function queryWhenAdmitted(
+  gateway: Gateway,
+  request: Promise<QueryRequest>,
+): Promise<CallResponse> {
   return query(gateway, await request)
 }
 
-function query({ engine }: Gateway, request: QueryRequest): MaybePromise<Invoked> {
+function query({ engine }: Gateway, request: QueryRequest): MaybePromise<CallResponse> {
   const outcome = engine.query(request)
-  return outcome instanceof Promise ? queriedLater(request, outcome) : queried(request, outcome)
+  return outcome instanceof Promise
+    ? queryResponseLater(request, outcome)
+    : queryResponse(request, outcome)
 }
 
-async function queriedLater(
+async function queryResponseLater(
   request: QueryRequest,
   outcome: Promise<QueryOutcome>,
-): Promise<Invoked> {
-  return queried(request, await outcome)
+): Promise<CallResponse> {
+  return queryResponse(request, await outcome)
 }
 
-function queried(request: QueryRequest, outcome: QueryOutcome): Invoked {
+function queryResponse(request: QueryRequest, outcome: QueryOutcome): CallResponse {
   const sequence = outcome.snapshotSequence === null ? 'null' : `"${outcome.snapshotSequence}"`
   const metadata = `"kind":"query","snapshotSequence":${sequence}`
-  return invoked(request, request.release.releaseId, outcome.resultText, metadata)
+  return successResponse(request, request.release.releaseId, outcome.resultText, metadata)
 }
 
-export async function invokeMutation(call: Call): Promise<Invoked> {
+export async function invokeMutation(call: Call): Promise<CallResponse> {
   const envelope = readMutation(call.bytes)
   const { operationId, target } = envelope
   call.operationId = operationId
   try {
-    const request = await admitted(call, envelope, 'mutation')
+    const request = await admitCall(call, envelope, 'mutation')
     const caller = operationCaller(call.caller, request.definition.auth, request.principal)
     const input = { ...request, operationId, target, caller }
-    return mutated(request, await call.gateway.engine.mutation(input))
+    return mutationResponse(request, await call.gateway.engine.mutation(input))
   } catch (error) {
-    if (isFault(error, ...RELEASE_REJECTIONS)) return repeated(call, envelope, error)
+    if (isFault(error, ...RELEASE_REJECTIONS)) return replayRecorded(call, envelope, error)
     throw error
   }
 }
 
 /**
- * Answers an exact repeat with the recorded result, whatever the Release of now says to it: a
- * client that is told that its write was rejected writes again. Throws the rejection where there is
- * no such record, and where the credential could not have made the call at all.
+ * Returns the recorded result for an exact repeat, even if the current Release rejects the call. A
+ * client that receives a rejection would otherwise repeat its write. Throws `rejection` where no
+ * such record exists, and where the credential may not call Mutations.
  */
-async function repeated(
+async function replayRecorded(
   call: Call,
   envelope: MutationEnvelope,
   rejection: Fault,
-): Promise<Invoked> {
+): Promise<CallResponse> {
   const { gateway, incoming, caller } = call
   if (!mayInvoke(caller, 'mutation')) throw rejection
-  const outcome = await recorded(call, envelope, rejection)
+  const outcome = await findRecorded(call, envelope, rejection)
   if (outcome === null) throw rejection
   const invocationId = incoming.invocationId ?? gateway.system.ids.make('ivc')
-  return mutated({ context: { requestId: incoming.requestId, invocationId } }, outcome)
+  return mutationResponse({ context: { requestId: incoming.requestId, invocationId } }, outcome)
 }
 
-/** A retired Release alone gives way to the record of another request with the operation ID. */
-async function recorded(
+/** Finds the record. OPERATION_REUSED replaces the rejection of a retired Release only. */
+async function findRecorded(
   call: Call,
   envelope: MutationEnvelope,
   rejection: Fault,
@@ -157,50 +166,50 @@ async function recorded(
   }
 }
 
-function mutated(request: Invoking, outcome: MutationOutcome): Invoked {
+function mutationResponse(request: WithContext, outcome: MutationOutcome): CallResponse {
   const sequence = outcome.commitSequence === null ? 'null' : `"${outcome.commitSequence}"`
   const counts = `"replayed":${outcome.replayed},"attempts":${outcome.attempts}`
   const metadata = `"kind":"mutation","commitSequence":${sequence},${counts}`
-  return invoked(request, outcome.releaseId, outcome.resultText, metadata)
+  return successResponse(request, outcome.releaseId, outcome.resultText, metadata)
 }
 
-export async function invokeAction(call: Call): Promise<Invoked> {
-  const request = await admitted(call, readAction(call.bytes), 'action')
+export async function invokeAction(call: Call): Promise<CallResponse> {
+  const request = await admitCall(call, readAction(call.bytes), 'action')
   const { binding } = call.incoming
   const { signal } = call.incoming.request
   binding.takeTime?.()
   try {
     const outcome = await call.gateway.engine.action({ ...request, signal })
-    // Nothing is scheduled by a version that has no scheduler.
-    const metadata = '"kind":"action","schedulesCreated":"0"'
-    return invoked(request, request.release.releaseId, outcome.resultText, metadata)
+    const { schedulesCreated } = outcome
+    const metadata = `"kind":"action","schedulesCreated":"${schedulesCreated}"`
+    return successResponse(request, request.release.releaseId, outcome.resultText, metadata)
   } finally {
     binding.returnTime?.()
   }
 }
 
-/** Target, Function, policy and functional identity; what is at hand is not waited for. */
-function admitted(
+/** Resolves target and Function, then checks policy and identity. Synchronous where possible. */
+function admitCall(
   call: Call,
   envelope: QueryEnvelope,
   kind: FunctionKind,
 ): MaybePromise<QueryRequest> {
   const release = call.gateway.resolveTarget(envelope.target, call.caller, call)
   return release instanceof Promise
-    ? identifiedLater(call, envelope, kind, release)
-    : identified(call, envelope, kind, release)
+    ? identifyCallLater(call, envelope, kind, release)
+    : identifyCall(call, envelope, kind, release)
 }
 
-async function identifiedLater(
+async function identifyCallLater(
   call: Call,
   envelope: QueryEnvelope,
   kind: FunctionKind,
   release: Promise<Release>,
 ): Promise<QueryRequest> {
-  return identified(call, envelope, kind, await release)
+  return identifyCall(call, envelope, kind, await release)
 }
 
-function identified(
+function identifyCall(
   call: Call,
   envelope: QueryEnvelope,
   kind: FunctionKind,
@@ -216,18 +225,18 @@ function identified(
   return principal === null ? requestOf(call, asked, null) : requestLater(call, asked, principal)
 }
 
-type Asked = Pick<QueryRequest, 'release' | 'definition' | 'arguments'>
+type RequestedCall = Pick<QueryRequest, 'release' | 'definition' | 'arguments'>
 
 async function requestLater(
   call: Call,
-  asked: Asked,
+  asked: RequestedCall,
   principal: Promise<Principal | null>,
 ): Promise<QueryRequest> {
   return requestOf(call, asked, await principal)
 }
 
-/** The invocation begins: from here on its failures carry its ID. */
-function requestOf(call: Call, asked: Asked, principal: Principal | null): QueryRequest {
+/** Creates the invocation. Its later failures carry the invocation ID. */
+function requestOf(call: Call, asked: RequestedCall, principal: Principal | null): QueryRequest {
   const { gateway, incoming, caller } = call
   const invocationId = gateway.system.ids.make('ivc')
   incoming.invocationId = invocationId
@@ -237,14 +246,14 @@ function requestOf(call: Call, asked: Asked, principal: Principal | null): Query
   return { ...asked, principal, context, signal: call }
 }
 
-type Invoking = Pick<QueryRequest, 'context'>
+type WithContext = Pick<QueryRequest, 'context'>
 
-function invoked(
-  { context: { requestId, invocationId } }: Invoking,
+function successResponse(
+  { context: { requestId, invocationId } }: WithContext,
   releaseId: string,
   result: string,
   metadata: string,
-): Invoked {
+): CallResponse {
   const ids = `"requestId":"${requestId}","releaseId":"${releaseId}"`
   const body = `{"version":1,"status":"ok",${ids},"result":${result},"metadata":{${metadata}}}`
   return { releaseId, invocationId, body }
@@ -259,19 +268,22 @@ export function readEnvelope({ transfers }: Gateway, incoming: Incoming): Promis
 /** Bytes of an envelope that takes milliseconds to parse, rather than a fraction of one. */
 const LONG_ENVELOPE_BYTES = 64 * 1024
 
-/** Parses the envelope, a long one in turn, and invokes its Function. */
+/** Parses the envelope and invokes its Function. Long envelopes wait for their turn. */
 export function invokeInTurn(
   call: Call,
-  invoke: (call: Call) => MaybePromise<Invoked>,
-): MaybePromise<Invoked> {
+  invoke: (call: Call) => MaybePromise<CallResponse>,
+): MaybePromise<CallResponse> {
   if (call.incoming.bodyMemory === null) return invoke(call)
-  if (call.bytes.length <= LONG_ENVELOPE_BYTES) return parsed(call, invoke)
+  if (call.bytes.length <= LONG_ENVELOPE_BYTES) return parseAndInvoke(call, invoke)
   const { transfers } = call.gateway
-  return transfers.parseInTurn(call.caller.credentialId, call, () => parsed(call, invoke))
+  return transfers.parseInTurn(call.caller.credentialId, call, () => parseAndInvoke(call, invoke))
 }
 
-/** Parses at once; neither the body nor its memory is kept while the Function runs. */
-function parsed(call: Call, invoke: (call: Call) => MaybePromise<Invoked>): MaybePromise<Invoked> {
+/** Parses the envelope now, and frees the body before the Function ends. */
+function parseAndInvoke(
+  call: Call,
+  invoke: (call: Call) => MaybePromise<CallResponse>,
+): MaybePromise<CallResponse> {
   try {
     return invoke(call)
   } finally {
@@ -280,11 +292,12 @@ function parsed(call: Call, invoke: (call: Call) => MaybePromise<Invoked>): Mayb
   }
 }
 
-function functionOf(release: Release, name: string, kind: FunctionKind): FunctionManifest {
+/** Returns the public Function. Throws REQUEST_INVALID and FUNCTION_NOT_FOUND. */
+export function functionOf(release: Release, name: string, kind: FunctionKind): FunctionManifest {
   const definition = release.functions.get(name)
   if (definition?.visibility === 'public' && definition.kind === kind) return definition
   if (!FUNCTION_NAME.test(name)) {
-    throw new Fault('REQUEST_INVALID', { detail: 'function: not the name of a Function' })
+    throw new Fault('REQUEST_INVALID', { detail: 'function: not a valid Function name' })
   }
   throw new Fault('FUNCTION_NOT_FOUND', { detail: whyNotFound(definition, name, kind) })
 }
@@ -299,13 +312,20 @@ function whyNotFound(
     return `the Release has no Function ${known}`
   }
   return found.visibility === 'public'
-    ? `${name} is no ${kind}: it is a ${found.kind}`
+    ? `${name} is not a ${kind}: it is a ${found.kind}`
     : `${name} is internal`
 }
 
-function checkPolicy(caller: ApplicationCaller, definition: FunctionManifest, kind: FunctionKind) {
+/** Throws AUTH_POLICY_DENIED where the key may not call the Function. */
+export function checkPolicy(
+  caller: ApplicationCaller,
+  definition: FunctionManifest,
+  kind: FunctionKind,
+) {
   if (caller.kind === 'development' || !definition.clients.includes(caller.kind)) {
-    throw new Fault('AUTH_POLICY_DENIED', { detail: `a ${caller.kind} key may not call it` })
+    throw new Fault('AUTH_POLICY_DENIED', {
+      detail: `a ${caller.kind} key may not call this Function`,
+    })
   }
   if (!mayInvoke(caller, kind)) {
     throw new Fault('AUTH_POLICY_DENIED', { detail: `the credential lacks the scope ${kind}` })

@@ -1,4 +1,4 @@
-/** What a key was used for is in the log: in records of its calls, and in figures of its own. */
+/** Tests that the log shows the use of each key: in records of calls, and in its own counts. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openTestGateway, type TestGateway } from '../../../build/testing/gateways.ts'
 import { functionManifest } from '../../../build/testing/products.ts'
@@ -7,7 +7,7 @@ import { realSystem } from '../../system/system.ts'
 import { memoryLog } from '../../telemetry/log.ts'
 import { applicationLimits } from '../rate-limits.ts'
 
-/** Of whoever calls a.left. */
+/** Aborts the request to a.left, as a client does that disconnects. */
 const caller = new AbortController()
 const memory = memoryLog()
 let gateway: TestGateway
@@ -37,7 +37,7 @@ beforeAll(async () => {
 })
 afterAll(() => gateway.close())
 
-/** The status, and what the log gained. */
+/** Returns the status, and the log records of the request. */
 async function call(name: string, key: string, signal?: AbortSignal, token?: string) {
   const before = memory.records().length
   const response = await gateway.application.fetch(
@@ -59,18 +59,18 @@ async function call(name: string, key: string, signal?: AbortSignal, token?: str
 }
 
 function guest(): string {
-  const { keyring, descriptor } = gateway.it.root
+  const { keyring, descriptor } = gateway.harness.root
   const nowMicros = realSystem().nowMicros()
   const request = { entropy: new Uint8Array(10), nowMicros, expiresInSeconds: 60 }
   return issueGuest({ keyring, environmentId: descriptor.environmentId }, request)
 }
 
 function callerOf(key: string) {
-  const { clientId, credentialId } = gateway.it.product.keys.authenticate(key)!
+  const { clientId, credentialId } = gateway.harness.product.keys.authenticate(key)!
   return { clientId, credentialId }
 }
 
-test('a record of a call names the key that it came with, and the Function', async () => {
+test('a record of a call names its key and its Function', async () => {
   const key = gateway.issueKey('confidential')
   const { status, records } = await call('a.bad', key)
   expect(status).toBe(500)
@@ -82,7 +82,7 @@ test('a record of a call names the key that it came with, and the Function', asy
   expect(records[1]).toMatchObject({ requestId, invocationId })
 })
 
-test('one warning tells which limit a call exceeded, and of what Function', async () => {
+test('one warning names the limit that a call exceeded, and its Function', async () => {
   const key = gateway.issueKey('confidential')
   const { status, records } = await call('a.much', key)
   expect(status).toBe(413)
@@ -100,10 +100,10 @@ test('one warning tells which limit a call exceeded, and of what Function', asyn
 })
 
 test.each([
-  ['its kind of client', 'a.public', 'a confidential key may not call it'],
+  ['its kind of client', 'a.public', 'a confidential key may not call this Function'],
   ['its scope', 'a.one', 'the credential lacks the scope query'],
-  ['its kind of identity', 'a.user', 'a guest is no user'],
-])('one line tells that a call was denied for %s, at the level info', async (_, name, detail) => {
+  ['its kind of identity', 'a.user', 'the Function requires a user identity, not a guest'],
+])('a call that is denied for %s is logged once at the level info', async (_, name, detail) => {
   const key = gateway.issueKey('confidential', null, name === 'a.one' ? ['mutation'] : undefined)
   const { status, records } = await call(name, key, undefined, guest())
   expect(status).toBe(403)
@@ -119,14 +119,14 @@ test.each([
   ])
 })
 
-test('a record of a call with no good key names none', async () => {
+test('a record of a call without a valid key names no key', async () => {
   const { status, records } = await call('a.one', 'rk_sec_v1_x')
   expect(status).toBe(401)
   expect(records.map(({ event }) => event)).toEqual(['request.rejected'])
   expect(Object.keys(records[0]!)).not.toContain('credentialId')
 })
 
-test('what each key was used for is logged, by how its requests ended', async () => {
+test('the use of each key is logged by the outcome of its requests', async () => {
   const [few, many] = [gateway.issueKey('confidential'), gateway.issueKey('confidential', 1)]
   await call('a.one', few)
   await call('a.one', few)

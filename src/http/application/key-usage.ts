@@ -1,17 +1,17 @@
 /**
- * What each Application Key was used for, as one log record a minute (Document 2: per-key logs and
- * metrics): keys come and go, so they are no names of metrics.
+ * Counts the uses of each Application Key and logs them once a minute (Document 2: per-key logs and
+ * metrics). Keys come and go, so they cannot be names of metrics.
  */
 import type { Logger } from '../../telemetry/log.ts'
 import { UsagePeriods } from '../../telemetry/usage-periods.ts'
 import type { CredentialId } from '../../value/ids.ts'
-import type { ApplicationCaller } from './gateway.ts'
+import type { ApplicationCaller } from './incoming.ts'
 
 class Usage {
-  /** Null for all keys beyond the first 1,000 of a period. */
+  /** Null where one record counts all keys after the first 1,000 of a period. */
   readonly caller: ApplicationCaller | null
   succeeded = 0
-  /** Those of its rate included. */
+  /** Requests with a 4xx status, including those over the rate limit. */
   refused = 0
   failed = 0
   rateLimited = 0
@@ -33,7 +33,7 @@ export class KeyUsage {
     })
   }
 
-  /** Once for each request with a good key, with what its answer counts as. */
+  /** Counts a request with a valid key. `status` is the counted status of its response. */
   answered(caller: ApplicationCaller, status: number): void {
     const { credentialId } = caller
     const usage =
@@ -44,23 +44,23 @@ export class KeyUsage {
     if (status === 429) usage.rateLimited += 1
   }
 
-  /** Writes a record for each key that was used since the last time, and begins anew. */
+  /** Writes a record for each key used since the last report, then resets the counts. */
   report(): void {
     this.#periods.report()
   }
 
-  /** Writes what the last minute still lacks. */
+  /** Stops the reports and writes the records of the unfinished period. */
   stop(): void {
     this.#periods.stop()
   }
 
-  #write({ caller, ...figures }: Usage): void {
-    const { succeeded, refused, failed } = figures
+  #write({ caller, ...counts }: Usage): void {
+    const { succeeded, refused, failed } = counts
     const which = caller === null ? 'Further keys' : 'A key'
     this.#log.info('credential.usage', {
-      message: `${which}: ${succeeded} answered, ${refused} refused, ${failed} failed.`,
+      message: `${which}: ${succeeded} answered, ${refused} rejected, ${failed} failed.`,
       ...(caller !== null && { clientId: caller.clientId, credentialId: caller.credentialId }),
-      ...figures,
+      ...counts,
     })
   }
 }

@@ -1,4 +1,4 @@
-/** Results of any length over a real connection: beyond 14 KiB they leave as a stream. */
+/** Tests results of any length over a real connection. Results over 14 KiB are streamed. */
 import { connect } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openTestGateway, type TestGateway } from '../../../build/testing/gateways.ts'
@@ -49,7 +49,7 @@ function requestBody(count: number): string {
 
 const headers = () => ({ 'content-type': 'application/json', 'x-service-key': gateway.key })
 
-test('every length arrives whole, with the headers of a call', async () => {
+test('results of every length arrive complete, with the headers of a call', async () => {
   for (const count of [0, 100, 4_000, 6_900, 7_000, 7_100, 8_192, 100_000, 2_000_000]) {
     const reply = await fetch(new URL('/v1/query', server.url), {
       method: 'POST',
@@ -65,7 +65,7 @@ test('every length arrives whole, with the headers of a call', async () => {
   }
 })
 
-test('a long answer leaves in a few pieces', async () => {
+test('a long response is sent in a few pieces', async () => {
   const body = requestBody(20_000)
   const lines = Object.entries({ host: 'app.test', ...headers(), 'content-length': body.length })
   const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')
@@ -83,6 +83,6 @@ test('a long answer leaves in a few pieces', async () => {
   socket.on('error', reject)
   expect(await promise).toContain('"status":"ok"')
   socket.destroy()
-  // Pieces of the head would come as a status line alone, or a name and a value.
+  // A head sent in pieces would arrive as a status line, or as a name and a value.
   expect(pieces[0]).toBeGreaterThan(200)
 })

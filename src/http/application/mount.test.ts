@@ -1,4 +1,4 @@
-/** What every answer of the application origin carries, whatever was asked. */
+/** Headers that every response of the application origin carries. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ let gateway: TestGateway
 let directory: string
 let frozen = false
 
-/** While it is frozen it answers nothing, as a database that was stopped. */
+/** Opens a store that answers nothing while `frozen` is set, like a stopped database. */
 async function freezable(path: string): Promise<DocumentStore> {
   return new Proxy(await openSqliteDocuments(path), {
     get(target, name) {
@@ -87,7 +87,7 @@ test.each<[string, RequestInit, number]>([
   expect(headers.get('access-control-allow-origin')).toBeNull()
 })
 
-test('a server whose documents do not answer is live, and not ready', async () => {
+test('a server whose document store does not answer is live, but not ready', async () => {
   frozen = true
   const [ready, live] = await Promise.all([request('/readyz'), request('/healthz')])
   expect([ready.status, live.status]).toEqual([503, 200])

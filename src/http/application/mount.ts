@@ -3,12 +3,17 @@ import { type Context, Hono } from 'hono'
 import { Fault } from '../../errors/fault.ts'
 import type { LogFields } from '../../telemetry/log.ts'
 import type { RequestId } from '../../value/ids.ts'
+import type { Live, Ready } from '../../wire/health.ts'
 import { APPLICATION_CODES, errorResponse, toFault } from '../errors.ts'
+import { probeResponse } from '../probes.ts'
 import type { PeerBinding } from '../rate-limits.ts'
 import { answerBody } from '../transfers/answers.ts'
+import { allowOrigin } from './browser-origins.ts'
 import { authenticate, chargeBody } from './callers.ts'
-import type { ApplicationBinding, Gateway, Incoming } from './gateway.ts'
-import { Call, type Invoked, invokeInTurn, readEnvelope } from './invoke.ts'
+import type { Gateway } from './gateway.ts'
+import type { ApplicationBinding, Incoming } from './incoming.ts'
+import { Call, type CallResponse, invokeInTurn, readEnvelope } from './invoke.ts'
+import type { Realtime } from './realtime/realtime.ts'
 import type { RejectedRequest } from './rejection-log.ts'
 import {
   FILE_TRANSFERS,
@@ -16,16 +21,15 @@ import {
   INVOCATIONS,
   type Invocation,
   PROBES,
+  REALTIME,
 } from './routes.ts'
 
-/** Seconds that a browser may keep a preflight answer. */
+/** Seconds for which a browser may cache a preflight response. */
 const PREFLIGHT_SECONDS = 600
-/** Whoever is gone made the call fail; proxies write 499 for it. It is never sent. */
+/** Counted when the caller disconnected, as proxies log it. Never sent. */
 const CALLER_GONE = 499
-const EXPOSED = [
-  ...['Retry-After', 'X-Service-Request-Id', 'X-Service-Invocation-Id', 'X-Service-Release-Id'],
-  ...['ETag', 'Content-Range', 'Content-Length', 'X-Service-File-Id'],
-].join(', ')
+/** The close code of a connection that ended without a close frame (RFC 6455, 7.1.5). */
+const NO_CLOSE_FRAME = 1006
 /** Headers that pages may send. */
 const REQUEST_HEADERS = [
   ...['Content-Type', 'Accept', 'Authorization', 'X-Service-Key', 'X-Service-Affinity'],
@@ -33,81 +37,87 @@ const REQUEST_HEADERS = [
 ].join(', ')
 
 const INVOCATION_AT = new Map(INVOCATIONS.map((invocation) => [invocation.path, invocation]))
-/** Methods of each path, for the answer to any other. */
+/** Allow header of each path, for responses to other methods. */
 const ALLOW: ReadonlyMap<string, string> = new Map(
-  [...INVOCATIONS, ...PROBES].map(({ path, method }) => [path, `${method}, OPTIONS`]),
+  [...INVOCATIONS, ...PROBES, REALTIME].map(({ path, method }) => [path, `${method}, OPTIONS`]),
 )
 /** The path of a transfer of a file, whose ID its handler checks. */
 const FILE_PATH = /^(\/v1\/files\/(?:uploads|downloads)\/)([^/]+)$/
 
 export interface ApplicationOrigin {
   fetch(request: Request, binding?: Partial<ApplicationBinding>): Response | Promise<Response>
+  /** Tells Realtime clients to connect elsewhere; resolves once their connections are closed. */
+  drain(): Promise<void>
   /** Whether `fetch` answers the HEAD request itself, rather than as a GET without its body. */
   answersHead(request: Request): boolean
-  /** Answers a request that the listener rejects. */
+  /** Returns the response to a request that the listener rejects. */
   reject(binding: Partial<ApplicationBinding>, fault: Fault): Response
 }
 
-/** Calls of Functions go straight to their handler: a router would cost each of them 2 us. */
-export function mountApplication(gateway: Gateway): ApplicationOrigin {
-  const hono = router(gateway)
+/** Mounts the origin. Function calls bypass the router, which would cost 2 us for each call. */
+export function mountApplication(gateway: Gateway, realtime: Realtime): ApplicationOrigin {
+  const hono = router(gateway, realtime)
   return {
     fetch(request, binding) {
       const { url } = request
       const path = url.slice(url.indexOf('/', url.indexOf('://') + 3))
       const invocation = INVOCATION_AT.get(path)
       if (invocation !== undefined && request.method === 'POST') {
-        return answer(gateway, request, binding, invocation)
+        return handleCall(gateway, request, binding, invocation)
       }
       const transfer = transferOf(request, path)
       if (transfer === null) return hono.fetch(request, binding)
       return answerTransfer(gateway, request, binding, transfer)
     },
     answersHead: (request) => new URL(request.url).pathname.startsWith('/v1/files/'),
+    drain: () => realtime.drain(),
     reject(binding, fault) {
-      const response = rejected(gateway, unreadRequest(gateway, binding), fault)
+      const response = rejectRequest(gateway, unreadRequest(gateway, binding), fault)
       gateway.counts.answered(response.status)
       return response
     },
   }
 }
 
-function router(gateway: Gateway): Hono {
+function router(gateway: Gateway, realtime: Realtime): Hono {
   const hono = new Hono({ strict: true })
   const counted = ({ req }: Context, response: Response): Response => {
     gateway.counts.answered(response.status)
-    allowOrigin(gateway, response, req.raw.headers.get('origin'))
+    allowOrigin(gateway.allowedOrigins, response, req.raw.headers.get('origin'))
     return response
   }
   for (const invocation of INVOCATIONS) {
-    // Those whose URL has more than this path.
+    // Only URLs with a query or fragment arrive here.
     hono.post(invocation.path, ({ req, env }) => {
-      return answer(gateway, req.raw, env as ApplicationBinding, invocation)
+      return handleCall(gateway, req.raw, env as ApplicationBinding, invocation)
     })
   }
   for (const { path, asks } of PROBES) {
-    const answered = asks === 'liveness' ? () => probe(gateway, 200, 'live') : readiness
+    const answered = asks === 'liveness' ? () => probe(gateway, 'live') : readiness
     hono.get(path, async (context) => counted(context, await answered(gateway)))
   }
-  // Of any path: a browser tells nobody what became of a call whose preflight was not found.
+  hono.get(REALTIME.path, ({ req, env }) => {
+    return openRealtime(gateway, realtime, req.raw, env as ApplicationBinding)
+  })
+  // For any path: a browser hides the response to a call whose preflight was not found.
   hono.options('*', (context) => counted(context, preflight(gateway, context)))
   hono.notFound((context) => {
     const { path } = context.req
     const allow = ALLOW.get(path) ?? methodsOfFiles(path)
     const code = allow === undefined ? 'ROUTE_NOT_FOUND' : 'METHOD_NOT_ALLOWED'
-    return counted(context, refuse(gateway, context, code, allow))
+    return counted(context, rejectPath(gateway, context, code, allow))
   })
   return hono
 }
 
-async function answer(
+async function handleCall(
   gateway: Gateway,
   request: Request,
   binding: Partial<ApplicationBinding> = {},
   invocation: Invocation,
 ): Promise<Response> {
   const origin = request.headers.get('origin')
-  const incoming = newIncoming(gateway, request, binding)
+  const incoming = incomingOf(gateway, request, binding)
   let response: Response
   try {
     checkRequest(gateway, request, origin)
@@ -116,12 +126,12 @@ async function answer(
     chargeBody(gateway, caller, bytes.length)
     const invoked = invokeInTurn(new Call(gateway, incoming, caller, bytes), invocation.invoke)
     const answered = invoked instanceof Promise ? await invoked : invoked
-    response = rendered(gateway, incoming, answered, invocation)
+    response = successResponse(gateway, incoming, answered, invocation)
   } catch (error) {
     incoming.bodyMemory?.release()
-    response = failed(gateway, error, incoming)
+    response = failRequest(gateway, error, incoming)
   }
-  allowOrigin(gateway, response, origin)
+  allowOrigin(gateway.allowedOrigins, response, origin)
   const status = countedStatus(request, response.status)
   gateway.counts.answered(status)
   if (incoming.caller !== null) gateway.keyUsage.answered(incoming.caller, status)
@@ -149,7 +159,7 @@ async function answerTransfer(
   { route, id }: TransferCall,
 ): Promise<Response> {
   const origin = request.headers.get('origin')
-  const incoming = newIncoming(gateway, request, binding)
+  const incoming = incomingOf(gateway, request, binding)
   let response: Response
   try {
     checkRequest(gateway, request, origin)
@@ -159,14 +169,14 @@ async function answerTransfer(
       headers.set(name, value)
     }
   } catch (error) {
-    response = failed(gateway, error, incoming)
+    response = failRequest(gateway, error, incoming)
   }
-  allowOrigin(gateway, response, origin)
+  allowOrigin(gateway.allowedOrigins, response, origin)
   gateway.counts.answered(countedStatus(request, response.status))
   return response
 }
 
-function newIncoming(
+function incomingOf(
   { system }: Gateway,
   request: Request,
   binding: Partial<ApplicationBinding>,
@@ -183,38 +193,70 @@ function newIncoming(
   }
 }
 
-/** What an answer counts as: a failure of the server only where its caller is still there. */
+/** Opens a Realtime connection. The listener ignores the response of one that it has upgraded. */
+function openRealtime(
+  gateway: Gateway,
+  realtime: Realtime,
+  request: Request,
+  binding: Partial<ApplicationBinding> = {},
+): Response {
+  const origin = request.headers.get('origin')
+  const incoming = incomingOf(gateway, request, binding)
+  let response: Response
+  try {
+    checkRequest(gateway, request, origin)
+    const upgrade = realtime.upgrade(incoming)
+    if (binding.upgrade?.(upgrade) !== true) {
+      upgrade.session.closed(NO_CLOSE_FRAME)
+      throw new Fault('REQUEST_INVALID', { detail: 'sec-websocket-key' })
+    }
+    response = new Response(null, { status: 101 })
+  } catch (error) {
+    response = failRequest(gateway, error, incoming)
+    if (response.status === 426) {
+      response.headers.set('upgrade', 'websocket')
+      response.headers.set('sec-websocket-version', '13')
+    }
+    allowOrigin(gateway.allowedOrigins, response, origin)
+  }
+  gateway.counts.answered(response.status)
+  return response
+}
+
+/** Returns the status to count. A failure after the caller disconnected is not the server's. */
 function countedStatus(request: Request, status: number): number {
   return status >= 500 && request.signal.aborted ? CALLER_GONE : status
 }
 
-function isReady({ engine, serving }: Gateway): boolean {
-  return engine.ready() && serving()
+function isReady({ engine, unservedReason }: Gateway): boolean {
+  return engine.ready() && unservedReason() === null
 }
 
-/** No parameter belongs in the URL: it would end in logs. */
+/** Checks origin, URL and readiness. Query parameters are rejected, since logs show URLs. */
 function checkRequest(gateway: Gateway, request: Request, origin: string | null): void {
   if (origin !== null && !gateway.allowedOrigins.has(origin)) throw originDenied(origin)
   if (request.url.includes('?')) {
     throw new Fault('REQUEST_INVALID', { detail: 'query parameters are not accepted' })
   }
-  if (!isReady(gateway)) throw new Fault('UNAVAILABLE', { detail: 'nothing is served yet' })
+  if (isReady(gateway)) return
+  const detail = gateway.unservedReason() ?? 'the engine is not ready yet'
+  throw new Fault('UNAVAILABLE', { detail })
 }
 
-/** Of every answer; those of failures are in errors.ts. */
+/** Headers of every response; errors.ts adds those of failures. */
 function commonHeaders(requestId: RequestId) {
   return { 'x-content-type-options': 'nosniff', 'x-service-request-id': requestId }
 }
 
-function rendered(
+function successResponse(
   { transfers }: Gateway,
   incoming: Incoming,
-  answer: Invoked,
+  response: CallResponse,
   { unsent }: Invocation,
 ): Response {
-  const body = answerBody(answer.body, transfers, incoming)
+  const body = answerBody(response.body, transfers, incoming)
   if (body === null) {
-    const detail = 'unsent responses have no room for another'
+    const detail = 'the memory for unsent responses is exhausted'
     throw new Fault(unsent.code, { retryable: unsent.retryable, detail })
   }
   return new Response(body, {
@@ -222,8 +264,8 @@ function rendered(
       ...commonHeaders(incoming.requestId),
       'content-type': 'application/json; charset=utf-8',
       'cache-control': 'no-store',
-      'x-service-invocation-id': answer.invocationId,
-      'x-service-release-id': answer.releaseId,
+      'x-service-invocation-id': response.invocationId,
+      'x-service-release-id': response.releaseId,
     },
   })
 }
@@ -239,17 +281,17 @@ function originDenied(origin: string | null): Fault {
   return new Fault('ORIGIN_DENIED', { detail })
 }
 
-/** Returns whether the request was turned away, rather than failed or answered by its Function. */
+/** Returns whether the request was rejected before its Function ran. */
 function isRejection({ code, status, cause }: Fault, { caller }: Incoming): boolean {
   if (status < 500) return !code.startsWith('APP_')
-  // Nothing is served: anybody may ask, so these too have a bound.
+  // No Release is served: unauthenticated peers can cause this, so its records are bounded too.
   return code === 'BUSY' || (code === 'UNAVAILABLE' && caller === null && cause === undefined)
 }
 
-function failed(gateway: Gateway, error: unknown, incoming: Incoming): Response {
+function failRequest(gateway: Gateway, error: unknown, incoming: Incoming): Response {
   const { request, requestId, invocationId, caller } = incoming
   const fault = toFault(error, APPLICATION_CODES)
-  if (isRejection(fault, incoming)) return rejected(gateway, incoming, fault)
+  if (isRejection(fault, incoming)) return rejectRequest(gateway, incoming, fault)
   gateway.counts.failed(fault)
   const entry: LogFields = {
     requestId,
@@ -267,8 +309,8 @@ function failed(gateway: Gateway, error: unknown, incoming: Incoming): Response 
   return failureResponse(incoming, fault)
 }
 
-/** Answers a request that broke a rule, and leaves a record of which. */
-function rejected(gateway: Gateway, request: RejectedRequest, fault: Fault): Response {
+/** Returns the response to a rejected request, and logs the rule that it broke. */
+function rejectRequest(gateway: Gateway, request: RejectedRequest, fault: Fault): Response {
   gateway.counts.failed(fault)
   gateway.rejections.add(request, fault)
   return failureResponse(request, fault)
@@ -280,18 +322,18 @@ function failureResponse({ requestId, invocationId }: RejectedRequest, fault: Fa
   return response
 }
 
-/** A request of which nothing but its peer is known. */
+/** Creates the log subject of a request of which only the peer is known. */
 function unreadRequest({ system }: Gateway, binding: unknown): RejectedRequest {
   return { requestId: system.ids.make('req'), binding: (binding ?? {}) as PeerBinding }
 }
 
-function refuse(
+function rejectPath(
   gateway: Gateway,
   context: Context,
   code: 'METHOD_NOT_ALLOWED' | 'ROUTE_NOT_FOUND',
   allow?: string,
 ): Response {
-  const response = rejected(gateway, unreadRequest(gateway, context.env), new Fault(code))
+  const response = rejectRequest(gateway, unreadRequest(gateway, context.env), new Fault(code))
   if (allow !== undefined) response.headers.set('allow', allow)
   return response
 }
@@ -308,7 +350,7 @@ function preflight(gateway: Gateway, context: Context): Response {
   const origin = context.req.raw.headers.get('origin')
   const request = unreadRequest(gateway, context.env)
   if (origin === null || !gateway.allowedOrigins.has(origin)) {
-    return rejected(gateway, request, originDenied(origin))
+    return rejectRequest(gateway, request, originDenied(origin))
   }
   const headers = new Headers({
     ...commonHeaders(request.requestId),
@@ -319,22 +361,12 @@ function preflight(gateway: Gateway, context: Context): Response {
   return new Response(null, { status: 204, headers })
 }
 
-/** Lets the pages of a listed origin read the answer, whatever it is. */
-function allowOrigin(gateway: Gateway, response: Response, origin: string | null): void {
-  if (origin === null || !gateway.allowedOrigins.has(origin)) return
-  const { headers } = response
-  headers.set('access-control-allow-origin', origin)
-  headers.set('access-control-expose-headers', EXPOSED)
-  headers.append('vary', 'Origin')
-}
-
-/** Calls ask less: what becomes of each is its own answer. */
+/** Checks documents too. Calls skip that check, since each reports its own failure. */
 async function readiness(gateway: Gateway): Promise<Response> {
   const ready = isReady(gateway) && (await gateway.engine.canReadDocuments())
-  return ready ? probe(gateway, 200, 'ready') : probe(gateway, 503, 'unavailable')
+  return probe(gateway, ready ? 'ready' : 'unavailable')
 }
 
-function probe({ system }: Gateway, status: 200 | 503, text: string): Response {
-  const headers = { ...commonHeaders(system.ids.make('req')), 'cache-control': 'no-store' }
-  return Response.json({ status: text }, { status, headers })
+function probe({ system }: Gateway, status: (Live | Ready)['status']): Response {
+  return probeResponse(system.ids.make('req'), status)
 }

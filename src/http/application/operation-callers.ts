@@ -1,16 +1,17 @@
 /**
  * The caller that a Mutation operation belongs to: the Application Client and the functional
- * principal as the Function's policy used it. The credential is no part of it, so a repeat under
- * the rotated key of the same Client is a repeat.
+ * principal as the Function's policy used it. The credential is not part of it, so a request with
+ * the rotated key of one Client still counts as a repeat.
  */
 import { isFault } from '../../errors/fault.ts'
 import type { AuthMode, Principal } from '../../value/identities.ts'
 import { identify } from './callers.ts'
-import type { ApplicationCaller, Gateway, Incoming } from './gateway.ts'
+import type { Gateway } from './gateway.ts'
+import type { ApplicationCaller, Incoming } from './incoming.ts'
 
 /**
- * The caller as the fingerprint of an operation has it. A mode that discards principals makes all
- * callers of a Client one; under any other mode a caller without a principal is one of its own.
+ * Returns the caller for the fingerprint of an operation. In the mode `none` all callers of a
+ * Client are one; in any other mode a caller without a principal is distinct.
  */
 export function operationCaller(
   { clientId }: Pick<ApplicationCaller, 'clientId'>,
@@ -24,13 +25,13 @@ interface RepeatedCall {
   readonly gateway: Gateway
   readonly incoming: Incoming
   readonly caller: ApplicationCaller
-  /** Mode of the Function that the repeat met; null where it met none. */
+  /** Auth mode of the called Function; null where the Function was not found. */
   readonly mode: AuthMode | null
 }
 
 /**
  * Yields every caller that the original of a repeat may have been recorded under: the mode of the
- * Function at that time decided whether the principal was a part of it. Raises UNAVAILABLE where
+ * Function at that time decided whether the principal was a part of it. Throws UNAVAILABLE where
  * the keys of a provider are not known, and RATE_LIMITED.
  */
 export async function* possibleCallers(call: RepeatedCall): AsyncGenerator<string> {
@@ -38,13 +39,13 @@ export async function* possibleCallers(call: RepeatedCall): AsyncGenerator<strin
   yield operationCaller(caller, 'none', null)
   const principal = await presentedPrincipal(call)
   if (principal !== 'invalid') yield operationCaller(caller, 'optional', principal)
-  // Servers up to 0.4 recorded the credential, and nothing for the lack of a principal. Records are
-  // kept for 30 days, so a version that no such server can precede by less needs none of this.
+  // Servers up to 0.4 recorded the credential, and nothing for a missing principal. Records live
+  // for 30 days, so remove this once no supported upgrade starts from such a server.
   const { clientId, credentialId } = caller
-  const before = `${clientId}/${credentialId}`
+  const legacyCaller = `${clientId}/${credentialId}`
   const isPresented = principal !== null && principal !== 'invalid'
-  if (isPresented) yield `${before}/${principal.key}`
-  if (mode !== 'optional' || !isPresented) yield before
+  if (isPresented) yield `${legacyCaller}/${principal.key}`
+  if (mode !== 'optional' || !isPresented) yield legacyCaller
 }
 
 async function presentedPrincipal({

@@ -1,7 +1,7 @@
 /**
- * Goal: a rejected request leaves one record that says which rule it broke, and nothing that the
- * caller sent as a value. Method: each request breaks one rule, with a canary wherever a caller can
- * put a text.
+ * Goal: the record of a rejected request names the rule that it broke, and contains no value that
+ * the caller sent. Method: each request breaks one rule, with a canary wherever a caller can insert
+ * text.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
@@ -27,7 +27,7 @@ interface Row {
   readonly sent: Sent | (() => Promise<Sent>)
   readonly code: string
   readonly detail: string | RegExp
-  /** The last of these that the record names, with all before it except the peer. */
+  /** The most specific subject of the record, which also names those before it except the peer. */
   readonly names: 'peer' | 'credential' | 'release' | 'function'
 }
 
@@ -39,7 +39,7 @@ const UNREAD: readonly Omit<Row, 'names'>[] = [
     detail: 'An Application Key is required',
   },
   {
-    title: 'no Application Key',
+    title: 'a text without the form of an Application Key',
     sent: { key: CANARY },
     code: 'APPLICATION_KEY_INVALID',
     detail: 'the key does not have the form of one',
@@ -51,7 +51,7 @@ const UNREAD: readonly Omit<Row, 'names'>[] = [
     detail: 'no credential has this key',
   },
   {
-    title: 'an origin that is not listed',
+    title: 'an origin that is not allowed',
     sent: { headers: { origin: 'https://other.test:8443' } },
     code: 'ORIGIN_DENIED',
     detail: 'the origin https://other.test:8443 is not listed in SERVICE_PRODUCT_ALLOWED_ORIGINS',
@@ -69,7 +69,7 @@ const UNREAD: readonly Omit<Row, 'names'>[] = [
     detail: 'the origin is not listed in SERVICE_PRODUCT_ALLOWED_ORIGINS',
   },
   {
-    title: 'a preflight of an origin that is not listed',
+    title: 'a preflight of an origin that is not allowed',
     sent: { method: 'OPTIONS', headers: { origin: 'https://other.test' } },
     code: 'ORIGIN_DENIED',
     detail: 'the origin https://other.test is not listed in SERVICE_PRODUCT_ALLOWED_ORIGINS',
@@ -102,7 +102,7 @@ const UNRESOLVED: readonly Omit<Row, 'names'>[] = [
     detail: 'content-type: application/json',
   },
   {
-    title: 'a packed body',
+    title: 'a compressed body',
     sent: { headers: { 'content-encoding': 'gzip' } },
     code: 'MEDIA_TYPE_UNSUPPORTED',
     detail: 'content-encoding: identity',
@@ -114,12 +114,17 @@ const UNRESOLVED: readonly Omit<Row, 'names'>[] = [
     detail: 'body over 2097152 bytes',
   },
   {
-    title: 'no JSON',
+    title: 'a body that is not JSON',
     sent: { body: `{"${CANARY}` },
     code: 'REQUEST_INVALID',
     detail: /^\$ at character \d+: /,
   },
-  { title: 'no object', sent: { body: '[]' }, code: 'REQUEST_INVALID', detail: '$: an object' },
+  {
+    title: 'a body that is not an object',
+    sent: { body: '[]' },
+    code: 'REQUEST_INVALID',
+    detail: '$: an object',
+  },
   {
     title: 'an unknown field',
     sent: { more: { [CANARY]: CANARY } },
@@ -133,7 +138,7 @@ const UNRESOLVED: readonly Omit<Row, 'names'>[] = [
     detail: 'version: 1',
   },
   {
-    title: 'an operation ID that is none',
+    title: 'a malformed operation ID',
     sent: { path: '/v1/mutation', operationId: CANARY },
     code: 'REQUEST_INVALID',
     detail: /^operationId: /,
@@ -151,13 +156,13 @@ const UNRESOLVED: readonly Omit<Row, 'names'>[] = [
     detail: 'arguments: no __proto__ key',
   },
   {
-    title: 'a value of no type',
+    title: 'a value of an unknown type',
     sent: { arguments: entries([CANARY, { type: CANARY }]) },
     code: 'REQUEST_INVALID',
     detail: 'arguments.*: exactly type and value',
   },
   {
-    title: 'a target that is none',
+    title: 'a malformed target',
     sent: { target: CANARY },
     code: 'REQUEST_INVALID',
     detail: 'not a target',
@@ -178,10 +183,10 @@ const UNFOUND: readonly Omit<Row, 'names'>[] = [
     detail: 'the Release has no Function a.two',
   },
   {
-    title: 'what is no name of a Function',
+    title: 'an invalid Function name',
     sent: { function: CANARY },
     code: 'REQUEST_INVALID',
-    detail: 'function: not the name of a Function',
+    detail: 'function: not a valid Function name',
   },
   {
     title: 'an internal Function',
@@ -193,28 +198,28 @@ const UNFOUND: readonly Omit<Row, 'names'>[] = [
     title: 'a Function of another kind',
     sent: { function: 'b.insert' },
     code: 'FUNCTION_NOT_FOUND',
-    detail: 'b.insert is no query: it is a mutation',
+    detail: 'b.insert is not a query: it is a mutation',
   },
 ]
 
 const FOUND: readonly Omit<Row, 'names'>[] = [
   {
-    title: 'a Function of other clients',
+    title: 'a Function for other kinds of clients',
     sent: { function: 'a.public' },
     code: 'AUTH_POLICY_DENIED',
-    detail: 'a confidential key may not call it',
+    detail: 'a confidential key may not call this Function',
   },
   {
     title: 'no token where one is required',
     sent: { function: 'a.user' },
     code: 'FUNCTIONAL_TOKEN_REQUIRED',
-    detail: 'the Function is for a user',
+    detail: 'the Function requires a user identity',
   },
   {
-    title: 'no bearer',
+    title: 'a malformed authorization header',
     sent: { function: 'a.user', headers: { authorization: CANARY } },
     code: 'FUNCTIONAL_TOKEN_INVALID',
-    detail: /no bearer/,
+    detail: /not a bearer token/,
   },
   {
     title: 'a token of another audience',
@@ -253,7 +258,7 @@ const FOUND: readonly Omit<Row, 'names'>[] = [
     detail: 'result bytes',
   },
   {
-    title: 'a key that a unique index has',
+    title: 'a duplicate key of a unique index',
     sent: { path: '/v1/mutation', function: 'b.insert' },
     code: 'UNIQUE_VIOLATION',
     detail: 'names: another document has the same name (index byName)',

@@ -1,4 +1,4 @@
-/** Attribution and bounds of the records that rejections leave. */
+/** Tests the attribution and the bounds of the log records of rejections. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { ORIGIN } from '../../../build/testing/gateways.ts'
 import { publishRelease, REQUEST_ID } from '../../../build/testing/products.ts'
@@ -21,7 +21,7 @@ import { CODE_RECORDS_MAX, PEERS_MAX } from './rejection-log.ts'
 const system = realSystem()
 let bench: RejectionBench
 let peers = 0
-/** One that has not failed yet. */
+/** A peer without failures so far. */
 let peer = ''
 
 beforeAll(async () => {
@@ -35,11 +35,11 @@ afterAll(() => bench.close())
 
 const send = (sent: Sent = {}) => bench.send({ peer, ...sent })
 
-/** A key that was good, and whose it was. */
+/** Creates a key that is no longer active, with the IDs of its owner. */
 function endedKey(how: 'revoked' | 'deleted') {
   const key = bench.issueKey()
   const name = bench.credentialOf(key)
-  const { product, actor } = bench.gateway.it
+  const { product, actor } = bench.gateway.harness
   revokeCredential(product, actor, { ...name, requestId: REQUEST_ID })
   if (how === 'deleted') deleteCredential(product, actor, { ...name, requestId: REQUEST_ID })
   return { key, name }
@@ -70,9 +70,9 @@ describe('a record of a rejection names', () => {
   })
 
   test('a Release that was retired', async () => {
-    const { releaseId } = await publishRelease(bench.gateway.it, { source: 'first' })
-    await publishRelease(bench.gateway.it, { source: 'second' })
-    const { product, actor } = bench.gateway.it
+    const { releaseId } = await publishRelease(bench.gateway.harness, { source: 'first' })
+    await publishRelease(bench.gateway.harness, { source: 'second' })
+    const { product, actor } = bench.gateway.harness
     retire(product, actor, { releaseId, requestId: REQUEST_ID })
     const { code, records } = await send({ target: `release:${releaseId}` })
     expect(code).toBe('RELEASE_RETIRED')
@@ -94,7 +94,7 @@ describe('a record of a rejection names', () => {
     const { code, records } = await send()
     Object.assign(engine, { ready })
     expect(code).toBe('UNAVAILABLE')
-    const detail = 'nothing is served yet'
+    const detail = 'the engine is not ready yet'
     expect(records).toMatchObject([{ event: 'request.rejected', level: 'warn', peer, detail }])
   })
 
@@ -111,14 +111,14 @@ describe('a record of a rejection names', () => {
 })
 
 describe('no record of a rejection is left', () => {
-  test('by an answer, a listed origin or an error that the Function declares', async () => {
+  test('by a success, an allowed origin or an error that the Function declares', async () => {
     expect((await send()).records).toEqual([])
     expect((await send({ method: 'OPTIONS', headers: { origin: ORIGIN } })).records).toEqual([])
     const failed = await send({ path: '/v1/mutation', function: 'b.fail' })
     expect([failed.code, failed.records]).toEqual(['APP_FULL', []])
   })
 
-  test('by code that throws: that is a failure', async () => {
+  test('by a Function that throws, which is a failure', async () => {
     const { records } = await send({ path: '/v1/mutation', function: 'b.throw' })
     expect(records.map(({ event, level }) => [event, level])).toEqual([
       ['invocation.failed', 'error'],
@@ -132,7 +132,7 @@ const suppressedSince = (before: number) =>
     .slice(before)
     .filter(({ event }) => event === 'request.rejections_suppressed')
 
-describe('records are bounded in a minute, and a later one counts the rest', () => {
+describe('records are bounded per minute, and a later record counts the suppressed ones', () => {
   const rejectedBy = async (times: number, sent: Sent) => {
     let records = 0
     for (let i = 0; i < times; i++) records += (await send(sent)).records.length
@@ -158,7 +158,7 @@ describe('records are bounded in a minute, and a later one counts the rest', () 
     expect(suppressedSince(before)).toHaveLength(1)
   })
 
-  test('for each code of a peer without a credential, and for all peers beyond some', async () => {
+  test('for each code of a peer without a credential, and for further peers together', async () => {
     bench.rejections.report()
     const before = bench.memory.records().length
     expect(await rejectedBy(CODE_RECORDS_MAX + 3, { key: null })).toBe(CODE_RECORDS_MAX)

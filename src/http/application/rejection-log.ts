@@ -1,29 +1,27 @@
 /**
- * One log record for each rejected request: the code and the rule that it broke, never with what.
- * Records of one code are bounded per minute and credential, or peer where the request has no
- * credential; a later record counts the rest.
+ * Logs a record for each rejected request: the code and the broken rule, never the received value.
+ * Records of one code are bounded per minute and credential, or per peer where the request has no
+ * credential. A later record counts the suppressed ones.
  */
 import type { Code } from '../../errors/codes.ts'
 import type { Fault } from '../../errors/fault.ts'
 import type { LogFields, Logger } from '../../telemetry/log.ts'
 import { UsagePeriods } from '../../telemetry/usage-periods.ts'
 import { peerOf } from '../rate-limits.ts'
-import type { ApplicationCaller, Incoming } from './gateway.ts'
+import type { CredentialName, Incoming } from './incoming.ts'
 
 /** Records of one code, of one credential or peer, in one period. */
 export const CODE_RECORDS_MAX = 10
-/** Peers with records of their own in one period: addresses cost a caller little. */
+/** Peers with records of their own in one period. Bounded, since a caller can use many. */
 export const PEERS_MAX = 100
 
-/** A request as far as it was understood when it was rejected. */
+/** The known fields of a request at its rejection. */
 export type RejectedRequest = Pick<Incoming, 'requestId' | 'binding'> &
   Partial<Pick<Incoming, 'invocationId' | 'releaseId' | 'function' | 'caller' | 'rejectedKey'>>
 
-export type CredentialName = Pick<ApplicationCaller, 'clientId' | 'credentialId'>
-
 /** The rejections of one credential or peer in one period. */
 class Rejections {
-  /** Fields that name it; null for all that are beyond those with records of their own. */
+  /** Log fields of the credential or peer; null for those that share one record. */
   readonly subject: LogFields | null
   readonly byCode = new Map<Code, number>()
 
@@ -61,7 +59,7 @@ export class RejectionLog {
     const rejections = this.#rejectionsOf(credential, subject)
     if (!rejections.count(fault.code)) return
     const reason = reasonOf(fault)
-    // What a call took may be the start of an overload.
+    // A call that exceeds a limit while it runs may be the start of an overload.
     const isOverload = fault.code === 'LIMIT_EXCEEDED' && Boolean(request.invocationId)
     this.#log[isOverload || fault.status >= 500 ? 'warn' : 'info']('request.rejected', {
       message: `Rejected with ${fault.code}: ${reason}.`,
@@ -75,13 +73,13 @@ export class RejectionLog {
     })
   }
 
-  /** Writes what was suppressed since the last time, and begins anew. */
+  /** Writes the counts of suppressed records since the last report, then resets them. */
   report(): void {
     this.#credentials.report()
     this.#peers.report()
   }
 
-  /** Writes what the last period still lacks. */
+  /** Stops the reports and writes the counts of the unfinished period. */
   stop(): void {
     this.#credentials.stop()
     this.#peers.stop()
@@ -99,7 +97,7 @@ export class RejectionLog {
     const suppressed = beyond.map(([code, count]) => [code, count - CODE_RECORDS_MAX] as const)
     const total = suppressed.reduce((sum, [, count]) => sum + count, 0)
     this.#log.info('request.rejections_suppressed', {
-      message: `${total} more requests were rejected in the last minute and left no record.`,
+      message: `${total} more requests were rejected in the last minute without a record.`,
       ...subject,
       suppressed: Object.fromEntries(suppressed),
     })

@@ -1,6 +1,6 @@
 /**
- * An exact repeat of a committed Mutation is answered with the original result, whatever became of
- * the code since: a real Product with real keys and tokens, and a Channel or a policy that moves
+ * Tests that an exact repeat of a committed Mutation returns the original result, even if the code
+ * changed since. A real Product has real keys and tokens, and a Channel or a policy that moves
  * between the two requests.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -35,9 +35,9 @@ const write = (more: Partial<FunctionManifest> = {}) =>
 let issuer: JwtIssuer
 let gateway: TestGateway
 let releases = 0
-/** Of the Channel `production`, which each test binds anew. */
+/** Release of the Channel `production`, which each test binds anew. */
 let bound: ReleaseId
-/** Runs of the Function, and what the next ones wait for. */
+/** Number of runs of the Function. The next runs wait for `hold`. */
 let runs = 0
 let hold: Promise<unknown> = Promise.resolve()
 
@@ -68,11 +68,11 @@ afterAll(() => Promise.all([gateway.close(), issuer.close()]))
 async function release(...functions: readonly FunctionManifest[]): Promise<ReleaseId> {
   releases += 1
   const source = `release ${releases}`
-  return (await publishRelease(gateway.it, { functions, source })).releaseId
+  return (await publishRelease(gateway.harness, { functions, source })).releaseId
 }
 
 async function bind(releaseId: ReleaseId): Promise<void> {
-  const { product, actor } = gateway.it
+  const { product, actor } = gateway.harness
   const to = { channel: 'production', releaseId, expectedReleaseId: bound, requestId: REQUEST_ID }
   await promote(product, actor, to)
   await product.serving.whenIdle()
@@ -81,14 +81,14 @@ async function bind(releaseId: ReleaseId): Promise<void> {
 
 let policies = 0n
 async function serve(...served: readonly ReleaseId[]): Promise<void> {
-  const { product, actor } = gateway.it
+  const { product, actor } = gateway.harness
   const weight = 10_000 / served.length
   await setServingPolicy(product, actor, {
     operationId: system.ids.make('opn'),
     expectedRevision: policies,
     mode: served.length === 1 ? 'atomic' : 'weighted',
     releases: served.map((releaseId) => ({ releaseId, weight })),
-    changedAtMicros: gateway.it.system.nowMicros(),
+    changedAtMicros: gateway.harness.system.nowMicros(),
     requestId: REQUEST_ID,
   })
   policies += 1n
@@ -133,14 +133,14 @@ async function send(sent: Sent = {}) {
 
 /** A key of another credential of the Client that `gateway.key` belongs to. */
 function siblingKey(scopes: readonly ApplicationScope[] = ['mutation']): string {
-  const { product, actor } = gateway.it
+  const { product, actor } = gateway.harness
   const { key } = createCredential(product, actor, {
     clientId: product.keys.authenticate(gateway.key)!.clientId,
     credentialId: system.ids.make('crd'),
     name: 'sibling',
     scopes: [...scopes],
     rateLimit: null,
-    createdAtMicros: gateway.it.system.nowMicros(),
+    createdAtMicros: gateway.harness.system.nowMicros(),
     requestId: REQUEST_ID,
   })
   return key!.reveal()
@@ -149,7 +149,7 @@ function siblingKey(scopes: readonly ApplicationScope[] = ['mutation']): string 
 async function retireRelease(releaseId: ReleaseId): Promise<void> {
   // The head of a Workspace is in use.
   await release()
-  const { product, actor } = gateway.it
+  const { product, actor } = gateway.harness
   retire(product, actor, { releaseId, requestId: REQUEST_ID })
 }
 
@@ -157,7 +157,7 @@ const tokenOf = (sub: string) => issuer.sign(issuer.claims(system.nowMillis(), {
 
 const strict = { text: { type: 'string', maximumLength: 1 } } as const
 const user = { auth: 'user' } as const
-/** What the code was and what it is, what is said of new Mutations then, and the caller's token. */
+/** Old manifest, new manifests, answer to new Mutations, and the token of the caller. */
 const CHANGES: readonly (readonly [
   string,
   FunctionManifest,
@@ -177,7 +177,7 @@ const CHANGES: readonly (readonly [
   ],
   ['it asks for a user', write(), [write(user)], 'FUNCTIONAL_TOKEN_REQUIRED', false],
   ['it sees its user', write(), [write(user)], '200', true],
-  ['it sees nobody', write(user), [write()], '200', true],
+  ['it ignores the identity', write(user), [write()], '200', true],
   ['a user may see it', write(), [write({ auth: 'optional' })], '200', true],
   ['it is gone for users', write(user), [], 'FUNCTION_NOT_FOUND', true],
   ['it is for services', write(user), [write({ auth: 'service' })], 'AUTH_POLICY_DENIED', true],
@@ -224,7 +224,7 @@ describe('an exact repeat', () => {
     expect((await send({ ...same, text: 'another note' })).outcome).toBe('OPERATION_REUSED')
   })
 
-  test('waits for the original that runs still', async () => {
+  test('waits for an original that is still running', async () => {
     await bind(await release(write(user)))
     const { promise, resolve } = Promise.withResolvers<void>()
     hold = promise
@@ -238,7 +238,7 @@ describe('an exact repeat', () => {
     expect(await repeat).toMatchObject({ result: 'run 1', replayed: true })
   })
 
-  test('meets the Release of its original under a weighted policy', async () => {
+  test('is sent to the Release of its original under a weighted policy', async () => {
     await serve(await release(write()), await release())
     const target = 'environment:default'
     const firsts = new Set<string>()
@@ -260,7 +260,7 @@ describe('an exact repeat', () => {
   })
 })
 
-describe('what is no exact repeat is refused as if nothing were on record', () => {
+describe('a request that is not an exact repeat is rejected as if it were new', () => {
   const CHANGED: readonly (readonly [string, () => Promise<Sent> | Sent])[] = [
     ['another operation ID', () => ({ operationId: system.ids.make('opn') })],
     ['other arguments', () => ({ text: 'another note' })],
@@ -286,7 +286,7 @@ describe('what is no exact repeat is refused as if nothing were on record', () =
     expect((await send({ operationId })).outcome).toBe('FUNCTION_NOT_FOUND')
   })
 
-  test('a bad token where one is asked for now', async () => {
+  test('an invalid token where the Function now requires one', async () => {
     await bind(await release(write()))
     const same = { operationId: system.ids.make('opn'), token: 'nonsense' }
     expect((await send(same)).outcome).toBe('200')
@@ -332,7 +332,7 @@ describe('an operation that an earlier server recorded under its credential', ()
   ]
   test.each(MODES)('of a Function of the mode %s for %s', async (auth, sub, bare, signed) => {
     await bind(await release(write({ auth })))
-    const { product } = gateway.it
+    const { product } = gateway.harness
     const { clientId, credentialId } = product.keys.authenticate(gateway.key)!
     const loaded = await product.releases.load(bound)
     const operationId = system.ids.make('opn')

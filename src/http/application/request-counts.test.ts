@@ -1,11 +1,11 @@
-/** What the application origin counts of its requests: each once, by how it ended. */
+/** Tests that the application origin counts each request once, by its outcome. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openTestGateway, type TestGateway } from '../../../build/testing/gateways.ts'
 import { functionManifest } from '../../../build/testing/products.ts'
 import { realSystem } from '../../system/system.ts'
 import { applicationLimits, CREDENTIAL_LIMIT, FAILURE_LIMIT } from '../rate-limits.ts'
 
-/** Of whoever calls a.left. */
+/** Aborts the request to a.left, as a client does that disconnects. */
 const caller = new AbortController()
 let gateway: TestGateway
 beforeAll(async () => {
@@ -45,7 +45,7 @@ const query = (name: string, key: string, init: RequestInit = {}) =>
     }),
   })
 
-/** Answered, refused, failed; refused for its credentials and its rate. */
+/** Counts: succeeded, rejected, failed, authentication failures, rate limited. */
 async function counted(work: () => Promise<unknown>): Promise<number[]> {
   const figures = () => {
     const { counters } = gateway.metrics.collect()
@@ -84,7 +84,7 @@ test.each<[string, () => Promise<number>, number, readonly number[]]>([
   ).toEqual(figures)
 })
 
-test('what is beyond a limit is counted as such', async () => {
+test('requests over a limit are counted as rate limited', async () => {
   expect(FAILURE_LIMIT.burst).toBeLessThan(CREDENTIAL_LIMIT.burst)
   const sent = FAILURE_LIMIT.burst + 10
   const [, refused, , failures, limited] = await counted(async () => {

@@ -1,4 +1,4 @@
-/** Every route of the application origin: what mount serves, and what tests and documents list. */
+/** Every route of the application origin, for mount, the OpenAPI document and tests. */
 import type { TableCode } from '../../errors/codes.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
 import { UploadAnswer } from '../../wire/files/stored-files.ts'
@@ -14,25 +14,32 @@ import type { Schema } from '../../wire/schema.ts'
 import type { Replies } from '../management/route.ts'
 import { sendDownload } from './files/downloads.ts'
 import { receiveUpload } from './files/uploads.ts'
-import type { Gateway, Incoming } from './gateway.ts'
-import { type Call, type Invoked, invokeAction, invokeMutation, invokeQuery } from './invoke.ts'
+import type { Gateway } from './gateway.ts'
+import type { Incoming } from './incoming.ts'
+import {
+  type Call,
+  type CallResponse,
+  invokeAction,
+  invokeMutation,
+  invokeQuery,
+} from './invoke.ts'
 
 interface Described {
   readonly path: string
-  /** What a generated client calls it. */
+  /** Name of the method in a generated client. */
   readonly name: string
-  /** One sentence. */
+  /** One sentence for the OpenAPI document. */
   readonly summary: string
   readonly replies: Replies
 }
 
-/** A Function call. Its failures may also be of a code that the Function declares. */
+/** A Function call. It can also fail with a code that the Function declares. */
 export interface Invocation extends Described {
   readonly method: 'POST'
   readonly body: Schema<unknown>
   readonly errors: readonly TableCode[]
-  readonly invoke: (call: Call) => MaybePromise<Invoked>
-  /** The failure of a call whose result was made but has no room among the unsent responses. */
+  readonly invoke: (call: Call) => MaybePromise<CallResponse>
+  /** Failure of a call that ran, when the memory for unsent responses is exhausted. */
   readonly unsent: { readonly code: TableCode; readonly retryable: boolean }
 }
 
@@ -44,13 +51,19 @@ export interface FileTransfer extends Described {
   readonly transfer: (gateway: Gateway, incoming: Incoming, id: string) => Promise<Response>
 }
 
-/** Whether the process runs, or admits calls. It fails in no other way. */
+/** Health probe of the process. It answers with one of its replies only. */
 export interface Probe extends Described {
   readonly method: 'GET'
   readonly asks: 'liveness' | 'readiness'
 }
 
-/** Of every call: the gateway, then the engine. */
+/** The Realtime WebSocket, whose messages are in wire/realtime.ts. */
+export interface RealtimeRoute extends Described {
+  readonly method: 'GET'
+  readonly errors: readonly TableCode[]
+}
+
+/** Errors of every call: first of the gateway, then of the engine. */
 const CALL_ERRORS: readonly TableCode[] = [
   'REQUEST_INVALID',
   'ARGUMENTS_INVALID',
@@ -91,7 +104,7 @@ export const INVOCATIONS: readonly Invocation[] = [
     method: 'POST',
     path: '/v1/mutation',
     name: 'mutation',
-    summary: 'Calls a Mutation, once for an Operation ID.',
+    summary: 'Calls a Mutation. Its effects happen once for each Operation ID.',
     body: MutationRequest,
     replies: { 200: MutationAnswer },
     errors: [
@@ -111,13 +124,21 @@ export const INVOCATIONS: readonly Invocation[] = [
     summary: 'Calls an Action.',
     body: CallRequest,
     replies: { 200: ActionAnswer },
-    // What else a Mutation that it calls ends with is an error inside the Action.
+    // The other errors of a Mutation that it calls are thrown inside the Action.
     errors: [...CALL_ERRORS, 'UNIQUE_VIOLATION'],
     invoke: invokeAction,
     unsent: { code: 'UNAVAILABLE', retryable: false },
   },
 ]
 
+export const REALTIME: RealtimeRoute = {
+  method: 'GET',
+  path: '/v1/realtime',
+  name: 'openRealtime',
+  summary: 'Opens a WebSocket with the subprotocol service.realtime.v1.',
+  replies: { 101: null },
+  errors: ['REQUEST_INVALID', 'ORIGIN_DENIED', 'UPGRADE_REQUIRED', 'UNAVAILABLE', 'BUSY'],
+}
 /** Failures of every transfer. */
 const TRANSFER_ERRORS: readonly TableCode[] = [
   'REQUEST_INVALID',
@@ -174,7 +195,7 @@ export const PROBES: readonly Probe[] = [
     method: 'GET',
     path: '/healthz',
     name: 'readProcessLiveness',
-    summary: 'Whether the process runs.',
+    summary: 'Reports whether the process runs.',
     replies: { 200: Live },
     asks: 'liveness',
   },
@@ -182,7 +203,8 @@ export const PROBES: readonly Probe[] = [
     method: 'GET',
     path: '/readyz',
     name: 'readAdmission',
-    summary: 'Whether calls are served: a Channel or a policy is, and documents answer.',
+    summary:
+      'Reports whether calls are served: a Channel or policy is active and documents are readable.',
     replies: { 200: Ready, 503: Ready },
     asks: 'readiness',
   },

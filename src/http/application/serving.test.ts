@@ -1,6 +1,7 @@
 /**
- * What environment:default serves to whom, and what an archived Environment still answers: a real
- * Product with real keys and tokens, two Releases, and Functions that tests hold back.
+ * Tests which Release environment:default serves to each caller, and what an archived Environment
+ * still answers. A real Product has real keys and tokens, two Releases, and Functions that wait
+ * until a test lets them continue.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openTestGateway, type TestGateway } from '../../../build/testing/gateways.ts'
@@ -36,7 +37,7 @@ let issuer: JwtIssuer
 let gateway: TestGateway
 let first: ReleaseId
 let second: ReleaseId
-/** Slow Functions wait for it; `entered` counts them. */
+/** Slow Functions wait for `hold`; `entered` counts them. */
 let hold: PromiseWithResolvers<string>
 let entered: number
 
@@ -63,7 +64,7 @@ beforeEach(async () => {
   })
   first = gateway.releaseId
   const input = { functions: FUNCTIONS, source: 'second' }
-  second = (await publishRelease(gateway.it, input)).releaseId
+  second = (await publishRelease(gateway.harness, input)).releaseId
 })
 
 afterEach(async () => {
@@ -111,7 +112,7 @@ const outcome = async (name: string, sent: Sent = {}) => {
 
 /** Weights of the first and of the second Release, the older ID first. */
 async function serve(weights: readonly [number, number], expectedRevision = 0n): Promise<void> {
-  const { product, actor } = gateway.it
+  const { product, actor } = gateway.harness
   const releases = [first, second]
     .map((releaseId, i) => ({ releaseId, weight: weights[i]! }))
     .filter(({ weight }) => weight > 0)
@@ -120,23 +121,23 @@ async function serve(weights: readonly [number, number], expectedRevision = 0n):
     expectedRevision,
     mode: releases.length === 1 ? 'atomic' : 'weighted',
     releases,
-    changedAtMicros: gateway.it.system.nowMicros(),
+    changedAtMicros: gateway.harness.system.nowMicros(),
     requestId: REQUEST_ID,
   })
   await product.serving.whenIdle()
 }
 
 function change(verb: 'archive' | 'restore', expectedRevision: bigint) {
-  const { product, actor } = gateway.it
+  const { product, actor } = gateway.harness
   return changeEnvironment(product, actor, {
     operationId: system.ids.make('opn'),
     change: { verb, expectedRevision },
-    changedAtMicros: gateway.it.system.nowMicros(),
+    changedAtMicros: gateway.harness.system.nowMicros(),
     requestId: REQUEST_ID,
   })
 }
 
-const observed = () => readEnvironment(gateway.it.product).observed
+const observed = () => readEnvironment(gateway.harness.product).observed
 const token = (sub: string) => issuer.sign(issuer.claims(system.nowMillis(), { sub }))
 
 async function releasesOf(count: number, name: string, sent: (i: number) => Sent | Promise<Sent>) {
@@ -146,7 +147,7 @@ async function releasesOf(count: number, name: string, sent: (i: number) => Sent
 }
 
 describe('environment:default', () => {
-  test('is nothing without a policy: neither the Channel nor the newest Release', async () => {
+  test('serves nothing without a policy, neither a Channel nor the newest Release', async () => {
     expect(await outcome('query.none')).toBe('404 TARGET_NOT_FOUND')
   })
 
@@ -160,7 +161,7 @@ describe('environment:default', () => {
     expect(await call('query.none')).toMatchObject({ status: 200, releaseId: first })
   })
 
-  test('spreads callers of whom nothing is known by weight', async () => {
+  test('distributes unidentified callers by weight', async () => {
     await serve([8_000, 2_000])
     const found = await releasesOf(1_000, 'query.none', () => ({}))
     // 1,000 draws at one in five: five standard deviations are 63.
@@ -169,7 +170,7 @@ describe('environment:default', () => {
     expect(seconds).toBeLessThan(263)
   })
 
-  test('keeps a caller that names an affinity, and spreads affinities', async () => {
+  test('sends equal affinities to one Release, and distributes affinities by weight', async () => {
     await serve([5_000, 5_000])
     const once = await releasesOf(60, 'query.none', (i) => ({ affinity: `device-${i}` }))
     const again = await releasesOf(60, 'query.none', (i) => ({ affinity: `device-${i}` }))
@@ -177,7 +178,7 @@ describe('environment:default', () => {
     expect(new Set(once)).toEqual(new Set([first, second]))
   })
 
-  test('keeps a principal, whichever token it presents to whichever Function', async () => {
+  test('sends a principal to one Release, whatever token and Function it uses', async () => {
     await serve([5_000, 5_000])
     const asks = (name: string) =>
       releasesOf(40, name, async (i) => ({ token: await token(`user-${i}`) }))
@@ -187,7 +188,7 @@ describe('environment:default', () => {
     expect(new Set(once)).toEqual(new Set([first, second]))
   })
 
-  test('tells the same affinity of two credentials apart', async () => {
+  test('distinguishes equal affinities of two credentials', async () => {
     await serve([5_000, 5_000])
     const key = gateway.issueKey('confidential')
     const one = await releasesOf(60, 'query.none', (i) => ({ affinity: `${i}` }))
@@ -202,7 +203,7 @@ describe('environment:default', () => {
     await serve([7_000, 3_000], 1n)
     const after = await asks()
     const movedTo = after.filter((releaseId, i) => releaseId !== before[i])
-    // Nobody who was on the Release that grew leaves it.
+    // No caller leaves the Release whose weight grew.
     expect(new Set(movedTo)).toEqual(new Set([second]))
     expect(movedTo.length).toBeLessThan(80)
   })
@@ -218,19 +219,19 @@ describe('environment:default', () => {
     expect(await outcome(name, { token: bad, target: 'channel:production' })).toBe(expected)
   })
 
-  test('counts a bad token once', async () => {
+  test('counts an invalid token once', async () => {
     await serve([5_000, 5_000])
     const key = gateway.issueKey('public')
     let guesses = 0
     while ((await outcome('query.user', { key, token: `guess-${guesses}` })).startsWith('401')) {
       guesses += 1
     }
-    // As many as a peer may make at once, and those of the time that this took.
+    // The burst of a peer, and the tokens gained during this test.
     expect(guesses).toBeGreaterThanOrEqual(20)
   })
 
   test.each(['', 'two words', 'x'.repeat(129), 'é'])(
-    'refuses the affinity %j',
+    'rejects the affinity %j',
     async (affinity) => {
       await serve([5_000, 5_000])
       expect(await outcome('query.none', { affinity })).toBe('400 REQUEST_INVALID')
@@ -239,7 +240,7 @@ describe('environment:default', () => {
 })
 
 describe('an archived Environment', () => {
-  test('lets calls in flight end and refuses every later one', async () => {
+  test('completes calls in flight and rejects later ones', async () => {
     await serve([5_000, 5_000])
     const target = 'channel:production'
     const slow = ['query.slow', 'mutate.slow', 'act.slow'].map((name) => outcome(name, { target }))
@@ -266,14 +267,14 @@ describe('an archived Environment', () => {
     })
   })
 
-  test('answers nothing from memory', async () => {
+  test('returns no cached results', async () => {
     const sent = { target: 'channel:production' }
     for (let i = 0; i < 3; i++) expect(await outcome('query.none', sent)).toBe('200')
     change('archive', 0n)
     expect(await outcome('query.none', sent)).toBe('503 UNAVAILABLE')
   })
 
-  test('refuses a call whose body was still coming', async () => {
+  test('rejects a call whose body had not arrived yet', async () => {
     const body = new TransformStream<Uint8Array, Uint8Array>()
     const request = new Request('http://app.test/v1/query', {
       method: 'POST',
@@ -298,7 +299,7 @@ describe('an archived Environment', () => {
     await serve([0, 10_000])
     change('archive', 0n)
     change('restore', 1n)
-    await gateway.it.product.serving.whenIdle()
+    await gateway.harness.product.serving.whenIdle()
     expect(await call('query.none')).toMatchObject({ status: 200, releaseId: second })
     const channel = await call('query.none', { target: 'channel:production' })
     expect(channel).toMatchObject({ status: 200, releaseId: first })

@@ -10,23 +10,23 @@ import {
 } from '../../wire/application-clients.ts'
 
 let routes: ProductRoutes
-let it: TestProduct
+let fixture: TestProduct
 beforeEach(async () => {
   routes = await ProductRoutes.open()
-  it = routes.harness
+  fixture = routes.harness
 })
-afterEach(() => it.close())
+afterEach(() => fixture.close())
 
 function call(...parameters: Parameters<ProductRoutes['call']>) {
   return routes.call(...parameters)
 }
 
 describe('Application Clients', () => {
-  const micros = () => String(it.system.nowMicros())
+  const micros = () => String(fixture.system.nowMicros())
 
   test('and their keys are created, replayed and listed', async () => {
     const client = {
-      clientId: it.system.ids.make('app'),
+      clientId: fixture.system.ids.make('app'),
       name: 'CI',
       kind: 'confidential',
       maximumScopes: ['query', 'mutation'],
@@ -43,7 +43,7 @@ describe('Application Clients', () => {
 
     const path = `/application-clients/${client.clientId}/credentials`
     const credential = {
-      credentialId: it.system.ids.make('crd'),
+      credentialId: fixture.system.ids.make('crd'),
       name: 'one',
       scopes: ['query'],
       createdAtMicros: micros(),
@@ -69,12 +69,12 @@ describe('Application Clients', () => {
         },
       ],
     })
-    expect(it.log.text()).not.toContain(issued.key!.slice(10))
+    expect(fixture.log.text()).not.toContain(issued.key!.slice(10))
   })
 
-  test('with a scope, kind or time outside of the message are refused', async () => {
+  test('with an invalid scope, kind or time are rejected', async () => {
     const client = {
-      clientId: it.system.ids.make('app'),
+      clientId: fixture.system.ids.make('app'),
       name: 'CI',
       kind: 'public',
       maximumScopes: ['query'],
@@ -86,7 +86,7 @@ describe('Application Clients', () => {
       { maximumScopes: 'query' },
       { createdAtMicros: Number(micros()) },
       { createdAtMicros: `0${micros()}` },
-      { clientId: it.system.ids.make('crd') },
+      { clientId: fixture.system.ids.make('crd') },
       { owner: true },
     ]) {
       const response = call('POST', '/application-clients', { body: { ...client, ...more } })
@@ -99,16 +99,16 @@ describe('Application Clients', () => {
 })
 
 describe('a key', () => {
-  const micros = () => String(it.system.nowMicros())
+  const micros = () => String(fixture.system.nowMicros())
   const KEY_CACHE = 'no-store, max-age=0'
 
   async function issue(kind: 'public' | 'confidential') {
-    const clientId = it.system.ids.make('app')
+    const clientId = fixture.system.ids.make('app')
     const client = { clientId, name: 'CI', kind, maximumScopes: ['query'] }
     const body = { ...client, createdAtMicros: micros() }
     await answer(call('POST', '/application-clients', { body }), 201, ClientCreated)
     const path = `/application-clients/${clientId}/credentials`
-    const credentialId = it.system.ids.make('crd')
+    const credentialId = fixture.system.ids.make('crd')
     const asked = { credentialId, name: 'one', scopes: ['query'], createdAtMicros: micros() }
     const response = call('POST', path, { body: { ...asked, rateLimit: 7 } })
     const { key, credential } = await answer(response, 201, CredentialCreated)
@@ -118,7 +118,7 @@ describe('a key', () => {
 
   test('is rotated, revoked and deleted, each with its status and no cache', async () => {
     const { path, key, credentialId, at } = await issue('confidential')
-    const body = { credentialId: it.system.ids.make('crd'), createdAtMicros: micros() }
+    const body = { credentialId: fixture.system.ids.make('crd'), createdAtMicros: micros() }
     const response = await call('POST', `${at}/rotate`, { body })
     expect(response.headers.get('cache-control')).toBe(KEY_CACHE)
     const rotated = await answer(Promise.resolve(response), 201, CredentialCreated)
@@ -136,20 +136,20 @@ describe('a key', () => {
     const other = { ...body, name: 'other' }
     await refusal(call('POST', `${at}/rotate`, { body: other }), 409, 'PRODUCT_OPERATION_REUSED')
     await refusal(call('DELETE', at), 409, 'PRODUCT_STATE_CONFLICT')
-    expect(it.product.keys.authenticate(key)).not.toBeNull()
+    expect(fixture.product.keys.authenticate(key)).not.toBeNull()
     const revoked = await answer(call('POST', `${at}/revoke`), 200, CredentialRevoked)
     expect(revoked.credential).toMatchObject({ credentialId, state: 'revoked' })
-    expect(it.product.keys.authenticate(key)).toBeNull()
+    expect(fixture.product.keys.authenticate(key)).toBeNull()
     expect(
       await answer(call('POST', `${at}/revoke`, { body: {} }), 200, CredentialRevoked),
     ).toEqual(revoked)
     for (let i = 0; i < 2; i++) expect((await call('DELETE', at)).status).toBe(204)
     const { credentials } = await answer(call('GET', path), 200, CredentialList)
     expect(credentials.map(({ state }) => state)).toEqual(['deleted', 'active'])
-    expect(it.log.text()).not.toContain(rotated.key!.slice(10))
+    expect(fixture.log.text()).not.toContain(rotated.key!.slice(10))
   })
 
-  test('of a public client is revealed with credentials:read, of another not at all', async () => {
+  test('is revealed with credentials:read for a public client, and never for others', async () => {
     const { at, key } = await issue('public')
     const secret = await issue('confidential')
     routes.capabilities = ['credentials:read']
@@ -161,13 +161,13 @@ describe('a key', () => {
       replayed: false,
     })
     await refusal(call('POST', `${secret.at}/reveal`), 400, 'PRODUCT_INVALID')
-    expect(it.log.text()).not.toContain(key.slice(10))
+    expect(fixture.log.text()).not.toContain(key.slice(10))
   })
 
   test("that is unknown, or another client's, is not found", async () => {
     const { at, path } = await issue('public')
     const crossed = at.replace(/app_\w+/, (await issue('public')).at.match(/app_\w+/)![0])
-    for (const where of [crossed, `${path}/${it.system.ids.make('crd')}`]) {
+    for (const where of [crossed, `${path}/${fixture.system.ids.make('crd')}`]) {
       await refusal(call('POST', `${where}/reveal`), 404, 'PRODUCT_NOT_FOUND')
       await refusal(call('POST', `${where}/revoke`), 404, 'PRODUCT_NOT_FOUND')
       await refusal(call('DELETE', where), 404, 'PRODUCT_NOT_FOUND')

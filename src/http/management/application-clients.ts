@@ -1,4 +1,4 @@
-/** Application Clients and their credentials. Answers that carry a key are never cached. */
+/** Application Clients and their credentials. Responses with a key are never cached. */
 import {
   type ApplicationClient,
   createClient,
@@ -36,7 +36,7 @@ export const applicationClientRoutes: readonly Route<ProductApp>[] = [
     method: 'GET',
     path: '/application-clients',
     name: 'listApplicationClients',
-    summary: 'Every Application Client, none of its keys.',
+    summary: 'Lists every Application Client, without keys.',
     capability: 'credentials:read',
     replies: { 200: ClientList },
     handle({ app }) {
@@ -49,7 +49,7 @@ export const applicationClientRoutes: readonly Route<ProductApp>[] = [
     method: 'POST',
     path: '/application-clients',
     name: 'createApplicationClient',
-    summary: 'Creates an Application Client under the ID that the caller chose.',
+    summary: 'Creates an Application Client with the ID that the caller chose.',
     capability: 'credentials:manage',
     body: { schema: ClientRequest },
     replies: { 200: ClientCreated, 201: ClientCreated },
@@ -69,7 +69,7 @@ export const applicationClientRoutes: readonly Route<ProductApp>[] = [
     method: 'GET',
     path: '/application-clients/:clientId/credentials',
     name: 'listCredentials',
-    summary: 'Every credential of an Application Client, none of its keys.',
+    summary: 'Lists every credential of an Application Client, without keys.',
     capability: 'credentials:read',
     replies: { 200: CredentialList },
     handle({ app, params }) {
@@ -83,7 +83,7 @@ export const applicationClientRoutes: readonly Route<ProductApp>[] = [
     method: 'POST',
     path: '/application-clients/:clientId/credentials',
     name: 'createCredential',
-    summary: 'Creates a credential; the answer alone has its key.',
+    summary: 'Creates a credential. Only this response contains its key.',
     capability: 'credentials:manage',
     body: { schema: CredentialRequest },
     replies: ISSUED,
@@ -107,7 +107,7 @@ export const applicationClientRoutes: readonly Route<ProductApp>[] = [
     method: 'POST',
     path: '/application-clients/:clientId/credentials/:credentialId/rotate',
     name: 'rotateCredential',
-    summary: 'Creates a replacement; the credential stays active beside it.',
+    summary: 'Creates a replacement. The credential stays active until it is revoked.',
     capability: 'credentials:manage',
     body: { schema: RotateRequest },
     replies: ISSUED,
@@ -131,14 +131,14 @@ export const applicationClientRoutes: readonly Route<ProductApp>[] = [
     method: 'POST',
     path: '/application-clients/:clientId/credentials/:credentialId/reveal',
     name: 'revealKey',
-    summary: 'The key of a public credential, made again.',
+    summary: 'Returns the key of a public credential.',
     capability: 'credentials:read',
     replies: { 200: CredentialCreated },
     errors: ['PRODUCT_INVALID', 'PRODUCT_STATE_CONFLICT'],
     cache: 'no-store, max-age=0',
     handle({ app, actor, params: { clientId, credentialId }, requestId }) {
       const revealed = revealKey(app.product, actor, { clientId, credentialId, requestId })
-      // Nothing was made, so nothing was repeated.
+      // No credential was created, so the response is no replay.
       const body = createdBody({ ...revealed, secretShownOnce: false, replayed: false })
       return { status: 200, body }
     },
@@ -148,7 +148,7 @@ export const applicationClientRoutes: readonly Route<ProductApp>[] = [
     method: 'POST',
     path: '/application-clients/:clientId/credentials/:credentialId/revoke',
     name: 'revokeCredential',
-    summary: 'Ends a credential for good.',
+    summary: 'Revokes a credential permanently.',
     capability: 'credentials:manage',
     replies: { 200: CredentialRevoked },
     handle({ app, actor, params: { clientId, credentialId }, requestId }) {
@@ -163,7 +163,7 @@ export const applicationClientRoutes: readonly Route<ProductApp>[] = [
     method: 'DELETE',
     path: '/application-clients/:clientId/credentials/:credentialId',
     name: 'deleteCredential',
-    summary: 'Leaves a tombstone of a revoked credential.',
+    summary: 'Deletes a revoked credential and keeps a tombstone.',
     capability: 'credentials:manage',
     replies: { 204: null },
     errors: ['PRODUCT_STATE_CONFLICT'],

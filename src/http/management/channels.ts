@@ -6,8 +6,8 @@ import { Promoted, PromoteRequest, RollbackRequest } from '../../wire/channels.t
 import type { ProductApp } from './product-app.ts'
 import { environmentRoute, type Route } from './route.ts'
 
-/** Of a Release that may not serve or does not fit, or of a Channel that is bound otherwise. */
-const UNFIT = [
+/** Errors of a Release that cannot be bound, or of a Channel that another request changed. */
+const BINDING_ERRORS = [
   'PRODUCT_CAS_CONFLICT',
   'PRODUCT_INCOMPATIBLE',
   'PRODUCT_RELEASE_RETIRED',
@@ -23,7 +23,7 @@ export const channelRoutes: readonly Route<ProductApp>[] = [
     capability: 'channels:promote',
     body: { schema: PromoteRequest },
     replies: { 200: Promoted },
-    errors: ['PRODUCT_INVALID', ...UNFIT],
+    errors: ['PRODUCT_INVALID', ...BINDING_ERRORS],
     async handle({ app, actor, params, body: { releaseId, expectedReleaseId = null }, requestId }) {
       const promoted = await promote(app.product, actor, {
         channel: params.channel,
@@ -43,7 +43,7 @@ export const channelRoutes: readonly Route<ProductApp>[] = [
     capability: 'channels:promote',
     body: { schema: RollbackRequest },
     replies: { 200: Promoted },
-    errors: [...UNFIT],
+    errors: [...BINDING_ERRORS],
     async handle({ app, actor, params: { channel }, body: asked, requestId }) {
       const rolledBack = await rollback(app.product, actor, { ...asked, channel, requestId })
       return { status: 200, body: promotedBody(rolledBack) }

@@ -10,15 +10,15 @@ import {
 const SECRET = 'sk_live_51H8xJ2eZvKYlo2C'
 
 let routes: ProductRoutes
-let it: TestProduct
+let fixture: TestProduct
 beforeEach(async () => {
   routes = await ProductRoutes.open()
-  it = routes.harness
+  fixture = routes.harness
 })
-afterEach(() => it.close())
+afterEach(() => fixture.close())
 
-const micros = () => String(it.system.nowMicros())
-const newOperation = () => it.system.ids.make('opn')
+const micros = () => String(fixture.system.nowMicros())
+const newOperation = () => fixture.system.ids.make('opn')
 
 interface Sent {
   readonly name?: string
@@ -55,7 +55,7 @@ test('a new Environment has no configuration', async () => {
   expect(await history()).toEqual({ version: 1, entries: [], next: null })
 })
 
-test('names are set, listed in order, and deleted; no secret is ever answered', async () => {
+test('names are set, listed in order, and deleted, and no response contains a secret', async () => {
   const [operationId, changedAtMicros] = [newOperation(), micros()]
   const sent = { operationId, body: { changedAtMicros } }
   const created = await answer(put(sent), 200, ConfigurationChanged)
@@ -91,7 +91,7 @@ test('names are set, listed in order, and deleted; no secret is ever answered', 
     '1 set API_KEY',
   ])
   expect(JSON.stringify([created, listed, entries])).not.toContain(SECRET)
-  expect(it.log.text()).not.toContain(SECRET)
+  expect(fixture.log.text()).not.toContain(SECRET)
 })
 
 function entryOf(revision: string, { entries }: ConfigurationList) {
@@ -99,7 +99,7 @@ function entryOf(revision: string, { entries }: ConfigurationList) {
   return { revision, createdAtMicros, updatedAtMicros }
 }
 
-test('a new value keeps the time of the first one', async () => {
+test('a new value keeps the creation time', async () => {
   const first = micros()
   await answer(put({ body: { changedAtMicros: first } }), 200, ConfigurationChanged)
   const second = String(BigInt(first) + 5n)
@@ -109,12 +109,12 @@ test('a new value keeps the time of the first one', async () => {
   expect((await list()).entries).toMatchObject([{ revision: '2', ...times }])
 })
 
-test('an exact repeat is answered as the first time, a different one is a conflict', async () => {
+test('an exact repeat has the original response, and another request is a conflict', async () => {
   const sent = { operationId: newOperation(), body: { changedAtMicros: micros() } }
   const created = await answer(put(sent), 200, ConfigurationChanged)
   const replayed = { ...created, operation: { ...created.operation, replayed: true } }
   expect(await answer(put(sent), 200, ConfigurationChanged)).toEqual(replayed)
-  // The form of a number is no difference.
+  // The notation of a number makes no difference.
   const asText = { ...sent, body: { ...sent.body, expectedRevision: '0' } }
   expect(await answer(put(asText), 200, ConfigurationChanged)).toEqual(replayed)
   const other = { ...sent, body: { ...sent.body, value: 'other' } }
@@ -124,7 +124,7 @@ test('an exact repeat is answered as the first time, a different one is a confli
   expect((await list()).revision).toBe('1')
 })
 
-describe('refused is', () => {
+describe('a change is rejected for', () => {
   test.each<[string, Sent, number, string]>([
     ['no Operation ID', { operationId: null }, 400, 'PLATFORM_REQUEST_INVALID'],
     ['a wrong Operation ID', { operationId: 'opn_1' }, 400, 'PLATFORM_REQUEST_INVALID'],
@@ -154,24 +154,24 @@ describe('refused is', () => {
     expect((await list()).revision).toBe('0')
   })
 
-  test('a value whose place in JSON is larger than itself is not', async () => {
+  test('a value that grows by its JSON escapes is accepted', async () => {
     const body = { value: '"'.repeat(32 * 1024) }
     await answer(put({ body }), 200, ConfigurationChanged)
   })
 
-  test('the deletion of what is not there', async () => {
+  test('the deletion of an unknown name', async () => {
     const body = { expectedRevision: 0 }
     await refusal(remove({ body }), 404, 'PRODUCT_NOT_FOUND')
   })
 
-  test('another kind for a name that there is', async () => {
+  test('another kind for an existing name', async () => {
     await answer(put(), 200, ConfigurationChanged)
     const body = { expectedRevision: 1, kind: 'variable' }
     const error = await refusal(put({ body }), 409, 'PRODUCT_STATE_CONFLICT')
     expect(error.violations).toMatchObject([{ path: 'kind' }])
   })
 
-  test('a page of the history that is none', async () => {
+  test('an invalid cursor of the history', async () => {
     for (const query of ['?limit=0', '?limit=1001', '?limit=x', '?after=0', '?after=x', '?x=1']) {
       const response = routes.call('GET', `/configuration/history${query}`)
       await refusal(response, 400, 'PLATFORM_REQUEST_INVALID')

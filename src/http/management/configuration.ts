@@ -1,4 +1,4 @@
-/** Variables and secrets. A secret comes in with one request and leaves with none. */
+/** Variables and secrets. No response contains the value of a secret. */
 import {
   type AppliedChange,
   type ConfigurationChange,
@@ -29,7 +29,7 @@ export const configurationRoutes: readonly Route<ProductApp>[] = [
     method: 'GET',
     path: '/configuration',
     name: 'listConfiguration',
-    summary: 'Every variable and secret, no value of a secret.',
+    summary: 'Lists every variable and secret, without the values of secrets.',
     capability: 'configuration:read',
     replies: { 200: ConfigurationList },
     handle({ app }) {
@@ -47,7 +47,7 @@ export const configurationRoutes: readonly Route<ProductApp>[] = [
     method: 'GET',
     path: '/configuration/history',
     name: 'listConfigurationChanges',
-    summary: 'Changes of variables and secrets, the newest first.',
+    summary: 'Lists changes of variables and secrets, newest first.',
     capability: 'configuration:read',
     query: HistoryQuery,
     replies: { 200: ConfigurationHistory },

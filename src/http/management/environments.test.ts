@@ -23,21 +23,21 @@ interface Sent {
   readonly expectedRevision?: number | string
   readonly changedAtMicros?: string
   readonly configuration?: object
-  /** On top of the rest. */
+  /** Fields that replace those of the body. */
   readonly body?: object
   readonly base?: string
 }
 
 let routes: ProductRoutes
-let it: TestProduct
+let fixture: TestProduct
 beforeEach(async () => {
   routes = await ProductRoutes.open()
-  it = routes.harness
+  fixture = routes.harness
 })
-afterEach(() => it.close())
+afterEach(() => fixture.close())
 
-const micros = () => String(it.system.nowMicros())
-const newOperation = () => it.system.ids.make('opn')
+const micros = () => String(fixture.system.nowMicros())
+const newOperation = () => fixture.system.ids.make('opn')
 const METHODS = {
   create: ['POST', ''],
   update: ['PUT', ''],
@@ -65,7 +65,7 @@ const change = (verb: Verb, sent: Sent = {}) =>
   answer(send(verb, sent), verb === 'create' ? 201 : 200, EnvironmentChanged)
 const read = () => answer(routes.call('GET', ''), 200, EnvironmentState)
 
-/** Each state, made of a new root. */
+/** Brings a new root to each state. */
 const STATES = {
   'as svc init made it': async () => undefined,
   configured: async () => {
@@ -135,7 +135,7 @@ describe('an operation', () => {
     ['restore', 'archived'],
   ]
 
-  test.each(verbs)('%s that is repeated answers what it answered first', async (verb, state) => {
+  test.each(verbs)('%s that is repeated has its original response', async (verb, state) => {
     await STATES[state]()
     const sent = {
       operationId: newOperation(),
@@ -143,7 +143,7 @@ describe('an operation', () => {
       expectedRevision: REVISIONS[state],
     }
     const first = await change(verb, sent)
-    // What came later is no part of the answer.
+    // Later changes are not part of the response.
     await change('update', { expectedRevision: first.desired.revision })
     const replayed = { ...first, operation: { ...first.operation, replayed: true } }
     expect(await answer(send(verb, sent), 200, EnvironmentChanged)).toEqual(replayed)
@@ -172,19 +172,19 @@ describe('an operation', () => {
   test('ID that another operator uses is a conflict', async () => {
     const sent = { operationId: newOperation(), changedAtMicros: micros() }
     await change('update', sent)
-    const { actor } = it
-    Object.assign(actor, { operatorId: it.system.ids.make('opr') })
+    const { actor } = fixture
+    Object.assign(actor, { operatorId: fixture.system.ids.make('opr') })
     await refusal(send('update', sent), 409, 'PRODUCT_OPERATION_REUSED')
   })
 
   test('ID does not carry over to another Environment', async () => {
     const sent = { operationId: newOperation(), changedAtMicros: micros() }
     await change('update', sent)
-    const base = BASE.replace(/env_\w+/, it.system.ids.make('env'))
+    const base = BASE.replace(/env_\w+/, fixture.system.ids.make('env'))
     await refusal(send('update', { ...sent, base }), 403, 'PLATFORM_ACCESS_DENIED')
   })
 
-  test('that never was, or was on another resource, is not found', async () => {
+  test('that is unknown, or of another resource, is not found', async () => {
     const path = (id: string) => `/environment-operations/${id}`
     await refusal(routes.call('GET', path(newOperation())), 404, 'PRODUCT_NOT_FOUND')
     await refusal(routes.call('GET', path('opn_1')), 400, 'PLATFORM_REQUEST_INVALID')
@@ -194,14 +194,14 @@ describe('an operation', () => {
     await refusal(routes.call('GET', other), 404, 'PRODUCT_NOT_FOUND')
   })
 
-  test('that failed left nothing, so that its ID may be used again', async () => {
+  test('that failed is not recorded, so that its ID may be used again', async () => {
     const sent = { operationId: newOperation(), changedAtMicros: micros() }
     await refusal(send('update', { ...sent, expectedRevision: 7 }), 409, 'PRODUCT_CAS_CONFLICT')
     await change('update', sent)
   })
 })
 
-describe('refused is', () => {
+describe('a change is rejected for', () => {
   const { slug: _, ...incomplete } = CONFIGURATION
   const wrong = (field: object) => ({ configuration: { ...CONFIGURATION, ...field } })
   const rows: readonly (readonly [string, Verb, Sent, string])[] = [
@@ -221,36 +221,36 @@ describe('refused is', () => {
   })
 })
 
-test('every change is audited once, with what it was', async () => {
+test('every change is audited once with its kind', async () => {
   await change('create')
   const archive = { expectedRevision: 1, operationId: newOperation(), changedAtMicros: micros() }
   await change('archive', archive)
   await change('archive', archive)
   await change('restore', { expectedRevision: 2 })
   await change('update', { expectedRevision: 3 })
-  await it.product.audit.whenIdle()
-  const { environmentId: subject } = it.root.descriptor
+  await fixture.product.audit.whenIdle()
+  const { environmentId: subject } = fixture.root.descriptor
   const verbs = ['create', 'archive', 'restore', 'update']
-  expect(it.audited).toMatchObject(
+  expect(fixture.audited).toMatchObject(
     verbs.map((verb) => ({ operation: `product.environment.${verb}`, subject })),
   )
 })
 
 describe('an archived Environment', () => {
   async function promoteTo(source: string) {
-    const { releaseId } = await publishRelease(it, { source })
+    const { releaseId } = await publishRelease(fixture, { source })
     const promoted = routes.call('PUT', '/channels/production', { body: { releaseId } })
     return answer(promoted, 200, Promoted)
   }
 
-  test('is observed as such when its last call has ended', async () => {
+  test('is observed as archived when its last call has ended', async () => {
     await promoteTo('a')
     const ended = Promise.withResolvers<void>()
-    it.engine.whenIdle = () => ended.promise
+    fixture.engine.whenIdle = () => ended.promise
     const { observed } = await change('archive')
     expect(observed).toMatchObject({ revision: '0', lifecycle: 'active' })
-    // New calls are refused from the commit on.
-    expect(it.product.serving.isStarted).toBe(false)
+    // New calls are rejected after the commit.
+    expect(fixture.product.serving.isStarted).toBe(false)
     const serving = 'stopped'
     expect((await read()).observed).toEqual({ revision: '0', lifecycle: 'active', serving })
     ended.resolve()
@@ -258,13 +258,13 @@ describe('an archived Environment', () => {
     expect((await read()).observed).toEqual({ revision: '1', lifecycle: 'archived', serving })
   })
 
-  test('that is restored before that is observed as active', async () => {
+  test('that is restored before its last call ends is observed as active', async () => {
     await promoteTo('a')
     const ended = Promise.withResolvers<void>()
-    it.engine.whenIdle = () => ended.promise
+    fixture.engine.whenIdle = () => ended.promise
     await change('archive')
     await change('restore', { expectedRevision: 1 })
-    await it.product.serving.whenIdle()
+    await fixture.product.serving.whenIdle()
     const expected = { revision: '2', lifecycle: 'active', serving: 'serving' }
     expect((await read()).observed).toEqual(expected)
     ended.resolve()
@@ -272,16 +272,16 @@ describe('an archived Environment', () => {
     expect((await read()).observed).toEqual(expected)
   })
 
-  test('takes promotions and serves them once it is restored', async () => {
+  test('accepts promotions and serves them once it is restored', async () => {
     await promoteTo('a')
     await change('archive')
     const { releaseId, serving } = await promoteTo('b')
     expect(serving).toBe('pending')
-    await it.product.serving.whenIdle()
-    expect(it.product.serving.find('production')).toBe(null)
+    await fixture.product.serving.whenIdle()
+    expect(fixture.product.serving.find('production')).toBe(null)
     await change('restore', { expectedRevision: 1 })
-    await it.product.serving.whenIdle()
-    expect(it.product.serving.find('production')).toMatchObject({ releaseId })
+    await fixture.product.serving.whenIdle()
+    expect(fixture.product.serving.find('production')).toMatchObject({ releaseId })
   })
 
   test('that has no Channel stays stopped when it is restored', async () => {
@@ -291,7 +291,7 @@ describe('an archived Environment', () => {
     expect((await read()).observed).toEqual(expected)
   })
 
-  test('shows in the status, whose revision moved', async () => {
+  test('is shown in the status, whose revision increased', async () => {
     const status = () => answer(routes.call('GET', '/status'), 200, Status)
     const before = await status()
     await change('archive')
@@ -304,14 +304,14 @@ describe('an archived Environment', () => {
 describe('a protected Environment', () => {
   const promote = (body: object) => routes.call('PUT', '/channels/production', { body })
 
-  test('takes no promotion that does not say what it replaces', async () => {
-    const a = (await publishRelease(it, { source: 'a' })).releaseId
-    const b = (await publishRelease(it, { source: 'b' })).releaseId
+  test('rejects a promotion without the Release that it replaces', async () => {
+    const a = (await publishRelease(fixture, { source: 'a' })).releaseId
+    const b = (await publishRelease(fixture, { source: 'b' })).releaseId
     await change('create', { configuration: { ...CONFIGURATION, protection: 'protected' } })
     const error = await refusal(promote({ releaseId: a }), 400, 'PRODUCT_INVALID')
     expect(error.violations).toMatchObject([{ path: 'expectedReleaseId' }])
     await answer(promote({ releaseId: a, expectedReleaseId: 'empty' }), 200, Promoted)
-    // Not even one that would change nothing.
+    // Even a promotion that would change nothing.
     await refusal(promote({ releaseId: a }), 400, 'PRODUCT_INVALID')
     const stale = promote({ releaseId: b, expectedReleaseId: 'empty' })
     await refusal(stale, 409, 'PRODUCT_CAS_CONFLICT')

@@ -1,4 +1,4 @@
-/** Desired and observed state of the Environment, and what changes it. */
+/** Desired and observed state of the Environment, and its changes. */
 import {
   changeEnvironment,
   type EnvironmentChange,
@@ -27,7 +27,7 @@ export const environmentRoutes: readonly Route<ProductApp>[] = [
     method: 'GET',
     path: '',
     name: 'readEnvironment',
-    summary: 'Desired and observed state of the Environment.',
+    summary: 'Returns the desired and observed state of the Environment.',
     capability: 'environments:read',
     replies: { 200: EnvironmentState },
     handle({ app }) {
@@ -40,7 +40,7 @@ export const environmentRoutes: readonly Route<ProductApp>[] = [
     method: 'POST',
     path: '',
     name: 'createEnvironment',
-    summary: 'Gives the Environment its first configuration.',
+    summary: 'Creates the Environment with its first configuration.',
     ...MANAGE,
     replies: { 200: EnvironmentChanged, 201: EnvironmentChanged },
     body: { schema: EnvironmentCreate, bytesMax: ENVIRONMENT_BODY_BYTES_MAX },
@@ -66,7 +66,7 @@ export const environmentRoutes: readonly Route<ProductApp>[] = [
     },
   }),
 
-  lifecycleRoute('archive', 'Stops what the Environment serves and keeps everything.'),
+  lifecycleRoute('archive', 'Stops serving the Environment and keeps its data.'),
   lifecycleRoute('restore', 'Serves an archived Environment again.'),
 
   operationRoute({
@@ -100,11 +100,11 @@ function change(
     body: { changedAtMicros },
     requestId,
   }: Call<ProductApp, string, { readonly changedAtMicros: string }, 'required'>,
-  asked: EnvironmentChange,
+  requested: EnvironmentChange,
 ) {
   const { result, operation } = changeEnvironment(app.product, actor, {
     operationId,
-    change: asked,
+    change: requested,
     changedAtMicros: BigInt(changedAtMicros),
     requestId,
   })

@@ -1,4 +1,4 @@
-/** Liveness of the process, and readiness of what it depends on. */
+/** Liveness of the process, and readiness of its identity database. */
 import { Live, Ready } from '../../wire/health.ts'
 import { publicRoute, type Route } from './route.ts'
 
@@ -11,7 +11,7 @@ export const healthRoutes: readonly Route<HealthApp>[] = [
     method: 'GET',
     path: '/health/live',
     name: 'readLiveness',
-    summary: 'Whether the process runs.',
+    summary: 'Reports whether the process runs.',
     rate: 'none',
     replies: { 200: Live },
     handle() {
@@ -24,7 +24,7 @@ export const healthRoutes: readonly Route<HealthApp>[] = [
     method: 'GET',
     path: '/health/ready',
     name: 'readReadiness',
-    summary: 'Whether the identity database answers.',
+    summary: 'Reports whether the identity database answers.',
     rate: 'none',
     replies: { 200: Ready, 503: Ready },
     async handle({ app }) {

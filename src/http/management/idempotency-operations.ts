@@ -1,4 +1,4 @@
-/** What a change that carried an Operation ID came to: with its answer, and looked up later. */
+/** Outcome of a change with an Operation ID: in the response to it, and in a later look-up. */
 import { findApplied, type Operation } from '../../product/idempotency/idempotency-records.ts'
 import type { Capability } from '../../value/capabilities.ts'
 import { OperationField } from '../../wire/operations.ts'
@@ -19,7 +19,7 @@ export function operationField({
   }
 }
 
-/** Answers 404 where nothing was committed on the resource, until then. */
+/** Creates the look-up route of a resource. 404: no change with the ID is committed yet. */
 export function operationRoute({
   path,
   name,
@@ -28,7 +28,7 @@ export function operationRoute({
 }: {
   readonly path: `/${string}-operations`
   readonly name: string
-  /** First part of the kind of its operations. */
+  /** Prefix of the operation kinds, such as `environment`. */
   readonly resource: string
   readonly capability: Capability
 }): Route<ProductApp> {
@@ -36,7 +36,7 @@ export function operationRoute({
     method: 'GET',
     path: `${path}/:operationId`,
     name,
-    summary: 'What a change came to; 404 where nothing was committed, until now.',
+    summary: 'Returns the outcome of a change. 404: no change with this ID is committed yet.',
     capability,
     replies: { 200: OperationField },
     handle({ app, params }) {

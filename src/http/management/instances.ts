@@ -1,4 +1,4 @@
-/** Whether the parts of the served Environment do their work; nothing of why they do not. */
+/** Health of the components of the served Environment, without the causes of failures. */
 import type { ComponentHealth, HealthStatus } from '../../engine/usage/health.ts'
 import { Health } from '../../wire/health.ts'
 import { environmentRoute, type Route } from './route.ts'
@@ -14,7 +14,7 @@ export const instanceRoutes: readonly Route<InstancesApp>[] = [
     method: 'GET',
     path: '/instances/healthz',
     name: 'readHealth',
-    summary: 'Health of the parts of the Environment, and the worst of them.',
+    summary: 'Returns the health of each component of the Environment, and the worst of them.',
     capability: 'environments:read',
     replies: { 200: Health },
     async handle({ app }) {

@@ -19,7 +19,7 @@ const report = () => answer(routes.call('GET', METRICS), 200, MetricsReport)
 const scrape = (accept: string) => routes.call('GET', METRICS, { headers: { accept } })
 
 describe('metrics', () => {
-  test('are text that keeps every digit, and carry when they were collected', async () => {
+  test('are texts with every digit, and have the time of their collection', async () => {
     const { metrics, harness } = routes
     metrics.counters.functionCpuMicros.add(2 ** 53 - 1)
     metrics.histograms.commitDurationMicros.observe(150)
@@ -49,7 +49,7 @@ describe('metrics', () => {
     expect(response.headers.get('x-service-request-id')).toMatch(/^req_/)
   })
 
-  test('are the same as text and as JSON', async () => {
+  test('are equal as text and as JSON', async () => {
     const { counters } = await report()
     const families = parseOpenMetrics(await (await scrape('text/plain')).text())
     for (const [name, value] of Object.entries(counters)) {
@@ -59,7 +59,7 @@ describe('metrics', () => {
     }
   })
 
-  test('are no picture and no page', async () => {
+  test('are not served as an image or a page', async () => {
     await refusal(scrape('text/html'), 406, 'PLATFORM_NOT_ACCEPTABLE')
     await refusal(
       routes.call('GET', '/status', { headers: { accept: 'text/plain' } }),
@@ -68,7 +68,7 @@ describe('metrics', () => {
     )
   })
 
-  test('count the requests of their origin by how they ended', async () => {
+  test('count the requests of their origin by outcome', async () => {
     const names = [
       'managementRequestsSucceeded',
       'managementRequestsRefused',
@@ -85,11 +85,11 @@ describe('metrics', () => {
     await routes.call('GET', '/nothing')
     await routes.call('DELETE', '/status')
     const after = await figures()
-    // The first reading is one of those that succeeded since.
+    // The first report is among the requests that succeeded since.
     expect(after.map((value, i) => value - before[i]!)).toEqual([2, 3, 0, 1])
   })
 
-  test('are for those who may read the usage', async () => {
+  test('require usage:read', async () => {
     routes.capabilities = CAPABILITIES.filter((capability) => capability !== 'usage:read')
     await refusal(routes.call('GET', METRICS), 403, 'PLATFORM_ACCESS_DENIED')
     routes.capabilities = ['usage:read']
@@ -116,7 +116,7 @@ describe('health', () => {
     })
   })
 
-  test('is for those who may read Environments', async () => {
+  test('requires environments:read', async () => {
     routes.capabilities = CAPABILITIES.filter((capability) => capability !== 'environments:read')
     await refusal(routes.call('GET', HEALTH), 403, 'PLATFORM_ACCESS_DENIED')
     routes.capabilities = CAPABILITIES

@@ -1,4 +1,4 @@
-/** What happened in the server's process, in numbers: as JSON, or as text for a collector. */
+/** Metrics of the server's process: as JSON, or as text for a collector. */
 import type { Collected, Metrics } from '../../telemetry/metrics/metrics.ts'
 import { openMetricsText } from '../../telemetry/metrics/open-metrics.ts'
 import { MetricsReport } from '../../wire/metrics.ts'
@@ -18,7 +18,7 @@ export const metricsRoutes: readonly Route<MetricsApp>[] = [
     method: 'GET',
     path: '/metrics',
     name: 'readMetrics',
-    summary: 'Counters, gauges and histograms of the server process, for diagnosis.',
+    summary: 'Returns counters, gauges and histograms of the server process.',
     capability: 'usage:read',
     mediaTypes: MEDIA_TYPES,
     replies: { 200: MetricsReport },
@@ -59,6 +59,6 @@ function reportOf(collected: Collected): MetricsReport {
   }
 }
 
-function texts(figures: { readonly [name: string]: number }): Record<string, string> {
-  return Object.fromEntries(Object.entries(figures).map(([name, value]) => [name, String(value)]))
+function texts(values: { readonly [name: string]: number }): Record<string, string> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, String(value)]))
 }

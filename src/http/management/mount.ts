@@ -1,8 +1,8 @@
 /**
  * The steps of every management request, in this order: request ID, rate, headers, authentication,
  * scope of the URL, capability, configured Environment, parameters, Operation ID, body, handler,
- * rendering. A grant is looked at before anything of the Product, so a stranger learns nothing from
- * a 404.
+ * rendering. Grants are checked before any access to the Product, so that a 404 tells an
+ * unauthorized caller nothing.
  */
 import { type Context, Hono } from 'hono'
 import { Fault } from '../../errors/fault.ts'
@@ -16,19 +16,21 @@ import { OPERATION_ID_HEADER } from '../../wire/operations.ts'
 import { read } from '../../wire/reading/read.ts'
 import { NO_FIELDS } from '../../wire/schema.ts'
 import { AuthenticationAttempt } from '../authentication-attempts.ts'
-import { isPacked, readBody, requireJson } from '../bodies.ts'
+import { isCompressed, readBody, requireJson } from '../bodies.ts'
 import { errorResponse, MANAGEMENT_CODES, toFault } from '../errors.ts'
 import { preferredType } from '../media-types.ts'
 import { PATH_PARAMETERS, type PathParameter } from '../parameters.ts'
 import { type ManagementLimits, type PeerBinding, peerOf } from '../rate-limits.ts'
 import type { RequestCounts } from '../request-counts.ts'
 import { answerBody } from '../transfers/answers.ts'
+import { lineStream } from '../transfers/line-streams.ts'
 import type { Sender } from '../transfers/senders.ts'
 import { Transfers } from '../transfers/transfers.ts'
 import {
   type Access,
   type Body,
   JSON_BODY_BYTES_MAX,
+  JSON_MEDIA_TYPE,
   type ManagementCore,
   type Reply,
   type Route,
@@ -36,7 +38,7 @@ import {
 
 const ACCESS_TOKEN = /^Bearer (rk_at_v1_[A-Za-z0-9_-]{43})$/
 const AUTHORIZATION_BYTES_MAX = 16 * 1024
-/** Where a body took longer, whatever authorized the request may be gone: it is checked again. */
+/** If a body takes longer to arrive, the authorization of the request is checked again. */
 const BODY_MILLIS_MAX = 1_000
 
 interface MountOptions<A> {
@@ -44,46 +46,46 @@ interface MountOptions<A> {
   readonly system: System
   readonly log: Logger
   readonly routes: readonly Route<A>[]
-  /** null limits nothing. */
+  /** Null disables rate limits. */
   readonly limits?: ManagementLimits | null
-  /** Shared with the application origin; budgets of its own unless given. */
+  /** Shared with the application origin. By default, this origin has its own budgets. */
   readonly transfers?: Transfers
   readonly counts?: RequestCounts
 }
 
 type Mounted<A> = MountOptions<A> & { readonly transfers: Transfers }
 
-/** One Hono application for the management origin. Every failure leaves as the error envelope. */
+/** Returns the Hono application of the management origin. Every failure has the error envelope. */
 export function mountManagement<A>(input: MountOptions<A>): Hono {
   const options = { ...input, transfers: input.transfers ?? new Transfers(input.system) }
   const hono = new Hono({ strict: true })
   const methodsByPath = Map.groupBy(options.routes, (route) => route.path)
   for (const [path, routes] of methodsByPath) {
     for (const route of routes) {
-      hono.on(route.method, path, (context) => answer(options, context, route))
+      hono.on(route.method, path, (context) => handleRequest(options, context, route))
     }
     const allow = routes.map((route) => route.method).join(', ')
-    hono.all(path, (context) => refuse(options, context, 'PLATFORM_METHOD_NOT_ALLOWED', allow))
+    hono.all(path, (context) => rejectPath(options, context, 'PLATFORM_METHOD_NOT_ALLOWED', allow))
   }
-  hono.notFound((context) => refuse(options, context, 'PLATFORM_NOT_FOUND'))
+  hono.notFound((context) => rejectPath(options, context, 'PLATFORM_NOT_FOUND'))
   return hono
 }
 
-function refuse<A>(
+function rejectPath<A>(
   { system, log, counts }: MountOptions<A>,
   context: Context,
   code: 'PLATFORM_METHOD_NOT_ALLOWED' | 'PLATFORM_NOT_FOUND',
   allow?: string,
 ): Response {
   const requestId = system.ids.make('req')
-  log.debug('http.refused', { requestId, method: context.req.method, errorCode: code })
+  log.debug('http.rejected', { requestId, method: context.req.method, errorCode: code })
   const response = errorResponse(new Fault(code), requestId, MANAGEMENT_CODES)
   counts?.answered(response.status)
   if (allow !== undefined) response.headers.set('allow', allow)
   return response
 }
 
-async function answer<A>(
+async function handleRequest<A>(
   options: Mounted<A>,
   context: Context,
   route: Route<A>,
@@ -97,7 +99,7 @@ async function answer<A>(
   let status = 500
   let errorCode: string | undefined
   try {
-    const reply = await handle(options, context, route, received)
+    const reply = await runSteps(options, context, route, received)
     const response = render(reply, route, options.transfers, received)
     status = response.status
     return response
@@ -108,7 +110,7 @@ async function answer<A>(
     errorCode = fault.code
     const entry = { requestId, errorCode, detail: fault.detail }
     if (status >= 500) log.error('http.failed', { ...entry, error: fault.cause })
-    else log.debug('http.refused', entry)
+    else log.debug('http.rejected', entry)
     return errorResponse(fault, requestId, MANAGEMENT_CODES)
   } finally {
     received.bodyMemory?.release()
@@ -124,22 +126,27 @@ async function answer<A>(
   }
 }
 
-/** Whoever leaves before the body is whole makes the reading of it fail: that alone is not ours. */
+/**
+ * Maps an error to a Fault. A client that disconnects while it sends the body is not a bug here.
+ */
 function faultOf(error: unknown, { aborted }: AbortSignal): Fault {
-  const left = aborted && error instanceof DOMException && error.name === 'AbortError'
-  return left
-    ? new Fault(MANAGEMENT_CODES.invalid, { detail: 'the client left', cause: error })
+  const isDisconnected = aborted && error instanceof DOMException && error.name === 'AbortError'
+  return isDisconnected
+    ? new Fault(MANAGEMENT_CODES.invalid, {
+        detail: 'the client disconnected while it sent the body',
+        cause: error,
+      })
     : toFault(error, MANAGEMENT_CODES)
 }
 
-/** A request, as far as it is known while it is handled. */
+/** State of one request. */
 interface Received extends Sender {
   readonly requestId: RequestId
   readonly attempt: AuthenticationAttempt
   caller: Sender['caller']
 }
 
-async function handle<A>(
+async function runSteps<A>(
   { app, system, transfers }: Mounted<A>,
   context: Context,
   route: Route<A>,
@@ -176,12 +183,14 @@ async function handle<A>(
 }
 
 function checkAccept<A>(request: Request, { mediaTypes }: Route<A>): void {
-  if (preferredType(request.headers.get('accept'), mediaTypes) === null) {
+  // Every client may ask for JSON: failures have that form whatever the route answers with.
+  const accepted = [...mediaTypes, JSON_MEDIA_TYPE]
+  if (preferredType(request.headers.get('accept'), accepted) === null) {
     throw new Fault('PLATFORM_NOT_ACCEPTABLE')
   }
 }
 
-/** The grammar admits no comma, so two headers that were joined fail like a wrong one. */
+/** Throws where two headers arrive joined, since the grammar of a token has no comma. */
 async function authenticate(
   app: ManagementCore,
   request: Request,
@@ -189,7 +198,10 @@ async function authenticate(
 ): Promise<Actor> {
   const header = request.headers.get('authorization') ?? ''
   const token = header.length > AUTHORIZATION_BYTES_MAX ? null : ACCESS_TOKEN.exec(header)
-  if (token === null) throw new Fault('PLATFORM_AUTHENTICATION_FAILED', { detail: 'no token' })
+  if (token === null)
+    throw new Fault('PLATFORM_AUTHENTICATION_FAILED', {
+      detail: 'no valid bearer token in the authorization header',
+    })
   attempt.asSession(app.sessions.recognize(token[1]!))
   return app.sessions.authenticate(token[1]!)
 }
@@ -221,7 +233,10 @@ function checkEnvironment(
   requireCapability(actor, capability, environmentScope(projectId, environmentId))
   const configured = app.environment
   if (configured?.projectId !== projectId || configured.environmentId !== environmentId) {
-    throw new Fault('PRODUCT_NOT_FOUND', { detail: 'not the configured Environment' })
+    throw new Fault('PRODUCT_NOT_FOUND', {
+      detail: 'not the configured Environment',
+      violations: [{ path: 'environment', rule: 'the Environment that this server serves' }],
+    })
   }
 }
 
@@ -233,7 +248,7 @@ function checkParams(params: Record<string, string>): void {
 
 function readQuery<A>(request: Request, route: Route<A>): unknown {
   const url = URL.parse(request.url)
-  // Its authority is the Host as the client sent it.
+  // The authority of the URL is the Host header of the client.
   if (url === null) {
     throw new Fault('PLATFORM_REQUEST_INVALID', { violations: [{ path: 'host', rule: 'a host' }] })
   }
@@ -255,7 +270,7 @@ function readHeaders<A>({ headers }: Request, route: Route<A>): Record<string, s
   )
 }
 
-/** Two headers arrive joined by a comma, which no ID contains. */
+/** Reads the Operation ID. Two headers arrive joined by a comma, which no ID contains. */
 function readOperationId<A>(request: Request, route: Route<A>): OperationId | null {
   if (route.operationId === 'none') return null
   const header = request.headers.get(OPERATION_ID_HEADER)
@@ -274,11 +289,11 @@ async function readRouteBody<A>(
   const readAll = (bytesMax: number) => {
     return readBody(request, bytesMax, MANAGEMENT_CODES, transfers, sender)
   }
-  if (route.body === null) return readNothing(request, route, readAll)
+  if (route.body === null) return readEmptyBody(request, route, readAll)
   if ('mediaType' in route.body) {
     const { headers } = request
     const mediaType = headers.get('content-type')?.toLowerCase()
-    if (mediaType === route.body.mediaType && !isPacked(headers)) return undefined
+    if (mediaType === route.body.mediaType && !isCompressed(headers)) return undefined
     throw new Fault('PLATFORM_MEDIA_TYPE_UNSUPPORTED')
   }
   requireJson(request, MANAGEMENT_CODES)
@@ -287,8 +302,8 @@ async function readRouteBody<A>(
   return read(schema, parseStrictJson(bytes), 'PLATFORM_REQUEST_INVALID')
 }
 
-/** No body, or the object without fields that many clients send with every POST. */
-async function readNothing<A>(
+/** Accepts no body, or the empty object that many clients send with every POST. */
+async function readEmptyBody<A>(
   request: Request,
   { method }: Route<A>,
   readAll: (bytesMax: number) => Promise<Uint8Array>,
@@ -310,12 +325,16 @@ function render<A>(
     'x-content-type-options': 'nosniff',
     'x-service-request-id': received.requestId,
   })
-  const { status, contentType = 'application/json; charset=utf-8' } = reply
+  const { status, lines, contentType = 'application/json; charset=utf-8' } = reply
+  if (lines !== undefined) {
+    headers.set('content-type', contentType)
+    return new Response(lineStream(lines, transfers.pace), { status, headers })
+  }
   const text = reply.text ?? (reply.body === undefined ? null : JSON.stringify(reply.body))
   if (text === null) return new Response(null, { status, headers })
   headers.set('content-type', contentType)
   const body = answerBody(text, transfers, received)
   if (body !== null) return new Response(body, { status, headers })
-  const detail = 'unsent responses have no room for another'
+  const detail = 'the memory for unsent responses is exhausted'
   throw new Fault(MANAGEMENT_CODES.busy, { detail })
 }

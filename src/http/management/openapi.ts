@@ -3,7 +3,7 @@ import { OpenApiDocument } from '../../wire/openapi.ts'
 import { JSON_MEDIA_TYPE, publicRoute, type Route } from './route.ts'
 
 export interface OpenApiApp {
-  /** The same text each time. */
+  /** Returns the OpenAPI document as JSON text, always the same string. */
   openApiDocument(): string
 }
 
@@ -12,7 +12,7 @@ export const openApiRoutes: readonly Route<OpenApiApp>[] = [
     method: 'GET',
     path: '/v1/openapi.json',
     name: 'readOpenApiDocument',
-    summary: 'This document.',
+    summary: 'Returns the OpenAPI document of both addresses.',
     replies: { 200: OpenApiDocument },
     cache: 'public, max-age=300',
     handle({ app }) {

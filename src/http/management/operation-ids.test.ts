@@ -60,13 +60,13 @@ async function send(path: string, ...keys: readonly string[]): Promise<number> {
   return (await hono.request(path, { method: 'POST', headers })).status
 }
 
-test('a route that requires an Operation ID refuses a request without one', async () => {
+test('a route that requires an Operation ID rejects a request without one', async () => {
   expect(await send('/required')).toBe(400)
   expect(await send('/required', OPERATION_ID)).toBe(204)
   expect(seen.at(-1)).toBe(OPERATION_ID)
 })
 
-test('a route where it is optional tells absence from a malformed one', async () => {
+test('a route with an optional Operation ID rejects a malformed one', async () => {
   expect(await send('/optional')).toBe(204)
   expect(seen.at(-1)).toBeNull()
   expect(await send('/optional', OPERATION_ID)).toBe(204)
@@ -74,12 +74,12 @@ test('a route where it is optional tells absence from a malformed one', async ()
   expect(await send('/optional', '')).toBe(400)
 })
 
-test('a route that does not advertise it does not look at the header', async () => {
+test('a route without Operation ID ignores the header', async () => {
   expect(await send('/none', 'x')).toBe(204)
   expect(seen.at(-1)).toBeNull()
 })
 
-test.each(['/required', '/optional'])('%s takes exactly one canonical ID', async (path) => {
+test.each(['/required', '/optional'])('%s accepts exactly one canonical ID', async (path) => {
   for (const keys of [
     [OPERATION_ID, OPERATION_ID],
     [`${OPERATION_ID},${OPERATION_ID}`],

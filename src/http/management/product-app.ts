@@ -1,4 +1,4 @@
-/** What the lifecycle routes need of the application; mount lets none of them run without it. */
+/** The part of the application that lifecycle routes use. Mount runs none of them without it. */
 import type { Product } from '../../product/product.ts'
 
 export interface ProductApp {

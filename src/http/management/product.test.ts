@@ -10,26 +10,35 @@ import {
 } from '../../../build/testing/product-routes.ts'
 import { functionManifest, makePackage, type TestProduct } from '../../../build/testing/products.ts'
 import { CAPABILITIES, type Capability } from '../../value/capabilities.ts'
+import type { TableManifest } from '../../value/manifest.ts'
 import { PACKAGE_BYTES_MAX, PACKAGE_MEDIA_TYPE } from '../../value/packages/workspace-package.ts'
 import type { Json } from '../../value/strict-json.ts'
+import { FunctionCatalog, TableCatalog } from '../../wire/catalogs.ts'
 import { Promoted } from '../../wire/channels.ts'
 import { EnvironmentState } from '../../wire/environment.ts'
-import { FunctionCatalog } from '../../wire/functions.ts'
 import { Retired, Validated } from '../../wire/releases.ts'
 import { Status } from '../../wire/status.ts'
 import { Published } from '../../wire/workspace.ts'
 
 const CREDENTIAL = '{base}/application-clients/:clientId/credentials/:credentialId'
 const FUNCTIONS = [functionManifest('notes.list')]
+const TABLES: readonly TableManifest[] = [
+  {
+    name: 'notes',
+    fields: { body: { type: 'string' }, stars: { type: 'optional', inner: { type: 'int64' } } },
+    indexes: [{ name: 'byBody', fields: ['body'], unique: true }],
+  },
+]
 
 let routes: ProductRoutes
-let it: TestProduct
+let fixture: TestProduct
 beforeEach(async () => {
   routes = await ProductRoutes.open()
-  it = routes.harness
-  it.engine.describe = async () => ({ functions: FUNCTIONS, tables: [] }) as unknown as Json
+  fixture = routes.harness
+  fixture.engine.describe = async () =>
+    ({ functions: FUNCTIONS, tables: TABLES }) as unknown as Json
 })
-afterEach(() => it.close())
+afterEach(() => fixture.close())
 
 function call(...parameters: Parameters<ProductRoutes['call']>) {
   return routes.call(...parameters)
@@ -40,15 +49,15 @@ function publish(...parameters: Parameters<ProductRoutes['publish']>) {
 
 describe('access', () => {
   test('each route needs its capability at the exact scope, and a session', async () => {
-    const other = it.system.ids.make('env')
+    const other = fixture.system.ids.make('env')
     for (const route of ROUTES) {
       const path = route.path
         .replace(/^.*:environmentId/, '')
-        .replace(':releaseId', it.system.ids.make('rel'))
+        .replace(':releaseId', fixture.system.ids.make('rel'))
         .replace(':channel', 'production')
-        .replace(':credentialId', it.system.ids.make('crd'))
-        .replace(':clientId', it.system.ids.make('app'))
-        .replace(':operationId', it.system.ids.make('opn'))
+        .replace(':credentialId', fixture.system.ids.make('crd'))
+        .replace(':clientId', fixture.system.ids.make('app'))
+        .replace(':operationId', fixture.system.ids.make('opn'))
         .replace(':name', 'API_KEY')
       const access = route.access as { capability: Capability }
       routes.capabilities = CAPABILITIES
@@ -64,7 +73,7 @@ describe('access', () => {
     }
   })
 
-  test('Application Keys are no operators', async () => {
+  test('an Application Key is not accepted as a session', async () => {
     for (const prefix of ['rk_pub_v1_', 'rk_sec_v1_', 'rk_dev_v1_']) {
       const token = prefix + 'a'.repeat(43)
       await refusal(call('GET', '/status', { token }), 401, 'PLATFORM_AUTHENTICATION_FAILED')
@@ -94,6 +103,7 @@ describe('access', () => {
       'GET {base}/serving-policy-operations/:operationId releases:read',
       'GET {base}/schemas/compatibility releases:read',
       'GET {base}/functions releases:read',
+      'GET {base}/schema/tables releases:read',
       'GET {base}/configuration configuration:read',
       'GET {base}/configuration/history configuration:read',
       'PUT {base}/configuration/:name configuration:manage',
@@ -146,7 +156,7 @@ test('a new Environment is at revision zero and stopped', async () => {
 })
 
 test('a package is published, validated, promoted and shown', async () => {
-  const frame = makePackage({ functions: FUNCTIONS })
+  const frame = makePackage({ functions: FUNCTIONS, tables: TABLES })
   const published = await answer(publish(frame, 'empty'), 201, Published)
   const again = await answer(publish(frame, 'empty'), 200, Published)
   expect(again).toEqual({ ...published, replayed: true })
@@ -173,21 +183,23 @@ test('a package is published, validated, promoted and shown', async () => {
       uses: { network: [], secrets: [], storage: 'none' },
     }))
     expect(catalog).toEqual({ version: 1, releaseId, functions })
+    const tables = await answer(call('GET', `/schema/tables?target=${target}`), 200, TableCatalog)
+    expect(tables).toEqual({ version: 1, releaseId, tables: TABLES })
   }
   expect((await answer(call('GET', ''), 200, EnvironmentState)).observed.serving).toBe('serving')
-  await it.product.audit.whenIdle()
-  expect(it.audited.map(({ operation, requestId }) => [operation, requestId?.slice(0, 4)])).toEqual(
-    [
-      ['product.workspace.publish', 'req_'],
-      ['product.release.validate', 'req_'],
-      ['product.channel.promote', 'req_'],
-    ],
-  )
+  await fixture.product.audit.whenIdle()
+  expect(
+    fixture.audited.map(({ operation, requestId }) => [operation, requestId?.slice(0, 4)]),
+  ).toEqual([
+    ['product.workspace.publish', 'req_'],
+    ['product.release.validate', 'req_'],
+    ['product.channel.promote', 'req_'],
+  ])
 })
 
-test('a Channel rolls back, and what it left is retired', async () => {
+test('a Channel rolls back, and the Release that it left is retired', async () => {
   const frames = [makePackage({ source: 'a' }), makePackage({ source: 'b' })]
-  it.engine.describe = async () => ({ functions: [], tables: [] }) as unknown as Json
+  fixture.engine.describe = async () => ({ functions: [], tables: [] }) as unknown as Json
   const released: Published[] = []
   for (const frame of frames) {
     const published = await answer(
@@ -236,8 +248,14 @@ test('a Channel rolls back, and what it left is retired', async () => {
 describe('a publication', () => {
   test('needs its header exactly once, in canonical form', async () => {
     const frame = makePackage()
-    const id = it.system.ids.make('wsr')
-    for (const head of ['', 'EMPTY', 'empty, empty', id.toLowerCase(), it.system.ids.make('rel')]) {
+    const id = fixture.system.ids.make('wsr')
+    for (const head of [
+      '',
+      'EMPTY',
+      'empty, empty',
+      id.toLowerCase(),
+      fixture.system.ids.make('rel'),
+    ]) {
       await refusal(publish(frame, head), 400, 'PLATFORM_REQUEST_INVALID')
     }
     const without = call('POST', '/workspace/publish', { body: frame })
@@ -251,7 +269,7 @@ describe('a publication', () => {
     }
   })
 
-  test('with a stale HEAD is a conflict, of a wrong package invalid', async () => {
+  test('with a stale HEAD is a conflict, and with an invalid package invalid', async () => {
     await answer(publish(makePackage(), 'empty'), 201, Published)
     const stale = publish(makePackage({ source: 'b' }), 'empty')
     await refusal(stale, 409, 'PRODUCT_CAS_CONFLICT')
@@ -259,7 +277,7 @@ describe('a publication', () => {
     expect(error.violations).toEqual([{ path: 'package', rule: 'a Workspace package' }])
   })
 
-  test('over the bound is refused before it is read', async () => {
+  test('over the bound is rejected before it is read', async () => {
     const declared = { 'content-length': String(PACKAGE_BYTES_MAX + 1) }
     await refusal(publish(makePackage(), 'empty', declared), 413, 'PLATFORM_BODY_TOO_LARGE')
   })
@@ -282,7 +300,7 @@ describe('a publication', () => {
     expect(sent).toBeLessThan(8 * chunk.length)
   })
 
-  test('is refused for now while four others are being read', async () => {
+  test('is rejected as unavailable while four others are read', async () => {
     const hold = Promise.withResolvers<void>()
     let read = 0
     const slow = () => {
@@ -304,8 +322,12 @@ describe('a publication', () => {
   })
 })
 
-test('a Release that does not fit its code is incompatible, by the check that failed', async () => {
-  const { releaseId } = await answer(publish(makePackage(), 'empty'), 201, Published)
+test('a Release whose manifest differs from its code fails the validation', async () => {
+  const { releaseId } = await answer(
+    publish(makePackage({ tables: TABLES }), 'empty'),
+    201,
+    Published,
+  )
   const response = call('POST', `/releases/${releaseId}`, { body: {} })
   const error = await refusal(response, 400, 'PRODUCT_INCOMPATIBLE')
   expect(error.violations).toEqual([
@@ -316,8 +338,8 @@ test('a Release that does not fit its code is incompatible, by the check that fa
   ])
 })
 
-test('bad paths and bodies are the fault of the caller', async () => {
-  const releaseId = it.system.ids.make('rel')
+test('invalid paths and bodies are rejected as invalid', async () => {
+  const releaseId = fixture.system.ids.make('rel')
   const invalid = 'PLATFORM_REQUEST_INVALID'
   await refusal(call('POST', '/releases/rel_x', { body: {} }), 400, invalid)
   await refusal(call('POST', `/releases/${releaseId}`, { body: { against: 'X' } }), 400, invalid)
@@ -332,5 +354,8 @@ test('bad paths and bodies are the fault of the caller', async () => {
   await refusal(call('GET', '/functions?target=a&target=b'), 400, invalid)
   await refusal(call('GET', '/functions?target=nonsense'), 400, 'PRODUCT_INVALID')
   await refusal(call('GET', '/functions?target=channel:none'), 404, 'PRODUCT_NOT_FOUND')
+  await refusal(call('GET', '/schema/tables'), 400, invalid)
+  await refusal(call('GET', '/schema/tables?target=nonsense'), 400, 'PRODUCT_INVALID')
+  await refusal(call('GET', '/schema/tables?target=channel:none'), 404, 'PRODUCT_NOT_FOUND')
   await refusal(call('GET', '/application-clients/app_x/credentials'), 400, invalid)
 })

@@ -1,7 +1,7 @@
 /**
- * Goal: a publication counts only for an operator who may publish when it moves the HEAD. Method:
- * the route over a real identity and a real Product; what authorizes the operator changes while the
- * body is still on its way.
+ * Goal: a publication moves the HEAD only if its operator may publish at that moment. Method: the
+ * route over a real identity and a real Product, where the authorization changes while the body is
+ * sent.
  */
 import type { Hono } from 'hono'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -23,14 +23,14 @@ const PATH = `/v1/projects/${PROJECT_ID}/environments/${ENVIRONMENT_ID}/workspac
 const SCOPE = environmentScope(PROJECT_ID, ENVIRONMENT_ID)
 
 let t: TestIdentity
-let it: TestProduct
+let fixture: TestProduct
 let hono: Hono
 let owner: Login
 let publisher: Login
 
 beforeEach(async () => {
   t = await testIdentity()
-  it = await openTestProduct()
+  fixture = await openTestProduct()
   owner = await firstOwner(t)
   publisher = await operatorWith(t, { scope: SCOPE, capabilities: ['releases:publish'] })
   hono = originOf(t.identity)
@@ -38,7 +38,7 @@ beforeEach(async () => {
 
 function originOf(sessions: Identity): Hono {
   return mountManagement<ProductApp>({
-    app: { product: it.product, environment: it.root.descriptor, sessions },
+    app: { product: fixture.product, environment: fixture.root.descriptor, sessions },
     system: t.system,
     log: t.log.log,
     routes: workspaceRoutes,
@@ -46,7 +46,7 @@ function originOf(sessions: Identity): Hono {
 }
 
 afterEach(async () => {
-  await it.close()
+  await fixture.close()
   await t.dispose()
 })
 
@@ -90,10 +90,10 @@ const setCapabilities = (...capabilities: string[]) =>
   ])
 
 async function expectNothingPublished(): Promise<void> {
-  const { workspaces, releases, revision } = readStatus(it.product)
+  const { workspaces, releases, revision } = readStatus(fixture.product)
   expect([workspaces, releases, revision]).toEqual([[], [], 0n])
-  await it.product.audit.whenIdle()
-  expect(it.audited).toEqual([])
+  await fixture.product.audit.whenIdle()
+  expect(fixture.audited).toEqual([])
 }
 
 test('a publication whose session is revoked meanwhile is rejected', async () => {
@@ -128,17 +128,17 @@ test('a publication whose operator is disabled meanwhile is rejected', async () 
   await expectNothingPublished()
 })
 
-test('a publication outlives its access token, as long as the session lives', async () => {
+test('a publication succeeds although its access token expired meanwhile', async () => {
   const refreshed = async () => {
     t.system.advance(11 * 60_000)
-    const refreshToken = publisher.refreshToken.reveal()
+    const refreshToken = publisher.refreshToken!.reveal()
     await refresh(t.identity, { refreshToken, requestId: null })
   }
   expect(await publishDuring(refreshed)).toEqual([201, 'none'])
-  expect(readStatus(it.product).workspaces).toHaveLength(1)
+  expect(readStatus(fixture.product).workspaces).toHaveLength(1)
 })
 
-test('a publication fails as unavailable where nobody can say whether it is allowed', async () => {
+test('a publication is unavailable where its authorization cannot be checked', async () => {
   const proxy = await postgresProxy(t.url)
   hono = originOf(t.another({ url: proxy.url }))
   try {

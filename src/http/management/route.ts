@@ -1,6 +1,6 @@
 /**
- * A route of the management origin is data with one handler. The same arrays feed Hono, the access
- * matrix of the tests and the documentation; mount.ts runs the same steps for each.
+ * A route of the management origin is data with one handler. Hono, the access matrix of the tests
+ * and the documentation use the same arrays. mount.ts runs the same steps for each route.
  */
 import type { TableCode } from '../../errors/codes.ts'
 import type { Actor } from '../../identity/actor.ts'
@@ -13,13 +13,19 @@ import type { TransferPace } from '../transfers/transfer-pace.ts'
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
 export const JSON_MEDIA_TYPE = 'application/json'
+/** One JSON document per line (https://github.com/ndjson/ndjson-spec). */
+export const LINES_MEDIA_TYPE = 'application/x-ndjson'
 
-/** An ordinary JSON body (Document 1, Limits). */
+/**
+ * An ordinary JSON body (Document 1, Limits).
+ * @limit Requests: the body of an ordinary management request
+ */
 export const JSON_BODY_BYTES_MAX = 16 * 1024
 
 /**
- * Who may call: anybody, a session (where a capability is named, one that holds it at some scope;
- * which scope it must be is the handler's rule), or a capability at the URL's Environment.
+ * Required authorization of a route. `public`: none. `operator`: a session, with `capability` at
+ * some scope unless null; the handler checks the scope. `environment`: the capability at the URL's
+ * Environment.
  */
 export type Access =
   | { readonly kind: 'public' }
@@ -28,44 +34,49 @@ export type Access =
 
 export interface Body<T> {
   readonly schema: Schema<T>
-  /** Bytes; JSON_BODY_BYTES_MAX unless given. */
+  /** Default: JSON_BODY_BYTES_MAX. */
   readonly bytesMax?: number
 }
 
-/** Whether a route takes an Operation ID in Idempotency-Key; `none` does not look at the header. */
+/** Whether a route takes an Operation ID in Idempotency-Key. `none` ignores the header. */
 export type OperationIdUse = 'none' | 'optional' | 'required'
 
-export type ReplyStatus = 200 | 201 | 204 | 503
+export type ReplyStatus = 101 | 200 | 201 | 204 | 503
 
-/** JSON of `body`, or a text that is sent as it is; no body where there is neither. */
+/** Response with `body` as JSON, or with text or lines verbatim. Without them, it has no body. */
 export interface Reply {
   readonly status: ReplyStatus
   readonly body?: object
   readonly text?: string
-  /** Of the text, with its parameters. */
+  /** Chunks of whole lines. The next one is requested once the peer has taken the last. */
+  readonly lines?: AsyncGenerator<string>
+  /** Media type of the text or the lines, with its parameters. */
   readonly contentType?: string
 }
 
-/** The body of each status that a handler answers with; null for none. Failures are Faults. */
+/** Body schema by status of a successful response; null for no body. Failures are Faults. */
 export type Replies = { readonly [S in ReplyStatus]?: Schema<object> | null }
 
-/** What a handler with these replies answers. */
+/** The return type of a handler with these replies. */
 export type ReplyOf<R extends Replies> = {
   readonly status: keyof R & ReplyStatus
 } & ([BodyOf<R>] extends [never]
   ? unknown
-  : { readonly body: BodyOf<R> } | { readonly text: string; readonly contentType: string })
+  :
+      | { readonly body: BodyOf<R> }
+      | { readonly text: string; readonly contentType: string }
+      | { readonly lines: AsyncGenerator<string>; readonly contentType: string })
 type BodyOf<R extends Replies> = {
   [S in keyof R]: R[S] extends Schema<infer B> ? B : never
 }[keyof R]
 
-/** Headers by lower-case name, each of them required. */
+/** Schemas of required headers, by lower-case name. */
 export type Headers = { readonly [name: string]: Schema<string> }
 
-/** What a caller shows on a route: its session, the token of its provider, that of the source. */
+/** Credential of a route: a session, a token of an OIDC provider, or the managed source's. */
 export type Authority = 'operator' | 'externalIdentity' | 'managedSource'
 
-/** What every handler gets. `actor` is null on a public route. */
+/** Argument of every handler. `actor` is null on a public route. */
 export interface Call<
   A,
   P extends string,
@@ -83,11 +94,11 @@ export interface Call<
   readonly operationId: { none: null; optional: OperationId | null; required: OperationId }[K]
   readonly request: Request
   readonly requestId: RequestId
-  /** The minimum rate of a body that the handler reads itself. */
+  /** Enforces the minimum rate of a body that the handler reads itself. */
   readonly pace: TransferPace
   /**
-   * Runs `work`, once, while nothing can take the caller's authorization for this route away. A
-   * handler that read a body itself, or waited, commits inside of it.
+   * Runs `work` once, while locks keep the caller's authorization for this route from changing. A
+   * handler that read a body itself, or waited, commits inside `work`.
    */
   readonly authorized: <W>(work: () => W) => Promise<W>
 }
@@ -97,34 +108,35 @@ export type Cache = 'no-store' | 'no-store, max-age=0' | 'public, max-age=300'
 export interface Route<A> {
   readonly method: Method
   readonly path: string
-  /** Verb and noun, such as `listSessions`: what a generated client calls it. */
+  /** Name of the method in a generated client: verb and noun, such as `listSessions`. */
   readonly name: string
-  /** One sentence. */
+  /** One sentence for the OpenAPI document. */
   readonly summary: string
   readonly access: Access
-  /** What is to be shown, each of the alternatives whole; empty where nothing is. */
+  /** Alternative sets of credentials; a caller presents all of one. Empty on a public route. */
   readonly authorities: readonly (readonly Authority[])[]
-  /** Declared query parameters; any other, or a repeated one, is refused. */
+  /** Declared query parameters; any other, or a repeated one, is rejected. */
   readonly query: Schema<unknown>
   readonly headers: Headers
   readonly body: Body<unknown> | RawBody | null
   readonly operationId: OperationIdUse
-  /** Of a public route: throws for who may not call it, before query and body are looked at. */
+  /** Throws when the caller of a public route is not authorized, before query and body are read. */
   readonly admit: ((call: Pick<Call<A, string, unknown>, 'app' | 'request'>) => void) | null
-  /** `peer`: each peer address may call it so often, whoever it says it is. */
+  /** `peer`: each peer address is limited, whatever credentials it presents. */
   readonly rate: 'peer' | 'none'
   /**
-   * Names the credential in the body of a public route, null for one that this server did not
-   * issue. Reads nothing. A recognized credential is limited by its own use, not by its peer's.
+   * Returns the name of the credential in the body of a public route; null for one that this server
+   * did not issue. Causes no look-up. A recognized credential is limited by its own use, not by
+   * that of its peer address.
    */
   readonly recognize: Recognize<A, string, unknown> | null
   readonly cache: Cache
-  /** Forms of a successful answer, the usual one first; failures are JSON. */
+  /** Media types of a successful response, the default first. Failures are JSON. */
   readonly mediaTypes: readonly string[]
   readonly replies: Replies
-  /** Codes of the handler's own failures, beside those of the steps before it. */
+  /** Error codes of the handler. The steps before it add theirs. */
   readonly errors: readonly TableCode[]
-  /** Erased: mount gives the Operation ID that `operationId` promises to the handler. */
+  /** Handler with erased types; mount passes an Operation ID as `operationId` requires. */
   readonly handle: (call: Call<A, string, unknown, 'required'>) => Promise<Reply> | Reply
 }
 
@@ -132,7 +144,7 @@ type Recognize<A, P extends string, T> = (
   call: Pick<Call<A, P, T>, 'app' | 'body'>,
 ) => string | null
 
-/** A body that is no JSON: the handler reads the request's stream itself. */
+/** A body that is not JSON. The handler reads the stream of the request itself. */
 export interface RawBody {
   readonly mediaType: string
 }
@@ -153,10 +165,10 @@ interface RouteInput<
   readonly query?: Schema<Q>
   readonly headers?: H
   readonly body?: Body<T> | RawBody
-  /** 'none' unless given. */
+  /** Default: 'none'. */
   readonly operationId?: K
   readonly cache?: Cache
-  /** JSON alone unless given. */
+  /** Default: JSON. */
   readonly mediaTypes?: readonly string[]
   readonly replies: R
   readonly errors?: readonly TableCode[]
@@ -165,18 +177,18 @@ interface RouteInput<
 
 interface PublicInput<A, P extends string, T, Q, R extends Replies>
   extends Omit<RouteInput<A, P, T, 'none', Q, Headers, R>, 'handle'> {
-  /** 'peer' unless given: what is public is cheap to call. */
+  /** Default: 'peer', since public routes need no credential. */
   readonly rate?: 'peer' | 'none'
   readonly recognize?: Recognize<A, P, T>
   readonly admit?: Route<A>['admit']
-  /** What `admit` asks for; nothing unless given. */
+  /** Credentials that `admit` asks for; none by default. */
   readonly authorities?: Route<A>['authorities']
   readonly handle: (
     call: Omit<Call<A, P, T, 'none', Q>, 'actor' | 'authorized'>,
   ) => Promise<ReplyOf<R>> | ReplyOf<R>
 }
 
-/** A route that anybody may call; it stands in the golden list of the access test. */
+/** Creates a route without authentication. The access test lists these explicitly. */
 export function publicRoute<A, P extends string, R extends Replies, T = undefined, Q = unknown>(
   input: PublicInput<A, P, T, Q, R>,
 ): Route<A> {
@@ -186,8 +198,8 @@ export function publicRoute<A, P extends string, R extends Replies, T = undefine
 }
 
 /**
- * A route for every valid session, or for those alone that hold `capability` at some scope; what it
- * may do there is the handler's rule.
+ * Creates a route for every valid session, or only for those that hold `capability` at some scope.
+ * The handler checks the scope.
  */
 export function operatorRoute<
   A,
@@ -204,7 +216,7 @@ export function operatorRoute<
 /** Prefix of every route of one Environment; mount checks `:projectId` and `:environmentId`. */
 export const ENVIRONMENT_BASE = '/v1/projects/:projectId/environments/:environmentId'
 
-/** A route below ENVIRONMENT_BASE; `path` is what follows it, '' for the base itself. */
+/** Creates a route below ENVIRONMENT_BASE. `path` is relative to it; '' is the base itself. */
 export function environmentRoute<
   A,
   P extends string,
@@ -219,7 +231,7 @@ export function environmentRoute<
   return { ...route, path: ENVIRONMENT_BASE + input.path }
 }
 
-/** An input once its handler was checked against what it declares. */
+/** A route input with erased types, after the compiler checked its handler. */
 type Erased = Omit<
   RouteInput<never, string, unknown, OperationIdUse, unknown, Headers, Replies>,
   'handle'
@@ -248,30 +260,30 @@ function complete<A>(input: Erased, access: Access): Route<A> {
   }
 }
 
-/** Of every change of identity, beside its own. */
+/** Errors of every change of identity, in addition to its own. */
 export const CHANGE_ERRORS = [
   'PLATFORM_IDENTITY_RESULT_UNCERTAIN',
   'PLATFORM_IDENTITY_STORAGE_CORRUPT',
   'PLATFORM_UNAVAILABLE',
 ] as const
 
-/** Who a session stands for. */
+/** Authenticates the sessions of operators. */
 export interface Sessions {
   /**
-   * Names an access token that this server issued, null for any other text. Reads nothing. A token
-   * that is named may be past its end or revoked.
+   * Returns a name for an access token that this server issued, null for any other text. Causes no
+   * look-up. The token may have expired or been revoked.
    */
   recognize(accessToken: string): string | null
   /** Throws PLATFORM_AUTHENTICATION_FAILED. Reloads session and grants on every call. */
   authenticate(accessToken: string): Promise<Actor>
   /**
-   * Runs `work`, once, while the actor's session, operator and grants cannot change, with the
-   * grants of now. Throws PLATFORM_AUTHENTICATION_FAILED where the session has ended.
+   * Runs `work` once with the current grants, while the actor's session, operator and grants cannot
+   * change. Throws PLATFORM_AUTHENTICATION_FAILED where the session has ended.
    */
   whileAuthorized<T>(actor: Actor, work: (current: Actor) => T): Promise<T>
 }
 
-/** What mount needs of the application beside what the handlers use. */
+/** The parts of the application that mount itself uses. */
 export interface ManagementCore {
   readonly sessions: Sessions
   /** The one Environment that this server composes; null where no Product root is configured. */

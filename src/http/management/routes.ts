@@ -1,10 +1,11 @@
-/** Every route of the management origin: what mount serves, and what tests and documents list. */
+/** Every route of the management origin, for mount, the OpenAPI document and tests. */
 
 import { applicationClientRoutes } from './application-clients.ts'
+import { catalogRoutes } from './catalogs.ts'
 import { channelRoutes } from './channels.ts'
 import { configurationRoutes } from './configuration.ts'
+import { dataRoutes } from './data.ts'
 import { environmentRoutes } from './environments.ts'
-import { functionRoutes } from './functions.ts'
 import { type HealthApp, healthRoutes } from './health.ts'
 import { type AuditApp, auditRoutes } from './identity/audit.ts'
 import { type AuthApp, authRoutes } from './identity/auth.ts'
@@ -15,12 +16,14 @@ import { oidcRoutes } from './identity/oidc.ts'
 import { type ResourcesApp, resourceRoutes } from './identity/resources.ts'
 import { type SessionsApp, sessionRoutes } from './identity/sessions.ts'
 import { type InstancesApp, instanceRoutes } from './instances.ts'
+import { type LogsApp, logRoutes } from './logs/logs.ts'
 import { type MetricsApp, metricsRoutes } from './metrics.ts'
 import { type OpenApiApp, openApiRoutes } from './openapi.ts'
 import type { ProductApp } from './product-app.ts'
 import { workspaceRoutes } from './publish.ts'
 import { releaseRoutes } from './releases.ts'
 import type { Route } from './route.ts'
+import { scheduleRoutes } from './schedules.ts'
 import { servingPolicyRoutes } from './serving-policy.ts'
 import { statusRoutes } from './status.ts'
 
@@ -29,6 +32,7 @@ export type ManagementApp = AuditApp &
   HealthApp &
   InstancesApp &
   InvitationsApp &
+  LogsApp &
   MetricsApp &
   OpenApiApp &
   ProductApp &
@@ -54,7 +58,10 @@ export const managementRoutes: readonly Route<ManagementApp>[] = [
   ...(servingPolicyRoutes as readonly Route<ManagementApp>[]),
   ...(configurationRoutes as readonly Route<ManagementApp>[]),
   ...(applicationClientRoutes as readonly Route<ManagementApp>[]),
-  ...(functionRoutes as readonly Route<ManagementApp>[]),
+  ...(scheduleRoutes as readonly Route<ManagementApp>[]),
+  ...(catalogRoutes as readonly Route<ManagementApp>[]),
+  ...(dataRoutes as readonly Route<ManagementApp>[]),
   ...(instanceRoutes as readonly Route<ManagementApp>[]),
   ...(metricsRoutes as readonly Route<ManagementApp>[]),
+  ...(logRoutes as readonly Route<ManagementApp>[]),
 ]

@@ -5,7 +5,7 @@ import { Fault } from '../../errors/fault.ts'
 import { retire } from '../../product/releases/retire.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import type { TableManifest } from '../../value/manifest.ts'
-import { FunctionCatalog } from '../../wire/functions.ts'
+import { FunctionCatalog } from '../../wire/catalogs.ts'
 import { OperationField } from '../../wire/operations.ts'
 import {
   SchemaCompatibility,
@@ -33,28 +33,28 @@ interface Sent {
 type Weights = readonly { readonly releaseId: string; readonly weight: number }[]
 
 let routes: ProductRoutes
-let it: TestProduct
+let fixture: TestProduct
 let a: ReleaseId
 let b: ReleaseId
 beforeEach(async () => {
   routes = await ProductRoutes.open()
-  it = routes.harness
+  fixture = routes.harness
   a = await release('a', [NOTES])
   b = await release('b', [NOTES])
 })
 afterEach(async () => {
   await startRunners()
-  await it.close()
+  await fixture.close()
 })
 
-const micros = () => String(it.system.nowMicros())
-const newOperation = () => it.system.ids.make('opn')
+const micros = () => String(fixture.system.nowMicros())
+const newOperation = () => fixture.system.ids.make('opn')
 const all = (releaseId: string): Weights => [{ releaseId, weight: 10_000 }]
 const shares = (ids: readonly string[], weights: readonly number[]): Weights =>
   ids.map((releaseId, i) => ({ releaseId, weight: weights[i]! }))
 
 async function release(source: string, tables: readonly TableManifest[]): Promise<ReleaseId> {
-  return (await publishRelease(it, { source, tables })).releaseId
+  return (await publishRelease(fixture, { source, tables })).releaseId
 }
 
 function put(releases: Weights, { operationId = newOperation(), body, ...sent }: Sent = {}) {
@@ -75,22 +75,22 @@ const set = (releases: Weights, sent: Sent = {}) =>
 const read = () => answer(routes.call('GET', '/serving-policy'), 200, ServingPolicy)
 const short = ({ desired, observed }: ServingPolicy) => `${desired.revision} ${observed.revision}`
 
-/** No runner starts until startRunners. */
+/** Set while starts of runners wait for startRunners. */
 let starting: PromiseWithResolvers<void> | null = null
 function holdRunners(): void {
   starting ??= Promise.withResolvers<void>()
   const { promise } = starting
-  it.engine.warm = () => promise
+  fixture.engine.warm = () => promise
 }
 
 async function startRunners(): Promise<void> {
   starting?.resolve()
   starting = null
-  await it.product.serving.whenIdle()
+  await fixture.product.serving.whenIdle()
 }
 
 describe('the serving policy', () => {
-  /** Each state, made of a new root, and its revision. */
+  /** Brings a new root to each state, with its revision. */
   const states = {
     none: async () => 0,
     converging: async () => {
@@ -100,18 +100,18 @@ describe('the serving policy', () => {
     },
     converged: async () => {
       await set(all(a))
-      await it.product.serving.whenIdle()
+      await fixture.product.serving.whenIdle()
       return 1
     },
     'converging from another': async () => {
       await set(all(a))
-      await it.product.serving.whenIdle()
+      await fixture.product.serving.whenIdle()
       holdRunners()
       await set(all(b), { expectedRevision: 1 })
       return 2
     },
   }
-  /** What is asked for; revisions desired and observed before, right after and in the end. */
+  /** The request; then desired and observed revisions before, right after and at the end. */
   const rows: readonly (readonly [keyof typeof states, 'exact' | 'stale', string])[] = [
     ['none', 'exact', '0 0 | 1 0 | 1 1'],
     ['none', 'stale', 'PRODUCT_CAS_CONFLICT'],
@@ -146,7 +146,7 @@ describe('the serving policy', () => {
     expect(`${desiredRevision} ${observedRevision}`).toBe(short(after))
   })
 
-  test('is at revision zero and null in the status before the first', async () => {
+  test('is at revision zero, and null in the status, before the first change', async () => {
     expect(await read()).toEqual({
       version: 1,
       desired: { revision: '0', mode: 'atomic', releases: [] },
@@ -157,21 +157,21 @@ describe('the serving policy', () => {
     })
   })
 
-  test('that cannot be made ready leaves the one before, until it can', async () => {
+  test('whose runners cannot start is not served until they can', async () => {
     await set(all(a))
-    await it.product.serving.whenIdle()
-    it.engine.warm = () => Promise.reject(new RangeError('no runner'))
+    await fixture.product.serving.whenIdle()
+    fixture.engine.warm = () => Promise.reject(new RangeError('no runner'))
     await set(all(b), { expectedRevision: 1 })
-    await it.product.serving.whenIdle()
+    await fixture.product.serving.whenIdle()
     expect(short(await read())).toBe('2 1')
-    expect(it.product.serving.observedPolicy?.releases).toMatchObject([
+    expect(fixture.product.serving.observedPolicy?.releases).toMatchObject([
       { release: { source: 'a' } },
     ])
-    it.engine.warm = async () => undefined
-    it.system.advance(1_000)
-    // Asking is enough: nobody has to call a Function.
+    fixture.engine.warm = async () => undefined
+    fixture.system.advance(1_000)
+    // Reading the policy is enough, without a call of a Function.
     await read()
-    await it.product.serving.whenIdle()
+    await fixture.product.serving.whenIdle()
     expect(short(await read())).toBe('2 2')
   })
 
@@ -179,14 +179,14 @@ describe('the serving policy', () => {
     const sent = { operationId: newOperation(), changedAtMicros: micros() }
     await set(all(a), sent)
     await set(all(a), sent)
-    await it.product.audit.whenIdle()
-    const records = it.audited.filter(({ operation }) => operation.includes('policy'))
-    const subject = `${it.root.descriptor.environmentId}:1`
+    await fixture.product.audit.whenIdle()
+    const records = fixture.audited.filter(({ operation }) => operation.includes('policy'))
+    const subject = `${fixture.root.descriptor.environmentId}:1`
     expect(records).toMatchObject([{ operation: 'product.serving_policy.set', subject }])
   })
 })
 
-describe('refused, and nothing stored, is', () => {
+describe('a change is rejected and not stored for', () => {
   const unknown = 'rel_00000000000000000000000000'
   const many = (count: number) =>
     Array.from({ length: count }, (_, i) => `rel_${String(i).padStart(26, '0')}`)
@@ -227,7 +227,7 @@ describe('refused, and nothing stored, is', () => {
     ['rejected', 409, 'PRODUCT_STATE_CONFLICT'],
     ['retired', 410, 'PRODUCT_RELEASE_RETIRED'],
   ])('a Release that is %s', async (state, status, code) => {
-    it.root.control.transaction((tx) =>
+    fixture.root.control.transaction((tx) =>
       state === 'published'
         ? tx.run(
             `update releases set state = 'published', checks = null, validated_at = null
@@ -243,30 +243,33 @@ describe('refused, and nothing stored, is', () => {
     ['takes fewer documents', WIDER, 'notes.n: was any and is int64'],
     ['does not keep a unique index', UNIQUE, 'notes.byN: the unique index is missing'],
   ]
-  test.each(incompatible)('a set in which one %s', async (_, table, reason) => {
+  test.each(incompatible)('Releases of which one %s', async (_, table, reason) => {
     const c = await release('c', [table])
     const releases = shares([a, c], [9_000, 1_000])
     const error = await refusal(put(releases), 400, 'PRODUCT_INCOMPATIBLE')
     expect(error.violations).toEqual([{ path: 'releases', rule: `${a} beside ${c}: ${reason}` }])
     expect(short(await read())).toBe('0 0')
-    // Alone it may serve.
+    // It may serve alone.
     await set(all(c))
   })
 
-  test('no set in which one has a table more', async () => {
+  test('none where one Release has an additional table', async () => {
     const c = await release('c', [NOTES, OTHER])
     await set(shares([a, c], [9_000, 1_000]))
   })
 })
 
 describe('an operation', () => {
-  test('that is repeated answers what it answered first, whatever came after', async () => {
+  test('that is repeated has its original response, whatever changed since', async () => {
     const sent = { operationId: newOperation(), changedAtMicros: micros() }
     const first = await set(shares([a, b], [1, 9_999]), sent)
-    await it.product.serving.whenIdle()
+    await fixture.product.serving.whenIdle()
     await set(all(b), { expectedRevision: 1 })
-    await it.product.serving.whenIdle()
-    retire(it.product, it.actor, { releaseId: a, requestId: it.system.ids.make('req') })
+    await fixture.product.serving.whenIdle()
+    retire(fixture.product, fixture.actor, {
+      releaseId: a,
+      requestId: fixture.system.ids.make('req'),
+    })
     const replayed = { ...first, operation: { ...first.operation, replayed: true } }
     expect(await set(shares([a, b], [1, 9_999]), sent)).toEqual(replayed)
     const path = `/serving-policy-operations/${sent.operationId}`
@@ -288,13 +291,13 @@ describe('an operation', () => {
     expect((await read()).desired.revision).toBe('1')
   })
 
-  test('that two send at once is done once', async () => {
+  test('that two requests send concurrently is applied once', async () => {
     const sent = { operationId: newOperation(), changedAtMicros: micros() }
     const answers = await Promise.all([set(all(a), sent), set(all(a), sent)])
     expect(answers.map(({ operation }) => operation.replayed).toSorted()).toEqual([false, true])
   })
 
-  test('that never was, or was on another resource, is not found', async () => {
+  test('that is unknown, or of another resource, is not found', async () => {
     const path = (id: string) => `/serving-policy-operations/${id}`
     await refusal(routes.call('GET', path(newOperation())), 404, 'PRODUCT_NOT_FOUND')
     const operationId = newOperation()
@@ -307,16 +310,19 @@ describe('an operation', () => {
 describe('a Release', () => {
   const retired = (releaseId: ReleaseId): string => {
     try {
-      retire(it.product, it.actor, { releaseId, requestId: it.system.ids.make('req') })
+      retire(fixture.product, fixture.actor, {
+        releaseId,
+        requestId: fixture.system.ids.make('req'),
+      })
       return 'retired'
     } catch (error) {
       return (error as { code: string }).code
     }
   }
 
-  test('of the desired or the served policy is not retired', async () => {
+  test('of the desired or the served policy cannot be retired', async () => {
     await set(all(a))
-    await it.product.serving.whenIdle()
+    await fixture.product.serving.whenIdle()
     holdRunners()
     await set(all(b), { expectedRevision: 1 })
     expect([a, b].map(retired)).toEqual(['PRODUCT_STATE_CONFLICT', 'PRODUCT_STATE_CONFLICT'])
@@ -324,11 +330,11 @@ describe('a Release', () => {
     expect([a, b].map(retired)).toEqual(['retired', 'PRODUCT_STATE_CONFLICT'])
   })
 
-  test('that most callers are on has the catalog of environment:default', async () => {
+  test('with the greatest weight provides the catalog of environment:default', async () => {
     const catalog = () => routes.call('GET', '/functions?target=environment:default')
     await refusal(catalog(), 404, 'PRODUCT_NOT_FOUND')
     await set(shares([a, b], [4_999, 5_001]))
-    await it.product.serving.whenIdle()
+    await fixture.product.serving.whenIdle()
     expect(await answer(catalog(), 200, FunctionCatalog)).toMatchObject({ releaseId: b })
   })
 })
@@ -337,13 +343,13 @@ describe('the schemas', () => {
   const evidence = () =>
     answer(routes.call('GET', '/schemas/compatibility'), 200, SchemaCompatibility)
 
-  test('of no policy are compatible', async () => {
+  test('are compatible without a policy', async () => {
     expect(await evidence()).toEqual({ version: 1, compatible: true, releases: [] })
   })
 
   test('are compared once for each policy', async () => {
     await set(shares([a, b], [5_000, 5_000]))
-    const load = vi.spyOn(it.product.releases, 'load')
+    const load = vi.spyOn(fixture.product.releases, 'load')
     load.mockRejectedValueOnce(new Fault('PRODUCT_UNAVAILABLE'))
     await refusal(routes.call('GET', '/schemas/compatibility'), 503, 'PRODUCT_UNAVAILABLE')
     const first = await evidence()
@@ -354,7 +360,7 @@ describe('the schemas', () => {
     expect((await evidence()).releases.map(({ releaseId }) => releaseId)).toEqual([a])
   })
 
-  test('have the same hash exactly where they are the same, part by part', async () => {
+  test('have equal hashes exactly where they are equal, part by part', async () => {
     const c = await release('c', [NOTES, OTHER])
     const byN = { name: 'byN', fields: ['n'], unique: false }
     const d = await release('d', [{ ...NOTES, indexes: [byN] }])

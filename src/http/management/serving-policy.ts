@@ -1,4 +1,4 @@
-/** The serving policy of environment:default, and whether its Releases fit each other. */
+/** The serving policy of environment:default, and the compatibility of its Releases. */
 import { readSchemaEvidence } from '../../product/compatibility/schema-evidence.ts'
 import { readServingPolicy, setServingPolicy } from '../../product/serving/serving-policy.ts'
 import {
@@ -16,7 +16,7 @@ export const servingPolicyRoutes: readonly Route<ProductApp>[] = [
     method: 'GET',
     path: '/serving-policy',
     name: 'readServingPolicy',
-    summary: 'What environment:default is to serve, and what it serves.',
+    summary: 'Returns the desired and the observed serving policy of environment:default.',
     capability: 'releases:read',
     replies: { 200: ServingPolicy },
     handle({ app }) {
@@ -29,7 +29,7 @@ export const servingPolicyRoutes: readonly Route<ProductApp>[] = [
     method: 'PUT',
     path: '/serving-policy',
     name: 'setServingPolicy',
-    summary: 'Replaces what environment:default is to serve.',
+    summary: 'Replaces the serving policy of environment:default.',
     capability: 'channels:promote',
     operationId: 'required',
     body: { schema: ServingPolicySet },
@@ -70,7 +70,7 @@ export const servingPolicyRoutes: readonly Route<ProductApp>[] = [
     method: 'GET',
     path: '/schemas/compatibility',
     name: 'readSchemaCompatibility',
-    summary: 'Whether the Releases of the serving policy take the documents of each other.',
+    summary: 'Reports whether the Releases of the serving policy accept documents of each other.',
     capability: 'releases:read',
     replies: { 200: SchemaCompatibility },
     errors: ['PRODUCT_RELEASE_RETIRED'],

@@ -9,7 +9,7 @@ export const statusRoutes: readonly Route<ProductApp>[] = [
     method: 'GET',
     path: '/status',
     name: 'readStatus',
-    summary: 'Workspaces, Releases, Channels and the serving policy.',
+    summary: 'Returns the Workspaces, Releases, Channels and the serving policy.',
     capability: 'releases:read',
     replies: { 200: Status },
     handle({ app }) {

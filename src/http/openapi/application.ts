@@ -1,10 +1,9 @@
-/** Routes of the application origin as operations. */
-
+/** OpenAPI operations of the application origin. */
 import { FILE_BYTES_MAX } from '../../value/files/files.ts'
 import { text } from '../../wire/fields.ts'
 import { AFFINITY, AFFINITY_HEADER } from '../application/callers.ts'
 import { ENVELOPE_BYTES_MAX } from '../application/invoke.ts'
-import type { FileTransfer, Invocation, Probe } from '../application/routes.ts'
+import type { FileTransfer, Invocation, Probe, RealtimeRoute } from '../application/routes.ts'
 import { JSON_MEDIA_TYPE } from '../management/route.ts'
 import type { Operation, Reply } from './operations.ts'
 
@@ -17,7 +16,7 @@ const COMMON = {
 const HEADERS = ['Cache-Control', 'X-Content-Type-Options', 'X-Service-Request-Id'] as const
 const Affinity = text(
   AFFINITY,
-  'callers that say the same stay on one Release; only a weighted policy looks at it',
+  'calls with one value get one Release; only weighted policies use it',
 )
 
 const DOWNLOAD_HEADERS = [
@@ -60,6 +59,21 @@ export function probeOperation(route: Probe): Operation {
   }
 }
 
+/** The upgrade alone: OpenAPI has no form for the messages of a WebSocket. */
+export function realtimeOperation(route: RealtimeRoute): Operation {
+  const { method, path, name, summary, errors } = route
+  return {
+    ...COMMON,
+    ...{ method, path, name, summary, errors },
+    authorities: [],
+    headers: [],
+    body: null,
+    replies: repliesOf(route),
+    replyHeaders: [],
+    declaredErrors: false,
+  }
+}
+
 export function transferOperation(route: FileTransfer): Operation {
   const { method, path, name, summary, errors } = route
   const isUpload = method === 'PUT'
@@ -86,7 +100,7 @@ function downloadReplies(method: 'GET' | 'HEAD' | 'PUT'): Reply[] {
   })
 }
 
-function repliesOf({ replies }: Invocation | Probe | FileTransfer): Reply[] {
+function repliesOf({ replies }: Invocation | Probe | FileTransfer | RealtimeRoute): Reply[] {
   return Object.entries(replies).map(([status, schema]) => {
     return { status: Number(status), schema, mediaTypes: [JSON_MEDIA_TYPE] }
   })

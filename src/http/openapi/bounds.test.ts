@@ -1,7 +1,7 @@
 /**
- * Goal: the document is neither looser nor stricter than the server. Method: values around each
- * bound, which the schemas of the document take or not, are sent to both origins in process; the
- * server calls a request invalid exactly where the document does.
+ * Goal: the document accepts exactly the requests that the server accepts. Method: values around
+ * each bound are checked against the schemas of the document and sent to both origins in process.
+ * The server rejects a request as invalid exactly where the document does.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Sample } from '../../../build/testing/openapi/arbitrary-requests.ts'
@@ -23,7 +23,7 @@ afterAll(() => origins.close())
 const operationOf = (name: string): DocumentedOperation => {
   return contract.operations.find((each) => each.name === name)!
 }
-const system = () => origins.gateway.it.system
+const system = () => origins.gateway.harness.system
 const now = () => String(system().nowMicros())
 
 interface Given {
@@ -32,7 +32,7 @@ interface Given {
   readonly body?: Readonly<Record<string, unknown>>
 }
 
-/** What the document and the server say of one request. */
+/** Returns the verdicts of the document and of the server on one request. */
 async function verdicts(name: string, { params = {}, query = {}, body }: Given) {
   const operation = operationOf(name)
   const { projectId, environmentId } = origins.product.root.descriptor
@@ -62,7 +62,7 @@ async function verdicts(name: string, { params = {}, query = {}, body }: Given) 
 
 type Row = readonly [value: unknown, isTaken: boolean]
 
-/** Every row holds of the document and of the server. */
+/** Expects the verdict of each row from the document and from the server. */
 async function expectAgreement(name: string, rows: readonly Row[], given: (value: never) => Given) {
   for (const [value, isTaken] of rows) {
     const { document, server, answer } = await verdicts(name, given(value as never))

@@ -10,7 +10,7 @@ import type { Json } from '../../value/strict-json.ts'
 import { encodeTagged } from '../../value/tagged.ts'
 import { parseValidator } from '../../value/validator-json.ts'
 import type { ValidatorJson } from '../../value/validators.ts'
-import { FILE_TRANSFERS, INVOCATIONS, PROBES } from '../application/routes.ts'
+import { FILE_TRANSFERS, INVOCATIONS, PROBES, REALTIME } from '../application/routes.ts'
 import { managementRoutes } from '../management/routes.ts'
 import { openApiText, publishedDocument } from './published.ts'
 
@@ -33,23 +33,29 @@ test('the rules of OpenAPI 3.1 are kept, and every reference leads somewhere', a
 })
 
 test('every route of both origins is an operation, and nothing else is', () => {
-  const routes = [...managementRoutes, ...INVOCATIONS, ...FILE_TRANSFERS, ...PROBES]
+  const routes = [...managementRoutes, ...INVOCATIONS, ...FILE_TRANSFERS, ...PROBES, REALTIME]
   const named = routes.map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, '{$1}')}`)
   const documented = contract.operations.map(({ method, path }) => `${method} ${path}`)
   expect(documented.toSorted()).toEqual(named.toSorted())
 })
 
-test('each operation has a name of its own and a sentence', () => {
+test('each operation has a unique name and a sentence as summary', () => {
   const names = contract.operations.map(({ name }) => name)
   expect(new Set(names).size).toBe(names.length)
   for (const name of names) expect(name).toMatch(/^[a-z][A-Za-z]*$/)
-  for (const route of [...managementRoutes, ...INVOCATIONS, ...FILE_TRANSFERS, ...PROBES]) {
+  for (const route of [
+    ...managementRoutes,
+    ...INVOCATIONS,
+    ...FILE_TRANSFERS,
+    ...PROBES,
+    REALTIME,
+  ]) {
     expect(route.summary).toMatch(/^[A-Z].*\.$/)
   }
 })
 
 test('each answer is described by the name of its status in HTTP', () => {
-  // RFC 9110 renamed it, the runtime has the name before.
+  // RFC 9110 renamed this status; the runtime still has the earlier name.
   const names: Record<string, string | undefined> = { ...STATUS_CODES, 413: 'Content Too Large' }
   for (const { method, path, responses } of contract.operations) {
     for (const [status, response] of Object.entries(responses)) {
@@ -62,9 +68,9 @@ test('each answer is described by the name of its status in HTTP', () => {
   }
 })
 
-test('the paths of the application origin name it, the others are at the management origin', () => {
+test('exactly the paths of the application origin name their own server', () => {
   for (const { path, elsewhere } of contract.operations) {
-    const routes = [...INVOCATIONS, ...FILE_TRANSFERS, ...PROBES]
+    const routes = [...INVOCATIONS, ...FILE_TRANSFERS, ...PROBES, REALTIME]
     const isApplication = routes.some((route) => route.path.replace(/:(\w+)/, '{$1}') === path)
     expect(elsewhere, path).toBe(isApplication)
   }
@@ -80,7 +86,7 @@ test('every object is closed', () => {
     }
     if (schema.properties !== undefined && schema.additionalProperties !== false) open.push(path)
     for (const [key, each] of Object.entries(node)) {
-      // A condition says something of some fields of an object that is closed where it stands.
+      // A condition constrains some fields of an object that is closed elsewhere.
       if (key !== 'if' && key !== 'then') walk(each, `${path}.${key}`)
     }
   }
@@ -88,7 +94,7 @@ test('every object is closed', () => {
   expect(open).toEqual(['.OpenApiDocument'])
 })
 
-test('it is the same text whichever way it is made, and the one that ships', () => {
+test('the document always has the text of the shipped file', () => {
   expect(`${JSON.stringify(publishedDocument(), null, 2)}\n`).toBe(openApiText())
   const shipped = join(import.meta.dirname, '../../../dist-config/openapi.json')
   expect(readFileSync(shipped, 'utf8')).toBe(openApiText())

@@ -1,6 +1,6 @@
 /**
- * One OpenAPI document of both origins, made from the routes that mount serves. A path of the
- * application origin names its server. No preflight stands there: browsers ask for those.
+ * Builds one OpenAPI document of both origins from the routes that mount serves. A path of the
+ * application origin names its server. Preflight requests are left out: browsers send them.
  */
 import { VERSION } from '../../value/version.ts'
 import { jsonSchemaOf } from '../../wire/reading/json-schema.ts'
@@ -22,8 +22,8 @@ const SERVERS: Readonly<Record<Origin, object>> = {
 const DESCRIPTION = [
   'Two origins: operators and pipelines use the management origin, applications the other.',
   'Every object is closed: a request with an unknown field, a duplicate key or an undeclared query',
-  'parameter is refused. An unknown path is 404 and an unknown method 405, with the error envelope',
-  'that every failure has: branch on its `code`, never on its `message`.',
+  'parameter is rejected. An unknown path is 404 and an unknown method 405. Every failure has the',
+  'error envelope: branch on its `code`, never on its `message`.',
 ].join(' ')
 
 export function openApiDocument(operations: readonly Operation[]): object {
@@ -79,7 +79,7 @@ function describe(operation: Operation, schemas: Schemas, failures: Failures): o
     summary,
     tags: [origin],
     ...(capability !== null && {
-      description: `Takes the capability \`${capability}\`.`,
+      description: `Requires the capability \`${capability}\`.`,
       'x-capability': capability,
     }),
     security: authorities.map((all) => Object.fromEntries(all.map((each) => [each, []]))),
@@ -139,12 +139,12 @@ function success(reply: Reply, { replyHeaders, cache }: Operation, schemas: Sche
   }
 }
 
-/** An object without a schema takes any bytes. */
+/** Returns a media type object. Without a schema, it accepts any bytes. */
 function mediaOf(schema: Schema<unknown> | null, schemas: Schemas): object {
   return schema === null ? {} : { schema: schemas.of(schema) }
 }
 
-/** `x-service-key` is written `X-Service-Key`. */
+/** Returns a header name in its usual case: `X-Service-Key` for `x-service-key`. */
 function headerName(name: string): string {
   return name.replace(/(^|-)([a-z])/g, (_, dash: string, letter: string) => {
     return dash + letter.toUpperCase()

@@ -1,4 +1,4 @@
-/** Failures as components of the document, from the table of codes; one for each set of codes. */
+/** Failures as response components, from the table of codes: one for each set of codes. */
 import { CODES, type TableCode } from '../../errors/codes.ts'
 import { KINDS } from '../../errors/kinds.ts'
 import { ApplicationError, ManagementError } from '../../wire/errors.ts'
@@ -23,7 +23,7 @@ export class Failures {
     this.#schemas = schemas
   }
 
-  /** References by status. */
+  /** Returns references to response components, by status. */
   of({ origin, errors, declaredErrors }: Operation): Record<string, object> {
     const byStatus = Map.groupBy(errors, (code): number => KINDS[CODES[code].kind].status)
     const possible = declaredErrors ? DECLARED_STATUSES : []
@@ -37,7 +37,7 @@ export class Failures {
     )
   }
 
-  /** Sorted by name. */
+  /** Returns the components, sorted by name. */
   components(): Record<string, object> {
     return Object.fromEntries([...this.#components].sort(([a], [b]) => (a < b ? -1 : 1)))
   }
@@ -73,7 +73,7 @@ export class Failures {
       ...(waits ? (['Retry-After'] as const) : []),
     ]
     const invocation = {
-      description: 'Once the call has one.',
+      description: 'Present once the invocation exists.',
       schema: this.#schemas.of(INVOCATION_ID),
     }
     return {

@@ -1,4 +1,4 @@
-/** Headers of answers as components of the document. Each is in every answer that refers to it. */
+/** Response headers as components. A header is required in each response that references it. */
 import { idField } from '../../wire/fields.ts'
 import { jsonSchemaOf } from '../../wire/reading/json-schema.ts'
 import type { JsonSchema } from '../../wire/rules.ts'
@@ -28,7 +28,7 @@ export const HEADERS = {
 
 export type HeaderName = keyof typeof HEADERS
 
-/** `cache` is what Cache-Control says. */
+/** Returns references to headers. `cache` is the value of Cache-Control. */
 export function headersOf(names: readonly HeaderName[], cache: string): Record<string, object> {
   const references = names.map((name) => [name, { $ref: `#/components/headers/${name}` }] as const)
   const control = cache === 'no-store' ? {} : { 'Cache-Control': header({ const: cache }) }

@@ -1,4 +1,4 @@
-/** Routes of the management origin as operations: with what mount does before the handler. */
+/** OpenAPI operations of the management origin, including the steps of mount. */
 import type { TableCode } from '../../errors/codes.ts'
 import { PACKAGE_BYTES_MAX } from '../../value/packages/workspace-package.ts'
 import { idField } from '../../wire/fields.ts'
@@ -54,7 +54,7 @@ function repliesOf({ replies, mediaTypes }: AnyRoute): Reply[] {
   })
 }
 
-/** What the steps before the handler refuse, and what everything that is stored may come to. */
+/** Errors of the steps before the handler, and of any access to storage. */
 function mountErrors({ method, access, admit, rate, body, operationId }: AnyRoute): TableCode[] {
   const codes: TableCode[] = [
     'PLATFORM_REQUEST_INVALID',

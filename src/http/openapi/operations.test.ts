@@ -1,32 +1,43 @@
 /**
- * Goal: what the document says of a route is what the route does. Method: both origins in process,
- * each operation called with a request drawn from its schemas, and then with every single defect
- * that the schemas rule out; each answer has the status, the headers and the body of the document.
+ * Goal: each route behaves as the document states. Method: in process, each operation of both
+ * origins is called with a request drawn from its schemas, and then with every single defect that
+ * the schemas rule out. Each response has the documented status, headers and body.
  */
+
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
-  bentRequests,
-  goodRequest,
+  invalidRequests,
   type Sample,
   type State,
+  validRequest,
 } from '../../../build/testing/openapi/arbitrary-requests.ts'
 import { Contract, type DocumentedOperation } from '../../../build/testing/openapi/contract.ts'
-import { FUNCTIONS, type Origins, openOrigins } from '../../../build/testing/openapi/origins.ts'
+import {
+  FUNCTIONS,
+  type Origins,
+  openOrigins,
+  TABLES,
+} from '../../../build/testing/openapi/origins.ts'
 import { makePackage } from '../../../build/testing/products.ts'
+import { insertWork } from '../../engine/scheduling/scheduled-documents.ts'
 import { OPERATION_ID_HEADER } from '../../wire/operations.ts'
 import { EXPECTED_HEAD_HEADER } from '../../wire/workspace.ts'
 import { publishedDocument } from './published.ts'
 
 const SEED = Number(process.env.SVC_SEED ?? Date.now() % 2 ** 31)
 const contract = new Contract(publishedDocument())
+/** Operations that one request can try; connections and streams have tests of their own. */
+const operations = contract.operations.filter(({ name, responses }) => {
+  return !('101' in responses) && name !== 'followLogs'
+})
 const operationOf = (name: string): DocumentedOperation => {
   return contract.operations.find((each) => each.name === name)!
 }
 
 let origins: Origins
-/** Bodies of the answers so far, by operation. */
+/** Bodies of the responses so far, by operation. */
 const answered: Record<string, unknown> = {}
-/** Requests that were good, by operation. */
+/** Requests that succeeded, by operation. */
 const sent = new Map<string, Sample>()
 
 beforeAll(async () => {
@@ -35,7 +46,7 @@ beforeAll(async () => {
 })
 afterAll(() => origins.close())
 
-/** What an operation answered before, loosely: its schema was checked then. */
+/** Reads a text of an earlier response, whose schema was checked when it arrived. */
 function from(name: string, ...path: readonly (string | number)[]): string {
   const found = path.reduce(
     (at: unknown, part) => (at as Record<string | number, unknown>)[part],
@@ -45,8 +56,8 @@ function from(name: string, ...path: readonly (string | number)[]): string {
   return found as string
 }
 
-const now = () => String(origins.gateway.it.system.nowMicros())
-const newId = (prefix: 'app' | 'crd' | 'opn') => origins.gateway.it.system.ids.make(prefix)
+const now = () => String(origins.gateway.harness.system.nowMicros())
+const newId = (prefix: 'app' | 'crd' | 'opn') => origins.gateway.harness.system.ids.make(prefix)
 const operationId = (name: string) => ({
   params: { operationId: sent.get(name)!.headers[OPERATION_ID_HEADER]! },
 })
@@ -66,6 +77,9 @@ const call = (name: string): State => ({
   },
 })
 const entry = { name: 'API_KEY' }
+const DOCUMENT_ID = 'notes_01ARZ3NDEKTSV4RRFFQ69G5FAV'
+const NOTE_NAMES = { table: 'notes', documentId: DOCUMENT_ID }
+const NOTE = { type: 'object', value: [{ key: 'body', value: { type: 'string', value: 'hi' } }] }
 
 /** Conditions that name another file, so that all of this one is sent. */
 function download(): State {
@@ -76,7 +90,7 @@ function download(): State {
   return { params: { fileId }, headers }
 }
 
-/** In the order of a walk that every operation succeeds in: status, and what must be as it is. */
+/** Steps in an order in which each operation succeeds: name, status, and required state. */
 type Step = readonly [name: string, status: number, stateOf?: () => State | Promise<State>]
 const STEPS: readonly Step[] = [
   ['readLiveness', 200],
@@ -111,7 +125,15 @@ const STEPS: readonly Step[] = [
     () => ({ params: { sessionId: from('exchangeCode', 'session', 'sessionId') } }),
   ],
   ['listResources', 200],
-  ['issueInvitation', 201, () => ({ headers: { [OPERATION_ID_HEADER]: newId('opn') } })],
+  [
+    'issueInvitation',
+    201,
+    // A workload is of a provider that is configured; there is none.
+    () => ({
+      headers: { [OPERATION_ID_HEADER]: newId('opn') },
+      body: { workload: undefined },
+    }),
+  ],
   ['readInvitationOperation', 200, () => operationId('issueInvitation')],
   [
     'revokeInvitation',
@@ -131,7 +153,7 @@ const STEPS: readonly Step[] = [
       headers: {
         [EXPECTED_HEAD_HEADER]: from('readStatus', 'workspaces', 0, 'revisionId'),
       },
-      body: makePackage({ functions: FUNCTIONS, source: 'second' }),
+      body: makePackage({ functions: FUNCTIONS, tables: TABLES, source: 'second' }),
     }),
   ],
   [
@@ -179,6 +201,59 @@ const STEPS: readonly Step[] = [
   ['readServingPolicy', 200],
   ['readSchemaCompatibility', 200],
   ['listFunctions', 200, () => ({ query: { target: 'channel:production' } })],
+  ['listTables', 200, () => ({ query: { target: 'channel:production' } })],
+  [
+    'insertDocument',
+    201,
+    () => ({
+      params: { table: 'notes' },
+      headers: { [OPERATION_ID_HEADER]: newId('opn') },
+      body: {
+        target: 'channel:production',
+        documentId: DOCUMENT_ID,
+        value: NOTE,
+        changedAtMicros: now(),
+      },
+    }),
+  ],
+  [
+    'queryDocuments',
+    200,
+    () => ({
+      body: {
+        target: 'channel:production',
+        table: 'notes',
+        index: undefined,
+        range: undefined,
+        after: undefined,
+      },
+    }),
+  ],
+  ['readDocument', 200, () => ({ params: NOTE_NAMES, query: { target: 'channel:production' } })],
+  [
+    'replaceDocument',
+    200,
+    () => ({
+      params: NOTE_NAMES,
+      headers: { [OPERATION_ID_HEADER]: newId('opn') },
+      body: {
+        ...{ target: 'channel:production', value: NOTE, changedAtMicros: now() },
+        expectedRevision: from('insertDocument', 'document', 'revision'),
+      },
+    }),
+  ],
+  [
+    'deleteDocument',
+    200,
+    () => ({
+      params: NOTE_NAMES,
+      headers: { [OPERATION_ID_HEADER]: newId('opn') },
+      body: {
+        ...{ target: 'channel:production', changedAtMicros: now() },
+        expectedRevision: from('replaceDocument', 'document', 'revision'),
+      },
+    }),
+  ],
   [
     'setConfiguration',
     200,
@@ -214,7 +289,19 @@ const STEPS: readonly Step[] = [
   ],
   ['revokeCredential', 200, () => ({ params: credential() })],
   ['deleteCredential', 204, () => ({ params: credential() })],
+  ['listScheduled', 200],
+  [
+    'cancelScheduled',
+    200,
+    async () => ({
+      params: { scheduledId: await scheduleWork() },
+      headers: { [OPERATION_ID_HEADER]: newId('opn') },
+    }),
+  ],
   ['readMetrics', 200],
+  ['listLogs', 200, () => ({ query: { after: undefined } })],
+  ['readLogArchive', 200],
+  ['pruneLogs', 200, () => ({ body: { apply: false, environmentId: undefined } })],
   ['readHealth', 200],
   ['readProcessLiveness', 200],
   ['readAdmission', 200],
@@ -237,19 +324,29 @@ const STEPS: readonly Step[] = [
   ['restoreEnvironment', 200, () => changed(from('archiveEnvironment', 'desired', 'revision'))],
 ]
 
-/** Of the Environment that the server composes, wherever it stands in a path. */
+function scheduleWork(): Promise<string> {
+  const releaseId = from('publishWorkspace', 'releaseId') as string
+  return origins.gateway.engine.documents.change((transaction) =>
+    insertWork(transaction, {
+      ...{ function: 'messages.index', kind: 'mutation', releaseId, argumentsText: '{}' },
+      ...{ source: 'function', cron: null, dueAtMicros: BigInt(now()) + 60_000_000n },
+    }),
+  )
+}
+
+/** Path parameters of the Environment that the server composes. */
 const inEnvironment = (): Readonly<Record<string, string>> => {
   const { projectId, environmentId } = origins.product.root.descriptor
   return { projectId, environmentId }
 }
 
-test('the walk names every operation once', () => {
+test('the steps call every operation once', () => {
   expect(STEPS.map(([name]) => name).toSorted()).toEqual(
-    contract.operations.map(({ name }) => name).toSorted(),
+    operations.map(({ name }) => name).toSorted(),
   )
 })
 
-describe('a request that the schemas take is answered as documented', () => {
+describe('a request that matches the schemas is answered as documented', () => {
   const steps = STEPS.map(([name, status, stateOf = (): State => ({})], i) => {
     return { name, status, stateOf, seed: SEED + i }
   })
@@ -258,7 +355,7 @@ describe('a request that the schemas take is answered as documented', () => {
     const operation = operationOf(name)
     const state = await stateOf()
     const params = { ...inEnvironment(), ...state.params }
-    const good = goodRequest(contract, operation, { ...state, params }, seed)
+    const good = validRequest(contract, operation, { ...state, params }, seed)
     const { schema } = operation.body ?? {}
     if (schema != null) expect(contract.problem(schema, good.body)).toBeNull()
     const response = await origins.send(operation, good)
@@ -270,13 +367,13 @@ describe('a request that the schemas take is answered as documented', () => {
   })
 })
 
-describe('a request that the schemas rule out is refused as documented', () => {
-  test.each(contract.operations)('$name', async (operation) => {
-    // Rules of the Product have a code of their own.
+describe('a request that violates the schemas is rejected as documented', () => {
+  test.each(operations)('$name', async (operation) => {
+    // Rules of the Product raise their own code.
     const refused = operation.elsewhere
       ? ['REQUEST_INVALID']
       : ['PLATFORM_REQUEST_INVALID', 'PRODUCT_INVALID']
-    for (const [defect, bent] of bentRequests(contract, operation, sent.get(operation.name)!)) {
+    for (const [defect, bent] of invalidRequests(contract, operation, sent.get(operation.name)!)) {
       const { status, code } = await contract.check(operation, await origins.send(operation, bent))
       const expected = isOverlooked(operation, defect) ? [200, [null]] : [400, refused]
       const answer = [status, refused.includes(code ?? '') ? refused : [code]]
@@ -285,10 +382,7 @@ describe('a request that the schemas rule out is refused as documented', () => {
   })
 })
 
-/**
- * A probe looks at nothing that comes with it, only a weighted policy at the affinity, and a
- * condition that is malformed is none.
- */
+/** Returns whether the operation ignores the defect: probes ignore all, others the affinity. */
 function isOverlooked({ name }: DocumentedOperation, defect: string): boolean {
   return (
     ['readProcessLiveness', 'readAdmission'].includes(name) || /Affinity|If-|Range/i.test(defect)
@@ -320,10 +414,10 @@ test.each(DECLARED)('a $name that fails with $code is answered as documented', a
   expect([answer.status, answer.code]).toEqual([status, `APP_${code}`])
 })
 
-test('whoever shows nothing is told so as documented', async () => {
-  for (const operation of contract.operations.filter(({ security }) => security.length > 0)) {
-    const nobody = { ...operation, security: [] }
-    const response = await origins.send(nobody, sent.get(operation.name)!)
+test('a request without credentials is rejected as documented', async () => {
+  for (const operation of operations.filter(({ security }) => security.length > 0)) {
+    const anonymous = { ...operation, security: [] }
+    const response = await origins.send(anonymous, sent.get(operation.name)!)
     const { status } = await contract.check(operation, response)
     expect(status, operation.name).toBe(401)
   }

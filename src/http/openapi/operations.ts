@@ -1,4 +1,4 @@
-/** What the document says of one route, whichever origin has it. */
+/** The OpenAPI operation of one route, of either origin. */
 import type { TableCode } from '../../errors/codes.ts'
 import type { Schema } from '../../wire/schema.ts'
 import type { HeaderName } from './headers.ts'
@@ -14,14 +14,14 @@ export interface Header {
 
 export interface RequestBody {
   readonly mediaType: string
-  /** null for bytes that are no JSON. */
+  /** Null for a body that is not JSON. */
   readonly schema: Schema<unknown> | null
   readonly bytesMax: number
 }
 
 export interface Reply {
   readonly status: number
-  /** null for an answer without a body. */
+  /** Null for a response without a body. */
   readonly schema: Schema<unknown> | null
   readonly mediaTypes: readonly string[]
 }
@@ -29,21 +29,21 @@ export interface Reply {
 export interface Operation {
   readonly origin: Origin
   readonly method: string
-  /** With `:name` for a parameter. */
+  /** Path with `:name` for each parameter. */
   readonly path: string
   readonly name: string
   readonly summary: string
   readonly capability: string | null
-  /** Names of security schemes, each of the alternatives whole; empty where nothing is shown. */
+  /** Alternative sets of security schemes. Empty for an operation without authentication. */
   readonly authorities: readonly (readonly string[])[]
   readonly query: Schema<unknown> | null
   readonly headers: readonly Header[]
   readonly body: RequestBody | null
   readonly replies: readonly Reply[]
-  /** Of the answers in `replies`. */
+  /** Headers of the responses in `replies`. */
   readonly replyHeaders: readonly HeaderName[]
   readonly cache: string
   readonly errors: readonly TableCode[]
-  /** Whether a failure may be of a code that a Function declares. */
+  /** Whether a failure may have a code that a Function declares. */
   readonly declaredErrors: boolean
 }

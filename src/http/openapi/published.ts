@@ -1,14 +1,19 @@
-/** The document as it is served and shipped: the same bytes, from the routes of this version. */
-import { FILE_TRANSFERS, INVOCATIONS, PROBES } from '../application/routes.ts'
+/** The OpenAPI document of this version, as it is served and shipped. */
+import { FILE_TRANSFERS, INVOCATIONS, PROBES, REALTIME } from '../application/routes.ts'
 import type { Route } from '../management/route.ts'
 import { managementRoutes } from '../management/routes.ts'
-import { invocationOperation, probeOperation, transferOperation } from './application.ts'
+import {
+  invocationOperation,
+  probeOperation,
+  realtimeOperation,
+  transferOperation,
+} from './application.ts'
 import { openApiDocument } from './document.ts'
 import { managementOperation } from './management.ts'
 
 let text: string | undefined
 
-/** JSON with a line for each part, for who reads it or compares two versions. */
+/** Returns the document as indented JSON, so that two versions can be compared line by line. */
 export function openApiText(): string {
   text ??= `${JSON.stringify(publishedDocument(), null, 2)}\n`
   return text
@@ -20,5 +25,6 @@ export function publishedDocument(): object {
     ...INVOCATIONS.map(invocationOperation),
     ...FILE_TRANSFERS.map(transferOperation),
     ...PROBES.map(probeOperation),
+    realtimeOperation(REALTIME),
   ])
 }

@@ -1,16 +1,17 @@
-/** The schemas of wire as components of the document, each under the name that wire gives it. */
+/** The schemas of wire as components of the document, under their export names. */
 import { canonicalJson } from '../../value/canonical-json.ts'
 import type { Json } from '../../value/strict-json.ts'
 import * as access from '../../wire/access.ts'
 import * as applicationClients from '../../wire/application-clients.ts'
 import * as audit from '../../wire/audit.ts'
 import * as auth from '../../wire/auth.ts'
+import * as catalogs from '../../wire/catalogs.ts'
 import * as channels from '../../wire/channels.ts'
 import * as configuration from '../../wire/configuration.ts'
+import * as data from '../../wire/data.ts'
 import * as environment from '../../wire/environment.ts'
 import * as errors from '../../wire/errors.ts'
 import * as fields from '../../wire/fields.ts'
-import * as functions from '../../wire/functions.ts'
 import * as health from '../../wire/health.ts'
 import * as invocations from '../../wire/invocations.ts'
 import * as metrics from '../../wire/metrics.ts'
@@ -27,18 +28,29 @@ import * as workspace from '../../wire/workspace.ts'
 import { VALUE_SCHEMAS } from './value-schemas.ts'
 
 const MODULES: readonly Readonly<Record<string, unknown>>[] = [
-  ...[access, applicationClients, audit, auth, channels, configuration, environment, errors],
-  ...[fields, functions, health, invocations, metrics, oidc, openapi, operations, releases],
+  ...[access, applicationClients, audit, auth, catalogs, channels, configuration, data],
+  ...[
+    environment,
+    errors,
+    fields,
+    health,
+    invocations,
+    metrics,
+    oidc,
+    openapi,
+    operations,
+    releases,
+  ],
   ...[servingPolicy, status, workspace],
 ]
 
-/** Gathers the components that the operations come to refer to. */
+/** Collects the components that operations reference. */
 export class Schemas {
   readonly #names = namesByText()
   readonly #components = new Map<string, unknown>()
   readonly #references = new Map<Schema<unknown>, JsonSchema>()
 
-  /** A reference where the schema has a name. */
+  /** Returns a reference where the schema has a name, otherwise the schema itself. */
   of(schema: Schema<unknown>): JsonSchema {
     const reference = this.#references.get(schema) ?? this.ofJson(jsonSchemaOf(schema))
     this.#references.set(schema, reference)
@@ -49,12 +61,12 @@ export class Schemas {
     return this.#refer(schema as Json, null) as JsonSchema
   }
 
-  /** Sorted by name. */
+  /** Returns the components, sorted by name. */
   components(): Record<string, unknown> {
     return Object.fromEntries([...this.#components].sort(([a], [b]) => (a < b ? -1 : 1)))
   }
 
-  /** Puts a reference wherever a named schema stands; `own` is the one that is written now. */
+  /** Replaces named schemas by references, except `own`, which is being written. */
   #refer(json: Json, own: string | null): Json {
     if (Array.isArray(json)) return json.map((item) => this.#refer(item, own))
     if (json === null || typeof json !== 'object') return json
@@ -73,7 +85,7 @@ export class Schemas {
 
   #component(name: string, json: Json): Json {
     if (!this.#components.has(name)) {
-      // Before it is written, since it may contain itself.
+      // Set before it is written, since it may contain itself.
       this.#components.set(name, null)
       const own = VALUE_SCHEMAS[name]
       this.#components.set(name, own ?? this.#refer(json, name))
@@ -85,7 +97,7 @@ export class Schemas {
 
 function namesByText(): Map<string, string> {
   const names = new Map<string, string>()
-  // Not in the order of the exports, which is another one in a bundle.
+  // Sorted, since a bundle changes the order of exports.
   const exports = MODULES.flatMap((exported) => Object.entries(exported))
   for (const [name, schema] of exports.sort(([a], [b]) => (a < b ? -1 : 1))) {
     if (!isSchema(schema)) continue

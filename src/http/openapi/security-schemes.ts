@@ -1,4 +1,4 @@
-/** What callers show (Documents 1 and 2, Authentication). */
+/** Credentials that callers present (Documents 1 and 2, Authentication). */
 import { ENROLLMENT_HEADER } from '../../wire/oidc.ts'
 import { KEY_HEADER } from '../application/callers.ts'
 
@@ -25,13 +25,13 @@ export const SECURITY_SCHEMES = {
     type: 'apiKey',
     in: 'header',
     name: KEY_HEADER,
-    description: 'An Application Key. It opens nothing of the management origin.',
+    description: 'An Application Key. The management origin does not accept it.',
   },
   functionalToken: {
     type: 'http',
     scheme: 'bearer',
     bearerFormat: 'JWT',
-    description: 'Whom the application calls for: a guest, a user or a service.',
+    description: 'The identity that the application calls for: a guest, a user or a service.',
   },
   uploadGrant: {
     type: 'http',

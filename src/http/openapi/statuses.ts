@@ -1,7 +1,8 @@
-/** What the document says of each HTTP status: its name in RFC 9110. */
+/** Description of each HTTP status in the document: its name in RFC 9110. */
 import { assert } from '../../errors/assert.ts'
 
 const NAMES: Readonly<Record<number, string>> = {
+  101: 'Switching protocols',
   200: 'OK',
   201: 'Created',
   204: 'No content',
@@ -17,6 +18,7 @@ const NAMES: Readonly<Record<number, string>> = {
   413: 'Content too large',
   415: 'Unsupported media type',
   416: 'Range not satisfiable',
+  426: 'Upgrade required',
   429: 'Too many requests',
   500: 'Internal server error',
   503: 'Service unavailable',

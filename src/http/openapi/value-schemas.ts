@@ -1,6 +1,6 @@
 /**
- * Values and validators as JSON Schema. What they are is decided by value/tagged.ts and by
- * value/validator-json.ts, which say more than a schema can: the order of keys, the range of int64.
+ * Values and validators as JSON Schema. value/tagged.ts and value/validator-json.ts define them,
+ * with rules that a schema cannot express: the order of keys and the range of int64.
  */
 import { PATTERN_LENGTH_MAX } from '../../value/patterns/syntax.ts'
 import { FLOAT64, INT64, TYPED_ID } from '../../value/tagged.ts'
@@ -21,7 +21,7 @@ function closed(
   }
 }
 
-/** An object with the `type` that tells what else it has. */
+/** Schema of an object whose `type` determines its other properties. */
 function typed(
   type: string,
   properties: Readonly<Record<string, JsonSchema>> = {},
@@ -62,7 +62,7 @@ export const VALUE_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
     }),
   },
   Validator: {
-    description: 'What a Function takes or answers.',
+    description: 'The type of the arguments or of the result of a Function.',
     oneOf: [
       typed('null'),
       typed('boolean'),
@@ -98,7 +98,7 @@ export const VALUE_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
     ],
   },
   ValidatorFields: {
-    description: 'Validators by name; one that is optional may be left out.',
+    description: 'Validators by field name. An optional field may be absent.',
     type: 'object',
     additionalProperties: {
       oneOf: [ref('Validator'), typed('optional', { inner: ref('Validator') })],

@@ -72,14 +72,14 @@ async function unfinished(length: number): Promise<void> {
   socket.write(`POST /v1/query HTTP/1.1\r\n${head}\r\n${' '.repeat(length - 1)}`)
 }
 
-test('a long body is answered, and its memory is free again', async () => {
+test('a long body is processed, and its memory is released', async () => {
   const reply = await call('a.length', 'x'.repeat(MIB))
   expect(reply.status).toBe(200)
   expect(await reply.json()).toMatchObject({ result: { value: String(MIB) } })
   expect(transfers.bodies.used).toBe(0)
 })
 
-test('a body that breaks a rule leaves no memory reserved', async () => {
+test('a rejected body leaves no memory reserved', async () => {
   const init = { method: 'POST', headers: headers(), body: '['.repeat(MIB) }
   const reply = await fetch(new URL('/v1/query', server.url), init)
   expect([reply.status, transfers.bodies.used]).toEqual([400, 0])
@@ -94,7 +94,7 @@ test('a body beyond the budget is rejected at once, and small calls are not', as
   expect((await call('a.length', 'x')).status).toBe(200)
 })
 
-test('the memory of a body is free again once its sender has gone', async () => {
+test('the memory of a body is released when its sender disconnects', async () => {
   const socket = connect(server.port!, '127.0.0.1')
   const lines = Object.entries({ host: 'app.test', ...headers(), 'content-length': MIB })
   const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')
@@ -105,7 +105,7 @@ test('the memory of a body is free again once its sender has gone', async () => 
   await expect.poll(() => transfers.bodies.used).toBe(0)
 })
 
-test('an unread answer takes room until its reader has gone', async () => {
+test('an unread response holds memory until its reader disconnects', async () => {
   const socket = connect(server.port!, '127.0.0.1')
   onTestFinished(() => void socket.destroy())
   const body = envelope('a.long', String(7.5 * MIB))

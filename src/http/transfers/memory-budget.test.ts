@@ -19,7 +19,7 @@ test('a credential gets half of the budget, from however many peers', () => {
   expect(budget.reserve(25, holder('c', 'other'))).not.toBeNull()
 })
 
-test('released memory is free again, once', () => {
+test('released memory is available again, and a second release does nothing', () => {
   const budget = new MemoryBudget(100)
   const first = budget.reserve(25, holder('a', 'key'))!
   budget.reserve(10, holder('b'))

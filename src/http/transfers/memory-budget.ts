@@ -1,14 +1,14 @@
 /**
- * A bound on the memory that transfers of one direction hold while a peer sends or receives. One
- * peer and one credential get a share of it alone, so neither can take it from all others.
+ * Bounds the memory that the transfers of one direction hold while peers send or receive. A single
+ * peer or credential gets only a share, so that it cannot exhaust the budget for others.
  */
 import { TransientMap } from '../../value/memory/transient-map.ts'
 
-/** Parts of the whole that one holder may have at once. */
+/** Fractions of the budget that one peer and one credential may hold. */
 const PEER_SHARE = 1 / 4
 const CREDENTIAL_SHARE = 1 / 2
 
-/** The sender of a request, for whom memory is held. */
+/** The sender of a request, to whom its memory is charged. */
 export interface Holder {
   /** Null before authentication, and on public routes. */
   readonly credential: string | null
@@ -27,7 +27,7 @@ export class MemoryBudget {
     this.#credentials = new Shares(bytesMax * CREDENTIAL_SHARE)
   }
 
-  /** Bytes that are reserved now. */
+  /** Reserved bytes. */
   get used(): number {
     return this.#used
   }
@@ -41,7 +41,7 @@ export class MemoryBudget {
     )
   }
 
-  /** Returns null where the whole or a share of the holder has no room. */
+  /** Returns null where the budget or a share of the holder is exhausted. */
   reserve(bytes: number, holder: Holder): Reservation | null {
     if (!this.fits(bytes, holder)) return null
     this.#add(bytes, holder)
@@ -70,7 +70,7 @@ export class Reservation {
     return this.#buffer
   }
 
-  /** Gives the memory back; a second call does nothing. */
+  /** Returns the memory to the budget. A second call does nothing. */
   release(): void {
     if (this.#buffer !== null) discard(this.#buffer)
     this.#buffer = null
@@ -79,7 +79,7 @@ export class Reservation {
   }
 }
 
-/** Frees the memory of bytes at once: until a collection it would count for nobody. */
+/** Frees the memory of the bytes now, since the budget no longer counts it. */
 export function discard({ buffer, byteLength }: Uint8Array): void {
   if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0)
 }

@@ -11,7 +11,7 @@ function watched(bytes = 0) {
   return { slow, transfer: new TransferPace().begin(slow, bytes) }
 }
 
-test('a transfer that moves nothing is ended after the grace, once', () => {
+test('a transfer without progress is ended once, after the grace period', () => {
   const { slow } = watched()
   vi.advanceTimersByTime(5_000)
   expect(slow).not.toHaveBeenCalled()
@@ -48,7 +48,7 @@ test('time in which the server does not wait for the peer is not counted', () =>
   expect(slow).not.toHaveBeenCalled()
 })
 
-test('bytes that are told of together get the time that they need', () => {
+test('bytes reported together extend the transfer by the time that they need', () => {
   const { slow } = watched(10 * BYTES_PER_SECOND)
   vi.advanceTimersByTime(15_000)
   expect(slow).not.toHaveBeenCalled()
@@ -56,7 +56,7 @@ test('bytes that are told of together get the time that they need', () => {
   expect(slow).toHaveBeenCalledOnce()
 })
 
-test('a transfer that has ended is not watched any more', () => {
+test('a transfer that has ended is no longer watched', () => {
   const { slow, transfer } = watched()
   transfer.end()
   vi.advanceTimersByTime(60_000)
@@ -64,7 +64,7 @@ test('a transfer that has ended is not watched any more', () => {
   expect(vi.getTimerCount()).toBe(0)
 })
 
-test('work in time keeps its outcome, and slow work fails with the given error', async () => {
+test('work in time keeps its result, and slow work fails with the given error', async () => {
   const pace = new TransferPace()
   const slow = () => new Error('slow')
   expect(await pace.limit(Promise.resolve(1), 0, slow)).toBe(1)

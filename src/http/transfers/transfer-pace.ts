@@ -1,7 +1,7 @@
 /**
- * The minimum rate of transfers. A transfer that waits for its peer spends its slack, and each byte
- * that is moved adds to it; once none is left the transfer is ended. Time is counted in ticks of
- * the event loop, so a server that stood still blames no peer for what it did not read itself.
+ * The minimum rate of transfers. A transfer that waits for its peer spends its slack, and each
+ * transferred byte adds to it. The transfer ends when its slack is used up. Time is counted in
+ * timer ticks, so a stalled event loop does not count against a peer.
  */
 
 export interface PaceLimits {
@@ -10,8 +10,17 @@ export interface PaceLimits {
   readonly graceSeconds: number
 }
 
-/** The rate that the runtime itself demands of a body, but only over a whole idle timeout. */
-const CALL_PACE: PaceLimits = { bytesPerSecondMin: 16 * 1024, graceSeconds: 5 }
+/**
+ * The rate that the runtime itself demands of a body, but only over a whole idle timeout.
+ * @limit Requests: pace below which a body or a response is ended
+ */
+export const BYTES_PER_SECOND_MIN = 16 * 1024
+/** @limit Requests: time for which a peer may send or take nothing at all */
+export const GRACE_SECONDS = 5
+const CALL_PACE: PaceLimits = {
+  bytesPerSecondMin: BYTES_PER_SECOND_MIN,
+  graceSeconds: GRACE_SECONDS,
+}
 /** For uploads, which hold no memory and may come from a train in a tunnel. */
 export const UPLOAD_PACE: PaceLimits = { bytesPerSecondMin: 1024, graceSeconds: 60 }
 const TICK_SECONDS = 1
@@ -27,8 +36,8 @@ export class TransferPace {
   }
 
   /**
-   * Watches a transfer that waits for its peer. `bytes` are those that the peer has to move before
-   * `moved` tells of any: the slack holds the time for them beside the grace.
+   * Watches a transfer that waits for its peer. The peer may transfer `bytes` before the first call
+   * of `moved`, so the slack includes the time for them.
    */
   begin(onSlow: () => void, bytes = 0): Transfer {
     const at = this.#free.pop() ?? this.#transfers.length
@@ -38,7 +47,9 @@ export class TransferPace {
     return transfer
   }
 
-  /** Settles as `work` does, or rejects with what `slow` returns once its slack is spent. */
+  /**
+   * Returns the result of `work`, or rejects with the error of `slow` once the slack is used up.
+   */
   limit<T>(work: Promise<T>, bytes: number, slow: () => unknown): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>()
     const transfer = this.begin(() => reject(slow()), bytes)
@@ -55,7 +66,7 @@ export class TransferPace {
     return promise
   }
 
-  /** Called by a transfer that ends. */
+  /** Removes a transfer that ended. */
   forget(at: number): void {
     this.#transfers[at] = null
     this.#free.push(at)
@@ -67,7 +78,7 @@ export class TransferPace {
     return timer
   }
 
-  /** Stops once nothing is watched; the next transfer starts it again. */
+  /** Spends slack. The timer stops when no transfer is left; the next one restarts it. */
   #tick(): void {
     const watched = this.#transfers.filter((transfer) => transfer !== null)
     for (const transfer of watched) transfer.spend(TICK_SECONDS)
@@ -99,23 +110,23 @@ export class Transfer {
     this.#onSlow = onSlow
   }
 
-  /** Whether the slack was spent. */
+  /** Whether the slack is used up. */
   get isSlow(): boolean {
     return this.#isSlow
   }
 
-  /** Spends slack again from now on. */
+  /** Resumes the spending of slack. */
   wait(): void {
     this.#isWaiting = true
   }
 
-  /** The peer moved `bytes`. Slack is kept until `wait` is called. */
+  /** Records that the peer transferred `bytes`. No slack is spent until `wait` is called. */
   moved(bytes: number): void {
     this.#isWaiting = false
     this.#slack = Math.min(this.#slack + bytes / this.#bytesPerSecondMin, this.#slackMax)
   }
 
-  /** Stops to watch; a second call does nothing. */
+  /** Stops watching. A second call does nothing. */
   end(): void {
     if (this.#hasEnded) return
     this.#hasEnded = true

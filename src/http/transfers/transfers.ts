@@ -1,13 +1,13 @@
-/** The bounds of both origins on what peers may hold: memory, time, and turns of long bodies. */
+/** Limits of both origins on transfers: memory, rate, and the parsing of long bodies. */
 import { FairSemaphore } from '../../system/fair-semaphore.ts'
 import type { System } from '../../system/system.ts'
 import { MemoryBudget } from './memory-budget.ts'
 import { TransferPace, UPLOAD_PACE } from './transfer-pace.ts'
 
 export interface TransferLimits {
-  /** Bytes of request bodies that are not whole or not yet parsed. */
+  /** Bytes of request bodies that are incomplete or not yet parsed. */
   readonly unfinishedBodyBytesMax: number
-  /** Bytes of responses that the peer has not taken. */
+  /** Bytes of responses that the peer has not received. */
   readonly unsentAnswerBytesMax: number
 }
 
@@ -18,8 +18,8 @@ const DEFAULT_LIMITS: TransferLimits = {
 }
 
 /**
- * Long bodies are parsed one at a time, and credentials take turns. The memory that bodies may
- * hold bounds how many wait.
+ * Long bodies are parsed one at a time, and credentials take turns. The memory budget bounds how
+ * many wait.
  */
 const PARSING = {
   ...{ permits: 1, permitsPerKey: 1, waiting: 4_096, waitingPerKey: 2_048, waitMillis: 10_000 },
@@ -28,7 +28,7 @@ const PARSING = {
 /** Uploads of files hold a file and a connection each; one more is BUSY. */
 const UPLOADS = { permits: 256, permitsPerKey: 64, waiting: 0, waitingPerKey: 0, waitMillis: 0 }
 
-/** Time between two long bodies for all other requests, as a multiple of what the first cost. */
+/** Pause after a long body, for other requests, as a multiple of its parse time. */
 const PAUSE_FACTOR = 4
 
 export class Transfers {
@@ -50,8 +50,9 @@ export class Transfers {
   }
 
   /**
-   * Runs `parse`, whose synchronous part holds up all other requests, when `credential` has its
-   * turn. Throws BUSY after 10 s without a turn, and UNAVAILABLE where the caller leaves first.
+   * Runs `parse` when `credential` has its turn, since its synchronous part blocks all other
+   * requests. Throws BUSY after 10 s without a turn, and UNAVAILABLE where the caller disconnects
+   * first.
    */
   async parseInTurn<T>(
     credential: string,

@@ -30,7 +30,7 @@ describe('a published key', () => {
     expect(await count([{ ...jwk, key_ops: ['verify'], x5c: ['x'], x5u: 'x' }])).toBe(1)
   })
 
-  it('for something else does not', async () => {
+  it('for another use does not count', async () => {
     const { jwk } = await makeKey('k')
     for (const given of [
       { use: 'enc' },
@@ -52,7 +52,7 @@ describe('a published key', () => {
     }
   })
 
-  it('that is symmetric does not', async () => {
+  it('that is symmetric does not count', async () => {
     expect(await count([{ kty: 'oct', k: 'AAAA', kid: 'k' }])).toBe(0)
   })
 
@@ -75,13 +75,13 @@ describe('a published key', () => {
     }
   })
 
-  it('whose name is there twice refuses the set', async () => {
+  it('with a duplicate name invalidates the set', async () => {
     const [a, b] = [await makeKey('same'), await makeKey('same')]
     expect(await count([a.jwk, b.jwk])).toContain('each kid once')
     expect(await count([a.jwk, { ...b.jwk, use: 'enc' }])).toContain('each kid once')
   })
 
-  it('is one of 64 at most', async () => {
+  it('is one of at most 64', async () => {
     const { jwk } = await makeKey('k')
     const published = Array.from({ length: 65 }, (_, i) => ({ ...jwk, kid: `k${i}` }))
     expect(await count(published.slice(1))).toBe(64)

@@ -1,7 +1,7 @@
 /**
- * Published keys, reduced to those that can verify one of the configured algorithms (RFC 7517,
- * section 4; RFC 7518, section 3; RFC 8725, section 3.1). Certificates and URLs inside of a key are
- * not looked at.
+ * Parses key sets, and selects the keys that can verify one of the configured algorithms (RFC 7517,
+ * section 4; RFC 7518, section 3; RFC 8725, section 3.1). Certificates and URLs in a key are
+ * ignored.
  */
 import { type CryptoKey, importJWK, type JWK } from 'jose'
 import { decodeBase64Url } from '../../value/base64url.ts'
@@ -14,7 +14,7 @@ import {
 } from '../../value/strict-json.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 
-/** A key and the one algorithm that it verifies: a key for two of them stands there twice. */
+/** A key with one algorithm. A key for two algorithms is listed twice. */
 export interface VerificationKey {
   readonly kid: string | null
   readonly algorithm: SignatureAlgorithm
@@ -22,7 +22,7 @@ export interface VerificationKey {
 }
 
 export const KEYS_MAX = 64
-/** RFC 7518, section 3.3, and a size whose verification nobody can make us pay for. */
+/** Minimum of RFC 7518, section 3.3. The maximum bounds the CPU time of a verification. */
 const RSA_BITS_MIN = 2048
 const RSA_BITS_MAX = 8192
 const JSON_LIMITS = { depthMax: 16, entriesMax: 1_000 }
@@ -33,7 +33,7 @@ const CURVES = {
   EdDSA: ['OKP', 'Ed25519'],
 } as const
 
-/** Throws Malformed for a document that is no key set. A key that does not fit is left out. */
+/** Throws ValidationError for a document that is not a key set. Unusable keys are left out. */
 export async function readKeySet(
   document: Uint8Array | string,
   algorithms: readonly SignatureAlgorithm[],
@@ -43,7 +43,7 @@ export async function readKeySet(
     throw new ValidationError(`0 to ${KEYS_MAX} keys`)
   const objects = keys.map(readObject)
   const kids = objects.map((key) => key.kid).filter((kid) => kid !== undefined)
-  // Which of two keys with one name verifies would be up to their order.
+  // With two keys of one name, their order would decide which one verifies.
   if (new Set(kids).size !== kids.length) throw new ValidationError('each kid once')
   const imports = objects.flatMap((key) =>
     algorithms
@@ -53,7 +53,7 @@ export async function readKeySet(
   return (await Promise.all(imports)).filter((key) => key !== null)
 }
 
-/** The fields of a JSON object and nothing that it inherits. Throws Malformed. */
+/** Returns the own fields of a JSON object, without a prototype. Throws ValidationError. */
 export function readObject(json: Json): JsonObject {
   if (!isJsonObject(json)) throw new ValidationError('a JSON object')
   return Object.assign(Object.create(null), json)
@@ -66,7 +66,7 @@ function fits(key: JsonObject, algorithm: SignatureAlgorithm): boolean {
   }
   const names = algorithm === 'EdDSA' ? ['EdDSA', 'Ed25519'] : [algorithm]
   if (key.alg !== undefined && !names.includes(key.alg as string)) return false
-  // A private key that was published is nobody's alone.
+  // A published private key is compromised.
   if (key.d !== undefined) return false
   switch (algorithm) {
     case 'RS256':
@@ -89,11 +89,11 @@ function fits(key: JsonObject, algorithm: SignatureAlgorithm): boolean {
 function rsaFits({ n, e }: JsonObject): boolean {
   const bits = bitLength(n)
   const exponent = bitLength(e)
-  // An exponent of 1 would let everybody sign.
+  // With an exponent of 1, any text has a valid signature.
   return bits >= RSA_BITS_MIN && bits <= RSA_BITS_MAX && exponent >= 2 && exponent <= 64
 }
 
-/** 0 for what is no canonical number. */
+/** Returns 0 for a text that is not a canonical number. */
 function bitLength(field: Json | undefined): number {
   if (typeof field !== 'string') return 0
   try {
@@ -105,7 +105,7 @@ function bitLength(field: Json | undefined): number {
   }
 }
 
-/** Only the numbers of the key go in; null where they are no key. */
+/** Imports the numbers of a key only. Null where they are not a valid key. */
 async function importKey(
   { kid, kty, crv, n, e, x, y }: JsonObject,
   algorithm: SignatureAlgorithm,

@@ -1,8 +1,7 @@
 /**
- * The keys of a publisher over time: loaded when first asked for, reused for ten minutes, kept for
- * a day where the publisher cannot be reached, and asked for again when a token names an unknown
- * one - but not more often than a stranger's tokens should make us. Where there is a store, the
- * newest set outlives the process.
+ * Cache of the keys of a publisher: loaded on first use, fresh for ten minutes, and used for a day
+ * while the publisher cannot be reached. A token with an unknown key causes a reload, at a bounded
+ * rate. With a store, the newest set outlives the process.
  */
 import type { TableCode } from '../../errors/codes.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
@@ -19,15 +18,15 @@ const DOCUMENT_TIMEOUT_MS = 5_000
 const KEYS_FRESH_MS = 600_000
 const KEYS_KEPT_MS = 86_400_000
 const UNKNOWN_KEY_PAUSE_MS = 30_000
-/** After a failure, so that a publisher that is down is not asked by every token. */
+/** Pause after a failure, so that not every token retries a publisher that is down. */
 const FAILURE_PAUSE_MS = 5_000
 
 interface KeySet {
   readonly keys: readonly VerificationKey[]
-  /** When it was fetched, by both clocks: the wall clock may be set, the other stops in sleep. */
+  /** Fetch time by both clocks: the wall clock can be set, the monotonic one stops in sleep. */
   readonly wallMillis: number
   readonly monotonicMillis: number
-  /** Whether an earlier process fetched it: it may be out of date, so it only stands in. */
+  /** Whether an earlier process fetched it. Such a set may be stale, so a reload runs anyway. */
   readonly restored: boolean
 }
 
@@ -38,26 +37,26 @@ export interface StoredKeySet {
   readonly fetchedAtMillis: number
 }
 
-/** Keeps the newest key set of one publisher beyond the end of the process. */
+/** Persists the newest key set of one publisher. */
 export interface KeySetStore {
   read(): StoredKeySet | null
   write(keySet: StoredKeySet): void
 }
 
 export interface PublishedKeysOptions {
-  /** Whose keys, in the log. */
+  /** Name of the publisher in the log. */
   readonly publisher: string
   readonly algorithms: readonly SignatureAlgorithm[]
-  /** Exact origins of every document. */
+  /** Exact origins that documents may have. */
   readonly allowedOrigins: readonly string[]
   readonly allowLoopbackHttp: boolean
-  /** Answers the URL of the key set; `read` gives it what stands in the way there. */
+  /** Returns the URL of the key set. `read` fetches the documents that lead to it. */
   readonly locate: (read: (url: string) => Promise<Uint8Array>) => Promise<string>
-  /** Thrown where no key set of the last day is known, and for an unknown key after a failure. */
+  /** Code where no set of the last day is known, and for an unknown key after a failed load. */
   readonly unavailable: TableCode
   readonly system: Pick<System, 'nowMillis' | 'monotonicMillis'>
   readonly log: Logger
-  /** Null keeps the keys in memory alone. */
+  /** Null keeps the keys in memory only. */
   readonly store: KeySetStore | null
   /** For tests. */
   readonly network?: Network | undefined
@@ -84,8 +83,8 @@ export class PublishedKeys {
   }
 
   /**
-   * Takes the set that an earlier process fetched, where one is stored. It stands in until the
-   * publisher answers, for the rest of its day, and never keeps the publisher from being asked.
+   * Loads the set that an earlier process stored. It is used until the publisher answers, for at
+   * most a day after its fetch, and does not delay the next load.
    */
   async restore(): Promise<void> {
     const { algorithms, log, publisher, store, system } = this.#options
@@ -94,7 +93,7 @@ export class PublishedKeys {
       if (stored === null) return
       const wallMillis = stored.fetchedAtMillis
       const ageMillis = system.nowMillis() - wallMillis
-      // A set from the future says nothing of its age: the clock was set back.
+      // The clock was set back, so the age of the set is unknown.
       if (ageMillis < 0) return
       const keys = await readKeySet(stored.document, algorithms)
       const monotonicMillis = system.monotonicMillis() - ageMillis
@@ -105,15 +104,15 @@ export class PublishedKeys {
   }
 
   /**
-   * The key of that name; without a name, the only one of the algorithm. null where there is none.
-   * Throws `unavailable`: of an unknown one too while the publisher cannot say whether it is new.
+   * Finds the key by its name; without a name, the only key of the algorithm. Null where none
+   * exists. Throws `unavailable` where no set is known, and for an unknown key while loads fail.
    */
   async find(kid: string | null, algorithm: SignatureAlgorithm): Promise<VerificationKey | null> {
     const known = await this.#current()
     const found = selectKey(known.keys, kid, algorithm)
     if (found !== null) return found
     if (this.#loading === null) {
-      // A set that was loaded for this very call has nothing newer behind it.
+      // The set was loaded recently, perhaps by this call.
       if (this.#isNewerThan(UNKNOWN_KEY_PAUSE_MS)) return null
       if (this.#sinceFailure() < FAILURE_PAUSE_MS) throw this.#unavailable()
     }
@@ -127,14 +126,14 @@ export class PublishedKeys {
     const sinceFailure = this.#sinceFailure()
     if (sinceFailure >= FAILURE_PAUSE_MS) {
       const loading = this.#load()
-      // A publisher that did not answer last time is asked while the kept keys go on serving.
+      // While loads fail, the cached keys are used and the load runs in the background.
       if (sinceFailure === Number.POSITIVE_INFINITY || !this.#isKept()) await loading
     }
     if (this.#set !== null && this.#isKept()) return this.#set
     throw this.#unavailable()
   }
 
-  /** Whether this process fetched the set within that time. */
+  /** Returns whether this process fetched the set within that time. */
   #isNewerThan(millis: number): boolean {
     return this.#set?.restored === false && this.#age() < millis
   }
@@ -150,7 +149,7 @@ export class PublishedKeys {
     return Math.max(system.nowMillis() - wallMillis, system.monotonicMillis() - monotonicMillis)
   }
 
-  /** Infinite where the newest load succeeded. */
+  /** Milliseconds since the last failed load; infinite after a successful one. */
   #sinceFailure(): number {
     return this.#options.system.monotonicMillis() - this.#failedAtMillis
   }
@@ -160,7 +159,7 @@ export class PublishedKeys {
     return new Fault(unavailable, { detail: `no current keys of ${publisher}` })
   }
 
-  /** Never throws: a failure leaves the last known good set in place. Callers share one load. */
+  /** Loads the keys; concurrent callers share one load. A failure keeps the last set. */
   #load(): Promise<void> {
     this.#loading ??= this.#reload().finally(() => {
       this.#loading = null
@@ -186,7 +185,7 @@ export class PublishedKeys {
     }
   }
 
-  /** The keys are good for this process, whatever becomes of them on the disk. */
+  /** Stores the set. A failure is logged only, since this process has the keys in memory. */
   #store(keySet: StoredKeySet): void {
     const { log, publisher, store } = this.#options
     try {
@@ -203,15 +202,15 @@ export class PublishedKeys {
   }
 }
 
-/** By its name; without a name, the only key of the algorithm. */
+/** Selects a key by its name; without a name, the only key of the algorithm. */
 export function selectKey(
   keys: readonly VerificationKey[],
   kid: string | null,
   algorithm: SignatureAlgorithm,
 ): VerificationKey | null {
-  const able = keys.filter((key) => key.algorithm === algorithm)
-  if (kid !== null) return able.find((key) => key.kid === kid) ?? null
-  return able.length === 1 ? able[0]! : null
+  const candidates = keys.filter((key) => key.algorithm === algorithm)
+  if (kid !== null) return candidates.find((key) => key.kid === kid) ?? null
+  return candidates.length === 1 ? candidates[0]! : null
 }
 
 function reasonOf(error: unknown): string {

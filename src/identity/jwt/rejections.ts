@@ -1,12 +1,16 @@
 /**
- * Why a signed token is rejected. Each text is a constant: the log has to name the check that
- * failed, and nothing of what the token says may reach it.
+ * Reasons to reject a signed token. Each text is a constant: the log names the failed check, and
+ * must contain no part of the token.
  */
 
-/** Bounds of what a token says (README, Limits). */
+/** @limit Identity and keys: a functional token */
 export const TOKEN_BYTES_MAX = 16 * 1024
-/** OpenID Connect Core 1.0, section 2. */
+/**
+ * OpenID Connect Core 1.0, section 2.
+ * @limit Identity and keys: the subject of a functional token
+ */
 export const SUBJECT_CHARACTERS_MAX = 255
+/** @limit Identity and keys: roles of a functional token */
 export const ROLES_MAX = 256
 export const CLAIMS_DEPTH_MAX = 16
 
@@ -31,6 +35,8 @@ export const TOKEN_REJECTIONS = {
   lifetime: 'the lifetime from iat to exp is longer than the configured maximum',
   notBefore: 'the token is not valid yet (nbf)',
   discriminator: 'the discriminator claim does not have the configured value',
+  requiredClaim: 'a required claim does not have the configured value',
+  replayed: 'the token was used before',
   subject: 'the subject claim is missing, empty or not a text',
   subjectLength: `the subject is longer than ${SUBJECT_CHARACTERS_MAX} characters`,
   roles: 'the roles claim is neither a text nor a list of texts',
@@ -44,7 +50,7 @@ export const TOKEN_REJECTIONS = {
 } as const
 export type TokenCheck = keyof typeof TOKEN_REJECTIONS
 
-/** Raised where a token fails a check; each verifier makes the Fault of its own surface of it. */
+/** Thrown where a token fails a check. Each verifier maps it to a Fault of its surface. */
 export class TokenRejection extends Error {
   readonly check: TokenCheck
 

@@ -1,7 +1,7 @@
 /**
- * What every signed token has to be, whoever trusts it (RFC 7515, RFC 7519, RFC 8725). jose does
- * the cryptography; the text around it is read here, strictly, because a lenient reader and a
- * strict one can disagree about one token. What the claims must say is left to each verifier.
+ * Checks that apply to every signed token (RFC 7515, RFC 7519, RFC 8725). jose does the
+ * cryptography. The text around it is parsed here, strictly, because a lenient parser and a strict
+ * one can disagree about one token. Each verifier checks the claims that it needs.
  */
 import { compactVerify } from 'jose'
 import { decodeBase64Url } from '../../value/base64url.ts'
@@ -19,7 +19,7 @@ import {
 
 const HEADER_BYTES_MAX = 4 * 1024
 const KID_LENGTH_MAX = 512
-/** The length of the token bounds its entries: a claim that nobody reads may have thousands. */
+/** The length of the token bounds its entries: claims that are not read may have thousands. */
 const JSON_LIMITS = { depthMax: CLAIMS_DEPTH_MAX, entriesMax: TOKEN_BYTES_MAX }
 
 export interface TokenParts {
@@ -28,14 +28,14 @@ export interface TokenParts {
 }
 
 export interface KeySource {
-  /** null where there is none. Throws a Fault where the keys are not known. */
+  /** Returns null for an unknown key. Throws a Fault where the keys are not known. */
   find(kid: string | null, algorithm: SignatureAlgorithm): Promise<VerificationKey | null>
 }
 
 export interface TimeRules {
-  /** For `iat` and `nbf` of a clock ahead of ours. */
+  /** Tolerance for `iat` and `nbf` from a clock ahead of this one. */
   readonly skewSeconds: number
-  /** How long a token goes on behind its `exp`. */
+  /** Time after `exp` for which a token is still accepted. */
   readonly graceSeconds: number
   /** From `iat` to `exp`. */
   readonly lifetimeSecondsMax: number
@@ -54,7 +54,7 @@ export function readToken(token: string): TokenParts {
   }
 }
 
-/** Drops what the reader says of the text: its path has names that the token chose. */
+/** Replaces errors of the parser: their paths contain names chosen by the sender. */
 function rejecting<T>(check: TokenCheck, read: () => T): T {
   try {
     return read()
@@ -65,8 +65,8 @@ function rejecting<T>(check: TokenCheck, read: () => T): T {
 }
 
 /**
- * Returns the key name and the algorithm that the header gives. What the sender says of its own
- * key, `jwk`, `jku` and `x5c`, is not read. Throws TokenRejection.
+ * Returns the key name and the algorithm of the header. Keys that the sender supplies in `jwk`,
+ * `jku` and `x5c` are ignored. Throws TokenRejection.
  */
 export function checkHeader(
   header: JsonObject,
@@ -77,7 +77,7 @@ export function checkHeader(
 ): { readonly kid: string | null; readonly algorithm: SignatureAlgorithm } {
   const algorithm = rules.algorithms.find((each) => each === header.alg)
   if (algorithm === undefined) throw new TokenRejection('algorithm')
-  // No extension is understood here, and RFC 7515, 4.1.11 refuses what is not understood.
+  // No extension is supported, and RFC 7515, 4.1.11 rejects unsupported critical ones.
   if (header.crit !== undefined) throw new TokenRejection('critical')
   if (header.b64 !== undefined) throw new TokenRejection('unencoded')
   if (rules.requiredType !== null && header.typ !== rules.requiredType) {
@@ -91,7 +91,7 @@ export function checkHeader(
   return { kid, algorithm }
 }
 
-/** Returns `exp`. `exp` and `iat` must be there. Throws TokenRejection. */
+/** Returns `exp`. `exp` and `iat` are required. Throws TokenRejection. */
 export function checkTimes(claims: JsonObject, nowSeconds: number, rules: TimeRules): number {
   const { skewSeconds, graceSeconds, lifetimeSecondsMax } = rules
   const exp = seconds(claims.exp, 'expiryForm')
@@ -110,7 +110,7 @@ function seconds(value: unknown, check: TokenCheck): number {
   return value
 }
 
-/** Returns the subject that a claim names. Throws TokenRejection. */
+/** Returns a subject claim. Throws TokenRejection. */
 export function checkSubject(value: unknown): string {
   if (typeof value !== 'string' || value === '') throw new TokenRejection('subject')
   if (charactersOf(value) > SUBJECT_CHARACTERS_MAX) throw new TokenRejection('subjectLength')
@@ -128,7 +128,7 @@ export async function checkSignature(token: string, found: VerificationKey | nul
   try {
     await compactVerify(token, found.key, { algorithms: [found.algorithm] })
   } catch {
-    // The library's messages name claims and keys of the stranger.
+    // Messages of the library contain claims and keys chosen by the sender.
     throw new TokenRejection('signature')
   }
 }

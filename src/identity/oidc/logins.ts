@@ -1,6 +1,7 @@
 /**
- * Login with an external token. A subject becomes an operator once, by an invitation or by the
- * managed source's word, and is recognised afterwards; nobody enrolls himself.
+ * Login with an external token. The first login of a subject links it to a new operator, which
+ * takes an invitation or an enrollment by the managed source. Later logins find the linked
+ * operator.
  */
 import { lockSubject } from '../../database/advisory-locks.ts'
 import { listGrants } from '../../database/identity/grants.ts'
@@ -10,6 +11,7 @@ import {
   insertIdentity,
   type LinkedOperator,
 } from '../../database/identity/identities.ts'
+import { type Invitation, lockPendingInvitationOf } from '../../database/identity/invitations.ts'
 import { insertOperator, lockOperator } from '../../database/identity/operators.ts'
 import { corrupt } from '../../database/rows.ts'
 import { type Tx, transaction } from '../../database/transaction.ts'
@@ -18,6 +20,7 @@ import type { OperatorId } from '../../value/ids.ts'
 import { recordAudit } from '../audit.ts'
 import type { IdentityCore, Origin } from '../core.ts'
 import { consumeInvitation, digestCode, lockUsableInvitation } from '../exchange.ts'
+import { TOKEN_REJECTIONS } from '../jwt/rejections.ts'
 import {
   type ManagedGrants,
   type ManagedSource,
@@ -25,11 +28,14 @@ import {
   requireEnrollmentToken,
 } from '../managed-grants.ts'
 import { type Login, openSession } from '../sessions.ts'
+import type { OidcProvider } from './provider.ts'
 import { externalIdentity } from './subjects.ts'
-import { type TokenVerifier, verifyToken } from './tokens.ts'
+import { detectReplay, type PresentedToken, recordUse } from './token-uses.ts'
+import { chooseVerifier, type TokenVerifier, verifyToken } from './tokens.ts'
 
 export interface ExternalCore extends IdentityCore {
-  readonly oidc: TokenVerifier
+  /** One at least, with different issuers. */
+  readonly verifiers: readonly TokenVerifier[]
   readonly managedSource: ManagedSource | null
 }
 
@@ -73,82 +79,115 @@ export async function logInExternally(
     }
   }
   const codeDigest = input.code === null ? null : digestCode(core, input.code)
-  const identity = externalIdentity(core.oidc.provider, await verifyToken(core.oidc, input.token))
-  return transaction(core.database, async (tx) => {
+  const verifier = chooseVerifier(core.verifiers, input.token)
+  const { provider } = verifier
+  const { subject, expiresAtMicros } = await verifyToken(verifier, input.token)
+  const identity = externalIdentity(provider, subject)
+  const token = presentedToken(core, provider, input.token, expiresAtMicros)
+  const entered = await transaction(core.database, async (tx) => {
     await lockSubject(tx, identity.subjectDigest)
-    const atMicros = core.system.nowMicros()
+    const given = { ...input, codeDigest, provider, atMicros: core.system.nowMicros() }
+    if (token !== null && (await detectReplay(core, tx, token, given))) return null
     const known = await findLinkedOperator(tx, identity)
     const login =
       known === null
-        ? await link(core, tx, identity, { ...input, codeDigest }, atMicros)
-        : await recognise(core, tx, known, { ...input, codeDigest }, atMicros)
+        ? await linkNewOperator(core, tx, identity, given)
+        : await logInLinkedOperator(core, tx, known, given)
+    if (token !== null) await recordUse(tx, token, login.session.sessionId, given.atMicros)
     return { login, linked: known === null }
   })
+  // Thrown after the commit, which keeps the audit record of the replay.
+  if (entered === null) throw rejection(`external token: ${TOKEN_REJECTIONS.replayed}`)
+  return entered
 }
 
-type Digested = ExternalLoginInput & { readonly codeDigest: Uint8Array | null }
+/** Null for a person's token, which may open several sessions within its lifetime. */
+function presentedToken(
+  { credentials }: IdentityCore,
+  { isWorkload, providerId }: OidcProvider,
+  token: string,
+  expiresAtMicros: bigint,
+): PresentedToken | null {
+  if (!isWorkload) return null
+  return { digest: credentials.digestExternalToken(token), providerId, expiresAtMicros }
+}
 
-async function link(
+/** The parts of one login, once its token is verified. */
+type VerifiedLogin = ExternalLoginInput & {
+  readonly codeDigest: Uint8Array | null
+  readonly provider: OidcProvider
+  readonly atMicros: bigint
+}
+
+async function linkNewOperator(
   core: ExternalCore,
   tx: Tx,
   identity: ExternalIdentity,
-  input: Digested,
-  atMicros: bigint,
+  input: VerifiedLogin,
 ): Promise<Login> {
-  const { codeDigest, deviceName, managedEnrollment, requestId } = input
-  if (managedEnrollment !== null) return enroll(core, tx, identity, input, atMicros)
-  if (codeDigest === null) throw refused('a subject without link, invitation and enrollment')
-  const invitation = await lockUsableInvitation(tx, codeDigest, atMicros)
-  const given = { deviceName, operatorName: null, requestId }
+  if (input.managedEnrollment !== null) return enroll(core, tx, identity, input)
+  const { deviceName, requestId, atMicros, provider } = input
+  const invitation = await lockInvitation(tx, identity, input)
+  const given = { deviceName, operatorName: null, requestId, isRenewable: !provider.isWorkload }
   const login = await consumeInvitation(core, tx, invitation, given, atMicros)
-  await linkTo(core, tx, identity, login.operator.operatorId, { atMicros, requestId })
+  await insertLink(core, tx, identity, login.operator.operatorId, input)
   return login
+}
+
+/** Locks the invitation of the code or, without one, that names the identity. */
+async function lockInvitation(
+  tx: Tx,
+  identity: ExternalIdentity,
+  { codeDigest, atMicros }: VerifiedLogin,
+): Promise<Invitation> {
+  if (codeDigest !== null) return lockUsableInvitation(tx, codeDigest, atMicros)
+  const invitation = await lockPendingInvitationOf(tx, identity, atMicros)
+  if (invitation !== null) return invitation
+  throw rejection('the subject has no link, invitation or enrollment')
 }
 
 async function enroll(
   core: ExternalCore,
   tx: Tx,
   identity: ExternalIdentity,
-  input: ExternalLoginInput,
-  atMicros: bigint,
+  input: VerifiedLogin,
 ): Promise<Login> {
   const operator = await insertOperator(tx, {
     operatorId: core.system.ids.make('opr'),
     operatorName: input.managedEnrollment!.operatorName,
-    createdAtMicros: atMicros,
+    createdAtMicros: input.atMicros,
   })
   const { operatorId } = operator
-  await linkTo(core, tx, identity, operatorId, { atMicros, requestId: input.requestId })
-  return openFor(core, tx, operatorId, input, atMicros)
+  await insertLink(core, tx, identity, operatorId, input)
+  return reconcileAndOpenSession(core, tx, operatorId, input)
 }
 
-async function recognise(
+async function logInLinkedOperator(
   core: ExternalCore,
   tx: Tx,
   { operatorId, disabled }: LinkedOperator,
-  input: Digested,
-  atMicros: bigint,
+  input: VerifiedLogin,
 ): Promise<Login> {
-  if (disabled) throw refused('operator is disabled')
+  const { atMicros, requestId } = input
+  if (disabled) throw rejection('the operator is disabled')
   if (input.codeDigest !== null) {
     await lockUsableInvitation(tx, input.codeDigest, atMicros)
     throw new Fault('PLATFORM_CONFLICT', { detail: 'the subject is linked already' })
   }
-  const facts = { actor: operatorId, atMicros, requestId: input.requestId }
-  const subject = core.oidc.provider.providerId
-  const login = await openFor(core, tx, operatorId, input, atMicros)
+  const facts = { actor: operatorId, atMicros, requestId }
+  const subject = input.provider.providerId
+  const login = await reconcileAndOpenSession(core, tx, operatorId, input)
   const { sessionId } = login.session
   await recordAudit(tx, core.system, 'identity.login', { ...facts, subject, sessionId })
   return login
 }
 
 /** The grants as the source wants them, where it spoke, and a session. */
-async function openFor(
+async function reconcileAndOpenSession(
   core: ExternalCore,
   tx: Tx,
   operatorId: OperatorId,
-  { managedEnrollment, deviceName, requestId }: ExternalLoginInput,
-  atMicros: bigint,
+  { managedEnrollment, deviceName, requestId, provider, atMicros }: VerifiedLogin,
 ): Promise<Login> {
   const operator = await lockOperator(tx, operatorId)
   if (operator === null) throw corrupt('identity without its operator')
@@ -159,14 +198,15 @@ async function openFor(
     await reconcile(core, tx, given)
   }
   const grants = await listGrants(tx, operatorId)
-  const login = await openSession(core, tx, { operator, grants, deviceName, atMicros })
+  const opened = { operator, grants, deviceName, atMicros, isRenewable: !provider.isWorkload }
+  const login = await openSession(core, tx, opened)
   const { sessionId } = login.session
   const facts = { actor: operatorId, subject: sessionId, atMicros, requestId, sessionId }
   await recordAudit(tx, core.system, 'session.create', facts)
   return login
 }
 
-async function linkTo(
+async function insertLink(
   core: ExternalCore,
   tx: Tx,
   identity: ExternalIdentity,
@@ -178,6 +218,6 @@ async function linkTo(
   await recordAudit(tx, core.system, 'identity.link', facts)
 }
 
-function refused(detail: string): Fault {
+function rejection(detail: string): Fault {
   return new Fault('PLATFORM_AUTHENTICATION_FAILED', { detail })
 }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { identityLosses, type Losses } from '../../../build/testing/losses/losses.ts'
+import { type LossInjector, lossInjector } from '../../../build/testing/losses/loss-injector.ts'
 import {
   AUTHORITY,
   type ExternalLogins,
@@ -8,10 +8,13 @@ import {
   PROJECT,
 } from '../../../build/testing/providers/external-logins.ts'
 import type { OperatorId } from '../../value/ids.ts'
+import { INSTALLATION } from '../../value/scope.ts'
 import { Secret } from '../../value/secret.ts'
 import type { IdentityCore } from '../core.ts'
+import { issueInvitation } from '../invitations.ts'
 import { type ManagedSource, reconcileGrants } from '../managed-grants.ts'
 import { type ExternalCore, type ExternalLoginInput, logInExternally } from './logins.ts'
+import type { TokenVerifier } from './tokens.ts'
 
 /*
  * Goal: whatever message of the protocol the connection is lost at, the answer tells the truth and
@@ -20,16 +23,16 @@ import { type ExternalCore, type ExternalLoginInput, logInExternally } from './l
  */
 
 let t: ExternalLogins
-let losses: Losses
+let injector: LossInjector
 let subjects = 0
 
 beforeAll(async () => {
   t = await externalLogins()
-  losses = await identityLosses(t)
+  injector = await lossInjector(t)
 })
 
 afterAll(async () => {
-  await losses.close()
+  await injector.close()
   await t.dispose()
 })
 
@@ -58,8 +61,39 @@ async function enrolled() {
 }
 
 function withProvider({ database, system, credentials }: IdentityCore): ExternalCore {
-  return { database, system, credentials, oidc: t.identity.oidc!, managedSource: source }
+  return { database, system, credentials, verifiers: [t.identity.oidc!], managedSource: source }
 }
+
+const CI = 'ci'
+
+/** Logs in through the provider as if it were one of workloads. */
+async function workloadLogin(given: Partial<ExternalLoginInput> = {}): Promise<Change> {
+  const change = await login(given)
+  return (core) => change({ ...core, verifiers: [workloadVerifier()] })
+}
+
+function workloadVerifier(): TokenVerifier {
+  const { provider, ...verifier } = t.identity.oidc!
+  return { ...verifier, provider: { ...provider, providerId: CI, isWorkload: true } }
+}
+
+/** A token whose subject is invited as a workload. */
+async function invitedToken(): Promise<string> {
+  const subject = `lost-${++subjects}`
+  const invitation = { operatorName: 'CI', role: 'observer', scope: INSTALLATION } as const
+  await issueInvitation(
+    { ...coreOf(t.identity), workloads: [workloadVerifier()] },
+    await t.identity.authenticate(t.owner.accessToken),
+    { ...invitation, workload: { providerId: CI, subject }, operationId: null, requestId: null },
+  )
+  return t.token({ sub: subject })
+}
+
+const coreOf = ({ database, system, credentials }: IdentityCore): IdentityCore => ({
+  database,
+  system,
+  credentials,
+})
 
 const CHANGES: readonly (readonly [
   name: string,
@@ -70,6 +104,20 @@ const CHANGES: readonly (readonly [
     'a first login by invitation',
     ['identity.link', 'invitation.consume', 'session.create'],
     async () => login({ code: await t.invite() }),
+  ],
+  [
+    'a first login of a workload',
+    ['identity.link', 'invitation.consume', 'session.create'],
+    async () => workloadLogin({ token: await invitedToken() }),
+  ],
+  [
+    'a replay of the token of a workload',
+    ['identity.login'],
+    async () => {
+      const token = await invitedToken()
+      await (await workloadLogin({ token }))(withProvider(t.identity))
+      return workloadLogin({ token })
+    },
   ],
   [
     'a first login by the managed source',
@@ -118,11 +166,12 @@ async function snapshot(): Promise<{ audit: string[]; state: string }> {
     parts.push(await t.sql(`select * from service_${name} order by 1, 2`))
   }
   parts.push(await t.sql('select * from service_operator_managed_revisions order by 1, 2'))
+  parts.push(await t.sql('select * from service_operator_token_uses order by 1'))
   parts.push(await t.sql('select invitation_id, state from service_operator_invitations'))
   return { audit: (await t.audit()).sort(), state: JSON.stringify(parts) }
 }
 
-/** What `after` has more. */
+/** Returns the texts of `after` that `before` lacks. */
 function added(before: readonly string[], after: readonly string[]): string[] {
   const rest = [...before]
   return after.filter((each) => {
@@ -137,7 +186,7 @@ test.each(CHANGES)('%s: a lost connection is never a false answer', async (_, re
     const change = await prepare()
     return (core: IdentityCore) => change(withProvider(core))
   }
-  const found = await losses.of(await prepared())
+  const found = await injector.lossesOf(await prepared())
   expect(found.filter(({ last }) => last).map(({ point }) => point)).toEqual([
     'before',
     'after',
@@ -146,7 +195,7 @@ test.each(CHANGES)('%s: a lost connection is never a false answer', async (_, re
   for (const loss of found) {
     const change = await prepared()
     const before = await snapshot()
-    const code = await losses.meet(change, loss)
+    const code = await injector.inject(change, loss)
     const after = await snapshot()
     const committed = loss.last && loss.point !== 'before'
     const uncertain = 'PLATFORM_IDENTITY_RESULT_UNCERTAIN'

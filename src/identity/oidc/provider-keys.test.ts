@@ -49,7 +49,7 @@ const failing = (_: string, response: ServerResponse) => {
 }
 
 describe('keys', () => {
-  it('are loaded once however many ask at one time', async () => {
+  it('are loaded once for concurrent callers', async () => {
     expect(await Promise.all(Array.from({ length: 32 }, () => find()))).toEqual(
       Array(32).fill('found'),
     )
@@ -66,7 +66,7 @@ describe('keys', () => {
     expect(loads()).toBe(2)
   })
 
-  it('that the provider withdraws are gone after ten minutes', async () => {
+  it('that the provider withdraws are rejected after ten minutes', async () => {
     await find()
     idp.jwks = { keys: [(await makeKey('key-2')).jwk] }
     system.advance(10 * MINUTE)
@@ -74,7 +74,7 @@ describe('keys', () => {
     expect(await find('key-2')).toBe('found')
   })
 
-  it('are kept for a day while the provider is down, and not a millisecond longer', async () => {
+  it('are used for exactly a day while the provider is down', async () => {
     await find()
     idp.intercept = failing
     system.advance(24 * 60 * MINUTE - 1)
@@ -86,7 +86,7 @@ describe('keys', () => {
     expect(await find()).toBe('found')
   })
 
-  it('that are kept answer at once while the provider hangs, once it did not answer', async () => {
+  it('that are cached are used at once while the provider hangs, after a failed load', async () => {
     await find()
     system.advance(10 * MINUTE)
     idp.intercept = failing
@@ -100,7 +100,7 @@ describe('keys', () => {
     await expect.poll(() => idp.requests.length).toBe(asked + 1)
   })
 
-  it('of a provider that is down are asked for every five seconds at most', async () => {
+  it('of a provider that is down are requested at most every five seconds', async () => {
     idp.intercept = failing
     for (let i = 0; i < 20; i++) expect(await find()).toBe(DOWN)
     expect(idp.requests).toHaveLength(1)
@@ -111,7 +111,7 @@ describe('keys', () => {
 })
 
 describe('an unknown key', () => {
-  it('is looked for again, so that a rotation is noticed before the ten minutes', async () => {
+  it('causes a reload, so that a rotation is noticed within ten minutes', async () => {
     await find()
     system.advance(30_000)
     idp.jwks = { keys: [idp.key.jwk, (await makeKey('key-2')).jwk] }
@@ -119,7 +119,7 @@ describe('an unknown key', () => {
     expect(loads()).toBe(2)
   })
 
-  it('is looked for once in 30 seconds over all callers and names', async () => {
+  it('causes at most one reload in 30 seconds over all callers and names', async () => {
     await find()
     system.advance(30_000)
     const names = Array.from({ length: 100 }, (_, i) => find(`random-${i}`))
@@ -133,7 +133,7 @@ describe('an unknown key', () => {
     expect(loads()).toBe(3)
   })
 
-  it('may be a new one while the provider is down, and known ones go on', async () => {
+  it('is unavailable while the provider is down, and known keys stay valid', async () => {
     await find()
     system.advance(30_000)
     idp.intercept = failing
@@ -143,7 +143,7 @@ describe('an unknown key', () => {
     expect(await find('key-1')).toBe('found')
   })
 
-  it('is looked for again five seconds after the provider failed', async () => {
+  it('causes a reload five seconds after the provider failed', async () => {
     await find()
     system.advance(30_000)
     idp.intercept = failing
@@ -159,13 +159,13 @@ describe('an unknown key', () => {
     expect(loads()).toBe(2)
   })
 
-  it('without a name is none where several keys are published', async () => {
+  it('without a name is not found where several keys are published', async () => {
     idp.jwks = { keys: [idp.key.jwk, (await makeKey('key-2')).jwk] }
     expect(await find(null)).toBe('unknown')
   })
 })
 
-describe('a provider that misbehaves gives no keys:', () => {
+describe('no keys are accepted from a provider that sends', () => {
   const answers: readonly (readonly [string, (response: ServerResponse) => void, string])[] = [
     [
       'a redirect',

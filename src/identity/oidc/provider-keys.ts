@@ -1,4 +1,4 @@
-/** The keys of the external identity provider: discovered, then kept as published ones are. */
+/** The keys of the external identity provider, located by discovery. */
 import type { Network } from '../../system/guarded-fetch.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
@@ -32,7 +32,7 @@ export function providerKeys({ provider, ...world }: ProviderKeysOptions): Publi
   })
 }
 
-/** Answers `jwks_uri`. The issuer is compared exactly (OpenID Connect Discovery 1.0, 4.3). */
+/** Returns `jwks_uri`. The issuer is compared exactly (OpenID Connect Discovery 1.0, 4.3). */
 function readDiscovery(document: Uint8Array, { issuer }: { readonly issuer: string }): string {
   const metadata = readObject(parseStrictJson(document, JSON_LIMITS))
   if (metadata.issuer !== issuer) throw new ValidationError('the configured issuer', '$.issuer')

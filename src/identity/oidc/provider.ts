@@ -1,8 +1,8 @@
-/** The external identity provider as it is configured, and what trusting it is bounded by. */
+/** Settings of the external identity provider, and the limits of trust in it. */
 import type { Secret } from '../../value/secret.ts'
 
 export interface OidcProvider {
-  /** The trust namespace of its subjects. */
+  /** Namespace of its subjects. */
   readonly providerId: string
   readonly issuer: string
   readonly discoveryUrl: string
@@ -12,12 +12,16 @@ export interface OidcProvider {
   readonly discriminatorClaim: string
   readonly discriminatorValue: string
   readonly algorithm: OidcAlgorithm
-  /** Exact header `typ`; null where the provider sends none of its own. */
+  /** Required value of the header `typ`; null accepts any. */
   readonly requiredType: string | null
   /** base64url of 32 bytes. */
   readonly subjectPepper: Secret
   readonly nativeClient: NativeClient | null
   readonly allowLoopbackHttp: boolean
+  /** Whether its subjects are jobs of a platform, whose sessions are not refreshed. */
+  readonly isWorkload: boolean
+  /** Exact values of claims beside the discriminator; none for a provider of people. */
+  readonly requiredClaims: Readonly<Record<string, string>>
 }
 
 export type OidcAlgorithm = 'RS256' | 'PS256' | 'ES256' | 'EdDSA'

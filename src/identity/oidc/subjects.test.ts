@@ -9,12 +9,12 @@ const digest = (providerId: string, subject: string, byte = 9) => {
   return Buffer.from(identity.subjectDigest).toString('hex')
 }
 
-test('a subject is another one under another provider and under another pepper', () => {
+test('the digest of a subject depends on provider and pepper', () => {
   const digests = [digest('a', 's'), digest('b', 's'), digest('a', 's', 8), digest('a', 't')]
   expect(new Set(digests).size).toBe(4)
 })
 
-test('a provider and a subject cannot change places', () => {
+test('provider and subject are separated unambiguously', () => {
   const digests = [
     digest('ab', 'c'),
     digest('a', 'bc'),

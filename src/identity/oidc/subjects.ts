@@ -1,4 +1,4 @@
-/** How an external subject is known here: by a keyed digest, in its provider's namespace. */
+/** External subjects are stored as keyed digests in the namespace of their provider. */
 import type { ExternalIdentity } from '../../database/identity/identities.ts'
 import { secretDigest } from '../../system/digests.ts'
 import { decodeBase64Url } from '../../value/base64url.ts'
@@ -9,7 +9,7 @@ export function externalIdentity(
   subject: string,
 ): ExternalIdentity {
   const pepper = decodeBase64Url(subjectPepper.reveal())
-  // The length keeps a provider's name and a subject from changing places.
+  // The length separates provider ID and subject unambiguously.
   const length = new TextEncoder().encode(providerId).length
   const text = `${length}:${providerId}${subject}`
   return { providerId, subjectDigest: secretDigest(pepper, 'oidc-subject', text) }

@@ -42,7 +42,7 @@ const part = (json: unknown) => encodeBase64Url(new TextEncoder().encode(JSON.st
 
 async function outcome(token: string, by = verifier): Promise<string> {
   try {
-    return await verifyToken(by, token)
+    return (await verifyToken(by, token)).subject
   } catch (error) {
     return isFault(error) ? error.code : String(error)
   }
@@ -51,17 +51,17 @@ async function outcome(token: string, by = verifier): Promise<string> {
 const REFUSED = 'PLATFORM_AUTHENTICATION_FAILED'
 
 describe('a token is accepted', () => {
-  it('as the provider makes it', async () => {
+  it('as the provider issues it', async () => {
     expect(await outcome(await idp.sign(claims()))).toBe('subject-1')
   })
 
   it.each<[string, () => Record<string, unknown>]>([
     ['its audience alone in a list', () => ({ aud: [PROVIDER.audience] })],
-    ['a clock 60 s ahead of ours', () => ({ iat: now() + 60, nbf: now() + 60 })],
+    ['a clock that is 60 s ahead', () => ({ iat: now() + 60, nbf: now() + 60 })],
     ['a life of 24 hours', () => ({ exp: now() + 86_400 })],
     ['one second left', () => ({ iat: now() - 600, exp: now() + 1 })],
     ['times with fractions', () => ({ iat: now() - 0.5, exp: now() + 0.5 })],
-    ['claims that nobody knows', () => ({ nested: { a: [1, 2] }, azp: 'client' })],
+    ['unknown claims', () => ({ nested: { a: [1, 2] }, azp: 'client' })],
   ])('with %s', async (_, given) => {
     expect(await outcome(await idp.sign(claims(given())))).toBe('subject-1')
   })
@@ -94,7 +94,7 @@ describe('a token is accepted', () => {
   })
 })
 
-/** One change each to the token that is accepted above. */
+/** Single changes of the token that is accepted above. */
 const CLAIM_MUTATIONS: readonly (readonly [string, () => Record<string, unknown>])[] = [
   ['no issuer', () => ({ iss: undefined })],
   ['another issuer', () => ({ iss: 'https://evil.test/tenant' })],
@@ -103,7 +103,7 @@ const CLAIM_MUTATIONS: readonly (readonly [string, () => Record<string, unknown>
   ['the issuer in a list', () => ({ iss: [PROVIDER.issuer] })],
   ['no audience', () => ({ aud: undefined })],
   ['another audience', () => ({ aud: 'https://other.example.com' })],
-  ['an audience that begins like ours', () => ({ aud: `${PROVIDER.audience}/` })],
+  ['an audience with the configured one as prefix', () => ({ aud: `${PROVIDER.audience}/` })],
   ['two audiences', () => ({ aud: [PROVIDER.audience, 'https://other.example.com'] })],
   ['our audience twice', () => ({ aud: [PROVIDER.audience, PROVIDER.audience] })],
   ['an empty list of audiences', () => ({ aud: [] })],
@@ -146,7 +146,7 @@ const HEADER_MUTATIONS: readonly (readonly [string, Record<string, unknown>])[] 
   ['a header over its bound', { padding: 'x'.repeat(5_000) }],
 ]
 
-describe('a token is refused', () => {
+describe('a token is rejected', () => {
   it.each(CLAIM_MUTATIONS)('with %s', async (_, given) => {
     expect(await outcome(await idp.sign(claims(given())))).toBe(REFUSED)
   })
@@ -168,7 +168,7 @@ describe('a token is refused', () => {
       }),
     )
   const foreign = (head: string) => `${head}.${body()}.${ownSign(`${head}.${body()}`)}`
-  /** Signed by the provider, whatever its library would have said to the header. */
+  /** Signs a token with any header, also those that the library of the provider rejects. */
   const signed = async (head: string, claimed = body()) => {
     const input = `${head}.${claimed}`
     const algorithm = { name: 'ECDSA', hash: 'SHA-256' }
@@ -177,7 +177,7 @@ describe('a token is refused', () => {
     return `${input}.${encodeBase64Url(new Uint8Array(signature))}`
   }
 
-  /** The same header with one member more at its begin. */
+  /** Inserts a member in front of the members of the header. */
   const twice = (head: string, name: string, value: string) => {
     const json = Buffer.from(head, 'base64url').toString()
     return encodeBase64Url(Buffer.from(json.replace('{', `{"${name}":"${value}",`)))
@@ -231,7 +231,7 @@ describe('a token is refused', () => {
     ['two parts', () => `${header({})}.${body()}`],
     ['five parts', () => 'a.b.c.d.e'],
     ['nothing', () => ''],
-    ['an access token of ours', () => `rk_at_v1_${'A'.repeat(43)}`],
+    ['an access token of this server', () => `rk_at_v1_${'A'.repeat(43)}`],
     ['a header that is no JSON', async () => `AAAA.${body()}.${await lastPart()}`],
     ['a header that is a list', () => signed(part([]))],
     ['claims that are text', () => signed(header({}), part('claims'))],
@@ -285,7 +285,7 @@ describe('a token is refused', () => {
     JSON.stringify(claims()).replace('{', `{"${name}":${JSON.stringify(value)},`)
 })
 
-it('every single flipped character of a token makes it worthless', async () => {
+it('every single changed character invalidates a token', async () => {
   const token = await idp.sign(claims())
   for (let i = 0; i < token.length; i += 7) {
     const flipped = token.slice(0, i) + (token[i] === 'A' ? 'B' : 'A') + token.slice(i + 1)
@@ -293,14 +293,14 @@ it('every single flipped character of a token makes it worthless', async () => {
   }
 })
 
-it('a refused token says nothing of itself in the failure', async () => {
+it('a rejected token says nothing of itself in the failure', async () => {
   const canary = { sub: 'canary-subject', iss: 'https://canary.test' }
   const error = await verifyToken(verifier, await idp.sign(claims(canary))).catch((e) => e)
   expect(`${error.message}${error.detail}${JSON.stringify(error)}`).not.toMatch(/canary/)
   expect(error.cause).toBeUndefined()
 })
 
-it('a token that cannot be right makes the server fetch nothing', async () => {
+it('an invalid token causes no fetch of keys', async () => {
   idp.requests.length = 0
   expect(await outcome(await idp.sign(claims({ iss: 'https://evil.test' })))).toBe(REFUSED)
   expect(await outcome(await idp.sign(claims({ exp: now() - 1 })))).toBe(REFUSED)

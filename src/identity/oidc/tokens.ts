@@ -1,6 +1,6 @@
 /**
- * Verifies an external token: who signed it, for whom, for how long, and that it is meant for
- * operators (Document 1, Verifier rules).
+ * Verifies an external token: signature, issuer, audience, validity period, and the claim that
+ * marks tokens for operators (Document 1, Verifier rules).
  */
 import { Fault } from '../../errors/fault.ts'
 import type { System } from '../../system/system.ts'
@@ -16,7 +16,7 @@ import {
 } from '../jwt/tokens.ts'
 import { CLOCK_SKEW_SECONDS, type OidcProvider, TOKEN_LIFETIME_SECONDS_MAX } from './provider.ts'
 
-/** The skew is for tokens from a clock ahead of ours; a token past its end is past its end. */
+/** The skew allows for a provider clock ahead of this one. It does not extend the expiry. */
 const TIME_RULES = {
   skewSeconds: CLOCK_SKEW_SECONDS,
   graceSeconds: 0,
@@ -30,37 +30,70 @@ export interface TokenVerifier {
   readonly system: Pick<System, 'nowMillis'>
 }
 
+export interface VerifiedToken {
+  /** `sub`. */
+  readonly subject: string
+  /** `exp`, rounded up to seconds. */
+  readonly expiresAtMicros: bigint
+}
+
 /**
- * Answers `sub`. Throws PLATFORM_AUTHENTICATION_FAILED, and PLATFORM_UNAVAILABLE where the
- * provider's keys are not known. Keys are asked for only after everything that needs none fits, so
- * that a stranger's text cannot make us fetch.
+ * Returns the verifier of the provider whose issuer the token names, before anything in it is
+ * verified. Throws PLATFORM_AUTHENTICATION_FAILED where no provider has this issuer.
  */
-export async function verifyToken(verifier: TokenVerifier, token: string): Promise<string> {
+export function chooseVerifier(verifiers: readonly TokenVerifier[], token: string): TokenVerifier {
+  try {
+    const { iss } = readToken(token).claims
+    const verifier = verifiers.find(({ provider }) => provider.issuer === iss)
+    if (verifier === undefined) throw new TokenRejection('issuer')
+    return verifier
+  } catch (error) {
+    throw toFault(error)
+  }
+}
+
+/**
+ * Verifies the signature and the claims. Throws PLATFORM_AUTHENTICATION_FAILED, and
+ * PLATFORM_UNAVAILABLE where the provider's keys are not known. Keys are asked for only after
+ * everything that needs none fits, so that a stranger's text cannot make the server fetch.
+ */
+export async function verifyToken(verifier: TokenVerifier, token: string): Promise<VerifiedToken> {
   const { provider, keys, system } = verifier
   try {
     const { header, claims } = readToken(token)
     const { requiredType } = provider
     const signer = checkHeader(header, { algorithms: [provider.algorithm], requiredType })
-    const subject = checkClaims(claims, provider, system.nowMillis() / 1000)
+    const verified = checkClaims(claims, provider, system.nowMillis() / 1000)
     await checkSignature(token, await keys.find(signer.kid, signer.algorithm))
-    return subject
+    return verified
   } catch (error) {
-    if (!(error instanceof TokenRejection)) throw error
-    const detail = `external token: ${error.message}`
-    throw new Fault('PLATFORM_AUTHENTICATION_FAILED', { detail })
+    throw toFault(error)
   }
 }
 
-/** Answers `sub`. */
-function checkClaims(claims: JsonObject, provider: OidcProvider, nowSeconds: number): string {
+function toFault(error: unknown): unknown {
+  if (!(error instanceof TokenRejection)) return error
+  const detail = `external token: ${error.message}`
+  return new Fault('PLATFORM_AUTHENTICATION_FAILED', { detail })
+}
+
+function checkClaims(
+  claims: JsonObject,
+  provider: OidcProvider,
+  nowSeconds: number,
+): VerifiedToken {
   if (claims.iss !== provider.issuer) throw new TokenRejection('issuer')
-  // A token for several audiences can be replayed by any of them.
+  // Any of several audiences could replay the token.
   const { aud } = claims
   const only = Array.isArray(aud) && aud.length === 1 ? aud[0] : aud
   if (only !== provider.audience) throw new TokenRejection('audience')
-  checkTimes(claims, nowSeconds, TIME_RULES)
+  const exp = checkTimes(claims, nowSeconds, TIME_RULES)
   if (claims[provider.discriminatorClaim] !== provider.discriminatorValue) {
     throw new TokenRejection('discriminator')
   }
-  return checkSubject(claims.sub)
+  for (const [name, value] of Object.entries(provider.requiredClaims)) {
+    if (claims[name] !== value) throw new TokenRejection('requiredClaim')
+  }
+  const expiresAtMicros = BigInt(Math.ceil(exp)) * 1_000_000n
+  return { subject: checkSubject(claims.sub), expiresAtMicros }
 }

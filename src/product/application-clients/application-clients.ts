@@ -1,4 +1,5 @@
 /** Application Clients: callers of the application API, each with a kind and maximum scopes. */
+
 import { Fault } from '../../errors/fault.ts'
 import type { Actor } from '../../identity/actor.ts'
 import {
@@ -14,9 +15,11 @@ import type { ClientId, RequestId } from '../../value/ids.ts'
 import { isName } from '../../value/names.ts'
 import { requireRecent } from '../idempotency/client-clock.ts'
 import type { ChangePorts, RootPort } from '../ports.ts'
+import { limitReached } from '../resource-faults.ts'
 
 export type { ApplicationClient } from '../../storage/control/application-clients.ts'
 
+/** @limit Identity and keys: Application Clients of an Environment */
 export const CLIENTS_MAX = 1_000
 
 export interface ClientInput {
@@ -62,7 +65,7 @@ export function createClient(
     }
     requireRecent(system, client.createdAtMicros, 'createdAtMicros')
     if (countClients(tx) >= CLIENTS_MAX) {
-      throw new Fault('PRODUCT_STATE_CONFLICT', { detail: `${CLIENTS_MAX} Application Clients` })
+      throw limitReached('clientId', CLIENTS_MAX, 'Application Clients')
     }
     insertClient(tx, client)
     audit.append(tx, actor, {

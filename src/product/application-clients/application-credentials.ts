@@ -2,6 +2,7 @@
  * Credentials of an Application Client. A public key is derived from its credential's ID, so it can
  * be shown again; a confidential or development key is random and shown once.
  */
+
 import { Fault } from '../../errors/fault.ts'
 import type { Actor } from '../../identity/actor.ts'
 import {
@@ -28,10 +29,12 @@ import type { ClientId, CredentialId, RequestId } from '../../value/ids.ts'
 import { Secret } from '../../value/secret.ts'
 import { requireRecent } from '../idempotency/client-clock.ts'
 import type { ChangePorts, RootPort } from '../ports.ts'
+import { limitReached, notFound, stateConflict } from '../resource-faults.ts'
 import { requireName, requireScopes } from './application-clients.ts'
 
 export type { ApplicationCredential } from '../../storage/control/application-credentials.ts'
 
+/** @limit Identity and keys: credentials of an Application Client */
 export const CREDENTIALS_MAX = 1_000
 export const RATE_LIMIT_MAX = 1_000_000
 
@@ -140,7 +143,7 @@ function issue(
     requireRecent(system, credential.createdAtMicros, 'createdAtMicros')
     checkNew()
     if (countCredentials(tx, client.clientId) >= CREDENTIALS_MAX) {
-      throw new Fault('PRODUCT_STATE_CONFLICT', { detail: `${CREDENTIALS_MAX} credentials` })
+      throw limitReached('credentialId', CREDENTIALS_MAX, 'credentials of this client')
     }
     const keyId = root.keyring.activeId
     const key =
@@ -252,8 +255,9 @@ function publicKey(keyring: Keyring, keyId: string, credentialId: CredentialId):
 
 function requireClient(reader: ControlReader, clientId: ClientId): ApplicationClient {
   const client = findClient(reader, clientId)
-  if (client === null) throw new Fault('PRODUCT_NOT_FOUND', { detail: clientId })
-  return client
+  if (client !== null) return client
+  const rule = 'an Application Client of this Environment'
+  throw notFound({ path: 'clientId', rule, detail: clientId })
 }
 
 function requireCredential(
@@ -262,7 +266,11 @@ function requireCredential(
 ): KeyedCredential {
   const found = findCredential(reader, credentialId)
   if (found?.credential.clientId === clientId) return found
-  throw new Fault('PRODUCT_NOT_FOUND', { detail: `${credentialId} of ${clientId}` })
+  throw notFound({
+    path: 'credentialId',
+    rule: 'a credential of this Application Client',
+    detail: `${credentialId} of ${clientId}`,
+  })
 }
 
 function requireState(
@@ -270,7 +278,8 @@ function requireState(
   ...allowed: readonly ApplicationCredential['state'][]
 ): void {
   if (allowed.includes(state)) return
-  throw new Fault('PRODUCT_STATE_CONFLICT', { detail: `${credentialId} is ${state}` })
+  const rule = `a credential that is ${allowed[0]}; this one is ${state}`
+  throw stateConflict({ path: 'credentialId', rule, detail: `${credentialId} is ${state}` })
 }
 
 function newCredential(client: ApplicationClient, input: CredentialInput): ApplicationCredential {

@@ -47,7 +47,8 @@ export function appendAudit(
   system: System,
   actor: Pick<Actor, 'operatorId' | 'sessionId'> | null,
   { operation, outcome = 'succeeded', subject, requestId, operationId }: AuditedChange,
-): void {
+  state: 'committed' | 'held' = 'committed',
+): AuditId {
   const record: Omit<ProductAudit, 'auditId' | 'atMicros'> & { atMicros: string } = {
     operation,
     outcome,
@@ -58,7 +59,9 @@ export function appendAudit(
     sessionId: actor?.sessionId ?? null,
     operationId: operationId ?? null,
   }
-  insertPendingAudit(tx, { auditId: system.ids.make('aud'), record: JSON.stringify(record) })
+  const auditId = system.ids.make('aud')
+  insertPendingAudit(tx, { auditId, record: JSON.stringify(record), isHeld: state === 'held' })
+  return auditId
 }
 
 interface OutboxOptions {

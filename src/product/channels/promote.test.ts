@@ -4,15 +4,14 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {
   openTestProduct,
   publishRelease,
-  REQUEST_ID,
   type TestProduct,
 } from '../../../build/testing/products.ts'
+import { bindChannel, faultCode } from '../../../build/testing/releases.ts'
 import { Fault } from '../../errors/fault.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import { readEnvironment } from '../environments/environments.ts'
 import { readStatus } from '../environments/status.ts'
 import { closeProduct } from '../product.ts'
-import { promote } from './promote.ts'
 
 let harness: TestProduct
 beforeEach(async () => {
@@ -21,21 +20,7 @@ beforeEach(async () => {
 afterEach(() => harness.close())
 
 function bind(releaseId: ReleaseId, expectedReleaseId: 'empty' | ReleaseId | null = null) {
-  return promote(harness.product, harness.actor, {
-    channel: 'production',
-    releaseId,
-    expectedReleaseId,
-    requestId: REQUEST_ID,
-  })
-}
-
-async function codeOf(action: () => unknown): Promise<string> {
-  try {
-    await action()
-  } catch (error) {
-    return (error as { code: string }).code
-  }
-  return 'none'
+  return bindChannel(harness, releaseId, { expectedReleaseId })
 }
 
 function setState(releaseId: ReleaseId, state: string): void {
@@ -80,12 +65,12 @@ describe('a promotion', () => {
   test('under another binding than the expected one conflicts', async () => {
     const a = (await publishRelease(harness, { source: 'a' })).releaseId
     const b = (await publishRelease(harness, { source: 'b' })).releaseId
-    expect(await codeOf(() => bind(a, b))).toBe('PRODUCT_CAS_CONFLICT')
+    expect(await faultCode(() => bind(a, b))).toBe('PRODUCT_CAS_CONFLICT')
     await bind(a, 'empty')
-    expect(await codeOf(() => bind(b, 'empty'))).toBe('PRODUCT_CAS_CONFLICT')
-    expect(await codeOf(() => bind(b, b))).toBe('PRODUCT_CAS_CONFLICT')
+    expect(await faultCode(() => bind(b, 'empty'))).toBe('PRODUCT_CAS_CONFLICT')
+    expect(await faultCode(() => bind(b, b))).toBe('PRODUCT_CAS_CONFLICT')
     // A lost response is reconciled by status, not by repeating a stale precondition.
-    expect(await codeOf(() => bind(a, 'empty'))).toBe('PRODUCT_CAS_CONFLICT')
+    expect(await faultCode(() => bind(a, 'empty'))).toBe('PRODUCT_CAS_CONFLICT')
     expect(readStatus(harness.product).channels).toMatchObject([{ releaseId: a, revision: 1n }])
   })
 
@@ -96,12 +81,12 @@ describe('a promotion', () => {
   ])('of a Release that is %s is rejected', async (state, code) => {
     const { releaseId } = await publishRelease(harness, { validate: state !== 'published' })
     if (state !== 'published') setState(releaseId, state)
-    expect(await codeOf(() => bind(releaseId))).toBe(code)
+    expect(await faultCode(() => bind(releaseId))).toBe(code)
     expect(readStatus(harness.product).channels).toEqual([])
   })
 
   test('of an unknown Release is rejected', async () => {
-    expect(await codeOf(() => bind(harness.system.ids.make('rel')))).toBe('PRODUCT_NOT_FOUND')
+    expect(await faultCode(() => bind(harness.system.ids.make('rel')))).toBe('PRODUCT_NOT_FOUND')
   })
 })
 

@@ -1,4 +1,5 @@
 /** Promotion: binds a Channel to a validated Release if its binding is the one expected. */
+
 import { Fault } from '../../errors/fault.ts'
 import type { Actor } from '../../identity/actor.ts'
 import { type Channel, findChannel, listChannels } from '../../storage/control/channels.ts'
@@ -7,8 +8,10 @@ import { findEnvironment } from '../../storage/control/environment.ts'
 import type { ReleaseId, RequestId } from '../../value/ids.ts'
 import { requireStoredDocumentsFit } from '../compatibility/stored-documents.ts'
 import { requireServable } from '../releases/servable.ts'
+import { limitReached } from '../resource-faults.ts'
 import { appendBinding, type BindingPorts, type BoundChannel, serveBinding } from './bindings.ts'
 
+/** @limit Workspaces and Releases: Channels of an Environment */
 export const CHANNELS_MAX = 1_000
 
 export interface PromoteInput {
@@ -53,7 +56,7 @@ function requirePromotable(
   }
   requireServable(reader, releaseId)
   if (current === null && listChannels(reader).length >= CHANNELS_MAX) {
-    throw new Fault('PRODUCT_STATE_CONFLICT', { detail: `${CHANNELS_MAX} Channels` })
+    throw limitReached('channel', CHANNELS_MAX, 'Channels')
   }
   return current
 }

@@ -1,4 +1,5 @@
 /** Rollback: binds a Channel to a Release that it was bound to before. */
+
 import { Fault } from '../../errors/fault.ts'
 import type { Actor } from '../../identity/actor.ts'
 import { type Channel, channelHadRelease, findChannel } from '../../storage/control/channels.ts'
@@ -6,6 +7,7 @@ import type { ControlReader } from '../../storage/control/database.ts'
 import type { ReleaseId, RequestId } from '../../value/ids.ts'
 import { requireStoredDocumentsFit } from '../compatibility/stored-documents.ts'
 import { requireServable } from '../releases/servable.ts'
+import { channelNotFound, stateConflict } from '../resource-faults.ts'
 import { appendBinding, type BindingPorts, type BoundChannel, serveBinding } from './bindings.ts'
 
 export interface RollbackInput {
@@ -42,14 +44,16 @@ function requireEligible(
   { channel: name, targetReleaseId, expectedReleaseId }: RollbackInput,
 ): Channel {
   const channel = findChannel(reader, name)
-  if (channel === null) throw new Fault('PRODUCT_NOT_FOUND', { detail: `channel ${name}` })
+  if (channel === null) throw channelNotFound(name)
   if (channel.releaseId !== expectedReleaseId) {
     throw new Fault('PRODUCT_CAS_CONFLICT', { detail: `channel ${name}` })
   }
-  requireServable(reader, targetReleaseId)
+  requireServable(reader, targetReleaseId, 'targetReleaseId')
   const wasBound = channelHadRelease(reader, name, targetReleaseId)
   if (!wasBound || targetReleaseId === channel.releaseId) {
-    throw new Fault('PRODUCT_STATE_CONFLICT', {
+    throw stateConflict({
+      path: 'targetReleaseId',
+      rule: 'an earlier Release of the history of the Channel',
       detail: `${targetReleaseId} is not in the history`,
     })
   }

@@ -5,12 +5,12 @@ import {
   REQUEST_ID,
   type TestProduct,
 } from '../../../build/testing/products.ts'
+import { bindChannel } from '../../../build/testing/releases.ts'
 import { Fault } from '../../errors/fault.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import type { TableManifest } from '../../value/manifest.ts'
 import type { FieldsJson } from '../../value/validators.ts'
 import type { Value } from '../../value/values.ts'
-import { promote } from '../channels/promote.ts'
 import { rollback } from '../channels/rollback.ts'
 import { setServingPolicy } from '../serving/serving-policy.ts'
 import { prepareRelease } from './stored-documents.ts'
@@ -45,8 +45,7 @@ function startChecking(): string[][] {
 }
 
 function bind(channel: string, releaseId: ReleaseId) {
-  const input = { channel, releaseId, expectedReleaseId: null, requestId: REQUEST_ID }
-  return promote(harness.product, harness.actor, input)
+  return bindChannel(harness, releaseId, { channel })
 }
 
 const NARROW = tableOf('notes', { text: { type: 'string', maximumLength: 4 } })

@@ -2,6 +2,7 @@
  * Variables and secrets of the Environment. Every change names the revision of the whole
  * configuration that it follows, so no operator overwrites another operator's change unseen.
  */
+
 import { Fault } from '../../errors/fault.ts'
 import type { Actor } from '../../identity/actor.ts'
 import {
@@ -24,6 +25,7 @@ import type { OperationId, RequestId } from '../../value/ids.ts'
 import { Secret } from '../../value/secret.ts'
 import { applyOnce, type Operation } from '../idempotency/idempotency-records.ts'
 import type { ChangePorts, RootPort } from '../ports.ts'
+import { limitReached, notFound } from '../resource-faults.ts'
 import type { LiveConfiguration } from './live-configuration.ts'
 
 export type {
@@ -32,6 +34,7 @@ export type {
   ConfigurationKind,
 } from '../../storage/control/configuration.ts'
 
+/** @limit Configuration: names of variables and secrets together */
 export const NAMES_MAX = 1_000
 
 export interface Configuration {
@@ -106,7 +109,7 @@ export function setConfiguration(
       })
     }
     if (earlier === null && countEntries(tx) >= NAMES_MAX) {
-      throw new Fault('PRODUCT_STATE_CONFLICT', { detail: `${NAMES_MAX} names` })
+      throw limitReached('name', NAMES_MAX, 'names')
     }
     insertEntry(tx, {
       name,
@@ -127,7 +130,9 @@ export function deleteConfiguration(
 ): AppliedChange {
   return change(ports, actor, 'delete', input, (tx) => {
     const earlier = findEntry(tx, input.name)
-    if (earlier === null) throw new Fault('PRODUCT_NOT_FOUND', { detail: input.name })
+    if (earlier === null) {
+      throw notFound({ path: 'name', rule: 'a name that is set', detail: input.name })
+    }
     deleteEntry(tx, input.name)
     return earlier.content.kind
   })

@@ -13,7 +13,8 @@ type Root = Pick<ProductRoot, 'control' | 'keyring' | 'descriptor'>
 
 export class LiveConfiguration implements ConfigurationSource {
   readonly #root: Root
-  #current: ConfigurationSnapshot
+  readonly #listeners: (() => void)[] = []
+  #current: LoadedConfiguration
 
   constructor(root: Root) {
     this.#root = root
@@ -27,6 +28,16 @@ export class LiveConfiguration implements ConfigurationSource {
   /** Replaces the state after a committed change: calls that start from now on see it. */
   reload(): void {
     this.#current = new LoadedConfiguration(this.#root)
+    for (const listener of this.#listeners) listener()
+  }
+
+  /** Unseals every secret of the current configuration. */
+  secrets(): Secret[] {
+    return this.#current.secrets()
+  }
+
+  onChange(listener: () => void): void {
+    this.#listeners.push(listener)
   }
 }
 
@@ -55,13 +66,22 @@ class LoadedConfiguration implements ConfigurationSnapshot {
     )
   }
 
-  /** Loads all entries at once: a call that reads two names sees one state of both. */
+  secrets(): Secret[] {
+    const names = [...this.#load().keys()]
+    return names.map((name) => this.secret(name)).filter((secret) => secret !== null)
+  }
+
   #find(name: string): ConfigurationEntry | null {
+    return this.#load().get(name) ?? null
+  }
+
+  /** Loads all entries at once: a call that reads two names sees one state of both. */
+  #load(): ReadonlyMap<string, ConfigurationEntry> {
     this.#entries ??= forFunctions(() => {
       const entries = this.#root.control.read(listEntries)
       return new Map(entries.map((entry) => [entry.name, entry]))
     })
-    return this.#entries.get(name) ?? null
+    return this.#entries
   }
 }
 

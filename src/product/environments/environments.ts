@@ -3,6 +3,7 @@
  * revision and names the revision that it follows. Archiving only stops serving: Releases can still
  * be published and Channels promoted, and they serve once the Environment is restored.
  */
+
 import { Fault } from '../../errors/fault.ts'
 import type { Actor } from '../../identity/actor.ts'
 import {
@@ -15,6 +16,7 @@ import {
 import type { OperationId, RequestId } from '../../value/ids.ts'
 import { type Applied, applyOnce } from '../idempotency/idempotency-records.ts'
 import type { ChangePorts, RootPort } from '../ports.ts'
+import { stateConflict } from '../resource-faults.ts'
 import type { Serving } from '../serving/serving.ts'
 import type { Lifecycle } from './lifecycle.ts'
 
@@ -110,7 +112,7 @@ export function changeEnvironment(
 function changed(current: Environment, change: EnvironmentChange): Environment {
   const { configurationRevision: revision, lifecycle } = current
   if (change.verb === 'create') {
-    if (revision !== 0n) throw conflict(`is configured, revision ${revision}`)
+    if (revision !== 0n) throw conflict('configured')
     return { ...current, configuration: change.configuration }
   }
   if (revision !== change.expectedRevision) {
@@ -118,7 +120,7 @@ function changed(current: Environment, change: EnvironmentChange): Environment {
   }
   if (change.verb === 'update') return { ...current, configuration: change.configuration }
   const desired = change.verb === 'archive' ? 'archived' : 'active'
-  if (lifecycle === desired) throw conflict(`is ${lifecycle}`)
+  if (lifecycle === desired) throw conflict(lifecycle)
   return { ...current, lifecycle: desired }
 }
 
@@ -145,8 +147,9 @@ function stateOf(
   }
 }
 
-function conflict(detail: string): Fault {
-  return new Fault('PRODUCT_STATE_CONFLICT', { detail: `the Environment ${detail}` })
+function conflict(state: Environment['lifecycle'] | 'configured'): Fault {
+  const rule = `an Environment that is not ${state} yet; this one is ${state}`
+  return stateConflict({ path: 'environment', rule, detail: `the Environment is ${state}` })
 }
 
 /** Returns the IDs and names by which a client links a directory to this Environment. */

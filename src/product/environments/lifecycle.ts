@@ -21,15 +21,22 @@ export interface ObservedEnvironment {
 export class Lifecycle {
   readonly #options: LifecycleOptions
   #observed: ObservedEnvironment
+  #isActive: boolean
 
   constructor(options: LifecycleOptions) {
     this.#options = options
     const { configurationRevision, lifecycle } = options.control.read(findEnvironment)!
     this.#observed = { revision: configurationRevision, lifecycle }
+    this.#isActive = lifecycle === 'active'
   }
 
   get observed(): ObservedEnvironment {
     return this.#observed
+  }
+
+  /** Whether the Environment is to serve: calls may start. */
+  get isActive(): boolean {
+    return this.#isActive
   }
 
   /** Applies the stored state when the server starts, while no call is in flight. */
@@ -40,6 +47,7 @@ export class Lifecycle {
   /** Applies a change; call it after the commit, in the same turn of the event loop. */
   follow({ configurationRevision: revision, lifecycle }: Environment): void {
     const { serving, engine } = this.#options
+    this.#isActive = lifecycle === 'active'
     if (lifecycle === 'active') serving.start()
     else serving.stop()
     const applied = lifecycle === 'active' ? serving.whenIdle() : engine.whenIdle()

@@ -2,6 +2,7 @@
  * Idempotency records: a change that carries an Operation ID is applied once, however often its
  * request is repeated. The record commits with the change, so neither exists without the other.
  */
+
 import { Fault } from '../../errors/fault.ts'
 import type { Actor } from '../../identity/actor.ts'
 import type { ControlTx } from '../../storage/control/database.ts'
@@ -18,6 +19,7 @@ import { canonicalJson } from '../../value/canonical-json.ts'
 import type { OperationId, RequestId } from '../../value/ids.ts'
 import type { Json } from '../../value/strict-json.ts'
 import type { ChangePorts, RootPort } from '../ports.ts'
+import { notFound } from '../resource-faults.ts'
 import { requireRecent } from './client-clock.ts'
 
 /** Retention of a record. Its request is rejected as too old for a first attempt long before. */
@@ -103,7 +105,8 @@ export function findApplied(
 ): Operation {
   const found = root.control.read((reader) => findIdempotencyRecord(reader, operationId))
   if (found === null || !found.kind.startsWith(`${resource}.`)) {
-    throw new Fault('PRODUCT_NOT_FOUND', { detail: operationId })
+    const rule = 'an operation that was committed on this kind of resource'
+    throw notFound({ path: 'operationId', rule, detail: operationId })
   }
   const { kind, revision, createdAtMicros } = found
   return { operationId, kind, replayed: true, revision, createdAtMicros }

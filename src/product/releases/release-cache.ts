@@ -2,6 +2,7 @@
  * Cache of Releases, loaded from their verified artifacts on first use. A Release never changes, so
  * no entry is ever stale; callers decide whether a Release may serve.
  */
+
 import type { Release } from '../../engine/releases/executable-release.ts'
 import { Fault } from '../../errors/fault.ts'
 import type { ArtifactStore } from '../../storage/artifacts.ts'
@@ -13,6 +14,7 @@ import type { WorkspaceManifest } from '../../value/manifest.ts'
 import { decodeArtifact } from '../../value/packages/workspace-package.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import { parseManifest } from '../../wire/files/manifest.ts'
+import { releaseNotFound } from '../resource-faults.ts'
 
 export interface LoadedRelease extends Release {
   readonly manifest: WorkspaceManifest
@@ -94,7 +96,7 @@ export class ReleaseCache {
 
   #require(id: ReleaseId): ReleaseRecord {
     const record = this.#options.control.read((reader) => findRelease(reader, id))
-    if (record === null) throw new Fault('PRODUCT_NOT_FOUND', { detail: id })
+    if (record === null) throw releaseNotFound(id)
     if (record.state === 'retired') throw new Fault('PRODUCT_RELEASE_RETIRED', { detail: id })
     return record
   }

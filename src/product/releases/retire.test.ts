@@ -12,15 +12,20 @@ import {
   REQUEST_ID,
   type TestProduct,
 } from '../../../build/testing/products.ts'
+import {
+  bindChannel,
+  faultCode,
+  releaseState,
+  retireRelease,
+} from '../../../build/testing/releases.ts'
 import type { Fault } from '../../errors/fault.ts'
 import type { ApplicationScope } from '../../value/application-scopes.ts'
 import type { ReleaseId } from '../../value/ids.ts'
-import { promote } from '../channels/promote.ts'
 import { rollback } from '../channels/rollback.ts'
 import { readStatus } from '../environments/status.ts'
 import { resolveTarget } from '../serving/targets.ts'
 import { type ExpectedHead, publish } from '../workspaces/publish.ts'
-import { listFunctions } from './functions.ts'
+import { listFunctions } from './catalogs.ts'
 import { RELEASES_KEPT, retire } from './retire.ts'
 import { validate } from './validate.ts'
 
@@ -30,43 +35,20 @@ beforeEach(async () => {
 })
 afterEach(() => harness.close())
 
-function retireRelease(releaseId: ReleaseId): void {
-  retire(harness.product, harness.actor, { releaseId, requestId: REQUEST_ID })
-}
-
-async function bind(releaseId: ReleaseId, channel = 'production'): Promise<void> {
-  const requestId = REQUEST_ID
-  await promote(harness.product, harness.actor, {
-    channel,
-    releaseId,
-    expectedReleaseId: null,
-    requestId,
-  })
-}
-
-async function codeOf(action: () => unknown): Promise<string> {
-  try {
-    await action()
-  } catch (error) {
-    return (error as { code: string }).code
-  }
-  return 'none'
-}
+const bind = (releaseId: ReleaseId, channel = 'production') =>
+  bindChannel(harness, releaseId, { channel })
 
 /** Returns the violations of a failed retirement; null where it succeeds. */
 function violationsOf(releaseId: ReleaseId): unknown {
   try {
-    retireRelease(releaseId)
+    retireRelease(harness, releaseId)
   } catch (error) {
     return (error as Fault).violations.map(({ path, rule }) => `${path}: ${rule}`)
   }
   return null
 }
 
-function stateOf(releaseId: ReleaseId): string | undefined {
-  return readStatus(harness.product).releases.find((release) => release.releaseId === releaseId)
-    ?.state
-}
+const stateOf = (releaseId: ReleaseId) => releaseState(harness, releaseId)
 
 /** Returns the digests of the stored artifacts, sorted. */
 function filesOf(opened = harness): string[] {
@@ -88,9 +70,9 @@ describe('a retirement', () => {
     const { releaseId } = await publishRelease(harness, { source: 'a' })
     const kept = await publishRelease(harness, { source: 'b' })
     const before = readStatus(harness.product).revision
-    retireRelease(releaseId)
+    retireRelease(harness, releaseId)
     expect(stateOf(releaseId)).toBe('retired')
-    retireRelease(releaseId)
+    retireRelease(harness, releaseId)
     expect(readStatus(harness.product).revision).toBe(before + 1n)
     await harness.product.collection.whenIdle()
     expect(filesOf()).toEqual(referencedOf())
@@ -101,6 +83,17 @@ describe('a retirement', () => {
       ({ operation }) => operation === 'product.release.retire',
     )
     expect(audited.map(({ subject }) => subject)).toEqual([releaseId])
+  })
+
+  test.each([
+    [3, 'releaseId: not the Release of 3 unfinished pieces of scheduled work'],
+    [null, /^releaseId: not before stored scheduled work is counted/],
+  ])('is rejected while scheduled work is pinned to the Release: %s', async (pending, rule) => {
+    const { releaseId } = await publishRelease(harness, { source: 'a' })
+    harness.engine.pendingWork = pending
+    expect(violationsOf(releaseId)).toEqual([expect.stringMatching(rule)])
+    harness.engine.pendingWork = 0
+    expect(violationsOf(releaseId)).toBeNull()
   })
 
   test('passes the indexes of the remaining Releases to the engine', async () => {
@@ -115,7 +108,7 @@ describe('a retirement', () => {
       live = [...releases]
       return 1
     }
-    retireRelease(releaseId)
+    retireRelease(harness, releaseId)
     await harness.product.engineCollection.whenIdle()
     const indexes = [[], ['b']].map((fields) => ({ table: 'notes', fields }))
     expect(live).toEqual([[kept.releaseId, indexes]])
@@ -125,7 +118,7 @@ describe('a retirement', () => {
   })
 
   test('of an unknown Release is rejected', async () => {
-    expect(await codeOf(() => retireRelease(harness.system.ids.make('rel')))).toBe(
+    expect(await faultCode(() => retireRelease(harness, harness.system.ids.make('rel')))).toBe(
       'PRODUCT_NOT_FOUND',
     )
   })
@@ -135,14 +128,14 @@ describe('a retirement', () => {
     const b = (await publishRelease(harness, { source: 'b' })).releaseId
     await bind(a)
     await bind(a, 'beta')
-    expect(await codeOf(() => retireRelease(a))).toBe('PRODUCT_STATE_CONFLICT')
+    expect(await faultCode(() => retireRelease(harness, a))).toBe('PRODUCT_STATE_CONFLICT')
     expect(violationsOf(a)).toEqual([
       'releaseId: not bound to the Channel beta',
       'releaseId: not bound to the Channel production',
     ])
     await bind(b)
     await bind(b, 'beta')
-    retireRelease(a)
+    retireRelease(harness, a)
     expect(stateOf(a)).toBe('retired')
   })
 
@@ -157,7 +150,7 @@ describe('a retirement', () => {
     expect(violationsOf(a)).toEqual(['releaseId: not served until its replacement is ready'])
     warm.resolve()
     await harness.product.serving.whenIdle()
-    retireRelease(a)
+    retireRelease(harness, a)
     expect(stateOf(a)).toBe('retired')
   })
 
@@ -165,7 +158,7 @@ describe('a retirement', () => {
     const functions = [functionManifest('a.b')]
     const first = await publishRelease(harness, { source: 'same' })
     const second = await publishRelease(harness, { source: 'same', functions })
-    retireRelease(first.releaseId)
+    retireRelease(harness, first.releaseId)
     await harness.product.collection.whenIdle()
     expect(filesOf()).toEqual(referencedOf())
     await harness.product.releases.load(second.releaseId)
@@ -174,7 +167,7 @@ describe('a retirement', () => {
   test('is not reported as damage to a concurrent reader of the bytes', async () => {
     const { releaseId } = await publishRelease(harness, { source: 'a', validate: false })
     const loading = harness.product.releases.load(releaseId)
-    retireRelease(releaseId)
+    retireRelease(harness, releaseId)
     rmSync(join(harness.directory, 'artifacts', 'sha256'), { recursive: true })
     await expect(loading).rejects.toMatchObject({ code: 'PRODUCT_RELEASE_RETIRED' })
   })
@@ -188,9 +181,9 @@ describe('a retired Release', () => {
     const next = (await publishRelease(harness, { source: 'b' })).releaseId
     await bind(releaseId)
     await bind(next)
-    retireRelease(releaseId)
+    retireRelease(harness, releaseId)
     const requestId = REQUEST_ID
-    expect(await codeOf(() => bind(releaseId))).toBe('PRODUCT_RELEASE_RETIRED')
+    expect(await faultCode(() => bind(releaseId))).toBe('PRODUCT_RELEASE_RETIRED')
     const validation = validate(harness.product, harness.actor, {
       releaseId,
       against: null,
@@ -215,9 +208,9 @@ describe('a retired Release', () => {
     const resolve = (target: string) =>
       resolveTarget(harness.product, { scopes }, target, { affinity: () => '' })
     expect(resolve(`release:${releaseId}`)).toMatchObject({ releaseId })
-    retireRelease(releaseId)
-    expect(await codeOf(() => resolve(`release:${releaseId}`))).toBe('RELEASE_RETIRED')
-    expect(await codeOf(() => resolve('workspace:default'))).toBe('RELEASE_RETIRED')
+    retireRelease(harness, releaseId)
+    expect(await faultCode(() => resolve(`release:${releaseId}`))).toBe('RELEASE_RETIRED')
+    expect(await faultCode(() => resolve('workspace:default'))).toBe('RELEASE_RETIRED')
   })
 })
 
@@ -264,7 +257,7 @@ describe('the collection of artifacts', () => {
         })
         heads.set(workspace, published.revisionId)
         if (random.chance(2)) await harness.product.releases.load(published.releaseId)
-        if (random.chance(2)) retireRelease(published.releaseId)
+        if (random.chance(2)) retireRelease(harness, published.releaseId)
         else await harness.product.releases.load(published.releaseId)
       }
     }

@@ -1,4 +1,5 @@
 /** Retirement: makes an unused Release permanently unservable and removes its bytes. */
+import type { Engine } from '../../engine/engine.ts'
 import { Fault } from '../../errors/fault.ts'
 import type { Actor } from '../../identity/actor.ts'
 import type { ControlTx } from '../../storage/control/database.ts'
@@ -11,12 +12,16 @@ import {
 } from '../../storage/control/releases.ts'
 import type { ReleaseId, RequestId } from '../../value/ids.ts'
 import type { ChangePorts } from '../ports.ts'
+import { releaseNotFound } from '../resource-faults.ts'
 import type { Serving } from '../serving/serving.ts'
 import type { ArtifactCollection } from './artifact-collection.ts'
 import type { EngineCollection } from './engine-collection.ts'
 import type { ReleaseCache } from './release-cache.ts'
 
-/** The newest Releases, used or not, that a publication does not retire. */
+/**
+ * The newest Releases, used or not, that a publication does not retire.
+ * @limit Workspaces and Releases: newest Releases that are kept although nothing uses them
+ */
 export const RELEASES_KEPT = 100
 /** Uses of one Release that a PRODUCT_STATE_CONFLICT lists. */
 const USES_MAX = 16
@@ -24,6 +29,7 @@ const USES_MAX = 16
 /** The parts that a publication needs to retire Releases in its own transaction. */
 export interface UnusedRetirementPorts extends Pick<ChangePorts, 'system' | 'audit'> {
   readonly serving: Pick<Serving, 'isServed'>
+  readonly engine: { readonly scheduler: Pick<Engine['scheduler'], 'pendingOf'> }
 }
 
 export interface RetirementPorts extends UnusedRetirementPorts, ChangePorts {
@@ -47,13 +53,13 @@ export function retire(
   { releaseId, requestId }: RetireInput,
 ): void {
   ports.root.control.transaction((tx) => {
-    if (findRelease(tx, releaseId) === null) {
-      throw new Fault('PRODUCT_NOT_FOUND', { detail: releaseId })
-    }
+    if (findRelease(tx, releaseId) === null) throw releaseNotFound(releaseId)
     const uses = listReleaseUses(tx, releaseId, USES_MAX)
     if (uses.length === 0 && ports.serving.isServed(releaseId)) {
       uses.push('served until its replacement is ready')
     }
+    const pending = ports.engine.scheduler.pendingOf(releaseId)
+    if (pending !== 0) uses.push(pendingUse(pending))
     if (uses.length > 0) {
       throw new Fault('PRODUCT_STATE_CONFLICT', {
         detail: `${releaseId} is in use`,
@@ -79,8 +85,16 @@ export function retireUnused(
   requestId: RequestId,
 ): void {
   for (const releaseId of listUnusedReleases(tx, RELEASES_KEPT)) {
-    if (!ports.serving.isServed(releaseId)) markRetired(ports, tx, actor, { releaseId, requestId })
+    const isPinned = ports.engine.scheduler.pendingOf(releaseId) !== 0
+    if (isPinned || ports.serving.isServed(releaseId)) continue
+    markRetired(ports, tx, actor, { releaseId, requestId })
   }
+}
+
+/** Describes scheduled work, which stays on its Release (Document 1, Channels). */
+function pendingUse(pending: number | null): string {
+  if (pending === null) return 'before stored scheduled work is counted; try again in a moment'
+  return `the Release of ${pending} unfinished pieces of scheduled work`
 }
 
 function markRetired(

@@ -7,11 +7,10 @@ import {
   type TestProduct,
   type WorkspaceInput,
 } from '../../../build/testing/products.ts'
+import { bindChannel, releaseState } from '../../../build/testing/releases.ts'
 import { Fault } from '../../errors/fault.ts'
 import type { TableManifest } from '../../value/manifest.ts'
 import type { Json } from '../../value/strict-json.ts'
-import { promote } from '../channels/promote.ts'
-import { readStatus } from '../environments/status.ts'
 import type { Published } from '../workspaces/publish.ts'
 import { validate } from './validate.ts'
 
@@ -42,10 +41,7 @@ function check({ releaseId }: Pick<Published, 'releaseId'>, against: string | nu
   return validate(harness.product, harness.actor, { releaseId, against, requestId: REQUEST_ID })
 }
 
-function stateOf({ releaseId }: Published): string | undefined {
-  return readStatus(harness.product).releases.find((release) => release.releaseId === releaseId)
-    ?.state
-}
+const stateOf = ({ releaseId }: Published) => releaseState(harness, releaseId)
 
 describe('a validation', () => {
   test('makes a Release servable, and its repeat needs no engine', async () => {
@@ -187,12 +183,7 @@ describe('a validation', () => {
 
   test('against a Channel fails where its documents may not fit, without rejecting', async () => {
     const first = await publishRelease(harness, CHAT)
-    await promote(harness.product, harness.actor, {
-      channel: 'production',
-      releaseId: first.releaseId,
-      expectedReleaseId: 'empty',
-      requestId: REQUEST_ID,
-    })
+    await bindChannel(harness, first.releaseId)
     let prepared = 0
     const { prepare } = harness.engine
     harness.engine.prepare = (release) => {

@@ -3,6 +3,7 @@
  * with its manifest, its schema with a Channel's Release, then its indexes are built and the stored
  * documents checked. Only a defect of the code itself rejects the Release for good.
  */
+
 import type { Engine } from '../../engine/engine.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
 import type { Actor } from '../../identity/actor.ts'
@@ -29,6 +30,7 @@ import {
 } from '../compatibility/release-checks.ts'
 import { prepareRelease } from '../compatibility/stored-documents.ts'
 import type { ChangePorts, ReleasesPort, RootPort } from '../ports.ts'
+import { channelNotFound, releaseNotFound } from '../resource-faults.ts'
 import type { LoadedRelease } from './release-cache.ts'
 
 export interface Validated {
@@ -91,7 +93,7 @@ export async function validate(
 
 function requireCandidate({ root }: RootPort, releaseId: ReleaseId): ReleaseRecord {
   const record = root.control.read((reader) => findRelease(reader, releaseId))
-  if (record === null) throw new Fault('PRODUCT_NOT_FOUND', { detail: releaseId })
+  if (record === null) throw releaseNotFound(releaseId)
   if (record.state === 'retired') throw new Fault('PRODUCT_RELEASE_RETIRED')
   return record
 }
@@ -119,7 +121,7 @@ async function checkAgainst(
 ): Promise<ReleaseCheck[]> {
   if (against === null) return []
   const channel = root.control.read((reader) => findChannel(reader, against))
-  if (channel === null) throw new Fault('PRODUCT_NOT_FOUND', { detail: `channel ${against}` })
+  if (channel === null) throw channelNotFound(against, 'against')
   return compatibilityChecks(release, await releases.load(channel.releaseId))
 }
 

@@ -4,6 +4,7 @@
  */
 import { Fault } from '../../errors/fault.ts'
 import type { Actor } from '../../identity/actor.ts'
+import type { ControlReader } from '../../storage/control/database.ts'
 import { advanceRevision } from '../../storage/control/environment.ts'
 import {
   findDesiredPolicy,
@@ -83,7 +84,7 @@ export async function setServingPolicy(
     if (current !== expectedRevision) {
       throw new Fault('PRODUCT_CAS_CONFLICT', { detail: `revision ${current}` })
     }
-    for (const { releaseId } of releases) requireServable(tx, releaseId)
+    requireAllServable(tx, releases)
     const policy = {
       revision: current + 1n,
       mode,
@@ -114,14 +115,18 @@ function requireWeights(mode: ServingMode, releases: readonly WeightedRelease[])
   }
 }
 
+function requireAllServable(reader: ControlReader, releases: readonly WeightedRelease[]): void {
+  for (const [i, { releaseId }] of releases.entries()) {
+    requireServable(reader, releaseId, `releases[${i}].releaseId`)
+  }
+}
+
 /** Runs before the transaction, as it reads artifacts; their content never changes. */
 async function requireCompatible(
   ports: PolicyPorts,
   releases: readonly WeightedRelease[],
 ): Promise<void> {
-  ports.root.control.read((reader) => {
-    for (const { releaseId } of releases) requireServable(reader, releaseId)
-  })
+  ports.root.control.read((reader) => requireAllServable(reader, releases))
   await requireMutuallyCompatible(ports, releases)
   for (const { releaseId } of releases) await requireStoredDocumentsFit(ports, releaseId)
 }

@@ -6,8 +6,8 @@ import {
   REQUEST_ID,
   type TestProduct,
 } from '../../../build/testing/products.ts'
+import { bindChannel } from '../../../build/testing/releases.ts'
 import type { ReleaseId } from '../../value/ids.ts'
-import { promote } from '../channels/promote.ts'
 import { changeEnvironment, readEnvironment } from '../environments/environments.ts'
 import { closeProduct } from '../product.ts'
 import type { LoadedRelease } from '../releases/release-cache.ts'
@@ -44,14 +44,8 @@ async function set(releaseId: ReleaseId, expectedRevision: bigint): Promise<void
   await harness.product.serving.whenIdle()
 }
 
-async function bind(releaseId: ReleaseId): Promise<void> {
-  await promote(harness.product, harness.actor, {
-    channel: 'production',
-    releaseId,
-    expectedReleaseId: 'empty',
-    requestId: REQUEST_ID,
-  })
-}
+const bind = (releaseId: ReleaseId) =>
+  bindChannel(harness, releaseId, { expectedReleaseId: 'empty' })
 
 function change(verb: 'archive' | 'restore', expectedRevision: bigint): void {
   changeEnvironment(harness.product, harness.actor, {

@@ -45,6 +45,7 @@ export class Serving {
   /** Resolves once the policy that served before the start was loaded, or failed to load. */
   #resuming: Promise<void> = Promise.resolve()
   #isStopped = true
+  #changes = 0
 
   constructor(options: ServingOptions) {
     this.#options = options
@@ -65,6 +66,7 @@ export class Serving {
 
   /** Stops serving; calls that hold their Release already keep it. */
   stop(): void {
+    this.#changes += 1
     this.#isStopped = true
     for (const channel of this.#channels.values()) channel.end()
     this.#channels.clear()
@@ -129,6 +131,11 @@ export class Serving {
     return this.#channels.size > 0 || this.#policy !== null
   }
 
+  /** Number of times that what is served has changed. */
+  get changes(): number {
+    return this.#changes
+  }
+
   /** State of the Environment: it serves when every Channel and the policy converged. */
   overall(): 'stopped' | 'starting' | 'serving' {
     if (!this.isStarted) return 'stopped'
@@ -157,6 +164,7 @@ export class Serving {
     const channel = new Convergence<LoadedRelease>({
       system,
       onObserved: (release) => {
+        this.#changes += 1
         for (const listener of this.#listeners) listener(name, release)
       },
       onFailure: (releaseId, error) =>
@@ -180,8 +188,10 @@ export class Serving {
     const { system, log } = this.#options
     this.#policy ??= new Convergence<ServedPolicy>({
       system,
-      onObserved: ({ revision }) =>
-        log.info('product.policy_served', { revision: String(revision) }),
+      onObserved: ({ revision }) => {
+        this.#changes += 1
+        log.info('product.policy_served', { revision: String(revision) })
+      },
       onFailure: (revision, error) => log.error('product.policy_failed', { revision, error }),
     })
     this.#policy.desire(this.#desiredPolicy(policy))

@@ -9,7 +9,7 @@ import {
 import type { ApplicationScope } from '../../value/application-scopes.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import { promote } from '../channels/promote.ts'
-import { listFunctions } from '../releases/functions.ts'
+import { listFunctions } from '../releases/catalogs.ts'
 import { locateTarget, resolveTarget } from './targets.ts'
 
 let harness: TestProduct

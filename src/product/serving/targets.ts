@@ -1,4 +1,5 @@
 /** Resolves the text of a target to the exact Release that serves it (Document 2, Targets). */
+
 import { Fault } from '../../errors/fault.ts'
 import { findChannel } from '../../storage/control/channels.ts'
 import type { ControlReader } from '../../storage/control/database.ts'
@@ -13,6 +14,7 @@ import { TARGET, WEIGHTS_TOTAL } from '../../value/targets.ts'
 import { rethrowForApplication } from '../application-faults.ts'
 import type { RootPort } from '../ports.ts'
 import type { LoadedRelease, ReleaseCache } from '../releases/release-cache.ts'
+import { notFound } from '../resource-faults.ts'
 import type { ServedPolicy, Serving } from './serving.ts'
 
 export type Target =
@@ -62,6 +64,18 @@ function readTarget(text: string): Target | null {
   return isId('rel', releaseId) ? { kind: 'release', releaseId } : { kind: 'environment' }
 }
 
+/** Returns the reason for the log why nothing is served; null while something is. */
+export function unservedReason({
+  root,
+  serving,
+}: RootPort & { readonly serving: Pick<Serving, 'isStarted'> }): string | null {
+  if (serving.isStarted) return null
+  const { lifecycle } = root.control.read(findEnvironment)!
+  return lifecycle === 'archived'
+    ? 'the Environment is archived'
+    : 'no Channel or serving policy has a Release yet'
+}
+
 /**
  * Resolves the target of an application call; returns no promise where the Release is in memory.
  * Only a weighted policy reads `source`, by which it tells callers apart. Throws, or rejects with,
@@ -91,7 +105,8 @@ function resolve(
   const target = parseTarget(text)
   if (target === null) throw new Fault('REQUEST_INVALID', { detail: 'not a target' })
   // The gateway checked this before it read the body; the Environment may be archived since.
-  if (!ports.serving.isStarted) throw new Fault('UNAVAILABLE', { detail: 'nothing is served' })
+  const detail = unservedReason(ports)
+  if (detail !== null) throw new Fault('UNAVAILABLE', { detail })
   switch (target.kind) {
     case 'channel': {
       const release = ports.serving.find(target.name)
@@ -194,7 +209,10 @@ export function locateTarget({ root }: RootPort, text: string): ReleaseId {
     const state: ReleaseState | undefined =
       releaseId === null ? undefined : findRelease(reader, releaseId)?.state
     if (state === 'retired') throw new Fault('PRODUCT_RELEASE_RETIRED')
-    if (state === undefined) throw new Fault('PRODUCT_NOT_FOUND', { detail: text })
+    if (state === undefined) {
+      const rule = 'a Channel, Release, Workspace or policy that has a Release'
+      throw notFound({ path: 'target', rule, detail: text })
+    }
     return releaseId!
   })
 }

@@ -2,6 +2,7 @@
  * Publication: turns one package into one Workspace revision and one Release if the HEAD is the one
  * that the publisher expects. Validation compares the code with its manifest later.
  */
+
 import { Fault } from '../../errors/fault.ts'
 import type { Actor } from '../../identity/actor.ts'
 import type { StagedArtifact } from '../../storage/artifacts.ts'
@@ -25,9 +26,11 @@ import type { ChangePorts } from '../ports.ts'
 import type { ArtifactCollection } from '../releases/artifact-collection.ts'
 import type { EngineCollection } from '../releases/engine-collection.ts'
 import { retireUnused, type UnusedRetirementPorts } from '../releases/retire.ts'
+import { limitReached } from '../resource-faults.ts'
 
 export type { ExpectedHead } from '../../storage/control/workspaces.ts'
 
+/** @limit Workspaces and Releases: Workspaces of an Environment */
 export const WORKSPACES_MAX = 1_000
 
 export interface Published {
@@ -173,7 +176,7 @@ function replayOrCheck(
     throw new Fault('PRODUCT_CAS_CONFLICT', { detail: `HEAD of ${workspace}` })
   }
   if (head === null && listWorkspaceHeads(reader).length >= WORKSPACES_MAX) {
-    throw new Fault('PRODUCT_STATE_CONFLICT', { detail: `${WORKSPACES_MAX} Workspaces` })
+    throw limitReached('workspace', WORKSPACES_MAX, 'Workspaces')
   }
   return null
 }

@@ -56,7 +56,7 @@ export interface Call extends LogSink {
   pipelined: string
   /** Count of pipelined operations since the last request. */
   pipelinedInRow: number
-  /** Results of pipelined operations that the code was not given yet. */
+  /** Results of pipelined operations that are not delivered to the code yet. */
   readonly pipelinedResults: PipelinedResult[]
   /** Whether its handler has ended. */
   handlerEnded: boolean
@@ -64,7 +64,7 @@ export interface Call extends LogSink {
 
 /** Delivered one at a time, as replies are: the code interleaves as it does synchronously. */
 interface PipelinedResult {
-  /** How many requests precede it, whose replies the code is given first. */
+  /** Number of preceding requests, whose replies are delivered first. */
   readonly precedingRequests: number
   readonly resolve: (result: unknown) => void
   readonly result: unknown
@@ -85,7 +85,7 @@ export interface PendingRequest {
   readonly isOwed: boolean
   readonly resolve: (value: unknown) => void
   readonly reject: (error: unknown) => void
-  /** Made where the operation was, for its stack; null if no location is recorded. */
+  /** Created at the operation for its stack; null if no location is recorded. */
   readonly error: Error | null
 }
 
@@ -125,7 +125,7 @@ export function chargedMicros(id: number): number {
 
 type Given = 'id' | 'definition' | 'nowMicros' | 'seed' | 'identity' | 'root' | 'isSpeculative'
 
-/** Makes a call that has done nothing yet. */
+/** Creates the state of a new call. */
 export function newCall(given: Pick<Call, Given>): Call {
   return {
     id: given.id,

@@ -5,11 +5,11 @@
  */
 import { decode } from './decoding.ts'
 
-/** The copies that were given to one call. */
+/** The copies that one call received. */
 export interface DeliveredDocuments {
   /** Count of the documents in all replies so far. */
   count: number
-  /** The first copies, each with its index among all and the document that it was made of. */
+  /** The first copies, each with its index among all documents and its original. */
   readonly copies: Map<object, { readonly index: number; readonly original: object }>
 }
 
@@ -38,7 +38,7 @@ export class ReceivedDocuments {
   #first = 1
   #next = 1
 
-  /** Keeps what is to be kept; returns copies for the call, or nothing if that is null. */
+  /** Caches the marked documents. Returns copies for the call, or an empty list if it is null. */
   receive(items: readonly SentItem[], delivered: DeliveredDocuments | null): unknown[] {
     const copies: unknown[] = []
     for (let i = 0; i < items.length; i++) {

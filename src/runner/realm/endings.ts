@@ -51,5 +51,5 @@ export function endAtCpuLimit(call: Call): void {
 
 /** Ends a speculative call that only a synchronous one can report the failure of. */
 export function endMisspeculated(call: Call): void {
-  endCall(call, 'void', '')
+  endCall(call, 'misspeculated', '')
 }

@@ -10,6 +10,8 @@ import { Configuration } from './ctx/configuration.ts'
 import { MutationDatabase, QueryDatabase } from './ctx/database.ts'
 import { RangeBuilder } from './ctx/range-builder.ts'
 import { Rows } from './ctx/rows.ts'
+import { Scheduler } from './ctx/scheduler.ts'
+import { Storage } from './ctx/storage.ts'
 import { dispatch, endFrame } from './dispatch.ts'
 import { installGlobals } from './environment.ts'
 import { report } from './error-reports.ts'
@@ -44,7 +46,7 @@ export interface Realm {
 /** Classes of which code gets instances by `ctx`; no global leads to them. */
 const CONTEXT_CLASSES = [
   ...[Rows, RangeBuilder, QueryDatabase, MutationDatabase],
-  ...[Auth, Configuration, WatchedPromise],
+  ...[Auth, Configuration, Scheduler, Storage, WatchedPromise],
 ]
 
 /** Prepares this realm; `properties` are in the order of UNFROZEN. */

@@ -9,7 +9,7 @@ import { type Call, frame, noteRunning } from './calls.ts'
 /** Sends the operations that are gathered. */
 export function flushPipelined(call: Call): void {
   if (call.pipelined === '') return
-  bridge.emit(`["told",${call.id},[${call.pipelined}]]`)
+  bridge.emit(`["pipelined",${call.id},[${call.pipelined}]]`)
   call.pipelined = ''
 }
 

@@ -10,6 +10,7 @@ export interface DefinedFunction {
   /** Codes that `ctx.fail` accepts. */
   readonly errors: FunctionManifest['errors']
   readonly uses?: FunctionManifest['uses']
+  readonly retry?: FunctionManifest['retry']
   readonly handler: Handler
 }
 
@@ -94,6 +95,7 @@ function describe(functions: Map<string, Definition>, tables: Record<string, Tab
     returns: definition.returns,
     errors: definition.errors,
     ...(definition.kind === 'action' && { uses: definition.uses }),
+    ...(definition.retry !== undefined && { retry: definition.retry }),
   }))
   const listed = Object.entries(tables).map(([name, { fields, indexes }]) => ({
     name,

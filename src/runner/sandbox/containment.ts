@@ -61,7 +61,7 @@ export function restrictAndRestart(command: SelfCommand): void {
   libc().execve(cText(SELF), argv, envp)
 }
 
-/** Makes the second step; returns what is in force afterwards. */
+/** Performs the second step. Returns the layers that are in force afterwards. */
 export function lockDown(landlock: number): Containment {
   switch (process.platform) {
     case 'linux': {
@@ -82,7 +82,7 @@ export function lockDown(landlock: number): Containment {
   }
 }
 
-/** Makes the kernel end runners before the server and its database when memory runs out. */
+/** Makes the kernel kill runners before the server and its database when memory runs out. */
 function dieFirst(): void {
   try {
     writeFileSync('/proc/self/oom_score_adj', '1000')

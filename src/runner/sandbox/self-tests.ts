@@ -9,7 +9,7 @@ import { PROGRESS_DESCRIPTOR } from '../progress.ts'
 import { cText, cVector, errno, libc } from './libc.ts'
 
 const O_RDWR = 2
-/** A file without a name, so that nothing is left behind where it gets through. */
+/** Flags of a file without a name, so that a successful escape leaves no file. */
 const O_TMPFILE_WRONLY = 0o20200001
 const O_DIRECTORY = 0o200000
 const AF_UNIX = 1
@@ -34,14 +34,14 @@ export function runProbes(probes: readonly Probe[]): ProbeResult[] {
   return probes.map(([name, attempt]) => [name, attempt()])
 }
 
-/** Probes for the time when only Landlock is in force: no filter yet, and still root. */
+/** Probes while only Landlock is in force: without a filter, and as root. */
 export function landlockProbes(version: number, parent: number): Probe[] {
   if (version === 0) return []
   const tcp: Probe[] = version >= 4 ? [['landlock tcp', connectsNowhere]] : []
   return [...fileProbes('landlock', parent), ...tcp, ['landlock exec', executesNothing]]
 }
 
-/** Probes for the time when everything is in force; without a filter few are left. */
+/** Probes while all layers are in force; fewer without a filter. */
 export function lateProbes({ seccomp }: Containment, parent: number): Probe[] {
   const environment: Probe = ['environment', hasNoEnvironment]
   return seccomp ? [environment, ...filterProbes(parent)] : [environment]

@@ -26,6 +26,7 @@ export interface ControlTx extends ControlReader {
 export class ControlDatabase {
   readonly #database: Database
   readonly #statements: ControlTx
+  #changes = 0
 
   private constructor(database: Database) {
     this.#database = database
@@ -68,6 +69,11 @@ export class ControlDatabase {
     }
   }
 
+  /** Number of transactions that were committed since the start. */
+  get changes(): number {
+    return this.#changes
+  }
+
   /** Runs reads, which see one state. Throws PRODUCT_UNAVAILABLE or PRODUCT_CORRUPT. */
   read<T>(query: (reader: ControlReader) => T): T {
     try {
@@ -87,6 +93,7 @@ export class ControlDatabase {
       const result = body(this.#statements)
       assert(!(result instanceof Promise), 'a control transaction is synchronous')
       this.#database.exec('commit')
+      this.#changes += 1
       return result
     } catch (cause) {
       if (this.#database.inTransaction) this.#database.exec('rollback')

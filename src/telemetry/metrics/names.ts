@@ -27,6 +27,14 @@ export const COUNTERS = {
   queryCacheMisses: 'Lookups in the query cache that found no valid result',
   queryCacheEvictions: 'Valid results that were evicted from the query cache',
 
+  scheduledSucceeded: 'Scheduled runs that succeeded',
+  scheduledFailed: 'Scheduled runs that failed, those that are attempted again included',
+  subscriptionRefreshes: 'Runs of watched Queries, each for all its subscriptions',
+
+  realtimeConnectionsOpened: 'Realtime connections that were opened',
+  realtimeMessagesReceived: 'Messages from Realtime clients',
+  realtimeStatesSent: 'States that were sent to Realtime clients',
+
   commits: 'Mutations that became durable, including those that wrote nothing',
   commitBatches: 'Commit batches; each has the commits that were ready at the same time',
   commitBatchesFailed: 'Commit batches that failed or whose outcome is unknown',
@@ -56,6 +64,7 @@ export const COUNTERS = {
   applicationRateLimited: 'Requests of the application origin beyond a rate limit',
 
   logRecordsDropped: 'Log records that could not be written',
+  logRecordsStored: 'Records that the log of the Environment received',
   processCpuMicros: 'CPU time of the server process',
 } as const
 
@@ -67,6 +76,11 @@ export const GAUGES = {
   invocationsInFlight: 'Calls that are admitted and not finished',
   actionsRunning: 'Running Actions, including those that Actions called',
   actionsWaiting: 'Actions that wait for a permit',
+  realtimeConnections: 'Open Realtime connections',
+  scheduledUnfinished: 'Scheduled work that is pending or running',
+  scheduledRunning: 'Scheduled runs in progress',
+  subscriptions: 'Subscriptions to Queries',
+  watchedQueries: 'Distinct Queries that subscriptions watch',
   durableSequence: 'Sequence of the newest durable commit',
   releasesLoaded: 'Releases that have a runner or wait for one',
   transactionRunners: 'Runners of Queries and Mutations',
@@ -76,6 +90,8 @@ export const GAUGES = {
   largestFunctionGrowthBytes: 'Largest growth of a runner that was observed in one run',
   managementRequestsInFlight: 'Requests of the management origin that are in flight',
   applicationRequestsInFlight: 'Requests of the application origin that are in flight',
+  logRecordsQueued: 'Records that wait to be written to the log of the Environment',
+  logFollowers: 'Open streams that follow the log of the Environment',
   processResidentBytes: 'Memory of the server process',
   processHeapBytes: 'JavaScript heap of the server process',
 } as const

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { TransientMap } from './transient-map.ts'
 
 describe('a transient map', () => {
-  it('holds what a Map holds, in its order, whatever comes and goes', () => {
+  it('has the entries and the order of a Map after any changes', () => {
     const map = new TransientMap<string, number>()
     const model = new Map<string, number>()
     let random = 1
@@ -25,7 +25,7 @@ describe('a transient map', () => {
     expect([map.size, ...map]).toEqual([0])
   })
 
-  it('a walk sees each entry that was there and stays, while others are deleted', () => {
+  it('iteration yields each remaining entry while others are deleted', () => {
     const map = new TransientMap<number, number>()
     for (let i = 0; i < 100; i++) map.set(i, i)
     const seen: number[] = []
@@ -37,7 +37,7 @@ describe('a transient map', () => {
     expect([...map.values()]).toEqual([0, 10, 20, 30, 40, 50, 60, 70, 80, 90])
   })
 
-  it('a walk sees nothing that was deleted before its turn', () => {
+  it('iteration yields no entry that was deleted before', () => {
     const map = new TransientMap<number, number>()
     for (let i = 0; i < 100; i++) map.set(i, i)
     const seen: number[] = []
@@ -48,7 +48,7 @@ describe('a transient map', () => {
     expect(seen).toEqual([0])
   })
 
-  it('leaves nothing behind that only a full collection takes', () => {
+  it('leaves no garbage that only a full collection frees', () => {
     const steps = 20_000
     const map = new TransientMap<number, object>()
     const step = (i: number): void => {

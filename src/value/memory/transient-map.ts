@@ -45,7 +45,7 @@ export class TransientMap<K, V> {
     this.#deleted = 0
   }
 
-  /** In the order of insertion, without what is deleted meanwhile; what is added then may come. */
+  /** Iterates in insertion order. Entries deleted meanwhile are skipped; added ones may appear. */
   *[Symbol.iterator](): IterableIterator<[K, V]> {
     const map = this.#map
     for (const entry of map) {
@@ -53,7 +53,7 @@ export class TransientMap<K, V> {
     }
   }
 
-  /** As the entries. */
+  /** Iterates over the values, in the order of the entries. */
   *values(): IterableIterator<V> {
     for (const [, value] of this) yield value
   }

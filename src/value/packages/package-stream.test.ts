@@ -22,7 +22,7 @@ function* pieces(bytes: Uint8Array, size: number): Generator<Uint8Array> {
   }
 }
 
-test.each([1, 2, 3, 7, 64, 1_000_000])('chunks of %i bytes are one package', async (size) => {
+test.each([1, 2, 3, 7, 64, 1_000_000])('a package in chunks of %i bytes is read', async (size) => {
   const { manifest, artifact, packageDigest } = decodePackage(FRAME, sha256)
   expect(await read(pieces(FRAME, size))).toEqual({
     manifest,
@@ -32,7 +32,7 @@ test.each([1, 2, 3, 7, 64, 1_000_000])('chunks of %i bytes are one package', asy
   })
 })
 
-test('every frame that is cut is refused', async () => {
+test('every truncated frame is rejected', async () => {
   for (let length = 0; length < FRAME.length; length++) {
     const cut = read(pieces(FRAME.subarray(0, length), 50))
     await expect(cut, String(length)).rejects.toMatchObject({ name: 'ValidationError' })
@@ -42,8 +42,8 @@ test('every frame that is cut is refused', async () => {
 test.each([
   ['a character that is cut', [0x61, 0xe2, 0x82]],
   ['no UTF-8', [0xff, 0x61]],
-])('a source with %s is refused, however it comes', async (_, bytes) => {
-  // Made with ASCII of the same length first: the index and all digests are then put right.
+])('a source with %s is rejected, however it comes', async (_, bytes) => {
+  // Built with ASCII of equal length first; then the index and all digests are corrected.
   const source = new Uint8Array(bytes)
   const { artifact, manifest } = workspaceParts({ source: 'x'.repeat(source.length) })
   const text = Buffer.from(artifact).toString('latin1')
@@ -61,7 +61,7 @@ test.each([
   }
 })
 
-test('whoever sends more than the frame is not listened to any longer', async () => {
+test('reading stops at the end of the frame', async () => {
   let ended = false
   function* endless(): Generator<Uint8Array> {
     try {
@@ -75,13 +75,13 @@ test('whoever sends more than the frame is not listened to any longer', async ()
   expect(ended).toBe(true)
 })
 
-test('what cannot be written ends the reading with that failure', async () => {
+test('a failure of the sink ends the reading with its error', async () => {
   const full = Object.assign(new Error('full'), { code: 'ENOSPC' })
   const sink = { hash: sha256Stream, writeArtifact: () => Promise.reject(full) }
   await expect(readPackage([FRAME], sink)).rejects.toBe(full)
 })
 
-test('an artifact is written in the order and only as fast as it is kept', async () => {
+test('an artifact is written in order, at the rate of the sink', async () => {
   const { artifact } = workspaceParts({ source: 'x'.repeat(10_000) })
   const frame = makePackage({ source: 'x'.repeat(10_000) })
   let taken = 0

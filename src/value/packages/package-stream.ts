@@ -1,6 +1,6 @@
 /**
- * A package read as it arrives: what decodePackage and decodeArtifact accept, and nothing else,
- * without the artifact ever being in memory.
+ * Reads a package while it arrives, without holding the artifact in memory. It accepts exactly the
+ * packages that decodePackage and decodeArtifact accept.
  */
 import { ValidationError } from '../validation-error.ts'
 import {
@@ -15,7 +15,7 @@ import {
   utf8,
 } from './workspace-package.ts'
 
-/** A SHA-256 that is fed in parts. */
+/** An incremental SHA-256. */
 export interface Hash {
   update(bytes: Uint8Array): unknown
   digest(): Uint8Array
@@ -33,18 +33,18 @@ export interface StreamedPackage {
 
 export interface PackageSink {
   hash(): Hash
-  /** The next bytes of the artifact; what follows them is only read when it resolves. */
+  /** Receives the next bytes of the artifact. Reading continues when it resolves. */
   writeArtifact(bytes: Uint8Array): Promise<void>
 }
 
-/** Throws Malformed, and what `chunks` and `sink` throw. What was written by then is worthless. */
+/** Throws ValidationError, and errors of `chunks` and `sink`. Discard the written bytes then. */
 export async function readPackage(chunks: Chunks, sink: PackageSink): Promise<StreamedPackage> {
   const whole = sink.hash()
   const frame = new ByteReader(chunks, (bytes) => void whole.update(bytes))
   try {
     return await readFrame(frame, whole, sink)
   } finally {
-    // Whoever sends the rest of what is refused already may stop.
+    // Stops a client that still sends the rest of a rejected package.
     await frame.close()
   }
 }
@@ -71,7 +71,7 @@ async function readFrame(
   }
 }
 
-/** Answers the digest of the whole artifact. */
+/** Copies the artifact to the sink. Returns its digest. */
 async function readArtifact(
   frame: ByteReader,
   bytes: number,
@@ -106,7 +106,7 @@ async function readArtifact(
   return digestName(whole.digest())
 }
 
-/** UTF-8 whose characters may be cut between parts. */
+/** Checks UTF-8 text whose characters may be split between parts. */
 class TextChecker {
   readonly #decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   readonly #path: string
@@ -136,9 +136,9 @@ function wrongLength(): ValidationError {
   return new ValidationError('the length that its head states', 'package')
 }
 
-/** Bytes by count from chunks of any size. */
+/** Reads exact numbers of bytes from chunks of any size. */
 class ByteReader {
-  /** Is told everything that is read, in order. */
+  /** Called with all bytes that are read, in order. */
   tee: (bytes: Uint8Array) => void
   readonly #chunks: AsyncIterator<Uint8Array> | Iterator<Uint8Array>
   #rest: Uint8Array = new Uint8Array(0)
@@ -149,7 +149,7 @@ class ByteReader {
       Symbol.asyncIterator in chunks ? chunks[Symbol.asyncIterator]() : chunks[Symbol.iterator]()
   }
 
-  /** Fewer only at the end. For what is small or bounded. */
+  /** Reads `count` bytes into memory, or fewer at the end. */
   async upTo(count: number): Promise<Uint8Array> {
     const parts: Uint8Array[] = []
     let size = 0
@@ -168,14 +168,14 @@ class ByteReader {
     return bytes
   }
 
-  /** Throws Malformed where there are fewer. */
+  /** Reads exactly `count` bytes. Throws ValidationError at the end. */
   async take(count: number): Promise<Uint8Array> {
     const bytes = await this.upTo(count)
     if (bytes.length < count) throw wrongLength()
     return bytes
   }
 
-  /** The next `count` bytes as they come. Throws Malformed where there are fewer. */
+  /** Yields the next `count` bytes as they arrive. Throws ValidationError at the end. */
   async *parts(count: number): AsyncGenerator<Uint8Array> {
     for (let left = count; left > 0; ) {
       const part = await this.#next(left)

@@ -1,4 +1,4 @@
-/** What a hostile publisher sends: packages, artifacts and manifests, refused or read alike. */
+/** Fuzzes packages, artifacts and manifests, as a hostile publisher might send them. */
 import { expect } from 'vitest'
 import {
   fuzz,
@@ -73,7 +73,7 @@ async function streamedOrNull(frame: Uint8Array, size: number): Promise<Streamed
   }
 }
 
-/** What follows is a new digest, so that the parts behind it are reached. */
+/** Replaces the trailing digest with a valid one, so that the checks behind it are reached. */
 function sealed(frame: Uint8Array): Uint8Array {
   const end = Math.max(0, frame.length - 32)
   const result = new Uint8Array(frame)

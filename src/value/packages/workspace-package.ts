@@ -1,18 +1,20 @@
 /**
- * The two containers of a publication (wire decisions, section 3). The package is what travels:
- * magic, two lengths, manifest, artifact, SHA-256 of all before. The artifact is what is kept:
- * magic, index length, canonical index, contents. One source has exactly one encoding of each.
- * The digest function comes from the caller, because the client has none of the server's.
+ * The two containers of a publication (wire decisions, section 3). The package is sent: magic, two
+ * lengths, manifest, artifact, SHA-256 of all before. The artifact is stored: magic, index length,
+ * canonical index, contents. A source has exactly one encoding of each. The caller supplies the
+ * digest function, since client and server use different ones.
  */
 import { canonicalJson } from '../canonical-json.ts'
 import { isJsonObject, type Json, parseStrictJson } from '../strict-json.ts'
 import { ValidationError } from '../validation-error.ts'
 
-/** Bytes in, 32 bytes out. */
+/** Returns the 32 bytes of the digest. */
 export type Sha256 = (bytes: Uint8Array) => Uint8Array
 
 export const PACKAGE_MEDIA_TYPE = 'application/vnd.service.workspace-package.v1'
+/** @limit Workspaces and Releases: the manifest of a package */
 export const MANIFEST_BYTES_MAX = 4 * 1024 * 1024
+/** @limit Workspaces and Releases: a Workspace package */
 export const PACKAGE_BYTES_MAX = 64 * 1024 * 1024
 
 const PACKAGE_MAGIC = 'SVCPKG\0\x01'
@@ -28,7 +30,7 @@ const SOURCE_MAP = 'bundle.js.map'
 export interface WorkspacePackage {
   /** Canonical JSON text. */
   readonly manifest: string
-  /** What encodeArtifact made. */
+  /** Artifact bytes, as encodeArtifact returns them. */
   readonly artifact: Uint8Array
 }
 
@@ -40,20 +42,20 @@ export interface DecodedPackage extends WorkspacePackage {
 export interface WorkspaceArtifact {
   /** One script that a runner loads. */
   readonly source: string
-  /** JSON text; null where there is none. */
+  /** JSON text; null for no source map. */
   readonly sourceMap: string | null
 }
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** `sha256:` and 64 hex characters, the form in which a digest is named. */
+/** Returns the text form of a digest: `sha256:` and 64 hex characters. */
 export function digestName(digest: Uint8Array): string {
-  // Not Uint8Array.prototype.toHex: the packed client also runs where that is missing.
+  // Uint8Array.prototype.toHex is missing in some runtimes of the bundled client.
   return `sha256:${Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('')}`
 }
 
-/** Throws Malformed where a part is over its bound. */
+/** Throws ValidationError where a part exceeds its bound. */
 export function encodePackage(input: WorkspacePackage, sha256: Sha256): Uint8Array {
   const manifest = encoder.encode(input.manifest)
   const length = PACKAGE_HEAD_BYTES + manifest.length + input.artifact.length + DIGEST_BYTES
@@ -69,7 +71,7 @@ export function encodePackage(input: WorkspacePackage, sha256: Sha256): Uint8Arr
   return frame
 }
 
-/** Throws Malformed for anything but one whole frame. `artifact` is a view into `frame`. */
+/** Throws ValidationError for anything but one whole frame. `artifact` is a view into `frame`. */
 export function decodePackage(frame: Uint8Array, sha256: Sha256): DecodedPackage {
   if (frame.length > PACKAGE_BYTES_MAX) {
     throw new ValidationError(`at most ${PACKAGE_BYTES_MAX} bytes`, 'package')
@@ -117,7 +119,7 @@ export function encodeArtifact(input: WorkspaceArtifact, sha256: Sha256): Uint8A
   return artifact
 }
 
-/** Throws Malformed for anything but what encodeArtifact makes. */
+/** Throws ValidationError for any bytes that encodeArtifact would not write. */
 export function decodeArtifact(artifact: Uint8Array, sha256: Sha256): WorkspaceArtifact {
   let at = ARTIFACT_HEAD_BYTES + artifactHead(artifact)
   if (at > artifact.length) throw new ValidationError('an index inside the artifact', 'artifact')
@@ -140,7 +142,7 @@ export interface IndexEntry {
   readonly digest: string
 }
 
-/** The script, then perhaps its map: which is also the order of their paths. */
+/** Parses an index of the script and, optionally, its source map, in the order of their paths. */
 export function readIndex(bytes: Uint8Array): IndexEntry[] {
   const text = utf8(bytes, 'index')
   const json = parseStrictJson(text)
@@ -165,7 +167,7 @@ function indexEntry(json: Json, path: string): IndexEntry {
   return { path, bytes, digest }
 }
 
-/** Throws Malformed for what does not begin as a package within its bounds. */
+/** Parses the head of a package. Throws ValidationError unless its lengths are in bounds. */
 export function packageHead(frame: Uint8Array): { manifestBytes: number; artifactBytes: number } {
   if (frame.length < PACKAGE_HEAD_BYTES || !hasMagic(frame, PACKAGE_MAGIC)) {
     throw new ValidationError('a Workspace package', 'package')
@@ -179,7 +181,7 @@ export function packageHead(frame: Uint8Array): { manifestBytes: number; artifac
   return { manifestBytes, artifactBytes }
 }
 
-/** Throws Malformed for what does not begin as an artifact. Answers the bytes of its index. */
+/** Returns the length of the index in bytes. Throws ValidationError for another magic. */
 export function artifactHead(artifact: Uint8Array): number {
   if (artifact.length < ARTIFACT_HEAD_BYTES || !hasMagic(artifact, ARTIFACT_MAGIC)) {
     throw new ValidationError('a Workspace artifact', 'artifact')

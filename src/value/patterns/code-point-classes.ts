@@ -1,10 +1,10 @@
-/** Code points in as few classes as a pattern can tell apart, so that a state has a short row. */
+/** The fewest classes of code points that a pattern distinguishes, so that state rows are short. */
 import type { CodePoints } from './code-points.ts'
 
 const ASCII = 128
 
 export class CodePointClasses {
-  /** Classes are numbered from 0. */
+  /** Number of classes, which are numbered from 0. */
   readonly count: number
   /** First code point of each interval, ascending from 0, and the class of the interval. */
   readonly #starts: Int32Array
@@ -30,7 +30,7 @@ export class CodePointClasses {
     return point < ASCII ? this.#ascii[point]! : this.#search(point)
   }
 
-  /** Takes what the set holds out of its classes into new ones, numbered from `used`. */
+  /** Splits classes by the set: its code points get new classes, numbered from `used`. */
   #part(set: CodePoints, used: number): number {
     const parts = new Map<number, number>()
     for (const { first, last } of set) {
@@ -47,7 +47,7 @@ export class CodePointClasses {
     return this.#classes[this.#interval(point)]!
   }
 
-  /** The last interval that begins at or before the code point. */
+  /** Returns the last interval that begins at or before the code point. */
   #interval(point: number): number {
     let low = 0
     let high = this.#starts.length - 1

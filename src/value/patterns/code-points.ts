@@ -1,4 +1,4 @@
-/** Sets of Unicode code points as sorted ranges that neither meet nor overlap. */
+/** Sets of Unicode code points as sorted ranges, neither adjacent nor overlapping. */
 
 export interface Range {
   readonly first: number
@@ -41,7 +41,7 @@ export function hasCodePoint(set: CodePoints, point: number): boolean {
   return low < set.length && set[low]!.first <= point
 }
 
-/** The sets behind `.`, `\d`, `\w` and `\s`, as ECMAScript has them. */
+/** The sets of `.`, `\d`, `\w` and `\s`, as in ECMAScript. */
 const LINE_ENDS = codePointsOf(rangesOf('\n\n\r\r\u2028\u2029'))
 export const ANY_BUT_LINE_ENDS = complementOf(LINE_ENDS)
 export const DIGITS = codePointsOf(rangesOf('09'))
@@ -52,7 +52,7 @@ export const SPACES = codePointsOf(
   ),
 )
 
-/** Pairs of characters, the first and the last of each range. */
+/** Returns ranges from pairs of characters: the first and the last of each range. */
 function rangesOf(pairs: string): Range[] {
   const result: Range[] = []
   for (let i = 0; i < pairs.length; i += 2) {

@@ -1,4 +1,4 @@
-/** What a backslash means in a pattern. The backslash itself is already read. */
+/** Parses the escapes of a pattern, after their backslash. */
 import {
   CODE_POINT_MAX,
   type CodePoints,
@@ -22,13 +22,13 @@ const SETS: Readonly<Record<string, CodePoints>> = {
 }
 const CONTROLS: Readonly<Record<string, number>> = { t: 9, n: 10, v: 11, f: 12, r: 13 }
 
-/** What is an escape in a class alone; null for the others. */
+/** Parses an escape that exists in classes only. Null for any other. */
 export function classEscape(reader: TextReader): Escape | null {
   if (reader.take('b')) return 8
   return reader.take('-') ? '-'.charCodeAt(0) : null
 }
 
-/** Throws PatternError for what is unknown, and for what needs backtracking. */
+/** Throws PatternError for unknown escapes, and for those that need backtracking. */
 export function readEscape(reader: TextReader, inClass: boolean): Escape {
   const code = codeEscape(reader)
   if (code !== null) return code
@@ -53,7 +53,7 @@ export function readEscape(reader: TextReader, inClass: boolean): Escape {
 const SURROGATES = /u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})/y
 const HEXADECIMAL = /u\{([0-9a-fA-F]+)\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})/y
 
-/** A code point by its number: `\0`, `\cA`, `\x41`, `\u0041`, `\u{41}`; null for no such escape. */
+/** Parses `\0`, `\cA`, `\x41`, `\u0041` or `\u{41}`. Null for other escapes. */
 function codeEscape(reader: TextReader): number | null {
   const control = reader.takeForm(/c([a-zA-Z])/y)
   if (control !== null) return control[1]!.charCodeAt(0) % 32

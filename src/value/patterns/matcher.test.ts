@@ -1,5 +1,5 @@
 /**
- * Goal: a pattern means what the language's own regular expressions mean by it, at a bounded cost.
+ * Goal: patterns match like native regular expressions, at a bounded cost.
  * Method: random patterns and texts against the native engine; hard patterns by their steps.
  */
 
@@ -92,7 +92,7 @@ test(`a pattern accepts what the native engine accepts of a whole text (SVC_SEED
         const expected = native.test(each)
         if (expected) accepted += 1
         else refused += 1
-        // The second time the states are known.
+        // The second time, the states are cached.
         expect([matcher.matches(each), matcher.matches(each)]).toEqual([expected, expected])
       }
     },
@@ -101,7 +101,7 @@ test(`a pattern accepts what the native engine accepts of a whole text (SVC_SEED
   expect(Math.min(accepted, refused)).toBeGreaterThan(5_000)
 })
 
-test('every code point is in the class that the native engine puts it in', () => {
+test('every code point is in the class of the native engine', () => {
   for (const each of ['.', '\\d', '\\w', '\\s', '[^\\S\\d]', '[^a-\\u{ffff}]']) {
     const native = natively(each)
     const matcher = new Matcher(each)
@@ -114,7 +114,7 @@ test('every code point is in the class that the native engine puts it in', () =>
   }
 })
 
-/** On these a backtracking engine takes time that is exponential, or a high power, of the text. */
+/** Patterns on which a backtracking engine takes exponential or high polynomial time. */
 const HARD: readonly [pattern: string, text: (length: number) => string][] = [
   ['(a+)+b', (length) => 'a'.repeat(length)],
   ['(a|a)*b', (length) => 'a'.repeat(length)],
@@ -125,18 +125,18 @@ const HARD: readonly [pattern: string, text: (length: number) => string][] = [
   ['(\\w+\\s?)+!', (length) => 'word '.repeat(length / 5)],
 ]
 
-test.each(HARD)('the cost of %s grows with the text, at most by a constant each', (hard, make) => {
+test.each(HARD)('the cost of %s is linear in the text', (hard, make) => {
   const steps = (length: number): number => {
     const matcher = new Matcher(hard)
     expect(matcher.matches(make(length))).toBe(false)
     return matcher.cost.steps
   }
-  // States repeat, so that ten times the text costs no step more.
+  // States repeat, so ten times the text costs no further steps.
   expect(steps(100_000)).toBe(steps(10_000))
   expect(steps(10_000)).toBeLessThan(3_000_000)
 })
 
-test('a pattern with more states than are kept costs its size for each character', () => {
+test('a pattern with more states than the cache costs its size for each character', () => {
   const size = 200
   const matcher = new Matcher(`[ab]*a[ab]{${size}}`)
   const native = natively(`[ab]*a[ab]{${size}}`)

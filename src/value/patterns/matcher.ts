@@ -1,24 +1,25 @@
 /**
- * Whether a whole text fits a pattern, in time linear in the text whatever the pattern: the states
- * of a deterministic automaton are made when a text first meets them, and kept up to a bound.
+ * Matches a whole text against a pattern, in time linear in the text for every pattern. The states
+ * of a deterministic automaton are created when a text first reaches them, and cached up to a
+ * bound.
  */
 import { CodePointClasses } from './code-point-classes.ts'
 import { Program, type Threads } from './program.ts'
 import { parsePattern } from './syntax.ts'
 
-/** Cells of kept states, some 512 KiB; a text that needs more begins again with none. */
+/** Cells of cached states, about 512 KiB. The cache is cleared when it is full. */
 const CELLS_MAX = 65_536
 
 interface State {
   readonly threads: Threads
-  /** The next state, by class of code point, as far as some text came there. */
+  /** Next state by class of code point; undefined until a text reaches it. */
   readonly next: (State | undefined)[]
   readonly atStart: boolean
-  /** Null until a text ended here. */
+  /** Null until a text ends in this state. */
   accepts: boolean | null
 }
 
-/** Built when it is first asked: most patterns of a Release are compiled in vain. */
+/** Builds the matcher on first use, since most patterns of a Release are never used. */
 export function matches(pattern: string): (text: string) => boolean {
   let matcher: Matcher | null = null
   return (text) => {
@@ -41,7 +42,7 @@ export class Matcher {
     this.#start = this.#first()
   }
 
-  /** Instructions looked at so far, and cells of the states that are kept. */
+  /** Instructions visited so far, and cells of the cached states. */
   get cost(): { readonly steps: number; readonly cells: number } {
     return { steps: this.#program.steps, cells: this.#cells }
   }
@@ -66,7 +67,7 @@ export class Matcher {
 
   #follow(from: State, kind: number, point: number): State {
     const threads = this.#program.step(from.threads, point)
-    // `apply` takes the array whole; spreading it takes a third of a step's time.
+    // `apply` avoids spreading the array, which would add a third to the time of a step.
     const name = String.fromCharCode.apply(null, threads as unknown as number[])
     const known = this.#states.get(name)
     if (known !== undefined) {
@@ -86,7 +87,7 @@ export class Matcher {
     return new Array<State | undefined>(this.#classes.count).fill(undefined)
   }
 
-  /** States lead to each other, so none is kept. */
+  /** Clears the cache. States reference each other, so none can be kept. */
   #forget(): void {
     this.#states.clear()
     this.#cells = 0

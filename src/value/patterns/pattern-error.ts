@@ -1,13 +1,13 @@
-/** Why a text is no pattern; `wrong` and `mend` never hold more of it than one construct. */
+/** Error of an unsupported or malformed pattern. It quotes at most one construct of the text. */
 export class PatternError extends Error {
-  /** Reads on after "the pattern has": `a look-ahead at character 3`. */
+  /** Noun phrase such as `a look-ahead at character 3`. */
   readonly wrong: string
-  readonly mend: string
+  readonly fix: string
 
-  constructor(wrong: string, mend: string) {
-    super(`${wrong}. ${mend}.`)
+  constructor(wrong: string, fix: string) {
+    super(`${wrong}. ${fix}.`)
     this.name = 'PatternError'
     this.wrong = wrong
-    this.mend = mend
+    this.fix = fix
   }
 }

@@ -1,4 +1,4 @@
-/** Any text is a pattern that means what it means natively, or is refused with a PatternError. */
+/** Any text is a pattern that means what it means natively, or is rejected with a PatternError. */
 import { expect } from 'vitest'
 import { fuzz, mutatedText, type Random } from '../../../build/testing/fuzzing/fuzz.ts'
 import { Matcher } from './matcher.ts'
@@ -17,10 +17,10 @@ const PIECES = [
   ...['\\u{', '\\x4', '\\c', '\\-', '[^', 'a-z', '\\w', '\u{1f600}', '\ud83d', '\ude00', 'é'],
 ]
 const CHARACTERS = ['a', 'B', '7', '-', '.', '@', ' ', 'é', '\u{1f600}', '\ud83d', '\n', '"', '/']
-/** What is refused although it is a regular expression. */
+/** Messages for regular expressions of ECMAScript that patterns do not support. */
 const LEFT_OUT =
   /^a (?:look-|named|group with|back-|word|Unicode)|^too high|^more than|^\d+ characters/
-/** The runtime forgives such an escape, although ECMAScript does not. */
+/** Escapes that the runtime accepts although ECMAScript does not. */
 const FORGIVEN = /\\[^\0-\x7f]/
 
 function drawn(random: Random): string {

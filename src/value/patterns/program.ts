@@ -1,11 +1,11 @@
 /**
- * A pattern as a nondeterministic automaton: instructions that are worked on side by side, one code
- * point at a time. Counted repetitions are written out, so that no instruction needs a counter.
+ * A pattern as a nondeterministic automaton: all active instructions advance together, one code
+ * point at a time. Counted repetitions are expanded, so that no instruction needs a counter.
  */
 import { type CodePoints, hasCodePoint } from './code-points.ts'
 import type { Pattern } from './syntax.ts'
 
-/** One code point of `of`, the start or the end of the text, a choice of two, or the end. */
+/** Consumes a code point of `of`, asserts start or end of the text, branches, or matches. */
 type Instruction =
   | { readonly kind: 'one'; readonly of: CodePoints; readonly next: number }
   | { readonly kind: 'start' | 'end'; readonly next: number }
@@ -18,16 +18,16 @@ export type Threads = Int32Array
 const MATCH = 0
 
 export class Program {
-  /** Every set that some instruction takes a code point of. */
+  /** The sets of all instructions that consume a code point. */
   readonly sets = new Set<CodePoints>()
-  /** Instructions looked at so far: the cost of all that was asked. */
+  /** Instructions visited so far: a measure of the cost. */
   steps = 0
   readonly #instructions: Instruction[] = [{ kind: 'match' }]
   readonly #entry: number
-  /** In which walk each instruction was last reached; a double counts for longer than we live. */
+  /** Number of the step in which each instruction was last reached. */
   readonly #reached: Float64Array
   #walk = 0
-  /** Of the present walk: instructions to look at, and those that wait. */
+  /** Instructions of the current step that are not followed yet, and those that wait for input. */
   readonly #pending: Int32Array
   #pendingCount = 0
   readonly #waiting: Int32Array
@@ -43,7 +43,7 @@ export class Program {
   start(): Threads {
     this.#begin()
     this.#reach(this.#entry)
-    return this.#settle({ atStart: true, atEnd: false })
+    return this.#followEmpty({ atStart: true, atEnd: false })
   }
 
   step(threads: Threads, point: number): Threads {
@@ -53,14 +53,14 @@ export class Program {
       if (each.kind === 'one' && hasCodePoint(each.of, point)) this.#reach(each.next)
     }
     this.steps += threads.length
-    return this.#settle({ atStart: false, atEnd: false })
+    return this.#followEmpty({ atStart: false, atEnd: false })
   }
 
-  /** Whether the text may end here. */
+  /** Returns whether the text may end here. */
   accepts(threads: Threads, atStart: boolean): boolean {
     this.#begin()
     for (const thread of threads) this.#reach(thread)
-    return this.#settle({ atStart, atEnd: true }).includes(MATCH)
+    return this.#followEmpty({ atStart, atEnd: true }).includes(MATCH)
   }
 
   #begin(): void {
@@ -68,15 +68,15 @@ export class Program {
     this.#pendingCount = 0
   }
 
-  /** Each instruction is looked at once a walk, which is what keeps the time linear. */
+  /** Visits each instruction once for each step, which keeps the time linear. */
   #reach(instruction: number): void {
     if (this.#reached[instruction] === this.#walk) return
     this.#reached[instruction] = this.#walk
     this.#pending[this.#pendingCount++] = instruction
   }
 
-  /** Follows what takes no code point; answers what waits behind it. */
-  #settle({ atStart, atEnd }: Readonly<Record<'atStart' | 'atEnd', boolean>>): Threads {
+  /** Follows instructions that consume nothing. Returns the waiting instructions behind them. */
+  #followEmpty({ atStart, atEnd }: Readonly<Record<'atStart' | 'atEnd', boolean>>): Threads {
     let waiting = 0
     while (this.#pendingCount > 0) {
       const at = this.#pending[--this.#pendingCount]!
@@ -92,7 +92,7 @@ export class Program {
     return this.#waiting.slice(0, waiting).sort()
   }
 
-  /** Answers the instruction that begins the pattern and goes on at `next`. */
+  /** Returns the first instruction of the pattern, which continues at `next`. */
   #build(pattern: Pattern, next: number): number {
     switch (pattern.kind) {
       case 'one':

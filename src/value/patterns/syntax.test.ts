@@ -54,7 +54,7 @@ test.each([
   expect(errorOf(pattern)).toContain(message)
 })
 
-test('a pattern is bounded in its text, and in its size with repetitions written out', () => {
+test('the text of a pattern and its size with expanded repetitions are bounded', () => {
   expect(errorOf('a'.repeat(PATTERN_LENGTH_MAX))).toBe(null)
   expect(errorOf('a'.repeat(PATTERN_LENGTH_MAX + 1))).toContain('513 characters, at most 512')
   expect(errorOf(`a{${PATTERN_SIZE_MAX - 1}}`)).toBe(null)

@@ -1,6 +1,6 @@
 /**
- * The text of a pattern to its tree: regular expressions of ECMAScript with the flag `u`, without
- * what needs backtracking or more than one look at the text.
+ * Parses a pattern: a regular expression of ECMAScript with the flag `u`, without constructs that
+ * need backtracking or several passes over the text.
  */
 import {
   ANY_BUT_LINE_ENDS,
@@ -24,17 +24,17 @@ export type Pattern =
       readonly least: number
       readonly most: number | null
     }
-  /** Before the first code point, or behind the last. */
+  /** Before the first code point, or after the last. */
   | { readonly kind: 'start' | 'end' }
 
-/** UTF-16 units of a pattern's text. */
+/** Length of a pattern in UTF-16 units. */
 export const PATTERN_LENGTH_MAX = 512
-/** Code points and choices once every counted repetition is written out. */
+/** Size of a pattern whose counted repetitions are expanded, in code points and choices. */
 export const PATTERN_SIZE_MAX = 600
 
 const SYNTAX = '^$\\.*+?()[]{}|'
 
-/** Throws PatternError, with the place as a count of UTF-16 units from 1. */
+/** Throws PatternError, with the position in UTF-16 units from 1. */
 export function parsePattern(text: string): Pattern {
   if (text.length > PATTERN_LENGTH_MAX) {
     throw new PatternError(
@@ -54,7 +54,7 @@ export function parsePattern(text: string): Pattern {
   return pattern
 }
 
-/** Against PATTERN_SIZE_MAX. An empty part counts too, or its copies would cost nothing. */
+/** Returns the size for PATTERN_SIZE_MAX. Empty parts count too, since they are copied as well. */
 function sizeOf(pattern: Pattern): number {
   switch (pattern.kind) {
     case 'one':
@@ -95,8 +95,8 @@ function atom(reader: TextReader): Pattern {
   const point = reader.next()
   const character = String.fromCodePoint(point)
   if (!SYNTAX.includes(character)) return { kind: 'one', of: setOf(point) }
-  const mend = '*+?{'.includes(character) ? 'Put before it what repeats, or w' : 'W'
-  throw reader.error(`a "${character}" that means nothing`, `${mend}rite \\${character}`, 1)
+  const fix = '*+?{'.includes(character) ? 'Put before it what repeats, or w' : 'W'
+  throw reader.error(`a "${character}" that means nothing`, `${fix}rite \\${character}`, 1)
 }
 
 function group(reader: TextReader): Pattern {
@@ -109,7 +109,7 @@ function group(reader: TextReader): Pattern {
   return inner
 }
 
-/** Takes `?:`; every other group that begins with `?` does more than to group. */
+/** Consumes `?:`. Rejects other groups that begin with `?`, which are unsupported. */
 function rejectSpecialGroup(reader: TextReader): void {
   if (reader.take('?:')) return
   const others: readonly [text: string, name: string][] = [
@@ -123,11 +123,11 @@ function rejectSpecialGroup(reader: TextReader): void {
   const found = others.find(([text]) => reader.sees(text))
   if (found === undefined) return
   const named = found[0] === '?<'
-  const mend = named ? 'Leave its name out' : 'Say it without, or check the value in the handler'
-  throw reader.error(found[1], mend, 1)
+  const fix = named ? 'Leave its name out' : 'Say it without, or check the value in the handler'
+  throw reader.error(found[1], fix, 1)
 }
 
-/** What is behind an atom. A lazy repetition takes the same texts as a greedy one. */
+/** Parses the quantifier of an atom. A lazy repetition matches the same texts as a greedy one. */
 function repetition(reader: TextReader, part: Pattern): Pattern {
   const bounds = repetitionBounds(reader)
   if (bounds === null) return part
@@ -148,8 +148,8 @@ function repetitionBounds(reader: TextReader): { least: number; most: number | n
   const least = Number(low)
   const most = high === '' ? null : Number(high ?? low)
   if (Math.max(least, most ?? 0) > PATTERN_SIZE_MAX) {
-    const mend = `Use at most ${PATTERN_SIZE_MAX}, or maximumLength`
-    throw reader.error('too high a count', mend, whole.length)
+    const fix = `Use at most ${PATTERN_SIZE_MAX}, or maximumLength`
+    throw reader.error('too high a count', fix, whole.length)
   }
   if (most !== null && most < least) {
     throw reader.error('a count above its upper bound', 'Exchange the two', whole.length)
@@ -171,7 +171,7 @@ function characterClass(reader: TextReader): CodePoints {
   return negated ? complementOf(set) : set
 }
 
-/** One member, or the range from it to the member behind a hyphen. */
+/** Parses one member, or a range of two members with a hyphen. */
 function classRange(reader: TextReader): CodePoints {
   const from = reader.position
   const first = classMember(reader)

@@ -1,4 +1,4 @@
-/** A place in the text of a pattern, by UTF-16 unit; what is read are code points. */
+/** Reader of the code points of a pattern. Positions count UTF-16 units. */
 import { PatternError } from './pattern-error.ts'
 
 export class TextReader {
@@ -17,14 +17,14 @@ export class TextReader {
     return this.#text.startsWith(text, this.position)
   }
 
-  /** Whether the text was here; it is behind the place then. */
+  /** Consumes the text if it is next. Returns whether it was. */
   take(text: string): boolean {
     if (!this.sees(text)) return false
     this.position += text.length
     return true
   }
 
-  /** The form is sticky, and finds its end in one pass. */
+  /** Consumes a match of `form`, a sticky expression, at the position. */
   takeForm(form: RegExp): RegExpExecArray | null {
     form.lastIndex = this.position
     const found = form.exec(this.#text)
@@ -32,7 +32,7 @@ export class TextReader {
     return found
   }
 
-  /** The code point here, which must be there. */
+  /** Consumes a code point. Throws PatternError at the end. */
   next(): number {
     const point = this.#text.codePointAt(this.position)
     if (point === undefined) throw this.error('an end where more is needed', 'Complete it')
@@ -40,8 +40,8 @@ export class TextReader {
     return point
   }
 
-  /** `back` units before this place is where the construct begins. */
-  error(wrong: string, mend: string, back = 0): PatternError {
-    return new PatternError(`${wrong} at character ${this.position - back + 1}`, mend)
+  /** Creates an error for the construct that begins `back` units before the position. */
+  error(wrong: string, fix: string, back = 0): PatternError {
+    return new PatternError(`${wrong} at character ${this.position - back + 1}`, fix)
   }
 }

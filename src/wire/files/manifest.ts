@@ -1,4 +1,4 @@
-/** Reads manifests, and what the code of a Workspace says of itself (value/manifest.ts). */
+/** Parses manifests, and descriptions that the code of a Workspace provides (value/manifest.ts). */
 import { canonicalJson } from '../../value/canonical-json.ts'
 import { CONFIGURATION_NAME } from '../../value/configuration.ts'
 import { AUTH_MODES } from '../../value/identities.ts'
@@ -21,6 +21,11 @@ import {
   type WorkspaceDescription,
   type WorkspaceManifest,
 } from '../../value/manifest.ts'
+import {
+  ATTEMPTS_MAX,
+  BACKOFF_FACTOR_MAX,
+  BACKOFF_MILLIS_MAX,
+} from '../../value/scheduling/scheduled-work.ts'
 import { type Json, parseStrictJson } from '../../value/strict-json.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import { parseFields, parseValidator } from '../../value/validator-json.ts'
@@ -30,12 +35,12 @@ import { rule } from '../rules.ts'
 import { type Infer, type Schema, schema, schemaOf } from '../schema.ts'
 import { DigestField, WorkspaceName } from '../workspace.ts'
 
-/** Strings in the order of their code units, each once. */
+/** Strings sorted by code units, without duplicates. */
 function ascending<T extends string>(entry: Schema<T>, max: number): Schema<T[]> {
   return schemaOf([listUpTo(entry, max), ':', rule('in order, each once', isAscending)])
 }
 
-/** Objects in the order of their names, each name once. */
+/** Objects sorted by name, without duplicates. */
 function byName<T extends { readonly name: string }>(entry: Schema<T>, max: number): Schema<T[]> {
   const fits = (items: readonly T[]): boolean => isAscending(items.map(({ name }) => name))
   return schemaOf([listUpTo(entry, max), ':', rule('names in order, each once', fits)])
@@ -45,7 +50,7 @@ function isAscending(texts: readonly string[]): boolean {
   return texts.every((text, i) => i === 0 || texts[i - 1]! < text)
 }
 
-/** Validators, or fields with validators: value/validator-json.ts checks them. */
+/** Validators, or fields with validators, which value/validator-json.ts parses. */
 const ValidatorsField = schemaOf<Json>('unknown')
 
 const FunctionFields = schema({
@@ -70,10 +75,19 @@ const ActionUses = schema({
   'storage?': "'read' | 'write'",
 })
 
+const RetryField = schema({
+  maximumAttempts: integer(2, ATTEMPTS_MAX),
+  backoff: {
+    initialMillis: integer(1, BACKOFF_MILLIS_MAX),
+    factor: `1 <= number <= ${BACKOFF_FACTOR_MAX}`,
+    maximumMillis: integer(1, BACKOFF_MILLIS_MAX),
+  },
+})
+
 const FunctionField = schema([
   [{ '...': FunctionFields, kind: "'query'" }, '|', { '...': FunctionFields, kind: "'mutation'" }],
   '|',
-  { '...': FunctionFields, kind: "'action'", uses: ActionUses },
+  { '...': FunctionFields, kind: "'action'", uses: ActionUses, 'retry?': RetryField },
 ])
 
 const IndexField = schema({
@@ -111,7 +125,7 @@ const Manifest = schema({
   artifact: { digest: DigestField, bytes: integer(0) },
 })
 
-/** Canonical bytes only: the same manifest has one text. Throws Malformed. */
+/** Parses a manifest. Throws ValidationError, also for text that is not canonical. */
 export function parseManifest(text: string): WorkspaceManifest {
   const json = parseStrictJson(text)
   if (canonicalJson(json) !== text) throw new ValidationError('canonical JSON')
@@ -119,7 +133,7 @@ export function parseManifest(text: string): WorkspaceManifest {
   return { ...manifest, ...checked(manifest) }
 }
 
-/** Checks every name, bound and cross reference of a description. Throws Malformed. */
+/** Checks every name, bound and cross reference of a description. Throws ValidationError. */
 export function parseDescription(json: Json): WorkspaceDescription {
   return checked(parse(Description, json))
 }

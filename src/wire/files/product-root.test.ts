@@ -39,7 +39,7 @@ test.each<[string, object]>([
   ['a negative time', { ...json, createdAtMicros: '-5' }],
   ['a time beyond 2^53', { ...json, createdAtMicros: '9007199254740992' }],
   ['an empty workspace', { ...json, workspace: '' }],
-])('a descriptor with %s is refused', (_, changed) => {
+])('a descriptor with %s is rejected', (_, changed) => {
   expect(() => parseRootDescriptor(JSON.stringify(changed))).toThrow(ValidationError)
 })
 
@@ -62,7 +62,7 @@ describe('a keyring', () => {
     ['a short key', { version: 1, keys: [{ ...key, key: 'AAAA' }], active: 'k1' }],
     ['a padded key', { version: 1, keys: [{ ...key, key: `${key.key}=` }], active: 'k1' }],
     ['an odd ID', { version: 1, keys: [{ ...key, id: '../k1' }], active: '../k1' }],
-  ])('with %s is refused, without its key in the message', (_, changed) => {
+  ])('with %s is rejected, without its key in the message', (_, changed) => {
     const parse = () => parseKeyring(JSON.stringify(changed))
     expect(parse).toThrow(ValidationError)
     expect(parse).not.toThrow(key.key.slice(0, 10))

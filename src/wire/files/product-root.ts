@@ -15,7 +15,7 @@ import { schema } from '../schema.ts'
 
 const TEXT_MAX = 4_096
 
-/** What a double holds exactly; until the year 2255. */
+/** Time that a double holds exactly: until the year 2255. */
 const SafeMicros = schema([
   Micros,
   ':',
@@ -62,13 +62,13 @@ const KeyringContent = schema({
   active: 'string',
 })
 
-/** Any layout of white space, since people edit it; every other liberty is Malformed. */
+/** Parses the descriptor with any white space, since people edit it. Throws ValidationError. */
 export function parseRootDescriptor(text: Uint8Array | string): RootDescriptor {
   const descriptor = parse(DescriptorFile, parseStrictJson(text))
   return { ...descriptor, createdAtMicros: BigInt(descriptor.createdAtMicros) }
 }
 
-/** Throws Malformed; its message never has a key in it. */
+/** Parses the keyring. Throws ValidationError without any key in its message. */
 export function parseKeyring(text: Uint8Array | string): KeyringFile {
   const { version, keys, active } = parse(KeyringContent, parseStrictJson(text))
   const ids = new Set(keys.map(({ id }) => id))

@@ -1,7 +1,7 @@
 /**
- * Settings of arktype for every schema. It reads them while it loads, so this module is imported
- * before it. No object takes a field that it does not declare. Types are no code until read.ts
- * compiles them, which halves the time that arktype takes to load.
+ * Settings of arktype for every schema. arktype reads them while it loads, so import this module
+ * first. Objects reject undeclared fields. Types are compiled by read.ts on demand, which halves
+ * the load time of arktype.
  */
 import { configure } from 'arktype/config'
 import { isRule } from '../rules.ts'

@@ -1,6 +1,6 @@
 /**
- * arktype with the keywords of TypeScript alone. Its library of further ones, such as
- * `string.email`, takes longer to load than all the rest, and no schema uses it.
+ * arktype with the keywords of TypeScript only. No schema uses its library of further keywords,
+ * such as `string.email`, which takes longer to load than the rest of arktype.
  */
 import './arktype-settings.ts'
 import type { ArkErrors as Errors, Type } from 'arktype'
@@ -9,18 +9,18 @@ import { scope } from 'arktype/internal/scope.js'
 
 const keywords = { ...arkTsKeywords }
 const wire = scope(keywords)
-/** The scope whose types become code, which takes some milliseconds each. */
+/** Scope whose types are compiled to code, which takes some milliseconds each. */
 const compiler = scope(keywords, { jitless: false })
 
 export type ArkErrors = Errors
 export const ArkErrors: typeof Errors = wire.type.errors
 
-/** Parses a definition, in which types may stand. */
+/** Parses a definition, which may contain types. */
 export function typeFrom(definition: unknown): Type {
   return wire.type.raw(definition) as unknown as Type
 }
 
-/** Returns the same type as code. */
+/** Compiles a type to code. */
 export function compiled(type: Type): Type {
   return compiler.type.raw(type) as unknown as Type
 }

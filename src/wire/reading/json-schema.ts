@@ -1,4 +1,4 @@
-/** Schemas in the language of OpenAPI documents. */
+/** Converts schemas to JSON Schema for the OpenAPI document. */
 import { canonicalJson } from '../../value/canonical-json.ts'
 import type { Json } from '../../value/strict-json.ts'
 import { isDocumentation, isRule, type JsonSchema } from '../rules.ts'
@@ -6,9 +6,9 @@ import type { Schema } from '../schema.ts'
 import { typeOf } from './read.ts'
 
 /**
- * Describes what a schema takes from a caller, as far as JSON Schema can say it: a rule that it
- * cannot is left to the description. What comes as text in a URL is described as what it means.
- * `checkedOnly` leaves out the rules that are documented with a schema and checked elsewhere.
+ * Returns the JSON Schema of the data that a schema accepts. Rules that JSON Schema cannot express
+ * are in descriptions. Texts in a URL are described by the type that they are converted to.
+ * `checkedOnly` omits rules that are documented with a schema but checked by other code.
  */
 export function jsonSchemaOf(
   schema: Schema<unknown>,
@@ -28,7 +28,7 @@ export function jsonSchemaOf(
   return ordered(described as Json) as JsonSchema
 }
 
-/** Sorts the branches of unions, whose order depends on which schema was read first. */
+/** Sorts the branches of unions, whose order depends on the order of compilation. */
 function ordered(json: Json): Json {
   if (Array.isArray(json)) return json.map(ordered)
   if (json === null || typeof json !== 'object') return json

@@ -1,6 +1,6 @@
 /**
- * Reads data with schemas. A failure says where and what is expected but never what was received:
- * arktype's own messages name values and unknown fields.
+ * Reads data with schemas. Errors contain the location and the expectation, never the received
+ * value. Messages of arktype contain values and unknown fields, so they are not used.
  */
 import type { ArkError, Type } from 'arktype'
 import type { TableCode } from '../../errors/codes.ts'
@@ -15,14 +15,14 @@ const VIOLATIONS_MAX = 16
 
 const types = new WeakMap<Schema<unknown>, Type>()
 
-/** Throws a Fault with `code` and a violation for each place, whose paths begin with `at`. */
+/** Throws a Fault with `code` and all violations, whose paths begin with `at`. */
 export function read<T>(schema: Schema<T>, data: unknown, code: TableCode, at?: string): T {
   const result = apply(schema, data)
   if (!(result instanceof ArkErrors)) return result
   throw new Fault(code, { violations: violationsOf(result, data, { at }), detail: 'schema' })
 }
 
-/** Throws what `failure` makes of the first violation. */
+/** Throws the error that `failure` creates from the first violation. */
 export function readOr<T>(
   schema: Schema<T>,
   data: unknown,
@@ -33,7 +33,7 @@ export function readOr<T>(
   throw failure(violationsOf(result, data)[0])
 }
 
-/** For what its reader wrote: throws a Malformed whose path may be that of an unknown field. */
+/** Reads trusted data. Throws a ValidationError whose path may name an unknown field. */
 export function parse<T>(schema: Schema<T>, data: unknown): T {
   const result = apply(schema, data)
   if (!(result instanceof ArkErrors)) return result
@@ -41,7 +41,7 @@ export function parse<T>(schema: Schema<T>, data: unknown): T {
   throw new ValidationError(rule, path)
 }
 
-/** Tells data that may have another form; for schemas that keep data as it is. */
+/** Returns whether data matches. Only for schemas that do not convert data. */
 export function fits<T>(schema: Schema<T>, data: unknown): data is T {
   return !(apply(schema, data) instanceof ArkErrors)
 }
@@ -52,8 +52,8 @@ function apply<T>(schema: Schema<T>, data: unknown): T | ArkErrors {
 }
 
 /**
- * Makes code of a schema when it is used a second time: a command uses most of its schemas once.
- * Data that does not fit needs code at once, which alone tells the branches of a union apart.
+ * Compiles a schema on its second use, since a command uses most schemas once. Invalid data
+ * compiles it on first use: only compiled code reports errors of the right branch of a union.
  */
 function firstCheck(schema: Schema<unknown>, data: unknown): Check {
   if (!schema.isUsed) {
@@ -69,7 +69,7 @@ function checkOf(type: Type): Check {
   return { keepsData: type.in === type, allows: type.allows, apply: (data) => type(data) }
 }
 
-/** Returns the type that a schema describes, made when it is first needed. */
+/** Returns the arktype type of a schema, created on first use. */
 export function typeOf(schema: Schema<unknown>): Type {
   const known = types.get(schema)
   if (known !== undefined) return known
@@ -78,7 +78,7 @@ export function typeOf(schema: Schema<unknown>): Type {
   return made
 }
 
-/** Puts types in the place of schemas, and excludes lists from every object. */
+/** Replaces schemas by their types, and excludes lists from every object. */
 function resolve(definition: unknown): unknown {
   if (isSchema(definition)) return typeOf(definition)
   if (Array.isArray(definition)) {
@@ -93,36 +93,36 @@ function resolve(definition: unknown): unknown {
   return object.allows([]) ? object.filter(NO_LIST) : object
 }
 
-interface Manner {
-  /** What paths begin with. */
+interface ReadOptions {
+  /** Prefix of the paths in errors. */
   readonly at?: string | undefined
-  /** The name of an unknown field is a caller's text: it may be a secret in the wrong place. */
+  /** Whether errors name unknown fields. Names from a caller may be secrets in the wrong place. */
   readonly namesUnknown?: boolean
 }
 
 function violationsOf(
   errors: ArkErrors,
   data: unknown,
-  { at, namesUnknown = false }: Manner = {},
+  { at, namesUnknown = false }: ReadOptions = {},
 ): [Violation, ...Violation[]] {
   const rules = new Map<string, string>()
   for (const error of errors) {
-    const { path, rule } = placed(error, data, namesUnknown)
-    const place = placeOf(path, at)
+    const { path, rule } = locate(error, data, namesUnknown)
+    const place = formatPath(path, at)
     if (!rules.has(place)) rules.set(place, rule)
     if (rules.size === VIOLATIONS_MAX) break
   }
   return Array.from(rules, ([path, rule]) => ({ path, rule })) as [Violation, ...Violation[]]
 }
 
-interface PlacedRule {
+interface LocatedRule {
   readonly path: readonly PropertyKey[]
   readonly rule: string
 }
 
-function placed(error: ArkError, data: unknown, namesUnknown: boolean): PlacedRule {
+function locate(error: ArkError, data: unknown, namesUnknown: boolean): LocatedRule {
   const path = [...error.path]
-  // arktype names a field even of what is no object, such as the `kind` that tells a union apart.
+  // arktype names a field even of data that is not an object, such as `kind` of a union.
   let part: unknown = data
   for (const [depth, key] of path.entries()) {
     const fits = typeof key === 'number' ? Array.isArray(part) : isJsonObject(part)
@@ -137,14 +137,14 @@ function placed(error: ArkError, data: unknown, namesUnknown: boolean): PlacedRu
 
 /** Returns what is expected; arktype's text of several errors names what was received. */
 function ruleOf(error: ArkError): string {
-  // The first rule says it all: what is no list has too many characters for one too.
+  // Only the first rule: data that is not a list may break rules of lists as well.
   if (error.hasCode('intersection')) return ruleOf(error.errors[0]!)
   if (error.hasCode('union')) return [...new Set(error.errors.map(ruleOf))].join(' or ')
   return error.expected
 }
 
-/** Formats a path such as `grants[0].scope.kind`; `$` for the whole. */
-function placeOf(path: readonly PropertyKey[], at = ''): string {
+/** Formats a path such as `grants[0].scope.kind`; `$` is the root. */
+function formatPath(path: readonly PropertyKey[], at = ''): string {
   const parts = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`))
   return (at + parts.join('')).replace(/^\./, '') || '$'
 }

@@ -1,15 +1,15 @@
-/** `svc audit`: the security audit, a page at a time. */
+/** `svc audit`: reads one page of the security audit. */
 import { isId } from '../../../value/ids.ts'
 import { formatTimestamp, plainToValue } from '../../../value/plain.ts'
 import { ValidationError } from '../../../value/validation-error.ts'
 import { Timestamp } from '../../../value/values.ts'
 import { AuditPage } from '../../../wire/audit.ts'
 import { PAGE_MAX } from '../../../wire/fields.ts'
-import { usage } from '../../arguments.ts'
 import { type CommandSpec, command, option } from '../../contexts.ts'
 import { OperatorSession } from '../../sessions.ts'
+import { usage } from '../../usage.ts'
 
-/** 1,000 records of at most 1 KiB, and room for escapes. */
+/** Bytes of 1,000 records of at most 1 KiB each, with room for escapes. */
 const AUDIT_BYTES_MAX = 4 * 1024 * 1024
 
 export const auditCommand: CommandSpec = command({
@@ -20,12 +20,12 @@ export const auditCommand: CommandSpec = command({
     'or microseconds since 1970.',
   ],
   options: {
-    operator: option('opr_ID', 'Only what this operator did'),
+    operator: option('opr_ID', 'Only records of this operator'),
     operation: option('NAME', 'Only this operation, such as session.create'),
-    from: option('TIME', 'Only records of this time and later'),
+    from: option('TIME', 'Only records at this time or later'),
     to: option('TIME', 'Only records before this time'),
-    limit: option('COUNT', `Records of the page, 1 to ${PAGE_MAX}; 100 by default`),
-    after: option('CURSOR', 'The `next` of the page before'),
+    limit: option('COUNT', `Number of records, 1 to ${PAGE_MAX}; 100 by default`),
+    after: option('CURSOR', 'The `next` value of the previous page'),
   },
   examples: ['svc audit --operation session.reuse_detected --from 2026-01-31T00:00:00Z'],
   async run(context, options) {
@@ -34,7 +34,7 @@ export const auditCommand: CommandSpec = command({
       throw usage('--operator needs an opr_ identifier.', auditCommand)
     }
     if (limit !== undefined && !(/^[1-9][0-9]*$/.test(limit) && Number(limit) <= PAGE_MAX)) {
-      throw usage(`--limit is 1 to ${PAGE_MAX}.`, auditCommand)
+      throw usage(`--limit needs a number from 1 to ${PAGE_MAX}.`, auditCommand)
     }
     const query = new URLSearchParams()
     const [from, to] = [microsOf('--from', options.from), microsOf('--to', options.to)]
@@ -46,6 +46,7 @@ export const auditCommand: CommandSpec = command({
       path: `/v1/access/audit${query.size === 0 ? '' : `?${query}`}`,
       reply: AuditPage,
       replay: 'safe',
+      subjects: { scope: 'installation' },
       responseBytesMax: AUDIT_BYTES_MAX,
     })
     const page = await context.output.progress('reading the audit', request)

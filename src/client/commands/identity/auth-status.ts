@@ -1,4 +1,4 @@
-/** `svc auth status`: what this machine has stored. No server is asked. */
+/** `svc auth status`: shows the stored session without a request to the server. */
 import { Fault } from '../../../errors/fault.ts'
 import { formatTimestamp } from '../../../value/plain.ts'
 import { command } from '../../contexts.ts'
@@ -7,10 +7,10 @@ import { printable } from '../../visible-text.ts'
 
 export const authStatusCommand = command({
   name: 'auth status',
-  summary: 'Show the stored session, without asking the server',
+  summary: 'Show the stored session without a request to the server',
   details: [
-    'Ends with 3 where nobody is logged in or the session is over. An access token that has',
-    'expired is renewed by the next command; the session lasts as long as its refresh token.',
+    'Ends with 3 if no session is stored or if it has expired. The next command renews an access',
+    'token that has expired; the session lasts as long as its refresh token.',
   ],
   options: {},
   async run({ environment, output }) {
@@ -21,7 +21,7 @@ export const authStatusCommand = command({
     const now = environment.system.nowMicros()
     if (refreshExpiresAtMicros <= now) {
       const at = formatTimestamp(refreshExpiresAtMicros)
-      const detail = `The session of ${profile.operatorName} ended at ${at}.`
+      const detail = `The session of ${profile.operatorName} expired at ${at}.`
       throw new Fault('CLIENT_NOT_LOGGED_IN', { detail })
     }
     const { authenticationOrigin, managementOrigin, operatorId, operatorName, sessionId } = profile
@@ -41,8 +41,10 @@ export const authStatusCommand = command({
       },
       [
         `Logged in to ${managementOrigin} as ${name} (${operatorId}).`,
-        `Session ${sessionId}, until ${formatTimestamp(refreshExpiresAtMicros)}.`,
-        `Access token until ${formatTimestamp(accessExpiresAtMicros)}, then renewed.`,
+        `Session ${sessionId} expires at ${formatTimestamp(refreshExpiresAtMicros)}.`,
+        profile.refreshToken === null
+          ? 'It is the session of a workload and ends with its access token.'
+          : `Access token until ${formatTimestamp(accessExpiresAtMicros)}, then renewed.`,
       ],
     )
   },

@@ -1,6 +1,6 @@
 /**
- * `svc login` with an identity provider, against a provider and a server that record what they
- * were asked. The "browser" is a fetch that follows redirects.
+ * `svc login` with an identity provider, against a provider and a server that record their
+ * requests. The "browser" is a fetch that follows redirects.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -39,9 +39,9 @@ afterEach(() => {
   client[Symbol.dispose]()
 })
 
-/** What the person does. */
+/** Plays the person: opens the address and follows the redirects. */
 function visit(url: string): void {
-  // A page may arrive when the command, and its test, are over.
+  // A page may arrive after the end of the command and its test.
   const seen = pages
   fetch(url)
     .then((response) => response.text())
@@ -58,7 +58,7 @@ async function page(): Promise<string> {
   return pages[0]!
 }
 
-/** Nothing that this process wrote or stored holds the token, a code or the verifier. */
+/** Checks that no output and no file contains the token, a code or the verifier. */
 function expectNoSecret({ out, err }: Ran): void {
   const stored = existsSync(client.credentials) ? readFileSync(client.credentials, 'utf8') : ''
   const [exchange] = provider.asked('/token')
@@ -68,8 +68,8 @@ function expectNoSecret({ out, err }: Ran): void {
   }
 }
 
-describe('login --browser', () => {
-  it('asks the provider and the server exactly what it must', async () => {
+describe('svc login --browser', () => {
+  it('sends exactly the necessary requests to the provider and the server', async () => {
     const ran = await login('--device', 'laptop', '--json')
     expect(ran).toMatchObject({ exit: 0, err: '' })
     expect(JSON.parse(ran.out)).toMatchObject({ version: 1, authenticationOrigin: server.origin })
@@ -122,9 +122,9 @@ describe('login --browser', () => {
     server.linked = false
     const without = await login()
     expect(without.exit).toBe(3)
-    expect(without.err).toContain('also needs --code-env')
+    expect(without.err).toContain('add --code-env VAR')
     expect(existsSync(client.credentials)).toBe(false)
-    expect(await page()).toContain('did not succeed')
+    expect(await page()).toContain('The login failed')
 
     const first = await login('--code-env', 'SVC_CODE')
     expect(first.exit).toBe(0)
@@ -148,7 +148,7 @@ describe('login --browser', () => {
   it.each<[string, () => Promise<boolean>]>([
     ['is none', async () => false],
     ['cannot be started', () => Promise.reject(new RangeError('no'))],
-  ])('goes on where there %s browser, and prints the address', async (_, open) => {
+  ])('continues if there %s browser, and prints the address', async (_, open) => {
     client.openBrowser = open
     client.onError = (text) => {
       const [url] = /http:\S+authorize\S+/.exec(text) ?? []
@@ -156,22 +156,22 @@ describe('login --browser', () => {
     }
     const ran = await login()
     expect(ran.exit).toBe(0)
-    expect(ran.err).toContain('No browser could be opened here. Open this address:')
+    expect(ran.err).toContain('No browser could be started. Open this address:')
   })
 
-  it('sends no resource where the provider has none', async () => {
+  it('sends no resource if the provider has none', async () => {
     provider.resource = null
     expect((await login()).exit).toBe(0)
     expect(opened[0] + provider.asked('/token')[0]!.body).not.toContain('resource')
   })
 
-  type Answer = FakeProvider['answer']
-  it.each<[string, Answer, string]>([
+  type Respond = FakeProvider['answer']
+  it.each<[string, Respond, string]>([
     ['refuses', (a) => ({ error: 'access_denied', state: a.get('state')!, iss: ISSUER }), 'denied'],
     [
-      'answers a code and an error',
+      'responds with a code and an error',
       (a, code) => ({ code, error: 'x', state: a.get('state')!, iss: ISSUER }),
-      'at once',
+      'both a code and an error',
     ],
     [
       'names another issuer',
@@ -183,13 +183,13 @@ describe('login --browser', () => {
       (a, code) => ({ code, state: a.get('state')! }),
       '"iss" (issuer) missing',
     ],
-  ])('fails when the provider %s, and sends no code', async (_, answer, reason) => {
-    provider.answer = answer
+  ])('fails when the provider %s, and sends no code', async (_, respond, reason) => {
+    provider.answer = respond
     const ran = await login()
     expect([ran.exit, ran.err]).toEqual([3, expect.stringContaining(reason)])
     expect(ran.err).toContain('CLIENT_BROWSER_LOGIN_FAILED')
     expect([provider.asked('/token'), server.asked('POST', '/v1/auth/oidc')]).toEqual([[], []])
-    expect(await page()).toContain('did not succeed')
+    expect(await page()).toContain('The login failed')
     expect(existsSync(client.credentials)).toBe(false)
   })
 
@@ -198,17 +198,17 @@ describe('login --browser', () => {
     ['are a redirect', { status: 302, headers: { location: '/elsewhere' } }],
     ['promise nothing', { status: 200, body: { issuer: ISSUER } }],
     ['are not JSON', { status: 200, text: '<html>' }],
-  ])('needs no issuer in the answer when the metadata %s', async (_, metadata) => {
+  ])('needs no issuer in the response if the metadata %s', async (_, metadata) => {
     provider.metadata = () => metadata
     provider.answer = (asked, code) => ({ code, state: asked.get('state')! })
     expect((await login()).exit).toBe(0)
     expect(provider.asked('/elsewhere')).toEqual([])
   })
 
-  it('refuses metadata of another issuer', async () => {
+  it('rejects metadata of another issuer', async () => {
     provider.metadata = () => ({ status: 200, body: { issuer: `${ISSUER}/` } })
     const ran = await login()
-    expect([ran.exit, ran.err]).toEqual([3, expect.stringContaining('name another issuer')])
+    expect([ran.exit, ran.err]).toEqual([3, expect.stringContaining('names another issuer')])
     expect(provider.asked('/token')).toEqual([])
   })
 
@@ -225,32 +225,32 @@ describe('login --browser', () => {
     ['a duplicate key', { status: 200, text: '{"access_token":"a","access_token":"b"}' }, 3],
     ['more than it may', { status: 200, text: `"${'x'.repeat(100_000)}"` }, 3],
     ['nothing', 'drop', 5],
-  ])('fails when the token endpoint answers %s', async (_, reply, exit) => {
+  ])('fails when the token endpoint responds with %s', async (_, reply, exit) => {
     provider.tokenReply = () => reply
     const ran = await login('--json')
     expect(ran.exit).toBe(exit)
     expect(provider.asked('/token')).toHaveLength(1)
     expect([provider.asked('/elsewhere'), server.asked('POST', '/v1/auth/oidc')]).toEqual([[], []])
-    expect(await page()).toContain('did not succeed')
+    expect(await page()).toContain('The login failed')
     expectNoSecret(ran)
   })
 
-  it('tells the person when the server refuses', async () => {
+  it('shows a failure page when the server rejects the login', async () => {
     server.externalToken = 'another'
     const ran = await login('--code-env', 'SVC_CODE')
     expect([ran.exit, ran.err]).toEqual([3, expect.stringContaining('PLATFORM_AUTHENTICATION')])
-    expect(ran.err).not.toContain('also needs --code-env')
-    expect(await page()).toContain('did not succeed')
+    expect(ran.err).not.toContain('add --code-env VAR')
+    expect(await page()).toContain('The login failed')
     expectNoSecret(ran)
   })
 
-  it('sends the token once, even when the answer is lost', async () => {
+  it('sends the token once, even when the response is lost', async () => {
     server.intercept = ({ path }) => (path === '/v1/auth/oidc' ? 'drop-after' : null)
     expect((await login()).exit).toBe(9)
     expect(server.asked('POST', '/v1/auth/oidc')).toHaveLength(1)
   })
 
-  it('keeps the stored session when it fails', async () => {
+  it('keeps the stored session after a failure', async () => {
     await client.login(server)
     const before = readFileSync(client.credentials, 'utf8')
     provider.tokenReply = () => ({ status: 400, body: { error: 'invalid_grant' } })
@@ -270,24 +270,27 @@ describe('login --browser', () => {
     await expect(fetch(redirectUri)).rejects.toThrow()
   })
 
-  it('opens nothing that is not a web address', async () => {
+  it('never opens an address that is not HTTP or HTTPS', async () => {
     server.oidcConfig = () => ({ ...provider.config, authorizationEndpoint: 'file:///etc/passwd' })
     const ran = await login()
     expect([ran.exit, opened]).toEqual([1, []])
     expect(ran.err).toContain('The authorization endpoint of the browser login cannot be used.')
   })
 
-  it('says what the server accepts instead', async () => {
+  it('names the login methods that the server accepts', async () => {
     server.methods = ['invitation']
     expect((await login()).err).toContain('it accepts invitation codes')
     server.methods = ['invitation', 'browser_oidc']
     server.oidcConfig = null
     const ran = await login()
-    expect([ran.exit, ran.err]).toEqual([3, expect.stringContaining('has no login in the browser')])
+    expect([ran.exit, ran.err]).toEqual([
+      3,
+      expect.stringContaining('does not support browser logins'),
+    ])
   })
 })
 
-describe('login --oidc-token-env', () => {
+describe('svc login --oidc-token-env', () => {
   const TOKEN_LOGIN = ['--oidc-token-env', 'TOKEN']
   const tokenLogin = (...more: string[]): Promise<Ran> =>
     client.run('login', '--url', server.origin, ...TOKEN_LOGIN, ...more)
@@ -306,18 +309,18 @@ describe('login --oidc-token-env', () => {
   it('links a person for the first time with an invitation', async () => {
     server.linked = false
     client.variables.TOKEN = provider.accessToken
-    expect((await tokenLogin()).err).toContain('also needs --code-env')
+    expect((await tokenLogin()).err).toContain('add --code-env VAR')
     expect((await tokenLogin('--code-env', 'SVC_CODE')).exit).toBe(0)
   })
 
   it.each<[string, string[], string]>([
-    ['an unset variable', ['--oidc-token-env', 'NOT_SET'], 'is not set'],
-    ['the token itself', ['--oidc-token-env', 'eyJh.eyJz.c2ln'], 'takes the name of a variable'],
+    ['an unset variable', ['--oidc-token-env', 'NOT_SET'], 'is not set or empty'],
+    ['the token itself', ['--oidc-token-env', 'eyJh.eyJz.c2ln'], 'needs the name of a variable'],
     ['no token', ['--oidc-token-env', 'SPACES'], 'does not hold a bearer token'],
     ['the browser as well', [...TOKEN_LOGIN, '--browser'], 'not both'],
-    ['--no-open', [...TOKEN_LOGIN, '--no-open'], '--no-open goes with --browser'],
+    ['--no-open', [...TOKEN_LOGIN, '--no-open'], '--no-open needs --browser'],
     ['a code that is none', [...TOKEN_LOGIN, '--code-env', 'HOME'], 'is not an invitation code'],
-  ])('asks no server with %s', async (_, options, message) => {
+  ])('sends no request with %s', async (_, options, message) => {
     client.variables.TOKEN = provider.accessToken
     client.variables.SPACES = 'two words'
     const ran = await client.run('login', '--url', server.origin, ...options)
@@ -326,7 +329,7 @@ describe('login --oidc-token-env', () => {
     expect(server.requests).toEqual([])
   })
 
-  it('is refused by the server like everywhere else', async () => {
+  it('reports a token that the server rejects', async () => {
     client.variables.TOKEN = provider.accessToken
     server.intercept = ({ path }) =>
       path === '/v1/auth/oidc' ? failure('PLATFORM_RATE_LIMITED') : null

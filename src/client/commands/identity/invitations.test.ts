@@ -40,8 +40,8 @@ function invitationId(): string {
   return String(server.identity.invitations.get(OPERATION)?.issued.invitationId)
 }
 
-describe('invite', () => {
-  it('shows its Operation ID before it asks, and the code once', async () => {
+describe('svc invite', () => {
+  it('prints its Operation ID before the request, and the code once', async () => {
     let askedBefore: number | null = null
     client.onError = () => {
       askedBefore ??= server.requests.length
@@ -65,7 +65,21 @@ describe('invite', () => {
     })
     const human = await client.run('invite', ...INSTALLATION)
     expect(human.out.split('\n')).toContain(INVITATION)
-    expect(human.out).toContain(`svc login --url ${server.origin} --code-env VAR`)
+    expect(human.out).toContain(`\n  svc login --url ${server.origin}\n`)
+    expect(human.err).toContain('SERVICE_PUBLIC_MANAGEMENT_URL')
+  })
+
+  it('prints the public management URL', async () => {
+    server.managementOrigin = 'https://manage.example.com'
+    await client.login(server)
+    const { fetch } = client
+    client.fetch = (url, init) =>
+      fetch(url.replace('https://manage.example.com', server.origin), init)
+    const human = await client.run('invite', ...INSTALLATION)
+    expect(human.out).toContain('\n  svc login --url https://manage.example.com\n')
+    expect(human.err).not.toContain('SERVICE_PUBLIC_MANAGEMENT_URL')
+    const json = await client.run('invite', ...INSTALLATION, '--json')
+    expect(JSON.parse(json.out).loginUrl).toBe('https://manage.example.com')
   })
 
   it('writes the code to a new private file instead', async () => {
@@ -77,7 +91,7 @@ describe('invite', () => {
     expect(statSync(file).mode & 0o777).toBe(0o600)
   })
 
-  it('issues no code that it could not keep, and leaves no file of a refused one', async () => {
+  it('requests no code that it cannot store, and leaves no file after a rejection', async () => {
     writeFileSync(join(client.home, 'taken'), 'x')
     expect((await invite('--code-out', 'taken')).exit).toBe(1)
     expect(issuances()).toEqual([])
@@ -86,7 +100,7 @@ describe('invite', () => {
     expect(existsSync(join(client.home, 'ana.code'))).toBe(false)
   })
 
-  it('takes the scope of the linked root', async () => {
+  it('uses the scope of the linked root', async () => {
     const { projectId, environmentId } = server
     const root = ['--root', 'root']
     await client.run('invite', ...ANA, '--scope', 'environment', ...root)
@@ -97,7 +111,7 @@ describe('invite', () => {
     ])
   })
 
-  it('takes the scope that is given, without a root', async () => {
+  it('uses the given scope without a root', async () => {
     const [projectId, environmentId] = [newId.make('prj'), newId.make('env')]
     const project = ['--project-id', projectId]
     const environment = [...project, '--environment-id', environmentId]
@@ -110,28 +124,30 @@ describe('invite', () => {
   })
 
   it.each([
-    [['--scope', 'world'], '--scope is installation, project or environment.'],
+    [['--scope', 'world'], '--scope must be installation, project or environment.'],
     [['--scope', 'installation', '--project-id', newId.make('prj')], 'takes no identifier'],
     [['--scope', 'project', '--environment-id', newId.make('env')], 'takes no --environment-id'],
-    [['--scope', 'environment', '--project-id', newId.make('prj')], 'go together'],
-    [['--scope', 'environment', '--environment-id', newId.make('env')], 'go together'],
+    [['--scope', 'environment', '--project-id', newId.make('prj')], 'together, or neither'],
+    [['--scope', 'environment', '--environment-id', newId.make('env')], 'together, or neither'],
     [['--scope', 'project', '--project-id', newId.make('env')], 'needs a prj_ identifier'],
     [['--scope', 'installation', '--operation-id', 'opn_1'], 'needs an opn_ identifier'],
-  ])('asks no server with %j', async (options, message) => {
+  ])('sends no request with %j', async (options, message) => {
     const ran = await client.run('invite', ...ANA, ...options)
     expect([ran.exit, ran.err]).toEqual([2, expect.stringContaining(message)])
     expect(server.requests).toEqual([])
   })
 
-  it('knows names and roles from what is neither', async () => {
+  it('rejects invalid names and unknown roles', async () => {
     const scope = ['--scope', 'installation']
     const role = ['invite', '--operator-name', 'a', '--role', 'admin', ...scope]
     const name = ['invite', '--operator-name', 'a\nb', '--role', 'owner', ...scope]
-    expect((await client.run(...role)).err).toContain('--role is one of owner, operator')
-    expect((await client.run(...name)).err).toContain('--operator-name has 1 to 128 characters')
+    expect((await client.run(...role)).err).toContain('--role must be one of owner, operator')
+    expect((await client.run(...name)).err).toContain(
+      '--operator-name needs 1 to 128 printable characters',
+    )
   })
 
-  it('refuses a root of another server', async () => {
+  it('rejects a root that is linked to another server', async () => {
     const link = join(client.root, 'management.json')
     writeFileSync(link, '{"managementOrigin":"https://other.test","version":1}\n')
     const ran = await client.run('invite', ...ANA, '--scope', 'project', '--root', 'root')
@@ -139,8 +155,8 @@ describe('invite', () => {
   })
 })
 
-describe('an issuance whose answer is lost', () => {
-  it('before it was committed is sent again with the same bytes', async () => {
+describe('an issuance whose response is lost', () => {
+  it('is sent again with equal bytes if it was not committed', async () => {
     let left = 2
     server.intercept = ({ method }) => (method === 'POST' && left-- > 0 ? 'drop' : null)
     const ran = await invite('--json')
@@ -158,7 +174,7 @@ describe('an issuance whose answer is lost', () => {
   it.each([
     ['lost', 'drop-after' as const],
     ['one that nobody can read', { status: 201, text: '{"code":' }],
-  ])('after it was committed (%s) ends with 9 and says what to revoke', async (_, after) => {
+  ])('ends with 9 and names what to revoke if it was committed (%s)', async (_, after) => {
     server.intercept = (request) => {
       if (request.path !== INVITATIONS) return null
       server.intercept = () => null
@@ -168,14 +184,14 @@ describe('an issuance whose answer is lost', () => {
     }
     const ran = await invite('--code-out', 'ana.code', '--json')
     expect(ran.exit).toBe(9)
-    const { code, message } = JSON.parse(ran.out).error
+    const { code, next } = JSON.parse(ran.out).error
     expect(code).toBe('CLIENT_CODE_UNDELIVERED')
-    expect(message).toContain(`svc invitations revoke ${invitationId()}`)
+    expect(next).toContain(`svc invitations revoke ${invitationId()}`)
     expect(issuances()).toHaveLength(1)
     expect(existsSync(join(client.home, 'ana.code'))).toBe(false)
   })
 
-  it('that the server itself does not know is looked up too', async () => {
+  it('is looked up if the server calls its outcome uncertain', async () => {
     let left = 1
     server.intercept = ({ method }) =>
       method === 'POST' && left-- > 0 ? failure('PLATFORM_IDENTITY_RESULT_UNCERTAIN') : null
@@ -183,7 +199,7 @@ describe('an issuance whose answer is lost', () => {
     expect(issuances()).toHaveLength(2)
   })
 
-  it('and that cannot be looked up ends with 9 and names the Operation ID', async () => {
+  it('ends with 9 and names the Operation ID if the look-up fails', async () => {
     server.intercept = ({ method }) =>
       method === 'POST' ? 'drop-after' : failure('PLATFORM_INTERNAL')
     const ran = await invite()
@@ -194,32 +210,35 @@ describe('an issuance whose answer is lost', () => {
     expect(ran.err).toContain('PLATFORM_IDENTITY_RESULT_UNCERTAIN')
   })
 
-  it.each([['POST'], ['GET']])('by an interrupt in its %s names the Operation ID', async (at) => {
-    server.intercept = ({ method }) => (method === 'POST' && at === 'GET' ? 'drop-after' : null)
-    server.gate = async ({ method }) => {
-      if (method !== at) return
-      client.interrupt()
-      await new Promise(() => {})
-    }
-    const ran = await invite()
-    const said = `svc invitations show ${OPERATION}`
-    expect([ran.exit, ran.err]).toEqual([130, expect.stringContaining(said)])
-  })
+  it.each([['POST'], ['GET']])(
+    'names the Operation ID after an interrupt of its %s',
+    async (at) => {
+      server.intercept = ({ method }) => (method === 'POST' && at === 'GET' ? 'drop-after' : null)
+      server.gate = async ({ method }) => {
+        if (method !== at) return
+        client.interrupt()
+        await new Promise(() => {})
+      }
+      const ran = await invite()
+      const said = `svc invitations show ${OPERATION}`
+      expect([ran.exit, ran.err]).toEqual([130, expect.stringContaining(said)])
+    },
+  )
 
-  it('for ever is given up after a few attempts', async () => {
+  it('is abandoned after a few attempts', async () => {
     server.intercept = ({ method }) => (method === 'POST' ? 'drop' : null)
     const ran = await invite()
     expect([ran.exit, issuances().length]).toEqual([9, 3])
   })
 
-  it('and repeated with the same Operation ID has no code any more', async () => {
+  it('has no code when it is repeated with its Operation ID', async () => {
     await invite()
     const ran = await invite()
     expect([ran.exit, ran.err]).toEqual([9, expect.stringContaining(invitationId())])
     expect(ran.out).toBe('')
   })
 
-  it('and repeated for somebody else is a conflict', async () => {
+  it('conflicts when it is repeated for another operator', async () => {
     await invite()
     const other = ['invite', '--operator-name', 'bob', '--role', 'owner', '--scope', 'installation']
     const ran = await client.run(...other, '--operation-id', OPERATION)
@@ -230,8 +249,8 @@ describe('an issuance whose answer is lost', () => {
   })
 })
 
-describe('invitations', () => {
-  it('show what became of an issuance, without the code', async () => {
+describe('svc invitations', () => {
+  it('show the state of an invitation without its code', async () => {
     await invite()
     const ran = await client.run('invitations', 'show', OPERATION, '--json')
     expect(JSON.parse(ran.out)).toMatchObject({ invitationId: invitationId(), state: 'pending' })
@@ -241,7 +260,7 @@ describe('invitations', () => {
     expect((await client.run('invitations', 'show', newId.make('opn'))).exit).toBe(7)
   })
 
-  it('are revoked, any number of times', async () => {
+  it('revoke an invitation any number of times', async () => {
     await invite()
     for (let i = 0; i < 2; i++) {
       expect((await client.run('invitations', 'revoke', invitationId())).exit).toBe(0)
@@ -251,14 +270,14 @@ describe('invitations', () => {
     expect((await client.run('invitations', 'revoke', newId.make('opi'))).exit).toBe(7)
   })
 
-  it('that were used cannot be revoked', async () => {
+  it('cannot revoke a used invitation', async () => {
     await invite()
     server.identity.invitations.get(OPERATION)!.state = 'consumed'
     const ran = await client.run('invitations', 'revoke', invitationId())
     expect([ran.exit, ran.err]).toEqual([4, expect.stringContaining('The invitation was used')])
   })
 
-  it('are named by an identifier of the right kind', async () => {
+  it('need an identifier of the right kind', async () => {
     server.requests.length = 0
     for (const words of [
       ['show', newId.make('opi')],

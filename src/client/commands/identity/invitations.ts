@@ -1,33 +1,43 @@
-/** `svc invitations`: the look-up of an issuance, and revocation. Issuing is invite.ts. */
-import { Fault, isFault } from '../../../errors/fault.ts'
+/** `svc invitations`: shows and revokes invitations. invite.ts issues them. */
+import { isFault } from '../../../errors/fault.ts'
 import { type InvitationId, isId, type OperationId } from '../../../value/ids.ts'
 import { formatTimestamp } from '../../../value/plain.ts'
 import { InvitationOperation } from '../../../wire/access.ts'
-import { usage } from '../../arguments.ts'
 import { type CommandSpec, command } from '../../contexts.ts'
+import { explained } from '../../explanations.ts'
 import { OperatorSession } from '../../sessions.ts'
+import { usage } from '../../usage.ts'
 import { printable } from '../../visible-text.ts'
 import { scopeText } from './scopes.ts'
 
 const show: CommandSpec = command({
   name: 'invitations show',
-  summary: 'Look up what became of an issuance',
+  summary: 'Show the invitation that an operation issued',
   details: [
-    'Ends with 7 where the server has committed nothing under this Operation ID. The code is never',
-    'shown again: where it did not arrive, revoke the invitation and issue a new one.',
+    'Ends with 7 if the server has committed nothing under this Operation ID. The code is never',
+    'shown again: if it did not arrive, revoke the invitation and issue a new one.',
   ],
   positionals: [{ name: 'OPERATION', description: 'The opn_ identifier', required: true }],
   options: {},
   examples: ['svc invitations show opn_...'],
   async run(context, _, [operationId]) {
-    if (!isId('opn', operationId)) throw usage('OPERATION is an opn_ identifier.', show)
+    if (!isId('opn', operationId)) throw usage('OPERATION needs an opn_ identifier.', show)
     const request = readInvitation(await OperatorSession.open(context), operationId)
-    const found = await context.output.progress('reading the invitation', request)
+    const found = await context.output
+      .progress('reading the invitation', request)
+      .catch((error) => {
+        if (!isFault(error, 'PLATFORM_NOT_FOUND')) throw error
+        throw explained(error, {
+          detail: 'No invitation was issued under this Operation ID.',
+          next: 'Check the identifier, or run `svc invite` with it.',
+        })
+      })
     await context.output.result(found, [
       `${found.invitationId}  ${context.output.bold(found.state)}`,
       `${printable(found.operatorName)} as ${found.role} at ${scopeText(found.scope)}`,
+      ...(found.workload ? [`For a workload of ${printable(found.workload.providerId)}.`] : []),
       `Issued ${formatTimestamp(BigInt(found.createdAtMicros))}, ` +
-        `until ${formatTimestamp(BigInt(found.expiresAtMicros))}.`,
+        `expires ${formatTimestamp(BigInt(found.expiresAtMicros))}.`,
     ])
   },
 })
@@ -46,13 +56,13 @@ export function readInvitation(
 
 const revoke: CommandSpec = command({
   name: 'invitations revoke',
-  summary: 'Make an unused invitation worthless',
-  details: ['May be repeated. An invitation that was used cannot be revoked.'],
+  summary: 'Revoke an invitation that was not used',
+  details: ['The command may be repeated. A used invitation cannot be revoked.'],
   positionals: [{ name: 'INVITATION', description: 'The opi_ identifier', required: true }],
   options: {},
   examples: ['svc invitations revoke opi_...'],
   async run(context, _, [invitationId]) {
-    if (!isId('opi', invitationId)) throw usage('INVITATION is an opi_ identifier.', revoke)
+    if (!isId('opi', invitationId)) throw usage('INVITATION needs an opi_ identifier.', revoke)
     const request = revokeInvitation(await OperatorSession.open(context), invitationId)
     await context.output.progress('revoking the invitation', request)
     await context.output.result({ version: 1, invitationId, revoked: true }, [
@@ -74,9 +84,9 @@ async function revokeInvitation(
     })
   } catch (error) {
     if (!isFault(error, 'PLATFORM_CONFLICT')) throw error
-    throw new Fault('PLATFORM_CONFLICT', {
-      detail: 'The invitation was used; revoke the session or the grants of the new operator.',
-      cause: error.cause,
+    throw explained(error, {
+      detail: 'The invitation was used.',
+      next: 'Revoke the session of the new operator with `svc sessions revoke` instead.',
     })
   }
 }

@@ -1,7 +1,7 @@
 /**
- * `svc invite`: a delegated invitation. The code is shown once, by the first answer alone, so an
- * answer that is lost is settled by the look-up of the Operation ID (Document 1, Invitation
- * operation): not committed, the same bytes are sent again; committed, the code is gone.
+ * `svc invite`: issues a delegated invitation. Only the first response carries the code, so a lost
+ * response is reconciled by its Operation ID (Document 1, Invitation operation): if nothing is
+ * committed, the same bytes are sent again; if the invitation is committed, its code is lost.
  */
 import { Fault, isFault } from '../../../errors/fault.ts'
 import { isRole, ROLES, type Role } from '../../../value/capabilities.ts'
@@ -10,12 +10,14 @@ import { isName } from '../../../value/names.ts'
 import { formatTimestamp } from '../../../value/plain.ts'
 import { environmentScope, INSTALLATION, type Scope } from '../../../value/scope.ts'
 import { InvitationIssued, type InvitationOperation } from '../../../wire/access.ts'
-import { usage } from '../../arguments.ts'
 import { type CommandSpec, type Context, command, option, requiredOption } from '../../contexts.ts'
+import { type Explanation, explanation, explanationOf } from '../../explanations.ts'
+import { isLoopback } from '../../origins.ts'
 import { openRemote } from '../../remotes.ts'
 import { resolvePath } from '../../roots.ts'
 import { withSecretFile } from '../../secret-files.ts'
 import { OperatorSession } from '../../sessions.ts'
+import { usage } from '../../usage.ts'
 import { printable } from '../../visible-text.ts'
 import { readInvitation } from './invitations.ts'
 import { scopeText } from './scopes.ts'
@@ -24,26 +26,34 @@ const ATTEMPTS_MAX = 3
 
 export const inviteCommand: CommandSpec = command({
   name: 'invite',
-  summary: 'Issue an invitation code for a new operator',
+  summary: 'Issue an invitation for a new operator, a person or a workload',
   details: [
-    'The code works once, within 30 minutes, and is printed once; with --code-out it goes into a',
-    'new file (0600) instead. Nobody can give more than they have at the scope themselves.',
-    'The Operation ID is shown on stderr first. After a lost answer it is looked up; where the',
-    'invitation was made and its code is lost, the command ends with 9 and says what to revoke.',
+    'The code works once, within 30 minutes, and is printed once; with --code-out it is written to',
+    'a new file (0600) instead. An operator can only delegate capabilities that it has itself at',
+    'the scope. The Operation ID is shown on stderr first. A lost response is reconciled with it:',
+    'if the invitation exists without its code, the command ends with 9 and names what to revoke.',
+    'A workload, such as a CI job, needs no code: its first login within the 30 minutes consumes',
+    'the invitation that names it. Its subject is stored as a keyed digest alone.',
   ],
   options: {
-    'operator-name': requiredOption('NAME', 'Name of the new operator'),
+    'operator-name': option('NAME', 'Name of the new operator; for a workload it may be left out'),
     role: requiredOption('ROLE', ROLES.join(', ')),
-    scope: requiredOption('SCOPE', 'installation, project or environment'),
+    scope: option('SCOPE', 'installation, project or environment, as for a workload by default'),
     'project-id': option('prj_ID', 'Project; by default the one of the linked root'),
     'environment-id': option('env_ID', 'Environment; by default the one of the linked root'),
     root: option('DIR', 'The linked root; by default the working directory'),
     'operation-id': option('opn_ID', 'Operation ID; a new one by default'),
     'code-out': option('FILE', 'Write the code to this new file instead of printing it'),
+    workload: option('PROVIDER', 'Invite a job: the ID of the workload provider of the server'),
+    subject: option('SUBJECT', 'With --workload: the sub claim of its tokens'),
   },
-  examples: ['svc invite --operator-name ana --role developer --scope environment --root .'],
+  examples: [
+    'svc invite --operator-name ana --role developer --scope environment --root .',
+    'svc invite --workload github --subject repo:acme/app:environment:production --role developer',
+  ],
   async run(context, options) {
-    const operatorName = nameOf(options['operator-name'])
+    const workload = workloadOf(options.workload, options.subject, options['code-out'])
+    const operatorName = nameOf(options['operator-name'], workload)
     const role = roleOf(options.role)
     const operationId = options['operation-id'] ?? context.environment.system.ids.make('opn')
     if (!isId('opn', operationId))
@@ -51,21 +61,30 @@ export const inviteCommand: CommandSpec = command({
     const codeOut = options['code-out']
     const file = codeOut === undefined ? null : resolvePath(context.environment, codeOut)
     const scope = await scopeOf(context, {
-      kind: options.scope,
+      kind: scopeKindOf(options.scope, workload),
       projectId: options['project-id'],
       environmentId: options['environment-id'],
       root: options.root,
     })
     const session = await OperatorSession.open(context)
-    // Before anything is sent: whatever happens, the issuance can be looked up.
+    const loginUrl = session.profile.managementOrigin
+    // Printed before the request, so that the issuance can always be found.
     await context.output.warn(`operation ${operationId}`)
     const request = { operatorName, role, scope }
+    if (workload !== null) {
+      return inviteWorkload(context, session, operationId, { ...request, workload })
+    }
     const issuance = (): Promise<Delivered> =>
-      context.output.progress('issuing the invitation', issue(session, operationId, request))
+      context.output.progress(
+        'issuing the invitation',
+        issue(session, operationId, request, delivered),
+      )
     const issued = await withSecretFile(file, issuance, ({ code }) => code)
-    const document = { ...issued, code: file === null ? issued.code : null, codeFile: file }
+    const code = file === null ? issued.code : null
+    const document = { ...issued, code, codeFile: file, loginUrl }
     try {
-      await context.output.result(document, humanResult(session, issued, file))
+      await context.output.result(document, humanResult(issued, file, loginUrl))
+      if (isLoopback(loginUrl)) await context.output.note(LOOPBACK_REMARK)
     } catch (error) {
       if (file !== null || !isFault(error, 'CLIENT_FILE_FAILED')) throw error
       throw undelivered(issued)
@@ -73,15 +92,37 @@ export const inviteCommand: CommandSpec = command({
   },
 })
 
-function nameOf(text: string): string {
-  const name = text.normalize('NFC')
+function workloadOf(
+  providerId: string | undefined,
+  subject: string | undefined,
+  codeOut: string | undefined,
+): Workload | null {
+  if (providerId === undefined && subject === undefined) return null
+  if (providerId === undefined || subject === undefined) {
+    throw usage('--workload and --subject go together.', inviteCommand)
+  }
+  if (codeOut !== undefined) throw usage('--code-out: a workload needs no code.', inviteCommand)
+  return { providerId, subject }
+}
+
+/** A workload without a name has that of its provider: its subject is kept nowhere in the clear. */
+function nameOf(text: string | undefined, workload: Workload | null): string {
+  const given = text ?? (workload === null ? undefined : `workload of ${workload.providerId}`)
+  if (given === undefined) throw usage('--operator-name is required.', inviteCommand)
+  const name = given.normalize('NFC')
   if (isName(name)) return name
-  throw usage('--operator-name has 1 to 128 characters, none of them a control one.', inviteCommand)
+  throw usage('--operator-name needs 1 to 128 printable characters.', inviteCommand)
 }
 
 function roleOf(text: string): Role {
   if (isRole(text)) return text
-  throw usage(`--role is one of ${ROLES.join(', ')}.`, inviteCommand)
+  throw usage(`--role must be one of ${ROLES.join(', ')}.`, inviteCommand)
+}
+
+function scopeKindOf(kind: string | undefined, workload: Workload | null): string {
+  if (kind !== undefined) return kind
+  if (workload !== null) return 'environment'
+  throw usage('--scope is required.', inviteCommand)
 }
 
 interface ScopeOptions {
@@ -91,7 +132,7 @@ interface ScopeOptions {
   readonly root: string | undefined
 }
 
-/** Identifiers come all from the line or all from the root: a mix would name a foreign place. */
+/** Takes all identifiers from the options or all from the root; a mix could name another scope. */
 async function scopeOf(
   context: Context,
   { kind, projectId, environmentId, root }: ScopeOptions,
@@ -118,42 +159,74 @@ async function scopeOf(
         return environmentScope(projectId, environmentId)
       }
       if (projectId !== undefined || environmentId !== undefined) {
-        throw usage('--project-id and --environment-id go together.', inviteCommand)
+        throw usage('Give --project-id and --environment-id together, or neither.', inviteCommand)
       }
       const { descriptor } = await openRemote(context, root)
       return environmentScope(descriptor.projectId, descriptor.environmentId)
     }
     default:
-      throw usage('--scope is installation, project or environment.', inviteCommand)
+      throw usage('--scope must be installation, project or environment.', inviteCommand)
   }
+}
+
+interface Workload {
+  readonly providerId: string
+  readonly subject: string
 }
 
 interface Request {
   readonly operatorName: string
   readonly role: Role
   readonly scope: Scope
+  readonly workload?: Workload
 }
 
 type Delivered = InvitationIssued & { readonly code: string }
 
-/** Faults: CLIENT_CODE_UNDELIVERED, _CHANGE_INTERRUPTED, PLATFORM_IDENTITY_RESULT_UNCERTAIN. */
-async function issue(
+function delivered(issued: InvitationIssued | InvitationOperation): Delivered {
+  if (!('code' in issued) || issued.code === undefined) throw undelivered(issued)
+  return { ...issued, code: issued.code }
+}
+
+/** Issues an invitation that has no code to lose: a lost response is looked up. */
+async function inviteWorkload(
+  context: Context,
+  session: OperatorSession,
+  operationId: OperationId,
+  request: Request & { readonly workload: Workload },
+): Promise<void> {
+  const { output } = context
+  const issuance = issue(session, operationId, request, (issued) => issued)
+  const issued = await output.progress('issuing the invitation', issuance)
+  const { invitationId, operatorName, role, scope, expiresAtMicros } = issued
+  await output.result(issued, [
+    `Invited ${printable(operatorName)} as ${role} at ${scopeText(scope)}: ${invitationId}.`,
+    `The first login of ${printable(request.workload.subject)} consumes the invitation, until ` +
+      `${formatTimestamp(BigInt(expiresAtMicros))}; no code is needed.`,
+    `The job runs: svc login --url ${session.profile.authenticationOrigin} --oidc-token-env VAR`,
+  ])
+}
+
+/**
+ * Issues the invitation; `accept` reads the response, or the result of a look-up after a lost one.
+ * Throws CLIENT_CHANGE_INTERRUPTED, PLATFORM_IDENTITY_RESULT_UNCERTAIN, and what `accept` throws.
+ */
+async function issue<T>(
   session: OperatorSession,
   operationId: OperationId,
   request: Request,
-): Promise<Delivered> {
+  accept: (issued: InvitationIssued | InvitationOperation) => T,
+): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
-      const issued = await sendIssuance(session, operationId, request)
-      if (issued.code === undefined) throw undelivered(issued)
-      return { ...issued, code: issued.code }
+      return accept(await sendIssuance(session, operationId, request))
     } catch (error) {
       if (isFault(error, 'CLIENT_CHANGE_INTERRUPTED')) throw interrupted(operationId)
       if (!isUncertain(error)) throw error
       const committed = await lookUp(session, operationId)
-      if (committed !== null) throw undelivered(committed)
-      // The Operation ID makes a repeat harmless, even if the first request is still on its way.
-      if (attempt === ATTEMPTS_MAX) throw uncertain(operationId, error.cause)
+      if (committed !== null) return accept(committed)
+      // The Operation ID makes a repeat safe, even while the first request is in flight.
+      if (attempt === ATTEMPTS_MAX) throw uncertain(operationId, explanationOf(error))
     }
   }
 }
@@ -161,19 +234,24 @@ async function issue(
 function sendIssuance(
   session: OperatorSession,
   operationId: OperationId,
-  { operatorName, role, scope }: Request,
+  { scope, workload, ...request }: Request,
 ): Promise<InvitationIssued> {
   return session.management({
     method: 'POST',
     path: '/v1/access/invitations',
     headers: { 'idempotency-key': operationId },
-    body: { operatorName, role, scope: { ...scope } },
+    subjects: { scope: scopeText(scope) },
+    body: {
+      ...request,
+      scope: { ...scope },
+      ...(workload !== undefined && { workload: { ...workload } }),
+    },
     reply: InvitationIssued,
     replay: 'unsafe',
   })
 }
 
-/** An answer that cannot be read may have had the code in it. */
+/** Tells whether the code may be lost; an unreadable response may have carried it. */
 function isUncertain(error: unknown): error is Fault {
   return isFault(
     error,
@@ -183,7 +261,7 @@ function isUncertain(error: unknown): error is Fault {
   )
 }
 
-/** Null where the server has proved that nothing was committed. */
+/** Returns null if the server has committed nothing under the Operation ID. */
 async function lookUp(
   session: OperatorSession,
   operationId: OperationId,
@@ -194,24 +272,24 @@ async function lookUp(
     if (isFault(error, 'PLATFORM_NOT_FOUND')) return null
     if (isFault(error, 'CLIENT_INTERRUPTED')) throw interrupted(operationId)
     if (!isFault(error)) throw error
-    throw uncertain(operationId, error.cause)
+    throw uncertain(operationId, explanationOf(error))
   }
 }
 
 function undelivered({ invitationId }: Pick<InvitationIssued, 'invitationId'>): Fault {
-  return new Fault('CLIENT_CODE_UNDELIVERED', {
-    detail: `Run \`svc invitations revoke ${invitationId}\` and then \`svc invite\` again.`,
-  })
+  const next = `Run \`svc invitations revoke ${invitationId}\` and then \`svc invite\` again.`
+  return new Fault('CLIENT_CODE_UNDELIVERED', { cause: explanation({ next }) })
 }
 
 function interrupted(operationId: OperationId): Fault {
-  return new Fault('CLIENT_CHANGE_INTERRUPTED', { detail: lookUpAdvice(operationId) })
+  const next = lookUpAdvice(operationId)
+  return new Fault('CLIENT_CHANGE_INTERRUPTED', { cause: explanation({ next }) })
 }
 
-function uncertain(operationId: OperationId, cause: unknown): Fault {
+function uncertain(operationId: OperationId, { requestId }: Explanation): Fault {
+  const next = lookUpAdvice(operationId)
   return new Fault('PLATFORM_IDENTITY_RESULT_UNCERTAIN', {
-    detail: lookUpAdvice(operationId),
-    cause,
+    cause: explanation({ next, requestId }),
   })
 }
 
@@ -219,12 +297,17 @@ function lookUpAdvice(operationId: OperationId): string {
   return `Look it up with \`svc invitations show ${operationId}\`.`
 }
 
-function humanResult({ profile }: OperatorSession, issued: Delivered, file: string | null) {
+const LOOPBACK_REMARK =
+  'Only programs on this machine reach that address. Set SERVICE_PUBLIC_MANAGEMENT_URL on the ' +
+  'server and log in again to have the public address printed.'
+
+function humanResult(issued: Delivered, file: string | null, loginUrl: string) {
   const { invitationId, operatorName, role, scope, expiresAtMicros } = issued
   return [
     `Invited ${printable(operatorName)} as ${role} at ${scopeText(scope)}: ${invitationId}.`,
     file === null ? issued.code : `The code is in ${file}.`,
     `It works once, until ${formatTimestamp(BigInt(expiresAtMicros))}, and is not shown again.`,
-    `Its holder runs: svc login --url ${profile.authenticationOrigin} --code-env VAR`,
+    'The new operator runs this command, which asks for the code:',
+    `  svc login --url ${loginUrl}`,
   ]
 }

@@ -1,4 +1,4 @@
-/** What an operator can see of itself: session, grants, resources, audit. */
+/** The commands that show an operator its session, grants, resources and audit. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { FakeServer, newId } from '../../../../build/testing/client/fake-server.ts'
@@ -18,8 +18,8 @@ afterEach(() => {
   client[Symbol.dispose]()
 })
 
-describe('auth status', () => {
-  it('tells what is stored without asking the server', async () => {
+describe('svc auth status', () => {
+  it('shows the stored session without a request', async () => {
     const stored = JSON.parse(readFileSync(client.credentials, 'utf8'))
     server.stop()
     const ran = await client.run('auth', 'status', '--json')
@@ -40,7 +40,7 @@ describe('auth status', () => {
     expect(server.requests).toEqual([])
   })
 
-  it('ends with 3 where nobody is logged in, or not any more', async () => {
+  it('ends with 3 without a session or with an expired one', async () => {
     const stored = JSON.parse(readFileSync(client.credentials, 'utf8'))
     const earlier = JSON.stringify({ ...stored, accessExpiresAtMicros: '1' })
     writeFileSync(client.credentials, earlier, { mode: 0o600 })
@@ -58,13 +58,13 @@ describe('auth status', () => {
   })
 })
 
-describe('whoami and resources', () => {
-  it('are the answers of the server', async () => {
+describe('svc whoami and svc resources', () => {
+  it('print the responses of the server', async () => {
     const self = JSON.parse((await client.run('whoami', '--json')).out)
     expect(self).toMatchObject({ version: 1, authorizationRevision: '3', grants: [] })
     const human = await client.run('whoami')
     expect(human.out).toContain(`owner  ${self.operator.operatorId}  ${server.sessionId}`)
-    expect(human.out).toContain('It has no grant.')
+    expect(human.out).toContain('This operator has no grant.')
 
     const found = JSON.parse((await client.run('resources', '--json')).out)
     expect(found.resources).toMatchObject([{ environmentId: server.environmentId }])
@@ -73,7 +73,7 @@ describe('whoami and resources', () => {
     expect(table).toContain(server.origin)
   })
 
-  it('shows grants by their scope', async () => {
+  it('show grants with their scope', async () => {
     const { projectId } = server
     const grant = (scope: object) => ({ scope, capabilities: ['logs:read'], source: 'managed' })
     server.intercept = ({ path }) => {
@@ -93,8 +93,8 @@ describe('whoami and resources', () => {
   })
 })
 
-describe('sessions', () => {
-  it('are listed with and without the word', async () => {
+describe('svc sessions', () => {
+  it('lists the sessions with and without the word list', async () => {
     const listed = await client.run('sessions', 'list', '--json')
     expect((await client.run('sessions', '--json')).out).toBe(listed.out)
     expect((await client.run('--json', 'sessions')).out).toBe(listed.out)
@@ -105,7 +105,7 @@ describe('sessions', () => {
     expect([wrong.exit, wrong.err]).toEqual([2, expect.stringContaining('mean sessions list?')])
   })
 
-  it('of others are revoked and leave this machine logged in', async () => {
+  it('revokes another session and keeps this machine logged in', async () => {
     const { otherSessionId } = server.identity
     const ran = await client.run('sessions', 'revoke', otherSessionId, '--json')
     expect(JSON.parse(ran.out)).toEqual({
@@ -120,7 +120,7 @@ describe('sessions', () => {
   })
 
   it.each([null, 'drop-after' as const])(
-    'of this machine is revoked and forgotten (%s)',
+    'revokes the session of this machine and removes it (%s)',
     async (lost) => {
       let left = 1
       server.intercept = ({ method }) => (method === 'DELETE' && left-- > 0 ? lost : null)
@@ -131,10 +131,10 @@ describe('sessions', () => {
   )
 })
 
-describe('audit', () => {
+describe('svc audit', () => {
   const CURSORS = [`cursor_-${'A'.repeat(35)}`, `next_-${'A'.repeat(37)}`] as const
 
-  it('asks for one page with exactly the filters that are given', async () => {
+  it('requests one page with exactly the given filters', async () => {
     const operator = newId.make('opr')
     const times = ['--from', '2026-01-31T08:00:00Z', '--to', '1800000000000000']
     const more = ['--limit', '7', '--after', CURSORS[0]]
@@ -167,12 +167,12 @@ describe('audit', () => {
 
   it.each([
     [['--operator', 'ana'], '--operator needs an opr_ identifier.'],
-    [['--limit', '0'], '--limit is 1 to 1000.'],
-    [['--limit', '1001'], '--limit is 1 to 1000.'],
-    [['--limit', '1e1'], '--limit is 1 to 1000.'],
+    [['--limit', '0'], '--limit needs a number from 1 to 1000.'],
+    [['--limit', '1001'], '--limit needs a number from 1 to 1000.'],
+    [['--limit', '1e1'], '--limit needs a number from 1 to 1000.'],
     [['--from', 'yesterday'], '--from needs a time'],
     [['--to=-5'], '--to needs a time'],
-  ])('asks no server with %j', async (options, message) => {
+  ])('sends no request with %j', async (options, message) => {
     const ran = await client.run('audit', ...options)
     expect([ran.exit, ran.err]).toEqual([2, expect.stringContaining(message)])
     expect(server.requests).toEqual([])

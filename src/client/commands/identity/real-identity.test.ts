@@ -20,7 +20,7 @@ type App = AuditApp & AuthApp & InvitationsApp & SessionsApp
 let t: TestIdentity
 let owner: TestClient
 let guest: TestClient
-/** Answers that are thrown away after the server gave them, by method. */
+/** Methods of requests whose responses are dropped after the server sent them. */
 let lost: string[]
 
 beforeEach(async () => {
@@ -65,7 +65,7 @@ function logIn(client: TestClient) {
 
 const INVITE = ['invite', '--operator-name', 'ana', '--role', 'developer', '--scope']
 
-test('an invitation makes an operator with exactly the grant that was given', async () => {
+test('an invitation creates an operator with exactly the given grant', async () => {
   const scope = ['project', '--project-id', 'prj_00000000000000000000000001']
   const { code, operationId } = JSON.parse((await owner.run(...INVITE, ...scope, '--json')).out)
   guest.variables.SVC_CODE = code
@@ -105,11 +105,11 @@ test('svc sessions follows the pages to the end', async () => {
   expect(table.match(/ops_/g)).toHaveLength(2_301)
 })
 
-test('a lost answer is settled by the Operation ID, and the lost code revoked', async () => {
+test('a lost response is reconciled by its Operation ID, and its code can be revoked', async () => {
   lost.push('POST')
   const ran = await owner.run(...INVITE, 'installation', '--json')
   expect([ran.exit, JSON.parse(ran.out).error.code]).toEqual([9, 'CLIENT_CODE_UNDELIVERED'])
-  const [invitationId] = /opi_\w{26}/.exec(JSON.parse(ran.out).error.message) ?? []
+  const [invitationId] = /opi_\w{26}/.exec(JSON.parse(ran.out).error.next) ?? []
   expect((await owner.run('invitations', 'revoke', String(invitationId))).exit).toBe(0)
   const [operationId] = /opn_\w{26}/.exec(ran.err) ?? []
   const shown = await owner.run('invitations', 'show', String(operationId), '--json')

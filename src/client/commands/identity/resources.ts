@@ -1,4 +1,4 @@
-/** `svc resources`: the Environments that the operator may reach. */
+/** `svc resources`: lists the Environments that the operator may link. */
 import { RESOURCES_BYTES_MAX, Resources } from '../../../wire/auth.ts'
 import { command } from '../../contexts.ts'
 import { OperatorSession } from '../../sessions.ts'
@@ -19,7 +19,8 @@ export const resourcesCommand = command({
       resource.managementOrigin ?? session.profile.authenticationOrigin,
     ])
     const head = ['NAME', 'SLUG', 'PROJECT', 'ENVIRONMENT', 'MANAGEMENT ORIGIN']
-    const human = rows.length === 0 ? ['There is none.'] : output.table(head, rows)
+    const human =
+      rows.length === 0 ? ['This operator may link no Environment.'] : output.table(head, rows)
     await output.result(found, human)
   },
 })

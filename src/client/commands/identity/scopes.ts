@@ -1,4 +1,4 @@
-/** Scopes as people read them. */
+/** Formats scopes for people. */
 import type { Scope } from '../../../value/scope.ts'
 
 export function scopeText({ kind, projectId, environmentId }: Scope): string {

@@ -1,12 +1,12 @@
-/** `svc sessions`: the operator's own sessions, and the end of one. */
+/** `svc sessions`: lists the operator's sessions and revokes a session. */
 import { Fault, isFault } from '../../../errors/fault.ts'
 import { isId } from '../../../value/ids.ts'
 import { formatTimestamp } from '../../../value/plain.ts'
 import { type SessionField, Sessions } from '../../../wire/auth.ts'
 import { PAGE_MAX } from '../../../wire/fields.ts'
-import { usage } from '../../arguments.ts'
 import { type CommandSpec, command } from '../../contexts.ts'
 import { OperatorSession } from '../../sessions.ts'
+import { usage } from '../../usage.ts'
 import { forget } from '../logout.ts'
 
 const list = command({
@@ -32,7 +32,7 @@ const list = command({
   },
 })
 
-/** Reads every page. Throws CLIENT_RESPONSE_INVALID for a cursor that does not lead on. */
+/** Reads every page. Throws CLIENT_RESPONSE_INVALID for a cursor that does not advance. */
 async function readSessions(session: OperatorSession): Promise<SessionField[]> {
   const sessions: SessionField[] = []
   let after: string | null = null
@@ -45,9 +45,9 @@ async function readSessions(session: OperatorSession): Promise<SessionField[]> {
       replay: 'safe',
     })
     sessions.push(...page.sessions)
-    // The newest comes first, so the cursors descend: otherwise the pages would never end.
+    // The newest session comes first, so cursors descend; a loop of pages would never end.
     if (page.next !== null && after !== null && page.next >= after) {
-      throw new Fault('CLIENT_RESPONSE_INVALID', { detail: 'The pages of sessions do not end.' })
+      throw new Fault('CLIENT_RESPONSE_INVALID', { detail: 'The list of sessions has no end.' })
     }
     after = page.next
   } while (after !== null)
@@ -56,27 +56,28 @@ async function readSessions(session: OperatorSession): Promise<SessionField[]> {
 
 const revoke: CommandSpec = command({
   name: 'sessions revoke',
-  summary: 'End a session, so that its tokens are refused at once',
+  summary: 'Revoke a session; its tokens are rejected at once',
   details: [
-    "Another operator's session needs operators:manage at the installation. Ending the session of",
-    'this machine logs it out. May be repeated.',
+    'Revoking the session of another operator needs operators:manage at the installation. Revoking',
+    'the session of this machine logs it out. The command may be repeated.',
   ],
   positionals: [{ name: 'SESSION', description: 'Its ops_ identifier', required: true }],
   options: {},
   examples: ['svc sessions revoke ops_...'],
   async run(context, _, [sessionId]) {
-    if (!isId('ops', sessionId)) throw usage('SESSION is an ops_ identifier.', revoke)
+    if (!isId('ops', sessionId)) throw usage('SESSION needs an ops_ identifier.', revoke)
     const session = await OperatorSession.open(context)
     const own = session.profile.sessionId === sessionId
     const request = session
       .authentication({
         method: 'DELETE',
         path: `/v1/auth/sessions/${sessionId}`,
+        subjects: { scope: 'installation' },
         reply: null,
         replay: 'safe',
       })
       .catch((error) => {
-        // Whoever is refused with it has no session left to end.
+        // A rejected session is over already.
         if (!own || !isFault(error, 'PLATFORM_AUTHENTICATION_FAILED')) throw error
       })
     await context.output.progress('revoking the session', request)

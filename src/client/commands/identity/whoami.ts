@@ -1,4 +1,4 @@
-/** `svc whoami`: the operator and the grants, as the server has them now. */
+/** `svc whoami`: shows the operator and its current grants. */
 import { Self } from '../../../wire/auth.ts'
 import { command } from '../../contexts.ts'
 import { OperatorSession } from '../../sessions.ts'
@@ -7,8 +7,8 @@ import { scopeText } from './scopes.ts'
 
 export const whoamiCommand = command({
   name: 'whoami',
-  summary: 'Show the operator of the session and what it may do',
-  details: ['Asks the server; `svc auth status` shows what this machine has stored.'],
+  summary: 'Show the operator of the session and its grants',
+  details: ['Asks the server. `svc auth status` shows the session that this machine stores.'],
   options: {},
   async run(context) {
     const { output } = context
@@ -29,7 +29,7 @@ export const whoamiCommand = command({
     await output.result(self, [
       `${name}  ${operator.operatorId}  ${session.sessionId}`,
       ...(rows.length === 0
-        ? ['It has no grant.']
+        ? ['This operator has no grant.']
         : output.table(['SCOPE', 'SOURCE', 'CAPABILITIES'], rows)),
     ])
   },

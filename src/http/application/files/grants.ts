@@ -3,7 +3,8 @@ import { Fault, isFault } from '../../../errors/fault.ts'
 import { type IdPrefix, isId } from '../../../value/ids.ts'
 import { peerOf, requireNoWait } from '../../rate-limits.ts'
 import { FAILURE_RATE } from '../callers.ts'
-import type { Gateway, Incoming } from '../gateway.ts'
+import type { Gateway } from '../gateway.ts'
+import type { Incoming } from '../incoming.ts'
 
 /** Longer than any grant: a file name has at most 255 bytes. */
 const TOKEN = /^Bearer +(rk_[a-z]{3}_v1_[A-Za-z0-9_-]{1,600})$/i

@@ -1,7 +1,7 @@
 /** Uploads over real connections: what uses a grant, and what is left of an upload that fails. */
 import { once } from 'node:events'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type FileServer, openFileServer } from '../../../../build/testing/file-servers.ts'
+import { type FileServer, openFileServer } from '../../../../build/testing/files/file-servers.ts'
 import { ORIGIN } from '../../../../build/testing/gateways.ts'
 import { listFiles } from '../../../engine/files/file-documents.ts'
 import { sha256Hex } from '../../../system/digests.ts'

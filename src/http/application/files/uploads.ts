@@ -7,10 +7,11 @@ import { Fault } from '../../../errors/fault.ts'
 import { consumeUpload, findUpload, storeUpload } from '../../../product/files/uploads.ts'
 import { FILE_BYTES_MAX, UPLOAD_DOCUMENTS } from '../../../value/files/files.ts'
 import type { UploadAnswer } from '../../../wire/files/stored-files.ts'
-import { isPacked, streamBody } from '../../bodies.ts'
+import { isCompressed, streamBody } from '../../bodies.ts'
 import { APPLICATION_CODES } from '../../errors.ts'
 import { peerOf } from '../../rate-limits.ts'
-import type { Gateway, Incoming } from '../gateway.ts'
+import type { Gateway } from '../gateway.ts'
+import type { Incoming } from '../incoming.ts'
 import { requireId, withGrant } from './grants.ts'
 
 /** A grant that was found good, and the token that uses it. */
@@ -49,7 +50,7 @@ export async function receiveUpload(
 /** Throws MEDIA_TYPE_UNSUPPORTED and LIMIT_EXCEEDED. */
 function checkHead({ headers }: Request, { contentType, maximumBytes }: UploadFields): void {
   const sent = headers.get('content-type')
-  if ((sent !== null && sent !== contentType) || isPacked(headers)) {
+  if ((sent !== null && sent !== contentType) || isCompressed(headers)) {
     throw new Fault('MEDIA_TYPE_UNSUPPORTED', { detail: 'not the type of the upload grant' })
   }
   if (declaredLength(headers) > maximumBytes) throw tooLarge(maximumBytes)

@@ -76,7 +76,7 @@ async function refusal(response: Response): Promise<[number, string]> {
 const page = async (query = '') =>
   read(AuditPage, await (await send('GET', `/v1/access/audit${query}`)).json(), 'PLATFORM_INTERNAL')
 
-test('issuance answers 201 once with the code, and replay 200 without', async () => {
+test('issuance returns 201 once with the code, and a replay returns 200 without it', async () => {
   const key = t.system.ids.make('opn')
   const first = await invite({ key })
   expect(first.status).toBe(201)
@@ -110,7 +110,7 @@ test('issuance answers 201 once with the code, and replay 200 without', async ()
   expect(exchanged.status).toBe(201)
 })
 
-test('without the header an invitation is one-shot and has no operation', async () => {
+test('without the header, an invitation has no operation', async () => {
   const body = read(InvitationIssued, await (await invite()).json(), 'PLATFORM_INTERNAL')
   expect(body.operationId).toBeNull()
   expect(body.secretShownOnce).toBe(true)
@@ -122,14 +122,14 @@ test.each([
   ['lower case', 'opn_0000000000000000000000000a'],
   ['twice', 'opn_00000000000000000000000001, opn_00000000000000000000000001'],
   ['padded', '"opn_00000000000000000000000001"'],
-])('an Idempotency-Key that is %s is refused before anything is stored', async (_, key) => {
+])('an Idempotency-Key that is %s is rejected before anything is stored', async (_, key) => {
   expect(await refusal(await invite({ key }))).toEqual([400, 'PLATFORM_REQUEST_INVALID'])
   expect(
     await t.sql(`select 1 from service_operator_invitations where kind = 'delegated'`),
   ).toEqual([])
 })
 
-test('two Idempotency-Key headers are refused although they are equal', async () => {
+test('two equal Idempotency-Key headers are rejected', async () => {
   const headers = new Headers({
     authorization: `Bearer ${owner.accessToken.reveal()}`,
     'content-type': 'application/json',
@@ -163,7 +163,7 @@ test('a reused Operation ID is 409', async () => {
   expect(await refusal(response)).toEqual([409, 'PLATFORM_INVITATION_OPERATION_REUSED'])
 })
 
-test('nobody hands on what they do not hold', async () => {
+test('an operator cannot grant capabilities that it does not hold', async () => {
   const login = await operatorWith(t, {
     scope: PROJECT,
     capabilities: everythingBut('data:write'),
@@ -176,7 +176,7 @@ test('nobody hands on what they do not hold', async () => {
   expect(await refusal(response)).toEqual([403, 'PLATFORM_ACCESS_DENIED'])
 })
 
-test('revocation is 204 any number of times, and 409 once the code is used', async () => {
+test('repeated revocation returns 204, and 409 once the code is used', async () => {
   const issued = read(InvitationIssued, await (await invite()).json(), 'PLATFORM_INTERNAL')
   const path = `/v1/access/invitations/${issued.invitationId}`
   for (let i = 0; i < 2; i++) expect((await send('DELETE', path)).status).toBe(204)
@@ -186,7 +186,7 @@ test('revocation is 204 any number of times, and 409 once the code is used', asy
   expect(await refusal(late)).toEqual([409, 'PLATFORM_CONFLICT'])
 })
 
-test('an unknown ID is 404 for whoever may manage operators, and 403 for others', async () => {
+test('an unknown ID is 404 with operators:manage, and 403 without it', async () => {
   const capabilities = everythingBut('operators:manage')
   const weak = await operatorWith(t, { scope: INSTALLATION, capabilities })
   for (const [method, path] of [
@@ -196,17 +196,17 @@ test('an unknown ID is 404 for whoever may manage operators, and 403 for others'
     expect(await refusal(await send(method, path))).toEqual([404, 'PLATFORM_NOT_FOUND'])
     const refused = await refusal(await send(method, path, { login: weak }))
     expect(refused).toEqual([403, 'PLATFORM_ACCESS_DENIED'])
-    // Not even the form of the ID is looked at first.
+    // The form of the ID is not checked before.
     const malformed = await send(method, `${path}x`, { login: weak })
     expect(await refusal(malformed)).toEqual([403, 'PLATFORM_ACCESS_DENIED'])
     expect((await refusal(await send(method, `${path}x`)))[0]).toBe(400)
   }
 })
 
-test('the audit is newest first and whole, whatever the page size', async () => {
+test('the audit is complete and newest first for every page size', async () => {
   for (let i = 0; i < 6; i++) {
     await invite({ key: t.system.ids.make('opn') })
-    // Some records share their microsecond, so that their order hangs on the ID.
+    // Some records share a microsecond, so that the ID decides their order.
     if (i % 2 === 0) t.system.advance(1)
   }
   const whole = await page()
@@ -240,7 +240,7 @@ test('the audit is filtered by operator, operation and time', async () => {
   expect((await page('?operation=invitation.create')).items).toHaveLength(2)
   const ofOwner = `?operation=invitation.create&operator=${owner.operator.operatorId}`
   expect((await page(ofOwner)).items).toHaveLength(1)
-  // From is inclusive, to is not.
+  // `from` is inclusive, `to` is exclusive.
   expect((await page(`?from=${from}&to=${to}`)).items).toHaveLength(1)
   expect((await page(`?from=${from}`)).items).toHaveLength(2)
   expect((await page(`?to=${from}&operation=invitation.create`)).items).toEqual([])
@@ -268,7 +268,7 @@ test.each([
   expect(await refusal(response)).toEqual([400, 'PLATFORM_REQUEST_INVALID'])
 })
 
-test('a cursor with any bit changed is refused', async () => {
+test('a cursor with any bit changed is rejected', async () => {
   const { next } = await page('?limit=1')
   const bytes = Buffer.from(next!, 'base64url')
   for (let bit = 0; bit < bytes.length * 8; bit += 5) {
@@ -279,7 +279,7 @@ test('a cursor with any bit changed is refused', async () => {
   }
 })
 
-test('the audit needs operators:manage at the installation, not below', async () => {
+test('the audit requires operators:manage at the installation', async () => {
   for (const [scope, capabilities] of [
     [PROJECT, CAPABILITIES],
     [OTHER_ENVIRONMENT, CAPABILITIES],
@@ -291,7 +291,7 @@ test('the audit needs operators:manage at the installation, not below', async ()
   }
 })
 
-test('pages of the audit are read along the index by time', async () => {
+test('pages of the audit are read by the index of time', async () => {
   await t.sql(
     `insert into service_platform_audit (audit_id, operation, outcome, at_micros)
      select 'aud_' || lpad(i::text, 26, '0'), 'session.refresh', 'succeeded', i
@@ -312,7 +312,7 @@ test('pages of the audit are read along the index by time', async () => {
   expect((await page('?limit=1000&to=10001')).items).toHaveLength(1000)
 })
 
-test('a rare record is found in bounded steps, however long the audit is', async () => {
+test('a rare record is found by pages of bounded cost', async () => {
   await t.sql(
     `insert into service_platform_audit (audit_id, operation, outcome, at_micros)
      select 'aud_' || lpad(i::text, 26, '0'),

@@ -1,4 +1,4 @@
-/** The security audit, a page at a time. */
+/** Pages of the security audit. */
 import { readAuditPage } from '../../../identity/audit-pages.ts'
 import type { Identity } from '../../../identity/identity.ts'
 import { AuditPage, AuditQuery } from '../../../wire/audit.ts'
@@ -9,7 +9,7 @@ export interface AuditApp {
   readonly identity: Identity
 }
 
-/** The greatest bigint of the database. */
+/** The maximum of the type bigint of PostgreSQL. */
 const MICROS_MAX = 2n ** 63n - 1n
 
 export const auditRoutes: readonly Route<AuditApp>[] = [
@@ -17,7 +17,7 @@ export const auditRoutes: readonly Route<AuditApp>[] = [
     method: 'GET',
     path: '/v1/access/audit',
     name: 'listAuditRecords',
-    summary: 'Records of the security audit, the newest first.',
+    summary: 'Lists records of the security audit, newest first.',
     capability: 'operators:manage',
     query: AuditQuery,
     replies: { 200: AuditPage },

@@ -1,4 +1,4 @@
-/** Login discovery, the exchange of a code, rotation, and who the caller is. */
+/** Login discovery, code exchange, token rotation, and the identity of the caller. */
 import { exchange } from '../../../identity/exchange.ts'
 import type { Identity } from '../../../identity/identity.ts'
 import { refresh } from '../../../identity/sessions.ts'
@@ -19,7 +19,7 @@ export const authRoutes: readonly Route<AuthApp>[] = [
     method: 'GET',
     path: '/v1/auth/config',
     name: 'readAuthConfig',
-    summary: 'How operators log in here.',
+    summary: 'Returns the login methods of this server.',
     replies: { 200: AuthConfig },
     handle({ app }) {
       const { managementOrigin } = app
@@ -48,7 +48,7 @@ export const authRoutes: readonly Route<AuthApp>[] = [
     method: 'POST',
     path: '/v1/auth/refresh',
     name: 'refreshSession',
-    summary: 'New tokens for a session; the refresh token is used up.',
+    summary: 'Exchanges a refresh token for new tokens. Each refresh token works once.',
     body: { schema: RefreshRequest },
     replies: { 200: Login },
     errors: ['PLATFORM_AUTHENTICATION_FAILED', ...CHANGE_ERRORS],
@@ -65,7 +65,7 @@ export const authRoutes: readonly Route<AuthApp>[] = [
     method: 'GET',
     path: '/v1/auth/me',
     name: 'readSelf',
-    summary: 'The calling operator, its session and its grants.',
+    summary: 'Returns the calling operator with its session and grants.',
     replies: { 200: Self },
     handle({ actor }) {
       const { operator, session, grants } = actor
@@ -81,8 +81,9 @@ export const authRoutes: readonly Route<AuthApp>[] = [
   }),
 ]
 
-function methods({ oidc }: Identity): AuthConfig['methods'] {
-  if (oidc === null) return ['invitation']
-  const browser = oidc.provider.nativeClient === null ? [] : (['browser_oidc'] as const)
+function methods({ oidc, verifiers }: Identity): AuthConfig['methods'] {
+  if (verifiers.length === 0) return ['invitation']
+  const client = oidc?.provider.nativeClient ?? null
+  const browser = client === null ? [] : (['browser_oidc'] as const)
   return ['invitation', ...browser, 'helper_token']
 }

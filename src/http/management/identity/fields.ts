@@ -1,11 +1,11 @@
-/** How operators, sessions and grants look in answers. */
+/** Wire forms of operators, sessions and grants. */
 import type { Grant } from '../../../identity/actor.ts'
 import type { Login, Session } from '../../../identity/sessions.ts'
 import type { SessionId } from '../../../value/ids.ts'
 import type { GrantField } from '../../../wire/access.ts'
 import type { Login as LoginBody, OperatorField, SessionField } from '../../../wire/auth.ts'
 
-/** The only place where tokens leave the server. */
+/** Returns the response of a login. No other response contains tokens. */
 export function loginBody(login: Login): LoginBody {
   return {
     version: 1,
@@ -14,7 +14,7 @@ export function loginBody(login: Login): LoginBody {
     grants: login.grants.map(grantField),
     tokenType: 'Bearer',
     accessToken: login.accessToken.reveal(),
-    refreshToken: login.refreshToken.reveal(),
+    refreshToken: login.refreshToken?.reveal() ?? null,
   }
 }
 
@@ -23,7 +23,7 @@ export function operatorField(operator: Login['operator']): OperatorField {
   return { operatorId, operatorName, createdAtMicros: String(createdAtMicros) }
 }
 
-/** `current` is the session that asks. */
+/** `current` is the session of the caller. */
 export function sessionField(session: Session, current: SessionId): SessionField {
   return {
     sessionId: session.sessionId,

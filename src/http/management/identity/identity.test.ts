@@ -81,7 +81,7 @@ async function refusal(response: Response, status: number, name: string): Promis
   expect(body.error.code).toBe(name)
 }
 
-test('discovery names the methods and the origin, and needs no login', async () => {
+test('discovery names the methods and the origin without a login', async () => {
   const response = await get('/v1/auth/config')
   expect(await response.json()).toEqual({
     version: 1,
@@ -90,7 +90,7 @@ test('discovery names the methods and the origin, and needs no login', async () 
   })
 })
 
-test('an exchange answers 201 with a login that no cache keeps', async () => {
+test('an exchange returns 201 with a login that is not cached', async () => {
   const response = await post('/v1/auth/exchange', {
     code: code(),
     deviceName: 'Ada’s laptop',
@@ -149,7 +149,7 @@ test.each([
   expect(await t.sql('select 1 from service_operators')).toEqual([])
 })
 
-test('a wrong code is 401, and a used one too', async () => {
+test('a wrong code and a used code are 401', async () => {
   const wrong = await post('/v1/auth/exchange', { code: `rk_inv_v1_${'A'.repeat(43)}` })
   expect(wrong.headers.get('www-authenticate')).toBe('Bearer')
   await refusal(wrong, 401, 'PLATFORM_AUTHENTICATION_FAILED')
@@ -159,7 +159,7 @@ test('a wrong code is 401, and a used one too', async () => {
   await refusal(again, 401, 'PLATFORM_AUTHENTICATION_FAILED')
 })
 
-test('a refresh answers 200 with other tokens; the old ones are over', async () => {
+test('a refresh returns 200 with new tokens, and the old ones are invalid', async () => {
   const first = await logIn()
   const response = await post('/v1/auth/refresh', { refreshToken: first.refreshToken })
   expect(response.status).toBe(200)
@@ -173,7 +173,7 @@ test('a refresh answers 200 with other tokens; the old ones are over', async () 
   await refusal(await get('/v1/auth/me', second.accessToken), 401, 'PLATFORM_AUTHENTICATION_FAILED')
 })
 
-test('me answers the caller with the authorization revision', async () => {
+test('the caller is returned with its authorization revision', async () => {
   const login = await logIn()
   const response = await get('/v1/auth/me', login.accessToken)
   expect(response.headers.get('cache-control')).toBe('no-store')
@@ -212,7 +212,7 @@ test('forged tokens of the right form cost no statement', async () => {
     expect((await get('/v1/auth/me', accessToken)).status).toBe(200)
     const stop = proxy.record()
     expect((await get('/v1/auth/me', forged(accessToken))).status).toBe(401)
-    const refreshed = await post('/v1/auth/refresh', { refreshToken: forged(refreshToken) })
+    const refreshed = await post('/v1/auth/refresh', { refreshToken: forged(refreshToken!) })
     expect(refreshed.status).toBe(401)
     expect(stop()).toEqual([])
   } finally {
@@ -220,7 +220,7 @@ test('forged tokens of the right form cost no statement', async () => {
   }
 })
 
-test('resources are those inside of the grants', async () => {
+test('resources are those within the grants', async () => {
   const login = await logIn()
   const whole = await get('/v1/auth/resources', login.accessToken)
   expect(read(Resources, await whole.json(), 'PLATFORM_INTERNAL').resources).toEqual([
@@ -234,7 +234,7 @@ test('resources are those inside of the grants', async () => {
   expect(await none.json()).toEqual({ version: 1, resources: [] })
 })
 
-test('sessions are listed without secrets and end by DELETE', async () => {
+test('sessions are listed without secrets and revoked by DELETE', async () => {
   const login = await logIn({ deviceName: 'ci' })
   const listed = await get('/v1/auth/sessions', login.accessToken)
   const { sessions } = read(Sessions, await listed.json(), 'PLATFORM_INTERNAL')
@@ -269,13 +269,13 @@ test('a session ID of another form is 400, an unknown one 404', async () => {
   await refusal(await get(path, accessToken, 'DELETE'), 404, 'PLATFORM_NOT_FOUND')
 })
 
-test('protected routes refuse every other credential', async () => {
+test('protected routes reject every other credential', async () => {
   const login = await logIn()
   for (const path of ['/v1/auth/me', '/v1/auth/sessions', '/v1/auth/resources']) {
     for (const token of [
       undefined,
       'x',
-      login.refreshToken,
+      login.refreshToken!,
       `rk_at_v1_${'A'.repeat(43)}`,
       `rk_sec_v1_${'A'.repeat(43)}`,
       `${login.accessToken}, Bearer ${login.accessToken}`,
@@ -285,7 +285,7 @@ test('protected routes refuse every other credential', async () => {
   }
 })
 
-test('health needs no login and has no version', async () => {
+test('health requires no login and shows no version', async () => {
   const live = await get('/health/live')
   expect([live.status, await live.json()]).toEqual([200, { status: 'live' }])
   const ready = await get('/health/ready')
@@ -301,7 +301,7 @@ test('no token or code reaches the log', async () => {
   await post('/v1/auth/refresh', { refreshToken: login.refreshToken })
   await post('/v1/auth/refresh', { refreshToken: login.refreshToken })
   for (const secret of [used, login.accessToken, login.refreshToken]) {
-    expect(t.log.text()).not.toContain(secret.slice(-40))
+    expect(t.log.text()).not.toContain(secret!.slice(-40))
   }
 })
 
@@ -340,7 +340,7 @@ test('a change of the Product leaves one audit record with its actor and request
   ])
 })
 
-test('a client that leaves in the middle of its body is no failure of the server', async () => {
+test('a client that disconnects while it sends a body is not counted as a failure', async () => {
   const leaving = new AbortController()
   const body = new ReadableStream({
     pull(source) {

@@ -1,4 +1,4 @@
-/** The look-up of an issuance whose answer was lost: 404 proves that nothing was committed. */
+/** Look-up of an issuance whose response was lost. 404 proves that it was not committed. */
 import { readInvitationOperation } from '../../../identity/invitation-operations.ts'
 import { InvitationOperation } from '../../../wire/access.ts'
 import { operatorRoute, type Route } from '../route.ts'
@@ -9,7 +9,7 @@ export const invitationOperationRoutes: readonly Route<InvitationsApp>[] = [
     method: 'GET',
     path: '/v1/access/invitation-operations/:operationId',
     name: 'readInvitationOperation',
-    summary: 'What an issuance came to; 404 proves that nothing was committed.',
+    summary: 'Returns the outcome of an issuance. 404 proves that it was not committed.',
     capability: 'operators:manage',
     replies: { 200: InvitationOperation },
     errors: ['PLATFORM_NOT_FOUND'],

@@ -1,4 +1,4 @@
-/** Delegated invitations: issuance, once with the code, and revocation. */
+/** Delegated invitations: issuance and revocation. */
 import type { Identity } from '../../../identity/identity.ts'
 import {
   type Invitation,
@@ -18,24 +18,24 @@ export const invitationRoutes: readonly Route<InvitationsApp>[] = [
     method: 'POST',
     path: '/v1/access/invitations',
     name: 'issueInvitation',
-    summary: 'Invites an operator; the first answer alone has the code.',
+    summary: 'Invites an operator by a code that only the first response contains, or a workload.',
     capability: 'operators:manage',
-    // Without one the request is one-shot: it can be neither replayed nor looked up.
+    // Without an Operation ID, the request can be neither replayed nor looked up.
     operationId: 'optional',
     body: { schema: InvitationRequest },
     replies: { 200: InvitationIssued, 201: InvitationIssued },
-    errors: ['PLATFORM_INVITATION_OPERATION_REUSED', ...CHANGE_ERRORS],
+    errors: ['PLATFORM_CONFLICT', 'PLATFORM_INVITATION_OPERATION_REUSED', ...CHANGE_ERRORS],
     cache: 'no-store, max-age=0',
     async handle({ app, actor, body, operationId, requestId }) {
       const input = { ...body, operationId, requestId }
-      const { invitation, code } = await issueInvitation(app.identity, actor, input)
+      const { invitation, code, replayed } = await issueInvitation(app.identity, actor, input)
       const reply: InvitationIssued = {
         ...invitationField(invitation, operationId),
         secretShownOnce: code !== null,
-        replayed: code === null,
+        replayed,
         ...(code !== null && { code: code.reveal() }),
       }
-      return { status: code === null ? 200 : 201, body: reply }
+      return { status: replayed ? 200 : 201, body: reply }
     },
   }),
 
@@ -43,7 +43,7 @@ export const invitationRoutes: readonly Route<InvitationsApp>[] = [
     method: 'DELETE',
     path: '/v1/access/invitations/:invitationId',
     name: 'revokeInvitation',
-    summary: 'Ends an invitation that was not used.',
+    summary: 'Revokes an invitation that was not used.',
     capability: 'operators:manage',
     replies: { 204: null },
     errors: ['PLATFORM_CONFLICT', 'PLATFORM_NOT_FOUND', ...CHANGE_ERRORS],
@@ -54,18 +54,21 @@ export const invitationRoutes: readonly Route<InvitationsApp>[] = [
   }),
 ]
 
-/** What issuance, replay and look-up have in common. */
+/** Fields that the responses of issuance, replay and look-up share. */
 export function invitationField(invitation: Invitation, operationId: OperationId | null) {
   return {
     version: 1 as const,
     operationId,
     invitationId: invitation.invitationId,
-    // Every delegated invitation has one; only those can be seen here.
+    // Every delegated invitation has a name, and no other kind is returned here.
     operatorName: invitation.operatorName!,
     role: invitation.role,
     scope: invitation.scope,
     capabilities: [...invitation.capabilities],
     createdAtMicros: String(invitation.createdAtMicros),
     expiresAtMicros: String(invitation.expiresAtMicros),
+    ...(invitation.workload !== null && {
+      workload: { providerId: invitation.workload.providerId },
+    }),
   }
 }

@@ -14,7 +14,7 @@ const UNAUTHENTICATED = '401 PLATFORM_AUTHENTICATION_FAILED'
 const INVALID = '400 PLATFORM_REQUEST_INVALID'
 let t: ExternalLogins
 
-// Nothing here may change anything, so one database serves all.
+// No test changes the database, so all share one.
 beforeAll(async () => {
   t = await externalLogins()
 })
@@ -32,7 +32,7 @@ const enrollment = (given: object = {}) => ({
 const enroll = (given: object = {}, headers: Record<string, string> = MANAGED_HEADER) =>
   t.logIn(enrollment(given), { headers })
 
-describe('managed enrollment fails closed and changes nothing:', () => {
+describe('managed enrollment is rejected and changes nothing:', () => {
   const cases: readonly (readonly [string, () => Promise<Response>, string])[] = [
     ['enrollment without the header', () => enroll({}, {}), UNAUTHENTICATED],
     [
@@ -100,7 +100,7 @@ describe('managed enrollment fails closed and changes nothing:', () => {
       UNAUTHENTICATED,
     ],
     [
-      'enrollment with a session of ours in place of the external token',
+      'enrollment with a session of this server in place of the external token',
       () => t.logIn(enrollment(), { headers: MANAGED_HEADER, token: t.owner.accessToken }),
       UNAUTHENTICATED,
     ],
@@ -188,7 +188,7 @@ describe('managed enrollment fails closed and changes nothing:', () => {
     expect(await invitations()).toEqual(consumed)
   })
 
-  it('everything of it where no managed source is configured', async () => {
+  it('all requests without a configured managed source', async () => {
     const identity = t.another({
       external: { oidc: PROVIDER, providerNetwork: t.idp.network },
     })

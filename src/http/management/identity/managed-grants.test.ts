@@ -85,7 +85,7 @@ const line = (source: string, project: string, role: 'developer' | 'observer') =
   `${source} ${project} ${capabilitiesOfRole(role).join(',')}`
 
 describe('managed enrollment', () => {
-  it('makes operator, link, grants, revision and session at once', async () => {
+  it('creates operator, link, grants, revision and session in one transaction', async () => {
     const response = await enroll({ grants: [DEVELOPER, OBSERVER] })
     expect(await auditOf(response)).toEqual(['identity.link', 'grants.reconcile', 'session.create'])
     expect(response.status).toBe(201)
@@ -107,7 +107,7 @@ describe('managed enrollment', () => {
     expect(source).toEqual({ authority: AUTHORITY })
   })
 
-  it('repeated with one revision opens a session and changes nothing else', async () => {
+  it('that is repeated with one revision opens a session and changes nothing else', async () => {
     const first = await enrolled()
     const response = await enroll({ operatorName: 'Renamed' })
     expect(await auditOf(response)).toEqual(['session.create', 'identity.login'])
@@ -116,7 +116,7 @@ describe('managed enrollment', () => {
     expect([again.operator, again.grants]).toEqual([first.operator, first.grants])
   })
 
-  it('of sixteen at once makes one operator', async () => {
+  it('creates one operator for sixteen concurrent requests', async () => {
     const responses = await Promise.all(Array.from({ length: 16 }, () => enroll()))
     const statuses = responses.map((response) => response.status).sort()
     expect(statuses).toEqual([...Array(15).fill(200), 201])
@@ -135,7 +135,7 @@ describe('managed enrollment', () => {
     expect(login.grants.map((grant) => grant.scope.projectId)).toEqual([OTHER_PROJECT])
   })
 
-  it('that is stale or in conflict refuses the whole login', async () => {
+  it('that is stale or in conflict fails the whole login', async () => {
     await enrolled({ sourceRevision: 5 })
     const before = await state()
     const sent = [{ sourceRevision: 4 }, { sourceRevision: 5, grants: [] }]
@@ -144,7 +144,7 @@ describe('managed enrollment', () => {
     expect(await state()).toBe(before)
   })
 
-  it('is not needed by later logins, with or without the header', async () => {
+  it('is not required for later logins', async () => {
     await enrolled()
     expect((await t.logIn()).status).toBe(200)
     expect((await t.logIn({}, { headers: MANAGED_HEADER })).status).toBe(200)
@@ -167,7 +167,7 @@ describe('reconciliation', () => {
     return response.status === 200 ? response.json() : code(response)
   }
 
-  it('replaces the grants of the source alone', async () => {
+  it('replaces only the grants of the source', async () => {
     const { operatorId } = t.owner
     expect(await put(operatorId, 1, [DEVELOPER])).toEqual({
       version: 1,
@@ -187,7 +187,7 @@ describe('reconciliation', () => {
     expect(await grantsOf(operatorId)).toEqual([bootstrap])
   })
 
-  it('leaves the grants of another source alone', async () => {
+  it('keeps the grants of another source', async () => {
     const { operator } = await enrolled()
     const enrollmentToken = new Secret(MANAGED_TOKEN)
     const identity = t.another({
@@ -279,14 +279,14 @@ describe('reconciliation', () => {
     )
   })
 
-  it('joins the roles of one scope', async () => {
+  it('merges the roles of one scope', async () => {
     await put(t.owner.operatorId, 1, [DEVELOPER, { ...DEVELOPER, role: 'observer' }])
     const both = [...capabilitiesOfRole('developer'), ...capabilitiesOfRole('observer')]
     const joined = [...new Set(both)].sort().join(',')
     expect((await grantsOf(t.owner.operatorId))[1]).toBe(`managed ${PROJECT} ${joined}`)
   })
 
-  it('of sixteen revisions at once ends with the greatest', async () => {
+  it('of sixteen concurrent revisions ends with the greatest', async () => {
     const { operatorId } = t.owner
     const outcomes = await Promise.all(
       Array.from({ length: 16 }, (_, i) =>
@@ -316,7 +316,7 @@ describe('reconciliation', () => {
     expect(await auditOf(second)).toEqual(['grants.reconcile'])
   })
 
-  it('leaves the legacy grants of an operator who is not linked', async () => {
+  it('keeps the legacy grants of an operator who is not linked', async () => {
     await t.sql(`update service_operator_grants set source = 'legacy'`)
     const response = await t.reconcile(t.owner.operatorId, {
       sourceRevision: 1,
@@ -364,7 +364,7 @@ describe('reconciliation', () => {
     ['any other Authorization beside it', () => ({ ...MANAGED_HEADER, authorization: '' })],
     ['the token in Authorization', () => ({ authorization: `Bearer ${MANAGED_TOKEN}` })],
     ['another token', () => ({ 'service-managed-enrollment': `Bearer ${'x'.repeat(41)}` })],
-  ])('with %s is refused before the body is read', async (_, headers) => {
+  ])('with %s is rejected before the body is read', async (_, headers) => {
     const before = await state()
     const response = await t.reconcile(t.owner.operatorId, 'no JSON', headers())
     expect(await code(response)).toBe(UNAUTHENTICATED)

@@ -1,4 +1,4 @@
-/** Reconciliation by the managed source. Where none is configured this route does not exist. */
+/** Reconciliation by the managed source. Without a configured source, this route is 404. */
 import { Fault } from '../../../errors/fault.ts'
 import { reconcileGrants, requireEnrollmentToken } from '../../../identity/managed-grants.ts'
 import { ENROLLMENT_HEADER, ManagedGrants, ManagedGrantsRequest } from '../../../wire/oidc.ts'
@@ -10,7 +10,7 @@ export const managedGrantRoutes: readonly Route<AuthApp>[] = [
     method: 'PUT',
     path: '/v1/auth/managed/operators/:operatorId/grants',
     name: 'reconcileGrants',
-    summary: 'The grants that the managed source gives an operator, all of them.',
+    summary: 'Replaces all grants that the managed source gives an operator.',
     body: { schema: ManagedGrantsRequest },
     replies: { 200: ManagedGrants },
     errors: [
@@ -20,14 +20,16 @@ export const managedGrantRoutes: readonly Route<AuthApp>[] = [
       ...CHANGE_ERRORS,
     ],
     authorities: [['managedSource']],
-    // One gateway speaks for every operator; what it presents costs no look-up.
+    // One gateway calls for all operators, and its token is checked without a look-up.
     rate: 'none',
     admit({ app, request }) {
       const { managedSource } = app.identity
       if (managedSource === null) throw new Fault('PLATFORM_NOT_FOUND')
-      // A session says that a person's client reached a route that is the gateway's alone.
+      // With a session, the caller is a person's client, and only the gateway may call this route.
       if (request.headers.has('authorization')) {
-        throw new Fault('PLATFORM_AUTHENTICATION_FAILED', { detail: 'two authorities' })
+        throw new Fault('PLATFORM_AUTHENTICATION_FAILED', {
+          detail: 'both a session and an enrollment token were presented',
+        })
       }
       requireEnrollmentToken(managedSource, request.headers.get(ENROLLMENT_HEADER))
     },

@@ -1,4 +1,4 @@
-/** Against a real OpenID Provider: the code flow of a native client, driven by HTTP. */
+/** Tests the code flow of a native client against a real OpenID Provider, over HTTP. */
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import {
   type ExternalLogins,
@@ -20,7 +20,7 @@ let t: ExternalLogins
 beforeEach(async () => {
   op = await openIdProvider()
   t = await externalLogins({ oidc: op.settings, network: 'real' })
-  // The provider reads the real clock.
+  // The provider uses the real clock.
   t.system.advance(Date.now() - t.system.nowMillis())
 })
 
@@ -29,7 +29,7 @@ afterEach(async () => {
   await op.close()
 })
 
-/** Logs in at the provider with the settings that our server hands out. */
+/** Logs in at the provider with the settings from the server. */
 async function authorized(from?: Response): Promise<Tokens> {
   const response = from ?? (await t.request('GET', '/v1/auth/oidc/config'))
   return authorize(read(OidcConfig, await response.json(), 'PLATFORM_INTERNAL'))
@@ -50,12 +50,12 @@ test('a native client logs in with an invitation once and without one afterwards
   expect(again.operator).toEqual(first.operator)
 })
 
-test('the ID token of the same login is no operator token', async () => {
+test('the ID token of a login is not accepted as an operator token', async () => {
   const { id_token: token } = await authorized()
   expect((await t.logIn({ code: await t.invite() }, { token })).status).toBe(401)
 })
 
-test('a key rotation of the provider is followed', async () => {
+test('keys are reloaded after a rotation by the provider', async () => {
   const token = (await authorized()).access_token
   await login(await t.logIn({ code: await t.invite() }, { token }), 201)
   await op.rotate()
@@ -66,14 +66,14 @@ test('a key rotation of the provider is followed', async () => {
   expect((await t.logIn({}, { token })).status).toBe(401)
 })
 
-test('a token past its end is refused', async () => {
+test('an expired token is rejected', async () => {
   const token = (await authorized()).access_token
   const code = await t.invite()
   t.system.advance(601_000)
   expect((await t.logIn({ code }, { token })).status).toBe(401)
 })
 
-test('an access token with a life of more than a day is refused', async () => {
+test('an access token with a lifetime over a day is rejected', async () => {
   await op.close()
   op = await openIdProvider({ tokenSeconds: 86_401 })
   const identity = t.another({ external: { oidc: op.settings } })

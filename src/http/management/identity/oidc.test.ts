@@ -50,7 +50,7 @@ const auditOf = async (response: Response) => {
 }
 
 describe('a first login', () => {
-  it('with an invitation makes the operator, its grant, its link and a session', async () => {
+  it('with an invitation creates the operator, its grant, its link and a session', async () => {
     const response = await t.logIn({ code: await t.invite('observer'), deviceName: 'Laptop' })
     const audit = await auditOf(response)
     const made = await login(response, 201)
@@ -67,13 +67,13 @@ describe('a first login', () => {
     expect(links).toEqual([{ provider_id: 'test-idp', operator_id: made.operator.operatorId }])
   })
 
-  it('without an invitation is refused and leaves nothing', async () => {
+  it('without an invitation is rejected and stores nothing', async () => {
     const before = await counts()
     expect(await refusal(await t.logIn())).toBe(UNAUTHENTICATED)
     expect(await counts()).toEqual(before)
   })
 
-  it('with a code that is wrong, of another form, expired or used is refused', async () => {
+  it('with a wrong, malformed, expired or used code is rejected', async () => {
     const code = await t.invite()
     const other = await t.token({ sub: 'subject-2' })
     expect(await refusal(await t.logIn({ code: 'x' }))).toBe(UNAUTHENTICATED)
@@ -87,7 +87,7 @@ describe('a first login', () => {
     ).toBe(UNAUTHENTICATED)
   })
 
-  it('with a bad token leaves the code good', async () => {
+  it('with an invalid token keeps the code valid', async () => {
     const code = await t.invite()
     expect(await refusal(await t.logIn({ code }, { token: await t.token({ aud: 'x' }) }))).toBe(
       UNAUTHENTICATED,
@@ -95,7 +95,7 @@ describe('a first login', () => {
     await login(await t.logIn({ code }), 201)
   })
 
-  it('of one subject with sixteen codes at once links once', async () => {
+  it('of one subject with sixteen codes concurrently creates one link', async () => {
     const codes = await Promise.all(Array.from({ length: 16 }, () => t.invite()))
     const token = await t.token()
     const statuses = await Promise.all(
@@ -110,7 +110,7 @@ describe('a first login', () => {
     expect(pending).toHaveLength(15)
   })
 
-  it('of sixteen subjects with one code links one', async () => {
+  it('of sixteen subjects with one code links exactly one', async () => {
     const code = await t.invite()
     const statuses = await Promise.all(
       Array.from({ length: 16 }, async (_, i) => {
@@ -124,7 +124,7 @@ describe('a first login', () => {
 })
 
 describe('a later login', () => {
-  it('needs the token alone, and opens another session of the same operator', async () => {
+  it('requires only the token, and opens another session of the operator', async () => {
     const first = await login(await t.logIn({ code: await t.invite() }), 201)
     const response = await t.logIn({ deviceName: 'Phone' })
     expect(await auditOf(response)).toEqual(['session.create', 'identity.login'])
@@ -134,7 +134,7 @@ describe('a later login', () => {
     expect(second.session.sessionId).not.toBe(first.session.sessionId)
   })
 
-  it('with a good code is a conflict, and the code stays good', async () => {
+  it('with a valid code is a conflict, and the code stays valid', async () => {
     await login(await t.logIn({ code: await t.invite() }), 201)
     const code = await t.invite()
     expect(await refusal(await t.logIn({ code }))).toBe('409 PLATFORM_CONFLICT')
@@ -142,7 +142,7 @@ describe('a later login', () => {
     expect(await refusal(await t.logIn({ code }))).toBe(UNAUTHENTICATED)
   })
 
-  it('of a disabled operator is refused', async () => {
+  it('of a disabled operator is rejected', async () => {
     await login(await t.logIn({ code: await t.invite() }), 201)
     await t.sql('update service_operators set disabled_at_micros = 1')
     expect(await refusal(await t.logIn())).toBe(UNAUTHENTICATED)
@@ -169,7 +169,7 @@ describe('the external token', () => {
     ['twice', (token) => `Bearer ${token}, Bearer ${token}`],
     ['behind two blanks', (token) => `Bearer  ${token}`],
     ['longer than 16 KiB', (token) => `Bearer ${token}${'A'.repeat(16 * 1024)}`],
-  ])('%s is refused before the body is read', async (_, header) => {
+  ])('%s is rejected before the body is read', async (_, header) => {
     const authorization = header(await t.token())
     const response = await t.request('POST', '/v1/auth/oidc', {
       body: 'no JSON',
@@ -178,7 +178,7 @@ describe('the external token', () => {
     expect(await refusal(response)).toBe(UNAUTHENTICATED)
   })
 
-  it('cannot be a session of ours, and is no session', async () => {
+  it('is not a session, and a session is not an external token', async () => {
     const own = await t.logIn({}, { token: t.owner.accessToken })
     expect(await refusal(own)).toBe(UNAUTHENTICATED)
     const me = await t.request('GET', '/v1/auth/me', {
@@ -187,7 +187,7 @@ describe('the external token', () => {
     expect(await refusal(me)).toBe(UNAUTHENTICATED)
   })
 
-  it('cannot be checked while no keys are known: unavailable, to be tried again', async () => {
+  it('is unavailable to check, with a retry, while no keys are known', async () => {
     t.idp.intercept = (_, response) => {
       response.writeHead(500).end()
       return true
@@ -218,7 +218,7 @@ describe('the external token', () => {
   })
 })
 
-it('the log tells why somebody was refused, and nothing that was presented', async () => {
+it('the log states why a login was rejected, and nothing that was presented', async () => {
   const canary = 'canary-of-a-stranger'
   const part = (json: object) => Buffer.from(JSON.stringify(json)).toString('base64url')
   const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
@@ -226,10 +226,11 @@ it('the log tells why somebody was refused, and nothing that was presented', asy
     t.logIn({}, { token: await t.token({ ...claims }, { ...header }) })
   const external = (check: TokenCheck) => `external token: ${TOKEN_REJECTIONS[check]}`
   const refusals: readonly (readonly [string, () => Promise<Response>])[] = [
-    ['no external token', () => t.logIn({}, { token: canary })],
+    ['no compact JWS in the authorization header', () => t.logIn({}, { token: canary })],
     [
       external('algorithm'),
-      () => t.logIn({}, { token: `${part({ alg: canary })}.${part({})}.AAAA` }),
+      () =>
+        t.logIn({}, { token: `${part({ alg: canary })}.${part({ iss: PROVIDER.issuer })}.AAAA` }),
     ],
     [external('type'), () => withToken({}, { typ: canary })],
     [external('key'), () => withToken({}, { kid: canary })],
@@ -240,14 +241,17 @@ it('the log tells why somebody was refused, and nothing that was presented', asy
       external('signature'),
       async () => t.logIn({}, { token: (await t.token()).replace(/[^.]+$/, `${'D'.repeat(85)}A`) }),
     ],
-    ['a subject without link, invitation and enrollment', () => withToken({ sub: canary })],
+    ['the subject has no link, invitation or enrollment', () => withToken({ sub: canary })],
     ['unknown code', () => t.logIn({ code: `rk_inv_v1_${'D'.repeat(43)}` })],
     [
-      'no managed enrollment token',
+      'the managed enrollment token is missing or wrong',
       () =>
         t.reconcile(t.owner.operatorId, {}, { 'service-managed-enrollment': `Bearer ${canary}` }),
     ],
-    ['no token', () => t.request('GET', '/v1/auth/me', { headers: bearer(canary) })],
+    [
+      'no valid bearer token in the authorization header',
+      () => t.request('GET', '/v1/auth/me', { headers: bearer(canary) }),
+    ],
     [
       'not an access token of this server',
       () => t.request('GET', '/v1/auth/me', { headers: bearer(`rk_at_v1_${'D'.repeat(43)}`) }),
@@ -262,7 +266,7 @@ it('the log tells why somebody was refused, and nothing that was presented', asy
     const requestId = response.headers.get('x-service-request-id')
     expect(await refusal(response), reason).toBe(UNAUTHENTICATED)
     const records = t.log.records().filter((record) => record.requestId === requestId)
-    const refused = records.filter((record) => record.event === 'http.refused')
+    const refused = records.filter((record) => record.event === 'http.rejected')
     expect(refused).toMatchObject([{ level: 'debug', detail: reason }])
   }
   expect(t.log.text()).not.toMatch(/canary|DDDD|7777777|7_777_777/)
@@ -283,7 +287,7 @@ describe('discovery', () => {
     return [((await config.json()) as { methods: string[] }).methods, client] as const
   }
 
-  it('without a provider names invitations, and has no routes of a provider', async () => {
+  it('without a provider names invitations, and the routes of a provider are 404', async () => {
     const [names, client] = await methods(null)
     expect(names).toEqual(['invitation'])
     expect(await refusal(client)).toBe('404 PLATFORM_NOT_FOUND')
@@ -291,13 +295,13 @@ describe('discovery', () => {
     expect(await refusal(await t.logIn('no JSON', { identity }))).toBe('404 PLATFORM_NOT_FOUND')
   })
 
-  it('with a provider alone names helper tokens too', async () => {
+  it('with a provider but no native client names helper tokens', async () => {
     const [names, client] = await methods(PROVIDER)
     expect(names).toEqual(['invitation', 'helper_token'])
     expect(await refusal(client)).toBe('404 PLATFORM_NOT_FOUND')
   })
 
-  it('with a native client names the browser and tells its public settings', async () => {
+  it('with a native client names the browser and returns its public settings', async () => {
     const [names, client] = await methods({ ...PROVIDER, nativeClient })
     expect(names).toEqual(['invitation', 'browser_oidc', 'helper_token'])
     expect(await client.json()).toEqual({ version: 1, issuer: PROVIDER.issuer, ...nativeClient })
@@ -305,7 +309,7 @@ describe('discovery', () => {
 })
 
 it('no token, subject, code or pepper is in any table, log line or error', async () => {
-  const sub = 'canary|subject-of-somebody'
+  const sub = 'canary|subject-of-a-user'
   const code = await t.invite()
   const token = await t.token({ sub, email: 'canary@example.com' })
   const first = await login(await t.logIn({ code }, { token }), 201)
@@ -329,7 +333,7 @@ it('no token, subject, code or pepper is in any table, log line or error', async
   const everything = dump + bodies.join() + t.log.text()
   const pepper = PROVIDER.subjectPepper.reveal()
   const parts = [...token.split('.'), code, pepper, first.accessToken, first.refreshToken]
-  for (const secret of [...parts.map((part) => part.slice(-40)), 'canary', '0909090909']) {
+  for (const secret of [...parts.map((part) => part!.slice(-40)), 'canary', '0909090909']) {
     expect(everything).not.toContain(secret)
   }
   expect(everything).not.toContain(Buffer.from(sub).toString('hex'))

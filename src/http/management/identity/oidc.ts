@@ -1,4 +1,4 @@
-/** Login with an external identity. Where none is configured these routes do not exist. */
+/** Login with an external identity. Without a configured provider, these routes are 404. */
 import { Fault } from '../../../errors/fault.ts'
 import { logInExternally } from '../../../identity/oidc/logins.ts'
 import { Login } from '../../../wire/auth.ts'
@@ -7,13 +7,13 @@ import { CHANGE_ERRORS, publicRoute, type Route } from '../route.ts'
 import type { AuthApp } from './auth.ts'
 import { loginBody } from './fields.ts'
 
-/** Of the grants that come with a managed enrollment. */
+/** Errors of the grants that come with a managed enrollment. */
 const MANAGED_ERRORS = [
   'PLATFORM_MANAGED_SOURCE_CONFLICT',
   'PLATFORM_MANAGED_SOURCE_STALE',
 ] as const
 const AUTHORIZATION_BYTES_MAX = 16 * 1024
-/** A compact JWS. The grammar admits no comma, so two headers that were joined fail. */
+/** A compact JWS. It contains no comma, so two joined headers do not match. */
 const EXTERNAL_TOKEN = /^Bearer ([\w-]+\.[\w-]+\.[\w-]+)$/
 
 export const oidcRoutes: readonly Route<AuthApp>[] = [
@@ -21,7 +21,7 @@ export const oidcRoutes: readonly Route<AuthApp>[] = [
     method: 'GET',
     path: '/v1/auth/oidc/config',
     name: 'readOidcConfig',
-    summary: 'The native client of the identity provider.',
+    summary: 'Returns the settings of the native client at the identity provider.',
     replies: { 200: OidcConfig },
     errors: ['PLATFORM_NOT_FOUND'],
     handle({ app }) {
@@ -46,21 +46,21 @@ export const oidcRoutes: readonly Route<AuthApp>[] = [
     method: 'POST',
     path: '/v1/auth/oidc',
     name: 'logInExternally',
-    summary: 'Logs in with a token of the identity provider.',
+    summary: 'Logs in with a token of an identity provider, of people or of workloads.',
     body: { schema: OidcLoginRequest },
     replies: { 200: Login, 201: Login },
     errors: ['PLATFORM_CONFLICT', 'PLATFORM_NOT_FOUND', ...MANAGED_ERRORS, ...CHANGE_ERRORS],
     authorities: [['externalIdentity'], ['externalIdentity', 'managedSource']],
     cache: 'no-store, max-age=0',
     admit({ app, request }) {
-      if (app.identity.oidc === null) throw new Fault('PLATFORM_NOT_FOUND')
+      if (app.identity.verifiers.length === 0) throw new Fault('PLATFORM_NOT_FOUND')
       externalToken(request)
     },
     async handle({ app, body, request, requestId }) {
-      const { oidc, database, system, credentials, managedSource } = app.identity
+      const { verifiers, database, system, credentials, managedSource } = app.identity
       const { code = null, deviceName = null, managedEnrollment } = body
       const { login, linked } = await logInExternally(
-        { oidc: oidc!, database, system, credentials, managedSource },
+        { verifiers, database, system, credentials, managedSource },
         {
           token: externalToken(request),
           code,
@@ -82,7 +82,9 @@ function externalToken(request: Request): string {
   const header = request.headers.get('authorization') ?? ''
   const token = header.length > AUTHORIZATION_BYTES_MAX ? null : EXTERNAL_TOKEN.exec(header)
   if (token === null) {
-    throw new Fault('PLATFORM_AUTHENTICATION_FAILED', { detail: 'no external token' })
+    throw new Fault('PLATFORM_AUTHENTICATION_FAILED', {
+      detail: 'no compact JWS in the authorization header',
+    })
   }
   return token[1]!
 }

@@ -1,11 +1,11 @@
-/** The Product Environments that a client can link. */
+/** The Product Environments that the caller may link. */
 import { Fault } from '../../../errors/fault.ts'
 import { type LinkableEnvironment, visibleResources } from '../../../identity/resources.ts'
 import { RESOURCES_BYTES_MAX, RESOURCES_MAX, Resources } from '../../../wire/auth.ts'
 import { operatorRoute, type Route } from '../route.ts'
 
 export interface ResourcesApp {
-  /** What this server composes beside identity. */
+  /** Environments of this server that may be linked to a Project. */
   linkableEnvironments(): Promise<readonly LinkableEnvironment[]>
 }
 
@@ -14,7 +14,7 @@ export const resourceRoutes: readonly Route<ResourcesApp>[] = [
     method: 'GET',
     path: '/v1/auth/resources',
     name: 'listResources',
-    summary: 'The Product Environments that the caller may link.',
+    summary: 'Lists the Product Environments that the caller may link.',
     replies: { 200: Resources },
     async handle({ app, actor }) {
       const visible = visibleResources(actor, await app.linkableEnvironments())
@@ -29,9 +29,10 @@ export const resourceRoutes: readonly Route<ResourcesApp>[] = [
           capabilities: [...resource.capabilities],
         })),
       }
-      // A list that is cut would look whole to a client.
+      // A client could not recognize a truncated list.
       const fits = visible.length <= RESOURCES_MAX && byteLength(body) <= RESOURCES_BYTES_MAX
-      if (!fits) throw new Fault('PLATFORM_INTERNAL', { detail: 'resources over their bound' })
+      if (!fits)
+        throw new Fault('PLATFORM_INTERNAL', { detail: 'the list of resources exceeds its limit' })
       return { status: 200, body }
     },
   }),

@@ -1,4 +1,4 @@
-/** Device sessions: the caller's own, and the end of any. */
+/** Device sessions: list of the caller, and revocation. */
 import type { Identity } from '../../../identity/identity.ts'
 import { listSessions, revokeSession } from '../../../identity/sessions.ts'
 import { Sessions, SessionsQuery } from '../../../wire/auth.ts'
@@ -15,7 +15,7 @@ export const sessionRoutes: readonly Route<SessionsApp>[] = [
     method: 'GET',
     path: '/v1/auth/sessions',
     name: 'listSessions',
-    summary: 'The active sessions of the caller, the newest first.',
+    summary: 'Lists the active sessions of the caller, newest first.',
     query: SessionsQuery,
     replies: { 200: Sessions },
     async handle({ app, actor, query }) {
@@ -34,7 +34,7 @@ export const sessionRoutes: readonly Route<SessionsApp>[] = [
     method: 'DELETE',
     path: '/v1/auth/sessions/:sessionId',
     name: 'revokeSession',
-    summary: 'Ends a session; that of another operator takes operators:manage.',
+    summary: 'Revokes a session. The session of another operator requires operators:manage.',
     replies: { 204: null },
     errors: ['PLATFORM_ACCESS_DENIED', 'PLATFORM_NOT_FOUND', ...CHANGE_ERRORS],
     async handle({ app, actor, params, requestId }) {

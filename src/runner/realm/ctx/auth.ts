@@ -1,4 +1,4 @@
-/** `ctx.auth`: the caller, as far as the Function's mode shows it. */
+/** `ctx.auth`: the identity of the caller that the Function's mode reveals. */
 import { type FunctionalIdentity, GUEST_SECONDS_MAX } from '../../../value/identities.ts'
 import type { Call } from '../calls.ts'
 import { sendRead } from '../operations.ts'

@@ -8,6 +8,7 @@ import { Auth } from './auth.ts'
 import { Configuration } from './configuration.ts'
 import { MutationDatabase, QueryDatabase } from './database.ts'
 import { functionCaller } from './function-calls.ts'
+import { Scheduler } from './scheduler.ts'
 import { Storage } from './storage.ts'
 
 function newDatabase(call: Call): QueryDatabase | MutationDatabase | null {
@@ -21,7 +22,7 @@ function newDatabase(call: Call): QueryDatabase | MutationDatabase | null {
   }
 }
 
-/** Makes the `ctx` of one call. */
+/** Creates the `ctx` of one call. */
 export function newContext(call: Call): unknown {
   const db = newDatabase(call)
   return {
@@ -33,6 +34,9 @@ export function newContext(call: Call): unknown {
     config: new Configuration(call),
     get storage() {
       return new Storage(call)
+    },
+    get scheduler() {
+      return new Scheduler(call)
     },
     log: newLog(call),
     runQuery: functionCaller(call, 'query'),

@@ -4,16 +4,16 @@ import { encode } from '../encoding.ts'
 import { callFunction } from '../operations.ts'
 
 type Kind = Call['definition']['kind']
-type Marked = Readonly<Record<string | symbol, unknown>>
+export type Reference = Readonly<Record<string | symbol, unknown>>
 
 const METHODS = { query: 'ctx.runQuery', mutation: 'ctx.runMutation', action: 'ctx.runAction' }
 const { stringify } = JSON
 const referenceKey = Symbol.for('svc.reference')
 const functionKey = Symbol.for('svc.function')
 
-/** Makes the method of a call that calls Functions of one kind. */
+/** Creates the method of `ctx` that calls Functions of one kind. */
 export function functionCaller(call: Call, kind: Kind) {
-  return (reference: Marked, args: unknown = {}): Promise<unknown> => {
+  return (reference: Reference, args: unknown = {}): Promise<unknown> => {
     const method = METHODS[kind]
     checkKind(kind, call.definition.kind)
     const name = nameOf(reference, method)
@@ -33,7 +33,8 @@ function checkKind(kind: Kind, caller: Kind): void {
   }
 }
 
-function nameOf(reference: Marked | null | undefined, method: string): string {
+/** Returns the name of the Function of a reference; `method` is what the author wrote. */
+export function nameOf(reference: Reference | null | undefined, method: string): string {
   const path: unknown = reference?.[referenceKey]
   if (typeof path === 'string') return path
   const name: unknown = reference?.name

@@ -3,8 +3,11 @@ import type { NextPage } from '../../operations.ts'
 import type { Call } from '../calls.ts'
 import { sendRead } from '../operations.ts'
 
-/** Documents that one range operation requests at most. */
-const PAGE_DOCUMENTS_MAX = 1_024
+/**
+ * Documents that one range operation requests at most.
+ * @limit Calls: documents of one page of `paginate`
+ */
+export const PAGE_DOCUMENTS_MAX = 1_024
 /** Documents of the first page of an iteration; each later page has four times as many. */
 const FIRST_PAGE_DOCUMENTS = 16
 

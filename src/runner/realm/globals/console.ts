@@ -16,7 +16,7 @@ function writer(level: LogLevel) {
   }
 }
 
-/** The numbers of the running call, by label; while the script loads they are forgotten. */
+/** Returns the numbers of the running call by label; a discarded map while the script loads. */
 function ofCall(numbers: Numbers): Map<string, number> {
   const sink = runningCall()
   const found = sink === null ? undefined : numbers.get(sink)
@@ -26,7 +26,7 @@ function ofCall(numbers: Numbers): Map<string, number> {
   return made
 }
 
-/** Makes the console; `now` returns the milliseconds that its timers measure. */
+/** Creates the console. `now` returns milliseconds for its timers. */
 export function newConsole(now: () => number) {
   const counts: Numbers = new WeakMap()
   const starts: Numbers = new WeakMap()

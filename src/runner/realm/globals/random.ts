@@ -81,7 +81,7 @@ const INTEGER_ARRAYS = [
   BigUint64Array,
 ]
 
-/** Makes `Math.random` and `crypto`; `currentStream` returns the stream of the running call. */
+/** Creates `Math.random` and `crypto`; `currentStream` returns the stream of the running call. */
 export function createRandom(currentStream: () => RandomStream) {
   function getRandomValues<T extends ArrayBufferView>(view: T): T {
     if (!INTEGER_ARRAYS.some((kind) => view instanceof kind)) {
@@ -110,7 +110,7 @@ export function createRandom(currentStream: () => RandomStream) {
   return {
     random(): number {
       const stream = currentStream()
-      // 53 bits, as a double has.
+      // 53 bits, the precision of a double.
       return ((stream.word() >>> 5) * 67_108_864 + (stream.word() >>> 6)) / 9_007_199_254_740_992
     },
     crypto: Object.freeze({ getRandomValues, randomUUID }),

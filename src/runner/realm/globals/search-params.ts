@@ -73,7 +73,7 @@ export function observeSearchParams(params: URLSearchParams, onChange: () => voi
   contents.get(params)!.onChange = onChange
 }
 
-/** Replaces the pairs by those of `search`, without telling the observer. */
+/** Replaces the pairs by those of `search`, without a call of the observer. */
 export function resetSearchParams(params: URLSearchParams, search: string): void {
   contents.get(params)!.pairs = parsePairs(search)
 }

@@ -1,4 +1,4 @@
-/** Notices definitions of properties which `Object.keys` does not list. */
+/** Detects definitions of properties that `Object.keys` does not list. */
 
 const { apply, defineProperty } = Reflect
 let called = false

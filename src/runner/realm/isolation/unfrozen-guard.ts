@@ -1,5 +1,5 @@
 /**
- * Tells what a call changed of the unfrozen intrinsics, and restores it. No code of a call runs
+ * Detects changes of the unfrozen intrinsics by a call, and reverts them. No code of a call runs
  * here, nothing iterates and no method of an array is used: one of them may be what was changed.
  */
 import { takeDefinitions } from './definitions.ts'
@@ -62,7 +62,7 @@ export function restoreUnfrozen(): string | null {
     changed ??= first
     restore(state)
     if (firstChange(state) === null) continue
-    throw new Error(`"${first}" of Array or its prototype was changed for good`)
+    throw new Error(`"${first}" of Array or its prototype was changed irreversibly`)
   }
   return changed
 }

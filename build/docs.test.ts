@@ -1,0 +1,275 @@
+/** The documents: links, sample commands, sample files, titles and sizes. */
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, posix } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { parseLine } from '../src/client/arguments.ts'
+import { COMMANDS } from '../src/client/main.ts'
+import { DOCUMENTS } from '../src/docs/embedded.generated.ts'
+import { MODES } from '../src/server/usage.ts'
+import { readJwtProviders } from '../src/settings/jwt-providers.ts'
+import { readOidcConfig } from '../src/settings/oidc.ts'
+import { limitsOf, limitText } from './docs/limits.ts'
+import { between } from './docs/markdown.ts'
+import { DOCS, readGuides } from './embed-docs.ts'
+import {
+  anchors,
+  codeBlocks,
+  inlineCode,
+  type MarkdownFile,
+  readMarkdown,
+  relativeLinks,
+} from './testing/markdown/markdown.ts'
+import { shellCommands } from './testing/markdown/shell-commands.ts'
+import { VAGUE_SUBJECTS } from './tidy/language-rules.ts'
+
+const ROOT = join(import.meta.dirname, '..')
+const README_LINES_MAX = 200
+const files = readMarkdown(ROOT)
+const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
+
+/** Names each broken link as `file: target`. */
+function brokenLinks({ path, text }: MarkdownFile): string[] {
+  const broken = relativeLinks(text).filter((link) => {
+    const [target = '', anchor] = link.split('#')
+    const file = target === '' ? path : posix.join(posix.dirname(path), target)
+    if (!existsSync(join(ROOT, file))) return true
+    return anchor !== undefined && !anchors(read(file)).includes(anchor)
+  })
+  return broken.map((link) => `${path}: ${link}`)
+}
+
+/** Names each sample that the programs reject, with the reason. */
+function wrongCommands({ path, text }: MarkdownFile): string[] {
+  const blocks = codeBlocks(text).filter(({ language }) => language === 'sh')
+  return blocks.flatMap((block) =>
+    shellCommands(block.text).flatMap(([program, ...words]) => {
+      const reason = reasonAgainst(program!, words)
+      return reason === null ? [] : [`${path}: ${program} ${words.join(' ')}: ${reason}`]
+    }),
+  )
+}
+
+function reasonAgainst(program: string, words: readonly string[]): string | null {
+  if (program === 'svc-server') return isMode(words) ? null : 'no such mode'
+  if (program !== 'svc') return null
+  try {
+    parseLine(words, COMMANDS)
+    return null
+  } catch (error) {
+    return (error as { detail?: string }).detail ?? String(error)
+  }
+}
+
+function isMode([mode, ...rest]: readonly string[]): boolean {
+  return rest.length === 0 && (mode === '--help' || MODES.some(([name]) => name === mode))
+}
+
+/** Names each command or option in the prose that does not exist; it need not be complete. */
+function unknownCommands({ path, text }: MarkdownFile): string[] {
+  return inlineCode(text).flatMap((code) => {
+    const [program, ...words] = shellCommands(code)[0] ?? []
+    const isCommand = /^[a-z]/.test(words[0] ?? '')
+    if (!isCommand || (program !== 'svc' && program !== 'svc-server')) return []
+    const known = program === 'svc' ? isKnown(words) : isMode(words)
+    return known ? [] : [`${path}: ${code}`]
+  })
+}
+
+function isKnown(words: readonly string[]): boolean {
+  const command =
+    COMMANDS.find(({ name }) => name === words.slice(0, 2).join(' ')) ??
+    COMMANDS.find(({ name }) => name === words[0])
+  if (command === undefined) {
+    return words.length === 1 && COMMANDS.some(({ name }) => name.startsWith(`${words[0]} `))
+  }
+  const options = words.filter((word) => word.startsWith('--')).map((word) => word.slice(2))
+  const known = [...Object.keys(command.options), 'json', 'help']
+  return options.every((option) => known.includes(option))
+}
+
+test('README.md is short', () => {
+  expect(read('README.md').trimEnd().split('\n').length).toBeLessThanOrEqual(README_LINES_MAX)
+})
+
+test('a TypeScript sample of README.md is code of the first Workspace', () => {
+  const template = read('src/sdk/templates/chat/functions/messages.ts')
+  const samples = codeBlocks(read('README.md')).filter(({ language }) => language === 'ts')
+  expect(samples.length).toBeGreaterThan(0)
+  for (const { text } of samples) expect(template).toContain(text)
+})
+
+test('every link between documents resolves', () => {
+  expect(files.length).toBeGreaterThan(70)
+  expect(files.flatMap(brokenLinks)).toEqual([])
+})
+
+test('a broken link and a broken anchor are found', () => {
+  const text = '# A\n\n[one](none.md) [two](#b) [three](#a) [four](https://example.com/x)\n'
+  expect(brokenLinks({ path: 'README.md', text: `${read('README.md')}\n${text}` })).toEqual([
+    'README.md: none.md',
+    'README.md: #b',
+    'README.md: #a',
+  ])
+})
+
+test('a document of svc docs links only to documents of svc docs', () => {
+  const topics = Object.keys(DOCUMENTS).map((topic) => `${topic}.md`)
+  for (const [topic, text] of Object.entries(DOCUMENTS)) {
+    const others = relativeLinks(text).map((link) => link.split('#')[0]!)
+    const elsewhere = others.filter((target) => target !== '' && !topics.includes(target))
+    expect(elsewhere, topic).toEqual([])
+  }
+})
+
+test('every source file that a document of the source names exists', () => {
+  const sources = ['src', 'build', 'e2e'].flatMap((folder) =>
+    readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map(
+      (name) => `/${folder}/${name.replaceAll('\\', '/')}`,
+    ),
+  )
+  const describing = files.filter(({ path }) => path !== 'README.md' && !path.startsWith(DOCS))
+  const missing = describing.flatMap(({ path, text }) =>
+    inlineCode(text)
+      .flatMap((code) => code.split(' '))
+      .filter((word) => /^[\w.\-/{},]+\.ts$/.test(word))
+      .flatMap(alternatives)
+      .filter((word) => !sources.some((source) => source.endsWith(`/${word}`)))
+      .map((word) => `${path}: ${word}`),
+  )
+  expect(missing).toEqual([])
+  expect(alternatives('a/{b,c}.ts')).toEqual(['a/b.ts', 'a/c.ts'])
+})
+
+/** The words that a shell makes of one with braces. */
+function alternatives(word: string): string[] {
+  const [, before = '', inside, after = ''] = /^([^{]*)\{([^}]*)\}(.*)$/.exec(word) ?? []
+  return inside === undefined ? [word] : inside.split(',').map((each) => before + each + after)
+}
+
+test('every sample command parses', () => {
+  const samples = files.flatMap(({ text }) =>
+    codeBlocks(text)
+      .filter(({ language }) => language === 'sh')
+      .flatMap((block) => shellCommands(block.text))
+      .filter(([program]) => program === 'svc'),
+  )
+  expect(samples.length).toBeGreaterThan(40)
+  expect(files.flatMap(wrongCommands)).toEqual([])
+})
+
+test('every command, mode and option that a document names exists', () => {
+  expect(files.flatMap(unknownCommands)).toEqual([])
+})
+
+test('a wrong sample is found wherever it stands in a script', () => {
+  const script = [
+    'export A=1 B="$(svc whoam)" # svc nothing',
+    'X=1 svc config set NAME --secrt --remote < file && svc status --remote 2> log |',
+    "  grep 'svc no' & svc-server serv",
+    'svc call f \'{"a":1}\' --remote --url http://127.0.0.1 \\',
+    '  --key-env KEY --target channel:main',
+  ].join('\n')
+  const text = ['# A', '```sh', script, '```', 'Run `svc staus` or `svc login --cod X`.'].join('\n')
+  expect(wrongCommands({ path: 'a.md', text })).toEqual([
+    'a.md: svc whoam: Unknown command whoam. Did you mean whoami?',
+    'a.md: svc config set NAME --secrt --remote: Unknown option --secrt. Did you mean --secret?',
+    'a.md: svc-server serv: no such mode',
+  ])
+  expect(unknownCommands({ path: 'a.md', text })).toEqual([
+    'a.md: svc staus',
+    'a.md: svc login --cod X',
+  ])
+})
+
+describe('a sample file of a guide', () => {
+  const samples = files.flatMap(({ path, text }) =>
+    codeBlocks(text)
+      .filter(({ language, above }) => language === 'json' && above.startsWith('<!-- file: '))
+      .map(({ above, text: content }) => ({ path, above, content })),
+  )
+  const readers: Readonly<Record<string, (path: string) => unknown>> = {
+    '<!-- file: SERVICE_PRODUCT_AUTH_CONFIG -->': readJwtProviders,
+    '<!-- file: SERVICE_PLATFORM_OIDC_CONFIG -->': readOidcConfig,
+  }
+
+  test('names a setting whose file is read here', () => {
+    expect(samples.map(({ above }) => above).toSorted()).toEqual(Object.keys(readers).toSorted())
+  })
+
+  test.each(samples)('of $path is accepted by the server', ({ above, content }) => {
+    const folder = mkdtempSync(join(tmpdir(), 'svc-docs-'))
+    onTestFinished(() => rmSync(folder, { recursive: true }))
+    const file = join(folder, 'sample.json')
+    writeFileSync(file, content, { mode: 0o600 })
+    expect(readers[above]?.(file)).toBeTruthy()
+  })
+})
+
+test('documents name the caller, the operator or the author', () => {
+  const found = files.flatMap(({ path, text }) =>
+    text
+      .split('\n')
+      .flatMap((line, i) => (VAGUE_SUBJECTS.test(line) ? [`${path}:${i + 1}: ${line}`] : [])),
+  )
+  expect(found).toEqual([])
+})
+
+test('the list of decisions has every record, once, with its title', () => {
+  const records = files.filter(({ path }) => /^src\/decisions\/\d{4}-/.test(path))
+  const rows = records.map(({ path, text }) => {
+    const [, number, title] = /^# (\d{4})\. (.*)\n/.exec(text) ?? []
+    return `| ${number} | [${title}](${posix.basename(path)}) |`
+  })
+  expect(new Set(rows.map((row) => row.slice(0, 6))).size).toBe(records.length)
+  const list = read('src/decisions/README.md').split('\n')
+  expect(list.filter((line) => /^\| \d/.test(line))).toEqual(rows)
+})
+
+test('every Markdown file of the folder is a topic', () => {
+  const names = files.filter(({ path }) => path.startsWith(`${DOCS}/`)).map(({ path }) => path)
+  expect(names).toEqual(Object.keys(DOCUMENTS).map((topic) => `${DOCS}/${topic}.md`))
+  expect(Object.keys(readGuides(ROOT))).toContain('operations')
+})
+
+test('a limit is read from the docstring of its constant, with the unit of its name', () => {
+  const text = [
+    '/**',
+    ' * Why.',
+    ' * @limit Calls: one',
+    ' *   call',
+    ' */',
+    'export const A_MAX = 1',
+  ]
+  expect(limitsOf('src/a.ts', text.join('\n'))).toEqual([
+    { path: 'src/a.ts', constant: 'A_MAX', section: 'Calls', what: 'one call' },
+  ])
+  expect(() => limitsOf('src/a.ts', '/** @limit Calls: one */\nconst A_MAX = 1')).toThrow(
+    /exported/,
+  )
+  expect(() => limitsOf('src/a.ts', '/** @limit one */\nexport const A = 1')).toThrow(/SECTION/)
+  const shown = [
+    limitText('CALLS_MAX', 4_096),
+    limitText('BODY_BYTES_MAX', 16 * 1024),
+    limitText('BYTES_READ_MAX', 2 ** 31),
+    limitText('KEY_BYTES', 2_560),
+    limitText('PACE_BYTES_PER_SECOND_MIN', 1024),
+    limitText('TEXT_CHARACTERS_MAX', 8_192),
+    limitText('WAIT_MILLIS', 1_500),
+    limitText('LIFETIME_MICROS', 86_400_000_000n),
+    limitText('KEPT_MS', 2 * 86_400_000),
+    limitText('A_LIMIT', { perSecond: 2_000, burst: 4_000 }),
+  ]
+  expect(shown).toEqual([
+    ...['4,096', '16 KiB', '2 GiB', '2,560 bytes', '1 KiB per second', '8,192 characters'],
+    ...['1,500 ms', '24 h', '2 d', '2,000 per second, 4,000 at once'],
+  ])
+})
+
+test('a generated part stands between its marks, which may not be lost', () => {
+  const text = 'a\n<!-- rows: from x -->\nold\n<!-- /rows -->\nb\n'
+  const current = 'a\n<!-- rows: from x -->\nnew\n<!-- /rows -->\nb\n'
+  expect(between(text, 'rows', 'new\n')).toBe(current)
+  expect(() => between(text.replace('/rows', 'rows'), 'rows', '')).toThrow(/marks/)
+  expect(() => between(text.replace('rows: ', ''), 'rows', '')).toThrow(/marks/)
+})

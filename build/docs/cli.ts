@@ -1,0 +1,53 @@
+/** The reference of both command lines, from the declarations of the commands and modes. */
+import type { CommandSpec } from '../../src/client/contexts.ts'
+import { EXIT_CODES } from '../../src/client/help.ts'
+import { COMMANDS } from '../../src/client/main.ts'
+import { optionForm, usageOf } from '../../src/client/program.ts'
+import { MODES } from '../../src/server/usage.ts'
+import { code, fenced, table } from './markdown.ts'
+
+export function cliDocument(): string {
+  const summaries = COMMANDS.map(({ name, summary }) => [
+    `[\`svc ${name}\`](#svc-${name.replaceAll(' ', '-')})`,
+    summary,
+  ])
+  const modes = MODES.map(([name, description]) => [code(`svc-server ${name}`), description])
+  const exits = Object.entries(EXIT_CODES).map(([exit, meaning]) => [exit, meaning])
+  return [
+    HEAD,
+    table(['Command', 'What it does'], summaries),
+    `## Exit codes\n\n${table(['Code', 'Meaning'], exits)}`,
+    `## svc-server\n\n${SERVER}\n${table(['Mode', 'What it does'], modes)}`,
+    ...COMMANDS.map(commandSection),
+  ].join('\n')
+}
+
+const HEAD = `# Commands and options of svc and svc-server
+
+Every command of \`svc\` takes \`--json\`, which prints one JSON document on standard output and
+nothing else there, and \`--help\`. An option is written \`--name VALUE\` or \`--name=VALUE\`.
+`
+
+const SERVER = `A mode takes no arguments. Its settings are variables of the environment: see
+[settings](settings.md).
+`
+
+function commandSection(command: CommandSpec): string {
+  const { name, summary, details, positionals, options, examples } = command
+  const argumentRows = positionals.map((each) => [
+    code(each.name),
+    each.required ? `${each.description} (required)` : each.description,
+  ])
+  const optionRows = Object.entries(options).map(([option, declared]) => [
+    code(optionForm(option, declared)),
+    declared.required ? `${declared.description} (required)` : declared.description,
+  ])
+  return [
+    `## svc ${name}\n`,
+    fenced('text', [`svc ${usageOf(command)}`]),
+    `${[`${summary}.`, ...details].join('\n')}\n`,
+    ...(argumentRows.length > 0 ? [table(['Argument', 'Meaning'], argumentRows)] : []),
+    ...(optionRows.length > 0 ? [table(['Option', 'Meaning'], optionRows)] : []),
+    ...(examples.length > 0 ? [fenced('sh', examples)] : []),
+  ].join('\n')
+}

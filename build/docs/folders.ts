@@ -1,0 +1,31 @@
+/** The table of folders in src/README.md, from the import rules. */
+import { FOLDERS, type Folder, OWNERS } from '../tidy/import-rules.ts'
+import { between, code, table } from './markdown.ts'
+
+/** Replaces the table. `hasReadme` tells whether a folder has a page of its own. */
+export function withFolderTable(text: string, hasReadme: (folder: string) => boolean): string {
+  return between(text, 'folders', folderTable(hasReadme))
+}
+
+function folderTable(hasReadme: (folder: string) => boolean): string {
+  const rows = Object.entries(FOLDERS).map(([name, folder]) => [
+    hasReadme(name) ? `[${code(name)}](${name}/README.md)` : code(name),
+    folder.owns,
+    importsText(folder),
+    librariesOf(name).map(code).join(', '),
+  ])
+  return table(['Folder', 'What it owns', 'May import', 'Owns the libraries'], rows)
+}
+
+function importsText({ imports }: Folder): string {
+  if (imports === 'all') return 'all'
+  return imports.length === 0 ? 'nothing' : imports.join(', ')
+}
+
+/** Libraries of one folder or few, which alone may import them; those of all are left out. */
+function librariesOf(folder: string): string[] {
+  const owned = OWNERS.filter(({ folders }) =>
+    folders.some((each) => each === folder || each.startsWith(`src/${folder}/`)),
+  )
+  return owned.flatMap(({ libraries }) => libraries).filter((library) => library !== 'svc')
+}

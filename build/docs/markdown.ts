@@ -1,0 +1,28 @@
+/** Markdown that the references are made of. */
+import { assert } from '../../src/errors/assert.ts'
+
+/** Replaces what stands between `<!-- NAME: ... -->` and `<!-- /NAME -->`, each on its own line. */
+export function between(text: string, name: string, content: string): string {
+  const begin = new RegExp(`^<!-- ${name}: .*-->\n`, 'm').exec(text)
+  const start = begin === null ? -1 : begin.index + begin[0].length
+  const end = text.indexOf(`<!-- /${name} -->\n`)
+  assert(begin !== null && end >= start, `the marks around ${name} are missing`)
+  return text.slice(0, start) + content + text.slice(end)
+}
+
+/** A table; cells are escaped, so that a `|` in one does not end it. */
+export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]): string =>
+    `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
+  return [line(head), `|${head.map(() => '---|').join('')}`, ...rows.map(line), ''].join('\n')
+}
+
+/** Text as code; empty where there is none. */
+export function code(text: string | null | undefined): string {
+  return text === null || text === undefined || text === '' ? '' : `\`${text}\``
+}
+
+/** A block of code. */
+export function fenced(language: string, lines: readonly string[]): string {
+  return [`\`\`\`${language}`, ...lines, '```', ''].join('\n')
+}

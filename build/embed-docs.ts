@@ -1,0 +1,99 @@
+/**
+ * The documents of `svc docs`: writes the references among src/docs/*.md, their list in README.md,
+ * the table of folders of src/README.md, and every document as one TypeScript module of text.
+ * `--check` changes nothing and fails if something is stale.
+ */
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { assert } from '../src/errors/assert.ts'
+import { accessDocument } from './docs/access.ts'
+import { cliDocument } from './docs/cli.ts'
+import { errorsDocument } from './docs/errors.ts'
+import { withFolderTable } from './docs/folders.ts'
+import { limitsDocument } from './docs/limits.ts'
+import { between, table } from './docs/markdown.ts'
+import { metricsDocument } from './docs/metrics.ts'
+import { settingsDocument } from './docs/settings.ts'
+
+export const DOCS = 'src/docs'
+const MODULE = `${DOCS}/embedded.generated.ts`
+const MAP = 'src/README.md'
+const README = 'README.md'
+
+/** The generated documents. Every other file of src/docs is a guide. */
+export const REFERENCES: Readonly<Record<string, (root: string) => Promise<string> | string>> = {
+  access: accessDocument,
+  cli: cliDocument,
+  errors: errorsDocument,
+  limits: limitsDocument,
+  metrics: metricsDocument,
+  settings: settingsDocument,
+}
+
+const TOPIC_FILE = /^([a-z][a-z0-9-]*)\.md$/
+const TITLE = /^# (\S.*)\n/
+
+/** The guides by topic: a Markdown file whose first line is its title. */
+export function readGuides(root: string): Record<string, string> {
+  const guides: Record<string, string> = {}
+  for (const file of readdirSync(join(root, DOCS)).filter((name) => name.endsWith('.md'))) {
+    const topic = TOPIC_FILE.exec(file)?.[1]
+    assert(topic !== undefined, `${DOCS}/${file} is not named some-topic.md`)
+    if (!(topic in REFERENCES)) guides[topic] = readFileSync(join(root, DOCS, file), 'utf8')
+  }
+  return guides
+}
+
+/** Renders the generated files, by path. The same sources give the same bytes. */
+export async function renderDocs(root: string): Promise<Record<string, string>> {
+  const references: Record<string, string> = {}
+  for (const [topic, render] of Object.entries(REFERENCES)) references[topic] = await render(root)
+  const documents = { ...readGuides(root), ...references }
+  for (const [topic, text] of Object.entries(documents)) {
+    assert(TITLE.test(text), `${DOCS}/${topic}.md does not begin with a line "# Title"`)
+  }
+  const files = Object.entries(references).map(([topic, text]) => [`${DOCS}/${topic}.md`, text])
+  const hasReadme = (folder: string): boolean => existsSync(join(root, 'src', folder, 'README.md'))
+  const map = withFolderTable(readFileSync(join(root, MAP), 'utf8'), hasReadme)
+  const readme = between(readFileSync(join(root, README), 'utf8'), 'documents', lists(documents))
+  return {
+    ...Object.fromEntries(files),
+    [README]: readme,
+    [MAP]: map,
+    [MODULE]: embedded(documents),
+  }
+}
+
+/** The guides, then the references, each with its title. */
+function lists(documents: Readonly<Record<string, string>>): string {
+  const rows = Object.keys(documents)
+    .sort()
+    .map((topic) => ({
+      isGuide: !(topic in REFERENCES),
+      cells: [`[${topic}](${DOCS}/${topic}.md)`, TITLE.exec(documents[topic]!)![1]!],
+    }))
+  const listed = (isGuide: boolean): string[][] =>
+    rows.filter((row) => row.isGuide === isGuide).map(({ cells }) => cells)
+  return `${table(['Guide', ''], listed(true))}\n${table(['Reference', ''], listed(false))}`
+}
+
+function embedded(documents: Readonly<Record<string, string>>): string {
+  const sorted = Object.entries(documents).sort(([a], [b]) => (a < b ? -1 : 1))
+  return (
+    '/** Generated from src/docs by build/embed-docs.ts. Do not edit. */\n\n' +
+    '/** The documents by topic. The first line of each is its title. */\n' +
+    'export const DOCUMENTS: Readonly<Record<string, string>> = ' +
+    `${JSON.stringify(Object.fromEntries(sorted), null, 2)}\n`
+  )
+}
+
+if (import.meta.main) {
+  const root = join(import.meta.dirname, '..')
+  const check = process.argv.includes('--check')
+  for (const [path, wanted] of Object.entries(await renderDocs(root))) {
+    if (readFileSync(join(root, path), { encoding: 'utf8', flag: 'a+' }) === wanted) continue
+    if (check) process.exitCode = 1
+    else writeFileSync(join(root, path), wanted)
+    process.stdout.write(`${path}${check ? ' is stale: run npm run generate' : ''}\n`)
+  }
+}

@@ -1,0 +1,73 @@
+/**
+ * Generates dist-config/environment.template, the commented environment of a server, from the rows
+ * of src/settings/variables.ts. `--check` changes nothing and fails if it is stale.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { assert } from '../src/errors/assert.ts'
+import { isRequired, VARIABLES, type Variable } from '../src/settings/variables.ts'
+
+const PATH = 'dist-config/environment.template'
+const ROWS: readonly Variable[] = VARIABLES
+
+/** Settings that only a server behind one of the proxies of dist-config needs. */
+const BEHIND_PROXY = ['SERVICE_MANAGEMENT_TLS_TERMINATED']
+
+/** One assignment per variable. Secrets are given as files; optional ones are commented out. */
+export function renderTemplate(): string {
+  const parts = ROWS.filter((row) => !['client only', 'recovery only'].includes(row.required)).map(
+    (row) => {
+      const isSet = isRequired(row) || BEHIND_PROXY.includes(row.name)
+      return `# ${row.description}.\n${isSet ? '' : '# '}${assignment(row)}\n`
+    },
+  )
+  return `${TEMPLATE_HEAD}\n${parts.join('\n')}`
+}
+
+const TEMPLATE_HEAD = `# Settings of svc-server. Generated from src/settings/variables.ts.
+# They are for a server behind a proxy that terminates TLS, as nginx.conf and Caddyfile do.
+# Without a proxy remove SERVICE_MANAGEMENT_TLS_TERMINATED.
+`
+
+/** A value that the parser accepts for each setting without a default. */
+const EXAMPLES: Readonly<Record<string, string>> = {
+  SERVICE_STATE_DIRECTORY: '/var/lib/svc/state',
+  SERVICE_MANAGEMENT_TLS_TERMINATED: 'true',
+  SERVICE_PUBLIC_MANAGEMENT_URL: 'https://manage.example.com',
+  SERVICE_PLATFORM_OIDC_CONFIG: '/etc/svc/oidc.json',
+  SERVICE_PLATFORM_WORKLOAD_OIDC_CONFIG: '/etc/svc/workload-oidc.json',
+  SERVICE_PLATFORM_MANAGED_SOURCE_AUTHORITY: 'https://control.example.com',
+  SERVICE_PRODUCT_ROOT: '/var/lib/svc/product',
+  SERVICE_APPLICATION_LISTEN: '127.0.0.1:3210',
+  SERVICE_APPLICATION_TLS_TERMINATED: 'true',
+  SERVICE_PRODUCT_ALLOWED_ORIGINS: 'https://app.example.com',
+  SERVICE_PRODUCT_AUTH_CONFIG: 'auth.json',
+  SERVICE_RUNNER_SANDBOX: 'required',
+  SERVICE_STORAGE_S3_ENDPOINT: 'https://s3.example.com',
+  SERVICE_STORAGE_S3_BUCKET: 'svc-files',
+  SERVICE_ACTION_ALLOWED_NETWORKS: '10.1.0.0/16',
+}
+
+function assignment(row: Variable): string {
+  if (!row.file) {
+    const value = row.default ?? EXAMPLES[row.name]
+    assert(value !== undefined, `${row.name} has an example`)
+    return `${row.name}=${value}`
+  }
+  const base = row.name
+    .replace(/^SERVICE_/, '')
+    .toLowerCase()
+    .replaceAll('_', '-')
+  return `${row.name}_FILE=/etc/svc/${base}`
+}
+
+if (import.meta.main) {
+  const path = join(import.meta.dirname, '..', PATH)
+  const check = process.argv.includes('--check')
+  const wanted = renderTemplate()
+  if (readFileSync(path, { encoding: 'utf8', flag: 'a+' }) !== wanted) {
+    if (check) process.exitCode = 1
+    else writeFileSync(path, wanted)
+    process.stdout.write(`${PATH}${check ? ' is stale: run npm run generate' : ''}\n`)
+  }
+}

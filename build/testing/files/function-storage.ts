@@ -1,0 +1,15 @@
+/** A storage of `ctx.storage` for engines whose Functions store nothing. */
+import type { FunctionStorage } from '../../../src/engine/files/function-storage.ts'
+import { Fault } from '../../../src/errors/fault.ts'
+
+export function noStorage(): FunctionStorage {
+  const refuse = (): never => {
+    throw new Fault('UNAVAILABLE', { detail: 'this engine has no storage' })
+  }
+  return {
+    issueDownload: refuse,
+    issueUpload: async () => refuse(),
+    put: async () => refuse(),
+    read: async () => refuse(),
+  }
+}

@@ -1,0 +1,35 @@
+-- The hot store of operational log records, and the archive segments that were made of them.
+
+create table log_records (
+  -- Position of the record in the log of the Environment.
+  sequence integer primary key,
+  -- Microseconds since the Unix epoch.
+  at integer not null,
+  stream text not null check (stream in ('platform', 'function', 'audit')),
+  -- 0 debug, 1 info, 2 warn, 3 error
+  level integer not null check (level between 0 and 3),
+  release text,
+  function text,
+  request text,
+  -- JSON of the record without its cursor and its Environment.
+  record text not null
+) strict;
+
+create index log_records_at on log_records (at);
+create index log_records_request on log_records (request, sequence) where request is not null;
+create index log_records_severe on log_records (sequence) where level >= 2;
+
+create table log_segments (
+  -- From 1, without gaps.
+  number integer primary key,
+  first integer not null,
+  last integer not null,
+  -- Time of the newest record.
+  at integer not null,
+  records integer not null,
+  bytes integer not null,
+  -- SHA-256 of the file.
+  digest blob not null check (length(digest) = 32),
+  -- When the file was last read and found whole; null since it was found missing or damaged.
+  verified_at integer
+) strict;

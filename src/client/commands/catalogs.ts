@@ -1,0 +1,110 @@
+/** `svc functions` and `svc tables`: what a target offers and what it stores. */
+import type { Json } from '../../value/strict-json.ts'
+import type { FieldsJson, ValidatorJson } from '../../value/validators.ts'
+import { command, requiredOption } from '../contexts.ts'
+import { openRemote, readFunctions, readTables } from '../remotes.ts'
+import { REMOTE } from './operations.ts'
+
+const OPTIONS = {
+  ...REMOTE,
+  target: requiredOption(
+    'TARGET',
+    'channel:NAME, workspace:NAME, release:rel_ID or environment:default',
+  ),
+} as const
+
+export const functionsCommand = command({
+  name: 'functions',
+  summary: 'List the Functions of a target, with their arguments and results',
+  options: OPTIONS,
+  examples: ['svc functions --remote --target workspace:default'],
+  async run(context, { root, target }) {
+    const { output } = context
+    const request = readFunctions(await openRemote(context, root), target)
+    const catalog = await output.progress('reading the Functions', request)
+    const rows = catalog.functions.map((item) => [
+      item.name,
+      item.kind,
+      item.visibility === 'internal' ? 'internal' : item.clients.join(',') || '-',
+      item.auth,
+      fieldsText(item.arguments),
+      validatorText(item.returns),
+    ])
+    const head = ['FUNCTION', 'KIND', 'CLIENTS', 'AUTH', 'ARGUMENTS', 'RETURNS']
+    await output.result(catalog as unknown as Json, [
+      `${output.bold(catalog.releaseId)}  ${target}`,
+      '',
+      ...output.table(head, rows),
+    ])
+  },
+})
+
+export const tablesCommand = command({
+  name: 'tables',
+  summary: 'List the tables of a target, with their fields and indexes',
+  options: OPTIONS,
+  examples: ['svc tables --remote --target workspace:default'],
+  async run(context, { root, target }) {
+    const { output } = context
+    const request = readTables(await openRemote(context, root), target)
+    const catalog = await output.progress('reading the tables', request)
+    const tables = catalog.tables.flatMap(({ name, fields, indexes }) => [
+      '',
+      output.bold(name),
+      ...output.table(
+        ['FIELD', 'TYPE'],
+        Object.entries(fields).map(([field, json]) => [field, fieldText(json)]),
+      ),
+      ...indexes.map(({ name, fields, unique }) => {
+        return `${unique ? 'unique' : 'index'} ${name}(${fields.join(', ')})`
+      }),
+    ])
+    await output.result(catalog as unknown as Json, [
+      `${output.bold(catalog.releaseId)}  ${target}`,
+      ...tables,
+    ])
+  },
+})
+
+/** Returns a type in the notation of TypeScript, such as `{ body: string, likes?: int64 }`. */
+export function validatorText(json: ValidatorJson): string {
+  switch (json.type) {
+    case 'id':
+      return `id(${json.table})`
+    case 'literal':
+      return 'string' in json.value
+        ? JSON.stringify(json.value.string)
+        : String(Object.values(json.value)[0])
+    case 'array':
+      return `${grouped(json.items)}[]`
+    case 'object':
+      return fieldsText(json.fields)
+    case 'record':
+      return `record(${validatorText(json.values)})`
+    case 'union':
+      return json.members.map(validatorText).join(' | ')
+    case 'nullable':
+      return `${validatorText(json.inner)} | null`
+    default:
+      return json.type
+  }
+}
+
+function fieldsText(fields: FieldsJson): string {
+  const entries = Object.entries(fields).map(([name, json]) => {
+    return json.type === 'optional'
+      ? `${name}?: ${validatorText(json.inner)}`
+      : `${name}: ${validatorText(json)}`
+  })
+  return entries.length === 0 ? '{}' : `{ ${entries.join(', ')} }`
+}
+
+function fieldText(json: FieldsJson[string]): string {
+  return json.type === 'optional' ? `optional ${validatorText(json.inner)}` : validatorText(json)
+}
+
+/** A type that is one of several stands in parentheses before `[]`. */
+function grouped(json: ValidatorJson): string {
+  const text = validatorText(json)
+  return json.type === 'union' || json.type === 'nullable' ? `(${text})` : text
+}

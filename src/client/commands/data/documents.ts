@@ -1,0 +1,261 @@
+/** `svc data`: documents of the linked Environment, read and written without a Function. */
+import { Fault } from '../../../errors/fault.ts'
+import { encodeUlid } from '../../../value/ids.ts'
+import {
+  formatTimestamp,
+  plainToArguments,
+  plainToValue,
+  valueToPlain,
+} from '../../../value/plain.ts'
+import { type Json, parseStrictJson } from '../../../value/strict-json.ts'
+import { decodeTagged, encodeTagged } from '../../../value/tagged.ts'
+import { ValidationError } from '../../../value/validation-error.ts'
+import { parseFields } from '../../../value/validator-json.ts'
+import type { FieldsJson, ValidatorJson } from '../../../value/validators.ts'
+import type { Value } from '../../../value/values.ts'
+import {
+  DocumentChanged,
+  type DocumentField,
+  DocumentPage,
+  DocumentRead,
+} from '../../../wire/data.ts'
+import { OPERATION_ID_HEADER } from '../../../wire/operations.ts'
+import { type CommandSpec, command, flag, option, requiredOption } from '../../contexts.ts'
+import { openRemote, type Remote, readTables } from '../../remotes.ts'
+import { usage } from '../../usage.ts'
+import { changeIntent, changeOptions, REMOTE } from '../operations.ts'
+
+const TARGET = requiredOption('TARGET', 'A target such as channel:production')
+const TAGGED = flag('Print and read tagged values, whose types are exact')
+const TABLE = { name: 'TABLE', description: 'The table, such as messages', required: true } as const
+const DOCUMENT = {
+  name: 'DOCUMENT',
+  description: 'The ID of the document',
+  required: true,
+} as const
+const PAGE_BYTES_MAX = 64 * 1024 * 1024
+const CHANGE = { ...changeOptions('the document'), target: TARGET, tagged: TAGGED } as const
+const OPERATORS = ['<=', '>=', '=', '<', '>'] as const
+const OPS = { '=': 'eq', '<': 'lt', '<=': 'lte', '>': 'gt', '>=': 'gte' } as const
+
+const query: CommandSpec = command({
+  name: 'data query',
+  summary: 'List documents of a table in the order of an index',
+  details: [
+    '--where names fields of the index in their order: equal values, then bounds of the next',
+    'field, such as "room=general,_createdAt>=2026-01-31T00:00:00Z". A value is JSON or a text.',
+  ],
+  positionals: [TABLE],
+  options: {
+    ...REMOTE,
+    target: TARGET,
+    index: option('NAME', 'The index; by default the creation order'),
+    where: option('BOUNDS', 'Bounds of the fields of the index'),
+    desc: flag('Start at the end of the index'),
+    limit: option('COUNT', 'Documents of a page, 1 to 1000; 100 by default'),
+    after: option('CURSOR', 'Continue after the page with this cursor'),
+    tagged: TAGGED,
+  },
+  examples: ['svc data query messages --remote --target channel:production --index byRoom'],
+  async run(context, options, [table]) {
+    const { target, index, after, tagged } = options
+    const remote = await openRemote(context, options.root)
+    const range =
+      options.where === undefined
+        ? []
+        : boundsOf(options.where, await fieldsOf(remote, target, table!))
+    const limit = options.limit === undefined ? undefined : Number(options.limit)
+    const request = remote.session.management({
+      method: 'POST',
+      path: `${remote.base}/data/query`,
+      body: {
+        ...{ target, table: table!, range, order: options.desc ? 'desc' : 'asc' },
+        ...(index !== undefined && { index }),
+        ...(limit !== undefined && { limit }),
+        ...(after !== undefined && { after }),
+      },
+      reply: DocumentPage,
+      replay: 'safe',
+      responseBytesMax: PAGE_BYTES_MAX,
+    })
+    const page = await context.output.progress('reading the documents', request)
+    const items = page.items.map((item) => shown(item, tagged))
+    const rows = page.items.map((item) => [
+      item.id,
+      item.revision,
+      formatTimestamp(BigInt(item.createdAtMicros)),
+      JSON.stringify(shown(item, tagged).value),
+    ])
+    const table_ = context.output.table(['DOCUMENT', 'REVISION', 'CREATED', 'VALUE'], rows)
+    await context.output.result({ ...page, items }, table_)
+    if (page.next !== null) await context.output.note(`Next page: --after ${page.next}`)
+  },
+})
+
+const get: CommandSpec = command({
+  name: 'data get',
+  summary: 'Show a document',
+  positionals: [TABLE, DOCUMENT],
+  options: { ...REMOTE, target: TARGET, tagged: TAGGED },
+  examples: ['svc data get messages messages_... --remote --target channel:production'],
+  async run(context, { root, target, tagged }, [table, id]) {
+    const request = readDocument(await openRemote(context, root), target, table!, id!)
+    const { document } = await context.output.progress('reading the document', request)
+    const printed = shown(document, tagged)
+    await context.output.result({ version: 1, document: printed }, [
+      JSON.stringify(printed.value, null, 2),
+    ])
+    await context.output.note(`Revision ${document.revision}`)
+  },
+})
+
+const put: CommandSpec = command({
+  name: 'data put',
+  summary: 'Insert a document, or replace all fields of one',
+  details: [
+    'Without --id a document is inserted under a new ID. With --id the document is replaced at the',
+    'revision of --expected, or at the newest one, and inserted if --expected is 0. The same line',
+    'with the same --operation-id, --id and --expected changes the document once.',
+  ],
+  positionals: [TABLE, { name: 'JSON', description: 'The fields as JSON', required: true }],
+  options: {
+    ...CHANGE,
+    id: option('ID', 'The document to replace, or to insert with --expected 0'),
+  },
+  examples: [`svc data put messages '{"body":"hello"}' --remote --target channel:production`],
+  async run(context, options, [table, text]) {
+    const { operationId, changedAtMicros, expected } = changeIntent(context, put, options)
+    const { target, tagged, id } = options
+    const remote = await openRemote(context, options.root)
+    const json = valid(() => parseStrictJson(text!))
+    const value = tagged
+      ? valid(() => decodeTagged(json))
+      : valid((fields) => plainToArguments(json, fields), await fieldsOf(remote, target, table!))
+    const { session, base } = remote
+    const isInsert = id === undefined || expected === '0'
+    const documentId = id ?? newDocumentId(context.environment.system, table!)
+    const shared = { target, value: JSON.parse(encodeTagged(value)) as Json, changedAtMicros }
+    const expectedRevision = isInsert
+      ? undefined
+      : (expected ?? (await readDocument(remote, target, table!, documentId)).document.revision)
+    await context.output.note(`Operation ${operationId}`)
+    const changed = await session.management({
+      method: isInsert ? 'POST' : 'PUT',
+      path: isInsert
+        ? `${base}/data/documents/${table}`
+        : `${base}/data/documents/${table}/${documentId}`,
+      headers: { [OPERATION_ID_HEADER]: operationId },
+      body: isInsert
+        ? { ...shared, documentId }
+        : { ...shared, expectedRevision: expectedRevision! },
+      reply: DocumentChanged,
+      replay: 'safe',
+    })
+    const { document } = changed
+    await context.output.result({ ...changed, document: shown(document, tagged) } as Json, [
+      `${document.id} is at revision ${document.revision}.`,
+    ])
+  },
+})
+
+const remove: CommandSpec = command({
+  name: 'data delete',
+  summary: 'Delete a document',
+  positionals: [TABLE, DOCUMENT],
+  options: CHANGE,
+  examples: ['svc data delete messages messages_... --remote --target channel:production'],
+  async run(context, options, [table, id]) {
+    const { operationId, changedAtMicros, expected } = changeIntent(context, remove, options)
+    const { target, tagged } = options
+    const remote = await openRemote(context, options.root)
+    const expectedRevision =
+      expected ?? (await readDocument(remote, target, table!, id!)).document.revision
+    await context.output.note(`Operation ${operationId}`)
+    const changed = await remote.session.management({
+      method: 'DELETE',
+      path: `${remote.base}/data/documents/${table}/${id}`,
+      headers: { [OPERATION_ID_HEADER]: operationId },
+      body: { target, expectedRevision, changedAtMicros },
+      reply: DocumentChanged,
+      replay: 'safe',
+    })
+    await context.output.result({ ...changed, document: shown(changed.document, tagged) } as Json, [
+      `${id} is deleted.`,
+    ])
+  },
+})
+
+export const dataCommands: readonly CommandSpec[] = [query, get, put, remove]
+
+function readDocument({ session, base }: Remote, target: string, table: string, id: string) {
+  return session.management({
+    method: 'GET',
+    path: `${base}/data/documents/${table}/${id}?target=${encodeURIComponent(target)}`,
+    reply: DocumentRead,
+    replay: 'safe',
+    responseBytesMax: PAGE_BYTES_MAX,
+  })
+}
+
+async function fieldsOf(remote: Remote, target: string, table: string): Promise<FieldsJson> {
+  const { tables } = await readTables(remote, target)
+  const found = tables.find(({ name }) => name === table)
+  if (found !== undefined) return parseFields(found.fields as Json)
+  const known = tables.map(({ name }) => name).join(', ') || 'none'
+  throw new Fault('PRODUCT_NOT_FOUND', { detail: `The target has no table ${table}: ${known}.` })
+}
+
+/** Returns the document with its fields in plain JSON, or as tagged values. */
+function shown({ value, ...document }: DocumentField, isTagged: boolean) {
+  const fields = isTagged ? (value as Json) : valueToPlain(decodeTagged(value as Json))
+  return { ...document, value: fields }
+}
+
+/** Parses bounds such as `room=general,_createdAt>=...` by the types of the fields. */
+function boundsOf(text: string, fields: FieldsJson) {
+  return text.split(',').map((bound) => {
+    const operator = OPERATORS.find((each) => bound.includes(each))
+    const at = operator === undefined ? -1 : bound.indexOf(operator)
+    const field = bound.slice(0, at).trim()
+    const validator = typeOf(fields, field)
+    if (operator === undefined || validator === null) {
+      const known = [...Object.keys(fields), '_createdAt'].join(', ')
+      throw usage(`--where needs bounds such as name=value; the fields are ${known}.`, query)
+    }
+    const value = valueOf(bound.slice(at + operator.length).trim(), validator)
+    return { field, op: OPS[operator], value: JSON.parse(encodeTagged(value)) as Json }
+  })
+}
+
+function typeOf(fields: FieldsJson, field: string): ValidatorJson | null {
+  if (field === '_createdAt') return { type: 'timestamp' }
+  const json = Object.hasOwn(fields, field) ? fields[field]! : null
+  return json?.type === 'optional' ? json.inner : json
+}
+
+/** A text that is no JSON of the type stands for itself. */
+function valueOf(text: string, validator: ValidatorJson): Value {
+  try {
+    return plainToValue(parseStrictJson(text), validator)
+  } catch (error) {
+    if (!(error instanceof ValidationError)) throw error
+    return valid(() => plainToValue(text, validator))
+  }
+}
+
+/** Throws PRODUCT_INVALID that names the place and the rule. */
+function valid<T>(read: (fields: FieldsJson) => T, fields: FieldsJson = {}): T {
+  try {
+    return read(fields)
+  } catch (error) {
+    if (!(error instanceof ValidationError)) throw error
+    throw new Fault('PRODUCT_INVALID', { violations: [{ path: error.path, rule: error.rule }] })
+  }
+}
+
+function newDocumentId(
+  system: { nowMillis(): number; randomBytes(length: number): Uint8Array },
+  table: string,
+): string {
+  return `${table}_${encodeUlid(system.nowMillis(), system.randomBytes(10))}`
+}

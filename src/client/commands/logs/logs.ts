@@ -1,0 +1,186 @@
+/** `svc logs`, `svc logs archive-status` and `svc logs prune`. */
+import { isId } from '../../../value/ids.ts'
+import { formatTimestamp } from '../../../value/plain.ts'
+import type { Json } from '../../../value/strict-json.ts'
+import { PAGE_MAX } from '../../../wire/fields.ts'
+import {
+  LOG_PRUNE_MAX,
+  LOG_RECORD_LEVELS,
+  LOG_STREAMS,
+  type LogArchiveStatus,
+  type LogRecord,
+} from '../../../wire/logs.ts'
+import {
+  type CommandSpec,
+  type Context,
+  command,
+  flag,
+  option,
+  requiredOption,
+} from '../../contexts.ts'
+import { openRemote } from '../../remotes.ts'
+import { usage } from '../../usage.ts'
+import { REMOTE } from '../operations.ts'
+import { humanLine, matches } from './log-lines.ts'
+import { followLogs, pruneLogs, readArchiveStatus, readLogs } from './requests.ts'
+import { parseTime } from './times.ts'
+
+const logs: CommandSpec = command({
+  name: 'logs',
+  summary: 'Read the log of the linked Environment, or follow it',
+  details: [
+    'Without --after it shows the newest records. With --json each record is one line.',
+    'TIME is ISO 8601, such as 2026-01-31T08:00:00Z, or how long ago, such as 15m, 2h or 3d.',
+  ],
+  options: {
+    ...REMOTE,
+    follow: flag('Show records as they are written, until the command is interrupted'),
+    release: option('rel_ID', 'Only records of this Release'),
+    request: option('req_ID', 'Only records of this request'),
+    stream: option('STREAM', `Only this stream: ${LOG_STREAMS.join(', ')}`),
+    function: option('NAME', 'Only records of this Function'),
+    level: option('LEVEL', `Only this level and higher ones: ${LOG_RECORD_LEVELS.join(', ')}`),
+    since: option('TIME', 'Only records of this time and later'),
+    after: option('CURSOR', 'Only records after this cursor'),
+    limit: option('COUNT', `Records of the page, 1 to ${PAGE_MAX}; 100 by default`),
+    grep: option('PATTERN', 'Only records that this regular expression matches'),
+  },
+  examples: [
+    'svc logs --remote --follow --level warn',
+    'svc logs --remote --since 1h --function tasks.add --json',
+  ],
+  async run(context, options) {
+    const query = queryOf(context, options)
+    const pattern = patternOf(options.grep)
+    const remote = await openRemote(context, options.root)
+    const show = async (record: LogRecord): Promise<void> => {
+      if (!matches(pattern, record)) return
+      await context.output.line(record as unknown as Json, humanLine(context.output, record))
+    }
+    if (options.follow) {
+      if (options.limit !== undefined) throw usage('--limit is not for --follow.', logs)
+      await context.output.note('Following the log; interrupt to end.')
+      await followLogs(remote, query, context.signal, show)
+    }
+    const page = await context.output.progress('reading the log', readLogs(remote, query))
+    for (const record of page.items) await show(record)
+    if (page.next !== null) await context.output.note(`More: --after ${page.next}`)
+  },
+})
+
+interface FilterOptions {
+  readonly [name: string]: string | boolean | undefined
+}
+
+function queryOf(context: Context, options: FilterOptions): URLSearchParams {
+  const { release, request, stream, level, since, limit } = options as Record<string, string>
+  const problem =
+    wrongId('--release', 'rel', release) ??
+    wrongId('--request', 'req', request) ??
+    wrongChoice('--stream', LOG_STREAMS, stream) ??
+    wrongChoice('--level', LOG_RECORD_LEVELS, level)
+  if (problem !== null) throw usage(problem, logs)
+  if (limit !== undefined && !(/^[1-9][0-9]*$/.test(limit) && Number(limit) <= PAGE_MAX)) {
+    throw usage(`--limit is 1 to ${PAGE_MAX}.`, logs)
+  }
+  const query = new URLSearchParams()
+  const filters = ['release', 'request', 'stream', 'level', 'function', 'after', 'limit'] as const
+  for (const name of filters) {
+    const value = options[name]
+    if (typeof value === 'string') query.set(name, value)
+  }
+  if (since !== undefined) {
+    const micros = parseTime(since, context.environment.system.nowMicros())
+    if (micros === null) throw usage('--since needs a time such as 15m.', logs)
+    query.set('since', String(micros))
+  }
+  return query
+}
+
+function wrongId(name: string, prefix: 'rel' | 'req', value: string | undefined): string | null {
+  if (value === undefined || isId(prefix, value)) return null
+  return `${name} needs a ${prefix}_ identifier.`
+}
+
+function wrongChoice(
+  name: string,
+  choices: readonly string[],
+  value: string | undefined,
+): string | null {
+  return value === undefined || choices.includes(value)
+    ? null
+    : `${name} is one of ${choices.join(', ')}.`
+}
+
+function patternOf(text: string | undefined): RegExp | null {
+  if (text === undefined) return null
+  try {
+    return new RegExp(text)
+  } catch {
+    throw usage('--grep needs a regular expression.', logs)
+  }
+}
+
+const archiveStatus: CommandSpec = command({
+  name: 'logs archive-status',
+  summary: 'Show what of the log is archived',
+  options: REMOTE,
+  async run(context, { root }) {
+    const remote = await openRemote(context, root)
+    const status = await context.output.progress('reading the archive', readArchiveStatus(remote))
+    await context.output.result(status, [
+      `${status.segments} segments, ${status.bytes} bytes`,
+      frontierText(status.frontier),
+    ])
+  },
+})
+
+const prune: CommandSpec = command({
+  name: 'logs prune',
+  summary: 'Remove archived log records, or count them',
+  details: [
+    'Without --apply it counts. Only records behind the verified archive frontier are removed.',
+  ],
+  options: {
+    ...REMOTE,
+    'before-micros': requiredOption('MICROS', 'Only records before this time, since 1970'),
+    maximum: requiredOption('COUNT', `Most records, 1 to ${LOG_PRUNE_MAX}`),
+    apply: flag('Remove them; needs --environment'),
+    environment: option('env_ID', 'The Environment, exactly'),
+  },
+  examples: ['svc logs prune --remote --before-micros 1767225600000000 --maximum 100000'],
+  async run(context, { root, apply, environment, maximum, ...options }) {
+    const beforeMicros = options['before-micros']
+    if (!/^(?:0|[1-9][0-9]{0,17})$/.test(beforeMicros)) {
+      throw usage('--before-micros needs microseconds since 1970.', prune)
+    }
+    if (!/^[1-9][0-9]{0,6}$/.test(maximum) || Number(maximum) > LOG_PRUNE_MAX) {
+      throw usage(`--maximum is 1 to ${LOG_PRUNE_MAX}.`, prune)
+    }
+    if (apply && environment === undefined) throw usage('--apply needs --environment.', prune)
+    if (environment !== undefined && !isId('env', environment)) {
+      throw usage('--environment needs an env_ identifier.', prune)
+    }
+    const request = pruneLogs(await openRemote(context, root), {
+      ...{ beforeMicros, maximum: Number(maximum), apply },
+      ...(environment !== undefined && { environmentId: environment }),
+    })
+    const pruned = await context.output.progress('pruning the log', request)
+    await context.output.result(pruned, [
+      pruned.applied
+        ? `Removed ${pruned.pruned} records.`
+        : `${pruned.eligible} records can be removed; add --apply --environment to remove them.`,
+      frontierText(pruned.frontier),
+    ])
+  },
+})
+
+function frontierText(frontier: LogArchiveStatus['frontier']): string {
+  if (frontier === null) return 'No record is in a verified segment yet.'
+  const [at, verified] = [frontier.atMicros, frontier.verifiedAtMicros].map((micros) =>
+    formatTimestamp(BigInt(micros)),
+  )
+  return `Archived up to ${at}, verified at ${verified}.`
+}
+
+export const logCommands: readonly CommandSpec[] = [logs, archiveStatus, prune]

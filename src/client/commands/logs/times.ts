@@ -1,0 +1,22 @@
+/** Times on the command line: ISO 8601, microseconds since 1970, or how long ago. */
+import { plainToValue } from '../../../value/plain.ts'
+import { ValidationError } from '../../../value/validation-error.ts'
+import { Timestamp } from '../../../value/values.ts'
+
+const AGO = /^([1-9][0-9]{0,5})([smhd])$/
+const UNIT_MICROS = { s: 1_000_000n, m: 60_000_000n, h: 3_600_000_000n, d: 86_400_000_000n }
+
+/** Returns microseconds; null for a text that is no time. */
+export function parseTime(text: string, nowMicros: bigint): bigint | null {
+  const ago = AGO.exec(text)
+  if (ago !== null) {
+    return nowMicros - BigInt(ago[1]!) * UNIT_MICROS[ago[2] as keyof typeof UNIT_MICROS]
+  }
+  try {
+    const value = plainToValue(text, { type: 'timestamp' })
+    return value instanceof Timestamp && value.micros >= 0n ? value.micros : null
+  } catch (error) {
+    if (error instanceof ValidationError) return null
+    throw error
+  }
+}

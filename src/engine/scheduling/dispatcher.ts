@@ -1,0 +1,241 @@
+/**
+ * Starts scheduled work when it is due. It sleeps until the next due time, and wakes for commits
+ * that schedule something sooner; nothing polls. The wall clock decides what is due, and a step of
+ * it is noticed within a minute.
+ */
+import type { System } from '../../system/system.ts'
+import type { Logger } from '../../telemetry/log.ts'
+import type { Committer } from '../commits/committer.ts'
+import type { ScheduledChange } from '../commits/read-set.ts'
+import { DueQueue } from './due-queue.ts'
+import { dueAtOf, type ScheduledWork, stateOf, workOf } from './scheduled-documents.ts'
+import { byDueTime, type WorkReads } from './work-reads.ts'
+import type { RunEnd } from './work-runs.ts'
+
+/** Longest sleep: a step of the wall clock is noticed after it. */
+const SLEEP_MILLIS_MAX = 60_000
+/** Pieces of work that one read adds to the queue. */
+const READ_MAX = 256
+/** Pieces in the queue beyond which nothing is read: one Function may have that many due. */
+const QUEUE_MAX = 2_048
+/** Pause before a run that failed for no fault of its own is repeated. */
+const REPEAT_MILLIS = 1_000
+/** Pause after due work could not be read. */
+const READ_PAUSE_MILLIS = 1_000
+
+export interface DispatcherOptions {
+  readonly reads: WorkReads
+  readonly committer: Committer
+  readonly system: System
+  readonly log: Logger
+  /** Runs the work; never rejects. */
+  readonly run: (work: ScheduledWork) => Promise<RunEnd>
+  /** Whether work may start now. */
+  readonly admits: () => boolean
+}
+
+export class Dispatcher {
+  readonly #options: DispatcherOptions
+  readonly #queue = new DueQueue()
+  #timer: ReturnType<typeof setTimeout> | null = null
+  /** The time that the timer waits for; null for none. */
+  #wakesAtMicros: bigint | null = null
+  #pumping: Promise<void> | null = null
+  /** Whether anything changed that the task in progress may have missed. */
+  #pumpsAgain = false
+  /** Whether stored work may be due that is not in the queue. */
+  #mayHaveMore = true
+  #isStarted = false
+  #isStopped = false
+  #isFailing = false
+  readonly #runs = new Set<Promise<void>>()
+  readonly #repeats = new Set<ReturnType<typeof setTimeout>>()
+
+  constructor(options: DispatcherOptions) {
+    this.#options = options
+  }
+
+  /** Whether the newest read of due work failed. */
+  get isFailing(): boolean {
+    return this.#isFailing
+  }
+
+  get running(): number {
+    return this.#queue.running
+  }
+
+  start(): void {
+    this.#isStarted = true
+    this.#pump()
+  }
+
+  /** Starts nothing more. Runs in progress continue. */
+  stop(): void {
+    this.#isStopped = true
+    this.#clearTimer()
+    for (const repeat of this.#repeats) clearTimeout(repeat)
+  }
+
+  /** Resolves once no run is in progress. Call it after `stop`. */
+  async whenIdle(): Promise<void> {
+    await this.#pumping
+    await Promise.all(this.#runs)
+  }
+
+  /** Notices durable changes of scheduled work. */
+  onCommit(changes: readonly ScheduledChange[]): void {
+    if (!this.#isStarted || this.#isStopped) return
+    const nowMicros = this.#options.system.nowMicros()
+    for (const { after } of changes) {
+      if (after === null || stateOf(after) !== 'pending') continue
+      const dueAtMicros = dueAtOf(after)
+      if (dueAtMicros <= nowMicros) this.#wake()
+      else if (this.#wakesAtMicros === null || dueAtMicros < this.#wakesAtMicros) {
+        this.#sleepUntil(dueAtMicros)
+      }
+    }
+  }
+
+  /** Reads the due work again, after a change of what is admitted. */
+  wake(): void {
+    if (this.#isStarted && !this.#isStopped) this.#wake()
+  }
+
+  #wake(): void {
+    this.#mayHaveMore = true
+    this.#pump()
+  }
+
+  /** Starts what may start, in one task at a time. */
+  #pump(): void {
+    if (this.#isStopped) return
+    if (this.#pumping !== null) {
+      this.#pumpsAgain = true
+      return
+    }
+    this.#pumpsAgain = false
+    this.#pumping = this.#fill().then(
+      () => this.#endPump(null),
+      (error: unknown) => this.#endPump(error),
+    )
+  }
+
+  #endPump(error: unknown): void {
+    this.#pumping = null
+    this.#isFailing = error !== null
+    if (this.#isStopped) return
+    if (error === null) {
+      if (this.#pumpsAgain) this.#pump()
+      return
+    }
+    this.#options.log.error('schedule.read_failed', { error })
+    this.#later(READ_PAUSE_MILLIS, () => this.#wake())
+  }
+
+  async #fill(): Promise<void> {
+    this.#startWaiting()
+    while (this.#canRead()) {
+      await this.#read()
+      this.#startWaiting()
+    }
+    if (!this.#isStopped && this.#timer === null) this.#sleepUntil(null)
+  }
+
+  #canRead(): boolean {
+    const { hasCapacity, waiting } = this.#queue
+    const isOpen = !this.#isStopped && this.#options.admits()
+    return isOpen && this.#mayHaveMore && hasCapacity && waiting < QUEUE_MAX
+  }
+
+  #startWaiting(): void {
+    if (this.#isStopped || !this.#options.admits()) return
+    for (const work of this.#queue.take()) {
+      const run = this.#run(work).finally(() => this.#runs.delete(run))
+      this.#runs.add(run)
+    }
+  }
+
+  async #run(work: ScheduledWork): Promise<void> {
+    const end = await this.#options.run(work)
+    this.#queue.end(work)
+    const { scheduledId } = work
+    if (end === 'transient') {
+      this.#later(REPEAT_MILLIS, () => {
+        this.#queue.forget(scheduledId)
+        this.#wake()
+      })
+    } else {
+      this.#queue.forget(scheduledId)
+      // A read after its commit may have skipped the work, which was known then.
+      if (end === 'postponed') this.#mayHaveMore = true
+    }
+    this.#pump()
+  }
+
+  #later(millis: number, task: () => void): void {
+    const repeat = setTimeout(() => {
+      this.#repeats.delete(repeat)
+      task()
+    }, millis)
+    this.#repeats.add(repeat)
+  }
+
+  /** Adds due work to the queue; without any left, sleeps until the next due time. */
+  async #read(): Promise<void> {
+    const { reads, committer, system } = this.#options
+    // Changes during the read set it again.
+    this.#mayHaveMore = false
+    this.#clearTimer()
+    const untilMicros = system.nowMicros()
+    const pin = committer.pinSnapshot()
+    const snapshot = committer.durable
+    try {
+      const limit = this.#queue.known + READ_MAX
+      const range = byDueTime('pending', limit, { untilMicros })
+      const { documents, done } = await reads.page(range, snapshot)
+      for (const { document } of documents) {
+        if (!this.#queue.has(document.id)) this.#queue.add(workOf(document))
+      }
+      if (!done) {
+        this.#mayHaveMore = true
+        return
+      }
+      const next = byDueTime('pending', 1, { afterMicros: untilMicros })
+      const [first] = (await reads.page(next, snapshot)).documents
+      const stored = first === undefined ? null : workOf(first.document).dueAtMicros
+      // A commit after the snapshot may have set the timer to an earlier time.
+      const committed = this.#wakesAtMicros
+      if (committed === null || (stored !== null && stored < committed)) this.#sleepUntil(stored)
+    } catch (error) {
+      this.#mayHaveMore = true
+      throw error
+    } finally {
+      committer.unpinSnapshot(pin)
+    }
+  }
+
+  #clearTimer(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = null
+    this.#wakesAtMicros = null
+  }
+
+  #sleepUntil(dueAtMicros: bigint | null): void {
+    this.#clearTimer()
+    if (this.#isStopped) return
+    const { system } = this.#options
+    const left = dueAtMicros === null ? SLEEP_MILLIS_MAX : millisUntil(dueAtMicros, system)
+    this.#wakesAtMicros = dueAtMicros
+    const wake = () => {
+      this.#timer = null
+      this.#wakesAtMicros = null
+      this.#wake()
+    }
+    this.#timer = setTimeout(wake, Math.min(Math.max(left, 0), SLEEP_MILLIS_MAX))
+  }
+}
+
+/** Rounds up, since work must not run early. */
+function millisUntil(atMicros: bigint, { nowMicros }: Pick<System, 'nowMicros'>): number {
+  return Math.ceil(Number(atMicros - nowMicros()) / 1000)
+}

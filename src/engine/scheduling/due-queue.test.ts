@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest'
+import { SCHEDULED_ACTIONS_MAX, SCHEDULED_MUTATIONS_MAX, SCHEDULED_RUNS_MAX } from '../limits.ts'
+import { DueQueue } from './due-queue.ts'
+import type { ScheduledWork } from './scheduled-documents.ts'
+
+let count = 0
+function workOf(name: string, kind: ScheduledWork['kind'] = 'mutation'): ScheduledWork {
+  return {
+    ...{ scheduledId: `sch_${count++}`, createdAtMicros: 0n, function: name, kind },
+    ...{ releaseId: 'rel', argumentsText: '{}', source: 'function', cron: null, dueAtMicros: 0n },
+    ...{ state: 'pending', attempts: 0, lastErrorCode: null, finishedAtMicros: null },
+  }
+}
+
+test('one Function does not take every run, and others start behind it', () => {
+  const queue = new DueQueue()
+  for (let i = 0; i < 100; i++) queue.add(workOf('busy'))
+  const other = workOf('other')
+  queue.add(other)
+  const started = queue.take()
+  expect(started).toHaveLength(SCHEDULED_RUNS_MAX + 1)
+  expect(started.at(-1)).toBe(other)
+  expect(queue.take()).toEqual([])
+})
+
+test('all Mutations together, and all Actions together, have a bound', () => {
+  const queue = new DueQueue()
+  for (let i = 0; i < 100; i++) {
+    queue.add(workOf(`mutation ${i}`))
+    queue.add(workOf(`action ${i}`, 'action'))
+  }
+  const kinds = queue.take().map((work) => work.kind)
+  expect(kinds.filter((kind) => kind === 'mutation')).toHaveLength(SCHEDULED_MUTATIONS_MAX)
+  expect(kinds.filter((kind) => kind === 'action')).toHaveLength(SCHEDULED_ACTIONS_MAX)
+  expect(queue.hasCapacity).toBe(false)
+})
+
+test('the end of a run lets the next one start, in the order of the queue', () => {
+  const queue = new DueQueue()
+  const works = Array.from({ length: SCHEDULED_RUNS_MAX + 2 }, () => workOf('f'))
+  for (const work of works) queue.add(work)
+  const [first] = queue.take()
+  queue.end(first!)
+  expect(queue.take()).toEqual([works[SCHEDULED_RUNS_MAX]])
+})
+
+test('work is known until it is forgotten, so that a read does not add it twice', () => {
+  const queue = new DueQueue()
+  const work = workOf('f')
+  queue.add(work)
+  queue.take()
+  queue.end(work)
+  expect(queue.has(work.scheduledId)).toBe(true)
+  queue.forget(work.scheduledId)
+  expect(queue.has(work.scheduledId)).toBe(false)
+})

@@ -1,0 +1,82 @@
+/** Deletes finished work after 7 days, and the oldest beyond a number of rows. */
+import type { System } from '../../system/system.ts'
+import type { Logger } from '../../telemetry/log.ts'
+import type { Committer } from '../commits/committer.ts'
+import type { SystemDocuments } from '../files/system-documents.ts'
+import { HISTORY_MICROS, HISTORY_ROWS_MAX } from '../limits.ts'
+import type { PendingWork } from './pending-work.ts'
+import { byFinish, type WorkReads } from './work-reads.ts'
+
+const PERIOD_MILLIS = 30_000
+/** Most rows deleted in one transaction, so that commits never wait long for it. */
+const ROWS_MAX = 200
+
+export interface HistoryOptions {
+  readonly reads: WorkReads
+  readonly documents: SystemDocuments
+  readonly committer: Committer
+  readonly system: System
+  readonly log: Logger
+  readonly pending: PendingWork
+  /** Rows that are kept; `HISTORY_ROWS_MAX` where absent. */
+  readonly rowsMax?: number
+}
+
+export class History {
+  readonly #options: HistoryOptions
+  #timer: ReturnType<typeof setInterval> | null = null
+  #running: Promise<void> | null = null
+
+  constructor(options: HistoryOptions) {
+    this.#options = options
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => {
+      this.#running ??= this.#sweep().finally(() => {
+        this.#running = null
+      })
+    }, PERIOD_MILLIS)
+    this.#timer.unref()
+  }
+
+  /** Stops the timer and waits for the sweep in progress. */
+  async stop(): Promise<void> {
+    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#timer = null
+    await this.#running
+  }
+
+  async #sweep(): Promise<void> {
+    try {
+      while (this.#timer !== null && (await this.prune()));
+    } catch (error) {
+      this.#options.log.error('schedule.prune_failed', { error })
+    }
+  }
+
+  /** Deletes one batch. Returns whether more may follow. */
+  async prune(): Promise<boolean> {
+    const { reads, documents, committer, system, pending } = this.#options
+    const { rowsMax = HISTORY_ROWS_MAX } = this.#options
+    const excess = Math.max(0, pending.finished - rowsMax)
+    const oldestMicros = system.nowMicros() - HISTORY_MICROS
+    const range =
+      excess > 0 ? byFinish(Math.min(excess, ROWS_MAX)) : byFinish(ROWS_MAX, oldestMicros)
+    const pin = committer.pinSnapshot()
+    let ids: readonly string[]
+    try {
+      const page = await reads.page(range, committer.durable)
+      ids = page.documents.map(({ document }) => document.id)
+    } finally {
+      committer.unpinSnapshot(pin)
+    }
+    if (ids.length === 0) return false
+    await documents.change(async (transaction) => {
+      for (const id of ids) {
+        if ((await transaction.get(id)) !== null) await transaction.delete(id)
+      }
+    })
+    return excess > ids.length || ids.length === ROWS_MAX
+  }
+}

@@ -1,0 +1,76 @@
+/** Counts of scheduled work, kept in memory from the durable changes of commits. */
+import type { ReleaseId } from '../../value/ids.ts'
+import type { ValueObject } from '../../value/values.ts'
+import type { ScheduledChange } from '../commits/read-set.ts'
+import { stateOf } from './scheduled-documents.ts'
+
+/** Counts of stored work, by the scan of the start. */
+export interface StoredCounts {
+  readonly byRelease: ReadonlyMap<ReleaseId, number>
+  readonly finished: number
+}
+
+/** Unfinished work by Release, and the rows of the history. */
+export class PendingWork {
+  readonly #byRelease = new Map<ReleaseId, number>()
+  #unfinished = 0
+  #finished = 0
+  #isComplete = false
+
+  /** Pending and running pieces. */
+  get count(): number {
+    return this.#unfinished
+  }
+
+  /** Rows of the history. */
+  get finished(): number {
+    return this.#finished
+  }
+
+  /** Whether the work that was stored before the start is counted too. */
+  get isComplete(): boolean {
+    return this.#isComplete
+  }
+
+  /** Unfinished pieces that a Release has to execute. */
+  countOf(releaseId: ReleaseId): number {
+    return this.#byRelease.get(releaseId) ?? 0
+  }
+
+  /** Adds what was stored at the snapshot after which `change` counts. */
+  add({ byRelease, finished }: StoredCounts): void {
+    for (const [releaseId, count] of byRelease) this.#count(releaseId, count)
+    this.#finished += finished
+    this.#isComplete = true
+  }
+
+  /** Starts over: later changes count from here. */
+  reset(): void {
+    this.#byRelease.clear()
+    this.#unfinished = 0
+    this.#finished = 0
+    this.#isComplete = false
+  }
+
+  change({ before, after }: ScheduledChange): void {
+    if (before !== null) this.#countFields(before, -1)
+    if (after !== null) this.#countFields(after, 1)
+  }
+
+  #countFields(fields: ValueObject, by: 1 | -1): void {
+    if (isUnfinished(fields)) this.#count(fields.get('releaseId') as ReleaseId, by)
+    else this.#finished += by
+  }
+
+  #count(releaseId: ReleaseId, by: number): void {
+    this.#unfinished += by
+    const count = this.countOf(releaseId) + by
+    if (count === 0) this.#byRelease.delete(releaseId)
+    else this.#byRelease.set(releaseId, count)
+  }
+}
+
+function isUnfinished(fields: ValueObject): boolean {
+  const state = stateOf(fields)
+  return state === 'pending' || state === 'running'
+}

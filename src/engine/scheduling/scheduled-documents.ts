@@ -1,0 +1,153 @@
+/** Scheduled work as documents: how it is read, found and written in transactions of the server. */
+import type { StoredDocument } from '../../documents/store.ts'
+import { andThen, type MaybePromise } from '../../system/maybe-promise.ts'
+import {
+  SCHEDULED_DOCUMENTS,
+  type ScheduledSource,
+  type ScheduledState,
+} from '../../value/scheduling/scheduled-work.ts'
+import { decodeStored, encodeStored } from '../../value/stored.ts'
+import { Timestamp, type Value, type ValueObject } from '../../value/values.ts'
+import type { Transaction } from '../transactions/transaction.ts'
+
+/** A call to run at a time. */
+export interface WorkFields {
+  readonly function: string
+  readonly kind: 'mutation' | 'action'
+  /** The Release of its creator, which executes it. */
+  readonly releaseId: string
+  /** Stored JSON of the checked arguments. */
+  readonly argumentsText: string
+  readonly source: ScheduledSource
+  /** Name of the Cron; null where a Function scheduled the work. */
+  readonly cron: string | null
+  readonly dueAtMicros: bigint
+}
+
+export interface ScheduledWork extends WorkFields {
+  readonly scheduledId: string
+  readonly createdAtMicros: bigint
+  readonly state: ScheduledState
+  /** Runs that were started, the completed one included. */
+  readonly attempts: number
+  readonly lastErrorCode: string | null
+  /** Null until it has succeeded, failed or was canceled. */
+  readonly finishedAtMicros: bigint | null
+}
+
+/** Work without its arguments, which may be long and secret. */
+export type ScheduledSummary = Omit<ScheduledWork, 'argumentsText'>
+
+export function summaryOf({ argumentsText: _, ...work }: ScheduledWork): ScheduledSummary {
+  return work
+}
+
+/** Inserts pending work and returns its ID. */
+export function insertWork(transaction: Transaction, work: WorkFields): MaybePromise<string> {
+  const { function: name, kind, releaseId, argumentsText, source, cron, dueAtMicros } = work
+  const fields = {
+    ...{ function: name, kind, releaseId, arguments: argumentsText, source, cron },
+    ...{ state: 'pending', dueAt: new Timestamp(dueAtMicros), attempts: 0n },
+    ...{ lastErrorCode: null, finishedAt: null },
+  }
+  return transaction.insert(SCHEDULED_DOCUMENTS, storedJson(fields))
+}
+
+/** Returns the work; null where there is none. `id` is a canonical ID of scheduled work. */
+export function readWork(transaction: Transaction, id: string): MaybePromise<ScheduledWork | null> {
+  return andThen(transaction.get(id), (found) => (found === null ? null : workOf(found)))
+}
+
+/** Marks pending work as running, which is one more attempt. */
+export function startWork(
+  transaction: Transaction,
+  { scheduledId, attempts }: ScheduledWork,
+): MaybePromise<void> {
+  return patch(transaction, scheduledId, { state: 'running', attempts: BigInt(attempts + 1) })
+}
+
+export interface Finish {
+  readonly state: 'succeeded' | 'failed' | 'canceled'
+  readonly attempts: number
+  readonly errorCode: string | null
+  readonly atMicros: bigint
+}
+
+export function finishWork(
+  transaction: Transaction,
+  id: string,
+  { state, attempts, errorCode, atMicros }: Finish,
+): MaybePromise<void> {
+  return patch(transaction, id, {
+    ...{ state, attempts: BigInt(attempts), lastErrorCode: errorCode },
+    finishedAt: new Timestamp(atMicros),
+  })
+}
+
+/** Returns work that did not succeed to the queue, for a run at another time. */
+export function postponeWork(
+  transaction: Transaction,
+  id: string,
+  next: { readonly attempts: number; readonly errorCode: string; readonly dueAtMicros: bigint },
+): MaybePromise<void> {
+  return patch(transaction, id, {
+    ...{ state: 'pending', attempts: BigInt(next.attempts), lastErrorCode: next.errorCode },
+    dueAt: new Timestamp(next.dueAtMicros),
+  })
+}
+
+/** Cancels pending work. Returns whether that prevented its run. */
+export function cancelWork(
+  transaction: Transaction,
+  id: string,
+  atMicros: bigint,
+): MaybePromise<boolean> {
+  return andThen(readWork(transaction, id), (work): MaybePromise<boolean> => {
+    if (work?.state !== 'pending') return false
+    const { attempts, lastErrorCode } = work
+    const finish = { attempts, errorCode: lastErrorCode, atMicros }
+    return andThen(finishWork(transaction, id, { state: 'canceled', ...finish }), () => true)
+  })
+}
+
+/** Reads the work of a stored document. */
+export function workOf({ id, createdAtMicros, text }: StoredDocument): ScheduledWork {
+  const fields = decodeStored(text) as ValueObject
+  const finishedAt = fields.get('finishedAt') as Timestamp | null
+  return {
+    scheduledId: id,
+    createdAtMicros,
+    function: fields.get('function') as string,
+    kind: fields.get('kind') as WorkFields['kind'],
+    releaseId: fields.get('releaseId') as string,
+    argumentsText: fields.get('arguments') as string,
+    source: fields.get('source') as ScheduledSource,
+    cron: fields.get('cron') as string | null,
+    state: stateOf(fields),
+    dueAtMicros: dueAtOf(fields),
+    attempts: Number(fields.get('attempts') as bigint),
+    lastErrorCode: fields.get('lastErrorCode') as string | null,
+    finishedAtMicros: finishedAt === null ? null : finishedAt.micros,
+  }
+}
+
+export function stateOf(fields: ValueObject): ScheduledState {
+  return fields.get('state') as ScheduledState
+}
+
+export function dueAtOf(fields: ValueObject): bigint {
+  return (fields.get('dueAt') as Timestamp).micros
+}
+
+function patch(
+  transaction: Transaction,
+  id: string,
+  fields: Readonly<Record<string, Value>>,
+): MaybePromise<void> {
+  return transaction.patch(id, storedJson(fields), [])
+}
+
+/** Converts fields as a transaction takes them from a runner. */
+function storedJson(fields: Readonly<Record<string, Value>>): unknown {
+  return JSON.parse(encodeStored(new Map(Object.entries(fields))))
+}

@@ -1,0 +1,234 @@
+/** Scheduled work of one Environment: dispatch, recovery, history, and what operators see. */
+import type { DocumentStore } from '../../documents/store.ts'
+import type { System } from '../../system/system.ts'
+import type { Logger } from '../../telemetry/log.ts'
+import type { ReleaseId } from '../../value/ids.ts'
+import type { Committer } from '../commits/committer.ts'
+import type { ScheduledChange } from '../commits/read-set.ts'
+import type { SystemDocuments } from '../files/system-documents.ts'
+import type { SystemTablesLoader } from '../files/system-tables.ts'
+import type { CallAdmission } from '../invocations/admission.ts'
+import type { HealthStatus } from '../usage/health.ts'
+import { Dispatcher } from './dispatcher.ts'
+import { History } from './history.ts'
+import type { PendingWork } from './pending-work.ts'
+import {
+  cancelWork,
+  readWork,
+  type ScheduledSummary,
+  type ScheduledWork,
+  summaryOf,
+  workOf,
+} from './scheduled-documents.ts'
+import { byDueTime, byFinish, type WorkRange, WorkReads } from './work-reads.ts'
+import { type LoadRelease, type RunEnd, WorkRuns } from './work-runs.ts'
+
+const SCAN_ROWS = 1_000
+const RETRY_MILLIS = 1_000
+
+/** The parts of the Product that the scheduler needs. */
+export interface SchedulerHost {
+  /** Loads the Release that work is pinned to. Rejects with a Fault where it cannot run. */
+  readonly load: LoadRelease
+  /** Whether the Environment serves. */
+  readonly admits: () => boolean
+}
+
+export interface SchedulerOptions {
+  readonly store: DocumentStore
+  readonly committer: Committer
+  readonly documents: SystemDocuments
+  readonly tables: SystemTablesLoader
+  readonly calls: Pick<CallAdmission, 'mutation' | 'action'>
+  readonly system: System
+  readonly log: Logger
+  /** The counts that calls check before they schedule. */
+  readonly pending: PendingWork
+}
+
+export interface WorkList {
+  readonly items: readonly ScheduledSummary[]
+  /** ID to continue after; null for the last page. */
+  readonly nextId: string | null
+}
+
+export interface SchedulerStatistics {
+  /** Pending and running pieces. */
+  readonly unfinished: number
+  readonly running: number
+  /** Runs since the start of the server. */
+  readonly succeeded: number
+  /** Failed runs, those that are attempted again included. */
+  readonly failed: number
+}
+
+export class Scheduler {
+  readonly #options: SchedulerOptions
+  readonly #reads: WorkReads
+  readonly #runs: WorkRuns
+  readonly #history: History
+  readonly #dispatcher: Dispatcher
+  #host: SchedulerHost | null = null
+  #starting: Promise<void> | null = null
+  #isStopped = false
+  #succeeded = 0
+  #failed = 0
+
+  constructor(options: SchedulerOptions) {
+    this.#options = options
+    this.#reads = new WorkReads(options.store, options.tables)
+    this.#runs = new WorkRuns({ ...options, isStopped: () => this.#isStopped })
+    this.#history = new History({ ...options, reads: this.#reads })
+    this.#dispatcher = new Dispatcher({
+      ...options,
+      reads: this.#reads,
+      run: (work) => this.#run(work),
+      admits: () => this.#host!.admits(),
+    })
+  }
+
+  get statistics(): SchedulerStatistics {
+    return {
+      unfinished: this.#options.pending.count,
+      running: this.#dispatcher.running,
+      succeeded: this.#succeeded,
+      failed: this.#failed,
+    }
+  }
+
+  get health(): HealthStatus {
+    return this.#dispatcher.isFailing ? 'degraded' : 'healthy'
+  }
+
+  /**
+   * Number of unfinished pieces that the Release has to execute; null while the work that was
+   * stored before the start is still being counted.
+   */
+  pendingOf(releaseId: ReleaseId): number | null {
+    const { pending } = this.#options
+    return pending.isComplete ? pending.countOf(releaseId) : null
+  }
+
+  /** Settles what the last server left running, then runs work when it is due. Never throws. */
+  start(host: SchedulerHost): void {
+    this.#host = host
+    this.#starting = this.#start().catch((error: unknown) =>
+      this.#options.log.error('schedule.start_failed', { error }),
+    )
+  }
+
+  /** Starts nothing more. */
+  stop(): void {
+    this.#isStopped = true
+    this.#dispatcher.stop()
+  }
+
+  /** Resolves once every run has ended and is recorded. Call it after `stop`. */
+  async whenIdle(): Promise<void> {
+    await this.#starting
+    await this.#dispatcher.whenIdle()
+    await this.#history.stop()
+  }
+
+  /** Notices durable changes of scheduled work. It must not throw. */
+  onCommit(changes: readonly ScheduledChange[]): void {
+    for (const change of changes) this.#options.pending.change(change)
+    this.#dispatcher.onCommit(changes)
+  }
+
+  /** Returns a page of all work, the history included, in the order of the IDs. */
+  async list(afterId: string | null, limit: number): Promise<WorkList> {
+    const { committer } = this.#options
+    const pin = committer.pinSnapshot()
+    try {
+      const items = await this.#reads.after(afterId, limit + 1, committer.durable)
+      const page = items.slice(0, limit)
+      return { items: page, nextId: items.length > limit ? page.at(-1)!.scheduledId : null }
+    } finally {
+      committer.unpinSnapshot(pin)
+    }
+  }
+
+  /** Cancels pending work. Returns it as it is then; null where there is none. */
+  cancel(
+    scheduledId: string,
+  ): Promise<{ readonly work: ScheduledSummary; readonly hasChanged: boolean } | null> {
+    const { documents, system } = this.#options
+    return documents.change(async (transaction) => {
+      const hasChanged = await cancelWork(transaction, scheduledId, system.nowMicros())
+      const work = await readWork(transaction, scheduledId)
+      return work === null ? null : { work: summaryOf(work), hasChanged }
+    })
+  }
+
+  async #run(work: ScheduledWork): Promise<RunEnd> {
+    const end = await this.#runs.run(work, this.#host!.load)
+    if (end === 'succeeded') this.#succeeded += 1
+    if (end === 'failed' || end === 'postponed') this.#failed += 1
+    return end
+  }
+
+  async #start(): Promise<void> {
+    const { committer, pending } = this.#options
+    pending.reset()
+    const snapshot = committer.durable
+    const pin = committer.pinSnapshot()
+    try {
+      await this.#repeat(() => this.#recover())
+      if (this.#isStopped) return
+      this.#dispatcher.start()
+      this.#history.start()
+      await this.#repeat(() => this.#count(snapshot))
+    } finally {
+      committer.unpinSnapshot(pin)
+    }
+  }
+
+  /** Repeats the task until it succeeds or the scheduler stops. */
+  async #repeat(task: () => Promise<void>): Promise<void> {
+    while (!this.#isStopped) {
+      try {
+        return await task()
+      } catch (error) {
+        this.#options.log.error('schedule.start_failed', { error })
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MILLIS))
+      }
+    }
+  }
+
+  /** Settles the Actions that ran when the last server ended. */
+  async #recover(): Promise<void> {
+    const { committer } = this.#options
+    for (;;) {
+      const page = await this.#reads.page(byDueTime('running', SCAN_ROWS), committer.durable)
+      for (const { document } of page.documents) {
+        await this.#runs.recover(workOf(document), this.#host!.load)
+      }
+      if (page.documents.length === 0 || this.#isStopped) return
+    }
+  }
+
+  /** Counts the work that was stored at the snapshot. */
+  async #count(snapshot: number): Promise<void> {
+    const byRelease = new Map<ReleaseId, number>()
+    for (const state of ['pending', 'running']) {
+      for await (const text of this.#texts(byDueTime(state, SCAN_ROWS), snapshot)) {
+        const releaseId = workOf(text).releaseId as ReleaseId
+        byRelease.set(releaseId, (byRelease.get(releaseId) ?? 0) + 1)
+      }
+    }
+    let finished = 0
+    for await (const _ of this.#texts(byFinish(SCAN_ROWS), snapshot)) finished += 1
+    if (!this.#isStopped) this.#options.pending.add({ byRelease, finished })
+  }
+
+  async *#texts(range: WorkRange, snapshot: number) {
+    let afterKey: string | undefined
+    while (!this.#isStopped) {
+      const { documents, done } = await this.#reads.page({ ...range, afterKey }, snapshot)
+      for (const { document } of documents) yield document
+      if (done) return
+      afterKey = documents.at(-1)!.key
+    }
+  }
+}

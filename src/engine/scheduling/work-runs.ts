@@ -1,0 +1,230 @@
+/** Runs pieces of scheduled work and records how they ended. */
+import { Fault, isFault } from '../../errors/fault.ts'
+import type { System } from '../../system/system.ts'
+import type { Logger } from '../../telemetry/log.ts'
+import type { ReleaseId } from '../../value/ids.ts'
+import { decodeStored } from '../../value/stored.ts'
+import type { ValueObject } from '../../value/values.ts'
+import type { SystemDocuments } from '../files/system-documents.ts'
+import type { CallAdmission } from '../invocations/admission.ts'
+import type { QueryRequest } from '../invocations/requests.ts'
+import type { Release } from '../releases/executable-release.ts'
+import type { Transaction } from '../transactions/transaction.ts'
+import { NotPendingError } from './completion.ts'
+import { retryDelayMillis } from './retries.ts'
+import {
+  finishWork,
+  postponeWork,
+  readWork,
+  type ScheduledWork,
+  startWork,
+} from './scheduled-documents.ts'
+
+/** Loads the Release that work is pinned to. Rejects with a Fault where it cannot run. */
+export type LoadRelease = (releaseId: ReleaseId) => Promise<Release>
+
+export interface WorkRunsOptions {
+  readonly calls: Pick<CallAdmission, 'mutation' | 'action'>
+  readonly documents: SystemDocuments
+  readonly system: System
+  readonly log: Logger
+  readonly isStopped: () => boolean
+}
+
+/**
+ * How a run ended: `transient` left the work pending and is repeated later, `skipped` found it no
+ * longer pending.
+ */
+export type RunEnd = 'succeeded' | 'failed' | 'postponed' | 'transient' | 'skipped'
+
+/** Codes of failures that say nothing about the work: a later run of it may succeed. */
+const TRANSIENT: ReadonlySet<string> = new Set([
+  ...['BUSY', 'UNAVAILABLE', 'WRITE_CONFLICT', 'RESULT_UNCERTAIN'],
+  'PRODUCT_UNAVAILABLE',
+])
+/** Longest pause between two attempts to store how an Action ended. */
+const STORE_DELAY_MILLIS_MAX = 5_000
+/** The code of an Action whose server ended while it ran: it may have had effects. */
+const INTERRUPTED = 'RESULT_UNCERTAIN'
+
+export class WorkRuns {
+  readonly #options: WorkRunsOptions
+
+  constructor(options: WorkRunsOptions) {
+    this.#options = options
+  }
+
+  /** Runs pending work whose time has come. Never rejects. */
+  async run(work: ScheduledWork, load: LoadRelease): Promise<RunEnd> {
+    try {
+      const request = await this.#request(work, load)
+      return await (work.kind === 'mutation'
+        ? this.#runMutation(work, request)
+        : this.#runAction(work, request))
+    } catch (error) {
+      return this.#fail(work, error)
+    }
+  }
+
+  /**
+   * Settles an Action that ran when the last server ended: it fails, unless its Function declares
+   * that it may run again. Rejects where that could not be stored.
+   */
+  async recover(work: ScheduledWork, load: LoadRelease): Promise<void> {
+    const delay = await this.#retryDelay(work, load)
+    await this.#end(work, 'running', { code: INTERRUPTED, attempts: work.attempts, delay })
+    this.#log(work, 'failed', INTERRUPTED)
+  }
+
+  async #request(work: ScheduledWork, load: LoadRelease): Promise<QueryRequest> {
+    const release = await load(work.releaseId as ReleaseId)
+    const definition = release.functions.get(work.function)
+    if (definition === undefined) throw new Fault('FUNCTION_NOT_FOUND', { detail: work.function })
+    const { ids } = this.#options.system
+    return {
+      ...{ release, definition, principal: null },
+      arguments: decodeStored(work.argumentsText) as ValueObject,
+      context: {
+        requestId: ids.make('req'),
+        invocationId: ids.make('ivc'),
+        scheduledId: work.scheduledId,
+      },
+    }
+  }
+
+  async #runMutation(work: ScheduledWork, request: QueryRequest): Promise<RunEnd> {
+    const { scheduledId } = work
+    // The ID keeps two runs in this process apart; the state of the work decides across restarts.
+    const operation = { operationId: scheduledId, target: 'scheduled', caller: 'scheduled' }
+    await this.#options.calls.mutation({ ...request, ...operation, scheduledId })
+    this.#log(work, 'succeeded', null)
+    return 'succeeded'
+  }
+
+  async #runAction(work: ScheduledWork, request: QueryRequest): Promise<RunEnd> {
+    const { documents, calls, system } = this.#options
+    const { scheduledId } = work
+    const isStarted = await documents.change(async (transaction) => {
+      const current = await readWork(transaction, scheduledId)
+      if (current?.state !== 'pending') return false
+      await startWork(transaction, current)
+      return true
+    })
+    if (!isStarted) return 'skipped'
+    const attempts = work.attempts + 1
+    try {
+      await calls.action(request)
+    } catch (error) {
+      return this.#endAction({ ...work, attempts }, request, error)
+    }
+    const finish = { attempts, errorCode: null, atMicros: system.nowMicros() }
+    await this.#repeat(() =>
+      this.#store(work, 'running', (transaction) =>
+        finishWork(transaction, scheduledId, { state: 'succeeded', ...finish }),
+      ),
+    )
+    this.#log(work, 'succeeded', null)
+    return 'succeeded'
+  }
+
+  /** Ends an attempt of an Action that failed. */
+  async #endAction(work: ScheduledWork, request: QueryRequest, error: unknown): Promise<RunEnd> {
+    const { attempts } = work
+    const code = codeOf(error)
+    // It waited for its turn in vain and did not start.
+    const isUnstarted = code === 'BUSY'
+    const delay = isUnstarted ? 1_000 : retryDelayMillis(request.definition.retry, attempts)
+    const end = { code, delay, attempts: isUnstarted ? attempts - 1 : attempts }
+    await this.#repeat(() => this.#end(work, 'running', end))
+    this.#log(work, delay === null ? 'failed' : 'postponed', code, error)
+    return delay === null ? 'failed' : 'postponed'
+  }
+
+  /** Records that pending work failed, unless the failure is transient. */
+  async #fail(work: ScheduledWork, error: unknown): Promise<RunEnd> {
+    if (error instanceof NotPendingError) return 'skipped'
+    const code = codeOf(error)
+    if (!isFault(error) || TRANSIENT.has(code)) {
+      this.#log(work, 'transient', code, error)
+      return 'transient'
+    }
+    try {
+      await this.#end(work, 'pending', { code, attempts: work.attempts + 1, delay: null })
+    } catch (failure) {
+      this.#log(work, 'transient', codeOf(failure), failure)
+      return 'transient'
+    }
+    this.#log(work, 'failed', code, error)
+    return 'failed'
+  }
+
+  /** Stores the failure; with a delay the work is pending again. */
+  async #end(
+    work: ScheduledWork,
+    state: 'pending' | 'running',
+    end: { readonly code: string; readonly attempts: number; readonly delay: number | null },
+  ): Promise<void> {
+    const { code: errorCode, attempts, delay } = end
+    const atMicros = this.#options.system.nowMicros()
+    const { scheduledId } = work
+    await this.#store(work, state, (transaction) => {
+      if (delay === null) {
+        const finish = { attempts, errorCode, atMicros }
+        return finishWork(transaction, scheduledId, { state: 'failed', ...finish })
+      }
+      const dueAtMicros = atMicros + BigInt(Math.round(delay)) * 1000n
+      return postponeWork(transaction, scheduledId, { attempts, errorCode, dueAtMicros })
+    })
+  }
+
+  /**
+   * Repeats a change until it is stored: work must not stay in the state `running`. Rejects as the
+   * change does once the scheduler stops; the next start of the server settles the work then.
+   */
+  async #repeat(change: () => Promise<void>): Promise<void> {
+    const { isStopped } = this.#options
+    for (let millis = 100; ; millis = Math.min(millis * 2, STORE_DELAY_MILLIS_MAX)) {
+      try {
+        return await change()
+      } catch (error) {
+        if (isStopped()) throw error
+      }
+      await new Promise((resolve) => setTimeout(resolve, millis))
+    }
+  }
+
+  /** Changes the work while it is in this state; it is left alone in any other. */
+  async #store(
+    { scheduledId }: ScheduledWork,
+    state: 'pending' | 'running',
+    change: (transaction: Transaction) => unknown,
+  ): Promise<void> {
+    await this.#options.documents.change(async (transaction) => {
+      const current = await readWork(transaction, scheduledId)
+      if (current?.state === state) await change(transaction)
+    })
+  }
+
+  async #retryDelay(work: ScheduledWork, load: LoadRelease): Promise<number | null> {
+    try {
+      const { functions } = await load(work.releaseId as ReleaseId)
+      return retryDelayMillis(functions.get(work.function)?.retry, work.attempts)
+    } catch (error) {
+      if (TRANSIENT.has(codeOf(error))) throw error
+      return null
+    }
+  }
+
+  #log(work: ScheduledWork, outcome: RunEnd, errorCode: string | null, error?: unknown): void {
+    const { scheduledId, function: name, releaseId, dueAtMicros } = work
+    const lateMicros = this.#options.system.nowMicros() - dueAtMicros
+    const fields = { scheduledId, function: name, releaseId, outcome, lateMicros }
+    const failure = errorCode === null ? {} : { errorCode }
+    if (outcome === 'succeeded') this.#options.log.debug('schedule.ran', fields)
+    else this.#options.log.warn('schedule.failed', { ...fields, ...failure, error })
+  }
+}
+
+function codeOf(error: unknown): string {
+  return isFault(error) ? error.code : 'INTERNAL'
+}

@@ -1,0 +1,258 @@
+/**
+ * Watches Queries: runs each distinct one again after a commit that overlaps its read set, once for
+ * all its subscriptions, and delivers the result where its bytes have changed.
+ */
+import { Fault, isFault } from '../../errors/fault.ts'
+import type { System } from '../../system/system.ts'
+import { encodeStored } from '../../value/stored.ts'
+import { Semaphore } from '../actions/semaphore.ts'
+import type { Committer } from '../commits/committer.ts'
+import type { CommitWrites } from '../commits/read-set.ts'
+import type { CallAdmission } from '../invocations/admission.ts'
+import type { ConfigurationSource } from '../invocations/function-configuration.ts'
+import { cacheKeysOf, type QueryExecution } from '../invocations/queries.ts'
+import { REFRESHES_MAX } from '../limits.ts'
+import { ReadSetIndex } from '../query-cache/read-set-index.ts'
+import { LiveQuery, type SubscriptionObserver, type WatchRequest } from './live-query.ts'
+
+/** Pauses before a run that failed for a passing reason is repeated, and for how long it is. */
+const RETRY_MILLIS_MIN = 100
+const RETRY_MILLIS_MAX = 5_000
+const RETRY_FOR_MILLIS = 30_000
+
+export interface SubscriptionsPort {
+  readonly committer: Pick<Committer, 'durable' | 'changedSince'>
+  readonly configuration: ConfigurationSource
+  readonly system: System
+  readonly calls: Pick<CallAdmission, 'execution'>
+}
+
+/** A subscription to one Query. */
+export interface Subscription {
+  /** The newest sequence at which the delivered state is current; -1 before the first state. */
+  readonly currentAt: number
+  /** Ends it; its observer receives nothing more. A second call does nothing. */
+  close(): void
+}
+
+export interface SubscriptionStatistics {
+  readonly subscriptions: number
+  /** Distinct Queries that they watch. */
+  readonly queries: number
+  /** Runs since the start. */
+  readonly refreshes: number
+}
+
+/** The watched Queries that differ in their callers alone. */
+interface CallerGroup {
+  readonly queries: Set<LiveQuery>
+  /** Whether the newest run read the identity of its caller; null before the first one. */
+  usesIdentity: boolean | null
+  /** The newest run, and the durable sequence at its start; null before it and after a failure. */
+  newest: { readonly durable: number; readonly outcome: Promise<QueryExecution> } | null
+}
+
+export class Subscriptions {
+  readonly #port: SubscriptionsPort
+  readonly #queries = new Map<string, LiveQuery>()
+  readonly #groups = new Map<string, CallerGroup>()
+  readonly #readSets: ReadSetIndex<LiveQuery>
+  readonly #permits = new Semaphore(REFRESHES_MAX)
+  readonly #closed = new AbortController()
+  /** Queries that read a variable of the configuration in their newest run. */
+  readonly #configured = new Set<LiveQuery>()
+  #refreshes = 0
+
+  constructor(port: SubscriptionsPort) {
+    this.#port = port
+    this.#readSets = new ReadSetIndex(Buffer.from(port.system.randomBytes(4)).readInt32BE())
+    port.configuration.onChange(() => {
+      for (const query of this.#configured) this.#invalidate(query)
+    })
+  }
+
+  get statistics(): SubscriptionStatistics {
+    return {
+      subscriptions: sum([...this.#queries.values()].map(({ size }) => size)),
+      queries: this.#queries.size,
+      refreshes: this.#refreshes,
+    }
+  }
+
+  /**
+   * Watches a Query. The observer receives every failure, ARGUMENTS_INVALID among them; a failure
+   * with `retryable` only where it lasts for 30 s or prevents the first state.
+   */
+  watch(request: WatchRequest, observer: SubscriptionObserver): Subscription {
+    const query = this.#queryOf(request)
+    const { committer } = this.#port
+    query.add(observer, committer.durable)
+    this.#refresh(query)
+    return {
+      get currentAt() {
+        return query.isCurrent ? committer.durable : query.snapshot
+      },
+      close: () => {
+        query.remove(observer)
+        if (query.size === 0) this.#remove(query)
+      },
+    }
+  }
+
+  /** Called for every durable commit, in sequence order. */
+  onCommit(writes: CommitWrites): void {
+    for (const query of this.#readSets.matches(writes)) this.#invalidate(query)
+  }
+
+  /** Ends all subscriptions with UNAVAILABLE. */
+  close(): void {
+    this.#closed.abort(new Fault('UNAVAILABLE', { detail: 'the engine is closed' }))
+    for (const query of [...this.#queries.values()]) {
+      this.#remove(query)
+      query.fail(new Fault('UNAVAILABLE', { detail: 'the engine is closed' }))
+    }
+  }
+
+  #queryOf(request: WatchRequest): LiveQuery {
+    const { release, definition } = request
+    const callKey = `${release.releaseId}\n${definition.name}\n${encodeStored(request.arguments)}`
+    const keys = cacheKeysOf(request, callKey)
+    const known = this.#queries.get(keys.perCaller)
+    if (known !== undefined) return known
+    const query = new LiveQuery(keys, request)
+    this.#queries.set(keys.perCaller, query)
+    const group = this.#groups.get(keys.shared)
+    if (group !== undefined) group.queries.add(query)
+    else {
+      this.#groups.set(keys.shared, {
+        ...{ queries: new Set([query]), usesIdentity: null, newest: null },
+      })
+    }
+    return query
+  }
+
+  #remove(query: LiveQuery): void {
+    const { shared, perCaller } = query.keys
+    if (this.#queries.get(perCaller) !== query) return
+    this.#queries.delete(perCaller)
+    this.#readSets.remove(query)
+    this.#configured.delete(query)
+    query.clearTimer()
+    const group = this.#groups.get(shared)
+    group?.queries.delete(query)
+    if (group?.queries.size === 0) this.#groups.delete(shared)
+  }
+
+  #invalidate(query: LiveQuery): void {
+    query.isStale = true
+    this.#refresh(query)
+  }
+
+  /** Runs the Query until its result is current. */
+  #refresh(query: LiveQuery): void {
+    const isPaused = query.failingSince !== null && query.timer !== null
+    if (query.isRunning || !query.isStale || isPaused) return
+    query.isRunning = true
+    // All commits of one batch come in one iteration of the event loop; one run covers them.
+    setImmediate(() => void this.#run(query))
+  }
+
+  async #run(query: LiveQuery): Promise<void> {
+    query.clearTimer()
+    let hasFailed = false
+    while (query.isStale && this.#isWatched(query) && !hasFailed) {
+      try {
+        const { signal } = this.#closed
+        const outcome = await this.#permits.use(signal, () => this.#execute(query))
+        if (this.#isWatched(query)) this.#take(query, outcome)
+      } catch (error) {
+        hasFailed = true
+        if (this.#isWatched(query)) this.#fail(query, error)
+      }
+    }
+    query.isRunning = false
+  }
+
+  #isWatched(query: LiveQuery): boolean {
+    return this.#queries.get(query.keys.perCaller) === query
+  }
+
+  /**
+   * Runs the Query, or takes the outcome of an equal one for another caller at the same snapshot:
+   * where that run did not read the identity, no run does at this snapshot.
+   */
+  async #execute(query: LiveQuery): Promise<QueryExecution> {
+    const { committer, calls, system } = this.#port
+    const group = this.#groups.get(query.keys.shared)
+    const newest = group?.newest ?? null
+    if (group?.usesIdentity !== true && newest?.durable === committer.durable) {
+      const outcome = await newest.outcome.catch(() => null)
+      if (outcome !== null && this.#isShared(outcome)) return outcome
+    }
+    this.#refreshes += 1
+    const context = { ...query.request.context, invocationId: system.ids.make('ivc') }
+    const outcome = calls.execution({ ...query.request, context })
+    const mine = { durable: committer.durable, outcome }
+    if (group === undefined) return mine.outcome
+    group.newest = mine
+    try {
+      const outcome = await mine.outcome
+      group.usesIdentity = outcome.dependencies.usedIdentity
+      return outcome
+    } catch (error) {
+      if (group.newest === mine) group.newest = null
+      throw error
+    }
+  }
+
+  /** Whether an outcome is the result for every caller, and does not depend on the time. */
+  #isShared({ dependencies }: QueryExecution): boolean {
+    const { usedIdentity, lifetimeMillis, configuration } = dependencies
+    if (usedIdentity || lifetimeMillis !== null) return false
+    return configuration === null || configuration === this.#port.configuration.current
+  }
+
+  #take(query: LiveQuery, outcome: QueryExecution): void {
+    const { committer, configuration } = this.#port
+    const { readSet, snapshot, configuration: read, lifetimeMillis } = outcome.dependencies
+    // From now on commits find this read set; those since the snapshot are in the write log, which
+    // also holds pending ones: they are reported once they are durable.
+    this.#readSets.add(query, readSet)
+    if (read === null) this.#configured.delete(query)
+    else this.#configured.add(query)
+    query.isStale =
+      (committer.durable > snapshot && committer.changedSince(readSet, snapshot)) ||
+      (read !== null && read !== configuration.current)
+    query.failingSince = null
+    if (lifetimeMillis !== null) this.#refreshLater(query, lifetimeMillis)
+    query.update(outcome)
+  }
+
+  /** Retries a passing failure of a Query that has a state; ends its subscriptions otherwise. */
+  #fail(query: LiveQuery, error: unknown): void {
+    const fault = isFault(error) ? error : new Fault('INTERNAL', { cause: error })
+    const now = this.#port.system.monotonicMillis()
+    query.failingSince ??= now
+    const failingFor = now - query.failingSince
+    query.isStale = true
+    if (query.state !== null && fault.retryable && failingFor < RETRY_FOR_MILLIS) {
+      this.#refreshLater(query, Math.min(RETRY_MILLIS_MIN + failingFor, RETRY_MILLIS_MAX))
+      return
+    }
+    this.#remove(query)
+    query.fail(fault)
+  }
+
+  #refreshLater(query: LiveQuery, millis: number): void {
+    query.clearTimer()
+    query.timer = setTimeout(() => {
+      query.timer = null
+      this.#invalidate(query)
+    }, millis)
+    query.timer.unref()
+  }
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, each) => total + each, 0)
+}

@@ -1,0 +1,18 @@
+/** Response headers that let pages of an allowed browser origin read a response. */
+
+const EXPOSED = [
+  ...['Retry-After', 'X-Service-Request-Id', 'X-Service-Invocation-Id', 'X-Service-Release-Id'],
+  ...['ETag', 'Content-Range', 'Content-Length', 'X-Service-File-Id'],
+].join(', ')
+
+/** Lets pages of an allowed origin read the response, including failures. */
+export function allowOrigin(
+  allowedOrigins: ReadonlySet<string>,
+  { headers }: Response,
+  origin: string | null,
+): void {
+  if (origin === null || !allowedOrigins.has(origin)) return
+  headers.set('access-control-allow-origin', origin)
+  headers.set('access-control-expose-headers', EXPOSED)
+  headers.append('vary', 'Origin')
+}

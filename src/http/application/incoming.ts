@@ -1,0 +1,56 @@
+/** A request to the application origin, and the application that sent it. */
+import type { ApplicationScope } from '../../value/application-scopes.ts'
+import type { Principal } from '../../value/identities.ts'
+import type { ClientId, CredentialId, InvocationId, ReleaseId, RequestId } from '../../value/ids.ts'
+import type { ClientKind } from '../../value/manifest.ts'
+import type { PeerBinding } from '../rate-limits.ts'
+import type { Sender } from '../transfers/senders.ts'
+import type { Upgrade } from './realtime/sockets.ts'
+
+/** An Application Key that was verified with this request. */
+export interface ApplicationCaller {
+  readonly credentialId: CredentialId
+  readonly clientId: ClientId
+  readonly kind: ClientKind | 'development'
+  readonly scopes: readonly ApplicationScope[]
+  /** Requests a second; null for the default. */
+  readonly rateLimit: number | null
+}
+
+/** The IDs of a credential, active or not. */
+export type CredentialName = Pick<ApplicationCaller, 'clientId' | 'credentialId'>
+
+/** The reason why a text is not an active Application Key. Only the log shows it. */
+export interface KeyRejection {
+  readonly reason: string
+  /** The credential that the key belonged to; null for a key that is unknown. */
+  readonly credential: CredentialName | null
+}
+
+/** Facts that the listener knows about a request; each one costs a look-up. */
+export interface ApplicationBinding extends PeerBinding {
+  /** Suspends the idle timeout of the connection. Call it after the body was read. */
+  takeTime(): void
+  /** Restores the idle timeout, which otherwise stays suspended for later requests. */
+  returnTime(): void
+  /** Turns the connection into a WebSocket; returns false where its key header is malformed. */
+  upgrade(upgrade: Upgrade): boolean
+}
+
+/** State of one request. Its fields are set as the steps of the request complete. */
+export interface Incoming extends Sender {
+  readonly request: Request
+  readonly requestId: RequestId
+  readonly binding: Partial<ApplicationBinding>
+  /** Set once the key of the request is authenticated. */
+  caller: ApplicationCaller | null
+  /** Set once the invocation exists; failures report it. */
+  invocationId: InvocationId | null
+  /** Set once the target is resolved. */
+  releaseId: ReleaseId | null
+  function: string | null
+  /** Credential of a rejected key that was active before. */
+  rejectedKey?: CredentialName | null
+  /** Verification of the functional token, which runs once for each request. */
+  presented?: Promise<Principal>
+}

@@ -1,0 +1,200 @@
+/** One subscription of a connection: its target, the Query that it watches, its unsent state. */
+
+import { RESULT_BYTES_MAX } from '../../../engine/limits.ts'
+import type { Release } from '../../../engine/releases/executable-release.ts'
+import type { QueryState, SubscriptionObserver } from '../../../engine/subscriptions/live-query.ts'
+import type { Subscription } from '../../../engine/subscriptions/subscriptions.ts'
+import { Fault, isFault } from '../../../errors/fault.ts'
+import type { Principal } from '../../../value/identities.ts'
+import type { ReleaseId } from '../../../value/ids.ts'
+import type { FunctionManifest } from '../../../value/manifest.ts'
+import type { ValueObject } from '../../../value/values.ts'
+import type { ResyncReason } from '../../../wire/realtime.ts'
+import type { StateSource } from './outgoing-messages.ts'
+import { type StateHead, stateMessages } from './state-messages.ts'
+
+export interface SubscriptionRequest {
+  readonly subscriptionId: string
+  readonly target: string
+  readonly function: string
+  readonly arguments: ValueObject
+}
+
+/** The Query that a subscription came to mean: resolved, and permitted to its caller. */
+export interface ResolvedQuery {
+  readonly release: Release
+  readonly definition: FunctionManifest
+  readonly principal: Principal | null
+}
+
+/** The connection of a subscription. */
+export interface SubscriptionPort {
+  /** Resolves the target and checks the policy of the Function. Rejects with a Fault. */
+  resolve(request: SubscriptionRequest): Promise<ResolvedQuery>
+  watch(
+    request: SubscriptionRequest,
+    resolved: ResolvedQuery,
+    observer: SubscriptionObserver,
+  ): Subscription
+  /** Whether the peer reads more slowly than states are made. */
+  isBlocked(): boolean
+  /** Something is to be sent. */
+  hasMessages(subscription: RealtimeSubscription): void
+  /** The subscription has ended with a failure. */
+  failed(subscription: RealtimeSubscription, fault: Fault): void
+  /** A state message was made for sending. */
+  onState(): void
+}
+
+interface Unsent {
+  readonly state: QueryState
+  readonly releaseId: ReleaseId
+}
+
+export class RealtimeSubscription implements StateSource {
+  readonly request: SubscriptionRequest
+  readonly #port: SubscriptionPort
+  #watched: { readonly query: ResolvedQuery; readonly subscription: Subscription } | null = null
+  #unsent: Unsent | null = null
+  #resync: ResyncReason | null = null
+  /** The messages of the state that is being sent. */
+  #messages: Iterator<string> | null = null
+  #revision = 0
+  /** The sequence of the state that was sent last; -1 before the first one. */
+  #sentAt = -1
+  #isClosed = false
+  #isResolving = false
+  #isOutdated = false
+
+  constructor(port: SubscriptionPort, request: SubscriptionRequest) {
+    this.#port = port
+    this.request = request
+  }
+
+  /** The sequence up to which the peer has been sent all states; -1 before the first one. */
+  get currentAt(): number {
+    const isSent = this.#unsent === null && this.#messages === null
+    return isSent && this.#watched !== null ? this.#watched.subscription.currentAt : this.#sentAt
+  }
+
+  close(): void {
+    this.#isClosed = true
+    this.#watched?.subscription.close()
+    this.#watched = null
+    this.#unsent = null
+    this.#messages = null
+  }
+
+  /**
+   * Resolves the target, at first and whenever what it means may have changed; watches the Query
+   * again where the Release or the identity is another one.
+   */
+  async resolve(): Promise<void> {
+    this.#isOutdated = true
+    if (this.#isResolving) return
+    this.#isResolving = true
+    try {
+      while (this.#isOutdated && !this.#isClosed) {
+        this.#isOutdated = false
+        const resolved = await this.#port.resolve(this.request)
+        if (!this.#isClosed) this.#watch(resolved)
+      }
+    } catch (error) {
+      if (this.#watched === null || !isAwaitingValidation(this.request.target, error)) {
+        this.#fail(error)
+      }
+    } finally {
+      this.#isResolving = false
+    }
+  }
+
+  nextMessage(): string | null {
+    if (this.#messages === null) {
+      if (this.#unsent === null) return null
+      if (this.#resync !== null) return this.#nextResync(this.#resync)
+      this.#begin(this.#unsent)
+    }
+    const { value, done } = this.#messages!.next()
+    if (done !== true) return value
+    this.#messages = null
+    return this.nextMessage()
+  }
+
+  #nextResync(reason: ResyncReason): string {
+    const { subscriptionId } = this.request
+    this.#resync = null
+    return JSON.stringify({ version: 1, type: 'resync_required', subscriptionId, reason })
+  }
+
+  #begin({ state, releaseId }: Unsent): void {
+    const { resultText, snapshotSequence } = state
+    this.#unsent = null
+    this.#revision += 1
+    this.#sentAt = snapshotSequence ?? this.#sentAt
+    const { subscriptionId } = this.request
+    const head: StateHead = {
+      subscriptionId,
+      revision: this.#revision,
+      snapshotSequence,
+      releaseId,
+    }
+    this.#messages = stateMessages(head, resultText)
+    this.#port.onState()
+  }
+
+  #watch(resolved: ResolvedQuery): void {
+    const before = this.#watched
+    const isSameRelease = before?.query.release.releaseId === resolved.release.releaseId
+    if (isSameRelease && isSameCaller(before.query.principal, resolved.principal)) return
+    before?.subscription.close()
+    // What the previous Release showed is not sent any more, only a state of the new one.
+    if (before !== null && !isSameRelease) {
+      this.#unsent = null
+      this.#resync = 'release_changed'
+    }
+    const { releaseId } = resolved.release
+    // The first state may come before `watch` has returned.
+    const watched: { query: ResolvedQuery; subscription: Subscription } = {
+      query: resolved,
+      subscription: { currentAt: -1, close: () => undefined },
+    }
+    this.#watched = watched
+    const isCurrent = () => this.#watched === watched
+    watched.subscription = this.#port.watch(this.request, resolved, {
+      state: (state) => {
+        if (isCurrent()) this.#receive({ state, releaseId })
+      },
+      failed: (fault) => {
+        if (isCurrent()) this.#fail(fault)
+      },
+    })
+  }
+
+  #receive(unsent: Unsent): void {
+    if (unsent.state.resultText.length > RESULT_BYTES_MAX / 3) {
+      if (Buffer.byteLength(unsent.state.resultText) > RESULT_BYTES_MAX) {
+        this.#fail(new Fault('LIMIT_EXCEEDED', { detail: 'bytes of a state' }))
+        return
+      }
+    }
+    if (this.#unsent !== null && this.#port.isBlocked()) this.#resync ??= 'slow_consumer'
+    this.#unsent = unsent
+    this.#port.hasMessages(this)
+  }
+
+  #fail(error: unknown): void {
+    if (this.#isClosed) return
+    this.close()
+    const fault = error instanceof Fault ? error : new Fault('INTERNAL', { cause: error })
+    this.#port.failed(this, fault)
+  }
+}
+
+/** Whether a Workspace has a new HEAD that is not validated yet: the one before it still serves. */
+function isAwaitingValidation(target: string, error: unknown): boolean {
+  return target.startsWith('workspace:') && isFault(error, 'TARGET_NOT_FOUND')
+}
+
+function isSameCaller(one: Principal | null, other: Principal | null): boolean {
+  return one?.identityText === other?.identityText
+}

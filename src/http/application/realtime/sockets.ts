@@ -1,0 +1,33 @@
+/** The port between the listener and the WebSocket protocols that it serves. */
+
+/** One open WebSocket, as the protocol uses it. */
+export interface Socket {
+  /**
+   * Sends a text message. Returns false where the buffer of the socket is full: the message is in
+   * the buffer, and no further one may follow before `drained` is called.
+   */
+  send(text: string): boolean
+  ping(): void
+  /** Sends a close frame; no message follows. */
+  close(code: number, reason: string): void
+  /** Ends the connection without a close frame. */
+  cut(): void
+}
+
+/** The protocol's side of one WebSocket. No method may throw. */
+export interface SocketSession {
+  opened(socket: Socket): void
+  /** `null` stands for a binary message. */
+  message(text: string | null): void
+  /** A control frame arrived. */
+  heard(): void
+  /** The buffer of the socket has room again. */
+  drained(): void
+  closed(code: number): void
+}
+
+/** An accepted upgrade: the headers of the response 101, and the session to open. */
+export interface Upgrade {
+  readonly headers: Readonly<Record<string, string>>
+  readonly session: SocketSession
+}

@@ -1,0 +1,52 @@
+/** Resolves the subscriptions of a connection to Queries, by the rules of a Query call. */
+import type { Fault } from '../../../errors/fault.ts'
+import { admittedPrincipal } from '../callers.ts'
+import type { Gateway } from '../gateway.ts'
+import type { Incoming } from '../incoming.ts'
+import { checkPolicy, functionOf } from '../invoke.ts'
+import type { Authorization } from './authorizations.ts'
+import type { OutgoingMessages } from './outgoing-messages.ts'
+import type { RealtimeSubscription, SubscriptionPort } from './realtime-subscription.ts'
+
+export interface SubscriptionEvents {
+  readonly outgoing: OutgoingMessages
+  readonly onState: () => void
+  readonly onFailure: (subscription: RealtimeSubscription, fault: Fault) => void
+}
+
+/** The connection of the subscriptions. */
+export interface AuthorizedConnection {
+  readonly gateway: Gateway
+  readonly incoming: Incoming
+  /** Not null once it has a subscription. */
+  readonly authorization: Authorization | null
+}
+
+export function subscriptionPort(
+  connection: AuthorizedConnection,
+  { outgoing, onState, onFailure }: SubscriptionEvents,
+): SubscriptionPort {
+  const { gateway, incoming } = connection
+  return {
+    async resolve(request) {
+      const { caller, principal } = connection.authorization!
+      // All subscriptions of a principal, or of a connection without one, get the same Release.
+      const affinity = () => `${caller.credentialId}/${principal?.key ?? incoming.requestId}`
+      const release = await gateway.resolveTarget(request.target, caller, { affinity })
+      const definition = functionOf(release, request.function, 'query')
+      checkPolicy(caller, definition, 'query')
+      return { release, definition, principal: admittedPrincipal(definition.auth, principal) }
+    },
+    watch(request, resolved, observer) {
+      const { clientId, credentialId } = connection.authorization!.caller
+      const invocationId = gateway.system.ids.make('ivc')
+      const { requestId } = incoming
+      const context = { requestId, invocationId, clientId, credentialId }
+      return gateway.engine.watch({ ...resolved, arguments: request.arguments, context }, observer)
+    },
+    isBlocked: () => outgoing.isBlocked,
+    hasMessages: (subscription) => outgoing.enqueue(subscription),
+    failed: onFailure,
+    onState,
+  }
+}

@@ -1,0 +1,212 @@
+/** Data Admin: operators query, read and write documents by the schema of a target. */
+import type {
+  AdministeredDocument,
+  ChangedDocument,
+  DocumentChange,
+  DocumentQuery,
+} from '../../engine/administration/document-administration.ts'
+import { Fault } from '../../errors/fault.ts'
+import { changeDocument, queryDocuments, readDocument } from '../../product/data-admin/documents.ts'
+import type { OperationId } from '../../value/ids.ts'
+import { encodeStored } from '../../value/stored.ts'
+import type { Json } from '../../value/strict-json.ts'
+import { decodeTagged, encodeTagged } from '../../value/tagged.ts'
+import { ValidationError } from '../../value/validation-error.ts'
+import type { ValueObject } from '../../value/values.ts'
+import { CatalogQuery } from '../../wire/catalogs.ts'
+import {
+  DataQuery,
+  DOCUMENT_BODY_BYTES_MAX,
+  DocumentChanged,
+  DocumentDelete,
+  type DocumentField,
+  DocumentInsert,
+  DocumentPage,
+  DocumentRead,
+  DocumentReplace,
+} from '../../wire/data.ts'
+import { PAGE_DEFAULT } from '../../wire/fields.ts'
+import type { Infer } from '../../wire/schema.ts'
+import type { ProductApp } from './product-app.ts'
+import { environmentRoute, type Route } from './route.ts'
+
+const READ_ERRORS = ['PRODUCT_INVALID', 'PRODUCT_RELEASE_RETIRED'] as const
+const WRITE_ERRORS = [
+  ...READ_ERRORS,
+  'PRODUCT_CAS_CONFLICT',
+  'PRODUCT_STATE_CONFLICT',
+  'PRODUCT_UNAVAILABLE',
+] as const
+
+export const dataRoutes: readonly Route<ProductApp>[] = [
+  environmentRoute({
+    method: 'POST',
+    path: '/data/query',
+    name: 'queryDocuments',
+    summary: 'Lists documents of a table in the order of an index.',
+    capability: 'data:read',
+    body: { schema: DataQuery, bytesMax: DOCUMENT_BODY_BYTES_MAX },
+    replies: { 200: DocumentPage },
+    errors: READ_ERRORS,
+    async handle({ app, body: query }) {
+      const page = await queryDocuments(app.product, query.target, queryOf(query))
+      const body: DocumentPage = {
+        version: 1,
+        releaseId: page.releaseId,
+        items: page.documents.map(documentField),
+        next: page.next,
+        snapshotSequence: String(page.snapshotSequence),
+      }
+      return { status: 200, body }
+    },
+  }),
+
+  environmentRoute({
+    method: 'GET',
+    path: '/data/documents/:table/:documentId',
+    name: 'readDocument',
+    summary: 'One document.',
+    capability: 'data:read',
+    query: CatalogQuery,
+    replies: { 200: DocumentRead },
+    errors: READ_ERRORS,
+    async handle({ app, params, query }) {
+      const document = await readDocument(app.product, query.target, params)
+      const body: DocumentRead = { version: 1, document: documentField(document) }
+      return { status: 200, body }
+    },
+  }),
+
+  environmentRoute({
+    method: 'POST',
+    path: '/data/documents/:table',
+    name: 'insertDocument',
+    summary: 'Inserts a document with an ID that the caller chose.',
+    capability: 'data:write',
+    operationId: 'required',
+    body: { schema: DocumentInsert, bytesMax: DOCUMENT_BODY_BYTES_MAX },
+    replies: { 201: DocumentChanged },
+    errors: WRITE_ERRORS,
+    async handle({ app, actor, params: { table }, operationId, body: asked, requestId }) {
+      const { target, documentId, value } = asked
+      const changedAtMicros = BigInt(asked.changedAtMicros)
+      const change: DocumentChange = {
+        ...{ kind: 'insert', table, documentId, createdAtMicros: changedAtMicros },
+        value: fieldsOf(value as Json),
+      }
+      const input = { operationId, target, change, changedAtMicros, requestId }
+      const changed = await changeDocument(app.product, actor, input)
+      return { status: 201, body: changedBody(change, operationId, changed, asked) }
+    },
+  }),
+
+  environmentRoute({
+    method: 'PUT',
+    path: '/data/documents/:table/:documentId',
+    name: 'replaceDocument',
+    summary: 'Replaces all fields of a document.',
+    capability: 'data:write',
+    operationId: 'required',
+    body: { schema: DocumentReplace, bytesMax: DOCUMENT_BODY_BYTES_MAX },
+    replies: { 200: DocumentChanged },
+    errors: WRITE_ERRORS,
+    async handle({ app, actor, params, operationId, body: asked, requestId }) {
+      const { target, value } = asked
+      const expectedRevision = Number(asked.expectedRevision)
+      const change: DocumentChange = {
+        ...{ kind: 'replace', ...namesOf(params), expectedRevision },
+        value: fieldsOf(value as Json),
+      }
+      const changedAtMicros = BigInt(asked.changedAtMicros)
+      const input = { operationId, target, change, changedAtMicros, requestId }
+      const changed = await changeDocument(app.product, actor, input)
+      return { status: 200, body: changedBody(change, operationId, changed, asked) }
+    },
+  }),
+
+  environmentRoute({
+    method: 'DELETE',
+    path: '/data/documents/:table/:documentId',
+    name: 'deleteDocument',
+    summary: 'Deletes a document.',
+    capability: 'data:write',
+    operationId: 'required',
+    body: { schema: DocumentDelete },
+    replies: { 200: DocumentChanged },
+    errors: WRITE_ERRORS,
+    async handle({ app, actor, params, operationId, body: asked, requestId }) {
+      const expectedRevision = Number(asked.expectedRevision)
+      const change: DocumentChange = { kind: 'delete', ...namesOf(params), expectedRevision }
+      const changedAtMicros = BigInt(asked.changedAtMicros)
+      const input = { operationId, target: asked.target, change, changedAtMicros, requestId }
+      const changed = await changeDocument(app.product, actor, input)
+      return { status: 200, body: changedBody(change, operationId, changed, asked) }
+    },
+  }),
+]
+
+function namesOf({ table, documentId }: { readonly table: string; readonly documentId: string }) {
+  return { table, documentId }
+}
+
+/** Throws PRODUCT_INVALID for bounds in another order than an index can serve. */
+function queryOf(asked: Infer<typeof DataQuery>): DocumentQuery {
+  const bounds = (asked.range ?? []).map(({ field, op, value }) => {
+    return { field, op, value: JSON.parse(encodeStored(decodeTagged(value as Json))) as unknown }
+  })
+  const equal = bounds.filter(({ op }) => op === 'eq')
+  const others = bounds.slice(equal.length)
+  const [lower, ...lowers] = others.filter(({ op }) => op === 'gt' || op === 'gte')
+  const [upper, ...uppers] = others.filter(({ op }) => op === 'lt' || op === 'lte')
+  const field = (lower ?? upper)?.field
+  const isOrdered =
+    others.every(({ op, field: each }) => op !== 'eq' && each === field) &&
+    lowers.length + uppers.length === 0
+  if (!isOrdered) {
+    const rule = 'equal values in the order of the index, then bounds of its next field'
+    throw new Fault('PRODUCT_INVALID', { violations: [{ path: 'range', rule }] })
+  }
+  return {
+    ...{ table: asked.table, index: asked.index ?? null, order: asked.order ?? 'asc' },
+    ...{ limit: asked.limit ?? PAGE_DEFAULT, after: asked.after, field },
+    equalFields: equal.map(({ field: each }) => each),
+    equal: equal.map(({ value }) => value),
+    lower: lower && { value: lower.value, inclusive: lower.op === 'gte' },
+    upper: upper && { value: upper.value, inclusive: upper.op === 'lte' },
+  }
+}
+
+function fieldsOf(json: Json): ValueObject {
+  const value = decodeTagged(json, 'value')
+  if (!(value instanceof Map)) throw new ValidationError('an object value', 'value')
+  return value as ValueObject
+}
+
+function documentField({
+  id,
+  table,
+  revision,
+  createdAtMicros,
+  value,
+}: AdministeredDocument): DocumentField {
+  return {
+    ...{ id, table, revision: String(revision), createdAtMicros: String(createdAtMicros) },
+    value: JSON.parse(encodeTagged(value)) as unknown,
+  }
+}
+
+function changedBody(
+  { kind }: DocumentChange,
+  operationId: OperationId,
+  { document, replayed, commitSequence }: ChangedDocument,
+  { changedAtMicros }: { readonly changedAtMicros: string },
+): DocumentChanged {
+  return {
+    version: 1,
+    document: documentField(document),
+    operation: {
+      ...{ version: 1, operationId, kind: `document.${kind}`, outcome: 'applied', replayed },
+      ...{ revision: String(commitSequence), createdAtMicros: changedAtMicros },
+    },
+  }
+}

@@ -1,0 +1,220 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { openTestGateway, type TestGateway } from '../../../build/testing/gateways.ts'
+import { functionManifest, REQUEST_ID } from '../../../build/testing/products.ts'
+import { faultCode } from '../../../build/testing/releases.ts'
+import type { DocumentChange } from '../../engine/administration/document-administration.ts'
+import { Fault } from '../../errors/fault.ts'
+import type { TableManifest } from '../../value/manifest.ts'
+import type { Value, ValueObject } from '../../value/values.ts'
+import { changeDocument, queryDocuments, readDocument } from './documents.ts'
+
+const TABLES: readonly TableManifest[] = [
+  {
+    name: 'notes',
+    fields: {
+      body: { type: 'string', maximumLength: 20 },
+      stars: { type: 'optional', inner: { type: 'int64' } },
+    },
+    indexes: [
+      { name: 'byBody', fields: ['body'], unique: true },
+      { name: 'byStars', fields: ['stars'], unique: false },
+    ],
+  },
+]
+const TARGET = 'channel:production'
+
+let gateway: TestGateway
+beforeEach(async () => {
+  gateway = await openTestGateway({
+    functions: [functionManifest('notes.list')],
+    tables: TABLES,
+    handlers: {},
+  })
+})
+afterEach(() => gateway.close())
+
+const ids = () => gateway.harness.system.ids
+/** Crockford digits of a document's ID; `n` decides the last two. */
+const idOf = (n: number) => `notes_01ARZ3NDEKTSV4RRFFQ69G5F${String(n).padStart(2, '0')}`
+const fields = (body: string, stars?: bigint): ValueObject => {
+  const value = new Map<string, Value>([['body', body]])
+  return stars === undefined ? value : value.set('stars', stars)
+}
+
+function change(
+  changed: DocumentChange,
+  { operationId = ids().make('opn'), actor = gateway.harness.actor, target = TARGET } = {},
+) {
+  const changedAtMicros = gateway.harness.system.nowMicros()
+  const input = { operationId, target, change: changed, changedAtMicros, requestId: REQUEST_ID }
+  return changeDocument(gateway.harness.product, actor, input)
+}
+
+function insert(n: number, value: ValueObject, options?: Parameters<typeof change>[1]) {
+  const createdAtMicros = gateway.harness.system.nowMicros()
+  return change(
+    { kind: 'insert', table: 'notes', documentId: idOf(n), createdAtMicros, value },
+    options,
+  )
+}
+
+function replace(n: number, expectedRevision: number, value: ValueObject) {
+  return change({ kind: 'replace', table: 'notes', documentId: idOf(n), expectedRevision, value })
+}
+
+function remove(n: number, expectedRevision: number) {
+  return change({ kind: 'delete', table: 'notes', documentId: idOf(n), expectedRevision })
+}
+
+const read = (n: number) => {
+  const { product } = gateway.harness
+  return readDocument(product, TARGET, { table: 'notes', documentId: idOf(n) })
+}
+
+const query = (more: Partial<Parameters<typeof queryDocuments>[2]> = {}) =>
+  queryDocuments(gateway.harness.product, TARGET, {
+    ...{ table: 'notes', index: null, order: 'asc', limit: 100, equalFields: [], equal: [] },
+    ...{ field: undefined, lower: undefined, upper: undefined, after: undefined },
+    ...more,
+  })
+
+test('a document is inserted, replaced under its revision, and deleted', async () => {
+  const { document: first } = await insert(1, fields('one', 1n))
+  expect(await read(1)).toEqual(first)
+  const { document: second } = await replace(1, first.revision, fields('two'))
+  expect(second.revision).toBeGreaterThan(first.revision)
+  expect(await read(1)).toEqual({ ...first, revision: second.revision, value: fields('two') })
+  const { document: last } = await remove(1, second.revision)
+  expect(last).toEqual(second)
+  expect(await faultCode(() => read(1))).toBe('PRODUCT_NOT_FOUND')
+})
+
+describe('a write that is rejected changes nothing', () => {
+  test.each<[string, () => Promise<unknown>, string]>([
+    ['fields that violate the schema', () => insert(2, fields('x'.repeat(21))), 'PRODUCT_INVALID'],
+    ['an undeclared field', () => insert(2, new Map([['other', 'x']])), 'PRODUCT_INVALID'],
+    ['an ID that exists', () => insert(1, fields('other')), 'PRODUCT_STATE_CONFLICT'],
+    ['a violated unique index', () => insert(2, fields('one')), 'PRODUCT_STATE_CONFLICT'],
+    ['another revision', () => replace(1, 7, fields('two')), 'PRODUCT_CAS_CONFLICT'],
+    ['another revision of a deletion', () => remove(1, 7), 'PRODUCT_CAS_CONFLICT'],
+    ['a document that is not there', () => replace(3, 1, fields('x')), 'PRODUCT_NOT_FOUND'],
+    [
+      'an unknown target',
+      () => insert(2, fields('x'), { target: 'channel:none' }),
+      'PRODUCT_NOT_FOUND',
+    ],
+    [
+      'an ID of another table',
+      () => change({ kind: 'delete', table: 'users', documentId: idOf(1), expectedRevision: 1 }),
+      'PRODUCT_INVALID',
+    ],
+  ])('for %s', async (_, act, code) => {
+    const { document } = await insert(1, fields('one'))
+    expect(await faultCode(act)).toBe(code)
+    expect((await query()).documents).toEqual([document])
+    await gateway.harness.product.audit.whenIdle()
+    const { audited } = gateway.harness
+    const operations = audited.map(({ operation }) => operation)
+    expect(operations.filter((operation) => operation.startsWith('product.document'))).toEqual([
+      'product.document.insert',
+    ])
+  })
+})
+
+test('an exact repeat gets the first result, and anything else is a reuse', async () => {
+  const operationId = ids().make('opn')
+  const { documentId, value } = { documentId: idOf(1), value: fields('one') }
+  const changedAtMicros = gateway.harness.system.nowMicros()
+  const input = {
+    ...{ operationId, target: TARGET, changedAtMicros, requestId: REQUEST_ID },
+    change: {
+      ...({ kind: 'insert', table: 'notes', documentId, value } as const),
+      createdAtMicros: changedAtMicros,
+    },
+  }
+  const { product, actor } = gateway.harness
+  const first = await changeDocument(product, actor, input)
+  await replace(1, first.document.revision, fields('later'))
+  expect(await changeDocument(product, actor, input)).toEqual({ ...first, replayed: true })
+  const other = { ...input, change: { ...input.change, value: fields('other') } }
+  expect(await faultCode(() => changeDocument(product, actor, other))).toBe(
+    'PRODUCT_OPERATION_REUSED',
+  )
+})
+
+describe('a query', () => {
+  beforeEach(async () => {
+    for (const n of [1, 2, 3, 4]) await insert(n, fields(`note ${n}`, BigInt(n % 2)))
+  })
+  const bodies = (page: Awaited<ReturnType<typeof query>>) =>
+    page.documents.map(({ value }) => value.get('body'))
+
+  test('reads by index and range, in either order', async () => {
+    const odd = { index: 'byStars', equalFields: ['stars'], equal: [{ $i: '1' }] }
+    expect(bodies(await query(odd))).toEqual(['note 1', 'note 3'])
+    expect(bodies(await query({ ...odd, order: 'desc' }))).toEqual(['note 3', 'note 1'])
+    const lower = { value: 'note 3', inclusive: true }
+    expect(bodies(await query({ index: 'byBody', field: 'body', lower }))).toEqual([
+      'note 3',
+      'note 4',
+    ])
+  })
+
+  test('continues after its cursor without a gap or a repeat', async () => {
+    const first = await query({ limit: 3 })
+    expect(bodies(first)).toEqual(['note 1', 'note 2', 'note 3'])
+    const second = await query({ limit: 3, after: first.next! })
+    expect([bodies(second), second.next]).toEqual([['note 4'], null])
+  })
+
+  test.each<[string, Parameters<typeof query>[0], string]>([
+    ['of an unknown table', { table: 'users' }, 'PRODUCT_NOT_FOUND'],
+    ['of an unknown index', { index: 'byNothing' }, 'PRODUCT_INVALID'],
+    ['with a forged cursor', { after: 'x' }, 'PRODUCT_INVALID'],
+    [
+      'with fields in another order',
+      { index: 'byBody', equalFields: ['stars'], equal: [{ $i: '1' }] },
+      'PRODUCT_INVALID',
+    ],
+  ])('%s is rejected', async (_, more, code) => {
+    expect(await faultCode(() => query(more))).toBe(code)
+  })
+})
+
+test('a write is seen by the cache and leaves an audit record without values', async () => {
+  await insert(1, fields('secret text'))
+  const { product, audited } = gateway.harness
+  await product.audit.whenIdle()
+  const record = audited.find(({ operation }) => operation === 'product.document.insert')!
+  expect(record.subject).toBe(idOf(1))
+  expect(JSON.stringify(record, (_, v) => (typeof v === 'bigint' ? String(v) : v))).not.toContain(
+    'secret text',
+  )
+})
+
+describe('after a crash', () => {
+  test('the record of a committed change is delivered, and that of any other removed', async () => {
+    const { product, actor, audited } = gateway.harness
+    const committed = ids().make('opn')
+    const lost = ids().make('opn')
+    for (const operationId of [committed, lost]) {
+      const subject = idOf(1)
+      const operation = 'product.document.insert' as const
+      const held = product.heldAudits.hold(
+        actor,
+        { operation, subject, requestId: REQUEST_ID, operationId },
+        {
+          perform: () => Promise.reject(new Fault('PRODUCT_UNAVAILABLE')),
+          isUndone: () => false,
+        },
+      )
+      expect(await faultCode(() => held)).toBe('PRODUCT_UNAVAILABLE')
+    }
+    await product.audit.whenIdle()
+    expect(audited.filter(({ subject }) => subject === idOf(1))).toEqual([])
+    await product.heldAudits.resolve(async (operationId) => operationId === committed)
+    await product.audit.whenIdle()
+    const delivered = audited.filter(({ subject }) => subject === idOf(1))
+    expect(delivered.map(({ operationId }) => operationId)).toEqual([committed])
+  })
+})

@@ -1,0 +1,101 @@
+/** The lines of a stream that follows the log: records as they are written, and heartbeats. */
+import type { LogStore } from '../../storage/logs/log-store.ts'
+import type { System } from '../../system/system.ts'
+import type { LogFollowQuery, LogHeartbeat, LogRecord } from '../../wire/logs.ts'
+
+/** Resolves while the caller may follow; rejects once session, grant or operator is gone. */
+export type Reauthorize = () => Promise<void>
+
+export interface LogRecords {
+  /** Ascending. */
+  readonly items: readonly LogRecord[]
+  /** Sequence up to which the page is complete. */
+  readonly end: number
+}
+
+export interface LogPages {
+  cursor(sequence: number): string
+  recordsAfter(sequence: number, query: LogFollowQuery, limit: number): Promise<LogRecords>
+}
+
+export interface FollowOptions {
+  readonly logs: LogPages
+  readonly store: LogStore
+  readonly system: Pick<System, 'monotonicMillis'>
+  readonly query: LogFollowQuery
+  /** Sequence after which the stream starts. */
+  readonly from: number
+  readonly reauthorize: Reauthorize
+  readonly signal: AbortSignal
+}
+
+const PAGE_RECORDS = 500
+/** The authorization is checked at least this often, also while there are no records. */
+const RECHECK_MILLIS = 5_000
+/** Pages that are not full are gathered for this time: each one reads the authorization. */
+const GATHER_MILLIS = 100
+/** Wire decisions, section 5. */
+export const HEARTBEAT_MILLIS = 15_000
+
+/** Yields at most a page at a time; the next page is read once the consumer took the last one. */
+export async function* followLog(options: FollowOptions): AsyncGenerator<string> {
+  const { logs, store, system, query, reauthorize, signal } = options
+  let sequence = options.from
+  let spokeAt = system.monotonicMillis()
+  // At once, so that a client knows that it follows, and from where.
+  yield heartbeat(logs, sequence)
+  while (!signal.aborted) {
+    if (!(await isAuthorized(reauthorize)) || signal.aborted) return
+    const { items, end } = await logs.recordsAfter(sequence, query, PAGE_RECORDS)
+    const advanced = end > sequence
+    sequence = Math.max(sequence, end)
+    if (items.length > 0) {
+      yield items.map((record) => `${JSON.stringify(record)}\n`).join('')
+      spokeAt = system.monotonicMillis()
+    } else if (system.monotonicMillis() - spokeAt >= HEARTBEAT_MILLIS) {
+      yield heartbeat(logs, sequence)
+      spokeAt = system.monotonicMillis()
+    }
+    if (items.length === PAGE_RECORDS) continue
+    if (advanced) await pause(GATHER_MILLIS, signal)
+    if (store.newest <= sequence) await written(store, signal)
+  }
+}
+
+function heartbeat(logs: LogPages, sequence: number): string {
+  const line: LogHeartbeat = { heartbeat: true, cursor: logs.cursor(sequence) }
+  return `${JSON.stringify(line)}\n`
+}
+
+async function isAuthorized(reauthorize: Reauthorize): Promise<boolean> {
+  try {
+    await reauthorize()
+    return true
+  } catch {
+    // Also where the identity database does not reply: the client connects again.
+    return false
+  }
+}
+
+/** Resolves with the next batch, when the authorization is due, or when the stream ends. */
+function written(store: LogStore, signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const undo = store.onWritten(resolve)
+  return Promise.race([promise, pause(RECHECK_MILLIS, signal)]).finally(undo)
+}
+
+function pause(millis: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) {
+      resolve()
+      return
+    }
+    const end = (): void => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', end)
+      resolve()
+    }
+    const timer = setTimeout(end, millis)
+    signal.addEventListener('abort', end)
+  })
+}

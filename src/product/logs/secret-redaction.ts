@@ -1,0 +1,51 @@
+/** Redacts the exact values of the Environment's secrets in what is logged. */
+import type { Secret } from '../../value/secret.ts'
+
+/**
+ * Shorter values are not redacted: they occur in words that have nothing to do with the secret, and
+ * a short secret can be guessed from what is missing.
+ */
+export const REDACTED_CHARACTERS_MIN = 4
+const REDACTED = '[redacted]'
+/** Values that are kept. Earlier values are, as calls in flight may still print them. */
+const SECRETS_MAX = 4_096
+
+export class SecretRedaction {
+  /** Secrets by their first characters, the longest of each first. */
+  readonly #byStart = new Map<string, Secret[]>()
+  #count = 0
+
+  /** Adds values; one that is there already counts once. */
+  add(secrets: Iterable<Secret>): void {
+    for (const secret of secrets) {
+      const text = secret.reveal()
+      if (text.length < REDACTED_CHARACTERS_MIN || this.#count >= SECRETS_MAX) continue
+      const start = text.slice(0, REDACTED_CHARACTERS_MIN)
+      const known = this.#byStart.get(start) ?? []
+      if (known.some((each) => each.reveal() === text)) continue
+      known.push(secret)
+      known.sort((a, b) => b.reveal().length - a.reveal().length)
+      this.#byStart.set(start, known)
+      this.#count += 1
+    }
+  }
+
+  /** Looks each position of the text up once, however many secrets there are. */
+  redact(text: string): string {
+    if (this.#count === 0) return text
+    let out = ''
+    let copied = 0
+    for (let at = 0; at + REDACTED_CHARACTERS_MIN <= text.length; ) {
+      const candidates = this.#byStart.get(text.slice(at, at + REDACTED_CHARACTERS_MIN))
+      const found = candidates?.find((secret) => text.startsWith(secret.reveal(), at))
+      if (found === undefined) {
+        at += 1
+        continue
+      }
+      out += text.slice(copied, at) + REDACTED
+      at += found.reveal().length
+      copied = at
+    }
+    return out + text.slice(copied)
+  }
+}

@@ -1,0 +1,79 @@
+/** Opens the log of the Environment and connects the server's logger to it. */
+import { join } from 'node:path'
+import { isFault } from '../errors/fault.ts'
+import { collectedRow, droppedRow } from '../product/logs/collected-records.ts'
+import { Logs } from '../product/logs/logs.ts'
+import { SecretRedaction } from '../product/logs/secret-redaction.ts'
+import type { LogSettings } from '../settings/logs.ts'
+import { Cursors } from '../storage/cursors.ts'
+import { invalidRoot } from '../storage/files.ts'
+import { LogStore } from '../storage/logs/log-store.ts'
+import { LOGS_DIRECTORY, LOGS_FILE, type ProductRoot } from '../storage/root.ts'
+import type { System } from '../system/system.ts'
+import type { Logger } from '../telemetry/log.ts'
+import type { Metrics } from '../telemetry/metrics/metrics.ts'
+
+export interface EnvironmentLogs {
+  readonly logs: Logs
+  /** Its records carry the Project and the Environment, and are in the Environment's log. */
+  readonly log: Logger
+  /** Values that no record may contain. */
+  readonly redaction: SecretRedaction
+  close(): Promise<void>
+}
+
+export interface LogOptions {
+  readonly root: ProductRoot
+  readonly settings: LogSettings
+  readonly system: System
+  readonly log: Logger
+  readonly metrics: Metrics
+}
+
+/** Throws SERVER_PRODUCT_ROOT_INVALID or SERVER_PRODUCT_ROOT_UNAVAILABLE. */
+export async function openLogs(options: LogOptions): Promise<EnvironmentLogs> {
+  const { root, settings, system, metrics } = options
+  const { projectId, environmentId } = root.descriptor
+  const own = options.log.with({ projectId, environmentId })
+  const { logRecordsStored, logRecordsDropped } = metrics.counters
+  const store = await openStore({
+    path: join(root.path, LOGS_FILE),
+    directory: join(root.path, LOGS_DIRECTORY),
+    environmentId,
+    system,
+    segments: { bytesMax: settings.segmentBytesMax, secondsMax: settings.segmentSecondsMax },
+    reportDropped: (dropped) => droppedRow(dropped, system.nowMicros()),
+    onDropped: () => logRecordsDropped.add(),
+    onDegraded: (reason) => log.error('logs.archive_degraded', { message: `Archive: ${reason}.` }),
+  })
+  const redaction = new SecretRedaction()
+  const log = own.with(
+    {},
+    {
+      redact: (text) => redaction.redact(text),
+      collect: (record) => {
+        logRecordsStored.add()
+        store.add(collectedRow(record, system.nowMicros()))
+      },
+    },
+  )
+  const cursors = new Cursors(root.keyring)
+  const logs = new Logs({ store, cursors, system, projectId, environmentId })
+  metrics.addSource(() => ({ logRecordsQueued: store.queued, logFollowers: logs.followers }))
+  return {
+    ...{ logs, log, redaction },
+    async close() {
+      logs.endFollowers()
+      await store.close()
+    },
+  }
+}
+
+async function openStore(options: Parameters<typeof LogStore.open>[0]): Promise<LogStore> {
+  try {
+    return await LogStore.open(options)
+  } catch (cause) {
+    if (isFault(cause)) throw cause
+    throw invalidRoot(`${LOGS_FILE} cannot be opened: ${(cause as Error).message}`)
+  }
+}

@@ -1,0 +1,112 @@
+/**
+ * Archive segments: immutable files of consecutive log records, compressed with Zstandard. The
+ * first line of a segment names the SHA-256 of the segment before it, so that the digests chain.
+ */
+import {
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+
+/** Where segments are kept. An S3-compatible store fits this port. */
+export interface SegmentFiles {
+  /** Stores the bytes durably, or replaces them. */
+  put(name: string, bytes: Uint8Array): void
+  /** Returns null where there is no such segment. */
+  get(name: string): Uint8Array | null
+  /** Returns the number of bytes; null where there is no such segment. */
+  size(name: string): number | null
+}
+
+export class DirectorySegments implements SegmentFiles {
+  readonly #directory: string
+
+  constructor(directory: string) {
+    this.#directory = directory
+    mkdirSync(directory, { recursive: true, mode: 0o700 })
+  }
+
+  put(name: string, bytes: Uint8Array): void {
+    const path = join(this.#directory, name)
+    const temporary = `${path}.tmp`
+    writeFileSync(temporary, bytes, { mode: 0o600 })
+    sync(temporary)
+    renameSync(temporary, path)
+    sync(this.#directory)
+  }
+
+  get(name: string): Uint8Array | null {
+    return unlessAbsent(() => readFileSync(join(this.#directory, name)))
+  }
+
+  size(name: string): number | null {
+    return unlessAbsent(() => statSync(join(this.#directory, name)).size)
+  }
+}
+
+function sync(path: string): void {
+  const file = openSync(path, 'r')
+  try {
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+}
+
+function unlessAbsent<T>(read: () => T): T | null {
+  try {
+    return read()
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+    throw error
+  }
+}
+
+/** The first line of a segment. */
+export interface SegmentHead {
+  readonly version: 1
+  readonly environmentId: string
+  readonly number: number
+  /** Sequences of the first and the last record. */
+  readonly first: number
+  readonly last: number
+  readonly records: number
+  /** SHA-256 of the segment before it, in hexadecimal; null for the first one. */
+  readonly previous: string | null
+}
+
+export function segmentName(number: number): string {
+  return `${String(number).padStart(10, '0')}.jsonl.zst`
+}
+
+/** `lines` are JSON texts of the records. */
+export function encodeSegment(head: SegmentHead, lines: readonly string[]): Uint8Array {
+  return Bun.zstdCompressSync(`${JSON.stringify(head)}\n${lines.join('\n')}\n`)
+}
+
+export function digestOf(bytes: Uint8Array): Uint8Array {
+  return new Bun.CryptoHasher('sha256').update(bytes).digest()
+}
+
+/** Returns whether the file opens, and holds what its head says in a chain of segments. */
+export function isWhole(bytes: Uint8Array, digest: Uint8Array, expected: SegmentHead): boolean {
+  if (!Buffer.from(digest).equals(digestOf(bytes))) return false
+  let text: string
+  try {
+    text = Buffer.from(Bun.zstdDecompressSync(bytes)).toString()
+  } catch {
+    return false
+  }
+  const lines = text.split('\n')
+  return (
+    lines[0] === JSON.stringify(expected) &&
+    lines.at(-1) === '' &&
+    lines.length === expected.records + 2
+  )
+}

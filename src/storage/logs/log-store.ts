@@ -1,0 +1,302 @@
+/**
+ * The hot store of operational log records: a SQLite file that a thread writes in batches, and the
+ * archive of its segments. Adding a record never waits; a record without room is dropped, counted,
+ * and reported by a record of the log itself.
+ */
+import type { System } from '../../system/system.ts'
+import { ensureOwnFile } from '../files.ts'
+import { type Found, type LogFilter, LogReads } from './log-reads.ts'
+import type { ArchiveState, LogRow, PruneRequest, PruneResult } from './log-rows.ts'
+import { LogThread } from './log-thread.ts'
+
+export type NewLogRow = Omit<LogRow, 'sequence'>
+
+/** Why records were dropped, with how many. */
+export interface DroppedRecords {
+  /** Records beyond the rate. */
+  readonly rate: number
+  /** Records beyond the queue, since the disk was slower than the log. */
+  readonly queue: number
+  /** Records that could not be written. */
+  readonly failed: number
+}
+
+export interface LogStoreOptions {
+  /** Path of the SQLite file. */
+  readonly path: string
+  /** Directory of the archive segments. */
+  readonly directory: string
+  readonly environmentId: string
+  readonly system: Pick<System, 'monotonicMillis' | 'nowMicros'>
+  readonly segments: {
+    /** Bytes of records after which a segment is closed. */
+    readonly bytesMax: number
+    readonly secondsMax: number
+  }
+  /** Makes the record that reports dropped records. */
+  readonly reportDropped: (dropped: DroppedRecords) => NewLogRow
+  /** Called for every dropped record. */
+  readonly onDropped: () => void
+  /** Called when the archive fails or a segment is damaged, and when that changes. */
+  readonly onDegraded: (reason: string) => void
+}
+
+/** @limit Logs: records of one Environment in a second */
+export const LOG_RECORDS_PER_SECOND_MAX = 10_000
+/** @limit Logs: records that wait to be written */
+export const LOG_QUEUE_RECORDS_MAX = 20_000
+const QUEUE_CHARACTERS_MAX = 32 * 1024 * 1024
+const BATCH_RECORDS_MAX = 2_000
+/** A batch gathers what comes within this time. */
+const BATCH_MILLIS = 10
+const REPORT_MILLIS = 1_000
+const ARCHIVE_MILLIS_MAX = 10_000
+
+export class LogStore {
+  readonly #options: LogStoreOptions
+  readonly #thread: LogThread
+  readonly #reads: LogReads
+  readonly #wakes = new Set<() => void>()
+  #queue: LogRow[] = []
+  #queuedCharacters = 0
+  #next: number
+  /** The newest record that readers can see. */
+  #written: number
+  #dropped = { rate: 0, queue: 0, failed: 0 }
+  #secondStart = 0
+  #recordsOfSecond = 0
+  #reportedAt = Number.NEGATIVE_INFINITY
+  #batchTimer: ReturnType<typeof setTimeout> | null = null
+  #writing: Promise<void> | null = null
+  #archiveTimer: ReturnType<typeof setInterval>
+  #archiving = false
+  #writeFailure: string | null = null
+  #archiveFailure: string | null = null
+  #isClosed = false
+
+  private constructor(options: LogStoreOptions, thread: LogThread, next: number) {
+    this.#options = options
+    this.#thread = thread
+    this.#next = next
+    this.#written = next - 1
+    this.#reads = new LogReads(options.path)
+    const period = Math.min(ARCHIVE_MILLIS_MAX, options.segments.secondsMax * 1_000)
+    this.#archiveTimer = setInterval(() => void this.archive(), period)
+    this.#archiveTimer.unref()
+  }
+
+  /** Rejects with a LogFailure, or SERVER_PRODUCT_ROOT_INVALID or _UNAVAILABLE. */
+  static async open(options: LogStoreOptions): Promise<LogStore> {
+    const { path, directory, environmentId, system } = options
+    // Created before SQLite opens it, as SQLite's log files take their mode from this file.
+    ensureOwnFile(path)
+    const thread = new LogThread()
+    try {
+      const now = Number(system.nowMicros())
+      const next = await thread.run({ kind: 'open', path, directory, environmentId, now })
+      return new LogStore(options, thread, next)
+    } catch (error) {
+      await thread.close().catch(() => {})
+      throw error
+    }
+  }
+
+  /** Queues a record, or drops it. Never waits and never throws. */
+  add(row: NewLogRow): void {
+    const reason = this.#reasonToDrop(row)
+    if (reason === null) this.#enqueue(row)
+    else this.#drop(reason, 1)
+    this.#schedule()
+  }
+
+  /** The newest record that readers can see; 0 before the first one. */
+  get newest(): number {
+    return this.#written
+  }
+
+  /** Why the newest batch or segment failed, or which segment is damaged; null if none. */
+  get degraded(): string | null {
+    return this.#writeFailure ?? this.#archiveFailure
+  }
+
+  get queued(): number {
+    return this.#queue.length
+  }
+
+  range(): ReturnType<LogReads['range']> {
+    return this.#reads.range()
+  }
+
+  after(after: number, filter: LogFilter, limit: number): Promise<Found> {
+    return this.#reads.after(after, filter, limit)
+  }
+
+  newestOf(filter: LogFilter, limit: number): Promise<Found> {
+    return this.#reads.newest(filter, limit)
+  }
+
+  /** Calls `wake` after each batch. Returns the undo. */
+  onWritten(wake: () => void): () => void {
+    this.#wakes.add(wake)
+    return () => this.#wakes.delete(wake)
+  }
+
+  /** Rejects with a LogFailure. */
+  async archiveState(): Promise<ArchiveState> {
+    return this.#noted(await this.#thread.run({ kind: 'state' }))
+  }
+
+  /** Rejects with a LogFailure. */
+  async prune(request: Omit<PruneRequest, 'now'>): Promise<PruneResult> {
+    const now = Number(this.#options.system.nowMicros())
+    const result = await this.#thread.run({ kind: 'prune', ...request, now })
+    this.#noted(result.archive)
+    return result
+  }
+
+  /** Closes a segment where that is due. Never rejects. */
+  async archive(): Promise<void> {
+    if (this.#archiving || this.#isClosed) return
+    this.#archiving = true
+    const { bytesMax, secondsMax } = this.#options.segments
+    const now = Number(this.#options.system.nowMicros())
+    try {
+      const ageMax = secondsMax * 1e6
+      this.#noted(await this.#thread.run({ kind: 'archive', now, bytesMax, ageMax }))
+    } catch (error) {
+      this.#noteFailure(`the archive failed: ${(error as Error).message}`)
+    } finally {
+      this.#archiving = false
+    }
+  }
+
+  /** Resolves when everything that was added is written or dropped. */
+  async flushed(): Promise<void> {
+    for (;;) {
+      this.#write()
+      if (this.#writing === null) return
+      await this.#writing
+    }
+  }
+
+  /** Writes what is queued, then closes the file. Never rejects. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return
+    clearInterval(this.#archiveTimer)
+    if (this.#batchTimer !== null) clearTimeout(this.#batchTimer)
+    this.#reportedAt = Number.NEGATIVE_INFINITY
+    await this.flushed()
+    this.#isClosed = true
+    this.#reads.close()
+    await this.#thread.close().catch(() => {})
+  }
+
+  #reasonToDrop({ record }: NewLogRow): keyof DroppedRecords | null {
+    if (this.#isClosed) return 'failed'
+    const now = this.#options.system.monotonicMillis()
+    if (now - this.#secondStart >= 1_000) {
+      this.#secondStart = now
+      this.#recordsOfSecond = 0
+    }
+    if (++this.#recordsOfSecond > LOG_RECORDS_PER_SECOND_MAX) return 'rate'
+    const isFull =
+      this.#queue.length >= LOG_QUEUE_RECORDS_MAX ||
+      this.#queuedCharacters + record.length > QUEUE_CHARACTERS_MAX
+    return isFull ? 'queue' : null
+  }
+
+  #enqueue(row: NewLogRow): void {
+    this.#queue.push({ ...row, sequence: this.#next++ })
+    this.#queuedCharacters += row.record.length
+  }
+
+  #drop(reason: keyof DroppedRecords, records: number): void {
+    this.#dropped[reason] += records
+    for (let i = 0; i < records; i++) this.#options.onDropped()
+  }
+
+  #schedule(): void {
+    if (this.#batchTimer !== null || this.#writing !== null || this.#isClosed) return
+    const wait = this.#queue.length > 0 ? BATCH_MILLIS : REPORT_MILLIS
+    this.#batchTimer = setTimeout(() => {
+      this.#batchTimer = null
+      this.#write()
+    }, wait)
+    this.#batchTimer.unref()
+  }
+
+  /** Starts to write the next batch, if none is being written. */
+  #write(): void {
+    if (this.#writing !== null || this.#isClosed) return
+    const reported = this.#report()
+    if (this.#queue.length === 0) return
+    const batch = this.#queue.splice(0, BATCH_RECORDS_MAX)
+    for (const { record } of batch) this.#queuedCharacters -= record.length
+    this.#writing = this.#append(batch, reported).finally(() => {
+      this.#writing = null
+      if (this.#queue.length > 0) this.#write()
+      else if (this.#dropsPending()) this.#schedule()
+    })
+  }
+
+  async #append(batch: readonly LogRow[], reported: DroppedRecords | null): Promise<void> {
+    try {
+      await this.#thread.run({ kind: 'append', rows: batch })
+      this.#writeFailure = null
+      this.#written = batch.at(-1)!.sequence
+      for (const wake of [...this.#wakes]) wake()
+    } catch (error) {
+      this.#writeFailure = `a batch was not written: ${(error as Error).message}`
+      this.#drop('failed', batch.length - (reported === null ? 0 : 1))
+      // The report was lost with the batch, and what it counted is reported by the next one.
+      if (reported !== null) this.#addBack(reported)
+    }
+  }
+
+  /** Queues the report of dropped records, at most once a second. Returns what it counts. */
+  #report(): DroppedRecords | null {
+    if (!this.#dropsPending()) return null
+    const now = this.#options.system.monotonicMillis()
+    if (now - this.#reportedAt < REPORT_MILLIS) return null
+    this.#reportedAt = now
+    const dropped = this.#dropped
+    this.#dropped = { rate: 0, queue: 0, failed: 0 }
+    // In front, so that it is in the batch that is written now.
+    const report = { ...this.#options.reportDropped(dropped), sequence: 0 }
+    this.#queue.unshift(report)
+    this.#queuedCharacters += report.record.length
+    this.#renumber()
+    return dropped
+  }
+
+  /** Gives the queue ascending sequences again. None of them was sent to the thread. */
+  #renumber(): void {
+    const first = this.#next - this.#queue.length + 1
+    this.#queue = this.#queue.map((row, i) => ({ ...row, sequence: first + i }))
+    this.#next += 1
+  }
+
+  #addBack({ rate, queue, failed }: DroppedRecords): void {
+    this.#dropped.rate += rate
+    this.#dropped.queue += queue
+    this.#dropped.failed += failed
+  }
+
+  #dropsPending(): boolean {
+    const { rate, queue, failed } = this.#dropped
+    return rate + queue + failed > 0
+  }
+
+  #noted(archive: ArchiveState): ArchiveState {
+    const { damaged } = archive
+    if (damaged === null) this.#archiveFailure = null
+    else this.#noteFailure(`the segment ${damaged} is missing or damaged`)
+    return archive
+  }
+
+  #noteFailure(reason: string): void {
+    const isNew = this.#archiveFailure !== reason
+    this.#archiveFailure = reason
+    if (isNew) this.#options.onDegraded(reason)
+  }
+}

@@ -1,0 +1,126 @@
+/**
+ * Entry point of the writing thread of the log, which keeps disk and compression off the event
+ * loop. It is bundled into log-writer.generated.ts and runs jobs in the order of their messages.
+ */
+import { Database } from 'bun:sqlite'
+import { assert } from '../../errors/assert.ts'
+import { LogArchive } from './log-archive.ts'
+import type { LogJob, LogReply, LogResults, LogRow, OpenLog } from './log-rows.ts'
+import { DirectorySegments } from './log-segments.ts'
+import { MIGRATIONS } from './migrations.generated.ts'
+
+declare const self: Worker
+
+let opened: { readonly database: Database; readonly archive: LogArchive } | null = null
+
+self.onmessage = (event: MessageEvent<LogJob>) => {
+  self.postMessage(reply(event.data))
+}
+
+function reply(job: LogJob): LogReply {
+  try {
+    return { result: run(job) }
+  } catch (error) {
+    if (opened?.database.inTransaction) opened.database.run('rollback')
+    const { code, message } = error as { code?: unknown; message?: unknown }
+    return { failure: typeof code === 'string' ? code : String(message) }
+  }
+}
+
+function run(job: LogJob): LogResults[keyof LogResults] {
+  if (job.kind === 'open') return open(job)
+  assert(opened !== null, 'the log is not open')
+  const { database, archive } = opened
+  switch (job.kind) {
+    case 'append':
+      append(database, job.rows)
+      archive.added(job.rows.reduce((sum, { record }) => sum + record.length, 0))
+      return null
+    case 'archive':
+      return archive.archive(job)
+    case 'prune':
+      return archive.prune(job)
+    case 'state':
+      return archive.state()
+    case 'close':
+      opened = null
+      try {
+        database.run('pragma wal_checkpoint(truncate)')
+      } finally {
+        database.close()
+      }
+      return null
+  }
+}
+
+/** The file exists; the main thread created it with its mode. */
+function open({ path, directory, environmentId, now }: OpenLog): number {
+  const database = new Database(path, { readwrite: true, create: false })
+  try {
+    for (const pragma of [
+      'journal_mode = wal',
+      // A power loss may remove the newest records, but damages nothing.
+      'synchronous = normal',
+      'trusted_schema = off',
+      'busy_timeout = 5000',
+      'journal_size_limit = 67108864',
+    ]) {
+      database.run(`pragma ${pragma}`)
+    }
+    migrate(database)
+    const files = new DirectorySegments(directory)
+    opened = { database, archive: new LogArchive(database, files, environmentId) }
+    return nextSequence(database, now)
+  } catch (error) {
+    database.close()
+    throw error
+  }
+}
+
+function migrate(database: Database): void {
+  const row = database.query<{ user_version: number }, []>('pragma user_version').get()
+  const applied = row?.user_version ?? 0
+  assert(applied <= MIGRATIONS.length, 'logs.db was written by a newer version')
+  for (const { version, sql } of MIGRATIONS.slice(applied)) {
+    database.transaction(() => {
+      database.run(sql)
+      database.run(`pragma user_version = ${version}`)
+    })()
+  }
+}
+
+/**
+ * Sequences go on where they ended. A new file begins with the time in microseconds, so that a
+ * cursor of a file that was lost never names another record.
+ */
+function nextSequence(database: Database, now: number): number {
+  const row = database
+    .query<{ newest: number | null }, []>(
+      `select max(newest) as newest from
+         (select max(sequence) as newest from log_records
+          union all select max(last) from log_segments)`,
+    )
+    .get()
+  return row?.newest == null ? now : row.newest + 1
+}
+
+function append(database: Database, rows: readonly LogRow[]): void {
+  const insert = database.query(
+    `insert into log_records (sequence, at, stream, level, release, function, request, record)
+     values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)`,
+  )
+  database.run('begin immediate')
+  for (const row of rows) {
+    insert.run(
+      row.sequence,
+      row.at,
+      row.stream,
+      row.level,
+      row.release,
+      row.function,
+      row.request,
+      row.record,
+    )
+  }
+  database.run('commit')
+}

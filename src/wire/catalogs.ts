@@ -1,0 +1,56 @@
+/** The catalogs of a target: its Functions and its tables (wire decisions, section 5). */
+import type { FieldsJson, ValidatorJson } from '../value/validators.ts'
+import { idField, TargetField } from './fields.ts'
+import { type Infer, type Schema, schema, schemaOf } from './schema.ts'
+
+export const CatalogQuery = schema({
+  /** Required, without a default (Document 2, Targets). */
+  target: TargetField,
+})
+
+/** An object that value/validator-json.ts checks. */
+function uncheckedField<T extends object>(title: string): Schema<T> {
+  return schemaOf([{ '+': 'ignore' }, '@', { title }])
+}
+
+/** Validators of the fields of an object by name. */
+const FieldsField = uncheckedField<FieldsJson>('ValidatorFields')
+const ValidatorField = uncheckedField<ValidatorJson>('Validator')
+
+export const FunctionCatalog = schema({
+  version: '1',
+  releaseId: idField('rel'),
+  /** Sorted by name. */
+  functions: [
+    {
+      name: 'string',
+      kind: "'query' | 'mutation' | 'action'",
+      visibility: "'public' | 'internal'",
+      clients: "('public' | 'confidential')[]",
+      auth: "'none' | 'optional' | 'guest' | 'user' | 'service'",
+      arguments: FieldsField,
+      returns: ValidatorField,
+      errors: schema({ '[string]': "'invalid' | 'forbidden' | 'not_found' | 'conflict'" }),
+      /** Resources that an Action may use; empty lists and `none` for other kinds. */
+      uses: { network: 'string[]', secrets: 'string[]', storage: "'none' | 'read' | 'write'" },
+    },
+    '[]',
+  ],
+})
+export type FunctionCatalog = Infer<typeof FunctionCatalog>
+
+export const TableCatalog = schema({
+  version: '1',
+  releaseId: idField('rel'),
+  /** Sorted by name. */
+  tables: [
+    {
+      name: 'string',
+      fields: FieldsField,
+      /** Sorted by name. Every index ends with the creation order. */
+      indexes: [{ name: 'string', fields: 'string[]', unique: 'boolean' }, '[]'],
+    },
+    '[]',
+  ],
+})
+export type TableCatalog = Infer<typeof TableCatalog>

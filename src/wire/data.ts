@@ -1,0 +1,86 @@
+/** Data Admin: documents as operators read and write them (wire decisions, section 5). */
+import { FIELD_NAME, INDEX_NAME } from '../value/manifest.ts'
+import { idField, integer, Micros, PAGE_MAX, Revision, TargetField, text, U64 } from './fields.ts'
+import { TaggedField, TaggedObjectField } from './invocations.ts'
+import { OperationField } from './operations.ts'
+import { type Infer, schema } from './schema.ts'
+
+/** Bytes of a body with one document: 1 MiB as stored takes up to three times that when tagged. */
+export const DOCUMENT_BODY_BYTES_MAX = 12 * 1024 * 1024
+
+export const TableName = text(/^[a-z][a-zA-Z0-9]{0,63}$/, 'the name of a table such as messages')
+export const DocumentIdField = text(
+  /^[a-z][a-zA-Z0-9]{0,63}_[0-7][0-9A-HJKMNP-TV-Z]{25}$/,
+  'the ID of a document such as messages_01ARZ3NDEKTSV4RRFFQ69G5FAV',
+)
+
+const Bound = schema({
+  /** A field of the index; the last bounded one may be _createdAt. */
+  field: text(new RegExp(`${FIELD_NAME.source}|^_createdAt$`), 'a field of the index'),
+  op: "'eq' | 'gt' | 'gte' | 'lt' | 'lte'",
+  value: TaggedField,
+})
+
+export const DataQuery = schema({
+  target: TargetField,
+  table: TableName,
+  /** The creation order where it is left out. */
+  'index?': text(INDEX_NAME, 'the name of an index of the table'),
+  /** Equal values in the order of the index's fields, then up to two bounds of the next field. */
+  'range?': [[Bound, '[]'], '&', 'unknown[] <= 18'],
+  'order?': "'asc' | 'desc'",
+  'limit?': integer(1, PAGE_MAX),
+  'after?': 'string <= 8192',
+})
+
+export const DocumentField = schema({
+  id: DocumentIdField,
+  table: TableName,
+  /** Sequence of the commit that wrote this version. */
+  revision: U64,
+  createdAtMicros: Micros,
+  /** The author's fields. */
+  value: TaggedObjectField,
+})
+export type DocumentField = Infer<typeof DocumentField>
+
+export const DocumentPage = schema({
+  version: '1',
+  releaseId: idField('rel'),
+  items: [DocumentField, '[]'],
+  /** null on the last page. */
+  next: ['string', '|', 'null'],
+  snapshotSequence: U64,
+})
+export type DocumentPage = Infer<typeof DocumentPage>
+
+export const DocumentRead = schema({ version: '1', document: DocumentField })
+export type DocumentRead = Infer<typeof DocumentRead>
+
+export const DocumentInsert = schema({
+  target: TargetField,
+  documentId: DocumentIdField,
+  value: TaggedObjectField,
+  changedAtMicros: Micros,
+})
+
+export const DocumentReplace = schema({
+  target: TargetField,
+  expectedRevision: Revision,
+  value: TaggedObjectField,
+  changedAtMicros: Micros,
+})
+
+export const DocumentDelete = schema({
+  target: TargetField,
+  expectedRevision: Revision,
+  changedAtMicros: Micros,
+})
+
+export const DocumentChanged = schema({
+  version: '1',
+  /** As it was written; of a deletion, as it was before. */
+  document: DocumentField,
+  operation: OperationField,
+})
+export type DocumentChanged = Infer<typeof DocumentChanged>

@@ -1,0 +1,34 @@
+/** Scheduled work: its list and its cancellation (wire decisions, section 5). */
+import { SCHEDULED_SOURCES, SCHEDULED_STATES } from '../value/scheduling/scheduled-work.ts'
+import { idField, integer, listUpTo, Micros, PAGE_MAX, PageLimit, textUpTo } from './fields.ts'
+import { type Infer, schema } from './schema.ts'
+
+export const ScheduledQuery = schema({
+  'limit?': PageLimit,
+  /** The last piece of the page before. */
+  'after?': idField('sch'),
+})
+
+const WORK = {
+  scheduledId: idField('sch'),
+  function: textUpTo(512),
+  releaseId: idField('rel'),
+  state: ['===', ...SCHEDULED_STATES],
+  dueAtMicros: Micros,
+  /** Runs that were started. */
+  attempts: integer(0),
+  /** Code of the newest failure; null without one. */
+  lastErrorCode: [textUpTo(128), '|', 'null'],
+  source: ['===', ...SCHEDULED_SOURCES],
+} as const
+
+export const ScheduledPage = schema({
+  version: '1',
+  items: listUpTo(schema(WORK), PAGE_MAX),
+  /** `after` of the next page; null at the end. */
+  next: [idField('sch'), '|', 'null'],
+})
+export type ScheduledPage = Infer<typeof ScheduledPage>
+
+export const ScheduledCanceled = schema({ version: '1', ...WORK })
+export type ScheduledCanceled = Infer<typeof ScheduledCanceled>
