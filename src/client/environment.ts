@@ -11,6 +11,7 @@ import { errorCode } from './files.ts'
 import { createFetch } from './network/fetch.ts'
 import { openBrowser } from './oidc/browsers.ts'
 import { pause } from './pauses.ts'
+import { type Git, runGit } from './provenance/git.ts'
 
 export interface OutputStream {
   readonly isTTY: boolean
@@ -39,6 +40,7 @@ export interface ClientEnvironment {
   readonly stderr: OutputStream
   readonly fetch: (url: string, init: RequestInit) => Promise<Response>
   variable(name: string): string | undefined
+  readonly git: Git
   /** Waits before a request is sent again. Throws CLIENT_INTERRUPTED when `signal` fires. */
   readonly pause: (millis: number, signal: AbortSignal) => Promise<void>
   /** Returns false if no browser could be started; never rejects. */
@@ -63,6 +65,7 @@ export function processEnvironment(): ClientEnvironment {
     stderr: outputStream(process.stderr, { forgives: () => true }),
     fetch: createFetch(variable),
     variable,
+    git: runGit,
     pause,
     openBrowser: (url) => openBrowser(process.platform, url),
     onInterrupt,

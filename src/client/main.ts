@@ -18,7 +18,9 @@ import { auditCommand } from './commands/identity/audit.ts'
 import { authStatusCommand } from './commands/identity/auth-status.ts'
 import { invitationCommands } from './commands/identity/invitations.ts'
 import { inviteCommand } from './commands/identity/invite.ts'
+import { operatorCommands } from './commands/identity/operators.ts'
 import { resourcesCommand } from './commands/identity/resources.ts'
+import { rolesCommand } from './commands/identity/roles.ts'
 import { sessionCommands } from './commands/identity/sessions.ts'
 import { whoamiCommand } from './commands/identity/whoami.ts'
 import { initCommand } from './commands/init.ts'
@@ -30,6 +32,7 @@ import { metricsCommand } from './commands/metrics.ts'
 import { promoteCommand } from './commands/promote.ts'
 import { publishCommand } from './commands/publish.ts'
 import { releaseCommand } from './commands/release.ts'
+import { diffCommand } from './commands/releases/diff.ts'
 import { releaseCommands } from './commands/releases.ts'
 import { rollbackCommand } from './commands/rollback.ts'
 import { scheduledCommands } from './commands/schedules/scheduled.ts'
@@ -51,10 +54,13 @@ export const COMMANDS: readonly CommandSpec[] = [
   resourcesCommand,
   inviteCommand,
   ...invitationCommands,
+  ...operatorCommands,
+  rolesCommand,
   auditCommand,
   linkCommand,
   buildCommand,
   publishCommand,
+  diffCommand,
   releaseCommand,
   promoteCommand,
   rollbackCommand,

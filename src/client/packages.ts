@@ -12,6 +12,7 @@ import {
 import { ValidationError } from '../value/validation-error.ts'
 import type { BuiltWorkspace, Context, WorkspaceTools } from './contexts.ts'
 import { option } from './contexts.ts'
+import type { ClientEnvironment } from './environment.ts'
 import { readIfPresent } from './files.ts'
 import { type Root, resolvePath } from './roots.ts'
 import { usage } from './usage.ts'
@@ -80,6 +81,27 @@ function frameOf(
   )
 }
 
+/** The directory that a package is built from; null if it was built before. */
+export function sourceDirectory(
+  { environment }: Pick<Context, 'environment'>,
+  root: Root,
+  options: PackageOptions,
+): string | null {
+  const built = options.package ?? options.manifest ?? options.artifact
+  if (built !== undefined) return null
+  return workspaceDirectoryOf(environment, root, options.workspace)
+}
+
+function workspaceDirectoryOf(
+  environment: ClientEnvironment,
+  { directory, descriptor }: Root,
+  workspace: string | undefined,
+): string {
+  return workspace === undefined
+    ? resolve(directory, descriptor.workspace ?? '.')
+    : resolvePath(environment, workspace)
+}
+
 async function buildNoted(
   context: Context,
   root: Root,
@@ -96,14 +118,11 @@ export async function buildWorkspace(
   root: Root,
   workspace: string | undefined,
 ): Promise<BuiltWorkspace> {
-  const { directory, descriptor } = root
+  const { descriptor } = root
   if (workspace === undefined && descriptor.workspace === null) {
     throw usage('The root names no Workspace. Give --workspace DIR or --package FILE.')
   }
-  const workspaceDirectory =
-    workspace === undefined
-      ? resolve(directory, descriptor.workspace ?? '.')
-      : resolvePath(context.environment, workspace)
+  const workspaceDirectory = workspaceDirectoryOf(context.environment, root, workspace)
   const tools = await requireTools(context, 'Building a Workspace')
   const build = tools.build({ workspaceDirectory, projectId: descriptor.projectId })
   return context.output.progress('building the Workspace', build)

@@ -23,6 +23,7 @@ function pathOn(platform: string, variables: Record<string, string>): string {
     stderr: { isTTY: false, write: unused },
     fetch: unused,
     variable: (name) => variables[name],
+    git: unused,
     openBrowser: unused,
     pause: unused,
     onInterrupt: unused,

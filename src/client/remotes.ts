@@ -1,5 +1,6 @@
 /** The routes of the linked Environment, one function each. */
 import { Fault, isFault } from '../errors/fault.ts'
+import { encodeBase64Url } from '../value/base64url.ts'
 import type { OperationId, ReleaseId, WorkspaceRevisionId } from '../value/ids.ts'
 import { PACKAGE_MEDIA_TYPE } from '../value/packages/workspace-package.ts'
 import { FunctionCatalog, TableCatalog } from '../wire/catalogs.ts'
@@ -17,10 +18,15 @@ import {
 import { Health } from '../wire/health.ts'
 import { MetricsReport } from '../wire/metrics.ts'
 import { OPERATION_ID_HEADER } from '../wire/operations.ts'
-import { Retired, Validated } from '../wire/releases.ts'
+import { PackageChecked, Retired, Validated } from '../wire/releases.ts'
 import { ServingPolicy, ServingPolicyChanged } from '../wire/serving-policy.ts'
 import { Status } from '../wire/status.ts'
-import { EXPECTED_HEAD_HEADER, Published } from '../wire/workspace.ts'
+import {
+  EXPECTED_HEAD_HEADER,
+  PROVENANCE_HEADER,
+  type Provenance,
+  Published,
+} from '../wire/workspace.ts'
 import type { Context } from './contexts.ts'
 import { explanation } from './explanations.ts'
 import { openRoot, type Root, readLink } from './roots.ts'
@@ -114,17 +120,44 @@ export function readMetrics({ session, base }: Remote): Promise<MetricsReport> {
 /** Publishes a package; equal bytes with an equal expected head are published only once. */
 export function publish(
   { session, base }: Remote,
-  input: { readonly frame: Uint8Array; readonly expectedHead: Expected<WorkspaceRevisionId> },
+  input: {
+    readonly frame: Uint8Array
+    readonly expectedHead: Expected<WorkspaceRevisionId>
+    readonly provenance: Provenance | null
+  },
 ): Promise<Published> {
   return session.management({
     method: 'POST',
     path: `${base}/workspace/publish`,
-    headers: { [EXPECTED_HEAD_HEADER]: input.expectedHead },
+    headers: {
+      [EXPECTED_HEAD_HEADER]: input.expectedHead,
+      ...(input.provenance !== null && { [PROVENANCE_HEADER]: encoded(input.provenance) }),
+    },
     body: input.frame,
     contentType: PACKAGE_MEDIA_TYPE,
     reply: Published,
     replay: 'safe',
     deadlineMs: PUBLISH_DEADLINE_MS,
+  })
+}
+
+function encoded(provenance: Provenance): string {
+  return encodeBase64Url(new TextEncoder().encode(JSON.stringify(provenance)))
+}
+
+/** Makes the checks of a validation without a publication: nothing changes. */
+export function checkPackage(
+  { session, base }: Remote,
+  { frame, against }: { readonly frame: Uint8Array; readonly against: string | undefined },
+): Promise<PackageChecked> {
+  return session.management({
+    method: 'POST',
+    path: `${base}/workspace/check${against === undefined ? '' : `?against=${against}`}`,
+    body: frame,
+    contentType: PACKAGE_MEDIA_TYPE,
+    reply: PackageChecked,
+    replay: 'safe',
+    deadlineMs: VALIDATE_DEADLINE_MS,
   })
 }
 

@@ -10,6 +10,7 @@ const NAMESPACE = 0x737663
 const OPERATIONS = 0x6f706e
 const MIGRATIONS = 1
 const BOOTSTRAP = 2
+const OWNERS = 3
 
 /** Waits for other processes that migrate, at most `timeoutMs`. */
 export async function lockMigrations(connection: Connection, timeoutMs: number): Promise<void> {
@@ -23,6 +24,11 @@ export async function lockMigrations(connection: Connection, timeoutMs: number):
 /** Locks the first-owner code and its file. */
 export async function lockBootstrap(tx: Tx): Promise<void> {
   await tx.rows(`select pg_advisory_xact_lock($1::integer, $2::integer)`, [NAMESPACE, BOOTSTRAP])
+}
+
+/** Serializes changes that may leave the installation without an owner. */
+export async function lockOwners(tx: Tx): Promise<void> {
+  await tx.rows(`select pg_advisory_xact_lock($1::integer, $2::integer)`, [NAMESPACE, OWNERS])
 }
 
 /** Serializes requests with the same Operation ID, before there is a row to lock. */

@@ -4,7 +4,13 @@ import { CODES } from '../errors/codes.ts'
 import { Fault } from '../errors/fault.ts'
 import { Secret } from '../value/secret.ts'
 import { Database } from './database.ts'
-import { IDENTITY_SCHEMA, type Migration, migrate, unsupportedReason } from './migrate.ts'
+import {
+  IDENTITY_SCHEMA,
+  type Migration,
+  migrate,
+  SCHEMA_VERSION,
+  unsupportedReason,
+} from './migrate.ts'
 import { MIGRATIONS } from './migrations.generated.ts'
 
 const AT = 1_700_000_000_000_000n
@@ -55,9 +61,9 @@ async function failure(work: Promise<unknown>): Promise<Fault> {
 
 test('an empty database gets every version, and a second run changes nothing', async () => {
   const { database } = await empty()
-  expect(await migrate(database, AT)).toEqual({ from: 0, to: 5 })
+  expect(await migrate(database, AT)).toEqual({ from: 0, to: SCHEMA_VERSION })
   const schema = await schemaOf(database)
-  expect(await migrate(database, AT + 1n)).toEqual({ from: 5, to: 5 })
+  expect(await migrate(database, AT + 1n)).toEqual({ from: SCHEMA_VERSION, to: SCHEMA_VERSION })
   expect(await schemaOf(database)).toBe(schema)
   const recorded = await database.rows(
     'select version, name, applied_at_micros from service_platform_migrations order by version',
@@ -68,6 +74,7 @@ test('an empty database gets every version, and a second run changes nothing', a
     { version: 3, name: 'managed-grants', applied_at_micros: String(AT) },
     { version: 4, name: 'pepper-checks', applied_at_micros: String(AT) },
     { version: 5, name: 'workloads', applied_at_micros: String(AT) },
+    { version: 6, name: 'operator-operations', applied_at_micros: String(AT) },
   ])
 })
 
@@ -143,7 +150,7 @@ test('servers that migrate at the same time wait for each other and all succeed'
   try {
     const results = await Promise.all([database, ...others].map((each) => migrate(each, AT)))
     expect(results.filter((result) => result.from === 0)).toHaveLength(1)
-    expect(results.filter((result) => result.from === 5)).toHaveLength(5)
+    expect(results.filter((result) => result.from === SCHEMA_VERSION)).toHaveLength(5)
   } finally {
     await Promise.all(others.map((other) => other.close()))
   }
@@ -156,7 +163,8 @@ test.each([
     (database: Database) =>
       database.rows(
         `insert into service_platform_migrations (version, name, checksum, applied_at_micros)
-       values (6, 'future', decode(repeat('00', 32), 'hex'), 1)`,
+       values ($1, 'future', decode(repeat('00', 32), 'hex'), 1)`,
+        [SCHEMA_VERSION + 1],
       ),
   ],
   [
@@ -184,7 +192,7 @@ test.each([
     'a version record that was cut',
     'contradict',
     (database: Database) =>
-      database.rows('delete from service_platform_migrations where version = 5'),
+      database.rows('delete from service_platform_migrations where version = $1', [SCHEMA_VERSION]),
   ],
   [
     'the mark of another program',

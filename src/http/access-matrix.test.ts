@@ -81,9 +81,15 @@ beforeAll(async () => {
     environmentId: ENVIRONMENT_ID,
     invitationId: invitation.invitationId,
     operationId,
+    operatorId: owner.operator.operatorId,
     sessionId: owner.session.sessionId,
   }
-  bodies = { 'POST /v1/access/invitations': request }
+  const change = { changedAtMicros: String(t.system.nowMicros()) }
+  bodies = {
+    'POST /v1/access/invitations': request,
+    'POST /v1/access/operators/:operatorId/disable': change,
+    'POST /v1/access/operators/:operatorId/enable': change,
+  }
   hono = mountManagement<ManagementApp>({
     app: {
       identity: t.identity,
@@ -126,6 +132,7 @@ async function call(route: Route<ManagementApp>, token: string | null): Promise<
   const path = route.path.replace(/:(\w+)/g, (_, name: string) => samples[name] ?? 'sample')
   const headers = new Headers()
   if (token !== null) headers.set('authorization', `Bearer ${token}`)
+  if (route.operationId === 'required') headers.set('idempotency-key', samples.operationId!)
   const body = bodies[nameOf(route)]
   if (body !== undefined) headers.set('content-type', 'application/json')
   return hono.request(path, {

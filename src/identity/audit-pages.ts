@@ -2,9 +2,9 @@
 import {
   type AuditFilter,
   type AuditPosition,
-  type AuditRecord,
   findAuditFloor,
   listAudit,
+  type NamedAuditRecord,
 } from '../database/identity/audit.ts'
 import { digestEquals, sha256 } from '../system/digests.ts'
 import { decodeBase64Url, encodeBase64Url } from '../value/base64url.ts'
@@ -14,8 +14,6 @@ import { ValidationError } from '../value/validation-error.ts'
 import { type Actor, requireCapability } from './actor.ts'
 import type { IdentityCore } from './core.ts'
 
-export type { AuditRecord }
-
 export interface AuditPageInput extends Omit<AuditFilter, 'before'> {
   /** The `next` of the previous page; null for the first page. */
   readonly after: string | null
@@ -24,7 +22,7 @@ export interface AuditPageInput extends Omit<AuditFilter, 'before'> {
 }
 
 export interface AuditPage {
-  readonly items: readonly AuditRecord[]
+  readonly items: readonly NamedAuditRecord[]
   /** Null on the last page. With a selective filter, earlier pages can be short or empty. */
   readonly next: string | null
 }

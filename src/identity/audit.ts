@@ -24,6 +24,8 @@ export type IdentityOperation =
   | 'session.refresh'
   | 'session.revoke'
   | 'session.reuse_detected'
+  | 'operator.disable'
+  | 'operator.enable'
   | 'owner.recover'
   | 'pepper.change'
 

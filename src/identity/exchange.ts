@@ -8,6 +8,7 @@ import {
   lockInvitationByDigest,
   markInvitationConsumed,
 } from '../database/identity/invitations.ts'
+import { lockIfEnabled } from '../database/identity/operator-records.ts'
 import { anyOperatorExists, insertOperator } from '../database/identity/operators.ts'
 import { type Tx, transaction } from '../database/transaction.ts'
 import { Fault } from '../errors/fault.ts'
@@ -61,7 +62,10 @@ export async function lockUsableInvitation(
   return invitation
 }
 
-/** Creates the operator of a locked invitation, with its grant and a first session. */
+/**
+ * Creates the operator of a locked invitation, with its grant and a first session. Throws
+ * PLATFORM_AUTHENTICATION_FAILED where the creator of the invitation is disabled.
+ */
 export async function consumeInvitation(
   core: IdentityCore,
   tx: Tx,
@@ -69,11 +73,15 @@ export async function consumeInvitation(
   given: Omit<ExchangeInput, 'code'> & { readonly isRenewable?: boolean },
   atMicros: bigint,
 ): Promise<Login> {
-  const { invitationId, kind } = invitation
+  const { invitationId, kind, createdBy } = invitation
   const { deviceName, operatorName, requestId, isRenewable = true } = given
   if (kind === 'delegated' && operatorName !== null) {
     const violation = { path: 'operatorName', rule: 'only with a bootstrap code' }
     throw new Fault('PLATFORM_REQUEST_INVALID', { violations: [violation] })
+  }
+  // A disabled operator must not return under another name.
+  if (createdBy !== null && !(await lockIfEnabled(tx, createdBy))) {
+    throw rejection('the creator of the invitation is disabled')
   }
   const operator = await insertOperator(tx, {
     operatorId: core.system.ids.make('opr'),

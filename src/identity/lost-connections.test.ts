@@ -19,6 +19,7 @@ import { deliverProductAudit } from './audit.ts'
 import { exchange } from './exchange.ts'
 import { readInvitationOperation } from './invitation-operations.ts'
 import { issueInvitation, revokeInvitation } from './invitations.ts'
+import { changeOperator } from './operators.ts'
 import { refresh, revokeSession } from './sessions.ts'
 
 /*
@@ -135,6 +136,38 @@ const CHANGES: readonly Change[] = [
       return {
         run: (core) => revokeSession(core, actor, given),
         stored: async () => (await codeOf(actorOf(t, login))) !== 'none',
+      }
+    },
+  },
+  {
+    name: 'disabling of an operator',
+    records: ['operator.disable'],
+    async prepare() {
+      const login = await operatorWith(t)
+      const { operatorId } = login.operator
+      const operationId = t.system.ids.make('opn')
+      const given = { verb: 'disable' as const, operatorId, operationId, requestId: null }
+      const changedAtMicros = t.system.nowMicros()
+      return {
+        run: (core) => changeOperator(core, owner, { ...given, changedAtMicros }),
+        async stored() {
+          const ended: [string, string][] = [
+            ['service_operators', 'disabled_at_micros'],
+            ['service_operator_sessions', 'revoked_at_micros'],
+          ]
+          const found = []
+          for (const [table, column] of ended) {
+            const where = `where operator_id = $1 and ${column} is not null`
+            found.push(await count(`select 1 from ${table} ${where}`, operatorId))
+          }
+          const sql = 'select 1 from service_operator_operations where operation_id = $1'
+          found.push(await count(sql, operationId))
+          expect([
+            [0, 0, 0],
+            [1, 1, 1],
+          ]).toContainEqual(found)
+          return found[0] === 1
+        },
       }
     },
   },

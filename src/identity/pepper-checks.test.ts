@@ -4,7 +4,7 @@ import { TEST_PEPPER, type TestIdentity, testIdentity } from '../../build/testin
 import { lossInjector } from '../../build/testing/losses/loss-injector.ts'
 import { actorOf, codeOf, firstOwner } from '../../build/testing/operators.ts'
 import { PROVIDER, SUBJECT_PEPPER } from '../../build/testing/providers/identity-providers.ts'
-import { IDENTITY_SCHEMA, migrate } from '../database/migrate.ts'
+import { IDENTITY_SCHEMA, migrate, SCHEMA_VERSION } from '../database/migrate.ts'
 import { MIGRATIONS } from '../database/migrations.generated.ts'
 import { encodeBase64Url } from '../value/base64url.ts'
 import { Secret } from '../value/secret.ts'
@@ -62,8 +62,8 @@ describe('a wrong identity pepper', () => {
   test('is reported before the schema is migrated', async () => {
     await t.identity.startup()
     // Simulates a database of the previous version.
-    await t.sql('delete from service_platform_migrations where version = 5')
-    await t.sql('update service_platform_meta set schema_version = 4')
+    await t.sql('delete from service_platform_migrations where version = $1', [SCHEMA_VERSION])
+    await t.sql('update service_platform_meta set schema_version = schema_version - 1')
     expect(await codeOf(t.another({ pepper: OTHER_PEPPER }).migrate())).toBe(MISMATCH)
   })
 
@@ -154,7 +154,11 @@ describe('a confirmed change of the identity pepper', () => {
     })
     const changed = t.another({ pepper: OTHER_PEPPER })
     const migration = await changed.migrate(['identity'])
-    expect(migration).toEqual({ from: 5, to: 5, replacedPeppers: ['identity'] })
+    expect(migration).toEqual({
+      from: SCHEMA_VERSION,
+      to: SCHEMA_VERSION,
+      replacedPeppers: ['identity'],
+    })
     expect(await t.audit()).toContain('pepper.change')
     expect(
       await t.sql(`select 1 from service_operator_invitations where state = 'pending'`),

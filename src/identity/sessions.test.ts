@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
 import type { Reader } from '../database/database.ts'
 import { findSessionByAccess } from '../database/identity/sessions.ts'
+import { SCHEMA_VERSION } from '../database/migrate.ts'
 import { transaction } from '../database/transaction.ts'
 import { Fault } from '../errors/fault.ts'
 import type { SessionId } from '../value/ids.ts'
@@ -294,6 +295,6 @@ test('readiness depends on the database and its schema', async () => {
   expect(await t.identity.ready()).toBe(true)
   await t.sql('update service_platform_meta set schema_version = 2')
   expect(await t.identity.ready()).toBe(false)
-  await t.sql('update service_platform_meta set schema_version = 5')
+  await t.sql('update service_platform_meta set schema_version = $1', [SCHEMA_VERSION])
   expect(await Promise.all([t.identity.ready(), t.identity.ready()])).toEqual([true, true])
 })

@@ -107,12 +107,8 @@ export async function whileAuthorized<T>(
   let done: { readonly result: T } | null = null
   try {
     return await transaction(core.database, async (tx) => {
-      const locked = await lockActiveSession(tx, sessionId, core.system.nowMicros())
-      if (locked === null) throw rejection('the session ended during the request')
-      // A second statement: the first one may have waited for a lock, and sees the grants of its
-      // start.
-      const grants = await listGrants(tx, locked.operator.operatorId)
-      done ??= { result: work(toActor({ ...locked, grants })) }
+      const current = await lockActor(core, tx, sessionId)
+      done ??= { result: work(current) }
       return done.result
     })
   } catch (error) {
@@ -121,6 +117,22 @@ export async function whileAuthorized<T>(
     if (finished === null) throw error
     return finished.result
   }
+}
+
+/**
+ * Locks the session and its operator until the transaction ends. Returns the actor with its grants
+ * of now. Throws PLATFORM_AUTHENTICATION_FAILED where the session has ended.
+ */
+export async function lockActor(
+  { system }: Pick<IdentityCore, 'system'>,
+  tx: Tx,
+  sessionId: SessionId,
+): Promise<Actor> {
+  const locked = await lockActiveSession(tx, sessionId, system.nowMicros())
+  if (locked === null) throw rejection('the session ended during the request')
+  // A second statement: the first one may have waited for a lock, and sees the grants of its start.
+  const grants = await listGrants(tx, locked.operator.operatorId)
+  return toActor({ ...locked, grants })
 }
 
 function toActor({ session, operator, grants }: AuthenticatedSession): Actor {
@@ -219,7 +231,7 @@ export interface SessionPage {
 /** Returns a page of the operator's sessions that can still be used, newest first. */
 export async function listSessions(
   { database, system }: Pick<IdentityCore, 'database' | 'system'>,
-  { operatorId }: Actor,
+  { operatorId }: Pick<Actor, 'operatorId'>,
   { after, limit }: SessionPageInput,
 ): Promise<SessionPage> {
   const atMicros = system.nowMicros()

@@ -1,6 +1,6 @@
 /** Invitations of workloads: an identity stands in them where others have a code. */
 import { lockSubject } from '../database/advisory-locks.ts'
-import { type ExternalIdentity, findLinkedOperator } from '../database/identity/identities.ts'
+import { type ExternalIdentity, lockLinkedOperator } from '../database/identity/identities.ts'
 import type { Tx } from '../database/transaction.ts'
 import { Fault } from '../errors/fault.ts'
 import { externalIdentity } from './oidc/subjects.ts'
@@ -35,6 +35,6 @@ export function workloadIdentity(
  */
 export async function lockUnlinkedIdentity(tx: Tx, identity: ExternalIdentity): Promise<void> {
   await lockSubject(tx, identity.subjectDigest)
-  if ((await findLinkedOperator(tx, identity)) === null) return
+  if ((await lockLinkedOperator(tx, identity)) === null) return
   throw new Fault('PLATFORM_CONFLICT', { detail: 'the workload is linked already' })
 }

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { TEST_PEPPER, type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
 import { PROVIDER, providerFile } from '../../build/testing/providers/identity-providers.ts'
+import { SCHEMA_VERSION } from '../database/migrate.ts'
 import { exchange } from '../identity/exchange.ts'
 import { realSystem } from '../system/system.ts'
 import { encodeBase64Url } from '../value/base64url.ts'
@@ -46,10 +47,12 @@ const CONFIRMED = { SERVICE_BOOTSTRAP_RECOVERY_CONFIRM: 'replace-lost-initial-ow
 test('migrate says what it did, and that there was nothing left to do', async () => {
   expect(await run('migrate')).toEqual({
     exit: 0,
-    out: 'The identity database went from schema version 0 to 5.\n',
+    out: `The identity database went from schema version 0 to ${SCHEMA_VERSION}.\n`,
     err: '',
   })
-  expect((await run('migrate')).out).toBe('The identity database is at schema version 5 already.\n')
+  expect((await run('migrate')).out).toBe(
+    `The identity database is at schema version ${SCHEMA_VERSION} already.\n`,
+  )
 })
 
 test('migrate makes no first-owner code', async () => {
@@ -122,7 +125,7 @@ test('migrate takes another pepper by its exact phrase alone, and says what it d
   expect(out).toContain('every session and every pending invitation is revoked')
   expect(await run('migrate', given)).toEqual({
     exit: 0,
-    out: 'The identity database is at schema version 5 already.\n',
+    out: `The identity database is at schema version ${SCHEMA_VERSION} already.\n`,
     err: '',
   })
   expect((await run('migrate')).err).toContain('SERVER_IDENTITY_PEPPER_MISMATCH')

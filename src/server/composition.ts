@@ -13,6 +13,7 @@ import { type Identity, openIdentity } from '../identity/identity.ts'
 import { readLinkable } from '../product/environments/environments.ts'
 import type { Logs } from '../product/logs/logs.ts'
 import { resolveTarget, unservedReason } from '../product/serving/targets.ts'
+import { findSubjectProvenance } from '../product/workspaces/provenance.ts'
 import type { ServerSettings } from '../settings/settings.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
@@ -108,6 +109,8 @@ function managementApp(running: Running) {
       ],
       environment: product?.root.descriptor ?? null,
       sessions: identity,
+      findProvenance: (actor, subject) =>
+        product === null ? null : findSubjectProvenance(product, actor, subject),
       linkableEnvironments: async () =>
         product === null ? [] : [{ ...readLinkable(product), managementOrigin }],
     },

@@ -18,6 +18,8 @@ const READ = constants.O_RDONLY | constants.O_NOFOLLOW
 export interface StagedArtifact {
   /** Appends the bytes. */
   write(bytes: Uint8Array): Promise<void>
+  /** Returns what was written. Before `commit` alone. */
+  read(): Promise<Uint8Array>
   /**
    * Resolves once the written bytes are durable under `digest`, which must be theirs. Replaces an
    * existing file, which holds the same bytes or is damaged.
@@ -77,6 +79,15 @@ export class ArtifactStore {
           for (let written = 0; written < bytes.length; ) {
             const result = await handle.write(bytes, written, bytes.length - written)
             written += result.bytesWritten
+          }
+        }),
+      read: () =>
+        guarded(async () => {
+          const written = await this.#files.open(path, READ)
+          try {
+            return await written.readFile()
+          } finally {
+            await written.close()
           }
         }),
       commit: (digest) =>

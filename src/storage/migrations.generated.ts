@@ -214,4 +214,14 @@ create table published_keys (
 alter table audit_outbox add column held integer not null default 0 check (held in (0, 1));
 `,
   },
+  {
+    version: 6,
+    name: 'provenance',
+    sql: `-- Where a revision comes from, as its publisher declared it: message, commit, branch, pipeline run.
+-- Canonical JSON; null for a publication that declared nothing.
+
+alter table workspace_revisions
+  add column provenance text check (length(provenance) between 2 and 4096);
+`,
+  },
 ]

@@ -1,5 +1,17 @@
-/** Scopes, grants and invitations as they stand in messages (wire decisions, section 2). */
-import { CapabilityField, idField, Micros, Name, RoleField, text, textUpTo } from './fields.ts'
+/** Scopes, grants, invitations and operators in messages (wire decisions, section 2). */
+import {
+  CapabilityField,
+  idField,
+  listUpTo,
+  Micros,
+  Name,
+  PAGE_MAX,
+  PageLimit,
+  RoleField,
+  text,
+  textUpTo,
+} from './fields.ts'
+import { OperationField } from './operations.ts'
 import { rule } from './rules.ts'
 import { type Infer, schema, schemaOf } from './schema.ts'
 
@@ -81,3 +93,43 @@ export const InvitationOperation = schema({
   state: "'pending' | 'consumed' | 'revoked' | 'expired'",
 })
 export type InvitationOperation = Infer<typeof InvitationOperation>
+
+export const OperatorsQuery = schema({
+  'limit?': PageLimit,
+  /** The `next` of the page before. */
+  'after?': idField('opr'),
+})
+
+export const OperatorRecord = schema({
+  operatorId: idField('opr'),
+  operatorName: Name,
+  createdAtMicros: Micros,
+  /** null for an enabled operator. */
+  disabledAtMicros: [Micros, '|', 'null'],
+  /** The last use of any session; null for an operator that never had one. */
+  lastUsedAtMicros: [Micros, '|', 'null'],
+  grants: [GrantField, '[]'],
+  identities: [{ providerId: 'string', linkedAtMicros: Micros }, '[]'],
+})
+export type OperatorRecord = Infer<typeof OperatorRecord>
+
+export const OperatorPage = schema({
+  version: '1',
+  items: listUpTo(OperatorRecord, PAGE_MAX),
+  /** `after` of the next page; null at the end. */
+  next: [idField('opr'), '|', 'null'],
+})
+export type OperatorPage = Infer<typeof OperatorPage>
+
+export const OperatorChangeRequest = schema({
+  /** The client's clock, within 24 hours of the server's. */
+  changedAtMicros: Micros,
+})
+
+export const OperatorChanged = schema({
+  version: '1',
+  operatorId: idField('opr'),
+  disabledAtMicros: [Micros, '|', 'null'],
+  operation: OperationField,
+})
+export type OperatorChanged = Infer<typeof OperatorChanged>

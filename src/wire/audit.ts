@@ -1,6 +1,7 @@
 /** Pages of the security audit (wire decisions, section 5, Page). */
-import { idField, listUpTo, Micros, PAGE_MAX, PageLimit, text, textUpTo } from './fields.ts'
+import { idField, listUpTo, Micros, Name, PAGE_MAX, PageLimit, text, textUpTo } from './fields.ts'
 import { type Infer, schema } from './schema.ts'
+import { Provenance } from './workspace.ts'
 
 /** 32 bytes that end with a checksum. */
 const Cursor = text(/^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/, 'a cursor of this list')
@@ -20,13 +21,20 @@ export const AuditRecord = schema({
   outcome: "'succeeded' | 'denied' | 'failed'",
   /** The acting operator; null for the server and for unauthenticated callers. */
   actor: [idField('opr'), '|', 'null'],
+  actorName: [Name, '|', 'null'],
   subject: [textUpTo(512), '|', 'null'],
+  /** The operator that the subject is, or that the invitation or session belongs to. */
+  subjectName: [Name, '|', 'null'],
+  /** Declared origin of the Release that the subject names; null without `releases:read`. */
+  provenance: [Provenance, '|', 'null'],
   atMicros: Micros,
   requestId: [idField('req'), '|', 'null'],
   sessionId: [idField('ops'), '|', 'null'],
   invitationId: [idField('opi'), '|', 'null'],
   operationId: [idField('opn'), '|', 'null'],
 })
+
+export type AuditRecord = Infer<typeof AuditRecord>
 
 export const AuditPage = schema({
   version: '1',

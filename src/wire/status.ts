@@ -3,7 +3,7 @@ import { ChannelName } from './channels.ts'
 import { idField, Micros, U64 } from './fields.ts'
 import { ReleaseStateField } from './releases.ts'
 import { type Infer, schema } from './schema.ts'
-import { DigestField, WorkspaceName } from './workspace.ts'
+import { DigestField, Provenance, WorkspaceName } from './workspace.ts'
 
 export const Status = schema({
   version: '1',
@@ -25,6 +25,8 @@ export const Status = schema({
       state: ReleaseStateField,
       packageDigest: DigestField,
       createdAtMicros: Micros,
+      /** null where the publisher declared none. */
+      provenance: [Provenance, '|', 'null'],
     },
     '[]',
   ],

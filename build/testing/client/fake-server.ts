@@ -286,6 +286,7 @@ export class FakeServer {
         state,
         packageDigest,
         createdAtMicros: '1800000000000000',
+        provenance: null,
       })),
       channels: [...this.channels].map(([channel, { releaseId, revision }]) => ({
         channel,

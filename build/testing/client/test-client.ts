@@ -35,6 +35,8 @@ export class TestClient implements Disposable {
   tools: WorkspaceTools | null = null
   fetch: ClientEnvironment['fetch'] = createFetch((name) => this.variables[name])
   openBrowser: ClientEnvironment['openBrowser'] = async () => false
+  /** No work tree unless a test sets one. */
+  git: ClientEnvironment['git'] = async () => null
   /** Called with every text that is written to stderr, while the command runs. */
   onError: (text: string) => void = () => {}
   interrupt: () => void = () => {}
@@ -90,6 +92,7 @@ export class TestClient implements Disposable {
       },
       fetch: (url, init) => this.fetch(url, init),
       variable: (name) => this.variables[name],
+      git: (directory, parameters) => this.git(directory, parameters),
       openBrowser: (url) => this.openBrowser(url),
       pause: async (millis, signal) => {
         await pause(millis / PAUSE_SPEED, signal)

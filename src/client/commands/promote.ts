@@ -87,13 +87,16 @@ export interface Bound {
   readonly revision: string
   /** False if the Channel was bound to the Release before. */
   readonly changed: boolean
+  /** The Release that the Channel was bound to before; null for none. */
+  readonly previousReleaseId: string | null
 }
 
 /** Returns the binding in the status; null if the Channel is not bound to the Release. */
 export function boundIn(status: Status, { channel, releaseId }: Binding): Bound | null {
   const found = status.channels.find((item) => item.channel === channel)
   if (found?.releaseId !== releaseId) return null
-  return { channel, releaseId, revision: found.revision, changed: false }
+  const previousReleaseId = found.history[0] ?? null
+  return { channel, releaseId, revision: found.revision, changed: false, previousReleaseId }
 }
 
 type Binding = Pick<Promotion, 'channel' | 'releaseId'>
@@ -137,11 +140,11 @@ export async function bindOrReconcile(
   asked: Binding & { readonly label: string; readonly request: Promise<Promoted> },
 ): Promise<Bound> {
   try {
-    const { channel, releaseId, revision } = await context.output.progress(
+    const { channel, releaseId, revision, previousReleaseId } = await context.output.progress(
       asked.label,
       asked.request,
     )
-    return { channel, releaseId, revision, changed: true }
+    return { channel, releaseId, revision, changed: true, previousReleaseId }
   } catch (error) {
     if (isFault(error, 'PRODUCT_STATE_CONFLICT', 'PRODUCT_CAS_CONFLICT')) {
       throw await withState(remote, error, asked)

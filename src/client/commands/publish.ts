@@ -4,7 +4,8 @@ import { isId, type ReleaseId, type WorkspaceRevisionId } from '../../value/ids.
 import type { Status } from '../../wire/status.ts'
 import { type CommandSpec, command, option, REMOTE_FLAG } from '../contexts.ts'
 import { explained } from '../explanations.ts'
-import { loadPackage, PACKAGE_OPTIONS } from '../packages.ts'
+import { loadPackage, PACKAGE_OPTIONS, sourceDirectory } from '../packages.ts'
+import { PROVENANCE_DETAILS, PROVENANCE_OPTIONS, readProvenance } from '../provenance/provenance.ts'
 import { EMPTY, type Expected, openRemote, publish, readStatus } from '../remotes.ts'
 import { usage } from '../usage.ts'
 
@@ -14,26 +15,32 @@ export const publishCommand: CommandSpec = command({
   details: [
     'The expected head is read from the status unless it is given. Publishing the same package',
     'again with the same expected head changes nothing.',
+    ...PROVENANCE_DETAILS,
   ],
   options: {
     remote: REMOTE_FLAG,
     root: option('DIR', 'The linked root; by default the working directory'),
     ...PACKAGE_OPTIONS,
+    ...PROVENANCE_OPTIONS,
     'expected-head': option('empty|wsr_ID', 'The head that the Workspace must have now'),
   },
   examples: ['svc publish --remote --root . --package app.svcpkg --expected-head empty'],
   async run(context, options) {
     const given = parseHead(options['expected-head'])
     const remote = await openRemote(context, options.root)
+    const directory = sourceDirectory(context, remote, options)
+    const { message } = options
+    const declared = { message, directory }
+    const provenance = await readProvenance(context, publishCommand, declared)
     const loaded = await loadPackage(context, remote, options)
     const expectedHead =
       given ?? headOf(await readStatus(remote), loaded.manifest.workspace).expectedHead
     if (given === undefined) await context.output.note(`expected head ${expectedHead}`)
-    const request = publish(remote, { frame: loaded.frame, expectedHead })
+    const request = publish(remote, { frame: loaded.frame, expectedHead, provenance })
     const published = await context.output.progress('publishing', request).catch((error) => {
       throw isFault(error, 'PRODUCT_CAS_CONFLICT') ? staleHead(error, expectedHead) : error
     })
-    await context.output.result({ ...published, expectedHead }, [
+    await context.output.result({ ...published, expectedHead, provenance }, [
       `${published.replayed ? 'Published before' : 'Published'}: ${published.workspace}`,
       ...context.output.table(
         ['REVISION', 'RELEASE'],

@@ -6,8 +6,10 @@
 import type { ReleaseId } from '../../value/ids.ts'
 import type { Validated } from '../../wire/releases.ts'
 import type { Status } from '../../wire/status.ts'
-import { type CommandSpec, type Context, command, option, REMOTE_FLAG } from '../contexts.ts'
-import { loadPackage, PACKAGE_OPTIONS, type PackageOptions } from '../packages.ts'
+import type { Provenance } from '../../wire/workspace.ts'
+import { type CommandSpec, type Context, command, flag, option, REMOTE_FLAG } from '../contexts.ts'
+import { loadPackage, PACKAGE_OPTIONS, type PackageOptions, sourceDirectory } from '../packages.ts'
+import { PROVENANCE_DETAILS, PROVENANCE_OPTIONS, readProvenance } from '../provenance/provenance.ts'
 import {
   EMPTY,
   type Expected,
@@ -17,35 +19,52 @@ import {
   readStatus,
   validate,
 } from '../remotes.ts'
+import { usage } from '../usage.ts'
 import { ARCHIVED } from './operations.ts'
 import { type Bound, boundIn, parseChannel, parseReleaseId, promoteOrReconcile } from './promote.ts'
 import { headOf } from './publish.ts'
+import { checkOnly } from './releases/dry-run.ts'
+import { publishedBefore } from './releases/published.ts'
 
 export const releaseCommand: CommandSpec = command({
   name: 'release',
   summary: 'Build, publish, validate and promote in one step',
   details: [
     'Without --channel nothing is promoted. With --release a published Release is validated and no',
-    'package is built. Every step may be repeated.',
+    'package is built. Every step may be repeated. With --dry-run the server makes the same checks',
+    'and changes nothing; a package that would be rejected ends with 8.',
+    ...PROVENANCE_DETAILS,
   ],
   options: {
     remote: REMOTE_FLAG,
     root: option('DIR', 'The linked root; by default the working directory'),
     ...PACKAGE_OPTIONS,
+    ...PROVENANCE_OPTIONS,
     release: option('rel_ID', 'A published Release, instead of a package'),
     against: option('NAME', 'Compare with the Release of this Channel'),
     channel: option('NAME', 'The Channel to promote'),
+    'dry-run': flag('Build and check only'),
   },
-  examples: ['svc release --remote --root . --channel production'],
+  examples: [
+    'svc release --remote --root . --channel production --message "Fix the inbox"',
+    'svc release --remote --against production --channel production --dry-run --json',
+  ],
   async run(context, options) {
     const against = optionalChannel(options.against)
     const channel = optionalChannel(options.channel)
-    const remote = await openRemote(context, options.root)
     const given = options.release
+    if (given !== undefined && (options['dry-run'] || options.message !== undefined)) {
+      throw usage('--release takes neither --dry-run nor --message.', releaseCommand)
+    }
+    const remote = await openRemote(context, options.root)
+    if (options['dry-run']) {
+      const provenance = await provenanceOf(context, remote, options)
+      return checkOnly(context, remote, { ...options, against, channel, provenance })
+    }
     const published =
       given === undefined
         ? await publishOnce(context, remote, options)
-        : { releaseId: parseReleaseId(given, releaseCommand), status: await readStatus(remote) }
+        : releaseIn(await readStatus(remote), parseReleaseId(given, releaseCommand))
     const { releaseId, status } = published
     if (status.lifecycle === 'archived') await context.output.note(ARCHIVED)
     const request = validate(remote, { releaseId, against })
@@ -54,7 +73,7 @@ export const releaseCommand: CommandSpec = command({
     const bound =
       channel === undefined ? null : await bind(context, remote, releaseId, channel, status)
     const { lifecycle } = status
-    await report(context, { releaseId, validated, bound, lifecycle })
+    await report(context, remote, { published, validated, bound, lifecycle })
   },
 })
 
@@ -62,28 +81,61 @@ function optionalChannel(name: string | undefined): string | undefined {
   return name === undefined ? undefined : parseChannel(name, releaseCommand)
 }
 
+type Options = PackageOptions & { readonly message: string | undefined }
+
+function provenanceOf(context: Context, remote: Remote, options: Options) {
+  const { message } = options
+  const directory = sourceDirectory(context, remote, options)
+  return readProvenance(context, releaseCommand, { message, directory })
+}
+
+interface PublishedRelease {
+  readonly releaseId: ReleaseId
+  /** Null for an earlier Release, which no Workspace has at its head. */
+  readonly revisionId: string | null
+  readonly workspace: string | null
+  readonly packageDigest: string | null
+  readonly provenance: Provenance | null
+  /** The status before this run. */
+  readonly status: Status
+}
+
+/** The Release as the status shows it. */
+function releaseIn(status: Status, releaseId: ReleaseId): PublishedRelease {
+  const head = status.workspaces.find((each) => each.releaseId === releaseId)
+  const release = status.releases.find((each) => each.releaseId === releaseId)
+  return {
+    releaseId,
+    revisionId: head?.revisionId ?? null,
+    workspace: head?.name ?? null,
+    packageDigest: release?.packageDigest ?? null,
+    provenance: release?.provenance ?? null,
+    status,
+  }
+}
+
 /** Publishes the package, unless it is the head of its Workspace already. */
 async function publishOnce(
   context: Context,
   remote: Remote,
-  options: PackageOptions,
-): Promise<{ releaseId: ReleaseId; status: Status }> {
+  options: Options,
+): Promise<PublishedRelease> {
   const { output } = context
+  const provenance = await provenanceOf(context, remote, options)
   const { frame, manifest, packageDigest } = await loadPackage(context, remote, options)
   await output.note(`build     ${manifest.workspace}, ${frame.length} bytes, ${packageDigest}`)
   const status = await output.progress('reading the status', readStatus(remote))
   const head = headOf(status, manifest.workspace)
-  const current = status.releases.find(
-    ({ releaseId, state }) => releaseId === head.releaseId && state !== 'retired',
-  )
-  if (current !== undefined && current.packageDigest === packageDigest) {
-    await output.note(`publish   ${current.releaseId} (published before)`)
-    return { releaseId: current.releaseId, status }
+  const current = publishedBefore(status, head.releaseId, packageDigest)
+  if (current !== null) {
+    await output.note(`publish   ${current} (published before)`)
+    return releaseIn(status, current)
   }
-  const request = publish(remote, { frame, expectedHead: head.expectedHead })
+  const request = publish(remote, { frame, expectedHead: head.expectedHead, provenance })
   const { releaseId, revisionId } = await output.progress('publishing', request)
   await output.note(`publish   ${releaseId} (${revisionId}, expected head ${head.expectedHead})`)
-  return { releaseId, status }
+  const { workspace } = manifest
+  return { releaseId, revisionId, workspace, packageDigest, provenance, status }
 }
 
 /** Binds the Channel, which must still be bound as the status showed, to the Release. */
@@ -105,21 +157,34 @@ async function bind(
 }
 
 interface Outcome {
-  readonly releaseId: ReleaseId
+  readonly published: PublishedRelease
   readonly validated: Validated
   readonly bound: Bound | null
   readonly lifecycle: Status['lifecycle']
 }
 
+/** Prints what the next step of a pipeline needs: identifiers, the target and addresses. */
 async function report(
   context: Context,
-  { releaseId, validated, bound, lifecycle }: Outcome,
+  { session, base }: Remote,
+  { published, validated, bound, lifecycle }: Outcome,
 ): Promise<void> {
+  const { status: _, releaseId, ...origin } = published
   const { state, checks } = validated
   const channel = bound === null ? null : { ...bound }
+  const target = bound === null ? `release:${releaseId}` : `channel:${bound.channel}`
   const serves = lifecycle === 'archived' ? 'is bound to' : 'serves'
   const tail = bound === null ? `is ${state}; no Channel was given.` : `${serves} ${bound.channel}.`
-  await context.output.result({ version: 1, releaseId, state, checks, channel, lifecycle }, [
+  const { managementOrigin } = session.profile
+  const environment = `${managementOrigin}${base}`
+  const urls = {
+    management: managementOrigin,
+    status: `${environment}/status`,
+    functions: `${environment}/functions?target=${encodeURIComponent(target)}`,
+    run: origin.provenance?.run?.url ?? null,
+  }
+  const outcome = { releaseId, state, checks, channel, lifecycle }
+  await context.output.result({ version: 1, ...outcome, ...origin, target, urls }, [
     `${releaseId} ${tail}`,
   ])
 }

@@ -41,9 +41,11 @@ describe('svc releases', () => {
   it('lists what uses each Release', async () => {
     const human = await client.run('releases', 'list', ...REMOTE)
     const lines = human.out.trim().split('\n')
-    expect(lines[0]).toMatch(/^RELEASE +STATE +CREATED +CHANNELS +POLICY +HEAD OF$/)
-    expect(lines[1]).toMatch(new RegExp(`^${a}  validated .*  production +- +-$`))
-    expect(lines[2]).toMatch(new RegExp(`^${b}  published .*  - +- +-$`))
+    expect(lines[0]).toMatch(
+      /^RELEASE +STATE +CREATED +CHANNELS +POLICY +HEAD OF +SOURCE +MESSAGE$/,
+    )
+    expect(lines[1]).toMatch(new RegExp(`^${a}  validated .*  production +- +- +- +-$`))
+    expect(lines[2]).toMatch(new RegExp(`^${b}  published .*  - +- +- +- +-$`))
     const document = JSON.parse((await client.run('releases', 'list', ...REMOTE, '--json')).out)
     expect(document).toMatchObject({
       version: 1,
@@ -57,8 +59,8 @@ describe('svc releases', () => {
   it('lists the share of callers that the serving policy sends to each', async () => {
     weighted()
     const { out } = await client.run('releases', 'list', ...REMOTE)
-    expect(out).toMatch(new RegExp(`^${a} .*  production  9500 +-$`, 'm'))
-    expect(out).toMatch(new RegExp(`^${b} .*  - +500 +-$`, 'm'))
+    expect(out).toMatch(new RegExp(`^${a} .*  production  9500 +- +- +-$`, 'm'))
+    expect(out).toMatch(new RegExp(`^${b} .*  - +500 +- +- +-$`, 'm'))
     const { releases } = JSON.parse((await client.run('releases', 'list', ...REMOTE, '--json')).out)
     expect(releases).toMatchObject([{ policyWeight: 9_500 }, { policyWeight: 500 }])
   })
@@ -127,6 +129,7 @@ describe('svc rollback', () => {
       releaseId: b,
       revision: '2',
       changed: true,
+      previousReleaseId: a,
     })
   })
 

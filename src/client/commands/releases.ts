@@ -5,6 +5,7 @@ import type { ServingPolicy } from '../../wire/serving-policy.ts'
 import type { Status } from '../../wire/status.ts'
 import { type CommandSpec, command, option, REMOTE_FLAG, requiredOption } from '../contexts.ts'
 import { explained } from '../explanations.ts'
+import { sourceText } from '../provenance/provenance.ts'
 import { openRemote, readStatusAndPolicy, retire as retireRemote } from '../remotes.ts'
 import { parseReleaseId } from './promote.ts'
 
@@ -29,8 +30,19 @@ const list: CommandSpec = command({
       release.channels.join(',') || '-',
       String(release.policyWeight ?? '-'),
       release.workspaces.join(',') || '-',
+      sourceText(release.provenance),
+      release.provenance?.message ?? '-',
     ])
-    const head = ['RELEASE', 'STATE', 'CREATED', 'CHANNELS', 'POLICY', 'HEAD OF']
+    const head = [
+      'RELEASE',
+      'STATE',
+      'CREATED',
+      'CHANNELS',
+      'POLICY',
+      'HEAD OF',
+      'SOURCE',
+      'MESSAGE',
+    ]
     await context.output.result({ version: 1, releases }, context.output.table(head, rows))
   },
 })

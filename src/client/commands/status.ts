@@ -3,6 +3,7 @@ import { formatTimestamp } from '../../value/plain.ts'
 import type { ServingPolicy } from '../../wire/serving-policy.ts'
 import type { Status } from '../../wire/status.ts'
 import { type Context, command, option, REMOTE_FLAG } from '../contexts.ts'
+import { sourceText } from '../provenance/provenance.ts'
 import { openRemote, readStatusAndPolicy } from '../remotes.ts'
 import { ARCHIVED } from './operations.ts'
 
@@ -49,6 +50,8 @@ function humanStatus({ output }: Context, environmentId: string, status: Shown):
     item.state,
     formatTimestamp(BigInt(item.createdAtMicros)),
     item.packageDigest,
+    sourceText(item.provenance),
+    item.provenance?.message ?? '-',
   ])
   const section = (head: readonly string[], rows: readonly (readonly string[])[]): string[] =>
     rows.length === 0 ? [] : ['', ...output.table(head, rows)]
@@ -59,7 +62,7 @@ function humanStatus({ output }: Context, environmentId: string, status: Shown):
     ...section(['POLICY', 'WEIGHT'], policy),
     ...section(['CHANNEL', 'RELEASE', 'REVISION', 'HISTORY'], channels),
     ...section(['WORKSPACE', 'REVISION', 'RELEASE'], workspaces),
-    ...section(['RELEASE', 'STATE', 'CREATED', 'PACKAGE'], releases),
+    ...section(['RELEASE', 'STATE', 'CREATED', 'PACKAGE', 'SOURCE', 'MESSAGE'], releases),
     ...(status.releases.length === 0 ? ['', 'Nothing is published yet.'] : []),
   ]
 }

@@ -82,6 +82,13 @@ const COLUMNS = `audit_id, operation, outcome, actor_operator_id, subject, at_mi
 const FIRST_ID = ''
 const LAST_ID = '~'
 
+/** A record with the names of today, which the audit does not store. */
+export interface NamedAuditRecord extends AuditRecord {
+  readonly actorName: string | null
+  /** Name of the operator that the subject is, or that its invitation or session belongs to. */
+  readonly subjectName: string | null
+}
+
 /**
  * Lists at most `limit` records, newest first, along the index by time. Actor and operation are
  * filtered row by row, back to `floor`; null reads the whole span.
@@ -91,17 +98,30 @@ export async function listAudit(
   { actor, operation, fromMicros, toMicros, before }: AuditFilter,
   floor: AuditPosition | null,
   limit: number,
-): Promise<AuditRecord[]> {
+): Promise<NamedAuditRecord[]> {
+  // Names are looked up for the rows of the page alone.
   const rows = await reader.rows(
-    `select ${COLUMNS}
-       from service_platform_audit
-      where at_micros < $1
-        and (at_micros, audit_id) < ($2::bigint, $3::text collate "C")
-        and (at_micros, audit_id) >= ($4::bigint, $5::text collate "C")
-        and ($6::text is null or actor_operator_id = $6)
-        and ($7::text is null or operation = $7)
-      order by at_micros desc, audit_id desc
-      limit $8`,
+    `select page.*,
+            (select operator_name from service_operators
+              where operator_id = page.actor_operator_id) as actor_name,
+            coalesce(
+              (select operator_name from service_operators where operator_id = page.subject),
+              (select operator_name from service_operator_invitations
+                where invitation_id = page.subject),
+              (select o.operator_name
+                 from service_operator_sessions s
+                 join service_operators o on o.operator_id = s.operator_id
+                where s.session_id = page.subject)) as subject_name
+       from (select ${COLUMNS}
+               from service_platform_audit
+              where at_micros < $1
+                and (at_micros, audit_id) < ($2::bigint, $3::text collate "C")
+                and (at_micros, audit_id) >= ($4::bigint, $5::text collate "C")
+                and ($6::text is null or actor_operator_id = $6)
+                and ($7::text is null or operation = $7)
+              order by at_micros desc, audit_id desc
+              limit $8) as page
+      order by page.at_micros desc, page.audit_id desc`,
     [
       toMicros,
       before?.atMicros ?? toMicros,
@@ -113,7 +133,11 @@ export async function listAudit(
       limit,
     ],
   )
-  return rows.map(toAuditRecord)
+  return rows.map((row) => ({
+    ...toAuditRecord(row),
+    actorName: readNullable(row, 'actor_name', readText),
+    subjectName: readNullable(row, 'subject_name', readText),
+  }))
 }
 
 /** The last of `count` records of the span, of any actor; null where there are fewer. */

@@ -15,15 +15,17 @@ export interface LinkedOperator {
   readonly disabled: boolean
 }
 
-export async function findLinkedOperator(
-  reader: Reader,
+/** Finds and locks the operator, so that it is not disabled before the transaction ends. */
+export async function lockLinkedOperator(
+  tx: Tx,
   { providerId, subjectDigest }: ExternalIdentity,
 ): Promise<LinkedOperator | null> {
-  const rows = await reader.rows(
+  const rows = await tx.rows(
     `select i.operator_id, o.disabled_at_micros is not null as disabled
        from service_operator_identities i
        join service_operators o on o.operator_id = i.operator_id
-      where i.provider_id = $1 and i.subject_digest = $2`,
+      where i.provider_id = $1 and i.subject_digest = $2
+        for no key update of o`,
     [providerId, subjectDigest],
   )
   const row = rows[0]

@@ -223,6 +223,20 @@ export async function markSessionRevoked(
   return changed === 1
 }
 
+/** Revokes every session of an operator. */
+export async function markOperatorSessionsRevoked(
+  tx: Tx,
+  operatorId: OperatorId,
+  atMicros: bigint,
+): Promise<void> {
+  await tx.execute(
+    `update service_operator_sessions
+        set revoked_at_micros = $2, revocation = 'requested'
+      where operator_id = $1 and revoked_at_micros is null`,
+    [operatorId, atMicros],
+  )
+}
+
 /** Revokes the sessions of every operator. */
 export async function markAllSessionsRevoked(tx: Tx, atMicros: bigint): Promise<void> {
   await tx.execute(

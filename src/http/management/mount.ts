@@ -262,10 +262,13 @@ function readQuery<A>(request: Request, route: Route<A>): unknown {
   return read(route.query, query, 'PLATFORM_REQUEST_INVALID', 'query')
 }
 
-function readHeaders<A>({ headers }: Request, route: Route<A>): Record<string, string> {
+function readHeaders<A>({ headers }: Request, route: Route<A>): Record<string, string | null> {
   return Object.fromEntries(
-    Object.entries(route.headers).map(([name, schema]) => {
-      return [name, read(schema, headers.get(name), 'PLATFORM_REQUEST_INVALID', name)]
+    Object.entries(route.headers).map(([name, declared]) => {
+      const text = headers.get(name)
+      if ('optional' in declared && text === null) return [name, null]
+      const schema = 'optional' in declared ? declared.optional : declared
+      return [name, read(schema, text, 'PLATFORM_REQUEST_INVALID', name)]
     }),
   )
 }

@@ -94,6 +94,7 @@ describe('access', () => {
       'GET {base}/environment-operations/:operationId environments:read',
       'GET {base}/status releases:read',
       'POST {base}/workspace/publish releases:publish',
+      'POST {base}/workspace/check releases:publish',
       'POST {base}/releases/:releaseId releases:publish',
       'POST {base}/releases/:releaseId/retire releases:publish',
       'PUT {base}/channels/:channel channels:promote',

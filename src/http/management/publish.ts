@@ -1,7 +1,19 @@
-/** Publication of a Workspace package. */
+/** Publication of a Workspace package, and its check without a publication. */
+import { checkPackage } from '../../product/workspaces/check.ts'
 import { publish } from '../../product/workspaces/publish.ts'
+import { decodeBase64Url } from '../../value/base64url.ts'
 import { PACKAGE_BYTES_MAX, PACKAGE_MEDIA_TYPE } from '../../value/packages/workspace-package.ts'
-import { EXPECTED_HEAD_HEADER, ExpectedHeadField, Published } from '../../wire/workspace.ts'
+import { parseStrictJson } from '../../value/strict-json.ts'
+import { read } from '../../wire/reading/read.ts'
+import { CheckQuery, PackageChecked } from '../../wire/releases.ts'
+import {
+  EXPECTED_HEAD_HEADER,
+  ExpectedHeadField,
+  PROVENANCE_HEADER,
+  Provenance,
+  ProvenanceHeader,
+  Published,
+} from '../../wire/workspace.ts'
 import { streamBody } from '../bodies.ts'
 import { MANAGEMENT_CODES } from '../errors.ts'
 import type { ProductApp } from './product-app.ts'
@@ -15,17 +27,47 @@ export const workspaceRoutes: readonly Route<ProductApp>[] = [
     summary: 'Publishes a Workspace package as a new Release.',
     capability: 'releases:publish',
     body: { mediaType: PACKAGE_MEDIA_TYPE },
-    headers: { [EXPECTED_HEAD_HEADER]: ExpectedHeadField },
+    headers: {
+      [EXPECTED_HEAD_HEADER]: ExpectedHeadField,
+      [PROVENANCE_HEADER]: { optional: ProvenanceHeader },
+    },
     replies: { 200: Published, 201: Published },
     errors: ['PRODUCT_CAS_CONFLICT', 'PRODUCT_INVALID', 'PRODUCT_STATE_CONFLICT'],
     async handle({ app: { product }, actor, headers, request, requestId, pace, authorized }) {
       const expectedHead = headers[EXPECTED_HEAD_HEADER]
+      const provenance = readProvenance(headers[PROVENANCE_HEADER])
       const published = await product.publications.run(async () => {
         const frame = streamBody(request, PACKAGE_BYTES_MAX, MANAGEMENT_CODES, pace)
-        return publish(product, actor, { frame, expectedHead, requestId, authorized })
+        const input = { frame, expectedHead, provenance, requestId, authorized }
+        return publish(product, actor, input)
       })
       const body: Published = { version: 1, ...published }
       return { status: published.replayed ? 200 : 201, body }
     },
   }),
+
+  environmentRoute({
+    method: 'POST',
+    path: '/workspace/check',
+    name: 'checkWorkspace',
+    summary: 'Makes the checks of a validation without publishing the package.',
+    capability: 'releases:publish',
+    query: CheckQuery,
+    body: { mediaType: PACKAGE_MEDIA_TYPE },
+    replies: { 200: PackageChecked },
+    errors: ['PRODUCT_INVALID'],
+    async handle({ app: { product }, query: { against = null }, request, pace }) {
+      const frame = streamBody(request, PACKAGE_BYTES_MAX, MANAGEMENT_CODES, pace)
+      const checked = await checkPackage(product, { frame, against })
+      const body: PackageChecked = { version: 1, ...checked, checks: [...checked.checks] }
+      return { status: 200, body }
+    },
+  }),
 ]
+
+/** Throws PLATFORM_REQUEST_INVALID, and ValidationError for a text that is no JSON. */
+function readProvenance(header: string | null): Provenance | null {
+  if (header === null) return null
+  const json = parseStrictJson(decodeBase64Url(header))
+  return read(Provenance, json, 'PLATFORM_REQUEST_INVALID', PROVENANCE_HEADER)
+}

@@ -70,8 +70,14 @@ type BodyOf<R extends Replies> = {
   [S in keyof R]: R[S] extends Schema<infer B> ? B : never
 }[keyof R]
 
-/** Schemas of required headers, by lower-case name. */
-export type Headers = { readonly [name: string]: Schema<string> }
+/** Headers by lower-case name. A plain schema describes a required header. */
+export type Headers = { readonly [name: string]: Schema<string> | OptionalHeader }
+
+/** A header that is read as null where it is absent. */
+export interface OptionalHeader {
+  readonly optional: Schema<string>
+}
+type HeaderValue<S> = S extends OptionalHeader ? string | null : Infer<S>
 
 /** Credential of a route: a session, a token of an OIDC provider, or the managed source's. */
 export type Authority = 'operator' | 'externalIdentity' | 'managedSource'
@@ -89,7 +95,7 @@ export interface Call<
   readonly actor: Actor
   readonly params: Params<P>
   readonly query: Q
-  readonly headers: { readonly [N in keyof H]: Infer<H[N]> }
+  readonly headers: { readonly [N in keyof H]: HeaderValue<H[N]> }
   readonly body: T
   readonly operationId: { none: null; optional: OperationId | null; required: OperationId }[K]
   readonly request: Request

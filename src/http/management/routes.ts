@@ -13,6 +13,7 @@ import { invitationOperationRoutes } from './identity/invitation-operations.ts'
 import { type InvitationsApp, invitationRoutes } from './identity/invitations.ts'
 import { managedGrantRoutes } from './identity/managed-grants.ts'
 import { oidcRoutes } from './identity/oidc.ts'
+import { type OperatorsApp, operatorRoutes } from './identity/operators.ts'
 import { type ResourcesApp, resourceRoutes } from './identity/resources.ts'
 import { type SessionsApp, sessionRoutes } from './identity/sessions.ts'
 import { type InstancesApp, instanceRoutes } from './instances.ts'
@@ -35,6 +36,7 @@ export type ManagementApp = AuditApp &
   LogsApp &
   MetricsApp &
   OpenApiApp &
+  OperatorsApp &
   ProductApp &
   ResourcesApp &
   SessionsApp
@@ -49,6 +51,7 @@ export const managementRoutes: readonly Route<ManagementApp>[] = [
   ...(resourceRoutes as readonly Route<ManagementApp>[]),
   ...(invitationRoutes as readonly Route<ManagementApp>[]),
   ...(invitationOperationRoutes as readonly Route<ManagementApp>[]),
+  ...(operatorRoutes as readonly Route<ManagementApp>[]),
   ...(auditRoutes as readonly Route<ManagementApp>[]),
   ...(environmentRoutes as readonly Route<ManagementApp>[]),
   ...(statusRoutes as readonly Route<ManagementApp>[]),

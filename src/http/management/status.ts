@@ -20,11 +20,12 @@ export const statusRoutes: readonly Route<ProductApp>[] = [
         revision: String(revision),
         lifecycle,
         workspaces: [...workspaces],
-        releases: releases.map(({ releaseId, state, packageDigest, createdAtMicros }) => ({
+        releases: releases.map(({ releaseId, state, packageDigest, ...release }) => ({
           releaseId,
           state,
           packageDigest,
-          createdAtMicros: String(createdAtMicros),
+          createdAtMicros: String(release.createdAtMicros),
+          provenance: release.provenance,
         })),
         channels: channels.map((channel) => ({
           channel: channel.name,

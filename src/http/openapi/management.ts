@@ -31,8 +31,10 @@ export function managementOperation(route: AnyRoute): Operation {
 }
 
 function headersOf({ headers, operationId }: AnyRoute): Header[] {
-  const declared = Object.entries(headers).map(([name, schema]) => {
-    return { name, schema, required: true }
+  const declared = Object.entries(headers).map(([name, header]) => {
+    return 'optional' in header
+      ? { name, schema: header.optional, required: false }
+      : { name, schema: header, required: true }
   })
   if (operationId === 'none') return declared
   const required = operationId === 'required'

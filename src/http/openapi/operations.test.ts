@@ -20,8 +20,9 @@ import {
 } from '../../../build/testing/openapi/origins.ts'
 import { makePackage } from '../../../build/testing/products.ts'
 import { insertWork } from '../../engine/scheduling/scheduled-documents.ts'
+import { encodeBase64Url } from '../../value/base64url.ts'
 import { OPERATION_ID_HEADER } from '../../wire/operations.ts'
-import { EXPECTED_HEAD_HEADER } from '../../wire/workspace.ts'
+import { EXPECTED_HEAD_HEADER, PROVENANCE_HEADER } from '../../wire/workspace.ts'
 import { publishedDocument } from './published.ts'
 
 const SEED = Number(process.env.SVC_SEED ?? Date.now() % 2 ** 31)
@@ -56,6 +57,7 @@ function from(name: string, ...path: readonly (string | number)[]): string {
   return found as string
 }
 
+const PROVENANCE = '{"branch":null,"commit":null,"dirty":null,"message":"x","run":null}'
 const now = () => String(origins.gateway.harness.system.nowMicros())
 const newId = (prefix: 'app' | 'crd' | 'opn') => origins.gateway.harness.system.ids.make(prefix)
 const operationId = (name: string) => ({
@@ -65,6 +67,9 @@ const client = () => ({ clientId: from('createApplicationClient', 'client', 'cli
 const credential = () => ({
   ...client(),
   credentialId: from('createCredential', 'credential', 'credentialId'),
+})
+const colleague = () => ({
+  params: { operatorId: from('logInExternally', 'operator', 'operatorId') },
 })
 const changed = (expectedRevision: number | string): State => ({
   body: { expectedRevision, changedAtMicros: now() },
@@ -109,14 +114,11 @@ const STEPS: readonly Step[] = [
     201,
     async () => ({ body: { code: await origins.logins.invite(), managedEnrollment: undefined } }),
   ],
-  [
-    'reconcileGrants',
-    200,
-    () => ({
-      params: { operatorId: from('logInExternally', 'operator', 'operatorId') },
-      body: { sourceRevision: 1 },
-    }),
-  ],
+  ['reconcileGrants', 200, () => ({ ...colleague(), body: { sourceRevision: 1 } })],
+  ['listOperators', 200, () => ({ query: { after: undefined } })],
+  ['listOperatorSessions', 200, () => ({ ...colleague(), query: { after: undefined } })],
+  ['disableOperator', 200, () => ({ ...colleague(), body: { changedAtMicros: now() } })],
+  ['enableOperator', 200, () => ({ ...colleague(), body: { changedAtMicros: now() } })],
   ['readSelf', 200],
   ['listSessions', 200],
   [
@@ -152,8 +154,17 @@ const STEPS: readonly Step[] = [
     () => ({
       headers: {
         [EXPECTED_HEAD_HEADER]: from('readStatus', 'workspaces', 0, 'revisionId'),
+        [PROVENANCE_HEADER]: encodeBase64Url(new TextEncoder().encode(PROVENANCE)),
       },
       body: makePackage({ functions: FUNCTIONS, tables: TABLES, source: 'second' }),
+    }),
+  ],
+  [
+    'checkWorkspace',
+    200,
+    () => ({
+      query: { against: undefined },
+      body: makePackage({ functions: FUNCTIONS, tables: TABLES, source: 'third' }),
     }),
   ],
   [

@@ -7,9 +7,9 @@ import { lockSubject } from '../../database/advisory-locks.ts'
 import { listGrants } from '../../database/identity/grants.ts'
 import {
   type ExternalIdentity,
-  findLinkedOperator,
   insertIdentity,
   type LinkedOperator,
+  lockLinkedOperator,
 } from '../../database/identity/identities.ts'
 import { type Invitation, lockPendingInvitationOf } from '../../database/identity/invitations.ts'
 import { insertOperator, lockOperator } from '../../database/identity/operators.ts'
@@ -88,7 +88,7 @@ export async function logInExternally(
     await lockSubject(tx, identity.subjectDigest)
     const given = { ...input, codeDigest, provider, atMicros: core.system.nowMicros() }
     if (token !== null && (await detectReplay(core, tx, token, given))) return null
-    const known = await findLinkedOperator(tx, identity)
+    const known = await lockLinkedOperator(tx, identity)
     const login =
       known === null
         ? await linkNewOperator(core, tx, identity, given)

@@ -10,10 +10,10 @@ import {
   insertClient,
   listClients as listRows,
 } from '../../storage/control/application-clients.ts'
+import { requireRecent } from '../../system/client-clock.ts'
 import { APPLICATION_SCOPES, type ApplicationScope } from '../../value/application-scopes.ts'
 import type { ClientId, RequestId } from '../../value/ids.ts'
 import { isName } from '../../value/names.ts'
-import { requireRecent } from '../idempotency/client-clock.ts'
 import type { ChangePorts, RootPort } from '../ports.ts'
 import { limitReached } from '../resource-faults.ts'
 

@@ -69,6 +69,18 @@ export async function prepareRelease(
   }
 }
 
+/** Checks what `prepareRelease` does, and starts no runner. Throws like it. */
+export async function checkStoredDocuments(
+  engine: Pick<PreparingEngine, 'prepare'>,
+  release: LoadedRelease,
+): Promise<readonly ReleaseCheck[]> {
+  try {
+    return await preparationChecks(engine, release, new Set(release.tables.keys()))
+  } catch (error) {
+    throw engineFailure(error)
+  }
+}
+
 async function uncertainTables(
   { releases }: ReleasesPort,
   release: LoadedRelease,
@@ -90,7 +102,7 @@ async function uncertainTables(
 
 /** One check for the indexes, then one for each table's validators and each unique index. */
 async function preparationChecks(
-  engine: PreparingEngine,
+  engine: Pick<PreparingEngine, 'prepare'>,
   release: LoadedRelease,
   names: ReadonlySet<string>,
 ): Promise<ReleaseCheck[]> {

@@ -12,12 +12,12 @@ import type {
 } from '../../engine/administration/document-administration.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
 import type { Actor } from '../../identity/actor.ts'
+import { requireRecent } from '../../system/client-clock.ts'
 import { canonicalJson } from '../../value/canonical-json.ts'
 import type { OperationId, ReleaseId, RequestId } from '../../value/ids.ts'
 import { isOfTable } from '../../value/ids.ts'
 import { encodeTagged } from '../../value/tagged.ts'
 import type { HeldAudits } from '../audit/held-audits.ts'
-import { requireRecent } from '../idempotency/client-clock.ts'
 import type { ChangePorts, ReleasesPort, RootPort } from '../ports.ts'
 import { locateTarget } from '../serving/targets.ts'
 

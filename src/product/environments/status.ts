@@ -1,7 +1,7 @@
 /** A consistent snapshot of Workspaces, Releases, Channels and the serving policy. */
 import { type Channel, listChannelHistory, listChannels } from '../../storage/control/channels.ts'
 import { findEnvironment } from '../../storage/control/environment.ts'
-import { listReleases, type ReleaseRecord } from '../../storage/control/releases.ts'
+import { type ListedRelease, listReleases } from '../../storage/control/releases.ts'
 import { findDesiredPolicy } from '../../storage/control/serving-policy.ts'
 import { listWorkspaceHeads, type WorkspaceHead } from '../../storage/control/workspaces.ts'
 import type { ReleaseId } from '../../value/ids.ts'
@@ -19,7 +19,7 @@ export interface Status {
   readonly lifecycle: 'active' | 'archived'
   readonly workspaces: readonly WorkspaceHead[]
   /** Newest first. */
-  readonly releases: readonly ReleaseRecord[]
+  readonly releases: readonly ListedRelease[]
   readonly channels: readonly (Channel & { readonly history: readonly ReleaseId[] })[]
   /** null before the first policy; observed is 0 while environment:default serves nothing. */
   readonly servingPolicy: {

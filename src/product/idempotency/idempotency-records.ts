@@ -13,6 +13,7 @@ import {
   insertIdempotencyRecord,
 } from '../../storage/control/idempotency-records.ts'
 import type { Keyring } from '../../storage/keyring.ts'
+import { requireRecent } from '../../system/client-clock.ts'
 import { digestEquals, secretDigest } from '../../system/digests.ts'
 import type { System } from '../../system/system.ts'
 import { canonicalJson } from '../../value/canonical-json.ts'
@@ -20,7 +21,6 @@ import type { OperationId, RequestId } from '../../value/ids.ts'
 import type { Json } from '../../value/strict-json.ts'
 import type { ChangePorts, RootPort } from '../ports.ts'
 import { notFound } from '../resource-faults.ts'
-import { requireRecent } from './client-clock.ts'
 
 /** Retention of a record. Its request is rejected as too old for a first attempt long before. */
 const RETENTION_MICROS = 30n * 24n * 60n * 60n * 1_000_000n

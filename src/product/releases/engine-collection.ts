@@ -19,7 +19,10 @@ interface EngineCollectionOptions {
   readonly control: ControlDatabase
   readonly artifacts: ArtifactStore
   readonly engine: Pick<Engine, 'retainOnly'>
-  /** Prepares Releases only after their rows are stored, so all prepared ones are listed. */
+  /**
+   * Prepares Releases only after their rows are stored, so all prepared ones are listed. A check of
+   * a package prepares one that is never stored, and starts a run.
+   */
   readonly validations: Pick<SerialQueue, 'runUnbounded'>
 }
 

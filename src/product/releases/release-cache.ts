@@ -84,7 +84,7 @@ export class ReleaseCache {
     try {
       const manifest = await artifacts.get(record.manifest.digest, record.manifest.bytes)
       const artifact = await artifacts.get(record.artifact.digest, record.artifact.bytes)
-      const release = assemble(record, manifest, artifact)
+      const release = assembleRelease(record.releaseId, manifest, artifact)
       this.#insert(id, { release, bytes: manifest.length + artifact.length })
       return release
     } catch (error) {
@@ -113,8 +113,9 @@ export class ReleaseCache {
   }
 }
 
-function assemble(
-  record: ReleaseRecord,
+/** Throws PRODUCT_CORRUPT where the bytes are none of a package. */
+export function assembleRelease(
+  releaseId: ReleaseId,
   manifestBytes: Uint8Array,
   artifactBytes: Uint8Array,
 ): LoadedRelease {
@@ -122,7 +123,7 @@ function assemble(
     const manifest = parseManifest(new TextDecoder().decode(manifestBytes))
     const { source, sourceMap } = decodeArtifact(artifactBytes, sha256)
     return {
-      releaseId: record.releaseId,
+      releaseId,
       source,
       sourceMap,
       functions: new Map(manifest.functions.map((item) => [item.name, item])),
@@ -132,6 +133,6 @@ function assemble(
   } catch (error) {
     // The digests match, so another version of this program accepted these bytes.
     if (!(error instanceof ValidationError)) throw error
-    throw new Fault('PRODUCT_CORRUPT', { detail: `${record.releaseId}: ${error.message}` })
+    throw new Fault('PRODUCT_CORRUPT', { detail: `${releaseId}: ${error.message}` })
   }
 }

@@ -99,8 +99,8 @@ function requireCandidate({ root }: RootPort, releaseId: ReleaseId): ReleaseReco
 }
 
 /** Attributes FUNCTION_FAILED and LIMIT_EXCEEDED to the code; other failures decide nothing. */
-async function checkCode(
-  { engine, log }: Pick<ValidationPorts, 'engine' | 'log'>,
+export async function checkCode(
+  { engine, log }: { readonly engine: Pick<Engine, 'describe'>; readonly log: Logger },
   release: LoadedRelease,
 ): Promise<ReleaseCheck[]> {
   let described: Json
@@ -114,7 +114,8 @@ async function checkCode(
   return codeChecks(release.manifest, described)
 }
 
-async function checkAgainst(
+/** Throws PRODUCT_NOT_FOUND for a Channel that is not bound. Checks nothing for null. */
+export async function checkAgainst(
   { root, releases }: RootPort & ReleasesPort,
   release: LoadedRelease,
   against: string | null,

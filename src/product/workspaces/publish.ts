@@ -8,7 +8,7 @@ import type { Actor } from '../../identity/actor.ts'
 import type { StagedArtifact } from '../../storage/artifacts.ts'
 import type { ControlReader, ControlTx } from '../../storage/control/database.ts'
 import { advanceRevision } from '../../storage/control/environment.ts'
-import { insertRelease, type StoredBytes } from '../../storage/control/releases.ts'
+import { insertRelease } from '../../storage/control/releases.ts'
 import {
   type ExpectedHead,
   findRevisionAfter,
@@ -16,17 +16,15 @@ import {
   insertRevision,
   listWorkspaceHeads,
 } from '../../storage/control/workspaces.ts'
-import { sha256, sha256Stream } from '../../system/digests.ts'
-import type { ProjectId, ReleaseId, RequestId, WorkspaceRevisionId } from '../../value/ids.ts'
-import { type Chunks, readPackage } from '../../value/packages/package-stream.ts'
-import { digestName } from '../../value/packages/workspace-package.ts'
-import { ValidationError } from '../../value/validation-error.ts'
-import { parseManifest } from '../../wire/files/manifest.ts'
+import type { ReleaseId, RequestId, WorkspaceRevisionId } from '../../value/ids.ts'
+import type { Chunks } from '../../value/packages/package-stream.ts'
+import type { Provenance } from '../../value/packages/provenance.ts'
 import type { ChangePorts } from '../ports.ts'
 import type { ArtifactCollection } from '../releases/artifact-collection.ts'
 import type { EngineCollection } from '../releases/engine-collection.ts'
 import { retireUnused, type UnusedRetirementPorts } from '../releases/retire.ts'
 import { limitReached } from '../resource-faults.ts'
+import { type Candidate, readCandidate } from './candidates.ts'
 
 export type { ExpectedHead } from '../../storage/control/workspaces.ts'
 
@@ -41,13 +39,6 @@ export interface Published {
   readonly replayed: boolean
 }
 
-interface Candidate {
-  readonly workspace: string
-  readonly packageDigest: string
-  readonly manifest: { readonly digest: string; readonly content: Uint8Array }
-  readonly artifact: StoredBytes
-}
-
 export interface PublicationPorts extends ChangePorts, UnusedRetirementPorts {
   readonly collection: Pick<ArtifactCollection, 'collect' | 'hold'>
   readonly engineCollection: Pick<EngineCollection, 'collect'>
@@ -59,7 +50,7 @@ export interface PublicationPorts extends ChangePorts, UnusedRetirementPorts {
  * PRODUCT_CAS_CONFLICT where the HEAD is not the expected one, PRODUCT_STATE_CONFLICT where there
  * are too many Workspaces, PRODUCT_UNAVAILABLE, and what `frame` and `authorized` throw. Publishing
  * the same package under the same precondition again returns the first result, however far the HEAD
- * has moved since.
+ * has moved since, and keeps the first provenance.
  */
 export async function publish(
   ports: PublicationPorts,
@@ -67,6 +58,8 @@ export async function publish(
   input: {
     readonly frame: Chunks
     readonly expectedHead: ExpectedHead
+    /** Nothing is declared unless it is given. */
+    readonly provenance?: Provenance | null
     readonly requestId: RequestId
     readonly authorized: Authorized
   },
@@ -94,6 +87,7 @@ interface CommitInput {
   readonly candidate: Candidate
   readonly staged: StagedArtifact
   readonly expectedHead: ExpectedHead
+  readonly provenance?: Provenance | null
   readonly requestId: RequestId
   readonly authorized: Authorized
 }
@@ -124,39 +118,6 @@ async function commit(
   ports.engineCollection.collect()
   ports.audit.deliver()
   return published
-}
-
-/** Throws PRODUCT_INVALID with the first defect. */
-async function readCandidate(
-  frame: Chunks,
-  staged: StagedArtifact,
-  projectId: ProjectId,
-): Promise<Candidate> {
-  try {
-    const {
-      manifest: text,
-      artifact,
-      packageDigest,
-    } = await readPackage(frame, {
-      hash: sha256Stream,
-      writeArtifact: (bytes) => staged.write(bytes),
-    })
-    const manifest = parseManifest(text)
-    if (manifest.projectId !== projectId) {
-      throw new ValidationError('the Project of this Environment', '$.projectId')
-    }
-    const { digest, bytes } = manifest.artifact
-    if (digest !== artifact.digest || bytes !== artifact.bytes) {
-      throw new ValidationError('the digest and length of the artifact', '$.artifact')
-    }
-    const content = new TextEncoder().encode(text)
-    const { workspace } = manifest
-    const stored = { digest: digestName(sha256(content)), content }
-    return { workspace, packageDigest, manifest: stored, artifact }
-  } catch (error) {
-    if (!(error instanceof ValidationError)) throw error
-    throw new Fault('PRODUCT_INVALID', { violations: [{ path: error.path, rule: error.rule }] })
-  }
 }
 
 /**
@@ -207,6 +168,7 @@ function insert(
     releaseId,
     operatorId: actor.operatorId,
     createdAtMicros,
+    provenance: input.provenance ?? null,
   })
   advanceRevision(tx)
   audit.append(tx, actor, {

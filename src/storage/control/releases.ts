@@ -1,7 +1,9 @@
 /** Rows of releases. Callers decide what a state allows. */
 import { canonicalJson } from '../../value/canonical-json.ts'
 import type { ReleaseId } from '../../value/ids.ts'
+import type { Provenance } from '../../value/packages/provenance.ts'
 import type { ControlReader, ControlTx } from './database.ts'
+import { parseProvenance } from './workspaces.ts'
 
 export type ReleaseState = 'published' | 'validated' | 'rejected' | 'retired'
 
@@ -58,11 +60,19 @@ export function hasReleases(reader: ControlReader): boolean {
   return reader.get('select 1 from releases limit 1') !== null
 }
 
+/** A Release with what its publisher declared. */
+export interface ListedRelease extends ReleaseRecord {
+  readonly provenance: Provenance | null
+}
+
 /** Returns the newest `limit` and all that a Channel, a policy or a Workspace HEAD references. */
-export function listReleases(reader: ControlReader, limit: number): ReleaseRecord[] {
+export function listReleases(reader: ControlReader, limit: number): ListedRelease[] {
   return reader
-    .all<Row>(
-      `select ${COLUMNS} from releases
+    .all<Row & { provenance: string | null }>(
+      `select ${COLUMNS},
+              (select provenance from workspace_revisions published
+                where published.release_id = releases.release_id) as provenance
+         from releases
         where release_id in (select release_id from releases order by release_id desc limit ?)
            or release_id in (select release_id from channels)
            or release_id in (select release_id from serving_policy_releases)
@@ -71,7 +81,7 @@ export function listReleases(reader: ControlReader, limit: number): ReleaseRecor
         order by release_id desc`,
       limit,
     )
-    .map(toRelease)
+    .map((row) => ({ ...toRelease(row), provenance: parseProvenance(row.provenance) }))
 }
 
 /**

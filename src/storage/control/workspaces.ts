@@ -1,5 +1,8 @@
 /** Rows of workspaces and workspace_revisions: the HEAD and the history of each Workspace. */
+import { canonicalJson } from '../../value/canonical-json.ts'
 import type { OperatorId, ReleaseId, WorkspaceRevisionId } from '../../value/ids.ts'
+import type { Provenance } from '../../value/packages/provenance.ts'
+import type { Json } from '../../value/strict-json.ts'
 import type { ControlReader, ControlTx } from './database.ts'
 
 export type ExpectedHead = 'empty' | WorkspaceRevisionId
@@ -18,6 +21,7 @@ export interface WorkspaceRevision {
   readonly releaseId: ReleaseId
   readonly operatorId: OperatorId
   readonly createdAtMicros: bigint
+  readonly provenance: Provenance | null
 }
 
 interface HeadRow {
@@ -62,12 +66,28 @@ export function findRevisionAfter(
   }
 }
 
+/** Returns what was declared of the revision, or of the one of the Release; null for nothing. */
+export function findProvenance(
+  reader: ControlReader,
+  id: WorkspaceRevisionId | ReleaseId,
+): Provenance | null {
+  const row = reader.get<{ provenance: string | null }>(
+    'select provenance from workspace_revisions where revision_id = ?1 or release_id = ?1',
+    id,
+  )
+  return parseProvenance(row?.provenance ?? null)
+}
+
+export function parseProvenance(text: string | null): Provenance | null {
+  return text === null ? null : (JSON.parse(text) as Provenance)
+}
+
 /** Appends the revision and makes it the HEAD. */
 export function insertRevision(tx: ControlTx, revision: WorkspaceRevision): void {
   tx.run(
     `insert into workspace_revisions (revision_id, workspace, expected_head, package_digest,
-            release_id, operator_id, created_at)
-     values (?, ?, ?, ?, ?, ?, ?)`,
+            release_id, operator_id, created_at, provenance)
+     values (?, ?, ?, ?, ?, ?, ?, ?)`,
     revision.revisionId,
     revision.workspace,
     revision.expectedHead,
@@ -75,6 +95,7 @@ export function insertRevision(tx: ControlTx, revision: WorkspaceRevision): void
     revision.releaseId,
     revision.operatorId,
     revision.createdAtMicros,
+    revision.provenance === null ? null : canonicalJson(revision.provenance as unknown as Json),
   )
   tx.run(
     `insert into workspaces (name, revision_id) values (?, ?)

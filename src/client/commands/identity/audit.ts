@@ -3,9 +3,10 @@ import { isId } from '../../../value/ids.ts'
 import { formatTimestamp, plainToValue } from '../../../value/plain.ts'
 import { ValidationError } from '../../../value/validation-error.ts'
 import { Timestamp } from '../../../value/values.ts'
-import { AuditPage } from '../../../wire/audit.ts'
+import { AuditPage, type AuditRecord } from '../../../wire/audit.ts'
 import { PAGE_MAX } from '../../../wire/fields.ts'
 import { type CommandSpec, command, option } from '../../contexts.ts'
+import { sourceText } from '../../provenance/provenance.ts'
 import { OperatorSession } from '../../sessions.ts'
 import { usage } from '../../usage.ts'
 
@@ -54,8 +55,8 @@ export const auditCommand: CommandSpec = command({
       formatTimestamp(BigInt(record.atMicros)),
       record.operation,
       record.outcome,
-      record.actor ?? '-',
-      record.subject ?? '-',
+      named(record.actor, record.actorName),
+      named(record.subject, record.subjectName ?? declaredText(record.provenance)),
       record.requestId ?? '-',
     ])
     const head = ['TIME', 'OPERATION', 'OUTCOME', 'ACTOR', 'SUBJECT', 'REQUEST']
@@ -63,6 +64,18 @@ export const auditCommand: CommandSpec = command({
     if (page.next !== null) await context.output.note(`More: --after ${page.next}`)
   },
 })
+
+function named(id: string | null, name: string | null): string {
+  if (id === null) return '-'
+  return name === null ? id : `${id} ${name}`
+}
+
+/** Message and source of the Release that a subject names; null where nothing was declared. */
+function declaredText(provenance: AuditRecord['provenance']): string | null {
+  if (provenance === null) return null
+  const source = sourceText(provenance)
+  return [provenance.message, source === '-' ? null : `(${source})`].filter(Boolean).join(' ')
+}
 
 function microsOf(name: string, text: string | undefined): string | undefined {
   if (text === undefined) return undefined

@@ -10,6 +10,7 @@ import {
   type InvitationsApp,
   invitationRoutes,
 } from '../../../http/management/identity/invitations.ts'
+import { operatorRoutes } from '../../../http/management/identity/operators.ts'
 import { type SessionsApp, sessionRoutes } from '../../../http/management/identity/sessions.ts'
 import { mountManagement } from '../../../http/management/mount.ts'
 import type { Route } from '../../../http/management/route.ts'
@@ -32,6 +33,7 @@ beforeEach(async () => {
     ...sessionRoutes,
     ...invitationRoutes,
     ...invitationOperationRoutes,
+    ...operatorRoutes,
     ...auditRoutes,
   ] as readonly Route<App>[]
   const { identity } = t
@@ -132,4 +134,84 @@ test('the audit is read in pages and by its filters', async () => {
   expect((await read('--to', all.items[2].atMicros)).items).toEqual([])
   expect((await read('--from', all.items[2].atMicros)).items).toEqual(all.items)
   expect((await owner.run('audit', '--after', 'AAAA')).exit).toBe(8)
+})
+
+async function invited(name: string): Promise<void> {
+  const line = ['invite', '--operator-name', name, '--role', 'developer', '--scope', 'installation']
+  guest.variables.SVC_CODE = JSON.parse((await owner.run(...line, '--json')).out).code
+  expect((await logIn(guest)).exit).toBe(0)
+}
+
+test('a colleague is offboarded by name, and comes back with the same grants', async () => {
+  await invited('ana')
+  const { out } = await owner.run('operators')
+  expect(out).toMatch(/^opr_\w{26} {2}ana {4}enabled {2}.* {2}developer@installation$/m)
+  expect(out).toMatch(/^opr_\w{26} {2}owner {2}enabled {2}.* {2}owner@installation$/m)
+  const shown = (await owner.run('operators', 'show', 'ana')).out
+  expect(shown).toMatch(/^ana {2}opr_\w{26} {2}enabled$/m)
+  expect(shown).toMatch(/^installation {2}developer {2}invitation {2}channels:promote /m)
+  expect(shown.match(/ops_/g)).toHaveLength(1)
+
+  const disabled = await owner.run('operators', 'disable', 'ana')
+  expect([disabled.exit, disabled.out]).toEqual([
+    0,
+    expect.stringMatching(/^ana \(opr_\w{26}\) is disabled\.\n$/),
+  ])
+  expect((await guest.run('whoami')).exit).toBe(3)
+  const gone = JSON.parse((await owner.run('operators', 'show', 'ana', '--json')).out)
+  expect([gone.sessions, gone.operator.disabledAtMicros]).toEqual([[], expect.any(String)])
+  const audit = (await owner.run('audit', '--operation', 'operator.disable')).out
+  expect(audit).toMatch(/ succeeded {2}opr_\w{26} owner {2}opr_\w{26} ana {2}req_/)
+
+  expect((await owner.run('operators', 'enable', gone.operator.operatorId)).exit).toBe(0)
+  const back = JSON.parse((await owner.run('operators', 'show', 'ana', '--json')).out)
+  expect([back.operator.disabledAtMicros, back.operator.grants]).toEqual([
+    null,
+    gone.operator.grants,
+  ])
+})
+
+test('an operator that is not clear or not known is not changed', async () => {
+  for (const _ of [1, 2]) await invited('ana')
+  const unclear = await owner.run('operators', 'disable', 'ana')
+  expect([unclear.exit, unclear.err]).toEqual([
+    2,
+    expect.stringMatching(/2 operators are named ana: give one of opr_\w{26}, opr_\w{26}\./),
+  ])
+  const unknown = await owner.run('operators', 'disable', 'bo')
+  expect([unknown.exit, unknown.err]).toEqual([
+    7,
+    expect.stringContaining('There is no operator bo; `svc operators list` shows them.'),
+  ])
+  const last = await owner.run('operators', 'disable', 'owner')
+  expect([last.exit, last.err]).toEqual([4, expect.stringContaining('it is the last owner')])
+  expect((await guest.run('operators')).exit).toBe(3)
+})
+
+test('the answer to a change that was lost is asked for again', async () => {
+  await invited('ana')
+  lost.push('POST')
+  const { out } = await owner.run('operators', 'disable', 'ana', '--json')
+  expect(JSON.parse(out).operation).toMatchObject({ kind: 'operator.disable', replayed: true })
+})
+
+test('an owner that disables itself is logged out', async () => {
+  await invited('ana')
+  const everything = JSON.parse((await owner.run('whoami', '--json')).out).grants[0].capabilities
+  await t.sql('update service_operator_grants set capabilities = $1', [everything])
+  const { out } = await owner.run('operators', 'disable', 'owner')
+  expect(out).toContain('is disabled. This machine is logged out.')
+  expect((await owner.run('whoami')).err).toContain('CLIENT_NOT_LOGGED_IN')
+  expect((await guest.run('operators', 'enable', 'owner')).exit).toBe(0)
+})
+
+test('svc roles prints what the server grants', async () => {
+  const { roles } = JSON.parse((await guest.run('roles', '--json')).out)
+  await invited('ana')
+  const { grants } = JSON.parse((await guest.run('whoami', '--json')).out)
+  const developer = roles.find((each: { role: string }) => each.role === 'developer')
+  expect(developer.capabilities).toEqual(grants[0].capabilities)
+  const table = (await guest.run('roles')).out
+  expect(table).toMatch(/^operators:manage +yes +- +- +-$/m)
+  expect(table).toMatch(/^usage:read +yes +yes +- +yes$/m)
 })

@@ -5,6 +5,7 @@ import { formatTimestamp } from '../../../value/plain.ts'
 import { type SessionField, Sessions } from '../../../wire/auth.ts'
 import { PAGE_MAX } from '../../../wire/fields.ts'
 import { type CommandSpec, command } from '../../contexts.ts'
+import type { Output } from '../../output.ts'
 import { OperatorSession } from '../../sessions.ts'
 import { usage } from '../../usage.ts'
 import { forget } from '../logout.ts'
@@ -18,19 +19,22 @@ const list = command({
   async run(context) {
     const pages = readSessions(await OperatorSession.open(context))
     const sessions = await context.output.progress('reading the sessions', pages)
-    const rows = sessions.map((session) => [
-      session.sessionId,
-      session.deviceName ?? '-',
-      formatTimestamp(BigInt(session.createdAtMicros)),
-      formatTimestamp(BigInt(session.lastUsedAtMicros)),
-      formatTimestamp(BigInt(session.refreshExpiresAtMicros)),
-      session.current ? 'this one' : '',
-    ])
-    const head = ['SESSION', 'DEVICE', 'CREATED', 'LAST USED', 'UNTIL', '']
     const found: Sessions = { version: 1, sessions, next: null }
-    await context.output.result(found, context.output.table(head, rows))
+    await context.output.result(found, sessionTable(context.output, sessions))
   },
 })
+
+export function sessionTable(output: Output, sessions: readonly SessionField[]): string[] {
+  const rows = sessions.map((session) => [
+    session.sessionId,
+    session.deviceName ?? '-',
+    formatTimestamp(BigInt(session.createdAtMicros)),
+    formatTimestamp(BigInt(session.lastUsedAtMicros)),
+    formatTimestamp(BigInt(session.refreshExpiresAtMicros)),
+    session.current ? 'this one' : '',
+  ])
+  return output.table(['SESSION', 'DEVICE', 'CREATED', 'LAST USED', 'UNTIL', ''], rows)
+}
 
 /** Reads every page. Throws CLIENT_RESPONSE_INVALID for a cursor that does not advance. */
 async function readSessions(session: OperatorSession): Promise<SessionField[]> {

@@ -1,12 +1,16 @@
 /** Pages of the security audit. */
+import type { Actor } from '../../../identity/actor.ts'
 import { readAuditPage } from '../../../identity/audit-pages.ts'
 import type { Identity } from '../../../identity/identity.ts'
+import type { Provenance } from '../../../value/packages/provenance.ts'
 import { AuditPage, AuditQuery } from '../../../wire/audit.ts'
 import { PAGE_DEFAULT } from '../../../wire/fields.ts'
 import { operatorRoute, type Route } from '../route.ts'
 
 export interface AuditApp {
   readonly identity: Identity
+  /** Null for a subject that names no Release. Finds nothing unless it is given. */
+  readonly findProvenance?: (actor: Actor, subject: string) => Provenance | null
 }
 
 /** The maximum of the type bigint of PostgreSQL. */
@@ -33,7 +37,11 @@ export const auditRoutes: readonly Route<AuditApp>[] = [
       })
       const body: AuditPage = {
         version: 1,
-        items: items.map((record) => ({ ...record, atMicros: String(record.atMicros) })),
+        items: items.map((record) => ({
+          ...record,
+          atMicros: String(record.atMicros),
+          provenance: app.findProvenance?.(actor, record.subject ?? '') ?? null,
+        })),
         next,
       }
       return { status: 200, body }

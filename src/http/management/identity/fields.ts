@@ -1,9 +1,14 @@
 /** Wire forms of operators, sessions and grants. */
 import type { Grant } from '../../../identity/actor.ts'
-import type { Login, Session } from '../../../identity/sessions.ts'
+import type { Login, Session, SessionPage } from '../../../identity/sessions.ts'
 import type { SessionId } from '../../../value/ids.ts'
 import type { GrantField } from '../../../wire/access.ts'
-import type { Login as LoginBody, OperatorField, SessionField } from '../../../wire/auth.ts'
+import type {
+  Login as LoginBody,
+  OperatorField,
+  SessionField,
+  Sessions,
+} from '../../../wire/auth.ts'
 
 /** Returns the response of a login. No other response contains tokens. */
 export function loginBody(login: Login): LoginBody {
@@ -34,6 +39,11 @@ export function sessionField(session: Session, current: SessionId): SessionField
     refreshExpiresAtMicros: String(session.refreshExpiresAtMicros),
     current: session.sessionId === current,
   }
+}
+
+/** `actor` is the session that asks. */
+export function sessionsBody({ sessions, next }: SessionPage, actor: SessionId): Sessions {
+  return { version: 1, sessions: sessions.map((session) => sessionField(session, actor)), next }
 }
 
 export function grantField({ scope, capabilities, source }: Grant): GrantField {

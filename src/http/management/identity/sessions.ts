@@ -4,7 +4,7 @@ import { listSessions, revokeSession } from '../../../identity/sessions.ts'
 import { Sessions, SessionsQuery } from '../../../wire/auth.ts'
 import { PAGE_DEFAULT } from '../../../wire/fields.ts'
 import { CHANGE_ERRORS, operatorRoute, type Route } from '../route.ts'
-import { sessionField } from './fields.ts'
+import { sessionsBody } from './fields.ts'
 
 export interface SessionsApp {
   readonly identity: Identity
@@ -20,13 +20,8 @@ export const sessionRoutes: readonly Route<SessionsApp>[] = [
     replies: { 200: Sessions },
     async handle({ app, actor, query }) {
       const { after = null, limit = PAGE_DEFAULT } = query
-      const { sessions, next } = await listSessions(app.identity, actor, { after, limit })
-      const body: Sessions = {
-        version: 1,
-        sessions: sessions.map((session) => sessionField(session, actor.sessionId)),
-        next,
-      }
-      return { status: 200, body }
+      const page = await listSessions(app.identity, actor, { after, limit })
+      return { status: 200, body: sessionsBody(page, actor.sessionId) }
     },
   }),
 

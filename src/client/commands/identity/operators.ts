@@ -1,0 +1,232 @@
+/** `svc operators`: who may log in, their grants and sessions, and offboarding. */
+import { Fault, isFault } from '../../../errors/fault.ts'
+import { capabilitiesOfRole, ROLES } from '../../../value/capabilities.ts'
+import { isId, type OperatorId } from '../../../value/ids.ts'
+import { formatTimestamp } from '../../../value/plain.ts'
+import {
+  type GrantField,
+  OperatorChanged,
+  OperatorPage,
+  type OperatorRecord,
+} from '../../../wire/access.ts'
+import { Sessions } from '../../../wire/auth.ts'
+import { OPERATION_ID_HEADER } from '../../../wire/operations.ts'
+import { type CommandSpec, type Context, command, option } from '../../contexts.ts'
+import { OperatorSession } from '../../sessions.ts'
+import { usage } from '../../usage.ts'
+import { printable } from '../../visible-text.ts'
+import { forget } from '../logout.ts'
+import { createdAtMicros } from '../scopes.ts'
+import { scopeText } from './scopes.ts'
+import { sessionTable } from './sessions.ts'
+
+/** 100 operators, some with a grant for each of many Projects. */
+const PAGE_BYTES_MAX = 16 * 1024 * 1024
+
+const OPERATOR = {
+  name: 'OPERATOR',
+  description: 'Its opr_ identifier, or its name where no other has it',
+  required: true,
+} as const
+
+const list = command({
+  name: 'operators list',
+  alias: 'operators',
+  summary: 'List the operators of the installation, newest first',
+  details: ['Needs operators:manage at the installation. `svc operators` alone does the same.'],
+  options: {},
+  async run(context) {
+    const pages = readOperators(await OperatorSession.open(context))
+    const operators = await context.output.progress('reading the operators', pages)
+    const rows = operators.map((operator) => [
+      operator.operatorId,
+      operator.operatorName,
+      operator.disabledAtMicros === null ? 'enabled' : 'disabled',
+      timeOf(operator.lastUsedAtMicros),
+      operator.grants.map(grantText).join(', ') || '-',
+    ])
+    const head = ['OPERATOR', 'NAME', 'STATE', 'LAST USED', 'GRANTS']
+    const found: OperatorPage = { version: 1, items: operators, next: null }
+    await context.output.result(found, context.output.table(head, rows))
+  },
+})
+
+const show: CommandSpec = command({
+  name: 'operators show',
+  summary: 'Show an operator with its grants, linked identities and active sessions',
+  details: ['Needs operators:manage at the installation.'],
+  positionals: [OPERATOR],
+  options: {},
+  examples: ['svc operators show ana'],
+  async run(context, _, [named]) {
+    const { output } = context
+    const session = await OperatorSession.open(context)
+    const operator = await output.progress('reading the operators', find(session, named!))
+    const request = readSessions(session, operator.operatorId)
+    const sessions = await output.progress('reading the sessions', request)
+    const section = (head: readonly string[], rows: readonly (readonly string[])[]): string[] =>
+      rows.length === 0 ? [] : ['', ...output.table(head, rows)]
+    const { operatorId, disabledAtMicros } = operator
+    const state = disabledAtMicros === null ? 'enabled' : `disabled ${timeOf(disabledAtMicros)}`
+    const grants = operator.grants.map((grant) => [
+      scopeText(grant.scope),
+      roleOf(grant) ?? '-',
+      grant.source,
+      grant.capabilities.join(' '),
+    ])
+    const identities = operator.identities.map(({ providerId, linkedAtMicros }) => {
+      return [providerId, timeOf(linkedAtMicros)]
+    })
+    await output.result({ version: 1, operator, sessions }, [
+      `${output.bold(printable(operator.operatorName))}  ${operatorId}  ${state}`,
+      `Created ${timeOf(operator.createdAtMicros)}, used ${timeOf(operator.lastUsedAtMicros)}.`,
+      ...section(['SCOPE', 'ROLE', 'SOURCE', 'CAPABILITIES'], grants),
+      ...section(['PROVIDER', 'LINKED'], identities),
+      ...(sessions.length === 0 ? [] : ['', ...sessionTable(output, sessions)]),
+    ])
+  },
+})
+
+const OPERATION = { 'operation-id': option('opn_ID', 'Operation ID; a new one by default') }
+
+const disable: CommandSpec = command({
+  name: 'operators disable',
+  summary: 'Take all access away from an operator and end its sessions at once',
+  details: [
+    'Needs operators:manage at the installation. The grants stay for `svc operators enable`, and',
+    'the audit stays. Unused invitations of the operator stop working. The last owner is rejected.',
+  ],
+  positionals: [OPERATOR],
+  options: OPERATION,
+  examples: ['svc operators disable ana'],
+  run: (context, options, [named]) => change(context, disable, named!, options['operation-id']),
+})
+
+const enable: CommandSpec = command({
+  name: 'operators enable',
+  summary: 'Let a disabled operator log in again, with the grants that it had',
+  details: [
+    'Needs operators:manage at the installation. Its earlier sessions stay ended: it logs in by',
+    'its identity provider. Without a linked identity it needs a new invitation.',
+  ],
+  positionals: [OPERATOR],
+  options: OPERATION,
+  examples: ['svc operators enable ana'],
+  run: (context, options, [named]) => change(context, enable, named!, options['operation-id']),
+})
+
+async function change(
+  context: Context,
+  spec: CommandSpec,
+  named: string,
+  givenId: string | undefined,
+): Promise<void> {
+  const { output, environment } = context
+  const operationId = givenId ?? environment.system.ids.make('opn')
+  if (!isId('opn', operationId)) throw usage('--operation-id needs an opn_ identifier.', spec)
+  const session = await OperatorSession.open(context)
+  const operator = await output.progress('reading the operators', find(session, named))
+  const { operatorId, operatorName } = operator
+  const verb = spec === disable ? 'disable' : 'enable'
+  const request = send(session, { verb, operatorId, operationId })
+  const changed = await output.progress(`${verb.slice(0, -1)}ing the operator`, request)
+  const isOwn = verb === 'disable' && operatorId === session.profile.operatorId
+  if (isOwn) await forget(context, session.profile.sessionId)
+  const tail = isOwn ? ' This machine is logged out.' : ''
+  await output.result({ ...changed, operatorName }, [
+    `${printable(operatorName)} (${operatorId}) is ${verb}d.${tail}`,
+  ])
+}
+
+/** The Operation ID makes it happen once, however often it is sent. */
+async function send(
+  session: OperatorSession,
+  {
+    verb,
+    operatorId,
+    operationId,
+  }: { readonly verb: string; readonly operatorId: OperatorId; readonly operationId: string },
+): Promise<OperatorChanged> {
+  try {
+    return await session.management({
+      method: 'POST',
+      path: `/v1/access/operators/${operatorId}/${verb}`,
+      headers: { [OPERATION_ID_HEADER]: operationId },
+      body: { changedAtMicros: createdAtMicros(operationId) },
+      reply: OperatorChanged,
+      replay: 'safe',
+    })
+  } catch (error) {
+    if (!isFault(error, 'PLATFORM_CONFLICT')) throw error
+    const detail =
+      'Either it is the last owner, and another operator must become one first, or the Operation ' +
+      'ID belongs to another change.'
+    throw new Fault('PLATFORM_CONFLICT', { detail, cause: error.cause })
+  }
+}
+
+/** Throws PLATFORM_NOT_FOUND, CLIENT_USAGE for a name that several operators have. */
+async function find(session: OperatorSession, named: string): Promise<OperatorRecord> {
+  const name = named.normalize('NFC')
+  const found = (await readOperators(session)).filter(({ operatorId, operatorName }) =>
+    isId('opr', named) ? operatorId === named : operatorName === name,
+  )
+  const [operator, second] = found
+  if (operator === undefined) {
+    const detail = `There is no operator ${named}; \`svc operators list\` shows them.`
+    throw new Fault('PLATFORM_NOT_FOUND', { detail })
+  }
+  if (second === undefined) return operator
+  const ids = found.map(({ operatorId }) => operatorId).join(', ')
+  throw usage(`${found.length} operators are named ${named}: give one of ${ids}.`)
+}
+
+/** Reads every page. Throws CLIENT_RESPONSE_INVALID for a cursor that does not lead on. */
+async function readOperators(session: OperatorSession): Promise<OperatorRecord[]> {
+  const operators: OperatorRecord[] = []
+  let after: string | null = null
+  do {
+    const query: string = after === null ? '' : `?after=${after}`
+    const page: OperatorPage = await session.management({
+      method: 'GET',
+      path: `/v1/access/operators${query}`,
+      reply: OperatorPage,
+      replay: 'safe',
+      responseBytesMax: PAGE_BYTES_MAX,
+    })
+    operators.push(...page.items)
+    // The newest comes first, so the cursors descend: otherwise the pages would never end.
+    if (page.next !== null && after !== null && page.next >= after) {
+      throw new Fault('CLIENT_RESPONSE_INVALID', { detail: 'The pages of operators do not end.' })
+    }
+    after = page.next
+  } while (after !== null)
+  return operators
+}
+
+/** Reads the newest 1,000, far more than a person looks at. */
+async function readSessions(session: OperatorSession, operatorId: OperatorId) {
+  const { sessions } = await session.management({
+    method: 'GET',
+    path: `/v1/access/operators/${operatorId}/sessions?limit=1000`,
+    reply: Sessions,
+    replay: 'safe',
+  })
+  return sessions
+}
+
+/** The role with exactly the capabilities of a grant; null where there is none. */
+function roleOf({ capabilities }: GrantField): string | null {
+  const text = capabilities.join(' ')
+  return ROLES.find((role) => capabilitiesOfRole(role).join(' ') === text) ?? null
+}
+
+function grantText(grant: GrantField): string {
+  return `${roleOf(grant) ?? 'custom'}@${scopeText(grant.scope)}`
+}
+
+function timeOf(micros: string | null): string {
+  return micros === null ? 'never' : formatTimestamp(BigInt(micros))
+}
+
+export const operatorCommands: readonly CommandSpec[] = [list, show, disable, enable]

@@ -1,0 +1,120 @@
+/** Differences between the declarations of a package and those of a Release, by name. */
+import { canonicalJson } from '../../../value/canonical-json.ts'
+import type { FunctionManifest, TableManifest, WorkspaceManifest } from '../../../value/manifest.ts'
+import type { Json } from '../../../value/strict-json.ts'
+import type { FunctionCatalog, TableCatalog } from '../../../wire/catalogs.ts'
+
+/** Names in order. */
+export type Difference = {
+  readonly added: string[]
+  readonly removed: string[]
+  /** With the parts that differ, such as `arguments`, or `body` of a table. */
+  readonly changed: { name: string; parts: string[] }[]
+}
+
+export type Changes = {
+  readonly functions: Difference
+  /** Parts are fields; indexes stand apart. */
+  readonly tables: Difference
+  /** Named `<table>.<index>`. */
+  readonly indexes: Difference
+}
+
+/** The catalogs of a Release. */
+export interface Deployed {
+  readonly functions: FunctionCatalog['functions']
+  readonly tables: TableCatalog['tables']
+}
+
+type Parts = ReadonlyMap<string, Json>
+
+/** Compares with a Release, or with nothing where there is none. */
+export function changesOf(next: WorkspaceManifest, deployed: Deployed | null): Changes {
+  const { functions, tables } = deployed ?? { functions: [], tables: [] }
+  return {
+    functions: difference(byName(next.functions, functionParts), byName(functions, functionParts)),
+    tables: difference(byName(next.tables, fieldParts), byName(tables, fieldParts)),
+    indexes: difference(indexesOf(next.tables), indexesOf(tables)),
+  }
+}
+
+export function isUnchanged({ functions, tables, indexes }: Changes): boolean {
+  return [functions, tables, indexes].every(({ added, removed, changed }) => {
+    return added.length + removed.length + changed.length === 0
+  })
+}
+
+/** One line for each difference, such as `~ function messages.list (arguments)`. */
+export function changeLines({ functions, tables, indexes }: Changes): string[] {
+  return [
+    ...linesOf('function', functions),
+    ...linesOf('table', tables),
+    ...linesOf('index', indexes),
+  ]
+}
+
+function linesOf(noun: string, { added, removed, changed }: Difference): string[] {
+  return [
+    ...added.map((name) => `+ ${noun} ${name}`),
+    ...changed.map(({ name, parts }) => `~ ${noun} ${name} (${parts.join(', ')})`),
+    ...removed.map((name) => `- ${noun} ${name}`),
+  ]
+}
+
+function difference(next: ReadonlyMap<string, Parts>, previous: ReadonlyMap<string, Parts>) {
+  const names = [...new Set([...next.keys(), ...previous.keys()])].sort()
+  const found: Difference = { added: [], removed: [], changed: [] }
+  for (const name of names) {
+    const [one, other] = [next.get(name), previous.get(name)]
+    if (other === undefined) found.added.push(name)
+    else if (one === undefined) found.removed.push(name)
+    else {
+      const parts = differingParts(one, other)
+      if (parts.length > 0) found.changed.push({ name, parts })
+    }
+  }
+  return found
+}
+
+function differingParts(next: Parts, previous: Parts): string[] {
+  const names = [...new Set([...next.keys(), ...previous.keys()])].sort()
+  return names.filter((name) => textOf(next.get(name)) !== textOf(previous.get(name)))
+}
+
+function textOf(part: Json | undefined): string | null {
+  return part === undefined ? null : canonicalJson(part)
+}
+
+function byName<T extends { readonly name: string }>(
+  items: readonly T[],
+  partsOf: (item: T) => Parts,
+): ReadonlyMap<string, Parts> {
+  return new Map(items.map((item) => [item.name, partsOf(item)]))
+}
+
+const NO_USES = { network: [], secrets: [], storage: 'none' } as const
+
+/** A catalog lists what an Action uses in whole, and for every kind of Function. */
+function functionParts(item: FunctionManifest | Deployed['functions'][number]): Parts {
+  const { name: _, uses = NO_USES, ...parts } = item
+  const all = { ...parts, uses: { ...NO_USES, ...uses } }
+  return new Map(Object.entries(all as unknown as { [name: string]: Json }))
+}
+
+function fieldParts({ fields }: Pick<TableManifest, 'fields'>): Parts {
+  return new Map(Object.entries(fields as unknown as { [name: string]: Json }))
+}
+
+function indexesOf(tables: readonly Pick<TableManifest, 'name' | 'indexes'>[]) {
+  return new Map(
+    tables.flatMap((table) =>
+      table.indexes.map(({ name, fields, unique }): [string, Parts] => {
+        const parts = new Map<string, Json>([
+          ['fields', [...fields]],
+          ['unique', unique],
+        ])
+        return [`${table.name}.${name}`, parts]
+      }),
+    ),
+  )
+}

@@ -1,0 +1,252 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { FakeServer, failure } from '../../../../build/testing/client/fake-server.ts'
+import { packageFrame, TestClient } from '../../../../build/testing/client/test-client.ts'
+import type { FunctionManifest, TableManifest, WorkspaceManifest } from '../../../value/manifest.ts'
+import type { Json } from '../../../value/strict-json.ts'
+import { changeLines, changesOf, isUnchanged } from './changes.ts'
+
+const LIST: FunctionManifest = {
+  name: 'messages.list',
+  kind: 'query',
+  visibility: 'public',
+  clients: ['public'],
+  auth: 'none',
+  arguments: {},
+  returns: { type: 'null' },
+  errors: {},
+}
+const SEND: FunctionManifest = {
+  ...LIST,
+  name: 'messages.send',
+  kind: 'action',
+  uses: { network: ['example.com'], secrets: [] },
+}
+const MESSAGES: TableManifest = {
+  name: 'messages',
+  fields: { body: { type: 'string' }, likes: { type: 'int64' } },
+  indexes: [{ name: 'byBody', fields: ['body'], unique: false }],
+}
+const NO_USES = { network: [], secrets: [], storage: 'none' }
+const deployedOf = (functions: readonly FunctionManifest[], tables: readonly TableManifest[]) =>
+  ({
+    functions: functions.map((item) => ({ ...item, uses: { ...NO_USES, ...item.uses } })),
+    tables,
+  }) as Parameters<typeof changesOf>[1]
+const manifestOf = (functions: FunctionManifest[], tables: TableManifest[]) =>
+  ({ functions, tables }) as unknown as WorkspaceManifest
+
+describe('changes', () => {
+  it('are none between a package and its Release', () => {
+    const changes = changesOf(
+      manifestOf([LIST, SEND], [MESSAGES]),
+      deployedOf([LIST, SEND], [MESSAGES]),
+    )
+    expect([isUnchanged(changes), changeLines(changes)]).toEqual([true, []])
+  })
+
+  it('name what is added, removed and changed, and the parts that differ', () => {
+    const next = manifestOf(
+      [
+        { ...LIST, arguments: { channel: { type: 'string' } }, clients: ['confidential'] },
+        { ...LIST, name: 'rooms.list' },
+        { ...SEND, uses: { network: [], secrets: ['KEY'] } },
+      ],
+      [
+        {
+          ...MESSAGES,
+          fields: { body: { type: 'any' }, title: { type: 'string' } },
+          indexes: [
+            { name: 'byBody', fields: ['body'], unique: true },
+            { name: 'byTitle', fields: ['title'], unique: false },
+          ],
+        },
+        { name: 'rooms', fields: {}, indexes: [] },
+      ],
+    )
+    const old = { ...LIST, name: 'old.list' }
+    const oldTable = { name: 'old', fields: {}, indexes: MESSAGES.indexes }
+    const changes = changesOf(next, deployedOf([LIST, SEND, old], [MESSAGES, oldTable]))
+    expect(isUnchanged(changes)).toBe(false)
+    expect(changeLines(changes)).toEqual([
+      '+ function rooms.list',
+      '~ function messages.list (arguments, clients)',
+      '~ function messages.send (uses)',
+      '- function old.list',
+      '+ table rooms',
+      '~ table messages (body, likes, title)',
+      '- table old',
+      '+ index messages.byTitle',
+      '~ index messages.byBody (unique)',
+      '- index old.byBody',
+    ])
+  })
+
+  it('are everything where there is no Release yet', () => {
+    const { functions, tables, indexes } = changesOf(manifestOf([LIST], [MESSAGES]), null)
+    expect([functions.added, tables.added, indexes.added]).toEqual([
+      ['messages.list'],
+      ['messages'],
+      ['messages.byBody'],
+    ])
+  })
+})
+
+describe('the command line', () => {
+  let server: FakeServer
+  let client: TestClient
+
+  beforeEach(async () => {
+    server = await new FakeServer().start()
+    client = await new TestClient().linked(server)
+    writeFileSync(join(client.home, 'app.svcpkg'), packageFrame(server.projectId))
+    server.requests.length = 0
+  })
+
+  afterEach(() => {
+    server.stop()
+    client[Symbol.dispose]()
+  })
+
+  const PACKAGE = ['--remote', '--root', 'root', '--package', 'app.svcpkg']
+  const checks = (outcome: string): Json => [
+    { name: 'code:functions', outcome: 'passed', detail: '' },
+    { name: 'documents:messages', outcome, detail: '1 stored documents do not fit' },
+  ]
+  const packageDigest = `sha256:${'0'.repeat(64)}`
+
+  /** The server answers a check with this outcome. */
+  function checking(outcome: 'passed' | 'failed'): void {
+    server.intercept = ({ path }) => {
+      if (!path.includes('/workspace/check')) return null
+      const compatible = outcome === 'passed'
+      const body = { workspace: 'default', packageDigest, compatible, checks: checks(outcome) }
+      return { status: 200, body: { version: 1, ...body } }
+    }
+  }
+
+  it('compares with the head of the Workspace, and with a Channel', async () => {
+    const tables = { version: 1, releaseId: 'rel_00000000000000000000000001', tables: [] }
+    server.intercept = ({ path }) =>
+      path.includes('/schema/tables') ? { status: 200, body: tables } : null
+    const first = await client.run('diff', ...PACKAGE)
+    expect([first.exit, first.out]).toEqual([
+      0,
+      'default compared with nothing: there is no Release yet.\n' +
+        'Functions, tables and indexes are the same; the code differs.\n',
+    ])
+    await client.run('release', ...PACKAGE, '--channel', 'production')
+    const { releaseId } = server.head!
+    const same = await client.run('diff', ...PACKAGE, '--channel', 'production')
+    expect(same.out).toBe(`default compared with ${releaseId}.\nIt is the same package.\n`)
+    server.functions = [{ ...LIST, name: 'old.list', uses: NO_USES }] as unknown as Json
+    const ran = await client.run('diff', ...PACKAGE, '--json')
+    expect(JSON.parse(ran.out)).toMatchObject({
+      version: 1,
+      workspace: 'default',
+      channel: null,
+      releaseId,
+      identical: true,
+      functions: { added: [], removed: ['old.list'], changed: [] },
+    })
+    const asked = server.requests.at(-2)!.path
+    expect(asked).toBe(`${server.base}/functions?target=release%3A${releaseId}`)
+    expect((await client.run('diff', ...PACKAGE, '--channel', '../x')).exit).toBe(2)
+  })
+
+  it('of a dry run asks for the checks alone, and says what a release would do', async () => {
+    checking('passed')
+    const line = ['release', ...PACKAGE, '--against', 'production', '--channel', 'staging']
+    const ran = await client.run(...line, '--dry-run', '--message', 'Try', '--json')
+    expect(ran.exit).toBe(0)
+    expect(JSON.parse(ran.out)).toMatchObject({
+      version: 1,
+      dryRun: true,
+      compatible: true,
+      checks: checks('passed'),
+      workspace: 'default',
+      expectedHead: 'empty',
+      publishedReleaseId: null,
+      channel: { channel: 'staging', releaseId: null },
+      provenance: { message: 'Try' },
+    })
+    const writes = server.requests.filter(({ method }) => method !== 'GET')
+    expect(writes.map(({ path }) => path)).toEqual([
+      `${server.base}/workspace/check?against=production`,
+    ])
+    expect([server.head, server.channels.size]).toEqual([null, 0])
+    const human = await client.run(...line, '--dry-run')
+    expect(human.out).toBe(
+      'Would publish default as a new Release (expected head empty).\n' +
+        'Would bind staging for the first time.\nNothing was changed.\n',
+    )
+    await client.run('release', ...PACKAGE, '--channel', 'staging')
+    const { releaseId } = server.head!
+    const repeated = await client.run(...line, '--dry-run')
+    expect(repeated.out).toBe(
+      `${releaseId} is this package already.\nstaging is bound to it already.\n` +
+        'Nothing was changed.\n',
+    )
+  })
+
+  it('of a dry run ends with 8 and names the failed checks', async () => {
+    checking('failed')
+    const ran = await client.run('release', ...PACKAGE, '--dry-run')
+    expect(ran.exit).toBe(8)
+    expect(ran.err).toContain('  checks.documents:messages: 1 stored documents do not fit\n')
+    expect(ran.err).not.toContain('code:functions')
+  })
+
+  it('takes no published Release with a dry run or a message', async () => {
+    const given = ['--remote', '--root', 'root', '--release', 'rel_00000000000000000000000001']
+    for (const more of [['--dry-run'], ['--message', 'x']]) {
+      const ran = await client.run('release', ...given, ...more)
+      expect([ran.exit, ran.err]).toEqual([
+        2,
+        expect.stringContaining('--release takes neither --dry-run nor --message.'),
+      ])
+    }
+    expect(server.requests).toEqual([])
+  })
+
+  it('prints what a pipeline needs next', async () => {
+    const earlier = 'rel_00000000000000000000000009'
+    server.channels.set('production', { releaseId: earlier, revision: 4 })
+    const ran = await client.run('release', ...PACKAGE, '--channel', 'production', '--json')
+    const { releaseId, revisionId } = server.head!
+    const environment = `${server.origin}${server.base}`
+    expect(JSON.parse(ran.out)).toEqual({
+      version: 1,
+      releaseId,
+      state: 'validated',
+      lifecycle: 'active',
+      checks: [{ name: 'code', outcome: 'passed', detail: '' }],
+      channel: {
+        channel: 'production',
+        releaseId,
+        revision: '5',
+        changed: true,
+        previousReleaseId: earlier,
+      },
+      revisionId,
+      workspace: 'default',
+      packageDigest: server.releases.get(releaseId)!.packageDigest,
+      provenance: null,
+      target: 'channel:production',
+      urls: {
+        management: server.origin,
+        status: `${environment}/status`,
+        functions: `${environment}/functions?target=channel%3Aproduction`,
+        run: null,
+      },
+    })
+  })
+
+  it('fails as the server does where it cannot check', async () => {
+    server.intercept = ({ path }) =>
+      path.includes('/workspace/check') ? failure('PRODUCT_NOT_FOUND') : null
+    const ran = await client.run('release', ...PACKAGE, '--dry-run', '--against', 'none')
+    expect(ran.exit).toBe(7)
+  })
+})
