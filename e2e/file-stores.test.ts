@@ -65,7 +65,7 @@ describe('with bytes in an S3-compatible store', () => {
     expect(await download(app, grant, 'bytes=2-4')).toEqual({ status: 206, text: '234' })
   })
 
-  test('a store that fails is 503 for its files alone, and recovers without a restart', async () => {
+  test('a store that fails is 503 for its files, and recovers without a restart', async () => {
     const grant = await grantDownload(app, fileId)
     s3.failure = 'error'
     const failed = await download(app, grant)

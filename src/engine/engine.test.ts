@@ -9,7 +9,7 @@ import {
   inProcessPool,
   type TestHandler,
 } from '../../build/testing/engine/in-process-pool.ts'
-import { noStorage } from '../../build/testing/files/function-storage.ts'
+import { noStorage } from '../../build/testing/function-storage.ts'
 import { openSqliteDocuments } from '../documents/sqlite/stores.ts'
 import { realSystem } from '../system/system.ts'
 import { memoryLog } from '../telemetry/log.ts'

@@ -20,7 +20,7 @@ import {
   type Loose,
   type TestHandler,
 } from '../engine/in-process-pool.ts'
-import { noStorage } from '../files/function-storage.ts'
+import { noStorage } from '../function-storage.ts'
 import { heldStore } from './held-stores.ts'
 
 const ACCOUNTS: TableManifest = {

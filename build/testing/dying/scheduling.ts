@@ -18,7 +18,7 @@ import { TestConfiguration } from '../configurations.ts'
 import { testCursors } from '../cursors.ts'
 import { openDocuments } from '../documents/stores.ts'
 import { inProcessPool, type Loose } from '../engine/in-process-pool.ts'
-import { noStorage } from '../files/function-storage.ts'
+import { noStorage } from '../function-storage.ts'
 
 const [directory = '', count = '0', url] = process.argv.slice(2)
 const system = realSystem()

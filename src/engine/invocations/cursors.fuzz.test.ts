@@ -10,7 +10,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { TestConfiguration } from '../../../build/testing/configurations.ts'
 import { testCursors } from '../../../build/testing/cursors.ts'
 import { inProcessPool } from '../../../build/testing/engine/in-process-pool.ts'
-import { noStorage } from '../../../build/testing/files/function-storage.ts'
+import { noStorage } from '../../../build/testing/function-storage.ts'
 import {
   fuzz,
   mutatedBytes,

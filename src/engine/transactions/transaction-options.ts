@@ -1,4 +1,4 @@
-/** What a transaction is made with, and the versions that its writes start from. */
+/** The options of a transaction, and the versions that its writes start from. */
 import type { DocumentStore } from '../../documents/store.ts'
 import type { ValueObject } from '../../value/values.ts'
 import type { PendingCommits } from '../commits/pending-commits.ts'

@@ -1,6 +1,6 @@
 /** A storage of `ctx.storage` for engines whose Functions store nothing. */
-import type { FunctionStorage } from '../../../src/engine/files/function-storage.ts'
-import { Fault } from '../../../src/errors/fault.ts'
+import type { FunctionStorage } from '../../src/engine/files/function-storage.ts'
+import { Fault } from '../../src/errors/fault.ts'
 
 export function noStorage(): FunctionStorage {
   const refuse = (): never => {
