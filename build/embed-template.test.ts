@@ -19,6 +19,8 @@ const FILES: Readonly<Record<string, string>> = {
   '/etc/svc/platform-managed-enrollment-token': TOKEN,
   '/etc/svc/platform-database-url': URL_OK,
   '/etc/svc/oidc.json': OIDC_FILE,
+  '/etc/svc/storage-s3-access-key-id': 'id',
+  '/etc/svc/storage-s3-secret-access-key': 'secret',
   '/etc/svc/workload-oidc.json': JSON.stringify(WORKLOADS),
   '/var/lib/svc/product/auth.json': JSON.stringify({ version: 1, providers: [PROVIDER] }),
 }
@@ -62,6 +64,7 @@ test('the parser of settings accepts every example of the environment template',
     environment,
     'serve',
   )
+  expect(product?.storage.s3).toMatchObject({ bucket: 'svc-files', region: 'us-east-1' })
   expect(product?.actionNetworks.map((network) => network.text)).toEqual(['10.1.0.0/16'])
   expect(product?.jwtProviders).toHaveLength(1)
   expect([managedSource === null, oidc === null]).toEqual([false, false])

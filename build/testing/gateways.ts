@@ -101,9 +101,8 @@ async function openServedProduct(input: GatewayInput) {
   const harness = await openTestProduct()
   const { product, actor } = harness
   const { releaseId } = await publishRelease(harness, input)
-  const request = { requestId: REQUEST_ID }
-  const expectedReleaseId = 'empty'
-  promote(product, actor, { channel: 'production', releaseId, expectedReleaseId, ...request })
+  const promotion = { channel: 'production', releaseId, requestId: REQUEST_ID }
+  promote(product, actor, { ...promotion, expectedReleaseId: 'empty' })
   await product.serving.whenIdle()
   return { harness, releaseId }
 }
@@ -118,12 +117,11 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   const system = realSystem()
   const log = input.log ?? createLog({ system, sink: () => undefined, level: 'debug' })
   const tokens = await openTokens(harness, input, log)
-  const { configuration } = harness.product
+  const { configuration } = product
   const issueGuest: IssueGuest = (request) => tokens.issueGuest(request)
   const metrics = new Metrics(system)
   const cursors = new Cursors(harness.root.keyring)
-  const filesDirectory = join(directory, 'files')
-  const blobs = await FileBlobs.open({ directory: filesDirectory, freeFloorBytes: 0 })
+  const blobs = await FileBlobs.open({ directory: join(directory, 'files'), freeFloorBytes: 0 })
   const ports = { store, pool, system, log, metrics, issueGuest, cursors, configuration }
   const { engine, files } = openFilesOf(
     { system, log, keyring: harness.root.keyring, buckets: DEFAULT_BUCKETS, blobs },
@@ -131,8 +129,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   )
   connectEngine(harness, engine)
   harness.engine.administration = engine.administration
-  const keyUsage = new KeyUsage(log)
-  const rejections = new RejectionLog(log)
+  const [keyUsage, rejections] = [new KeyUsage(log), new RejectionLog(log)]
   const gateway: Gateway = {
     system,
     log,
@@ -158,7 +155,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
     application,
     engine,
     files,
-    filesDirectory,
+    filesDirectory: join(directory, 'files'),
     metrics,
     keyUsage,
     rejections,

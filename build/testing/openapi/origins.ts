@@ -80,19 +80,19 @@ const UPLOAD = {
 }
 const DOWNLOAD = { expiresInSeconds: 600, fileName: null }
 
+const echo = () => 'done'
+const fail: TestHandler = (_, { code }) => {
+  throw new DeclaredFailure(code as string)
+}
+const HANDLERS = {
+  ...{ 'echo.action': echo, 'echo.mutation': echo, 'echo.query': echo },
+  ...{ 'fail.action': fail, 'fail.mutation': fail, 'fail.query': fail },
+}
+
 export async function openOrigins(): Promise<Origins> {
   const logins = await externalLogins({ oidc: { ...PROVIDER, nativeClient } })
-  const echo = () => 'done'
-  const fail: TestHandler = (_, { code }) => {
-    throw new DeclaredFailure(code as string)
-  }
   const gateway = await openTestGateway({
-    functions: FUNCTIONS,
-    tables: TABLES,
-    handlers: {
-      ...{ 'echo.action': echo, 'echo.mutation': echo, 'echo.query': echo },
-      ...{ 'fail.action': fail, 'fail.mutation': fail, 'fail.query': fail },
-    },
+    ...{ functions: FUNCTIONS, tables: TABLES, handlers: HANDLERS },
   })
   const { product } = gateway.harness
   const logs = await openTestLogs()
