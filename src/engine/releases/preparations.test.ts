@@ -14,6 +14,9 @@ import type { Release } from './executable-release.ts'
 import { indexDefinitions } from './physical-indexes.ts'
 import { Preparations } from './preparations.ts'
 
+/** Tables of the server, whose indexes every store has. */
+const SYSTEM = ['fil', 'sch', 'upl']
+
 const system = realSystem()
 
 /** Returns a Release whose table `notes` has an index on each of the lists of fields. */
@@ -101,7 +104,7 @@ async function stored() {
     rmSync(directory, { recursive: true })
   })
   const fields = () => {
-    const own = store.listIndexes().filter(({ table }) => table !== 'fil' && table !== 'upl')
+    const own = store.listIndexes().filter(({ table }) => !SYSTEM.includes(table))
     return own.map((index) => [...index.fields, index.state])
   }
   return { preparations: new Preparations(store, committer), store, committer, fields }
