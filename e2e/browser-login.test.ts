@@ -66,7 +66,7 @@ async function story(browser: Browser): Promise<void> {
   expect([stranger.status, stranger.opened]).toEqual([3, true])
   expect(stranger.page.title).toBe('The login failed')
   expect(stranger.page.forms).toEqual(['login', 'consent'])
-  expect(JSON.parse(stranger.stdout).error.message).toContain('--code-env')
+  expect(JSON.parse(stranger.stdout).error.next).toContain('--code-env')
   expect(existsSync(within('config/credentials-v1.json'))).toBe(false)
 
   const code = readFileSync(installation.codeFile, 'utf8').trim()
