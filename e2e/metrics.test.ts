@@ -56,6 +56,7 @@ test('the health is degraded if the log reports missing containment', async () =
   const runtime = events('runner.containment').length === 0 ? 'healthy' : 'degraded'
   expect(await app.svc(['health', ...remote()])).toEqual({
     version: 1,
+    lifecycle: 'active',
     status: runtime,
     components: [
       { name: 'runtime', status: runtime },
