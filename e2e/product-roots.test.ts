@@ -2,6 +2,7 @@
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { freePort } from '../build/testing/servers/ports.ts'
 import { createInstallation, type Installation, productEnvironment } from './harness.ts'
 
 let installation: Installation
@@ -16,7 +17,13 @@ afterEach(() => installation.dispose())
 test('one process owns a Product root, and a killed owner releases it', async () => {
   const settings = productEnvironment(installation)
   const owner = await installation.start(settings)
-  await expect(installation.start(settings)).rejects.toThrow('SERVER_PRODUCT_ROOT_LOCKED')
+  // The addresses are opened first, so the second server needs its own.
+  const elsewhere = {
+    ...settings,
+    SERVICE_MANAGEMENT_LISTEN: `127.0.0.1:${await freePort()}`,
+    SERVICE_APPLICATION_LISTEN: '127.0.0.1:0',
+  }
+  await expect(installation.start(elsewhere)).rejects.toThrow('SERVER_PRODUCT_ROOT_LOCKED')
   owner.kill()
   await owner.ended
   const next = await installation.start(settings)

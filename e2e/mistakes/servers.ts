@@ -44,6 +44,8 @@ export const SERVERS: readonly Situation[] = [
     situation: 'the pepper is too short',
     run: ['svc-server', 'check'],
     environment: {
+      SERVICE_MANAGEMENT_LISTEN: '127.0.0.1:0',
+      SERVICE_APPLICATION_LISTEN: '127.0.0.1:0',
       SERVICE_PLATFORM_IDENTITY_PEPPER_FILE: '',
       SERVICE_PLATFORM_IDENTITY_PEPPER: 'AAAA',
     },
@@ -59,6 +61,8 @@ export const SERVERS: readonly Situation[] = [
     situation: 'the pepper does not belong to the database',
     run: ['svc-server', 'serve'],
     environment: {
+      SERVICE_MANAGEMENT_LISTEN: '127.0.0.1:0',
+      SERVICE_APPLICATION_LISTEN: '127.0.0.1:0',
       SERVICE_PLATFORM_IDENTITY_PEPPER_FILE: '',
       SERVICE_PLATFORM_IDENTITY_PEPPER: 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA',
     },
@@ -140,6 +144,8 @@ export const SERVERS: readonly Situation[] = [
     situation: 'PostgreSQL does not run at the port',
     run: ['svc-server', 'serve'],
     environment: {
+      SERVICE_MANAGEMENT_LISTEN: '127.0.0.1:0',
+      SERVICE_APPLICATION_LISTEN: '127.0.0.1:0',
       SERVICE_IDENTITY_DATABASE_URL_FILE: '',
       SERVICE_IDENTITY_DATABASE_URL: '{closedDatabaseUrl}',
     },
@@ -171,7 +177,11 @@ export const SERVERS: readonly Situation[] = [
   {
     situation: 'the Product root is not initialized',
     run: ['svc-server', 'serve'],
-    environment: { SERVICE_PRODUCT_ROOT: '{empty}' },
+    environment: {
+      SERVICE_MANAGEMENT_LISTEN: '127.0.0.1:0',
+      SERVICE_APPLICATION_LISTEN: '127.0.0.1:0',
+      SERVICE_PRODUCT_ROOT: '{empty}',
+    },
     exit: 1,
     message: [
       'svc-server: SERVER_PRODUCT_ROOT_INVALID: The Product root is not initialized, or ' +
@@ -184,7 +194,7 @@ export const SERVERS: readonly Situation[] = [
     situation: 'another server owns the Product root',
     run: ['svc-server', 'serve'],
     environment: {
-      SERVICE_MANAGEMENT_LISTEN: '{closed}',
+      SERVICE_MANAGEMENT_LISTEN: '127.0.0.1:0',
       SERVICE_APPLICATION_LISTEN: '127.0.0.1:0',
     },
     exit: 1,
