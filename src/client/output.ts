@@ -97,15 +97,19 @@ export class Output {
     return [this.styled('dim', line(head)), ...clean.map(line)]
   }
 
-  /** Shows a spinner on a terminal if `work` takes longer than half a second. */
-  async progress<T>(label: string, work: Promise<T>): Promise<T> {
+  /**
+   * Shows a spinner on a terminal if `work` takes longer than half a second. A label that is a
+   * function is called for each turn of it.
+   */
+  async progress<T>(label: string | (() => string), work: Promise<T>): Promise<T> {
     const { stderr } = this.#environment
     if (this.json || !stderr.isTTY) return work
     let frame = 0
     let ticker: ReturnType<typeof setInterval> | undefined
     const starter = setTimeout(() => {
       ticker = setInterval(() => {
-        void stderr.write(`\r${FRAMES[frame++ % FRAMES.length]} ${printable(label)}`)
+        const text = typeof label === 'string' ? label : label()
+        void stderr.write(`\r${FRAMES[frame++ % FRAMES.length]} ${printable(text)}`)
       }, SPINNER_EVERY_MS)
     }, SPINNER_AFTER_MS)
     try {
