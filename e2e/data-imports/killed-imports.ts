@@ -40,8 +40,12 @@ export async function importWithKills(
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     const output = { out: '', err: '' }
-    child.stdout.on('data', (text: Buffer) => void (output.out += text))
-    child.stderr.on('data', (text: Buffer) => void (output.err += text))
+    child.stdout.on('data', (text: Buffer) => {
+      output.out += text
+    })
+    child.stderr.on('data', (text: Buffer) => {
+      output.err += text
+    })
     const watch =
       killedAfter.length < kills
         ? setInterval(() => linesDone() >= goal && child.kill('SIGKILL'), 2)

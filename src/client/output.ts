@@ -41,9 +41,10 @@ export class Output {
     if (text !== '') await this.#environment.stdout.write(`${text}\n`)
   }
 
-  /** Prints one of many results: a line of JSON with --json, otherwise a line of text. */
-  async line(document: Json, human: string): Promise<void> {
-    const text = this.json ? printableJsonLine(document) : this.#render(human, 'stdout')
+  /** Prints one of many results: a line of JSON with --json or without a text, else the text. */
+  async line(document: Json, human: string | null): Promise<void> {
+    const isJson = this.json || human === null
+    const text = isJson ? printableJsonLine(document) : this.#render(human, 'stdout')
     await this.#environment.stdout.write(`${text}\n`)
   }
 

@@ -1,4 +1,4 @@
-/** Shared by the reads, changes and imports of Data Admin: the port, and what operators see fail. */
+/** Shared by reads, changes and imports of Data Admin: the port, and failures as operators see. */
 import type { DocumentStore } from '../../documents/store.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
 import type { System } from '../../system/system.ts'
@@ -59,11 +59,7 @@ export function requireTable({ tables }: PreparedRelease, name: string): Prepare
 }
 
 /** Returns the fields in the types of the schema. Throws PRODUCT_INVALID below `path`. */
-export function checkValue(
-  table: PreparedTable,
-  value: ValueObject,
-  path = 'value',
-): ValueObject {
+export function checkValue(table: PreparedTable, value: ValueObject, path = 'value'): ValueObject {
   try {
     return table.check(value, path) as ValueObject
   } catch (error) {
@@ -97,7 +93,7 @@ function operatorFault(error: unknown): unknown {
 }
 
 /** Whether the ID of a document exists, or its fields violate a unique index. */
-export function isStateConflict(error: unknown): error is OperationError {
+export function isStateConflict(error: unknown): boolean {
   return (
     error instanceof OperationError && (error.name === DOCUMENT_EXISTS || error.violated !== null)
   )

@@ -227,4 +227,3 @@ function documentOf(
   const value = decodeStored(text) as ValueObject
   return { id, table, revision: sequence, createdAtMicros, value }
 }
-

@@ -178,7 +178,8 @@ export const dataRoutes: readonly Route<ProductApp>[] = [
         ...{ version: 1, operationId, kind: 'document.import', outcome: 'applied', replayed },
         ...{ revision: String(commitSequence ?? 0), createdAtMicros: asked.changedAtMicros },
       }
-      return { status: 200, body: { version: 1, inserted, unchanged, operation } }
+      const body: DocumentsImported = { version: 1, inserted, unchanged, operation }
+      return { status: 200, body }
     },
   }),
 ]

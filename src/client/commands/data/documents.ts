@@ -1,5 +1,4 @@
 /** `svc data`: documents of the linked Environment, read and written without a Function. */
-import { Fault } from '../../../errors/fault.ts'
 import { encodeUlid } from '../../../value/ids.ts'
 import {
   formatTimestamp,

@@ -1,5 +1,6 @@
 /** `svc data export`: writes the documents of a table as JSON lines. */
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs'
+import type { Json } from '../../../value/strict-json.ts'
 import { DocumentPage } from '../../../wire/data.ts'
 import { PAGE_MAX } from '../../../wire/fields.ts'
 import { type CommandSpec, command } from '../../contexts.ts'
@@ -17,9 +18,9 @@ export const exportCommand: CommandSpec = command({
   name: 'data export',
   summary: 'Write the documents of a table as JSON lines',
   details: [
-    'Each line has the fields of a document, its `_id` and its `_createdAt`. Without FILE the lines',
-    'go to standard output. Pages are read one after the other: a document that changes meanwhile',
-    'is exported as it is when its page is read.',
+    'Each line has the fields of a document, its `_id` and its `_createdAt`. Without FILE they go',
+    'to standard output. Pages are read one after the other: a document that changes meanwhile is',
+    'exported as it is when its page is read.',
   ],
   positionals: [
     TABLE,
@@ -30,31 +31,39 @@ export const exportCommand: CommandSpec = command({
   async run(context, { root, target, tagged }, [table, path]) {
     const remote = await openRemote(context, root)
     let documents = 0
-    const write = path === undefined ? null : resolvePath(context.environment, path)
-    const exporting = (print: (text: string) => Promise<void>) =>
-      exportPages(remote, { target, table: table! }, async ({ items }) => {
-        if (items.length > 0) {
-          await print(`${items.map((item) => documentLine(item, tagged)).join('\n')}\n`)
-        }
-        documents += items.length
-      })
-    const label = () => `exported ${documents} documents`
-    if (write === null) {
+    const lines = { table: table!, target, isTagged: tagged }
+    if (path === undefined) {
       // A spinner would run into the lines where both streams are one terminal.
-      await exporting((text) => context.environment.stdout.write(text))
+      await exportPages(remote, lines, async (page) => {
+        for (const line of page) await context.output.line(JSON.parse(line) as Json, null)
+      })
       return
     }
-    await context.output.progress(label, toFile(write, exporting))
-    await context.output.result({ version: 1, table: table!, documents, file: write }, [
-      `Exported ${documents} documents to ${write}.`,
+    const file = resolvePath(context.environment, path)
+    const exporting = toFile(file, (write) =>
+      exportPages(remote, lines, async (page) => {
+        write(page.map((line) => `${line}\n`).join(''))
+        documents += page.length
+      }),
+    )
+    const label = () => `exported ${documents} documents`
+    await context.output.progress(label, exporting)
+    await context.output.result({ version: 1, table: table!, documents, file }, [
+      `Exported ${documents} documents to ${file}.`,
     ])
   },
 })
 
+interface ExportedLines {
+  readonly table: string
+  readonly target: string
+  readonly isTagged: boolean
+}
+
 async function exportPages(
   { session, base }: Remote,
-  { target, table }: { readonly target: string; readonly table: string },
-  onPage: (page: DocumentPage) => Promise<void>,
+  { target, table, isTagged }: ExportedLines,
+  onPage: (lines: readonly string[]) => Promise<void>,
 ): Promise<void> {
   let after: string | null = null
   do {
@@ -66,7 +75,7 @@ async function exportPages(
       replay: 'safe',
       responseBytesMax: PAGE_BYTES_MAX,
     })
-    await onPage(page)
+    await onPage(page.items.map((item) => documentLine(item, isTagged)))
     after = page.next
   } while (after !== null)
 }
@@ -74,12 +83,12 @@ async function exportPages(
 /** Creates the file, and removes it again where the export fails. */
 async function toFile(
   path: string,
-  exporting: (print: (text: string) => Promise<void>) => Promise<void>,
+  exporting: (write: (text: string) => void) => Promise<void>,
 ): Promise<void> {
   const file = withPath(path, () => openSync(path, 'wx', PRIVATE_FILE))
   let isComplete = false
   try {
-    await exporting(async (text) => {
+    await exporting((text) => {
       withPath(path, () => {
         const bytes = Buffer.from(text)
         for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at)

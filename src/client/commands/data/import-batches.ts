@@ -108,7 +108,9 @@ export function withLines(error: unknown, { lines }: Batch): unknown {
   if (!isFault(error)) return error
   const violations = error.violations.map(({ path, rule }) => {
     const [, index, part] = DOCUMENT_PATH.exec(path) ?? []
-    return index === undefined ? { path, rule } : { path: `line ${lines[Number(index)]} ${part}`, rule }
+    return index === undefined
+      ? { path, rule }
+      : { path: `line ${lines[Number(index)]} ${part}`, rule }
   })
   const { code, kind, detail, retryable, retryAfterSeconds, cause } = error
   const named = new Fault(code, { kind, detail, retryable, retryAfterSeconds, cause, violations })

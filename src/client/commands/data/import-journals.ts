@@ -42,7 +42,7 @@ const Journal = schema({
 })
 export type Journal = Infer<typeof Journal>
 
-/** What an import is; a journal of another one is rejected. */
+/** The parts that identify an import; a journal of another one is rejected. */
 export type ImportSubject = Pick<Journal, 'environmentId' | 'target' | 'table' | 'tagged'>
 
 /**

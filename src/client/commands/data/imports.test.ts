@@ -177,7 +177,7 @@ describe('svc data import', () => {
     const failed = await importNotes('--dry-run', '--json')
     const { error } = JSON.parse(failed.out)
     expect(error.violations.map((each: { path: string }) => each.path)).toEqual([
-      'line 4 $',
+      'line 4 $ at character 0',
       'line 5 $.other',
       'line 6 $._id',
     ])

@@ -24,8 +24,8 @@ export const importCommand: CommandSpec = command({
   summary: 'Insert the documents of a file of JSON lines',
   details: [
     'Each line is one document: its fields, and its `_id` if it has to keep one. A document that',
-    'exists with the same fields stays as it is. The journal says how far the import came: after an',
-    'interruption the same command continues there, and inserts no document twice.',
+    'exists with the same fields stays as it is. The journal says how far the import came: after',
+    'an interruption the same command continues there, and inserts no document twice.',
   ],
   positionals: [
     TABLE,
@@ -198,7 +198,9 @@ class ImportRun {
   #unfinished(error: unknown): unknown {
     if (!isFault(error)) return error
     const { lines } = this.#journal
-    const next = `The lines up to ${lines} are imported. Correct the cause, then run the same command: it continues there.`
+    const next =
+      `The lines up to ${lines} are imported. Correct the cause, then run the same command: ` +
+      'it continues there.'
     if (!isFault(error, 'CLIENT_CHANGE_INTERRUPTED')) return explained(error, { next })
     return explained(new Fault('CLIENT_INTERRUPTED'), { next })
   }

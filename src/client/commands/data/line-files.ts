@@ -20,7 +20,11 @@ export interface LinePosition {
   readonly digest: string
 }
 
-export const START: LinePosition = { lines: 0, bytes: 0, digest: createHash('sha256').digest('hex') }
+export const START: LinePosition = {
+  lines: 0,
+  bytes: 0,
+  digest: createHash('sha256').digest('hex'),
+}
 
 export interface FileLine {
   /** Counted from 1. */

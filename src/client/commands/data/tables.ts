@@ -36,4 +36,3 @@ export function valid<T>(read: (fields: FieldsJson) => T, fields: FieldsJson = {
     throw new Fault('PRODUCT_INVALID', { violations: [{ path, rule: error.rule }] })
   }
 }
-
