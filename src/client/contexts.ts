@@ -1,4 +1,5 @@
 /** The context of a running command, and the declaration of a command. */
+import type { DevelopmentEvent } from './development/events.ts'
 import type { ProjectId } from '../value/ids.ts'
 import type { ClientEnvironment } from './environment.ts'
 import type { Output } from './output.ts'
@@ -9,6 +10,23 @@ export interface BuiltWorkspace {
   readonly frame: Uint8Array
   /** Problems that do not fail the build, each with its location and its fix. */
   readonly warnings: readonly string[]
+}
+
+/** What `svc dev` serves, and how. */
+export interface DevelopmentRequest {
+  /** Absolute path of the Product root. */
+  readonly rootPath: string
+  /** Absolute. */
+  readonly workspaceDirectory: string
+  /** Null for the usual port, or any other where that one is in use. */
+  readonly port: number | null
+  /** Content of the seed file; null for none. */
+  readonly seed: Uint8Array | null
+  /** Whether all documents, files, Releases and keys are removed first. */
+  readonly reset: boolean
+  readonly report: (event: DevelopmentEvent) => void
+  /** Ends it. */
+  readonly signal: AbortSignal
 }
 
 /** Tools that only the executable has, since they need more than Node. */
@@ -25,6 +43,8 @@ export interface WorkspaceTools {
     readonly workspaceDirectory: string
     readonly name: string
   }): Promise<readonly string[]>
+  /** Serves a Workspace on this machine until `signal` fires. */
+  develop(request: DevelopmentRequest): Promise<void>
 }
 
 export interface Context extends Network {

@@ -61,6 +61,11 @@ export function workspaceTools({ describe }: { readonly describe: Describe }): W
     },
     writeWorkspace: async ({ workspaceDirectory, name }) =>
       writeWorkspace(workspaceDirectory, { name }),
+    async develop(request) {
+      // The parts of a server, which a build does not load.
+      const { runDevelopment } = await import('./local/svc-dev.ts')
+      return runDevelopment(request)
+    },
   }
 }
 
