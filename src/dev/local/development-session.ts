@@ -123,7 +123,7 @@ export class DevelopmentSession {
       functions: release.functions.size,
       tables: release.tables.size,
       durationMillis: Math.round(system.monotonicMillis() - startedAt),
-      changes: changesOf(release.manifest, previous?.manifest ?? null),
+      changes: changesOf(release.manifest, (previous ?? release).manifest),
       warnings,
     })
   }
