@@ -29,6 +29,16 @@ export interface DevelopmentRequest {
   readonly signal: AbortSignal
 }
 
+/** The Workspace that `svc build --watch` follows. */
+export interface WatchRequest {
+  /** Absolute. */
+  readonly workspaceDirectory: string
+  readonly onChange: () => Promise<void>
+  readonly onNotice: (notice: string) => Promise<void>
+  /** Ends it. */
+  readonly signal: AbortSignal
+}
+
 /** Tools that only the executable has, since they need more than Node. */
 export interface WorkspaceTools {
   /** Builds a Workspace. */
@@ -43,6 +53,8 @@ export interface WorkspaceTools {
     readonly workspaceDirectory: string
     readonly name: string
   }): Promise<readonly string[]>
+  /** Runs `onChange` now and after each change of the files, until `signal` fires. */
+  watch(request: WatchRequest): Promise<void>
   /** Serves a Workspace on this machine until `signal` fires. */
   develop(request: DevelopmentRequest): Promise<void>
 }

@@ -61,6 +61,10 @@ export function workspaceTools({ describe }: { readonly describe: Describe }): W
     },
     writeWorkspace: async ({ workspaceDirectory, name }) =>
       writeWorkspace(workspaceDirectory, { name }),
+    async watch(request) {
+      const { watchWorkspace } = await import('./watching/watch.ts')
+      return watchWorkspace(request)
+    },
     async develop(request) {
       // The parts of a server, which a build does not load.
       const { runDevelopment } = await import('./local/svc-dev.ts')

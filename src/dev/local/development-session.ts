@@ -18,8 +18,8 @@ import type { WorkspaceBuild } from '../build.ts'
 import { runBuild } from '../commands.ts'
 import { encodeWorkspacePackage } from '../package.ts'
 import { formatProblem } from '../problems.ts'
+import { WATCH_NOTICES } from '../watching/watch.ts'
 import { WorkspaceWatcher } from '../watching/workspace-watcher.ts'
-import type { WatchNotice } from '../watching/workspace-watcher.ts'
 import { rejectionOf } from './rejections.ts'
 
 export const CHANNEL = 'dev'
@@ -36,16 +36,6 @@ export interface SessionOptions {
 
 /** Failures that the source has not caused: the next attempt may succeed without a change. */
 const RETRY_MILLIS = 2_000
-
-const NOTICES: Readonly<Record<WatchNotice, string>> = {
-  polling:
-    'The system has no file watches left (on Linux: fs.inotify.max_user_watches, ' +
-    'fs.inotify.max_user_instances): the files are compared twice a second instead.',
-  watching: 'File watches are available again.',
-  missing: 'The Workspace was removed. The last code goes on serving until it is back.',
-  present: 'The Workspace is back.',
-  truncated: 'The Workspace has too many directories; changes in some of them are not seen.',
-}
 
 export class DevelopmentSession {
   readonly #options: SessionOptions
@@ -67,7 +57,7 @@ export class DevelopmentSession {
       directory: options.workspaceDirectory,
       ignored: options.ignored,
       onChange: () => this.#changed(),
-      onNotice: (notice) => options.report({ event: 'notice', message: NOTICES[notice] }),
+      onNotice: (notice) => options.report({ event: 'notice', message: WATCH_NOTICES[notice] }),
     })
   }
 
