@@ -1,5 +1,5 @@
 /** The tools of the command line for Workspaces. The callers print results and failures. */
-import { lstatSync, mkdirSync, readFileSync } from 'node:fs'
+import { chmodSync, lstatSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { WorkspaceTools } from '../client/contexts.ts'
 import { Fault } from '../errors/fault.ts'
@@ -86,7 +86,9 @@ function writeIfChanged(path: string, text: string): boolean {
 
 function write(path: string, content: string | Uint8Array): void {
   try {
-    mkdirSync(dirname(path), { recursive: true })
+    const made = mkdirSync(dirname(path), { recursive: true })
+    // As readable as its files, also where the process keeps what else it creates to its user.
+    if (made !== undefined) chmodSync(made, 0o755)
     writeFileAtomic(path, content, { mode: 0o644 })
   } catch (error) {
     const reason = error instanceof FileFailure ? `is not ${error.message}` : 'cannot be written'

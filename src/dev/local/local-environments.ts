@@ -5,6 +5,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { Fault, isFault } from '../../errors/fault.ts'
+import type { ApplicationOrigin } from '../../http/application/mount.ts'
 import { APPLICATION_CODES } from '../../http/errors.ts'
 import { requestCounts } from '../../http/request-counts.ts'
 import { Transfers } from '../../http/transfers/transfers.ts'
@@ -41,8 +42,7 @@ export interface LocalOptions {
 }
 
 export interface LocalEnvironment extends OpenEnvironment {
-  /** Answers the requests that wait, and all later ones. */
-  open(): void
+  readonly application: ApplicationOrigin
 }
 
 export interface LocalListener {
@@ -60,8 +60,8 @@ const LOCAL_NETWORKS = ['127.0.0.0/8', '::1/128']
 const AUTH_FILE = 'auth.json'
 
 /**
- * Opens the address; requests wait until the Environment is open. Throws SERVER_LISTEN_FAILED.
- * Without a `port` it prefers `preferred` and takes any other where that one is in use.
+ * Opens the address; requests wait until it admits them. Throws SERVER_LISTEN_FAILED. Without a
+ * `port` it prefers `preferred`, and takes any other where that one is in use.
  */
 export function openLocalListener(
   { system, log, closing }: Pick<LocalOptions, 'system' | 'log' | 'closing'>,
@@ -99,10 +99,7 @@ function bindNear(bind: (port: number) => OpenListener, preferred: number): Open
  * Throws SERVER_PRODUCT_ROOT_*, SERVER_CONFIGURATION_INVALID for auth.json, CLIENT_ROOT_INVALID for
  * an Environment that is no place to develop in, and PRODUCT_CORRUPT.
  */
-export async function openLocalEnvironment(
-  options: LocalOptions,
-  { admission }: LocalListener,
-): Promise<LocalEnvironment> {
+export async function openLocalEnvironment(options: LocalOptions): Promise<LocalEnvironment> {
   const { rootPath, system, log, closing } = options
   const metrics = new Metrics(system)
   const environment = await openEnvironment({
@@ -121,7 +118,7 @@ export async function openLocalEnvironment(
       counts: requestCounts(metrics, 'application'),
     },
   )
-  return { ...environment, open: () => admission.open(application) }
+  return { ...environment, application }
 }
 
 function settingsOf({ rootPath, workspaceDirectory }: LocalOptions): EnvironmentSettings {

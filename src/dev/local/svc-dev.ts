@@ -14,13 +14,13 @@ import { lockedBy, removeHolder, writeHolder } from './holders.ts'
 import { localAuthor } from './local-author.ts'
 import {
   type LocalEnvironment,
-  type LocalListener,
   openLocalEnvironment,
   openLocalListener,
 } from './local-environments.ts'
 import { localApplicationKey } from './local-keys.ts'
 import { eventOf } from './log-events.ts'
 import { sampleCall } from './sample-calls.ts'
+import type { ObservedCall } from './observed-calls.ts'
 import { hasNoDocuments, parseSeeds, runSeeds } from './seeds.ts'
 
 const PREFERRED_PORT = 3210
@@ -54,9 +54,11 @@ export async function runDevelopment(request: DevelopmentRequest): Promise<void>
     const seeds = request.seed === null ? null : parseSeeds(request.seed)
     if (request.reset) reset(rootPath)
     const world = { rootPath, workspaceDirectory, system, log, closing }
-    const onCall = (call: object) => report({ event: 'call', ...call } as DevelopmentEvent)
+    const onCall = (call: ObservedCall) => report({ event: 'call', ...call })
+    const environment = await openOwned({ ...world, onCall })
     const listener = openLocalListener(world, { port: request.port, preferred: PREFERRED_PORT })
-    const environment = await openOwned({ ...world, onCall }, listener)
+    writeHolder(rootPath, { pid: process.pid, url: listener.url })
+    closing.add(() => removeHolder(rootPath))
     const session = new DevelopmentSession({
       ports: environment.product,
       author: localAuthor(environment.product.root.descriptor.environmentId),
@@ -67,7 +69,7 @@ export async function runDevelopment(request: DevelopmentRequest): Promise<void>
     closing.add(() => session.close())
     await session.update()
     if (seeds !== null) await seed(environment, session, { seeds, report })
-    environment.open()
+    listener.admission.open(environment.application)
     report(ready(environment, session, { url: listener.url, workspaceDirectory }))
     await stopped
   } finally {
@@ -95,16 +97,12 @@ function reset(rootPath: string): void {
 
 async function openOwned(
   options: Parameters<typeof openLocalEnvironment>[0],
-  listener: LocalListener,
 ): Promise<LocalEnvironment> {
-  const { rootPath, closing } = options
   try {
-    const environment = await openLocalEnvironment(options, listener)
-    writeHolder(rootPath, { pid: process.pid, url: listener.url })
-    closing.add(() => removeHolder(rootPath))
-    return environment
+    return await openLocalEnvironment(options)
   } catch (error) {
-    throw isFault(error, 'SERVER_PRODUCT_ROOT_LOCKED') ? lockedBy(rootPath, error) : error
+    const isLocked = isFault(error, 'SERVER_PRODUCT_ROOT_LOCKED')
+    throw isLocked ? lockedBy(options.rootPath, error) : error
   }
 }
 
