@@ -29,13 +29,13 @@ export interface SessionOptions {
   readonly author: RecordedActor
   /** Absolute path of the Workspace. */
   readonly workspaceDirectory: string
-  /** Names in the Workspace that are not part of it. */
+  /** Absolute paths in the Workspace that are not part of it. */
   readonly ignored: ReadonlySet<string>
   readonly report: (event: DevelopmentEvent) => void
 }
 
 /** Failures that the source has not caused: the next attempt may succeed without a change. */
-const RETRY_MILLIS = 2_000
+const RETRY_MILLIS = 1_000
 
 export class DevelopmentSession {
   readonly #options: SessionOptions

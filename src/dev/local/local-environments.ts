@@ -104,7 +104,7 @@ export async function openLocalEnvironment(options: LocalOptions): Promise<Local
   const metrics = new Metrics(system)
   const environment = await openEnvironment({
     ...{ configuration: settingsOf(options), rootPath, system, log, metrics, closing },
-    // A local root has no audit trail: nobody but its author can change it.
+    // A local root has no audit trail: only its author can change it.
     auditSink: async () => undefined,
   })
   requireDevelopment(environment)

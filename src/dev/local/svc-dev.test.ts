@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -148,6 +148,21 @@ test('a Workspace that is removed and comes back is served again', async () => {
   dev.write('functions/notes.ts', notesFunctions(5))
   await served
   expect(await dev.version()).toBe('5')
+})
+
+test('a save that the disk does not take is reported once, and served when the disk does', async () => {
+  await dev.start()
+  const staging = join(dev.root, 'artifacts/temporary')
+  renameSync(staging, `${staging}.gone`)
+  const rejected = dev.next('rejected')
+  dev.write('functions/notes.ts', notesFunctions(2))
+  expect((await rejected).code).toBe('PRODUCT_UNAVAILABLE')
+  expect(await dev.version()).toBe('1')
+  const from = dev.events.length
+  renameSync(`${staging}.gone`, staging)
+  await dev.next('served', () => true, from)
+  expect(await dev.version()).toBe('2')
+  expect(dev.events.filter(({ event }) => event === 'rejected')).toHaveLength(1)
 })
 
 test('the end leaves no process and no file but the root', async () => {

@@ -1,6 +1,6 @@
 /** `svc dev`: serves a Workspace on this machine alone and follows the changes of its files. */
 import { realpathSync } from 'node:fs'
-import { relative } from 'node:path'
+import { join } from 'node:path'
 import type { DevelopmentRequest } from '../../client/contexts.ts'
 import type { DevelopmentEvent } from '../../client/development/events.ts'
 import { isFault } from '../../errors/fault.ts'
@@ -63,7 +63,7 @@ export async function runDevelopment(request: DevelopmentRequest): Promise<void>
       ports: environment.product,
       author: localAuthor(environment.product.root.descriptor.environmentId),
       workspaceDirectory,
-      ignored: relative(rootPath, workspaceDirectory) === '' ? ROOT_FILES : new Set(),
+      ignored: filesOfRoot(realPath(rootPath)),
       report,
     })
     closing.add(() => session.close())
@@ -85,6 +85,11 @@ function realPath(path: string): string {
   } catch {
     return path
   }
+}
+
+/** Returns the paths that change with every call where the root is in the Workspace, or is it. */
+function filesOfRoot(rootPath: string): ReadonlySet<string> {
+  return new Set([...ROOT_FILES].map((name) => join(rootPath, name)))
 }
 
 function reset(rootPath: string): void {

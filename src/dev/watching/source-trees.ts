@@ -17,7 +17,7 @@ export interface SourceTree {
 export interface TreeOptions {
   /** Absolute path of the Workspace. */
   readonly directory: string
-  /** Names in the Workspace itself that are not part of it. */
+  /** Absolute paths in the Workspace that are not part of it. */
   readonly ignored: ReadonlySet<string>
   /** Absolute paths of directories outside of the Workspace whose files it imports. */
   readonly imported: Iterable<string>
@@ -44,8 +44,8 @@ export function readSourceTree(options: TreeOptions): SourceTree | null {
     directories.set(path, number)
     onDirectory(path, number)
     for (const entry of entriesOf(path)) {
-      if (isSkipped(entry.name) || (path === directory && ignored.has(entry.name))) continue
       const child = join(path, entry.name)
+      if (isSkipped(entry.name) || ignored.has(child)) continue
       const stats = statsOf(child)
       if (stats === null) continue
       if (!entry.isDirectory()) parts.push(signatureOf(child, stats))

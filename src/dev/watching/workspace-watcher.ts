@@ -4,6 +4,7 @@
  * watches left it compares the files at intervals instead.
  */
 import { type FSWatcher, watch } from 'node:fs'
+import { join } from 'node:path'
 import { inodeOf, isSkipped, readSourceTree, type TreeOptions } from './source-trees.ts'
 
 export type WatchNotice = 'polling' | 'watching' | 'missing' | 'present' | 'truncated'
@@ -11,6 +12,7 @@ export type WatchNotice = 'polling' | 'watching' | 'missing' | 'present' | 'trun
 export interface WatcherOptions {
   /** Absolute path of the Workspace; it may be missing and appear later. */
   readonly directory: string
+  /** Absolute paths in the Workspace that are not part of it. */
   readonly ignored?: ReadonlySet<string>
   /** Called after files changed and then rested for SETTLE_MILLIS. */
   readonly onChange: () => void
@@ -72,8 +74,8 @@ export class WorkspaceWatcher {
 
   #onEvent(directory: string, name: string | null): void {
     if (this.#closed) return
-    const isTop = directory === this.#options.directory
-    if (name !== null && (isSkipped(name) || (isTop && this.#options.ignored?.has(name)))) return
+    const isIgnored = (name: string) => this.#options.ignored?.has(join(directory, name)) === true
+    if (name !== null && (isSkipped(name) || isIgnored(name))) return
     this.#settle()
   }
 
@@ -102,7 +104,7 @@ export class WorkspaceWatcher {
 
   /** Reads the tree, opens the watches that are missing and closes those of removed directories. */
   #read(): void {
-    const { directory, ignored = new Set(), onNotice } = this.#options
+    const { directory, ignored = new Set<string>(), onNotice } = this.#options
     let exhausted = false
     const onDirectory: TreeOptions['onDirectory'] = (path, inode) => {
       if (!exhausted && !this.#open(path, inode)) exhausted = true
