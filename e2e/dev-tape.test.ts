@@ -50,10 +50,8 @@ async function call(
   name: string,
   fields: Readonly<Record<string, string>> = {},
 ) {
-  const value = Object.entries(fields).map(([field, text]) => [
-    field,
-    { type: 'string', value: text },
-  ])
+  const names = Object.keys(fields).sort()
+  const value = names.map((key) => ({ key, value: { type: 'string', value: fields[key] } }))
   const response = await fetch(`${origin}/v1/${kind}`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'x-service-key': key },
@@ -81,26 +79,31 @@ test.skipIf(!hasTmux)(
 
     // The printed line works as it is pasted.
     const [, sample = ''] = /Try +(curl .*\}')/.exec(first) ?? []
-    expect(runSync(['/bin/sh', '-c', `${sample} -s`], { environment: process.env as never }).stdout)
-      .toContain('"status":"ok"')
+    expect(
+      runSync(['/bin/sh', '-c', `${sample} -s`], { environment: process.env as never }).stdout,
+    ).toContain('"status":"ok"')
     await shows(/query {2}channels\.list {2}ok/)
 
     const fields = { name: 'general', author: 'me' }
     expect(await call(origin, key, 'mutation', 'channels.create', fields)).toContain('"ok"')
     await shows(/mutation {2}channels\.create {2}ok/)
 
-    edit('functions/channels.ts', 'handler: (ctx) =>', `handler: (ctx) => (console.log('edited'), 0) ||`)
-    await shows(/served[^]*served/)
+    edit(
+      'functions/channels.ts',
+      'handler: (ctx) =>',
+      `handler: (ctx) => (console.log('edited'), 0) ||`,
+    )
+    await shows(/served[\s\S]*served/)
     expect(await call(origin, key, 'query', 'channels.list')).toContain('general')
     await shows(/info {2}channels\.list {2}edited/)
 
     edit('functions/channels.ts', 'export const list', 'export const = list')
-    await shows(/WORKSPACE_INVALID[^]*functions\/channels\.ts:\d+[^]*last valid code/)
+    await shows(/WORKSPACE_INVALID[\s\S]*functions\/channels\.ts:\d+[\s\S]*last valid code/)
     expect(await call(origin, key, 'query', 'channels.list')).toContain('general')
     edit('functions/channels.ts', 'export const = list', 'export const list')
 
     edit('schema.ts', 'topic: v.optional', 'color: v.string(),\n    topic: v.optional')
-    await shows(/documents:channels: 1 stored documents[^]*--reset/)
+    await shows(/documents:channels: 1 stored documents[\s\S]*--reset/)
     edit('schema.ts', 'color: v.string()', 'color: v.optional(v.string())')
     await shows(/~ table channels \(color\)/)
     expect(await call(origin, key, 'query', 'channels.list')).toContain('general')

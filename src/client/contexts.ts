@@ -1,6 +1,7 @@
 /** The context of a running command, and the declaration of a command. */
-import type { DevelopmentEvent } from './development/events.ts'
+
 import type { ProjectId } from '../value/ids.ts'
+import type { DevelopmentEvent } from './development/events.ts'
 import type { ClientEnvironment } from './environment.ts'
 import type { Output } from './output.ts'
 import type { Network } from './requests.ts'

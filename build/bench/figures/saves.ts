@@ -36,7 +36,8 @@ export const SAVES: readonly Figure[] = [10, 100, 1_000].map((functions) => ({
 
 function sideOf(millis: readonly number[], note = ''): Side {
   const sorted = millis.toSorted((a, b) => a - b)
-  const at = (share: number) => sorted[Math.min(sorted.length - 1, sorted.length * share | 0)]! * 1000
+  const at = (share: number) =>
+    sorted[Math.min(sorted.length - 1, (sorted.length * share) | 0)]! * 1000
   const value = `${median(millis).toFixed(0)} ms${note}`
   return { value, p50Micros: at(0.5), p99Micros: at(0.99) }
 }

@@ -125,10 +125,10 @@ export class LocalDevelopment {
     const { url, applicationKey } = this.events.findLast(
       (event): event is EventOf<'ready'> => event.event === 'ready',
     )!
-    const value = Object.entries(fields).map(([field, text]) => [
-      field,
-      { type: 'string', value: text },
-    ])
+    const value = Object.entries(fields).map(([key, text]) => ({
+      key,
+      value: { type: 'string', value: text },
+    }))
     const operationId = system.ids.make('opn')
     const response = await fetch(`${url}/v1/${kind}`, {
       method: 'POST',

@@ -40,7 +40,15 @@ export class RandomSaves {
 
   /** Makes one save and resolves when its effect was seen. */
   async save(): Promise<string> {
-    const kinds = ['renamed', 'in place', 'syntax', 'load', 'schema', 'deleted', 'checkout'] as const
+    const kinds = [
+      'renamed',
+      'in place',
+      'syntax',
+      'load',
+      'schema',
+      'deleted',
+      'checkout',
+    ] as const
     const kind = kinds[Math.floor(this.#random() * kinds.length)]!
     this.#count += 1
     const version = String(this.#count)

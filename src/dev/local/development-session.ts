@@ -4,15 +4,15 @@
  * valid state.
  */
 import { dirname } from 'node:path'
-import type { DevelopmentEvent } from '../../client/development/events.ts'
 import { changesOf } from '../../client/commands/releases/changes.ts'
+import type { DevelopmentEvent } from '../../client/development/events.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
 import type { RecordedActor } from '../../identity/actor.ts'
+import type { LoadedRelease } from '../../product/releases/release-cache.ts'
 import {
   type DevelopmentPorts,
   publishForDevelopment,
 } from '../../product/workspaces/development.ts'
-import type { LoadedRelease } from '../../product/releases/release-cache.ts'
 import { CoalescingTask } from '../../system/concurrency.ts'
 import type { WorkspaceBuild } from '../build.ts'
 import { runBuild } from '../commands.ts'

@@ -27,7 +27,7 @@ import { parseNetwork } from '../../system/address-ranges.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import { Metrics } from '../../telemetry/metrics/metrics.ts'
-import { observeCalls, type ObservedCall } from './observed-calls.ts'
+import { type ObservedCall, observeCalls } from './observed-calls.ts'
 
 export interface LocalOptions {
   /** Absolute. */

@@ -54,5 +54,8 @@ export function observeCalls(
 function outcomeOf(error: unknown): Pick<ObservedCall, 'outcome' | 'detail'> {
   if (!isFault(error)) return { outcome: 'INTERNAL', detail: null }
   const rules = error.violations.map(({ path, rule }) => `${path}: ${rule}`)
-  return { outcome: error.code, detail: rules.length > 0 ? rules.join('; ') : (error.detail ?? null) }
+  return {
+    outcome: error.code,
+    detail: rules.length > 0 ? rules.join('; ') : (error.detail ?? null),
+  }
 }

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -38,7 +38,7 @@ test('source that is not valid is explained, and the last valid code goes on ser
   dev.write('functions/notes.ts', `${notesFunctions(2)}\nexport const = 1`)
   const { code, details } = await rejected
   expect(code).toBe('WORKSPACE_INVALID')
-  expect(details.join('\n')).toMatch(/functions\/notes\.ts:\d+:\d+[^]*> \d+ \| export const = 1/)
+  expect(details.join('\n')).toMatch(/functions\/notes\.ts:\d+:\d+[\s\S]*> \d+ \| export const = 1/)
   expect(await dev.version()).toBe('1')
   const served = dev.next('served')
   dev.write('functions/notes.ts', notesFunctions(3))
@@ -69,7 +69,7 @@ test('calls, console output and mapped errors are reported', async () => {
   const [log, failed] = [dev.next('log'), dev.next('failed')]
   const call = dev.next('call', (each) => each.function === 'notes.fail')
   await dev.call('notes.fail')
-  expect(await log).toMatchObject({ function: 'notes.fail', message: 'before 1' })
+  expect(await log).toMatchObject({ function: 'notes.fail', message: 'before', data: 1 })
   expect(await call).toMatchObject({ kind: 'query', outcome: 'FUNCTION_FAILED' })
   const { message, trace, codeFrame } = await failed
   expect(message).toBe('Error: broken on purpose')
@@ -150,16 +150,17 @@ test('a Workspace that is removed and comes back is served again', async () => {
   expect(await dev.version()).toBe('5')
 })
 
-test('a save that the disk does not take is reported once, and served when the disk does', async () => {
+test('a save whose files cannot be written is reported once, and tried again by itself', async () => {
   await dev.start()
-  const staging = join(dev.root, 'artifacts/temporary')
-  renameSync(staging, `${staging}.gone`)
+  const generated = join(dev.workspace, '_generated')
+  rmSync(generated, { recursive: true })
+  writeFileSync(generated, 'in the way')
   const rejected = dev.next('rejected')
   dev.write('functions/notes.ts', notesFunctions(2))
-  expect((await rejected).code).toBe('PRODUCT_UNAVAILABLE')
+  expect((await rejected).code).toBe('CLIENT_FILE_FAILED')
   expect(await dev.version()).toBe('1')
   const from = dev.events.length
-  renameSync(`${staging}.gone`, staging)
+  rmSync(generated)
   await dev.next('served', () => true, from)
   expect(await dev.version()).toBe('2')
   expect(dev.events.filter(({ event }) => event === 'rejected')).toHaveLength(1)
@@ -169,5 +170,5 @@ test('the end leaves no process and no file but the root', async () => {
   await dev.start()
   await dev.stop()
   expect(childProcesses()).toEqual([])
-  expect(readdirSync(dev.root).filter((name) => /wal|shm|dev\.json/.test(name))).toEqual([])
+  expect(existsSync(join(dev.root, 'dev.json'))).toBe(false)
 })

@@ -5,8 +5,8 @@ import type { DevelopmentRequest } from '../../client/contexts.ts'
 import type { DevelopmentEvent } from '../../client/development/events.ts'
 import { isFault } from '../../errors/fault.ts'
 import { ShutdownStack } from '../../server/shutdown-stack.ts'
-import { ROOT_FILES, resetProductRoot } from '../../storage/root.ts'
 import { findEnvironment } from '../../storage/control/environment.ts'
+import { ROOT_FILES, resetProductRoot } from '../../storage/root.ts'
 import { realSystem } from '../../system/system.ts'
 import { createLog, type LogRecord } from '../../telemetry/log.ts'
 import { CHANNEL, DevelopmentSession } from './development-session.ts'
@@ -19,8 +19,8 @@ import {
 } from './local-environments.ts'
 import { localApplicationKey } from './local-keys.ts'
 import { eventOf } from './log-events.ts'
-import { sampleCall } from './sample-calls.ts'
 import type { ObservedCall } from './observed-calls.ts'
+import { sampleCall } from './sample-calls.ts'
 import { hasNoDocuments, parseSeeds, runSeeds } from './seeds.ts'
 
 const PREFERRED_PORT = 3210
@@ -149,5 +149,12 @@ function ready(
   }
   const functions = served?.manifest.functions ?? []
   const sample = sampleCall({ url, applicationKey, target: channel, functions })
-  return { event: 'ready', url, applicationKey, workspace: workspaceDirectory, targets, try: sample }
+  return {
+    event: 'ready',
+    url,
+    applicationKey,
+    workspace: workspaceDirectory,
+    targets,
+    try: sample,
+  }
 }

@@ -1,9 +1,16 @@
-import { type FSWatcher, watch } from 'node:fs'
-import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  type FSWatcher,
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  watch,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { type WatchNotice, WorkspaceWatcher, type WatcherOptions } from './workspace-watcher.ts'
+import { type WatcherOptions, type WatchNotice, WorkspaceWatcher } from './workspace-watcher.ts'
 
 let parent = ''
 let directory = ''

@@ -23,7 +23,11 @@ import { CHANNELS_MAX } from '../channels/promote.ts'
 import { incompatible, isFailed } from '../compatibility/release-checks.ts'
 import { prepareRelease, uncertainTables } from '../compatibility/stored-documents.ts'
 import type { ArtifactCollection } from '../releases/artifact-collection.ts'
-import { assembleRelease, type LoadedRelease, type ReleaseCache } from '../releases/release-cache.ts'
+import {
+  assembleRelease,
+  type LoadedRelease,
+  type ReleaseCache,
+} from '../releases/release-cache.ts'
 import { type RetirementPorts, retire } from '../releases/retire.ts'
 import { checkCode } from '../releases/validate.ts'
 import { limitReached } from '../resource-faults.ts'

@@ -29,7 +29,10 @@ export interface Deployed {
 type Parts = ReadonlyMap<string, Json>
 
 /** Compares with a Release, or with nothing where there is none. */
-export function changesOf(next: Pick<WorkspaceManifest, 'functions' | 'tables'>, deployed: Deployed | null): Changes {
+export function changesOf(
+  next: Pick<WorkspaceManifest, 'functions' | 'tables'>,
+  deployed: Deployed | null,
+): Changes {
   const { functions, tables } = deployed ?? { functions: [], tables: [] }
   return {
     functions: difference(byName(next.functions, functionParts), byName(functions, functionParts)),
