@@ -13,7 +13,7 @@ export interface BuiltWorkspace {
   readonly warnings: readonly string[]
 }
 
-/** What `svc dev` serves, and how. */
+/** The root and the Workspace that `svc dev` serves, and how. */
 export interface DevelopmentRequest {
   /** Absolute path of the Product root. */
   readonly rootPath: string

@@ -54,7 +54,7 @@ export async function bundleWorkspace(files: WorkspaceFiles): Promise<Bundle> {
   return { source, sourceMap: JSON.stringify(map), files: sourceFiles(inputs) }
 }
 
-/** Returns the files of the author among the inputs, which are relative to the working directory. */
+/** Returns the files of the author; paths of inputs are relative to the working directory. */
 function sourceFiles(inputs: object): string[] {
   return Object.keys(inputs)
     .filter((path) => !/^[\w-]+:/.test(path) && !path.includes('node_modules/'))

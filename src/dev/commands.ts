@@ -1,16 +1,13 @@
-/** The tools of the command line for Workspaces. The callers print results and failures. */
+/** Builds of a Workspace that write files. The callers print results and failures. */
 import { chmodSync, lstatSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import type { WorkspaceTools } from '../client/contexts.ts'
 import { Fault } from '../errors/fault.ts'
 import { SDK_TYPES } from '../sdk/embedded.generated.ts'
 import { FileFailure, writeFileAtomic } from '../system/files.ts'
 import type { ProjectId } from '../value/ids.ts'
 import { buildWorkspace, type Describe, type WorkspaceBuild } from './build.ts'
 import { generateFiles } from './codegen.ts'
-import { writeWorkspace } from './new-workspaces.ts'
 import { encodeWorkspacePackage } from './package.ts'
-import { formatProblem } from './problems.ts'
 
 export interface BuildRequest {
   readonly workspaceDirectory: string
@@ -49,28 +46,6 @@ export async function runPackage(request: PackageRequest): Promise<BuildResult> 
   const result = await runBuild(request)
   write(request.out, encodeWorkspacePackage(result.build, request.projectId))
   return result
-}
-
-/** The part of the command line that needs the executable. */
-export function workspaceTools({ describe }: { readonly describe: Describe }): WorkspaceTools {
-  return {
-    async build({ workspaceDirectory, projectId }) {
-      const { build } = await runBuild({ workspaceDirectory, describe })
-      const frame = encodeWorkspacePackage(build, projectId)
-      return { frame, warnings: build.diagnostics.map(formatProblem) }
-    },
-    writeWorkspace: async ({ workspaceDirectory, name }) =>
-      writeWorkspace(workspaceDirectory, { name }),
-    async watch(request) {
-      const { watchWorkspace } = await import('./watching/watch.ts')
-      return watchWorkspace(request)
-    },
-    async develop(request) {
-      // The parts of a server, which a build does not load.
-      const { runDevelopment } = await import('./local/svc-dev.ts')
-      return runDevelopment(request)
-    },
-  }
 }
 
 function writeIfChanged(path: string, text: string): boolean {

@@ -112,9 +112,9 @@ export function checkProductRoot(path: string): RootDescriptor {
 }
 
 /**
- * Removes every document, file, Release, key and log record of a root and keeps its identity. Throws
- * SERVER_PRODUCT_ROOT_LOCKED where a process uses it, SERVER_PRODUCT_ROOT_INVALID where its documents
- * or files are elsewhere, SERVER_PRODUCT_ROOT_UNAVAILABLE.
+ * Removes every document, file, Release, key and log record of a root and keeps its identity.
+ * Throws SERVER_PRODUCT_ROOT_LOCKED where a process uses it, SERVER_PRODUCT_ROOT_INVALID where its
+ * documents or files are elsewhere, SERVER_PRODUCT_ROOT_UNAVAILABLE.
  */
 export function resetProductRoot(path: string): void {
   readProductRoot(path)

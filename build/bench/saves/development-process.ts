@@ -19,7 +19,8 @@ function moduleText(file: number, version: number): string {
   arguments: { text: v.optional(v.string()) },
   returns: v.string(),
   handler: async (ctx, { text }) => {
-    const found = await ctx.db.table('items').index('byText', (q) => q.eq('text', text ?? '')).first()
+    const named = ctx.db.table('items').index('byText', (q) => q.eq('text', text ?? ''))
+    const found = await named.first()
     return found?.text ?? '${file} ${i} ${version}'
   },
 })`

@@ -22,7 +22,7 @@ const CHECKOUT_FILES = 500
 export class RandomSaves {
   readonly dev = new LocalDevelopment()
   readonly #random: () => number
-  /** What `notes.version` answers in the last valid state. */
+  /** The answer of `notes.version` in the last valid state. */
   #expected = '1'
   #count = 1
   #fields = 0

@@ -1,4 +1,4 @@
-/** What `svc dev` reports while it runs; with --json each is one line. */
+/** The events that `svc dev` reports while it runs; with --json each is one line. */
 import type { Json } from '../../value/strict-json.ts'
 import type { Changes } from '../commands/releases/changes.ts'
 

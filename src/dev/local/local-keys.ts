@@ -16,7 +16,7 @@ const NAME = 'svc dev'
 /** Returns a public key with every scope. Creates its Application Client at the first call. */
 export function localApplicationKey(ports: CredentialPorts, actor: RecordedActor): Secret {
   const { system } = ports
-  // Both IDs follow from the Environment, so that the key survives a reset: public keys are derived.
+  // Both IDs follow from the Environment: public keys are derived, so the key survives a reset.
   const unique = ports.root.descriptor.environmentId.slice('env_'.length)
   const clientId = parseId('app', `app_${unique}`)
   const requestId = system.ids.make('req')

@@ -150,7 +150,7 @@ test('a Workspace that is removed and comes back is served again', async () => {
   expect(await dev.version()).toBe('5')
 })
 
-test('a save whose files cannot be written is reported once, and tried again by itself', async () => {
+test('a save whose files cannot be written is reported once, and retried by itself', async () => {
   await dev.start()
   const generated = join(dev.workspace, '_generated')
   rmSync(generated, { recursive: true })

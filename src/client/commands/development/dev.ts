@@ -28,9 +28,9 @@ export const devCommand: CommandSpec = command({
   name: 'dev',
   summary: 'Serve a Workspace on this machine and follow its changes',
   details: [
-    'Needs no PostgreSQL, no account and no network. Creates the root and a first Workspace if there',
-    'are none. Each save is built, checked against the stored documents and served; source that is',
-    'not valid leaves the last valid code in place. Documents stay until --reset.',
+    'Needs no PostgreSQL, no account and no network. Creates the root and a first Workspace if',
+    'there are none. Each save is built, checked against the stored documents and served; source',
+    'that is not valid leaves the last valid code in place. Documents stay until --reset.',
   ],
   options: {
     root: requiredOption('DIR', 'The root, which keeps the documents; it is created if needed'),

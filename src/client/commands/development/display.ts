@@ -72,7 +72,7 @@ function readyLines(
 
 function callText(output: Output, event: Extract<DevelopmentEvent, { event: 'call' }>): string {
   const { kind, outcome, detail, durationMillis } = event
-  const millis = `${durationMillis < 10 ? durationMillis.toFixed(1) : Math.round(durationMillis)} ms`
+  const millis = `${durationMillis.toFixed(durationMillis < 10 ? 1 : 0)} ms`
   const shown = durationMillis > SLOW_MILLIS ? output.styled('yellow', millis) : millis
   const ended = outcome === 'ok' ? outcome : output.styled('red', outcome)
   const why = detail === null ? '' : `  ${printable(detail.split('\n')[0]!)}`
