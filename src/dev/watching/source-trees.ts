@@ -6,8 +6,8 @@ import { join } from 'node:path'
 export const DIRECTORIES_MAX = 4_096
 
 export interface SourceTree {
-  /** Absolute paths with the number of their inode, the Workspace first. */
-  readonly directories: ReadonlyMap<string, bigint>
+  /** Absolute paths with their identities, the Workspace first. */
+  readonly directories: ReadonlyMap<string, string>
   /** Text that is another one after any file was written, created, renamed or removed. */
   readonly signature: string
   /** Whether directories were left out. */
@@ -22,7 +22,7 @@ export interface TreeOptions {
   /** Absolute paths of directories outside of the Workspace whose files it imports. */
   readonly imported: Iterable<string>
   /** Called for each directory before its entries are read, so that none appears unseen. */
-  readonly onDirectory: (path: string, inode: bigint) => void
+  readonly onDirectory: (path: string, identity: string) => void
 }
 
 const SKIPPED = new Set(['node_modules', '_generated'])
@@ -35,36 +35,41 @@ export function isSkipped(name: string): boolean {
 /** Returns null if the Workspace does not exist. Symbolic links to directories are not followed. */
 export function readSourceTree(options: TreeOptions): SourceTree | null {
   const { directory, ignored, imported, onDirectory } = options
-  const inode = inodeOf(directory)
-  if (inode === null) return null
-  const directories = new Map<string, bigint>()
+  const identity = identityOf(directory)
+  if (identity === null) return null
+  const directories = new Map<string, string>()
   const parts: string[] = []
-  const visit = (path: string, number: bigint, isDeep: boolean): void => {
+  const visit = (path: string, own: string, isDeep: boolean): void => {
     if (directories.has(path) || directories.size >= DIRECTORIES_MAX) return
-    directories.set(path, number)
-    onDirectory(path, number)
+    directories.set(path, own)
+    onDirectory(path, own)
     for (const entry of entriesOf(path)) {
       const child = join(path, entry.name)
       if (isSkipped(entry.name) || ignored.has(child)) continue
       const stats = statsOf(child)
       if (stats === null) continue
       if (!entry.isDirectory()) parts.push(signatureOf(child, stats))
-      else if (isDeep) visit(child, stats.ino, true)
+      else if (isDeep) visit(child, identityIn(stats), true)
     }
   }
-  visit(directory, inode, true)
+  visit(directory, identity, true)
   for (const path of imported) {
-    const number = inodeOf(path)
-    if (number !== null) visit(path, number, false)
+    const own = identityOf(path)
+    if (own !== null) visit(path, own, false)
   }
   const truncated = directories.size >= DIRECTORIES_MAX
   return { directories, signature: parts.join('\n'), truncated }
 }
 
-/** Returns the number of the directory's inode; null if there is no such directory. */
-export function inodeOf(path: string): bigint | null {
+/** Returns a text that tells a directory from one that replaces it; null if there is none. */
+export function identityOf(path: string): string | null {
   const stats = statsOf(path)
-  return stats?.isDirectory() === true ? stats.ino : null
+  return stats?.isDirectory() === true ? identityIn(stats) : null
+}
+
+/** A directory that is created may get the inode of one that was just removed. */
+function identityIn({ ino, birthtimeNs }: BigIntStats): string {
+  return `${ino}:${birthtimeNs}`
 }
 
 /** Returns the entries in order; none of a directory that is gone or cannot be read. */

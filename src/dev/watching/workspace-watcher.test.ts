@@ -73,6 +73,20 @@ test('files of directories that appear later are watched', async () => {
   await vi.waitFor(() => expect(watcher!.watches).toBe(2))
 })
 
+test('a directory that is removed and created again at once is watched', async () => {
+  start()
+  for (let i = 0; i < 20; i++) {
+    const before = changes
+    rmSync(at('functions'), { recursive: true })
+    mkdirSync(at('functions'))
+    writeFileSync(at('functions/a.ts'), `a${i}`)
+    await changedSince(before)
+    const again = changes
+    writeFileSync(at('functions/a.ts'), `b${i}`)
+    await changedSince(again)
+  }
+})
+
 test('a checkout of 500 files causes few builds and misses none', async () => {
   start()
   for (let i = 0; i < 500; i++) {

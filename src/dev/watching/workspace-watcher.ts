@@ -5,7 +5,7 @@
  */
 import { type FSWatcher, watch } from 'node:fs'
 import { join } from 'node:path'
-import { inodeOf, isSkipped, readSourceTree, type TreeOptions } from './source-trees.ts'
+import { identityOf, isSkipped, readSourceTree, type TreeOptions } from './source-trees.ts'
 
 export type WatchNotice = 'polling' | 'watching' | 'missing' | 'present' | 'truncated'
 
@@ -30,7 +30,7 @@ const POLL_MILLIS = 500
 
 interface Watch {
   readonly watcher: FSWatcher
-  readonly inode: bigint
+  readonly identity: string
 }
 
 export class WorkspaceWatcher {
@@ -76,7 +76,17 @@ export class WorkspaceWatcher {
     if (this.#closed) return
     const isIgnored = (name: string) => this.#options.ignored?.has(join(directory, name)) === true
     if (name !== null && (isSkipped(name) || isIgnored(name))) return
+    if (name !== null) this.#forget(join(directory, name))
     this.#settle()
+  }
+
+  /** Closes the watches of a path that was renamed or removed, even if it exists again. */
+  #forget(path: string): void {
+    for (const [directory, { watcher }] of this.#watches) {
+      if (directory !== path && !directory.startsWith(`${path}/`)) continue
+      watcher.close()
+      this.#watches.delete(directory)
+    }
   }
 
   #settle(): void {
@@ -95,7 +105,7 @@ export class WorkspaceWatcher {
   /** Compares at the interval. Events are enough while each directory has a watch. */
   #check(): void {
     const watched = this.#watches.get(this.#options.directory)
-    const isSame = watched !== undefined && inodeOf(this.#options.directory) === watched.inode
+    const isSame = watched !== undefined && identityOf(this.#options.directory) === watched.identity
     if (isSame && !this.#isPolling) return
     const before = this.#signature
     this.#read()
@@ -106,8 +116,8 @@ export class WorkspaceWatcher {
   #read(): void {
     const { directory, ignored = new Set<string>(), onNotice } = this.#options
     let exhausted = false
-    const onDirectory: TreeOptions['onDirectory'] = (path, inode) => {
-      if (!exhausted && !this.#open(path, inode)) exhausted = true
+    const onDirectory: TreeOptions['onDirectory'] = (path, identity) => {
+      if (!exhausted && !this.#open(path, identity)) exhausted = true
     }
     const imported = this.#imported
     const tree = readSourceTree({ directory, ignored, imported, onDirectory })
@@ -130,9 +140,9 @@ export class WorkspaceWatcher {
   }
 
   /** Opens a watch unless there is one. Returns false if the system has none left. */
-  #open(path: string, inode: bigint): boolean {
+  #open(path: string, identity: string): boolean {
     const known = this.#watches.get(path)
-    if (known?.inode === inode) return true
+    if (known?.identity === identity) return true
     known?.watcher.close()
     this.#watches.delete(path)
     try {
@@ -140,7 +150,7 @@ export class WorkspaceWatcher {
       const watcher = open(path, (_, name) => this.#onEvent(path, name))
       // A directory that is removed may report an error instead of an event.
       watcher.on('error', () => this.#onEvent(path, null))
-      this.#watches.set(path, { watcher, inode })
+      this.#watches.set(path, { watcher, identity })
       return true
     } catch (error) {
       // One that was removed meanwhile is found by the event of its parent.
