@@ -1,5 +1,5 @@
 /** The tools of the command line for Workspaces. The callers print results and failures. */
-import { lstatSync, mkdirSync, readFileSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, readFileSync, realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { WorkspaceTools } from '../client/contexts.ts'
 import { Fault } from '../errors/fault.ts'
@@ -10,11 +10,14 @@ import { buildWorkspace, type Describe, type WorkspaceBuild } from './build.ts'
 import { generateFiles } from './codegen.ts'
 import { writeWorkspace } from './new-workspaces.ts'
 import { encodeWorkspacePackage } from './package.ts'
-import { formatProblem } from './problems.ts'
+import { formatProblem, workspaceFault } from './problems.ts'
+import type { StartTypeChecker } from './type-check/type-check.ts'
 
 export interface BuildRequest {
   readonly workspaceDirectory: string
   readonly describe: Describe
+  /** Absent for a build that leaves types unchecked. */
+  readonly startTypeChecker?: StartTypeChecker | undefined
 }
 
 export interface BuildResult {
@@ -30,12 +33,26 @@ export interface BuildResult {
 export async function runBuild({
   workspaceDirectory,
   describe,
+  startTypeChecker,
 }: BuildRequest): Promise<BuildResult> {
-  const build = await buildWorkspace(workspaceDirectory, { describe })
-  const changed = generateFiles(build.description, SDK_TYPES)
-    .filter(({ path, text }) => writeIfChanged(join(build.directory, path), text))
-    .map(({ path }) => path)
-  return { build, changed }
+  // The compiler is loaded while the bundle is made.
+  const checker = startTypeChecker?.(realPath(workspaceDirectory))
+  try {
+    const build = await buildWorkspace(workspaceDirectory, { describe })
+    const changed = generateFiles(build.description, SDK_TYPES)
+      .filter(({ path, text }) => writeIfChanged(join(build.directory, path), text))
+      .map(({ path }) => path)
+    const problems = (await checker?.check(build))?.problems ?? []
+    if (problems.length > 0) throw workspaceFault(problems)
+    return { build, changed }
+  } finally {
+    checker?.close()
+  }
+}
+
+/** Resolves symbolic links; a missing directory is reported by the build. */
+function realPath(path: string): string {
+  return existsSync(path) ? realpathSync(path) : path
 }
 
 export interface PackageRequest extends BuildRequest {
@@ -52,10 +69,15 @@ export async function runPackage(request: PackageRequest): Promise<BuildResult> 
 }
 
 /** The part of the command line that needs the executable. */
-export function workspaceTools({ describe }: { readonly describe: Describe }): WorkspaceTools {
+export function workspaceTools({
+  describe,
+  startTypeChecker,
+}: Pick<BuildRequest, 'describe' | 'startTypeChecker'>): WorkspaceTools {
   return {
-    async build({ workspaceDirectory, projectId }) {
-      const { build } = await runBuild({ workspaceDirectory, describe })
+    async build({ workspaceDirectory, projectId, checksTypes }) {
+      const request = { workspaceDirectory, describe }
+      const checked = checksTypes ? { ...request, startTypeChecker } : request
+      const { build } = await runBuild(checked)
       const frame = encodeWorkspacePackage(build, projectId)
       return { frame, warnings: build.diagnostics.map(formatProblem) }
     },

@@ -3,7 +3,7 @@ import { sha256Hex } from '../../system/digests.ts'
 import { writeFileAtomic } from '../../system/files.ts'
 import { command, option } from '../contexts.ts'
 import { withPath } from '../files.ts'
-import { buildWorkspace, check } from '../packages.ts'
+import { buildWorkspace, check, NO_TYPECHECK } from '../packages.ts'
 import { openRoot, resolvePath } from '../roots.ts'
 
 const PACKAGE_FILE_MODE = 0o644
@@ -13,19 +13,20 @@ export const buildCommand = command({
   summary: 'Build a Workspace into a package',
   details: [
     'The same source always gives the same bytes. Without --out the Workspace is only checked.',
-    'To check types, run `npx -p typescript tsc -p WORKSPACE`.',
+    'Types are checked by the TypeScript of the Workspace, or without one by that of svc.',
   ],
   options: {
     root: option('DIR', 'The initialized or linked root; by default the working directory'),
     workspace: option('DIR', 'The Workspace; by default the one that the root names'),
     out: option('FILE', 'Where to write the package'),
+    'no-typecheck': NO_TYPECHECK,
   },
   examples: ['svc build --root . --out app.svcpkg'],
-  async run(context, { root, workspace, out }) {
+  async run(context, { root, out, ...options }) {
     const { frame, warnings } = await buildWorkspace(
       context,
       await openRoot(context.environment, root),
-      workspace,
+      options,
     )
     for (const warning of warnings) await context.output.note(`warning: ${warning}`)
     const { manifest, packageDigest } = await check(frame)

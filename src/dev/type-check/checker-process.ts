@@ -41,8 +41,7 @@ export async function typeCheckerOf(
 ): Promise<(request: TypeCheckRequest) => TypeCheckResult> {
   const installed = installedCompiler(directory)
   const native = installed !== null && 'executable' in installed ? installed : null
-  const compiler =
-    installed !== null && 'api' in installed ? installed : await embeddedCompiler()
+  const compiler = installed !== null && 'api' in installed ? installed : await embeddedCompiler()
   const checked = new CheckedProgram(compiler, directory)
   const origin = installed === null ? 'embedded' : 'installed'
   return ({ files, functions }) => {
@@ -59,11 +58,16 @@ export async function typeCheckerOf(
   }
 }
 
-/** Removes mistakes at a location that the compiler named already. */
+/** Removes what follows from an error on its line, such as a type that could not be inferred. */
 function merged(problems: readonly Problem[], mistakes: readonly Problem[]): readonly Problem[] {
   const at = ({ file, line }: Problem) => `${file}:${line}`
-  const named = new Set(problems.map(at))
-  return [...problems, ...mistakes.filter((each) => !named.has(at(each)))]
+  const named = new Set<string>()
+  const kept = problems.filter((each) => {
+    const follows = named.has(at(each)) && each.message.includes("type 'never'")
+    named.add(at(each))
+    return !follows
+  })
+  return [...kept, ...mistakes.filter((each) => !named.has(at(each)))]
 }
 
 function problemOf(
@@ -109,11 +113,10 @@ function nativeProblems(
       : { compilerOptions: { ...DEFAULT_OPTIONS, ...FORCED_OPTIONS, paths: pathsOf(directory) } }
     const project = join(folder, 'tsconfig.json')
     writeFileSync(project, JSON.stringify({ ...config, files: roots, include: [], references: [] }))
-    const { stdout, status, error } = spawnSync(
-      executable,
-      ['-p', project, '--pretty', 'false'],
-      { cwd: directory, encoding: 'utf8' },
-    )
+    const { stdout, status, error } = spawnSync(executable, ['-p', project, '--pretty', 'false'], {
+      cwd: directory,
+      encoding: 'utf8',
+    })
     if (error !== undefined) throw error
     const problems = parseNative(stdout, directory)
     if (status !== 0 && problems.length === 0) throw new Error(stdout)
@@ -132,7 +135,8 @@ function parseNative(output: string, directory: string): Problem[] {
   const messages: { file: string; line: number; column: number; text: string }[] = []
   for (const row of output.split('\n')) {
     const [, file, line, column, text = ''] = NATIVE_LINE.exec(row) ?? []
-    if (file !== undefined) messages.push({ file, line: Number(line), column: Number(column), text })
+    if (file !== undefined)
+      messages.push({ file, line: Number(line), column: Number(column), text })
     else if (/^\s+\S/.test(row) && messages.length > 0) messages.at(-1)!.text += `\n${row}`
     else if (row.startsWith('error ')) {
       problems.push({ file: 'tsconfig.json', line: null, column: null, message: row, fix: null })

@@ -3,7 +3,7 @@
  * the one that the executable contains.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
+import { createRequire as requireFrom } from 'node:module'
 import { dirname, join } from 'node:path'
 import { zstdDecompressSync } from 'node:zlib'
 import type TypeScript from 'typescript-api'
@@ -27,7 +27,7 @@ export interface NativeCompiler {
 export const EMBEDDED_COMPILER = 'typescript.zst'
 /** Path that the embedded compiler believes to be in; nothing is read there. */
 const EMBEDDED_DIRECTORY = '/svc-typescript'
-const require = createRequire(import.meta.url)
+const load = requireFrom(import.meta.url)
 
 /** The compiler and its declarations as build/compile.ts embeds them. */
 export interface EmbeddedCompiler {
@@ -41,7 +41,7 @@ export async function embeddedCompiler(): Promise<Compiler> {
   const module = { exports: {} }
   const evaluate = new Function('module', 'exports', 'require', '__filename', '__dirname', compiler)
   const file = `${EMBEDDED_DIRECTORY}/typescript.js`
-  evaluate(module, module.exports, require, file, EMBEDDED_DIRECTORY)
+  evaluate(module, module.exports, load, file, EMBEDDED_DIRECTORY)
   return {
     api: module.exports as TypeScriptApi,
     libraries: new Map(Object.entries(libraries)),
@@ -59,7 +59,7 @@ async function embeddedFile(): Promise<EmbeddedCompiler | null> {
 
 /** Reads the compiler of a checkout, in which nothing is embedded. */
 function installedWithSources(): EmbeddedCompiler {
-  return readCompiler(dirname(require.resolve('typescript-api')))
+  return readCompiler(dirname(load.resolve('typescript-api')))
 }
 
 /** Reads the compiler and the declarations that a Workspace may name in `lib`. */
@@ -81,7 +81,7 @@ export function installedCompiler(directory: string): Compiler | NativeCompiler 
   if (major >= 7) return nativeCompiler(folder)
   const path = join(folder, 'lib/typescript.js')
   if (major < 5 || !existsSync(path)) return null
-  const api = require(path) as TypeScriptApi
+  const api = load(path) as TypeScriptApi
   return { api, libraries: null, libraryDirectory: join(folder, 'lib') }
 }
 

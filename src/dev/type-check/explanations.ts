@@ -29,7 +29,7 @@ export function explain(message: string, before: string): Explanation {
 function explainArgument(text: string, before: string): Explanation | null {
   const [, given, accepted = ''] = ARGUMENT.exec(text) ?? []
   if (given === undefined) return null
-  const names = accepted === 'never' ? [] : accepted.split(' | ').filter((each) => /^"/.test(each))
+  const names = accepted === 'never' ? [] : accepted.split(' | ').filter(isText).sort()
   const choice = names.length === 0 ? null : `Use ${names.join(' or ')}`
   const method = /([A-Za-z]+)\($/.exec(before)?.[1]
   switch (method) {
@@ -57,6 +57,10 @@ function explainArgument(text: string, before: string): Explanation | null {
     default:
       return null
   }
+}
+
+function isText(type: string): boolean {
+  return type.startsWith('"')
 }
 
 function explainField(text: string): Explanation | null {
@@ -102,7 +106,9 @@ function explainName(text: string): Explanation | null {
 
 /** Returns the fix of a common mistake; null if the message says enough. */
 function fixOf(text: string): string | null {
-  if (/'number' is not assignable to (?:parameter of )?type '(?:bigint|.*\bbigint\b.*)'/.test(text)) {
+  if (
+    /'number' is not assignable to (?:parameter of )?type '(?:bigint|.*\bbigint\b.*)'/.test(text)
+  ) {
     return 'Write a bigint, such as 5n or BigInt(value).'
   }
   if (/Cannot find module '([^']+)'/.test(text)) return 'Check the path, or install the package.'
