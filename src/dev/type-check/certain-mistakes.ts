@@ -150,12 +150,22 @@ class Search {
   /** Returns the function of the Workspace that an expression names; null for any other. */
   #functionOf(callee: ts.Expression): ts.Node | null {
     const { isFunctionDeclaration, isVariableDeclaration, isFunctionLike } = this.#api
+    if (!this.#isName(callee)) return null
     const [declaration] = this.#symbolOf(callee)?.declarations ?? []
     if (declaration === undefined || !this.#isOfWorkspace(declaration.getSourceFile())) return null
     if (isFunctionDeclaration(declaration)) return declaration
     if (!isVariableDeclaration(declaration)) return null
     const { initializer } = declaration
     return initializer !== undefined && isFunctionLike(initializer) ? initializer : null
+  }
+
+  /** Whether it is a name, alone or of an imported module: others need the types of a handler. */
+  #isName(callee: ts.Expression): boolean {
+    const { isIdentifier, isPropertyAccessExpression, SymbolFlags } = this.#api
+    if (isIdentifier(callee)) return true
+    if (!isPropertyAccessExpression(callee) || !isIdentifier(callee.expression)) return false
+    const owner = this.#checker.getSymbolAtLocation(callee.expression)
+    return owner !== undefined && (owner.flags & SymbolFlags.Alias) !== 0
   }
 
   #symbolOf(node: ts.Expression): ts.Symbol | undefined {

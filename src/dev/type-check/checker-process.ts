@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { createInterface } from 'node:readline'
 import type ts from 'typescript-api'
+import { assert } from '../../errors/assert.ts'
 import { codeFrame } from '../code-frames.ts'
 import type { Problem } from '../problems.ts'
 import { certainMistakes } from './certain-mistakes.ts'
@@ -119,7 +120,7 @@ function nativeProblems(
     })
     if (error !== undefined) throw error
     const problems = parseNative(stdout, directory)
-    if (status !== 0 && problems.length === 0) throw new Error(stdout)
+    assert(status === 0 || problems.length > 0, stdout)
     return problems
   } finally {
     rmSync(folder, { recursive: true })

@@ -36,8 +36,9 @@ function problemsOf(
   return checked({ files: [...FILES, file], functions }).problems.map(formatProblem)
 }
 
-const run = (kind: string, body: string, more = '') =>
-  `import { ${kind}, v } from 'svc'\nexport const run = ${kind}({\n  clients: ['public'],${more}\n` +
+const run = (kind: string, body: string) =>
+  `import { ${kind}, v } from 'svc'\nexport const run = ${kind}({\n` +
+  `  clients: ['public'],\n` +
   `  arguments: { id: v.id('messages') },\n  handler: async (ctx, { id }) => {\n${body}\n  },\n})\n`
 
 test('a new Workspace has no problems, with any lib of the compiler embedded', () => {
@@ -180,7 +181,7 @@ test('the TypeScript of the Workspace is used where it is installed, of 7 and of
   rmSync(modules, { recursive: true })
 })
 
-test('a build rejects a mistake of types in a process of its own, unless it is told not to', async () => {
+test('a build checks types in a process of its own, unless it is told not to', async () => {
   const source = run('mutation', "    return ctx.fail('GONE')")
   writeFileSync(join(directory, 'functions/extra.ts'), source)
   const request = { workspaceDirectory: directory, describe: describeHere }
