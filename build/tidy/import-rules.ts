@@ -99,6 +99,7 @@ export const OWNERS: readonly Owner[] = [
   { libraries: ['cac', 'picocolors', 'ws'], folders: ['client'] },
   { libraries: ['oauth4webapi'], folders: ['src/client/oidc'] },
   { libraries: ['@jridgewell/trace-mapping'], folders: ['dev', 'src/engine/runners'] },
+  { libraries: ['typescript-api'], folders: ['dev', 'build'] },
   { libraries: ['ipaddr.js'], folders: ['system'] },
   { libraries: ['svc'], folders: ['src/sdk/templates'] },
   { libraries: ['vitest', 'fast-check', 'ajv'], folders: ['build/testing'] },

@@ -47,6 +47,8 @@ export interface WorkspaceTools {
     /** Absolute. */
     readonly workspaceDirectory: string
     readonly projectId: ProjectId
+    /** Whether mistakes of types fail the build. */
+    readonly checksTypes: boolean
   }): Promise<BuiltWorkspace>
   /** Writes a first Workspace without overwriting files. Returns the paths that it created. */
   writeWorkspace(input: {

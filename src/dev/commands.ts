@@ -1,5 +1,5 @@
 /** Builds of a Workspace that write files. The callers print results and failures. */
-import { chmodSync, lstatSync, mkdirSync, readFileSync } from 'node:fs'
+import { chmodSync, existsSync, lstatSync, mkdirSync, readFileSync, realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Fault } from '../errors/fault.ts'
 import { SDK_TYPES } from '../sdk/embedded.generated.ts'
@@ -8,10 +8,14 @@ import type { ProjectId } from '../value/ids.ts'
 import { buildWorkspace, type Describe, type WorkspaceBuild } from './build.ts'
 import { generateFiles } from './codegen.ts'
 import { encodeWorkspacePackage } from './package.ts'
+import { workspaceFault } from './problems.ts'
+import type { StartTypeChecker } from './type-check/type-check.ts'
 
 export interface BuildRequest {
   readonly workspaceDirectory: string
   readonly describe: Describe
+  /** Absent for a build that leaves types unchecked. */
+  readonly startTypeChecker?: StartTypeChecker | undefined
 }
 
 export interface BuildResult {
@@ -27,12 +31,26 @@ export interface BuildResult {
 export async function runBuild({
   workspaceDirectory,
   describe,
+  startTypeChecker,
 }: BuildRequest): Promise<BuildResult> {
-  const build = await buildWorkspace(workspaceDirectory, { describe })
-  const changed = generateFiles(build.description, SDK_TYPES)
-    .filter(({ path, text }) => writeIfChanged(join(build.directory, path), text))
-    .map(({ path }) => path)
-  return { build, changed }
+  // The compiler is loaded while the bundle is made.
+  const checker = startTypeChecker?.(realPath(workspaceDirectory))
+  try {
+    const build = await buildWorkspace(workspaceDirectory, { describe })
+    const changed = generateFiles(build.description, SDK_TYPES)
+      .filter(({ path, text }) => writeIfChanged(join(build.directory, path), text))
+      .map(({ path }) => path)
+    const problems = (await checker?.check(build))?.problems ?? []
+    if (problems.length > 0) throw workspaceFault(problems)
+    return { build, changed }
+  } finally {
+    checker?.close()
+  }
+}
+
+/** Resolves symbolic links; a missing directory is reported by the build. */
+function realPath(path: string): string {
+  return existsSync(path) ? realpathSync(path) : path
 }
 
 export interface PackageRequest extends BuildRequest {

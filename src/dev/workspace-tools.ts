@@ -1,16 +1,20 @@
 /** The tools of the command line for Workspaces. The callers print results and failures. */
 import type { WorkspaceTools } from '../client/contexts.ts'
-import type { Describe } from './build.ts'
-import { runBuild } from './commands.ts'
+import { type BuildRequest, runBuild } from './commands.ts'
 import { writeWorkspace } from './new-workspaces.ts'
 import { encodeWorkspacePackage } from './package.ts'
 import { formatProblem } from './problems.ts'
 
 /** The part of the command line that needs the executable. */
-export function workspaceTools({ describe }: { readonly describe: Describe }): WorkspaceTools {
+export function workspaceTools({
+  describe,
+  startTypeChecker,
+}: Pick<BuildRequest, 'describe' | 'startTypeChecker'>): WorkspaceTools {
   return {
-    async build({ workspaceDirectory, projectId }) {
-      const { build } = await runBuild({ workspaceDirectory, describe })
+    async build({ workspaceDirectory, projectId, checksTypes }) {
+      const request = { workspaceDirectory, describe }
+      const checked = checksTypes ? { ...request, startTypeChecker } : request
+      const { build } = await runBuild(checked)
       const frame = encodeWorkspacePackage(build, projectId)
       return { frame, warnings: build.diagnostics.map(formatProblem) }
     },
