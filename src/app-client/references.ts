@@ -40,7 +40,7 @@ export type ErrorOf<ErrorCode extends string> = CallError<ErrorCode | ServiceErr
  * its codes: those that the Function declares, with the prefix `APP_`, and those of the service.
  */
 export function isErrorOf<ErrorCode extends string>(
-  _reference: FunctionReference<FunctionKind, never, unknown, ErrorCode>,
+  _reference: FunctionReference<FunctionKind, unknown, unknown, ErrorCode>,
   error: unknown,
 ): error is ErrorOf<ErrorCode> {
   return isCallError(error)

@@ -11,6 +11,12 @@ export interface BuiltWorkspace {
   readonly warnings: readonly string[]
 }
 
+export interface GeneratedCode {
+  /** Absolute paths of the files that were written, since they differed. */
+  readonly changed: readonly string[]
+  readonly warnings: readonly string[]
+}
+
 /** Tools that only the executable has, since they need more than Node. */
 export interface WorkspaceTools {
   /** Builds a Workspace. */
@@ -19,6 +25,16 @@ export interface WorkspaceTools {
     readonly workspaceDirectory: string
     readonly projectId: ProjectId
   }): Promise<BuiltWorkspace>
+  /**
+   * Builds a Workspace and writes `_generated/` into it, or the references to its Functions and
+   * the client package into `clientDirectory`.
+   */
+  generate(input: {
+    /** Absolute. */
+    readonly workspaceDirectory: string
+    /** Absolute. */
+    readonly clientDirectory: string | null
+  }): Promise<GeneratedCode>
   /** Writes a first Workspace without overwriting files. Returns the paths that it created. */
   writeWorkspace(input: {
     /** Absolute. */

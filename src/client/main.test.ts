@@ -119,6 +119,7 @@ describe('a failure', () => {
   it('inside the client is reported as CLIENT_FAILED', async () => {
     client.tools = {
       build: () => Promise.reject(new RangeError('a defect')),
+      generate: async () => ({ changed: [], warnings: [] }),
       writeWorkspace: async () => [],
     }
     const ran = await client.run('build', '--root', 'root', '--workspace', 'app')

@@ -92,7 +92,7 @@ export function sourceDirectory(
   return workspaceDirectoryOf(environment, root, options.workspace)
 }
 
-function workspaceDirectoryOf(
+export function workspaceDirectoryOf(
   environment: ClientEnvironment,
   { directory, descriptor }: Root,
   workspace: string | undefined,

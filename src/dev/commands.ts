@@ -7,7 +7,7 @@ import { SDK_TYPES } from '../sdk/embedded.generated.ts'
 import { FileFailure, writeFileAtomic } from '../system/files.ts'
 import type { ProjectId } from '../value/ids.ts'
 import { buildWorkspace, type Describe, type WorkspaceBuild } from './build.ts'
-import { generateFiles } from './codegen.ts'
+import { generateFiles, generateReferences } from './codegen.ts'
 import { writeWorkspace } from './new-workspaces.ts'
 import { encodeWorkspacePackage } from './package.ts'
 import { formatProblem } from './problems.ts'
@@ -58,6 +58,19 @@ export function workspaceTools({ describe }: { readonly describe: Describe }): W
       const { build } = await runBuild({ workspaceDirectory, describe })
       const frame = encodeWorkspacePackage(build, projectId)
       return { frame, warnings: build.diagnostics.map(formatProblem) }
+    },
+    async generate({ workspaceDirectory, clientDirectory }) {
+      const { build, changed } = await runBuild({ workspaceDirectory, describe })
+      const warnings = build.diagnostics.map(formatProblem)
+      if (clientDirectory === null) {
+        return { changed: changed.map((path) => join(build.directory, path)), warnings }
+      }
+      const { APP_CLIENT_FILES } = await import('../app-client/embedded.generated.ts')
+      const files = { 'api.ts': generateReferences(build.description), ...APP_CLIENT_FILES }
+      const written = Object.entries(files)
+        .map(([path, text]) => ({ path: join(clientDirectory, path), text }))
+        .filter(({ path, text }) => writeIfChanged(path, text))
+      return { changed: written.map(({ path }) => path), warnings }
     },
     writeWorkspace: async ({ workspaceDirectory, name }) =>
       writeWorkspace(workspaceDirectory, { name }),

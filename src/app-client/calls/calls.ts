@@ -83,11 +83,7 @@ interface RejectedAttempt {
  */
 async function isRefreshable(origin: Origin, call: Call, state: RejectedAttempt): Promise<boolean> {
   const { failure, token, hasRefreshed } = state
-  const isRejected = hasCode(
-    failure.error,
-    'FUNCTIONAL_TOKEN_INVALID',
-    'FUNCTIONAL_TOKEN_REQUIRED',
-  )
+  const isRejected = hasCode(failure.error, 'FUNCTIONAL_TOKEN_INVALID', 'FUNCTIONAL_TOKEN_REQUIRED')
   if (!isRejected || hasRefreshed || !origin.tokens.canRefresh) return false
   const refreshed = await origin.tokens.refresh()
   return call.kind !== 'action' && refreshed !== null && refreshed !== token

@@ -175,7 +175,10 @@ export class LiveQueries {
     watched.failures += 1
     // The authorization has just expired: its renewal subscribes again.
     if (hasCode(error, 'FUNCTIONAL_TOKEN_INVALID') && tokens.canRefresh) return
-    if (!error.retryable) return watched.fail(error)
+    if (!error.retryable) {
+      watched.fail(error)
+      return
+    }
     const millis = backoffMillis(CONNECTION_BACKOFF, watched.failures, platform)
     platform.after(millis, () => {
       const isWanted = this.#queries.get(watched.key) === watched
