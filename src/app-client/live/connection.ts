@@ -144,24 +144,17 @@ export class Connection {
 
   #handle(message: Message): void {
     if (this.#status === 'connected') this.#expectSilence()
-    switch (message.type) {
-      case 'authenticated':
-        return this.#authenticated()
-      case 'authorization_expiring':
-        return this.#renew()
-      case 'authorization_expired':
-        this.#hasExpired = true
-        return this.#renew()
-      case 'reconnect': {
-        const millis = Number(message.afterMillis)
-        this.#cancelTimer()
-        this.#cancelTimer = this.#options.platform.after(millis || 0, () => this.#lost())
-        return
-      }
-      case 'error':
-        if (message.subscriptionId === null) return this.#rejected(message)
-    }
-    this.#options.onMessage(message)
+    if (message.type === 'authenticated') this.#authenticated()
+    else if (message.type === 'authorization_expiring') this.#renew()
+    else if (message.type === 'authorization_expired') {
+      this.#hasExpired = true
+      this.#renew()
+    } else if (message.type === 'reconnect') {
+      const millis = Number(message.afterMillis)
+      this.#cancelTimer()
+      this.#cancelTimer = this.#options.platform.after(millis || 0, () => this.#lost())
+    } else if (message.type === 'error' && message.subscriptionId === null) this.#rejected(message)
+    else this.#options.onMessage(message)
   }
 
   #authenticated(): void {
@@ -191,7 +184,10 @@ export class Connection {
     // The server had to wait for the first message for too long.
     const isLate = hasCode(error, 'APPLICATION_KEY_REQUIRED')
     const mayRetry = error.retryable || isLate || (isToken && this.#options.tokens.canRefresh)
-    if (mayRetry) return this.#lost(error)
+    if (mayRetry) {
+      this.#lost(error)
+      return
+    }
     this.#drop()
     this.#change('failed', error)
     this.#options.onFailed(error)
