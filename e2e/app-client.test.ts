@@ -116,9 +116,9 @@ describe.each([
       program.do('declared')
       await program.until(({ error }) => error === 'APP_CHANNEL_NOT_FOUND')
       program.do('query')
-      const { names, likes } = await program.until((record) => record.names !== undefined)
+      const { names, created } = await program.until((record) => record.names !== undefined)
       expect(names).toContain(`values ${name}`)
-      expect(likes).toBe('bigint')
+      expect(created).toBe('bigint')
     } finally {
       program.kill()
     }

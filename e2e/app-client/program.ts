@@ -20,7 +20,8 @@ client.connection.subscribe(() => {
   print({ status, pendingMutations })
 })
 const show = (messages) => print({ bodies: messages.map(({ body }) => body).reverse() })
-client.watch(api.messages.list, { channel, limit: 200n }, show, (error) => print({ failed: error.code }))
+const fail = (error) => print({ failed: error.code })
+client.watch(api.messages.list, { channel, limit: 200n }, show, fail)
 const failure = (error) => print({ error: isCallError(error) ? error.code : String(error) })
 const commands = {
   send: ({ body }) => client
@@ -40,7 +41,9 @@ const commands = {
     channel: channel.slice(0, -1) + (channel.endsWith('0') ? '1' : '0'), author: 'a', body: 'b',
   }).then(() => print({ sent: null }), failure),
   query: () => client.query(api.channels.list)
-    .then((channels) => print({ names: channels.map(({ name }) => name), likes: typeof channels[0]._createdAt }), failure),
+    .then((channels) => print({
+      names: channels.map(({ name }) => name), created: typeof channels[0]._createdAt,
+    }), failure),
   reconnect: () => client.reconnectNow(),
   close: () => { client.close(); process.exit(0) },
 }

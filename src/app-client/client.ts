@@ -35,7 +35,7 @@ export interface ClientOptions {
   /** The application address of the server, such as https://api.example.com. */
   readonly url: string
   readonly applicationKey: string
-  /** What serves the calls, such as `channel:production`. */
+  /** The target that serves the calls, such as `channel:production`. */
   readonly target: string
   readonly token?: TokenHook
   /** Keeps Mutations until they are answered; without it they end with their deadline. */

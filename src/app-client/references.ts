@@ -1,4 +1,4 @@
-/** References to Functions, as `_generated/api.ts` has them, and what the compiler reads in them. */
+/** References to Functions, as `_generated/api.ts` has them, and their types. */
 import { type CallError, isCallError, type ServiceErrorCode } from './errors.ts'
 
 export type FunctionKind = 'query' | 'mutation' | 'action'

@@ -37,7 +37,7 @@ export type WatchPage = (range: {
 interface Part {
   readonly cursor: string | null
   observation: Observation<unknown>
-  /** What is shown while the page is watched anew up to its end. */
+  /** The page that is shown while the page is watched anew up to its end. */
   shown: Page<unknown> | null
   isBounded: boolean
   undo: () => void

@@ -4,7 +4,7 @@ import { type CallError, responseInvalid } from '../errors.ts'
 import { decodeResult, hasExactly } from '../results.ts'
 import type { Message } from './connection.ts'
 
-/** What an application sees of a watched Query. */
+/** A watched Query as an application sees it. */
 export type QueryState<Result, Failure = CallError> =
   | { readonly status: 'loading'; readonly value: undefined; readonly error: null }
   | { readonly status: 'ready'; readonly value: Result; readonly error: null }

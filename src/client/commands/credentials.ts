@@ -65,14 +65,16 @@ const create: CommandSpec = command({
     const request = {
       credentialId,
       name: options.name,
-      scopes: wanted ?? (await defaultScopes(remote, clientId)),
       createdAtMicros: createdAtMicros(credentialId),
       ...rateLimitOf(options['rate-limit'], create),
     }
     await receiveKey(context, options['key-out'], {
       label: 'creating the key',
       wanted: { clientId, credentialId },
-      request: () => createCredential(remote, clientId, request),
+      request: async () => {
+        const scopes = wanted ?? (await defaultScopes(remote, clientId))
+        return createCredential(remote, clientId, { ...request, scopes })
+      },
     })
   },
 })
