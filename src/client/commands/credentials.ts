@@ -29,7 +29,7 @@ import { usage } from '../usage.ts'
 import { createdAtMicros, parseScopes } from './scopes.ts'
 
 const DEFAULT_SCOPES: readonly string[] = ['mutation', 'query', 'realtime']
-const SHOWN_SCOPES = `those of ${DEFAULT_SCOPES.join(',')} that the client may have`
+const SHOWN_SCOPES = `${DEFAULT_SCOPES.join(',')}, as the client allows`
 
 const REMOTE = {
   remote: REMOTE_FLAG,
