@@ -29,7 +29,7 @@ import { usage } from '../usage.ts'
 import { createdAtMicros, parseScopes } from './scopes.ts'
 
 const DEFAULT_SCOPES: readonly string[] = ['mutation', 'query', 'realtime']
-const SHOWN_SCOPES = `${DEFAULT_SCOPES.join(',')}; fewer if it may not`
+const SHOWN_SCOPES = `${DEFAULT_SCOPES.join(',')} or fewer`
 
 const REMOTE = {
   remote: REMOTE_FLAG,
