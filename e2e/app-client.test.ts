@@ -7,6 +7,8 @@ import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { transformSync } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { chromium, chromiumInstalled } from '../build/testing/browsers/chromium.ts'
+import { type PageServer, pageServer, type Shown } from './app-client/page.ts'
 import { PROGRAM } from './app-client/program.ts'
 import { type Application, application, mutation, query, string } from './application.ts'
 import { CLIENT, NODE_PATH, run } from './harness.ts'
@@ -17,11 +19,13 @@ const ROOT = join(import.meta.dirname, '..')
 const BUN = join(ROOT, 'node_modules/bun/bin/bun.exe')
 
 let app: Application
+let page: PageServer
 let key: string
 let directory: string
 
 beforeAll(async () => {
-  app = await application()
+  page = await pageServer()
+  app = await application(undefined, { SERVICE_PRODUCT_ALLOWED_ORIGINS: page.origin })
   const remote = ['--remote', '--root', app.installation.productRoot]
   const named = [...remote, '--name', 'web']
   const made = await app.svc(['clients', 'create', ...named, '--kind', 'public'])
@@ -40,7 +44,10 @@ beforeAll(async () => {
   writeFileSync(join(directory, 'api.js'), transformSync(api, { loader: 'ts' }).code)
   writeFileSync(join(directory, 'program.mjs'), PROGRAM)
 })
-afterAll(() => app?.installation.dispose())
+afterAll(async () => {
+  page?.close()
+  await app?.installation.dispose()
+})
 
 // biome-ignore lint/suspicious/noExplicitAny: records of many shapes.
 type Printed = any
@@ -169,3 +176,42 @@ describe.each([
     }
   })
 })
+
+test.skipIf(!chromiumInstalled)(
+  'a page with React is live, and a Mutation survives its reload (needs Chromium)',
+  async () => {
+    const channel = await newChannel('react')
+    page.settings = { url: app.server.application, applicationKey: key, channel }
+    await page.prepare(directory)
+    const browser = await chromium()
+    const until = (fits: (shown: Shown) => boolean) =>
+      expect
+        .poll(() => (page.reports.some(fits) ? '' : JSON.stringify(page.reports.slice(-5))), {
+          timeout: 30_000,
+        })
+        .toBe('')
+    try {
+      await browser.visit(page.origin)
+      await until(({ names }) => names?.includes('react') === true)
+      await until(({ error }) => error === 'ARGUMENTS_INVALID')
+      await until(({ bodies, state }) => bodies.length === 1 && state === 'connected 0')
+      page.send('one')
+      await until(({ bodies }) => bodies[1] === 'one')
+      app.server.kill()
+      await app.server.ended
+      page.send('two')
+      await until(({ state }) => /^(waiting|connecting) 1$/.test(state ?? ''))
+      await browser.visit(`${page.origin}/?again`)
+      page.reports.length = 0
+      await app.start()
+      await until(({ bodies, state }) => bodies[2] === 'two' && state === 'connected 0')
+      const listed = await query(app, {
+        function: 'messages.list',
+        arguments: { channel: { type: 'typed_id', value: channel } },
+      })
+      expect(listed.body.result.value).toHaveLength(3)
+    } finally {
+      await browser.close()
+    }
+  },
+)

@@ -266,7 +266,7 @@ describe('a watch', () => {
     platform.delays.length = 0
     for (let i = 0; i < 4; i++) {
       platform.socket.onclose?.({ code: 1006 })
-      await platform.pass(20_000)
+      await platform.pass(4_000)
     }
     const waits = platform.delays.filter((delay) => delay !== 15_000 && delay !== 25_000)
     expect(waits).toEqual([250, 500, 1_000, 2_000])
