@@ -37,9 +37,10 @@ function application(directory: string, called: readonly FunctionManifest[]): vo
     `node_modules/${path}`,
     text,
   ])
+  const args = "{ channel, author: 'a', body: 'b', tags: null }"
   const calls = called.map(({ name, kind }, i) => {
-    const args = "{ channel, author: 'a', body: 'b', tags: null }"
-    return `export const r${i} = client.${kind}(api.${name}, ${args}).then(([r]) => r?.tags?.length)`
+    const called = `client.${kind}(api.${name}, ${args})`
+    return `export const r${i} = ${called}.then(([r]) => r?.tags?.length)`
   })
   const uses = [
     "import { createClient } from 'svc/client'",

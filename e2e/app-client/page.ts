@@ -16,7 +16,8 @@ import { api } from './api'
 
 const settings = await (await fetch('/settings')).json()
 const client = createClient({
-  ...settings, target: 'channel:production', store: indexedDbStore('svc e2e'), deadlineMillis: 3_000,
+  ...settings, target: 'channel:production',
+  store: indexedDbStore('svc e2e'), deadlineMillis: 3_000,
 })
 const { channel } = settings
 const report = () => fetch('/report', { method: 'POST', body: JSON.stringify({
@@ -48,7 +49,10 @@ function State() {
 class Boundary extends Component {
   state = { code: null }
   static getDerivedStateFromError({ code }) { return { code } }
-  render() { return this.state.code ? h('p', { id: 'error' }, this.state.code) : this.props.children }
+  render() {
+    const { code } = this.state
+    return code ? h('p', { id: 'error' }, code) : this.props.children
+  }
 }
 function Failing() {
   useQuery(api.messages.list, { channel, limit: 999n }, { suspense: true })

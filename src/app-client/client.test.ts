@@ -69,7 +69,7 @@ describe('a call', () => {
     expect(error).toMatchObject({ code: 'DEADLINE_EXCEEDED', retryable: true })
   })
 
-  test('of a Query is retried for a retryable error alone, and not before Retry-After', async () => {
+  test('of a Query is retried for retryable errors alone, not before Retry-After', async () => {
     platform.respond = () =>
       platform.requests.length === 1
         ? failure(503, 'BUSY', true, { 'retry-after': '3' })
@@ -129,6 +129,7 @@ describe('a call', () => {
 
   test.each<[string, () => Response]>([
     ['another kind of metadata', () => answer(MUTATION, NONE)],
+    ['the kind of another call', () => answer({ ...QUERY, kind: 'action' }, NONE)],
     ['another request ID in the header', () => answer(QUERY, NONE, wrong('x-service-request-id'))],
     ['another Release in the header', () => answer(QUERY, NONE, wrong('x-service-release-id'))],
     ['an unknown field', () => answer(QUERY, NONE, { body: { extra: 1 } })],
@@ -335,7 +336,7 @@ describe('a watch', () => {
 })
 declare function set(reference: typeof list, args: Record<string, never>, value: string[]): void
 
-test('an authorization is renewed in place, and after its end everything is subscribed', async () => {
+test('an authorization is renewed in place; after its end all is subscribed', async () => {
   const asked: boolean[] = []
   const renewing = open({ token: ({ refresh }) => `token ${asked.push(refresh)}` })
   renewing.watch(list, {}, () => undefined)

@@ -1,11 +1,13 @@
 /** A runtime of the application client without time or network: tests move its clock. */
 import type { Platform, Socket } from '../../../src/app-client/platform.ts'
 
+// biome-ignore lint/suspicious/noExplicitAny: messages of many shapes.
+type Loose = any
+
 export interface SentRequest {
   readonly url: string
   readonly init: RequestInit
-  // biome-ignore lint/suspicious/noExplicitAny: envelopes of many shapes.
-  readonly body: any
+  readonly body: Loose
 }
 
 /** A connection that the client has opened. */
@@ -15,8 +17,7 @@ export class FakeSocket implements Socket {
   onclose: Socket['onclose'] = null
   onerror: Socket['onerror'] = null
   isClosed = false
-  // biome-ignore lint/suspicious/noExplicitAny: messages of many shapes.
-  readonly sent: any[] = []
+  readonly sent: Loose[] = []
 
   send(text: string): void {
     this.sent.push(JSON.parse(text))
@@ -40,8 +41,7 @@ export class FakeSocket implements Socket {
   }
 
   /** Returns the messages of a type. */
-  // biome-ignore lint/suspicious/noExplicitAny: messages of many shapes.
-  ofType(type: string): any[] {
+  ofType(type: string): Loose[] {
     return this.sent.filter((message) => message.type === type)
   }
 }
