@@ -80,7 +80,7 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
     owns: 'what an application imports as `svc/client` and `svc/react`; browsers and Node',
     imports: ['errors', 'value'],
   },
-  dev: { owns: 'the Workspace builder', imports: 'all' },
+  dev: { owns: 'the Workspace builder, and the server of `svc dev`', imports: 'all' },
   server: { owns: 'one file per mode: the only wiring', imports: 'all' },
   'main.ts': { owns: 'the dispatch on the name of the program', imports: 'all' },
 }
@@ -105,6 +105,7 @@ export const OWNERS: readonly Owner[] = [
   { libraries: ['react'], folders: ['src/app-client/react'] },
   { libraries: ['oauth4webapi'], folders: ['src/client/oidc'] },
   { libraries: ['@jridgewell/trace-mapping'], folders: ['dev', 'src/engine/runners'] },
+  { libraries: ['typescript-api'], folders: ['dev', 'build'] },
   { libraries: ['ipaddr.js'], folders: ['system'] },
   { libraries: ['svc'], folders: ['src/sdk/templates'] },
   { libraries: ['vitest', 'fast-check', 'ajv'], folders: ['build/testing'] },

@@ -196,6 +196,7 @@ const LINES: readonly (readonly string[])[] = [
   ['diff', ...REMOTE, '--package', 'missing'],
   ['build', '--root', 'root', '--workspace', 'missing'],
   ['codegen', '--workspace', 'missing'],
+  ['dev', '--root', 'root', '--port', 'none'],
   ['init', '--root', 'new', '--workspace', 'missing'],
   ['login', '--url', 'https://x', '--code-env', 'UNSET'],
   ['call', 'f.g', ...REMOTE, '--url', 'https://x', '--key-env', 'UNSET', '--target', 'channel:x'],
