@@ -1,5 +1,4 @@
 /** The tools of the command line for Workspaces. The callers print results and failures. */
-
 import { join } from 'node:path'
 import type { WorkspaceTools } from '../client/contexts.ts'
 import { type BuildRequest, runBuild, runClientCodegen } from './commands.ts'
