@@ -66,9 +66,10 @@ export async function openServer(options: CompositionOptions): Promise<Compositi
   const environment =
     root === undefined ? null : await openEnvironment({ ...opening, rootPath: root })
   const running = { ...opening, environment, transfers: transfersOf(options) }
+  const application = environment === null ? null : applicationApp(running, environment)
   return {
-    management: managementApp(running),
-    application: environment === null ? null : applicationApp(running, environment),
+    management: managementApp(running, application),
+    application,
     endStreams: () => environment?.logs.endFollowers(),
   }
 }
@@ -83,7 +84,7 @@ function transfersOf({ configuration, system }: CompositionOptions): Transfers {
   })
 }
 
-function managementApp(running: Running) {
+function managementApp(running: Running, application: ApplicationOrigin | null) {
   const { configuration, system, log, metrics, identity, environment, transfers } = running
   const product = environment?.product ?? null
   const managementOrigin = configuration.management.publicUrl
@@ -105,6 +106,7 @@ function managementApp(running: Running) {
       health: async () => [
         ...(await environment!.engine.health()),
         await environment!.files.health(),
+        application!.health(),
         await environment!.logs.health(),
       ],
       environment: product?.root.descriptor ?? null,
