@@ -335,14 +335,15 @@ export class RealtimeConnection implements SocketSession {
   }
 
   /** Ends the connection of a token whose key is not trusted any more. */
-  async #recheckToken({ token }: Authorization): Promise<void> {
+  async #recheckToken({ token, principal }: Authorization): Promise<void> {
     if (token === null || this.#expiry.isExpired) return
     try {
       await this.gateway.tokens.verify(token)
     } catch (error) {
-      if (isFault(error, 'FUNCTIONAL_TOKEN_INVALID') && this.#authorization?.token === token) {
-        this.#end(error)
-      }
+      const isCurrent = this.#authorization?.token === token
+      // A token that ended during the check has its time for a renewal.
+      const hasEnded = principal!.expiresAtMillis <= this.gateway.system.nowMillis()
+      if (isFault(error, 'FUNCTIONAL_TOKEN_INVALID') && isCurrent && !hasEnded) this.#end(error)
     }
   }
 
