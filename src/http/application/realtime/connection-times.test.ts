@@ -234,6 +234,7 @@ describe('a functional token', () => {
   test('whose key is withdrawn ends its connections, and no other', async () => {
     const withdrawn = [await authenticated({ token: await user({ exp: clockSeconds() + 7_200 }) })]
     withdrawn.push(await authenticated({ token: await user({ exp: clockSeconds() + 7_200 }) }))
+    const lateToken = await user({ exp: clockSeconds() + 7_200 })
     const before = users.key
     users.key = await makeKey('key-2', 'ES256')
     users.jwks = { keys: [before.jwk, users.key.jwk] }
@@ -241,8 +242,11 @@ describe('a functional token', () => {
     await aliveFor(30_001, ...withdrawn)
     const kept = await authenticated({ token: await user({ exp: clockSeconds() + 7_200 }) })
     users.jwks = { keys: [users.key.jwk] }
-    // Published keys are fresh for ten minutes. The next check loads them for all connections.
-    await aliveFor(600_001, ...withdrawn, kept)
+    // Published keys are fresh for ten minutes. The next check of one connection loads them for
+    // all, of which the last one is not due for a check of its own.
+    await aliveFor(560_000, ...withdrawn, kept)
+    withdrawn.push(await authenticated({ token: lateToken }))
+    await aliveFor(59_000, ...withdrawn, kept)
     for (const session of withdrawn) {
       expect((await session.next('error')).error.code).toBe('FUNCTIONAL_TOKEN_INVALID')
       expect(session.closed?.code).toBe(1008)
