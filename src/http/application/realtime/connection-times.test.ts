@@ -137,7 +137,7 @@ describe('a silent connection', () => {
 })
 
 describe('a functional token', () => {
-  test('is announced to end 60 s ahead, ends the subscriptions, and then the connection', async () => {
+  test('is announced to end 60 s ahead, then ends subscriptions, then the connection', async () => {
     const session = await authenticated({ token: await user() })
     const plain = await authenticated()
     for (const each of [session, plain]) each.send(WHO)

@@ -6,7 +6,7 @@ const PING_MILLIS = 30_000
 /** Milliseconds without a frame after which the peer is presumed to be gone. */
 const SILENCE_MILLIS = 60_000
 
-/** What is due: a ping, or the end of a connection that says nothing. */
+/** An action that is due: a ping, or the end of a connection that says nothing. */
 export type Due = 'ping' | 'silent' | 'no-first-message'
 
 export class Heartbeat {
