@@ -8,7 +8,7 @@ import { functionManifest } from '../../../../build/testing/products.ts'
 import {
   openRealtimeSession,
   type RealtimeSession,
-} from '../../../../build/testing/realtime-sessions.ts'
+} from '../../../../build/testing/realtime/sessions.ts'
 import { realSystem, TestSystem } from '../../../system/system.ts'
 import { type MemoryLog, memoryLog } from '../../../telemetry/log.ts'
 import type { CounterName } from '../../../telemetry/metrics/names.ts'

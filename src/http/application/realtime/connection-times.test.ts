@@ -14,7 +14,7 @@ import {
 import {
   openRealtimeSession,
   type RealtimeSession,
-} from '../../../../build/testing/realtime-sessions.ts'
+} from '../../../../build/testing/realtime/sessions.ts'
 import { revokeCredential } from '../../../product/application-clients/application-credentials.ts'
 import { retire } from '../../../product/releases/retire.ts'
 import { realSystem, TestSystem } from '../../../system/system.ts'
