@@ -194,6 +194,7 @@ const LINES: readonly (readonly string[])[] = [
   ['release', ...REMOTE, '--package', 'missing'],
   ['diff', ...REMOTE, '--package', 'missing'],
   ['build', '--root', 'root', '--workspace', 'missing'],
+  ['dev', '--root', 'root', '--port', 'none'],
   ['init', '--root', 'new', '--workspace', 'missing'],
   ['login', '--url', 'https://x', '--code-env', 'UNSET'],
   ['call', 'f.g', ...REMOTE, '--url', 'https://x', '--key-env', 'UNSET', '--target', 'channel:x'],

@@ -10,7 +10,7 @@ import type { ValidatorJson } from '../value/validators.ts'
 import { generateFiles, typeText } from './codegen.ts'
 import { writeWorkspace } from './new-workspaces.ts'
 
-const TSC = join(import.meta.dirname, '../../node_modules/.bin/tsc')
+const TSC = join(import.meta.dirname, '../../node_modules/typescript/bin/tsc')
 let root = ''
 let chat = ''
 

@@ -238,7 +238,10 @@ describe('svc release', () => {
     const ran = await client.run('release', ...REMOTE, '--workspace', 'app')
     expect([ran.exit, ran.err]).toEqual([0, expect.stringContaining('warning: a.ts: unused.')])
     const workspaceDirectory = join(client.home, 'app')
-    expect(asked).toEqual([{ workspaceDirectory, projectId: server.projectId }])
+    const { projectId } = server
+    expect(asked).toEqual([{ workspaceDirectory, projectId, checksTypes: true }])
+    await client.run('release', ...REMOTE, '--workspace', 'app', '--no-typecheck')
+    expect(asked[1]).toEqual({ workspaceDirectory, projectId, checksTypes: false })
   })
 
   it('names the missing directory of the package file', async () => {
