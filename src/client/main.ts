@@ -14,6 +14,7 @@ import { dataCommands } from './commands/data/documents.ts'
 import { devCommand } from './commands/development/dev.ts'
 import { docsCommand } from './commands/docs.ts'
 import { environmentCommands } from './commands/environments.ts'
+import { watchCommand } from './commands/functions/watch.ts'
 import { healthCommand } from './commands/health.ts'
 import { auditCommand } from './commands/identity/audit.ts'
 import { authStatusCommand } from './commands/identity/auth-status.ts'
@@ -83,6 +84,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   ...clientCommands,
   ...credentialCommands,
   callCommand,
+  watchCommand,
   docsCommand,
   versionCommand,
 ]
