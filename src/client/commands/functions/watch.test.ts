@@ -97,9 +97,9 @@ it('prints the first state and each change, also after a lost connection', async
   const [first, second, third, ...rest] = ran.out.split('\n')
   const shared = { version: 1, atMicros: expect.stringMatching(/^\d+$/), releaseId: RELEASE }
   expect([first, second, third].map((line) => JSON.parse(line!))).toEqual([
-    { ...shared, revision: '1', snapshotSequence: '1', result: '10' },
-    { ...shared, revision: '2', snapshotSequence: '2', result: '11' },
-    { ...shared, revision: '3', snapshotSequence: '7', result: '12' },
+    { ...shared, revision: '1', snapshotSequence: '1', result: 10 },
+    { ...shared, revision: '2', snapshotSequence: '2', result: 11 },
+    { ...shared, revision: '3', snapshotSequence: '7', result: 12 },
   ])
   expect(JSON.parse(rest.join('\n')).error.code).toBe('CLIENT_INTERRUPTED')
   expect(ran.exit).toBe(130)

@@ -90,7 +90,8 @@ class StatePrinter {
   #revision = 0
   #last: string | null = null
   #lines: ReadonlySet<string> = new Set()
-  #printing: Promise<void> | null = null
+  #isPrinting = false
+  #printing: Promise<void> = Promise.resolve()
 
   constructor(context: Context, isTagged: boolean) {
     this.#context = context
@@ -99,25 +100,28 @@ class StatePrinter {
 
   /** Resolves when what was added is printed, or has failed. */
   get printed(): Promise<unknown> {
-    return this.#printing?.catch(() => undefined) ?? Promise.resolve()
+    return this.#printing.catch(() => undefined)
   }
 
   /** Prints the state after those that were added before it. */
   add(state: State, atMicros: bigint): Promise<void> {
     this.#waiting.push({ state, atMicros })
     if (this.#waiting.length > WAITING_MAX) this.#waiting.shift()
-    this.#printing ??= this.#printAll().finally(() => {
-      this.#printing = null
-    })
+    if (!this.#isPrinting) this.#printing = this.#printAll()
     return this.#printing
   }
 
   async #printAll(): Promise<void> {
-    for (let next = this.#waiting.shift(); next; next = this.#waiting.shift()) {
-      const text = JSON.stringify(next.state.result)
-      if (text === this.#last) continue
-      this.#last = text
-      await this.#print(next.state, next.atMicros)
+    this.#isPrinting = true
+    try {
+      for (let next = this.#waiting.shift(); next; next = this.#waiting.shift()) {
+        const text = JSON.stringify(next.state.result)
+        if (text === this.#last) continue
+        this.#last = text
+        await this.#print(next.state, next.atMicros)
+      }
+    } finally {
+      this.#isPrinting = false
     }
   }
 
