@@ -1,4 +1,4 @@
-/** WebSockets over the connections of the client, so that proxy and certificate rules are the same. */
+/** WebSockets over the connections of the client, with the same rules of proxies and TLS. */
 import type { Socket } from '../../app-client/platform.ts'
 import type { ClientEnvironment } from '../environment.ts'
 import { connect } from './connections.ts'
@@ -8,8 +8,8 @@ import { proxyFor } from './proxies.ts'
 const MESSAGE_BYTES_MAX = 128 * 1024
 
 /**
- * Begins to open a WebSocket. `onFailure` gets the reason of its failure, such as the HTTP status of
- * a server that does not upgrade. Throws ConnectFailure, CLIENT_USAGE, the reason of the signal.
+ * Begins to open a WebSocket. `onFailure` gets the reason of its failure, such as the HTTP status
+ * of a server that does not upgrade. Throws ConnectFailure, CLIENT_USAGE, the reason of the signal.
  */
 export async function openWebSocket(
   environment: Pick<ClientEnvironment, 'variable'>,

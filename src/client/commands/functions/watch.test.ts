@@ -123,7 +123,7 @@ function failing(code: string, of: 'authenticate' | 'subscribe'): Play {
 
 const exitOf = (code: TableCode) => new Fault(code).exit
 
-it('ends with the code, the exit code and a next step where the key or the target fails', async () => {
+it('ends with the code, its exit code and a next step where key or target fail', async () => {
   const denied = await watch(failing('AUTH_POLICY_DENIED', 'authenticate'))
   expect([denied.exit, denied.out]).toEqual([exitOf('AUTH_POLICY_DENIED'), ''])
   expect(denied.err).toContain('Use a key whose scopes include realtime and query')

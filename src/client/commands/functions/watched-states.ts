@@ -1,4 +1,4 @@
-/** Follows the states of one Query over a Realtime connection that is made again when it is lost. */
+/** Follows the states of one Query over a Realtime connection, which is made again when lost. */
 import { backoffMillis, CONNECTION_BACKOFF } from '../../../app-client/backoff.ts'
 import { readErrorFields } from '../../../app-client/calls/responses.ts'
 import { Tokens } from '../../../app-client/calls/tokens.ts'
@@ -40,11 +40,12 @@ export interface Listener {
 }
 
 const SCOPES_NEXT =
-  'Use a key whose scopes include realtime and query; `svc clients list` shows the scopes of each ' +
-  'Application Client.'
+  'Use a key whose scopes include realtime and query; `svc clients list` shows the scopes of ' +
+  'each Application Client.'
 const UPGRADE_NEXT =
   'Check that the proxies before the server pass on WebSockets, and that the server has Realtime.'
 const REFUSED = /Unexpected server response: (4[0-9]{2})/
+
 /** The variable cannot change while the command runs, so a rejected token stays rejected. */
 class FixedToken extends Tokens {
   override get canRefresh(): boolean {
