@@ -1,5 +1,6 @@
-/** The definitions of a Workspace: its Functions by name, its tables, and a description of both. */
-import type { FunctionManifest, IndexManifest } from '../../value/manifest.ts'
+/** The definitions of a Workspace: its Functions by name, its tables and Crons, and a description. */
+import type { CronManifest, FunctionManifest, IndexManifest } from '../../value/manifest.ts'
+import { encode } from './encoding.ts'
 import type { Script } from './workspace-script.ts'
 
 export type Handler = (ctx: unknown, args: unknown) => unknown
@@ -31,11 +32,13 @@ interface Table {
 /** The argument of `define`. */
 interface Definitions {
   readonly schema: Marked | null
+  readonly crons?: Marked
   readonly modules: Readonly<Record<string, Marked>>
 }
 
 const functionKey = Symbol.for('svc.function')
 const schemaKey = Symbol.for('svc.schema')
+const cronsKey = Symbol.for('svc.crons')
 
 /** The Workspace of this realm, once its script has run. */
 export let workspace: Workspace
@@ -55,14 +58,15 @@ export function loadWorkspace(script: Script, globalNames: readonly string[]): v
   workspace = found
 }
 
-function readWorkspace({ schema, modules }: Definitions): Workspace {
+function readWorkspace({ schema, crons, modules }: Definitions): Workspace {
   const declared = schema?.[schemaKey] as { tables: Record<string, Table> } | undefined
   const tables = declared?.tables ?? {}
   const functions = definitionsOf(modules)
+  const declaredCrons = cronsOf(crons)
   return {
     functions,
     tables: new Map(Object.entries(tables).map(([name, table]) => [name, table.indexes])),
-    description: () => describe(functions, tables),
+    description: () => describe(functions, tables, declaredCrons),
   }
 }
 
@@ -84,7 +88,20 @@ function definitionsOf(modules: Definitions['modules']): Map<string, Definition>
   return found
 }
 
-function describe(functions: Map<string, Definition>, tables: Record<string, Table>): string {
+/** Encodes the arguments. Throws a TypeError for what is no data. */
+function cronsOf(definition: Marked | undefined): CronManifest[] {
+  const declared = (definition?.[cronsKey] ?? []) as (CronManifest & { arguments: unknown })[]
+  return declared.map(({ name, schedule, timeZone, everyMillis, overlap, ...call }) => ({
+    ...{ name, schedule, timeZone, everyMillis, overlap, function: call.function },
+    arguments: JSON.parse(encode(call.arguments, `arguments of the Cron ${name}`)),
+  }))
+}
+
+function describe(
+  functions: Map<string, Definition>,
+  tables: Record<string, Table>,
+  crons: CronManifest[],
+): string {
   const described = [...functions].map(([name, definition]) => ({
     name,
     kind: definition.kind,
@@ -103,7 +120,11 @@ function describe(functions: Map<string, Definition>, tables: Record<string, Tab
     indexes: indexes.map(({ name, fields, unique }) => ({ name, fields, unique })),
   }))
   for (const table of listed) table.indexes.sort(byName)
-  return JSON.stringify({ functions: described.sort(byName), tables: listed.sort(byName) })
+  return JSON.stringify({
+    functions: described.sort(byName),
+    tables: listed.sort(byName),
+    ...(crons.length > 0 && { crons: crons.sort(byName) }),
+  })
 }
 
 function byName(a: { readonly name: string }, b: { readonly name: string }): number {
