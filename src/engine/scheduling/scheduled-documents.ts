@@ -7,6 +7,7 @@ import {
   type ScheduledState,
 } from '../../value/scheduling/scheduled-work.ts'
 import { decodeStored, encodeStored } from '../../value/stored.ts'
+import { idMillis } from '../../value/ids.ts'
 import { Timestamp, type Value, type ValueObject } from '../../value/values.ts'
 import type { Transaction } from '../transactions/transaction.ts'
 
@@ -44,13 +45,27 @@ export function summaryOf({ argumentsText: _, ...work }: ScheduledWork): Schedul
 
 /** Inserts pending work and returns its ID. */
 export function insertWork(transaction: Transaction, work: WorkFields): MaybePromise<string> {
+  return transaction.insert(SCHEDULED_DOCUMENTS, pendingJson(work))
+}
+
+/** Inserts pending work with an ID that the caller chose. Throws OperationError where it exists. */
+export function insertWorkAs(
+  transaction: Transaction,
+  id: string,
+  work: WorkFields,
+): MaybePromise<void> {
+  // The order of the IDs is that of the creation.
+  const createdAtMicros = BigInt(idMillis(id)) * 1_000n
+  return transaction.insertAs(id, { createdAtMicros, fields: pendingJson(work) })
+}
+
+function pendingJson(work: WorkFields): unknown {
   const { function: name, kind, releaseId, argumentsText, source, cron, dueAtMicros } = work
-  const fields = {
+  return storedJson({
     ...{ function: name, kind, releaseId, arguments: argumentsText, source, cron },
     ...{ state: 'pending', dueAt: new Timestamp(dueAtMicros), attempts: 0n },
     ...{ lastErrorCode: null, finishedAt: null },
-  }
-  return transaction.insert(SCHEDULED_DOCUMENTS, storedJson(fields))
+  })
 }
 
 /** Returns the work; null where there is none. `id` is a canonical ID of scheduled work. */
