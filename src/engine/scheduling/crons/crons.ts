@@ -38,7 +38,10 @@ export interface PlannedCron extends DeclaredTimes {
   readonly kind: WorkFields['kind']
   /** Stored JSON of the checked arguments. */
   readonly argumentsText: string
-  /** Revision of the activation. With each one the Cron waits for its next time. */
+}
+
+export interface CronActivation {
+  /** With each one the Cron waits for its next time. */
   readonly revision: bigint
   readonly isEnabled: boolean
 }
@@ -46,6 +49,8 @@ export interface PlannedCron extends DeclaredTimes {
 export interface CronPlan {
   readonly releaseId: string
   readonly crons: readonly PlannedCron[]
+  /** Returns what operators have decided until now. */
+  readonly activationOf: (name: string) => CronActivation
 }
 
 export interface CronsOptions {
@@ -68,7 +73,6 @@ export type CronRun =
 interface Entry {
   readonly cron: PlannedCron
   readonly times: CronTimes
-  readonly basis: string
 }
 
 /** Longest sleep: a step of the wall clock is noticed after it. */
@@ -82,7 +86,7 @@ const STATES_MAX = 4_096
 
 export class Crons {
   readonly #options: CronsOptions
-  #releaseId = ''
+  #plan: CronPlan = { releaseId: '', crons: [], activationOf: () => ENABLED }
   #entries: ReadonlyMap<string, Entry> = new Map()
   /** Names whose stored state may ask for something now. */
   readonly #dirty = new Set<string>()
@@ -116,9 +120,11 @@ export class Crons {
    * Puts the Crons of a Release in force. Those that were in force keep their next time where their
    * declared times and activation are the same. Others lose their state.
    */
-  follow({ releaseId, crons }: CronPlan): void {
-    this.#releaseId = releaseId
-    this.#entries = new Map(crons.map((cron) => [cron.name, entryOf(cron)]))
+  follow(plan: CronPlan): void {
+    this.#plan = plan
+    this.#entries = new Map(
+      plan.crons.map((cron) => [cron.name, { cron, times: cronTimes(cron) }]),
+    )
     this.#mayHaveOthers = true
     this.wake()
   }
@@ -277,8 +283,9 @@ export class Crons {
     const { documents, log } = this.#options
     const step = await documents.change(async (transaction) => {
       const entry = this.#entries.get(name)
-      if (entry === undefined || !entry.cron.isEnabled) return null
-      return this.#step(transaction, entry)
+      if (entry === undefined) return null
+      const activation = this.#plan.activationOf(name)
+      return activation.isEnabled ? this.#step(transaction, entry, activation) : null
     })
     if (step === null) {
       this.#next.delete(name)
@@ -289,11 +296,12 @@ export class Crons {
     else this.#next.set(name, state.nextAtMicros)
     if (!isSkipped) return
     const { function: callee, overlap } = cron
-    log.warn('cron.skipped', { cron: name, function: callee, overlap, releaseId: this.#releaseId })
+    log.warn('cron.skipped', { cron: name, function: callee, overlap, releaseId: this.#plan.releaseId })
   }
 
-  async #step(transaction: Transaction, { cron, times, basis }: Entry) {
+  async #step(transaction: Transaction, { cron, times }: Entry, { revision }: CronActivation) {
     const { name, overlap } = cron
+    const basis = basisOf(cron, revision)
     const stored = await readCronState(transaction, name)
     const nowMicros = this.#options.system.nowMicros()
     const busy = await isBusy(transaction, stored)
@@ -327,21 +335,21 @@ export class Crons {
   #workOf(cron: PlannedCron, dueAtMicros: bigint): WorkFields {
     const { name, function: callee, kind, argumentsText } = cron
     return {
-      ...{ function: callee, kind, releaseId: this.#releaseId, argumentsText, dueAtMicros },
+      ...{ function: callee, kind, releaseId: this.#plan.releaseId, argumentsText, dueAtMicros },
       ...{ source: 'cron', cron: name },
     }
   }
 }
+
+const ENABLED: CronActivation = { revision: 0n, isEnabled: true }
 
 const NO_STATE: CronState = {
   ...{ basis: '', nextAtMicros: null, lastDueAtMicros: null, lastRunAtMicros: null },
   ...{ scheduledId: null, queued: 0 },
 }
 
-function entryOf(cron: PlannedCron): Entry {
-  const { schedule, timeZone, everyMillis, revision } = cron
-  const basis = JSON.stringify([schedule, timeZone, everyMillis, String(revision)])
-  return { cron, times: cronTimes(cron), basis }
+function basisOf({ schedule, timeZone, everyMillis }: PlannedCron, revision: bigint): string {
+  return JSON.stringify([schedule, timeZone, everyMillis, String(revision)])
 }
 
 async function allStates(transaction: Transaction): Promise<StoredCronState[]> {
