@@ -94,6 +94,7 @@ function connectEngine({ engine: fake, product }: TestProduct, engine: Engine): 
   fake.scheduler = engine.scheduler
   const load = (releaseId: ReleaseId) => product.releases.load(releaseId)
   engine.scheduler.start({ load, admits: () => product.lifecycle.isActive })
+  product.crons.follow()
 }
 
 /** Opens a Product whose Channel `production` serves the Release. */

@@ -5,6 +5,7 @@ import { indexKey } from '../../src/documents/keys.ts'
 import type { PhysicalIndex } from '../../src/documents/store.ts'
 import { indexDefinitions } from '../../src/engine/releases/physical-indexes.ts'
 import { prepareRelease } from '../../src/engine/releases/prepared-release.ts'
+import { Crons } from '../../src/engine/scheduling/crons/crons.ts'
 import type { Actor } from '../../src/identity/actor.ts'
 import type { ProductAudit } from '../../src/product/audit/audit-outbox.ts'
 import { LiveConfiguration } from '../../src/product/configuration/live-configuration.ts'
@@ -153,6 +154,11 @@ export class TestEngine implements ReleaseEngine {
     pendingOf: () => this.pendingWork,
     list: async () => ({ items: [], nextId: null }),
     cancel: async () => null,
+    wake: () => undefined,
+    crons: Object.assign(Object.create(Crons.prototype) as Crons, {
+      ...{ follow: () => undefined, suspend: () => undefined, wake: () => undefined },
+      ...{ whenIdle: async () => undefined, states: async () => new Map() },
+    }),
   }
   whenIdle: ReleaseEngine['whenIdle'] = async () => undefined
 

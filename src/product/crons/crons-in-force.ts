@@ -3,13 +3,14 @@
  * the greatest weight in the policy of environment:default, or, without a policy, those of Channel
  * `production`.
  */
-import type { CronPlan, PlannedCron } from '../../engine/scheduling/crons/crons.ts'
 import type { Engine } from '../../engine/engine.ts'
+import type { CronPlan, PlannedCron } from '../../engine/scheduling/crons/crons.ts'
 import { isFault } from '../../errors/fault.ts'
 import { findChannel } from '../../storage/control/channels.ts'
 import { findCronActivation } from '../../storage/control/cron-activations.ts'
 import type { ControlDatabase, ControlReader } from '../../storage/control/database.ts'
 import { findConvergedPolicy } from '../../storage/control/serving-policy.ts'
+import { CoalescingTask } from '../../system/concurrency.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import { cronArguments } from '../../value/scheduling/cron-arguments.ts'
@@ -35,62 +36,50 @@ export function findReleaseInForce(reader: ControlReader): ReleaseId | null {
 
 export class CronsInForce {
   readonly #options: CronsInForceOptions
-  #releaseId: ReleaseId | null = null
-  #following: Promise<void> | null = null
-  #followsAgain = false
+  readonly #following: CoalescingTask
   #retry: ReturnType<typeof setTimeout> | null = null
-  #isClosed = false
 
   constructor(options: CronsInForceOptions) {
     this.#options = options
+    this.#following = new CoalescingTask(
+      () => this.#apply(),
+      (error) => this.#fail(error),
+    )
   }
 
   /** Puts the Crons of what is served now in force. Call it after every change of that. */
   follow(): void {
-    if (this.#isClosed) return
-    if (this.#following !== null) {
-      this.#followsAgain = true
-      return
-    }
-    this.#followsAgain = false
-    this.#following = this.#apply().finally(() => {
-      this.#following = null
-      if (this.#followsAgain) this.follow()
-    })
+    this.#following.start()
   }
 
   /** Resolves once no change is being followed. */
-  async whenIdle(): Promise<void> {
-    while (this.#following !== null) await this.#following
+  whenIdle(): Promise<void> {
+    return this.#following.whenIdle()
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true
     if (this.#retry !== null) clearTimeout(this.#retry)
-    await this.whenIdle()
+    await this.#following.close()
   }
 
   async #apply(): Promise<void> {
     const { log, control, releases, engine } = this.#options
     const releaseId = control.read(findReleaseInForce)
-    if (releaseId === this.#releaseId) return
-    const { crons } = engine.scheduler
-    try {
-      if (releaseId === null) crons.suspend()
-      else {
-        const release = await releases.load(releaseId)
-        if (this.#isClosed) return
-        crons.follow(this.#planOf(release))
-        const count = release.manifest.crons?.length ?? 0
-        log.info('cron.release_in_force', { releaseId, crons: count })
-      }
-      this.#releaseId = releaseId
-    } catch (error) {
-      log.error('cron.release_failed', { releaseId, error })
-      // A Release that is gone was replaced, which is followed by itself.
-      if (isFault(error, 'PRODUCT_RELEASE_RETIRED') || this.#isClosed) return
-      this.#retry = setTimeout(() => this.follow(), RETRY_MILLIS)
+    if (releaseId === null) engine.scheduler.crons.suspend()
+    else {
+      const release = await releases.load(releaseId)
+      if (this.#following.isClosed) return
+      engine.scheduler.crons.follow(this.#planOf(release))
+      const count = release.manifest.crons?.length ?? 0
+      log.info('cron.release_in_force', { releaseId, crons: count })
     }
+  }
+
+  #fail(error: unknown): void {
+    this.#options.log.error('cron.release_failed', { error })
+    // A Release that is gone was replaced, which is followed by itself.
+    if (isFault(error, 'PRODUCT_RELEASE_RETIRED') || this.#following.isClosed) return
+    this.#retry = setTimeout(() => this.follow(), RETRY_MILLIS)
   }
 
   #planOf(release: LoadedRelease): CronPlan {

@@ -1,8 +1,14 @@
 /** Differences between the declarations of a package and those of a Release, by name. */
 import { canonicalJson } from '../../../value/canonical-json.ts'
-import type { FunctionManifest, TableManifest, WorkspaceManifest } from '../../../value/manifest.ts'
+import type {
+  CronManifest,
+  FunctionManifest,
+  TableManifest,
+  WorkspaceManifest,
+} from '../../../value/manifest.ts'
 import type { Json } from '../../../value/strict-json.ts'
 import type { FunctionCatalog, TableCatalog } from '../../../wire/catalogs.ts'
+import type { CronList } from '../../../wire/crons.ts'
 
 /** Names in order. */
 export type Difference = {
@@ -18,38 +24,43 @@ export type Changes = {
   readonly tables: Difference
   /** Named `<table>.<index>`. */
   readonly indexes: Difference
+  /** Without their arguments, which the server does not list. */
+  readonly crons: Difference
 }
 
 /** The catalogs of a Release. */
 export interface Deployed {
   readonly functions: FunctionCatalog['functions']
   readonly tables: TableCatalog['tables']
+  readonly crons: CronList['crons']
 }
 
 type Parts = ReadonlyMap<string, Json>
 
 /** Compares with a Release, or with nothing where there is none. */
 export function changesOf(next: WorkspaceManifest, deployed: Deployed | null): Changes {
-  const { functions, tables } = deployed ?? { functions: [], tables: [] }
+  const { functions, tables, crons } = deployed ?? { functions: [], tables: [], crons: [] }
   return {
     functions: difference(byName(next.functions, functionParts), byName(functions, functionParts)),
     tables: difference(byName(next.tables, fieldParts), byName(tables, fieldParts)),
     indexes: difference(indexesOf(next.tables), indexesOf(tables)),
+    crons: difference(byName(next.crons ?? [], declaredTimes), byName(crons, listedTimes)),
   }
 }
 
-export function isUnchanged({ functions, tables, indexes }: Changes): boolean {
-  return [functions, tables, indexes].every(({ added, removed, changed }) => {
+export function isUnchanged({ functions, tables, indexes, crons }: Changes): boolean {
+  return [functions, tables, indexes, crons].every(({ added, removed, changed }) => {
     return added.length + removed.length + changed.length === 0
   })
 }
 
 /** One line for each difference, such as `~ function messages.list (arguments)`. */
-export function changeLines({ functions, tables, indexes }: Changes): string[] {
+export function changeLines({ functions, tables, indexes, crons }: Changes): string[] {
   return [
     ...linesOf('function', functions),
     ...linesOf('table', tables),
     ...linesOf('index', indexes),
+    ...linesOf('cron', crons),
   ]
 }
 
@@ -103,6 +114,24 @@ function functionParts(item: FunctionManifest | Deployed['functions'][number]): 
 
 function fieldParts({ fields }: Pick<TableManifest, 'fields'>): Parts {
   return new Map(Object.entries(fields as unknown as { [name: string]: Json }))
+}
+
+function declaredTimes({ everyMillis, ...cron }: CronManifest): Parts {
+  return cronParts({ ...cron, every: everyMillis === null ? null : { milliseconds: everyMillis } })
+}
+
+function listedTimes(cron: Deployed['crons'][number]): Parts {
+  return cronParts(cron)
+}
+
+function cronParts(
+  cron: Pick<
+    Deployed['crons'][number],
+    'schedule' | 'timeZone' | 'every' | 'function' | 'overlap'
+  >,
+): Parts {
+  const { schedule, timeZone, every, function: callee, overlap } = cron
+  return new Map(Object.entries({ schedule, timeZone, every, function: callee, overlap }))
 }
 
 function indexesOf(tables: readonly Pick<TableManifest, 'name' | 'indexes'>[]) {
