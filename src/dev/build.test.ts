@@ -77,6 +77,7 @@ test('the template builds into a package that a server accepts', async () => {
     'schema.ts',
     'functions/channels.ts',
     'functions/messages.ts',
+    'crons.ts',
     'svc:entry',
   ])
 })

@@ -24,10 +24,7 @@ export type ReleaseEngine = Pick<
   Engine,
   'administration' | 'describe' | 'prepare' | 'isWarm' | 'warm' | 'retainOnly' | 'whenIdle'
 > & {
-  readonly scheduler: Pick<
-    Engine['scheduler'],
-    'pendingOf' | 'list' | 'cancel' | 'wake' | 'crons'
-  >
+  readonly scheduler: Pick<Engine['scheduler'], 'pendingOf' | 'list' | 'cancel' | 'wake' | 'crons'>
 }
 
 export interface Product {

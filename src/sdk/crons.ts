@@ -57,7 +57,10 @@ function contentOf(name: string, cron: unknown): CronContent {
     )
   }
   if (!isPlainObject(cron)) {
-    throw new DefinitionError(`${owner} is ${kindOf(cron)}`, 'Write { schedule: ..., function: ... }')
+    throw new DefinitionError(
+      `${owner} is ${kindOf(cron)}`,
+      'Write { schedule: ..., function: ... }',
+    )
   }
   rejectUnknownOptions(cron, OPTIONS, owner)
   const { overlap = 'skip' } = cron
@@ -75,8 +78,9 @@ type Times = Pick<CronManifest, 'schedule' | 'timeZone' | 'everyMillis'>
 
 function timesOf({ schedule, timeZone, every }: Record<string, unknown>, owner: string): Times {
   if ((schedule === undefined) === (every === undefined)) {
+    const given = schedule === undefined ? 'neither schedule nor every' : 'schedule and every'
     throw new DefinitionError(
-      `${owner} has ${schedule === undefined ? 'neither schedule nor every' : 'schedule and every'}`,
+      `${owner} has ${given}`,
       'Write schedule: "0 7 * * mon-fri", or every: { minutes: 10 }',
     )
   }

@@ -431,8 +431,8 @@ export type Cron<Arguments> = CronTimes &
     /** A Mutation or an Action that needs no identity. */
     function: FunctionReference<'mutation' | 'action', Arguments, unknown>
     /**
-     * What becomes of a run that is due while the one before has not ended: it is left out, or
-     * waits. "skip" by default.
+     * Leaves out a run that is due while the one before has not ended, or lets it wait. "skip" by
+     * default.
      */
     overlap?: 'skip' | 'queue'
   }
@@ -445,9 +445,11 @@ export interface CronsDefinition {
  * Declares the Crons of the Workspace, by name. Write it as the default export of `crons.ts`. An
  * operator can disable a Cron, and that holds for every later Release.
  */
-export declare function cronJobs<Crons>(crons: {
-  readonly [Name in keyof Crons]: Cron<Crons[Name]>
-}): CronsDefinition
+export declare function cronJobs<Crons>(
+  crons: {
+    readonly [Name in keyof Crons]: Cron<Crons[Name]>
+  },
+): CronsDefinition
 
 /** The used part of a limit, and the limit. */
 export interface Usage {

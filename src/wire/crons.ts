@@ -1,6 +1,16 @@
 /** Crons: their list, their activation and runs by hand (wire decisions, section 5). */
 import { ACTIVATIONS, CRON_NAME, CRONS_MAX, OVERLAPS } from '../value/scheduling/crons.ts'
-import { idField, integer, listUpTo, Micros, Revision, TargetField, text, textUpTo, U64 } from './fields.ts'
+import {
+  idField,
+  integer,
+  listUpTo,
+  Micros,
+  Revision,
+  TargetField,
+  text,
+  textUpTo,
+  U64,
+} from './fields.ts'
 import { OperationField } from './operations.ts'
 import { type Infer, schema } from './schema.ts'
 

@@ -9,8 +9,8 @@ import type { Committer } from '../commits/committer.ts'
 import type { ScheduledChange } from '../commits/read-set.ts'
 import { DueQueue } from './due-queue.ts'
 import { dueAtOf, type ScheduledWork, stateOf, workOf } from './scheduled-documents.ts'
-import { byDueTime, type WorkReads } from './work-reads.ts'
 import type { Timers } from './timers.ts'
+import { byDueTime, type WorkReads } from './work-reads.ts'
 import type { RunEnd } from './work-runs.ts'
 
 /** Longest sleep: a step of the wall clock is noticed after it. */

@@ -23,7 +23,7 @@ export class RunStatistics {
   constructor({ metrics, log }: { readonly metrics: Metrics; readonly log: Logger }) {
     this.#lateness = metrics.histograms.scheduledLatenessMicros
     this.#failures = new UsagePeriods({
-      others: () => ({ subject: null, failed: 0 }),
+      others: (): FailedRuns => ({ subject: null, failed: 0 }),
       write: ({ subject, failed }) => {
         const message = `${subject?.function ?? 'Further Functions'} failed ${failed} times.`
         log.warn('schedule.failures', { message, ...subject, failed })

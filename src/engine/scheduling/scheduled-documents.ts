@@ -1,13 +1,13 @@
 /** Scheduled work as documents: how it is read, found and written in transactions of the server. */
 import type { StoredDocument } from '../../documents/store.ts'
 import { andThen, type MaybePromise } from '../../system/maybe-promise.ts'
+import { idMillis } from '../../value/ids.ts'
 import {
   SCHEDULED_DOCUMENTS,
   type ScheduledSource,
   type ScheduledState,
 } from '../../value/scheduling/scheduled-work.ts'
 import { decodeStored, encodeStored } from '../../value/stored.ts'
-import { idMillis } from '../../value/ids.ts'
 import { Timestamp, type Value, type ValueObject } from '../../value/values.ts'
 import type { Transaction } from '../transactions/transaction.ts'
 

@@ -1,7 +1,7 @@
 /** The health of the scheduler: whether due work starts. */
 import type { HealthStatus } from '../usage/health.ts'
 
-/** Failures in a row for so long mean that nothing starts until somebody acts. */
+/** A task that fails for so long needs an operator. */
 const UNAVAILABLE_MILLIS = 10_000
 /** Due work that waits longer shows that the runs do not keep up. */
 const LATE_MICROS = 60_000_000n

@@ -60,7 +60,11 @@ export const cronRoutes: readonly Route<ProductApp>[] = [
     async handle({ app, actor, params, operationId, requestId }) {
       const input = { operationId, name: params.cron, requestId }
       const { result, operation } = await runCron(app.product, actor, input)
-      const body = { version: 1 as const, ...workField(result), operation: operationField(operation) }
+      const body = {
+        version: 1 as const,
+        ...workField(result),
+        operation: operationField(operation),
+      }
       return { status: 200, body }
     },
   }),

@@ -41,7 +41,11 @@ export const scheduleRoutes: readonly Route<ProductApp>[] = [
       const { scheduledId } = params
       const input = { scheduledId, operationId, requestId }
       const { result, operation } = await cancelScheduled(app.product, actor, input)
-      const body = { version: 1 as const, ...workField(result), operation: operationField(operation) }
+      const body = {
+        version: 1 as const,
+        ...workField(result),
+        operation: operationField(operation),
+      }
       return { status: 200, body }
     },
   }),

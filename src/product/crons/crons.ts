@@ -1,6 +1,7 @@
 /** Crons as operators see them: their declarations, their activation, and runs by hand. */
-import { cronTimes } from '../../engine/scheduling/crons/cron-times.ts'
+
 import type { Engine } from '../../engine/engine.ts'
+import { cronTimes } from '../../engine/scheduling/crons/cron-times.ts'
 import { Fault } from '../../errors/fault.ts'
 import type { Actor } from '../../identity/actor.ts'
 import { findCronActivation, putCronActivation } from '../../storage/control/cron-activations.ts'
@@ -8,7 +9,12 @@ import { findEnvironment } from '../../storage/control/environment.ts'
 import type { OperationId, ReleaseId, RequestId } from '../../value/ids.ts'
 import type { CronManifest } from '../../value/manifest.ts'
 import type { Activation, Overlap } from '../../value/scheduling/crons.ts'
-import { type Applied, applyOnce, isApplied } from '../idempotency/idempotency-records.ts'
+import {
+  type Applied,
+  applyOnce,
+  type Intent,
+  isApplied,
+} from '../idempotency/idempotency-records.ts'
 import type { ChangePorts, ReleasesPort, RootPort } from '../ports.ts'
 import { notFound, stateConflict } from '../resource-faults.ts'
 import {
@@ -160,14 +166,14 @@ export async function runCron(
     const rule = 'a Cron whose newest run has ended'
     throw stateConflict({ path: 'cron', rule, detail: `${name} has an unfinished run` })
   }
-  const intent = {
-    ...{ operationId, kind: 'cron.run', request: { name } },
+  const intent: Intent = {
+    ...{ operationId, kind: 'cron.run' as const, request: { name } },
     ...{ changedAtMicros, subject: name, requestId },
-  } as const
-  return applyOnce(ports, actor, intent, (tx) => ({
-    result: workState(run!.work),
-    revision: findCronActivation(tx, name).revision,
-  }))
+  }
+  return applyOnce(ports, actor, intent, (tx) => {
+    if (run?.kind !== 'scheduled') throw unknownCron(name)
+    return { result: workState(run.work), revision: findCronActivation(tx, name).revision }
+  })
 }
 
 async function findInForce(ports: ReadPorts, name: string): Promise<CronManifest | null> {

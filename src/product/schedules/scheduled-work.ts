@@ -1,12 +1,18 @@
 /** Scheduled work as operators see and cancel it. */
-import type { ScheduledSummary } from '../../engine/scheduling/scheduled-documents.ts'
+
 import type { Engine } from '../../engine/engine.ts'
+import type { ScheduledSummary } from '../../engine/scheduling/scheduled-documents.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
 import type { Actor } from '../../identity/actor.ts'
 import { requireRecent } from '../../system/client-clock.ts'
 import { idMillis, type OperationId, type RequestId } from '../../value/ids.ts'
 import type { ScheduledSource, ScheduledState } from '../../value/scheduling/scheduled-work.ts'
-import { type Applied, applyOnce, isApplied } from '../idempotency/idempotency-records.ts'
+import {
+  type Applied,
+  applyOnce,
+  type Intent,
+  isApplied,
+} from '../idempotency/idempotency-records.ts'
 import type { ChangePorts } from '../ports.ts'
 
 interface SchedulePorts {
@@ -53,10 +59,10 @@ export async function cancelScheduled(
   const canceled = isApplied(ports, operationId)
     ? null
     : await failingAsProduct(() => ports.engine.scheduler.cancel(scheduledId))
-  const intent = {
-    ...{ operationId, kind: 'schedule.cancel', request: { scheduledId } },
+  const intent: Intent = {
+    ...{ operationId, kind: 'schedule.cancel' as const, request: { scheduledId } },
     ...{ changedAtMicros, subject: scheduledId, requestId },
-  } as const
+  }
   return applyOnce(ports, actor, intent, () => {
     if (canceled === null) throw new Fault('PRODUCT_NOT_FOUND', { detail: scheduledId })
     const { work } = canceled

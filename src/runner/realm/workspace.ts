@@ -1,8 +1,9 @@
-/** The definitions of a Workspace: its Functions by name, its tables and Crons, and a description. */
+/** The definitions of a Workspace: its Functions by name, its tables, and a description of all. */
 import type { CronManifest, FunctionManifest, IndexManifest } from '../../value/manifest.ts'
-import { encode } from './encoding.ts'
 import type { Script } from './workspace-script.ts'
 
+/** Returns Stored JSON text of a value that a message calls `what`. */
+export type Encode = (value: unknown, what: string) => string
 export type Handler = (ctx: unknown, args: unknown) => unknown
 
 export interface DefinedFunction {
@@ -47,10 +48,14 @@ export let workspace: Workspace
  * Runs the script, with the values of `globalNames` as parameters, and reads what it defines.
  * Throws what the script throws, and a TypeError for what is no definition.
  */
-export function loadWorkspace(script: Script, globalNames: readonly string[]): void {
+export function loadWorkspace(
+  script: Script,
+  globalNames: readonly string[],
+  encode: Encode,
+): void {
   let found: Workspace | null = null
   const define = (definitions: Definitions): void => {
-    found = readWorkspace(definitions)
+    found = readWorkspace(definitions, encode)
   }
   const scope = globalThis as Readonly<Record<string, unknown>>
   script(Object.freeze({ define }), ...globalNames.map((name) => scope[name]))
@@ -58,11 +63,11 @@ export function loadWorkspace(script: Script, globalNames: readonly string[]): v
   workspace = found
 }
 
-function readWorkspace({ schema, crons, modules }: Definitions): Workspace {
+function readWorkspace({ schema, crons, modules }: Definitions, encode: Encode): Workspace {
   const declared = schema?.[schemaKey] as { tables: Record<string, Table> } | undefined
   const tables = declared?.tables ?? {}
   const functions = definitionsOf(modules)
-  const declaredCrons = cronsOf(crons)
+  const declaredCrons = cronsOf(crons, encode)
   return {
     functions,
     tables: new Map(Object.entries(tables).map(([name, table]) => [name, table.indexes])),
@@ -89,7 +94,7 @@ function definitionsOf(modules: Definitions['modules']): Map<string, Definition>
 }
 
 /** Encodes the arguments. Throws a TypeError for what is no data. */
-function cronsOf(definition: Marked | undefined): CronManifest[] {
+function cronsOf(definition: Marked | undefined, encode: Encode): CronManifest[] {
   const declared = (definition?.[cronsKey] ?? []) as (CronManifest & { arguments: unknown })[]
   return declared.map(({ name, schedule, timeZone, everyMillis, overlap, ...call }) => ({
     ...{ name, schedule, timeZone, everyMillis, overlap, function: call.function },

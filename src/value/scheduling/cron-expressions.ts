@@ -1,8 +1,8 @@
 /**
- * Cron expressions: minute, hour, day of month, month and day of week, in the syntax that crontab(5)
- * documents, without its extensions. A field is `*`, or a list of numbers and ranges; `*` and ranges
- * take a step. Months and days of the week have names, and Sunday is 0 or 7. Where both days are
- * given, either is enough.
+ * Cron expressions: minute, hour, day of month, month and day of week, in the syntax of crontab(5)
+ * without its extensions. A field is `*`, or a list of numbers and ranges; `*` and ranges take a
+ * step. Months and days of the week have names, and Sunday is 0 or 7. Where both days are given,
+ * either is enough.
  */
 import { ValidationError } from '../validation-error.ts'
 
@@ -80,7 +80,7 @@ function numbersOf(field: Field, text: string): number[] {
     // A step without a range, such as 5/15, means different things to different programs.
     const isRange = last !== undefined || isEvery
     if (first === undefined || (isEvery && last !== undefined) || (step && !isRange)) {
-      throw new ValidationError(`a ${field.name} such as *, */5, ${sampleOf(field)}`)
+      throw new ValidationError(`${oneOf(field)} such as *, */5, ${sampleOf(field)}`)
     }
     const from = isEvery ? field.least : numberOf(field, first)
     const to = isEvery ? field.most : last === undefined ? from : endOf(field, last)
@@ -98,12 +98,18 @@ function sampleOf({ least, names }: Field): string {
   return names.length === 0 ? `${least} or ${least}-${least + 4}` : `${names[1]} or 1-5`
 }
 
-function numberOf({ name, least, most, names }: Field, text: string): number {
+function oneOf({ name }: Field): string {
+  return name === 'hour' ? 'an hour' : `a ${name}`
+}
+
+function numberOf(field: Field, text: string): number {
+  const { least, most, names } = field
   const named = names.indexOf(text)
-  const number = named === -1 && /^[0-9]{1,2}$/.test(text) ? Number(text) : least + named
-  const isKnown = named !== -1 || /^[0-9]{1,2}$/.test(text)
-  if (isKnown && number >= least && number <= most) return number
-  throw new ValidationError(`a ${name} from ${least} to ${most}${names.length > 0 ? ', or its name' : ''}`)
+  if (named !== -1) return least + named
+  const number = /^[0-9]{1,2}$/.test(text) ? Number(text) : -1
+  if (number >= least && number <= most) return number
+  const orName = names.length > 0 ? ', or its name' : ''
+  throw new ValidationError(`${oneOf(field)} from ${least} to ${most}${orName}`)
 }
 
 /** Returns the end of a range: Sunday is the last day of the week there. */

@@ -150,7 +150,12 @@ const CronField = schema([
 const Description = schema({
   functions: byName(FunctionField, FUNCTIONS_MAX),
   tables: byName(TableField, TABLES_MAX),
-  'crons?': byName(CronField, CRONS_MAX),
+  /** Left out where there are none, so that equal declarations are equal texts. */
+  'crons?': [
+    byName(CronField, CRONS_MAX),
+    ':',
+    rule('at least one Cron', (crons: readonly unknown[]) => crons.length > 0),
+  ],
 })
 
 const Manifest = schema({

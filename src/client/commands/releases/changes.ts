@@ -125,10 +125,7 @@ function listedTimes(cron: Deployed['crons'][number]): Parts {
 }
 
 function cronParts(
-  cron: Pick<
-    Deployed['crons'][number],
-    'schedule' | 'timeZone' | 'every' | 'function' | 'overlap'
-  >,
+  cron: Pick<Deployed['crons'][number], 'schedule' | 'timeZone' | 'every' | 'function' | 'overlap'>,
 ): Parts {
   const { schedule, timeZone, every, function: callee, overlap } = cron
   return new Map(Object.entries({ schedule, timeZone, every, function: callee, overlap }))

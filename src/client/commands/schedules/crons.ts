@@ -9,7 +9,11 @@ import { activateCron, listCrons, runCron } from '../../schedules.ts'
 import { usage } from '../../usage.ts'
 import { changeIntent, changeOptions, REMOTE, rethrowChange } from '../operations.ts'
 
-const CRON = { name: 'NAME', description: 'The Cron, as crons.ts names it', required: true } as const
+const CRON = {
+  name: 'NAME',
+  description: 'The Cron, as crons.ts names it',
+  required: true,
+} as const
 
 const list: CommandSpec = command({
   name: 'crons list',
@@ -40,8 +44,8 @@ const list: CommandSpec = command({
     const head = ['NAME', 'ACTIVATION', 'TIMES', 'FUNCTION', 'OVERLAP', 'LAST RUN', 'NEXT RUN']
     const table = rows.length === 0 ? [] : context.output.table(head, rows)
     const count = rows.length === 0 ? 'no Crons' : `${rows.length} Crons`
-    const title = `${found.releaseId}${target === undefined ? ', in force,' : ''} declares ${count}.`
-    await context.output.result(found, [title, ...table])
+    const release = target === undefined ? `${found.releaseId}, in force,` : found.releaseId
+    await context.output.result(found, [`${release} declares ${count}.`, ...table])
   },
 })
 
@@ -66,7 +70,8 @@ function activation(verb: string, state: Activation, summary: string): CommandSp
       const changed = await context.output
         .progress(`changing ${name}`, work())
         .catch((error) => rethrowChange(error, 'svc crons list'))
-      const next = changed.nextRunAtMicros === null ? '' : `, next at ${timeOf(changed.nextRunAtMicros)}`
+      const next =
+        changed.nextRunAtMicros === null ? '' : `, next at ${timeOf(changed.nextRunAtMicros)}`
       await context.output.result(changed, [`${name} is ${changed.activation}${next}.`])
     },
   })

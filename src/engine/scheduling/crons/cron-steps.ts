@@ -1,4 +1,4 @@
-/** What becomes of the state of a Cron as time passes, without a clock or a store. */
+/** The transitions of the state of a Cron as time passes, without a clock or a store. */
 import { type Overlap, QUEUED_MAX } from '../../../value/scheduling/crons.ts'
 import type { CronState } from './cron-states.ts'
 import type { CronTimes } from './cron-times.ts'
@@ -39,7 +39,8 @@ export function cronStep(stored: CronState | null, input: CronStepInput): CronSt
     return { state, runsAtMicros: null, isSkipped: false }
   }
   const { nextAtMicros } = stored
-  if (nextAtMicros !== null && nextAtMicros <= nowMicros) return dueStep(stored, nextAtMicros, input)
+  if (nextAtMicros !== null && nextAtMicros <= nowMicros)
+    return dueStep(stored, nextAtMicros, input)
   const state = { ...stored, nextAtMicros: earliest(stored, input) }
   if (stored.queued === 0 || input.isBusy) return { state, runsAtMicros: null, isSkipped: false }
   return {

@@ -122,9 +122,7 @@ export class Crons {
    */
   follow(plan: CronPlan): void {
     this.#plan = plan
-    this.#entries = new Map(
-      plan.crons.map((cron) => [cron.name, { cron, times: cronTimes(cron) }]),
-    )
+    this.#entries = new Map(plan.crons.map((cron) => [cron.name, { cron, times: cronTimes(cron) }]))
     this.#mayHaveOthers = true
     this.wake()
   }
@@ -180,7 +178,7 @@ export class Crons {
     })
   }
 
-  /** Schedules a run now, beside the times; a repeat with the same ID finds the work of the first. */
+  /** Schedules a run now, beside the times. A repeat with the same ID finds the first run. */
   run(name: string, scheduledId: string): Promise<CronRun> {
     const { documents, system } = this.#options
     return documents.change(async (transaction): Promise<CronRun> => {
@@ -296,7 +294,12 @@ export class Crons {
     else this.#next.set(name, state.nextAtMicros)
     if (!isSkipped) return
     const { function: callee, overlap } = cron
-    log.warn('cron.skipped', { cron: name, function: callee, overlap, releaseId: this.#plan.releaseId })
+    log.warn('cron.skipped', {
+      cron: name,
+      function: callee,
+      overlap,
+      releaseId: this.#plan.releaseId,
+    })
   }
 
   async #step(transaction: Transaction, { cron, times }: Entry, { revision }: CronActivation) {

@@ -1,7 +1,7 @@
 /** Time zones: the offsets of local time from UTC, and the instants at which they change. */
 
 const DAY_MILLIS = 86_400_000
-/** Two changes of a zone are further apart, so that equal offsets at both ends mean none between. */
+/** Two changes of a zone are further apart: equal offsets at both ends mean none between. */
 const STRIDE_MILLIS = 7 * DAY_MILLIS
 /** How far a period of one offset is looked for. A zone without changes has periods of this. */
 const PERIOD_MILLIS = 400 * DAY_MILLIS
