@@ -46,7 +46,7 @@ const deployedOf = (
       ...cron,
       every: everyMillis === null ? null : { milliseconds: everyMillis },
     })),
-  }) as Parameters<typeof changesOf>[1]
+  }) as unknown as Parameters<typeof changesOf>[1]
 const manifestOf = (
   functions: FunctionManifest[],
   tables: TableManifest[],

@@ -102,7 +102,7 @@ describe('a Cron', () => {
     expect(ran.at(-1)).toBe('a.tick 2027-01-17T10:00:00.000Z')
   })
 
-  test('that leaves force loses its state, and waits for its next time when it returns', async () => {
+  test('that leaves force loses its state, and waits for its next time afterwards', async () => {
     await bench.follow([cron()])
     await bench.follow([])
     expect(await state('tick')).toBeUndefined()
@@ -125,7 +125,7 @@ describe('a Cron', () => {
     )
   })
 
-  test('does not run while the Environment does not serve, and at once when it serves', async () => {
+  test('does not run while the Environment does not serve, and runs when it does', async () => {
     await bench.follow([cron()])
     isServing = false
     await bench.advance(5 * 60 * MINUTE)
