@@ -14,7 +14,7 @@ async function main(name: string, args: readonly string[]): Promise<void> {
     const { runClient } = await import('./client/main.ts')
     const { processEnvironment } = await import('./client/environment.ts')
     process.exitCode = await runClient(args, processEnvironment(), async () => {
-      const { workspaceTools } = await import('./dev/commands.ts')
+      const { workspaceTools } = await import('./dev/workspace-tools.ts')
       const { describeInSandbox } = await import('./dev/sandboxed-describe.ts')
       return workspaceTools({ describe: describeInSandbox })
     })

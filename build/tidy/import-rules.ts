@@ -76,7 +76,7 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
     owns: 'what a Workspace imports as `svc`, its types and templates; embedded as text',
     imports: ['value'],
   },
-  dev: { owns: 'the Workspace builder', imports: 'all' },
+  dev: { owns: 'the Workspace builder, and the server of `svc dev`', imports: 'all' },
   server: { owns: 'one file per mode: the only wiring', imports: 'all' },
   'main.ts': { owns: 'the dispatch on the name of the program', imports: 'all' },
 }

@@ -1,5 +1,7 @@
 /** The context of a running command, and the declaration of a command. */
+
 import type { ProjectId } from '../value/ids.ts'
+import type { DevelopmentEvent } from './development/events.ts'
 import type { ClientEnvironment } from './environment.ts'
 import type { Output } from './output.ts'
 import type { Network } from './requests.ts'
@@ -9,6 +11,33 @@ export interface BuiltWorkspace {
   readonly frame: Uint8Array
   /** Problems that do not fail the build, each with its location and its fix. */
   readonly warnings: readonly string[]
+}
+
+/** The root and the Workspace that `svc dev` serves, and how. */
+export interface DevelopmentRequest {
+  /** Absolute path of the Product root. */
+  readonly rootPath: string
+  /** Absolute. */
+  readonly workspaceDirectory: string
+  /** Null for the usual port, or any other where that one is in use. */
+  readonly port: number | null
+  /** Content of the seed file; null for none. */
+  readonly seed: Uint8Array | null
+  /** Whether all documents, files, Releases and keys are removed first. */
+  readonly reset: boolean
+  readonly report: (event: DevelopmentEvent) => void
+  /** Ends it. */
+  readonly signal: AbortSignal
+}
+
+/** The Workspace that `svc build --watch` follows. */
+export interface WatchRequest {
+  /** Absolute. */
+  readonly workspaceDirectory: string
+  readonly onChange: () => Promise<void>
+  readonly onNotice: (notice: string) => Promise<void>
+  /** Ends it. */
+  readonly signal: AbortSignal
 }
 
 /** Tools that only the executable has, since they need more than Node. */
@@ -25,6 +54,10 @@ export interface WorkspaceTools {
     readonly workspaceDirectory: string
     readonly name: string
   }): Promise<readonly string[]>
+  /** Runs `onChange` now and after each change of the files, until `signal` fires. */
+  watch(request: WatchRequest): Promise<void>
+  /** Serves a Workspace on this machine until `signal` fires. */
+  develop(request: DevelopmentRequest): Promise<void>
 }
 
 export interface Context extends Network {

@@ -11,6 +11,7 @@ import { clientCommands } from './commands/clients.ts'
 import { configCommands } from './commands/config.ts'
 import { credentialCommands } from './commands/credentials.ts'
 import { dataCommands } from './commands/data/documents.ts'
+import { devCommand } from './commands/development/dev.ts'
 import { docsCommand } from './commands/docs.ts'
 import { environmentCommands } from './commands/environments.ts'
 import { healthCommand } from './commands/health.ts'
@@ -47,6 +48,7 @@ import { Output } from './output.ts'
 
 export const COMMANDS: readonly CommandSpec[] = [
   initCommand,
+  devCommand,
   loginCommand,
   logoutCommand,
   authStatusCommand,

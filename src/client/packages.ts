@@ -92,7 +92,8 @@ export function sourceDirectory(
   return workspaceDirectoryOf(environment, root, options.workspace)
 }
 
-function workspaceDirectoryOf(
+/** Returns the absolute path of the Workspace that is named, or that the root names. */
+export function workspaceDirectoryOf(
   environment: ClientEnvironment,
   { directory, descriptor }: Root,
   workspace: string | undefined,

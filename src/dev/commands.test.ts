@@ -7,7 +7,8 @@ import { sha256 } from '../system/digests.ts'
 import { parseId } from '../value/ids.ts'
 import { decodePackage } from '../value/packages/workspace-package.ts'
 import { parseManifest } from '../wire/files/manifest.ts'
-import { runBuild, runPackage, workspaceTools } from './commands.ts'
+import { runBuild, runPackage } from './commands.ts'
+import { workspaceTools } from './workspace-tools.ts'
 
 const projectId = parseId('prj', 'prj_01JZ0000000000000000000000')
 const tools = workspaceTools({ describe: describeHere })

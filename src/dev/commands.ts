@@ -1,16 +1,13 @@
-/** The tools of the command line for Workspaces. The callers print results and failures. */
-import { lstatSync, mkdirSync, readFileSync } from 'node:fs'
+/** Builds of a Workspace that write files. The callers print results and failures. */
+import { chmodSync, lstatSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import type { WorkspaceTools } from '../client/contexts.ts'
 import { Fault } from '../errors/fault.ts'
 import { SDK_TYPES } from '../sdk/embedded.generated.ts'
 import { FileFailure, writeFileAtomic } from '../system/files.ts'
 import type { ProjectId } from '../value/ids.ts'
 import { buildWorkspace, type Describe, type WorkspaceBuild } from './build.ts'
 import { generateFiles } from './codegen.ts'
-import { writeWorkspace } from './new-workspaces.ts'
 import { encodeWorkspacePackage } from './package.ts'
-import { formatProblem } from './problems.ts'
 
 export interface BuildRequest {
   readonly workspaceDirectory: string
@@ -51,19 +48,6 @@ export async function runPackage(request: PackageRequest): Promise<BuildResult> 
   return result
 }
 
-/** The part of the command line that needs the executable. */
-export function workspaceTools({ describe }: { readonly describe: Describe }): WorkspaceTools {
-  return {
-    async build({ workspaceDirectory, projectId }) {
-      const { build } = await runBuild({ workspaceDirectory, describe })
-      const frame = encodeWorkspacePackage(build, projectId)
-      return { frame, warnings: build.diagnostics.map(formatProblem) }
-    },
-    writeWorkspace: async ({ workspaceDirectory, name }) =>
-      writeWorkspace(workspaceDirectory, { name }),
-  }
-}
-
 function writeIfChanged(path: string, text: string): boolean {
   try {
     // A symbolic link is replaced: its target may belong to something else.
@@ -77,7 +61,9 @@ function writeIfChanged(path: string, text: string): boolean {
 
 function write(path: string, content: string | Uint8Array): void {
   try {
-    mkdirSync(dirname(path), { recursive: true })
+    const made = mkdirSync(dirname(path), { recursive: true })
+    // As readable as its files, also where the process keeps what else it creates to its user.
+    if (made !== undefined) chmodSync(made, 0o755)
     writeFileAtomic(path, content, { mode: 0o644 })
   } catch (error) {
     const reason = error instanceof FileFailure ? `is not ${error.message}` : 'cannot be written'

@@ -28,23 +28,26 @@ export type Changes = {
   readonly crons: Difference
 }
 
-/** The catalogs of a Release. */
+/** The declarations of a Release, from its catalogs or its manifest. */
 export interface Deployed {
-  readonly functions: FunctionCatalog['functions']
-  readonly tables: TableCatalog['tables']
-  readonly crons: CronList['crons']
+  readonly functions: readonly (FunctionManifest | FunctionCatalog['functions'][number])[]
+  readonly tables: readonly (TableManifest | TableCatalog['tables'][number])[]
+  readonly crons?: readonly (CronManifest | ListedCron)[]
 }
 
 type Parts = ReadonlyMap<string, Json>
 
 /** Compares with a Release, or with nothing where there is none. */
-export function changesOf(next: WorkspaceManifest, deployed: Deployed | null): Changes {
-  const { functions, tables, crons } = deployed ?? { functions: [], tables: [], crons: [] }
+export function changesOf(
+  next: Pick<WorkspaceManifest, 'functions' | 'tables' | 'crons'>,
+  deployed: Deployed | null,
+): Changes {
+  const { functions, tables, crons = [] }: Deployed = deployed ?? { functions: [], tables: [] }
   return {
     functions: difference(byName(next.functions, functionParts), byName(functions, functionParts)),
     tables: difference(byName(next.tables, fieldParts), byName(tables, fieldParts)),
     indexes: difference(indexesOf(next.tables), indexesOf(tables)),
-    crons: difference(byName(next.crons ?? [], declaredTimes), byName(crons, listedTimes)),
+    crons: difference(byName(next.crons ?? [], cronParts), byName(crons, cronParts)),
   }
 }
 
@@ -116,18 +119,12 @@ function fieldParts({ fields }: Pick<TableManifest, 'fields'>): Parts {
   return new Map(Object.entries(fields as unknown as { [name: string]: Json }))
 }
 
-function declaredTimes({ everyMillis, ...cron }: CronManifest): Parts {
-  return cronParts({ ...cron, every: everyMillis === null ? null : { milliseconds: everyMillis } })
-}
+type ListedCron = CronList['crons'][number]
 
-function listedTimes(cron: Deployed['crons'][number]): Parts {
-  return cronParts(cron)
-}
-
-function cronParts(
-  cron: Pick<Deployed['crons'][number], 'schedule' | 'timeZone' | 'every' | 'function' | 'overlap'>,
-): Parts {
-  const { schedule, timeZone, every, function: callee, overlap } = cron
+/** A list of Crons lacks their arguments. */
+function cronParts(cron: CronManifest | ListedCron): Parts {
+  const { schedule, timeZone, function: callee, overlap } = cron
+  const every = 'every' in cron ? (cron.every?.milliseconds ?? null) : cron.everyMillis
   return new Map(Object.entries({ schedule, timeZone, every, function: callee, overlap }))
 }
 
