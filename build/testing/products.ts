@@ -5,7 +5,6 @@ import { indexKey } from '../../src/documents/keys.ts'
 import type { PhysicalIndex } from '../../src/documents/store.ts'
 import { indexDefinitions } from '../../src/engine/releases/physical-indexes.ts'
 import { prepareRelease } from '../../src/engine/releases/prepared-release.ts'
-import { Crons } from '../../src/engine/scheduling/crons/crons.ts'
 import type { Actor } from '../../src/identity/actor.ts'
 import type { ProductAudit } from '../../src/product/audit/audit-outbox.ts'
 import { LiveConfiguration } from '../../src/product/configuration/live-configuration.ts'
@@ -157,10 +156,10 @@ export class TestEngine implements ReleaseEngine {
     list: async () => ({ items: [], nextId: null }),
     cancel: async () => null,
     wake: () => undefined,
-    crons: Object.assign(Object.create(Crons.prototype) as Crons, {
+    crons: {
       ...{ follow: () => undefined, suspend: () => undefined, wake: () => undefined },
-      ...{ whenIdle: async () => undefined, states: async () => new Map() },
-    }),
+      ...{ whenIdle: async () => undefined, states: async () => new Map(), nextTimes: new Map() },
+    } as unknown as ReleaseEngine['scheduler']['crons'],
   }
   whenIdle: ReleaseEngine['whenIdle'] = async () => undefined
 
