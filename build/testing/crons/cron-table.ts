@@ -50,13 +50,27 @@ export function ourTimes(schedule: string, timeZone: string, { from, until }: Wi
   }
 }
 
-export function otherTimes(schedule: string, timeZone: string, { from, until }: Window): number[] {
+/**
+ * Returns null where the other implementation gives up: changes of half an hour make it search for
+ * ever, which it notices.
+ */
+export function otherTimes(
+  schedule: string,
+  timeZone: string,
+  { from, until }: Window,
+): number[] | null {
   const parsed = CronExpressionParser.parse(schedule, {
     ...{ currentDate: new Date(from - 1), tz: timeZone },
   })
   const found: number[] = []
   for (;;) {
-    const next = parsed.next().getTime()
+    let next: number
+    try {
+      next = parsed.next().getTime()
+    } catch (error) {
+      if (/loop limit exceeded/.test(String(error))) return null
+      throw error
+    }
     if (next >= until) return found
     found.push(next)
   }

@@ -6,6 +6,8 @@
  * - it moves a skipped time by the length of the change, while a Cron runs right after the change;
  * - it leaves a skipped time out;
  * - it runs a repeated time again, or leaves out the repetition where every hour matches.
+ *
+ * In Australia/Lord_Howe, whose changes are half an hour, it gives up on some expressions.
  */
 import { expect, test } from 'vitest'
 import {
@@ -36,15 +38,20 @@ test.each(ZONES)(
     const changes = changesOf(zone)
     let compared = 0
     let differing = 0
+    let unanswered = 0
     for (const schedule of EXPRESSIONS) {
       const day = ourTimes(schedule, zone, { from: FROM, until: FROM + 7 * 86_400_000 })
       const window = day.length > 7 * FREQUENT_DAILY ? QUARTER : TWO_YEARS
       const ours = ourTimes(schedule, zone, window)
       const others = otherTimes(schedule, zone, window)
       const away = (times: readonly number[]) => times.filter((at) => !isNear(at, changes))
-      expect(away(ours), schedule).toEqual(away(others))
-      compared += ours.length
-      differing += ours.filter((at) => !others.includes(at) && isNear(at, changes)).length
+      if (others === null) unanswered += 1
+      else {
+        expect(away(ours), schedule).toEqual(away(others))
+        const theirs = new Set(others)
+        compared += ours.length
+        differing += ours.filter((at) => !theirs.has(at)).length
+      }
       for (const at of changes) {
         const near = around(at)
         expect(ourTimes(schedule, zone, near), `${schedule} at ${at}`).toEqual(
@@ -52,7 +59,9 @@ test.each(ZONES)(
         )
       }
     }
-    console.info(`${zone}: ${compared} times, ${differing} others near ${changes.length} changes`)
+    const near = `${differing} others near ${changes.length} changes`
+    console.info(`${zone}: ${compared} times, ${near}, ${unanswered} expressions unanswered`)
+    expect(unanswered === 0 || zone === 'Australia/Lord_Howe').toBe(true)
     expect(compared).toBeGreaterThan(50_000)
     expect(differing > 0).toBe(changes.length > 0)
   },

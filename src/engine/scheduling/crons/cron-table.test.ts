@@ -38,7 +38,7 @@ test('times are those of another implementation apart from changes of local time
   const away = (times: readonly number[]) => times.filter((at) => !isNear(at, changes))
   for (const schedule of PART) {
     const [ours, others] = [ourTimes, otherTimes].map((of) =>
-      away(of(schedule, 'America/New_York', window)),
+      away(of(schedule, 'America/New_York', window)!),
     )
     expect(ours, schedule).toEqual(others)
   }

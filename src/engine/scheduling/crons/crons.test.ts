@@ -21,6 +21,7 @@ let ran: string[] = []
 let held: (() => void)[] = []
 let isServing = true
 let isThrowing = false
+let isEnding = false
 let bench: SimulatedEngine
 
 const handlers = {
@@ -31,6 +32,7 @@ const handlers = {
   },
   'a.slow': () => {
     ran.push(`a.slow ${new Date(bench.system.nowMillis()).toISOString()}`)
+    if (isEnding) return null
     return new Promise((resolve) => held.push(() => resolve(null)))
   },
 }
@@ -40,11 +42,13 @@ beforeEach(async () => {
   held = []
   isServing = true
   isThrowing = false
+  isEnding = false
   const functions = [mutation, action]
   // 2027-01-15T08:00:00Z
   bench = await simulatedEngine({ functions, handlers, admits: () => isServing })
 })
 afterEach(async () => {
+  isEnding = true
   for (const release of held) release()
   await bench.close()
 })
@@ -188,6 +192,7 @@ describe('a time that comes while the run before has not ended', () => {
     await expect.poll(() => held.length).toBe(1)
     await advanceHeld(60 * MINUTE)
     expect(bench.log.records().filter(({ event }) => event === 'cron.skipped')).toHaveLength(1)
+    expect((await works()).length).toBe(1)
     held.pop()!()
     await bench.engine.scheduler.whenSettled()
     expect(ran).toEqual(['a.slow 2027-01-15T09:00:00.000Z'])
