@@ -2,7 +2,7 @@
 import type { StoredDocument } from '../../documents/store.ts'
 import { andThen, type MaybePromise } from '../../system/maybe-promise.ts'
 import { keyPrefixEnd, MULTIPART_DOCUMENTS, PART_DOCUMENTS } from '../../value/files/files.ts'
-import { isUlid } from '../../value/ids.ts'
+import { tableOfId } from '../../value/ids.ts'
 import { decodeStored } from '../../value/stored.ts'
 import { TypedId, type ValueObject } from '../../value/values.ts'
 import type { Transaction } from '../transactions/transaction.ts'
@@ -40,10 +40,21 @@ export interface PartDocument extends PartFields {
   readonly createdAtMicros: bigint
 }
 
+export interface PartPage {
+  readonly parts: readonly PartDocument[]
+  /** The key to continue after; null for the last page. */
+  readonly lastKey: string | null
+}
+
+export interface MultipartPage {
+  readonly uploads: readonly MultipartDocument[]
+  /** The key to continue after; null for the last page. */
+  readonly lastKey: string | null
+}
+
 /** Whether the text is a canonical ID of a multipart upload. */
 export function isMultipartId(text: string): boolean {
-  const prefix = `${MULTIPART_DOCUMENTS}_`
-  return text.startsWith(prefix) && isUlid(text.slice(prefix.length))
+  return tableOfId(text) === MULTIPART_DOCUMENTS
 }
 
 /** Inserts an upload and returns its ID. */
@@ -93,7 +104,7 @@ export function rangeMultiparts(
 export function listMultiparts(
   transaction: Transaction,
   { afterKey, limit }: { readonly afterKey: string | null; readonly limit: number },
-): MaybePromise<{ readonly uploads: readonly MultipartDocument[]; readonly lastKey: string | null }> {
+): MaybePromise<MultipartPage> {
   const found = transaction.range(creationOrder(MULTIPART_DOCUMENTS, afterKey, limit))
   return andThen(found, ({ documents, done, lastKey }) => ({
     uploads: documents.map(multipartOf),
@@ -144,7 +155,7 @@ export function findPart(
 export function listParts(
   transaction: Transaction,
   { afterKey, limit }: { readonly afterKey: string | null; readonly limit: number },
-): MaybePromise<{ readonly parts: readonly PartDocument[]; readonly lastKey: string | null }> {
+): MaybePromise<PartPage> {
   const found = transaction.range(creationOrder(PART_DOCUMENTS, afterKey, limit))
   return andThen(found, ({ documents, done, lastKey }) => ({
     parts: documents.map(partOf),

@@ -6,7 +6,9 @@ import {
   insertFile,
   readFile,
 } from '../../engine/files/file-documents.ts'
-import type { StagedBlob } from '../../storage/blobs/blobs.ts'
+import type { Transaction } from '../../engine/transactions/transaction.ts'
+import type { Content, StagedBlob } from '../../storage/blobs/blobs.ts'
+import type { MaybePromise } from '../../system/maybe-promise.ts'
 import { requireAdmission } from './buckets.ts'
 import type { FilePorts } from './ports.ts'
 
@@ -17,7 +19,20 @@ export interface NewObject {
   readonly key: string | null
   readonly contentType: string
   readonly uploadId: string | null
+  /** Entity tag and headers for S3 clients (engine/files/file-documents.ts). */
+  readonly etag?: string | undefined
+  readonly headers?: ReadonlyMap<string, string> | undefined
+  /**
+   * Runs in the transaction of the metadata, which may run more than once, with the file that the
+   * key names before. What it throws leaves everything as it was.
+   */
+  readonly inCommit?: InCommit | undefined
 }
+
+export type InCommit = (
+  transaction: Transaction,
+  replaced: FileDocument | null,
+) => MaybePromise<void>
 
 /**
  * Makes staged bytes durable and then the file that they belong to. Raises LIMIT_EXCEEDED and
@@ -29,13 +44,21 @@ export async function storeFile(
   staged: StagedBlob,
   object: NewObject,
 ): Promise<FileDocument> {
-  const { buckets, collection } = ports
   const content = await staged.finish()
-  const size = BigInt(content.size)
-  requireAdmission(buckets, object.bucket, size)
-  return collection.hold(content.sha256, async () => {
-    await staged.commit()
-    return commitMetadata(ports, { ...object, ...content, size })
+  return storeContent(ports, content, object, () => staged.commit())
+}
+
+/** Stores an object with the bytes of another file. Raises as `storeFile` does. */
+export function storeContent(
+  ports: FilePorts,
+  { sha256, size }: Content,
+  object: NewObject,
+  makeDurable: () => Promise<void>,
+): Promise<FileDocument> {
+  requireAdmission(ports.buckets, object.bucket, BigInt(size))
+  return ports.collection.hold(sha256, async () => {
+    await makeDurable()
+    return commitMetadata(ports, { ...object, sha256, size: BigInt(size) })
   })
 }
 
@@ -45,8 +68,9 @@ function commitMetadata(
   file: NewObject & { readonly sha256: string; readonly size: bigint },
 ): Promise<FileDocument> {
   return documents.change(async (transaction) => {
-    const { bucket, key } = file
+    const { bucket, key, inCommit } = file
     const replaced = key === null ? null : await findObject(transaction, bucket, key)
+    await inCommit?.(transaction, replaced)
     if (replaced !== null) await deleteFile(transaction, replaced.fileId)
     const fileId = await insertFile(transaction, file)
     return (await readFile(transaction, fileId))!
