@@ -74,33 +74,6 @@ export function findObject(
   return andThen(found, ({ documents: [first] }) => (first === undefined ? null : fileOf(first)))
 }
 
-/** A part of the objects of a bucket, in the order of their keys. */
-export interface ObjectRange {
-  readonly bucket: string
-  readonly lower: { readonly value: string; readonly inclusive: boolean }
-  /** Exclusive; null for the last key of the bucket. */
-  readonly upper: string | null
-  readonly limit: number
-}
-
-/** Returns objects in the order of their keys, and whether there are no more of them. */
-export function rangeObjects(
-  transaction: Transaction,
-  { bucket, lower, upper, limit }: ObjectRange,
-): MaybePromise<{ readonly files: readonly FileDocument[]; readonly done: boolean }> {
-  const found = transaction.range({
-    table: FILE_DOCUMENTS,
-    index: 'byKey',
-    equal: [bucket],
-    field: 'key',
-    lower,
-    upper: upper === null ? undefined : { value: upper, inclusive: false },
-    order: 'asc',
-    limit,
-  })
-  return andThen(found, ({ documents, done }) => ({ files: documents.map(fileOf), done }))
-}
-
 /** Whether any file, or part of one, has this content. */
 export async function isContentReferenced(
   transaction: Transaction,

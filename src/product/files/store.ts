@@ -1,4 +1,7 @@
-/** Stores a file: its bytes first, then the metadata, which alone makes it exist. */
+/**
+ * Stores a file: its bytes first, then the metadata, which alone makes it exist. The commit of the
+ * metadata checks the rules of the bucket, whatever was admitted when the upload began.
+ */
 import {
   deleteFile,
   type FileDocument,
@@ -23,21 +26,18 @@ export interface NewObject {
   readonly etag?: string | undefined
   readonly headers?: ReadonlyMap<string, string> | undefined
   /**
-   * Runs in the transaction of the metadata, which may run more than once, with the file that the
-   * key names before. What it throws leaves everything as it was.
+   * Throws where the object must not be stored in place of the file that its key names, null for
+   * none. It runs in the transaction, perhaps several times.
    */
-  readonly inCommit?: InCommit | undefined
+  readonly requireReplaceable?: ((replaced: FileDocument | null) => void) | undefined
+  /** Runs in the same transaction, after `requireReplaceable`. */
+  readonly inCommit?: ((transaction: Transaction) => MaybePromise<void>) | undefined
 }
-
-export type InCommit = (
-  transaction: Transaction,
-  replaced: FileDocument | null,
-) => MaybePromise<void>
 
 /**
  * Makes staged bytes durable and then the file that they belong to. Raises LIMIT_EXCEEDED and
- * FILE_NOT_FOUND where the bucket does not admit it, UNAVAILABLE where nothing was stored, and
- * RESULT_UNCERTAIN.
+ * FILE_NOT_FOUND where the bucket does not admit it, UNAVAILABLE where nothing was stored,
+ * RESULT_UNCERTAIN, and what `requireReplaceable` throws.
  */
 export async function storeFile(
   ports: FilePorts,
@@ -63,16 +63,27 @@ export function storeContent(
 }
 
 /** Replaces the file of the key in the same commit. */
-function commitMetadata(
-  { documents }: FilePorts,
+async function commitMetadata(
+  { documents, buckets, usage }: FilePorts,
   file: NewObject & { readonly sha256: string; readonly size: bigint },
 ): Promise<FileDocument> {
-  return documents.change(async (transaction) => {
-    const { bucket, key, inCommit } = file
-    const replaced = key === null ? null : await findObject(transaction, bucket, key)
-    await inCommit?.(transaction, replaced)
-    if (replaced !== null) await deleteFile(transaction, replaced.fileId)
-    const fileId = await insertFile(transaction, file)
-    return (await readFile(transaction, fileId))!
-  })
+  let reserved: string | null = null
+  try {
+    return await documents.change(async (transaction) => {
+      if (reserved !== null) usage.release(reserved)
+      const bucket = requireAdmission(buckets, file.bucket, file.size)
+      if (bucket.quotaBytes !== null) await usage.whenCounted()
+      const { key } = file
+      const replaced = key === null ? null : await findObject(transaction, bucket.name, key)
+      file.requireReplaceable?.(replaced)
+      await file.inCommit?.(transaction)
+      if (replaced !== null) await deleteFile(transaction, replaced.fileId)
+      const fileId = await insertFile(transaction, file)
+      usage.reserve(bucket, fileId, file.size - (replaced?.size ?? 0n))
+      reserved = fileId
+      return (await readFile(transaction, fileId))!
+    })
+  } finally {
+    if (reserved !== null) usage.release(reserved)
+  }
 }

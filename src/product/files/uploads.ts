@@ -23,7 +23,7 @@ export const UPLOAD_PREFIX = 'rk_upl_v1_'
 export const UPLOADS_PATH = '/v1/files/uploads/'
 const EXPIRED_MAX = 500
 
-/** Raises FILE_NOT_FOUND and LIMIT_EXCEEDED where the bucket admits no such file, UNAVAILABLE. */
+/** Raises FILE_NOT_FOUND for an unknown bucket, LIMIT_EXCEEDED for an archived one, UNAVAILABLE. */
 export async function issueUpload(
   { system, keyring, buckets, documents }: FilePorts,
   request: UploadRequest,
