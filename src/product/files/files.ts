@@ -5,6 +5,7 @@ import type { Logger } from '../../telemetry/log.ts'
 import { BucketUsage } from './bucket-usage.ts'
 import { FileCollection } from './collection.ts'
 import { functionStorage } from './function-storage.ts'
+import { removeAbandoned } from './multipart.ts'
 import type { FilePorts } from './ports.ts'
 import { Scrubber } from './scrubber.ts'
 import type { StorageKeys } from './storage-keys.ts'
@@ -78,6 +79,7 @@ function openFiles(options: FilesOptions): Files {
 async function removeExpired(ports: FilePorts, log: Logger): Promise<void> {
   try {
     while (await removeExpiredUploads(ports)) await new Promise((resolve) => setImmediate(resolve))
+    await removeAbandoned(ports)
   } catch (error) {
     log.warn('files.expired_grants_left', { error })
   }
