@@ -34,7 +34,12 @@ test.each([
 test('CRC-32C of 32 bytes is as RFC 3720, section B.4, publishes it', () => {
   expect(hexOf('crc32c', new Uint8Array(32))).toBe('8a9136aa')
   expect(hexOf('crc32c', new Uint8Array(32).fill(255))).toBe('62a8ab43')
-  expect(hexOf('crc32c', Uint8Array.from({ length: 32 }, (_, i) => i))).toBe('46dd794e')
+  expect(
+    hexOf(
+      'crc32c',
+      Uint8Array.from({ length: 32 }, (_, i) => i),
+    ),
+  ).toBe('46dd794e')
 })
 
 test('a checksum does not depend on how its input is cut', () => {

@@ -137,10 +137,16 @@ class SlicedCrc64 implements ChecksumStream {
       const f = 512 + ((high >>> 8) & 255)
       const g = 256 + ((high >>> 16) & 255)
       const h = high >>> 24
-      low =
-        lows[a]! ^ lows[b]! ^ lows[c]! ^ lows[d]! ^ lows[e]! ^ lows[f]! ^ lows[g]! ^ lows[h]!
+      low = lows[a]! ^ lows[b]! ^ lows[c]! ^ lows[d]! ^ lows[e]! ^ lows[f]! ^ lows[g]! ^ lows[h]!
       high =
-        highs[a]! ^ highs[b]! ^ highs[c]! ^ highs[d]! ^ highs[e]! ^ highs[f]! ^ highs[g]! ^ highs[h]!
+        highs[a]! ^
+        highs[b]! ^
+        highs[c]! ^
+        highs[d]! ^
+        highs[e]! ^
+        highs[f]! ^
+        highs[g]! ^
+        highs[h]!
     }
     for (; at < bytes.length; at++) {
       const entry = (low ^ bytes[at]!) & 255

@@ -84,7 +84,11 @@ export function patchMultipart(
 /** Returns uploads of a bucket whose key has the prefix, by key and then by age, open or not. */
 export function rangeMultiparts(
   transaction: Transaction,
-  { bucket, prefix, limit }: { readonly bucket: string; readonly prefix: string; readonly limit: number },
+  {
+    bucket,
+    prefix,
+    limit,
+  }: { readonly bucket: string; readonly prefix: string; readonly limit: number },
 ): MaybePromise<readonly MultipartDocument[]> {
   const end = keyPrefixEnd(prefix)
   const found = transaction.range({
@@ -127,7 +131,11 @@ export function insertPart(transaction: Transaction, part: PartFields): MaybePro
 /** Returns the parts of an upload with a number over `after`, in the order of their numbers. */
 export function rangeParts(
   transaction: Transaction,
-  { multipartId, after, limit }: { readonly multipartId: string; readonly after: number; readonly limit: number },
+  {
+    multipartId,
+    after,
+    limit,
+  }: { readonly multipartId: string; readonly after: number; readonly limit: number },
 ): MaybePromise<readonly PartDocument[]> {
   const found = transaction.range({
     table: PART_DOCUMENTS,

@@ -148,7 +148,9 @@ export class SystemTablesLoader {
   async #load(): Promise<SystemTables> {
     const physical = await ensureIndexes(this.#store, this.#committer, SYSTEM_INDEXES)
     const files = prepareTable(FILES, physical)
-    const others = [UPLOADS, MULTIPARTS, PARTS, SCHEDULED].map((manifest) => prepareTable(manifest, physical))
+    const others = [UPLOADS, MULTIPARTS, PARTS, SCHEDULED].map((manifest) =>
+      prepareTable(manifest, physical),
+    )
     this.#tables = {
       all: new Map([files, ...others].map((table) => [table.manifest.name, table])),
       shared: new Map([[FILES.name, files]]),

@@ -2,7 +2,11 @@
 import { Cursors } from '../../storage/cursors.ts'
 import type { FilePorts } from './ports.ts'
 
-export function sealContinuation({ keyring }: Pick<FilePorts, 'keyring'>, list: string, from: string): string {
+export function sealContinuation(
+  { keyring }: Pick<FilePorts, 'keyring'>,
+  list: string,
+  from: string,
+): string {
   return new Cursors(keyring).seal(list, Buffer.from(from).toString('latin1'))
 }
 

@@ -1,11 +1,11 @@
 /** Joins the parts of a multipart upload into one file. */
-import { type FileDocument } from '../../engine/files/file-documents.ts'
-import { patchMultipart, type PartDocument } from '../../engine/files/multipart-documents.ts'
+import type { FileDocument } from '../../engine/files/file-documents.ts'
+import type { MultipartDocument } from '../../engine/files/multipart-documents.ts'
+import { type PartDocument, patchMultipart } from '../../engine/files/multipart-documents.ts'
 import { Fault } from '../../errors/fault.ts'
 import type { StagedBlob } from '../../storage/blobs/blobs.ts'
 import { checksumStream } from '../../system/checksums.ts'
 import { sha256Stream } from '../../system/digests.ts'
-import type { MultipartDocument } from '../../engine/files/multipart-documents.ts'
 import { readOpen } from './multipart.ts'
 import type { FilePorts } from './ports.ts'
 import { storeFile } from './store.ts'
@@ -55,7 +55,9 @@ async function appendPart(
   { sha256, size }: PartDocument,
 ): Promise<void> {
   const digest = sha256Stream()
-  for await (const chunk of readContent(await blobs.open({ sha256, size }, { start: 0, end: size }))) {
+  for await (const chunk of readContent(
+    await blobs.open({ sha256, size }, { start: 0, end: size }),
+  )) {
     digest.update(chunk)
     await staged.write(chunk)
   }

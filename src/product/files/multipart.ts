@@ -14,8 +14,8 @@ import {
   listMultiparts,
   type MultipartDocument,
   type MultipartPage,
-  patchMultipart,
   type PartDocument,
+  patchMultipart,
   rangeMultiparts,
   rangeParts,
   readMultipart,
@@ -104,7 +104,8 @@ export async function storePart(
       await insertPart(transaction, { multipartId, number, size, sha256, etag })
       const bytes = upload.bytes + BigInt(size) - BigInt(replaced?.size ?? 0)
       requireAdmission(ports.buckets, address.bucket, bytes)
-      if (bytes > FILE_BYTES_MAX) throw new Fault('LIMIT_EXCEEDED', { detail: 'bytes of an upload' })
+      if (bytes > FILE_BYTES_MAX)
+        throw new Fault('LIMIT_EXCEEDED', { detail: 'bytes of an upload' })
       await patchMultipart(transaction, multipartId, { bytes })
       return { replaced }
     })

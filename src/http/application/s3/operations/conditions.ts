@@ -33,7 +33,8 @@ export function writeCondition(headers: Headers): (replaced: FileDocument | null
     if (noneMatch !== null && replaced !== null) throw new S3Fault('PreconditionFailed')
     if (match === null) return
     if (replaced === null) throw new S3Fault('NoSuchKey')
-    if (!isNotModified(unquoted(match), entityTag(replaced))) throw new S3Fault('PreconditionFailed')
+    if (!isNotModified(unquoted(match), entityTag(replaced)))
+      throw new S3Fault('PreconditionFailed')
   }
 }
 

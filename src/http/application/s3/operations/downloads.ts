@@ -9,7 +9,11 @@ import { downloadHeaders, entityTag } from './object-headers.ts'
 import type { ObjectCall } from './operation.ts'
 
 /** Throws NoSuchKey. */
-export async function requireObject({ gateway, bucket, key }: Omit<ObjectCall, 'query'>): Promise<FileDocument> {
+export async function requireObject({
+  gateway,
+  bucket,
+  key,
+}: Omit<ObjectCall, 'query'>): Promise<FileDocument> {
   const found = await readObject(gateway.files, bucket, key)
   if (found === null) throw new S3Fault('NoSuchKey')
   return found

@@ -87,7 +87,10 @@ export function isoTime(file: Pick<FileDocument, 'createdAtMicros'>): string {
 }
 
 /** Returns the headers of a download. `overrides` are the `response-*` parameters of the query. */
-export function downloadHeaders(file: FileDocument, overrides: ReadonlyMap<string, string>): Headers {
+export function downloadHeaders(
+  file: FileDocument,
+  overrides: ReadonlyMap<string, string>,
+): Headers {
   const headers = new Headers({
     'content-type': file.contentType,
     etag: entityTag(file),

@@ -34,7 +34,7 @@ export async function receive(
   store: (staged: StagedBlob, received: Received) => Promise<Response>,
 ): Promise<Response> {
   const { gateway, incoming, caller, bucket } = call
-  const { files, transfers, log } = gateway
+  const { files, log } = gateway
   const { checks, chunks } = streamS3Body(gateway, incoming, caller)
   const { maximumObjectBytes } = requireAdmission(files.buckets, bucket, BigInt(checks.length ?? 0))
   const bytesMax = Math.min(FILE_BYTES_MAX, Number(maximumObjectBytes ?? FILE_BYTES_MAX))
@@ -58,16 +58,15 @@ export async function receive(
     } finally {
       await staged.discard()
     }
-  }, transfers)
+  })
 }
 
 /** Runs a transfer with a permit and without the idle timeout of the connection. */
 export async function transferring<T>(
-  { incoming: { binding } }: Pick<ObjectCall, 'incoming'>,
+  { gateway, incoming: { binding } }: Pick<ObjectCall, 'gateway' | 'incoming'>,
   transfer: () => Promise<T>,
-  { uploads }: ObjectCall['gateway']['transfers'],
 ): Promise<T> {
-  const release = await uploads.acquire(peerOf(binding))
+  const release = await gateway.transfers.uploads.acquire(peerOf(binding))
   binding.takeTime?.()
   try {
     return await transfer()
