@@ -114,6 +114,10 @@ const BODIES: Readonly<Record<string, object | null | typeof FRAME>> = {
   [`GET ${BASE}/functions`]: null,
   [`GET ${BASE}/schema/tables`]: null,
   [`POST ${BASE}/data/query`]: { target: 'channel:production', table: 'notes' },
+  [`POST ${BASE}/data/import`]: {
+    ...{ target: 'channel:production', table: 'notes', changedAtMicros: MICROS },
+    documents: [{ documentId: DOCUMENT_ID, value: { type: 'object', value: [] } }],
+  },
   [`GET ${BASE}/data/documents/:table/:documentId`]: null,
   [`POST ${BASE}/data/documents/:table`]: {
     ...{ target: 'channel:production', documentId: DOCUMENT_ID, changedAtMicros: MICROS },
