@@ -1,6 +1,7 @@
 /** The buckets of the control database. Each look-up reads it: a change is effective at once. */
-import type { ControlDatabase, ControlTx } from '../../storage/control/database.ts'
+
 import { findBucketByName, insertBucket } from '../../storage/control/buckets.ts'
+import type { ControlDatabase, ControlTx } from '../../storage/control/database.ts'
 import { DEFAULT_BUCKET } from '../../value/files/files.ts'
 import type { BucketId } from '../../value/ids.ts'
 import type { RootDescriptor } from '../../value/product-root.ts'
