@@ -18,6 +18,8 @@ import { type Bucket, bucketFault } from './buckets.ts'
 export interface UsageOptions {
   readonly documents: SystemDocuments
   readonly log: Logger
+  /** Files of one read. Tests shorten it. */
+  readonly pageFiles?: number
 }
 
 export interface BucketUse {
@@ -123,7 +125,7 @@ export class BucketUsage {
   }
 
   async #count(): Promise<void> {
-    const { documents } = this.#options
+    const { documents, pageFiles = PAGE_FILES } = this.#options
     this.#uses.clear()
     this.#countedTo = null
     let afterKey: string | null = null
@@ -134,7 +136,7 @@ export class BucketUsage {
         const page: FilePage = await documents.read((transaction) => {
           // The snapshot was taken in this turn of the event loop.
           this.#during = []
-          return listFiles(transaction, { afterKey: after, limit: PAGE_FILES })
+          return listFiles(transaction, { afterKey: after, limit: pageFiles })
         })
         this.#add(page)
         afterKey = page.lastKey

@@ -19,7 +19,7 @@ export interface ObjectDocument extends FileDocument {
 export interface ListInput {
   readonly bucket: string
   readonly prefix: string
-  /** Keys that have it after the prefix are listed up to it, once for all of them; null for none. */
+  /** Keys that have it after the prefix are listed once, up to it; null for none. */
   readonly delimiter: string | null
   /** The first key that may be listed: `next` of the page before, or `keyAfter`; '' for all. */
   readonly from: string
