@@ -2,7 +2,10 @@
 import { S3Client } from '@aws-sdk/client-s3'
 import { storageSecret } from '../../../src/product/files/storage-keys.ts'
 import { findBucketByName, insertBucket } from '../../../src/storage/control/buckets.ts'
-import { insertStorageKey, markStorageKeyRevoked } from '../../../src/storage/control/storage-keys.ts'
+import {
+  insertStorageKey,
+  markStorageKeyRevoked,
+} from '../../../src/storage/control/storage-keys.ts'
 import { realSystem } from '../../../src/system/system.ts'
 import { DEFAULT_BUCKET } from '../../../src/value/files/files.ts'
 import type { StorageKeyId } from '../../../src/value/ids.ts'
@@ -33,7 +36,13 @@ export async function openS3Door(): Promise<S3Door> {
   const system = realSystem()
   const endpoint = `${server.origin}/v1/s3`
   const clientOf = (credentials: S3Keys) =>
-    new S3Client({ endpoint, credentials, region: 'eu-north-1', forcePathStyle: true, maxAttempts: 1 })
+    new S3Client({
+      endpoint,
+      credentials,
+      region: 'eu-north-1',
+      forcePathStyle: true,
+      maxAttempts: 1,
+    })
   const issueKey: S3Door['issueKey'] = (access, bucket = DEFAULT_BUCKET) => {
     const storageKeyId = system.ids.make('stk')
     const createdAtMicros = system.nowMicros()

@@ -40,8 +40,7 @@ const put = (Key: string, Body: string | Uint8Array, more = {}) =>
   door.client.send(new PutObjectCommand({ Bucket, Key, Body, ...more }))
 const get = (Key: string, more = {}) =>
   door.client.send(new GetObjectCommand({ Bucket, Key, ...more }))
-const textOf = async (Key: string, more = {}) =>
-  (await get(Key, more)).Body!.transformToString()
+const textOf = async (Key: string, more = {}) => (await get(Key, more)).Body!.transformToString()
 const md5Of = (...parts: readonly (string | Uint8Array)[]): string => {
   const md5 = checksumStream('md5')
   for (const part of parts) md5.update(typeof part === 'string' ? Buffer.from(part) : part)
@@ -73,7 +72,7 @@ test.each([
   ['with reserved characters', 'a b+c&d=e?f#g%2f%'],
   ['beyond ASCII', 'ü/€/😀'],
   ['with empty segments', '/leading//double/'],
-  ['with quotes and brackets', "quotes'\"<>&\\`{|}~^"],
+  ['with quotes and brackets', 'quotes\'"<>&\\`{|}~^'],
   ['of 1,024 characters', 'x'.repeat(1_024)],
   ['of 1,024 bytes', 'é'.repeat(512)],
   ['with dots', 'dots/...a/..b'],
@@ -179,8 +178,7 @@ describe('lists', () => {
     }
   })
   afterAll(() => client.destroy())
-  const list = (more = {}) =>
-    client.send(new ListObjectsV2Command({ Bucket: 'listed', ...more }))
+  const list = (more = {}) => client.send(new ListObjectsV2Command({ Bucket: 'listed', ...more }))
   const keysOf = ({ Contents = [] }: Pick<ListObjectsV2CommandOutput, 'Contents'>) =>
     Contents.map(({ Key }) => Key)
 
@@ -292,7 +290,9 @@ describe('multipart uploads', () => {
     expect(await nameOf(complete('joined', id, stale))).toBe('InvalidPart')
     expect(await nameOf(complete('joined', id, [...parts].reverse()))).toBe('InvalidPartOrder')
     const done = await complete('joined', id, parts)
-    const tags = Buffer.concat([first, Buffer.from('tail')].map((part) => Buffer.from(md5Of(part), 'hex')))
+    const tags = Buffer.concat(
+      [first, Buffer.from('tail')].map((part) => Buffer.from(md5Of(part), 'hex')),
+    )
     expect(done.ETag).toBe(`"${md5Of(tags)}-2"`)
     const found = await (await get('joined')).Body!.transformToByteArray()
     expect(sha256Hex(found)).toBe(sha256Hex(first, 'tail'))
