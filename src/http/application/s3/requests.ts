@@ -1,4 +1,4 @@
-/** Requests to the S3 door: path style below `/v1/s3`, with the names of buckets and keys decoded. */
+/** URLs of the S3 door: path style below `/v1/s3`, with names of buckets and keys decoded. */
 import { isObjectKey, OBJECT_KEY_BYTES_MAX } from '../../../value/files/files.ts'
 import { S3Fault } from './errors.ts'
 

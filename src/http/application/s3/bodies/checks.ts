@@ -1,4 +1,4 @@
-/** What a client says of its body, and whether the received bytes are these. */
+/** Checks received bytes against the lengths and digests that the client announced. */
 import {
   type ChecksumAlgorithm,
   type ChecksumStream,

@@ -15,7 +15,7 @@ const METADATA_NAME = /^x-amz-meta-[a-z0-9!#$%&'*+.^_`|~-]{1,128}$/
 const HEADER_VALUE = /^[\x20-\x7e\t]*$/
 const DEFAULT_TYPE = 'binary/octet-stream'
 
-/** What a client asked to store with an object. */
+/** The type and the headers that a client stores with an object. */
 export interface ObjectHeaders {
   readonly contentType: string
   readonly headers: ReadonlyMap<string, string>

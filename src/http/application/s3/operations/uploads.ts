@@ -1,7 +1,6 @@
 /** PutObject, and the receipt of bytes that it shares with UploadPart. */
 import { requireAdmission } from '../../../../product/files/buckets.ts'
 import { storeFile } from '../../../../product/files/store.ts'
-import type { StagedBlob } from '../../../../storage/blobs/blobs.ts'
 import { FILE_BYTES_MAX } from '../../../../value/files/files.ts'
 import { peerOf } from '../../../rate-limits.ts'
 import { streamS3Body } from '../bodies/bodies.ts'
@@ -21,6 +20,8 @@ export async function putObject(call: ObjectCall): Promise<Response> {
   })
 }
 
+type StagedBytes = Parameters<typeof storeFile>[1]
+
 export interface Received {
   /** In hexadecimal. */
   readonly md5: string
@@ -31,7 +32,7 @@ export interface Received {
 /** Stages the body, verifies it and passes it to `store`. Leaves nothing of a body that fails. */
 export async function receive(
   call: ObjectCall,
-  store: (staged: StagedBlob, received: Received) => Promise<Response>,
+  store: (staged: StagedBytes, received: Received) => Promise<Response>,
 ): Promise<Response> {
   const { gateway, incoming, caller, bucket } = call
   const { files, log } = gateway

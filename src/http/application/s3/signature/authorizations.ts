@@ -1,4 +1,4 @@
-/** What a request says of its signature: in the header Authorization, or in the query. */
+/** Parses the signature of a request, in the header Authorization or in the query. */
 import { S3Fault } from '../errors.ts'
 import type { S3Url } from '../requests.ts'
 
@@ -28,7 +28,7 @@ const TIMESTAMP = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/
 const HEADER_NAMES = /^[a-z0-9!#$%&'*+.^_`|~-]+(?:;[a-z0-9!#$%&'*+.^_`|~-]+){0,63}$/
 const SIGNATURE = /^[0-9a-f]{64}$/
 
-type Malformed = 'AuthorizationHeaderMalformed' | 'AuthorizationQueryParametersError'
+type MalformedCode = 'AuthorizationHeaderMalformed' | 'AuthorizationQueryParametersError'
 
 /** Throws AccessDenied for a request without a signature, and for malformed ones. */
 export function parseAuthorization(headers: Headers, { query }: S3Url): Authorization {
@@ -86,7 +86,7 @@ interface Given {
   readonly expiresSeconds: number | null
 }
 
-function authorizationOf(code: Malformed, given: Given): Authorization {
+function authorizationOf(code: MalformedCode, given: Given): Authorization {
   const { credential, names, timestamp, signature, expiresSeconds } = given
   const [, accessKeyId, scope, date, region] = CREDENTIAL.exec(credential) ?? []
   if (accessKeyId === undefined) throw new S3Fault(code, 'Credential: key/date/region/s3')

@@ -7,7 +7,7 @@ import type { Secret } from '../../../../value/secret.ts'
 import { S3_PATH, type S3Url, uriEncode, uriEncodePath } from '../requests.ts'
 import { ALGORITHM, type Authorization } from './authorizations.ts'
 
-/** What a signature covers. */
+/** The parts of a request that a signature covers. */
 export interface SignedRequest {
   readonly method: string
   readonly url: Pick<S3Url, 'path' | 'query'>

@@ -16,8 +16,11 @@ export interface XmlElement {
 const ELEMENTS_MAX = 50_000
 const DEPTH_MAX = 8
 const DECLARATION = /^\ufeff?<\?xml[ \t\r\n][^<>?]{0,200}\?>/
-const TAG =
-  /<(\/?)(?:[A-Za-z_][\w.-]{0,63}:)?([A-Za-z_][\w.-]{0,63})((?:[ \t\r\n]+[A-Za-z_][\w.:-]{0,63}[ \t\r\n]*=[ \t\r\n]*(?:"[^"<]{0,512}"|'[^'<]{0,512}')){0,8})[ \t\r\n]*(\/?)>/y
+const NAME = '[A-Za-z_][\\w.-]{0,63}'
+const SPACE = '[ \\t\\r\\n]'
+const VALUE = `(?:"[^"<]{0,512}"|'[^'<]{0,512}')`
+const ATTRIBUTES = `(?:${SPACE}+(?:${NAME}:)?${NAME}${SPACE}*=${SPACE}*${VALUE}){0,8}`
+const TAG = new RegExp(`<(/?)(?:${NAME}:)?(${NAME})(${ATTRIBUTES})${SPACE}*(/?)>`, 'y')
 const ENTITIES: Readonly<Record<string, string>> = {
   ...{ amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" },
 }
