@@ -60,12 +60,12 @@ const S3_CODES = {
 
 export type S3Code = keyof typeof S3_CODES
 
-/** A failure with a code of S3. `detail` is for the log. */
+/** A failure with a code of S3. Only the log shows the rule that the request broke. */
 export class S3Fault extends Fault {
   readonly s3Code: S3Code
 
-  constructor(s3Code: S3Code, detail: string = S3_CODES[s3Code].message) {
-    super(S3_CODES[s3Code].code, { detail })
+  constructor(s3Code: S3Code, rule?: string) {
+    super(S3_CODES[s3Code].code, { detail: rule === undefined ? s3Code : `${s3Code}, ${rule}` })
     this.s3Code = s3Code
   }
 }

@@ -100,7 +100,7 @@ describe('a signature', () => {
     )
     expect((await fetch(url)).status).toBe(404)
     const records = JSON.stringify(door.server.log.records())
-    expect(records).toContain('XAmzContentSHA256Mismatch'.slice(0, 0) + door.keys.accessKeyId)
+    expect(records).toContain(door.keys.accessKeyId)
     expect(records).not.toContain(signature)
     expect(records).not.toContain(new URL(url).searchParams.get('X-Amz-Signature'))
     expect(records).not.toContain(door.keys.secretAccessKey.slice(10))

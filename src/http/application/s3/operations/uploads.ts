@@ -54,7 +54,8 @@ export async function receive(
     } catch (error) {
       const { requestId } = incoming
       const { storageKeyId } = caller
-      log.debug('files.upload_failed', { requestId, storageKeyId, received, error })
+      // A rejected body is in the log of rejections; one that broke off is only here.
+      log[error instanceof S3Fault ? 'debug' : 'warn']('files.upload_failed', { requestId, storageKeyId, received, error })
       throw error
     } finally {
       await staged.discard()

@@ -37,6 +37,9 @@ export function parseAuthorization(headers: Headers, { query }: S3Url): Authoriz
   if (headers.has('x-amz-security-token') || query.has('X-Amz-Security-Token')) {
     throw new S3Fault('InvalidToken')
   }
+  if (header?.startsWith('AWS ') || query.has('AWSAccessKeyId')) {
+    throw new S3Fault('InvalidRequest', 'a signature of version 2: clients must use version 4')
+  }
   if (header !== null && isPresigned) {
     throw new S3Fault('InvalidArgument', 'one signature: in the header or in the query')
   }
