@@ -55,7 +55,12 @@ export async function receive(
       const { requestId } = incoming
       const { storageKeyId } = caller
       // A rejected body is in the log of rejections; one that broke off is only here.
-      log[error instanceof S3Fault ? 'debug' : 'warn']('files.upload_failed', { requestId, storageKeyId, received, error })
+      log[error instanceof S3Fault ? 'debug' : 'warn']('files.upload_failed', {
+        requestId,
+        storageKeyId,
+        received,
+        error,
+      })
       throw error
     } finally {
       await staged.discard()
