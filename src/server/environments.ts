@@ -6,8 +6,7 @@ import type { IssueGuest } from '../engine/invocations/guest-identities.ts'
 import { createRunnerPool, type RunnerPool } from '../engine/runners/runner-pool.ts'
 import { KeyUsage } from '../http/application/key-usage.ts'
 import { RejectionLog } from '../http/application/rejection-log.ts'
-import { deliverProductAudit } from '../identity/audit.ts'
-import type { Identity } from '../identity/identity.ts'
+import type { AuditSink } from '../product/audit/audit-outbox.ts'
 import { LiveConfiguration } from '../product/configuration/live-configuration.ts'
 import { type Files, openFilesOf } from '../product/files/files.ts'
 import { StorageKeys } from '../product/files/storage-keys.ts'
@@ -42,10 +41,13 @@ export interface OpenEnvironment {
   readonly rejections: RejectionLog
 }
 
+/** The settings that concern the Environment. */
+export type EnvironmentSettings = Pick<ServerSettings, 'product' | 'logs' | 'sandbox'>
+
 export interface EnvironmentOptions {
-  readonly configuration: ServerSettings
+  readonly configuration: EnvironmentSettings
   readonly rootPath: string
-  readonly identity: Identity
+  readonly auditSink: AuditSink
   readonly system: System
   readonly log: Logger
   readonly metrics: Metrics
@@ -58,7 +60,7 @@ export interface EnvironmentOptions {
  * PRODUCT_CORRUPT.
  */
 export async function openEnvironment(options: EnvironmentOptions): Promise<OpenEnvironment> {
-  const { configuration, rootPath, identity, system, metrics, closing } = options
+  const { configuration, rootPath, auditSink, system, metrics, closing } = options
   const root = await openProductRoot(rootPath, system)
   closing.add(() => root.close())
   const { environmentId } = root.descriptor
@@ -93,7 +95,6 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   )
   closing.add(() => engine.close())
   closing.add(() => files.close())
-  const auditSink = deliverProductAudit.bind(null, identity)
   const product = openProduct({ system, log, root, engine, configuration: live, auditSink })
   closing.add(() => closeProduct(product))
   await product.heldAudits.resolve((id) => engine.administration.isCommitted(id))
@@ -109,7 +110,7 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
 }
 
 async function openTokens(
-  { product }: ServerSettings,
+  { product }: EnvironmentSettings,
   { keyring, control, descriptor: { environmentId } }: ProductRoot,
   world: { readonly system: System; readonly log: Logger },
 ): Promise<FunctionalTokens> {
@@ -119,7 +120,7 @@ async function openTokens(
 }
 
 async function startPool(
-  { sandbox }: ServerSettings,
+  { sandbox }: EnvironmentSettings,
   world: Pick<EnvironmentOptions, 'system' | 'log' | 'metrics'>,
 ): Promise<RunnerPool> {
   const pool = createRunnerPool({ ...world, spawn: runnerSpawner(runnerCommand()) })

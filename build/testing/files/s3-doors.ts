@@ -9,6 +9,7 @@ import {
 import { realSystem } from '../../../src/system/system.ts'
 import { DEFAULT_BUCKET } from '../../../src/value/files/files.ts'
 import type { StorageKeyId } from '../../../src/value/ids.ts'
+import type { GatewayInput } from '../gateways.ts'
 import { type FileServer, openFileServer } from './file-servers.ts'
 
 export interface S3Keys {
@@ -30,8 +31,8 @@ export interface S3Door {
   close(): Promise<void>
 }
 
-export async function openS3Door(): Promise<S3Door> {
-  const server = await openFileServer()
+export async function openS3Door(input: Partial<GatewayInput> = {}): Promise<S3Door> {
+  const server = await openFileServer(input)
   const { root } = server.gateway.harness
   const system = realSystem()
   const endpoint = `${server.origin}/v1/s3`

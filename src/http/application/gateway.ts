@@ -9,6 +9,7 @@ import type { Principal } from '../../value/identities.ts'
 import type { ApplicationLimits } from '../rate-limits.ts'
 import type { RequestCounts } from '../request-counts.ts'
 import type { Transfers } from '../transfers/transfers.ts'
+import type { BrowserOrigins } from './browser-origins.ts'
 import type { QueryEnvelopes } from './call-envelopes.ts'
 import type { ApplicationCaller, KeyRejection } from './incoming.ts'
 import type { KeyUsage } from './key-usage.ts'
@@ -47,9 +48,9 @@ export interface Gateway {
   readonly files: FilePorts & Pick<Files, 'storageKeys'>
   readonly counts: RequestCounts
   readonly keyUsage: KeyUsage
-  readonly rejections: RejectionLog
+  readonly rejections: Pick<RejectionLog, 'add'>
   /** Exact browser origins; any other Origin header is rejected. */
-  readonly allowedOrigins: ReadonlySet<string>
+  readonly allowedOrigins: BrowserOrigins
   /** Null for a key that is unknown, revoked or deleted. */
   authenticateKey(key: string): ApplicationCaller | null
   /** Returns the reason why `authenticateKey` returned null. */

@@ -6,6 +6,8 @@ import { openS3Door, type S3Door } from '../../../../build/testing/files/s3-door
 import { signS3, type Unsigned } from '../../../../build/testing/files/s3-signers.ts'
 import { ORIGIN } from '../../../../build/testing/gateways.ts'
 import { sha256Hex } from '../../../system/digests.ts'
+import { realSystem } from '../../../system/system.ts'
+import { applicationLimits } from '../../rate-limits.ts'
 
 let door: S3Door
 beforeAll(async () => {
@@ -227,6 +229,21 @@ describe('XML of requests', () => {
     expect(await post(body)).toEqual([400, 'MalformedXML'])
   })
 
+  test.each([
+    ['10,000 parts in descending order', 10_000, -1, 'InvalidPartOrder'],
+    ['10,001 parts', 10_001, 1, 'InvalidArgument'],
+    ['10,000 parts of no upload', 10_000, 1, 'NoSuchUpload'],
+  ])('%s are rejected', async (_, count, direction, code) => {
+    const numbers = Array.from({ length: count }, (_, i) => i + 1)
+    const etag = `<ETag>&quot;${'a'.repeat(32)}&quot;</ETag>`
+    const parts = numbers
+      .sort((a, b) => direction * (a - b))
+      .map((number) => `<Part><PartNumber>${number}</PartNumber>${etag}</Part>`)
+    const body = `<CompleteMultipartUpload>${parts.join('')}</CompleteMultipartUpload>`
+    const url = at('/default/parts?uploadId=s3u_01JZ0000000000000000000000')
+    expect((await answered(await send({ method: 'POST', url, body })))[1]).toBe(code)
+  })
+
   test('entities of XML, namespaces and attributes are read', async () => {
     const body =
       '<?xml version="1.0"?>\n<s:Delete xmlns:s="http://s3.amazonaws.com/doc/2006-03-01/">' +
@@ -325,4 +342,17 @@ test('an upload that breaks off leaves nothing', async () => {
   socket.destroy()
   await expect.poll(() => door.server.staged()).toEqual([])
   expect((await send({ method: 'GET', url })).status).toBe(404)
+})
+
+test('a peer that fails too often must wait, and its valid requests pass', async () => {
+  const limited = await openS3Door({ limits: applicationLimits(realSystem()) })
+  const url = `${limited.endpoint}/default`
+  const statuses = new Set<number>()
+  for (let i = 0; i < 40; i++) statuses.add((await fetch(url)).status)
+  expect(statuses).toEqual(new Set([403, 503]))
+  const reply = await fetch(url)
+  expect([reply.headers.get('retry-after'), codeIn(await reply.text())]).toEqual(['1', 'SlowDown'])
+  const { headers } = signS3(limited.keys, { method: 'GET', url })
+  expect((await fetch(url, { headers })).status).toBe(200)
+  await limited.close()
 })

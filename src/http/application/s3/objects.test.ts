@@ -23,7 +23,9 @@ import {
 } from '@aws-sdk/client-s3'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openS3Door, type S3Door } from '../../../../build/testing/files/s3-doors.ts'
+import { isContentReferenced } from '../../../engine/files/file-documents.ts'
 import { removeAbandoned } from '../../../product/files/multipart.ts'
+import { verifyStorage } from '../../../product/files/verify.ts'
 import { checksumStream } from '../../../system/checksums.ts'
 import { sha256Hex } from '../../../system/digests.ts'
 
@@ -333,14 +335,17 @@ describe('multipart uploads', () => {
     await upload('aborted', id, 1, Buffer.from('bytes of an aborted part'))
     const list = () => door.client.send(new ListMultipartUploadsCommand({ Bucket }))
     expect((await list()).Uploads?.map(({ UploadId }) => UploadId)).toContain(id)
+    const { files } = door.server.gateway
+    const sha256 = sha256Hex('bytes of an aborted part')
+    const isReferenced = () => files.documents.read((tx) => isContentReferenced(tx, sha256))
+    expect(await isReferenced()).toBe(true)
+    const { orphaned, lost } = await verifyStorage(files, { repair: false })
+    expect([orphaned.includes(sha256), lost]).toEqual([false, []])
     const input = { Bucket, Key: 'aborted', UploadId: id }
     await door.client.send(new AbortMultipartUploadCommand(input))
     expect((await list()).Uploads?.map(({ UploadId }) => UploadId)).not.toContain(id)
     expect(await nameOf(door.client.send(new ListPartsCommand(input)))).toBe('NoSuchUpload')
-    const { documents } = door.server.gateway.files
-    const { isContentReferenced } = await import('../../../engine/files/file-documents.ts')
-    const sha256 = sha256Hex('bytes of an aborted part')
-    expect(await documents.read((tx) => isContentReferenced(tx, sha256))).toBe(false)
+    expect(await isReferenced()).toBe(false)
   })
 
   test('an upload that nobody finished for a week is removed', async () => {
@@ -378,5 +383,14 @@ test('a bucket takes neither larger objects nor more bytes than it admits', asyn
   expect(await store('a', '123456')).toBe('no failure')
   expect(await store('b', '12345')).toBe('EntityTooLarge')
   expect(await store('b', '1234')).toBe('no failure')
+  const input = { Bucket: 'bounded', Key: 'parts' }
+  await client.send(new DeleteObjectsCommand({ ...input, Delete: { Objects: [{ Key: 'a' }] } }))
+  const { UploadId } = await client.send(new CreateMultipartUploadCommand(input))
+  const upload = (PartNumber: number, Body: string) =>
+    nameOf(client.send(new UploadPartCommand({ ...input, UploadId, PartNumber, Body })))
+  expect(await upload(1, '1234')).toBe('no failure')
+  // Four bytes are in the bucket and four in the first part: three more are one too many.
+  expect(await upload(2, '123')).toBe('EntityTooLarge')
+  expect(await upload(2, '12')).toBe('no failure')
   client.destroy()
 })
