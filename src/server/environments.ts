@@ -8,8 +8,9 @@ import { KeyUsage } from '../http/application/key-usage.ts'
 import { RejectionLog } from '../http/application/rejection-log.ts'
 import type { AuditSink } from '../product/audit/audit-outbox.ts'
 import { LiveConfiguration } from '../product/configuration/live-configuration.ts'
-import { DEFAULT_BUCKETS } from '../product/files/buckets.ts'
 import { type Files, openFilesOf } from '../product/files/files.ts'
+import { StorageKeys } from '../product/files/storage-keys.ts'
+import { StoredBuckets } from '../product/files/stored-buckets.ts'
 import { openJwtProviders } from '../product/functional-tokens/providers.ts'
 import { FunctionalTokens } from '../product/functional-tokens/tokens.ts'
 import type { Logs } from '../product/logs/logs.ts'
@@ -86,8 +87,10 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   const blobs = await openBlobs({ rootPath, environmentId, storage })
   const cursors = new Cursors(root.keyring)
   const ports = { store, pool, ...world, issueGuest, cursors, configuration: live, outbound }
+  const buckets = new StoredBuckets(root.control, root.descriptor)
+  const storageKeys = new StorageKeys(root)
   const { engine, files } = openFilesOf(
-    { ...world, keyring: root.keyring, buckets: DEFAULT_BUCKETS, blobs },
+    { ...world, keyring: root.keyring, buckets, storageKeys, blobs },
     (storage) => createEngine({ ...ports, storage }),
   )
   closing.add(() => engine.close())
