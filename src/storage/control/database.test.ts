@@ -33,7 +33,7 @@ test('a transaction keeps its writes, and a failed one leaves none', () => {
       insert(tx, 'a')
       return 7
     }),
-  ).toBe(8)
+  ).toBe(7)
   expect(() =>
     control.transaction((tx) => {
       insert(tx, 'b')
