@@ -81,7 +81,7 @@ describe('metrics', () => {
   test('have equal samples in both text formats', async () => {
     const samples = async (accept: string) => {
       const lines = (await (await scrape(accept)).text()).split('\n')
-      return lines.filter((line) => !/^(?:#|svc_management_requests|$)/.test(line))
+      return lines.filter((line) => !/^(?:#|svc_management_re|$)/.test(line))
     }
     const classic = await samples('text/plain;version=0.0.4')
     expect(classic.length).toBeGreaterThan(Object.keys(COUNTERS).length)
@@ -116,6 +116,23 @@ describe('metrics', () => {
     const after = await figures()
     // The first report is among the requests that succeeded since.
     expect(after.map((value, i) => value - before[i]!)).toEqual([2, 3, 0, 1])
+  })
+
+  test('measure requests that read and requests that change apart', async () => {
+    const counts = async () => {
+      const { histograms } = await report()
+      const { managementReadDurationMicros, managementChangeDurationMicros } = histograms
+      return [managementReadDurationMicros, managementChangeDurationMicros].map((each) =>
+        Number(each!.count),
+      )
+    }
+    const before = await counts()
+    await routes.call('GET', '/status')
+    await routes.call('GET', '/status', { token: null })
+    await routes.call('PUT', '/channels/none', { body: {} })
+    const after = await counts()
+    // The first report is among the requests that read since.
+    expect(after.map((value, i) => value - before[i]!)).toEqual([3, 1])
   })
 
   test('require usage:read', async () => {
