@@ -1,22 +1,26 @@
 /** Builds of a Workspace that write files. The callers print results and failures. */
-import { chmodSync, lstatSync, mkdirSync, readFileSync } from 'node:fs'
+import { chmodSync, existsSync, lstatSync, mkdirSync, readFileSync, realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Fault } from '../errors/fault.ts'
 import { SDK_TYPES } from '../sdk/embedded.generated.ts'
 import { FileFailure, writeFileAtomic } from '../system/files.ts'
 import type { ProjectId } from '../value/ids.ts'
 import { buildWorkspace, type Describe, type WorkspaceBuild } from './build.ts'
-import { generateFiles } from './codegen.ts'
+import { generateFiles, generateReferences } from './codegen.ts'
 import { encodeWorkspacePackage } from './package.ts'
+import { workspaceFault } from './problems.ts'
+import type { StartTypeChecker } from './type-check/type-check.ts'
 
 export interface BuildRequest {
   readonly workspaceDirectory: string
   readonly describe: Describe
+  /** Absent for a build that leaves types unchecked. */
+  readonly startTypeChecker?: StartTypeChecker | undefined
 }
 
 export interface BuildResult {
   readonly build: WorkspaceBuild
-  /** Files of `_generated` that changed, relative to the Workspace. */
+  /** Generated files that changed; those of `_generated` are relative to the Workspace. */
   readonly changed: readonly string[]
 }
 
@@ -27,12 +31,26 @@ export interface BuildResult {
 export async function runBuild({
   workspaceDirectory,
   describe,
+  startTypeChecker,
 }: BuildRequest): Promise<BuildResult> {
-  const build = await buildWorkspace(workspaceDirectory, { describe })
-  const changed = generateFiles(build.description, SDK_TYPES)
-    .filter(({ path, text }) => writeIfChanged(join(build.directory, path), text))
-    .map(({ path }) => path)
-  return { build, changed }
+  // The compiler is loaded while the bundle is made.
+  const checker = startTypeChecker?.(realPath(workspaceDirectory))
+  try {
+    const build = await buildWorkspace(workspaceDirectory, { describe })
+    const changed = generateFiles(build.description, SDK_TYPES)
+      .filter(({ path, text }) => writeIfChanged(join(build.directory, path), text))
+      .map(({ path }) => path)
+    const problems = (await checker?.check(build))?.problems ?? []
+    if (problems.length > 0) throw workspaceFault(problems)
+    return { build, changed }
+  } finally {
+    checker?.close()
+  }
+}
+
+/** Resolves symbolic links; a missing directory is reported by the build. */
+function realPath(path: string): string {
+  return existsSync(path) ? realpathSync(path) : path
 }
 
 export interface PackageRequest extends BuildRequest {
@@ -46,6 +64,24 @@ export async function runPackage(request: PackageRequest): Promise<BuildResult> 
   const result = await runBuild(request)
   write(request.out, encodeWorkspacePackage(result.build, request.projectId))
   return result
+}
+
+/**
+ * Builds a Workspace and writes the references to its Functions, and the client package, into the
+ * directory of an application. Returns the absolute paths of the files that differed. Throws
+ * WORKSPACE_INVALID, CLIENT_FILE_FAILED.
+ */
+export async function runClientCodegen(
+  request: BuildRequest & { readonly clientDirectory: string },
+): Promise<BuildResult> {
+  const { build } = await runBuild(request)
+  const { APP_CLIENT_FILES } = await import('../app-client/embedded.generated.ts')
+  const files = { 'api.ts': generateReferences(build.description), ...APP_CLIENT_FILES }
+  const changed = Object.entries(files)
+    .map(([path, text]) => ({ path: join(request.clientDirectory, path), text }))
+    .filter(({ path, text }) => writeIfChanged(path, text))
+    .map(({ path }) => path)
+  return { build, changed }
 }
 
 function writeIfChanged(path: string, text: string): boolean {

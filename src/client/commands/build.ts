@@ -3,7 +3,13 @@ import { sha256Hex } from '../../system/digests.ts'
 import { writeFileAtomic } from '../../system/files.ts'
 import { type Context, command, flag, option } from '../contexts.ts'
 import { withPath } from '../files.ts'
-import { buildWorkspace, check, workspaceDirectoryOf } from '../packages.ts'
+import {
+  buildWorkspace,
+  check,
+  NO_TYPECHECK,
+  type PackageOptions,
+  workspaceDirectoryOf,
+} from '../packages.ts'
 import { openRoot, type Root, resolvePath } from '../roots.ts'
 import { watchBuilds } from './development/watch-builds.ts'
 
@@ -14,27 +20,27 @@ export const buildCommand = command({
   summary: 'Build a Workspace into a package',
   details: [
     'The same source always gives the same bytes. Without --out the Workspace is only checked.',
-    'To check types, run `npx -p typescript tsc -p WORKSPACE`.',
+    'Types are checked by the TypeScript of the Workspace, or without one by that of svc.',
   ],
   options: {
     root: option('DIR', 'The initialized or linked root; by default the working directory'),
     workspace: option('DIR', 'The Workspace; by default the one that the root names'),
     out: option('FILE', 'Where to write the package'),
     watch: flag('Build again after each change, until it is interrupted'),
+    'no-typecheck': NO_TYPECHECK,
   },
   examples: ['svc build --root . --out app.svcpkg', 'svc build --root . --watch'],
-  async run(context, { root: path, workspace, out, watch }) {
+  async run(context, { root: path, out, watch, ...options }) {
     const root = await openRoot(context.environment, path)
-    const build = () => buildOnce(context, { root, workspace, out, isRepeated: watch })
+    const build = () => buildOnce(context, { ...options, root, out, isRepeated: watch })
     if (!watch) return build()
     const { environment } = context
-    return watchBuilds(context, workspaceDirectoryOf(environment, root, workspace), build)
+    return watchBuilds(context, workspaceDirectoryOf(environment, root, options.workspace), build)
   },
 })
 
-interface BuildOptions {
+interface BuildOptions extends Pick<PackageOptions, 'workspace' | 'no-typecheck'> {
   readonly root: Root
-  readonly workspace: string | undefined
   readonly out: string | undefined
   /** Whether a result follows a result, so that each is one line. */
   readonly isRepeated: boolean
@@ -42,9 +48,9 @@ interface BuildOptions {
 
 async function buildOnce(
   context: Context,
-  { root, workspace, out, isRepeated }: BuildOptions,
+  { root, out, isRepeated, ...options }: BuildOptions,
 ): Promise<void> {
-  const { frame, warnings } = await buildWorkspace(context, root, workspace)
+  const { frame, warnings } = await buildWorkspace(context, root, options)
   for (const warning of warnings) await context.output.note(`warning: ${warning}`)
   const { manifest, packageDigest } = await check(frame)
   const path = out === undefined ? null : resolvePath(context.environment, out)

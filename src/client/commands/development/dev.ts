@@ -54,7 +54,7 @@ export const devCommand: CommandSpec = command({
     const { workspaceDirectory } = prepared
     if (options.prepare) {
       const { projectId } = prepared
-      await tools.build({ workspaceDirectory, projectId })
+      await tools.build({ workspaceDirectory, projectId, checksTypes: true })
       const document = { version: 1, root: rootPath, workspace: workspaceDirectory }
       await context.output.result({ ...document, created: prepared.created }, [
         prepared.created ? `Created the root ${rootPath}.` : `The root ${rootPath} is ready.`,
