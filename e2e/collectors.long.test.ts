@@ -13,8 +13,7 @@ let app: Application
 let exporter: Exporter
 let prometheus: Prometheus
 
-const call = () =>
-  query(app, { function: 'channels.list', arguments: { type: 'object', value: [] } as never })
+const call = () => query(app, { function: 'channels.list', arguments: {} })
 
 beforeAll(async () => {
   if (MISSING !== null) return
