@@ -26,6 +26,7 @@ const FILES = [
   '_generated/globals.d.ts',
   '_generated/svc.d.ts',
   'README.md',
+  'crons.ts',
   'functions/channels.ts',
   'functions/messages.ts',
   'package.json',
