@@ -81,8 +81,8 @@ test('references nest by path and export, and separate public from internal Func
     make('admin/two-words.list', { visibility: 'internal' }),
     make('z.default'),
   ]
-  const types = { module: '', globals: '' }
-  const text = generateFiles({ functions, tables: [] }, types).find(({ path }) =>
+  const sdk = { module: '', globals: '', runtime: '' }
+  const text = generateFiles({ functions, tables: [] }, sdk).find(({ path }) =>
     path.endsWith('api.ts'),
   )!.text
   expect(text.slice(text.indexOf('/** Functions that applications call'))).toBe(`\

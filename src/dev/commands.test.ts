@@ -30,7 +30,7 @@ test('a build writes only generated files that change', async () => {
   const before = statSync(types).mtimeMs
   const source = join(workspaceDirectory, 'functions/messages.ts')
   writeFileSync(source, readFileSync(source, 'utf8').replace('const send', 'const post'))
-  expect((await runBuild(request())).changed).toEqual(['_generated/api.ts'])
+  expect((await runBuild(request())).changed).toEqual(['_generated/api.js', '_generated/api.ts'])
   expect(statSync(types).mtimeMs).toBe(before)
   const api = readFileSync(join(workspaceDirectory, '_generated/api.ts'), 'utf8')
   expect(api).toContain("post: { kind: 'mutation', name: 'messages.post' }")

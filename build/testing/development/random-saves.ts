@@ -72,7 +72,7 @@ export class RandomSaves {
         this.dev.write(MAIN, notesFunctions(version))
         return this.#valid(kind, version)
       case 'deleted':
-        rmSync(join(this.dev.workspace, 'functions'), { recursive: true })
+        rmSync(join(this.dev.workspace, 'functions'), { recursive: true, force: true })
         return this.#valid(kind, 'FUNCTION_NOT_FOUND')
       case 'checkout':
         this.#checkOut(version)
