@@ -29,7 +29,7 @@ import { FunctionalTokens } from '../../src/product/functional-tokens/tokens.ts'
 import { resolveTarget, unservedReason } from '../../src/product/serving/targets.ts'
 import { FileBlobs } from '../../src/storage/blobs/file-blobs.ts'
 import { Cursors } from '../../src/storage/cursors.ts'
-import { realSystem } from '../../src/system/system.ts'
+import { realSystem, type System } from '../../src/system/system.ts'
 import { createLog, type Logger } from '../../src/telemetry/log.ts'
 import { Metrics } from '../../src/telemetry/metrics/metrics.ts'
 import { APPLICATION_SCOPES, type ApplicationScope } from '../../src/value/application-scopes.ts'
@@ -41,6 +41,7 @@ import { openTestProduct, publishRelease, REQUEST_ID, type TestProduct } from '.
 
 export interface TestGateway {
   readonly application: ApplicationOrigin
+  readonly realtime: Realtime
   readonly engine: Engine
   readonly files: Files
   readonly filesDirectory: string
@@ -75,6 +76,8 @@ export interface GatewayInput {
   readonly transfers?: Transfers
   /** Default: the limits of a server with the default settings. */
   readonly realtime?: RealtimeLimits
+  /** Clock of the origin and of tokens, not of the engine. Default: the real one. */
+  readonly system?: System
   /**
    * Default: records are created and dropped, since those of a million requests fill the memory.
    */
@@ -116,6 +119,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   Object.assign(pool, { close: async () => undefined, warm: async () => undefined })
   const system = realSystem()
   const log = input.log ?? createLog({ system, sink: () => undefined, level: 'debug' })
+  const clock = input.system ?? system
   const tokens = await openTokens(harness, input, log)
   const { configuration } = product
   const issueGuest: IssueGuest = (request) => tokens.issueGuest(request)
@@ -131,7 +135,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   harness.engine.administration = engine.administration
   const [keyUsage, rejections] = [new KeyUsage(log), new RejectionLog(log)]
   const gateway: Gateway = {
-    system,
+    system: clock,
     log,
     engine,
     envelopes: new QueryEnvelopes(),
@@ -153,6 +157,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   const application = mountApplication(gateway, realtime)
   return {
     application,
+    realtime,
     engine,
     files,
     filesDirectory: join(directory, 'files'),
@@ -176,10 +181,9 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
 
 async function openTokens(
   { root: { keyring, descriptor } }: TestProduct,
-  { providers = [] }: GatewayInput,
+  { providers = [], system = realSystem() }: GatewayInput,
   log: Logger,
 ): Promise<FunctionalTokens> {
-  const system = realSystem()
   return new FunctionalTokens({
     providers: await openJwtProviders({ providers, control: null, system, log }),
     keyring,

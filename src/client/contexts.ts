@@ -13,6 +13,12 @@ export interface BuiltWorkspace {
   readonly warnings: readonly string[]
 }
 
+export interface GeneratedCode {
+  /** Absolute paths of the files that were written, since they differed. */
+  readonly changed: readonly string[]
+  readonly warnings: readonly string[]
+}
+
 /** The root and the Workspace that `svc dev` serves, and how. */
 export interface DevelopmentRequest {
   /** Absolute path of the Product root. */
@@ -50,6 +56,16 @@ export interface WorkspaceTools {
     /** Whether mistakes of types fail the build. */
     readonly checksTypes: boolean
   }): Promise<BuiltWorkspace>
+  /**
+   * Builds a Workspace and writes `_generated/` into it, or the references to its Functions and
+   * the client package into `clientDirectory`.
+   */
+  generate(input: {
+    /** Absolute. */
+    readonly workspaceDirectory: string
+    /** Absolute. */
+    readonly clientDirectory: string | null
+  }): Promise<GeneratedCode>
   /** Writes a first Workspace without overwriting files. Returns the paths that it created. */
   writeWorkspace(input: {
     /** Absolute. */

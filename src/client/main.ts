@@ -40,6 +40,7 @@ import { scheduledCommands } from './commands/schedules/scheduled.ts'
 import { servePolicyCommands } from './commands/serve-policy.ts'
 import { statusCommand } from './commands/status.ts'
 import { versionCommand } from './commands/version.ts'
+import { codegenCommand } from './commands/workspaces/codegen.ts'
 import type { CommandSpec, Context, WorkspaceTools } from './contexts.ts'
 import type { ClientEnvironment } from './environment.ts'
 import { commandHelp, helpDocument, programHelp } from './help.ts'
@@ -61,6 +62,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   auditCommand,
   linkCommand,
   buildCommand,
+  codegenCommand,
   publishCommand,
   diffCommand,
   releaseCommand,

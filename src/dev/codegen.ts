@@ -22,6 +22,11 @@ export interface SdkTexts {
   readonly runtime: string
 }
 
+/** The references alone, which an application needs; the other files are for Functions. */
+export function generateReferences(description: WorkspaceDescription): string {
+  return apiText(description)
+}
+
 export function generateFiles(
   description: WorkspaceDescription,
   sdk: SdkTexts,
@@ -84,6 +89,8 @@ export interface FunctionReference<
 > {
   readonly kind: Kind
   readonly name: string
+  /** How the client encodes each argument. */
+  readonly arguments: { readonly [name: string]: unknown }
   /** For the compiler; absent at run time. */
   readonly types?: {
     readonly arguments: Arguments
@@ -175,8 +182,8 @@ function treeText(tree: Tree, depth: number, format: FormatReference): string {
   return lines.length === 0 ? '{}' : `{\n${lines.join('')}${'  '.repeat(depth - 1)}}`
 }
 
-function referenceValue({ kind, name }: FunctionManifest): string {
-  return `{ kind: '${kind}', name: '${name}' }`
+function referenceValue({ kind, name, ...types }: FunctionManifest): string {
+  return `{ kind: '${kind}', name: '${name}', arguments: ${shapesText(types.arguments)} }`
 }
 
 function referenceText(manifest: FunctionManifest, indent: string): string {
@@ -188,6 +195,37 @@ function referenceText(manifest: FunctionManifest, indent: string): string {
   const generic = { query: 'Query', mutation: 'Mutation', action: 'Action' }[kind]
   const inner = parts.map((part) => `\n${indent}  ${part}`).join(',')
   return `${referenceValue(manifest)} as ${generic}<${inner}\n${indent}>`
+}
+
+/** Formats a validator as a shape of the client (app-client/shapes.ts), which has no bounds. */
+function shapeText(json: ValidatorJson): string {
+  switch (json.type) {
+    case 'id':
+      return `'id:${json.table}'`
+    case 'literal':
+      return `{ literal: ${JSON.stringify(json.value)} }`
+    case 'array':
+      return `{ array: ${shapeText(json.items)} }`
+    case 'record':
+      return `{ record: ${shapeText(json.values)} }`
+    case 'object':
+      return `{ object: ${shapesText(json.fields)} }`
+    case 'nullable':
+      return `{ union: ['null', ${shapeText(json.inner)}] }`
+    case 'union':
+      return `{ union: [${json.members.map(shapeText).join(', ')}] }`
+    default:
+      return `'${json.type}'`
+  }
+}
+
+function shapesText(fields: FieldsJson): string {
+  const members = Object.entries(fields).map(([name, field]) => {
+    const text =
+      field.type === 'optional' ? `{ optional: ${shapeText(field.inner)} }` : shapeText(field)
+    return `${keyText(name)}: ${text}`
+  })
+  return members.length === 0 ? '{}' : `{ ${members.join(', ')} }`
 }
 
 /** Formats a validator as the TypeScript type of the values that it accepts. */

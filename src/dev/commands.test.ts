@@ -33,7 +33,7 @@ test('a build writes only generated files that change', async () => {
   expect((await runBuild(request())).changed).toEqual(['_generated/api.js', '_generated/api.ts'])
   expect(statSync(types).mtimeMs).toBe(before)
   const api = readFileSync(join(workspaceDirectory, '_generated/api.ts'), 'utf8')
-  expect(api).toContain("post: { kind: 'mutation', name: 'messages.post' }")
+  expect(api).toContain("post: { kind: 'mutation', name: 'messages.post', arguments: {")
 })
 
 test('a failed build does not change the generated files', async () => {

@@ -6,7 +6,7 @@ import { SDK_RUNTIME, SDK_TYPES } from '../sdk/embedded.generated.ts'
 import { FileFailure, writeFileAtomic } from '../system/files.ts'
 import type { ProjectId } from '../value/ids.ts'
 import { buildWorkspace, type Describe, type WorkspaceBuild } from './build.ts'
-import { generateFiles } from './codegen.ts'
+import { generateFiles, generateReferences } from './codegen.ts'
 import { encodeWorkspacePackage } from './package.ts'
 import { workspaceFault } from './problems.ts'
 import { linkPackage } from './testing/package-link.ts'
@@ -21,7 +21,7 @@ export interface BuildRequest {
 
 export interface BuildResult {
   readonly build: WorkspaceBuild
-  /** Files of `_generated` that changed, relative to the Workspace. */
+  /** Generated files that changed; those of `_generated` are relative to the Workspace. */
   readonly changed: readonly string[]
 }
 
@@ -66,6 +66,24 @@ export async function runPackage(request: PackageRequest): Promise<BuildResult> 
   const result = await runBuild(request)
   write(request.out, encodeWorkspacePackage(result.build, request.projectId))
   return result
+}
+
+/**
+ * Builds a Workspace and writes the references to its Functions, and the client package, into the
+ * directory of an application. Returns the absolute paths of the files that differed. Throws
+ * WORKSPACE_INVALID, CLIENT_FILE_FAILED.
+ */
+export async function runClientCodegen(
+  request: BuildRequest & { readonly clientDirectory: string },
+): Promise<BuildResult> {
+  const { build } = await runBuild(request)
+  const { APP_CLIENT_FILES } = await import('../app-client/embedded.generated.ts')
+  const files = { 'api.ts': generateReferences(build.description), ...APP_CLIENT_FILES }
+  const changed = Object.entries(files)
+    .map(([path, text]) => ({ path: join(request.clientDirectory, path), text }))
+    .filter(({ path, text }) => writeIfChanged(path, text))
+    .map(({ path }) => path)
+  return { build, changed }
 }
 
 function writeIfChanged(path: string, text: string): boolean {

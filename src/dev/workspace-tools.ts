@@ -1,6 +1,7 @@
 /** The tools of the command line for Workspaces. The callers print results and failures. */
+import { join } from 'node:path'
 import type { WorkspaceTools } from '../client/contexts.ts'
-import { type BuildRequest, runBuild } from './commands.ts'
+import { type BuildRequest, runBuild, runClientCodegen } from './commands.ts'
 import { writeWorkspace } from './new-workspaces.ts'
 import { encodeWorkspacePackage } from './package.ts'
 import { formatProblem } from './problems.ts'
@@ -17,6 +18,18 @@ export function workspaceTools({
       const { build } = await runBuild(checked)
       const frame = encodeWorkspacePackage(build, projectId)
       return { frame, warnings: build.diagnostics.map(formatProblem) }
+    },
+    async generate({ workspaceDirectory, clientDirectory }) {
+      const request = { workspaceDirectory, describe }
+      const { build, changed } =
+        clientDirectory === null
+          ? await runBuild(request)
+          : await runClientCodegen({ ...request, clientDirectory })
+      const within = (path: string) => join(build.directory, path)
+      return {
+        changed: clientDirectory === null ? changed.map(within) : changed,
+        warnings: build.diagnostics.map(formatProblem),
+      }
     },
     writeWorkspace: async ({ workspaceDirectory, name }) =>
       writeWorkspace(workspaceDirectory, { name }),

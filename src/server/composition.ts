@@ -64,9 +64,10 @@ export async function openServer(options: CompositionOptions): Promise<Compositi
   const environment =
     root === undefined ? null : await openEnvironment({ ...options, auditSink, rootPath: root })
   const running = { ...options, identity, environment, transfers: transfersOf(options) }
+  const application = environment === null ? null : applicationOf(running, environment)
   return {
-    management: managementApp(running),
-    application: environment === null ? null : applicationOf(running, environment),
+    management: managementApp(running, application),
+    application,
     endStreams: () => environment?.logs.endFollowers(),
   }
 }
@@ -81,7 +82,7 @@ function transfersOf({ configuration, system }: CompositionOptions): Transfers {
   })
 }
 
-function managementApp(running: Running) {
+function managementApp(running: Running, application: ApplicationOrigin | null) {
   const { configuration, system, log, metrics, identity, environment, transfers } = running
   const product = environment?.product ?? null
   const managementOrigin = configuration.management.publicUrl
@@ -103,6 +104,7 @@ function managementApp(running: Running) {
       health: async () => [
         ...(await environment!.engine.health()),
         await environment!.files.health(),
+        application!.health(),
         await environment!.logs.health(),
       ],
       environment: product?.root.descriptor ?? null,

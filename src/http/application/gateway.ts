@@ -22,6 +22,8 @@ export interface ExpiringPrincipal extends Principal {
 
 /** Verifies functional tokens. */
 export interface TokenVerifier {
+  /** Grows whenever keys that sign tokens may have changed. */
+  readonly revision: number
   /** Returns whether the token was verified before, even if it has expired since. */
   knows(token: string): boolean
   /** Throws FUNCTIONAL_TOKEN_INVALID or UNAVAILABLE. */
