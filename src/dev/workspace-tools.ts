@@ -40,7 +40,7 @@ export function workspaceTools({
     async develop(request) {
       // The parts of a server, which a build does not load.
       const { runDevelopment } = await import('./local/svc-dev.ts')
-      return runDevelopment(request)
+      return runDevelopment({ ...request, startTypeChecker })
     },
   }
 }
