@@ -127,6 +127,12 @@ test('a new Workspace compiles with nothing installed, under the strictest setti
   expect(compile(chat, '--skipLibCheck', 'false', ...strictest)).toBe('')
 })
 
+test.each(['api', 'empty'])('the template %s compiles with nothing installed', (template) => {
+  const directory = join(root, template)
+  writeWorkspace(directory, { name: 'New', template })
+  expect(compile(directory, '--skipLibCheck', 'false')).toBe('')
+})
+
 test.each([
   ['of an author', MISTAKES],
   ['with files', STORAGE_MISTAKES],

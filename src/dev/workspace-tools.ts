@@ -31,8 +31,8 @@ export function workspaceTools({
         warnings: build.diagnostics.map(formatProblem),
       }
     },
-    writeWorkspace: async ({ workspaceDirectory, name }) =>
-      writeWorkspace(workspaceDirectory, { name }),
+    writeWorkspace: async ({ workspaceDirectory, ...content }) =>
+      writeWorkspace(workspaceDirectory, content),
     async watch(request) {
       const { watchWorkspace } = await import('./watching/watch.ts')
       return watchWorkspace(request)
