@@ -36,6 +36,7 @@ import { releaseCommand } from './commands/release.ts'
 import { diffCommand } from './commands/releases/diff.ts'
 import { releaseCommands } from './commands/releases.ts'
 import { rollbackCommand } from './commands/rollback.ts'
+import { cronCommands } from './commands/schedules/crons.ts'
 import { scheduledCommands } from './commands/schedules/scheduled.ts'
 import { servePolicyCommands } from './commands/serve-policy.ts'
 import { statusCommand } from './commands/status.ts'
@@ -69,6 +70,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   promoteCommand,
   rollbackCommand,
   ...releaseCommands,
+  ...cronCommands,
   ...scheduledCommands,
   functionsCommand,
   tablesCommand,

@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { CRON_MISTAKES } from '../../build/testing/typed-functions/cron-mistakes.ts'
 import { MISTAKES } from '../../build/testing/typed-functions/mistakes.ts'
 import { STORAGE_MISTAKES } from '../../build/testing/typed-functions/storage-mistakes.ts'
 import type { FunctionManifest } from '../value/manifest.ts'
@@ -136,6 +137,7 @@ test.each(['api', 'empty'])('the template %s compiles with nothing installed', (
 test.each([
   ['of an author', MISTAKES],
   ['with files', STORAGE_MISTAKES],
+  ['with Crons', CRON_MISTAKES],
 ])('the compiler finds the mistakes %s, and nothing else', (_, source) => {
   writeFileSync(join(chat, 'functions/mistakes.ts'), source)
   expect(compile(chat, '--skipLibCheck', 'false')).toBe('')

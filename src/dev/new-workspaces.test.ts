@@ -29,6 +29,7 @@ const FILES = [
   '_generated/svc.d.ts',
   '_generated/svc.js',
   'README.md',
+  'crons.ts',
   'functions/channels.ts',
   'functions/messages.ts',
   'package.json',

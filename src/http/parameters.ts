@@ -1,6 +1,7 @@
 /** Path parameters. A name has the same type on every route. */
 import { ChannelName } from '../wire/channels.ts'
 import { ConfigurationName } from '../wire/configuration.ts'
+import { CronName } from '../wire/crons.ts'
 import { DocumentIdField, TableName } from '../wire/data.ts'
 import { idField } from '../wire/fields.ts'
 import type { Infer } from '../wire/schema.ts'
@@ -20,6 +21,7 @@ export const PATH_PARAMETERS = {
   fileId: idField('fil'),
   channel: ChannelName,
   name: ConfigurationName,
+  cron: CronName,
   table: TableName,
   documentId: DocumentIdField,
 } as const

@@ -132,6 +132,12 @@ const BODIES: Readonly<Record<string, object | null | typeof FRAME>> = {
   },
   [`GET ${BASE}/instances/healthz`]: null,
   [`GET ${BASE}/metrics`]: null,
+  [`GET ${BASE}/crons`]: null,
+  [`PUT ${BASE}/crons/:cron/activation`]: {
+    ...{ expectedRevision: 0, activation: 'disabled', changedAtMicros: MICROS },
+  },
+  [`POST ${BASE}/crons/:cron/run`]: null,
+  [`GET ${BASE}/cron-operations/:operationId`]: null,
   [`GET ${BASE}/scheduled`]: null,
   [`POST ${BASE}/scheduled/:scheduledId/cancel`]: null,
   [`GET ${BASE}/logs`]: null,
@@ -153,6 +159,7 @@ const SAMPLES: Readonly<Record<string, string>> = {
   scheduledId: id('sch'),
   channel: 'production',
   name: 'API_KEY',
+  cron: 'digest',
   table: 'notes',
   documentId: DOCUMENT_ID,
 }

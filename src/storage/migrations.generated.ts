@@ -224,4 +224,18 @@ alter table workspace_revisions
   add column provenance text check (length(provenance) between 2 and 4096);
 `,
   },
+  {
+    version: 7,
+    name: 'cron-activations',
+    sql: `-- What operators decided about Crons, by name: a decision holds for every Release that declares the
+-- Cron, now and later. A Cron without a row is enabled, at revision 0.
+
+create table cron_activations (
+  name text primary key,
+  activation text not null check (activation in ('enabled', 'disabled')),
+  revision integer not null check (revision > 0),
+  changed_at integer not null
+) strict, without rowid;
+`,
+  },
 ]

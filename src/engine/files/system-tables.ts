@@ -1,12 +1,12 @@
 /**
- * The tables of stored files and of scheduled work. They belong to the server: every Environment
- * has them, whatever its Releases declare. Authors read metadata of files and delete it; they
- * reach scheduled work through `ctx.scheduler` alone.
+ * The tables of stored files, of scheduled work and of Crons. They belong to the server: every
+ * Environment has them, whatever its Releases declare. Authors read metadata of files and delete
+ * it; they reach scheduled work through `ctx.scheduler` alone.
  */
 import type { DocumentStore, IndexDefinition } from '../../documents/store.ts'
 import { FILE_DOCUMENTS, UPLOAD_DOCUMENTS } from '../../value/files/files.ts'
 import type { TableManifest } from '../../value/manifest.ts'
-import { SCHEDULED_DOCUMENTS } from '../../value/scheduling/scheduled-work.ts'
+import { CRON_DOCUMENTS, SCHEDULED_DOCUMENTS } from '../../value/scheduling/scheduled-work.ts'
 import type { Committer } from '../commits/committer.ts'
 import { ensureIndexes, indexDefinitions } from '../releases/physical-indexes.ts'
 import { type PreparedTable, prepareTable } from '../releases/prepared-tables.ts'
@@ -67,9 +67,24 @@ const SCHEDULED: TableManifest = {
   ],
 }
 
+/** States of the Crons that are, or were just, in force. */
+const CRONS: TableManifest = {
+  name: CRON_DOCUMENTS,
+  fields: {
+    name: { type: 'string' },
+    basis: { type: 'string' },
+    nextAt: { type: 'nullable', inner: { type: 'timestamp' } },
+    lastDueAt: { type: 'nullable', inner: { type: 'timestamp' } },
+    lastRunAt: { type: 'nullable', inner: { type: 'timestamp' } },
+    scheduledId: { type: 'nullable', inner: { type: 'string' } },
+    queued: { type: 'int64' },
+  },
+  indexes: [{ name: 'byName', fields: ['name'], unique: true }],
+}
+
 export const SYSTEM_INDEXES: readonly IndexDefinition[] = indexDefinitions([
   ...[FILES, UPLOADS],
-  SCHEDULED,
+  ...[SCHEDULED, CRONS],
 ])
 
 /** Prepared system tables by name. */
@@ -108,7 +123,7 @@ export class SystemTablesLoader {
   async #load(): Promise<SystemTables> {
     const physical = await ensureIndexes(this.#store, this.#committer, SYSTEM_INDEXES)
     const files = prepareTable(FILES, physical)
-    const others = [UPLOADS, SCHEDULED].map((manifest) => prepareTable(manifest, physical))
+    const others = [UPLOADS, SCHEDULED, CRONS].map((manifest) => prepareTable(manifest, physical))
     this.#tables = {
       all: new Map([files, ...others].map((table) => [table.manifest.name, table])),
       shared: new Map([[FILES.name, files]]),

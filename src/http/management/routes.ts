@@ -4,6 +4,7 @@ import { applicationClientRoutes } from './application-clients.ts'
 import { catalogRoutes } from './catalogs.ts'
 import { channelRoutes } from './channels.ts'
 import { configurationRoutes } from './configuration.ts'
+import { cronRoutes } from './crons.ts'
 import { dataRoutes } from './data.ts'
 import { environmentRoutes } from './environments.ts'
 import { type HealthApp, healthRoutes } from './health.ts'
@@ -61,6 +62,7 @@ export const managementRoutes: readonly Route<ManagementApp>[] = [
   ...(servingPolicyRoutes as readonly Route<ManagementApp>[]),
   ...(configurationRoutes as readonly Route<ManagementApp>[]),
   ...(applicationClientRoutes as readonly Route<ManagementApp>[]),
+  ...(cronRoutes as readonly Route<ManagementApp>[]),
   ...(scheduleRoutes as readonly Route<ManagementApp>[]),
   ...(catalogRoutes as readonly Route<ManagementApp>[]),
   ...(dataRoutes as readonly Route<ManagementApp>[]),

@@ -14,6 +14,7 @@ import {
 import { Contract, type DocumentedOperation } from '../../../build/testing/openapi/contract.ts'
 import { dataSteps, type Step } from '../../../build/testing/openapi/data-steps.ts'
 import {
+  CRONS,
   FUNCTIONS,
   type Origins,
   openOrigins,
@@ -153,7 +154,7 @@ const STEPS: readonly Step[] = [
         [EXPECTED_HEAD_HEADER]: from('readStatus', 'workspaces', 0, 'revisionId'),
         [PROVENANCE_HEADER]: encodeBase64Url(new TextEncoder().encode(PROVENANCE)),
       },
-      body: makePackage({ functions: FUNCTIONS, tables: TABLES, source: 'second' }),
+      body: makePackage({ ...WORKSPACE, source: 'second' }),
     }),
   ],
   [
@@ -161,7 +162,7 @@ const STEPS: readonly Step[] = [
     200,
     () => ({
       query: { against: undefined },
-      body: makePackage({ functions: FUNCTIONS, tables: TABLES, source: 'third' }),
+      body: makePackage({ ...WORKSPACE, source: 'third' }),
     }),
   ],
   [
@@ -247,6 +248,17 @@ const STEPS: readonly Step[] = [
   ['revokeCredential', 200, () => ({ params: credential() })],
   ['deleteCredential', 204, () => ({ params: credential() })],
   ['listScheduled', 200],
+  ['listCrons', 200, () => ({ query: { target: undefined } })],
+  [
+    'activateCron',
+    200,
+    () => ({
+      ...digest(),
+      body: { expectedRevision: '0', activation: 'disabled', changedAtMicros: now() },
+    }),
+  ],
+  ['readCronOperation', 200, () => operationId('activateCron')],
+  ['runCron', 200, () => ({ ...digest(), headers: { [OPERATION_ID_HEADER]: newId('opn') } })],
   [
     'cancelScheduled',
     200,
@@ -280,6 +292,9 @@ const STEPS: readonly Step[] = [
   ['archiveEnvironment', 200, () => changed(from('updateEnvironment', 'desired', 'revision'))],
   ['restoreEnvironment', 200, () => changed(from('archiveEnvironment', 'desired', 'revision'))],
 ]
+
+const digest = () => ({ params: { cron: 'digest' } })
+const WORKSPACE = { functions: FUNCTIONS, tables: TABLES, crons: CRONS }
 
 function scheduleWork(): Promise<string> {
   const releaseId = from('publishWorkspace', 'releaseId') as string

@@ -82,6 +82,7 @@ export const GAUGES = {
   realtimeConnections: 'Open Realtime connections',
   scheduledUnfinished: 'Scheduled work that is pending or running',
   scheduledRunning: 'Scheduled runs in progress',
+  scheduledDue: 'Scheduled work that is due and waits for a run, up to 2,048',
   subscriptions: 'Subscriptions to Queries',
   watchedQueries: 'Distinct Queries that subscriptions watch',
   durableSequence: 'Sequence of the newest durable commit',
@@ -104,6 +105,7 @@ export const HISTOGRAMS = {
   queryDurationMicros: 'Duration of Queries that ran; cached results are excluded',
   mutationDurationMicros: 'Duration of Mutations until they were durable or failed',
   actionDurationMicros: 'Duration of Actions',
+  scheduledLatenessMicros: 'Time from the due time of scheduled work to the start of its run',
   commitDurationMicros: 'Duration of commit batches until they were durable',
   eventLoopDelayMicros: 'Delay of a 50 ms timer in the server process',
 } as const
