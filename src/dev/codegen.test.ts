@@ -82,8 +82,8 @@ test('references nest by path and export, and separate public from internal Func
     make('admin/two-words.list', { visibility: 'internal' }),
     make('z.default'),
   ]
-  const types = { module: '', globals: '' }
-  const text = generateFiles({ functions, tables: [] }, types).find(({ path }) =>
+  const sdk = { module: '', globals: '', runtime: '' }
+  const text = generateFiles({ functions, tables: [] }, sdk).find(({ path }) =>
     path.endsWith('api.ts'),
   )!.text
   expect(text.slice(text.indexOf('/** Functions that applications call'))).toBe(`\
@@ -126,6 +126,12 @@ test('a new Workspace compiles with nothing installed, under the strictest setti
   expect(compile(chat)).toBe('')
   const strictest = ['--exactOptionalPropertyTypes', '--noPropertyAccessFromIndexSignature']
   expect(compile(chat, '--skipLibCheck', 'false', ...strictest)).toBe('')
+})
+
+test.each(['api', 'empty'])('the template %s compiles with nothing installed', (template) => {
+  const directory = join(root, template)
+  writeWorkspace(directory, { name: 'New', template })
+  expect(compile(directory, '--skipLibCheck', 'false')).toBe('')
 })
 
 test.each([

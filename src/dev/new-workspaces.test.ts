@@ -22,9 +22,12 @@ afterEach(() => rmSync(root, { recursive: true, force: true }))
 const FILES = [
   '.gitignore',
   '_generated/README.md',
+  '_generated/api.js',
   '_generated/api.ts',
   '_generated/globals.d.ts',
+  '_generated/package.json',
   '_generated/svc.d.ts',
+  '_generated/svc.js',
   'README.md',
   'crons.ts',
   'functions/channels.ts',
