@@ -22,8 +22,9 @@ import { Transfers } from '../../src/http/transfers/transfers.ts'
 import { createClient } from '../../src/product/application-clients/application-clients.ts'
 import { createCredential } from '../../src/product/application-clients/application-credentials.ts'
 import { promote } from '../../src/product/channels/promote.ts'
-import { DEFAULT_BUCKETS } from '../../src/product/files/buckets.ts'
 import { type Files, openFilesOf } from '../../src/product/files/files.ts'
+import { StorageKeys } from '../../src/product/files/storage-keys.ts'
+import { StoredBuckets } from '../../src/product/files/stored-buckets.ts'
 import { openJwtProviders } from '../../src/product/functional-tokens/providers.ts'
 import { FunctionalTokens } from '../../src/product/functional-tokens/tokens.ts'
 import { resolveTarget, unservedReason } from '../../src/product/serving/targets.ts'
@@ -134,8 +135,11 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   const cursors = new Cursors(harness.root.keyring)
   const blobs = await FileBlobs.open({ directory: join(directory, 'files'), freeFloorBytes: 0 })
   const ports = { store, pool, system, log, metrics, issueGuest, cursors, configuration }
+  const { root } = harness
+  const buckets = new StoredBuckets(root.control, root.descriptor)
+  const storageKeys = new StorageKeys(root)
   const { engine, files } = openFilesOf(
-    { system, log, keyring: harness.root.keyring, buckets: DEFAULT_BUCKETS, blobs },
+    { system, log, keyring: root.keyring, buckets, storageKeys, blobs },
     (storage) => createEngine({ ...ports, storage }),
   )
   connectEngine(harness, engine)

@@ -6,10 +6,12 @@ import type { IssueGuest } from '../engine/invocations/guest-identities.ts'
 import { createRunnerPool, type RunnerPool } from '../engine/runners/runner-pool.ts'
 import { KeyUsage } from '../http/application/key-usage.ts'
 import { RejectionLog } from '../http/application/rejection-log.ts'
+import { loggedAudit } from '../product/audit/audit-log.ts'
 import type { AuditSink } from '../product/audit/audit-outbox.ts'
 import { LiveConfiguration } from '../product/configuration/live-configuration.ts'
-import { DEFAULT_BUCKETS } from '../product/files/buckets.ts'
 import { type Files, openFilesOf } from '../product/files/files.ts'
+import { StorageKeys } from '../product/files/storage-keys.ts'
+import { StoredBuckets } from '../product/files/stored-buckets.ts'
 import { openJwtProviders } from '../product/functional-tokens/providers.ts'
 import { FunctionalTokens } from '../product/functional-tokens/tokens.ts'
 import type { Logs } from '../product/logs/logs.ts'
@@ -59,7 +61,7 @@ export interface EnvironmentOptions {
  * PRODUCT_CORRUPT.
  */
 export async function openEnvironment(options: EnvironmentOptions): Promise<OpenEnvironment> {
-  const { configuration, rootPath, auditSink, system, metrics, closing } = options
+  const { configuration, rootPath, system, metrics, closing } = options
   const root = await openProductRoot(rootPath, system)
   closing.add(() => root.close())
   const { environmentId } = root.descriptor
@@ -86,12 +88,15 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   const blobs = await openBlobs({ rootPath, environmentId, storage })
   const cursors = new Cursors(root.keyring)
   const ports = { store, pool, ...world, issueGuest, cursors, configuration: live, outbound }
+  const buckets = new StoredBuckets(root.control, root.descriptor)
+  const storageKeys = new StorageKeys(root)
   const { engine, files } = openFilesOf(
-    { ...world, keyring: root.keyring, buckets: DEFAULT_BUCKETS, blobs },
+    { ...world, keyring: root.keyring, buckets, storageKeys, blobs },
     (storage) => createEngine({ ...ports, storage }),
   )
   closing.add(() => engine.close())
   closing.add(() => files.close())
+  const auditSink = loggedAudit(options.auditSink, log)
   const product = openProduct({ system, log, root, engine, configuration: live, auditSink })
   closing.add(() => closeProduct(product))
   await product.heldAudits.resolve((id) => engine.administration.isCommitted(id))

@@ -78,7 +78,10 @@ export async function runCampaign(campaign: Campaign): Promise<void> {
         : await openDocuments(database.url, {
             databaseId: readFileSync(join(directory, 'database-id'), 'utf8'),
           })
-    const works = (await documentsOf(store, 'sch')).map(workOf)
+    // The last server may have ended right after a time of the Cron.
+    const works = (await documentsOf(store, 'sch'))
+      .map(workOf)
+      .filter(({ source, state }) => source === 'function' || state !== 'pending')
     const marks = (await documentsOf(store, 'marks')).map(({ text }) => text)
     await store.close()
     const acted = readFileSync(join(directory, 'effects'), 'utf8').trimEnd().split('\n')

@@ -37,6 +37,7 @@ export async function sendDownload(
   if (range === 'unsatisfiable') return unsatisfiable(gateway, incoming, size)
   const { start, end } = range ?? { start: 0, end: size }
   const body = await openBytes(gateway.files, file, { start, end })
+  gateway.counts.transferred('downloaded', end - start)
   headers.set('content-length', String(end - start))
   if (range !== null) headers.set('content-range', contentRange(range, size))
   return new Response(body, { status: range === null ? 200 : 206, headers })
