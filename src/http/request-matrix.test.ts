@@ -6,6 +6,8 @@ import {
   externalLogins,
   MANAGED_HEADER,
 } from '../../build/testing/providers/external-logins.ts'
+import type { ConsoleObjects } from '../product/buckets/console-objects.ts'
+import type { Files } from '../product/files/files.ts'
 import type { Logs } from '../product/logs/logs.ts'
 import type { Product } from '../product/product.ts'
 import { ConcurrencyLimit } from '../system/concurrency.ts'
@@ -37,10 +39,12 @@ const configuration = {
 }
 const credential = { credentialId: id('crd'), createdAtMicros: MICROS }
 const BASE = '/v1/projects/:projectId/environments/:environmentId'
+const BUCKET = `${BASE}/buckets/:bucketId`
+const bucket = { name: 'uploads', quotaBytes: null, maximumObjectBytes: '1' }
 const CREDENTIALS = `${BASE}/application-clients/:clientId/credentials`
 
-/** A valid body for each route; null for no body, FRAME for a package frame. */
-const FRAME = Symbol('a package frame')
+/** A valid body for each route; null for no body, FRAME for bytes. */
+const FRAME = Symbol('bytes')
 const BODIES: Readonly<Record<string, object | null | typeof FRAME>> = {
   'GET /health/live': null,
   'GET /health/ready': null,
@@ -130,6 +134,20 @@ const BODIES: Readonly<Record<string, object | null | typeof FRAME>> = {
   [`GET ${BASE}/metrics`]: null,
   [`GET ${BASE}/scheduled`]: null,
   [`POST ${BASE}/scheduled/:scheduledId/cancel`]: null,
+  [`GET ${BASE}/buckets`]: null,
+  [`POST ${BASE}/buckets`]: { configuration: bucket, changedAtMicros: MICROS },
+  [`GET ${BUCKET}`]: null,
+  [`PUT ${BUCKET}`]: { configuration: bucket, expectedRevision: 1, changedAtMicros: MICROS },
+  [`POST ${BUCKET}/archive`]: { expectedRevision: 1, changedAtMicros: MICROS },
+  [`GET ${BASE}/bucket-operations/:operationId`]: null,
+  [`GET ${BUCKET}/keys`]: null,
+  [`POST ${BUCKET}/keys`]: { name: 'ci', access: 'read', changedAtMicros: MICROS },
+  [`POST ${BUCKET}/keys/:storageKeyId/rotate`]: { changedAtMicros: MICROS },
+  [`POST ${BUCKET}/keys/:storageKeyId/revoke`]: { changedAtMicros: MICROS },
+  [`GET ${BUCKET}/objects`]: null,
+  [`GET ${BUCKET}/objects/:objectKey`]: null,
+  [`PUT ${BUCKET}/objects/:objectKey`]: FRAME,
+  [`DELETE ${BUCKET}/objects/:objectKey`]: null,
   [`GET ${BASE}/logs`]: null,
   [`GET ${BASE}/logs/follow`]: null,
   [`GET ${BASE}/logs/archive-status`]: null,
@@ -147,6 +165,9 @@ const SAMPLES: Readonly<Record<string, string>> = {
   clientId: id('app'),
   credentialId: id('crd'),
   scheduledId: id('sch'),
+  bucketId: id('bkt'),
+  storageKeyId: id('stk'),
+  objectKey: 'a%20folder/a%2Fname',
   channel: 'production',
   name: 'API_KEY',
   table: 'notes',
@@ -163,6 +184,11 @@ const json = managementRoutes.filter((route) => {
 })
 /** Routes that accept no body. */
 const bare = managementRoutes.filter((route) => route.body === null && route.method !== 'POST')
+/** Routes whose body has one media type. */
+const hasMediaType = (route: R): boolean => {
+  const isAny = route.body !== null && 'mediaType' in route.body && route.body.mediaType === '*/*'
+  return !isAny && !bare.includes(route)
+}
 const withOperation = managementRoutes.filter((route) => route.operationId !== 'none')
 
 let t: ExternalLogins
@@ -187,6 +213,9 @@ beforeAll(async () => {
       product: untouchable(),
       metrics: new Metrics(t.system),
       logs: unreadable(),
+      files: unused('files') as Files,
+      objects: unused('objects') as ConsoleObjects,
+      objectUploads: new ConcurrencyLimit(1, 'PRODUCT_UNAVAILABLE'),
       health: () => expect.unreachable('the health was asked for'),
     },
     system: t.system,
@@ -206,6 +235,11 @@ function untouchable(): Product {
     get: (target, name) =>
       Reflect.get(target, name) ?? expect.unreachable(`the Product was asked for ${String(name)}`),
   })
+}
+
+function unused(part: string): object {
+  const fail = () => expect.unreachable(`the ${part} were used`)
+  return new Proxy({}, { get: fail })
 }
 
 function unreadable(): Logs {
@@ -321,7 +355,7 @@ describe('a body', () => {
   test.each(['text/plain', 'application/json; charset=latin1', 'multipart/form-data', ''])(
     'of the media type %j is unsupported',
     async (type) => {
-      for (const route of managementRoutes.filter((each) => !bare.includes(each))) {
+      for (const route of managementRoutes.filter(hasMediaType)) {
         const answer = await send(route, { text: textOf(route), type })
         expect(answer, nameOf(route)).toBe('415 PLATFORM_MEDIA_TYPE_UNSUPPORTED')
       }

@@ -10,11 +10,14 @@ import { applicationLimits, managementLimits } from '../http/rate-limits.ts'
 import type { RequestCounts } from '../http/request-counts.ts'
 import { Transfers } from '../http/transfers/transfers.ts'
 import { type Identity, openIdentity } from '../identity/identity.ts'
+import type { ConsoleObjects } from '../product/buckets/console-objects.ts'
 import { readLinkable } from '../product/environments/environments.ts'
+import type { Files } from '../product/files/files.ts'
 import type { Logs } from '../product/logs/logs.ts'
 import { resolveTarget, unservedReason } from '../product/serving/targets.ts'
 import { findSubjectProvenance } from '../product/workspaces/provenance.ts'
 import type { ServerSettings } from '../settings/settings.ts'
+import { ConcurrencyLimit } from '../system/concurrency.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics/metrics.ts'
@@ -74,6 +77,8 @@ export async function openServer(options: CompositionOptions): Promise<Compositi
 }
 
 const MIB = 1024 * 1024
+/** Objects that operators send at once. */
+const OBJECT_UPLOADS_MAX = 16
 
 function transfersOf({ configuration, system }: CompositionOptions): Transfers {
   const { requestMib, responseMib } = configuration.memory
@@ -102,6 +107,9 @@ function managementApp(running: Running) {
       // Routes of the Product run only where mount found its Environment configured.
       product: product!,
       logs: environment?.logs as Logs,
+      files: environment?.files as Files,
+      objects: environment?.objects as ConsoleObjects,
+      objectUploads: new ConcurrencyLimit(OBJECT_UPLOADS_MAX, 'PRODUCT_UNAVAILABLE'),
       health: async () => [
         ...(await environment!.engine.health()),
         await environment!.files.health(),

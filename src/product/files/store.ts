@@ -9,6 +9,7 @@ import {
   insertFile,
   readFile,
 } from '../../engine/files/file-documents.ts'
+import type { RecordOperation } from '../../engine/files/system-documents.ts'
 import type { StagedBlob } from '../../storage/blobs/blobs.ts'
 import { requireAdmission } from './buckets.ts'
 import type { FilePorts } from './ports.ts'
@@ -30,12 +31,13 @@ export interface NewObject {
 /**
  * Makes staged bytes durable and then the file that they belong to. Raises LIMIT_EXCEEDED and
  * FILE_NOT_FOUND where the bucket does not admit it, UNAVAILABLE where nothing was stored,
- * RESULT_UNCERTAIN, and what `requireReplaceable` throws.
+ * RESULT_UNCERTAIN, and what `requireReplaceable` throws. `record` is committed with the metadata.
  */
 export async function storeFile(
   ports: FilePorts,
   staged: StagedBlob,
   object: NewObject,
+  record: RecordOperation<FileDocument> | null = null,
 ): Promise<FileDocument> {
   const { buckets, collection } = ports
   const content = await staged.finish()
@@ -43,7 +45,7 @@ export async function storeFile(
   requireAdmission(buckets, object.bucket, size)
   return collection.hold(content.sha256, async () => {
     await staged.commit()
-    return commitMetadata(ports, { ...object, ...content, size })
+    return commitMetadata(ports, { ...object, ...content, size }, record)
   })
 }
 
@@ -51,6 +53,7 @@ export async function storeFile(
 async function commitMetadata(
   { documents, buckets, usage }: FilePorts,
   file: NewObject & { readonly sha256: string; readonly size: bigint },
+  record: RecordOperation<FileDocument> | null,
 ): Promise<FileDocument> {
   let reserved: string | null = null
   try {
@@ -66,7 +69,7 @@ async function commitMetadata(
       usage.reserve(bucket, fileId, file.size - (replaced?.size ?? 0n))
       reserved = fileId
       return (await readFile(transaction, fileId))!
-    })
+    }, record)
   } finally {
     if (reserved !== null) usage.release(reserved)
   }
