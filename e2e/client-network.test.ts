@@ -121,7 +121,7 @@ describe.each(CLIENTS)('$build', ({ command, needs }) => {
     await restartProxy({ tunnels: { 'other.test:443': secure.port } })
     const variables = { HTTPS_PROXY: proxyUrl() }
     const result = await whoami('https://other.test', variables, { trusts: true })
-    expect(proxy.asked[0]).toBe('CONNECT other.test:443')
+    expect(proxy.asked).toEqual(['CONNECT other.test:443'])
     expect(secure.requests).toEqual([])
     expect(result.stderr).toContain('ERR_TLS_CERT_ALTNAME_INVALID')
   })
@@ -137,7 +137,7 @@ describe.each(CLIENTS)('$build', ({ command, needs }) => {
 
   test('a tunnel requires the certificate of the origin, not of the proxy', async () => {
     const result = await whoami('https://svc.test', { HTTPS_PROXY: proxyUrl() })
-    expect(proxy.asked[0]).toBe('CONNECT svc.test:443')
+    expect(proxy.asked).toEqual(['CONNECT svc.test:443'])
     expect(secure.requests).toEqual([])
     expect(result.stderr).toContain('DEPTH_ZERO_SELF_SIGNED_CERT')
   })

@@ -55,6 +55,7 @@ export async function openTestLogs(options: TestLogsOptions = {}): Promise<TestL
     environmentId: ENVIRONMENT_ID,
     system,
     segments: { bytesMax: options.segmentBytesMax ?? 2 ** 26, secondsMax: 3_600 },
+    retentionSeconds: 86_400,
     reportDropped: (dropped) => droppedRow(dropped, system.nowMicros()),
     onDropped: () => {},
     onDegraded: (reason) => degraded.push(reason),

@@ -41,9 +41,10 @@ export class Output {
     if (text !== '') await this.#environment.stdout.write(`${text}\n`)
   }
 
-  /** Prints one of many results: a line of JSON with --json, otherwise a line of text. */
-  async line(document: Json, human: string): Promise<void> {
-    const text = this.json ? printableJsonLine(document) : this.#render(human, 'stdout')
+  /** Prints one of many results: a line of JSON with --json or without a text, else the text. */
+  async line(document: Json, human: string | null): Promise<void> {
+    const isJson = this.json || human === null
+    const text = isJson ? printableJsonLine(document) : this.#render(human, 'stdout')
     await this.#environment.stdout.write(`${text}\n`)
   }
 
@@ -97,15 +98,19 @@ export class Output {
     return [this.styled('dim', line(head)), ...clean.map(line)]
   }
 
-  /** Shows a spinner on a terminal if `work` takes longer than half a second. */
-  async progress<T>(label: string, work: Promise<T>): Promise<T> {
+  /**
+   * Shows a spinner on a terminal if `work` takes longer than half a second. A label that is a
+   * function is called for each turn of it.
+   */
+  async progress<T>(label: string | (() => string), work: Promise<T>): Promise<T> {
     const { stderr } = this.#environment
     if (this.json || !stderr.isTTY) return work
     let frame = 0
     let ticker: ReturnType<typeof setInterval> | undefined
     const starter = setTimeout(() => {
       ticker = setInterval(() => {
-        void stderr.write(`\r${FRAMES[frame++ % FRAMES.length]} ${printable(label)}`)
+        const text = typeof label === 'string' ? label : label()
+        void stderr.write(`\r${FRAMES[frame++ % FRAMES.length]} ${printable(text)}`)
       }, SPINNER_EVERY_MS)
     }, SPINNER_AFTER_MS)
     try {

@@ -96,6 +96,7 @@ function lostBefore({ detail }: Fault): Fault {
 }
 
 function isRetried(fault: Fault, replay: Call<unknown>['replay']): boolean {
+  if (fault.cause instanceof UnsentCause && fault.cause.isLasting) return false
   return replay === 'safe' && (fault.retryable || fault.code === 'CLIENT_SERVER_UNREACHABLE')
 }
 
@@ -215,13 +216,11 @@ export async function readBounded(response: Response, bytesMax: number): Promise
 function transportFault(network: Network, call: Call<unknown>, error: unknown): Fault {
   if (isFault(error)) return error
   if (network.signal.aborted) return interruptedFault(call)
-  const sent = !(error instanceof ConnectFailure)
+  const unsent = error instanceof ConnectFailure ? new UnsentCause(error.isLasting) : undefined
   const detail = `${call.origin}: ${reasonOf(error)}.`
-  if (sent && call.replay === 'unsafe') return new Fault('CLIENT_RESULT_UNCERTAIN', { detail })
-  return new Fault('CLIENT_SERVER_UNREACHABLE', {
-    detail,
-    cause: sent ? undefined : new UnsentCause(),
-  })
+  if (unsent === undefined && call.replay === 'unsafe')
+    return new Fault('CLIENT_RESULT_UNCERTAIN', { detail })
+  return new Fault('CLIENT_SERVER_UNREACHABLE', { detail, cause: unsent })
 }
 
 function reasonOf(error: unknown): string {
@@ -231,7 +230,14 @@ function reasonOf(error: unknown): string {
 }
 
 /** Marks a Fault of a request of which no byte was sent. */
-class UnsentCause {}
+class UnsentCause {
+  /** Whether another attempt fails in the same way. */
+  readonly isLasting: boolean
+
+  constructor(isLasting: boolean) {
+    this.isLasting = isLasting
+  }
+}
 
 /** Tells whether no attempt of the request was sent. */
 export function isUnsent(error: unknown): error is Fault {

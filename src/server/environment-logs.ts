@@ -42,6 +42,7 @@ export async function openLogs(options: LogOptions): Promise<EnvironmentLogs> {
     environmentId,
     system,
     segments: { bytesMax: settings.segmentBytesMax, secondsMax: settings.segmentSecondsMax },
+    retentionSeconds: settings.retentionDays * 86_400,
     reportDropped: (dropped) => droppedRow(dropped, system.nowMicros()),
     onDropped: () => logRecordsDropped.add(),
     onDegraded: (reason) => log.error('logs.archive_degraded', { message: `Archive: ${reason}.` }),

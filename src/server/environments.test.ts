@@ -25,7 +25,7 @@ test('an Environment with a Release and without its documents is not opened', as
     // No more of it is looked at before the documents are opened.
     configuration: {
       ...{ product: null, sandbox: 'preferred' },
-      logs: { segmentBytesMax: 2 ** 20, segmentSecondsMax: 60 },
+      logs: { segmentBytesMax: 2 ** 20, segmentSecondsMax: 60, retentionDays: 30 },
     } as ServerSettings,
     rootPath: fixture.directory,
     identity: {} as Identity,

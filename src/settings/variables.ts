@@ -226,6 +226,14 @@ export const VARIABLES = [
     description: 'Seconds after which an archive segment is closed, 1 to 86400',
   },
   {
+    name: 'SERVICE_LOG_RETENTION_DAYS',
+    required: 'no',
+    secret: false,
+    file: false,
+    default: '30',
+    description: 'Days after which archived log records leave logs.db, 1 to 3650',
+  },
+  {
     name: 'SERVICE_REALTIME_CONNECTIONS_MAX',
     required: 'no',
     secret: false,

@@ -14,7 +14,13 @@ import { Timestamp, TypedId, typeOf, type Value, type ValueObject } from './valu
 
 /** Throws ValidationError with the path of the first defect and the expectation there. */
 export function plainToValue(json: Json, validator: ValidatorJson, path = '$'): Value {
-  return compileValidator(validator, { coerce: false })(convert(json, validator, path), path)
+  return plainReader(validator)(json, path)
+}
+
+/** Returns `plainToValue` of a validator, which it compiles once. */
+export function plainReader(validator: ValidatorJson): (json: Json, path?: string) => Value {
+  const check = compileValidator(validator, { coerce: false })
+  return (json, path = '$') => check(convert(json, validator, path), path)
 }
 
 /** Parses the arguments of a Function. Throws ValidationError. */

@@ -1,6 +1,16 @@
 /** Data Admin: documents as operators read and write them (wire decisions, section 5). */
 import { FIELD_NAME, INDEX_NAME } from '../value/manifest.ts'
-import { idField, integer, Micros, PAGE_MAX, Revision, TargetField, text, U64 } from './fields.ts'
+import {
+  idField,
+  integer,
+  listUpTo,
+  Micros,
+  PAGE_MAX,
+  Revision,
+  TargetField,
+  text,
+  U64,
+} from './fields.ts'
 import { TaggedField, TaggedObjectField } from './invocations.ts'
 import { OperationField } from './operations.ts'
 import { type Infer, schema } from './schema.ts'
@@ -84,3 +94,26 @@ export const DocumentChanged = schema({
   operation: OperationField,
 })
 export type DocumentChanged = Infer<typeof DocumentChanged>
+
+/** @limit Data Admin: documents of one import */
+export const IMPORTED_DOCUMENTS_MAX = 1_000
+
+export const DocumentImport = schema({
+  target: TargetField,
+  table: TableName,
+  documents: listUpTo(
+    schema({ documentId: DocumentIdField, value: TaggedObjectField }),
+    IMPORTED_DOCUMENTS_MAX,
+  ),
+  changedAtMicros: Micros,
+})
+
+export const DocumentsImported = schema({
+  version: '1',
+  inserted: integer(0, IMPORTED_DOCUMENTS_MAX),
+  /** Documents that existed with equal fields. */
+  unchanged: integer(0, IMPORTED_DOCUMENTS_MAX),
+  /** Its revision is the sequence of the commit; 0 where no document was inserted. */
+  operation: OperationField,
+})
+export type DocumentsImported = Infer<typeof DocumentsImported>

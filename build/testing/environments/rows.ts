@@ -47,6 +47,7 @@ const OF_CREDENTIAL = 'SERVICE_REALTIME_CONNECTIONS_PER_CREDENTIAL_MAX'
 const OF_PEER = 'SERVICE_REALTIME_CONNECTIONS_PER_PEER_MAX'
 const SEGMENT_MIB = 'SERVICE_LOG_SEGMENT_MIB'
 const SEGMENT_SECONDS = 'SERVICE_LOG_SEGMENT_SECONDS'
+const RETENTION = 'SERVICE_LOG_RETENTION_DAYS'
 const OIDC = 'SERVICE_PLATFORM_OIDC_CONFIG'
 const INVALID = 'SERVER_CONFIGURATION_INVALID'
 const MISSING = 'SERVER_CONFIGURATION_MISSING'
@@ -278,6 +279,7 @@ const PRODUCT: readonly Row[] = [
   ['a million and one connections', INVALID, OF_PEER, { [OF_PEER]: '1000001' }],
   ['a segment without bytes', INVALID, SEGMENT_MIB, { [SEGMENT_MIB]: '0' }],
   ['a segment of two days', INVALID, SEGMENT_SECONDS, { [SEGMENT_SECONDS]: '172800' }],
+  ['a retention of no day', INVALID, RETENTION, { [RETENTION]: '0' }],
   ['networks need the Product root', INVALID, NETWORKS, { [NETWORKS]: '10.0.0.0/8' }],
   ['at most 64 networks', INVALID, NETWORKS, root(NETWORKS, networks)],
   ['a network is no address', INVALID, NETWORKS, root(NETWORKS, '10.0.0.1')],

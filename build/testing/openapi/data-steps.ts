@@ -46,6 +46,17 @@ export function dataSteps({ now, newId, from }: Walk): readonly Step[] {
         },
       }),
     ],
+    [
+      'importDocuments',
+      200,
+      () => ({
+        headers: { [OPERATION_ID_HEADER]: newId('opn') },
+        body: {
+          ...{ target: 'channel:production', table: 'notes', changedAtMicros: now() },
+          documents: [{ documentId: DOCUMENT_ID, value: NOTE }],
+        },
+      }),
+    ],
     ['readDocument', 200, () => ({ params: NOTE_NAMES, query: { target: 'channel:production' } })],
     [
       'replaceDocument',

@@ -8,11 +8,21 @@ import type { HttpProxy } from './proxies.ts'
 
 const KEEP_ALIVE_MS = 60_000
 
+/** Failures of a server, or of the way to it, that may be over a moment later. */
+const PASSING: readonly (string | undefined)[] = [
+  ...['ECONNREFUSED', 'ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH'],
+  ...['EHOSTDOWN', 'ENETUNREACH', 'ENETDOWN', 'EADDRNOTAVAIL', 'EAI_AGAIN'],
+]
+
 /** The failure to open a connection, before any byte of the request was sent. */
 export class ConnectFailure extends Error {
-  constructor(reason: string, cause?: unknown) {
+  /** Whether another attempt fails in the same way: an unknown name, an untrusted certificate. */
+  readonly isLasting: boolean
+
+  constructor(reason: string, isLasting: boolean, cause?: unknown) {
     super(reason, { cause })
     this.name = 'ConnectFailure'
+    this.isLasting = isLasting
   }
 }
 
@@ -44,13 +54,14 @@ async function openTunnel(proxy: HttpProxy, target: Address, signal: AbortSignal
     socket = await open(proxy, { secure: proxy.secure, through: null }, signal)
   } catch (error) {
     if (!(error instanceof ConnectFailure)) throw error
-    throw new ConnectFailure(`${name}: ${error.message}`, error)
+    throw new ConnectFailure(`${name}: ${error.message}`, error.isLasting, error)
   }
   const status = await askForTunnel(socket, { proxy, target: formatAddress(target) }, signal)
   if (status >= 200 && status <= 299) return socket
   socket.destroy()
   throw new ConnectFailure(
     status === 0 ? `${name} opened no tunnel` : `${name} responded with HTTP ${status}`,
+    status >= 400 && status <= 499,
   )
 }
 
@@ -102,7 +113,9 @@ function open(
       signal.removeEventListener('abort', abort)
       socket.destroy()
       through?.destroy()
-      reject(new ConnectFailure((error && errorCode(error)) ?? 'no connection', error))
+      const code = (error && errorCode(error)) ?? undefined
+      const isLasting = code !== undefined && !PASSING.includes(code)
+      reject(new ConnectFailure(code ?? 'no connection', isLasting, error))
     }
     const abort = (): void => {
       reject(signal.reason)

@@ -3,26 +3,27 @@
  * server performs itself: they check schema and unique indexes, are committed like all others, and
  * happen once for an operation ID.
  */
-import type { DocumentStore, StoredDocument } from '../../documents/store.ts'
-import { Fault, isFault } from '../../errors/fault.ts'
+import type { StoredDocument } from '../../documents/store.ts'
+import { Fault } from '../../errors/fault.ts'
 import { sha256Hex } from '../../system/digests.ts'
-import type { System } from '../../system/system.ts'
-import type { FunctionManifest } from '../../value/manifest.ts'
 import { decodeStored, encodeStored } from '../../value/stored.ts'
-import { ValidationError } from '../../value/validation-error.ts'
 import type { ValueObject } from '../../value/values.ts'
-import type { Committer } from '../commits/committer.ts'
-import type { ActiveCalls } from '../invocations/active-calls.ts'
-import type { Cursors } from '../invocations/context-operations.ts'
-import type { MutationOutcome, Mutations } from '../invocations/mutations.ts'
-import { DOCUMENT_EXISTS, INVALID_CURSOR, OperationError } from '../invocations/operation-error.ts'
+import type { MutationOutcome } from '../invocations/mutations.ts'
 import { ADMINISTERED_PAGE_BYTES_MAX } from '../limits.ts'
 import type { Release } from '../releases/executable-release.ts'
-import type { Preparations } from '../releases/preparations.ts'
 import type { PreparedRelease } from '../releases/prepared-release.ts'
-import type { PreparedTable } from '../releases/prepared-tables.ts'
 import { intervalOf, namedIndex, type RangeInput } from '../transactions/ranges.ts'
 import type { Transaction } from '../transactions/transaction.ts'
+import {
+  type AdministrationPort,
+  checkValue,
+  definitionOf,
+  FUNCTION_PREFIX,
+  invalid,
+  requireTable,
+  within,
+} from './administration-port.ts'
+import { type DocumentImportRequest, type ImportOutcome, importOnce } from './document-imports.ts'
 
 export interface AdministeredDocument {
   readonly id: string
@@ -85,22 +86,11 @@ export interface DocumentAdministration {
    * PRODUCT_UNAVAILABLE.
    */
   change(release: Release, request: DocumentChangeRequest): Promise<ChangedDocument>
+  /** Throws as `change` does; PRODUCT_STATE_CONFLICT for an ID that exists with other fields. */
+  import(release: Release, request: DocumentImportRequest): Promise<ImportOutcome>
   /** Whether the change with this operation ID was committed. */
   isCommitted(operationId: string): Promise<boolean>
 }
-
-export interface AdministrationPort {
-  readonly store: DocumentStore
-  readonly committer: Pick<Committer, 'durable' | 'pinSnapshot' | 'unpinSnapshot'>
-  readonly preparations: Preparations
-  readonly mutations: Mutations
-  readonly inFlight: ActiveCalls
-  readonly cursors: Cursors
-  readonly system: System
-}
-
-/** Prefix of the Function in operation records; no Function of an author has a space. */
-const FUNCTION_PREFIX = 'data admin'
 
 export function documentAdministration(port: AdministrationPort): DocumentAdministration {
   return {
@@ -119,25 +109,12 @@ export function documentAdministration(port: AdministrationPort): DocumentAdmini
     async change(release, request) {
       return within(port, release, (prepared) => changeOnce(port, prepared, request))
     },
+    async import(release, request) {
+      return within(port, release, (prepared) => importOnce(port, prepared, request))
+    },
     async isCommitted(operationId) {
       return (await port.store.operation(operationId)) !== null
     },
-  }
-}
-
-/** Keeps the resources of the Release while the task runs, and names its failures for operators. */
-async function within<T>(
-  { inFlight, preparations }: AdministrationPort,
-  release: Release,
-  task: (prepared: PreparedRelease) => Promise<T>,
-): Promise<T> {
-  const end = inFlight.begin(release)
-  try {
-    return await task(await preparations.prepare(release))
-  } catch (error) {
-    throw operatorFault(error)
-  } finally {
-    end()
   }
 }
 
@@ -188,7 +165,7 @@ async function changeOnce(
   if (change.kind !== 'delete') checkValue(table, change.value)
   const outcome = await port.mutations.invoke({
     prepared,
-    definition: definitionOf(change),
+    definition: definitionOf(change.kind),
     argumentsText: sha256Hex(fingerprint),
     principal: null,
     context: { requestId, invocationId: port.system.ids.make('ivc') },
@@ -198,14 +175,6 @@ async function changeOnce(
     perform: (transaction) => perform(transaction, change),
   })
   return changedDocument(change, outcome)
-}
-
-/** A Mutation has a definition; this one has no code. */
-function definitionOf({ kind }: DocumentChange): FunctionManifest {
-  return {
-    ...{ name: `${FUNCTION_PREFIX} ${kind}`, kind: 'mutation', visibility: 'internal' },
-    ...{ clients: [], auth: 'none', arguments: {}, returns: { type: 'any' }, errors: {} },
-  }
 }
 
 /** Returns the document without its revision, which the commit decides, as JSON. */
@@ -251,49 +220,10 @@ function changedDocument(
   return { document, replayed, commitSequence: commitSequence! }
 }
 
-function requireTable({ tables }: PreparedRelease, name: string): PreparedTable {
-  const table = tables.get(name)
-  if (table === undefined) throw new Fault('PRODUCT_NOT_FOUND', { detail: 'table' })
-  return table
-}
-
-function checkValue(table: PreparedTable, value: ValueObject): void {
-  try {
-    table.check(value, 'value')
-  } catch (error) {
-    if (!(error instanceof ValidationError)) throw error
-    throw invalid(error.path, error.rule)
-  }
-}
-
-function invalid(path: string, rule: string): Fault {
-  return new Fault('PRODUCT_INVALID', { violations: [{ path, rule }] })
-}
-
 function documentOf(
   table: string,
   { id, sequence, createdAtMicros, text }: StoredDocument,
 ): AdministeredDocument {
   const value = decodeStored(text) as ValueObject
   return { id, table, revision: sequence, createdAtMicros, value }
-}
-
-/** Gives a failure of the engine the code under which an operator sees it. */
-function operatorFault(error: unknown): unknown {
-  if (error instanceof OperationError) {
-    if (error.name === DOCUMENT_EXISTS || error.violated !== null) {
-      return new Fault('PRODUCT_STATE_CONFLICT', { detail: error.message, cause: error })
-    }
-    const path = error.name === INVALID_CURSOR ? 'after' : 'range'
-    return new Fault('PRODUCT_INVALID', { violations: [{ path, rule: error.message }] })
-  }
-  if (isFault(error, 'OPERATION_REUSED')) return new Fault('PRODUCT_OPERATION_REUSED')
-  if (isFault(error, 'LIMIT_EXCEEDED')) {
-    return new Fault('PLATFORM_BODY_TOO_LARGE', { detail: error.detail, cause: error })
-  }
-  const passing = ['UNAVAILABLE', 'BUSY', 'WRITE_CONFLICT', 'DEADLINE_EXCEEDED'] as const
-  if (isFault(error, ...passing, 'RESULT_UNCERTAIN')) {
-    return new Fault('PRODUCT_UNAVAILABLE', { detail: error.detail ?? error.code, cause: error })
-  }
-  return error
 }

@@ -6,7 +6,12 @@ import type {
   DocumentQuery,
 } from '../../engine/administration/document-administration.ts'
 import { Fault } from '../../errors/fault.ts'
-import { changeDocument, queryDocuments, readDocument } from '../../product/data-admin/documents.ts'
+import {
+  changeDocument,
+  importDocuments,
+  queryDocuments,
+  readDocument,
+} from '../../product/data-admin/documents.ts'
 import type { OperationId } from '../../value/ids.ts'
 import { encodeStored } from '../../value/stored.ts'
 import type { Json } from '../../value/strict-json.ts'
@@ -20,12 +25,15 @@ import {
   DocumentChanged,
   DocumentDelete,
   type DocumentField,
+  DocumentImport,
   DocumentInsert,
   DocumentPage,
   DocumentRead,
   DocumentReplace,
+  DocumentsImported,
 } from '../../wire/data.ts'
 import { PAGE_DEFAULT } from '../../wire/fields.ts'
+import type { OperationField } from '../../wire/operations.ts'
 import type { Infer } from '../../wire/schema.ts'
 import type { ProductApp } from './product-app.ts'
 import { environmentRoute, type Route } from './route.ts'
@@ -143,6 +151,37 @@ export const dataRoutes: readonly Route<ProductApp>[] = [
       return { status: 200, body: changedBody(change, operationId, changed, asked) }
     },
   }),
+
+  environmentRoute({
+    method: 'POST',
+    path: '/data/import',
+    name: 'importDocuments',
+    summary: 'Inserts documents in one commit; those that exist with equal fields stay.',
+    capability: 'data:write',
+    operationId: 'required',
+    body: { schema: DocumentImport, bytesMax: DOCUMENT_BODY_BYTES_MAX },
+    replies: { 200: DocumentsImported },
+    errors: WRITE_ERRORS,
+    async handle({ app, actor, operationId, body: asked, requestId }) {
+      const { target, table } = asked
+      const changedAtMicros = BigInt(asked.changedAtMicros)
+      const documents = asked.documents.map(({ documentId, value }, i) => {
+        return { documentId, value: fieldsOf(value as Json, `documents[${i}].value`) }
+      })
+      const input = { operationId, target, table, documents, changedAtMicros, requestId }
+      const { inserted, unchanged, replayed, commitSequence } = await importDocuments(
+        app.product,
+        actor,
+        input,
+      )
+      const operation: OperationField = {
+        ...{ version: 1, operationId, kind: 'document.import', outcome: 'applied', replayed },
+        ...{ revision: String(commitSequence ?? 0), createdAtMicros: asked.changedAtMicros },
+      }
+      const body: DocumentsImported = { version: 1, inserted, unchanged, operation }
+      return { status: 200, body }
+    },
+  }),
 ]
 
 function namesOf({ table, documentId }: { readonly table: string; readonly documentId: string }) {
@@ -176,9 +215,9 @@ function queryOf(asked: Infer<typeof DataQuery>): DocumentQuery {
   }
 }
 
-function fieldsOf(json: Json): ValueObject {
-  const value = decodeTagged(json, 'value')
-  if (!(value instanceof Map)) throw new ValidationError('an object value', 'value')
+function fieldsOf(json: Json, path = 'value'): ValueObject {
+  const value = decodeTagged(json, path)
+  if (!(value instanceof Map)) throw new ValidationError('an object value', path)
   return value as ValueObject
 }
 

@@ -6,7 +6,7 @@ import type { DocumentChange } from '../../engine/administration/document-admini
 import { Fault } from '../../errors/fault.ts'
 import type { TableManifest } from '../../value/manifest.ts'
 import type { Value, ValueObject } from '../../value/values.ts'
-import { changeDocument, queryDocuments, readDocument } from './documents.ts'
+import { changeDocument, importDocuments, queryDocuments, readDocument } from './documents.ts'
 
 const TABLES: readonly TableManifest[] = [
   {
@@ -216,5 +216,72 @@ describe('after a crash', () => {
     await product.audit.whenIdle()
     const delivered = audited.filter(({ subject }) => subject === idOf(1))
     expect(delivered.map(({ operationId }) => operationId)).toEqual([committed])
+  })
+})
+
+describe('an import', () => {
+  const importNotes = (notes: readonly (readonly [number, ValueObject])[], more = {}) => {
+    const { product, actor, system } = gateway.harness
+    return importDocuments(product, actor, {
+      ...{ operationId: ids().make('opn'), target: TARGET, table: 'notes', requestId: REQUEST_ID },
+      documents: notes.map(([n, value]) => ({ documentId: idOf(n), value })),
+      changedAtMicros: system.nowMicros(),
+      ...more,
+    })
+  }
+
+  test('inserts all documents in one commit, and equal ones only once', async () => {
+    const first = await importNotes([
+      [1, fields('one')],
+      [2, fields('two', 2n)],
+    ])
+    expect(first).toMatchObject({ inserted: 2, unchanged: 0, replayed: false })
+    const { documents } = await query()
+    expect(documents.map(({ revision }) => revision)).toEqual([
+      first.commitSequence,
+      first.commitSequence,
+    ])
+    const second = await importNotes([
+      [2, fields('two', 2n)],
+      [3, fields('three')],
+    ])
+    expect(second).toMatchObject({ inserted: 1, unchanged: 1 })
+    expect((await query()).documents.slice(0, 2)).toEqual(documents)
+  })
+
+  test('has an effect once for an operation ID', async () => {
+    const { system } = gateway.harness
+    const same = { operationId: ids().make('opn'), changedAtMicros: system.nowMicros() }
+    const first = await importNotes([[1, fields('one')]], same)
+    await remove(1, first.commitSequence!)
+    const repeat = await importNotes([[1, fields('one')]], same)
+    expect(repeat).toEqual({ ...first, replayed: true })
+    expect(await faultCode(() => read(1))).toBe('PRODUCT_NOT_FOUND')
+    const other = importNotes([[1, fields('other')]], same)
+    expect(await faultCode(() => other)).toBe('PRODUCT_OPERATION_REUSED')
+  })
+
+  test.each<[string, ValueObject, number, string, string]>([
+    ['fields that violate the schema', fields('x'.repeat(21)), 2, 'PRODUCT_INVALID', 'value.body'],
+    ['an ID with other fields', fields('x'), 1, 'PRODUCT_STATE_CONFLICT', 'documentId'],
+    ['a violated unique index', fields('one'), 2, 'PRODUCT_STATE_CONFLICT', 'value'],
+  ])('with %s inserts nothing and names the document', async (_, value, n, code, part) => {
+    await insert(1, fields('one'))
+    const failed = await importNotes([
+      [3, fields('three')],
+      [n, value],
+    ]).catch((error: unknown) => error)
+    expect(failed).toMatchObject({ code, violations: [{ path: `documents[1].${part}` }] })
+    expect((await query()).documents).toHaveLength(1)
+  })
+
+  test('leaves one audit record, which names the table and has no value', async () => {
+    await importNotes([[1, fields('secret text')]])
+    const { product, audited } = gateway.harness
+    await product.audit.whenIdle()
+    const records = audited.filter(({ operation }) => operation === 'product.document.import')
+    expect(records.map(({ subject }) => subject)).toEqual(['notes'])
+    const text = JSON.stringify(records, (_, v) => (typeof v === 'bigint' ? String(v) : v))
+    expect(text).not.toContain('secret text')
   })
 })

@@ -10,12 +10,18 @@ import type {
   DocumentPage,
   DocumentQuery,
 } from '../../engine/administration/document-administration.ts'
+import type {
+  ImportedDocument,
+  ImportOutcome,
+} from '../../engine/administration/document-imports.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
 import type { Actor } from '../../identity/actor.ts'
 import { requireRecent } from '../../system/client-clock.ts'
+import { sha256Hex } from '../../system/digests.ts'
 import { canonicalJson } from '../../value/canonical-json.ts'
 import type { OperationId, ReleaseId, RequestId } from '../../value/ids.ts'
 import { isOfTable } from '../../value/ids.ts'
+import { encodeStored } from '../../value/stored.ts'
 import { encodeTagged } from '../../value/tagged.ts'
 import type { HeldAudits } from '../audit/held-audits.ts'
 import type { ChangePorts, ReleasesPort, RootPort } from '../ports.ts'
@@ -36,6 +42,11 @@ export interface ChangeInput {
   /** The client's clock. */
   readonly changedAtMicros: bigint
   readonly requestId: RequestId
+}
+
+export interface ImportInput extends Omit<ChangeInput, 'change'> {
+  readonly table: string
+  readonly documents: readonly ImportedDocument[]
 }
 
 /** Throws PRODUCT_INVALID, PRODUCT_NOT_FOUND, PRODUCT_RELEASE_RETIRED and PRODUCT_UNAVAILABLE. */
@@ -83,18 +94,73 @@ export async function changeDocument(
   if (!isRepeat) requireRecent(ports.system, changedAtMicros, 'changedAtMicros')
   const release = await ports.releases.load(locateTarget(ports, target))
   const fingerprint = fingerprintOf(actor, { target, change, changedAtMicros })
-  const perform = () =>
-    administration.change(release, { operationId, fingerprint, change, requestId })
+  return audited(ports, actor, {
+    ...{ operationId, requestId, isRepeat },
+    ...{ operation: `product.document.${kind}`, subject: documentId },
+    perform: () => administration.change(release, { operationId, fingerprint, change, requestId }),
+  })
+}
+
+/**
+ * Inserts documents in one commit; those that exist with equal fields stay as they are. An exact
+ * repeat by the same operator gets the first result. Throws what DocumentAdministration.import
+ * throws, and what a read throws.
+ */
+export async function importDocuments(
+  ports: WritePorts,
+  actor: Actor,
+  { operationId, target, table, documents, changedAtMicros, requestId }: ImportInput,
+): Promise<ImportOutcome> {
+  const { administration } = ports.engine
+  const foreign = documents.findIndex(({ documentId }) => !isOfTable(table, documentId))
+  if (foreign !== -1) {
+    throw new Fault('PRODUCT_INVALID', {
+      violations: [
+        { path: `documents[${foreign}].documentId`, rule: `an ID of the table ${table}` },
+      ],
+    })
+  }
+  const isRepeat = await administration.isCommitted(operationId)
+  if (!isRepeat) requireRecent(ports.system, changedAtMicros, 'changedAtMicros')
+  const release = await ports.releases.load(locateTarget(ports, target))
+  const texts = documents.map(({ documentId, value }) => [documentId, encodeStored(value)])
+  const fingerprint = canonicalJson({
+    ...{ operatorId: actor.operatorId, target, kind: 'import', table },
+    ...{ documents: sha256Hex(JSON.stringify(texts)), at: String(changedAtMicros) },
+  })
+  const createdAtMicros = changedAtMicros
+  const request = { operationId, fingerprint, table, createdAtMicros, documents, requestId }
+  return audited(ports, actor, {
+    ...{ operationId, requestId, isRepeat },
+    ...{ operation: 'product.document.import', subject: table },
+    perform: () => administration.import(release, request),
+  })
+}
+
+interface AuditedWrite<T> {
+  readonly operationId: OperationId
+  readonly requestId: RequestId
+  readonly isRepeat: boolean
+  readonly operation: `product.document.${string}`
+  readonly subject: string
+  readonly perform: () => Promise<T>
+}
+
+/** Performs a write with its audit record, which a repeat has already. */
+async function audited<T>(
+  { heldAudits }: WritePorts,
+  actor: Actor,
+  { isRepeat, perform, ...change }: AuditedWrite<T>,
+): Promise<T> {
   if (isRepeat) {
     const changed = await perform()
-    ports.heldAudits.settle(operationId)
+    heldAudits.settle(change.operationId)
     return changed
   }
-  return ports.heldAudits.hold(
-    actor,
-    { operation: `product.document.${kind}`, subject: documentId, requestId, operationId },
-    { perform, isUndone: (error) => !isFault(error, 'PRODUCT_UNAVAILABLE') },
-  )
+  return heldAudits.hold(actor, change, {
+    perform,
+    isUndone: (error) => !isFault(error, 'PRODUCT_UNAVAILABLE'),
+  })
 }
 
 function fingerprintOf(

@@ -328,6 +328,30 @@ describe('the archive', () => {
     expect(await opened.logs.health()).toEqual({ name: 'logs', status: 'healthy' })
   })
 
+  test('removes records after their retention, once they are archived whole', async () => {
+    const DAY = 24 * HOUR
+    opened = await openTestLogs()
+    await write(0, 5)
+    opened.system.advance(DAY - 1)
+    await opened.store.archive()
+    expect(messages((await opened.logs.page({}, 100)).items)).toEqual(numbered(0, 5))
+    await write(5, 5)
+    opened.system.advance(2)
+    await opened.store.archive()
+    expect(messages((await opened.logs.page({}, 100)).items)).toEqual(numbered(5, 5))
+    opened.system.advance(DAY)
+    const [first] = segments()
+    await opened.store.archive()
+    expect(messages((await opened.logs.page({}, 100)).items)).toEqual([])
+    expect((await opened.logs.archiveStatus()).segments).toBe(2)
+    await write(10, 5)
+    rmSync(join(opened.directory, 'logs', first!))
+    opened.system.advance(2 * DAY)
+    await opened.store.archive()
+    expect(messages((await opened.logs.page({}, 100)).items)).toEqual(numbered(10, 5))
+    expect(opened.degraded).toEqual([`the segment ${first} is missing or damaged`])
+  })
+
   test('is pruned for the exact Environment only', async () => {
     opened = await openTestLogs()
     const request = { beforeMicros: '1', maximum: 1 }

@@ -57,6 +57,15 @@ export class LogReads {
     return oldest === null || newest === null ? null : { oldest, newest }
   }
 
+  /** The oldest record and its time in microseconds; null where there is none. */
+  oldest(): { readonly sequence: number; readonly at: number } | null {
+    return this.#database
+      .query<{ sequence: number; at: number }, []>(
+        'select sequence, at from log_records order by sequence limit 1',
+      )
+      .get()
+  }
+
   /** Returns the matching records after a sequence, the oldest first, up to `limit`. */
   async after(after: number, filter: LogFilter, limit: number): Promise<Found> {
     const records: ReadRecord[] = []

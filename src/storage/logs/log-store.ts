@@ -33,6 +33,8 @@ export interface LogStoreOptions {
     readonly bytesMax: number
     readonly secondsMax: number
   }
+  /** Seconds after which records that are archived and verified leave the hot store. */
+  readonly retentionSeconds: number
   /** Makes the record that reports dropped records. */
   readonly reportDropped: (dropped: DroppedRecords) => NewLogRow
   /** Called for every dropped record. */
@@ -51,6 +53,8 @@ const BATCH_RECORDS_MAX = 2_000
 const BATCH_MILLIS = 10
 const REPORT_MILLIS = 1_000
 const ARCHIVE_MILLIS_MAX = 10_000
+/** Records that one turn removes: pages and batches wait for no more of them. */
+const RETENTION_RECORDS_MAX = 100_000
 
 export class LogStore {
   readonly #options: LogStoreOptions
@@ -154,7 +158,7 @@ export class LogStore {
     return result
   }
 
-  /** Closes a segment where that is due. Never rejects. */
+  /** Closes a segment and removes old records, where that is due. Never rejects. */
   async archive(): Promise<void> {
     if (this.#archiving || this.#isClosed) return
     this.#archiving = true
@@ -162,12 +166,24 @@ export class LogStore {
     const now = Number(this.#options.system.nowMicros())
     try {
       const ageMax = secondsMax * 1e6
-      this.#noted(await this.#thread.run({ kind: 'archive', now, bytesMax, ageMax }))
+      const state = await this.#thread.run({ kind: 'archive', now, bytesMax, ageMax })
+      this.#noted(state)
+      await this.#removeOld(now, state)
     } catch (error) {
       this.#noteFailure(`the archive failed: ${(error as Error).message}`)
     } finally {
       this.#archiving = false
     }
+  }
+
+  /** Keeps records that the archive does not hold whole, however old they are. */
+  async #removeOld(now: number, { frontier }: ArchiveState): Promise<void> {
+    const before = now - this.#options.retentionSeconds * 1e6
+    const oldest = this.#isClosed ? null : this.#reads.oldest()
+    if (oldest === null || oldest.at >= before || frontier === null) return
+    // Otherwise a damaged segment would be read again every time.
+    if (frontier.sequence < oldest.sequence) return
+    await this.prune({ before, maximum: RETENTION_RECORDS_MAX, apply: true })
   }
 
   /** Resolves when everything that was added is written or dropped. */

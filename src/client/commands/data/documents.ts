@@ -1,5 +1,4 @@
 /** `svc data`: documents of the linked Environment, read and written without a Function. */
-import { Fault } from '../../../errors/fault.ts'
 import { encodeUlid } from '../../../value/ids.ts'
 import {
   formatTimestamp,
@@ -10,7 +9,6 @@ import {
 import { type Json, parseStrictJson } from '../../../value/strict-json.ts'
 import { decodeTagged, encodeTagged } from '../../../value/tagged.ts'
 import { ValidationError } from '../../../value/validation-error.ts'
-import { parseFields } from '../../../value/validator-json.ts'
 import type { FieldsJson, ValidatorJson } from '../../../value/validators.ts'
 import type { Value } from '../../../value/values.ts'
 import {
@@ -20,20 +18,20 @@ import {
   DocumentRead,
 } from '../../../wire/data.ts'
 import { OPERATION_ID_HEADER } from '../../../wire/operations.ts'
-import { type CommandSpec, command, flag, option, requiredOption } from '../../contexts.ts'
-import { openRemote, type Remote, readTables } from '../../remotes.ts'
+import { type CommandSpec, command, flag, option } from '../../contexts.ts'
+import { openRemote, type Remote } from '../../remotes.ts'
 import { usage } from '../../usage.ts'
+import { tablesCommand } from '../catalogs.ts'
 import { changeIntent, changeOptions, REMOTE } from '../operations.ts'
+import { exportCommand } from './exports.ts'
+import { importCommand } from './imports.ts'
+import { fieldsOf, PAGE_BYTES_MAX, TABLE, TAGGED, TARGET, valid } from './tables.ts'
 
-const TARGET = requiredOption('TARGET', 'A target such as channel:production')
-const TAGGED = flag('Print and read tagged values, whose types are exact')
-const TABLE = { name: 'TABLE', description: 'The table, such as messages', required: true } as const
 const DOCUMENT = {
   name: 'DOCUMENT',
   description: 'The ID of the document',
   required: true,
 } as const
-const PAGE_BYTES_MAX = 64 * 1024 * 1024
 const CHANGE = { ...changeOptions('the document'), target: TARGET, tagged: TAGGED } as const
 const OPERATORS = ['<=', '>=', '=', '<', '>'] as const
 const OPS = { '=': 'eq', '<': 'lt', '<=': 'lte', '>': 'gt', '>=': 'gte' } as const
@@ -185,7 +183,22 @@ const remove: CommandSpec = command({
   },
 })
 
-export const dataCommands: readonly CommandSpec[] = [query, get, put, remove]
+/** `svc tables` under the name at which a user of `svc data` looks for it. */
+const tables: CommandSpec = {
+  ...tablesCommand,
+  name: 'data tables',
+  examples: ['svc data tables --remote --target channel:production'],
+}
+
+export const dataCommands: readonly CommandSpec[] = [
+  tables,
+  query,
+  get,
+  put,
+  remove,
+  importCommand,
+  exportCommand,
+]
 
 function readDocument({ session, base }: Remote, target: string, table: string, id: string) {
   return session.management({
@@ -195,14 +208,6 @@ function readDocument({ session, base }: Remote, target: string, table: string, 
     replay: 'safe',
     responseBytesMax: PAGE_BYTES_MAX,
   })
-}
-
-async function fieldsOf(remote: Remote, target: string, table: string): Promise<FieldsJson> {
-  const { tables } = await readTables(remote, target)
-  const found = tables.find(({ name }) => name === table)
-  if (found !== undefined) return parseFields(found.fields as Json)
-  const known = tables.map(({ name }) => name).join(', ') || 'none'
-  throw new Fault('PRODUCT_NOT_FOUND', { detail: `The target has no table ${table}: ${known}.` })
 }
 
 /** Returns the document with its fields in plain JSON, or as tagged values. */
@@ -240,16 +245,6 @@ function boundValue(text: string, validator: ValidatorJson): Value {
   } catch (error) {
     if (!(error instanceof ValidationError)) throw error
     return valid(() => plainToValue(text, validator))
-  }
-}
-
-/** Throws PRODUCT_INVALID that names the place and the rule. */
-function valid<T>(read: (fields: FieldsJson) => T, fields: FieldsJson = {}): T {
-  try {
-    return read(fields)
-  } catch (error) {
-    if (!(error instanceof ValidationError)) throw error
-    throw new Fault('PRODUCT_INVALID', { violations: [{ path: error.path, rule: error.rule }] })
   }
 }
 

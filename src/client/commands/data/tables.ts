@@ -1,0 +1,38 @@
+/** Shared by the commands of `svc data`: options, the fields of a table, and reported defects. */
+import { Fault } from '../../../errors/fault.ts'
+import type { Json } from '../../../value/strict-json.ts'
+import { ValidationError } from '../../../value/validation-error.ts'
+import { parseFields } from '../../../value/validator-json.ts'
+import type { FieldsJson } from '../../../value/validators.ts'
+import { flag, requiredOption } from '../../contexts.ts'
+import { type Remote, readTables } from '../../remotes.ts'
+
+export const TARGET = requiredOption('TARGET', 'A target such as channel:production')
+export const TAGGED = flag('Print and read tagged values, whose types are exact')
+export const TABLE = {
+  name: 'TABLE',
+  description: 'The table, such as messages',
+  required: true,
+} as const
+/** Bytes of a page of documents: 4 MiB as stored, and what the notation adds. */
+export const PAGE_BYTES_MAX = 64 * 1024 * 1024
+
+/** Reads the fields of a table. Throws PRODUCT_NOT_FOUND, which names the tables of the target. */
+export async function fieldsOf(remote: Remote, target: string, table: string): Promise<FieldsJson> {
+  const { tables } = await readTables(remote, target)
+  const found = tables.find(({ name }) => name === table)
+  if (found !== undefined) return parseFields(found.fields as Json)
+  const known = tables.map(({ name }) => name).join(', ') || 'none'
+  throw new Fault('PRODUCT_NOT_FOUND', { detail: `The target has no table ${table}: ${known}.` })
+}
+
+/** Throws PRODUCT_INVALID that names the place, below `within`, and the rule. */
+export function valid<T>(read: (fields: FieldsJson) => T, fields: FieldsJson = {}, within = ''): T {
+  try {
+    return read(fields)
+  } catch (error) {
+    if (!(error instanceof ValidationError)) throw error
+    const path = within + error.path
+    throw new Fault('PRODUCT_INVALID', { violations: [{ path, rule: error.rule }] })
+  }
+}
