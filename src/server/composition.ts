@@ -3,6 +3,7 @@ import { QueryEnvelopes } from '../http/application/call-envelopes.ts'
 import type { Gateway } from '../http/application/gateway.ts'
 import { type ApplicationOrigin, mountApplication } from '../http/application/mount.ts'
 import { Realtime } from '../http/application/realtime/realtime.ts'
+import { isObjectRequest } from '../http/management/buckets/objects.ts'
 import { mountManagement } from '../http/management/mount.ts'
 import { managementRoutes } from '../http/management/routes.ts'
 import { openApiText } from '../http/openapi/published.ts'
@@ -88,11 +89,11 @@ function transfersOf({ configuration, system }: CompositionOptions): Transfers {
   })
 }
 
-function managementApp(running: Running) {
+function managementApp(running: Running): ListenerApp {
   const { configuration, system, log, metrics, identity, environment, transfers } = running
   const product = environment?.product ?? null
   const managementOrigin = configuration.management.publicUrl
-  return mountManagement({
+  const hono = mountManagement({
     system,
     log,
     routes: managementRoutes,
@@ -123,6 +124,7 @@ function managementApp(running: Running) {
         product === null ? [] : [{ ...readLinkable(product), managementOrigin }],
     },
   })
+  return { fetch: hono.fetch, answersHead: isObjectRequest }
 }
 
 function applicationApp(

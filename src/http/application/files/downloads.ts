@@ -17,8 +17,8 @@ export async function sendDownload(
   const file = await withGrant(gateway, incoming, (token) =>
     findGranted(gateway.files, fileId, token),
   )
-  const answer = await fileAnswer(gateway.files, incoming.request, file, file.fileName)
-  return answer ?? unsatisfiable(gateway, incoming, file.size)
+  const answer = await fileAnswer(gateway.files, incoming.request, file, file)
+  return answer instanceof Response ? answer : unsatisfiable(gateway, incoming, file.size)
 }
 
 /** Answers with the length of the file, so that the client can ask for a range inside of it. */

@@ -7,16 +7,23 @@ import { openBytes } from '../../../product/files/downloads.ts'
 import type { FilePorts } from '../../../product/files/ports.ts'
 import { allowsRange, isNotModified, requestedRange } from './ranges.ts'
 
+export interface AnswerOptions {
+  /** The name that a browser saves the file under; null for none. */
+  readonly fileName: string | null
+  /** Bytes of one response; default: no bound. */
+  readonly bytesMax?: number
+}
+
 /**
- * Returns the response to GET or HEAD; null for a range without a byte. `fileName` is the name that
- * a browser saves the file under. Raises PRODUCT_CORRUPT and UNAVAILABLE.
+ * Returns the response to GET or HEAD; `unsatisfiable` for a range without a byte, and `too-large`
+ * for more than `bytesMax` bytes. Raises PRODUCT_CORRUPT and UNAVAILABLE.
  */
 export async function fileAnswer(
   files: FilePorts,
   request: Pick<Request, 'method' | 'headers'>,
   file: FileDocument,
-  fileName: string | null,
-): Promise<Response | null> {
+  { fileName, bytesMax = Number.POSITIVE_INFINITY }: AnswerOptions,
+): Promise<Response | 'unsatisfiable' | 'too-large'> {
   const size = Number(file.size)
   const tag = `"${file.sha256}"`
   const headers = headersOf(file, tag, fileName)
@@ -30,8 +37,9 @@ export async function fileAnswer(
   const range = allowsRange(request.headers.get('if-range'), tag)
     ? requestedRange(request.headers.get('range'), size)
     : null
-  if (range === 'unsatisfiable') return null
+  if (range === 'unsatisfiable') return range
   const { start, end } = range ?? { start: 0, end: size }
+  if (end - start > bytesMax) return 'too-large'
   const body = await openBytes(files, file, { start, end })
   headers.set('content-length', String(end - start))
   if (range !== null) headers.set('content-range', `bytes ${start}-${end - 1}/${size}`)

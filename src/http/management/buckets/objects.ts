@@ -48,17 +48,18 @@ export const objectRoutes: readonly Route<BucketsApp>[] = [
     method: 'GET',
     path: `${OBJECTS}/:objectKey`,
     name: 'readObject',
-    summary:
-      'Returns the bytes of an object, or one range of them. HEAD returns the headers alone.',
+    summary: 'Returns at most 64 MiB of an object: its bytes, or one range of them.',
     capability: 'storage:read',
     mediaTypes: [ANY_MEDIA_TYPE],
     cache: 'private, no-store',
     replies: { 200: null, 206: null, 304: null },
-    errors: ['RANGE_INVALID', 'UNAVAILABLE'],
+    errors: ['PLATFORM_BODY_TOO_LARGE', 'RANGE_INVALID', 'UNAVAILABLE'],
     async handle({ app, params: { bucketId, objectKey }, request }) {
       const found = await app.objects.read({ bucketId, key: objectKey })
-      const file = await fileAnswer(app.files, request, found, null)
-      if (file === null) throw new Fault('RANGE_INVALID')
+      const options = { fileName: null, bytesMax: CONSOLE_OBJECT_BYTES_MAX }
+      const file = await fileAnswer(app.files, request, found, options)
+      if (file === 'unsatisfiable') throw new Fault('RANGE_INVALID')
+      if (file === 'too-large') throw tooLarge()
       return { status: file.status as 200 | 206 | 304, file }
     },
   }),
@@ -104,6 +105,11 @@ export const objectRoutes: readonly Route<BucketsApp>[] = [
   }),
 ]
 
+/** Whether the request is for an object, whose bytes HEAD must not read. */
+export function isObjectRequest({ url }: Request): boolean {
+  return /^[^?]*\/buckets\/[^/?]+\/objects\/[^?]/.test(url)
+}
+
 /** Throws PLATFORM_REQUEST_INVALID for what no page has as its `next`. */
 function keyOfCursor(after: string): string {
   try {
@@ -112,6 +118,11 @@ function keyOfCursor(after: string): string {
     const violations = [{ path: 'query.after', rule: 'the next of the page before' }]
     throw new Fault('PLATFORM_REQUEST_INVALID', { cause, violations })
   }
+}
+
+function tooLarge(): Fault {
+  const rule = `a range of at most ${CONSOLE_OBJECT_BYTES_MAX} bytes`
+  return new Fault('PLATFORM_BODY_TOO_LARGE', { violations: [{ path: 'range', rule }] })
 }
 
 function objectField({ fileId, ...state }: ObjectState): ObjectField {
