@@ -13,6 +13,9 @@ import { credentialCommands } from './commands/credentials.ts'
 import { dataCommands } from './commands/data/documents.ts'
 import { docsCommand } from './commands/docs.ts'
 import { environmentCommands } from './commands/environments.ts'
+import { bucketCommands } from './commands/files/buckets.ts'
+import { fileCommands } from './commands/files/objects.ts'
+import { storageKeyCommands } from './commands/files/storage-keys.ts'
 import { healthCommand } from './commands/health.ts'
 import { auditCommand } from './commands/identity/audit.ts'
 import { authStatusCommand } from './commands/identity/auth-status.ts'
@@ -66,6 +69,9 @@ export const COMMANDS: readonly CommandSpec[] = [
   rollbackCommand,
   ...releaseCommands,
   ...scheduledCommands,
+  ...bucketCommands,
+  ...storageKeyCommands,
+  ...fileCommands,
   functionsCommand,
   tablesCommand,
   ...dataCommands,

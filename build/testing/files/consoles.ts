@@ -55,6 +55,7 @@ export async function openConsole(): Promise<Console> {
   const gateway = await openTestGateway({ functions: [], tables: [], handlers: {}, log: log.log })
   const { root, product, system } = gateway.harness
   const { files } = gateway
+  await files.usage.whenCounted()
   const objects = new ConsoleObjects({ root, files, heldAudits: product.heldAudits })
   const objectUploads = new ConcurrencyLimit(16, 'PRODUCT_UNAVAILABLE')
   const actor = actorWith()
