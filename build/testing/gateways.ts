@@ -128,7 +128,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   const buckets = new StoredBuckets(root.control, root.descriptor)
   const storageKeys = new StorageKeys(root)
   const { engine, files } = openFilesOf(
-    { system, log, keyring: root.keyring, buckets, storageKeys, blobs },
+    { system, log, metrics, keyring: root.keyring, buckets, storageKeys, blobs },
     (storage) => createEngine({ ...ports, storage }),
   )
   connectEngine(harness, engine)

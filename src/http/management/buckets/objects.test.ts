@@ -231,3 +231,28 @@ test('dot segments of a request line never reach another resource', async () => 
     expect(await raw(path), path).toMatch(/^(400|404) /)
   }
 })
+
+test('metrics count what is stored, dropped and held', async () => {
+  const collect = () => {
+    const { counters, gauges } = t.gateway.metrics.collect()
+    const { fileContentsStored, fileContentsDropped, fileStoredBytes } = counters
+    const { files, fileBytes, fileUploadsInFlight } = gauges
+    return {
+      ...{ stored: fileContentsStored, dropped: fileContentsDropped, bytes: fileStoredBytes },
+      ...{ files: files!, fileBytes: fileBytes!, inFlight: fileUploadsInFlight },
+    }
+  }
+  const before = collect()
+  expect(before.inFlight).toBe(0)
+  await t.json(201, put('measured', '12345'))
+  const bucket = await bucketOf({ quotaBytes: '1' })
+  await failure(put('measured', '12345', { bucket }))
+  const bounded = await bucketOf({ maximumObjectBytes: '1' })
+  await failure(put('measured', '12345', { bucket: bounded }))
+  const { files, fileBytes } = before
+  // A quota is checked by the commit of the metadata, which follows the bytes.
+  expect(collect()).toEqual({
+    ...{ stored: before.stored + 2, dropped: before.dropped, bytes: before.bytes + 10 },
+    ...{ files: files + 1, fileBytes: fileBytes + 5, inFlight: 0 },
+  })
+})
