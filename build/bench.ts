@@ -10,6 +10,7 @@ import { CALLS } from './bench/figures/calls.ts'
 import { COMMITS } from './bench/figures/commits.ts'
 import { MEMORY } from './bench/figures/memory.ts'
 import { PROMOTIONS } from './bench/figures/promotions.ts'
+import { SAVES } from './bench/figures/saves.ts'
 import { SIZES } from './bench/figures/sizes.ts'
 import { TRANSFERS } from './bench/figures/transfers.ts'
 import { benchInstallation } from './bench/installation.ts'
@@ -30,6 +31,7 @@ const FIGURES: readonly Figure[] = [
   ...TRANSFERS,
   ...SIZES,
   ...MEMORY,
+  ...SAVES,
 ]
 /** Widths of the text columns; the other columns hold numbers. */
 const WIDTHS = [44, 36]

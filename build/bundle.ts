@@ -23,6 +23,9 @@ const RUNTIME = [
 ]
 const RULE = '-'.repeat(79)
 
+/** Embedded beside the bundle by build/compile.ts. */
+const COMPILER = join(ROOT, 'node_modules/typescript-api')
+
 /** Optional dependencies of pg, which works without them. */
 const OPTIONAL = ['pg-native', 'pg-cloudflare']
 
@@ -51,7 +54,7 @@ export async function bundle(): Promise<void> {
     metafile: true,
     logLevel: 'warning',
   })
-  const texts = [RUNTIME.join('\n'), licences(result.metafile)]
+  const texts = [RUNTIME.join('\n'), licenceOf(COMPILER), licences(result.metafile)]
   writeFileSync(join(ROOT, 'dist/THIRD-PARTY-LICENSES'), texts.join(`\n${RULE}\n\n`))
 }
 

@@ -17,6 +17,8 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { constants, zstdCompressSync } from 'node:zlib'
+import { EMBEDDED_COMPILER, readCompiler } from '../src/dev/type-check/compilers.ts'
 import { assert } from '../src/errors/assert.ts'
 import { BUNDLE, ROOT } from './bundle.ts'
 import { isMachO, isSignatureValid, signAdHoc } from './runtime/mach-o.ts'
@@ -39,7 +41,8 @@ function compile(
   chmodSync(patched, 0o755)
   const server = join(folder, `svc-server${options.suffix}`)
   rmSync(server, { force: true })
-  const args = ['build', BUNDLE, '--compile', `--compile-executable-path=${patched}`]
+  const args = ['build', BUNDLE, writeCompiler(), '--compile']
+  args.push(`--compile-executable-path=${patched}`, '--asset-naming=[name].[ext]')
   args.push(`--target=${options.compiler ?? 'bun'}`, `--outfile=${server}`)
   args.push('--no-compile-autoload-dotenv', '--no-compile-autoload-bunfig')
   // With bytecode, `svc-server check` takes 15 ms instead of 100.
@@ -55,6 +58,17 @@ function compile(
   linkSync(server, client)
   const size = Math.round(statSync(server).size / 1024 / 1024)
   process.stdout.write(`${server.slice(ROOT.length + 1)}  ${size} MiB\n`)
+}
+
+/** Writes the compiler that checks types; it is decompressed when a check begins. */
+function writeCompiler(): string {
+  const path = join(ROOT, 'dist/bundle', EMBEDDED_COMPILER)
+  const content = JSON.stringify(readCompiler(join(ROOT, 'node_modules/typescript-api/lib')))
+  writeFileSync(
+    path,
+    zstdCompressSync(content, { params: { [constants.ZSTD_c_compressionLevel]: 19 } }),
+  )
+  return path
 }
 
 /** The compiler signs executables for arm64 alone; others keep the signature of their base. */

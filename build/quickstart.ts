@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import {
   type Decisions,
   ensurePepper,
+  FIRST_SCOPES,
   newKeyIds,
   newOperationId,
   type Paths,
@@ -152,7 +153,14 @@ async function createKeys({ paths, decisions }: Run, svc: Client): Promise<strin
   const name = ['--name', 'quickstart']
   const ids = decisions.keys ?? newKeyIds()
   // With the same identifiers nothing is created again, and the public key is derived again.
-  const client = ['--client-id', ids.publicClientId, '--kind', 'public']
+  const client = [
+    '--client-id',
+    ids.publicClientId,
+    '--kind',
+    'public',
+    '--scopes',
+    ids.scopes ?? FIRST_SCOPES,
+  ]
   await svc('clients', 'create', ...at, ...name, ...client)
   const credential = ['--client', ids.publicClientId, '--credential-id', ids.publicCredentialId]
   const { key } = await svc('credentials', 'create', ...at, ...name, ...credential)

@@ -8,6 +8,7 @@
 import { createHash, createPrivateKey, createPublicKey, createSign } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { APP_CLIENT_FILES } from '../src/app-client/embedded.generated.ts'
 import { assert } from '../src/errors/assert.ts'
 import { VERSION } from '../src/value/version.ts'
 import { type Entry, tarGzip } from './archives.ts'
@@ -37,6 +38,16 @@ export function archiveOf(target: Target): Buffer {
     entry('CHANGELOG.md', 'CHANGELOG.md'),
     ...configs,
   ])
+}
+
+/** Packs the npm package of `svc/client` and `svc/react`, which npm expects below `package/`. */
+export function clientPackage(): Buffer {
+  const files = Object.entries(APP_CLIENT_FILES).map(([path, text]) => ({
+    path: path.replace(/^svc\//, 'package/'),
+    bytes: Buffer.from(text),
+    executable: false,
+  }))
+  return tarGzip([...files, entry('package/LICENSE', 'LICENSE')])
 }
 
 /** Fills the values of a release into install.sh. Throws if a placeholder is missing. */
@@ -94,6 +105,7 @@ export async function release(targets: readonly Target[]): Promise<void> {
     digests.push(`${target.name} ${digest}`)
   }
   put(`svc-${VERSION}.mjs`, readFileSync(join(ROOT, 'dist/svc-client/svc.mjs')))
+  put(`svc-npm-${VERSION}.tgz`, clientPackage())
   const list = sums.sort().join('')
   writeFileSync(join(OUT, 'SHA256SUMS'), list)
   const installer = renderInstaller(readFileSync(join(ROOT, 'install.sh'), 'utf8'), {

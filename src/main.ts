@@ -1,5 +1,6 @@
 /** Dispatch on the program's name and its first argument; each branch loads only its own code. */
 import { basename } from 'node:path'
+import { TYPE_CHECK_ARGUMENT } from './dev/type-check/messages.ts'
 import { RUNNER_ARGUMENT, selfCommand } from './runner/command.ts'
 import { requireVerifiedPeers } from './system/peers.ts'
 
@@ -8,15 +9,19 @@ async function main(name: string, args: readonly string[]): Promise<void> {
   if (first === RUNNER_ARGUMENT) {
     const { runRunner } = await import('./runner/main.ts')
     runRunner(selfCommand(), rest)
+  } else if (first === TYPE_CHECK_ARGUMENT) {
+    const { runTypeChecker } = await import('./dev/type-check/checker-process.ts')
+    await runTypeChecker(rest[0]!)
   } else if (name === 'svc-server') {
     await server(args)
   } else if (name === 'svc') {
     const { runClient } = await import('./client/main.ts')
     const { processEnvironment } = await import('./client/environment.ts')
     process.exitCode = await runClient(args, processEnvironment(), async () => {
-      const { workspaceTools } = await import('./dev/commands.ts')
+      const { workspaceTools } = await import('./dev/workspace-tools.ts')
       const { describeInSandbox } = await import('./dev/sandboxed-describe.ts')
-      return workspaceTools({ describe: describeInSandbox })
+      const { startTypeChecker } = await import('./dev/type-check/type-check.ts')
+      return workspaceTools({ describe: describeInSandbox, startTypeChecker })
     })
   } else if (first === 'svc-server' || first === 'svc') {
     // Under any other name, that of the runtime in development, the first argument decides.

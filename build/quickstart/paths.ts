@@ -36,7 +36,12 @@ export interface Paths {
 export interface KeyIds {
   readonly publicClientId: string
   readonly publicCredentialId: string
+  /** Maximum scopes of the public client; absent for one of a version without Realtime. */
+  readonly scopes?: string
 }
+
+/** The maximum scopes of clients that were created before the field existed. */
+export const FIRST_SCOPES = 'query,mutation'
 
 /** Values that must be the same at every start. */
 export interface Decisions {
@@ -115,7 +120,11 @@ export function writeDecisions(paths: Paths, decisions: Decisions): void {
 
 export function newKeyIds(): KeyIds {
   const { ids } = realSystem()
-  return { publicClientId: ids.make('app'), publicCredentialId: ids.make('crd') }
+  return {
+    publicClientId: ids.make('app'),
+    publicCredentialId: ids.make('crd'),
+    scopes: 'query,mutation,realtime',
+  }
 }
 
 export function newOperationId(): string {

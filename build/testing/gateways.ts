@@ -30,7 +30,7 @@ import { FunctionalTokens } from '../../src/product/functional-tokens/tokens.ts'
 import { resolveTarget, unservedReason } from '../../src/product/serving/targets.ts'
 import { FileBlobs } from '../../src/storage/blobs/file-blobs.ts'
 import { Cursors } from '../../src/storage/cursors.ts'
-import { realSystem } from '../../src/system/system.ts'
+import { realSystem, type System } from '../../src/system/system.ts'
 import { createLog, type Logger } from '../../src/telemetry/log.ts'
 import { Metrics } from '../../src/telemetry/metrics/metrics.ts'
 import { APPLICATION_SCOPES, type ApplicationScope } from '../../src/value/application-scopes.ts'
@@ -42,6 +42,7 @@ import { openTestProduct, publishRelease, REQUEST_ID, type TestProduct } from '.
 
 export interface TestGateway {
   readonly application: ApplicationOrigin
+  readonly realtime: Realtime
   readonly engine: Engine
   readonly files: Files
   readonly filesDirectory: string
@@ -76,6 +77,8 @@ export interface GatewayInput {
   readonly transfers?: Transfers
   /** Default: the limits of a server with the default settings. */
   readonly realtime?: RealtimeLimits
+  /** Clock of the origin and of tokens, not of the engine. Default: the real one. */
+  readonly system?: System
   /**
    * Default: records are created and dropped, since those of a million requests fill the memory.
    */
@@ -117,6 +120,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   Object.assign(pool, { close: async () => undefined, warm: async () => undefined })
   const system = realSystem()
   const log = input.log ?? createLog({ system, sink: () => undefined, level: 'debug' })
+  const clock = input.system ?? system
   const tokens = await openTokens(harness, input, log)
   const { configuration } = product
   const issueGuest: IssueGuest = (request) => tokens.issueGuest(request)
@@ -124,18 +128,15 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   const cursors = new Cursors(harness.root.keyring)
   const blobs = await FileBlobs.open({ directory: join(directory, 'files'), freeFloorBytes: 0 })
   const ports = { store, pool, system, log, metrics, issueGuest, cursors, configuration }
-  const { root } = harness
-  const buckets = new StoredBuckets(root.control, root.descriptor)
-  const storageKeys = new StorageKeys(root)
   const { engine, files } = openFilesOf(
-    { system, log, metrics, keyring: root.keyring, buckets, storageKeys, blobs },
+    { system, log, metrics, ...storageOf(harness), blobs },
     (storage) => createEngine({ ...ports, storage }),
   )
   connectEngine(harness, engine)
   harness.engine.administration = engine.administration
   const [keyUsage, rejections] = [new KeyUsage(log), new RejectionLog(log)]
   const gateway: Gateway = {
-    system,
+    system: clock,
     log,
     engine,
     envelopes: new QueryEnvelopes(),
@@ -157,6 +158,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   const application = mountApplication(gateway, realtime)
   return {
     application,
+    realtime,
     engine,
     files,
     filesDirectory: join(directory, 'files'),
@@ -178,12 +180,16 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   }
 }
 
+function storageOf({ root }: TestProduct) {
+  const buckets = new StoredBuckets(root.control, root.descriptor)
+  return { keyring: root.keyring, buckets, storageKeys: new StorageKeys(root) }
+}
+
 async function openTokens(
   { root: { keyring, descriptor } }: TestProduct,
-  { providers = [] }: GatewayInput,
+  { providers = [], system = realSystem() }: GatewayInput,
   log: Logger,
 ): Promise<FunctionalTokens> {
-  const system = realSystem()
   return new FunctionalTokens({
     providers: await openJwtProviders({ providers, control: null, system, log }),
     keyring,

@@ -1,5 +1,7 @@
 /** The context of a running command, and the declaration of a command. */
+
 import type { ProjectId } from '../value/ids.ts'
+import type { DevelopmentEvent } from './development/events.ts'
 import type { ClientEnvironment } from './environment.ts'
 import type { Output } from './output.ts'
 import type { Network } from './requests.ts'
@@ -11,6 +13,39 @@ export interface BuiltWorkspace {
   readonly warnings: readonly string[]
 }
 
+export interface GeneratedCode {
+  /** Absolute paths of the files that were written, since they differed. */
+  readonly changed: readonly string[]
+  readonly warnings: readonly string[]
+}
+
+/** The root and the Workspace that `svc dev` serves, and how. */
+export interface DevelopmentRequest {
+  /** Absolute path of the Product root. */
+  readonly rootPath: string
+  /** Absolute. */
+  readonly workspaceDirectory: string
+  /** Null for the usual port, or any other where that one is in use. */
+  readonly port: number | null
+  /** Content of the seed file; null for none. */
+  readonly seed: Uint8Array | null
+  /** Whether all documents, files, Releases and keys are removed first. */
+  readonly reset: boolean
+  readonly report: (event: DevelopmentEvent) => void
+  /** Ends it. */
+  readonly signal: AbortSignal
+}
+
+/** The Workspace that `svc build --watch` follows. */
+export interface WatchRequest {
+  /** Absolute. */
+  readonly workspaceDirectory: string
+  readonly onChange: () => Promise<void>
+  readonly onNotice: (notice: string) => Promise<void>
+  /** Ends it. */
+  readonly signal: AbortSignal
+}
+
 /** Tools that only the executable has, since they need more than Node. */
 export interface WorkspaceTools {
   /** Builds a Workspace. */
@@ -18,13 +53,29 @@ export interface WorkspaceTools {
     /** Absolute. */
     readonly workspaceDirectory: string
     readonly projectId: ProjectId
+    /** Whether mistakes of types fail the build. */
+    readonly checksTypes: boolean
   }): Promise<BuiltWorkspace>
+  /**
+   * Builds a Workspace and writes `_generated/` into it, or the references to its Functions and
+   * the client package into `clientDirectory`.
+   */
+  generate(input: {
+    /** Absolute. */
+    readonly workspaceDirectory: string
+    /** Absolute. */
+    readonly clientDirectory: string | null
+  }): Promise<GeneratedCode>
   /** Writes a first Workspace without overwriting files. Returns the paths that it created. */
   writeWorkspace(input: {
     /** Absolute. */
     readonly workspaceDirectory: string
     readonly name: string
   }): Promise<readonly string[]>
+  /** Runs `onChange` now and after each change of the files, until `signal` fires. */
+  watch(request: WatchRequest): Promise<void>
+  /** Serves a Workspace on this machine until `signal` fires. */
+  develop(request: DevelopmentRequest): Promise<void>
 }
 
 export interface Context extends Network {

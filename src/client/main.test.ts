@@ -119,6 +119,7 @@ describe('a failure', () => {
   it('inside the client is reported as CLIENT_FAILED', async () => {
     client.tools = {
       build: () => Promise.reject(new RangeError('a defect')),
+      generate: async () => ({ changed: [], warnings: [] }),
       writeWorkspace: async () => [],
     }
     const ran = await client.run('build', '--root', 'root', '--workspace', 'app')
@@ -206,6 +207,8 @@ const LINES: readonly (readonly string[])[] = [
   ['release', ...REMOTE, '--package', 'missing'],
   ['diff', ...REMOTE, '--package', 'missing'],
   ['build', '--root', 'root', '--workspace', 'missing'],
+  ['codegen', '--workspace', 'missing'],
+  ['dev', '--root', 'root', '--port', 'none'],
   ['init', '--root', 'new', '--workspace', 'missing'],
   ['login', '--url', 'https://x', '--code-env', 'UNSET'],
   ['call', 'f.g', ...REMOTE, '--url', 'https://x', '--key-env', 'UNSET', '--target', 'channel:x'],

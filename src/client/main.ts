@@ -11,6 +11,7 @@ import { clientCommands } from './commands/clients.ts'
 import { configCommands } from './commands/config.ts'
 import { credentialCommands } from './commands/credentials.ts'
 import { dataCommands } from './commands/data/documents.ts'
+import { devCommand } from './commands/development/dev.ts'
 import { docsCommand } from './commands/docs.ts'
 import { environmentCommands } from './commands/environments.ts'
 import { bucketCommands } from './commands/files/buckets.ts'
@@ -42,6 +43,7 @@ import { scheduledCommands } from './commands/schedules/scheduled.ts'
 import { servePolicyCommands } from './commands/serve-policy.ts'
 import { statusCommand } from './commands/status.ts'
 import { versionCommand } from './commands/version.ts'
+import { codegenCommand } from './commands/workspaces/codegen.ts'
 import type { CommandSpec, Context, WorkspaceTools } from './contexts.ts'
 import type { ClientEnvironment } from './environment.ts'
 import { commandHelp, helpDocument, programHelp } from './help.ts'
@@ -49,6 +51,7 @@ import { Output } from './output.ts'
 
 export const COMMANDS: readonly CommandSpec[] = [
   initCommand,
+  devCommand,
   loginCommand,
   logoutCommand,
   authStatusCommand,
@@ -62,6 +65,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   auditCommand,
   linkCommand,
   buildCommand,
+  codegenCommand,
   publishCommand,
   diffCommand,
   releaseCommand,

@@ -11,7 +11,7 @@ import {
 } from '../value/packages/workspace-package.ts'
 import { ValidationError } from '../value/validation-error.ts'
 import type { BuiltWorkspace, Context, WorkspaceTools } from './contexts.ts'
-import { option } from './contexts.ts'
+import { flag, option } from './contexts.ts'
 import type { ClientEnvironment } from './environment.ts'
 import { readIfPresent } from './files.ts'
 import { type Root, resolvePath } from './roots.ts'
@@ -29,13 +29,17 @@ export interface PackageOptions {
   readonly manifest: string | undefined
   readonly artifact: string | undefined
   readonly workspace: string | undefined
+  readonly 'no-typecheck': boolean
 }
+
+export const NO_TYPECHECK = flag('Build without checking types')
 
 export const PACKAGE_OPTIONS = {
   package: option('FILE', 'A package that `svc build` wrote'),
   manifest: option('FILE', 'A manifest; with --artifact'),
   artifact: option('FILE', 'An artifact; with --manifest'),
   workspace: option('DIR', 'The Workspace to build; by default the one that the root names'),
+  'no-typecheck': NO_TYPECHECK,
 }
 
 /**
@@ -69,7 +73,7 @@ function frameOf(
     return readRequired(resolvePath(environment, options.package), PACKAGE_BYTES_MAX)
   }
   if (options.manifest === undefined && options.artifact === undefined) {
-    return buildNoted(context, root, options.workspace)
+    return buildNoted(context, root, options)
   }
   if (options.manifest === undefined || options.artifact === undefined) {
     throw usage('Give --manifest and --artifact together.')
@@ -92,7 +96,8 @@ export function sourceDirectory(
   return workspaceDirectoryOf(environment, root, options.workspace)
 }
 
-function workspaceDirectoryOf(
+/** Returns the absolute path of the Workspace that is named, or that the root names. */
+export function workspaceDirectoryOf(
   environment: ClientEnvironment,
   { directory, descriptor }: Root,
   workspace: string | undefined,
@@ -102,12 +107,14 @@ function workspaceDirectoryOf(
     : resolvePath(environment, workspace)
 }
 
+type BuildOptions = Pick<PackageOptions, 'workspace' | 'no-typecheck'>
+
 async function buildNoted(
   context: Context,
   root: Root,
-  workspace: string | undefined,
+  options: BuildOptions,
 ): Promise<Uint8Array> {
-  const { frame, warnings } = await buildWorkspace(context, root, workspace)
+  const { frame, warnings } = await buildWorkspace(context, root, options)
   for (const warning of warnings) await context.output.note(`warning: ${warning}`)
   return frame
 }
@@ -116,7 +123,7 @@ async function buildNoted(
 export async function buildWorkspace(
   context: Context,
   root: Root,
-  workspace: string | undefined,
+  { workspace, 'no-typecheck': skipsTypes }: BuildOptions,
 ): Promise<BuiltWorkspace> {
   const { descriptor } = root
   if (workspace === undefined && descriptor.workspace === null) {
@@ -124,7 +131,8 @@ export async function buildWorkspace(
   }
   const workspaceDirectory = workspaceDirectoryOf(context.environment, root, workspace)
   const tools = await requireTools(context, 'Building a Workspace')
-  const build = tools.build({ workspaceDirectory, projectId: descriptor.projectId })
+  const { projectId } = descriptor
+  const build = tools.build({ workspaceDirectory, projectId, checksTypes: !skipsTypes })
   return context.output.progress('building the Workspace', build)
 }
 

@@ -12,7 +12,7 @@ import { type Bundle, bundleWorkspace } from './bundles.ts'
 import { describeValidationError, descriptionProblems } from './descriptions.ts'
 import { loadFailure } from './load-failures.ts'
 import { type Problem, workspaceFault } from './problems.ts'
-import { readWorkspaceFiles } from './workspace-files.ts'
+import { readWorkspaceFiles, type WorkspaceModule } from './workspace-files.ts'
 
 /**
  * Loads a bundle in the sandbox and returns its description. Throws FUNCTION_FAILED, LIMIT_EXCEEDED
@@ -25,6 +25,7 @@ export interface WorkspaceBuild {
   readonly directory: string
   /** The Workspace name under which it is published. */
   readonly workspace: string
+  readonly modules: readonly WorkspaceModule[]
   readonly description: WorkspaceDescription
   readonly bundle: Bundle
   /** Bytes of the artifact; equal sources give equal bytes. */
@@ -58,6 +59,7 @@ export async function buildWorkspace(
   return {
     directory: files.directory,
     workspace: files.workspace,
+    modules: files.modules,
     description,
     bundle,
     artifact: encodeArtifact(bundle, sha256),

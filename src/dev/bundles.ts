@@ -18,6 +18,8 @@ export interface Bundle {
   readonly source: string
   /** JSON text. Its sources are relative to the Workspace; the SDK is `svc`. */
   readonly sourceMap: string
+  /** Absolute paths of the files that it was made of, without those of installed packages. */
+  readonly files: readonly string[]
 }
 
 const ENTRY = 'svc:entry'
@@ -49,7 +51,14 @@ export async function bundleWorkspace(files: WorkspaceFiles): Promise<Bundle> {
   const source = (await script.text()).replace(/\n*\/\/# debugId=[0-9A-F]+\s*$/, '\n')
   checkSyntax(source, map, files)
   checkSize(source)
-  return { source, sourceMap: JSON.stringify(map) }
+  return { source, sourceMap: JSON.stringify(map), files: sourceFiles(inputs) }
+}
+
+/** Returns the files of the author; paths of inputs are relative to the working directory. */
+function sourceFiles(inputs: object): string[] {
+  return Object.keys(inputs)
+    .filter((path) => !/^[\w-]+:/.test(path) && !path.includes('node_modules/'))
+    .map((path) => resolve(path))
 }
 
 function configuration(files: WorkspaceFiles): Bun.BuildConfig & { readonly macros: false } {

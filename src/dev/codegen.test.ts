@@ -10,7 +10,7 @@ import type { ValidatorJson } from '../value/validators.ts'
 import { generateFiles, typeText } from './codegen.ts'
 import { writeWorkspace } from './new-workspaces.ts'
 
-const TSC = join(import.meta.dirname, '../../node_modules/.bin/tsc')
+const TSC = join(import.meta.dirname, '../../node_modules/typescript/bin/tsc')
 let root = ''
 let chat = ''
 
@@ -90,7 +90,7 @@ test('references nest by path and export, and separate public from internal Func
 export const api = {
   admin: {
     name: {
-      name: { kind: 'mutation', name: 'admin/name.name' } as Mutation<
+      name: { kind: 'mutation', name: 'admin/name.name', arguments: {} } as Mutation<
         Record<string, never>,
         null,
         'APP_A' | 'APP_B'
@@ -98,7 +98,7 @@ export const api = {
     },
   },
   z: {
-    default: { kind: 'query', name: 'z.default' } as Query<
+    default: { kind: 'query', name: 'z.default', arguments: {} } as Query<
       Record<string, never>,
       null,
       never
@@ -110,7 +110,7 @@ export const api = {
 export const internal = {
   admin: {
     "two-words": {
-      list: { kind: 'query', name: 'admin/two-words.list' } as Query<
+      list: { kind: 'query', name: 'admin/two-words.list', arguments: {} } as Query<
         Record<string, never>,
         null,
         never

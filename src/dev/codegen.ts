@@ -19,6 +19,11 @@ export interface SdkTypes {
   readonly globals: string
 }
 
+/** The references alone, which an application needs; the other files are for Functions. */
+export function generateReferences(description: WorkspaceDescription): string {
+  return apiText(description)
+}
+
 export function generateFiles(
   description: WorkspaceDescription,
   types: SdkTypes,
@@ -59,6 +64,8 @@ export interface FunctionReference<
 > {
   readonly kind: Kind
   readonly name: string
+  /** How the client encodes each argument. */
+  readonly arguments: { readonly [name: string]: unknown }
   /** For the compiler; absent at run time. */
   readonly types?: {
     readonly arguments: Arguments
@@ -146,7 +153,40 @@ function referenceText({ kind, name, ...types }: FunctionManifest, indent: strin
   const parts = [fieldsText(types.arguments), typeText(types.returns), codes.join(' | ') || 'never']
   const generic = { query: 'Query', mutation: 'Mutation', action: 'Action' }[kind]
   const inner = parts.map((part) => `\n${indent}  ${part}`).join(',')
-  return `{ kind: '${kind}', name: '${name}' } as ${generic}<${inner}\n${indent}>`
+  const shapes = shapesText(types.arguments)
+  const value = `{ kind: '${kind}', name: '${name}', arguments: ${shapes} }`
+  return `${value} as ${generic}<${inner}\n${indent}>`
+}
+
+/** Formats a validator as a shape of the client (app-client/shapes.ts), which has no bounds. */
+function shapeText(json: ValidatorJson): string {
+  switch (json.type) {
+    case 'id':
+      return `'id:${json.table}'`
+    case 'literal':
+      return `{ literal: ${JSON.stringify(json.value)} }`
+    case 'array':
+      return `{ array: ${shapeText(json.items)} }`
+    case 'record':
+      return `{ record: ${shapeText(json.values)} }`
+    case 'object':
+      return `{ object: ${shapesText(json.fields)} }`
+    case 'nullable':
+      return `{ union: ['null', ${shapeText(json.inner)}] }`
+    case 'union':
+      return `{ union: [${json.members.map(shapeText).join(', ')}] }`
+    default:
+      return `'${json.type}'`
+  }
+}
+
+function shapesText(fields: FieldsJson): string {
+  const members = Object.entries(fields).map(([name, field]) => {
+    const text =
+      field.type === 'optional' ? `{ optional: ${shapeText(field.inner)} }` : shapeText(field)
+    return `${keyText(name)}: ${text}`
+  })
+  return members.length === 0 ? '{}' : `{ ${members.join(', ')} }`
 }
 
 /** Formats a validator as the TypeScript type of the values that it accepts. */

@@ -1,25 +1,26 @@
-/** The tools of the command line for Workspaces. The callers print results and failures. */
-import { lstatSync, mkdirSync, readFileSync } from 'node:fs'
+/** Builds of a Workspace that write files. The callers print results and failures. */
+import { chmodSync, existsSync, lstatSync, mkdirSync, readFileSync, realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import type { WorkspaceTools } from '../client/contexts.ts'
 import { Fault } from '../errors/fault.ts'
 import { SDK_TYPES } from '../sdk/embedded.generated.ts'
 import { FileFailure, writeFileAtomic } from '../system/files.ts'
 import type { ProjectId } from '../value/ids.ts'
 import { buildWorkspace, type Describe, type WorkspaceBuild } from './build.ts'
-import { generateFiles } from './codegen.ts'
-import { writeWorkspace } from './new-workspaces.ts'
+import { generateFiles, generateReferences } from './codegen.ts'
 import { encodeWorkspacePackage } from './package.ts'
-import { formatProblem } from './problems.ts'
+import { workspaceFault } from './problems.ts'
+import type { StartTypeChecker } from './type-check/type-check.ts'
 
 export interface BuildRequest {
   readonly workspaceDirectory: string
   readonly describe: Describe
+  /** Absent for a build that leaves types unchecked. */
+  readonly startTypeChecker?: StartTypeChecker | undefined
 }
 
 export interface BuildResult {
   readonly build: WorkspaceBuild
-  /** Files of `_generated` that changed, relative to the Workspace. */
+  /** Generated files that changed; those of `_generated` are relative to the Workspace. */
   readonly changed: readonly string[]
 }
 
@@ -30,12 +31,26 @@ export interface BuildResult {
 export async function runBuild({
   workspaceDirectory,
   describe,
+  startTypeChecker,
 }: BuildRequest): Promise<BuildResult> {
-  const build = await buildWorkspace(workspaceDirectory, { describe })
-  const changed = generateFiles(build.description, SDK_TYPES)
-    .filter(({ path, text }) => writeIfChanged(join(build.directory, path), text))
-    .map(({ path }) => path)
-  return { build, changed }
+  // The compiler is loaded while the bundle is made.
+  const checker = startTypeChecker?.(realPath(workspaceDirectory))
+  try {
+    const build = await buildWorkspace(workspaceDirectory, { describe })
+    const changed = generateFiles(build.description, SDK_TYPES)
+      .filter(({ path, text }) => writeIfChanged(join(build.directory, path), text))
+      .map(({ path }) => path)
+    const problems = (await checker?.check(build))?.problems ?? []
+    if (problems.length > 0) throw workspaceFault(problems)
+    return { build, changed }
+  } finally {
+    checker?.close()
+  }
+}
+
+/** Resolves symbolic links; a missing directory is reported by the build. */
+function realPath(path: string): string {
+  return existsSync(path) ? realpathSync(path) : path
 }
 
 export interface PackageRequest extends BuildRequest {
@@ -51,17 +66,22 @@ export async function runPackage(request: PackageRequest): Promise<BuildResult> 
   return result
 }
 
-/** The part of the command line that needs the executable. */
-export function workspaceTools({ describe }: { readonly describe: Describe }): WorkspaceTools {
-  return {
-    async build({ workspaceDirectory, projectId }) {
-      const { build } = await runBuild({ workspaceDirectory, describe })
-      const frame = encodeWorkspacePackage(build, projectId)
-      return { frame, warnings: build.diagnostics.map(formatProblem) }
-    },
-    writeWorkspace: async ({ workspaceDirectory, name }) =>
-      writeWorkspace(workspaceDirectory, { name }),
-  }
+/**
+ * Builds a Workspace and writes the references to its Functions, and the client package, into the
+ * directory of an application. Returns the absolute paths of the files that differed. Throws
+ * WORKSPACE_INVALID, CLIENT_FILE_FAILED.
+ */
+export async function runClientCodegen(
+  request: BuildRequest & { readonly clientDirectory: string },
+): Promise<BuildResult> {
+  const { build } = await runBuild(request)
+  const { APP_CLIENT_FILES } = await import('../app-client/embedded.generated.ts')
+  const files = { 'api.ts': generateReferences(build.description), ...APP_CLIENT_FILES }
+  const changed = Object.entries(files)
+    .map(([path, text]) => ({ path: join(request.clientDirectory, path), text }))
+    .filter(({ path, text }) => writeIfChanged(path, text))
+    .map(({ path }) => path)
+  return { build, changed }
 }
 
 function writeIfChanged(path: string, text: string): boolean {
@@ -77,7 +97,9 @@ function writeIfChanged(path: string, text: string): boolean {
 
 function write(path: string, content: string | Uint8Array): void {
   try {
-    mkdirSync(dirname(path), { recursive: true })
+    const made = mkdirSync(dirname(path), { recursive: true })
+    // As readable as its files, also where the process keeps what else it creates to its user.
+    if (made !== undefined) chmodSync(made, 0o755)
     writeFileAtomic(path, content, { mode: 0o644 })
   } catch (error) {
     const reason = error instanceof FileFailure ? `is not ${error.message}` : 'cannot be written'

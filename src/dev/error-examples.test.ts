@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { writeWorkspace } from './new-workspaces.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
-const TSC = join(ROOT, 'node_modules/.bin/tsc')
+const TSC = join(ROOT, 'node_modules/typescript/bin/tsc')
 const GUIDE = readFileSync(join(ROOT, 'src/docs/functions.md'), 'utf8')
 const EXAMPLE = /```ts\n([\s\S]*?)```/.exec(GUIDE)?.[1] ?? ''
 

@@ -12,14 +12,16 @@ export interface Problem {
   readonly message: string
   /** Next step in one sentence; null if the message has it. */
   readonly fix: string | null
+  /** Lines of the source around the location. */
+  readonly frame?: readonly string[]
 }
 
 const PROBLEMS_SHOWN = 20
 
-/** Formats `file:line:column`, then the message and the fix, indented. */
-export function formatProblem({ file, line, column, message, fix }: Problem): string {
+/** Formats `file:line:column`, then the message, the frame and the fix, indented. */
+export function formatProblem({ file, line, column, message, fix, frame }: Problem): string {
   const location = [file, line, line === null ? null : column].filter((part) => part !== null)
-  const lines = [...message.split('\n'), ...(fix === null ? [] : [fix])]
+  const lines = [...message.split('\n'), ...(frame ?? []), ...(fix === null ? [] : [fix])]
   return [location.join(':'), ...lines.map((text) => `  ${text}`)].join('\n')
 }
 

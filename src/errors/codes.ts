@@ -551,6 +551,11 @@ export const CODES = {
     message: 'The Workspace could not be built.',
     next: 'Correct the named file at the named line.',
   },
+  SEED_FAILED: {
+    kind: 'invalid',
+    message: 'A call of the seed file failed; the calls before it took effect.',
+    next: 'Correct the file, then start again with `--reset --seed FILE`.',
+  },
 } as const satisfies Record<string, CodeRow>
 
 export type TableCode = keyof typeof CODES

@@ -18,6 +18,9 @@ export interface Actor {
   readonly grants: readonly Grant[]
 }
 
+/** The identity that the audit record of a change names. */
+export type RecordedActor = Pick<Actor, 'operatorId' | 'sessionId'>
+
 export function holds(actor: Actor, capability: Capability, scope: Scope): boolean {
   return actor.grants.some(
     (grant) => grant.capabilities.includes(capability) && scopeContains(grant.scope, scope),

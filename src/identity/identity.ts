@@ -14,6 +14,7 @@ import { type BootstrapFiles, openBootstrapFiles } from './bootstrap-files.ts'
 import type { IdentityCore } from './core.ts'
 import { Credentials } from './credentials.ts'
 import type { ManagedSource } from './managed-grants.ts'
+import { DeniedLogins } from './oidc/denied-logins.ts'
 import type { OidcProvider } from './oidc/provider.ts'
 import { providerKeys } from './oidc/provider-keys.ts'
 import type { TokenVerifier } from './oidc/tokens.ts'
@@ -63,6 +64,7 @@ export class Identity implements IdentityCore {
   readonly oidc: TokenVerifier | null
   readonly workloads: readonly TokenVerifier[]
   readonly managedSource: ManagedSource | null
+  readonly deniedLogins = new DeniedLogins()
   readonly #files: BootstrapFiles
   readonly #recoveryFiles: BootstrapFiles
   readonly #peppers: readonly ConfiguredPepper[]

@@ -6,13 +6,22 @@ export const RUNNER_ARGUMENT = '__runner'
 
 /** Returns the program and its arguments; flags of runRunner may follow. */
 export function runnerCommand(): string[] {
-  return [program(), ...selfCommand().arguments]
+  return ownCommand(RUNNER_ARGUMENT)
+}
+
+/** Returns the command that starts this program with a first argument of its own. */
+export function ownCommand(argument: string): string[] {
+  return [program(), ...argumentsOf(argument).arguments]
 }
 
 export function selfCommand(): SelfCommand {
-  if (isCompiled()) return { arguments: [RUNNER_ARGUMENT], sourceTrees: [] }
+  return argumentsOf(RUNNER_ARGUMENT)
+}
+
+function argumentsOf(argument: string): SelfCommand {
+  if (isCompiled()) return { arguments: [argument], sourceTrees: [] }
   const source = resolve(import.meta.dirname, '..')
-  return { arguments: [resolve(source, 'main.ts'), RUNNER_ARGUMENT], sourceTrees: [source] }
+  return { arguments: [resolve(source, 'main.ts'), argument], sourceTrees: [source] }
 }
 
 /** Tells whether this program is an executable that contains its own code. */

@@ -40,6 +40,8 @@ export interface RangeRequest {
   readonly limit: number
   /** The cursor of an earlier reply. */
   readonly cursor?: string
+  /** The cursor, of the same use, of the last document that is requested. */
+  readonly until?: string
   readonly next: NextPage
 }
 
@@ -158,6 +160,7 @@ const RANGE_KEYS: ReadonlySet<string> = new Set([
   'order',
   'limit',
   'cursor',
+  'until',
   'next',
 ])
 
@@ -173,6 +176,7 @@ function range(json: unknown): RangeRequest {
     Number.isSafeInteger(request.limit) &&
     (request.limit as number) >= 1 &&
     (request.cursor === undefined || isText(request.cursor)) &&
+    (request.until === undefined || isText(request.until)) &&
     (request.next === 'sealed' || request.next === 'plain' || request.next === 'none')
   if (!fits) throw new ValidationError('a range')
   for (const side of [request.lower, request.upper]) {

@@ -814,8 +814,18 @@ export interface OrderedDocuments<D> extends AsyncIterable<D> {
    * Returns `limit` documents (1 to 1,024) after `cursor`, which is null for the first page. Pages
    * neither skip nor repeat a document, unless a field of the index changes meanwhile: then the
    * document moves to its new position, which may be after the cursor or before it.
+   *
+   * With `until`, the cursor of an earlier page, the page has all documents up to that cursor,
+   * however many they are now, and `limit` is ignored. A client that subscribes to several pages
+   * keeps the `cursor` that each page had at first and gives it as `until`, so that documents that
+   * are added or removed neither open a gap between two pages nor appear in both. Such a page is
+   * never the last one: `done` is false.
    */
-  paginate(options: { cursor: string | null; limit: number }): Promise<Page<D>>
+  paginate(options: {
+    cursor: string | null
+    limit: number
+    until?: string | null
+  }): Promise<Page<D>>
 }
 
 export interface Documents<D> extends OrderedDocuments<D> {

@@ -1,27 +1,25 @@
 /** The parts of a server that serves: identity, then the Product Environment, and both origins. */
-import { QueryEnvelopes } from '../http/application/call-envelopes.ts'
-import type { Gateway } from '../http/application/gateway.ts'
-import { type ApplicationOrigin, mountApplication } from '../http/application/mount.ts'
-import { Realtime } from '../http/application/realtime/realtime.ts'
+import type { ApplicationOrigin } from '../http/application/mount.ts'
 import { isObjectRequest } from '../http/management/buckets/objects.ts'
 import { mountManagement } from '../http/management/mount.ts'
 import { managementRoutes } from '../http/management/routes.ts'
 import { openApiText } from '../http/openapi/published.ts'
-import { applicationLimits, managementLimits } from '../http/rate-limits.ts'
+import { managementLimits } from '../http/rate-limits.ts'
 import type { RequestCounts } from '../http/request-counts.ts'
 import { Transfers } from '../http/transfers/transfers.ts'
+import { deliverProductAudit } from '../identity/audit.ts'
 import { type Identity, openIdentity } from '../identity/identity.ts'
 import type { ConsoleObjects } from '../product/buckets/console-objects.ts'
 import { readLinkable } from '../product/environments/environments.ts'
 import type { Files } from '../product/files/files.ts'
 import type { Logs } from '../product/logs/logs.ts'
-import { resolveTarget, unservedReason } from '../product/serving/targets.ts'
 import { findSubjectProvenance } from '../product/workspaces/provenance.ts'
 import type { ServerSettings } from '../settings/settings.ts'
 import { ConcurrencyLimit } from '../system/concurrency.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics/metrics.ts'
+import { openApplication } from './application-origins.ts'
 import { type OpenEnvironment, openEnvironment } from './environments.ts'
 import type { ListenerApp, Surface } from './listeners.ts'
 import type { ShutdownStack } from './shutdown-stack.ts'
@@ -66,13 +64,14 @@ export async function openServer(options: CompositionOptions): Promise<Compositi
   closing.add(() => identity.close())
   await identity.startup()
   const root = configuration.product?.root
-  const opening = { ...options, identity }
+  const auditSink = deliverProductAudit.bind(null, identity)
   const environment =
-    root === undefined ? null : await openEnvironment({ ...opening, rootPath: root })
-  const running = { ...opening, environment, transfers: transfersOf(options) }
+    root === undefined ? null : await openEnvironment({ ...options, auditSink, rootPath: root })
+  const running = { ...options, identity, environment, transfers: transfersOf(options) }
+  const application = environment === null ? null : applicationOf(running, environment)
   return {
-    management: managementApp(running),
-    application: environment === null ? null : applicationApp(running, environment),
+    management: managementApp(running, application),
+    application,
     endStreams: () => environment?.logs.endFollowers(),
   }
 }
@@ -89,7 +88,7 @@ function transfersOf({ configuration, system }: CompositionOptions): Transfers {
   })
 }
 
-function managementApp(running: Running): ListenerApp {
+function managementApp(running: Running, application: ApplicationOrigin | null): ListenerApp {
   const { configuration, system, log, metrics, identity, environment, transfers } = running
   const product = environment?.product ?? null
   const managementOrigin = configuration.management.publicUrl
@@ -114,6 +113,7 @@ function managementApp(running: Running): ListenerApp {
       health: async () => [
         ...(await environment!.engine.health()),
         await environment!.files.health(),
+        application!.health(),
         await environment!.logs.health(),
       ],
       environment: product?.root.descriptor ?? null,
@@ -127,28 +127,12 @@ function managementApp(running: Running): ListenerApp {
   return { fetch: hono.fetch, answersHead: isObjectRequest }
 }
 
-function applicationApp(
-  { configuration, system, metrics, transfers, counts }: Running,
-  { product, engine, files, tokens, log, keyUsage, rejections }: OpenEnvironment,
-): ApplicationOrigin {
-  const gateway: Gateway = {
-    system,
-    log,
-    engine,
-    envelopes: new QueryEnvelopes(),
-    tokens,
-    limits: applicationLimits(system),
-    transfers,
-    files,
+function applicationOf(running: Running, environment: OpenEnvironment): ApplicationOrigin {
+  const { configuration, counts } = running
+  return openApplication(environment, {
+    ...running,
     counts: counts.application,
-    keyUsage,
-    rejections,
+    realtime: configuration.realtime,
     allowedOrigins: new Set(configuration.product?.allowedOrigins),
-    authenticateKey: (key) => product.keys.authenticate(key),
-    explainKey: (key) => product.keys.explain(key),
-    resolveTarget: (target, caller, source) => resolveTarget(product, caller, target, source),
-    revision: () => product.root.control.changes + product.serving.changes,
-    unservedReason: () => unservedReason(product),
-  }
-  return mountApplication(gateway, new Realtime(gateway, configuration.realtime, metrics))
+  })
 }

@@ -1,9 +1,7 @@
 import { rmSync } from 'node:fs'
 import { afterEach, expect, test } from 'vitest'
 import { openTestProduct, publishRelease, type TestProduct } from '../../build/testing/products.ts'
-import type { Identity } from '../identity/identity.ts'
 import { closeProduct } from '../product/product.ts'
-import type { ServerSettings } from '../settings/settings.ts'
 import { realSystem } from '../system/system.ts'
 import { memoryLog } from '../telemetry/log.ts'
 import { Metrics } from '../telemetry/metrics/metrics.ts'
@@ -24,11 +22,11 @@ test('an Environment with a Release and without its documents is not opened', as
   const opening = openEnvironment({
     // No more of it is looked at before the documents are opened.
     configuration: {
-      ...{ product: null, sandbox: 'preferred' },
+      ...{ product: null, sandbox: 'preferred' as const },
       logs: { segmentBytesMax: 2 ** 20, segmentSecondsMax: 60, retentionDays: 30 },
-    } as ServerSettings,
+    },
     rootPath: fixture.directory,
-    identity: {} as Identity,
+    auditSink: async () => undefined,
     ...{ system, log, metrics: new Metrics(system), closing },
   })
   await expect(opening).rejects.toMatchObject({

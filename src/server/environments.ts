@@ -6,8 +6,7 @@ import type { IssueGuest } from '../engine/invocations/guest-identities.ts'
 import { createRunnerPool, type RunnerPool } from '../engine/runners/runner-pool.ts'
 import { KeyUsage } from '../http/application/key-usage.ts'
 import { RejectionLog } from '../http/application/rejection-log.ts'
-import { deliverProductAudit } from '../identity/audit.ts'
-import type { Identity } from '../identity/identity.ts'
+import type { AuditSink } from '../product/audit/audit-outbox.ts'
 import { ConsoleObjects } from '../product/buckets/console-objects.ts'
 import { LiveConfiguration } from '../product/configuration/live-configuration.ts'
 import { type Files, openFilesOf } from '../product/files/files.ts'
@@ -44,10 +43,13 @@ export interface OpenEnvironment {
   readonly rejections: RejectionLog
 }
 
+/** The settings that concern the Environment. */
+export type EnvironmentSettings = Pick<ServerSettings, 'product' | 'logs' | 'sandbox'>
+
 export interface EnvironmentOptions {
-  readonly configuration: ServerSettings
+  readonly configuration: EnvironmentSettings
   readonly rootPath: string
-  readonly identity: Identity
+  readonly auditSink: AuditSink
   readonly system: System
   readonly log: Logger
   readonly metrics: Metrics
@@ -60,7 +62,7 @@ export interface EnvironmentOptions {
  * PRODUCT_CORRUPT.
  */
 export async function openEnvironment(options: EnvironmentOptions): Promise<OpenEnvironment> {
-  const { configuration, rootPath, identity, system, metrics, closing } = options
+  const { configuration, rootPath, auditSink, system, metrics, closing } = options
   const root = await openProductRoot(rootPath, system)
   closing.add(() => root.close())
   const { environmentId } = root.descriptor
@@ -95,7 +97,6 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   )
   closing.add(() => engine.close())
   closing.add(() => files.close())
-  const auditSink = deliverProductAudit.bind(null, identity)
   const product = openProduct({ system, log, root, engine, configuration: live, auditSink })
   closing.add(() => closeProduct(product))
   const objects = new ConsoleObjects({ root, files, heldAudits: product.heldAudits })
@@ -114,7 +115,7 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
 }
 
 async function openTokens(
-  { product }: ServerSettings,
+  { product }: EnvironmentSettings,
   { keyring, control, descriptor: { environmentId } }: ProductRoot,
   world: { readonly system: System; readonly log: Logger },
 ): Promise<FunctionalTokens> {
@@ -124,7 +125,7 @@ async function openTokens(
 }
 
 async function startPool(
-  { sandbox }: ServerSettings,
+  { sandbox }: EnvironmentSettings,
   world: Pick<EnvironmentOptions, 'system' | 'log' | 'metrics'>,
 ): Promise<RunnerPool> {
   const pool = createRunnerPool({ ...world, spawn: runnerSpawner(runnerCommand()) })

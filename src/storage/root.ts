@@ -2,7 +2,7 @@
  * Opens a Product root for its owner process: checks the files that `svc init` created, locks the
  * root and opens its control database and artifacts. Product interprets their content.
  */
-import { existsSync } from 'node:fs'
+import { existsSync, rmSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
 import type { Fault } from '../errors/fault.ts'
 import {
@@ -40,10 +40,27 @@ export const LOGS_FILE = 'logs.db'
 export const LOGS_DIRECTORY = 'logs'
 /** Contains the name of the S3 bucket that holds them, if one does. */
 export const FILES_S3_FILE = 'files.s3'
+/** Names the process of `svc dev` that serves the root. */
+export const HOLDER_FILE = 'dev.json'
 const LOCK_FILE = 'lock.db'
 const CONTROL_FILE = 'control.db'
 /** Files created after the first commit to control.db, which made its directory entry durable. */
 const CREATED_LATER = ['artifacts/sha256', DOCUMENTS_FILE, DOCUMENTS_POSTGRES_FILE]
+
+/** All that a process writes into a root, the control database last. */
+const STATE_FILES = [
+  ...[DOCUMENTS_FILE, LOGS_FILE].flatMap(withLogs),
+  ...[FILES_DIRECTORY, LOGS_DIRECTORY, 'artifacts'],
+  ...withLogs(CONTROL_FILE),
+]
+
+/** The names of the entries of a root, which are no source even where a Workspace is in it. */
+export const ROOT_FILES: ReadonlySet<string> = new Set([
+  ...[DESCRIPTOR_FILE, KEYRING_FILE, HOLDER_FILE],
+  ...withLogs(LOCK_FILE),
+  ...STATE_FILES,
+  ...[DOCUMENTS_POSTGRES_FILE, FILES_S3_FILE],
+])
 
 export interface ProductRoot {
   readonly path: string
@@ -92,6 +109,27 @@ export function checkProductRoot(path: string): RootDescriptor {
   requireControl(path)
   checkOwnFile(join(path, CONTROL_FILE))
   return descriptor
+}
+
+/**
+ * Removes every document, file, Release, key and log record of a root and keeps its identity.
+ * Throws SERVER_PRODUCT_ROOT_LOCKED where a process uses it, SERVER_PRODUCT_ROOT_INVALID where its
+ * documents or files are elsewhere, SERVER_PRODUCT_ROOT_UNAVAILABLE.
+ */
+export function resetProductRoot(path: string): void {
+  readProductRoot(path)
+  const elsewhere = [DOCUMENTS_POSTGRES_FILE, FILES_S3_FILE].find((name) =>
+    existsSync(join(path, name)),
+  )
+  if (elsewhere !== undefined) throw invalidRoot(`${elsewhere} names a store outside of the root`)
+  const lock = lockRoot(join(path, LOCK_FILE))
+  try {
+    for (const name of STATE_FILES) rmSync(join(path, name), { recursive: true, force: true })
+  } catch (cause) {
+    throw invalidRoot('its files cannot be removed', cause)
+  } finally {
+    lock.release()
+  }
 }
 
 function readProductRoot(path: string): { descriptor: RootDescriptor; keyring: Keyring } {
@@ -173,4 +211,9 @@ function rootOf(parts: Omit<ProductRoot, 'close'>, releaseLock: () => void): Pro
       releaseLock()
     },
   }
+}
+
+/** The log and the index of a SQLite database go before the file itself. */
+function withLogs(file: string): string[] {
+  return [`${file}-wal`, `${file}-shm`, `${file}-journal`, file]
 }

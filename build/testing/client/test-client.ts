@@ -32,7 +32,8 @@ export class TestClient implements Disposable {
   /** Lines that a user types; null if there is no terminal. */
   typed: string[] | null = null
   stdin = ''
-  tools: WorkspaceTools | null = null
+  /** The tools that the test's commands use. */
+  tools: Partial<WorkspaceTools> | null = null
   fetch: ClientEnvironment['fetch'] = createFetch((name) => this.variables[name])
   openBrowser: ClientEnvironment['openBrowser'] = async () => false
   /** No work tree unless a test sets one. */
@@ -104,7 +105,7 @@ export class TestClient implements Disposable {
       },
     }
     const { tools } = this
-    const exit = await runClient(argv, environment, tools === null ? null : async () => tools)
+    const exit = await runClient(argv, environment, tools && (async () => tools as WorkspaceTools))
     return { exit, out: out.join(''), err: err.join('') }
   }
 

@@ -5,15 +5,25 @@
 import { expect, test } from 'vitest'
 
 const given = process.env.SVC_SEED
-const RUNS = process.env.SVC_TEST_LONG === '1' ? 1_000_000 : 20_000
+const isLong = process.env.SVC_TEST_LONG === '1'
+const LONG_RUNS = 1_000_000
+const SHORT_RUNS = 20_000
 /** Number of inputs that are checked concurrently, if a check is asynchronous. */
 const BATCH = 64
 const TIMEOUT_MILLIS = 1_800_000
 
-/** `check` throws, or rejects, if an input shows a defect. */
-export function fuzz(name: string, check: (random: Random) => unknown): void {
+/**
+ * `check` throws, or rejects, if an input shows a defect. `shortRuns` is the number of inputs in
+ * `npm test`, for a check that takes long.
+ */
+export function fuzz(
+  name: string,
+  check: (random: Random) => unknown,
+  shortRuns: number = SHORT_RUNS,
+): void {
   const first = given === undefined ? Date.now() >>> 0 : Number(given) >>> 0
-  const runs = given === undefined ? RUNS : 1
+  const usual = isLong ? LONG_RUNS : shortRuns
+  const runs = given === undefined ? usual : 1
   const runSeed = async (seed: number): Promise<void> => {
     try {
       await check(new Random(seed))

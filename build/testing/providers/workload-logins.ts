@@ -70,7 +70,7 @@ export async function workloadLogins(): Promise<WorkloadLogins> {
 
 async function storedRows(t: ExternalLogins): Promise<unknown> {
   const names = ['operators', 'operator_grants', 'operator_identities', 'operator_sessions']
-  const tables = [...names, 'operator_invitations', 'operator_token_uses', 'platform_audit']
+  const tables = [...names, 'operator_invitations', 'operator_token_uses']
   const rows = []
   for (const table of tables) rows.push(await t.sql(`select * from service_${table} order by 1`))
   return rows

@@ -117,13 +117,13 @@ export function subjectRun(
 
 async function logIn(
   fixture: ExternalLogins,
-  { database, system, credentials, oidc, managedSource }: Identity,
+  { database, system, credentials, oidc, managedSource, deniedLogins }: Identity,
   sub: string,
   statement: Statement | null,
 ) {
   const enrollment = statement === null ? null : { operatorName: 'New', ...sentBy(statement) }
   return logInExternally(
-    { database, system, credentials, verifiers: [oidc!], managedSource },
+    { database, system, credentials, verifiers: [oidc!], managedSource, deniedLogins },
     {
       token: await fixture.token({ sub }),
       code: null,

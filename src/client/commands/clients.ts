@@ -8,7 +8,7 @@ import { usage } from '../usage.ts'
 import { createdAtMicros, parseScopes } from './scopes.ts'
 
 const KINDS: readonly string[] = ['public', 'confidential', 'development']
-const DEFAULT_SCOPES = 'query,mutation'
+const DEFAULT_SCOPES = 'query,mutation,realtime'
 const DEVELOPMENT_SCOPES = 'workspace'
 
 const create: CommandSpec = command({

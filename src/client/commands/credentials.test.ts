@@ -94,7 +94,7 @@ describe('svc credentials create', () => {
 
   it('is not repeated after a lost response, and names the list to check', async () => {
     server.intercept = () => 'drop-after'
-    const ran = await create()
+    const ran = await create('--scopes', 'query')
     expect(ran.exit).toBe(9)
     expect(server.requests).toHaveLength(1)
     expect(ran.err).toContain(`svc credentials list --client ${clientId}`)

@@ -7,6 +7,7 @@ import {
   type CredentialPath,
   createCredential,
   deleteCredential,
+  listClients,
   listCredentials,
   revealKey,
   revokeCredential,
@@ -21,13 +22,14 @@ import {
   requiredOption,
 } from '../contexts.ts'
 import { explained } from '../explanations.ts'
-import { openRemote } from '../remotes.ts'
+import { openRemote, type Remote } from '../remotes.ts'
 import { resolvePath } from '../roots.ts'
 import { withSecretFile } from '../secret-files.ts'
 import { usage } from '../usage.ts'
 import { createdAtMicros, parseScopes } from './scopes.ts'
 
-const DEFAULT_SCOPES = 'query,mutation'
+const DEFAULT_SCOPES: readonly string[] = ['mutation', 'query', 'realtime']
+const SHOWN_SCOPES = `${DEFAULT_SCOPES.join(',')} or fewer`
 
 const REMOTE = {
   remote: REMOTE_FLAG,
@@ -49,7 +51,7 @@ const create: CommandSpec = command({
   options: {
     ...REMOTE,
     name: requiredOption('NAME', 'Display name'),
-    scopes: option('LIST', `Scopes of the key; by default ${DEFAULT_SCOPES}`),
+    scopes: option('LIST', `Scopes of the key; by default ${SHOWN_SCOPES}`),
     'rate-limit': option('NUMBER', `${RATE_LIMIT}; by default 2000`),
     'credential-id': option('crd_ID', 'The identifier; a new one by default'),
     'key-out': KEY_OUT,
@@ -58,21 +60,32 @@ const create: CommandSpec = command({
   async run(context, options) {
     const clientId = clientIdOf(options.client, create)
     const credentialId = newIdOf(context, options['credential-id'], create)
+    const wanted = options.scopes === undefined ? null : parseScopes(options.scopes, create)
+    const remote = await openRemote(context, options.root)
     const request = {
       credentialId,
       name: options.name,
-      scopes: parseScopes(options.scopes ?? DEFAULT_SCOPES, create),
       createdAtMicros: createdAtMicros(credentialId),
       ...rateLimitOf(options['rate-limit'], create),
     }
-    const remote = await openRemote(context, options.root)
     await receiveKey(context, options['key-out'], {
       label: 'creating the key',
       wanted: { clientId, credentialId },
-      request: () => createCredential(remote, clientId, request),
+      request: async () => {
+        const scopes = wanted ?? (await defaultScopes(remote, clientId))
+        return createCredential(remote, clientId, { ...request, scopes })
+      },
     })
   },
 })
+
+/** Returns all default scopes for an unknown client, which the server then rejects. */
+async function defaultScopes(remote: Remote, clientId: ClientId): Promise<string[]> {
+  const { clients } = await listClients(remote)
+  const allowed = clients.find((each) => each.clientId === clientId)?.maximumScopes
+  const usual = DEFAULT_SCOPES.filter((scope) => allowed?.some((each) => each === scope) ?? true)
+  return usual.length === 0 ? [...DEFAULT_SCOPES] : usual
+}
 
 const rotate: CommandSpec = command({
   name: 'credentials rotate',

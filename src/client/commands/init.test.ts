@@ -11,6 +11,7 @@ beforeEach(() => {
   client = new TestClient()
   client.tools = {
     build: async () => ({ frame: new Uint8Array(), warnings: [] }),
+    generate: async () => ({ changed: [], warnings: [] }),
     writeWorkspace: async ({ workspaceDirectory }) => {
       mkdirSync(workspaceDirectory, { recursive: true })
       writeFileSync(join(workspaceDirectory, 'schema.ts'), '')

@@ -40,28 +40,38 @@ export const initCommand: CommandSpec = command({
   async run(context, options) {
     const root = resolvePath(context.environment, options.root)
     const workspace = resolvePath(context.environment, options.workspace)
-    const descriptor = describe(context, { ...options, root, workspace })
-    if (existsSync(join(root, DESCRIPTOR_FILE))) {
-      throw rootExists(root)
-    }
-    const takeBack = await prepareRoot(context, root)
-    let written: readonly string[]
-    try {
-      written = await writeWorkspace(context, workspace, descriptor.name)
-    } catch (error) {
-      takeBack()
-      throw error
-    }
-    if (!createDescriptor(root, descriptor)) throw rootExists(root)
-    await report(context, { root, workspace, descriptor, written })
+    await report(context, await createRoot(context, { ...options, root, workspace }))
   },
 })
 
 interface Wanted {
+  /** Absolute, as is `workspace`. */
   readonly root: string
   readonly workspace: string
   readonly listen: string | undefined
   readonly name: string | undefined
+}
+
+/**
+ * Creates a root, and a Workspace if the directory has none. Throws CLIENT_USAGE,
+ * CLIENT_ROOT_EXISTS, CLIENT_FILE_FAILED; nothing is left of a failed attempt.
+ */
+export async function createRoot(context: Context, wanted: Wanted): Promise<Made> {
+  const { root, workspace } = wanted
+  const descriptor = describe(context, wanted)
+  if (existsSync(join(root, DESCRIPTOR_FILE))) {
+    throw rootExists(root)
+  }
+  const takeBack = await prepareRoot(context, root)
+  let written: readonly string[]
+  try {
+    written = await writeWorkspace(context, workspace, descriptor.name)
+  } catch (error) {
+    takeBack()
+    throw error
+  }
+  if (!createDescriptor(root, descriptor)) throw rootExists(root)
+  return { root, workspace, descriptor, written }
 }
 
 function describe(context: Context, { root, workspace, listen, name }: Wanted): RootDescriptor {
@@ -151,7 +161,8 @@ function rootExists(root: string): Fault {
   return new Fault('CLIENT_ROOT_EXISTS', { detail: `${root} has a ${DESCRIPTOR_FILE}.` })
 }
 
-interface Made {
+/** A root that was created, with the files of the Workspace that were. */
+export interface Made {
   readonly root: string
   readonly workspace: string
   readonly descriptor: RootDescriptor

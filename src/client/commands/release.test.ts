@@ -233,17 +233,25 @@ describe('svc release', () => {
         asked.push(input)
         return { frame: packageFrame(input.projectId, 'built'), warnings: ['a.ts: unused.'] }
       },
+      generate: async () => ({ changed: [], warnings: [] }),
       writeWorkspace: async () => [],
     }
     const ran = await client.run('release', ...REMOTE, '--workspace', 'app')
     expect([ran.exit, ran.err]).toEqual([0, expect.stringContaining('warning: a.ts: unused.')])
     const workspaceDirectory = join(client.home, 'app')
-    expect(asked).toEqual([{ workspaceDirectory, projectId: server.projectId }])
+    const { projectId } = server
+    expect(asked).toEqual([{ workspaceDirectory, projectId, checksTypes: true }])
+    await client.run('release', ...REMOTE, '--workspace', 'app', '--no-typecheck')
+    expect(asked[1]).toEqual({ workspaceDirectory, projectId, checksTypes: false })
   })
 
   it('names the missing directory of the package file', async () => {
     const build = async () => ({ frame: packageFrame(server.projectId), warnings: [] })
-    client.tools = { build, writeWorkspace: async () => [] }
+    client.tools = {
+      build,
+      generate: async () => ({ changed: [], warnings: [] }),
+      writeWorkspace: async () => [],
+    }
     const out = join(client.home, 'nodir', 'x.pkg')
     const ran = await client.run('build', '--root', 'root', '--workspace', 'app', '--out', out)
     const said = `There is no directory ${join(client.home, 'nodir')}.`
@@ -255,6 +263,7 @@ describe('svc release', () => {
       build: async () => {
         throw new Fault('WORKSPACE_INVALID', { detail: 'functions/a.ts:3:1: no such index.' })
       },
+      generate: async () => ({ changed: [], warnings: [] }),
       writeWorkspace: async () => [],
     }
     const ran = await client.run('release', ...REMOTE, '--workspace', 'app')

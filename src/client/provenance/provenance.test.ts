@@ -178,7 +178,11 @@ describe('a publication', () => {
     client = await new TestClient().linked(server)
     writeFileSync(join(client.home, 'app.svcpkg'), packageFrame(server.projectId))
     const build = async () => ({ frame: packageFrame(server.projectId), warnings: [] })
-    client.tools = { build, writeWorkspace: async () => [] }
+    client.tools = {
+      build,
+      generate: async () => ({ changed: [], warnings: [] }),
+      writeWorkspace: async () => [],
+    }
     server.requests.length = 0
   })
 

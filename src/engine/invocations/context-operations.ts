@@ -103,13 +103,17 @@ function pageOf(
   return { documents, page: { cursor: next ?? request.cursor ?? null, done } }
 }
 
-/** Checks the cursor before it reads anything. */
+/** Checks the cursors before it reads anything. */
 function readRange(context: OperationContext, request: RangeRequest): MaybePromise<RangeOutput> {
-  const { cursor } = request
+  const { cursor, until } = request
   const { transaction } = context
   try {
-    if (cursor === undefined) return transaction.range(request)
-    return transaction.range({ ...request, afterKey: keyOf(context, request, cursor) })
+    if (cursor === undefined && until === undefined) return transaction.range(request)
+    return transaction.range({
+      ...request,
+      ...(cursor !== undefined && { afterKey: keyOf(context, request, cursor) }),
+      ...(until !== undefined && { untilKey: keyOf(context, request, until) }),
+    })
   } catch (error) {
     if (error instanceof OperationError && error.name === INVALID_CURSOR)
       transaction.hasRejectedCursor = true

@@ -19,6 +19,8 @@ import { LiveQuery, type SubscriptionObserver, type WatchRequest } from './live-
 const RETRY_MILLIS_MIN = 100
 const RETRY_MILLIS_MAX = 5_000
 const RETRY_FOR_MILLIS = 30_000
+/** Milliseconds of failed runs after which the state of a Query counts as old. */
+const FAILING_MILLIS = 5_000
 
 export interface SubscriptionsPort {
   readonly committer: Pick<Committer, 'durable' | 'changedSince'>
@@ -39,6 +41,8 @@ export interface SubscriptionStatistics {
   readonly subscriptions: number
   /** Distinct Queries that they watch. */
   readonly queries: number
+  /** Those whose runs have failed for 5 s, so that their newest state may be old. */
+  readonly failing: number
   /** Runs since the start. */
   readonly refreshes: number
 }
@@ -75,6 +79,7 @@ export class Subscriptions {
     return {
       subscriptions: sum([...this.#queries.values()].map(({ size }) => size)),
       queries: this.#queries.size,
+      failing: [...this.#queries.values()].filter((query) => this.#isFailing(query)).length,
       refreshes: this.#refreshes,
     }
   }
@@ -171,6 +176,11 @@ export class Subscriptions {
       }
     }
     query.isRunning = false
+  }
+
+  #isFailing({ failingSince }: LiveQuery): boolean {
+    const now = this.#port.system.monotonicMillis()
+    return failingSince !== null && now - failingSince >= FAILING_MILLIS
   }
 
   #isWatched(query: LiveQuery): boolean {

@@ -19,6 +19,8 @@ export interface RangeInput {
   readonly limit: number
   /** Continues after this key, which must lie inside the interval. */
   readonly afterKey?: string | undefined
+  /** Ends with this key, which must lie inside the interval. */
+  readonly untilKey?: string | undefined
 }
 
 export interface RangeOutput {
@@ -50,12 +52,23 @@ export function intervalAfter(
   order: 'asc' | 'desc',
   key: string,
 ): KeyInterval {
-  if (key < interval.lower || key >= interval.upper) {
-    throw new OperationError(INVALID_CURSOR, 'the cursor belongs to another list')
-  }
+  requireInside(interval, key)
   return order === 'asc'
     ? { lower: keySuccessor(key), upper: interval.upper }
     : { lower: interval.lower, upper: key }
+}
+
+/** Returns the interval up to one of its keys, inclusive. Throws OperationError for other keys. */
+function intervalUntil(interval: KeyInterval, order: 'asc' | 'desc', key: string): KeyInterval {
+  requireInside(interval, key)
+  return order === 'asc'
+    ? { lower: interval.lower, upper: keySuccessor(key) }
+    : { lower: key, upper: interval.upper }
+}
+
+function requireInside({ lower, upper }: KeyInterval, key: string): void {
+  if (key >= lower && key < upper) return
+  throw new OperationError(INVALID_CURSOR, 'the cursor belongs to another list')
 }
 
 /** Returns the index by its name. Throws OperationError where the table does not have it. */
@@ -94,12 +107,12 @@ export function intervalOf(
     side && { value: fieldValue(table, bounded, side.value), inclusive: side.inclusive }
   const lower = bound(input.lower)
   const upper = bound(input.upper)
-  const interval = keyInterval(physical, {
+  const { order, afterKey, untilKey } = input
+  const whole = keyInterval(physical, {
     equals,
     ...(lower && { lower }),
     ...(upper && { upper }),
   })
-  return input.afterKey === undefined
-    ? interval
-    : intervalAfter(interval, input.order, input.afterKey)
+  const interval = untilKey === undefined ? whole : intervalUntil(whole, order, untilKey)
+  return afterKey === undefined ? interval : intervalAfter(interval, order, afterKey)
 }

@@ -5,9 +5,12 @@ const EXPOSED = [
   ...['ETag', 'Content-Range', 'Content-Length', 'X-Service-File-Id'],
 ].join(', ')
 
+/** Browser origins whose pages may call; `has` compares the exact text. */
+export type BrowserOrigins = Pick<ReadonlySet<string>, 'has'>
+
 /** Lets pages of an allowed origin read the response, including failures. */
 export function allowOrigin(
-  allowedOrigins: ReadonlySet<string>,
+  allowedOrigins: BrowserOrigins,
   { headers }: Response,
   origin: string | null,
 ): void {

@@ -26,7 +26,11 @@ export function authenticate(gateway: Gateway, incoming: Incoming): ApplicationC
 }
 
 /** Returns the caller with this key. Throws APPLICATION_KEY_INVALID and RATE_LIMITED. */
-export function admitKey(gateway: Gateway, incoming: Incoming, key: string): ApplicationCaller {
+export function admitKey(
+  gateway: Gateway,
+  incoming: Pick<Incoming, 'binding' | 'caller' | 'rejectedKey'>,
+  key: string,
+): ApplicationCaller {
   const { limits } = gateway
   const caller = gateway.authenticateKey(key)
   if (caller === null) {

@@ -8,6 +8,7 @@ import type { Principal } from '../../value/identities.ts'
 import type { ApplicationLimits } from '../rate-limits.ts'
 import type { RequestCounts } from '../request-counts.ts'
 import type { Transfers } from '../transfers/transfers.ts'
+import type { BrowserOrigins } from './browser-origins.ts'
 import type { QueryEnvelopes } from './call-envelopes.ts'
 import type { ApplicationCaller, KeyRejection } from './incoming.ts'
 import type { KeyUsage } from './key-usage.ts'
@@ -21,6 +22,8 @@ export interface ExpiringPrincipal extends Principal {
 
 /** Verifies functional tokens. */
 export interface TokenVerifier {
+  /** Grows whenever keys that sign tokens may have changed. */
+  readonly revision: number
   /** Returns whether the token was verified before, even if it has expired since. */
   knows(token: string): boolean
   /** Throws FUNCTIONAL_TOKEN_INVALID or UNAVAILABLE. */
@@ -46,9 +49,9 @@ export interface Gateway {
   readonly files: FilePorts
   readonly counts: RequestCounts
   readonly keyUsage: KeyUsage
-  readonly rejections: RejectionLog
+  readonly rejections: Pick<RejectionLog, 'add'>
   /** Exact browser origins; any other Origin header is rejected. */
-  readonly allowedOrigins: ReadonlySet<string>
+  readonly allowedOrigins: BrowserOrigins
   /** Null for a key that is unknown, revoked or deleted. */
   authenticateKey(key: string): ApplicationCaller | null
   /** Returns the reason why `authenticateKey` returned null. */

@@ -1,5 +1,6 @@
 /** The application origin: Function calls and probes, with exact browser origins. */
 import { type Context, Hono } from 'hono'
+import type { ComponentHealth } from '../../engine/usage/health.ts'
 import { Fault } from '../../errors/fault.ts'
 import type { LogFields } from '../../telemetry/log.ts'
 import type { RequestId } from '../../value/ids.ts'
@@ -46,6 +47,8 @@ const FILE_PATH = /^(\/v1\/files\/(?:uploads|downloads)\/)([^/]+)$/
 
 export interface ApplicationOrigin {
   fetch(request: Request, binding?: Partial<ApplicationBinding>): Response | Promise<Response>
+  /** Health of Realtime. */
+  health(): ComponentHealth
   /** Tells Realtime clients to connect elsewhere; resolves once their connections are closed. */
   drain(): Promise<void>
   /** Whether `fetch` answers the HEAD request itself, rather than as a GET without its body. */
@@ -70,6 +73,7 @@ export function mountApplication(gateway: Gateway, realtime: Realtime): Applicat
       return answerTransfer(gateway, request, binding, transfer)
     },
     answersHead: (request) => new URL(request.url).pathname.startsWith('/v1/files/'),
+    health: () => realtime.health(),
     drain: () => realtime.drain(),
     reject(binding, fault) {
       const response = rejectRequest(gateway, unreadRequest(gateway, binding), fault)

@@ -68,6 +68,7 @@ export class PublishedKeys {
   #set: KeySet | null = null
   #loading: Promise<void> | null = null
   #failedAtMillis = Number.NEGATIVE_INFINITY
+  #revision = 0
 
   constructor(options: PublishedKeysOptions) {
     const { allowedOrigins, allowLoopbackHttp, network } = options
@@ -80,6 +81,11 @@ export class PublishedKeys {
       concurrencyMax: 1,
       ...(network !== undefined && { network }),
     })
+  }
+
+  /** Number of loads: what was trusted before one may not be any more. */
+  get revision(): number {
+    return this.#revision
   }
 
   /**
@@ -177,6 +183,7 @@ export class PublishedKeys {
       const wallMillis = system.nowMillis()
       const monotonicMillis = system.monotonicMillis()
       this.#set = { keys, wallMillis, monotonicMillis, restored: false }
+      this.#revision += 1
       this.#failedAtMillis = Number.NEGATIVE_INFINITY
       this.#store({ document, fetchedAtMillis: wallMillis })
     } catch (error) {

@@ -15,7 +15,7 @@ import { type Invitation, lockPendingInvitationOf } from '../../database/identit
 import { insertOperator, lockOperator } from '../../database/identity/operators.ts'
 import { corrupt } from '../../database/rows.ts'
 import { type Tx, transaction } from '../../database/transaction.ts'
-import { Fault } from '../../errors/fault.ts'
+import { Fault, isFault } from '../../errors/fault.ts'
 import type { OperatorId } from '../../value/ids.ts'
 import { recordAudit } from '../audit.ts'
 import type { IdentityCore, Origin } from '../core.ts'
@@ -28,6 +28,7 @@ import {
   requireEnrollmentToken,
 } from '../managed-grants.ts'
 import { type Login, openSession } from '../sessions.ts'
+import type { DeniedLogins } from './denied-logins.ts'
 import type { OidcProvider } from './provider.ts'
 import { externalIdentity } from './subjects.ts'
 import { detectReplay, type PresentedToken, recordUse } from './token-uses.ts'
@@ -37,6 +38,7 @@ export interface ExternalCore extends IdentityCore {
   /** One at least, with different issuers. */
   readonly verifiers: readonly TokenVerifier[]
   readonly managedSource: ManagedSource | null
+  readonly deniedLogins: DeniedLogins
 }
 
 export interface ExternalLoginInput extends Origin {
@@ -79,14 +81,51 @@ export async function logInExternally(
     }
   }
   const codeDigest = input.code === null ? null : digestCode(core, input.code)
-  const verifier = chooseVerifier(core.verifiers, input.token)
+  const verifier = await auditedIfDenied(core, input, null, () =>
+    chooseVerifier(core.verifiers, input.token),
+  )
+  const entered = await auditedIfDenied(core, input, verifier.provider, () =>
+    logInVerified(core, { ...input, codeDigest }, verifier),
+  )
+  if (entered === null) throw rejection(`external token: ${TOKEN_REJECTIONS.replayed}`)
+  return entered
+}
+
+/**
+ * Runs a part of a login, and audits its rejection where it may be that of a workload: the provider
+ * is one of workloads, or the issuer is unknown on a server that knows workloads.
+ */
+async function auditedIfDenied<T>(
+  core: ExternalCore,
+  origin: Origin,
+  provider: OidcProvider | null,
+  run: () => T | Promise<T>,
+): Promise<T> {
+  try {
+    return await run()
+  } catch (error) {
+    const ofWorkload =
+      provider?.isWorkload ?? core.verifiers.some((verifier) => verifier.provider.isWorkload)
+    if (ofWorkload && isFault(error, 'PLATFORM_AUTHENTICATION_FAILED')) {
+      await core.deniedLogins.record(core, provider?.providerId ?? null, origin)
+    }
+    throw error
+  }
+}
+
+/** Returns null for a replay, of which the commit keeps an audit record. */
+async function logInVerified(
+  core: ExternalCore,
+  input: ExternalLoginInput & { readonly codeDigest: Uint8Array | null },
+  verifier: TokenVerifier,
+): Promise<ExternalLogin | null> {
   const { provider } = verifier
   const { subject, expiresAtMicros } = await verifyToken(verifier, input.token)
   const identity = externalIdentity(provider, subject)
   const token = presentedToken(core, provider, input.token, expiresAtMicros)
-  const entered = await transaction(core.database, async (tx) => {
+  return transaction(core.database, async (tx) => {
     await lockSubject(tx, identity.subjectDigest)
-    const given = { ...input, codeDigest, provider, atMicros: core.system.nowMicros() }
+    const given = { ...input, provider, atMicros: core.system.nowMicros() }
     if (token !== null && (await detectReplay(core, tx, token, given))) return null
     const known = await lockLinkedOperator(tx, identity)
     const login =
@@ -96,9 +135,6 @@ export async function logInExternally(
     if (token !== null) await recordUse(tx, token, login.session.sessionId, given.atMicros)
     return { login, linked: known === null }
   })
-  // Thrown after the commit, which keeps the audit record of the replay.
-  if (entered === null) throw rejection(`external token: ${TOKEN_REJECTIONS.replayed}`)
-  return entered
 }
 
 /** Null for a person's token, which may open several sessions within its lifetime. */

@@ -13,6 +13,7 @@ import { Secret } from '../../value/secret.ts'
 import type { IdentityCore } from '../core.ts'
 import { issueInvitation } from '../invitations.ts'
 import { type ManagedSource, reconcileGrants } from '../managed-grants.ts'
+import { DeniedLogins } from './denied-logins.ts'
 import { type ExternalCore, type ExternalLoginInput, logInExternally } from './logins.ts'
 import type { TokenVerifier } from './tokens.ts'
 
@@ -61,7 +62,9 @@ async function enrolled() {
 }
 
 function withProvider({ database, system, credentials }: IdentityCore): ExternalCore {
-  return { database, system, credentials, verifiers: [t.identity.oidc!], managedSource: source }
+  const verifiers = [t.identity.oidc!]
+  const deniedLogins = new DeniedLogins()
+  return { database, system, credentials, verifiers, managedSource: source, deniedLogins }
 }
 
 const CI = 'ci'

@@ -1,7 +1,7 @@
 /** Application Clients: callers of the application API, each with a kind and maximum scopes. */
 
 import { Fault } from '../../errors/fault.ts'
-import type { Actor } from '../../identity/actor.ts'
+import type { RecordedActor } from '../../identity/actor.ts'
 import {
   type ApplicationClient,
   type ApplicationKind,
@@ -47,7 +47,7 @@ export function listClients({ root }: RootPort): ApplicationClient[] {
  */
 export function createClient(
   { system, root, audit }: ChangePorts,
-  actor: Actor,
+  actor: RecordedActor,
   input: ClientInput,
 ): ClientCreated {
   const client: ApplicationClient = {

@@ -4,7 +4,7 @@
  */
 
 import { Fault } from '../../errors/fault.ts'
-import type { Actor } from '../../identity/actor.ts'
+import type { RecordedActor } from '../../identity/actor.ts'
 import {
   type ApplicationClient,
   type ApplicationKind,
@@ -93,7 +93,7 @@ export function listCredentials({ root }: RootPort, clientId: ClientId): Applica
  */
 export function createCredential(
   ports: CredentialPorts,
-  actor: Actor,
+  actor: RecordedActor,
   input: CredentialInput,
 ): CredentialCreated {
   return issue(ports, actor, 'create', input.requestId, (tx) => {
@@ -109,7 +109,7 @@ export function createCredential(
  */
 export function rotateCredential(
   ports: CredentialPorts,
-  actor: Actor,
+  actor: RecordedActor,
   input: RotateInput,
 ): CredentialCreated {
   return issue(ports, actor, 'rotate', input.requestId, (tx) => {
@@ -131,7 +131,7 @@ interface IssuePlan {
 
 function issue(
   { system, root, audit, keys }: CredentialPorts,
-  actor: Actor,
+  actor: RecordedActor,
   verb: 'create' | 'rotate',
   requestId: RequestId,
   plan: (tx: ControlTx) => IssuePlan,
@@ -171,7 +171,7 @@ function issue(
  */
 export function revealKey(
   { root, audit }: Pick<CredentialPorts, 'root' | 'audit'>,
-  actor: Actor,
+  actor: RecordedActor,
   input: CredentialName & { readonly requestId: RequestId },
 ): { readonly credential: ApplicationCredential; readonly key: Secret } {
   const revealed = root.control.transaction((tx) => {
@@ -200,7 +200,7 @@ export function revealKey(
  */
 export function revokeCredential(
   { system, root, audit, keys }: CredentialPorts,
-  actor: Actor,
+  actor: RecordedActor,
   input: CredentialName & { readonly requestId: RequestId },
 ): ApplicationCredential {
   const revoked = root.control.transaction((tx) => {
@@ -225,7 +225,7 @@ export function revokeCredential(
  */
 export function deleteCredential(
   { root, audit }: Pick<CredentialPorts, 'root' | 'audit'>,
-  actor: Actor,
+  actor: RecordedActor,
   input: CredentialName & { readonly requestId: RequestId },
 ): void {
   root.control.transaction((tx) => {

@@ -3,7 +3,7 @@
  * in the identity database, so a record is committed with its change in an outbox and delivered
  * from there until the trail has it: no crash and no outage loses a record or writes it twice.
  */
-import type { Actor } from '../../identity/actor.ts'
+import type { RecordedActor } from '../../identity/actor.ts'
 import {
   deletePendingAudit,
   insertPendingAudit,
@@ -45,7 +45,7 @@ export interface AuditedChange {
 export function appendAudit(
   tx: ControlTx,
   system: System,
-  actor: Pick<Actor, 'operatorId' | 'sessionId'> | null,
+  actor: RecordedActor | null,
   { operation, outcome = 'succeeded', subject, requestId, operationId }: AuditedChange,
   state: 'committed' | 'held' = 'committed',
 ): AuditId {
@@ -88,7 +88,7 @@ export class AuditOutbox {
   }
 
   /** Stores a record in the transaction of the change. Call `deliver` after the commit. */
-  append(tx: ControlTx, actor: Actor, change: AuditedChange): void {
+  append(tx: ControlTx, actor: RecordedActor, change: AuditedChange): void {
     appendAudit(tx, this.#options.system, actor, change)
   }
 

@@ -1,5 +1,5 @@
 /** Binds a Channel to a Release: the steps that promotion and rollback share. */
-import type { Actor } from '../../identity/actor.ts'
+import type { RecordedActor } from '../../identity/actor.ts'
 import { type Channel, insertBinding } from '../../storage/control/channels.ts'
 import type { ControlTx } from '../../storage/control/database.ts'
 import { advanceRevision } from '../../storage/control/environment.ts'
@@ -29,7 +29,7 @@ export interface Binding {
 export function appendBinding(
   { system, audit }: Pick<BindingPorts, 'system' | 'audit'>,
   tx: ControlTx,
-  actor: Actor,
+  actor: RecordedActor,
   binding: Binding,
 ): Channel {
   const channel: Channel = {

@@ -81,7 +81,11 @@ export async function checkStoredDocuments(
   }
 }
 
-async function uncertainTables(
+/**
+ * Returns the tables in which code of the served Releases may have stored a document that the
+ * Release rejects.
+ */
+export async function uncertainTables(
   { releases }: ReleasesPort,
   release: LoadedRelease,
   served: readonly ReleaseId[],

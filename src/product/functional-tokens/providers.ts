@@ -42,7 +42,7 @@ export interface ProvidersOptions {
 interface Trusted {
   readonly provider: JwtProvider
   /** Throws UNAVAILABLE. */
-  readonly keys: KeySource
+  readonly keys: KeySource & { readonly revision: number }
 }
 
 export type JwtProviders = ReadonlyMap<string, Trusted>
@@ -76,9 +76,11 @@ function publisherOf({ issuer, keys }: JwtProvider): readonly KeyPublisher[] {
 async function openKeys(
   provider: JwtProvider,
   { system, log, control, network }: ProvidersOptions,
-): Promise<KeySource> {
+): Promise<Trusted['keys']> {
   const fixed = await readFixedKeys(provider)
-  if (fixed !== null) return { find: async (kid, algorithm) => selectKey(fixed, kid, algorithm) }
+  if (fixed !== null) {
+    return { revision: 0, find: async (kid, algorithm) => selectKey(fixed, kid, algorithm) }
+  }
   const { name, issuer, algorithms, keys } = provider
   const { uri } = keys as { readonly uri: string }
   const published = new PublishedKeys({

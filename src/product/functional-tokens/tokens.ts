@@ -45,6 +45,13 @@ export class FunctionalTokens {
     this.#options = options
   }
 
+  /** Grows whenever the published keys of a provider were loaded. */
+  get revision(): number {
+    let revision = 0
+    for (const { keys } of this.#options.providers.values()) revision += keys.revision
+    return revision
+  }
+
   /** Returns the token of a new guest. */
   issueGuest(request: GuestRequest): string {
     return issueGuest(this.#options, request)

@@ -4,7 +4,7 @@
  */
 
 import { Fault } from '../../errors/fault.ts'
-import type { Actor } from '../../identity/actor.ts'
+import type { Actor, RecordedActor } from '../../identity/actor.ts'
 import type { StagedArtifact } from '../../storage/artifacts.ts'
 import type { ControlReader, ControlTx } from '../../storage/control/database.ts'
 import { advanceRevision } from '../../storage/control/environment.ts'
@@ -83,12 +83,8 @@ export async function publish(
  */
 export type Authorized = <T>(commit: () => T) => Promise<T>
 
-interface CommitInput {
-  readonly candidate: Candidate
+interface CommitInput extends PublicationInput {
   readonly staged: StagedArtifact
-  readonly expectedHead: ExpectedHead
-  readonly provenance?: Provenance | null
-  readonly requestId: RequestId
   readonly authorized: Authorized
 }
 
@@ -108,7 +104,7 @@ async function commit(
       control.transaction((tx) => {
         const meanwhile = replayOrCheck(tx, candidate, input.expectedHead)
         if (meanwhile !== null) return meanwhile
-        const inserted = insert(ports, tx, actor, input)
+        const inserted = insertPublication(ports, tx, actor, input)
         retireUnused(ports, tx, actor, input.requestId)
         return inserted
       }),
@@ -142,14 +138,24 @@ function replayOrCheck(
   return null
 }
 
-function insert(
+export interface PublicationInput {
+  readonly candidate: Candidate
+  readonly expectedHead: ExpectedHead
+  readonly provenance?: Provenance | null
+  /** A new ID unless given. */
+  readonly releaseId?: ReleaseId
+  readonly requestId: RequestId
+}
+
+/** Inserts the Release and the revision, which becomes the HEAD, into the caller's transaction. */
+export function insertPublication(
   { system, audit }: Pick<ChangePorts, 'system' | 'audit'>,
   tx: ControlTx,
-  actor: Actor,
-  input: CommitInput,
+  actor: RecordedActor,
+  input: PublicationInput,
 ): Published {
   const { workspace, packageDigest, manifest, artifact } = input.candidate
-  const releaseId = system.ids.make('rel')
+  const { releaseId = system.ids.make('rel') } = input
   const revisionId = system.ids.make('wsr')
   const createdAtMicros = system.nowMicros()
   insertRelease(tx, {

@@ -34,6 +34,9 @@ export const COUNTERS = {
   realtimeConnectionsOpened: 'Realtime connections that were opened',
   realtimeMessagesReceived: 'Messages from Realtime clients',
   realtimeStatesSent: 'States that were sent to Realtime clients',
+  realtimeResyncs: 'States that a Realtime client must resynchronize to',
+  realtimeReceivedBytes: 'Bytes of messages from Realtime clients',
+  realtimeSentBytes: 'Bytes of messages to Realtime clients',
 
   commits: 'Mutations that became durable, including those that wrote nothing',
   commitBatches: 'Commit batches; each has the commits that were ready at the same time',

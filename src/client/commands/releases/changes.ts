@@ -20,16 +20,19 @@ export type Changes = {
   readonly indexes: Difference
 }
 
-/** The catalogs of a Release. */
+/** The declarations of a Release, from its catalogs or its manifest. */
 export interface Deployed {
-  readonly functions: FunctionCatalog['functions']
-  readonly tables: TableCatalog['tables']
+  readonly functions: readonly (FunctionManifest | FunctionCatalog['functions'][number])[]
+  readonly tables: readonly (TableManifest | TableCatalog['tables'][number])[]
 }
 
 type Parts = ReadonlyMap<string, Json>
 
 /** Compares with a Release, or with nothing where there is none. */
-export function changesOf(next: WorkspaceManifest, deployed: Deployed | null): Changes {
+export function changesOf(
+  next: Pick<WorkspaceManifest, 'functions' | 'tables'>,
+  deployed: Deployed | null,
+): Changes {
   const { functions, tables } = deployed ?? { functions: [], tables: [] }
   return {
     functions: difference(byName(next.functions, functionParts), byName(functions, functionParts)),

@@ -1,7 +1,10 @@
 /** The authorization of a connection: an Application Key, and a functional token if it has one. */
 import { Fault } from '../../../errors/fault.ts'
 import type { ExpiringPrincipal } from '../gateway.ts'
-import type { ApplicationCaller } from '../incoming.ts'
+import type { ApplicationCaller, Incoming } from '../incoming.ts'
+
+/** The request that opened a connection, without its headers, which nothing reads any more. */
+export type OpenedBy = Omit<Incoming, 'request'>
 
 export interface Authorization {
   readonly key: string

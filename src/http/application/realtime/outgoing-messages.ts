@@ -13,17 +13,24 @@ export interface StateSource {
   nextMessage(): string | null
 }
 
+export interface OutgoingEvents {
+  /** Too many control messages wait. Called once; later ones are dropped. */
+  readonly onOverflow: () => void
+  /** A message of this many bytes went to the socket. */
+  readonly onSent: (bytes: number) => void
+}
+
 export class OutgoingMessages {
-  readonly #onOverflow: () => void
+  readonly #events: OutgoingEvents
   readonly #control: string[] = []
   /** Sources with unsent states, in the order in which they got them. */
   readonly #sources = new Set<StateSource>()
   #socket: Socket | null = null
   #isBlocked = false
+  #hasOverflowed = false
 
-  /** Calls `onOverflow` where too many control messages wait. */
-  constructor(onOverflow: () => void) {
-    this.#onOverflow = onOverflow
+  constructor(events: OutgoingEvents) {
+    this.#events = events
   }
 
   /** Whether the peer reads more slowly than messages are made. */
@@ -44,7 +51,13 @@ export class OutgoingMessages {
   }
 
   send(message: object): void {
-    if (this.#control.length >= WAITING_MAX) this.#onOverflow()
+    if (this.#hasOverflowed) return
+    if (this.#control.length >= WAITING_MAX) {
+      // Set first: the report of the failure is a message too.
+      this.#hasOverflowed = true
+      this.#events.onOverflow()
+      return
+    }
     this.#control.push(JSON.stringify({ version: 1, ...message }))
     this.#flush()
   }
@@ -68,6 +81,7 @@ export class OutgoingMessages {
     while (!this.#isBlocked && this.#socket !== null) {
       const message = this.#control.shift() ?? this.#nextState()
       if (message === null) return
+      this.#events.onSent(Buffer.byteLength(message))
       this.#isBlocked = !this.#socket.send(message)
     }
   }

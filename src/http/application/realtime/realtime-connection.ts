@@ -5,53 +5,56 @@
 import { Fault, isFault } from '../../../errors/fault.ts'
 import type { CredentialId } from '../../../value/ids.ts'
 import { type Json, parseStrictJson } from '../../../value/strict-json.ts'
-import { decodeTagged } from '../../../value/tagged.ts'
-import { ValidationError } from '../../../value/validation-error.ts'
-import type { ValueObject } from '../../../value/values.ts'
 import { read } from '../../../wire/reading/read.ts'
 import { REALTIME_SUBSCRIPTIONS_MAX, RealtimeRequest } from '../../../wire/realtime.ts'
 import { APPLICATION_CODES, toFault } from '../../errors.ts'
 import { RateLimiter } from '../../rate-limits.ts'
 import { admitKey, chargeCall, verifyToken } from '../callers.ts'
 import type { Gateway } from '../gateway.ts'
-import type { ApplicationCaller, Incoming } from '../incoming.ts'
-import { type Authorization, requireRealtime, requireSameCaller } from './authorizations.ts'
+import type { ApplicationCaller } from '../incoming.ts'
+import {
+  type Authorization,
+  type OpenedBy,
+  requireRealtime,
+  requireSameCaller,
+} from './authorizations.ts'
+import { Heartbeat } from './heartbeat.ts'
 import { OutgoingMessages } from './outgoing-messages.ts'
 import { RealtimeSubscription } from './realtime-subscription.ts'
-import type { Socket, SocketSession } from './sockets.ts'
+import { readArguments } from './request-arguments.ts'
+import { CLOSE, type Socket, type SocketSession } from './sockets.ts'
 import { subscriptionPort } from './subscription-port.ts'
+import { TokenExpiry } from './token-expiry.ts'
+import type { Traffic } from './traffic.ts'
 
-/** Close codes (RFC 6455, 7.4). */
-export const CLOSE = { goingAway: 1001, unsupported: 1003, policy: 1008 } as const
-
-/** Milliseconds for the first message. */
-const AUTHENTICATION_MILLIS = 5_000
-/** Milliseconds before the end of the token at which the client is told. */
-const EXPIRING_MILLIS = 60_000
-/** Milliseconds for a renewal after the end of the token. */
-const RENEWAL_MILLIS = 60_000
-const PING_MILLIS = 30_000
-/** Milliseconds without a frame after which the peer is presumed to be gone. */
-const SILENCE_MILLIS = 60_000
-/** Milliseconds between two checks that the token's key is still trusted. */
-const TRUST_MILLIS = 10_000
+/** Milliseconds between two checks of a token, which also reload keys that are published. */
+const TRUST_MILLIS = 60_000
 /** Messages of one connection: it may subscribe to everything at once after a reconnect. */
 const MESSAGE_LIMIT = { perSecond: 100, burst: 2 * REALTIME_SUBSCRIPTIONS_MAX }
-/** Messages that may wait while one is processed. */
+/** Messages that may wait while one is processed, and their characters. */
 const WAITING_MAX = 2 * REALTIME_SUBSCRIPTIONS_MAX
+const WAITING_CHARACTERS_MAX = 4 * 1024 * 1024
 
 /** The registry of all connections, to which each reports. */
 export interface ConnectionRegistry {
   /** Counts the connection for its credential. Throws BUSY beyond the bound. */
   authenticated(connection: RealtimeConnection, caller: ApplicationCaller): void
-  stateSent(): void
-  messageReceived(): void
-  closed(connection: RealtimeConnection, code: number): void
+  closed(connection: RealtimeConnection, ending: Ending): void
+}
+
+export interface Ending {
+  /** Close code; 1006 where there was no close frame. */
+  readonly code: number
+  /** Error code or other reason of the server; null where the peer or the network ended it. */
+  readonly reason: string | null
+  /** Subscriptions that ended with it. */
+  readonly subscriptions: number
 }
 
 export class RealtimeConnection implements SocketSession {
   readonly gateway: Gateway
-  readonly incoming: Incoming
+  readonly incoming: OpenedBy
+  readonly traffic: Traffic
   /** The credential that the registry counts it for; null before the authentication. */
   countedFor: CredentialId | null = null
   readonly #registry: ConnectionRegistry
@@ -61,29 +64,36 @@ export class RealtimeConnection implements SocketSession {
   readonly #waiting: (string | null)[] = []
   #socket: Socket | null = null
   #authorization: Authorization | null = null
+  readonly #heartbeat: Heartbeat
+  readonly #expiry = new TokenExpiry()
+  #waitingCharacters = 0
   #isProcessing = false
   #isClosed = false
   /** Monotonic milliseconds. */
-  #openedAt: number
-  #heardAt: number
-  #pingedAt: number
   #trustedAt: number
-  #toldExpiring = false
-  /** Unix milliseconds of the end of the token; null before it. */
-  #expiredAt: number | null = null
+  #keysRevision: number
   #revision: number
 
-  constructor(gateway: Gateway, incoming: Incoming, registry: ConnectionRegistry) {
+  constructor(
+    gateway: Gateway,
+    incoming: OpenedBy,
+    { registry, traffic }: { readonly registry: ConnectionRegistry; readonly traffic: Traffic },
+  ) {
     this.gateway = gateway
     this.incoming = incoming
+    this.traffic = traffic
     this.#registry = registry
     const now = gateway.system.monotonicMillis()
-    this.#openedAt = now
-    this.#heardAt = now
-    this.#pingedAt = now
+    this.#heartbeat = new Heartbeat(now)
     this.#trustedAt = now
+    this.#keysRevision = gateway.tokens.revision
     this.#revision = gateway.revision()
-    this.#outgoing = new OutgoingMessages(() => this.#end(new Fault('LIMIT_EXCEEDED')))
+    this.#outgoing = new OutgoingMessages({
+      onOverflow: () => {
+        this.#end(new Fault('LIMIT_EXCEEDED', { detail: 'the peer does not read its messages' }))
+      },
+      onSent: (bytes) => traffic.sent(bytes),
+    })
     this.#messages = new RateLimiter(gateway.system, MESSAGE_LIMIT, 1)
   }
 
@@ -93,7 +103,7 @@ export class RealtimeConnection implements SocketSession {
 
   /** Milliseconds since the upgrade. */
   get ageMillis(): number {
-    return this.gateway.system.monotonicMillis() - this.#openedAt
+    return this.#heartbeat.ageMillis(this.gateway.system.monotonicMillis())
   }
 
   get subscriptionCount(): number {
@@ -106,7 +116,7 @@ export class RealtimeConnection implements SocketSession {
   }
 
   heard(): void {
-    this.#heardAt = this.gateway.system.monotonicMillis()
+    this.#heartbeat.heard(this.gateway.system.monotonicMillis())
   }
 
   drained(): void {
@@ -114,28 +124,27 @@ export class RealtimeConnection implements SocketSession {
   }
 
   closed(code: number): void {
-    if (this.#isClosed) return
-    this.#isClosed = true
-    this.#endSubscriptions()
-    this.#outgoing.close()
-    this.#waiting.length = 0
-    this.#registry.closed(this, code)
+    this.#closed(code, null)
   }
 
   /** Tells the client to connect again, and closes after that time. */
   reconnect(afterMillis: number): void {
     this.#outgoing.send({ type: 'reconnect', afterMillis, reason: 'draining' })
-    setTimeout(() => this.#close(CLOSE.goingAway, 'The server is stopping.'), afterMillis)
+    setTimeout(() => this.#close(CLOSE.goingAway, 'draining'), afterMillis)
   }
 
   message(text: string | null): void {
-    this.heard()
-    this.#registry.messageReceived()
+    this.#heartbeat.messageHeard(this.gateway.system.monotonicMillis())
+    this.traffic.received(text === null ? 0 : Buffer.byteLength(text))
     if (this.#isClosed) return
-    const isTooMuch = this.#messages.take('') > 0 || this.#waiting.length >= WAITING_MAX
+    const isTooMuch =
+      this.#messages.take('') > 0 ||
+      this.#waiting.length >= WAITING_MAX ||
+      this.#waitingCharacters > WAITING_CHARACTERS_MAX
     if (isTooMuch) this.#end(new Fault('RATE_LIMITED', { detail: 'messages of a connection' }))
     else {
       this.#waiting.push(text)
+      this.#waitingCharacters += text?.length ?? 0
       void this.#process()
     }
   }
@@ -145,27 +154,22 @@ export class RealtimeConnection implements SocketSession {
     if (this.#isClosed || this.#socket === null) return
     const { system } = this.gateway
     const now = system.monotonicMillis()
-    if (now - this.#heardAt > SILENCE_MILLIS) {
-      this.#socket.cut()
-      return
+    const due = this.#heartbeat.check(now)
+    if (due === 'silent') this.#cut(this.#socket)
+    if (due === 'no-first-message') {
+      this.#end(new Fault('APPLICATION_KEY_REQUIRED', { detail: 'no message within 5 s' }))
     }
-    if (this.#authorization === null) {
-      if (now - this.#openedAt > AUTHENTICATION_MILLIS) {
-        this.#end(new Fault('APPLICATION_KEY_REQUIRED', { detail: 'no message within 5 s' }))
-      }
-      return
-    }
-    if (now - this.#heardAt > PING_MILLIS && now - this.#pingedAt > PING_MILLIS) {
-      this.#pingedAt = now
-      this.#socket.ping()
-    }
+    if (due === 'ping') this.#socket.ping()
+    if (this.#isClosed || this.#authorization === null) return
     this.#checkExpiry(this.#authorization, system.nowMillis())
     const revision = this.gateway.revision()
     if (revision !== this.#revision) {
       this.#revision = revision
       this.#recheck(this.#authorization)
     }
-    if (now - this.#trustedAt > TRUST_MILLIS) {
+    const keysRevision = this.gateway.tokens.revision
+    if (keysRevision !== this.#keysRevision || now - this.#trustedAt > TRUST_MILLIS) {
+      this.#keysRevision = keysRevision
       this.#trustedAt = now
       void this.#recheckToken(this.#authorization)
     }
@@ -176,6 +180,7 @@ export class RealtimeConnection implements SocketSession {
     this.#isProcessing = true
     while (this.#waiting.length > 0 && !this.#isClosed) {
       const text = this.#waiting.shift()!
+      this.#waitingCharacters -= text?.length ?? 0
       if (text === null) this.#close(CLOSE.unsupported, 'Messages are text.')
       else await this.#handle(text).catch((error: unknown) => this.#end(faultOf(error)))
     }
@@ -232,8 +237,7 @@ export class RealtimeConnection implements SocketSession {
   #install(authorization: Authorization, before: Authorization | null): void {
     const { principal } = authorization
     this.#authorization = authorization
-    this.#toldExpiring = false
-    this.#expiredAt = null
+    this.#expiry.renew()
     this.#trustedAt = this.gateway.system.monotonicMillis()
     this.#outgoing.send({
       type: 'authenticated',
@@ -255,14 +259,14 @@ export class RealtimeConnection implements SocketSession {
     const request = { ...message, arguments: readArguments(message.arguments as Json) }
     const port = subscriptionPort(this, {
       outgoing: this.#outgoing,
-      onState: () => this.#registry.stateSent(),
+      traffic: this.traffic,
       onFailure: (failed, fault) => {
         if (this.#subscriptions.get(subscriptionId) === failed) this.#drop(subscriptionId)
         this.#report(subscriptionId, fault, request.function)
       },
     })
     try {
-      if (this.#expiredAt !== null) throw new Fault('FUNCTIONAL_TOKEN_INVALID')
+      if (this.#expiry.isExpired) throw new Fault('FUNCTIONAL_TOKEN_INVALID')
       chargeCall(gateway, authorization.caller)
       if (this.#subscriptions.size >= REALTIME_SUBSCRIPTIONS_MAX) {
         throw new Fault('LIMIT_EXCEEDED', { detail: 'subscriptions of a connection' })
@@ -302,18 +306,14 @@ export class RealtimeConnection implements SocketSession {
   }
 
   #checkExpiry({ principal }: Authorization, nowMillis: number): void {
-    if (principal === null) return
-    const left = principal.expiresAtMillis - nowMillis
-    if (left <= 0 && this.#expiredAt === null) {
-      this.#expiredAt = nowMillis
+    const event = this.#expiry.check(principal, nowMillis)
+    if (event === 'expired') {
       this.#endSubscriptions()
       this.#outgoing.send({ type: 'authorization_expired' })
-    } else if (left <= EXPIRING_MILLIS && left > 0 && !this.#toldExpiring) {
-      this.#toldExpiring = true
-      const expiresAtMicros = microsOf(principal.expiresAtMillis)
+    } else if (event === 'expiring') {
+      const expiresAtMicros = microsOf(principal!.expiresAtMillis)
       this.#outgoing.send({ type: 'authorization_expiring', expiresAtMicros })
-    }
-    if (this.#expiredAt !== null && nowMillis - this.#expiredAt > RENEWAL_MILLIS) {
+    } else if (event === 'unrenewed') {
       this.#end(new Fault('FUNCTIONAL_TOKEN_INVALID', { detail: 'the token was not renewed' }))
     }
   }
@@ -335,14 +335,15 @@ export class RealtimeConnection implements SocketSession {
   }
 
   /** Ends the connection of a token whose key is not trusted any more. */
-  async #recheckToken({ token }: Authorization): Promise<void> {
-    if (token === null || this.#expiredAt !== null) return
+  async #recheckToken({ token, principal }: Authorization): Promise<void> {
+    if (token === null || this.#expiry.isExpired) return
     try {
       await this.gateway.tokens.verify(token)
     } catch (error) {
-      if (isFault(error, 'FUNCTIONAL_TOKEN_INVALID') && this.#authorization?.token === token) {
-        this.#end(error)
-      }
+      const isCurrent = this.#authorization?.token === token
+      // A token that ended during the check has its time for a renewal.
+      const hasEnded = principal!.expiresAtMillis <= this.gateway.system.nowMillis()
+      if (isFault(error, 'FUNCTIONAL_TOKEN_INVALID') && isCurrent && !hasEnded) this.#end(error)
     }
   }
 
@@ -366,14 +367,23 @@ export class RealtimeConnection implements SocketSession {
   #close(code: number, reason: string): void {
     if (this.#isClosed) return
     this.#socket?.close(code, reason)
-    this.closed(code)
+    this.#closed(code, reason)
   }
-}
 
-function readArguments(json: Json): ValueObject {
-  const value = decodeTagged(json, 'arguments')
-  if (!(value instanceof Map)) throw new ValidationError('an object value', 'arguments')
-  return value as ValueObject
+  #cut(socket: Socket): void {
+    socket.cut()
+    this.#closed(CLOSE.noCloseFrame, 'silent')
+  }
+
+  #closed(code: number, reason: string | null): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    const subscriptions = this.#subscriptions.size
+    this.#endSubscriptions()
+    this.#outgoing.close()
+    this.#waiting.length = 0
+    this.#registry.closed(this, { code, reason, subscriptions })
+  }
 }
 
 function faultOf(error: unknown): Fault {

@@ -42,8 +42,10 @@ export interface SubscriptionPort {
   hasMessages(subscription: RealtimeSubscription): void
   /** The subscription has ended with a failure. */
   failed(subscription: RealtimeSubscription, fault: Fault): void
-  /** A state message was made for sending. */
+  /** A state was made for sending. */
   onState(): void
+  /** A `resync_required` was made for sending. */
+  onResync(): void
 }
 
 interface Unsent {
@@ -123,6 +125,7 @@ export class RealtimeSubscription implements StateSource {
   #nextResync(reason: ResyncReason): string {
     const { subscriptionId } = this.request
     this.#resync = null
+    this.#port.onResync()
     return JSON.stringify({ version: 1, type: 'resync_required', subscriptionId, reason })
   }
 

@@ -1,4 +1,5 @@
 /** The Realtime connections of the application origin: handshake, bounds, times, shutdown. */
+import type { ComponentHealth } from '../../../engine/usage/health.ts'
 import { Fault } from '../../../errors/fault.ts'
 import type { Metrics } from '../../../telemetry/metrics/metrics.ts'
 import type { CredentialId } from '../../../value/ids.ts'
@@ -6,8 +7,9 @@ import { REALTIME_PROTOCOL } from '../../../wire/realtime.ts'
 import { peerOf } from '../../rate-limits.ts'
 import type { Gateway } from '../gateway.ts'
 import type { ApplicationCaller, Incoming } from '../incoming.ts'
-import { type ConnectionRegistry, RealtimeConnection } from './realtime-connection.ts'
-import type { Upgrade } from './sockets.ts'
+import { type ConnectionRegistry, type Ending, RealtimeConnection } from './realtime-connection.ts'
+import { CLOSE, type Upgrade } from './sockets.ts'
+import { Traffic } from './traffic.ts'
 
 export interface RealtimeLimits {
   readonly connectionsMax: number
@@ -19,6 +21,8 @@ const TICK_MILLIS = 250
 /** At shutdown, clients connect again over this time, or less where they are few. */
 const RECONNECT_MILLIS_MAX = 10_000
 const RECONNECT_MILLIS_PER_CONNECTION = 1
+/** Part of the bound on connections from which on the component is degraded. */
+const NEARLY_FULL = 0.9
 
 export class Realtime implements ConnectionRegistry {
   readonly #gateway: Gateway
@@ -50,12 +54,21 @@ export class Realtime implements ConnectionRegistry {
     const peer = peerOf(incoming.binding)
     if ((this.#byPeer.get(peer) ?? 0) >= connectionsPerPeerMax) throw busy('connections of a peer')
     // The listener knows the peer of a request only while it lasts.
-    const kept = { ...incoming, binding: { peer } }
-    const connection = new RealtimeConnection(this.#gateway, kept, this)
+    const { request: _, ...kept } = { ...incoming, binding: { peer } }
+    const connection = new RealtimeConnection(this.#gateway, kept, {
+      registry: this,
+      traffic: new Traffic(this.#metrics),
+    })
     this.#connections.add(connection)
     add(this.#byPeer, peer, 1)
-    this.#timer ??= setInterval(() => this.#tick(), TICK_MILLIS)
+    this.#timer ??= setInterval(() => this.tick(), TICK_MILLIS)
     this.#metrics.counters.realtimeConnectionsOpened.add()
+    // Peers without a key can cause this, so the record is one of the lowest level.
+    this.#gateway.log.debug('realtime.opened', {
+      message: 'A Realtime connection was opened.',
+      requestId: incoming.requestId,
+      peer,
+    })
     return {
       headers: {
         'sec-websocket-protocol': REALTIME_PROTOCOL,
@@ -64,6 +77,21 @@ export class Realtime implements ConnectionRegistry {
       },
       session: connection,
     }
+  }
+
+  /**
+   * Returns `unavailable` while no further connection is accepted, and `degraded` near the bound on
+   * connections or while watched Queries fail, so that their subscribers see old states.
+   */
+  health(): ComponentHealth {
+    const { connectionsMax } = this.#limits
+    const open = this.#connections.size
+    if (this.#isDraining || open >= connectionsMax) {
+      return { name: 'realtime', status: 'unavailable' }
+    }
+    const isFull = open >= connectionsMax * NEARLY_FULL
+    const isFailing = this.#gateway.engine.statistics().subscriptions.failing > 0
+    return { name: 'realtime', status: isFull || isFailing ? 'degraded' : 'healthy' }
   }
 
   /** Tells every client to connect again, spread over time; resolves once all are closed. */
@@ -81,33 +109,41 @@ export class Realtime implements ConnectionRegistry {
     await promise
   }
 
-  authenticated(connection: RealtimeConnection, { credentialId }: ApplicationCaller): void {
+  authenticated(connection: RealtimeConnection, caller: ApplicationCaller): void {
+    const { clientId, credentialId } = caller
     const { connectionsPerCredentialMax } = this.#limits
     const open = this.#byCredential.get(credentialId) ?? 0
     if (open >= connectionsPerCredentialMax) throw busy('connections of a credential')
     this.#byCredential.set(credentialId, open + 1)
     connection.countedFor = credentialId
+    this.#gateway.log.info('realtime.authenticated', {
+      message: 'A Realtime connection was authenticated.',
+      requestId: connection.incoming.requestId,
+      clientId,
+      credentialId,
+    })
   }
 
-  stateSent(): void {
-    this.#metrics.counters.realtimeStatesSent.add()
-  }
-
-  messageReceived(): void {
-    this.#metrics.counters.realtimeMessagesReceived.add()
-  }
-
-  closed(connection: RealtimeConnection, code: number): void {
+  closed(connection: RealtimeConnection, { code, reason, subscriptions }: Ending): void {
     if (!this.#connections.delete(connection)) return
-    const { incoming, authorization, ageMillis, countedFor } = connection
+    const { incoming, authorization, ageMillis, countedFor, traffic } = connection
     add(this.#byPeer, peerOf(incoming.binding), -1)
     if (countedFor !== null) add(this.#byCredential, countedFor, -1)
-    this.#gateway.log.info('realtime.closed', {
+    const level = authorization === null ? 'debug' : 'info'
+    this.#gateway.log[level]('realtime.closed', {
       message: `A Realtime connection was closed with code ${code}.`,
       requestId: incoming.requestId,
       clientId: authorization?.caller.clientId,
       credentialId: authorization?.caller.credentialId,
       closeCode: code,
+      reason: reason ?? (code === CLOSE.noCloseFrame ? 'lost' : 'the client'),
+      subscriptions,
+      messagesReceived: traffic.messagesReceived,
+      receivedBytes: traffic.receivedBytes,
+      messagesSent: traffic.messagesSent,
+      sentBytes: traffic.sentBytes,
+      states: traffic.states,
+      resyncs: traffic.resyncs,
       durationMillis: Math.round(ageMillis),
     })
     if (this.#connections.size > 0) return
@@ -116,7 +152,8 @@ export class Realtime implements ConnectionRegistry {
     this.#onEmpty?.()
   }
 
-  #tick(): void {
+  /** Checks the times and the authorization of every connection. A timer calls it. */
+  tick(): void {
     for (const connection of this.#connections) connection.tick()
   }
 }

@@ -1,5 +1,10 @@
 /** The port between the listener and the WebSocket protocols that it serves. */
 
+/** Close codes (RFC 6455, 7.4); the last one only reports that there was no close frame. */
+export const CLOSE = {
+  ...{ goingAway: 1001, unsupported: 1003, policy: 1008, noCloseFrame: 1006 },
+} as const
+
 /** One open WebSocket, as the protocol uses it. */
 export interface Socket {
   /**

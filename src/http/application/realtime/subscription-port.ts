@@ -2,29 +2,29 @@
 import type { Fault } from '../../../errors/fault.ts'
 import { admittedPrincipal } from '../callers.ts'
 import type { Gateway } from '../gateway.ts'
-import type { Incoming } from '../incoming.ts'
 import { checkPolicy, functionOf } from '../invoke.ts'
-import type { Authorization } from './authorizations.ts'
+import type { Authorization, OpenedBy } from './authorizations.ts'
 import type { OutgoingMessages } from './outgoing-messages.ts'
 import type { RealtimeSubscription, SubscriptionPort } from './realtime-subscription.ts'
+import type { Traffic } from './traffic.ts'
 
 export interface SubscriptionEvents {
   readonly outgoing: OutgoingMessages
-  readonly onState: () => void
+  readonly traffic: Traffic
   readonly onFailure: (subscription: RealtimeSubscription, fault: Fault) => void
 }
 
 /** The connection of the subscriptions. */
 export interface AuthorizedConnection {
   readonly gateway: Gateway
-  readonly incoming: Incoming
+  readonly incoming: OpenedBy
   /** Not null once it has a subscription. */
   readonly authorization: Authorization | null
 }
 
 export function subscriptionPort(
   connection: AuthorizedConnection,
-  { outgoing, onState, onFailure }: SubscriptionEvents,
+  { outgoing, traffic, onFailure }: SubscriptionEvents,
 ): SubscriptionPort {
   const { gateway, incoming } = connection
   return {
@@ -47,6 +47,7 @@ export function subscriptionPort(
     isBlocked: () => outgoing.isBlocked,
     hasMessages: (subscription) => outgoing.enqueue(subscription),
     failed: onFailure,
-    onState,
+    onState: () => traffic.stateSent(),
+    onResync: () => traffic.resyncSent(),
   }
 }

@@ -57,22 +57,18 @@ export const oidcRoutes: readonly Route<AuthApp>[] = [
       externalToken(request)
     },
     async handle({ app, body, request, requestId }) {
-      const { verifiers, database, system, credentials, managedSource } = app.identity
       const { code = null, deviceName = null, managedEnrollment } = body
-      const { login, linked } = await logInExternally(
-        { verifiers, database, system, credentials, managedSource },
-        {
-          token: externalToken(request),
-          code,
-          deviceName,
-          managedHeader: request.headers.get(ENROLLMENT_HEADER),
-          managedEnrollment:
-            managedEnrollment === undefined
-              ? null
-              : { ...managedEnrollment, sourceRevision: BigInt(managedEnrollment.sourceRevision) },
-          requestId,
-        },
-      )
+      const { login, linked } = await logInExternally(app.identity, {
+        token: externalToken(request),
+        code,
+        deviceName,
+        managedHeader: request.headers.get(ENROLLMENT_HEADER),
+        managedEnrollment:
+          managedEnrollment === undefined
+            ? null
+            : { ...managedEnrollment, sourceRevision: BigInt(managedEnrollment.sourceRevision) },
+        requestId,
+      })
       return { status: linked ? 201 : 200, body: loginBody(login) }
     },
   }),

@@ -35,6 +35,8 @@ describe.each(PLATFORMS)('a workload of %s', (platform) => {
     const before = await w.stored()
     expect(await rejectionOf(await w.logIn(platform))).toBe(UNAUTHENTICATED)
     expect(await w.stored()).toEqual(before)
+    const rejected = { operation: 'identity.login', outcome: 'denied', subject: platform }
+    expect((await audit()).at(-1)).toMatchObject({ ...rejected, actor: null })
     await w.invite({ providerId: platform, subject: SHAPES[platform].claims.sub })
     const first = await loginOf(await w.logIn(platform), 201)
     expect(first.refreshToken).toBeNull()
@@ -48,7 +50,7 @@ describe.each(PLATFORMS)('a workload of %s', (platform) => {
     const again = await loginOf(await w.logIn(platform), 200)
     expect(again.operator).toEqual(first.operator)
     expect(again.session.sessionId).not.toBe(first.session.sessionId)
-    expect((await audit()).slice(4)).toEqual([
+    expect((await audit()).slice(5)).toEqual([
       expect.objectContaining({ operation: 'invitation.consume' }),
       expect.objectContaining({ operation: 'session.create', subject: first.session.sessionId }),
       expect.objectContaining({ operation: 'identity.link', subject: platform }),
@@ -117,9 +119,10 @@ describe('a token that does not fit', () => {
     ['without an issuer', 'issuer', () => w.token('github', { iss: undefined })],
     ['of another subject', null, () => w.token('github', { sub: `${GITHUB.subject}2` })],
   ]
-  it('is rejected for its reason, and consumes nothing', async () => {
+  it('is rejected for its reason, audited, and consumes nothing', async () => {
     await w.invite()
     const before = await w.stored()
+    const recordsBefore = (await audit()).length
     for (const [name, check, sign] of rows) {
       const response = await w.t.logIn({}, { token: await sign() })
       expect(await rejectionOf(response), name).toBe(UNAUTHENTICATED)
@@ -133,7 +136,27 @@ describe('a token that does not fit', () => {
       expect(refused, name).toMatchObject([{ detail }])
     }
     expect(await w.stored()).toEqual(before)
+    const records = (await audit()).slice(recordsBefore)
+    expect(records).toHaveLength(Math.min(rows.length, 10))
+    for (const record of records) {
+      expect(record).toMatchObject({ operation: 'identity.login', outcome: 'denied', actor: null })
+    }
     await loginOf(await w.logIn('github'), 201)
+  })
+
+  it('is audited 10 times a minute at most, without what it says', async () => {
+    const denied = async () => (await audit()).filter(({ outcome }) => outcome === 'denied')
+    const foreign = () => w.token('github', { iss: 'https://evil.example', sub: 'canary' })
+    const wrong = () => w.token('github', { aud: 'canary' })
+    for (const token of [foreign, wrong, ...Array(11).fill(wrong)]) {
+      expect(await rejectionOf(await w.t.logIn({}, { token: await token() }))).toBe(UNAUTHENTICATED)
+    }
+    const subjects = (await denied()).map(({ subject }) => subject)
+    expect(subjects).toEqual([null, ...Array(9).fill('github')])
+    w.t.system.advance(60_000)
+    expect(await rejectionOf(await w.t.logIn({}, { token: await wrong() }))).toBe(UNAUTHENTICATED)
+    expect(await denied()).toHaveLength(11)
+    expect(JSON.stringify(await audit())).not.toContain('canary')
   })
 })
 

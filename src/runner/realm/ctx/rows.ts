@@ -31,6 +31,7 @@ interface PageRequest {
   readonly order: 'asc' | 'desc'
   readonly limit: number
   readonly cursor: string | null
+  readonly until: string | null
   readonly next: NextPage
 }
 
@@ -39,10 +40,11 @@ const { stringify } = JSON
 /** The JSON text of a range operation. */
 function rangeText({ table, index, equal, bounds }: Range, page: PageRequest): string {
   const from = page.cursor === null ? '' : `,"cursor":${stringify(page.cursor)}`
+  const to = page.until === null ? '' : `,"until":${stringify(page.until)}`
   return (
     `["range",{"table":${stringify(table)},"index":${stringify(index)},` +
     `"equal":[${equal.join()}]${bounds === '' ? '' : `,${bounds}`},"order":"${page.order}",` +
-    `"limit":${page.limit}${from},"next":"${page.next}"}]`
+    `"limit":${page.limit}${from}${to},"next":"${page.next}"}]`
   )
 }
 
@@ -94,16 +96,31 @@ export class Rows {
   collect(): Promise<unknown[]> {
     return this.take(Number.MAX_SAFE_INTEGER)
   }
-  async paginate(options: { cursor: string | null; limit: number }) {
-    const { cursor, limit } = options
+  async paginate(options: { cursor: string | null; limit: number; until?: string | null }) {
+    const { cursor, limit, until = null } = options
     if (!Number.isSafeInteger(limit) || limit < 1 || limit > PAGE_DOCUMENTS_MAX) {
       throw new TypeError(`paginate needs a limit from 1 to ${PAGE_DOCUMENTS_MAX}`)
     }
     if (cursor !== null && typeof cursor !== 'string') {
       throw new TypeError('paginate needs the cursor of the last page, or null for the first')
     }
+    if (until !== null) return this.#pageUntil(until, cursor)
     const page = await this.#page(limit, cursor, 'sealed')
     return { items: page.documents, cursor: page.cursor, done: page.done }
+  }
+
+  /** The page that ends with the document of the cursor, whatever the number of its documents. */
+  async #pageUntil(until: unknown, from: string | null) {
+    if (typeof until !== 'string') {
+      throw new TypeError('paginate needs the cursor that ends the page, or no until')
+    }
+    const items: unknown[] = []
+    for (let cursor = from; ; ) {
+      const page: Page = await this.#page(PAGE_DOCUMENTS_MAX, cursor, 'sealed', until)
+      for (const document of page.documents) items.push(document)
+      if (page.done) return { items, cursor: until, done: false }
+      cursor = page.cursor
+    }
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<unknown> {
@@ -116,8 +133,13 @@ export class Rows {
     }
   }
 
-  #page(limit: number, cursor: string | null, next: NextPage): Promise<Page> {
-    const op = rangeText(this.#range, { order: this.#order, limit, cursor, next })
+  #page(
+    limit: number,
+    cursor: string | null,
+    next: NextPage,
+    until: string | null = null,
+  ): Promise<Page> {
+    const op = rangeText(this.#range, { order: this.#order, limit, cursor, until, next })
     return sendRead(this.#call, op) as Promise<Page>
   }
 }

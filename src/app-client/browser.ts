@@ -1,0 +1,16 @@
+/** `svc/client` for runtimes with a WebSocket of their own: browsers, Bun, React Native. */
+
+export type { SettledMutation } from './calls/mutation-queue.ts'
+export type { TokenHook } from './calls/tokens.ts'
+export type { ConnectionState, LocalValues, MutationOptions } from './client.ts'
+export { type CallOptions, type Client, type ClientOptions, createClient } from './client.ts'
+export { CallError, isCallError, type ServiceErrorCode } from './errors.ts'
+export type { DownloadedFile, StoredFile } from './files/transfers.ts'
+export type { Observation } from './live/live-queries.ts'
+export type { Page, PagedObservation, PagedState } from './live/pages.ts'
+export type { QueryState } from './live/watched-query.ts'
+export type { Platform, Socket } from './platform.ts'
+export { isErrorOf } from './references.ts'
+export { taggedId, taggedTimestamp } from './shapes.ts'
+export { indexedDbStore } from './stores/indexed-db.ts'
+export { type MutationStore, memoryStore, type StoredMutation } from './stores/mutation-store.ts'

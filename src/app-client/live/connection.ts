@@ -1,0 +1,253 @@
+/**
+ * The Realtime connection of a client: it authenticates, renews the authorization in place, finds
+ * out that a silent connection is dead, and connects again with jittered delays.
+ */
+import { backoffMillis, CONNECTION_BACKOFF } from '../backoff.ts'
+import { readErrorFields } from '../calls/responses.ts'
+import type { Tokens } from '../calls/tokens.ts'
+import { type CallError, hasCode, responseInvalid, toCallError } from '../errors.ts'
+import type { Platform, Socket } from '../platform.ts'
+
+const PROTOCOL = 'service.realtime.v1'
+/** Milliseconds from the start of an attempt until the server must have accepted it. */
+const OPEN_MILLIS_MAX = 15_000
+/** Milliseconds without a message after which the client asks whether the server is there. */
+const SILENCE_MILLIS = 25_000
+/** Milliseconds within which a ping must be answered. */
+const PONG_MILLIS_MAX = 10_000
+/** Milliseconds between two attempts to renew an authorization. */
+const RENEWAL_MILLIS = 5_000
+
+export type ConnectionStatus = 'idle' | 'connecting' | 'connected' | 'waiting' | 'failed'
+
+/** A message of the server with its fields unchecked. */
+export type Message = { readonly type: string; readonly [field: string]: unknown }
+
+export interface ConnectionOptions {
+  readonly platform: Platform
+  /** The application address, without a slash at the end. */
+  readonly url: string
+  readonly applicationKey: string
+  readonly tokens: Tokens
+  /** The connection is authorized, at first or again: every subscription is to be made. */
+  onReady(): void
+  /** A message about subscriptions. Throws where the server breaks the protocol. */
+  onMessage(message: Message): void
+  /** The server does not let this client in. */
+  onFailed(error: CallError): void
+  onChange(): void
+}
+
+export class Connection {
+  readonly #options: ConnectionOptions
+  #status: ConnectionStatus = 'idle'
+  #error: CallError | null = null
+  #socket: Socket | null = null
+  #failures = 0
+  /** Whether the last token was rejected, so that the next attempt needs a new one. */
+  #needsToken = false
+  #hasExpired = false
+  #cancelTimer: () => void = () => undefined
+  #cancelRenewal: () => void = () => undefined
+
+  constructor(options: ConnectionOptions) {
+    this.#options = options
+  }
+
+  get status(): ConnectionStatus {
+    return this.#status
+  }
+
+  /** Why the connection failed last; null after a success. */
+  get error(): CallError | null {
+    return this.#error
+  }
+
+  /** Whether subscriptions can be made. */
+  get isReady(): boolean {
+    return this.#status === 'connected' && !this.#hasExpired
+  }
+
+  /** Connects unless it is connected, is connecting, or waits for its next attempt. */
+  open(): void {
+    if (this.#status === 'idle') this.#connect()
+  }
+
+  close(): void {
+    this.#drop()
+    this.#failures = 0
+    this.#change('idle', null)
+  }
+
+  /** The network or the page is back: connects at once, or asks whether the server is there. */
+  wake(): void {
+    if (this.#status === 'waiting') {
+      this.#failures = 0
+      this.#connect()
+    } else if (this.isReady) this.#ping()
+  }
+
+  /** Connects anew, with the current token. */
+  reconnect(): void {
+    this.#failures = 0
+    this.#connect()
+  }
+
+  send(message: object): void {
+    this.#socket?.send(JSON.stringify({ version: 1, ...message }))
+  }
+
+  #connect(): void {
+    this.#drop()
+    this.#change('connecting', this.#error)
+    this.#cancelTimer = this.#options.platform.after(OPEN_MILLIS_MAX, () => this.#lost())
+    void this.#openSocket()
+  }
+
+  async #openSocket(): Promise<void> {
+    const { platform, url, tokens } = this.#options
+    const cancel = this.#cancelTimer
+    let token: string | null
+    let socket: Socket
+    try {
+      token = await (this.#needsToken ? tokens.refresh() : tokens.current())
+      if (this.#cancelTimer !== cancel) return
+      socket = await platform.openSocket(`${url.replace(/^http/, 'ws')}/v1/realtime`, PROTOCOL)
+    } catch (error) {
+      const message = 'The connection could not be opened.'
+      if (this.#cancelTimer === cancel) {
+        this.#lost(toCallError(error, 'CLIENT_SERVER_UNREACHABLE', message))
+      }
+      return
+    }
+    if (this.#cancelTimer !== cancel) return socket.close()
+    this.#socket = socket
+    const isCurrent = () => this.#socket === socket
+    socket.onopen = () => isCurrent() && this.#authenticate(token)
+    socket.onmessage = ({ data }) => isCurrent() && this.#receive(data)
+    socket.onclose = () => isCurrent() && this.#lost()
+    socket.onerror = () => isCurrent() && this.#lost()
+  }
+
+  #authenticate(token: string | null): void {
+    const { applicationKey } = this.#options
+    this.send({ type: 'authenticate', applicationKey, ...(token !== null && { token }) })
+  }
+
+  #receive(data: unknown): void {
+    try {
+      this.#handle(parseMessage(data))
+    } catch (error) {
+      this.#lost(toCallError(error, 'CLIENT_RESPONSE_INVALID', 'The server broke the protocol.'))
+    }
+  }
+
+  #handle(message: Message): void {
+    if (this.#status === 'connected') this.#expectSilence()
+    if (message.type === 'authenticated') this.#authenticated()
+    else if (message.type === 'authorization_expiring') this.#renew()
+    else if (message.type === 'authorization_expired') {
+      this.#hasExpired = true
+      this.#renew()
+    } else if (message.type === 'reconnect') {
+      const millis = Number(message.afterMillis)
+      this.#cancelTimer()
+      this.#cancelTimer = this.#options.platform.after(millis || 0, () => this.#lost())
+    } else if (message.type === 'error' && message.subscriptionId === null) this.#rejected(message)
+    else this.#options.onMessage(message)
+  }
+
+  #authenticated(): void {
+    const isFirst = this.#status !== 'connected'
+    const mustSubscribe = isFirst || this.#hasExpired
+    this.#hasExpired = false
+    this.#needsToken = false
+    this.#failures = 0
+    this.#cancelRenewal()
+    this.#expectSilence()
+    if (isFirst) this.#change('connected', null)
+    if (mustSubscribe) this.#options.onReady()
+  }
+
+  /** An error of the connection: of its first authentication, or of a renewal. */
+  #rejected({ error: fields }: Message): void {
+    const error = readErrorFields(fields, null)
+    if (error === null) throw responseInvalid('an unknown error')
+    const isToken = hasCode(error, 'FUNCTIONAL_TOKEN_INVALID', 'FUNCTIONAL_TOKEN_REQUIRED')
+    if (this.#status === 'connected') {
+      // The renewal was for another principal, which needs a connection of its own.
+      if (hasCode(error, 'AUTH_POLICY_DENIED')) this.reconnect()
+      else this.#error = error
+      return
+    }
+    this.#needsToken = isToken
+    // The server had to wait for the first message for too long.
+    const isLate = hasCode(error, 'APPLICATION_KEY_REQUIRED')
+    const mayRetry = error.retryable || isLate || (isToken && this.#options.tokens.canRefresh)
+    if (mayRetry) {
+      this.#lost(error)
+      return
+    }
+    this.#drop()
+    this.#change('failed', error)
+    this.#options.onFailed(error)
+  }
+
+  /** Renews the authorization with a new token, until the server has accepted one. */
+  #renew(): void {
+    this.#cancelRenewal()
+    this.#needsToken = true
+    const socket = this.#socket
+    this.#cancelRenewal = this.#options.platform.after(RENEWAL_MILLIS, () => this.#renew())
+    this.#options.tokens.refresh().then(
+      (token) => this.#socket === socket && this.#authenticate(token),
+      () => undefined,
+    )
+  }
+
+  #expectSilence(): void {
+    this.#cancelTimer()
+    this.#cancelTimer = this.#options.platform.after(SILENCE_MILLIS, () => this.#ping())
+  }
+
+  #ping(): void {
+    this.send({ type: 'ping' })
+    this.#cancelTimer()
+    this.#cancelTimer = this.#options.platform.after(PONG_MILLIS_MAX, () => this.#lost())
+  }
+
+  #lost(error: CallError | null = this.#error): void {
+    const { platform } = this.#options
+    this.#drop()
+    this.#failures += 1
+    const millis = backoffMillis(CONNECTION_BACKOFF, this.#failures, platform)
+    this.#cancelTimer = platform.after(millis, () => this.#connect())
+    this.#change('waiting', error)
+  }
+
+  #drop(): void {
+    const socket = this.#socket
+    this.#socket = null
+    this.#hasExpired = false
+    this.#cancelTimer()
+    this.#cancelTimer = () => undefined
+    this.#cancelRenewal()
+    socket?.close(1000)
+  }
+
+  #change(status: ConnectionStatus, error: CallError | null): void {
+    this.#status = status
+    this.#error = error
+    this.#options.onChange()
+  }
+}
+
+function parseMessage(data: unknown): Message {
+  try {
+    const json = JSON.parse(data as string)
+    if (json?.version === 1 && typeof json.type === 'string') return json
+  } catch {
+    // Anything else than JSON.
+  }
+  throw responseInvalid('an unknown message')
+}

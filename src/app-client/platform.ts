@@ -1,0 +1,64 @@
+/** The runtime that the client runs in: clock, randomness, network, page events. */
+
+/** The part of a WebSocket that the client uses. */
+export interface Socket {
+  onopen: (() => void) | null
+  onmessage: ((event: { readonly data: unknown }) => void) | null
+  onclose: ((event: { readonly code: number }) => void) | null
+  onerror: (() => void) | null
+  send(text: string): void
+  close(code?: number): void
+}
+
+export interface Platform {
+  /** Unix milliseconds. */
+  nowMillis(): number
+  /** Calls `task` once after the time. Returns a function that cancels it. */
+  after(millis: number, task: () => void): () => void
+  /** Returns a number from 0 up to, but not including, 1. */
+  random(): number
+  randomBytes(length: number): Uint8Array
+  fetch(url: string, init: RequestInit): Promise<Response>
+  /** Begins to open a connection. Rejects where the runtime has no WebSocket. */
+  openSocket(url: string, protocol: string): Promise<Socket>
+  /** Returns false only where the runtime knows that there is no network. */
+  isOnline(): boolean
+  /** Calls `task` when the network or the page is back. Returns a function that ends that. */
+  onWake(task: () => void): () => void
+}
+
+/** Loads a WebSocket where the runtime has none. */
+export type LoadSocket = () => Promise<new (url: string, protocol: string) => unknown>
+
+export function standardPlatform(loadSocket?: LoadSocket): Platform {
+  return {
+    nowMillis: () => Date.now(),
+    after(millis, task) {
+      const timer = setTimeout(task, millis)
+      return () => clearTimeout(timer)
+    },
+    random: () => Math.random(),
+    randomBytes: (length) => crypto.getRandomValues(new Uint8Array(length)),
+    fetch: (url, init) => fetch(url, init),
+    async openSocket(url, protocol) {
+      const Implementation = globalThis.WebSocket ?? (await loadSocket?.())
+      return new Implementation(url, protocol) as unknown as Socket
+    },
+    isOnline: () => globalThis.navigator?.onLine !== false,
+    onWake,
+  }
+}
+
+const WAKE_EVENTS = ['online', 'pageshow', 'visibilitychange']
+
+function onWake(task: () => void): () => void {
+  // React Native and Node have no page events: there the application calls reconnectNow().
+  if (typeof globalThis.addEventListener !== 'function') return () => undefined
+  const wake = (): void => {
+    if (globalThis.document?.visibilityState !== 'hidden') task()
+  }
+  for (const event of WAKE_EVENTS) globalThis.addEventListener(event, wake)
+  return () => {
+    for (const event of WAKE_EVENTS) globalThis.removeEventListener(event, wake)
+  }
+}

@@ -1,0 +1,144 @@
+/** `svc/react`: hooks over a client. */
+import {
+  createContext,
+  createElement,
+  type ReactNode,
+  useCallback,
+  useContext,
+  useMemo,
+  useRef,
+  useSyncExternalStore,
+} from 'react'
+import type { CallOptions, Client, ConnectionState, MutationOptions } from '../client.ts'
+import type { Observation } from '../live/live-queries.ts'
+import type { Page, PagedState } from '../live/pages.ts'
+import type { QueryState } from '../live/watched-query.ts'
+import type { Action, CallParameters, ErrorOf, Mutation, Query } from '../references.ts'
+
+const ClientContext = createContext<Client | null>(null)
+
+/** Provides the client to the components below. */
+export function SvcProvider(props: { readonly client: Client; readonly children?: ReactNode }) {
+  return createElement(ClientContext.Provider, { value: props.client }, props.children)
+}
+
+export function useClient(): Client {
+  const client = useContext(ClientContext)
+  if (client === null) throw new TypeError('There is no SvcProvider above this component.')
+  return client
+}
+
+/** The arguments that stand for no call at all. */
+export type Skip = 'skip'
+
+const SKIPPED: Observation<never, never> = {
+  current: () => LOADING,
+  subscribe: () => () => undefined,
+}
+const LOADING = { status: 'loading', value: undefined, error: null } as const
+
+/** Arguments are compared by their content, so that an object may be written in place. */
+function useStable<T>(value: T): T {
+  const last = useRef(value)
+  if (textOf(last.current) !== textOf(value)) last.current = value
+  return last.current
+}
+
+function textOf(value: unknown): string {
+  return JSON.stringify(value, (_, item) => {
+    if (typeof item === 'bigint') return `${item}n`
+    return item instanceof Uint8Array ? [...item] : item
+  })
+}
+
+function useObservation<R, F>(observation: Observation<R, F>): QueryState<R, F> {
+  return useSyncExternalStore(observation.subscribe, observation.current, observation.current)
+}
+
+/**
+ * Watches a Query. With `suspense` it returns the value itself, suspends while there is none and
+ * throws failures to the next error boundary; otherwise it returns the state.
+ */
+export function useQuery<A, R, E extends string>(
+  reference: Query<A, R, E>,
+  args: A,
+  options: { readonly suspense: true },
+): R
+export function useQuery<A, R, E extends string>(
+  reference: Query<A, R, E>,
+  ...[args]: CallParameters<A | Skip, never>
+): QueryState<R, ErrorOf<E>>
+export function useQuery<A, R, E extends string>(
+  reference: Query<A, R, E>,
+  ...[args, options]: [args?: A | Skip, options?: { readonly suspense: true }]
+): QueryState<R, ErrorOf<E>> | R {
+  const client = useClient()
+  const stable = useStable(args)
+  const observation = useMemo(
+    () => (stable === 'skip' ? SKIPPED : client.observe(reference, stable ?? ({} as A))),
+    [client, reference, stable],
+  )
+  const state = useObservation<R, ErrorOf<E>>(observation)
+  if (options?.suspense !== true) return state
+  if (state.status === 'loading') throw nextState(observation)
+  if (state.status === 'failed') throw state.error
+  return state.value
+}
+
+/** Resolves with the next change, for which React waits. */
+function nextState(observation: Observation<unknown, unknown>): Promise<void> {
+  return new Promise((resolve) => {
+    const stop = observation.subscribe(() => {
+      stop()
+      resolve()
+    })
+  })
+}
+
+/** Returns a function that calls the Mutation; it stays the same between renderings. */
+export function useMutation<A, R, E extends string>(
+  reference: Mutation<A, R, E>,
+): (...parameters: CallParameters<A, MutationOptions>) => Promise<R> {
+  const client = useClient()
+  return useCallback(
+    (...parameters) => client.mutation(reference, ...parameters),
+    [client, reference],
+  )
+}
+
+/** Returns a function that calls the Action; it stays the same between renderings. */
+export function useAction<A, R, E extends string>(
+  reference: Action<A, R, E>,
+): (...parameters: CallParameters<A, CallOptions>) => Promise<R> {
+  const client = useClient()
+  return useCallback(
+    (...parameters) => client.action(reference, ...parameters),
+    [client, reference],
+  )
+}
+
+/** Watches a list in pages: `loadMore` asks for the next one. */
+export function usePaginatedQuery<A, I, E extends string>(
+  reference: Query<A, Page<I>, E>,
+  args: Omit<A, 'cursor' | 'limit' | 'until'>,
+  { pageSize }: { readonly pageSize: number },
+): PagedState<I, ErrorOf<E>> & { readonly loadMore: () => void } {
+  const client = useClient()
+  const stable = useStable(args)
+  const paged = useMemo(() => {
+    const observation = client.paginate(reference, stable, { pageSize })
+    return {
+      loadMore: () => observation.loadMore(),
+      current: () => observation.current(),
+      subscribe: (listener: () => void) => observation.subscribe(listener),
+    }
+  }, [client, reference, stable, pageSize])
+  const state = useSyncExternalStore(paged.subscribe, paged.current, paged.current)
+  return { ...state, loadMore: paged.loadMore }
+}
+
+/** Returns the state of the connection, and how many Mutations are not answered yet. */
+export function useConnectionState(): ConnectionState {
+  const { connection } = useClient()
+  return useSyncExternalStore(connection.subscribe, connection.current, connection.current)
+}

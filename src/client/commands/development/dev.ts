@@ -1,0 +1,134 @@
+/** `svc dev`: serves a Workspace on this machine and follows the changes of its files. */
+import { existsSync } from 'node:fs'
+import { basename, join, resolve } from 'node:path'
+import { Fault } from '../../../errors/fault.ts'
+import { KEYRING_FILE } from '../../../value/product-root.ts'
+import type { Json } from '../../../value/strict-json.ts'
+import {
+  type CommandSpec,
+  type Context,
+  command,
+  flag,
+  option,
+  requiredOption,
+} from '../../contexts.ts'
+import type { DevelopmentEvent } from '../../development/events.ts'
+import { readIfPresent } from '../../files.ts'
+import { requireTools } from '../../packages.ts'
+import { readDescriptor, readLink, resolvePath } from '../../roots.ts'
+import { usage } from '../../usage.ts'
+import { createRoot } from '../init.ts'
+import { eventLines } from './display.ts'
+
+/** Bytes of a seed file. */
+const SEED_BYTES_MAX = 16 * 1024 * 1024
+const WORKSPACE_DIRECTORY = 'workspace'
+
+export const devCommand: CommandSpec = command({
+  name: 'dev',
+  summary: 'Serve a Workspace on this machine and follow its changes',
+  details: [
+    'Needs no PostgreSQL, no account and no network. Creates the root and a first Workspace if',
+    'there are none. Each save is built, checked against the stored documents and served; source',
+    'that is not valid leaves the last valid code in place. Documents stay until --reset.',
+  ],
+  options: {
+    root: requiredOption('DIR', 'The root, which keeps the documents; it is created if needed'),
+    workspace: option('DIR', 'The Workspace; by default the one that the root names'),
+    prepare: flag('Create the root and the Workspace if needed, build once, and end'),
+    port: option('PORT', 'Port on 127.0.0.1; by default 3210, or any that is free'),
+    seed: option('FILE', 'Mutations to run if there is no document yet, as a JSON list'),
+    reset: flag('Delete all documents, files, Releases and keys of the root first'),
+    open: option('URL', 'A page to open in the browser once calls are answered'),
+  },
+  examples: ['svc dev --root ./my-app', 'svc dev --root ./my-app --reset --seed seed.json'],
+  async run(context, options) {
+    const rootPath = resolvePath(context.environment, options.root)
+    const port = portFrom(options.port)
+    const seed = options.seed === undefined ? null : readSeed(context, options.seed)
+    if (options.open !== undefined && !/^https?:\/\//.test(options.open)) {
+      throw usage('--open needs the http or https address of a page.', devCommand)
+    }
+    const tools = await requireTools(context, 'Development')
+    const prepared = await prepare(context, rootPath, options.workspace)
+    const { workspaceDirectory } = prepared
+    if (options.prepare) {
+      const { projectId } = prepared
+      await tools.build({ workspaceDirectory, projectId, checksTypes: true })
+      const document = { version: 1, root: rootPath, workspace: workspaceDirectory }
+      await context.output.result({ ...document, created: prepared.created }, [
+        prepared.created ? `Created the root ${rootPath}.` : `The root ${rootPath} is ready.`,
+        `Built the Workspace ${workspaceDirectory}.`,
+      ])
+      return
+    }
+    const { reset } = options
+    const shown = new Shown(context, options.open)
+    const report = (event: DevelopmentEvent) => shown.add(event)
+    const { signal } = context
+    const given = { rootPath, workspaceDirectory, port, seed, reset, report, signal }
+    await context.uninterrupted(tools.develop(given))
+    await shown.whenIdle()
+  },
+})
+
+/** Prints events in their order, each as a whole. */
+class Shown {
+  readonly #context: Context
+  readonly #page: string | undefined
+  #last: Promise<unknown> = Promise.resolve()
+
+  constructor(context: Context, page: string | undefined) {
+    this.#context = context
+    this.#page = page
+  }
+
+  add(event: DevelopmentEvent): void {
+    const { environment, output } = this.#context
+    const lines = eventLines(output, event, environment.system.nowMillis())
+    this.#last = this.#last
+      .then(() => output.line(event as unknown as Json, lines.join('\n')))
+      // A reader that is gone ends what it reads, not the server.
+      .catch(() => undefined)
+    if (event.event === 'ready' && this.#page !== undefined) {
+      void environment.openBrowser(this.#page)
+    }
+  }
+
+  async whenIdle(): Promise<void> {
+    await this.#last
+  }
+}
+
+function portFrom(text: string | undefined): number | null {
+  if (text === undefined) return null
+  if (/^(?:0|[1-9][0-9]{0,4})$/.test(text) && Number(text) <= 65_535) return Number(text)
+  throw usage('--port needs a port from 0 to 65535; 0 takes any that is free.', devCommand)
+}
+
+function readSeed({ environment }: Context, file: string): Uint8Array {
+  const path = resolvePath(environment, file)
+  const bytes = readIfPresent(path, SEED_BYTES_MAX)
+  if (bytes === null) throw new Fault('CLIENT_FILE_FAILED', { detail: `There is no ${path}.` })
+  return bytes
+}
+
+/** Creates the root unless there is one. Throws CLIENT_ROOT_INVALID for a linked directory. */
+async function prepare(context: Context, root: string, workspace: string | undefined) {
+  const { environment } = context
+  const given = workspace === undefined ? null : resolvePath(environment, workspace)
+  const known = await readDescriptor(root)
+  if (known === null) {
+    const directory = given ?? join(root, WORKSPACE_DIRECTORY)
+    const name = given === null ? basename(root) : undefined
+    const wanted = { root, workspace: directory, listen: undefined, name }
+    const { descriptor } = await createRoot(context, wanted)
+    return { workspaceDirectory: directory, projectId: descriptor.projectId, created: true }
+  }
+  if (!existsSync(join(root, KEYRING_FILE)) && (await readLink(root)) !== null) {
+    const detail = `${root} is linked to a server and has no documents of its own.`
+    throw new Fault('CLIENT_ROOT_INVALID', { detail })
+  }
+  const workspaceDirectory = given ?? resolve(root, known.workspace ?? WORKSPACE_DIRECTORY)
+  return { workspaceDirectory, projectId: known.projectId, created: false }
+}

@@ -1,0 +1,84 @@
+/** How a terminal shows what `svc dev` reports. */
+import type { DevelopmentEvent } from '../../development/events.ts'
+import type { Output } from '../../output.ts'
+import { printable } from '../../visible-text.ts'
+import { changeLines } from '../releases/changes.ts'
+
+const INDENT = ' '.repeat(10)
+const SLOW_MILLIS = 100
+
+/** Returns lines; `atMillis` is the Unix time of the event, shown in the zone of this machine. */
+export function eventLines(output: Output, event: DevelopmentEvent, atMillis: number): string[] {
+  const time = output.styled('dim', new Date(atMillis).toTimeString().slice(0, 8))
+  switch (event.event) {
+    case 'ready':
+      return readyLines(output, event)
+    case 'served': {
+      const { functions, tables, durationMillis, changes, warnings } = event
+      const what = `${functions} Functions, ${tables} tables in ${durationMillis} ms`
+      return [
+        `${time}  ${output.bold('served')}  ${what}`,
+        ...changeLines(changes).map((line) => `${INDENT}${printable(line)}`),
+        ...warnings.flatMap((text) => indented(`warning: ${text}`)),
+      ]
+    }
+    case 'rejected':
+      return [
+        `${time}  ${output.styled('red', event.code)}: ${printable(event.message)}`,
+        ...event.details.flatMap(indented),
+        ...event.next.flatMap(indented),
+        ...indented('The last valid code goes on serving.'),
+      ]
+    case 'call':
+      return [`${time}  ${callText(output, event)}`]
+    case 'log': {
+      const data = event.data === null ? '' : ` ${JSON.stringify(event.data)}`
+      const [first = '', ...rest] = `${event.message}${data}`.split('\n')
+      const level = event.level === 'error' ? output.styled('red', event.level) : event.level
+      const head = `${time}  ${level}  ${printable(event.function)}  ${printable(first)}`
+      return [head, ...rest.flatMap(indented)]
+    }
+    case 'failed':
+      return [
+        `${time}  ${output.styled('red', 'failed')}  ${printable(event.function)}  ` +
+          printable(event.message),
+        ...event.trace.flatMap(indented),
+        ...event.codeFrame.flatMap(indented),
+      ]
+    case 'notice':
+      return [`${time}  ${output.styled('yellow', 'notice')}  ${printable(event.message)}`]
+  }
+}
+
+function readyLines(
+  output: Output,
+  event: Extract<DevelopmentEvent, { event: 'ready' }>,
+): string[] {
+  const rows: [string, string][] = [
+    ['Application', event.url],
+    ['Key', event.applicationKey],
+    ['Targets', event.targets.join(', ')],
+    ['Workspace', event.workspace],
+  ]
+  if (event.try !== null) rows.push(['Try', event.try])
+  return [
+    '',
+    ...rows.map(([name, value]) => `  ${output.bold(name.padEnd(13))}${printable(value)}`),
+    '',
+    '  Save a file, and the next call runs it. Ctrl-C ends.',
+    '',
+  ]
+}
+
+function callText(output: Output, event: Extract<DevelopmentEvent, { event: 'call' }>): string {
+  const { kind, outcome, detail, durationMillis } = event
+  const millis = `${durationMillis.toFixed(durationMillis < 10 ? 1 : 0)} ms`
+  const shown = durationMillis > SLOW_MILLIS ? output.styled('yellow', millis) : millis
+  const ended = outcome === 'ok' ? outcome : output.styled('red', outcome)
+  const why = detail === null ? '' : `  ${printable(detail.split('\n')[0]!)}`
+  return `${kind}  ${printable(event.function)}  ${ended}  ${shown}${why}`
+}
+
+function indented(text: string): string[] {
+  return text.split('\n').map((line) => `${INDENT}${printable(line)}`)
+}

@@ -1,0 +1,64 @@
+/** The events that `svc dev` reports while it runs; with --json each is one line. */
+import type { Json } from '../../value/strict-json.ts'
+import type { Changes } from '../commands/releases/changes.ts'
+
+export type DevelopmentEvent =
+  | {
+      readonly event: 'ready'
+      /** Origin of the application API. */
+      readonly url: string
+      readonly applicationKey: string
+      /** Absolute path of the Workspace. */
+      readonly workspace: string
+      readonly targets: string[]
+      /** A command line that calls a Function; null where the Workspace has none to call so. */
+      readonly try: string | null
+    }
+  | {
+      readonly event: 'served'
+      readonly releaseId: string
+      readonly functions: number
+      readonly tables: number
+      /** From the change of a file until the new code answers. */
+      readonly durationMillis: number
+      readonly changes: Changes
+      readonly warnings: string[]
+    }
+  | {
+      /** The source is not served; the code that was served before goes on. */
+      readonly event: 'rejected'
+      readonly code: string
+      readonly message: string
+      /** Problems with location and fix, or checks that failed. */
+      readonly details: string[]
+      /** Ways out, one sentence each. */
+      readonly next: string[]
+    }
+  | {
+      readonly event: 'call'
+      readonly kind: string
+      readonly function: string
+      /** `ok`, or the code of the error. */
+      readonly outcome: string
+      readonly detail: string | null
+      readonly durationMillis: number
+    }
+  | {
+      /** A line that a Function wrote with `console` or `ctx.log`. */
+      readonly event: 'log'
+      readonly level: string
+      readonly function: string
+      readonly message: string
+      readonly data: Json
+    }
+  | {
+      /** An error that a Function threw. */
+      readonly event: 'failed'
+      readonly function: string
+      readonly message: string
+      /** Frames in the files of the author. */
+      readonly trace: string[]
+      /** Lines of source around the failure; empty where the source is not known. */
+      readonly codeFrame: string[]
+    }
+  | { readonly event: 'notice'; readonly message: string }

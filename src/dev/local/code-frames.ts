@@ -1,0 +1,50 @@
+/** Lines of source around a location, for people who read a failure. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** Lines that are shown before and after the named one. */
+const AROUND = 2
+const COLUMNS_MAX = 160
+const LOCATION = /((?:[\w@.-]+\/)*[\w.-]+\.[cm]?[jt]sx?):(\d+)(?::(\d+))?/
+
+export interface Location {
+  /** Relative to the Workspace. */
+  readonly file: string
+  /** From 1. */
+  readonly line: number
+  /** From 1; null for the whole line. */
+  readonly column: number | null
+}
+
+/** Returns the first location in a text such as a frame of a trace; null if it has none. */
+export function findLocation(text: string): Location | null {
+  const [, file, line, column] = LOCATION.exec(text) ?? []
+  if (file === undefined) return null
+  return { file, line: Number(line), column: column === undefined ? null : Number(column) }
+}
+
+/** Returns no line where the file is outside of the Workspace, gone, or shorter by now. */
+export function codeFrame(directory: string, { file, line, column }: Location): string[] {
+  if (file.split('/').includes('..')) return []
+  let lines: string[]
+  try {
+    lines = readFileSync(join(directory, file), 'utf8').split('\n')
+  } catch {
+    return []
+  }
+  if (line < 1 || line > lines.length) return []
+  const first = Math.max(1, line - AROUND)
+  const last = Math.min(lines.length, line + AROUND)
+  const width = String(last).length
+  const frame: string[] = []
+  for (let number = first; number <= last; number++) {
+    const mark = number === line ? '>' : ' '
+    const text = lines[number - 1]!.slice(0, COLUMNS_MAX).trimEnd()
+    frame.push(`${mark} ${String(number).padStart(width)} | ${text}`.trimEnd())
+    if (number !== line || column === null || column > COLUMNS_MAX) continue
+    // Tabs stay, so that the mark stands below its character in every terminal.
+    const indent = text.slice(0, column - 1).replace(/[^\t]/g, ' ')
+    frame.push(`  ${' '.repeat(width)} | ${indent}^`)
+  }
+  return frame
+}

@@ -1,0 +1,164 @@
+/**
+ * One Environment with its application origin on a loopback address, without accounts: the parts of
+ * a server, composed with the author of this machine in place of operators.
+ */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { Fault, isFault } from '../../errors/fault.ts'
+import type { ApplicationOrigin } from '../../http/application/mount.ts'
+import { APPLICATION_CODES } from '../../http/errors.ts'
+import { requestCounts } from '../../http/request-counts.ts'
+import { Transfers } from '../../http/transfers/transfers.ts'
+import { Admission } from '../../server/admission.ts'
+import { openApplication } from '../../server/application-origins.ts'
+import {
+  type EnvironmentSettings,
+  type OpenEnvironment,
+  openEnvironment,
+} from '../../server/environments.ts'
+import { type OpenListener, openListener } from '../../server/listeners.ts'
+import type { ShutdownStack } from '../../server/shutdown-stack.ts'
+import { readJwtProviders } from '../../settings/jwt-providers.ts'
+import { readLogSettings } from '../../settings/logs.ts'
+import { readRealtime } from '../../settings/realtime.ts'
+import { readStorage } from '../../settings/storage.ts'
+import { findEnvironment } from '../../storage/control/environment.ts'
+import { parseNetwork } from '../../system/address-ranges.ts'
+import type { System } from '../../system/system.ts'
+import type { Logger } from '../../telemetry/log.ts'
+import { Metrics } from '../../telemetry/metrics/metrics.ts'
+import { type ObservedCall, observeCalls } from './observed-calls.ts'
+
+export interface LocalOptions {
+  /** Absolute. */
+  readonly rootPath: string
+  /** Absolute path of the Workspace, whose auth.json lists JWT providers. */
+  readonly workspaceDirectory: string
+  readonly system: System
+  readonly log: Logger
+  readonly onCall: (call: ObservedCall) => void
+  /** Gains what is open, also where the rest cannot be opened. */
+  readonly closing: ShutdownStack
+}
+
+export interface LocalEnvironment extends OpenEnvironment {
+  readonly application: ApplicationOrigin
+}
+
+export interface LocalListener {
+  readonly admission: Admission
+  /** Origin that applications call. */
+  readonly url: string
+}
+
+const HOST = '127.0.0.1'
+/** Pages on this machine; any other Origin belongs to a site that the author visits. */
+const LOCAL_ORIGIN = /^https?:\/\/(?:(?:[a-z0-9-]+\.)*localhost|127\.0\.0\.1|\[::1\])(?::[0-9]+)?$/
+const LOCAL_ORIGINS = { has: (origin: string) => LOCAL_ORIGIN.test(origin) }
+/** Networks of this machine, which Actions may call as a substitute for other services. */
+const LOCAL_NETWORKS = ['127.0.0.0/8', '::1/128']
+const AUTH_FILE = 'auth.json'
+
+/**
+ * Opens the address; requests wait until it admits them. Throws SERVER_LISTEN_FAILED. Without a
+ * `port` it prefers `preferred`, and takes any other where that one is in use.
+ */
+export function openLocalListener(
+  { system, log, closing }: Pick<LocalOptions, 'system' | 'log' | 'closing'>,
+  { port, preferred }: { readonly port: number | null; readonly preferred: number },
+): LocalListener {
+  const probes = { live: '/healthz', ready: '/readyz' }
+  const admission = new Admission({
+    ...{ codes: APPLICATION_CODES, system, probes },
+    onAnswer: () => undefined,
+  })
+  const bind = (wanted: number): OpenListener =>
+    openListener({
+      ...{ surface: 'application', app: admission, codes: APPLICATION_CODES, system, log },
+      listen: { host: HOST, port: wanted, loopback: true },
+      tlsTerminated: false,
+    })
+  const listener = port === null ? bindNear(bind, preferred) : bind(port)
+  closing.add(() => {
+    admission.drain()
+    listener.cut()
+  })
+  return { admission, url: `http://${listener.address}` }
+}
+
+function bindNear(bind: (port: number) => OpenListener, preferred: number): OpenListener {
+  try {
+    return bind(preferred)
+  } catch (error) {
+    if (!isFault(error, 'SERVER_LISTEN_FAILED')) throw error
+    return bind(0)
+  }
+}
+
+/**
+ * Throws SERVER_PRODUCT_ROOT_*, SERVER_CONFIGURATION_INVALID for auth.json, CLIENT_ROOT_INVALID for
+ * an Environment that is no place to develop in, and PRODUCT_CORRUPT.
+ */
+export async function openLocalEnvironment(options: LocalOptions): Promise<LocalEnvironment> {
+  const { rootPath, system, log, closing } = options
+  const metrics = new Metrics(system)
+  const environment = await openEnvironment({
+    ...{ configuration: settingsOf(options), rootPath, system, log, metrics, closing },
+    // A local root has no audit trail: only its author can change it.
+    auditSink: async () => undefined,
+  })
+  requireDevelopment(environment)
+  const engine = observeCalls(environment.engine, system, options.onCall)
+  const rejections = { add: reportRejection(options) }
+  const application = openApplication(
+    { ...environment, engine, rejections },
+    {
+      ...{ system, metrics, realtime: readRealtime({}), allowedOrigins: LOCAL_ORIGINS },
+      transfers: new Transfers(system),
+      counts: requestCounts(metrics, 'application'),
+    },
+  )
+  return { ...environment, application }
+}
+
+function settingsOf({ rootPath, workspaceDirectory }: LocalOptions): EnvironmentSettings {
+  const auth = join(workspaceDirectory, AUTH_FILE)
+  return {
+    logs: readLogSettings({}),
+    sandbox: 'preferred',
+    product: {
+      ...{ root: rootPath, applicationListen: null, allowedOrigins: [], database: null },
+      actionNetworks: LOCAL_NETWORKS.map((text) => ({ text, range: parseNetwork(text)! })),
+      jwtProviders: existsSync(auth) ? readJwtProviders(auth) : [],
+      storage: readStorage({}),
+    },
+  }
+}
+
+/** Reports requests that no Function ran for; the engine's own rejections are reported as calls. */
+function reportRejection({ onCall }: LocalOptions) {
+  return (
+    request: { readonly invocationId?: unknown; readonly function?: string | null },
+    { code, detail, violations, message }: Fault,
+  ): void => {
+    if (request.invocationId) return
+    const rules = violations.map(({ path, rule }) => `${path}: ${rule}`)
+    onCall({
+      ...{ kind: 'request', function: request.function ?? '', outcome: code, durationMillis: 0 },
+      detail: rules.length > 0 ? rules.join('; ') : (detail ?? message),
+    })
+  }
+}
+
+function requireDevelopment({ product }: OpenEnvironment): void {
+  const { configuration, lifecycle } = product.root.control.read(findEnvironment)!
+  const { purpose } = configuration
+  if (lifecycle === 'archived') throw unusable('is archived')
+  if (purpose !== 'development' && purpose !== 'preview') {
+    throw unusable(`has the purpose ${purpose}, and every save would replace what it serves`)
+  }
+}
+
+function unusable(reason: string): Fault {
+  return new Fault('CLIENT_ROOT_INVALID', { detail: `Its Environment ${reason}.` })
+}

@@ -1,0 +1,48 @@
+/** Turns log records of a local Environment into what its author wants to read. */
+import type { DevelopmentEvent } from '../../client/development/events.ts'
+import type { LogRecord, Plain } from '../../telemetry/log.ts'
+import type { Json } from '../../value/strict-json.ts'
+import { codeFrame, findLocation } from './code-frames.ts'
+
+/** Records that repeat what other events say, or that only operators can act on. */
+const SILENT: ReadonlySet<string> = new Set([
+  ...['invocation.failed', 'request.rejected', 'product.release_not_loaded', 'product.not_warm'],
+  ...['server.forwarded_untrusted', 'server.close_late'],
+])
+
+/** Returns null for a record that is not shown. `directory` is the Workspace. */
+export function eventOf(record: LogRecord, directory: string): DevelopmentEvent | null {
+  const name = textOf(record.function)
+  if (record.event === 'function.log') {
+    const level = textOf(record.lineLevel ?? record.level)
+    const data = (record.data ?? null) as Json
+    return { event: 'log', level, function: name, message: record.message, data }
+  }
+  if (record.event === 'function.failed') {
+    const trace = textOf(record.trace).split('\n').filter(isOfAuthor)
+    const location = trace.map(findLocation).find((found) => found !== null)
+    const frame = location === undefined || location === null ? [] : codeFrame(directory, location)
+    const { message } = record
+    return { event: 'failed', function: name, message, trace, codeFrame: frame }
+  }
+  if (record.level !== 'error' && record.level !== 'warn') return null
+  if (SILENT.has(record.event)) return null
+  return { event: 'notice', message: `${record.message}${detailOf(record.error)}` }
+}
+
+function textOf(value: Plain | undefined): string {
+  return typeof value === 'string' ? value : ''
+}
+
+/** Tells whether a frame is in a file of the author or of a package, not in the runtime. */
+function isOfAuthor(frame: string): boolean {
+  const location = findLocation(frame)
+  return location !== null && location.file !== 'release.js'
+}
+
+function detailOf(error: Plain | undefined): string {
+  if (error === null || typeof error !== 'object' || Array.isArray(error)) return ''
+  const { detail, message } = error as { readonly [name: string]: Plain }
+  const text = textOf(detail) || textOf(message)
+  return text === '' ? '' : ` ${text}`
+}

@@ -1,0 +1,17 @@
+import { expect, test } from 'vitest'
+import { RandomSaves } from '../../../build/testing/development/random-saves.ts'
+import { SEED } from '../../../build/testing/seeds.ts'
+
+const SAVES = 16
+
+test(`after ${SAVES} random saves the last valid state answers, SVC_SEED=${SEED}`, async () => {
+  const saves = new RandomSaves(SEED)
+  try {
+    await saves.dev.start()
+    for (let i = 0; i < SAVES; i++) await saves.save()
+    await saves.dev.stop()
+    expect(saves.footprint().children).toBe(0)
+  } finally {
+    await saves.dev.dispose()
+  }
+})

@@ -1,0 +1,160 @@
+/** `svc dev`: serves a Workspace on this machine alone and follows the changes of its files. */
+import { realpathSync } from 'node:fs'
+import { join } from 'node:path'
+import type { DevelopmentRequest } from '../../client/contexts.ts'
+import type { DevelopmentEvent } from '../../client/development/events.ts'
+import { isFault } from '../../errors/fault.ts'
+import { ShutdownStack } from '../../server/shutdown-stack.ts'
+import { findEnvironment } from '../../storage/control/environment.ts'
+import { ROOT_FILES, resetProductRoot } from '../../storage/root.ts'
+import { realSystem } from '../../system/system.ts'
+import { createLog, type LogRecord } from '../../telemetry/log.ts'
+import { CHANNEL, DevelopmentSession } from './development-session.ts'
+import { lockedBy, removeHolder, writeHolder } from './holders.ts'
+import { localAuthor } from './local-author.ts'
+import {
+  type LocalEnvironment,
+  openLocalEnvironment,
+  openLocalListener,
+} from './local-environments.ts'
+import { localApplicationKey } from './local-keys.ts'
+import { eventOf } from './log-events.ts'
+import type { ObservedCall } from './observed-calls.ts'
+import { sampleCall } from './sample-calls.ts'
+import { hasNoDocuments, parseSeeds, runSeeds } from './seeds.ts'
+
+const PREFERRED_PORT = 3210
+/** Everything is closed within this time: what is durable does not depend on an orderly end. */
+const CLOSE_MILLIS = 700
+
+/**
+ * Serves until `signal` fires. Throws SERVER_PRODUCT_ROOT_*, SERVER_LISTEN_FAILED,
+ * CLIENT_FILE_FAILED, CLIENT_ROOT_INVALID.
+ */
+export async function runDevelopment(request: DevelopmentRequest): Promise<void> {
+  const { rootPath, report, signal } = request
+  const workspaceDirectory = realPath(request.workspaceDirectory)
+  const system = realSystem()
+  // Files of the root belong to this user alone, whatever the shell allows.
+  const umask = process.umask(0o077)
+  const log = createLog({
+    system,
+    level: 'debug',
+    sink: (line) => {
+      const event = eventOf(JSON.parse(line) as LogRecord, workspaceDirectory)
+      if (event !== null) report(event)
+    },
+  })
+  const closing = new ShutdownStack(log)
+  const stopped = new Promise<void>((resolve) => {
+    if (signal.aborted) resolve()
+    signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+  try {
+    const seeds = request.seed === null ? null : parseSeeds(request.seed)
+    if (request.reset) reset(rootPath)
+    const world = { rootPath, workspaceDirectory, system, log, closing }
+    const onCall = (call: ObservedCall) => report({ event: 'call', ...call })
+    const environment = await openOwned({ ...world, onCall })
+    const listener = openLocalListener(world, { port: request.port, preferred: PREFERRED_PORT })
+    writeHolder(rootPath, { pid: process.pid, url: listener.url })
+    closing.add(() => removeHolder(rootPath))
+    const session = new DevelopmentSession({
+      ports: environment.product,
+      author: localAuthor(environment.product.root.descriptor.environmentId),
+      workspaceDirectory,
+      ignored: filesOfRoot(realPath(rootPath)),
+      report,
+    })
+    closing.add(() => session.close())
+    await session.update()
+    if (seeds !== null) await seed(environment, session, { seeds, report })
+    listener.admission.open(environment.application)
+    report(ready(environment, session, { url: listener.url, workspaceDirectory }))
+    await stopped
+  } finally {
+    await closing.close(CLOSE_MILLIS)
+    process.umask(umask)
+  }
+}
+
+/** A Workspace that is missing keeps its path: it may appear later. */
+function realPath(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch {
+    return path
+  }
+}
+
+/** Returns the paths that change with every call where the root is in the Workspace, or is it. */
+function filesOfRoot(rootPath: string): ReadonlySet<string> {
+  return new Set([...ROOT_FILES].map((name) => join(rootPath, name)))
+}
+
+function reset(rootPath: string): void {
+  try {
+    resetProductRoot(rootPath)
+  } catch (error) {
+    throw isFault(error, 'SERVER_PRODUCT_ROOT_LOCKED') ? lockedBy(rootPath, error) : error
+  }
+}
+
+async function openOwned(
+  options: Parameters<typeof openLocalEnvironment>[0],
+): Promise<LocalEnvironment> {
+  try {
+    return await openLocalEnvironment(options)
+  } catch (error) {
+    const isLocked = isFault(error, 'SERVER_PRODUCT_ROOT_LOCKED')
+    throw isLocked ? lockedBy(options.rootPath, error) : error
+  }
+}
+
+type Report = DevelopmentRequest['report']
+
+async function seed(
+  environment: LocalEnvironment,
+  { served }: DevelopmentSession,
+  { seeds, report }: { readonly seeds: ReturnType<typeof parseSeeds>; readonly report: Report },
+): Promise<void> {
+  const { engine, product } = environment
+  if (served === null) {
+    report({ event: 'notice', message: 'The seed was not applied: the Workspace is not valid.' })
+    return
+  }
+  const ports = { engine, system: product.system }
+  if (!(await hasNoDocuments(ports, served))) {
+    const message = 'The seed was not applied: there are documents. --reset deletes them.'
+    report({ event: 'notice', message })
+    return
+  }
+  await runSeeds(ports, served, seeds)
+  report({ event: 'notice', message: `Applied the seed: ${seeds.length} Mutations.` })
+}
+
+function ready(
+  { product }: LocalEnvironment,
+  { served }: DevelopmentSession,
+  { url, workspaceDirectory }: { readonly url: string; readonly workspaceDirectory: string },
+): DevelopmentEvent {
+  const { control, descriptor } = product.root
+  const author = localAuthor(descriptor.environmentId)
+  const applicationKey = localApplicationKey(product, author).reveal()
+  const channel = `channel:${CHANNEL}`
+  const targets = [channel]
+  const { workspaceTargets } = control.read(findEnvironment)!.configuration
+  if (served !== null && workspaceTargets === 'allowed') {
+    targets.push(`workspace:${served.manifest.workspace}`)
+  }
+  const functions = served?.manifest.functions ?? []
+  const sample = sampleCall({ url, applicationKey, target: channel, functions })
+  return {
+    event: 'ready',
+    url,
+    applicationKey,
+    workspace: workspaceDirectory,
+    targets,
+    try: sample,
+  }
+}

@@ -1,0 +1,31 @@
+/** The lines of JSON between a build and the process that checks its types. */
+import type { FunctionKind } from '../../value/manifest.ts'
+import type { Problem } from '../problems.ts'
+
+/** First argument of the process; the directory of the Workspace follows. */
+export const TYPE_CHECK_ARGUMENT = '__type-check'
+
+/** A Function whose code is searched for mistakes that types cannot express. */
+export interface CheckedFunction {
+  readonly name: string
+  readonly kind: FunctionKind
+  /** Relative to the Workspace. */
+  readonly file: string
+  readonly exported: string
+  /** The secrets that it declares. */
+  readonly secrets: readonly string[]
+}
+
+export interface TypeCheckRequest {
+  /** Files that are checked, with all that they import, relative to the Workspace. */
+  readonly files: readonly string[]
+  readonly functions: readonly CheckedFunction[]
+}
+
+export interface TypeCheckResult {
+  readonly problems: readonly Problem[]
+  /** Version and origin of the compiler, such as "6.0.3, embedded". */
+  readonly compiler: string
+}
+
+export type TypeCheckReply = TypeCheckResult | { readonly failure: string }

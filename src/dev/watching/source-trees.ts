@@ -1,0 +1,95 @@
+/** Reads which directories and files a Workspace consists of, and which of them changed. */
+import { type BigIntStats, type Dirent, readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** Directories beyond these are not looked into: a Workspace that large is a mistake of a path. */
+export const DIRECTORIES_MAX = 4_096
+
+export interface SourceTree {
+  /** Absolute paths with their identities, the Workspace first. */
+  readonly directories: ReadonlyMap<string, string>
+  /** Text that is another one after any file was written, created, renamed or removed. */
+  readonly signature: string
+  /** Whether directories were left out. */
+  readonly truncated: boolean
+}
+
+export interface TreeOptions {
+  /** Absolute path of the Workspace. */
+  readonly directory: string
+  /** Absolute paths in the Workspace that are not part of it. */
+  readonly ignored: ReadonlySet<string>
+  /** Absolute paths of directories outside of the Workspace whose files it imports. */
+  readonly imported: Iterable<string>
+  /** Called for each directory before its entries are read, so that none appears unseen. */
+  readonly onDirectory: (path: string, identity: string) => void
+}
+
+const SKIPPED = new Set(['node_modules', '_generated'])
+
+/** Tells whether a name is never part of a Workspace. */
+export function isSkipped(name: string): boolean {
+  return SKIPPED.has(name) || name.startsWith('.') || name.endsWith('~')
+}
+
+/** Returns null if the Workspace does not exist. Symbolic links to directories are not followed. */
+export function readSourceTree(options: TreeOptions): SourceTree | null {
+  const { directory, ignored, imported, onDirectory } = options
+  const identity = identityOf(directory)
+  if (identity === null) return null
+  const directories = new Map<string, string>()
+  const parts: string[] = []
+  const visit = (path: string, own: string, isDeep: boolean): void => {
+    if (directories.has(path) || directories.size >= DIRECTORIES_MAX) return
+    directories.set(path, own)
+    onDirectory(path, own)
+    for (const entry of entriesOf(path)) {
+      const child = join(path, entry.name)
+      if (isSkipped(entry.name) || ignored.has(child)) continue
+      const stats = statsOf(child)
+      if (stats === null) continue
+      if (!entry.isDirectory()) parts.push(signatureOf(child, stats))
+      else if (isDeep) visit(child, identityIn(stats), true)
+    }
+  }
+  visit(directory, identity, true)
+  for (const path of imported) {
+    const own = identityOf(path)
+    if (own !== null) visit(path, own, false)
+  }
+  const truncated = directories.size >= DIRECTORIES_MAX
+  return { directories, signature: parts.join('\n'), truncated }
+}
+
+/** Returns a text that tells a directory from one that replaces it; null if there is none. */
+export function identityOf(path: string): string | null {
+  const stats = statsOf(path)
+  return stats?.isDirectory() === true ? identityIn(stats) : null
+}
+
+/** A directory that is created may get the inode of one that was just removed. */
+function identityIn({ ino, birthtimeNs }: BigIntStats): string {
+  return `${ino}:${birthtimeNs}`
+}
+
+/** Returns the entries in order; none of a directory that is gone or cannot be read. */
+function entriesOf(path: string): Dirent[] {
+  try {
+    const entries = readdirSync(path, { withFileTypes: true })
+    return entries.sort((a, b) => (a.name < b.name ? -1 : 1))
+  } catch {
+    return []
+  }
+}
+
+function statsOf(path: string): BigIntStats | null {
+  try {
+    return statSync(path, { bigint: true })
+  } catch {
+    return null
+  }
+}
+
+function signatureOf(path: string, { ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
+  return `${path}\0${ino}\0${size}\0${mtimeNs}\0${ctimeNs}`
+}

@@ -1,0 +1,168 @@
+import {
+  type FSWatcher,
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  watch,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { type WatcherOptions, type WatchNotice, WorkspaceWatcher } from './workspace-watcher.ts'
+
+let parent = ''
+let directory = ''
+let watcher: WorkspaceWatcher | null = null
+let changes = 0
+let notices: WatchNotice[] = []
+
+beforeEach(() => {
+  parent = mkdtempSync(join(tmpdir(), 'svc-watcher-'))
+  directory = join(parent, 'app')
+  mkdirSync(join(directory, 'functions'), { recursive: true })
+  changes = 0
+  notices = []
+})
+afterEach(() => {
+  watcher?.close()
+  rmSync(parent, { recursive: true, force: true })
+})
+
+function start(options: Partial<WatcherOptions> = {}): void {
+  watcher = new WorkspaceWatcher({
+    directory,
+    onChange: () => void changes++,
+    onNotice: (notice) => void notices.push(notice),
+    ...options,
+  })
+}
+
+const at = (path: string): string => join(directory, path)
+
+/** Resolves when more changes were reported than `before`. */
+const changedSince = (before: number) => vi.waitFor(() => expect(changes).toBeGreaterThan(before))
+
+test('a file that is written, renamed over, or removed is a change', async () => {
+  writeFileSync(at('schema.ts'), 'a')
+  start()
+  let before = changes
+  writeFileSync(at('schema.ts'), 'b')
+  await changedSince(before)
+  before = changes
+  writeFileSync(at('.schema.ts.tmp'), 'c')
+  renameSync(at('.schema.ts.tmp'), at('schema.ts'))
+  await changedSince(before)
+  before = changes
+  rmSync(at('schema.ts'))
+  await changedSince(before)
+})
+
+test('files of directories that appear later are watched', async () => {
+  start()
+  mkdirSync(at('functions/admin/deep'), { recursive: true })
+  writeFileSync(at('functions/admin/deep/users.ts'), 'a')
+  await changedSince(0)
+  const before = changes
+  writeFileSync(at('functions/admin/deep/users.ts'), 'b')
+  await changedSince(before)
+  // The Workspace, functions, admin and deep.
+  expect(watcher!.watches).toBe(4)
+  rmSync(at('functions/admin'), { recursive: true })
+  await vi.waitFor(() => expect(watcher!.watches).toBe(2))
+})
+
+test('a directory that is removed and created again at once is watched', async () => {
+  start()
+  for (let i = 0; i < 20; i++) {
+    const before = changes
+    rmSync(at('functions'), { recursive: true })
+    mkdirSync(at('functions'))
+    writeFileSync(at('functions/a.ts'), `a${i}`)
+    await changedSince(before)
+    const again = changes
+    writeFileSync(at('functions/a.ts'), `b${i}`)
+    await changedSince(again)
+  }
+})
+
+test('a checkout of 500 files causes few builds and misses none', async () => {
+  start()
+  for (let i = 0; i < 500; i++) {
+    mkdirSync(at(`functions/f${i % 20}`), { recursive: true })
+    writeFileSync(at(`functions/f${i % 20}/g${i}.ts`), String(i))
+  }
+  await changedSince(0)
+  await vi.waitFor(() => expect(watcher!.watches).toBe(22))
+  const before = changes
+  expect(before).toBeLessThan(20)
+  writeFileSync(at('functions/f19/g499.ts'), 'last')
+  await changedSince(before)
+})
+
+test('a Workspace that is removed is announced, and followed again when it is back', async () => {
+  start()
+  rmSync(directory, { recursive: true })
+  await vi.waitFor(() => expect(notices).toEqual(['missing']))
+  const before = changes
+  mkdirSync(directory)
+  writeFileSync(at('schema.ts'), 'a')
+  await changedSince(before)
+  expect(notices).toEqual(['missing', 'present'])
+  const again = changes
+  writeFileSync(at('schema.ts'), 'b')
+  await changedSince(again)
+})
+
+test('a system without watches is told once, and changes are found by comparison', async () => {
+  let left = 1
+  const exhausted = ((path: string, listener: never) => {
+    if (left-- > 0) return watch(path, listener)
+    throw Object.assign(new Error('ENOSPC'), { code: 'ENOSPC' })
+  }) as unknown as NonNullable<WatcherOptions['open']>
+  start({ open: exhausted })
+  expect(notices).toEqual(['polling'])
+  writeFileSync(at('functions/a.ts'), 'a')
+  await changedSince(0)
+  const before = changes
+  writeFileSync(at('functions/a.ts'), 'b')
+  await changedSince(before)
+  expect(notices).toEqual(['polling'])
+})
+
+test('watches that are available again replace the comparison', async () => {
+  let isExhausted = true
+  const opened: FSWatcher[] = []
+  const open = ((path: string, listener: never) => {
+    if (isExhausted) throw Object.assign(new Error('EMFILE'), { code: 'EMFILE' })
+    opened.push(watch(path, listener))
+    return opened.at(-1)
+  }) as unknown as NonNullable<WatcherOptions['open']>
+  start({ open })
+  isExhausted = false
+  await vi.waitFor(() => expect(notices).toEqual(['polling', 'watching']))
+  expect(watcher!.watches).toBe(2)
+})
+
+test('generated files, packages, hidden and ignored files are no change', async () => {
+  mkdirSync(at('_generated'))
+  mkdirSync(at('node_modules'))
+  start({ ignored: new Set([at('documents.db')]) })
+  for (const path of ['_generated/api.ts', 'node_modules/x.ts', '.swp', 'documents.db', 'a.ts~']) {
+    writeFileSync(at(path), 'x')
+  }
+  // The one change that counts comes after all of them, and so does its report.
+  writeFileSync(at('schema.ts'), 'x')
+  await changedSince(0)
+  expect(changes).toBe(1)
+})
+
+test('a directory outside of the Workspace is watched once files of it are imported', async () => {
+  const shared = join(parent, 'shared')
+  mkdirSync(shared)
+  start()
+  watcher!.follow([shared])
+  writeFileSync(join(shared, 'texts.ts'), 'a')
+  await changedSince(0)
+})

@@ -1,0 +1,160 @@
+/**
+ * Watches the source of a Workspace: one watch of the system for each directory, since editors
+ * replace files by renaming and a watch of a file would follow the old one. Where the system has no
+ * watches left it compares the files at intervals instead.
+ */
+import { type FSWatcher, watch } from 'node:fs'
+import { join } from 'node:path'
+import { identityOf, isSkipped, readSourceTree, type TreeOptions } from './source-trees.ts'
+
+export type WatchNotice = 'polling' | 'watching' | 'missing' | 'present' | 'truncated'
+
+export interface WatcherOptions {
+  /** Absolute path of the Workspace; it may be missing and appear later. */
+  readonly directory: string
+  /** Absolute paths in the Workspace that are not part of it. */
+  readonly ignored?: ReadonlySet<string>
+  /** Called after files changed and then rested for SETTLE_MILLIS. */
+  readonly onChange: () => void
+  readonly onNotice: (notice: WatchNotice) => void
+  /** Opens a watch; tests replace it. */
+  readonly open?: typeof watch
+}
+
+/** Rest after the last event: an editor truncates a file and writes it in two steps. */
+export const SETTLE_MILLIS = 12
+/** A change is reported after this time even while files keep changing. */
+const SETTLE_MILLIS_MAX = 300
+/** Interval at which the Workspace is checked for its existence, and compared without watches. */
+const POLL_MILLIS = 500
+
+interface Watch {
+  readonly watcher: FSWatcher
+  readonly identity: string
+}
+
+export class WorkspaceWatcher {
+  readonly #options: WatcherOptions
+  readonly #watches = new Map<string, Watch>()
+  #imported: readonly string[] = []
+  /** The signature of the last comparison; null before the first one and while it is missing. */
+  #signature: string | null = null
+  #isMissing = false
+  #isTruncated = false
+  #isPolling = false
+  #settling: { timer: NodeJS.Timeout; readonly startedAt: number } | null = null
+  readonly #poll: NodeJS.Timeout
+  #closed = false
+
+  constructor(options: WatcherOptions) {
+    this.#options = options
+    this.#read()
+    this.#poll = setInterval(() => this.#check(), POLL_MILLIS)
+  }
+
+  /** Number of directories that the system watches. */
+  get watches(): number {
+    return this.#watches.size
+  }
+
+  /** Watches also the directories outside of the Workspace that it imports files of. */
+  follow(imported: readonly string[]): void {
+    if (imported.join('\0') === this.#imported.join('\0')) return
+    this.#imported = imported
+    this.#read()
+  }
+
+  close(): void {
+    this.#closed = true
+    clearInterval(this.#poll)
+    if (this.#settling !== null) clearTimeout(this.#settling.timer)
+    for (const { watcher } of this.#watches.values()) watcher.close()
+    this.#watches.clear()
+  }
+
+  #onEvent(directory: string, name: string | null): void {
+    if (this.#closed) return
+    const isIgnored = (name: string) => this.#options.ignored?.has(join(directory, name)) === true
+    if (name !== null && (isSkipped(name) || isIgnored(name))) return
+    if (name !== null) this.#forget(join(directory, name))
+    this.#settle()
+  }
+
+  /** Closes the watches of a path that was renamed or removed, even if it exists again. */
+  #forget(path: string): void {
+    for (const [directory, { watcher }] of this.#watches) {
+      if (directory !== path && !directory.startsWith(`${path}/`)) continue
+      watcher.close()
+      this.#watches.delete(directory)
+    }
+  }
+
+  #settle(): void {
+    const now = performance.now()
+    const startedAt = this.#settling?.startedAt ?? now
+    if (this.#settling !== null) clearTimeout(this.#settling.timer)
+    const rest = Math.min(SETTLE_MILLIS, Math.max(0, startedAt + SETTLE_MILLIS_MAX - now))
+    const timer = setTimeout(() => {
+      this.#settling = null
+      this.#read()
+      if (!this.#isMissing) this.#options.onChange()
+    }, rest)
+    this.#settling = { timer, startedAt }
+  }
+
+  /** Compares at the interval. Events are enough while each directory has a watch. */
+  #check(): void {
+    const watched = this.#watches.get(this.#options.directory)
+    const isSame = watched !== undefined && identityOf(this.#options.directory) === watched.identity
+    if (isSame && !this.#isPolling) return
+    const before = this.#signature
+    this.#read()
+    if (this.#signature !== null && this.#signature !== before) this.#options.onChange()
+  }
+
+  /** Reads the tree, opens the watches that are missing and closes those of removed directories. */
+  #read(): void {
+    const { directory, ignored = new Set<string>(), onNotice } = this.#options
+    let exhausted = false
+    const onDirectory: TreeOptions['onDirectory'] = (path, identity) => {
+      if (!exhausted && !this.#open(path, identity)) exhausted = true
+    }
+    const imported = this.#imported
+    const tree = readSourceTree({ directory, ignored, imported, onDirectory })
+    this.#signature = tree?.signature ?? null
+    for (const [path, { watcher }] of this.#watches) {
+      if (tree?.directories.has(path) === true) continue
+      watcher.close()
+      this.#watches.delete(path)
+    }
+    if ((tree === null) !== this.#isMissing) {
+      this.#isMissing = tree === null
+      onNotice(this.#isMissing ? 'missing' : 'present')
+    }
+    if (exhausted !== this.#isPolling) {
+      this.#isPolling = exhausted
+      onNotice(exhausted ? 'polling' : 'watching')
+    }
+    if (tree?.truncated === true && !this.#isTruncated) onNotice('truncated')
+    this.#isTruncated = tree?.truncated === true
+  }
+
+  /** Opens a watch unless there is one. Returns false if the system has none left. */
+  #open(path: string, identity: string): boolean {
+    const known = this.#watches.get(path)
+    if (known?.identity === identity) return true
+    known?.watcher.close()
+    this.#watches.delete(path)
+    try {
+      const { open = watch } = this.#options
+      const watcher = open(path, (_, name) => this.#onEvent(path, name))
+      // A directory that is removed may report an error instead of an event.
+      watcher.on('error', () => this.#onEvent(path, null))
+      this.#watches.set(path, { watcher, identity })
+      return true
+    } catch (error) {
+      // One that was removed meanwhile is found by the event of its parent.
+      return (error as NodeJS.ErrnoException).code === 'ENOENT'
+    }
+  }
+}

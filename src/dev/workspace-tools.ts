@@ -1,0 +1,46 @@
+/** The tools of the command line for Workspaces. The callers print results and failures. */
+import { join } from 'node:path'
+import type { WorkspaceTools } from '../client/contexts.ts'
+import { type BuildRequest, runBuild, runClientCodegen } from './commands.ts'
+import { writeWorkspace } from './new-workspaces.ts'
+import { encodeWorkspacePackage } from './package.ts'
+import { formatProblem } from './problems.ts'
+
+/** The part of the command line that needs the executable. */
+export function workspaceTools({
+  describe,
+  startTypeChecker,
+}: Pick<BuildRequest, 'describe' | 'startTypeChecker'>): WorkspaceTools {
+  return {
+    async build({ workspaceDirectory, projectId, checksTypes }) {
+      const request = { workspaceDirectory, describe }
+      const checked = checksTypes ? { ...request, startTypeChecker } : request
+      const { build } = await runBuild(checked)
+      const frame = encodeWorkspacePackage(build, projectId)
+      return { frame, warnings: build.diagnostics.map(formatProblem) }
+    },
+    async generate({ workspaceDirectory, clientDirectory }) {
+      const request = { workspaceDirectory, describe }
+      const { build, changed } =
+        clientDirectory === null
+          ? await runBuild(request)
+          : await runClientCodegen({ ...request, clientDirectory })
+      const within = (path: string) => join(build.directory, path)
+      return {
+        changed: clientDirectory === null ? changed.map(within) : changed,
+        warnings: build.diagnostics.map(formatProblem),
+      }
+    },
+    writeWorkspace: async ({ workspaceDirectory, name }) =>
+      writeWorkspace(workspaceDirectory, { name }),
+    async watch(request) {
+      const { watchWorkspace } = await import('./watching/watch.ts')
+      return watchWorkspace(request)
+    },
+    async develop(request) {
+      // The parts of a server, which a build does not load.
+      const { runDevelopment } = await import('./local/svc-dev.ts')
+      return runDevelopment(request)
+    },
+  }
+}

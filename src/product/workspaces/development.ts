@@ -1,0 +1,195 @@
+/**
+ * Publication on the author's machine: a package becomes the HEAD of its Workspace, a validated
+ * Release and the binding of a Channel in one transaction, after it passed every check of a
+ * validation. A package that fails a check changes nothing.
+ */
+import type { Engine } from '../../engine/engine.ts'
+import { isFault } from '../../errors/fault.ts'
+import type { RecordedActor } from '../../identity/actor.ts'
+import { type Channel, findChannel, listChannels } from '../../storage/control/channels.ts'
+import type { ControlReader } from '../../storage/control/database.ts'
+import {
+  findRelease,
+  listBoundReleases,
+  markReleaseDecided,
+  type ReleaseCheck,
+} from '../../storage/control/releases.ts'
+import { findWorkspaceHead, listWorkspaceHeads } from '../../storage/control/workspaces.ts'
+import type { SerialQueue } from '../../system/concurrency.ts'
+import type { Logger } from '../../telemetry/log.ts'
+import type { ReleaseId, RequestId } from '../../value/ids.ts'
+import { appendBinding, serveBinding } from '../channels/bindings.ts'
+import { CHANNELS_MAX } from '../channels/promote.ts'
+import { incompatible, isFailed } from '../compatibility/release-checks.ts'
+import { prepareRelease, uncertainTables } from '../compatibility/stored-documents.ts'
+import type { ArtifactCollection } from '../releases/artifact-collection.ts'
+import {
+  assembleRelease,
+  type LoadedRelease,
+  type ReleaseCache,
+} from '../releases/release-cache.ts'
+import { type RetirementPorts, retire } from '../releases/retire.ts'
+import { checkCode } from '../releases/validate.ts'
+import { limitReached } from '../resource-faults.ts'
+import type { Serving } from '../serving/serving.ts'
+import { type Candidate, readCandidate } from './candidates.ts'
+import { insertPublication, WORKSPACES_MAX } from './publish.ts'
+
+export interface DevelopmentPorts extends RetirementPorts {
+  readonly log: Logger
+  readonly engine: Pick<Engine, 'describe' | 'prepare' | 'warm'> & RetirementPorts['engine']
+  readonly releases: Pick<ReleaseCache, 'load' | 'forget'>
+  readonly serving: Pick<Serving, 'bind' | 'state' | 'isServed' | 'whenIdle'>
+  readonly collection: Pick<ArtifactCollection, 'collect' | 'hold'>
+  readonly validations: Pick<SerialQueue, 'run'>
+}
+
+export interface DevelopmentInput {
+  readonly channel: string
+  readonly requestId: RequestId
+  /** Builds the package. It may load the code in the engine under the ID of the new Release. */
+  readonly build: (releaseId: ReleaseId) => Promise<Uint8Array>
+}
+
+export interface DevelopmentPublication {
+  readonly release: LoadedRelease
+  /** The Release that the Channel served before; null for the first one. */
+  readonly previous: LoadedRelease | null
+  /** False where the Channel serves the same package already; nothing was changed then. */
+  readonly changed: boolean
+}
+
+/**
+ * Resolves when the Channel serves the package. Throws PRODUCT_INCOMPATIBLE with a violation for
+ * each failed check, PRODUCT_INVALID for a package that breaks a rule, PRODUCT_STATE_CONFLICT where
+ * there are too many Workspaces or Channels, PRODUCT_UNAVAILABLE, and what `build` throws.
+ */
+export async function publishForDevelopment(
+  ports: DevelopmentPorts,
+  actor: RecordedActor,
+  input: DevelopmentInput,
+): Promise<DevelopmentPublication> {
+  const published = await ports.validations.run(async () => {
+    try {
+      return await publishChecked(ports, actor, input)
+    } finally {
+      // Releases what the engine holds for a Release that was not published.
+      ports.engineCollection.collect()
+    }
+  })
+  await ports.serving.whenIdle()
+  if (published.changed) retireReplaced(ports, actor, input.requestId, published.previous)
+  return published
+}
+
+async function publishChecked(
+  ports: DevelopmentPorts,
+  actor: RecordedActor,
+  input: DevelopmentInput,
+): Promise<DevelopmentPublication> {
+  const { artifacts, control, descriptor } = ports.root
+  const releaseId = ports.system.ids.make('rel')
+  const frame = await input.build(releaseId)
+  const staged = await artifacts.stage()
+  try {
+    const candidate = await readCandidate([frame], staged, descriptor.projectId)
+    const bound = control.read((reader) => findChannel(reader, input.channel))
+    const previous = bound === null ? null : await loadIfPossible(ports, bound.releaseId)
+    if (previous !== null && control.read((reader) => isServing(reader, candidate, bound))) {
+      return { release: previous, previous, changed: false }
+    }
+    const release = assembleRelease(releaseId, candidate.manifest.content, await staged.read())
+    const checks = await checkRelease(ports, release)
+    const digests = [candidate.manifest.digest, candidate.artifact.digest]
+    const channel = await ports.collection.hold(digests, async () => {
+      // Written before the row that references them: a crash must not leave a row without bytes.
+      await artifacts.put(candidate.manifest.digest, candidate.manifest.content)
+      await staged.commit(candidate.artifact.digest)
+      return commit(ports, actor, { ...input, candidate, releaseId, checks })
+    })
+    serveBinding(ports, channel)
+    return { release, previous, changed: true }
+  } finally {
+    await staged.discard()
+  }
+}
+
+/** Returns null for a Release whose bytes are damaged, which another one may replace. */
+async function loadIfPossible(
+  { releases }: Pick<DevelopmentPorts, 'releases'>,
+  releaseId: ReleaseId,
+): Promise<LoadedRelease | null> {
+  try {
+    return await releases.load(releaseId)
+  } catch (error) {
+    if (isFault(error, 'PRODUCT_CORRUPT')) return null
+    throw error
+  }
+}
+
+/** Whether the package is the validated HEAD of its Workspace, and bound to the Channel. */
+function isServing(reader: ControlReader, candidate: Candidate, bound: Channel | null): boolean {
+  const head = findWorkspaceHead(reader, candidate.workspace)
+  if (head === null || head.releaseId !== bound?.releaseId) return false
+  return findRelease(reader, head.releaseId)?.packageDigest === candidate.packageDigest
+}
+
+/** Throws PRODUCT_INCOMPATIBLE. Reads only tables where a stored document may not fit. */
+async function checkRelease(
+  ports: DevelopmentPorts,
+  release: LoadedRelease,
+): Promise<readonly ReleaseCheck[]> {
+  const ofCode = await checkCode(ports, release)
+  if (ofCode.some(isFailed)) throw incompatible(ofCode)
+  const bound = ports.root.control.read(listBoundReleases)
+  const tables =
+    bound.length === 0
+      ? new Set(release.tables.keys())
+      : await uncertainTables(ports, release, bound)
+  const ofDocuments = await prepareRelease(ports.engine, release, tables)
+  if (ofDocuments.some(isFailed)) throw incompatible(ofDocuments)
+  return [...ofCode, ...ofDocuments]
+}
+
+interface CommitInput extends Pick<DevelopmentInput, 'channel' | 'requestId'> {
+  readonly candidate: Candidate
+  readonly releaseId: ReleaseId
+  readonly checks: readonly ReleaseCheck[]
+}
+
+function commit(ports: DevelopmentPorts, actor: RecordedActor, input: CommitInput): Channel {
+  const { candidate, releaseId, checks, channel, requestId } = input
+  return ports.root.control.transaction((tx) => {
+    const head = findWorkspaceHead(tx, candidate.workspace)
+    if (head === null && listWorkspaceHeads(tx).length >= WORKSPACES_MAX) {
+      throw limitReached('workspace', WORKSPACES_MAX, 'Workspaces')
+    }
+    const current = findChannel(tx, channel)
+    if (current === null && listChannels(tx).length >= CHANNELS_MAX) {
+      throw limitReached('channel', CHANNELS_MAX, 'Channels')
+    }
+    const expectedHead = head?.revisionId ?? 'empty'
+    insertPublication(ports, tx, actor, { candidate, expectedHead, releaseId, requestId })
+    const atMicros = ports.system.nowMicros()
+    markReleaseDecided(tx, releaseId, { state: 'validated', checks, atMicros })
+    const operation = 'product.release.validate'
+    ports.audit.append(tx, actor, { operation, subject: releaseId, requestId })
+    return appendBinding(ports, tx, actor, { verb: 'promote', ...input, current })
+  })
+}
+
+/** Retires the Release that was replaced, unless another Channel or scheduled work needs it. */
+function retireReplaced(
+  ports: DevelopmentPorts,
+  actor: RecordedActor,
+  requestId: RequestId,
+  previous: LoadedRelease | null,
+): void {
+  if (previous === null) return
+  try {
+    retire(ports, actor, { releaseId: previous.releaseId, requestId })
+  } catch (error) {
+    // The bound of a publication removes it later (retireUnused).
+    if (!isFault(error, 'PRODUCT_STATE_CONFLICT', 'PRODUCT_RELEASE_RETIRED')) throw error
+  }
+}

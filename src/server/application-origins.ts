@@ -1,0 +1,41 @@
+/** The application origin of an open Environment. */
+import { QueryEnvelopes } from '../http/application/call-envelopes.ts'
+import type { Gateway } from '../http/application/gateway.ts'
+import { type ApplicationOrigin, mountApplication } from '../http/application/mount.ts'
+import { Realtime } from '../http/application/realtime/realtime.ts'
+import { applicationLimits } from '../http/rate-limits.ts'
+import { resolveTarget, unservedReason } from '../product/serving/targets.ts'
+import type { RealtimeSettings } from '../settings/realtime.ts'
+import type { Metrics } from '../telemetry/metrics/metrics.ts'
+import type { OpenEnvironment } from './environments.ts'
+
+export interface ApplicationOptions
+  extends Pick<Gateway, 'system' | 'transfers' | 'counts' | 'allowedOrigins'> {
+  readonly metrics: Metrics
+  readonly realtime: RealtimeSettings
+}
+
+/** The parts of an Environment that its application origin uses. */
+export type ServedEnvironment = Pick<
+  OpenEnvironment,
+  'product' | 'engine' | 'files' | 'tokens' | 'log' | 'keyUsage'
+> &
+  Pick<Gateway, 'rejections'>
+
+export function openApplication(
+  { product, engine, files, tokens, log, keyUsage, rejections }: ServedEnvironment,
+  { system, transfers, counts, allowedOrigins, metrics, realtime }: ApplicationOptions,
+): ApplicationOrigin {
+  const gateway: Gateway = {
+    ...{ system, log, engine, tokens, transfers, files, counts, keyUsage, rejections },
+    allowedOrigins,
+    envelopes: new QueryEnvelopes(),
+    limits: applicationLimits(system),
+    authenticateKey: (key) => product.keys.authenticate(key),
+    explainKey: (key) => product.keys.explain(key),
+    resolveTarget: (target, caller, source) => resolveTarget(product, caller, target, source),
+    revision: () => product.root.control.changes + product.serving.changes,
+    unservedReason: () => unservedReason(product),
+  }
+  return mountApplication(gateway, new Realtime(gateway, realtime, metrics))
+}

@@ -1,0 +1,20 @@
+/** The guide for authors of clients: its example is a session that the declared messages allow. */
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { openMessageCheck } from '../../build/testing/realtime/declared-messages.ts'
+import { parseStrictJson } from '../value/strict-json.ts'
+import { read } from './reading/read.ts'
+import { RealtimeRequest } from './realtime.ts'
+
+const GUIDE = readFileSync(new URL('../docs/realtime.md', import.meta.url), 'utf8')
+const LINES = GUIDE.split('\n').filter((line) => /^[<>] /.test(line))
+
+test('every message of the example of the guide is one of the protocol', async () => {
+  const isDeclared = await openMessageCheck()
+  expect(LINES.length).toBeGreaterThan(8)
+  for (const line of LINES) {
+    const message = parseStrictJson(line.slice(2))
+    if (line.startsWith('<')) expect([line, isDeclared(message)]).toEqual([line, true])
+    else read(RealtimeRequest, message, 'REQUEST_INVALID')
+  }
+})
