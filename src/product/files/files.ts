@@ -7,6 +7,7 @@ import { BucketUsage } from './bucket-usage.ts'
 import { FileCollection } from './collection.ts'
 import { functionStorage } from './function-storage.ts'
 import { measuredBlobs } from './measured-blobs.ts'
+import { removeAbandoned } from './multipart.ts'
 import type { FilePorts } from './ports.ts'
 import { Scrubber } from './scrubber.ts'
 import type { StorageKeys } from './storage-keys.ts'
@@ -91,6 +92,7 @@ function openFiles(given: FilesOptions): Files {
 async function removeExpired(ports: FilePorts, log: Logger): Promise<void> {
   try {
     while (await removeExpiredUploads(ports)) await new Promise((resolve) => setImmediate(resolve))
+    await removeAbandoned(ports)
   } catch (error) {
     log.warn('files.expired_grants_left', { error })
   }

@@ -128,7 +128,11 @@ test('the commit applies the rules of the bucket, not those of the beginning', a
     const staged = await ports.blobs.stage(0)
     await staged.write(new Uint8Array(10))
     const object = { bucket: name, key: 'k', contentType: 'a/b', uploadId: null }
-    const stored = storeFile({ ...ports, collection: { hold } }, staged, object)
+    const stored = storeFile(
+      { ...ports, collection: { ...ports.collection, hold } },
+      staged,
+      object,
+    )
     expect(await rejectedBy(stored)).toBe(expected)
     await staged.discard()
   }

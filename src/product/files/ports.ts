@@ -16,5 +16,5 @@ export interface FilePorts {
   /** Metadata and upload grants. */
   readonly documents: SystemDocuments
   readonly blobs: BlobStore
-  readonly collection: Pick<FileCollection, 'hold'>
+  readonly collection: Pick<FileCollection, 'hold' | 'suspect'>
 }

@@ -10,7 +10,9 @@ import {
   readFile,
 } from '../../engine/files/file-documents.ts'
 import type { RecordOperation } from '../../engine/files/system-documents.ts'
-import type { StagedBlob } from '../../storage/blobs/blobs.ts'
+import type { Transaction } from '../../engine/transactions/transaction.ts'
+import type { Content, StagedBlob } from '../../storage/blobs/blobs.ts'
+import type { MaybePromise } from '../../system/maybe-promise.ts'
 import { requireAdmission } from './buckets.ts'
 import type { FilePorts } from './ports.ts'
 
@@ -21,11 +23,16 @@ export interface NewObject {
   readonly key: string | null
   readonly contentType: string
   readonly uploadId: string | null
+  /** Entity tag and headers for S3 clients (engine/files/file-documents.ts). */
+  readonly etag?: string | undefined
+  readonly headers?: ReadonlyMap<string, string> | undefined
   /**
    * Throws where the object must not be stored in place of the file that its key names, null for
    * none. It runs in the transaction, perhaps several times.
    */
-  readonly requireReplaceable?: (replaced: FileDocument | null) => void
+  readonly requireReplaceable?: ((replaced: FileDocument | null) => void) | undefined
+  /** Runs in the same transaction, after `requireReplaceable`. */
+  readonly inCommit?: ((transaction: Transaction) => MaybePromise<void>) | undefined
 }
 
 /**
@@ -39,13 +46,27 @@ export async function storeFile(
   object: NewObject,
   record: RecordOperation<FileDocument> | null = null,
 ): Promise<FileDocument> {
-  const { buckets, collection } = ports
   const content = await staged.finish()
-  const size = BigInt(content.size)
-  requireAdmission(buckets, object.bucket, size)
-  return collection.hold(content.sha256, async () => {
-    await staged.commit()
-    return commitMetadata(ports, { ...object, ...content, size }, record)
+  return storeContent(ports, content, object, { makeDurable: () => staged.commit(), record })
+}
+
+export interface StoreOptions {
+  /** Makes the bytes durable. */
+  readonly makeDurable: () => Promise<void>
+  readonly record?: RecordOperation<FileDocument> | null
+}
+
+/** Stores an object with the bytes of another file. Raises as `storeFile` does. */
+export function storeContent(
+  ports: FilePorts,
+  { sha256, size }: Content,
+  object: NewObject,
+  { makeDurable, record = null }: StoreOptions,
+): Promise<FileDocument> {
+  requireAdmission(ports.buckets, object.bucket, BigInt(size))
+  return ports.collection.hold(sha256, async () => {
+    await makeDurable()
+    return commitMetadata(ports, { ...object, sha256, size: BigInt(size) }, record)
   })
 }
 
@@ -64,6 +85,7 @@ async function commitMetadata(
       const { key } = file
       const replaced = key === null ? null : await findObject(transaction, bucket.name, key)
       file.requireReplaceable?.(replaced)
+      await file.inCommit?.(transaction)
       if (replaced !== null) await deleteFile(transaction, replaced.fileId)
       const fileId = await insertFile(transaction, file)
       usage.reserve(bucket, fileId, file.size - (replaced?.size ?? 0n))

@@ -16,7 +16,7 @@ import { digestEquals, randomSecret, secretDigest } from '../../system/digests.t
 import { requireAdmission } from './buckets.ts'
 import { grantInvalid } from './download-tokens.ts'
 import type { FilePorts } from './ports.ts'
-import { storeFile } from './store.ts'
+import { type NewObject, storeFile } from './store.ts'
 
 /** A prefix by which the log redacts the token. */
 export const UPLOAD_PREFIX = 'rk_upl_v1_'
@@ -68,10 +68,9 @@ export async function consumeUpload(
 export function storeUpload(
   ports: FilePorts,
   staged: StagedBlob,
-  uploadId: string,
-  { bucket, key, contentType }: UploadFields,
+  { bucket, key, contentType, uploadId, etag }: NewObject,
 ): Promise<FileDocument> {
-  return storeFile(ports, staged, { bucket, key, contentType, uploadId })
+  return storeFile(ports, staged, { bucket, key, contentType, uploadId, etag })
 }
 
 /** Deletes grants that nobody can use any more. Returns whether there may be more of them. */
