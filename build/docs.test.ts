@@ -77,11 +77,12 @@ function unknownCommands({ path, text }: MarkdownFile): string[] {
 }
 
 function isKnown(words: readonly string[]): boolean {
-  const command =
-    COMMANDS.find(({ name }) => name === words.slice(0, 2).join(' ')) ??
-    COMMANDS.find(({ name }) => name === words[0])
+  const names = [3, 2, 1].map((count) => words.slice(0, count).join(' '))
+  const command = names
+    .map((name) => COMMANDS.find((known) => known.name === name))
+    .find((found) => found !== undefined)
   if (command === undefined) {
-    return words.length === 1 && COMMANDS.some(({ name }) => name.startsWith(`${words[0]} `))
+    return COMMANDS.some(({ name }) => name.startsWith(`${words.join(' ')} `))
   }
   const options = words.filter((word) => word.startsWith('--')).map((word) => word.slice(2))
   const known = [...Object.keys(command.options), 'json', 'help']

@@ -70,7 +70,7 @@ export async function engineBench(
   const blobs = await FileBlobs.open({ directory: join(directory, 'files'), freeFloorBytes: 0 })
   const storageKeys = { find: () => null }
   const { engine, files } = openFilesOf(
-    { ...world, keyring: testKeyring(), buckets: DEFAULT_BUCKETS, storageKeys, blobs },
+    { ...world, metrics, keyring: testKeyring(), buckets: DEFAULT_BUCKETS, storageKeys, blobs },
     (storage) => createEngine({ ...base, storage, ...(outbound && { outbound }) }),
   )
   const written = releaseOf(functions, schema)

@@ -135,11 +135,8 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   const cursors = new Cursors(harness.root.keyring)
   const blobs = await FileBlobs.open({ directory: join(directory, 'files'), freeFloorBytes: 0 })
   const ports = { store, pool, system, log, metrics, issueGuest, cursors, configuration }
-  const { root } = harness
-  const buckets = new StoredBuckets(root.control, root.descriptor)
-  const storageKeys = new StorageKeys(root)
   const { engine, files } = openFilesOf(
-    { system, log, keyring: root.keyring, buckets, storageKeys, blobs },
+    { system, log, metrics, ...storageOf(harness), blobs },
     (storage) => createEngine({ ...ports, storage }),
   )
   connectEngine(harness, engine)
@@ -188,6 +185,11 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
       rmSync(directory, { recursive: true, force: true })
     },
   }
+}
+
+function storageOf({ root }: TestProduct) {
+  const buckets = new StoredBuckets(root.control, root.descriptor)
+  return { keyring: root.keyring, buckets, storageKeys: new StorageKeys(root) }
 }
 
 async function openTokens(

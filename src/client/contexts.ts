@@ -112,7 +112,7 @@ export interface Invocation {
 }
 
 export interface CommandSpec {
-  /** One or two words. */
+  /** One to three words. */
   readonly name: string
   /** A single word that stands for this command if no second word follows; null for none. */
   readonly alias: string | null

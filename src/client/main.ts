@@ -14,6 +14,9 @@ import { dataCommands } from './commands/data/documents.ts'
 import { devCommand } from './commands/development/dev.ts'
 import { docsCommand } from './commands/docs.ts'
 import { environmentCommands } from './commands/environments.ts'
+import { bucketCommands } from './commands/files/buckets.ts'
+import { fileCommands } from './commands/files/objects.ts'
+import { storageKeyCommands } from './commands/files/storage-keys.ts'
 import { healthCommand } from './commands/health.ts'
 import { auditCommand } from './commands/identity/audit.ts'
 import { authStatusCommand } from './commands/identity/auth-status.ts'
@@ -72,6 +75,9 @@ export const COMMANDS: readonly CommandSpec[] = [
   ...releaseCommands,
   ...cronCommands,
   ...scheduledCommands,
+  ...bucketCommands,
+  ...storageKeyCommands,
+  ...fileCommands,
   functionsCommand,
   tablesCommand,
   ...dataCommands,

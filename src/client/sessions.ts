@@ -28,6 +28,9 @@ const LISTS: Readonly<Record<string, string>> = {
   name: 'svc config list',
   clientId: 'svc clients list',
   credentialId: 'svc credentials list --client ID',
+  bucketId: 'svc buckets list',
+  storageKeyId: 'svc buckets keys list NAME',
+  key: 'svc files list',
 }
 
 export type SessionCall<T> = Omit<Call<T>, 'origin' | 'bearer'> & {

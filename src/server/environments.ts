@@ -8,6 +8,7 @@ import { KeyUsage } from '../http/application/key-usage.ts'
 import { RejectionLog } from '../http/application/rejection-log.ts'
 import { loggedAudit } from '../product/audit/audit-log.ts'
 import type { AuditSink } from '../product/audit/audit-outbox.ts'
+import { ConsoleObjects } from '../product/buckets/console-objects.ts'
 import { LiveConfiguration } from '../product/configuration/live-configuration.ts'
 import { type Files, openFilesOf } from '../product/files/files.ts'
 import { StorageKeys } from '../product/files/storage-keys.ts'
@@ -34,6 +35,7 @@ export interface OpenEnvironment {
   readonly product: Product
   readonly engine: Engine
   readonly files: Files
+  readonly objects: ConsoleObjects
   readonly logs: Logs
   readonly tokens: FunctionalTokens
   /** Its records carry the Project and the Environment, and are in the Environment's log. */
@@ -99,7 +101,10 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   const auditSink = loggedAudit(options.auditSink, log)
   const product = openProduct({ system, log, root, engine, configuration: live, auditSink })
   closing.add(() => closeProduct(product))
-  await product.heldAudits.resolve((id) => engine.administration.isCommitted(id))
+  const objects = new ConsoleObjects({ root, files, heldAudits: product.heldAudits })
+  await product.heldAudits.resolve(
+    async (id) => (await engine.administration.isCommitted(id)) || objects.isCommitted(id),
+  )
   engine.scheduler.start({
     load: (releaseId) => product.releases.load(releaseId),
     admits: () => product.lifecycle.isActive,
@@ -108,7 +113,7 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   closing.add(() => keyUsage.stop())
   const rejections = new RejectionLog(log)
   closing.add(() => rejections.stop())
-  return { product, engine, files, logs, tokens, log, keyUsage, rejections }
+  return { product, engine, files, objects, logs, tokens, log, keyUsage, rejections }
 }
 
 async function openTokens(

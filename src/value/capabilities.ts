@@ -25,8 +25,8 @@ export const CAPABILITIES = [
   'releases:publish',
   'releases:read',
   'schedules:read',
-  'storage:manage', // Reserved: stored files.
-  'storage:read', // Reserved: stored files.
+  'storage:manage',
+  'storage:read',
   'usage:read',
 ] as const
 export type Capability = (typeof CAPABILITIES)[number]

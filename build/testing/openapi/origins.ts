@@ -4,9 +4,11 @@ import { mountManagement } from '../../../src/http/management/mount.ts'
 import { type ManagementApp, managementRoutes } from '../../../src/http/management/routes.ts'
 import { openApiText } from '../../../src/http/openapi/published.ts'
 import { requestCounts } from '../../../src/http/request-counts.ts'
+import { ConsoleObjects } from '../../../src/product/buckets/console-objects.ts'
 import { functionStorage } from '../../../src/product/files/function-storage.ts'
 import { issueUpload } from '../../../src/product/files/uploads.ts'
 import type { Product } from '../../../src/product/product.ts'
+import { ConcurrencyLimit } from '../../../src/system/concurrency.ts'
 import { realSystem } from '../../../src/system/system.ts'
 import type { CronManifest, TableManifest } from '../../../src/value/manifest.ts'
 import { DeclaredFailure, type TestHandler } from '../engine/in-process-pool.ts'
@@ -160,6 +162,9 @@ function managementOf(logins: ExternalLogins, gateway: TestGateway, logs: Manage
       metrics: gateway.metrics,
       logs,
       health: () => gateway.engine.health(),
+      files: gateway.files,
+      objects: new ConsoleObjects({ root, files: gateway.files, heldAudits: product.heldAudits }),
+      objectUploads: new ConcurrencyLimit(1, 'PRODUCT_UNAVAILABLE'),
     },
     system: logins.system,
     log: logins.log.log,

@@ -11,6 +11,7 @@ import {
   type State,
   validRequest,
 } from '../../../build/testing/openapi/arbitrary-requests.ts'
+import { bucketSteps } from '../../../build/testing/openapi/bucket-steps.ts'
 import { Contract, type DocumentedOperation } from '../../../build/testing/openapi/contract.ts'
 import { dataSteps, type Step } from '../../../build/testing/openapi/data-steps.ts'
 import {
@@ -212,6 +213,7 @@ const STEPS: readonly Step[] = [
   ['listFunctions', 200, () => ({ query: { target: 'channel:production' } })],
   ['listTables', 200, () => ({ query: { target: 'channel:production' } })],
   ...dataSteps({ now, newId, from }),
+  ...bucketSteps({ now, newId, from }),
   [
     'setConfiguration',
     200,

@@ -8,6 +8,7 @@ import {
   fileOf,
   findObject,
 } from '../../engine/files/file-documents.ts'
+import type { Transaction } from '../../engine/transactions/transaction.ts'
 import { FILE_DOCUMENTS, keyPrefixEnd } from '../../value/files/files.ts'
 import type { FilePorts } from './ports.ts'
 
@@ -95,11 +96,18 @@ export function deleteObject(
   bucket: string,
   key: string,
 ): Promise<FileDocument | null> {
-  return documents.change(async (transaction) => {
-    const found = await findObject(transaction, bucket, key)
-    if (found !== null) await deleteFile(transaction, found.fileId)
-    return found
-  })
+  return documents.change((transaction) => deleteIn(transaction, bucket, key))
+}
+
+/** Deletes as `deleteObject` does, in a transaction. */
+export async function deleteIn(
+  transaction: Transaction,
+  bucket: string,
+  key: string,
+): Promise<FileDocument | null> {
+  const found = await findObject(transaction, bucket, key)
+  if (found !== null) await deleteFile(transaction, found.fileId)
+  return found
 }
 
 /** Returns the key up to the first delimiter after the prefix; null where it has none there. */

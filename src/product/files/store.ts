@@ -9,6 +9,7 @@ import {
   insertFile,
   readFile,
 } from '../../engine/files/file-documents.ts'
+import type { RecordOperation } from '../../engine/files/system-documents.ts'
 import type { Transaction } from '../../engine/transactions/transaction.ts'
 import type { Content, StagedBlob } from '../../storage/blobs/blobs.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
@@ -37,15 +38,22 @@ export interface NewObject {
 /**
  * Makes staged bytes durable and then the file that they belong to. Raises LIMIT_EXCEEDED and
  * FILE_NOT_FOUND where the bucket does not admit it, UNAVAILABLE where nothing was stored,
- * RESULT_UNCERTAIN, and what `requireReplaceable` throws.
+ * RESULT_UNCERTAIN, and what `requireReplaceable` throws. `record` is committed with the metadata.
  */
 export async function storeFile(
   ports: FilePorts,
   staged: StagedBlob,
   object: NewObject,
+  record: RecordOperation<FileDocument> | null = null,
 ): Promise<FileDocument> {
   const content = await staged.finish()
-  return storeContent(ports, content, object, () => staged.commit())
+  return storeContent(ports, content, object, { makeDurable: () => staged.commit(), record })
+}
+
+export interface StoreOptions {
+  /** Makes the bytes durable. */
+  readonly makeDurable: () => Promise<void>
+  readonly record?: RecordOperation<FileDocument> | null
 }
 
 /** Stores an object with the bytes of another file. Raises as `storeFile` does. */
@@ -53,12 +61,12 @@ export function storeContent(
   ports: FilePorts,
   { sha256, size }: Content,
   object: NewObject,
-  makeDurable: () => Promise<void>,
+  { makeDurable, record = null }: StoreOptions,
 ): Promise<FileDocument> {
   requireAdmission(ports.buckets, object.bucket, BigInt(size))
   return ports.collection.hold(sha256, async () => {
     await makeDurable()
-    return commitMetadata(ports, { ...object, sha256, size: BigInt(size) })
+    return commitMetadata(ports, { ...object, sha256, size: BigInt(size) }, record)
   })
 }
 
@@ -66,6 +74,7 @@ export function storeContent(
 async function commitMetadata(
   { documents, buckets, usage }: FilePorts,
   file: NewObject & { readonly sha256: string; readonly size: bigint },
+  record: RecordOperation<FileDocument> | null,
 ): Promise<FileDocument> {
   let reserved: string | null = null
   try {
@@ -82,7 +91,7 @@ async function commitMetadata(
       usage.reserve(bucket, fileId, file.size - (replaced?.size ?? 0n))
       reserved = fileId
       return (await readFile(transaction, fileId))!
-    })
+    }, record)
   } finally {
     if (reserved !== null) usage.release(reserved)
   }

@@ -52,6 +52,10 @@ export const COUNTERS = {
   runnersBroken: 'Runner processes that crashed, violated the protocol or did not respond',
   runnerCpuMicros: 'CPU time of all runners, as measured by the kernel',
 
+  fileContentsStored: 'Contents of files that were stored, also where they existed before',
+  fileContentsDropped: 'Contents that were begun and not stored: cut off, rejected or repeated',
+  fileStoredBytes: 'Bytes of contents that were stored',
+
   documentConnectionsLost: 'Connections to the document database that were lost',
 
   managementRequestsSucceeded: 'Requests of the management origin with a status below 400',
@@ -88,6 +92,10 @@ export const GAUGES = {
   scheduledDue: 'Scheduled work that is due and waits for a run, up to 2,048',
   subscriptions: 'Subscriptions to Queries',
   watchedQueries: 'Distinct Queries that subscriptions watch',
+  files: 'Stored files; `svc buckets list` has those of each bucket',
+  fileBytes: 'Bytes of all stored files',
+  fileUploadsInFlight: 'Contents of files that are being received',
+  filesDamaged: 'Contents that the background check found missing or damaged',
   durableSequence: 'Sequence of the newest durable commit',
   releasesLoaded: 'Releases that have a runner or wait for one',
   transactionRunners: 'Runners of Queries and Mutations',

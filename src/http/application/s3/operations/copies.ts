@@ -47,7 +47,11 @@ export async function copyObject(call: ObjectCall): Promise<Response> {
     { sha256, size: Number(file.size) },
     { ...object, uploadId: null, requireReplaceable },
     // The source is durable. It may be deleted just now, and its bytes a while later.
-    async () => void (await requireObject({ ...call, bucket: source.bucket, key: source.key })),
+    {
+      makeDurable: async () => {
+        await requireObject({ ...call, bucket: source.bucket, key: source.key })
+      },
+    },
   )
   const fields = [element('ETag', entityTag(stored)), element('LastModified', isoTime(stored))]
   return xmlResponse(element('CopyObjectResult', fields, true))
