@@ -11,6 +11,7 @@ import { COMMITS } from './bench/figures/commits.ts'
 import { MEMORY } from './bench/figures/memory.ts'
 import { PROMOTIONS } from './bench/figures/promotions.ts'
 import { SAVES } from './bench/figures/saves.ts'
+import { SCHEDULING } from './bench/figures/scheduling.ts'
 import { SIZES } from './bench/figures/sizes.ts'
 import { TRANSFERS } from './bench/figures/transfers.ts'
 import { benchInstallation } from './bench/installation.ts'
@@ -29,6 +30,7 @@ const FIGURES: readonly Figure[] = [
   ...PROMOTIONS,
   ...COMMITS,
   ...TRANSFERS,
+  ...SCHEDULING,
   ...SIZES,
   ...MEMORY,
   ...SAVES,

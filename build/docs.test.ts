@@ -77,11 +77,12 @@ function unknownCommands({ path, text }: MarkdownFile): string[] {
 }
 
 function isKnown(words: readonly string[]): boolean {
-  const command =
-    COMMANDS.find(({ name }) => name === words.slice(0, 2).join(' ')) ??
-    COMMANDS.find(({ name }) => name === words[0])
+  const names = [3, 2, 1].map((count) => words.slice(0, count).join(' '))
+  const command = names
+    .map((name) => COMMANDS.find((known) => known.name === name))
+    .find((found) => found !== undefined)
   if (command === undefined) {
-    return words.length === 1 && COMMANDS.some(({ name }) => name.startsWith(`${words[0]} `))
+    return COMMANDS.some(({ name }) => name.startsWith(`${words.join(' ')} `))
   }
   const options = words.filter((word) => word.startsWith('--')).map((word) => word.slice(2))
   const known = [...Object.keys(command.options), 'json', 'help']
@@ -128,7 +129,9 @@ test('every source file that a document of the source names exists', () => {
       (name) => `/${folder}/${name.replaceAll('\\', '/')}`,
     ),
   )
-  const describing = files.filter(({ path }) => path !== 'README.md' && !path.startsWith(DOCS))
+  // Those of the templates name files of a Workspace.
+  const others = ['README.md', DOCS, 'src/sdk/templates/']
+  const describing = files.filter(({ path }) => !others.some((other) => path.startsWith(other)))
   const missing = describing.flatMap(({ path, text }) =>
     inlineCode(text)
       .flatMap((code) => code.split(' '))

@@ -68,8 +68,9 @@ export async function engineBench(
   const world = { system, log: log.log }
   const base = { store, pool, ...world, metrics, issueGuest, cursors, configuration }
   const blobs = await FileBlobs.open({ directory: join(directory, 'files'), freeFloorBytes: 0 })
+  const storageKeys = { find: () => null }
   const { engine, files } = openFilesOf(
-    { ...world, keyring: testKeyring(), buckets: DEFAULT_BUCKETS, blobs },
+    { ...world, metrics, keyring: testKeyring(), buckets: DEFAULT_BUCKETS, storageKeys, blobs },
     (storage) => createEngine({ ...base, storage, ...(outbound && { outbound }) }),
   )
   const written = releaseOf(functions, schema)

@@ -22,8 +22,9 @@ import { Transfers } from '../../src/http/transfers/transfers.ts'
 import { createClient } from '../../src/product/application-clients/application-clients.ts'
 import { createCredential } from '../../src/product/application-clients/application-credentials.ts'
 import { promote } from '../../src/product/channels/promote.ts'
-import { DEFAULT_BUCKETS } from '../../src/product/files/buckets.ts'
 import { type Files, openFilesOf } from '../../src/product/files/files.ts'
+import { StorageKeys } from '../../src/product/files/storage-keys.ts'
+import { StoredBuckets } from '../../src/product/files/stored-buckets.ts'
 import { openJwtProviders } from '../../src/product/functional-tokens/providers.ts'
 import { FunctionalTokens } from '../../src/product/functional-tokens/tokens.ts'
 import { resolveTarget, unservedReason } from '../../src/product/serving/targets.ts'
@@ -35,7 +36,12 @@ import { Metrics } from '../../src/telemetry/metrics/metrics.ts'
 import { APPLICATION_SCOPES, type ApplicationScope } from '../../src/value/application-scopes.ts'
 import type { ReleaseId } from '../../src/value/ids.ts'
 import type { JwtProvider } from '../../src/value/jwt-providers.ts'
-import type { ClientKind, FunctionManifest, TableManifest } from '../../src/value/manifest.ts'
+import type {
+  ClientKind,
+  CronManifest,
+  FunctionManifest,
+  TableManifest,
+} from '../../src/value/manifest.ts'
 import { inProcessPool, type TestHandler } from './engine/in-process-pool.ts'
 import { openTestProduct, publishRelease, REQUEST_ID, type TestProduct } from './products.ts'
 
@@ -66,6 +72,7 @@ export interface TestGateway {
 export interface GatewayInput {
   readonly functions: readonly FunctionManifest[]
   readonly tables: readonly TableManifest[]
+  readonly crons?: readonly CronManifest[]
   readonly handlers: Readonly<Record<string, TestHandler>>
   readonly providers?: readonly JwtProvider[]
   /** Existing documents; default: new ones in SQLite. The gateway closes the store. */
@@ -97,6 +104,7 @@ function connectEngine({ engine: fake, product }: TestProduct, engine: Engine): 
   fake.scheduler = engine.scheduler
   const load = (releaseId: ReleaseId) => product.releases.load(releaseId)
   engine.scheduler.start({ load, admits: () => product.lifecycle.isActive })
+  product.crons.follow()
 }
 
 /** Opens a Product whose Channel `production` serves the Release. */
@@ -128,7 +136,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   const blobs = await FileBlobs.open({ directory: join(directory, 'files'), freeFloorBytes: 0 })
   const ports = { store, pool, system, log, metrics, issueGuest, cursors, configuration }
   const { engine, files } = openFilesOf(
-    { system, log, keyring: harness.root.keyring, buckets: DEFAULT_BUCKETS, blobs },
+    { system, log, metrics, ...storageOf(harness), blobs },
     (storage) => createEngine({ ...ports, storage }),
   )
   connectEngine(harness, engine)
@@ -177,6 +185,11 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
       rmSync(directory, { recursive: true, force: true })
     },
   }
+}
+
+function storageOf({ root }: TestProduct) {
+  const buckets = new StoredBuckets(root.control, root.descriptor)
+  return { keyring: root.keyring, buckets, storageKeys: new StorageKeys(root) }
 }
 
 async function openTokens(

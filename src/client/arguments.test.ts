@@ -205,7 +205,7 @@ describe('the command line', () => {
 
   it('has valid option names, and descriptions without a final period', () => {
     for (const command of COMMANDS) {
-      expect(command.name).toMatch(/^[a-z]+(?:-[a-z]+)?(?: [a-z]+(?:-[a-z]+)?)?$/)
+      expect(command.name).toMatch(/^[a-z]+(?:-[a-z]+)?(?: [a-z]+(?:-[a-z]+)?){0,2}$/)
       for (const [name, { description }] of Object.entries(command.options)) {
         expect(name).toMatch(/^[a-z]+(?:-[a-z]+)*$/)
         expect(description).not.toMatch(/\.$/)

@@ -33,7 +33,7 @@ export function parseLine(argv: readonly string[], commands: readonly CommandSpe
 }
 
 /**
- * Finds the command, which has one or two words although cac only supports one. Only `--json` and
+ * Finds the command, which has one to three words although cac only supports one. Only `--json` and
  * the help options may precede it.
  */
 function findCommand(argv: readonly string[], commands: readonly CommandSpec[]) {
@@ -43,26 +43,37 @@ function findCommand(argv: readonly string[], commands: readonly CommandSpec[]) 
   const [first, second] = rest
   if (first === undefined) return { command: null, rest: leading }
   if (first === '--version' || first === '-v') rest[0] = 'version'
-  const two = commands.find((known) => known.name === `${first} ${second}`)
-  if (two !== undefined) return { command: two, rest: [...leading, ...rest.slice(2)] }
+  for (const words of [3, 2]) {
+    const name = rest.slice(0, words).join(' ')
+    const found = commands.find((known) => known.name === name)
+    if (found !== undefined) return { command: found, rest: [...leading, ...rest.slice(words)] }
+  }
   const alone = second === undefined || second.startsWith('-')
   const one = commands.find(({ name, alias }) => name === rest[0] || (alone && alias === rest[0]))
   if (one !== undefined) return { command: one, rest: [...leading, ...rest.slice(1)] }
-  throw unknownCommand(first, second, commands)
+  throw unknownCommand(rest, commands)
 }
 
-function unknownCommand(
-  first: string,
-  second: string | undefined,
-  commands: readonly CommandSpec[],
-): Fault {
+function unknownCommand(rest: readonly string[], commands: readonly CommandSpec[]): Fault {
+  const first = rest[0]!
   if (first.startsWith('-')) return usage(`Unknown option ${shown(first)} before a command.`)
   const names = commands.map((known) => known.name)
-  const group = names.filter((name) => name.startsWith(`${first} `))
-  if (group.length > 0 && (second === undefined || second.startsWith('-'))) {
-    return usage(`${first} needs one of: ${group.map((name) => name.split(' ')[1]).join(', ')}.`)
+  const wordsIn = (group: string): string[] => {
+    const inside = names.filter((name) => name.startsWith(`${group} `))
+    return [...new Set(inside.map((name) => name.slice(group.length + 1).split(' ')[0]!))]
   }
-  const typed = group.length > 0 && second !== undefined ? `${first} ${second}` : first
+  // The words that begin names of commands, and the next one.
+  let typed = first
+  for (const [i, word] of rest.entries()) {
+    const group = rest.slice(0, i + 1).join(' ')
+    const choices = wordsIn(group)
+    const next = rest[i + 1]
+    if (choices.length === 0 || word.startsWith('-')) break
+    if (next === undefined || next.startsWith('-')) {
+      return usage(`${group} needs one of: ${choices.join(', ')}.`)
+    }
+    typed = `${group} ${next}`
+  }
   return usage(`Unknown command ${shown(typed)}.${suggestion(typed, names)}`)
 }
 

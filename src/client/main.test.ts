@@ -162,8 +162,24 @@ const LINES: readonly (readonly string[])[] = [
   ['rollback', ...REMOTE, '--channel', 'main', '--expected', RELEASE[1]!, '--to', RELEASE[1]!],
   ['releases', 'list', ...REMOTE],
   ['releases', 'retire', ...REMOTE, ...RELEASE],
+  ['crons', 'list', ...REMOTE],
+  ['crons', 'enable', 'digest', ...REMOTE],
+  ['crons', 'disable', 'digest', ...REMOTE],
+  ['crons', 'run', 'digest', ...REMOTE],
   ['scheduled', 'list', ...REMOTE],
   ['scheduled', 'cancel', newId.make('sch'), ...REMOTE],
+  ['buckets', 'list', ...REMOTE],
+  ['buckets', 'create', 'uploads', ...REMOTE],
+  ['buckets', 'update', 'uploads', ...REMOTE, '--quota', 'none'],
+  ['buckets', 'archive', 'uploads', ...REMOTE],
+  ['buckets', 'keys', 'list', 'uploads', ...REMOTE],
+  ['buckets', 'keys', 'issue', 'uploads', ...REMOTE, '--name', 'ci', '--access', 'read'],
+  ['buckets', 'keys', 'rotate', 'uploads', ...REMOTE, '--key', newId.make('stk')],
+  ['buckets', 'keys', 'revoke', 'uploads', ...REMOTE, '--key', newId.make('stk')],
+  ['files', 'list', ...REMOTE],
+  ['files', 'put', 'missing', ...REMOTE],
+  ['files', 'get', 'missing', ...REMOTE],
+  ['files', 'delete', 'missing', ...REMOTE],
   ['functions', ...REMOTE, '--target', 'channel:main'],
   ['tables', ...REMOTE, '--target', 'channel:main'],
   ['data', 'query', 'notes', ...REMOTE, '--target', 'channel:main'],
@@ -205,7 +221,7 @@ const LINES: readonly (readonly string[])[] = [
 
 describe('--json', () => {
   it('is tested with every command', () => {
-    const tried = LINES.map((line) => line.slice(0, 2).join(' '))
+    const tried = LINES.map((line) => line.slice(0, 3).join(' '))
     for (const { name } of COMMANDS) {
       expect(tried.some((line) => `${line} `.startsWith(`${name} `))).toBe(true)
     }

@@ -44,8 +44,8 @@ export interface Call<T> {
   readonly bearer?: Secret
   readonly body?: Json | Uint8Array
   readonly contentType?: string
-  /** Null for a response without a body (204 No content). */
-  readonly reply: Schema<T> | null
+  /** Null for a response without a body (204 No content), `bytes` for a BytesReply. */
+  readonly reply: Schema<T> | 'bytes' | null
   /**
    * `safe`: the request may be repeated even if it arrived. `unsafe`: a lost response is a
    * CLIENT_RESULT_UNCERTAIN.
@@ -54,6 +54,13 @@ export interface Call<T> {
   /** Milliseconds for all attempts together; DEADLINE_MS by default. */
   readonly deadlineMs?: number
   readonly responseBytesMax?: number
+}
+
+/** A response whose body is no JSON. */
+export interface BytesReply {
+  readonly status: number
+  readonly headers: Headers
+  readonly bytes: Uint8Array
 }
 
 export interface Network {
@@ -258,6 +265,8 @@ export function systemCode(error: unknown): string | null {
 
 async function readReply<T>(call: Call<T>, response: Response, bytes: Uint8Array): Promise<T> {
   if (call.reply === null) return undefined as T
+  const { status, headers } = response
+  if (call.reply === 'bytes') return { status, headers, bytes } as T
   const json = jsonOf(response, bytes)
   // arktype takes longer to load than most commands take, so it is loaded for a response only.
   const { read } = await import('../wire/reading/read.ts')

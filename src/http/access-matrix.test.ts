@@ -13,8 +13,11 @@ import {
 } from '../../build/testing/operators.ts'
 import { issueInvitation } from '../identity/invitations.ts'
 import { type Login, revokeSession } from '../identity/sessions.ts'
+import type { ConsoleObjects } from '../product/buckets/console-objects.ts'
+import type { Files } from '../product/files/files.ts'
 import type { Logs } from '../product/logs/logs.ts'
 import type { Product } from '../product/product.ts'
+import { ConcurrencyLimit } from '../system/concurrency.ts'
 import { Metrics } from '../telemetry/metrics/metrics.ts'
 import { CAPABILITIES, type Capability } from '../value/capabilities.ts'
 import { INSTALLATION } from '../value/scope.ts'
@@ -101,6 +104,9 @@ beforeAll(async () => {
       product: untouchable(),
       metrics: new Metrics(t.system),
       logs: unreadable(),
+      files: unused('files') as Files,
+      objects: unused('objects') as ConsoleObjects,
+      objectUploads: new ConcurrencyLimit(1, 'PRODUCT_UNAVAILABLE'),
       health: () => expect.unreachable('the health was asked for'),
     },
     system: t.system,
@@ -120,6 +126,11 @@ function untouchable(): Product {
   return new Proxy({} as Product, {
     get: (_, name) => expect.unreachable(`the Product was asked for ${String(name)}`),
   })
+}
+
+function unused(part: string): object {
+  const fail = () => expect.unreachable(`the ${part} were used`)
+  return new Proxy({}, { get: fail })
 }
 
 function unreadable(): Logs {

@@ -1,8 +1,10 @@
 /** Path parameters. A name has the same type on every route. */
 import { ChannelName } from '../wire/channels.ts'
 import { ConfigurationName } from '../wire/configuration.ts'
+import { CronName } from '../wire/crons.ts'
 import { DocumentIdField, TableName } from '../wire/data.ts'
 import { idField } from '../wire/fields.ts'
+import { ObjectKey } from '../wire/files/buckets.ts'
 import type { Infer } from '../wire/schema.ts'
 
 export const PATH_PARAMETERS = {
@@ -18,8 +20,13 @@ export const PATH_PARAMETERS = {
   credentialId: idField('crd'),
   uploadId: idField('upl'),
   fileId: idField('fil'),
+  bucketId: idField('bkt'),
+  storageKeyId: idField('stk'),
+  /** All that is left of the path, slashes included. */
+  objectKey: ObjectKey,
   channel: ChannelName,
   name: ConfigurationName,
+  cron: CronName,
   table: TableName,
   documentId: DocumentIdField,
 } as const
@@ -35,6 +42,11 @@ type NameIn<P extends string> = P extends `${string}:${infer Name}/${infer Rest}
   : P extends `${string}:${infer Name}`
     ? Name
     : never
+
+/** Returns the path as Hono takes it. */
+export function routePattern(path: string): string {
+  return path.replace(/:objectKey$/, ':objectKey{[^]+}')
+}
 
 export function pathParameters(path: string): PathParameter[] {
   return [...path.matchAll(/:(\w+)/g)].map(([, name]) => name as PathParameter)

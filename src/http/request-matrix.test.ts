@@ -1,11 +1,14 @@
 import type { Hono } from 'hono'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { ENVIRONMENT, ENVIRONMENT_ID, PROJECT_ID } from '../../build/testing/operators.ts'
+import { BODIES, FRAME, id, SAMPLES } from '../../build/testing/management-requests.ts'
+import { ENVIRONMENT_ID, PROJECT_ID } from '../../build/testing/operators.ts'
 import {
   type ExternalLogins,
   externalLogins,
   MANAGED_HEADER,
 } from '../../build/testing/providers/external-logins.ts'
+import type { ConsoleObjects } from '../product/buckets/console-objects.ts'
+import type { Files } from '../product/files/files.ts'
 import type { Logs } from '../product/logs/logs.ts'
 import type { Product } from '../product/product.ts'
 import { ConcurrencyLimit } from '../system/concurrency.ts'
@@ -23,140 +26,6 @@ import { type ManagementApp, managementRoutes } from './management/routes.ts'
  * below, from a caller who may do everything. Access comes before form: see access-matrix.test.ts.
  */
 
-const id = (prefix: string) => `${prefix}_00000000000000000000000001`
-const DOCUMENT_ID = 'notes_01ARZ3NDEKTSV4RRFFQ69G5FAV'
-const MICROS = '1800000000000000'
-const configuration = {
-  name: 'My app',
-  slug: 'my-app',
-  region: 'local',
-  purpose: 'production',
-  protection: 'none',
-  location: null,
-  workspaceTargets: 'denied',
-}
-const credential = { credentialId: id('crd'), createdAtMicros: MICROS }
-const BASE = '/v1/projects/:projectId/environments/:environmentId'
-const CREDENTIALS = `${BASE}/application-clients/:clientId/credentials`
-
-/** A valid body for each route; null for no body, FRAME for a package frame. */
-const FRAME = Symbol('a package frame')
-const BODIES: Readonly<Record<string, object | null | typeof FRAME>> = {
-  'GET /health/live': null,
-  'GET /health/ready': null,
-  'GET /v1/openapi.json': null,
-  'GET /v1/auth/config': null,
-  'POST /v1/auth/exchange': { code: 'x' },
-  'POST /v1/auth/refresh': { refreshToken: 'x' },
-  'GET /v1/auth/me': null,
-  'POST /v1/auth/oidc': { code: 'x' },
-  'GET /v1/auth/oidc/config': null,
-  'PUT /v1/auth/managed/operators/:operatorId/grants': { sourceRevision: 1, grants: [] },
-  'GET /v1/auth/sessions': null,
-  'DELETE /v1/auth/sessions/:sessionId': null,
-  'GET /v1/auth/resources': null,
-  'POST /v1/access/invitations': { operatorName: 'Grace', role: 'observer', scope: ENVIRONMENT },
-  'DELETE /v1/access/invitations/:invitationId': null,
-  'GET /v1/access/invitation-operations/:operationId': null,
-  'GET /v1/access/operators': null,
-  'GET /v1/access/operators/:operatorId/sessions': null,
-  'POST /v1/access/operators/:operatorId/disable': { changedAtMicros: MICROS },
-  'POST /v1/access/operators/:operatorId/enable': { changedAtMicros: MICROS },
-  'GET /v1/access/audit': null,
-  [`GET ${BASE}`]: null,
-  [`POST ${BASE}`]: { configuration, changedAtMicros: MICROS },
-  [`PUT ${BASE}`]: { configuration, expectedRevision: 1, changedAtMicros: MICROS },
-  [`POST ${BASE}/archive`]: { expectedRevision: 1, changedAtMicros: MICROS },
-  [`POST ${BASE}/restore`]: { expectedRevision: 1, changedAtMicros: MICROS },
-  [`GET ${BASE}/environment-operations/:operationId`]: null,
-  [`GET ${BASE}/status`]: null,
-  [`POST ${BASE}/workspace/publish`]: FRAME,
-  [`POST ${BASE}/workspace/check`]: FRAME,
-  [`POST ${BASE}/releases/:releaseId`]: { against: 'production' },
-  [`POST ${BASE}/releases/:releaseId/retire`]: null,
-  [`PUT ${BASE}/channels/:channel`]: { releaseId: id('rel'), expectedReleaseId: 'empty' },
-  [`POST ${BASE}/channels/:channel/rollback`]: {
-    targetReleaseId: id('rel'),
-    expectedReleaseId: id('rel'),
-  },
-  [`GET ${BASE}/serving-policy`]: null,
-  [`PUT ${BASE}/serving-policy`]: {
-    expectedRevision: 0,
-    mode: 'atomic',
-    releases: [{ releaseId: id('rel'), weight: 10_000 }],
-    changedAtMicros: MICROS,
-  },
-  [`GET ${BASE}/serving-policy-operations/:operationId`]: null,
-  [`GET ${BASE}/schemas/compatibility`]: null,
-  [`GET ${BASE}/configuration`]: null,
-  [`GET ${BASE}/configuration/history`]: null,
-  [`PUT ${BASE}/configuration/:name`]: {
-    expectedRevision: 0,
-    kind: 'variable',
-    value: 'x',
-    changedAtMicros: MICROS,
-  },
-  [`DELETE ${BASE}/configuration/:name`]: { expectedRevision: 0, changedAtMicros: MICROS },
-  [`GET ${BASE}/application-clients`]: null,
-  [`POST ${BASE}/application-clients`]: {
-    clientId: id('app'),
-    name: 'web',
-    kind: 'public',
-    maximumScopes: ['query'],
-    createdAtMicros: MICROS,
-  },
-  [`GET ${CREDENTIALS}`]: null,
-  [`POST ${CREDENTIALS}`]: { ...credential, name: 'one', scopes: ['query'] },
-  [`POST ${CREDENTIALS}/:credentialId/rotate`]: credential,
-  [`POST ${CREDENTIALS}/:credentialId/reveal`]: null,
-  [`POST ${CREDENTIALS}/:credentialId/revoke`]: null,
-  [`DELETE ${CREDENTIALS}/:credentialId`]: null,
-  [`GET ${BASE}/functions`]: null,
-  [`GET ${BASE}/schema/tables`]: null,
-  [`POST ${BASE}/data/query`]: { target: 'channel:production', table: 'notes' },
-  [`POST ${BASE}/data/import`]: {
-    ...{ target: 'channel:production', table: 'notes', changedAtMicros: MICROS },
-    documents: [{ documentId: DOCUMENT_ID, value: { type: 'object', value: [] } }],
-  },
-  [`GET ${BASE}/data/documents/:table/:documentId`]: null,
-  [`POST ${BASE}/data/documents/:table`]: {
-    ...{ target: 'channel:production', documentId: DOCUMENT_ID, changedAtMicros: MICROS },
-    value: { type: 'object', value: [] },
-  },
-  [`PUT ${BASE}/data/documents/:table/:documentId`]: {
-    ...{ target: 'channel:production', expectedRevision: 1, changedAtMicros: MICROS },
-    value: { type: 'object', value: [] },
-  },
-  [`DELETE ${BASE}/data/documents/:table/:documentId`]: {
-    ...{ target: 'channel:production', expectedRevision: 1, changedAtMicros: MICROS },
-  },
-  [`GET ${BASE}/instances/healthz`]: null,
-  [`GET ${BASE}/metrics`]: null,
-  [`GET ${BASE}/scheduled`]: null,
-  [`POST ${BASE}/scheduled/:scheduledId/cancel`]: null,
-  [`GET ${BASE}/logs`]: null,
-  [`GET ${BASE}/logs/follow`]: null,
-  [`GET ${BASE}/logs/archive-status`]: null,
-  [`POST ${BASE}/logs/prune`]: { beforeMicros: MICROS, maximum: 1 },
-}
-
-const SAMPLES: Readonly<Record<string, string>> = {
-  projectId: PROJECT_ID,
-  environmentId: ENVIRONMENT_ID,
-  operatorId: id('opr'),
-  sessionId: id('ops'),
-  invitationId: id('opi'),
-  operationId: id('opn'),
-  releaseId: id('rel'),
-  clientId: id('app'),
-  credentialId: id('crd'),
-  scheduledId: id('sch'),
-  channel: 'production',
-  name: 'API_KEY',
-  table: 'notes',
-  documentId: DOCUMENT_ID,
-}
-
 type R = Route<ManagementApp>
 const nameOf = ({ method, path }: R): string => `${method} ${path}`
 const bodyOf = (route: R) => BODIES[nameOf(route)]!
@@ -167,6 +36,11 @@ const json = managementRoutes.filter((route) => {
 })
 /** Routes that accept no body. */
 const bare = managementRoutes.filter((route) => route.body === null && route.method !== 'POST')
+/** Routes whose body has one media type. */
+const hasMediaType = (route: R): boolean => {
+  const isAny = route.body !== null && 'mediaType' in route.body && route.body.mediaType === '*/*'
+  return !isAny && !bare.includes(route)
+}
 const withOperation = managementRoutes.filter((route) => route.operationId !== 'none')
 
 let t: ExternalLogins
@@ -191,6 +65,9 @@ beforeAll(async () => {
       product: untouchable(),
       metrics: new Metrics(t.system),
       logs: unreadable(),
+      files: unused('files') as Files,
+      objects: unused('objects') as ConsoleObjects,
+      objectUploads: new ConcurrencyLimit(1, 'PRODUCT_UNAVAILABLE'),
       health: () => expect.unreachable('the health was asked for'),
     },
     system: t.system,
@@ -210,6 +87,11 @@ function untouchable(): Product {
     get: (target, name) =>
       Reflect.get(target, name) ?? expect.unreachable(`the Product was asked for ${String(name)}`),
   })
+}
+
+function unused(part: string): object {
+  const fail = () => expect.unreachable(`the ${part} were used`)
+  return new Proxy({}, { get: fail })
 }
 
 function unreadable(): Logs {
@@ -325,7 +207,7 @@ describe('a body', () => {
   test.each(['text/plain', 'application/json; charset=latin1', 'multipart/form-data', ''])(
     'of the media type %j is unsupported',
     async (type) => {
-      for (const route of managementRoutes.filter((each) => !bare.includes(each))) {
+      for (const route of managementRoutes.filter(hasMediaType)) {
         const answer = await send(route, { text: textOf(route), type })
         expect(answer, nameOf(route)).toBe('415 PLATFORM_MEDIA_TYPE_UNSUPPORTED')
       }

@@ -1,5 +1,6 @@
 /** The parts of a server that serves: identity, then the Product Environment, and both origins. */
 import type { ApplicationOrigin } from '../http/application/mount.ts'
+import { isObjectRequest } from '../http/management/buckets/objects.ts'
 import { mountManagement } from '../http/management/mount.ts'
 import { managementRoutes } from '../http/management/routes.ts'
 import { openApiText } from '../http/openapi/published.ts'
@@ -8,10 +9,13 @@ import type { RequestCounts } from '../http/request-counts.ts'
 import { Transfers } from '../http/transfers/transfers.ts'
 import { deliverProductAudit } from '../identity/audit.ts'
 import { type Identity, openIdentity } from '../identity/identity.ts'
+import type { ConsoleObjects } from '../product/buckets/console-objects.ts'
 import { readLinkable } from '../product/environments/environments.ts'
+import type { Files } from '../product/files/files.ts'
 import type { Logs } from '../product/logs/logs.ts'
 import { findSubjectProvenance } from '../product/workspaces/provenance.ts'
 import type { ServerSettings } from '../settings/settings.ts'
+import { ConcurrencyLimit } from '../system/concurrency.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics/metrics.ts'
@@ -73,6 +77,8 @@ export async function openServer(options: CompositionOptions): Promise<Compositi
 }
 
 const MIB = 1024 * 1024
+/** Objects that operators send at once. */
+const OBJECT_UPLOADS_MAX = 16
 
 function transfersOf({ configuration, system }: CompositionOptions): Transfers {
   const { requestMib, responseMib } = configuration.memory
@@ -82,11 +88,11 @@ function transfersOf({ configuration, system }: CompositionOptions): Transfers {
   })
 }
 
-function managementApp(running: Running, application: ApplicationOrigin | null) {
+function managementApp(running: Running, application: ApplicationOrigin | null): ListenerApp {
   const { configuration, system, log, metrics, identity, environment, transfers } = running
   const product = environment?.product ?? null
   const managementOrigin = configuration.management.publicUrl
-  return mountManagement({
+  const hono = mountManagement({
     system,
     log,
     routes: managementRoutes,
@@ -101,6 +107,9 @@ function managementApp(running: Running, application: ApplicationOrigin | null) 
       // Routes of the Product run only where mount found its Environment configured.
       product: product!,
       logs: environment?.logs as Logs,
+      files: environment?.files as Files,
+      objects: environment?.objects as ConsoleObjects,
+      objectUploads: new ConcurrencyLimit(OBJECT_UPLOADS_MAX, 'PRODUCT_UNAVAILABLE'),
       health: async () => [
         ...(await environment!.engine.health()),
         await environment!.files.health(),
@@ -115,6 +124,7 @@ function managementApp(running: Running, application: ApplicationOrigin | null) 
         product === null ? [] : [{ ...readLinkable(product), managementOrigin }],
     },
   })
+  return { fetch: hono.fetch, answersHead: isObjectRequest }
 }
 
 function applicationOf(running: Running, environment: OpenEnvironment): ApplicationOrigin {

@@ -6,10 +6,13 @@ import type { IssueGuest } from '../engine/invocations/guest-identities.ts'
 import { createRunnerPool, type RunnerPool } from '../engine/runners/runner-pool.ts'
 import { KeyUsage } from '../http/application/key-usage.ts'
 import { RejectionLog } from '../http/application/rejection-log.ts'
+import { loggedAudit } from '../product/audit/audit-log.ts'
 import type { AuditSink } from '../product/audit/audit-outbox.ts'
+import { ConsoleObjects } from '../product/buckets/console-objects.ts'
 import { LiveConfiguration } from '../product/configuration/live-configuration.ts'
-import { DEFAULT_BUCKETS } from '../product/files/buckets.ts'
 import { type Files, openFilesOf } from '../product/files/files.ts'
+import { StorageKeys } from '../product/files/storage-keys.ts'
+import { StoredBuckets } from '../product/files/stored-buckets.ts'
 import { openJwtProviders } from '../product/functional-tokens/providers.ts'
 import { FunctionalTokens } from '../product/functional-tokens/tokens.ts'
 import type { Logs } from '../product/logs/logs.ts'
@@ -32,6 +35,7 @@ export interface OpenEnvironment {
   readonly product: Product
   readonly engine: Engine
   readonly files: Files
+  readonly objects: ConsoleObjects
   readonly logs: Logs
   readonly tokens: FunctionalTokens
   /** Its records carry the Project and the Environment, and are in the Environment's log. */
@@ -59,7 +63,7 @@ export interface EnvironmentOptions {
  * PRODUCT_CORRUPT.
  */
 export async function openEnvironment(options: EnvironmentOptions): Promise<OpenEnvironment> {
-  const { configuration, rootPath, auditSink, system, metrics, closing } = options
+  const { configuration, rootPath, system, metrics, closing } = options
   const root = await openProductRoot(rootPath, system)
   closing.add(() => root.close())
   const { environmentId } = root.descriptor
@@ -86,15 +90,21 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   const blobs = await openBlobs({ rootPath, environmentId, storage })
   const cursors = new Cursors(root.keyring)
   const ports = { store, pool, ...world, issueGuest, cursors, configuration: live, outbound }
+  const buckets = new StoredBuckets(root.control, root.descriptor)
+  const storageKeys = new StorageKeys(root)
   const { engine, files } = openFilesOf(
-    { ...world, keyring: root.keyring, buckets: DEFAULT_BUCKETS, blobs },
+    { ...world, keyring: root.keyring, buckets, storageKeys, blobs },
     (storage) => createEngine({ ...ports, storage }),
   )
   closing.add(() => engine.close())
   closing.add(() => files.close())
+  const auditSink = loggedAudit(options.auditSink, log)
   const product = openProduct({ system, log, root, engine, configuration: live, auditSink })
   closing.add(() => closeProduct(product))
-  await product.heldAudits.resolve((id) => engine.administration.isCommitted(id))
+  const objects = new ConsoleObjects({ root, files, heldAudits: product.heldAudits })
+  await product.heldAudits.resolve(
+    async (id) => (await engine.administration.isCommitted(id)) || objects.isCommitted(id),
+  )
   engine.scheduler.start({
     load: (releaseId) => product.releases.load(releaseId),
     admits: () => product.lifecycle.isActive,
@@ -103,7 +113,7 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   closing.add(() => keyUsage.stop())
   const rejections = new RejectionLog(log)
   closing.add(() => rejections.stop())
-  return { product, engine, files, logs, tokens, log, keyUsage, rejections }
+  return { product, engine, files, objects, logs, tokens, log, keyUsage, rejections }
 }
 
 async function openTokens(

@@ -19,6 +19,7 @@ export type KeyUse =
   | 'guest-identity'
   | 'keyring-check'
   | 'operation-fingerprint'
+  | 'storage-key'
   | 'upload-grant'
 
 export class Keyring {

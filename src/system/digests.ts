@@ -38,6 +38,11 @@ export function sha256(...parts: readonly (Uint8Array | string)[]): Buffer {
   return digest.digest()
 }
 
+/** Returns 32 bytes: HMAC-SHA-256 of the text, without a label of a purpose. */
+export function hmacSha256(key: Uint8Array | string, text: string): Buffer {
+  return createHmac('sha256', key).update(text).digest()
+}
+
 export function sha256Hex(...parts: readonly (Uint8Array | string)[]): string {
   return sha256(...parts).toString('hex')
 }

@@ -12,7 +12,7 @@ export const CAPABILITIES = [
   'credentials:manage',
   'credentials:read',
   'cron:activate',
-  'cron:read', // Reserved: cron jobs.
+  'cron:read',
   'data:read', // Reserved: access to documents.
   'data:write', // Reserved: access to documents.
   'environments:manage',
@@ -25,8 +25,8 @@ export const CAPABILITIES = [
   'releases:publish',
   'releases:read',
   'schedules:read',
-  'storage:manage', // Reserved: stored files.
-  'storage:read', // Reserved: stored files.
+  'storage:manage',
+  'storage:read',
   'usage:read',
 ] as const
 export type Capability = (typeof CAPABILITIES)[number]

@@ -42,6 +42,8 @@ export type WorkspaceRevisionId = Id<'wsr'>
 export type ClientId = Id<'app'>
 export type CredentialId = Id<'crd'>
 export type InvocationId = Id<'ivc'>
+export type BucketId = Id<'bkt'>
+export type StorageKeyId = Id<'stk'>
 /** `<table>_` + ULID. */
 export type DocumentId = string & { readonly __document: true }
 

@@ -8,7 +8,7 @@ import { issueUpload } from '../../../src/product/files/uploads.ts'
 import { type OpenListener, openListener } from '../../../src/server/listeners.ts'
 import { realSystem } from '../../../src/system/system.ts'
 import { type MemoryLog, memoryLog } from '../../../src/telemetry/log.ts'
-import { openTestGateway, type TestGateway } from '../gateways.ts'
+import { type GatewayInput, openTestGateway, type TestGateway } from '../gateways.ts'
 
 export interface FileServer {
   readonly gateway: TestGateway
@@ -36,9 +36,10 @@ interface UploadTerms {
 
 type Granted = Pick<UploadGrant, 'path' | 'token'>
 
-export async function openFileServer(): Promise<FileServer> {
+export async function openFileServer(input: Partial<GatewayInput> = {}): Promise<FileServer> {
   const log = memoryLog()
-  const gateway = await openTestGateway({ functions: [], tables: [], handlers: {}, log: log.log })
+  const code = { functions: [], tables: [], handlers: {} }
+  const gateway = await openTestGateway({ ...code, log: log.log, ...input })
   const listener: OpenListener = openListener({
     surface: 'application',
     listen: { host: '127.0.0.1', port: 0, loopback: true },

@@ -137,7 +137,10 @@ export function invalidRequests(
       if (required) invalid.push([`${name} is missing`, { ...valid, headers: others }])
     }
     if (location === 'path') {
-      invalid.push([`${name} is malformed`, { ...valid, params: { ...valid.params, [name]: '!' } }])
+      // An object key may be any text without NUL.
+      const malformed = name === 'objectKey' ? '\0' : '!'
+      const params = { ...valid.params, [name]: malformed }
+      invalid.push([`${name} is malformed`, { ...valid, params }])
     }
     if (location !== 'query') continue
     const rest = valid.query.filter(([each]) => each !== name)

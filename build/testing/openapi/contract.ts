@@ -56,7 +56,7 @@ export function publishedContract(): Contract {
 type Node = Readonly<Record<string, unknown>>
 const METHODS = ['get', 'post', 'put', 'delete', 'patch', 'options', 'head', 'trace']
 /** Headers that every response may have. */
-const TRANSPORT_HEADERS = ['content-type', 'content-length']
+const TRANSPORT_HEADERS = ['content-type', 'content-length', 'content-range', 'date']
 
 export class Contract {
   readonly operations: readonly DocumentedOperation[]

@@ -9,7 +9,7 @@ const DOCUMENT_ID = 'notes_01ARZ3NDEKTSV4RRFFQ69G5FAV'
 const NOTE_NAMES = { table: 'notes', documentId: DOCUMENT_ID }
 const NOTE = { type: 'object', value: [{ key: 'body', value: { type: 'string', value: 'hi' } }] }
 
-interface Walk {
+export interface Walk {
   /** Unix microseconds as decimal text. */
   readonly now: () => string
   readonly newId: (prefix: 'opn') => string

@@ -4,11 +4,13 @@ import { mountManagement } from '../../../src/http/management/mount.ts'
 import { type ManagementApp, managementRoutes } from '../../../src/http/management/routes.ts'
 import { openApiText } from '../../../src/http/openapi/published.ts'
 import { requestCounts } from '../../../src/http/request-counts.ts'
+import { ConsoleObjects } from '../../../src/product/buckets/console-objects.ts'
 import { functionStorage } from '../../../src/product/files/function-storage.ts'
 import { issueUpload } from '../../../src/product/files/uploads.ts'
 import type { Product } from '../../../src/product/product.ts'
+import { ConcurrencyLimit } from '../../../src/system/concurrency.ts'
 import { realSystem } from '../../../src/system/system.ts'
-import type { TableManifest } from '../../../src/value/manifest.ts'
+import type { CronManifest, TableManifest } from '../../../src/value/manifest.ts'
 import { DeclaredFailure, type TestHandler } from '../engine/in-process-pool.ts'
 import { openTestGateway, type TestGateway } from '../gateways.ts'
 import { openTestLogs } from '../logs.ts'
@@ -48,6 +50,14 @@ export const FUNCTIONS = [
   }),
   functionManifest('fail.mutation', { ...failing, kind: 'mutation' }),
   functionManifest('fail.query', failing),
+]
+
+/** One that is not due while the tests run. */
+export const CRONS: readonly CronManifest[] = [
+  {
+    ...{ name: 'digest', schedule: '0 0 29 2 *', timeZone: 'UTC', everyMillis: null },
+    ...{ function: 'echo.mutation', arguments: {}, overlap: 'skip' },
+  },
 ]
 
 export interface Origins {
@@ -92,7 +102,7 @@ const HANDLERS = {
 export async function openOrigins(): Promise<Origins> {
   const logins = await externalLogins({ oidc: { ...PROVIDER, nativeClient } })
   const gateway = await openTestGateway({
-    ...{ functions: FUNCTIONS, tables: TABLES, handlers: HANDLERS },
+    ...{ functions: FUNCTIONS, tables: TABLES, crons: CRONS, handlers: HANDLERS },
   })
   const { product } = gateway.harness
   const logs = await openTestLogs()
@@ -152,6 +162,9 @@ function managementOf(logins: ExternalLogins, gateway: TestGateway, logs: Manage
       metrics: gateway.metrics,
       logs,
       health: () => gateway.engine.health(),
+      files: gateway.files,
+      objects: new ConsoleObjects({ root, files: gateway.files, heldAudits: product.heldAudits }),
+      objectUploads: new ConcurrencyLimit(1, 'PRODUCT_UNAVAILABLE'),
     },
     system: logins.system,
     log: logins.log.log,

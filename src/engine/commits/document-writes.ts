@@ -16,10 +16,11 @@ export function systemChanges(writes: readonly BufferedWrite[]): SystemChanges {
   const files = writes.filter(isFileWrite)
   const works = writes.filter(isScheduledWrite)
   const scheduled = works.map(({ id, before, after }) => ({ scheduledId: id, before, after }))
+  const changed = files.map(({ id, createdAtMicros, before, after }) => {
+    return { fileId: id, createdAtMicros, before, after }
+  })
   return {
-    ...(files.length > 0 && {
-      files: files.map(({ id, before, after }) => ({ fileId: id, before, after })),
-    }),
+    ...(files.length > 0 && { files: changed }),
     ...(scheduled.length > 0 && { scheduled }),
   }
 }

@@ -30,6 +30,7 @@ export interface ScheduledChange {
 /** The fields of the metadata of one file before and after a commit; null for no file. */
 export interface FileChange {
   readonly fileId: string
+  readonly createdAtMicros: bigint
   readonly before: ValueObject | null
   readonly after: ValueObject | null
 }

@@ -1,7 +1,7 @@
 /** Metadata of files and upload grants as documents: how they are read, found and written. */
 import type { StoredDocument } from '../../documents/store.ts'
 import { andThen, type MaybePromise } from '../../system/maybe-promise.ts'
-import { FILE_DOCUMENTS, UPLOAD_DOCUMENTS } from '../../value/files/files.ts'
+import { FILE_DOCUMENTS, PART_DOCUMENTS, UPLOAD_DOCUMENTS } from '../../value/files/files.ts'
 import { decodeStored, encodeStored } from '../../value/stored.ts'
 import { Timestamp, TypedId, type Value, type ValueObject } from '../../value/values.ts'
 import type { Transaction } from '../transactions/transaction.ts'
@@ -17,6 +17,13 @@ export interface FileFields {
   readonly sha256: string
   /** The grant that it was uploaded with; null for any other file. */
   readonly uploadId: string | null
+  /**
+   * The entity tag for S3 clients, without quotes: the MD5 in hexadecimal, or that of the parts
+   * with their number. Absent in files that were stored without one.
+   */
+  readonly etag?: string | undefined
+  /** Headers that an S3 client stored with the file, by name in lower case. */
+  readonly headers?: ReadonlyMap<string, string> | undefined
 }
 
 export interface FileDocument extends FileFields {
@@ -67,19 +74,17 @@ export function findObject(
   return andThen(found, ({ documents: [first] }) => (first === undefined ? null : fileOf(first)))
 }
 
-/** Whether any file has this content. */
-export function isContentReferenced(
+/** Whether any file, or part of one, has this content. */
+export async function isContentReferenced(
   transaction: Transaction,
   sha256: string,
-): MaybePromise<boolean> {
-  const found = transaction.range({
-    table: FILE_DOCUMENTS,
-    index: 'byContent',
-    equal: [sha256],
-    order: 'asc',
-    limit: 1,
-  })
-  return andThen(found, ({ documents }) => documents.length > 0)
+): Promise<boolean> {
+  for (const table of [FILE_DOCUMENTS, PART_DOCUMENTS]) {
+    const index = { table, index: 'byContent', equal: [sha256] }
+    const { documents } = await transaction.range({ ...index, order: 'asc', limit: 1 })
+    if (documents.length > 0) return true
+  }
+  return false
 }
 
 /** Returns a page of all files in the order of their creation. */
@@ -103,10 +108,12 @@ export function listFiles(
 
 /** Inserts a file and returns its ID. */
 export function insertFile(transaction: Transaction, file: FileFields): MaybePromise<string> {
-  const { bucket, key, contentType, size, sha256, uploadId } = file
+  const { bucket, key, contentType, size, sha256, uploadId, etag, headers } = file
   const upload = uploadId === null ? null : new TypedId(uploadId)
   const fields = { bucket, key, contentType, size, sha256, uploadId: upload }
-  return transaction.insert(FILE_DOCUMENTS, storedJson(fields))
+  const tag = etag === undefined ? {} : { etag }
+  const kept = headers === undefined || headers.size === 0 ? {} : { headers }
+  return transaction.insert(FILE_DOCUMENTS, storedJson({ ...fields, ...tag, ...kept }))
 }
 
 export function deleteFile(transaction: Transaction, id: string): MaybePromise<void> {
@@ -166,6 +173,8 @@ export function fileFields(fields: ValueObject): FileFields {
     size: fields.get('size') as bigint,
     sha256: fields.get('sha256') as string,
     uploadId: uploadId === null ? null : uploadId.id,
+    etag: fields.get('etag') as string | undefined,
+    headers: fields.get('headers') as ReadonlyMap<string, string> | undefined,
   }
 }
 
@@ -184,6 +193,6 @@ function uploadOf({ text }: StoredDocument): UploadFields {
 }
 
 /** Converts fields as a transaction takes them from a runner. */
-function storedJson(fields: Fields): unknown {
+export function storedJson(fields: Fields): unknown {
   return JSON.parse(encodeStored(new Map(Object.entries(fields))))
 }

@@ -2,7 +2,7 @@
  * Transactions of the server over the tables of stored files. They read snapshots and are committed
  * as those of Mutations are, so a Function sees a file and all that refers to it together.
  */
-import type { DocumentStore } from '../../documents/store.ts'
+import type { DocumentStore, OperationRecord } from '../../documents/store.ts'
 import { Fault } from '../../errors/fault.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { System } from '../../system/system.ts'
@@ -23,10 +23,21 @@ export interface SystemDocumentsOptions {
 /** Receives the durable changes of metadata of one commit. It must not throw. */
 export type FilesListener = (changes: readonly FileChange[]) => void
 
+/** Returns the record of an operation from the result of its change. */
+export type RecordOperation<T> = (result: T) => Omit<OperationRecord, 'commitSequence'>
+
 interface Attempted<T> {
   readonly result: T
   /** Null where nothing was written. */
   readonly outcome: CommitOutcome | null
+}
+
+/** The parts that the transactions of one change have in common. */
+interface Change<T> {
+  readonly source: TableSource
+  readonly isSystem: boolean
+  readonly body: (transaction: Transaction) => MaybePromise<T>
+  readonly record: RecordOperation<T> | null
 }
 
 const NO_TABLES = new Map()
@@ -63,17 +74,26 @@ export class SystemDocuments {
   /**
    * Runs the body until its writes are committed without a conflict, and resolves when they are
    * durable. Rejects as the body does, with WRITE_CONFLICT, UNAVAILABLE and DEADLINE_EXCEEDED where
-   * nothing was stored, and with RESULT_UNCERTAIN.
+   * nothing was stored, and with RESULT_UNCERTAIN. `record` is committed with the writes; its ID
+   * must be new.
    */
-  async change<T>(body: (transaction: Transaction) => MaybePromise<T>): Promise<T> {
+  async change<T>(
+    body: (transaction: Transaction) => MaybePromise<T>,
+    record: RecordOperation<T> | null = null,
+  ): Promise<T> {
     const source = systemSource(await this.#options.tables.load())
-    return this.#change(source, true, body)
+    return this.#change({ source, isSystem: true, body, record })
+  }
+
+  /** Returns what `change` recorded under this ID; null where it recorded nothing. */
+  async operation(id: string): Promise<OperationRecord | null> {
+    return this.#options.store.operation(id)
   }
 
   /** Changes as `change` does, but only what a Mutation may change. */
   async changeShared<T>(body: (transaction: Transaction) => MaybePromise<T>): Promise<T> {
     const source = sharedSource(await this.#options.tables.load())
-    return this.#change(source, false, body)
+    return this.#change({ source, isSystem: false, body, record: null })
   }
 
   async #read<T>(
@@ -89,17 +109,13 @@ export class SystemDocuments {
     }
   }
 
-  async #change<T>(
-    release: TableSource,
-    isSystem: boolean,
-    body: (transaction: Transaction) => MaybePromise<T>,
-  ): Promise<T> {
+  async #change<T>(change: Change<T>): Promise<T> {
     const { committer, system } = this.#options
     const deadline = system.monotonicMillis() + INVOCATION_MILLIS_MAX
     let lock: CommitLock | null = null
     try {
       for (let next = 2; next <= ATTEMPTS_MAX + 1; next++) {
-        const attempted: Attempted<T> = await this.#attempt(release, { isSystem, lock }, body)
+        const attempted: Attempted<T> = await this.#attempt(change, lock)
         const { result, outcome } = attempted
         if (outcome?.kind !== 'conflict') {
           // The next owner of the lock reads the pending commit.
@@ -121,23 +137,23 @@ export class SystemDocuments {
   }
 
   async #attempt<T>(
-    release: TableSource,
-    { isSystem, lock }: { readonly isSystem: boolean; readonly lock: CommitLock | null },
-    body: (transaction: Transaction) => MaybePromise<T>,
+    { source, isSystem, body, record }: Change<T>,
+    lock: CommitLock | null,
   ): Promise<Attempted<T>> {
     const { committer, system } = this.#options
     const pin = committer.pinSnapshot()
-    const transaction = this.#transaction(release, { isSystem, writable: true })
+    const transaction = this.#transaction(source, { isSystem, writable: true })
     try {
       const result = await body(transaction)
       const writes = transaction.writes()
-      if (writes.length === 0) {
+      const operation = record === null ? null : record(result)
+      if (writes.length === 0 && operation === null) {
         await transaction.whenDurable()
         return { result, outcome: null }
       }
       const { snapshot, pending, readSet } = transaction
       const atMicros = system.nowMicros()
-      const request = { snapshot, pending, readSet, writes, atMicros, operation: null, lock }
+      const request = { snapshot, pending, readSet, writes, atMicros, operation, lock }
       return { result, outcome: await committer.commit(request) }
     } catch (error) {
       // A failure may follow from pending commits, so it is reported once they are durable.

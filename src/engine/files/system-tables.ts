@@ -1,17 +1,25 @@
 /**
- * The tables of stored files and of scheduled work. They belong to the server: every Environment
- * has them, whatever its Releases declare. Authors read metadata of files and delete it; they
- * reach scheduled work through `ctx.scheduler` alone.
+ * The tables of stored files, of scheduled work and of Crons. They belong to the server: every
+ * Environment has them, whatever its Releases declare. Authors read metadata of files and delete
+ * it; they reach scheduled work through `ctx.scheduler` alone.
  */
 import type { DocumentStore, IndexDefinition } from '../../documents/store.ts'
-import { FILE_DOCUMENTS, UPLOAD_DOCUMENTS } from '../../value/files/files.ts'
+import {
+  FILE_DOCUMENTS,
+  MULTIPART_DOCUMENTS,
+  PART_DOCUMENTS,
+  UPLOAD_DOCUMENTS,
+} from '../../value/files/files.ts'
 import type { TableManifest } from '../../value/manifest.ts'
-import { SCHEDULED_DOCUMENTS } from '../../value/scheduling/scheduled-work.ts'
+import { CRON_DOCUMENTS, SCHEDULED_DOCUMENTS } from '../../value/scheduling/scheduled-work.ts'
 import type { Committer } from '../commits/committer.ts'
 import { ensureIndexes, indexDefinitions } from '../releases/physical-indexes.ts'
 import { type PreparedTable, prepareTable } from '../releases/prepared-tables.ts'
 
-/** Metadata of a file. `key` is null for a file that no object key names. */
+/**
+ * Metadata of a file. `key` is null for a file that no object key names. Files that were stored
+ * before S3 clients could have neither `etag` nor `headers`.
+ */
 const FILES: TableManifest = {
   name: FILE_DOCUMENTS,
   fields: {
@@ -21,6 +29,8 @@ const FILES: TableManifest = {
     size: { type: 'int64' },
     sha256: { type: 'string' },
     uploadId: { type: 'nullable', inner: { type: 'id', table: UPLOAD_DOCUMENTS } },
+    etag: { type: 'optional', inner: { type: 'string' } },
+    headers: { type: 'optional', inner: { type: 'record', values: { type: 'string' } } },
   },
   indexes: [
     { name: 'byContent', fields: ['sha256'], unique: false },
@@ -45,6 +55,36 @@ const UPLOADS: TableManifest = {
   indexes: [{ name: 'byExpiry', fields: ['expiresAt'], unique: false }],
 }
 
+/** Multipart uploads of S3 clients. `bytes` is the size of all parts. */
+const MULTIPARTS: TableManifest = {
+  name: MULTIPART_DOCUMENTS,
+  fields: {
+    bucket: { type: 'string' },
+    key: { type: 'string' },
+    contentType: { type: 'string' },
+    headers: { type: 'record', values: { type: 'string' } },
+    bytes: { type: 'int64' },
+    isOpen: { type: 'boolean' },
+  },
+  indexes: [{ name: 'byKey', fields: ['bucket', 'key'], unique: false }],
+}
+
+/** Parts of multipart uploads. */
+const PARTS: TableManifest = {
+  name: PART_DOCUMENTS,
+  fields: {
+    upload: { type: 'id', table: MULTIPART_DOCUMENTS },
+    number: { type: 'int64' },
+    size: { type: 'int64' },
+    sha256: { type: 'string' },
+    etag: { type: 'string' },
+  },
+  indexes: [
+    { name: 'byContent', fields: ['sha256'], unique: false },
+    { name: 'byNumber', fields: ['upload', 'number'], unique: false },
+  ],
+}
+
 /** Scheduled work. `finishedAt` is null until the work has succeeded, failed or was canceled. */
 const SCHEDULED: TableManifest = {
   name: SCHEDULED_DOCUMENTS,
@@ -67,9 +107,24 @@ const SCHEDULED: TableManifest = {
   ],
 }
 
+/** States of the Crons that are, or were just, in force. */
+const CRONS: TableManifest = {
+  name: CRON_DOCUMENTS,
+  fields: {
+    name: { type: 'string' },
+    basis: { type: 'string' },
+    nextAt: { type: 'nullable', inner: { type: 'timestamp' } },
+    lastDueAt: { type: 'nullable', inner: { type: 'timestamp' } },
+    lastRunAt: { type: 'nullable', inner: { type: 'timestamp' } },
+    scheduledId: { type: 'nullable', inner: { type: 'string' } },
+    queued: { type: 'int64' },
+  },
+  indexes: [{ name: 'byName', fields: ['name'], unique: true }],
+}
+
 export const SYSTEM_INDEXES: readonly IndexDefinition[] = indexDefinitions([
-  ...[FILES, UPLOADS],
-  SCHEDULED,
+  ...[FILES, UPLOADS, MULTIPARTS, PARTS],
+  ...[SCHEDULED, CRONS],
 ])
 
 /** Prepared system tables by name. */
@@ -108,7 +163,9 @@ export class SystemTablesLoader {
   async #load(): Promise<SystemTables> {
     const physical = await ensureIndexes(this.#store, this.#committer, SYSTEM_INDEXES)
     const files = prepareTable(FILES, physical)
-    const others = [UPLOADS, SCHEDULED].map((manifest) => prepareTable(manifest, physical))
+    const others = [UPLOADS, MULTIPARTS, PARTS, SCHEDULED, CRONS].map((manifest) =>
+      prepareTable(manifest, physical),
+    )
     this.#tables = {
       all: new Map([files, ...others].map((table) => [table.manifest.name, table])),
       shared: new Map([[FILES.name, files]]),

@@ -1,6 +1,7 @@
 /** The parts of the server that the application origin uses. */
 import type { Engine } from '../../engine/engine.ts'
 import type { Release } from '../../engine/releases/executable-release.ts'
+import type { Files } from '../../product/files/files.ts'
 import type { FilePorts } from '../../product/files/ports.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
@@ -46,7 +47,7 @@ export interface Gateway {
   readonly limits: ApplicationLimits | null
   readonly transfers: Transfers
   /** Rules of stored files. */
-  readonly files: FilePorts
+  readonly files: FilePorts & Pick<Files, 'storageKeys'>
   readonly counts: RequestCounts
   readonly keyUsage: KeyUsage
   readonly rejections: Pick<RejectionLog, 'add'>

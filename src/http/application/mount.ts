@@ -24,6 +24,8 @@ import {
   PROBES,
   REALTIME,
 } from './routes.ts'
+import { answerS3 } from './s3/door.ts'
+import { isS3Path } from './s3/requests.ts'
 
 /** Seconds for which a browser may cache a preflight response. */
 const PREFLIGHT_SECONDS = 600
@@ -36,6 +38,8 @@ const REQUEST_HEADERS = [
   ...['Content-Type', 'Accept', 'Authorization', 'X-Service-Key', 'X-Service-Affinity'],
   ...['Range', 'If-Range', 'If-None-Match', 'If-Match'],
 ].join(', ')
+
+const S3_METHODS = 'GET, HEAD, PUT, POST, DELETE'
 
 const INVOCATION_AT = new Map(INVOCATIONS.map((invocation) => [invocation.path, invocation]))
 /** Allow header of each path, for responses to other methods. */
@@ -68,11 +72,17 @@ export function mountApplication(gateway: Gateway, realtime: Realtime): Applicat
       if (invocation !== undefined && request.method === 'POST') {
         return handleCall(gateway, request, binding, invocation)
       }
+      if (isS3Path(path) && request.method !== 'OPTIONS') {
+        return answerS3(gateway, incomingOf(gateway, request, binding ?? {}))
+      }
       const transfer = transferOf(request, path)
       if (transfer === null) return hono.fetch(request, binding)
       return answerTransfer(gateway, request, binding, transfer)
     },
-    answersHead: (request) => new URL(request.url).pathname.startsWith('/v1/files/'),
+    answersHead: ({ url }) => {
+      const { pathname } = new URL(url)
+      return pathname.startsWith('/v1/files/') || isS3Path(pathname)
+    },
     health: () => realtime.health(),
     drain: () => realtime.drain(),
     reject(binding, fault) {
@@ -120,6 +130,7 @@ async function handleCall(
   binding: Partial<ApplicationBinding> = {},
   invocation: Invocation,
 ): Promise<Response> {
+  const started = gateway.system.monotonicMillis()
   const origin = request.headers.get('origin')
   const incoming = incomingOf(gateway, request, binding)
   let response: Response
@@ -137,7 +148,7 @@ async function handleCall(
   }
   allowOrigin(gateway.allowedOrigins, response, origin)
   const status = countedStatus(request, response.status)
-  gateway.counts.answered(status)
+  gateway.counts.answered(status, 'call', gateway.system.monotonicMillis() - started)
   if (incoming.caller !== null) gateway.keyUsage.answered(incoming.caller, status)
   return response
 }
@@ -162,6 +173,7 @@ async function answerTransfer(
   binding: Partial<ApplicationBinding> = {},
   { route, id }: TransferCall,
 ): Promise<Response> {
+  const started = gateway.system.monotonicMillis()
   const origin = request.headers.get('origin')
   const incoming = incomingOf(gateway, request, binding)
   let response: Response
@@ -176,7 +188,9 @@ async function answerTransfer(
     response = failRequest(gateway, error, incoming)
   }
   allowOrigin(gateway.allowedOrigins, response, origin)
-  gateway.counts.answered(countedStatus(request, response.status))
+  const routeClass = route.method === 'PUT' ? 'upload' : 'download'
+  const millis = gateway.system.monotonicMillis() - started
+  gateway.counts.answered(countedStatus(request, response.status), routeClass, millis)
   return response
 }
 
@@ -358,11 +372,19 @@ function preflight(gateway: Gateway, context: Context): Response {
   }
   const headers = new Headers({
     ...commonHeaders(request.requestId),
-    'access-control-allow-methods': methodsOfFiles(context.req.path) ?? 'POST',
-    'access-control-allow-headers': REQUEST_HEADERS,
+    ...allowedRequests(context),
     'access-control-max-age': String(PREFLIGHT_SECONDS),
   })
   return new Response(null, { status: 204, headers })
+}
+
+/** Returns what pages may send. The headers of S3 clients are many, and signatures cover them. */
+function allowedRequests({ req }: Context) {
+  const isS3 = isS3Path(req.path)
+  const asked = req.header('access-control-request-headers') ?? ''
+  const names = isS3 && /^[\w!#$%&'*+.^`|~, -]{1,2000}$/.test(asked) ? asked : REQUEST_HEADERS
+  const methods = isS3 ? S3_METHODS : (methodsOfFiles(req.path) ?? 'POST')
+  return { 'access-control-allow-methods': methods, 'access-control-allow-headers': names }
 }
 
 /** Checks documents too. Calls skip that check, since each reports its own failure. */

@@ -17,7 +17,10 @@ export const PEERS_MAX = 100
 
 /** The known fields of a request at its rejection. */
 export type RejectedRequest = Pick<Incoming, 'requestId' | 'binding'> &
-  Partial<Pick<Incoming, 'invocationId' | 'releaseId' | 'function' | 'caller' | 'rejectedKey'>>
+  Partial<Pick<Incoming, 'invocationId' | 'releaseId' | 'function' | 'caller' | 'rejectedKey'>> & {
+    /** The key of an S3 client whose signature is valid. */
+    readonly storageKeyId?: string | undefined
+  }
 
 /** The rejections of one credential or peer in one period. */
 class Rejections {
@@ -68,6 +71,7 @@ export class RejectionLog {
       releaseId: request.releaseId ?? undefined,
       function: request.function ?? undefined,
       ...subject,
+      storageKeyId: request.storageKeyId,
       errorCode: fault.code,
       detail: reason,
     })

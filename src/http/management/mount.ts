@@ -19,7 +19,7 @@ import { AuthenticationAttempt } from '../authentication-attempts.ts'
 import { isCompressed, readBody, requireJson } from '../bodies.ts'
 import { errorResponse, MANAGEMENT_CODES, toFault } from '../errors.ts'
 import { preferredType } from '../media-types.ts'
-import { PATH_PARAMETERS, type PathParameter } from '../parameters.ts'
+import { PATH_PARAMETERS, type PathParameter, routePattern } from '../parameters.ts'
 import { type ManagementLimits, type PeerBinding, peerOf } from '../rate-limits.ts'
 import type { RequestCounts } from '../request-counts.ts'
 import { answerBody } from '../transfers/answers.ts'
@@ -28,6 +28,7 @@ import type { Sender } from '../transfers/senders.ts'
 import { Transfers } from '../transfers/transfers.ts'
 import {
   type Access,
+  ANY_MEDIA_TYPE,
   type Body,
   JSON_BODY_BYTES_MAX,
   JSON_MEDIA_TYPE,
@@ -61,11 +62,14 @@ export function mountManagement<A>(input: MountOptions<A>): Hono {
   const hono = new Hono({ strict: true })
   const methodsByPath = Map.groupBy(options.routes, (route) => route.path)
   for (const [path, routes] of methodsByPath) {
+    const pattern = routePattern(path)
     for (const route of routes) {
-      hono.on(route.method, path, (context) => handleRequest(options, context, route))
+      hono.on(route.method, pattern, (context) => handleRequest(options, context, route))
     }
     const allow = routes.map((route) => route.method).join(', ')
-    hono.all(path, (context) => rejectPath(options, context, 'PLATFORM_METHOD_NOT_ALLOWED', allow))
+    hono.all(pattern, (context) =>
+      rejectPath(options, context, 'PLATFORM_METHOD_NOT_ALLOWED', allow),
+    )
   }
   hono.notFound((context) => rejectPath(options, context, 'PLATFORM_NOT_FOUND'))
   return hono
@@ -114,14 +118,16 @@ async function handleRequest<A>(
     return errorResponse(fault, requestId, MANAGEMENT_CODES)
   } finally {
     received.bodyMemory?.release()
-    options.counts?.answered(status)
+    const millis = system.monotonicMillis() - started
+    const routeClass = route.method === 'GET' ? 'managementRead' : 'managementChange'
+    options.counts?.answered(status, routeClass, millis)
     log.info('http.request', {
       requestId,
       method: route.method,
       route: route.path,
       status,
       errorCode,
-      durationMicros: Math.round((system.monotonicMillis() - started) * 1000),
+      durationMicros: Math.round(millis * 1000),
     })
   }
 }
@@ -160,6 +166,7 @@ async function runSteps<A>(
   route.admit?.({ app, request })
   let actor = route.access.kind === 'public' ? null : await authenticate(app, request, attempt)
   if (actor !== null) received.caller = { credentialId: actor.sessionId }
+  requireEncodedPath(request)
   const params = context.req.param() as Record<string, string>
   checkAccess(app, route.access, actor, params)
   checkParams(params)
@@ -183,6 +190,7 @@ async function runSteps<A>(
 }
 
 function checkAccept<A>(request: Request, { mediaTypes }: Route<A>): void {
+  if (mediaTypes.includes(ANY_MEDIA_TYPE)) return
   // Every client may ask for JSON: failures have that form whatever the route answers with.
   const accepted = [...mediaTypes, JSON_MEDIA_TYPE]
   if (preferredType(request.headers.get('accept'), accepted) === null) {
@@ -237,6 +245,18 @@ function checkEnvironment(
       detail: 'not the configured Environment',
       violations: [{ path: 'environment', rule: 'the Environment that this server serves' }],
     })
+  }
+}
+
+/** Throws where Hono would keep a part of the path that is no percent-encoded UTF-8 as it is. */
+function requireEncodedPath({ url }: Request): void {
+  const path = url.slice(0, url.indexOf('?') === -1 ? undefined : url.indexOf('?'))
+  if (!path.includes('%')) return
+  try {
+    decodeURIComponent(path)
+  } catch {
+    const rule = 'percent-encoded UTF-8'
+    throw new Fault('PLATFORM_REQUEST_INVALID', { violations: [{ path: 'url', rule }] })
   }
 }
 
@@ -296,7 +316,8 @@ async function readRouteBody<A>(
   if ('mediaType' in route.body) {
     const { headers } = request
     const mediaType = headers.get('content-type')?.toLowerCase()
-    if (mediaType === route.body.mediaType && !isCompressed(headers)) return undefined
+    const isAccepted = [ANY_MEDIA_TYPE, mediaType].includes(route.body.mediaType)
+    if (isAccepted && !isCompressed(headers)) return undefined
     throw new Fault('PLATFORM_MEDIA_TYPE_UNSUPPORTED')
   }
   requireJson(request, MANAGEMENT_CODES)
@@ -328,7 +349,11 @@ function render<A>(
     'x-content-type-options': 'nosniff',
     'x-service-request-id': received.requestId,
   })
-  const { status, lines, contentType = 'application/json; charset=utf-8' } = reply
+  const { status, lines, file, contentType = 'application/json; charset=utf-8' } = reply
+  if (file !== undefined) {
+    for (const [name, value] of headers) file.headers.set(name, value)
+    return file
+  }
   if (lines !== undefined) {
     headers.set('content-type', contentType)
     return new Response(lineStream(lines, transfers.pace), { status, headers })

@@ -26,7 +26,7 @@ export const workspaceRoutes: readonly Route<ProductApp>[] = [
     name: 'publishWorkspace',
     summary: 'Publishes a Workspace package as a new Release.',
     capability: 'releases:publish',
-    body: { mediaType: PACKAGE_MEDIA_TYPE },
+    body: { mediaType: PACKAGE_MEDIA_TYPE, bytesMax: PACKAGE_BYTES_MAX },
     headers: {
       [EXPECTED_HEAD_HEADER]: ExpectedHeadField,
       [PROVENANCE_HEADER]: { optional: ProvenanceHeader },
@@ -53,7 +53,7 @@ export const workspaceRoutes: readonly Route<ProductApp>[] = [
     summary: 'Makes the checks of a validation without publishing the package.',
     capability: 'releases:publish',
     query: CheckQuery,
-    body: { mediaType: PACKAGE_MEDIA_TYPE },
+    body: { mediaType: PACKAGE_MEDIA_TYPE, bytesMax: PACKAGE_BYTES_MAX },
     replies: { 200: PackageChecked },
     errors: ['PRODUCT_INVALID'],
     async handle({ app: { product }, query: { against = null }, request, pace }) {

@@ -13,6 +13,8 @@ import type { TransferPace } from '../transfers/transfer-pace.ts'
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
 export const JSON_MEDIA_TYPE = 'application/json'
+/** Bytes of any media type, in requests and responses. */
+export const ANY_MEDIA_TYPE = '*/*'
 /** One JSON document per line (https://github.com/ndjson/ndjson-spec). */
 export const LINES_MEDIA_TYPE = 'application/x-ndjson'
 
@@ -41,15 +43,17 @@ export interface Body<T> {
 /** Whether a route takes an Operation ID in Idempotency-Key. `none` ignores the header. */
 export type OperationIdUse = 'none' | 'optional' | 'required'
 
-export type ReplyStatus = 101 | 200 | 201 | 204 | 503
+export type ReplyStatus = 101 | 200 | 201 | 204 | 206 | 304 | 503
 
-/** Response with `body` as JSON, or with text or lines verbatim. Without them, it has no body. */
+/** Response with `body` as JSON, or with text, lines or a file. Without them, it has no body. */
 export interface Reply {
   readonly status: ReplyStatus
   readonly body?: object
   readonly text?: string
   /** Chunks of whole lines. The next one is requested once the peer has taken the last. */
   readonly lines?: AsyncGenerator<string>
+  /** A response with bytes and headers of its own. */
+  readonly file?: Response
   /** Media type of the text or the lines, with its parameters. */
   readonly contentType?: string
 }
@@ -61,7 +65,7 @@ export type Replies = { readonly [S in ReplyStatus]?: Schema<object> | null }
 export type ReplyOf<R extends Replies> = {
   readonly status: keyof R & ReplyStatus
 } & ([BodyOf<R>] extends [never]
-  ? unknown
+  ? { readonly file?: Response }
   :
       | { readonly body: BodyOf<R> }
       | { readonly text: string; readonly contentType: string }
@@ -109,7 +113,7 @@ export interface Call<
   readonly authorized: <W>(work: () => W) => Promise<W>
 }
 
-export type Cache = 'no-store' | 'no-store, max-age=0' | 'public, max-age=300'
+export type Cache = 'private, no-store' | 'no-store' | 'no-store, max-age=0' | 'public, max-age=300'
 
 export interface Route<A> {
   readonly method: Method
@@ -153,6 +157,7 @@ type Recognize<A, P extends string, T> = (
 /** A body that is not JSON. The handler reads the stream of the request itself. */
 export interface RawBody {
   readonly mediaType: string
+  readonly bytesMax: number
 }
 
 interface RouteInput<

@@ -1,9 +1,14 @@
 /** Every route of the management origin, for mount, the OpenAPI document and tests. */
 
 import { applicationClientRoutes } from './application-clients.ts'
+import type { BucketsApp } from './buckets/app.ts'
+import { bucketRoutes } from './buckets/buckets.ts'
+import { objectRoutes } from './buckets/objects.ts'
+import { storageKeyRoutes } from './buckets/storage-keys.ts'
 import { catalogRoutes } from './catalogs.ts'
 import { channelRoutes } from './channels.ts'
 import { configurationRoutes } from './configuration.ts'
+import { cronRoutes } from './crons.ts'
 import { dataRoutes } from './data.ts'
 import { environmentRoutes } from './environments.ts'
 import { type HealthApp, healthRoutes } from './health.ts'
@@ -30,6 +35,7 @@ import { statusRoutes } from './status.ts'
 
 export type ManagementApp = AuditApp &
   AuthApp &
+  BucketsApp &
   HealthApp &
   InstancesApp &
   InvitationsApp &
@@ -61,6 +67,10 @@ export const managementRoutes: readonly Route<ManagementApp>[] = [
   ...(servingPolicyRoutes as readonly Route<ManagementApp>[]),
   ...(configurationRoutes as readonly Route<ManagementApp>[]),
   ...(applicationClientRoutes as readonly Route<ManagementApp>[]),
+  ...(cronRoutes as readonly Route<ManagementApp>[]),
+  ...(bucketRoutes as readonly Route<ManagementApp>[]),
+  ...(storageKeyRoutes as readonly Route<ManagementApp>[]),
+  ...(objectRoutes as readonly Route<ManagementApp>[]),
   ...(scheduleRoutes as readonly Route<ManagementApp>[]),
   ...(catalogRoutes as readonly Route<ManagementApp>[]),
   ...(dataRoutes as readonly Route<ManagementApp>[]),

@@ -1,13 +1,33 @@
 /** OpenAPI operations of the management origin, including the steps of mount. */
 import type { TableCode } from '../../errors/codes.ts'
-import { PACKAGE_BYTES_MAX } from '../../value/packages/workspace-package.ts'
 import { idField } from '../../wire/fields.ts'
 import { OPERATION_ID_HEADER } from '../../wire/operations.ts'
 import type { Schema } from '../../wire/schema.ts'
-import { type Body, JSON_BODY_BYTES_MAX, JSON_MEDIA_TYPE, type Route } from '../management/route.ts'
+import {
+  ANY_MEDIA_TYPE,
+  type Body,
+  JSON_BODY_BYTES_MAX,
+  JSON_MEDIA_TYPE,
+  type Route,
+} from '../management/route.ts'
+import type { HeaderName } from './headers.ts'
 import type { Header, Operation, Reply, RequestBody } from './operations.ts'
 
 type AnyRoute = Route<never>
+
+const HEADERS: readonly HeaderName[] = [
+  'Cache-Control',
+  'X-Content-Type-Options',
+  'X-Service-Request-Id',
+]
+const FILE_HEADERS: readonly HeaderName[] = [
+  ...HEADERS,
+  'Accept-Ranges',
+  'Content-Disposition',
+  'Content-Security-Policy',
+  'ETag',
+  'X-Service-File-Id',
+]
 
 export function managementOperation(route: AnyRoute): Operation {
   const { method, path, name, summary, access, authorities, query } = route
@@ -23,7 +43,7 @@ export function managementOperation(route: AnyRoute): Operation {
     headers: headersOf(route),
     body: bodyOf(route),
     replies: repliesOf(route),
-    replyHeaders: ['Cache-Control', 'X-Content-Type-Options', 'X-Service-Request-Id'],
+    replyHeaders: route.mediaTypes.includes(ANY_MEDIA_TYPE) ? FILE_HEADERS : HEADERS,
     cache: route.cache,
     errors: [...new Set([...mountErrors(route), ...route.errors])],
     declaredErrors: false,
@@ -44,7 +64,7 @@ function headersOf({ headers, operationId }: AnyRoute): Header[] {
 function bodyOf({ body }: AnyRoute): RequestBody | null {
   if (body === null) return null
   if ('mediaType' in body) {
-    return { mediaType: body.mediaType, schema: null, bytesMax: PACKAGE_BYTES_MAX }
+    return { mediaType: body.mediaType, schema: null, bytesMax: body.bytesMax }
   }
   const { schema, bytesMax = JSON_BODY_BYTES_MAX } = body as Body<unknown>
   return { mediaType: JSON_MEDIA_TYPE, schema, bytesMax }
@@ -52,7 +72,12 @@ function bodyOf({ body }: AnyRoute): RequestBody | null {
 
 function repliesOf({ replies, mediaTypes }: AnyRoute): Reply[] {
   return Object.entries(replies).map(([status, schema]: [string, Schema<object> | null]) => {
-    return { status: Number(status), schema, mediaTypes: schema === null ? [] : mediaTypes }
+    const isFile = mediaTypes.includes(ANY_MEDIA_TYPE) && status !== '304'
+    return {
+      status: Number(status),
+      schema,
+      mediaTypes: schema === null && !isFile ? [] : mediaTypes,
+    }
   })
 }
 

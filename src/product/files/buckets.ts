@@ -12,12 +12,9 @@ export interface Bucket {
   readonly isArchived: boolean
 }
 
-/** Finds buckets and knows how full they are. */
 export interface Buckets {
-  /** Returns null where there is none of this name. */
+  /** Returns null where there is none of this name. Raises UNAVAILABLE and INTERNAL. */
   find(name: string): Bucket | null
-  /** Bytes of the files of a bucket, as far as they are durable. */
-  usedBytes(name: string): bigint
 }
 
 /** The only bucket is `default`, which admits every file. */
@@ -26,23 +23,27 @@ export const DEFAULT_BUCKETS: Buckets = {
     name === DEFAULT_BUCKET
       ? { name, quotaBytes: null, maximumObjectBytes: null, isArchived: false }
       : null,
-  usedBytes: () => 0n,
 }
 
-/** Throws FILE_NOT_FOUND for an unknown bucket and LIMIT_EXCEEDED where it admits no such file. */
-export function requireAdmission(buckets: Buckets, name: string, size: bigint): void {
+/** The rule of a bucket that rejects a file. It is the path of the only violation of the Fault. */
+export type BucketRule = 'archived' | 'maximumObjectBytes' | 'quotaBytes'
+
+/**
+ * Returns the bucket. Throws FILE_NOT_FOUND for an unknown one, and LIMIT_EXCEEDED where it is
+ * archived or admits no file of this size, whatever its quota.
+ */
+export function requireAdmission(buckets: Buckets, name: string, size: bigint): Bucket {
   const bucket = buckets.find(name)
   if (bucket === null) throw new Fault('FILE_NOT_FOUND', { detail: `no bucket ${name}` })
-  const { quotaBytes, maximumObjectBytes, isArchived } = bucket
-  if (isArchived) throw exceeded(`the bucket ${name} is archived`)
+  const { maximumObjectBytes, isArchived } = bucket
+  if (isArchived) throw bucketFault('archived', 'a bucket that is active')
   if (maximumObjectBytes !== null && size > maximumObjectBytes) {
-    throw exceeded(`bucket ${name}: at most ${maximumObjectBytes} bytes a file`)
+    throw bucketFault('maximumObjectBytes', `at most ${maximumObjectBytes} bytes a file`)
   }
-  if (quotaBytes !== null && buckets.usedBytes(name) + size > quotaBytes) {
-    throw exceeded(`bucket ${name}: at most ${quotaBytes} bytes in all`)
-  }
+  return bucket
 }
 
-function exceeded(detail: string): Fault {
-  return new Fault('LIMIT_EXCEEDED', { detail })
+/** Returns LIMIT_EXCEEDED with the rule of the bucket as its violation. */
+export function bucketFault(path: BucketRule, rule: string): Fault {
+  return new Fault('LIMIT_EXCEEDED', { detail: `bucket: ${rule}`, violations: [{ path, rule }] })
 }

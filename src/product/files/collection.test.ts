@@ -12,6 +12,7 @@ import { FileBlobs } from '../../storage/blobs/file-blobs.ts'
 import { sha256Hex } from '../../system/digests.ts'
 import { TestSystem } from '../../system/system.ts'
 import { type MemoryLog, memoryLog } from '../../telemetry/log.ts'
+import { BucketUsage } from './bucket-usage.ts'
 import { DEFAULT_BUCKETS } from './buckets.ts'
 import { FileCollection } from './collection.ts'
 import type { FilePorts } from './ports.ts'
@@ -44,7 +45,8 @@ async function open() {
   const blobs = await FileBlobs.open({ directory: join(directory, 'files'), freeFloorBytes: 0 })
   const options = { system, log: log.log, documents, blobs }
   const collection = new FileCollection(options)
-  return { ...options, keyring: testKeyring(), buckets: DEFAULT_BUCKETS, collection }
+  const usage = new BucketUsage(options)
+  return { ...options, keyring: testKeyring(), buckets: DEFAULT_BUCKETS, collection, usage }
 }
 
 async function put(text: string, key: string | null = null): Promise<string> {

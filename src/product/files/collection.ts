@@ -76,6 +76,11 @@ export class FileCollection {
     }
   }
 
+  /** Looks, after a while, whether anything still needs the bytes. */
+  suspect(sha256: string): void {
+    this.#suspect(sha256, GRACE_MILLIS)
+  }
+
   /** Removes what is due now. Resolves when the run has ended. */
   async collect(): Promise<void> {
     this.#runs.start()

@@ -2,19 +2,28 @@
 import type { FunctionStorage } from '../../engine/files/function-storage.ts'
 import type { ComponentHealth } from '../../engine/usage/health.ts'
 import type { Logger } from '../../telemetry/log.ts'
+import type { Metrics } from '../../telemetry/metrics/metrics.ts'
+import { BucketUsage } from './bucket-usage.ts'
 import { FileCollection } from './collection.ts'
 import { functionStorage } from './function-storage.ts'
+import { measuredBlobs } from './measured-blobs.ts'
+import { removeAbandoned } from './multipart.ts'
 import type { FilePorts } from './ports.ts'
 import { Scrubber } from './scrubber.ts'
+import type { StorageKeys } from './storage-keys.ts'
 import { removeExpiredUploads } from './uploads.ts'
 
-export interface FilesOptions extends Omit<FilePorts, 'collection'> {
+export interface FilesOptions extends Omit<FilePorts, 'collection' | 'usage'> {
   readonly log: Logger
+  readonly metrics: Metrics
+  /** The keys of S3 clients. */
+  readonly storageKeys: Pick<StorageKeys, 'find'>
 }
 
 export interface Files extends FilePorts {
   readonly collection: FileCollection
   readonly log: Logger
+  readonly storageKeys: Pick<StorageKeys, 'find'>
   health(): Promise<ComponentHealth>
   /** Stops what runs in the background. */
   close(): Promise<void>
@@ -37,13 +46,25 @@ export function openFilesOf<E extends Documented>(
 
 const EXPIRY_PERIOD_MILLIS = 60_000
 
+/** The counts are missing until all files are counted. */
+function gaugesOf(usage: BucketUsage, { damaged }: Scrubber) {
+  const total = usage.total()
+  const counts = total && { files: total.files, fileBytes: Number(total.bytes) }
+  return { filesDamaged: damaged, ...counts }
+}
+
 /** Starts the collection of unreferenced bytes, the removal of old grants, and the scrubber. */
-function openFiles(options: FilesOptions): Files {
-  const { log, blobs } = options
+function openFiles(given: FilesOptions): Files {
+  const { log } = given
+  const blobs = measuredBlobs(given.blobs, given.metrics)
+  const options = { ...given, blobs }
   const collection = new FileCollection(options)
   const scrubber = new Scrubber(options)
-  const ports = { ...options, collection }
+  const usage = new BucketUsage(options)
+  options.metrics.addSource(() => gaugesOf(usage, scrubber))
+  const ports = { ...options, collection, usage }
   collection.start()
+  usage.start()
   scrubber.start()
   let removal = Promise.resolve()
   const timer = setInterval(() => {
@@ -63,6 +84,7 @@ function openFiles(options: FilesOptions): Files {
       await removal
       await scrubber.close()
       await collection.close()
+      await usage.close()
     },
   }
 }
@@ -70,6 +92,7 @@ function openFiles(options: FilesOptions): Files {
 async function removeExpired(ports: FilePorts, log: Logger): Promise<void> {
   try {
     while (await removeExpiredUploads(ports)) await new Promise((resolve) => setImmediate(resolve))
+    await removeAbandoned(ports)
   } catch (error) {
     log.warn('files.expired_grants_left', { error })
   }

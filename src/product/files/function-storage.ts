@@ -1,5 +1,6 @@
 /** `ctx.storage` beyond metadata, as the engine calls it. */
 import type { FunctionStorage } from '../../engine/files/function-storage.ts'
+import { checksumStream } from '../../system/checksums.ts'
 import { sealDownload } from './download-tokens.ts'
 import type { FilePorts } from './ports.ts'
 import { storeFile } from './store.ts'
@@ -21,7 +22,10 @@ export function functionStorage(ports: () => FilePorts): FunctionStorage {
       const staged = await ports().blobs.stage(bytes.length)
       try {
         await staged.write(bytes)
-        const { fileId } = await storeFile(ports(), staged, { ...object, uploadId: null })
+        const md5 = checksumStream('md5')
+        md5.update(bytes)
+        const stored = { ...object, uploadId: null, etag: md5.digest().toHex() }
+        const { fileId } = await storeFile(ports(), staged, stored)
         return fileId
       } finally {
         await staged.discard()

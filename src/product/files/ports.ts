@@ -3,6 +3,7 @@ import type { SystemDocuments } from '../../engine/files/system-documents.ts'
 import type { BlobStore } from '../../storage/blobs/blobs.ts'
 import type { Keyring } from '../../storage/keyring.ts'
 import type { System } from '../../system/system.ts'
+import type { BucketUsage } from './bucket-usage.ts'
 import type { Buckets } from './buckets.ts'
 import type { FileCollection } from './collection.ts'
 
@@ -11,8 +12,9 @@ export interface FilePorts {
   /** Keys of grants. */
   readonly keyring: Keyring
   readonly buckets: Buckets
+  readonly usage: BucketUsage
   /** Metadata and upload grants. */
   readonly documents: SystemDocuments
   readonly blobs: BlobStore
-  readonly collection: Pick<FileCollection, 'hold'>
+  readonly collection: Pick<FileCollection, 'hold' | 'suspect'>
 }

@@ -16,14 +16,14 @@ import { digestEquals, randomSecret, secretDigest } from '../../system/digests.t
 import { requireAdmission } from './buckets.ts'
 import { grantInvalid } from './download-tokens.ts'
 import type { FilePorts } from './ports.ts'
-import { storeFile } from './store.ts'
+import { type NewObject, storeFile } from './store.ts'
 
 /** A prefix by which the log redacts the token. */
 export const UPLOAD_PREFIX = 'rk_upl_v1_'
 export const UPLOADS_PATH = '/v1/files/uploads/'
 const EXPIRED_MAX = 500
 
-/** Raises FILE_NOT_FOUND and LIMIT_EXCEEDED where the bucket admits no such file, UNAVAILABLE. */
+/** Raises FILE_NOT_FOUND for an unknown bucket, LIMIT_EXCEEDED for an archived one, UNAVAILABLE. */
 export async function issueUpload(
   { system, keyring, buckets, documents }: FilePorts,
   request: UploadRequest,
@@ -68,10 +68,9 @@ export async function consumeUpload(
 export function storeUpload(
   ports: FilePorts,
   staged: StagedBlob,
-  uploadId: string,
-  { bucket, key, contentType }: UploadFields,
+  { bucket, key, contentType, uploadId, etag }: NewObject,
 ): Promise<FileDocument> {
-  return storeFile(ports, staged, { bucket, key, contentType, uploadId })
+  return storeFile(ports, staged, { bucket, key, contentType, uploadId, etag })
 }
 
 /** Deletes grants that nobody can use any more. Returns whether there may be more of them. */

@@ -1,5 +1,6 @@
 /** Compares all metadata of files with all stored bytes, once and completely. */
-import { type FileDocument, type FilePage, listFiles } from '../../engine/files/file-documents.ts'
+import { type FilePage, listFiles } from '../../engine/files/file-documents.ts'
+import { listParts, type PartPage } from '../../engine/files/multipart-documents.ts'
 import type { FilePorts } from './ports.ts'
 
 export type VerifyPorts = Pick<FilePorts, 'documents' | 'blobs'>
@@ -8,7 +9,7 @@ export type VerifyPorts = Pick<FilePorts, 'documents' | 'blobs'>
 export interface LostContent {
   readonly sha256: string
   readonly condition: 'missing' | 'damaged'
-  /** The files that have it. */
+  /** The files, and the parts of unfinished uploads, that have it. */
   readonly fileIds: readonly string[]
 }
 
@@ -60,10 +61,10 @@ export async function verifyStorage(
 
 async function readReferenced({ documents }: VerifyPorts): Promise<Map<string, Referenced>> {
   const referenced = new Map<string, Referenced>()
-  const add = ({ sha256, size, fileId }: FileDocument): void => {
+  const add = (id: string, { sha256, size }: { sha256: string; size: bigint }): void => {
     const known = referenced.get(sha256)
-    if (known === undefined) referenced.set(sha256, { size, fileIds: [fileId] })
-    else known.fileIds.push(fileId)
+    if (known === undefined) referenced.set(sha256, { size, fileIds: [id] })
+    else known.fileIds.push(id)
   }
   let afterKey: string | null = null
   do {
@@ -71,7 +72,15 @@ async function readReferenced({ documents }: VerifyPorts): Promise<Map<string, R
     const page: FilePage = await documents.read((transaction) =>
       listFiles(transaction, { afterKey: after, limit: PAGE_FILES }),
     )
-    page.files.forEach(add)
+    for (const file of page.files) add(file.fileId, file)
+    afterKey = page.lastKey
+  } while (afterKey !== null)
+  do {
+    const after: string | null = afterKey
+    const page: PartPage = await documents.read((transaction) =>
+      listParts(transaction, { afterKey: after, limit: PAGE_FILES }),
+    )
+    for (const { partId, sha256, size } of page.parts) add(partId, { sha256, size: BigInt(size) })
     afterKey = page.lastKey
   } while (afterKey !== null)
   return referenced

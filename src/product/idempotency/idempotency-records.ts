@@ -99,17 +99,31 @@ export function isApplied({ root }: RootPort, operationId: OperationId): boolean
  * `kind`. Throws PRODUCT_NOT_FOUND where none was committed until now.
  */
 export function findApplied(
-  { root }: RootPort,
+  ports: RootPort,
   resource: string,
   operationId: OperationId,
 ): Operation {
+  const found = appliedOrNull(ports, [resource], operationId)
+  if (found === null) throw noOperation(operationId)
+  return found
+}
+
+/** Returns what `findApplied` does for any of the resources; null where none was committed. */
+export function appliedOrNull(
+  { root }: RootPort,
+  resources: readonly string[],
+  operationId: OperationId,
+): Operation | null {
   const found = root.control.read((reader) => findIdempotencyRecord(reader, operationId))
-  if (found === null || !found.kind.startsWith(`${resource}.`)) {
-    const rule = 'an operation that was committed on this kind of resource'
-    throw notFound({ path: 'operationId', rule, detail: operationId })
-  }
+  if (found === null || !resources.includes(found.kind.split('.', 1)[0]!)) return null
   const { kind, revision, createdAtMicros } = found
   return { operationId, kind, replayed: true, revision, createdAtMicros }
+}
+
+/** Returns a PRODUCT_NOT_FOUND. */
+export function noOperation(operationId: OperationId): Fault {
+  const rule = 'an operation that was committed on this kind of resource'
+  return notFound({ path: 'operationId', rule, detail: operationId })
 }
 
 /** Deletes the records that are older than RETENTION_MICROS. */

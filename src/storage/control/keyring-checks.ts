@@ -27,13 +27,15 @@ export interface KeyUses {
   readonly credentials: number
   readonly secrets: number
   readonly operations: number
+  readonly storageKeys: number
 }
 
 export function countKeyUses(reader: ControlReader, keyId: string): KeyUses {
-  return reader.get<{ credentials: number; secrets: number; operations: number }>(
+  return reader.get<KeyUses>(
     `select (select count(*) from application_credentials where key_id = ?1) as credentials,
             (select count(*) from configuration where key_id = ?1) as secrets,
-            (select count(*) from operations where key_id = ?1) as operations`,
+            (select count(*) from operations where key_id = ?1) as operations,
+            (select count(*) from storage_keys where key_id = ?1) as "storageKeys"`,
     keyId,
   )!
 }

@@ -11,6 +11,9 @@ export const FILES_TABLE = 'files'
  */
 export const FILE_DOCUMENTS = 'fil'
 export const UPLOAD_DOCUMENTS = 'upl'
+/** The tables of multipart uploads that S3 clients began, and of their parts. */
+export const MULTIPART_DOCUMENTS = 's3u'
+export const PART_DOCUMENTS = 's3p'
 
 /** The bucket that always exists. */
 export const DEFAULT_BUCKET = 'default'
@@ -29,6 +32,17 @@ export const CONTENT_TYPE_CHARACTERS_MAX = 255
 export const FILE_NAME_BYTES_MAX = 255
 /** Files of one page of a list. */
 export const FILES_PAGE_MAX = 1_000
+
+/** @limit Stored files: parts of one multipart upload */
+export const PARTS_MAX = 10_000
+/** @limit Stored files: bytes of each part of a multipart upload but the last, at least */
+export const PART_BYTES_MIN = 5 * 1024 ** 2
+/** @limit Stored files: unfinished multipart uploads of one bucket */
+export const MULTIPART_UPLOADS_MAX = 1_000
+/** @limit Stored files: time after which an unfinished multipart upload is removed */
+export const MULTIPART_SECONDS_MAX = 7 * 24 * 3_600
+/** @limit Stored files: bytes of the names and values of the `x-amz-meta-*` headers of an object */
+export const USER_METADATA_BYTES_MAX = 2 * 1024
 
 /** Lifetimes of grants, in seconds. */
 export const UPLOAD_SECONDS = { default: 15 * 60, max: 24 * 3_600 }

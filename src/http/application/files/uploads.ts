@@ -5,6 +5,7 @@
 import type { FileDocument, UploadFields } from '../../../engine/files/file-documents.ts'
 import { Fault } from '../../../errors/fault.ts'
 import { consumeUpload, findUpload, storeUpload } from '../../../product/files/uploads.ts'
+import { checksumStream } from '../../../system/checksums.ts'
 import { FILE_BYTES_MAX, UPLOAD_DOCUMENTS } from '../../../value/files/files.ts'
 import type { UploadAnswer } from '../../../wire/files/stored-files.ts'
 import { isCompressed, streamBody } from '../../bodies.ts'
@@ -37,6 +38,7 @@ export async function receiveUpload(
   try {
     const file = await receive(gateway, request, granted)
     const { size, createdAtMicros, contentType, sha256, fileId } = file
+    gateway.counts.transferred('uploaded', Number(size))
     const times = { size: String(size), createdAtMicros: String(createdAtMicros) }
     const shown = { fileId, uploadId, contentType, sha256, ...times }
     const body = { version: 1, status: 'ok', requestId, file: shown } as UploadAnswer
@@ -68,6 +70,8 @@ async function receive(
   const { files, log } = gateway
   const { uploadId, token, upload } = granted
   const staged = await files.blobs.stage(declaredLength(request.headers))
+  // S3 clients see the files that have a key, and expect their MD5.
+  const md5 = upload.key === null ? null : checksumStream('md5')
   let received = 0
   let isUsed = false
   try {
@@ -77,11 +81,13 @@ async function receive(
       isUsed = true
       received += chunk.length
       if (received > upload.maximumBytes) throw tooLarge(upload.maximumBytes)
+      md5?.update(chunk)
       await staged.write(chunk)
     }
     if (!isUsed) await consumeUpload(files, uploadId, token)
     isUsed = true
-    return await storeUpload(files, staged, uploadId, upload)
+    const etag = md5 === null ? undefined : md5.digest().toHex()
+    return await storeUpload(files, staged, { ...upload, uploadId, etag })
   } catch (error) {
     // The grant is used and nothing was stored: the application has to make another one.
     if (isUsed) log.warn('files.upload_failed', { uploadId, received, error })

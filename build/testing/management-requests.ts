@@ -1,0 +1,163 @@
+/** A valid request of each route of the management origin, for tests that bend it. */
+import { ENVIRONMENT, ENVIRONMENT_ID, PROJECT_ID } from './operators.ts'
+
+export const id = (prefix: string) => `${prefix}_00000000000000000000000001`
+const DOCUMENT_ID = 'notes_01ARZ3NDEKTSV4RRFFQ69G5FAV'
+const MICROS = '1800000000000000'
+const configuration = {
+  name: 'My app',
+  slug: 'my-app',
+  region: 'local',
+  purpose: 'production',
+  protection: 'none',
+  location: null,
+  workspaceTargets: 'denied',
+}
+const credential = { credentialId: id('crd'), createdAtMicros: MICROS }
+const BASE = '/v1/projects/:projectId/environments/:environmentId'
+const BUCKET = `${BASE}/buckets/:bucketId`
+const bucket = { name: 'uploads', quotaBytes: null, maximumObjectBytes: '1' }
+const CREDENTIALS = `${BASE}/application-clients/:clientId/credentials`
+
+/** A valid body for each route; null for no body, FRAME for bytes. */
+export const FRAME = Symbol('bytes')
+export const BODIES: Readonly<Record<string, object | null | typeof FRAME>> = {
+  'GET /health/live': null,
+  'GET /health/ready': null,
+  'GET /v1/openapi.json': null,
+  'GET /v1/auth/config': null,
+  'POST /v1/auth/exchange': { code: 'x' },
+  'POST /v1/auth/refresh': { refreshToken: 'x' },
+  'GET /v1/auth/me': null,
+  'POST /v1/auth/oidc': { code: 'x' },
+  'GET /v1/auth/oidc/config': null,
+  'PUT /v1/auth/managed/operators/:operatorId/grants': { sourceRevision: 1, grants: [] },
+  'GET /v1/auth/sessions': null,
+  'DELETE /v1/auth/sessions/:sessionId': null,
+  'GET /v1/auth/resources': null,
+  'POST /v1/access/invitations': { operatorName: 'Grace', role: 'observer', scope: ENVIRONMENT },
+  'DELETE /v1/access/invitations/:invitationId': null,
+  'GET /v1/access/invitation-operations/:operationId': null,
+  'GET /v1/access/operators': null,
+  'GET /v1/access/operators/:operatorId/sessions': null,
+  'POST /v1/access/operators/:operatorId/disable': { changedAtMicros: MICROS },
+  'POST /v1/access/operators/:operatorId/enable': { changedAtMicros: MICROS },
+  'GET /v1/access/audit': null,
+  [`GET ${BASE}`]: null,
+  [`POST ${BASE}`]: { configuration, changedAtMicros: MICROS },
+  [`PUT ${BASE}`]: { configuration, expectedRevision: 1, changedAtMicros: MICROS },
+  [`POST ${BASE}/archive`]: { expectedRevision: 1, changedAtMicros: MICROS },
+  [`POST ${BASE}/restore`]: { expectedRevision: 1, changedAtMicros: MICROS },
+  [`GET ${BASE}/environment-operations/:operationId`]: null,
+  [`GET ${BASE}/status`]: null,
+  [`POST ${BASE}/workspace/publish`]: FRAME,
+  [`POST ${BASE}/workspace/check`]: FRAME,
+  [`POST ${BASE}/releases/:releaseId`]: { against: 'production' },
+  [`POST ${BASE}/releases/:releaseId/retire`]: null,
+  [`PUT ${BASE}/channels/:channel`]: { releaseId: id('rel'), expectedReleaseId: 'empty' },
+  [`POST ${BASE}/channels/:channel/rollback`]: {
+    targetReleaseId: id('rel'),
+    expectedReleaseId: id('rel'),
+  },
+  [`GET ${BASE}/serving-policy`]: null,
+  [`PUT ${BASE}/serving-policy`]: {
+    expectedRevision: 0,
+    mode: 'atomic',
+    releases: [{ releaseId: id('rel'), weight: 10_000 }],
+    changedAtMicros: MICROS,
+  },
+  [`GET ${BASE}/serving-policy-operations/:operationId`]: null,
+  [`GET ${BASE}/schemas/compatibility`]: null,
+  [`GET ${BASE}/configuration`]: null,
+  [`GET ${BASE}/configuration/history`]: null,
+  [`PUT ${BASE}/configuration/:name`]: {
+    expectedRevision: 0,
+    kind: 'variable',
+    value: 'x',
+    changedAtMicros: MICROS,
+  },
+  [`DELETE ${BASE}/configuration/:name`]: { expectedRevision: 0, changedAtMicros: MICROS },
+  [`GET ${BASE}/application-clients`]: null,
+  [`POST ${BASE}/application-clients`]: {
+    clientId: id('app'),
+    name: 'web',
+    kind: 'public',
+    maximumScopes: ['query'],
+    createdAtMicros: MICROS,
+  },
+  [`GET ${CREDENTIALS}`]: null,
+  [`POST ${CREDENTIALS}`]: { ...credential, name: 'one', scopes: ['query'] },
+  [`POST ${CREDENTIALS}/:credentialId/rotate`]: credential,
+  [`POST ${CREDENTIALS}/:credentialId/reveal`]: null,
+  [`POST ${CREDENTIALS}/:credentialId/revoke`]: null,
+  [`DELETE ${CREDENTIALS}/:credentialId`]: null,
+  [`GET ${BASE}/functions`]: null,
+  [`GET ${BASE}/schema/tables`]: null,
+  [`POST ${BASE}/data/query`]: { target: 'channel:production', table: 'notes' },
+  [`POST ${BASE}/data/import`]: {
+    ...{ target: 'channel:production', table: 'notes', changedAtMicros: MICROS },
+    documents: [{ documentId: DOCUMENT_ID, value: { type: 'object', value: [] } }],
+  },
+  [`GET ${BASE}/data/documents/:table/:documentId`]: null,
+  [`POST ${BASE}/data/documents/:table`]: {
+    ...{ target: 'channel:production', documentId: DOCUMENT_ID, changedAtMicros: MICROS },
+    value: { type: 'object', value: [] },
+  },
+  [`PUT ${BASE}/data/documents/:table/:documentId`]: {
+    ...{ target: 'channel:production', expectedRevision: 1, changedAtMicros: MICROS },
+    value: { type: 'object', value: [] },
+  },
+  [`DELETE ${BASE}/data/documents/:table/:documentId`]: {
+    ...{ target: 'channel:production', expectedRevision: 1, changedAtMicros: MICROS },
+  },
+  [`GET ${BASE}/instances/healthz`]: null,
+  [`GET ${BASE}/metrics`]: null,
+  [`GET ${BASE}/crons`]: null,
+  [`PUT ${BASE}/crons/:cron/activation`]: {
+    ...{ expectedRevision: 0, activation: 'disabled', changedAtMicros: MICROS },
+  },
+  [`POST ${BASE}/crons/:cron/run`]: null,
+  [`GET ${BASE}/cron-operations/:operationId`]: null,
+  [`GET ${BASE}/scheduled`]: null,
+  [`POST ${BASE}/scheduled/:scheduledId/cancel`]: null,
+  [`GET ${BASE}/buckets`]: null,
+  [`POST ${BASE}/buckets`]: { configuration: bucket, changedAtMicros: MICROS },
+  [`GET ${BUCKET}`]: null,
+  [`PUT ${BUCKET}`]: { configuration: bucket, expectedRevision: 1, changedAtMicros: MICROS },
+  [`POST ${BUCKET}/archive`]: { expectedRevision: 1, changedAtMicros: MICROS },
+  [`GET ${BASE}/bucket-operations/:operationId`]: null,
+  [`GET ${BUCKET}/keys`]: null,
+  [`POST ${BUCKET}/keys`]: { name: 'ci', access: 'read', changedAtMicros: MICROS },
+  [`POST ${BUCKET}/keys/:storageKeyId/rotate`]: { changedAtMicros: MICROS },
+  [`POST ${BUCKET}/keys/:storageKeyId/revoke`]: { changedAtMicros: MICROS },
+  [`GET ${BUCKET}/objects`]: null,
+  [`GET ${BUCKET}/objects/:objectKey`]: null,
+  [`PUT ${BUCKET}/objects/:objectKey`]: FRAME,
+  [`DELETE ${BUCKET}/objects/:objectKey`]: null,
+  [`GET ${BASE}/logs`]: null,
+  [`GET ${BASE}/logs/follow`]: null,
+  [`GET ${BASE}/logs/archive-status`]: null,
+  [`POST ${BASE}/logs/prune`]: { beforeMicros: MICROS, maximum: 1 },
+}
+
+/** Valid path parameters. */
+export const SAMPLES: Readonly<Record<string, string>> = {
+  projectId: PROJECT_ID,
+  environmentId: ENVIRONMENT_ID,
+  operatorId: id('opr'),
+  sessionId: id('ops'),
+  invitationId: id('opi'),
+  operationId: id('opn'),
+  releaseId: id('rel'),
+  clientId: id('app'),
+  credentialId: id('crd'),
+  scheduledId: id('sch'),
+  cron: 'digest',
+  bucketId: id('bkt'),
+  storageKeyId: id('stk'),
+  objectKey: 'a%20folder/a%2Fname',
+  channel: 'production',
+  name: 'API_KEY',
+  table: 'notes',
+  documentId: DOCUMENT_ID,
+}

@@ -1,0 +1,183 @@
+/** `svc files`: the objects of a bucket. */
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import { basename } from 'node:path'
+import { Fault } from '../../../errors/fault.ts'
+import { sha256Hex } from '../../../system/digests.ts'
+import { FileFailure } from '../../../system/files.ts'
+import { CONSOLE_OBJECT_BYTES_MAX } from '../../../value/files/buckets.ts'
+import { isContentType, isObjectKey } from '../../../value/files/files.ts'
+import { formatTimestamp } from '../../../value/plain.ts'
+import { PAGE_MAX } from '../../../wire/fields.ts'
+import { type CommandSpec, command, option } from '../../contexts.ts'
+import { explanation } from '../../explanations.ts'
+import { withPath } from '../../files.ts'
+import { openRemote } from '../../remotes.ts'
+import { resolvePath } from '../../roots.ts'
+import { usage } from '../../usage.ts'
+import { changeIntent, REMOTE } from '../operations.ts'
+import { download, exists } from './downloads.ts'
+import { localName } from './local-names.ts'
+import { BUCKET, deleteObject, findBucket, findObject, listObjects, putObject } from './requests.ts'
+import { formatBytes, progressBar } from './sizes.ts'
+
+const KEY = { name: 'KEY', description: 'The key of the object', required: true } as const
+const IN_BUCKET = { ...REMOTE, bucket: BUCKET } as const
+const CHANGE = {
+  ...IN_BUCKET,
+  'operation-id': option('opn_ID', 'Operation ID; a new one by default'),
+} as const
+const BINARY = 'application/octet-stream'
+
+const list: CommandSpec = command({
+  name: 'files list',
+  summary: 'List the objects of a bucket, in the order of the UTF-8 of their keys',
+  positionals: [{ name: 'PREFIX', description: 'The beginning of the keys', required: false }],
+  options: {
+    ...IN_BUCKET,
+    limit: option('COUNT', `Objects of the page, 1 to ${PAGE_MAX}; 100 by default`),
+    after: option('CURSOR', 'The `next` of the page before'),
+  },
+  examples: ['svc files list invoices/ --remote --bucket uploads'],
+  async run(context, { root, bucket, limit = '100', after }, [prefix = '']) {
+    if (!/^[1-9][0-9]{0,3}$/.test(limit) || Number(limit) > PAGE_MAX) {
+      throw usage(`--limit is 1 to ${PAGE_MAX}.`, list)
+    }
+    const remote = await openRemote(context, root)
+    const { bucketId } = await findBucket(remote, bucket)
+    const query = new URLSearchParams({ prefix, limit, ...(after !== undefined && { after }) })
+    const request = listObjects(remote, bucketId, query)
+    const page = await context.output.progress('reading the objects', request)
+    const rows = page.items.map(({ key, size, contentType, createdAtMicros }) => [
+      key,
+      formatBytes(Number(size)),
+      contentType,
+      formatTimestamp(BigInt(createdAtMicros)),
+    ])
+    await context.output.result(
+      page,
+      context.output.table(['KEY', 'SIZE', 'TYPE', 'CREATED'], rows),
+    )
+    if (page.next !== null) await context.output.note(`More: --after ${page.next}`)
+  },
+})
+
+const put: CommandSpec = command({
+  name: 'files put',
+  summary: 'Store a file as an object, in place of the one that has its key',
+  details: [
+    'A file has at most 64 MiB. Send larger ones with a client of S3 and a key of `svc buckets',
+    'keys issue`, or with an upload grant of the application.',
+  ],
+  positionals: [{ name: 'FILE', description: 'The file to store', required: true }],
+  options: {
+    ...CHANGE,
+    key: option('KEY', 'The key; by default the name of the file'),
+    type: option('TYPE', `The media type; ${BINARY} by default`),
+  },
+  examples: [
+    'svc files put logo.png --remote --bucket uploads --key img/logo.png --type image/png',
+  ],
+  async run(context, options, [file]) {
+    const { operationId } = changeIntent(context, put, { ...options, expected: undefined })
+    const { type = BINARY } = options
+    const path = resolvePath(context.environment, file!)
+    const key = requireKey(options.key ?? basename(path), put)
+    if (!isContentType(type)) throw usage('--type is a media type, such as image/png.', put)
+    const remote = await openRemote(context, options.root)
+    const bytes = readWhole(path)
+    const { bucketId } = await findBucket(remote, options.bucket)
+    await context.output.note(`Operation ${operationId}`)
+    const request = putObject(remote, operationId, { bucketId, key }, { bytes, type })
+    const size = formatBytes(bytes.length)
+    const stored = await context.output.progress(`sending ${size}`, request)
+    if (stored.object.sha256 !== sha256Hex(bytes)) {
+      throw new Fault('CLIENT_RESPONSE_INVALID', {
+        detail: 'The server stored other bytes than the file has.',
+      })
+    }
+    await context.output.result(stored, [`Stored ${key} (${size}).`])
+  },
+})
+
+const get: CommandSpec = command({
+  name: 'files get',
+  summary: 'Download an object into a new file',
+  details: [
+    'The file appears once it is whole and has the digest of the object. An interrupted download',
+    'leaves a .part file beside it, from which the next one goes on.',
+  ],
+  positionals: [KEY],
+  options: {
+    ...IN_BUCKET,
+    out: option('FILE', 'The new file; by default named as the last segment of the key'),
+  },
+  examples: ['svc files get img/logo.png --remote --bucket uploads --out logo.png'],
+  async run(context, { root, bucket, out }, [text]) {
+    const key = requireKey(text!, get)
+    const name = out ?? localName(key)
+    if (name === null)
+      throw usage('The key ends with no plain file name: give one with --out.', get)
+    const target = resolvePath(context.environment, name)
+    if (existsSync(target)) throw exists(target)
+    const remote = await openRemote(context, root)
+    const { bucketId } = await findBucket(remote, bucket)
+    const object = await findObject(remote, bucketId, key)
+    const size = Number(object.size)
+    let done = 0
+    const onProgress = (bytes: number): void => {
+      done = bytes
+    }
+    const path = { bucketId, key }
+    const work = download(remote, path, { object, target, onProgress })
+    await context.output.progress(() => progressBar(done, size), work)
+    const document = { version: 1, object, file: target }
+    await context.output.result(document, [`${target} (${formatBytes(size)})`])
+  },
+})
+
+const remove: CommandSpec = command({
+  name: 'files delete',
+  summary: 'Delete an object',
+  positionals: [KEY],
+  options: CHANGE,
+  examples: ['svc files delete img/logo.png --remote --bucket uploads'],
+  async run(context, options, [text]) {
+    const key = requireKey(text!, remove)
+    const { operationId } = changeIntent(context, remove, { ...options, expected: undefined })
+    const remote = await openRemote(context, options.root)
+    const { bucketId } = await findBucket(remote, options.bucket)
+    await context.output.note(`Operation ${operationId}`)
+    const request = deleteObject(remote, operationId, { bucketId, key })
+    const deleted = await context.output.progress('deleting', request)
+    await context.output.result(deleted, [`${key} is deleted.`])
+  },
+})
+
+export const fileCommands: readonly CommandSpec[] = [list, put, get, remove]
+
+/** A URL has no segment that is a dot or two, however they are escaped. */
+function requireKey(key: string, spec: CommandSpec): string {
+  if (!isObjectKey(key)) throw usage('A key has 1 to 1,024 bytes of UTF-8.', spec)
+  if (key !== '.' && key !== '..') return key
+  throw usage('The keys "." and ".." are reached by clients of S3 alone.', spec)
+}
+
+/** Throws CLIENT_FILE_FAILED, and PLATFORM_BODY_TOO_LARGE for more than 64 MiB. */
+function readWhole(path: string): Uint8Array {
+  const bytes = withPath(path, () => {
+    const stats = statSync(path)
+    if (!stats.isFile()) throw new FileFailure('not_regular')
+    return stats.size > CONSOLE_OBJECT_BYTES_MAX ? null : readFileSync(path)
+  })
+  if (bytes === null || bytes.length > CONSOLE_OBJECT_BYTES_MAX) throw tooLarge(path)
+  return bytes
+}
+
+function tooLarge(path: string): Fault {
+  return new Fault('PLATFORM_BODY_TOO_LARGE', {
+    detail: `${path} has more than ${formatBytes(CONSOLE_OBJECT_BYTES_MAX)}.`,
+    cause: explanation({
+      next: 'Send it with a client of S3: run `svc buckets keys issue` for a storage key.',
+    }),
+  })
+}

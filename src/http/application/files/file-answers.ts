@@ -1,0 +1,75 @@
+/**
+ * Responses with the bytes of a stored file, or one range of them. No browser executes what it gets
+ * here: it is an attachment in a sandbox.
+ */
+import type { FileDocument } from '../../../engine/files/file-documents.ts'
+import { openBytes } from '../../../product/files/downloads.ts'
+import type { FilePorts } from '../../../product/files/ports.ts'
+import { allowsRange, isNotModified, requestedRange } from './ranges.ts'
+
+export interface AnswerOptions {
+  /** The name that a browser saves the file under; null for none. */
+  readonly fileName: string | null
+  /** Bytes of one response; default: no bound. */
+  readonly bytesMax?: number
+}
+
+/**
+ * Returns the response to GET or HEAD; `unsatisfiable` for a range without a byte, and `too-large`
+ * for more than `bytesMax` bytes. Raises PRODUCT_CORRUPT and UNAVAILABLE.
+ */
+export async function fileAnswer(
+  files: FilePorts,
+  request: Pick<Request, 'method' | 'headers'>,
+  file: FileDocument,
+  { fileName, bytesMax = Number.POSITIVE_INFINITY }: AnswerOptions,
+): Promise<Response | 'unsatisfiable' | 'too-large'> {
+  const size = Number(file.size)
+  const tag = `"${file.sha256}"`
+  const headers = headersOf(file, tag, fileName)
+  if (isNotModified(request.headers.get('if-none-match'), tag)) {
+    return new Response(null, { status: 304, headers })
+  }
+  if (request.method === 'HEAD') {
+    headers.set('content-length', String(size))
+    return new Response(null, { headers })
+  }
+  const range = allowsRange(request.headers.get('if-range'), tag)
+    ? requestedRange(request.headers.get('range'), size)
+    : null
+  if (range === 'unsatisfiable') return range
+  const { start, end } = range ?? { start: 0, end: size }
+  if (end - start > bytesMax) return 'too-large'
+  const body = await openBytes(files, file, { start, end })
+  headers.set('content-length', String(end - start))
+  if (range !== null) headers.set('content-range', `bytes ${start}-${end - 1}/${size}`)
+  return new Response(body, { status: range === null ? 200 : 206, headers })
+}
+
+function headersOf(
+  { fileId, contentType }: FileDocument,
+  tag: string,
+  fileName: string | null,
+): Headers {
+  return new Headers({
+    'content-type': contentType,
+    etag: tag,
+    'accept-ranges': 'bytes',
+    'cache-control': 'private, no-store',
+    'content-disposition': disposition(fileName),
+    'content-security-policy': 'sandbox',
+    'x-service-file-id': fileId,
+  })
+}
+
+/** RFC 6266: a name of ASCII for old clients, and the whole one. */
+function disposition(fileName: string | null): string {
+  if (fileName === null) return 'attachment'
+  const plain = fileName.replace(/[^\x20-\x7e]/g, '_').replace(/["\\%]/g, '_')
+  const encoded = encodeURIComponent(fileName).replace(/['()*]/g, percentEncoded)
+  return `attachment; filename="${plain}"; filename*=UTF-8''${encoded}`
+}
+
+function percentEncoded(character: string): string {
+  return `%${character.charCodeAt(0).toString(16).toUpperCase()}`
+}

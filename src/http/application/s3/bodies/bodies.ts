@@ -1,0 +1,79 @@
+/** Bodies of requests to the S3 door, in each of the forms that signatures give them. */
+import { FILE_BYTES_MAX } from '../../../../value/files/files.ts'
+import { readBody, streamBody } from '../../../bodies.ts'
+import { APPLICATION_CODES } from '../../../errors.ts'
+import type { Gateway } from '../../gateway.ts'
+import type { Incoming } from '../../incoming.ts'
+import { S3Fault } from '../errors.ts'
+import { type S3Caller, UNSIGNED_PAYLOAD } from '../signature/callers.ts'
+import { ChunkSignatures } from '../signature/signatures.ts'
+import { BodyChecks } from './checks.ts'
+import { decodeChunks } from './chunked-bodies.ts'
+
+/** Bytes of an XML document: ten thousand parts with their checksums. */
+const XML_BYTES_MAX = 4 * 1024 ** 2
+/** Chunks of a few bytes each are longer than their content. */
+const ENCODED_BYTES_MAX = 2 * FILE_BYTES_MAX
+const WHOLE = /^[0-9a-f]{64}$/
+
+/** Forms with chunks: whether each is signed, and whether trailers follow. */
+const STREAMING: Readonly<Record<string, readonly [isSigned: boolean, hasTrailers: boolean]>> = {
+  'STREAMING-AWS4-HMAC-SHA256-PAYLOAD': [true, false],
+  'STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER': [true, true],
+  'STREAMING-UNSIGNED-PAYLOAD-TRAILER': [false, true],
+}
+
+export interface S3Body {
+  readonly checks: BodyChecks
+  /** The decoded bytes. They are verified by `checks.finish` at the end. */
+  readonly chunks: AsyncIterable<Uint8Array>
+}
+
+/** Returns the body of an upload. Throws NotImplemented for an unknown form. */
+export function streamS3Body(gateway: Gateway, { request }: Incoming, caller: S3Caller): S3Body {
+  const { uploadPace } = gateway.transfers
+  const source = streamBody(request, ENCODED_BYTES_MAX, APPLICATION_CODES, uploadPace)
+  return decodeBody(source, request.headers, caller)
+}
+
+/** Returns a whole, verified body. */
+export async function readS3Body(
+  gateway: Gateway,
+  incoming: Incoming,
+  caller: S3Caller,
+): Promise<Uint8Array> {
+  const { request } = incoming
+  const { transfers } = gateway
+  const bytes = await readBody(request, XML_BYTES_MAX, APPLICATION_CODES, transfers, incoming)
+  const { checks, chunks } = decodeBody(once(bytes), request.headers, caller)
+  const parts: Uint8Array[] = []
+  for await (const chunk of chunks) {
+    checks.update(chunk)
+    parts.push(chunk)
+  }
+  checks.finish()
+  const whole = new Uint8Array(Buffer.concat(parts))
+  incoming.bodyMemory?.release()
+  return whole
+}
+
+function decodeBody(
+  source: AsyncIterable<Uint8Array>,
+  headers: Headers,
+  { payload, signingKey, authorization }: S3Caller,
+): S3Body {
+  const checks = new BodyChecks(headers, payload)
+  const streaming = STREAMING[payload]
+  if (streaming === undefined) {
+    if (payload === UNSIGNED_PAYLOAD || WHOLE.test(payload)) return { checks, chunks: source }
+    throw new S3Fault('NotImplemented', 'x-amz-content-sha256')
+  }
+  const [isSigned, hasTrailers] = streaming
+  const signatures = isSigned ? new ChunkSignatures(signingKey, authorization) : null
+  const onTrailer = (name: string, value: string) => checks.trailer(name, value)
+  return { checks, chunks: decodeChunks(source, { signatures, hasTrailers, onTrailer }) }
+}
+
+async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  if (bytes.length > 0) yield bytes
+}

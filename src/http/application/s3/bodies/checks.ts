@@ -1,0 +1,117 @@
+/** Checks received bytes against the lengths and digests that the client announced. */
+import {
+  type ChecksumAlgorithm,
+  type ChecksumStream,
+  checksumStream,
+} from '../../../../system/checksums.ts'
+import { digestEquals } from '../../../../system/digests.ts'
+import { S3Fault } from '../errors.ts'
+
+/** Checksums that clients may announce, and their lengths in bytes. */
+const CHECKSUMS: Readonly<Record<string, readonly [ChecksumAlgorithm, number]>> = {
+  'x-amz-checksum-crc32': ['crc32', 4],
+  'x-amz-checksum-crc32c': ['crc32c', 4],
+  'x-amz-checksum-crc64nvme': ['crc64nvme', 8],
+  'x-amz-checksum-sha1': ['sha1', 20],
+  'x-amz-checksum-sha256': ['sha256', 32],
+}
+const SHA256_HEX = /^[0-9a-f]{64}$/
+
+/** A checksum whose value is known before the body, or after it. */
+interface Expected {
+  readonly stream: ChecksumStream
+  readonly bytes: number
+  value: string | null
+}
+
+export class BodyChecks {
+  readonly #md5 = checksumStream('md5')
+  readonly #contentMd5: Uint8Array | null
+  readonly #sha256: { readonly stream: ChecksumStream; readonly expected: Uint8Array } | null
+  readonly #expected = new Map<string, Expected>()
+  /** Bytes that the head announces; null where it does not. */
+  readonly length: number | null
+  #received = 0
+
+  /** Throws InvalidDigest, InvalidArgument and InvalidRequest. */
+  constructor(headers: Headers, payload: string) {
+    const md5 = headers.get('content-md5')
+    this.#contentMd5 = md5 === null ? null : decodeBase64(md5, 16)
+    this.#sha256 = SHA256_HEX.test(payload)
+      ? { stream: checksumStream('sha256'), expected: Uint8Array.fromHex(payload) }
+      : null
+    this.length = announcedLength(headers, payload)
+    for (const name of Object.keys(CHECKSUMS)) {
+      const value = headers.get(name)
+      if (value !== null) this.#expect(name, value)
+    }
+    const trailers = headers.get('x-amz-trailer')?.split(',') ?? []
+    for (const name of trailers) this.#expect(name.trim().toLowerCase(), null)
+  }
+
+  #expect(name: string, value: string | null): void {
+    const [algorithm, bytes] = CHECKSUMS[name] ?? []
+    if (algorithm === undefined) throw new S3Fault('InvalidRequest', 'an unknown trailer')
+    if (value !== null) decodeBase64(value, bytes!)
+    this.#expected.set(name, { stream: checksumStream(algorithm), bytes: bytes!, value })
+  }
+
+  update(bytes: Uint8Array): void {
+    this.#received += bytes.length
+    this.#md5.update(bytes)
+    this.#sha256?.stream.update(bytes)
+    for (const { stream } of this.#expected.values()) stream.update(bytes)
+  }
+
+  /** Receives a trailer. Throws InvalidRequest for one that was not announced. */
+  trailer(name: string, value: string): void {
+    const expected = this.#expected.get(name)
+    if (expected === undefined || expected.value !== null) {
+      throw new S3Fault('InvalidRequest', 'a trailer that was not announced')
+    }
+    decodeBase64(value, expected.bytes)
+    expected.value = value
+  }
+
+  /**
+   * Returns the MD5 in hexadecimal, and the checksums as headers. Throws BadDigest, IncompleteBody
+   * and XAmzContentSHA256Mismatch.
+   */
+  finish(): { readonly md5: string; readonly checksums: Readonly<Record<string, string>> } {
+    if (this.length !== null && this.#received !== this.length) throw new S3Fault('IncompleteBody')
+    const md5 = this.#md5.digest()
+    if (this.#contentMd5 !== null && !digestEquals(md5, this.#contentMd5)) {
+      throw new S3Fault('BadDigest', 'Content-MD5')
+    }
+    if (this.#sha256 !== null) {
+      const isEqual = digestEquals(this.#sha256.stream.digest(), this.#sha256.expected)
+      if (!isEqual) throw new S3Fault('XAmzContentSHA256Mismatch')
+    }
+    const checksums: Record<string, string> = {}
+    for (const [name, { stream, bytes, value }] of this.#expected) {
+      if (value === null) throw new S3Fault('IncompleteBody', `the trailer ${name} is missing`)
+      const isEqual = digestEquals(stream.digest(), decodeBase64(value, bytes))
+      if (!isEqual) throw new S3Fault('BadDigest', name)
+      checksums[name] = value
+    }
+    return { md5: md5.toHex(), checksums }
+  }
+}
+
+function announcedLength(headers: Headers, payload: string): number | null {
+  const isStreaming = payload.startsWith('STREAMING-')
+  const text = headers.get(isStreaming ? 'x-amz-decoded-content-length' : 'content-length')
+  if (text === null && !isStreaming) return null
+  if (text === null || !/^\d{1,15}$/.test(text)) {
+    throw new S3Fault('InvalidArgument', 'x-amz-decoded-content-length')
+  }
+  return Number(text)
+}
+
+function decodeBase64(text: string, length: number): Uint8Array {
+  try {
+    const bytes = Uint8Array.fromBase64(text, { lastChunkHandling: 'strict' })
+    if (bytes.length === length) return bytes
+  } catch {}
+  throw new S3Fault('InvalidDigest')
+}

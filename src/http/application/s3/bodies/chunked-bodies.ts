@@ -1,0 +1,136 @@
+/**
+ * Decodes bodies with `Content-Encoding: aws-chunked`: chunks that each have a signature, or none,
+ * and trailers after the last one. A body is bad from its first wrong byte on, so what was passed
+ * on before must be discarded; nothing of a body is stored before its end.
+ */
+import { sha256Stream } from '../../../../system/digests.ts'
+import { S3Fault } from '../errors.ts'
+import type { ChunkSignatures } from '../signature/signatures.ts'
+
+export interface ChunkedOptions {
+  /** Null for chunks without signatures. */
+  readonly signatures: ChunkSignatures | null
+  readonly hasTrailers: boolean
+  /** Receives a trailer, whose name is in lower case. */
+  readonly onTrailer: (name: string, value: string) => void
+}
+
+const LINE_BYTES_MAX = 1_024
+const TRAILERS_MAX = 8
+/** At most 1 TiB: the sum of all chunks is bounded by the reader. */
+const CHUNK_HEAD = /^([0-9a-fA-F]{1,10})(?:;chunk-signature=([0-9a-f]{64}))?$/
+const TRAILER = /^([A-Za-z0-9-]{1,64}):[ \t]*([\x21-\x7e]{0,256})[ \t]*$/
+const TRAILER_SIGNATURE = 'x-amz-trailer-signature'
+
+/** Yields the bytes of the chunks. Throws IncompleteBody and SignatureDoesNotMatch. */
+export async function* decodeChunks(
+  source: AsyncIterable<Uint8Array>,
+  options: ChunkedOptions,
+): AsyncGenerator<Uint8Array> {
+  const { signatures, hasTrailers } = options
+  const reader = new ByteReader(source)
+  for (;;) {
+    const head = CHUNK_HEAD.exec(await reader.line())
+    const signature = head?.[2]
+    if (head === null || (signature === undefined) !== (signatures === null)) {
+      throw new S3Fault('IncompleteBody', 'the head of a chunk')
+    }
+    const size = Number.parseInt(head[1]!, 16)
+    const digest = sha256Stream()
+    for (let left = size; left > 0; ) {
+      const bytes = await reader.take(left)
+      left -= bytes.length
+      if (signatures !== null) digest.update(bytes)
+      yield bytes
+    }
+    if (signatures?.isNextChunk(signature!, digest.digest().toString('hex')) === false) {
+      throw new S3Fault('SignatureDoesNotMatch', 'the signature of a chunk')
+    }
+    if (size === 0) break
+    if ((await reader.line()) !== '') throw new S3Fault('IncompleteBody', 'the end of a chunk')
+  }
+  if (hasTrailers) await readTrailers(reader, options)
+  await requireEnd(reader)
+}
+
+async function readTrailers(
+  reader: ByteReader,
+  { signatures, onTrailer }: ChunkedOptions,
+): Promise<void> {
+  let signed = ''
+  for (let count = 0; count <= TRAILERS_MAX; count++) {
+    const line = await reader.line()
+    if (line === '') {
+      if (signatures !== null) throw new S3Fault('SignatureDoesNotMatch', 'unsigned trailers')
+      return
+    }
+    const [, name, value] = TRAILER.exec(line) ?? []
+    if (name === undefined) break
+    if (name.toLowerCase() === TRAILER_SIGNATURE) {
+      if (signatures?.isTrailer(value!, signed) === true) return
+      throw new S3Fault('SignatureDoesNotMatch', 'the signature of the trailers')
+    }
+    signed += `${name.toLowerCase()}:${value}\n`
+    onTrailer(name.toLowerCase(), value!)
+  }
+  throw new S3Fault('IncompleteBody', 'a trailer')
+}
+
+/** Allows for empty lines, whose number differs between clients. */
+async function requireEnd(reader: ByteReader): Promise<void> {
+  for (let lines = 0; lines < 2; lines++) {
+    if (await reader.isAtEnd()) return
+    if ((await reader.line()) !== '') break
+  }
+  if (!(await reader.isAtEnd())) throw new S3Fault('IncompleteBody', 'bytes after the last chunk')
+}
+
+class ByteReader {
+  readonly #source: AsyncIterator<Uint8Array>
+  #bytes: Uint8Array = new Uint8Array(0)
+
+  constructor(source: AsyncIterable<Uint8Array>) {
+    this.#source = source[Symbol.asyncIterator]()
+  }
+
+  /** Returns 1 to `max` bytes. Throws IncompleteBody at the end. */
+  async take(max: number): Promise<Uint8Array> {
+    if (await this.isAtEnd()) throw new S3Fault('IncompleteBody', 'the body ends inside a chunk')
+    const taken = this.#bytes.subarray(0, max)
+    this.#bytes = this.#bytes.subarray(taken.length)
+    return taken
+  }
+
+  /** Returns the text up to CR LF, which it skips. Throws IncompleteBody. */
+  async line(): Promise<string> {
+    let text = ''
+    for (;;) {
+      const bytes = await this.take(LINE_BYTES_MAX)
+      const newline = bytes.indexOf(0x0a)
+      const part = newline < 0 ? bytes : bytes.subarray(0, newline)
+      text += Buffer.from(part).toString('latin1')
+      if (text.length > LINE_BYTES_MAX) throw new S3Fault('IncompleteBody', 'a line of a chunk')
+      if (newline < 0) continue
+      this.#unread(bytes.subarray(newline + 1))
+      if (!text.endsWith('\r')) throw new S3Fault('IncompleteBody', 'a line without CR LF')
+      return text.slice(0, -1)
+    }
+  }
+
+  async isAtEnd(): Promise<boolean> {
+    while (this.#bytes.length === 0) {
+      const { done, value } = await this.#source.next()
+      if (done === true) return true
+      this.#bytes = value
+    }
+    return false
+  }
+
+  /** Puts back the bytes that `take` returned last, which are before the others. */
+  #unread(bytes: Uint8Array): void {
+    if (bytes.length === 0) return
+    const rest = this.#bytes
+    const whole = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length + rest.length)
+    this.#bytes = whole
+  }
+}

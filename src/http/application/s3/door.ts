@@ -1,0 +1,101 @@
+/**
+ * The S3 door: `/v1/s3` on the application origin, path style, outside the error envelope (wire
+ * decisions, section 5). Keys belong to one bucket and are authenticated by their signatures.
+ */
+import { Fault } from '../../../errors/fault.ts'
+import { allowOrigin } from '../browser-origins.ts'
+import type { Gateway } from '../gateway.ts'
+import type { Incoming } from '../incoming.ts'
+import { errorResponse, S3Fault, s3FaultOf, s3StatusOf } from './errors.ts'
+import { listBuckets } from './operations/listing.ts'
+import type { BucketCall, ObjectCall, S3Call } from './operations/operation.ts'
+import { bucketOperation, objectOperation } from './operations/table.ts'
+import { parseS3Url } from './requests.ts'
+import { authenticateS3, requireAccess, type S3Caller } from './signature/callers.ts'
+
+/** Counted when the caller disconnected, as proxies log it. Never sent. */
+const CALLER_GONE = 499
+
+/** Answers one request. Never rejects. */
+export async function answerS3(gateway: Gateway, incoming: Incoming): Promise<Response> {
+  const { request, requestId } = incoming
+  const origin = request.headers.get('origin')
+  const known: { caller: S3Caller | null } = { caller: null }
+  let response: Response
+  try {
+    checkRequest(gateway, origin)
+    const url = parseS3Url(request.url)
+    known.caller = authenticateS3(gateway, incoming, url)
+    response = await perform({
+      gateway,
+      incoming,
+      request,
+      url,
+      query: url.query,
+      caller: known.caller,
+    })
+  } catch (error) {
+    response = failed(gateway, incoming, known.caller, error)
+  }
+  incoming.bodyMemory?.release()
+  const { headers } = response
+  headers.set('x-amz-request-id', requestId)
+  headers.set('x-service-request-id', requestId)
+  headers.set('x-content-type-options', 'nosniff')
+  allowOrigin(gateway.allowedOrigins, response, origin)
+  const isGone = response.status >= 500 && request.signal.aborted
+  gateway.counts.answered(isGone ? CALLER_GONE : response.status)
+  return response
+}
+
+function checkRequest({ allowedOrigins, engine }: Gateway, origin: string | null): void {
+  if (origin !== null && !allowedOrigins.has(origin)) {
+    throw new S3Fault('AccessDenied', 'the browser origin is not allowed')
+  }
+  if (!engine.ready()) throw new Fault('UNAVAILABLE', { detail: 'the engine is not ready yet' })
+}
+
+async function perform(call: S3Call): Promise<Response> {
+  const { url, caller, request } = call
+  const { bucket, key } = url
+  if (bucket === null) {
+    if (request.method === 'GET') return listBuckets(call)
+    throw new S3Fault('MethodNotAllowed')
+  }
+  if (key === null) {
+    const bucketCall: BucketCall = { ...call, bucket }
+    const operation = bucketOperation(bucketCall)
+    requireAccess(caller, bucket, operation.access)
+    return operation.handle(bucketCall)
+  }
+  const objectCall: ObjectCall = { ...call, bucket, key }
+  const operation = objectOperation(objectCall)
+  requireAccess(caller, bucket, operation.access)
+  return operation.handle(objectCall)
+}
+
+function failed(
+  gateway: Gateway,
+  incoming: Incoming,
+  caller: S3Caller | null,
+  error: unknown,
+): Response {
+  const { request, requestId } = incoming
+  const { fault, s3Code } = s3FaultOf(error)
+  const storageKeyId = caller?.storageKeyId
+  const status = s3StatusOf(s3Code)
+  if (status < 500 || s3Code === 'SlowDown') {
+    gateway.counts.failed(fault)
+    gateway.rejections.add({ ...incoming, storageKeyId }, fault)
+  } else {
+    const { code: errorCode, detail, cause } = fault
+    const level = request.signal.aborted ? 'debug' : 'error'
+    gateway.log[level]('s3.failed', { requestId, storageKeyId, errorCode, detail, error: cause })
+  }
+  return errorResponse(s3Code, resourceOf(request), requestId)
+}
+
+/** Returns the path without its query, which may hold a signature. */
+function resourceOf({ url }: Request): string {
+  return new URL(url).pathname
+}

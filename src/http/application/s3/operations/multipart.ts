@@ -1,0 +1,256 @@
+/** Multipart uploads: their beginning, parts, end and lists. */
+import type { PartDocument } from '../../../../engine/files/multipart-documents.ts'
+import { openBytes } from '../../../../product/files/downloads.ts'
+import {
+  abortMultipart,
+  beginMultipart,
+  findMultipart,
+  listOpenMultiparts,
+  listPartsOf,
+  readEntityTag,
+  removeParts,
+  storePart,
+} from '../../../../product/files/multipart.ts'
+import {
+  completeMultipart,
+  multipartTag,
+  readContent,
+} from '../../../../product/files/multipart-completion.ts'
+import { checksumStream } from '../../../../system/checksums.ts'
+import { FILE_BYTES_MAX, PART_BYTES_MIN, PARTS_MAX } from '../../../../value/files/files.ts'
+import { readS3Body } from '../bodies/bodies.ts'
+import { S3Fault } from '../errors.ts'
+import { uriEncodePath } from '../requests.ts'
+import { childText, readXml } from '../xml/reader.ts'
+import { element, xmlResponse } from '../xml/writer.ts'
+import { writeCondition } from './conditions.ts'
+import { copySource } from './copies.ts'
+import { countOf, ownerOf } from './listing.ts'
+import { isoTime, objectHeadersOf } from './object-headers.ts'
+import type { BucketCall, ObjectCall } from './operation.ts'
+import { receive, transferring } from './uploads.ts'
+
+const PAGE_MAX = 1_000
+
+export async function createMultipart(call: ObjectCall): Promise<Response> {
+  const { gateway, request, bucket, key } = call
+  const stored = objectHeadersOf(request.headers)
+  const uploadId = await beginMultipart(gateway.files, { bucket, key, ...stored })
+  const fields = { Bucket: bucket, Key: key, UploadId: uploadId }
+  return xmlResponse(element('InitiateMultipartUploadResult', textFields(fields), true))
+}
+
+export async function uploadPart(call: ObjectCall): Promise<Response> {
+  const { gateway } = call
+  const address = addressOf(call)
+  const number = partNumberOf(call)
+  await requireUpload(call)
+  return receive(call, async (staged, { md5, checksums }) => {
+    const part = { number, etag: md5 }
+    if (!(await storePart(gateway.files, staged, address, part))) throw new S3Fault('NoSuchUpload')
+    return new Response(null, { headers: { etag: `"${md5}"`, ...checksums } })
+  })
+}
+
+/** Copies an object, or a range of one, into a part. */
+export async function uploadPartCopy(call: ObjectCall): Promise<Response> {
+  const { gateway, request } = call
+  const { files } = gateway
+  const number = partNumberOf(call)
+  await requireUpload(call)
+  const { file } = await copySource(call)
+  const slice = copiedRange(request.headers.get('x-amz-copy-source-range'), Number(file.size))
+  return transferring(call, async () => {
+    const staged = await files.blobs.stage(slice.end - slice.start)
+    try {
+      const md5 = checksumStream('md5')
+      for await (const chunk of readContent(await openBytes(files, file, slice))) {
+        md5.update(chunk)
+        await staged.write(chunk)
+      }
+      const etag = md5.digest().toHex()
+      const isOpen = await storePart(files, staged, addressOf(call), { number, etag })
+      if (!isOpen) throw new S3Fault('NoSuchUpload')
+      const at = isoTime({ createdAtMicros: gateway.system.nowMicros() })
+      const fields = textFields({ ETag: `"${etag}"`, LastModified: at })
+      return xmlResponse(element('CopyPartResult', fields, true))
+    } finally {
+      await staged.discard()
+    }
+  })
+}
+
+/** Throws InvalidArgument and InvalidRange. */
+function copiedRange(header: string | null, size: number) {
+  if (header === null) return { start: 0, end: size }
+  const [, first, last] = /^bytes=(\d{1,15})-(\d{1,15})$/.exec(header) ?? []
+  if (first === undefined) throw new S3Fault('InvalidArgument', 'x-amz-copy-source-range')
+  const [start, end] = [Number(first), Number(last) + 1]
+  if (start >= end || end > size) throw new S3Fault('InvalidRange')
+  return { start, end }
+}
+
+interface ListedPart {
+  readonly number: number
+  readonly etag: string
+}
+
+export async function completeUpload(call: ObjectCall): Promise<Response> {
+  const { gateway, incoming, request, caller, bucket, key } = call
+  const { files } = gateway
+  const listed = listedParts(await readS3Body(gateway, incoming, caller))
+  const requireReplaceable = writeCondition(request.headers)
+  const address = addressOf(call)
+  const upload = await findMultipart(files, address)
+  const tag = multipartTag(listed.map(({ etag }) => etag))
+  if (upload === null) {
+    // A client repeats a request whose answer it did not get.
+    if ((await readEntityTag(files, address)) !== tag) throw new S3Fault('NoSuchUpload')
+    return completed(bucket, key, tag)
+  }
+  const parts = await storedParts(call, listed)
+  const closed = () => new S3Fault('NoSuchUpload')
+  await transferring(call, () =>
+    completeMultipart(files, { upload, parts, requireReplaceable, closed }),
+  )
+  // The file exists; what is left of the upload is removed later where this fails.
+  removeParts(files, upload.multipartId).catch((error: unknown) => {
+    gateway.log.warn('files.parts_left', { requestId: incoming.requestId, error })
+  })
+  return completed(bucket, key, tag)
+}
+
+function completed(bucket: string, key: string, tag: string): Response {
+  const fields = textFields({ Bucket: bucket, Key: key, ETag: `"${tag}"` })
+  return xmlResponse(element('CompleteMultipartUploadResult', fields, true))
+}
+
+/** Throws MalformedXML, InvalidPart and InvalidPartOrder. */
+function listedParts(bytes: Uint8Array): readonly ListedPart[] {
+  const root = readXml(bytes)
+  const elements = root.children.filter(({ name }) => name === 'Part')
+  if (root.name !== 'CompleteMultipartUpload' || elements.length === 0) {
+    throw new S3Fault('MalformedXML', 'CompleteMultipartUpload with parts')
+  }
+  if (elements.length > PARTS_MAX) throw new S3Fault('InvalidArgument', 'too many parts')
+  const parts = elements.map((part) => {
+    const number = Number(/^\d{1,5}$/.exec(childText(part, 'PartNumber')?.trim() ?? '')?.[0])
+    const [, etag] = /^"?([0-9a-f]{32})"?$/.exec(childText(part, 'ETag')?.trim() ?? '') ?? []
+    if (!(number >= 1 && number <= PARTS_MAX)) throw new S3Fault('MalformedXML', 'PartNumber')
+    if (etag === undefined) throw new S3Fault('InvalidPart', 'the entity tag of a part')
+    return { number, etag }
+  })
+  const isAscending = parts.every(({ number }, i) => i === 0 || parts[i - 1]!.number < number)
+  if (!isAscending) throw new S3Fault('InvalidPartOrder')
+  return parts
+}
+
+/** Throws InvalidPart, EntityTooSmall and EntityTooLarge. */
+async function storedParts(
+  call: ObjectCall,
+  listed: readonly ListedPart[],
+): Promise<readonly PartDocument[]> {
+  const { multipartId } = addressOf(call)
+  const page = { after: 0, limit: PARTS_MAX }
+  const known = await listPartsOf(call.gateway.files, multipartId, page)
+  const byNumber = new Map(known.map((part) => [part.number, part]))
+  const parts = listed.map(({ number, etag }) => {
+    const part = byNumber.get(number)
+    if (part?.etag !== etag) throw new S3Fault('InvalidPart', `part ${number}`)
+    return part
+  })
+  if (parts.slice(0, -1).some(({ size }) => size < PART_BYTES_MIN)) {
+    throw new S3Fault('EntityTooSmall')
+  }
+  const size = parts.reduce((sum, part) => sum + part.size, 0)
+  if (size > FILE_BYTES_MAX) throw new S3Fault('EntityTooLarge')
+  return parts
+}
+
+export async function abortUpload(call: ObjectCall): Promise<Response> {
+  if (await abortMultipart(call.gateway.files, addressOf(call))) {
+    return new Response(null, { status: 204 })
+  }
+  throw new S3Fault('NoSuchUpload')
+}
+
+export async function listUploadParts(call: ObjectCall): Promise<Response> {
+  const { gateway, bucket, key, query } = call
+  const upload = await requireUpload(call)
+  const limit = countOf(query.get('max-parts'), PAGE_MAX)
+  const after = countOf(query.get('part-number-marker') ?? '0', PARTS_MAX)
+  const page = { after, limit: limit + 1 }
+  const found = await listPartsOf(gateway.files, upload.multipartId, page)
+  const parts = found.slice(0, limit)
+  const fields = textFields({
+    ...{ Bucket: bucket, Key: key, UploadId: upload.multipartId, StorageClass: 'STANDARD' },
+    ...{ PartNumberMarker: String(after), MaxParts: String(limit) },
+    NextPartNumberMarker: String(parts.at(-1)?.number ?? after),
+    IsTruncated: String(found.length > limit),
+  })
+  const entries = parts.map((part) => {
+    const texts = { ETag: `"${part.etag}"`, LastModified: isoTime(part), Size: String(part.size) }
+    return element('Part', textFields({ PartNumber: String(part.number), ...texts }))
+  })
+  const owners = [ownerOf('Initiator'), ownerOf('Owner')]
+  return xmlResponse(element('ListPartsResult', [...fields, ...owners, ...entries], true))
+}
+
+/** Lists unfinished uploads in pages by key and ID. */
+export async function listUploads({ gateway, bucket, query }: BucketCall): Promise<Response> {
+  if (query.has('delimiter')) throw new S3Fault('NotImplemented', 'delimiter of a list of uploads')
+  const prefix = query.get('prefix') ?? ''
+  const marker = [query.get('key-marker') ?? '', query.get('upload-id-marker') ?? ''] as const
+  const limit = countOf(query.get('max-uploads'), PAGE_MAX)
+  const isEncoded = query.get('encoding-type') === 'url'
+  const encode = isEncoded ? uriEncodePath : (text: string) => text
+  const uploads = await listOpenMultiparts(gateway.files, { bucket, prefix })
+  const rest = uploads.filter((upload) => isAfter(upload, marker))
+  const page = rest.slice(0, limit)
+  const last = rest.length > limit ? page.at(-1) : undefined
+  const fields = textFields({
+    ...{ Bucket: bucket, Prefix: encode(prefix), MaxUploads: String(limit) },
+    ...{ KeyMarker: encode(marker[0]), UploadIdMarker: marker[1] },
+    ...(isEncoded && { EncodingType: 'url' }),
+    ...(last && { NextKeyMarker: encode(last.key), NextUploadIdMarker: last.multipartId }),
+    IsTruncated: String(last !== undefined),
+  })
+  const entries = page.map((upload) => {
+    const { key, multipartId } = upload
+    const names = { Key: encode(key), UploadId: multipartId, StorageClass: 'STANDARD' }
+    const texts = textFields({ ...names, Initiated: isoTime(upload) })
+    return element('Upload', [...texts, ownerOf('Initiator'), ownerOf('Owner')])
+  })
+  return xmlResponse(element('ListMultipartUploadsResult', [...fields, ...entries], true))
+}
+
+/** Whether an upload is after the markers: without an ID, after all uploads of the key. */
+function isAfter(
+  { key, multipartId }: { readonly key: string; readonly multipartId: string },
+  [keyMarker, idMarker]: readonly [string, string],
+): boolean {
+  const order = Buffer.compare(Buffer.from(key), Buffer.from(keyMarker))
+  return order > 0 || (order === 0 && idMarker !== '' && multipartId > idMarker)
+}
+
+function addressOf({ bucket, key, query }: ObjectCall) {
+  return { bucket, key, multipartId: query.get('uploadId') ?? '' }
+}
+
+function partNumberOf({ query }: ObjectCall): number {
+  const text = query.get('partNumber') ?? ''
+  const number = /^\d{1,5}$/.test(text) ? Number(text) : 0
+  if (number >= 1 && number <= PARTS_MAX) return number
+  throw new S3Fault('InvalidArgument', `partNumber: 1 to ${PARTS_MAX}`)
+}
+
+/** Throws NoSuchUpload. */
+async function requireUpload(call: ObjectCall) {
+  const upload = await findMultipart(call.gateway.files, addressOf(call))
+  if (upload === null) throw new S3Fault('NoSuchUpload')
+  return upload
+}
+
+function textFields(fields: Readonly<Record<string, string>>) {
+  return Object.entries(fields).map(([name, text]) => element(name, text))
+}

@@ -1,0 +1,110 @@
+/** Which operation a request asks for: by its method, its subresource, and what it addresses. */
+import { type S3Code, S3Fault } from '../errors.ts'
+import {
+  accessControl,
+  bucketLocation,
+  bucketVersioning,
+  createBucket,
+  headBucket,
+  objectTagging,
+  requestPayment,
+} from './buckets.ts'
+import { copyObject } from './copies.ts'
+import { deleteMany, deleteOne } from './deletions.ts'
+import { getObject } from './downloads.ts'
+import { listVersion1, listVersion2 } from './listing.ts'
+import {
+  abortUpload,
+  completeUpload,
+  createMultipart,
+  listUploadParts,
+  listUploads,
+  uploadPart,
+  uploadPartCopy,
+} from './multipart.ts'
+import type { BucketCall, Handler, ObjectCall } from './operation.ts'
+import { putObject } from './uploads.ts'
+
+export interface Operation<C extends BucketCall> {
+  readonly access: 'read' | 'write'
+  readonly handle: Handler<C>
+}
+
+const read = <C extends BucketCall>(handle: Handler<C>) => ({ access: 'read', handle }) as const
+const write = <C extends BucketCall>(handle: Handler<C>) => ({ access: 'write', handle }) as const
+const missing = (code: S3Code) =>
+  read<BucketCall>(() => {
+    throw new S3Fault(code)
+  })
+
+/** Parameters that select an operation of their own. Any other parameter belongs to one. */
+const SUBRESOURCES = new Set([
+  ...['accelerate', 'acl', 'analytics', 'attributes', 'cors', 'delete', 'encryption'],
+  ...['intelligent-tiering', 'inventory', 'legal-hold', 'lifecycle', 'location', 'logging'],
+  ...['metadataTable', 'metrics', 'notification', 'object-lock', 'ownershipControls', 'policy'],
+  ...['policyStatus', 'publicAccessBlock', 'renameObject', 'replication', 'requestPayment'],
+  ...['restore', 'retention', 'select', 'session', 'tagging', 'torrent', 'uploadId', 'uploads'],
+  ...['versionId', 'versioning', 'versions', 'website'],
+])
+
+const BUCKET_OPERATIONS: Readonly<Record<string, Operation<BucketCall>>> = {
+  GET: read((call) =>
+    call.query.get('list-type') === '2' ? listVersion2(call) : listVersion1(call),
+  ),
+  HEAD: read(headBucket),
+  PUT: write(createBucket),
+  'POST delete': write(deleteMany),
+  'GET uploads': read(listUploads),
+  'GET location': read(bucketLocation),
+  'GET versioning': read(bucketVersioning),
+  'GET requestPayment': read(requestPayment),
+  'GET acl': read(accessControl),
+  'GET policy': missing('NoSuchBucketPolicy'),
+  'GET cors': missing('NoSuchCORSConfiguration'),
+  'GET lifecycle': missing('NoSuchLifecycleConfiguration'),
+  'GET tagging': missing('NoSuchTagSet'),
+  'GET website': missing('NoSuchWebsiteConfiguration'),
+}
+
+const OBJECT_OPERATIONS: Readonly<Record<string, Operation<ObjectCall>>> = {
+  GET: read(getObject),
+  HEAD: read(getObject),
+  PUT: write((call) =>
+    call.request.headers.has('x-amz-copy-source') ? copyObject(call) : putObject(call),
+  ),
+  DELETE: write(deleteOne),
+  'GET acl': read(accessControl),
+  'GET tagging': read(objectTagging),
+  'GET uploadId': read(listUploadParts),
+  'POST uploads': write(createMultipart),
+  'PUT uploadId': write((call) =>
+    call.request.headers.has('x-amz-copy-source') ? uploadPartCopy(call) : uploadPart(call),
+  ),
+  'POST uploadId': write(completeUpload),
+  'DELETE uploadId': write(abortUpload),
+}
+
+const METHODS = ['GET', 'HEAD', 'PUT', 'POST', 'DELETE']
+
+export function bucketOperation(call: BucketCall): Operation<BucketCall> {
+  return find(BUCKET_OPERATIONS, call)
+}
+
+export function objectOperation(call: ObjectCall): Operation<ObjectCall> {
+  return find(OBJECT_OPERATIONS, call)
+}
+
+/** Throws NotImplemented and MethodNotAllowed. */
+function find<C extends BucketCall>(
+  operations: Readonly<Record<string, Operation<C>>>,
+  { request: { method }, query }: C,
+): Operation<C> {
+  const named = [...query.keys()].filter((name) => SUBRESOURCES.has(name))
+  // Nothing has versions, so the version of an object is the only one there is.
+  const subresources =
+    query.get('versionId') === 'null' ? named.filter((name) => name !== 'versionId') : named
+  const operation = operations[[method, ...subresources].join(' ')]
+  if (operation !== undefined) return operation
+  if (!METHODS.includes(method)) throw new S3Fault('MethodNotAllowed')
+  throw new S3Fault('NotImplemented', `${method} ${subresources.join(' ')}`)
+}

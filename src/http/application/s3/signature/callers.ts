@@ -1,0 +1,85 @@
+/** Authenticates requests of S3 clients by their signature. */
+import type { StorageCaller } from '../../../../product/files/storage-keys.ts'
+import { credentialLimit, peerOf, requireNoWait } from '../../../rate-limits.ts'
+import { FAILURE_RATE } from '../../callers.ts'
+import type { Gateway } from '../../gateway.ts'
+import type { Incoming } from '../../incoming.ts'
+import { S3Fault } from '../errors.ts'
+import type { S3Url } from '../requests.ts'
+import { type Authorization, parseAuthorization } from './authorizations.ts'
+import { isSignedBy, signingKey } from './signatures.ts'
+
+export interface S3Caller extends StorageCaller {
+  readonly authorization: Authorization
+  /** The key of the signatures of chunks. */
+  readonly signingKey: Uint8Array
+  /** A digest of the body in hexadecimal, or the name of a mode. */
+  readonly payload: string
+}
+
+export const UNSIGNED_PAYLOAD = 'UNSIGNED-PAYLOAD'
+const SKEW_MILLIS = 15 * 60 * 1000
+
+/**
+ * Returns the caller. Throws the codes of S3 for other requests, and RATE_LIMITED for a key that
+ * sends too many, or a peer that failed too often.
+ */
+export function authenticateS3(gateway: Gateway, incoming: Incoming, url: S3Url): S3Caller {
+  const peer = peerOf(incoming.binding)
+  const { limits } = gateway
+  try {
+    const caller = findCaller(gateway, incoming.request, url)
+    const seconds = limits?.credentials.take(caller.storageKeyId, credentialLimit(null)) ?? 0
+    requireNoWait(seconds, 'RATE_LIMITED', 'requests with one storage key')
+    return caller
+  } catch (error) {
+    if (error instanceof S3Fault && limits !== null) {
+      requireNoWait(limits.failures.take(peer), 'RATE_LIMITED', FAILURE_RATE)
+    }
+    throw error
+  }
+}
+
+function findCaller(gateway: Gateway, { method, headers }: Request, url: S3Url): S3Caller {
+  const authorization = parseAuthorization(headers, url)
+  const { accessKeyId, signedHeaders, expiresSeconds } = authorization
+  for (const name of headers.keys()) {
+    // A header that changes the request must not be added to it by others.
+    if (!name.startsWith('x-amz-') || signedHeaders.includes(name)) continue
+    throw new S3Fault('AccessDenied', `the header ${name} is not signed`)
+  }
+  checkTime(gateway.system.nowMillis(), authorization)
+  const stated = headers.get('x-amz-content-sha256') ?? url.query.get('X-Amz-Content-Sha256')
+  const payload = stated ?? (expiresSeconds === null ? null : UNSIGNED_PAYLOAD)
+  if (payload === null) throw new S3Fault('InvalidRequest', 'x-amz-content-sha256 is missing')
+  const found = gateway.files.storageKeys.find(accessKeyId)
+  if (found === null) throw new S3Fault('InvalidAccessKeyId')
+  const key = signingKey(found.secretAccessKey, authorization)
+  if (!isSignedBy(key, authorization, { method, url, headers, payload })) {
+    throw new S3Fault('SignatureDoesNotMatch')
+  }
+  return { ...found, authorization, signingKey: key, payload }
+}
+
+function checkTime(nowMillis: number, { atMillis, expiresSeconds }: Authorization): void {
+  const isEarly = atMillis > nowMillis + SKEW_MILLIS
+  if (expiresSeconds === null) {
+    if (isEarly || atMillis < nowMillis - SKEW_MILLIS) throw new S3Fault('RequestTimeTooSkewed')
+    return
+  }
+  if (isEarly) throw new S3Fault('AccessDenied', 'the signed URL is not valid yet')
+  if (atMillis + expiresSeconds * 1000 < nowMillis) {
+    throw new S3Fault('AccessDenied', 'the signed URL has expired')
+  }
+}
+
+/** Throws AccessDenied unless the key may use the bucket in this way. */
+export function requireAccess(
+  { bucketName, access }: S3Caller,
+  bucket: string,
+  needed: 'read' | 'write',
+): void {
+  if (bucket !== bucketName) throw new S3Fault('AccessDenied', 'the key is for another bucket')
+  if (needed === 'read' || access === 'write') return
+  throw new S3Fault('AccessDenied', 'the key may only read')
+}

@@ -1,0 +1,82 @@
+/** Joins the parts of a multipart upload into one file. */
+import type { FileDocument } from '../../engine/files/file-documents.ts'
+import type { MultipartDocument } from '../../engine/files/multipart-documents.ts'
+import { type PartDocument, patchMultipart } from '../../engine/files/multipart-documents.ts'
+import { Fault } from '../../errors/fault.ts'
+import type { StagedBlob } from '../../storage/blobs/blobs.ts'
+import { checksumStream } from '../../system/checksums.ts'
+import { sha256Stream } from '../../system/digests.ts'
+import { readOpen } from './multipart.ts'
+import type { FilePorts } from './ports.ts'
+import { storeFile } from './store.ts'
+
+export interface Completion {
+  readonly upload: MultipartDocument
+  /** At least one, in the order of their bytes. */
+  readonly parts: readonly PartDocument[]
+  readonly requireReplaceable: (replaced: FileDocument | null) => void
+  /** Returns the failure for an upload that was closed meanwhile. */
+  readonly closed: () => Fault
+}
+
+/** Returns the entity tag of an object of parts: the MD5 of their MD5s, and their number. */
+export function multipartTag(partTags: readonly string[]): string {
+  const md5 = checksumStream('md5')
+  for (const tag of partTags) md5.update(Uint8Array.fromHex(tag))
+  return `${md5.digest().toHex()}-${partTags.length}`
+}
+
+/** Raises as `storeFile` does, and PRODUCT_CORRUPT where the bytes of a part are damaged. */
+export async function completeMultipart(
+  ports: FilePorts,
+  { upload, parts, requireReplaceable, closed }: Completion,
+): Promise<FileDocument> {
+  const { multipartId, bucket, key, contentType, headers } = upload
+  const size = parts.reduce((sum, part) => sum + part.size, 0)
+  const etag = multipartTag(parts.map((part) => part.etag))
+  const staged = await ports.blobs.stage(size)
+  try {
+    for (const part of parts) await appendPart(ports, staged, part)
+    return await storeFile(ports, staged, {
+      ...{ bucket, key, contentType, headers, etag, uploadId: null, requireReplaceable },
+      inCommit: async (transaction) => {
+        if ((await readOpen(transaction, { bucket, key, multipartId })) === null) throw closed()
+        await patchMultipart(transaction, multipartId, { isOpen: false })
+      },
+    })
+  } finally {
+    await staged.discard()
+  }
+}
+
+async function appendPart(
+  { blobs }: FilePorts,
+  staged: StagedBlob,
+  { sha256, size }: PartDocument,
+): Promise<void> {
+  const digest = sha256Stream()
+  for await (const chunk of readContent(
+    await blobs.open({ sha256, size }, { start: 0, end: size }),
+  )) {
+    digest.update(chunk)
+    await staged.write(chunk)
+  }
+  if (digest.digest().toString('hex') === sha256) return
+  throw new Fault('PRODUCT_CORRUPT', { detail: `the part with the content ${sha256} is damaged` })
+}
+
+/** Yields the bytes of opened content. */
+export async function* readContent(
+  content: Blob | ReadableStream<Uint8Array>,
+): AsyncGenerator<Uint8Array> {
+  const reader = (content instanceof Blob ? content.stream() : content).getReader()
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return
+      yield value
+    }
+  } finally {
+    await reader.cancel().catch(() => undefined)
+  }
+}
