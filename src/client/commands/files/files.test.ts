@@ -123,7 +123,7 @@ describe('svc buckets', () => {
     [['buckets', 'keys', 'issue', 'x', '--name', 'a', '--access', 'all'], '--access is read'],
     [['buckets', 'keys', 'revoke', 'x', '--key', 'crd_1'], '--key needs an stk_'],
     [['files', 'list', '--limit', '1001'], '--limit is 1 to 1000'],
-    [['files', 'get', '..'], 'clients of S3 alone'],
+    [['files', 'get', '..'], 'have no URL'],
     [['files', 'get', 'a/'], 'give one with --out'],
     [['files', 'put', 'x', '--type', 'png'], '--type is a media type'],
   ])('%j is a mistake that is explained', async (words, message) => {

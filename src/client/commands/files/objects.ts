@@ -159,7 +159,7 @@ export const fileCommands: readonly CommandSpec[] = [list, put, get, remove]
 function requireKey(key: string, spec: CommandSpec): string {
   if (!isObjectKey(key)) throw usage('A key has 1 to 1,024 bytes of UTF-8.', spec)
   if (key !== '.' && key !== '..') return key
-  throw usage('The keys "." and ".." are reached by clients of S3 alone.', spec)
+  throw usage('The keys "." and ".." have no URL: a Function deletes them with ctx.storage.', spec)
 }
 
 /** Throws CLIENT_FILE_FAILED, and PLATFORM_BODY_TOO_LARGE for more than 64 MiB. */
