@@ -70,7 +70,7 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
   },
   client: {
     owns: 'the `svc` commands; Node only, no Bun API',
-    imports: ['docs', 'wire', ...BASE],
+    imports: ['docs', 'app-client', 'wire', ...BASE],
   },
   sdk: {
     owns: 'what a Workspace imports as `svc`, its types and templates; embedded as text',

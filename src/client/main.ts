@@ -17,6 +17,7 @@ import { environmentCommands } from './commands/environments.ts'
 import { bucketCommands } from './commands/files/buckets.ts'
 import { fileCommands } from './commands/files/objects.ts'
 import { storageKeyCommands } from './commands/files/storage-keys.ts'
+import { watchCommand } from './commands/functions/watch.ts'
 import { healthCommand } from './commands/health.ts'
 import { auditCommand } from './commands/identity/audit.ts'
 import { authStatusCommand } from './commands/identity/auth-status.ts'
@@ -91,6 +92,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   ...clientCommands,
   ...credentialCommands,
   callCommand,
+  watchCommand,
   docsCommand,
   versionCommand,
 ]
