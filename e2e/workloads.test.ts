@@ -116,7 +116,7 @@ test('a job of another branch, or with a used token, gets no session', async () 
   expect(await query(sessions)).toHaveLength(before.length + 1)
   expect(
     await query(`select operation from service_platform_audit where outcome = 'denied'`),
-  ).toEqual([{ operation: 'identity.login' }])
+  ).toEqual([{ operation: 'identity.login' }, { operation: 'identity.login' }])
   const printed = [wrong, first, again].map(({ stdout, stderr }) => stdout + stderr).join()
   for (const text of [printed, app.server.lines.join()]) {
     expect(text).not.toContain(OIDC.slice(-40))
