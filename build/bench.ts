@@ -12,6 +12,7 @@ import { FILES } from './bench/figures/files.ts'
 import { MEMORY } from './bench/figures/memory.ts'
 import { PROMOTIONS } from './bench/figures/promotions.ts'
 import { SAVES } from './bench/figures/saves.ts'
+import { SCHEDULING } from './bench/figures/scheduling.ts'
 import { SIZES } from './bench/figures/sizes.ts'
 import { TRANSFERS } from './bench/figures/transfers.ts'
 import { benchInstallation } from './bench/installation.ts'
@@ -30,6 +31,7 @@ const FIGURES: readonly Figure[] = [
   ...PROMOTIONS,
   ...COMMITS,
   ...TRANSFERS,
+  ...SCHEDULING,
   ...SIZES,
   ...MEMORY,
   ...SAVES,

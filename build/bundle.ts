@@ -26,6 +26,12 @@ const RULE = '-'.repeat(79)
 /** Embedded beside the bundle by build/compile.ts. */
 const COMPILER = join(ROOT, 'node_modules/typescript-api')
 
+/** Keeps ws from looking for optional native modules in folders of the machine. */
+export const WITHOUT_NATIVE_MODULES = {
+  'process.env.WS_NO_BUFFER_UTIL': '"1"',
+  'process.env.WS_NO_UTF_8_VALIDATE': '"1"',
+}
+
 /** Optional dependencies of pg, which works without them. */
 const OPTIONAL = ['pg-native', 'pg-cloudflare']
 
@@ -43,6 +49,7 @@ export async function bundle(): Promise<void> {
     external: ['bun', 'bun:*', 'node:*', ...OPTIONAL],
     banner: { js: REQUIRE },
     define: {
+      ...WITHOUT_NATIVE_MODULES,
       'process.env.NODE_ENV': '"production"',
       // The variable would make pg load a module of the current directory.
       'process.env.NODE_PG_FORCE_NATIVE': 'undefined',

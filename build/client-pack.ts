@@ -8,7 +8,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path'
 import { build, type Metafile } from 'esbuild'
 import { assert } from '../src/errors/assert.ts'
-import { licences, ROOT } from './bundle.ts'
+import { licences, ROOT, WITHOUT_NATIVE_MODULES } from './bundle.ts'
 
 const OUT = join(ROOT, 'dist/svc-client')
 const WORK = join(OUT, 'work')
@@ -22,6 +22,11 @@ const ENTRY = {
   sourcefile: 'svc.ts',
   loader: 'ts',
 } as const
+
+/** ws is a CommonJS package and requires modules of Node, for which a module has no `require`. */
+const REQUIRE =
+  "import { createRequire } from 'node:module';" +
+  'const require = createRequire(process.execPath);'
 
 /** Fails if the client imports or uses what only Bun has. */
 function rejectBun(metafile: Metafile): void {
@@ -49,6 +54,8 @@ async function pack(): Promise<void> {
     format: 'esm',
     platform: 'node',
     target: 'node20',
+    banner: { js: REQUIRE },
+    define: WITHOUT_NATIVE_MODULES,
     charset: 'utf8',
     metafile: true,
     write: false,

@@ -5,7 +5,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type BuildOptions, build } from 'esbuild'
-import { generateFiles, type SdkTypes } from '../src/dev/codegen.ts'
+import { generateFiles, RUNTIME_FILE, type SdkTexts } from '../src/dev/codegen.ts'
 import { readWorkspaceFiles } from '../src/dev/workspace-files.ts'
 import { assert } from '../src/errors/assert.ts'
 import type { Json } from '../src/value/strict-json.ts'
@@ -23,15 +23,16 @@ const MODULE = 'src/sdk/embedded.generated.ts'
 export async function renderSdk(root: string): Promise<string> {
   const read = (path: string) => readFileSync(join(root, path), 'utf8')
   const types = { module: read(TYPES), globals: read(GLOBALS) }
+  const sdk = { ...types, runtime: await runtime(root) }
   return [
     '/** Generated from src/sdk by build/embed-sdk.ts. Do not edit. */\n',
     '/** The module "svc" as one ES module. */',
-    `export const SDK_RUNTIME =\n  ${JSON.stringify(await runtime(root))}\n`,
+    `export const SDK_RUNTIME =\n  ${JSON.stringify(sdk.runtime)}\n`,
     '/** Declarations of the module "svc", and of the globals of a Function. */',
     `export const SDK_TYPES = ${json(types)}\n`,
-    '/** Files of each template, by path. */',
+    '/** Files of each template, by path, without the module "svc". */',
     'export const TEMPLATES: Readonly<Record<string, Readonly<Record<string, string>>>> =',
-    `  ${json(await templates(root, types))}\n`,
+    `  ${json(await templates(root, sdk))}\n`,
   ].join('\n')
 }
 
@@ -64,11 +65,11 @@ async function bundled(options: BuildOptions): Promise<string> {
   return output.text
 }
 
-async function templates(root: string, types: SdkTypes): Promise<object> {
+async function templates(root: string, sdk: SdkTexts): Promise<object> {
   const found: Record<string, Record<string, string>> = {}
   for (const name of readdirSync(join(root, TEMPLATES)).sort()) {
     const directory = join(root, TEMPLATES, name)
-    found[name] = { ...filesOf(directory, ''), ...(await generated(root, directory, types)) }
+    found[name] = { ...filesOf(directory, ''), ...(await generated(root, directory, sdk)) }
   }
   return found
 }
@@ -77,7 +78,7 @@ async function templates(root: string, types: SdkTypes): Promise<object> {
 async function generated(
   root: string,
   directory: string,
-  types: SdkTypes,
+  sdk: SdkTexts,
 ): Promise<Record<string, string>> {
   const { modules } = readWorkspaceFiles(directory)
   const imports = modules.map(({ file }, i) => `import * as m${i} from './${file}'`)
@@ -93,7 +94,7 @@ async function generated(
     alias: { svc: join(root, ENTRY) },
   })
   const description = parseDescription((await describeHere({ source })) as Json)
-  const files = generateFiles(description, types)
+  const files = generateFiles(description, sdk).filter(({ path }) => path !== RUNTIME_FILE)
   return Object.fromEntries(files.map(({ path, text }) => [path, text]))
 }
 

@@ -240,6 +240,7 @@ async function bringUp(run: Run): Promise<Shown> {
     productRoot,
     workspace: paths.workspace,
     log: paths.log,
+    isLive: (run.decisions.keys?.scopes ?? FIRST_SCOPES).includes('realtime'),
   }
 }
 

@@ -88,6 +88,18 @@ test('a request finds its records, without its arguments and without a secret', 
   expect(await records('--request', request, '--level', 'error')).toEqual([])
 })
 
+test('a change of an operator is in the stream audit, without its value', async () => {
+  const value = `value-${randomBytes(8).toString('hex')}`
+  await app.svc(['config', 'set', 'GREETING', value, ...remote()])
+  const audited = () => records('--stream', 'audit', '--grep', 'product.configuration')
+  await expect.poll(audited, { timeout: 10_000 }).not.toEqual([])
+  const record = (await audited()).at(-1)
+  const kinds = { operatorId: 'opr_', auditId: 'aud_' }
+  for (const [name, prefix] of Object.entries(kinds)) expect(record.fields[name]).toContain(prefix)
+  expect(record).toMatchObject({ stream: 'audit', outcome: 'succeeded' })
+  expect(JSON.stringify(await records())).not.toContain(value)
+})
+
 test('a stream follows across a restart, loses nothing and ends with its session', async () => {
   const { process, lines } = follow('--function', 'voice.say', '--level', 'warn', '--since', '0')
   const seen: string[] = []

@@ -1,7 +1,9 @@
 /** The metrics and the health that the compiled server reports. */
+import { spawnSync } from 'node:child_process'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Application, application, mutation, query, string } from './application.ts'
 import { locationsOf } from './canaries.ts'
+import { MISSING, PROMTOOL, startExporter } from './collectors.ts'
 
 const CANARY = 'canary-5d1f0c77e2b94a06'
 
@@ -67,6 +69,22 @@ test('the health is degraded if the log reports missing containment', async () =
       { name: 'logs', status: 'healthy' },
     ],
   })
+})
+
+test('svc metrics --listen serves what collectors accept, without a token', async () => {
+  const exporter = await startExporter(app.installation)
+  try {
+    const response = await fetch(`http://${exporter.address}/metrics`)
+    expect(response.status).toBe(200)
+    const input = await response.text()
+    expect(input).toMatch(/^svc_mutations_succeeded_total [1-9]/m)
+    if (MISSING === null) {
+      const { status, stderr } = spawnSync(PROMTOOL, ['check', 'metrics'], { input })
+      expect([status, String(stderr)]).toEqual([0, ''])
+    }
+  } finally {
+    expect(await exporter.process.stop()).toBe(0)
+  }
 })
 
 test('usage of Functions and keys is logged before the server ends', async () => {

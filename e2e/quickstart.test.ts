@@ -6,7 +6,9 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { superviseProcess } from '../build/testing/servers/supervisor.ts'
 import { runSync } from './harness.ts'
 
 const SCRIPT = join(import.meta.dirname, '../build/quickstart.ts')
@@ -70,6 +72,22 @@ function paste(command: string): string {
   return result.stdout
 }
 
+/** Returns the first line of JSON that a command prints, and interrupts it. */
+async function firstLine(command: string): Promise<unknown> {
+  const { PATH = '' } = process.env
+  const watching = superviseProcess(['/bin/sh', '-c', `exec env ${command.trim()} --json`], {
+    signal: 'INT',
+    directory: '/',
+    environment: { PATH },
+  })
+  try {
+    for await (const line of createInterface({ input: watching.stdout })) return JSON.parse(line)
+    return null
+  } finally {
+    await watching.stop()
+  }
+}
+
 /** Returns the processes with the directory in their command line or environment. */
 function leftovers(): string[] {
   const { stdout } = spawnSync('ps', ['-eww', '-o', 'pid=,args='], { encoding: 'utf8' })
@@ -78,8 +96,8 @@ function leftovers(): string[] {
 
 test('the printed commands work, Ctrl-C ends all processes, a second start continues', async () => {
   const first = await start()
-  const [query = '', mutation = '', status = ''] = first.commands
-  expect(first.commands.length).toBe(3)
+  const [query = '', mutation = '', status = '', watch = ''] = first.commands
+  expect(first.commands.length).toBe(4)
   expect(paste(query)).toContain('It works.')
   expect(JSON.parse(paste(mutation))).toMatchObject({
     status: 'ok',
@@ -88,6 +106,7 @@ test('the printed commands work, Ctrl-C ends all processes, a second start conti
   expect(JSON.parse(paste(mutation))).toMatchObject({ metadata: { replayed: true } })
   expect(paste(query)).toContain('Hello from curl')
   expect(paste(status)).toContain('production')
+  expect(await firstLine(watch)).toMatchObject({ revision: '1', version: 1 })
   const secret = join(home, 'keys/confidential.key')
   const secretKey = readFileSync(secret, 'utf8')
   expect(secretKey.trim()).toMatch(/^rk_sec_v1_[\w-]{43}$/)

@@ -12,6 +12,7 @@ export default defineSchema({
   few: table(item).index('byNumber', ['number']),
   many: table(item).index('byNumber', ['number']),
   accounts: table({ balance: v.int64() }),
+  done: table({ number: v.int64() }).index('byNumber', ['number']),
   ${MARKS}
 })
 `
@@ -152,6 +153,50 @@ export const sum = query({
 })
 `
 
+const LATER = `import { internalMutation, mutation, query, v } from 'svc'
+import { internal } from '../_generated/api'
+
+const clients = ['confidential'] as const
+const number = v.int64()
+
+/** Schedules the numbers from \`from\` on, all due at one time, in microseconds. */
+export const plan = mutation({
+  clients,
+  arguments: { from: number, to: number, at: number },
+  handler: async (ctx, { from, to, at }) => {
+    const { work } = internal.later
+    for (let n = from; n < to; n++) await ctx.scheduler.runAt(at, work, { number: n })
+  },
+})
+
+export const work = internalMutation({
+  arguments: { number },
+  handler: async (ctx, { number }) => {
+    await ctx.db.insert('done', { number })
+  },
+})
+
+/** Does at once what \`work\` does later. */
+export const now = mutation({
+  clients,
+  arguments: { number },
+  handler: async (ctx, { number }) => {
+    await ctx.db.insert('done', { number })
+  },
+})
+
+export const count = query({
+  clients,
+  arguments: { from: number, to: number, nonce: number },
+  returns: v.int64(),
+  handler: async (ctx, { from, to }) => {
+    const done = ctx.db
+      .table('done').index('byNumber', (q) => q.gte('number', from).lt('number', to))
+    return BigInt((await done.collect()).length)
+  },
+})
+`
+
 /** The Functions of `versions` return `release`. */
 export function writeBenchWorkspace(directory: string, release = 0): void {
   const functions = {
@@ -161,6 +206,7 @@ export function writeBenchWorkspace(directory: string, release = 0): void {
     few: sized('few'),
     many: sized('many'),
     transfers: TRANSFERS,
+    later: LATER,
   }
   mkdirSync(join(directory, 'functions'), { recursive: true })
   writeFileSync(join(directory, 'schema.ts'), SCHEMA)

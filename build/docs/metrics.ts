@@ -13,8 +13,11 @@ export function metricsDocument(): string {
 
 const HEAD = `# Metrics: names and meanings
 
-\`svc metrics\` and \`GET {base}/metrics\` show what the server counted since its start, as JSON or,
-with \`Accept: text/plain\`, as OpenMetrics. A name ends with its unit: \`Micros\`, \`Bytes\` or
-\`Percent\`; a name without a unit is a count. Metrics have no labels: the log has the usage of each
-Function (\`function.usage\`) and of each Application Key (\`credential.usage\`), once a minute.
+\`svc metrics\` and \`GET {base}/metrics\` show what the server counted since its start, as JSON
+or, with \`Accept: text/plain\`, as OpenMetrics; \`text/plain; version=0.0.4\` is the older
+format of Prometheus. [Monitoring](monitoring.md) says how to collect them.
+
+A name ends with its unit: \`Micros\`, \`Bytes\` or \`Percent\`; a name without a unit is a count.
+Metrics have no labels: the log has the usage of each Function (\`function.usage\`) and of each
+Application Key (\`credential.usage\`), once a minute.
 `

@@ -12,6 +12,8 @@ export interface Shown {
   readonly productRoot: string
   readonly workspace: string
   readonly log: string
+  /** Whether the public key has the scope realtime. */
+  readonly isLive: boolean
 }
 
 export interface TaggedField {
@@ -57,7 +59,7 @@ function curl(shown: Shown, path: string, body: object): string {
   ].join(' \\\n')
 }
 
-/** Three commands that can be pasted whole. */
+/** Commands that can be pasted whole; the last one is for a second terminal. */
 export function commands(shown: Shown): { title: string; command: string }[] {
   const environment = Object.entries(shown.clientEnvironment).map(
     ([name, value]) => `${name}=${quoted(value)}`,
@@ -80,7 +82,22 @@ export function commands(shown: Shown): { title: string; command: string }[] {
       title: 'See what is released, as the operator:',
       command: [...environment, ...status].join(' '),
     },
+    ...(shown.isLive ? [watchCommand(shown, environment)] : []),
   ]
+}
+
+function watchCommand(shown: Shown, environment: readonly string[]) {
+  const { client, channelId, productRoot, application, publicKey } = shown
+  // A plain address on this machine needs the permission on every port but those of the defaults.
+  const loopback = 'SVC_ALLOW_LOOPBACK_HTTP=true'
+  const others = environment.filter((each) => each !== loopback)
+  const watch = [quoted(client), 'watch', 'messages.list', `'{"channel":"${channelId}"}'`]
+  const where = ['--remote', '--root', quoted(productRoot), '--url', application]
+  const call = ['--key-env', 'KEY', '--target', TARGET]
+  return {
+    title: 'Watch the channel in a second terminal while you write (Ctrl-C ends it):',
+    command: [...others, loopback, `KEY=${publicKey}`, ...watch, ...where, ...call].join(' '),
+  }
 }
 
 export function summary(shown: Shown): string {

@@ -7,6 +7,7 @@ import { Fault } from '../../src/errors/fault.ts'
 
 interface Defined {
   readonly schema: unknown
+  readonly crons?: unknown
   readonly modules: { readonly [name: string]: { readonly [name: string]: unknown } }
 }
 
@@ -32,7 +33,7 @@ export async function describeHere({ source }: { source: string }): Promise<unkn
   }
 }
 
-function describe({ schema, modules }: Defined) {
+function describe({ schema, crons, modules }: Defined) {
   const { tables } = contentOf(schema, 'svc.schema')!
   const functions = Object.entries(modules).flatMap(([module, exports]) =>
     Object.entries(exports).flatMap(([name, value]) => {
@@ -48,6 +49,8 @@ function describe({ schema, modules }: Defined) {
       .map(([name, { fields, indexes }]) => ({ name, fields, indexes }))
       .sort((a, b) => (a.name < b.name ? -1 : 1)),
   }
+  const declared = contentOf(crons, 'svc.crons') ?? []
+  if ((declared as unknown as unknown[]).length > 0) Object.assign(json, { crons: declared })
   return JSON.parse(JSON.stringify(json)) as unknown
 }
 

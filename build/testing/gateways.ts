@@ -36,7 +36,12 @@ import { Metrics } from '../../src/telemetry/metrics/metrics.ts'
 import { APPLICATION_SCOPES, type ApplicationScope } from '../../src/value/application-scopes.ts'
 import type { ReleaseId } from '../../src/value/ids.ts'
 import type { JwtProvider } from '../../src/value/jwt-providers.ts'
-import type { ClientKind, FunctionManifest, TableManifest } from '../../src/value/manifest.ts'
+import type {
+  ClientKind,
+  CronManifest,
+  FunctionManifest,
+  TableManifest,
+} from '../../src/value/manifest.ts'
 import { inProcessPool, type TestHandler } from './engine/in-process-pool.ts'
 import { openTestProduct, publishRelease, REQUEST_ID, type TestProduct } from './products.ts'
 
@@ -67,6 +72,7 @@ export interface TestGateway {
 export interface GatewayInput {
   readonly functions: readonly FunctionManifest[]
   readonly tables: readonly TableManifest[]
+  readonly crons?: readonly CronManifest[]
   readonly handlers: Readonly<Record<string, TestHandler>>
   readonly providers?: readonly JwtProvider[]
   /** Existing documents; default: new ones in SQLite. The gateway closes the store. */
@@ -98,6 +104,7 @@ function connectEngine({ engine: fake, product }: TestProduct, engine: Engine): 
   fake.scheduler = engine.scheduler
   const load = (releaseId: ReleaseId) => product.releases.load(releaseId)
   engine.scheduler.start({ load, admits: () => product.lifecycle.isActive })
+  product.crons.follow()
 }
 
 /** Opens a Product whose Channel `production` serves the Release. */

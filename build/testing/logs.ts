@@ -20,7 +20,7 @@ export interface TestLogs {
   readonly store: LogStore
   readonly log: Logger
   readonly redaction: SecretRedaction
-  /** Reasons that the archive reported. */
+  /** Reasons that the archive reported, and what became of a thread that ended. */
   readonly degraded: readonly string[]
   /** Opens the same files again, after `close`. */
   reopen(): Promise<TestLogs>
@@ -32,6 +32,7 @@ interface TestLogsOptions {
   readonly directory?: string
   readonly system?: TestSystem
   readonly segmentBytesMax?: number
+  readonly createWorker?: () => Worker
   readonly keyring?: Keyring
 }
 
@@ -59,6 +60,10 @@ export async function openTestLogs(options: TestLogsOptions = {}): Promise<TestL
     reportDropped: (dropped) => droppedRow(dropped, system.nowMicros()),
     onDropped: () => {},
     onDegraded: (reason) => degraded.push(reason),
+    onThreadEnded: (_reason, isRestarted) => {
+      degraded.push(isRestarted ? 'restarted' : 'stopped')
+    },
+    createWorker: options.createWorker,
   })
   const redaction = new SecretRedaction()
   const extension = {

@@ -23,7 +23,7 @@ import { type MemoryLog, memoryLog } from '../../src/telemetry/log.ts'
 import { canonicalJson } from '../../src/value/canonical-json.ts'
 import { type Capability, capabilitiesOfRole } from '../../src/value/capabilities.ts'
 import { IdFactory, type ProjectId, type RequestId } from '../../src/value/ids.ts'
-import type { FunctionManifest, TableManifest } from '../../src/value/manifest.ts'
+import type { CronManifest, FunctionManifest, TableManifest } from '../../src/value/manifest.ts'
 import {
   digestName,
   encodeArtifact,
@@ -83,6 +83,7 @@ export interface WorkspaceInput {
   readonly source?: string
   readonly functions?: readonly FunctionManifest[]
   readonly tables?: readonly TableManifest[]
+  readonly crons?: readonly CronManifest[]
 }
 
 /** Returns the manifest as an object, for tests to modify, and the artifact that it references. */
@@ -98,6 +99,7 @@ export function workspaceParts(input: WorkspaceInput = {}) {
     artifact: { digest: digestName(sha256(artifact)), bytes: artifact.length },
     functions: [...(input.functions ?? [])],
     tables: [...(input.tables ?? [])],
+    ...(input.crons !== undefined && { crons: [...input.crons] }),
   }
   return { manifest, artifact }
 }
@@ -153,6 +155,11 @@ export class TestEngine implements ReleaseEngine {
     pendingOf: () => this.pendingWork,
     list: async () => ({ items: [], nextId: null }),
     cancel: async () => null,
+    wake: () => undefined,
+    crons: {
+      ...{ follow: () => undefined, suspend: () => undefined, wake: () => undefined },
+      ...{ whenIdle: async () => undefined, states: async () => new Map(), nextTimes: new Map() },
+    } as unknown as ReleaseEngine['scheduler']['crons'],
   }
   whenIdle: ReleaseEngine['whenIdle'] = async () => undefined
 
@@ -231,8 +238,9 @@ export async function publishRelease(
     authorized: AUTHORIZED,
   })
   if (input.validate !== false) {
-    const { functions = [], tables = [] } = input
-    engine.describe = async () => ({ functions, tables }) as unknown as Json
+    const { functions = [], tables = [], crons } = input
+    const described = { functions, tables, ...(crons !== undefined && { crons }) }
+    engine.describe = async () => described as unknown as Json
     const { releaseId } = published
     await validate(product, actor, { releaseId, against: null, requestId: REQUEST_ID })
   }

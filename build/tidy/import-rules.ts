@@ -70,7 +70,7 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
   },
   client: {
     owns: 'the `svc` commands; Node only, no Bun API',
-    imports: ['docs', 'wire', ...BASE],
+    imports: ['docs', 'app-client', 'wire', ...BASE],
   },
   sdk: {
     owns: 'what a Workspace imports as `svc`, its types and templates; embedded as text',
@@ -106,9 +106,10 @@ export const OWNERS: readonly Owner[] = [
   { libraries: ['oauth4webapi'], folders: ['src/client/oidc'] },
   { libraries: ['@jridgewell/trace-mapping'], folders: ['dev', 'src/engine/runners'] },
   { libraries: ['typescript-api'], folders: ['dev', 'build'] },
+  { libraries: ['croner'], folders: ['src/engine/scheduling/crons'] },
   { libraries: ['ipaddr.js'], folders: ['system'] },
   { libraries: ['svc'], folders: ['src/sdk/templates'] },
-  { libraries: ['vitest', 'fast-check', 'ajv'], folders: ['build/testing'] },
+  { libraries: ['vitest', 'fast-check', 'ajv', 'cron-parser'], folders: ['build/testing'] },
   {
     libraries: ['@aws-sdk/client-s3', '@aws-sdk/s3-request-presigner'],
     folders: ['build/testing'],

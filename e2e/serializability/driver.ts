@@ -17,6 +17,7 @@ import {
 } from '../application.ts'
 import { type FaultCounts, Faults } from './faults.ts'
 import type { Transaction } from './history.ts'
+import { replaceCells } from './operators.ts'
 import { answersOf, argumentsOf, cellsOf } from './requests.ts'
 import { STORES } from './stores.ts'
 import { epochOf, finalReads, type Planned, planned } from './workload.ts'
@@ -38,10 +39,15 @@ export interface Run {
   readonly repeats: number
   /** Number of replies from the record of the operation. */
   readonly replays: number
+  /** Number of documents that operators replaced. */
+  readonly replacements: number
+  /** Number of their replacements that another commit overtook. */
+  readonly conflicts: number
   readonly millis: number
 }
 
 const CLIENTS = 32
+const OPERATORS = 2
 /** Longer than a server, a store and a runner need to restart. */
 const TIMEOUT_MILLIS = 30_000
 /** Longer than the deadline of an invocation. A slower reply is a failure. */
@@ -92,6 +98,9 @@ class Driver {
   #next = 0
   #repeats = 0
   #replays = 0
+  #replacements = 0
+  #conflicts = 0
+  #isDone = false
   /** True if a transaction has no outcome; then no other one is started. */
   #isStuck = false
 
@@ -104,7 +113,12 @@ class Driver {
 
   async run(): Promise<Run> {
     const started = performance.now()
+    const operators = Array.from({ length: OPERATORS }, (_, i) => this.#operator(i))
+    // The failure is thrown below; until then it must not count as unhandled.
+    for (const operator of operators) operator.catch(() => undefined)
     await Promise.all(Array.from({ length: CLIENTS }, (_, client) => this.#client(client)))
+    this.#isDone = true
+    await Promise.all(operators)
     await this.#faults.whenDone()
     const millis = performance.now() - started
     // The state after a last crash is the one to check.
@@ -117,6 +131,8 @@ class Driver {
       failures: this.#failures,
       repeats: this.#repeats,
       replays: this.#replays,
+      replacements: this.#replacements,
+      conflicts: this.#conflicts,
       millis,
     }
   }
@@ -128,6 +144,25 @@ class Driver {
       this.#faults.reach(number)
       await this.#perform(client, planned(seed, number))
     }
+  }
+
+  async #operator(i: number): Promise<void> {
+    const { seed, transactions } = this.#options
+    const {
+      transactions: made,
+      conflicts,
+      failures,
+    } = await replaceCells({
+      ...{ app: this.#app, cells: this.#cells, seed },
+      // Beyond the numbers of the clients and of the last reads.
+      ...{ first: (i + 2) * 1_000 * transactions, client: CLIENTS + 1 + i },
+      tick: () => ++this.#moment,
+      isDone: () => this.#isDone,
+    })
+    this.#history.push(...made)
+    this.#failures.push(...failures)
+    this.#replacements += made.length
+    this.#conflicts += conflicts
   }
 
   async #readAll(): Promise<void> {

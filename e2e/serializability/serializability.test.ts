@@ -1,5 +1,6 @@
 /**
- * Strict serializability on the compiled server: transactions of 32 clients over HTTP, while
+ * Strict serializability on the compiled server: transactions of 32 clients over
+ * HTTP and of operators who replace the same documents, while
  * runners, the server and the store are killed. The history has no anomaly, equals the model in the
  * order of the sequences, and respects real time.
  *
@@ -53,6 +54,8 @@ async function prove(options: RunOptions): Promise<void> {
     console.error(`${seed}: the history is in ${file}`)
     throw error
   }
+  expect(run.replacements, seed).toBeGreaterThan(0)
+  expect(run.conflicts, seed).toBeGreaterThan(0)
   expect(run.faults, seed).toEqual({ ...options.faults, servers: options.faults.servers + 1 })
 }
 
@@ -67,7 +70,7 @@ function verify({ history, failures }: Run, seed: string): void {
   expect(reruns.length, seed).toBeGreaterThan(history.length / 100)
 }
 
-function figures({ history, faults, repeats, replays, millis }: Run): string {
+function figures({ history, faults, repeats, replays, millis, ...run }: Run): string {
   const count = (test: (each: Run['history'][number]) => boolean) => history.filter(test).length
   const reruns = history.reduce((sum, { attempts }) => sum + attempts - 1, 0)
   return [
@@ -77,6 +80,7 @@ function figures({ history, faults, repeats, replays, millis }: Run): string {
     `${count(({ outcome }) => outcome === 'aborted')} aborted`,
     `${reruns} reruns of ${count(({ attempts }) => attempts > 1)} mutations`,
     `${repeats} repeats, ${replays} replays`,
+    `${run.replacements} replacements by operators, ${run.conflicts} conflicts`,
     `kills: ${faults.runners} runners, ${faults.servers} servers, ${faults.stores} stores`,
   ].join('; ')
 }

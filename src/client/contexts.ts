@@ -46,6 +46,11 @@ export interface WatchRequest {
   readonly signal: AbortSignal
 }
 
+/** The Workspaces that `svc init` starts with, the usual one first. */
+export const TEMPLATE_NAMES = ['chat', 'api', 'empty'] as const
+
+export type TemplateName = (typeof TEMPLATE_NAMES)[number]
+
 /** Tools that only the executable has, since they need more than Node. */
 export interface WorkspaceTools {
   /** Builds a Workspace. */
@@ -71,6 +76,7 @@ export interface WorkspaceTools {
     /** Absolute. */
     readonly workspaceDirectory: string
     readonly name: string
+    readonly template: TemplateName
   }): Promise<readonly string[]>
   /** Runs `onChange` now and after each change of the files, until `signal` fires. */
   watch(request: WatchRequest): Promise<void>

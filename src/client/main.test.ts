@@ -162,6 +162,10 @@ const LINES: readonly (readonly string[])[] = [
   ['rollback', ...REMOTE, '--channel', 'main', '--expected', RELEASE[1]!, '--to', RELEASE[1]!],
   ['releases', 'list', ...REMOTE],
   ['releases', 'retire', ...REMOTE, ...RELEASE],
+  ['crons', 'list', ...REMOTE],
+  ['crons', 'enable', 'digest', ...REMOTE],
+  ['crons', 'disable', 'digest', ...REMOTE],
+  ['crons', 'run', 'digest', ...REMOTE],
   ['scheduled', 'list', ...REMOTE],
   ['scheduled', 'cancel', newId.make('sch'), ...REMOTE],
   ['buckets', 'list', ...REMOTE],
@@ -212,6 +216,7 @@ const LINES: readonly (readonly string[])[] = [
   ['init', '--root', 'new', '--workspace', 'missing'],
   ['login', '--url', 'https://x', '--code-env', 'UNSET'],
   ['call', 'f.g', ...REMOTE, '--url', 'https://x', '--key-env', 'UNSET', '--target', 'channel:x'],
+  ['watch', 'f.g', ...REMOTE, '--url', 'https://x', '--key-env', 'UNSET', '--target', 'channel:x'],
 ]
 
 describe('--json', () => {

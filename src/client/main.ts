@@ -17,6 +17,7 @@ import { environmentCommands } from './commands/environments.ts'
 import { bucketCommands } from './commands/files/buckets.ts'
 import { fileCommands } from './commands/files/objects.ts'
 import { storageKeyCommands } from './commands/files/storage-keys.ts'
+import { watchCommand } from './commands/functions/watch.ts'
 import { healthCommand } from './commands/health.ts'
 import { auditCommand } from './commands/identity/audit.ts'
 import { authStatusCommand } from './commands/identity/auth-status.ts'
@@ -32,13 +33,14 @@ import { linkCommand } from './commands/link.ts'
 import { loginCommand } from './commands/login.ts'
 import { logoutCommand } from './commands/logout.ts'
 import { logCommands } from './commands/logs/logs.ts'
-import { metricsCommand } from './commands/metrics.ts'
+import { metricsCommand } from './commands/metrics/metrics.ts'
 import { promoteCommand } from './commands/promote.ts'
 import { publishCommand } from './commands/publish.ts'
 import { releaseCommand } from './commands/release.ts'
 import { diffCommand } from './commands/releases/diff.ts'
 import { releaseCommands } from './commands/releases.ts'
 import { rollbackCommand } from './commands/rollback.ts'
+import { cronCommands } from './commands/schedules/crons.ts'
 import { scheduledCommands } from './commands/schedules/scheduled.ts'
 import { servePolicyCommands } from './commands/serve-policy.ts'
 import { statusCommand } from './commands/status.ts'
@@ -72,6 +74,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   promoteCommand,
   rollbackCommand,
   ...releaseCommands,
+  ...cronCommands,
   ...scheduledCommands,
   ...bucketCommands,
   ...storageKeyCommands,
@@ -89,6 +92,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   ...clientCommands,
   ...credentialCommands,
   callCommand,
+  watchCommand,
   docsCommand,
   versionCommand,
 ]

@@ -96,11 +96,15 @@ export class OperatorSession {
   }
 
   /** Reads lines of a stream of the Management origin until it ends. */
-  async lines(path: string, onLine: (line: string) => Promise<void>): Promise<void> {
+  async lines(
+    path: string,
+    onLine: (line: string) => Promise<void>,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<void> {
     const origin = this.#profile.managementOrigin
     try {
       await this.#authenticated((bearer) =>
-        sendForLines(this.#context, { method: 'GET', origin, path, bearer }, onLine),
+        sendForLines(this.#context, { method: 'GET', origin, path, bearer, headers }, onLine),
       )
     } catch (error) {
       throw isFault(error) && isReported(error) ? this.#explained(error, path, {}) : error

@@ -73,10 +73,10 @@ test('the template builds into a package that a server accepts', async () => {
   const { source, sourceMap } = decodeArtifact(decoded.artifact, sha256)
   expect(source).toBe(built.bundle.source)
   expect(JSON.parse(sourceMap!).sources).toEqual([
-    'svc',
-    'schema.ts',
+    ...['svc', 'schema.ts'],
     'functions/channels.ts',
     'functions/messages.ts',
+    'crons.ts',
     'svc:entry',
   ])
 })

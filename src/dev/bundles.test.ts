@@ -12,7 +12,7 @@ async function rejectionOf(text: string): Promise<string | undefined> {
   writeFileSync(join(directory, 'schema.ts'), 'export default {}')
   writeFileSync(join(directory, 'functions/a.ts'), text)
   const modules = [{ name: 'a', file: 'functions/a.ts' }]
-  const bundling = bundleWorkspace({ directory, workspace: 'default', modules })
+  const bundling = bundleWorkspace({ directory, workspace: 'default', modules, hasCrons: false })
   const error = await bundling.catch((thrown: unknown) => thrown)
   return (error as { detail?: string }).detail
 }

@@ -11,7 +11,7 @@ import { BUILTIN_NAMESPACE, builtinProblems, resolveBuiltin } from './builtins.t
 import { type ForbiddenSyntax, findForbiddenSyntax } from './forbidden-syntax.ts'
 import { fileProblem, type Problem, workspaceFault } from './problems.ts'
 import { SourceMap, type SourceMapJson } from './source-maps.ts'
-import { SCHEMA_FILE, type WorkspaceFiles } from './workspace-files.ts'
+import { CRONS_FILE, SCHEMA_FILE, type WorkspaceFiles } from './workspace-files.ts'
 
 export interface Bundle {
   /** Calls `__svc.define` once; the realm that evaluates it provides `__svc`. */
@@ -137,14 +137,21 @@ export const api = reference([]), internal = api
 
 const NO_SCHEMA = `The default export of ${SCHEMA_FILE} must be defineSchema({ ... }).`
 
-function entryText({ directory, modules }: WorkspaceFiles): string {
+const NO_CRONS = `The default export of ${CRONS_FILE} must be cronJobs({ ... }).`
+
+function entryText({ directory, modules, hasCrons }: WorkspaceFiles): string {
   const path = (file: string) => JSON.stringify(resolve(directory, file))
+  const requireMark = (name: string, message: string) => [
+    `if (!${name}?.[Symbol.for('svc.${name}')])`,
+    `throw Object.assign(new Error(${JSON.stringify(message)}), { name: 'DefinitionError' })`,
+  ]
   return [
     `import schema from ${path(SCHEMA_FILE)}`,
     ...modules.map(({ file }, i) => `import * as m${i} from ${path(file)}`),
-    `if (!schema?.[Symbol.for('svc.schema')])`,
-    `throw Object.assign(new Error(${JSON.stringify(NO_SCHEMA)}), { name: 'DefinitionError' })`,
-    `__svc.define({ schema, modules: {`,
+    ...(hasCrons ? [`import crons from ${path(CRONS_FILE)}`] : []),
+    ...requireMark('schema', NO_SCHEMA),
+    ...(hasCrons ? requireMark('crons', NO_CRONS) : []),
+    `__svc.define({ schema, ${hasCrons ? 'crons, ' : ''}modules: {`,
     ...modules.map(({ name }, i) => `${JSON.stringify(name)}: m${i},`),
     `} })`,
   ].join('\n')
@@ -196,7 +203,7 @@ function buildProblem(log: BuildMessage | ResolveMessage, files: WorkspaceFiles)
 
 /** Attributes a failure of the generated entry to the files that it imports. */
 function ownerOfVirtual(message: string): string {
-  return message.includes(SCHEMA_FILE) ? SCHEMA_FILE : 'functions'
+  return [SCHEMA_FILE, CRONS_FILE].find((file) => message.includes(file)) ?? 'functions'
 }
 
 function explain(
@@ -219,6 +226,10 @@ function explain(
     if (missing[2] === 'default' && file === SCHEMA_FILE) {
       const fix = 'Write: export default defineSchema({ ... })'
       return { message: 'The schema is not exported.', fix }
+    }
+    if (missing[2] === 'default' && file === CRONS_FILE) {
+      const fix = 'Write: export default cronJobs({ ... })'
+      return { message: 'The Crons are not exported.', fix }
     }
     const fix = file === SDK ? 'Check the spelling.' : `Export it there, or check the spelling.`
     return { message: `"${file}" exports no "${missing[2]}".`, fix }

@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { CRON_MISTAKES } from '../../build/testing/typed-functions/cron-mistakes.ts'
 import { MISTAKES } from '../../build/testing/typed-functions/mistakes.ts'
 import { STORAGE_MISTAKES } from '../../build/testing/typed-functions/storage-mistakes.ts'
 import type { FunctionManifest } from '../value/manifest.ts'
@@ -81,8 +82,8 @@ test('references nest by path and export, and separate public from internal Func
     make('admin/two-words.list', { visibility: 'internal' }),
     make('z.default'),
   ]
-  const types = { module: '', globals: '' }
-  const text = generateFiles({ functions, tables: [] }, types).find(({ path }) =>
+  const sdk = { module: '', globals: '', runtime: '' }
+  const text = generateFiles({ functions, tables: [] }, sdk).find(({ path }) =>
     path.endsWith('api.ts'),
   )!.text
   expect(text.slice(text.indexOf('/** Functions that applications call'))).toBe(`\
@@ -127,9 +128,16 @@ test('a new Workspace compiles with nothing installed, under the strictest setti
   expect(compile(chat, '--skipLibCheck', 'false', ...strictest)).toBe('')
 })
 
+test.each(['api', 'empty'])('the template %s compiles with nothing installed', (template) => {
+  const directory = join(root, template)
+  writeWorkspace(directory, { name: 'New', template })
+  expect(compile(directory, '--skipLibCheck', 'false')).toBe('')
+})
+
 test.each([
   ['of an author', MISTAKES],
   ['with files', STORAGE_MISTAKES],
+  ['with Crons', CRON_MISTAKES],
 ])('the compiler finds the mistakes %s, and nothing else', (_, source) => {
   writeFileSync(join(chat, 'functions/mistakes.ts'), source)
   expect(compile(chat, '--skipLibCheck', 'false')).toBe('')

@@ -1,6 +1,7 @@
 /**
- * Generates `_generated/`: the types of the module "svc" for one schema, and references to its
- * Functions with resolved types, so that an application compiles without the code of the Workspace.
+ * Generates `_generated/`: the module "svc" with the types of one schema, as a package that test
+ * runners resolve, and references to the Functions with resolved types, so that an application
+ * compiles without the code of the Workspace.
  */
 import type { FunctionManifest, WorkspaceDescription } from '../value/manifest.ts'
 import type { FieldsJson, LiteralJson, ValidatorJson } from '../value/validators.ts'
@@ -11,12 +12,14 @@ export interface GeneratedFile {
   readonly text: string
 }
 
-/** The declarations that all Workspaces share. */
-export interface SdkTypes {
+/** The texts that all Workspaces share. */
+export interface SdkTexts {
   /** Declarations of the module "svc". */
   readonly module: string
   /** Declarations of the globals of a Function. */
   readonly globals: string
+  /** The module "svc" as one ES module. */
+  readonly runtime: string
 }
 
 /** The references alone, which an application needs; the other files are for Functions. */
@@ -26,18 +29,40 @@ export function generateReferences(description: WorkspaceDescription): string {
 
 export function generateFiles(
   description: WorkspaceDescription,
-  types: SdkTypes,
+  sdk: SdkTexts,
 ): readonly GeneratedFile[] {
   const texts = {
     'README.md': 'Written by `svc build`: do not edit.\n',
+    'api.js': apiScript(description),
     'api.ts': apiText(description),
-    'globals.d.ts': `${HEAD}\n${types.globals}`,
-    'svc.d.ts': moduleText(description, types.module),
+    'globals.d.ts': `${HEAD}\n${sdk.globals}`,
+    'package.json': `${JSON.stringify(PACKAGE, null, 2)}\n`,
+    'svc.d.ts': moduleText(description, sdk.module),
   }
-  return Object.entries(texts).map(([name, text]) => ({ path: `_generated/${name}`, text }))
+  const files = Object.entries(texts).map(([name, text]) => ({ path: `_generated/${name}`, text }))
+  return [...files, { path: RUNTIME_FILE, text: runtimeText(sdk.runtime) }]
+}
+
+/** The one generated file that is equal in all Workspaces of a version. */
+export const RUNTIME_FILE = '_generated/svc.js'
+
+export function runtimeText(runtime: string): string {
+  return `${HEAD}\n${runtime}`
 }
 
 const HEAD = '/* eslint-disable */\n/** Written by `svc build`: do not edit. */\n'
+
+/** Makes `_generated` the package `svc`: a link in `node_modules` is all that a runner needs. */
+const PACKAGE = {
+  name: 'svc',
+  version: '0.0.0',
+  private: true,
+  type: 'module',
+  exports: {
+    '.': { types: './svc.d.ts', default: './svc.js' },
+    './package.json': './package.json',
+  },
+}
 
 function moduleText({ tables }: WorkspaceDescription, module: string): string {
   const names = tables.map(({ name }) => `'${name}'`).join(' | ') || 'never'
@@ -96,16 +121,27 @@ export type Action<Arguments, Result, ErrorCode extends string> = FunctionRefere
 >
 `
 
-function apiText({ functions }: WorkspaceDescription): string {
-  const having = (visibility: FunctionManifest['visibility']) =>
-    functions.filter((each) => each.visibility === visibility)
-  return `${HEAD}
-${API_TYPES}
+function apiText(description: WorkspaceDescription): string {
+  return `${HEAD}\n${API_TYPES}${treesText(description, referenceText)}`
+}
+
+/** The references without types, for programs that load no TypeScript, such as Node 20. */
+function apiScript(description: WorkspaceDescription): string {
+  return `${HEAD}${treesText(description, referenceValue)}`
+}
+
+/** Formats one Function; the indentation is that of its line. */
+type FormatReference = (manifest: FunctionManifest, indent: string) => string
+
+function treesText({ functions }: WorkspaceDescription, format: FormatReference): string {
+  const textOf = (visibility: FunctionManifest['visibility']) =>
+    treeText(treeOf(functions.filter((each) => each.visibility === visibility)), 1, format)
+  return `
 /** Functions that applications call. */
-export const api = ${treeText(treeOf(having('public')), 1)}
+export const api = ${textOf('public')}
 
 /** Functions that only other Functions call. */
-export const internal = ${treeText(treeOf(having('internal')), 1)}
+export const internal = ${textOf('internal')}
 `
 }
 
@@ -137,25 +173,28 @@ function isFunction(node: Tree | FunctionManifest): node is FunctionManifest {
   return typeof node.name === 'string'
 }
 
-function treeText(tree: Tree, depth: number): string {
+function treeText(tree: Tree, depth: number, format: FormatReference): string {
   const indent = '  '.repeat(depth)
   const lines = Object.entries(tree).map(([name, node]) => {
-    const text = isFunction(node) ? referenceText(node, indent) : treeText(node, depth + 1)
+    const text = isFunction(node) ? format(node, indent) : treeText(node, depth + 1, format)
     return `${indent}${keyText(name)}: ${text},\n`
   })
   return lines.length === 0 ? '{}' : `{\n${lines.join('')}${'  '.repeat(depth - 1)}}`
 }
 
-function referenceText({ kind, name, ...types }: FunctionManifest, indent: string): string {
+function referenceValue({ kind, name, ...types }: FunctionManifest): string {
+  return `{ kind: '${kind}', name: '${name}', arguments: ${shapesText(types.arguments)} }`
+}
+
+function referenceText(manifest: FunctionManifest, indent: string): string {
+  const { kind, ...types } = manifest
   const codes = Object.keys(types.errors)
     .sort()
     .map((code) => `'APP_${code}'`)
   const parts = [fieldsText(types.arguments), typeText(types.returns), codes.join(' | ') || 'never']
   const generic = { query: 'Query', mutation: 'Mutation', action: 'Action' }[kind]
   const inner = parts.map((part) => `\n${indent}  ${part}`).join(',')
-  const shapes = shapesText(types.arguments)
-  const value = `{ kind: '${kind}', name: '${name}', arguments: ${shapes} }`
-  return `${value} as ${generic}<${inner}\n${indent}>`
+  return `${referenceValue(manifest)} as ${generic}<${inner}\n${indent}>`
 }
 
 /** Formats a validator as a shape of the client (app-client/shapes.ts), which has no bounds. */

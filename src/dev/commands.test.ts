@@ -3,11 +3,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { describeHere } from '../../build/testing/describe-here.ts'
+import { TEMPLATE_NAMES } from '../client/contexts.ts'
+import { TEMPLATES } from '../sdk/embedded.generated.ts'
 import { sha256 } from '../system/digests.ts'
 import { parseId } from '../value/ids.ts'
 import { decodePackage } from '../value/packages/workspace-package.ts'
 import { parseManifest } from '../wire/files/manifest.ts'
 import { runBuild, runPackage } from './commands.ts'
+import { writeWorkspace } from './new-workspaces.ts'
 import { workspaceTools } from './workspace-tools.ts'
 
 const projectId = parseId('prj', 'prj_01JZ0000000000000000000000')
@@ -18,7 +21,7 @@ let workspaceDirectory = ''
 beforeEach(async () => {
   root = mkdtempSync(join(tmpdir(), 'svc-commands-'))
   workspaceDirectory = join(root, 'chat')
-  await tools.writeWorkspace({ workspaceDirectory, name: 'Chat' })
+  await tools.writeWorkspace({ workspaceDirectory, name: 'Chat', template: 'chat' })
 })
 afterEach(() => rmSync(root, { recursive: true, force: true }))
 
@@ -30,7 +33,7 @@ test('a build writes only generated files that change', async () => {
   const before = statSync(types).mtimeMs
   const source = join(workspaceDirectory, 'functions/messages.ts')
   writeFileSync(source, readFileSync(source, 'utf8').replace('const send', 'const post'))
-  expect((await runBuild(request())).changed).toEqual(['_generated/api.ts'])
+  expect((await runBuild(request())).changed).toEqual(['_generated/api.js', '_generated/api.ts'])
   expect(statSync(types).mtimeMs).toBe(before)
   const api = readFileSync(join(workspaceDirectory, '_generated/api.ts'), 'utf8')
   expect(api).toContain("post: { kind: 'mutation', name: 'messages.post', arguments: {")
@@ -71,4 +74,20 @@ test('a package file that cannot be written is named', async () => {
     code: 'CLIENT_FILE_FAILED',
     detail: expect.stringContaining(out),
   })
+})
+
+test.each(Object.keys(TEMPLATES))(
+  'the template %s builds, and is current already',
+  async (name) => {
+    const directory = join(root, 'new', name)
+    writeWorkspace(directory, { name: 'New', template: name })
+    const { build, changed } = await runBuild({ ...request(), workspaceDirectory: directory })
+    expect(changed).toEqual([])
+    const warnings = name === 'empty' ? ['The Workspace has no Functions.'] : []
+    expect(build.diagnostics.map(({ message }) => message)).toEqual(warnings)
+  },
+)
+
+test('the templates are those that svc init offers', () => {
+  expect(Object.keys(TEMPLATES).sort()).toEqual([...TEMPLATE_NAMES].sort())
 })

@@ -2,13 +2,14 @@
 import { chmodSync, existsSync, lstatSync, mkdirSync, readFileSync, realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Fault } from '../errors/fault.ts'
-import { SDK_TYPES } from '../sdk/embedded.generated.ts'
+import { SDK_RUNTIME, SDK_TYPES } from '../sdk/embedded.generated.ts'
 import { FileFailure, writeFileAtomic } from '../system/files.ts'
 import type { ProjectId } from '../value/ids.ts'
 import { buildWorkspace, type Describe, type WorkspaceBuild } from './build.ts'
 import { generateFiles, generateReferences } from './codegen.ts'
 import { encodeWorkspacePackage } from './package.ts'
 import { workspaceFault } from './problems.ts'
+import { linkPackage } from './testing/package-link.ts'
 import type { StartTypeChecker } from './type-check/type-check.ts'
 
 export interface BuildRequest {
@@ -25,8 +26,8 @@ export interface BuildResult {
 }
 
 /**
- * Builds and updates `_generated/`. Files that are current are not written, so that file watchers
- * do not fire. Throws WORKSPACE_INVALID, CLIENT_FILE_FAILED.
+ * Builds and updates `_generated/`, and links it as the package `svc`. Files that are current are
+ * not written, so that file watchers do not fire. Throws WORKSPACE_INVALID, CLIENT_FILE_FAILED.
  */
 export async function runBuild({
   workspaceDirectory,
@@ -37,9 +38,10 @@ export async function runBuild({
   const checker = startTypeChecker?.(realPath(workspaceDirectory))
   try {
     const build = await buildWorkspace(workspaceDirectory, { describe })
-    const changed = generateFiles(build.description, SDK_TYPES)
+    const changed = generateFiles(build.description, { ...SDK_TYPES, runtime: SDK_RUNTIME })
       .filter(({ path, text }) => writeIfChanged(join(build.directory, path), text))
       .map(({ path }) => path)
+    linkPackage(build.directory)
     const problems = (await checker?.check(build))?.problems ?? []
     if (problems.length > 0) throw workspaceFault(problems)
     return { build, changed }

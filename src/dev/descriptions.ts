@@ -7,7 +7,7 @@ import type { FunctionManifest, WorkspaceDescription } from '../value/manifest.t
 import type { ValidationError } from '../value/validation-error.ts'
 import { functionPath } from './codegen.ts'
 import { fileProblem, type Problem } from './problems.ts'
-import { SCHEMA_FILE, type WorkspaceFiles } from './workspace-files.ts'
+import { CRONS_FILE, SCHEMA_FILE, type WorkspaceFiles } from './workspace-files.ts'
 
 export interface DescriptionProblems {
   readonly problems: readonly Problem[]
@@ -118,7 +118,7 @@ export function describeValidationError(
   described: unknown,
   files: WorkspaceFiles,
 ): Problem {
-  const match = /^\$\.(functions|tables)\[(\d+)\]\.?(.*)$/.exec(path)
+  const match = /^\$\.(functions|tables|crons)\[(\d+)\]\.?(.*)$/.exec(path)
   const list = (
     described as Partial<Record<string, readonly { readonly name?: unknown }[]>> | null
   )?.[match?.[1] ?? '']
@@ -132,6 +132,7 @@ export function describeValidationError(
     const fix = match[3] === 'name' ? 'Rename the export with letters, digits, _ and $ only.' : null
     return { ...locationOfFunction(name, files), message, fix }
   }
-  const line = lineOf(SCHEMA_FILE, new RegExp(`\\b${RegExp.escape(name)}\\b\\s*:`), files)
-  return { file: SCHEMA_FILE, line, column: null, message, fix: null }
+  const file = match[1] === 'crons' ? CRONS_FILE : SCHEMA_FILE
+  const line = lineOf(file, new RegExp(`(?<![\\w$-])${RegExp.escape(name)}['"]?\\s*:`), files)
+  return { file, line, column: null, message, fix: null }
 }

@@ -3,7 +3,9 @@ import { closeSync, existsSync, mkdirSync, openSync, rmdirSync, rmSync, writeSyn
 import { dirname, join } from 'node:path'
 import { assert } from '../errors/assert.ts'
 import { Fault } from '../errors/fault.ts'
-import { TEMPLATES } from '../sdk/embedded.generated.ts'
+import { SDK_RUNTIME, TEMPLATES } from '../sdk/embedded.generated.ts'
+import { RUNTIME_FILE, runtimeText } from './codegen.ts'
+import { linkPackage } from './testing/package-link.ts'
 
 export const DEFAULT_TEMPLATE = 'chat'
 const README = 'README.md'
@@ -21,15 +23,18 @@ function withTitle(text: string, name: string): string {
 }
 
 /**
- * Returns the created paths, relative to `directory`, including the types of `_generated`. Throws
+ * Returns the created paths, relative to `directory`, including those of `_generated`, which
+ * is linked as the package `svc`. Throws
  * CLIENT_FILE_FAILED, and changes nothing, if a file exists already or cannot be written.
  */
 export function writeWorkspace(
   directory: string,
   { name, template = DEFAULT_TEMPLATE }: NewWorkspace,
 ): readonly string[] {
-  const files = TEMPLATES[template]
-  assert(files !== undefined, `there is no template ${template}`)
+  const written = TEMPLATES[template]
+  assert(written !== undefined, `there is no template ${template}`)
+  const runtime = runtimeText(SDK_RUNTIME)
+  const files: Readonly<Record<string, string>> = { ...written, [RUNTIME_FILE]: runtime }
   const paths = Object.keys(files)
   const taken = paths.filter((path) => existsSync(join(directory, path)))
   if (taken.length > 0) {
@@ -48,6 +53,7 @@ export function writeWorkspace(
     const detail = `Nothing was written: ${error instanceof Error ? error.message : 'unknown'}.`
     throw new Fault('CLIENT_FILE_FAILED', { detail, cause: error })
   }
+  linkPackage(directory)
   return paths
 }
 

@@ -22,9 +22,12 @@ export interface WorkspaceFiles {
   readonly workspace: string
   /** Sorted by name. */
   readonly modules: readonly WorkspaceModule[]
+  /** Whether there is a file of Crons. */
+  readonly hasCrons: boolean
 }
 
 export const SCHEMA_FILE = 'schema.ts'
+export const CRONS_FILE = 'crons.ts'
 const SETTINGS_FILE = 'svc.json'
 const SettingsFile = schema({ 'workspace?': WorkspaceName })
 const DEFAULT_WORKSPACE = 'default'
@@ -58,7 +61,7 @@ export function readWorkspaceFiles(path: string): WorkspaceFiles {
   modules.sort((a, b) => (a.name < b.name ? -1 : 1))
   checkCase(modules, problems)
   if (problems.length > 0) throw workspaceFault(problems)
-  return { directory, workspace, modules }
+  return { directory, workspace, modules, hasCrons: isFile(join(directory, CRONS_FILE)) }
 }
 
 function realDirectory(path: string): string {

@@ -31,8 +31,8 @@ export function workspaceTools({
         warnings: build.diagnostics.map(formatProblem),
       }
     },
-    writeWorkspace: async ({ workspaceDirectory, name }) =>
-      writeWorkspace(workspaceDirectory, { name }),
+    writeWorkspace: async ({ workspaceDirectory, ...content }) =>
+      writeWorkspace(workspaceDirectory, content),
     async watch(request) {
       const { watchWorkspace } = await import('./watching/watch.ts')
       return watchWorkspace(request)
@@ -40,7 +40,7 @@ export function workspaceTools({
     async develop(request) {
       // The parts of a server, which a build does not load.
       const { runDevelopment } = await import('./local/svc-dev.ts')
-      return runDevelopment(request)
+      return runDevelopment({ ...request, startTypeChecker })
     },
   }
 }

@@ -27,6 +27,7 @@ import type { RunnerRole } from './runners/ports.ts'
 import type { RunnerPool } from './runners/runner-pool.ts'
 import { PendingWork } from './scheduling/pending-work.ts'
 import { Scheduler } from './scheduling/scheduler.ts'
+import type { Timers } from './scheduling/timers.ts'
 import { Subscriptions } from './subscriptions/subscriptions.ts'
 import { FunctionUsage } from './usage/function-usage.ts'
 import { componentHealth, DocumentsHealth } from './usage/health.ts'
@@ -44,6 +45,8 @@ export interface EngineOptions {
   readonly configuration: ConfigurationSource
   /** Networks that Actions may send requests to in addition to the public Internet. */
   readonly outbound?: RequestsOptions
+  /** `SchedulerOptions.timers`. */
+  readonly timers?: Timers
   /** `CommitterOptions.commitMillisMax`. */
   readonly commitMillisMax?: number
 }
@@ -138,8 +141,12 @@ function engineParts(options: EngineOptions) {
   const preparations = new Preparations(store, committer, tables)
   const calls = new CallAdmission({ preparations, queries, mutations, actions, inFlight, system })
   const subscriptions = new Subscriptions({ ...port, calls })
-  const scheduling = { store, committer, documents, tables, calls, system, log }
-  const scheduler = new Scheduler({ ...scheduling, pending: pendingWork })
+  const { metrics, timers } = options
+  const scheduling = { store, committer, documents, tables, calls, system, log, metrics }
+  const scheduler = new Scheduler({
+    ...{ ...scheduling, pending: pendingWork },
+    ...(timers !== undefined && { timers }),
+  })
   const reads = new DocumentsHealth(store)
   return {
     ...{ cache, committer, documents, usage, inFlight, mutations, actions, retention },

@@ -7,15 +7,15 @@ interface Range {
 
 /**
  * Returns the type of `offered` with the highest quality in `accept`, the first of equals; null
- * where it accepts none. The most specific range decides for a type. Only the parameter `q` is
- * read.
+ * where it accepts none. The most specific range decides for a type. Of the parameters only `q`
+ * is read, and `version` where a type of `offered` has it: `text/plain; version=0.0.4`.
  */
 export function preferredType<T extends string>(
   accept: string | null,
   offered: readonly T[],
 ): T | null {
   if (accept === null) return offered[0] ?? null
-  const ranges = accept.split(',').map(readRange)
+  const ranges = accept.split(',').map((part) => readRange(part, offered))
   let best: T | null = null
   let bestQuality = 0
   for (const type of offered) {
@@ -27,16 +27,21 @@ export function preferredType<T extends string>(
   return best
 }
 
-function readRange(part: string): Range {
+function readRange(part: string, offered: readonly string[]): Range {
   const [type = '', ...parameters] = part.split(';').map((text) => text.trim().toLowerCase())
   const weight = parameters.find((text) => text.startsWith('q='))
   const quality = weight === undefined ? 1 : Number(weight.slice(2))
-  return { type, quality: quality >= 0 && quality <= 1 ? quality : 0 }
+  const versioned = parameters.map((text) => `${type}; ${text}`)
+  return {
+    type: versioned.find((text) => offered.includes(text)) ?? type,
+    quality: quality >= 0 && quality <= 1 ? quality : 0,
+  }
 }
 
-function qualityOf(type: string, ranges: readonly Range[]): number {
+function qualityOf(offered: string, ranges: readonly Range[]): number {
+  const [type = ''] = offered.split(';')
   const [group] = type.split('/')
-  for (const wanted of [type, `${group}/*`, '*/*']) {
+  for (const wanted of [offered, type, `${group}/*`, '*/*']) {
     const found = ranges.filter((range) => range.type === wanted)
     if (found.length > 0) return Math.max(...found.map(({ quality }) => quality))
   }

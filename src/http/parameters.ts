@@ -1,6 +1,7 @@
 /** Path parameters. A name has the same type on every route. */
 import { ChannelName } from '../wire/channels.ts'
 import { ConfigurationName } from '../wire/configuration.ts'
+import { CronName } from '../wire/crons.ts'
 import { DocumentIdField, TableName } from '../wire/data.ts'
 import { idField } from '../wire/fields.ts'
 import { ObjectKey } from '../wire/files/buckets.ts'
@@ -25,6 +26,7 @@ export const PATH_PARAMETERS = {
   objectKey: ObjectKey,
   channel: ChannelName,
   name: ConfigurationName,
+  cron: CronName,
   table: TableName,
   documentId: DocumentIdField,
 } as const

@@ -1,29 +1,50 @@
-/** Counts the requests of one origin by status, and their failures by kind. */
+/** Counts and measures the requests of one origin, and counts their failures by kind. */
 import type { Fault } from '../errors/fault.ts'
 import type { Metrics } from '../telemetry/metrics/metrics.ts'
 
+/** The histogram of each class of routes. A route belongs to at most one of them. */
+const DURATIONS = {
+  call: 'callRequestDurationMicros',
+  upload: 'uploadRequestDurationMicros',
+  download: 'downloadRequestDurationMicros',
+  managementRead: 'managementReadDurationMicros',
+  managementChange: 'managementChangeDurationMicros',
+} as const
+export type RouteClass = keyof typeof DURATIONS
+
 export interface RequestCounts {
-  /** Counts a request once, with the counted status of its response. */
-  answered(status: number): void
+  /**
+   * Counts a request once, with the counted status of its response. A request of a route with a
+   * class also has its duration in milliseconds.
+   */
+  answered(status: number, routeClass?: RouteClass, millis?: number): void
   /** Counts a failure by its kind, in addition. */
   failed(fault: Fault): void
+  /** Counts the bytes of a file that was stored, or that is sent. */
+  transferred(direction: 'uploaded' | 'downloaded', bytes: number): void
 }
 
 export function requestCounts(
-  { counters }: Metrics,
+  { counters, histograms }: Metrics,
   surface: 'management' | 'application',
 ): RequestCounts {
   const succeeded = counters[`${surface}RequestsSucceeded`]
   const refused = counters[`${surface}RequestsRefused`]
   const failed = counters[`${surface}RequestsFailed`]
   return {
-    answered(status) {
+    answered(status, routeClass, millis) {
       const counter = status < 400 ? succeeded : status < 500 ? refused : failed
       counter.add()
+      if (routeClass !== undefined && millis !== undefined) {
+        histograms[DURATIONS[routeClass]].observe(millis * 1000)
+      }
     },
     failed({ kind }) {
       if (kind === 'unauthenticated') counters[`${surface}AuthenticationFailures`].add()
       else if (kind === 'rate_limited') counters[`${surface}RateLimited`].add()
+    },
+    transferred(direction, bytes) {
+      counters[`${direction}Bytes`].add(bytes)
     },
   }
 }

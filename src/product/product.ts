@@ -12,6 +12,7 @@ import { AuditOutbox, type AuditSink } from './audit/audit-outbox.ts'
 import { HeldAudits } from './audit/held-audits.ts'
 import type { SchemaEvidence } from './compatibility/schema-evidence.ts'
 import type { LiveConfiguration } from './configuration/live-configuration.ts'
+import { CronsInForce } from './crons/crons-in-force.ts'
 import { Lifecycle } from './environments/lifecycle.ts'
 import { ArtifactCollection } from './releases/artifact-collection.ts'
 import { EngineCollection } from './releases/engine-collection.ts'
@@ -22,7 +23,9 @@ import { Serving } from './serving/serving.ts'
 export type ReleaseEngine = Pick<
   Engine,
   'administration' | 'describe' | 'prepare' | 'isWarm' | 'warm' | 'retainOnly' | 'whenIdle'
-> & { readonly scheduler: Pick<Engine['scheduler'], 'pendingOf' | 'list' | 'cancel'> }
+> & {
+  readonly scheduler: Pick<Engine['scheduler'], 'pendingOf' | 'list' | 'cancel' | 'wake' | 'crons'>
+}
 
 export interface Product {
   readonly system: System
@@ -33,6 +36,7 @@ export interface Product {
   readonly releases: ReleaseCache
   readonly serving: Serving
   readonly lifecycle: Lifecycle
+  readonly crons: CronsInForce
   readonly keys: ApplicationKeys
   readonly audit: AuditOutbox
   readonly heldAudits: HeldAudits
@@ -66,13 +70,15 @@ export function openProduct({ auditSink, ...options }: ProductOptions): Product 
   const { system, log, root, engine } = options
   const { control, artifacts, keyring } = root
   const releases = new ReleaseCache({ control, artifacts })
-  const serving = new Serving({ system, log, control, releases, engine })
+  const crons = new CronsInForce({ log, control, releases, engine })
+  const onChange = () => crons.follow()
+  const serving = new Serving({ system, log, control, releases, engine, onChange })
   const audit = new AuditOutbox({ system, log, control, sink: auditSink })
   const validations = new SerialQueue(VALIDATIONS_MAX, 'PRODUCT_UNAVAILABLE')
   const product: Product = {
     ...options,
     releases,
-    serving,
+    ...{ serving, crons },
     lifecycle: new Lifecycle({ control, serving, engine }),
     keys: new ApplicationKeys({ system, log, control, keyring }),
     audit,
@@ -84,6 +90,7 @@ export function openProduct({ auditSink, ...options }: ProductOptions): Product 
     schemaEvidence: new SingleFlight(),
   }
   product.lifecycle.start()
+  product.crons.follow()
   product.audit.deliver()
   product.collection.collect()
   product.engineCollection.collect()
@@ -93,6 +100,7 @@ export function openProduct({ auditSink, ...options }: ProductOptions): Product 
 /** Stops the background tasks, then closes the root. No rule may run any more. */
 export async function closeProduct(product: Product): Promise<void> {
   await product.serving.whenIdle()
+  await product.crons.close()
   await product.audit.close()
   await product.collection.close()
   await product.engineCollection.close()

@@ -120,6 +120,7 @@ type Flatten<T> = { [Key in keyof T]: T[Key] }
 
 // ---------------------------------------------------------------- Schema
 
+declare const cronTypes: unique symbol
 declare const tableTypes: unique symbol
 declare const schemaTypes: unique symbol
 
@@ -405,6 +406,50 @@ export interface Scheduler {
   /** Returns the work, for 7 days after it has ended; null for an unknown ID. */
   get(id: ScheduledId): Promise<ScheduledWork | null>
 }
+
+/**
+ * When a Cron runs. An expression has five fields, minute, hour, day of month, month and day of
+ * week: numbers, names, ranges, lists and steps, such as "0 7 * * mon-fri". If both days are given,
+ * either is enough. An interval begins when the Cron comes into force.
+ */
+type CronTimes =
+  | {
+      schedule: string
+      /** The zone of the IANA database in which the expression is read; "UTC" by default. */
+      timeZone?: string
+      every?: undefined
+    }
+  | { every: Duration; schedule?: undefined; timeZone?: undefined }
+
+type CronArguments<Arguments> =
+  Record<never, never> extends Arguments
+    ? { arguments?: NoInfer<Arguments> }
+    : { arguments: NoInfer<Arguments> }
+
+export type Cron<Arguments> = CronTimes &
+  CronArguments<Arguments> & {
+    /** A Mutation or an Action that needs no identity. */
+    function: FunctionReference<'mutation' | 'action', Arguments, unknown>
+    /**
+     * Leaves out a run that is due while the one before has not ended, or lets it wait. "skip" by
+     * default.
+     */
+    overlap?: 'skip' | 'queue'
+  }
+
+export interface CronsDefinition {
+  readonly [cronTypes]: true
+}
+
+/**
+ * Declares the Crons of the Workspace, by name. Write it as the default export of `crons.ts`. An
+ * operator can disable a Cron, and that holds for every later Release.
+ */
+export declare function cronJobs<Crons>(
+  crons: {
+    readonly [Name in keyof Crons]: Cron<Crons[Name]>
+  },
+): CronsDefinition
 
 /** The used part of a limit, and the limit. */
 export interface Usage {

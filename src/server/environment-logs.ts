@@ -46,6 +46,11 @@ export async function openLogs(options: LogOptions): Promise<EnvironmentLogs> {
     reportDropped: (dropped) => droppedRow(dropped, system.nowMicros()),
     onDropped: () => logRecordsDropped.add(),
     onDegraded: (reason) => log.error('logs.archive_degraded', { message: `Archive: ${reason}.` }),
+    onThreadEnded: (reason, isRestarted) => {
+      const next = isRestarted ? 'It is started again.' : 'Restart the server to write it again.'
+      const message = `The log is not written: ${reason}. ${next}`
+      log.error(isRestarted ? 'logs.thread_restarted' : 'logs.thread_stopped', { message })
+    },
   })
   const redaction = new SecretRedaction()
   const log = own.with(

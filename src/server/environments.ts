@@ -6,6 +6,7 @@ import type { IssueGuest } from '../engine/invocations/guest-identities.ts'
 import { createRunnerPool, type RunnerPool } from '../engine/runners/runner-pool.ts'
 import { KeyUsage } from '../http/application/key-usage.ts'
 import { RejectionLog } from '../http/application/rejection-log.ts'
+import { loggedAudit } from '../product/audit/audit-log.ts'
 import type { AuditSink } from '../product/audit/audit-outbox.ts'
 import { ConsoleObjects } from '../product/buckets/console-objects.ts'
 import { LiveConfiguration } from '../product/configuration/live-configuration.ts'
@@ -62,7 +63,7 @@ export interface EnvironmentOptions {
  * PRODUCT_CORRUPT.
  */
 export async function openEnvironment(options: EnvironmentOptions): Promise<OpenEnvironment> {
-  const { configuration, rootPath, auditSink, system, metrics, closing } = options
+  const { configuration, rootPath, system, metrics, closing } = options
   const root = await openProductRoot(rootPath, system)
   closing.add(() => root.close())
   const { environmentId } = root.descriptor
@@ -97,6 +98,7 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   )
   closing.add(() => engine.close())
   closing.add(() => files.close())
+  const auditSink = loggedAudit(options.auditSink, log)
   const product = openProduct({ system, log, root, engine, configuration: live, auditSink })
   closing.add(() => closeProduct(product))
   const objects = new ConsoleObjects({ root, files, heldAudits: product.heldAudits })

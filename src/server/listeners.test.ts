@@ -7,9 +7,11 @@ import { RejectionLog } from '../http/application/rejection-log.ts'
 import { APPLICATION_CODES, MANAGEMENT_CODES } from '../http/errors.ts'
 import { healthRoutes } from '../http/management/health.ts'
 import { mountManagement } from '../http/management/mount.ts'
+import { requestCounts } from '../http/request-counts.ts'
 import { TOKEN_BYTES_MAX } from '../identity/jwt/rejections.ts'
 import { TestSystem } from '../system/system.ts'
 import { memoryLog } from '../telemetry/log.ts'
+import { Metrics } from '../telemetry/metrics/metrics.ts'
 import { type ListenOptions, type OpenListener, openListener } from './listeners.ts'
 import { peerAddress } from './peer-addresses.ts'
 
@@ -129,7 +131,7 @@ const ORIGINS: Readonly<Record<string, Pick<ListenOptions, 'app' | 'codes'>>> = 
     app: mountApplication(
       {
         ...{ system, log, rejections: new RejectionLog(log) },
-        counts: { answered: () => undefined, failed: () => undefined },
+        counts: requestCounts(new Metrics(new TestSystem()), 'application'),
       } as never,
       null as never,
     ),

@@ -226,6 +226,20 @@ alter table workspace_revisions
   },
   {
     version: 7,
+    name: 'cron-activations',
+    sql: `-- What operators decided about Crons, by name: a decision holds for every Release that declares the
+-- Cron, now and later. A Cron without a row is enabled, at revision 0.
+
+create table cron_activations (
+  name text primary key,
+  activation text not null check (activation in ('enabled', 'disabled')),
+  revision integer not null check (revision > 0),
+  changed_at integer not null
+) strict, without rowid;
+`,
+  },
+  {
+    version: 8,
     name: 'buckets',
     sql: `-- Buckets of stored files, and the storage keys that open one bucket each to S3 clients. A file is
 -- a document that has the name of its bucket, so names stay as they are and are used once.

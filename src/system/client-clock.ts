@@ -8,7 +8,7 @@ const CLOCK_DIFFERENCE_MAX_MICROS = 24n * 60n * 60n * 1_000_000n
 export function requireRecent(
   system: Pick<System, 'nowMicros'>,
   atMicros: bigint,
-  path: 'createdAtMicros' | 'changedAtMicros',
+  path: 'createdAtMicros' | 'changedAtMicros' | 'operationId',
   code: 'PRODUCT_INVALID' | 'PLATFORM_REQUEST_INVALID' = 'PRODUCT_INVALID',
 ): void {
   const difference = system.nowMicros() - atMicros

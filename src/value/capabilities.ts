@@ -12,7 +12,7 @@ export const CAPABILITIES = [
   'credentials:manage',
   'credentials:read',
   'cron:activate',
-  'cron:read', // Reserved: cron jobs.
+  'cron:read',
   'data:read', // Reserved: access to documents.
   'data:write', // Reserved: access to documents.
   'environments:manage',

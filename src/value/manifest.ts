@@ -12,7 +12,9 @@ import {
 } from './files/files.ts'
 import type { AuthMode } from './identities.ts'
 import type { ProjectId } from './ids.ts'
-import { SCHEDULED_DOCUMENTS } from './scheduling/scheduled-work.ts'
+import type { Overlap } from './scheduling/crons.ts'
+import { CRON_DOCUMENTS, SCHEDULED_DOCUMENTS } from './scheduling/scheduled-work.ts'
+import type { Json } from './strict-json.ts'
 import type { FieldsJson, ValidatorJson } from './validators.ts'
 
 export const FUNCTION_KINDS = ['query', 'mutation', 'action'] as const
@@ -78,12 +80,30 @@ export interface TableManifest {
   readonly indexes: readonly IndexManifest[]
 }
 
+/** Calls of one Function, at the times of an expression or at an interval: one of both is null. */
+export interface CronManifest {
+  /** `[A-Za-z][A-Za-z0-9_-]{0,63}`. */
+  readonly name: string
+  /** Five fields (scheduling/cron-expressions.ts). */
+  readonly schedule: string | null
+  /** Zone of the IANA database in which the expression is read; null without one. */
+  readonly timeZone: string | null
+  readonly everyMillis: number | null
+  /** A Mutation or an Action. */
+  readonly function: string
+  /** Stored JSON of an object. */
+  readonly arguments: Json
+  readonly overlap: Overlap
+}
+
 /** The part of a manifest that a runner derives from the code. */
 export interface WorkspaceDescription {
   /** Sorted by name. */
   readonly functions: readonly FunctionManifest[]
   /** Sorted by name. */
   readonly tables: readonly TableManifest[]
+  /** Sorted by name; absent where there are none. */
+  readonly crons?: readonly CronManifest[]
 }
 
 export interface WorkspaceManifest extends WorkspaceDescription {
@@ -107,10 +127,10 @@ const HOST = /^([a-z0-9.-]+)(?::([1-9][0-9]{0,4}))?$/
 const HOST_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 /** @limit Workspaces and Releases: hosts, and secrets, that one Action names in `uses` */
 export const USES_MAX = 64
-/** Tables of stored files and scheduled work, whose documents the server alone writes. */
+/** Tables of stored files, scheduled work and Crons, whose documents the server alone writes. */
 export const RESERVED_TABLES: readonly string[] = [
   ...[FILES_TABLE, FILE_DOCUMENTS, UPLOAD_DOCUMENTS, MULTIPART_DOCUMENTS, PART_DOCUMENTS],
-  SCHEDULED_DOCUMENTS,
+  ...[SCHEDULED_DOCUMENTS, CRON_DOCUMENTS],
 ]
 /** @limit Workspaces and Releases: Functions of a Release */
 export const FUNCTIONS_MAX = 4_096

@@ -1,6 +1,7 @@
 /** Scheduled work: its list and its cancellation (wire decisions, section 5). */
 import { SCHEDULED_SOURCES, SCHEDULED_STATES } from '../value/scheduling/scheduled-work.ts'
 import { idField, integer, listUpTo, Micros, PAGE_MAX, PageLimit, textUpTo } from './fields.ts'
+import { OperationField } from './operations.ts'
 import { type Infer, schema } from './schema.ts'
 
 export const ScheduledQuery = schema({
@@ -30,5 +31,6 @@ export const ScheduledPage = schema({
 })
 export type ScheduledPage = Infer<typeof ScheduledPage>
 
-export const ScheduledCanceled = schema({ version: '1', ...WORK })
-export type ScheduledCanceled = Infer<typeof ScheduledCanceled>
+/** The work after its cancellation, or after a Cron was run by hand. */
+export const ScheduledChanged = schema({ version: '1', ...WORK, operation: OperationField })
+export type ScheduledChanged = Infer<typeof ScheduledChanged>

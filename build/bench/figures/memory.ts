@@ -1,9 +1,8 @@
 /** Measures whether the server's memory grows over a million calls. */
-import { spawnSync } from 'node:child_process'
-import { assert } from '../../../src/errors/assert.ts'
 import { type Figure, type Measured, median, type Side } from '../figure.ts'
 import type { Target } from '../installation.ts'
 import { load } from '../load.ts'
+import { serverProcesses } from '../server-processes.ts'
 import { addItem, fillItems, readItem } from './calls.ts'
 
 const CALLS = 1_000_000
@@ -34,7 +33,7 @@ export const MEMORY: readonly Figure[] = [
         const part = await callFor(to, PART_SECONDS)
         calls += part.calls
         failure ??= part.failure
-        samples.push(serverKibibytes())
+        samples.push(residentKibibytes())
       }
       return flatness(samples, failure)
     },
@@ -64,22 +63,6 @@ function sideOf(kibibytes: number): Side {
   return { value: `${(kibibytes / MIB).toFixed(0)} MiB`, p50Micros: null, p99Micros: null }
 }
 
-/** Resident memory of the server that this process started and of its runners, in KiB. */
-function serverKibibytes(): number {
-  const { stdout } = spawnSync('ps', ['-A', '-o', 'pid=,ppid=,rss=,comm='], { encoding: 'utf8' })
-  const rows = stdout
-    .trim()
-    .split('\n')
-    .map((line) => /^(\d+) +(\d+) +(\d+) +(.*)$/.exec(line.trim())!)
-    .map(([, pid, parent, rss, name]) => ({
-      pid: Number(pid),
-      parent: Number(parent),
-      rss: Number(rss),
-      name: name!,
-    }))
-  const below = (pid: number): typeof rows =>
-    rows.filter(({ parent }) => parent === pid).flatMap((row) => [row, ...below(row.pid)])
-  const server = below(process.pid).find(({ name }) => name.endsWith('svc-server'))
-  assert(server !== undefined, 'the server is not among the processes')
-  return [server, ...below(server.pid)].reduce((sum, { rss }) => sum + rss, 0)
+function residentKibibytes(): number {
+  return serverProcesses().reduce((sum, { rssKibibytes }) => sum + rssKibibytes, 0)
 }

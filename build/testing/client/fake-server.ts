@@ -97,6 +97,10 @@ export class FakeServer {
     return `/v1/projects/${this.projectId}/environments/${this.environmentId}`
   }
 
+  get accessToken(): string {
+    return this.#accessToken
+  }
+
   get generation(): number {
     return this.#generation
   }

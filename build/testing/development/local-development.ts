@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { DevelopmentEvent } from '../../../src/client/development/events.ts'
 import { runDevelopment } from '../../../src/dev/local/svc-dev.ts'
+import type { StartTypeChecker } from '../../../src/dev/type-check/type-check.ts'
 import { realSystem } from '../../../src/system/system.ts'
 import { makeRoot } from '../product-roots.ts'
 
@@ -16,6 +17,7 @@ export interface StartOptions {
   readonly seed?: string
   readonly reset?: boolean
   readonly port?: number
+  readonly startTypeChecker?: StartTypeChecker
 }
 
 /** A schema with one table of notes; `more` are further fields. */
@@ -67,13 +69,15 @@ export class LocalDevelopment {
   }
 
   /** Resolves when calls are answered. */
-  async start({ seed, reset = false, port = 0 }: StartOptions = {}): Promise<EventOf<'ready'>> {
+  async start(options: StartOptions = {}): Promise<EventOf<'ready'>> {
+    const { seed, reset = false, port = 0, startTypeChecker } = options
     const from = this.events.length
     const stop = new AbortController()
     const ended = runDevelopment({
       ...{ rootPath: this.root, workspaceDirectory: this.workspace, port, reset },
       seed: seed === undefined ? null : Buffer.from(seed),
       signal: stop.signal,
+      startTypeChecker,
       report: (event) => {
         this.events.push(event)
         for (const check of this.#waiting) check()

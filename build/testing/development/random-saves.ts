@@ -2,7 +2,7 @@
  * Saves a Workspace at random, as editors, version control and mistakes do, and compares the code
  * that answers with the last valid state after each of them.
  */
-import { readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { childProcesses } from './child-processes.ts'
@@ -58,6 +58,7 @@ export class RandomSaves {
         this.dev.write(MAIN, notesFunctions(version))
         return this.#valid(kind, version)
       case 'in place':
+        mkdirSync(join(this.dev.workspace, 'functions'), { recursive: true })
         writeFileSync(join(this.dev.workspace, MAIN), notesFunctions(version))
         return this.#valid(kind, version)
       case 'syntax':
@@ -72,7 +73,7 @@ export class RandomSaves {
         this.dev.write(MAIN, notesFunctions(version))
         return this.#valid(kind, version)
       case 'deleted':
-        rmSync(join(this.dev.workspace, 'functions'), { recursive: true })
+        rmSync(join(this.dev.workspace, 'functions'), { recursive: true, force: true })
         return this.#valid(kind, 'FUNCTION_NOT_FOUND')
       case 'checkout':
         this.#checkOut(version)

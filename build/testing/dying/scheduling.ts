@@ -1,8 +1,9 @@
 /**
  * A server of scheduled work that may be killed at any time. The first one schedules Mutations and
- * Actions over the next half second; each one runs what is due and ends once nothing is unfinished.
- * Arguments: the directory of the SQLite documents and of the effects, the number of pieces of
- * each kind, and the URL of a PostgreSQL database for the documents, if they are there.
+ * Actions over some time; each one runs what is due, and a Cron every second, and ends once nothing
+ * is unfinished. Arguments: the directory of the SQLite documents and of the effects, the number of
+ * pieces of each kind, the number of their due times, the milliseconds of these, and the URL of a
+ * PostgreSQL database for the documents, if they are there.
  */
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -20,7 +21,9 @@ import { openDocuments } from '../documents/stores.ts'
 import { inProcessPool, type Loose } from '../engine/in-process-pool.ts'
 import { noStorage } from '../files/function-storage.ts'
 
-const [directory = '', count = '0', url] = process.argv.slice(2)
+const [directory = '', count = '0', times = '1', spread = '0', url] = process.argv.slice(2)
+/** Pieces of each kind that one transaction inserts. */
+const BATCH = 1_000
 const system = realSystem()
 const effects = join(directory, 'effects')
 
@@ -71,22 +74,35 @@ const release = {
 
 if (!existsSync(join(directory, 'scheduled'))) {
   const nowMicros = system.nowMicros()
-  await engine.documents.change(async (transaction) => {
-    for (let i = 0; i < Number(count); i++) {
-      for (const { name, kind } of definitions) {
-        await insertWork(transaction, {
-          ...{ function: name, kind: kind as 'mutation' | 'action', releaseId: release.releaseId },
-          argumentsText: JSON.stringify({ piece: `${name}-${i}` }),
-          ...{ source: 'function', cron: null },
-          dueAtMicros: nowMicros + BigInt(((i * 500_000) / Number(count)) | 0),
-        })
+  const stepMicros = (Number(spread) * 1_000) / Number(times)
+  for (let from = 0; from < Number(count); from += BATCH) {
+    await engine.documents.change(async (transaction) => {
+      for (let i = from; i < Math.min(from + BATCH, Number(count)); i++) {
+        const dueAtMicros = nowMicros + BigInt(Math.floor((i % Number(times)) * stepMicros))
+        for (const { name, kind } of definitions) {
+          await insertWork(transaction, {
+            ...{ function: name, kind: kind as 'mutation' | 'action' },
+            ...{ releaseId: release.releaseId, source: 'function', cron: null, dueAtMicros },
+            argumentsText: JSON.stringify({ piece: `${name}-${i}` }),
+          })
+        }
       }
-    }
-  })
+    })
+  }
   writeFileSync(join(directory, 'scheduled'), '')
 }
 await engine.prepare(release)
 engine.scheduler.start({ load: async () => release, admits: () => true })
+engine.scheduler.crons.follow({
+  releaseId: release.releaseId,
+  activationOf: () => ({ revision: 0n, isEnabled: true }),
+  crons: [
+    {
+      ...{ name: 'tick', schedule: null, timeZone: null, everyMillis: 1_000, overlap: 'queue' },
+      ...{ function: 'mark', kind: 'mutation', argumentsText: '{"piece":"tick"}' },
+    },
+  ],
+})
 process.stdout.write('started\n')
 while (engine.scheduler.pendingOf(release.releaseId) !== 0) {
   await new Promise((resolve) => setTimeout(resolve, 10))

@@ -10,7 +10,7 @@ import { issueUpload } from '../../../src/product/files/uploads.ts'
 import type { Product } from '../../../src/product/product.ts'
 import { ConcurrencyLimit } from '../../../src/system/concurrency.ts'
 import { realSystem } from '../../../src/system/system.ts'
-import type { TableManifest } from '../../../src/value/manifest.ts'
+import type { CronManifest, TableManifest } from '../../../src/value/manifest.ts'
 import { DeclaredFailure, type TestHandler } from '../engine/in-process-pool.ts'
 import { openTestGateway, type TestGateway } from '../gateways.ts'
 import { openTestLogs } from '../logs.ts'
@@ -50,6 +50,14 @@ export const FUNCTIONS = [
   }),
   functionManifest('fail.mutation', { ...failing, kind: 'mutation' }),
   functionManifest('fail.query', failing),
+]
+
+/** One that is not due while the tests run. */
+export const CRONS: readonly CronManifest[] = [
+  {
+    ...{ name: 'digest', schedule: '0 0 29 2 *', timeZone: 'UTC', everyMillis: null },
+    ...{ function: 'echo.mutation', arguments: {}, overlap: 'skip' },
+  },
 ]
 
 export interface Origins {
@@ -94,7 +102,7 @@ const HANDLERS = {
 export async function openOrigins(): Promise<Origins> {
   const logins = await externalLogins({ oidc: { ...PROVIDER, nativeClient } })
   const gateway = await openTestGateway({
-    ...{ functions: FUNCTIONS, tables: TABLES, handlers: HANDLERS },
+    ...{ functions: FUNCTIONS, tables: TABLES, crons: CRONS, handlers: HANDLERS },
   })
   const { product } = gateway.harness
   const logs = await openTestLogs()

@@ -5,36 +5,29 @@
 import { Fault, isFault } from '../../errors/fault.ts'
 import { isId } from '../../value/ids.ts'
 import type { FunctionKind } from '../../value/manifest.ts'
-import { plainToArguments, valueToPlain } from '../../value/plain.ts'
-import { Secret } from '../../value/secret.ts'
-import { type Json, parseStrictJson, parseWrittenJson } from '../../value/strict-json.ts'
-import { decodeTagged, encodeTagged } from '../../value/tagged.ts'
-import { ValidationError } from '../../value/validation-error.ts'
-import { parseFields } from '../../value/validator-json.ts'
+import type { Secret } from '../../value/secret.ts'
+import type { Json } from '../../value/strict-json.ts'
+import { encodeTagged } from '../../value/tagged.ts'
 import type { Value } from '../../value/values.ts'
 import { Invoked } from '../../wire/invocations.ts'
-import {
-  type CommandSpec,
-  type Context,
-  command,
-  flag,
-  option,
-  REMOTE_FLAG,
-  requiredOption,
-} from '../contexts.ts'
+import { type CommandSpec, type Context, command, flag, option } from '../contexts.ts'
 import { explained, explanation } from '../explanations.ts'
-import { readIfPresent } from '../files.ts'
 import { parseOrigin } from '../origins.ts'
-import { openRemote, type Remote, readFunctions, readStatus } from '../remotes.ts'
+import { openRemote, type Remote, readStatus } from '../remotes.ts'
 import { isUnsent, send } from '../requests.ts'
-import { resolvePath } from '../roots.ts'
-import { secretFrom } from '../secret-variables.ts'
 import { usage } from '../usage.ts'
 import { printableJson } from '../visible-text.ts'
+import {
+  ARGUMENTS_POSITIONAL,
+  FUNCTION_OPTIONS,
+  findFunction,
+  keyFrom,
+  printedResult,
+  readArguments,
+  tokenFrom,
+  toValues,
+} from './functions/function-calls.ts'
 
-const APPLICATION_KEY = /^rk_(?:pub|sec)_v1_[A-Za-z0-9_-]{43}$/
-/** Bytes of the public request envelope (Document 2, Limits). */
-const ARGUMENTS_BYTES_MAX = 2 * 1024 * 1024
 /** Milliseconds: the ten minutes of an Action, and the time of the network. */
 const ACTION_MS = 630_000
 /** Bytes of a result of 8 MiB in the tagged form. */
@@ -51,16 +44,10 @@ export const callCommand: CommandSpec = command({
   ],
   positionals: [
     { name: 'FUNCTION', description: 'Its name, such as messages.send', required: true },
-    { name: 'ARGUMENTS', description: 'A JSON object, or - for stdin', required: false },
+    ARGUMENTS_POSITIONAL,
   ],
   options: {
-    remote: REMOTE_FLAG,
-    root: option('DIR', 'The linked root; by default the working directory'),
-    url: requiredOption('ORIGIN', 'Origin of the application API'),
-    'key-env': requiredOption('VAR', 'Environment variable that holds the Application Key'),
-    'token-env': option('VAR', 'Environment variable that holds a functional token'),
-    target: requiredOption('TARGET', 'channel:NAME, release:rel_ID or environment:default'),
-    'args-file': option('FILE', 'Arguments from a file'),
+    ...FUNCTION_OPTIONS,
     'operation-id': option('opn_ID', 'Operation ID of a Mutation; a new one by default'),
     tagged: flag('Arguments and result are tagged JSON, which keeps every type exact'),
   },
@@ -70,13 +57,13 @@ export const callCommand: CommandSpec = command({
   ],
   async run(context, options, [name = '', given]) {
     const origin = parseOrigin(context.environment, options.url)
-    const key = keyFrom(context, options['key-env'])
-    const token = tokenFrom(context, options['token-env'])
+    const key = keyFrom(context, callCommand, options['key-env'])
+    const token = tokenFrom(context, callCommand, options['token-env'])
     const operationId = options['operation-id']
     if (operationId !== undefined && !isId('opn', operationId)) {
       throw usage('--operation-id needs an opn_ identifier.', callCommand)
     }
-    const json = await readArguments(context, given, options['args-file'])
+    const json = await readArguments(context, callCommand, given, options['args-file'])
     const remote = await openRemote(context, options.root)
     const declared = await findFunction(context, remote, options.target, name)
     const { kind } = declared
@@ -86,87 +73,13 @@ export const callCommand: CommandSpec = command({
     }
     const { target } = options
     const input = { origin, key, token, kind, target, name, operationId }
-    const values = options.tagged ? tagged(json) : plain(json, declared.arguments as Json)
+    const values = toValues(json, options.tagged ? null : (declared.arguments as Json))
     const invoked = await invoke(context, input, values).catch(async (error) => {
       throw isFault(error, 'UNAVAILABLE') ? await whyUnavailable(remote, error) : error
     })
     await report(context, invoked, options.tagged)
   },
 })
-
-function keyFrom(context: Context, variable: string): Secret {
-  const text = secretFrom(context, callCommand, '--key-env', variable)
-  if (APPLICATION_KEY.test(text)) return new Secret(text)
-  throw usage(
-    `The variable ${variable} holds no Application Key (rk_pub_v1_... or rk_sec_v1_...).`,
-    callCommand,
-  )
-}
-
-/** Reads the functional token, which only the server validates. */
-function tokenFrom(context: Context, variable: string | undefined): Secret | null {
-  if (variable === undefined) return null
-  return new Secret(secretFrom(context, callCommand, '--token-env', variable))
-}
-
-async function readArguments(
-  { environment }: Context,
-  given: string | undefined,
-  file: string | undefined,
-): Promise<Json> {
-  if (given !== undefined && file !== undefined) {
-    throw usage('Give the arguments once: as an argument or with --args-file.', callCommand)
-  }
-  let input: string | Uint8Array | null = given ?? '{}'
-  if (given === '-') input = await environment.stdin.readAll(ARGUMENTS_BYTES_MAX)
-  if (file !== undefined) {
-    const path = resolvePath(environment, file)
-    input = readIfPresent(path, ARGUMENTS_BYTES_MAX)
-    if (input === null) throw new Fault('CLIENT_FILE_FAILED', { detail: `There is no ${path}.` })
-  }
-  if (input === null) {
-    throw usage(`The arguments have more than ${ARGUMENTS_BYTES_MAX} bytes.`, callCommand)
-  }
-  return argumentsInvalid(() =>
-    typeof input === 'string' ? parseStrictJson(input) : parseWrittenJson(input),
-  )
-}
-
-async function findFunction(context: Context, remote: Remote, target: string, name: string) {
-  const request = readFunctions(remote, target)
-  const { functions } = await context.output.progress('reading the catalog', request)
-  const found = functions.find((item) => item.name === name && item.visibility === 'public')
-  if (found !== undefined) return found
-  const names = functions.filter((item) => item.visibility === 'public').map((item) => item.name)
-  const known = names.length === 0 ? 'It has no public Function.' : `It has ${shownNames(names)}.`
-  throw new Fault('FUNCTION_NOT_FOUND', { detail: known })
-}
-
-const NAMES_SHOWN_MAX = 12
-
-function shownNames(names: readonly string[]): string {
-  const rest = names.length - NAMES_SHOWN_MAX
-  return names.slice(0, NAMES_SHOWN_MAX).join(', ') + (rest > 0 ? ` and ${rest} more` : '')
-}
-
-function plain(json: Json, declared: Json): Value {
-  const fields = argumentsInvalid(() => parseFields(declared))
-  return argumentsInvalid(() => plainToArguments(json, fields))
-}
-
-function tagged(json: Json): Value {
-  return argumentsInvalid(() => decodeTagged(json))
-}
-
-/** Reports a validation failure by path and rule, never by value. */
-function argumentsInvalid<T>(work: () => T): T {
-  try {
-    return work()
-  } catch (error) {
-    if (!(error instanceof ValidationError)) throw error
-    throw new Fault('ARGUMENTS_INVALID', { violations: [{ path: error.path, rule: error.rule }] })
-  }
-}
 
 interface Input {
   readonly origin: string
@@ -237,14 +150,4 @@ async function report(context: Context, invoked: Invoked, isTagged: boolean): Pr
   const result = printedResult(invoked.result as Json, isTagged)
   const document = { version: 1, requestId, releaseId, result, metadata: { ...metadata } }
   await context.output.result(document, [printableJson(result)])
-}
-
-function printedResult(json: Json, isTagged: boolean): Json {
-  try {
-    const value = decodeTagged(json)
-    return isTagged ? json : valueToPlain(value)
-  } catch (error) {
-    if (!(error instanceof ValidationError)) throw error
-    throw new Fault('CLIENT_RESPONSE_INVALID', { detail: `The result at ${error.message}.` })
-  }
 }

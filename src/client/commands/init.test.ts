@@ -31,6 +31,27 @@ function file(name: string): string {
 }
 
 describe('svc init', () => {
+  it.each([
+    ['chat', []],
+    ['api', ['--template', 'api']],
+    ['empty', ['--template', 'empty']],
+  ])('writes the template %s', async (expected, parameters) => {
+    const asked: string[] = []
+    client.tools!.writeWorkspace = async ({ template }) => {
+      asked.push(template)
+      return []
+    }
+    expect((await init(...parameters)).exit).toBe(0)
+    expect(asked).toEqual([expected])
+  })
+
+  it('names the templates where another is asked for, and writes nothing', async () => {
+    const ran = await init('--template', 'blog')
+    expect(ran.exit).toBe(2)
+    expect(ran.err).toContain('--template needs one of chat, api, empty.')
+    expect(existsSync(join(client.root, 'root'))).toBe(false)
+  })
+
   it('creates a root, a new keyring and a Workspace', async () => {
     const ran = await init('--listen', '127.0.0.1:3210', '--json')
     expect(ran.exit).toBe(0)

@@ -10,7 +10,15 @@ import {
   KEYRING_FILE,
   type RootDescriptor,
 } from '../../value/product-root.ts'
-import { type CommandSpec, type Context, command, option, requiredOption } from '../contexts.ts'
+import {
+  type CommandSpec,
+  type Context,
+  command,
+  option,
+  requiredOption,
+  TEMPLATE_NAMES,
+  type TemplateName,
+} from '../contexts.ts'
 import { createFile, withPath } from '../files.ts'
 import { LOCAL_ORIGIN } from '../origins.ts'
 import { requireTools } from '../packages.ts'
@@ -34,6 +42,7 @@ export const initCommand: CommandSpec = command({
     root: requiredOption('DIR', 'The new root, which a server serves'),
     workspace: requiredOption('DIR', 'The Workspace, which has the source of the Functions'),
     listen: option('HOST:PORT', 'Address for applications, kept in service.json'),
+    template: option('NAME', 'What the Workspace starts with: chat (default), api or empty'),
     name: option('NAME', 'Display name; by default the name of the Workspace directory'),
   },
   examples: ['svc init --root ./my-app-root --workspace ./my-app'],
@@ -50,6 +59,8 @@ interface Wanted {
   readonly workspace: string
   readonly listen: string | undefined
   readonly name: string | undefined
+  /** Absent for the usual one. */
+  readonly template?: string | undefined
 }
 
 /**
@@ -58,6 +69,7 @@ interface Wanted {
  */
 export async function createRoot(context: Context, wanted: Wanted): Promise<Made> {
   const { root, workspace } = wanted
+  const template = templateOf(wanted)
   const descriptor = describe(context, wanted)
   if (existsSync(join(root, DESCRIPTOR_FILE))) {
     throw rootExists(root)
@@ -65,13 +77,21 @@ export async function createRoot(context: Context, wanted: Wanted): Promise<Made
   const takeBack = await prepareRoot(context, root)
   let written: readonly string[]
   try {
-    written = await writeWorkspace(context, workspace, descriptor.name)
+    written = await writeWorkspace(context, workspace, { name: descriptor.name, template })
   } catch (error) {
     takeBack()
     throw error
   }
   if (!createDescriptor(root, descriptor)) throw rootExists(root)
   return { root, workspace, descriptor, written }
+}
+
+function templateOf({ template = TEMPLATE_NAMES[0] }: Wanted): TemplateName {
+  const known = TEMPLATE_NAMES.find((name) => name === template)
+  if (known === undefined) {
+    throw usage(`--template needs one of ${TEMPLATE_NAMES.join(', ')}.`, initCommand)
+  }
+  return known
 }
 
 function describe(context: Context, { root, workspace, listen, name }: Wanted): RootDescriptor {
@@ -115,11 +135,11 @@ function portablePath(root: string, workspace: string): string {
 async function writeWorkspace(
   context: Context,
   workspaceDirectory: string,
-  name: string,
+  content: { readonly name: string; readonly template: TemplateName },
 ): Promise<readonly string[]> {
   if (existsSync(join(workspaceDirectory, WORKSPACE_ENTRY))) return []
   const tools = await requireTools(context, 'Writing a Workspace')
-  return tools.writeWorkspace({ workspaceDirectory, name })
+  return tools.writeWorkspace({ workspaceDirectory, ...content })
 }
 
 /**

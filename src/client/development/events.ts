@@ -35,6 +35,12 @@ export type DevelopmentEvent =
       readonly next: string[]
     }
   | {
+      /** The types of what is served, where they changed: checked beside it, never in its way. */
+      readonly event: 'types'
+      /** Problems with location and fix; empty when the last ones are gone. */
+      readonly details: string[]
+    }
+  | {
       readonly event: 'call'
       readonly kind: string
       readonly function: string

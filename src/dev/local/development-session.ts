@@ -18,9 +18,11 @@ import type { WorkspaceBuild } from '../build.ts'
 import { runBuild } from '../commands.ts'
 import { encodeWorkspacePackage } from '../package.ts'
 import { formatProblem } from '../problems.ts'
+import type { StartTypeChecker } from '../type-check/type-check.ts'
 import { WATCH_NOTICES } from '../watching/watch.ts'
 import { WorkspaceWatcher } from '../watching/workspace-watcher.ts'
 import { rejectionOf } from './rejections.ts'
+import { TypeReports } from './type-reports.ts'
 
 export const CHANNEL = 'dev'
 
@@ -32,6 +34,19 @@ export interface SessionOptions {
   /** Absolute paths in the Workspace that are not part of it. */
   readonly ignored: ReadonlySet<string>
   readonly report: (event: DevelopmentEvent) => void
+  /** Absent for a session that leaves types unchecked. */
+  readonly startTypeChecker?: StartTypeChecker | undefined
+}
+
+/** The result of a publication. */
+interface Served {
+  readonly release: LoadedRelease
+  readonly previous: LoadedRelease | null
+  /** Whether `release` is another one than before. */
+  readonly changed: boolean
+  /** Monotonic milliseconds. */
+  readonly startedAt: number
+  readonly build: WorkspaceBuild
 }
 
 /** Failures that the source has not caused: the next attempt may succeed without a change. */
@@ -41,6 +56,7 @@ export class DevelopmentSession {
   readonly #options: SessionOptions
   readonly #builds: CoalescingTask
   readonly #watcher: WorkspaceWatcher
+  readonly #types: TypeReports | null
   /** Time of the first change that no build has seen yet; null for none. */
   #changedAtMillis: number | null = null
   #retry: NodeJS.Timeout | null = null
@@ -48,7 +64,9 @@ export class DevelopmentSession {
   #served: LoadedRelease | null = null
 
   constructor(options: SessionOptions) {
+    const { workspaceDirectory: directory, startTypeChecker: start, report } = options
     this.#options = options
+    this.#types = start === undefined ? null : new TypeReports({ directory, start, report })
     this.#builds = new CoalescingTask(
       () => this.#update(),
       (error) => this.#reject(error),
@@ -77,6 +95,7 @@ export class DevelopmentSession {
     this.#watcher.close()
     if (this.#retry !== null) clearTimeout(this.#retry)
     await this.#builds.close()
+    await this.#types?.close()
   }
 
   #changed(): void {
@@ -85,12 +104,12 @@ export class DevelopmentSession {
   }
 
   async #update(): Promise<void> {
-    const { ports, author, report } = this.#options
+    const { ports, author } = this.#options
     const { system } = ports
     const startedAt = this.#changedAtMillis ?? system.monotonicMillis()
     this.#changedAtMillis = null
     if (this.#retry !== null) clearTimeout(this.#retry)
-    let warnings: string[] = []
+    let built = null as WorkspaceBuild | null
     const { release, previous, changed } = await publishForDevelopment(ports, author, {
       channel: CHANNEL,
       requestId: system.ids.make('req'),
@@ -98,10 +117,17 @@ export class DevelopmentSession {
         const build = await this.#build((bundle) => {
           return ports.engine.describe({ ...bundle, releaseId })
         })
-        warnings = build.diagnostics.map(formatProblem)
+        built = build
         return encodeWorkspacePackage(build, ports.root.descriptor.projectId)
       },
     })
+    this.#report({ release, previous, changed, startedAt, build: built! })
+    // Types may change where the bundle does not.
+    this.#types?.check(built!)
+  }
+
+  #report({ release, previous, changed, startedAt, build }: Served): void {
+    const { ports, report } = this.#options
     const isFirst = this.#served === null
     this.#served = release
     const recovers = this.#lastRejection !== ''
@@ -112,9 +138,9 @@ export class DevelopmentSession {
       releaseId: release.releaseId,
       functions: release.functions.size,
       tables: release.tables.size,
-      durationMillis: Math.round(system.monotonicMillis() - startedAt),
+      durationMillis: Math.round(ports.system.monotonicMillis() - startedAt),
       changes: changesOf(release.manifest, (previous ?? release).manifest),
-      warnings,
+      warnings: build.diagnostics.map(formatProblem),
     })
   }
 

@@ -2,7 +2,7 @@
 import type { DevelopmentEvent } from '../../client/development/events.ts'
 import type { LogRecord, Plain } from '../../telemetry/log.ts'
 import type { Json } from '../../value/strict-json.ts'
-import { codeFrame, findLocation } from './code-frames.ts'
+import { codeFrameOfFile, findLocation } from '../code-frames.ts'
 
 /** Records that repeat what other events say, or that only operators can act on. */
 const SILENT: ReadonlySet<string> = new Set([
@@ -21,9 +21,10 @@ export function eventOf(record: LogRecord, directory: string): DevelopmentEvent 
   if (record.event === 'function.failed') {
     const trace = textOf(record.trace).split('\n').filter(isOfAuthor)
     const location = trace.map(findLocation).find((found) => found !== null)
-    const frame = location === undefined || location === null ? [] : codeFrame(directory, location)
+    const frame =
+      location === undefined || location === null ? [] : codeFrameOfFile(directory, location)
     const { message } = record
-    return { event: 'failed', function: name, message, trace, codeFrame: frame }
+    return { event: 'failed', function: name, message, trace, codeFrame: [...frame] }
   }
   if (record.level !== 'error' && record.level !== 'warn') return null
   if (SILENT.has(record.event)) return null

@@ -2,7 +2,7 @@
 import type { DevelopmentEvent } from '../../client/development/events.ts'
 import { CODES, type TableCode } from '../../errors/codes.ts'
 import { Fault } from '../../errors/fault.ts'
-import { codeFrame, findLocation } from './code-frames.ts'
+import { codeFrameOfFile, findLocation } from '../code-frames.ts'
 
 type Rejected = Extract<DevelopmentEvent, { event: 'rejected' }>
 
@@ -41,6 +41,6 @@ function withFrames(lines: readonly string[], directory: string): string[] {
   return lines.flatMap((line) => {
     const location = line.startsWith(' ') ? null : findLocation(line)
     if (location === null) return [line]
-    return [line, ...codeFrame(directory, location).map((text) => `    ${text}`)]
+    return [line, ...codeFrameOfFile(directory, location).map((text) => `    ${text}`)]
   })
 }

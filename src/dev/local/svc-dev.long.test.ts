@@ -8,6 +8,7 @@ import {
   notesFunctions,
   notesSchema,
 } from '../../../build/testing/development/local-development.ts'
+import { startTypeChecker } from '../type-check/type-check.ts'
 
 let dev: LocalDevelopment
 beforeEach(() => {
@@ -44,6 +45,22 @@ test('source that is not valid is explained, and the last valid code goes on ser
   dev.write('functions/notes.ts', notesFunctions(3))
   await served
   expect(await dev.version()).toBe('3')
+})
+
+test('types are checked beside what is served, and a fix is reported', async () => {
+  await dev.start({ startTypeChecker })
+  const wrong = `${notesFunctions(2)}\nexport const count: string = 1`
+  const found = dev.next('types')
+  dev.write('functions/notes.ts', wrong)
+  const { details } = await found
+  expect(details).toEqual([expect.stringMatching(/^functions\/notes\.ts:\d+:14\n/)])
+  expect(await dev.version()).toBe('2')
+  const fixed = dev.next('types')
+  // The bundle stays the same: only the type changes.
+  dev.write('functions/notes.ts', wrong.replace(': string', ': number'))
+  expect((await fixed).details).toEqual([])
+  await dev.stop()
+  await expect.poll(childProcesses).toEqual([])
 })
 
 test('a schema that stored documents do not fit names them and leaves the old code', async () => {

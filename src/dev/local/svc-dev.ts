@@ -9,6 +9,7 @@ import { findEnvironment } from '../../storage/control/environment.ts'
 import { ROOT_FILES, resetProductRoot } from '../../storage/root.ts'
 import { realSystem } from '../../system/system.ts'
 import { createLog, type LogRecord } from '../../telemetry/log.ts'
+import type { StartTypeChecker } from '../type-check/type-check.ts'
 import { CHANNEL, DevelopmentSession } from './development-session.ts'
 import { lockedBy, removeHolder, writeHolder } from './holders.ts'
 import { localAuthor } from './local-author.ts'
@@ -27,11 +28,16 @@ const PREFERRED_PORT = 3210
 /** Everything is closed within this time: what is durable does not depend on an orderly end. */
 const CLOSE_MILLIS = 700
 
+export interface LocalDevelopmentRequest extends DevelopmentRequest {
+  /** Absent to leave types unchecked. */
+  readonly startTypeChecker?: StartTypeChecker | undefined
+}
+
 /**
  * Serves until `signal` fires. Throws SERVER_PRODUCT_ROOT_*, SERVER_LISTEN_FAILED,
  * CLIENT_FILE_FAILED, CLIENT_ROOT_INVALID.
  */
-export async function runDevelopment(request: DevelopmentRequest): Promise<void> {
+export async function runDevelopment(request: LocalDevelopmentRequest): Promise<void> {
   const { rootPath, report, signal } = request
   const workspaceDirectory = realPath(request.workspaceDirectory)
   const system = realSystem()
@@ -65,6 +71,7 @@ export async function runDevelopment(request: DevelopmentRequest): Promise<void>
       workspaceDirectory,
       ignored: filesOfRoot(realPath(rootPath)),
       report,
+      startTypeChecker: request.startTypeChecker,
     })
     closing.add(() => session.close())
     await session.update()

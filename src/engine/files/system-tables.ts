@@ -1,7 +1,7 @@
 /**
- * The tables of stored files and of scheduled work. They belong to the server: every Environment
- * has them, whatever its Releases declare. Authors read metadata of files and delete it; they
- * reach scheduled work through `ctx.scheduler` alone.
+ * The tables of stored files, of scheduled work and of Crons. They belong to the server: every
+ * Environment has them, whatever its Releases declare. Authors read metadata of files and delete
+ * it; they reach scheduled work through `ctx.scheduler` alone.
  */
 import type { DocumentStore, IndexDefinition } from '../../documents/store.ts'
 import {
@@ -11,7 +11,7 @@ import {
   UPLOAD_DOCUMENTS,
 } from '../../value/files/files.ts'
 import type { TableManifest } from '../../value/manifest.ts'
-import { SCHEDULED_DOCUMENTS } from '../../value/scheduling/scheduled-work.ts'
+import { CRON_DOCUMENTS, SCHEDULED_DOCUMENTS } from '../../value/scheduling/scheduled-work.ts'
 import type { Committer } from '../commits/committer.ts'
 import { ensureIndexes, indexDefinitions } from '../releases/physical-indexes.ts'
 import { type PreparedTable, prepareTable } from '../releases/prepared-tables.ts'
@@ -107,9 +107,24 @@ const SCHEDULED: TableManifest = {
   ],
 }
 
+/** States of the Crons that are, or were just, in force. */
+const CRONS: TableManifest = {
+  name: CRON_DOCUMENTS,
+  fields: {
+    name: { type: 'string' },
+    basis: { type: 'string' },
+    nextAt: { type: 'nullable', inner: { type: 'timestamp' } },
+    lastDueAt: { type: 'nullable', inner: { type: 'timestamp' } },
+    lastRunAt: { type: 'nullable', inner: { type: 'timestamp' } },
+    scheduledId: { type: 'nullable', inner: { type: 'string' } },
+    queued: { type: 'int64' },
+  },
+  indexes: [{ name: 'byName', fields: ['name'], unique: true }],
+}
+
 export const SYSTEM_INDEXES: readonly IndexDefinition[] = indexDefinitions([
   ...[FILES, UPLOADS, MULTIPARTS, PARTS],
-  SCHEDULED,
+  ...[SCHEDULED, CRONS],
 ])
 
 /** Prepared system tables by name. */
@@ -148,7 +163,7 @@ export class SystemTablesLoader {
   async #load(): Promise<SystemTables> {
     const physical = await ensureIndexes(this.#store, this.#committer, SYSTEM_INDEXES)
     const files = prepareTable(FILES, physical)
-    const others = [UPLOADS, MULTIPARTS, PARTS, SCHEDULED].map((manifest) =>
+    const others = [UPLOADS, MULTIPARTS, PARTS, SCHEDULED, CRONS].map((manifest) =>
       prepareTable(manifest, physical),
     )
     this.#tables = {

@@ -15,7 +15,7 @@ import { indexDefinitions } from './physical-indexes.ts'
 import { Preparations } from './preparations.ts'
 
 /** Tables of the server, whose indexes every store has. */
-const SYSTEM = ['fil', 'sch', 'upl']
+const SYSTEM = ['crn', 'fil', 'sch', 'upl']
 
 const system = realSystem()
 

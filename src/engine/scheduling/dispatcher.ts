@@ -9,6 +9,7 @@ import type { Committer } from '../commits/committer.ts'
 import type { ScheduledChange } from '../commits/read-set.ts'
 import { DueQueue } from './due-queue.ts'
 import { dueAtOf, type ScheduledWork, stateOf, workOf } from './scheduled-documents.ts'
+import type { Timers } from './timers.ts'
 import { byDueTime, type WorkReads } from './work-reads.ts'
 import type { RunEnd } from './work-runs.ts'
 
@@ -28,6 +29,7 @@ export interface DispatcherOptions {
   readonly committer: Committer
   readonly system: System
   readonly log: Logger
+  readonly timers: Timers
   /** Runs the work; never rejects. */
   readonly run: (work: ScheduledWork) => Promise<RunEnd>
   /** Whether work may start now. */
@@ -37,7 +39,7 @@ export interface DispatcherOptions {
 export class Dispatcher {
   readonly #options: DispatcherOptions
   readonly #queue = new DueQueue()
-  #timer: ReturnType<typeof setTimeout> | null = null
+  #cancelTimer: (() => void) | null = null
   /** The time that the timer waits for; null for none. */
   #wakesAtMicros: bigint | null = null
   #pumping: Promise<void> | null = null
@@ -47,17 +49,27 @@ export class Dispatcher {
   #mayHaveMore = true
   #isStarted = false
   #isStopped = false
-  #isFailing = false
+  #failingSinceMillis: number | null = null
   readonly #runs = new Set<Promise<void>>()
-  readonly #repeats = new Set<ReturnType<typeof setTimeout>>()
+  readonly #repeats = new Set<() => void>()
 
   constructor(options: DispatcherOptions) {
     this.#options = options
   }
 
-  /** Whether the newest read of due work failed. */
-  get isFailing(): boolean {
-    return this.#isFailing
+  /** Monotonic milliseconds of the first of the failed reads in a row; null without one. */
+  get failingSinceMillis(): number | null {
+    return this.#failingSinceMillis
+  }
+
+  /** Pieces that are due and wait for a run, among those in memory. */
+  get due(): number {
+    return this.#queue.waiting
+  }
+
+  /** When the first of the waiting pieces was due; null where none waits. */
+  get oldestDueMicros(): bigint | null {
+    return this.#queue.oldestDueMicros
   }
 
   get running(): number {
@@ -73,13 +85,15 @@ export class Dispatcher {
   stop(): void {
     this.#isStopped = true
     this.#clearTimer()
-    for (const repeat of this.#repeats) clearTimeout(repeat)
+    for (const cancel of this.#repeats) cancel()
   }
 
-  /** Resolves once no run is in progress. Call it after `stop`. */
+  /** Resolves once no run is in progress, and nothing that is due could start. */
   async whenIdle(): Promise<void> {
-    await this.#pumping
-    await Promise.all(this.#runs)
+    while (this.#pumping !== null || this.#runs.size > 0) {
+      await this.#pumping
+      await Promise.all(this.#runs)
+    }
   }
 
   /** Notices durable changes of scheduled work. */
@@ -122,7 +136,8 @@ export class Dispatcher {
 
   #endPump(error: unknown): void {
     this.#pumping = null
-    this.#isFailing = error !== null
+    if (error === null) this.#failingSinceMillis = null
+    else this.#failingSinceMillis ??= this.#options.system.monotonicMillis()
     if (this.#isStopped) return
     if (error === null) {
       if (this.#pumpsAgain) this.#pump()
@@ -138,7 +153,7 @@ export class Dispatcher {
       await this.#read()
       this.#startWaiting()
     }
-    if (!this.#isStopped && this.#timer === null) this.#sleepUntil(null)
+    if (!this.#isStopped && this.#cancelTimer === null) this.#sleepUntil(null)
   }
 
   #canRead(): boolean {
@@ -173,11 +188,11 @@ export class Dispatcher {
   }
 
   #later(millis: number, task: () => void): void {
-    const repeat = setTimeout(() => {
-      this.#repeats.delete(repeat)
+    const cancel = this.#options.timers.set(millis, () => {
+      this.#repeats.delete(cancel)
       task()
-    }, millis)
-    this.#repeats.add(repeat)
+    })
+    this.#repeats.add(cancel)
   }
 
   /** Adds due work to the queue; without any left, sleeps until the next due time. */
@@ -215,8 +230,8 @@ export class Dispatcher {
   }
 
   #clearTimer(): void {
-    if (this.#timer !== null) clearTimeout(this.#timer)
-    this.#timer = null
+    this.#cancelTimer?.()
+    this.#cancelTimer = null
     this.#wakesAtMicros = null
   }
 
@@ -227,11 +242,12 @@ export class Dispatcher {
     const left = dueAtMicros === null ? SLEEP_MILLIS_MAX : millisUntil(dueAtMicros, system)
     this.#wakesAtMicros = dueAtMicros
     const wake = () => {
-      this.#timer = null
+      this.#cancelTimer = null
       this.#wakesAtMicros = null
       this.#wake()
     }
-    this.#timer = setTimeout(wake, Math.min(Math.max(left, 0), SLEEP_MILLIS_MAX))
+    const millis = Math.min(Math.max(left, 0), SLEEP_MILLIS_MAX)
+    this.#cancelTimer = this.#options.timers.set(millis, wake)
   }
 }
 

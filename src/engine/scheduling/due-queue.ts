@@ -15,6 +15,11 @@ export class DueQueue {
     return this.#waiting.length
   }
 
+  /** The due time of the first piece that waits; null where none waits. */
+  get oldestDueMicros(): bigint | null {
+    return this.#waiting[0]?.dueAtMicros ?? null
+  }
+
   /** Number of pieces that a read of the due work finds again. */
   get known(): number {
     return this.#known.size

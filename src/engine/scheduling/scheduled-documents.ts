@@ -1,6 +1,7 @@
 /** Scheduled work as documents: how it is read, found and written in transactions of the server. */
 import type { StoredDocument } from '../../documents/store.ts'
 import { andThen, type MaybePromise } from '../../system/maybe-promise.ts'
+import { idMillis } from '../../value/ids.ts'
 import {
   SCHEDULED_DOCUMENTS,
   type ScheduledSource,
@@ -44,13 +45,27 @@ export function summaryOf({ argumentsText: _, ...work }: ScheduledWork): Schedul
 
 /** Inserts pending work and returns its ID. */
 export function insertWork(transaction: Transaction, work: WorkFields): MaybePromise<string> {
+  return transaction.insert(SCHEDULED_DOCUMENTS, pendingJson(work))
+}
+
+/** Inserts pending work with an ID that the caller chose. Throws OperationError where it exists. */
+export function insertWorkAs(
+  transaction: Transaction,
+  id: string,
+  work: WorkFields,
+): MaybePromise<void> {
+  // The order of the IDs is that of the creation.
+  const createdAtMicros = BigInt(idMillis(id)) * 1_000n
+  return transaction.insertAs(id, { createdAtMicros, fields: pendingJson(work) })
+}
+
+function pendingJson(work: WorkFields): unknown {
   const { function: name, kind, releaseId, argumentsText, source, cron, dueAtMicros } = work
-  const fields = {
+  return storedJson({
     ...{ function: name, kind, releaseId, arguments: argumentsText, source, cron },
     ...{ state: 'pending', dueAt: new Timestamp(dueAtMicros), attempts: 0n },
     ...{ lastErrorCode: null, finishedAt: null },
-  }
-  return transaction.insert(SCHEDULED_DOCUMENTS, storedJson(fields))
+  })
 }
 
 /** Returns the work; null where there is none. `id` is a canonical ID of scheduled work. */

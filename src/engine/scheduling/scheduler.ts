@@ -2,6 +2,7 @@
 import type { DocumentStore } from '../../documents/store.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
+import type { Metrics } from '../../telemetry/metrics/metrics.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import type { Committer } from '../commits/committer.ts'
 import type { ScheduledChange } from '../commits/read-set.ts'
@@ -9,9 +10,11 @@ import type { SystemDocuments } from '../files/system-documents.ts'
 import type { SystemTablesLoader } from '../files/system-tables.ts'
 import type { CallAdmission } from '../invocations/admission.ts'
 import type { HealthStatus } from '../usage/health.ts'
+import { Crons } from './crons/crons.ts'
 import { Dispatcher } from './dispatcher.ts'
 import { History } from './history.ts'
 import type { PendingWork } from './pending-work.ts'
+import { RunStatistics } from './run-statistics.ts'
 import {
   cancelWork,
   readWork,
@@ -20,6 +23,8 @@ import {
   summaryOf,
   workOf,
 } from './scheduled-documents.ts'
+import { schedulerHealth } from './scheduler-health.ts'
+import { REAL_TIMERS, type Timers } from './timers.ts'
 import { byDueTime, byFinish, type WorkRange, WorkReads } from './work-reads.ts'
 import { type LoadRelease, type RunEnd, WorkRuns } from './work-runs.ts'
 
@@ -42,8 +47,11 @@ export interface SchedulerOptions {
   readonly calls: Pick<CallAdmission, 'mutation' | 'action'>
   readonly system: System
   readonly log: Logger
+  readonly metrics: Metrics
   /** The counts that calls check before they schedule. */
   readonly pending: PendingWork
+  /** Default: the timers of the runtime. Another kind belongs to a `system` with its clock. */
+  readonly timers?: Timers
 }
 
 export interface WorkList {
@@ -56,6 +64,8 @@ export interface SchedulerStatistics {
   /** Pending and running pieces. */
   readonly unfinished: number
   readonly running: number
+  /** Pieces in memory that are due and wait for a run. */
+  readonly due: number
   /** Runs since the start of the server. */
   readonly succeeded: number
   /** Failed runs, those that are attempted again included. */
@@ -68,36 +78,50 @@ export class Scheduler {
   readonly #runs: WorkRuns
   readonly #history: History
   readonly #dispatcher: Dispatcher
+  readonly #statistics: RunStatistics
+  /** The Crons in force. */
+  readonly crons: Crons
   #host: SchedulerHost | null = null
   #starting: Promise<void> | null = null
   #isStopped = false
-  #succeeded = 0
-  #failed = 0
+  #failingSinceMillis: number | null = null
 
   constructor(options: SchedulerOptions) {
     this.#options = options
     this.#reads = new WorkReads(options.store, options.tables)
     this.#runs = new WorkRuns({ ...options, isStopped: () => this.#isStopped })
     this.#history = new History({ ...options, reads: this.#reads })
+    const { timers = REAL_TIMERS } = options
+    const shared = { ...options, timers, admits: () => this.#host!.admits() }
     this.#dispatcher = new Dispatcher({
-      ...options,
-      reads: this.#reads,
+      ...{ ...shared, reads: this.#reads },
       run: (work) => this.#run(work),
-      admits: () => this.#host!.admits(),
     })
+    this.crons = new Crons(shared)
+    this.#statistics = new RunStatistics(options)
   }
 
   get statistics(): SchedulerStatistics {
     return {
       unfinished: this.#options.pending.count,
       running: this.#dispatcher.running,
-      succeeded: this.#succeeded,
-      failed: this.#failed,
+      due: this.#dispatcher.due,
+      succeeded: this.#statistics.succeeded,
+      failed: this.#statistics.failed,
     }
   }
 
   get health(): HealthStatus {
-    return this.#dispatcher.isFailing ? 'degraded' : 'healthy'
+    const { system } = this.#options
+    const oldestMicros = this.#dispatcher.oldestDueMicros
+    return schedulerHealth({
+      failingSinceMillis: [
+        ...[this.#failingSinceMillis, this.#dispatcher.failingSinceMillis],
+        this.crons.failingSinceMillis,
+      ],
+      nowMillis: system.monotonicMillis(),
+      waitingMicros: oldestMicros === null ? null : system.nowMicros() - oldestMicros,
+    })
   }
 
   /**
@@ -117,23 +141,41 @@ export class Scheduler {
     )
   }
 
+  /** Starts what is due at once, after the Environment began to serve again. */
+  wake(): void {
+    this.#dispatcher.wake()
+    this.crons.wake()
+  }
+
   /** Starts nothing more. */
   stop(): void {
     this.#isStopped = true
+    this.crons.stop()
     this.#dispatcher.stop()
   }
 
   /** Resolves once every run has ended and is recorded. Call it after `stop`. */
   async whenIdle(): Promise<void> {
-    await this.#starting
-    await this.#dispatcher.whenIdle()
+    await this.whenSettled()
     await this.#history.stop()
+    this.#statistics.stop()
+  }
+
+  /** Resolves once nothing is in progress: all that was due by the clock has ended or waits. */
+  async whenSettled(): Promise<void> {
+    await this.#starting
+    // The end of a run may make a Cron due.
+    await this.crons.whenIdle()
+    await this.#dispatcher.whenIdle()
+    await this.crons.whenIdle()
+    await this.#dispatcher.whenIdle()
   }
 
   /** Notices durable changes of scheduled work. It must not throw. */
   onCommit(changes: readonly ScheduledChange[]): void {
     for (const change of changes) this.#options.pending.change(change)
     this.#dispatcher.onCommit(changes)
+    this.crons.onCommit(changes)
   }
 
   /** Returns a page of all work, the history included, in the order of the IDs. */
@@ -162,9 +204,9 @@ export class Scheduler {
   }
 
   async #run(work: ScheduledWork): Promise<RunEnd> {
+    this.#statistics.started(work, this.#options.system.nowMicros())
     const end = await this.#runs.run(work, this.#host!.load)
-    if (end === 'succeeded') this.#succeeded += 1
-    if (end === 'failed' || end === 'postponed') this.#failed += 1
+    this.#statistics.ended(work, end)
     return end
   }
 
@@ -177,6 +219,7 @@ export class Scheduler {
       await this.#repeat(() => this.#recover())
       if (this.#isStopped) return
       this.#dispatcher.start()
+      this.crons.start()
       this.#history.start()
       await this.#repeat(() => this.#count(snapshot))
     } finally {
@@ -188,8 +231,11 @@ export class Scheduler {
   async #repeat(task: () => Promise<void>): Promise<void> {
     while (!this.#isStopped) {
       try {
-        return await task()
+        await task()
+        this.#failingSinceMillis = null
+        return
       } catch (error) {
+        this.#failingSinceMillis ??= this.#options.system.monotonicMillis()
         this.#options.log.error('schedule.start_failed', { error })
         await new Promise((resolve) => setTimeout(resolve, RETRY_MILLIS))
       }

@@ -25,6 +25,7 @@ export function addEngineMetrics(
       scheduledFailed: scheduler.failed,
       scheduledUnfinished: scheduler.unfinished,
       scheduledRunning: scheduler.running,
+      scheduledDue: scheduler.due,
       subscriptions: subscriptions.subscriptions,
       watchedQueries: subscriptions.queries,
       subscriptionRefreshes: subscriptions.refreshes,

@@ -130,6 +130,7 @@ async function handleCall(
   binding: Partial<ApplicationBinding> = {},
   invocation: Invocation,
 ): Promise<Response> {
+  const started = gateway.system.monotonicMillis()
   const origin = request.headers.get('origin')
   const incoming = incomingOf(gateway, request, binding)
   let response: Response
@@ -147,7 +148,7 @@ async function handleCall(
   }
   allowOrigin(gateway.allowedOrigins, response, origin)
   const status = countedStatus(request, response.status)
-  gateway.counts.answered(status)
+  gateway.counts.answered(status, 'call', gateway.system.monotonicMillis() - started)
   if (incoming.caller !== null) gateway.keyUsage.answered(incoming.caller, status)
   return response
 }
@@ -172,6 +173,7 @@ async function answerTransfer(
   binding: Partial<ApplicationBinding> = {},
   { route, id }: TransferCall,
 ): Promise<Response> {
+  const started = gateway.system.monotonicMillis()
   const origin = request.headers.get('origin')
   const incoming = incomingOf(gateway, request, binding)
   let response: Response
@@ -186,7 +188,9 @@ async function answerTransfer(
     response = failRequest(gateway, error, incoming)
   }
   allowOrigin(gateway.allowedOrigins, response, origin)
-  gateway.counts.answered(countedStatus(request, response.status))
+  const routeClass = route.method === 'PUT' ? 'upload' : 'download'
+  const millis = gateway.system.monotonicMillis() - started
+  gateway.counts.answered(countedStatus(request, response.status), routeClass, millis)
   return response
 }
 

@@ -94,3 +94,13 @@ test('requests over a limit are counted as rate limited', async () => {
   expect(limited).toBeGreaterThan(0)
   expect(failures! + limited!).toBe(sent)
 })
+
+test('only requests that call a Function are measured as calls, failed ones too', async () => {
+  const measured = () => gateway.metrics.collect().histograms.callRequestDurationMicros.count
+  const before = measured()
+  for (const name of ['a.one', 'a.bad', 'a.none']) await query(name, gateway.key)
+  await query('a.one', 'rk_sec_v1_x')
+  await request('/healthz')
+  await request('/v1/query')
+  expect(measured() - before).toBe(4)
+})

@@ -1,10 +1,15 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parseOpenMetrics } from '../../../build/testing/open-metrics.ts'
 import { answer, ProductRoutes, refusal } from '../../../build/testing/product-routes.ts'
 import type { HealthStatus } from '../../engine/usage/health.ts'
+import { COUNTERS } from '../../telemetry/metrics/names.ts'
 import { CAPABILITIES } from '../../value/capabilities.ts'
 import { Health } from '../../wire/health.ts'
 import { MetricsReport } from '../../wire/metrics.ts'
+
+const PROMTOOL = '/usr/bin/promtool'
 
 let routes: ProductRoutes
 
@@ -38,6 +43,7 @@ describe('metrics', () => {
     ['application/json', 'application/json; charset=utf-8'],
     ['*/*', 'application/json; charset=utf-8'],
     ['text/plain', 'text/plain; charset=utf-8'],
+    ['text/plain;version=0.0.4;q=0.9,*/*;q=0.1', 'text/plain; version=0.0.4; charset=utf-8'],
     [
       'application/openmetrics-text; version=1.0.0, text/plain;q=0.5',
       'application/openmetrics-text; version=1.0.0; charset=utf-8',
@@ -57,6 +63,29 @@ describe('metrics', () => {
       const family = `svc_${name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}`
       expect(families.get(family)?.samples.get('_total'), name).toBe(Number(value))
     }
+  })
+
+  test.skipIf(!existsSync(PROMTOOL))(
+    'as text of version 0.0.4 pass promtool, and OpenMetrics does not (needs Debian: prometheus)',
+    async () => {
+      const check = async (accept: string) => {
+        const input = await (await scrape(accept)).text()
+        const { status, stdout, stderr } = spawnSync(PROMTOOL, ['check', 'metrics'], { input })
+        return [status, `${stdout}${stderr}`]
+      }
+      expect(await check('text/plain;version=0.0.4')).toEqual([0, ''])
+      expect(await check('text/plain')).not.toEqual([0, ''])
+    },
+  )
+
+  test('have equal samples in both text formats', async () => {
+    const samples = async (accept: string) => {
+      const lines = (await (await scrape(accept)).text()).split('\n')
+      return lines.filter((line) => !/^(?:#|svc_management_re|$)/.test(line))
+    }
+    const classic = await samples('text/plain;version=0.0.4')
+    expect(classic.length).toBeGreaterThan(Object.keys(COUNTERS).length)
+    expect(classic).toEqual(await samples('text/plain'))
   })
 
   test('are not served as an image or a page', async () => {
@@ -87,6 +116,23 @@ describe('metrics', () => {
     const after = await figures()
     // The first report is among the requests that succeeded since.
     expect(after.map((value, i) => value - before[i]!)).toEqual([2, 3, 0, 1])
+  })
+
+  test('measure requests that read and requests that change apart', async () => {
+    const counts = async () => {
+      const { histograms } = await report()
+      const { managementReadDurationMicros, managementChangeDurationMicros } = histograms
+      return [managementReadDurationMicros, managementChangeDurationMicros].map((each) =>
+        Number(each!.count),
+      )
+    }
+    const before = await counts()
+    await routes.call('GET', '/status')
+    await routes.call('GET', '/status', { token: null })
+    await routes.call('PUT', '/channels/none', { body: {} })
+    const after = await counts()
+    // The first report is among the requests that read since.
+    expect(after.map((value, i) => value - before[i]!)).toEqual([3, 1])
   })
 
   test('require usage:read', async () => {

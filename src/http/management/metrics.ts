@@ -1,6 +1,6 @@
 /** Metrics of the server's process: as JSON, or as text for a collector. */
 import type { Collected, Metrics } from '../../telemetry/metrics/metrics.ts'
-import { openMetricsText } from '../../telemetry/metrics/open-metrics.ts'
+import { openMetricsText, prometheusText } from '../../telemetry/metrics/open-metrics.ts'
 import { MetricsReport } from '../../wire/metrics.ts'
 import { preferredType } from '../media-types.ts'
 import { environmentRoute, JSON_MEDIA_TYPE, type Route } from './route.ts'
@@ -12,6 +12,8 @@ export interface MetricsApp {
 const OPEN_METRICS = 'application/openmetrics-text'
 const TEXT = 'text/plain'
 const MEDIA_TYPES = [JSON_MEDIA_TYPE, OPEN_METRICS, TEXT] as const
+/** Without a version, text is OpenMetrics (wire decisions, section 5). */
+const PROMETHEUS = 'text/plain; version=0.0.4'
 
 export const metricsRoutes: readonly Route<MetricsApp>[] = [
   environmentRoute({
@@ -24,7 +26,12 @@ export const metricsRoutes: readonly Route<MetricsApp>[] = [
     replies: { 200: MetricsReport },
     handle({ app, request }) {
       const collected = app.metrics.collect()
-      const mediaType = preferredType(request.headers.get('accept'), MEDIA_TYPES)
+      const accept = request.headers.get('accept')
+      const mediaType = preferredType(accept, [...MEDIA_TYPES, PROMETHEUS])
+      if (mediaType === PROMETHEUS) {
+        const contentType = `${PROMETHEUS}; charset=utf-8`
+        return { status: 200, text: prometheusText(collected), contentType }
+      }
       if (mediaType === OPEN_METRICS || mediaType === TEXT) {
         const version = mediaType === OPEN_METRICS ? '; version=1.0.0' : ''
         const contentType = `${mediaType}${version}; charset=utf-8`

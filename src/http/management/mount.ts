@@ -118,14 +118,16 @@ async function handleRequest<A>(
     return errorResponse(fault, requestId, MANAGEMENT_CODES)
   } finally {
     received.bodyMemory?.release()
-    options.counts?.answered(status)
+    const millis = system.monotonicMillis() - started
+    const routeClass = route.method === 'GET' ? 'managementRead' : 'managementChange'
+    options.counts?.answered(status, routeClass, millis)
     log.info('http.request', {
       requestId,
       method: route.method,
       route: route.path,
       status,
       errorCode,
-      durationMicros: Math.round((system.monotonicMillis() - started) * 1000),
+      durationMicros: Math.round(millis * 1000),
     })
   }
 }

@@ -8,6 +8,7 @@ import { storageKeyRoutes } from './buckets/storage-keys.ts'
 import { catalogRoutes } from './catalogs.ts'
 import { channelRoutes } from './channels.ts'
 import { configurationRoutes } from './configuration.ts'
+import { cronRoutes } from './crons.ts'
 import { dataRoutes } from './data.ts'
 import { environmentRoutes } from './environments.ts'
 import { type HealthApp, healthRoutes } from './health.ts'
@@ -66,6 +67,7 @@ export const managementRoutes: readonly Route<ManagementApp>[] = [
   ...(servingPolicyRoutes as readonly Route<ManagementApp>[]),
   ...(configurationRoutes as readonly Route<ManagementApp>[]),
   ...(applicationClientRoutes as readonly Route<ManagementApp>[]),
+  ...(cronRoutes as readonly Route<ManagementApp>[]),
   ...(bucketRoutes as readonly Route<ManagementApp>[]),
   ...(storageKeyRoutes as readonly Route<ManagementApp>[]),
   ...(objectRoutes as readonly Route<ManagementApp>[]),

@@ -1,9 +1,13 @@
 /** Scheduled work: the queue with its history, and the cancellation of a piece. */
-import type { ScheduledSummary } from '../../engine/scheduling/scheduled-documents.ts'
-import { cancelScheduled, listScheduled } from '../../product/schedules/scheduled-work.ts'
+import {
+  cancelScheduled,
+  listScheduled,
+  type WorkState,
+} from '../../product/schedules/scheduled-work.ts'
 import type { Id, ReleaseId } from '../../value/ids.ts'
 import { PAGE_DEFAULT } from '../../wire/fields.ts'
-import { ScheduledCanceled, ScheduledPage, ScheduledQuery } from '../../wire/schedules.ts'
+import { ScheduledChanged, ScheduledPage, ScheduledQuery } from '../../wire/schedules.ts'
+import { operationField } from './idempotency-operations.ts'
 import type { ProductApp } from './product-app.ts'
 import { environmentRoute, type Route } from './route.ts'
 
@@ -28,27 +32,30 @@ export const scheduleRoutes: readonly Route<ProductApp>[] = [
     method: 'POST',
     path: '/scheduled/:scheduledId/cancel',
     name: 'cancelScheduled',
-    summary: 'Cancels scheduled work that has not started; a repeat changes nothing.',
+    summary: 'Cancels scheduled work that has not started.',
     capability: 'cron:activate',
     operationId: 'required',
-    replies: { 200: ScheduledCanceled },
-    errors: ['PRODUCT_STATE_CONFLICT', 'PRODUCT_UNAVAILABLE'],
+    replies: { 200: ScheduledChanged },
+    errors: ['PRODUCT_INVALID', 'PRODUCT_STATE_CONFLICT', 'PRODUCT_UNAVAILABLE'],
     async handle({ app, actor, params, operationId, requestId }) {
       const { scheduledId } = params
       const input = { scheduledId, operationId, requestId }
-      const work = await cancelScheduled(app.product, actor, input)
-      return { status: 200, body: { version: 1 as const, ...workField(work) } }
+      const { result, operation } = await cancelScheduled(app.product, actor, input)
+      const body = {
+        version: 1 as const,
+        ...workField(result),
+        operation: operationField(operation),
+      }
+      return { status: 200, body }
     },
   }),
 ]
 
-function workField(work: ScheduledSummary): ScheduledPage['items'][number] {
-  const { scheduledId, function: name, releaseId, state, attempts, lastErrorCode, source } = work
+export function workField(work: WorkState): ScheduledPage['items'][number] {
+  const { scheduledId, releaseId, ...fields } = work
   return {
+    ...fields,
     scheduledId: scheduledId as Id<'sch'>,
-    function: name,
     releaseId: releaseId as ReleaseId,
-    ...{ state, attempts, lastErrorCode, source },
-    dueAtMicros: String(work.dueAtMicros),
   }
 }

@@ -15,6 +15,7 @@ import { bucketSteps } from '../../../build/testing/openapi/bucket-steps.ts'
 import { Contract, type DocumentedOperation } from '../../../build/testing/openapi/contract.ts'
 import { dataSteps, type Step } from '../../../build/testing/openapi/data-steps.ts'
 import {
+  CRONS,
   FUNCTIONS,
   type Origins,
   openOrigins,
@@ -154,7 +155,7 @@ const STEPS: readonly Step[] = [
         [EXPECTED_HEAD_HEADER]: from('readStatus', 'workspaces', 0, 'revisionId'),
         [PROVENANCE_HEADER]: encodeBase64Url(new TextEncoder().encode(PROVENANCE)),
       },
-      body: makePackage({ functions: FUNCTIONS, tables: TABLES, source: 'second' }),
+      body: makePackage({ ...WORKSPACE, source: 'second' }),
     }),
   ],
   [
@@ -162,7 +163,7 @@ const STEPS: readonly Step[] = [
     200,
     () => ({
       query: { against: undefined },
-      body: makePackage({ functions: FUNCTIONS, tables: TABLES, source: 'third' }),
+      body: makePackage({ ...WORKSPACE, source: 'third' }),
     }),
   ],
   [
@@ -249,6 +250,17 @@ const STEPS: readonly Step[] = [
   ['revokeCredential', 200, () => ({ params: credential() })],
   ['deleteCredential', 204, () => ({ params: credential() })],
   ['listScheduled', 200],
+  ['listCrons', 200, () => ({ query: { target: undefined } })],
+  [
+    'activateCron',
+    200,
+    () => ({
+      ...digest(),
+      body: { expectedRevision: '0', activation: 'disabled', changedAtMicros: now() },
+    }),
+  ],
+  ['readCronOperation', 200, () => operationId('activateCron')],
+  ['runCron', 200, () => ({ ...digest(), headers: { [OPERATION_ID_HEADER]: newId('opn') } })],
   [
     'cancelScheduled',
     200,
@@ -282,6 +294,9 @@ const STEPS: readonly Step[] = [
   ['archiveEnvironment', 200, () => changed(from('updateEnvironment', 'desired', 'revision'))],
   ['restoreEnvironment', 200, () => changed(from('archiveEnvironment', 'desired', 'revision'))],
 ]
+
+const digest = () => ({ params: { cron: 'digest' } })
+const WORKSPACE = { functions: FUNCTIONS, tables: TABLES, crons: CRONS }
 
 function scheduleWork(): Promise<string> {
   const releaseId = from('publishWorkspace', 'releaseId') as string

@@ -36,6 +36,7 @@ export function codeChecks(manifest: WorkspaceDescription, described: Json): Rel
     compare('code:functions', manifest.functions, code.functions),
     compare('code:tables', fields(manifest), fields(code)),
     compare('code:indexes', indexes(manifest), indexes(code)),
+    compare('code:crons', manifest.crons ?? [], code.crons ?? []),
   ]
 }
 

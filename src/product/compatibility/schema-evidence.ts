@@ -64,12 +64,11 @@ async function collectEvidence(
   const loaded = await loadAll(ports, releases)
   return {
     compatible: findConflicts(loaded).length === 0,
-    releases: loaded.map(({ releaseId, manifest: { tables } }) => ({
+    releases: loaded.map(({ releaseId, manifest: { tables, crons = [] } }) => ({
       releaseId,
       schemaHash: hashOf(tables.map(({ name, fields }) => ({ name, fields }))),
       indexHash: hashOf(tables.map(({ name, indexes }) => ({ name, indexes }))),
-      // A manifest of this version declares no Crons.
-      cronHash: hashOf([]),
+      cronHash: hashOf(crons),
     })),
   }
 }

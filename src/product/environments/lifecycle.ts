@@ -3,6 +3,7 @@
  * archived. The observed state follows the desired one: archived once the last call ended.
  */
 import type { Engine } from '../../engine/engine.ts'
+import type { Scheduler } from '../../engine/scheduling/scheduler.ts'
 import type { ControlDatabase } from '../../storage/control/database.ts'
 import { type Environment, findEnvironment } from '../../storage/control/environment.ts'
 import type { Serving } from '../serving/serving.ts'
@@ -10,7 +11,7 @@ import type { Serving } from '../serving/serving.ts'
 interface LifecycleOptions {
   readonly control: ControlDatabase
   readonly serving: Serving
-  readonly engine: Pick<Engine, 'whenIdle'>
+  readonly engine: Pick<Engine, 'whenIdle'> & { readonly scheduler: Pick<Scheduler, 'wake'> }
 }
 
 export interface ObservedEnvironment {
@@ -48,8 +49,10 @@ export class Lifecycle {
   follow({ configurationRevision: revision, lifecycle }: Environment): void {
     const { serving, engine } = this.#options
     this.#isActive = lifecycle === 'active'
-    if (lifecycle === 'active') serving.start()
-    else serving.stop()
+    if (lifecycle === 'active') {
+      serving.start()
+      engine.scheduler.wake()
+    } else serving.stop()
     const applied = lifecycle === 'active' ? serving.whenIdle() : engine.whenIdle()
     void applied.then(() => {
       if (revision > this.#observed.revision) this.#observed = { revision, lifecycle }

@@ -311,6 +311,14 @@ describe('the archive', () => {
     )
   })
 
+  test('leaves a page without a next one where every record was pruned', async () => {
+    opened = await openTestLogs()
+    await writeSegments(1)
+    const [{ cursor }] = (await opened.logs.page({}, 5)).items as [LogRecord]
+    await prune(true)
+    expect(await opened.logs.page({ after: cursor }, 5)).toEqual({ items: [], next: null })
+  })
+
   test.each(['missing', 'damaged'])('stops pruning at a segment that is %s', async (how) => {
     opened = await openTestLogs()
     await writeSegments(3)

@@ -24,6 +24,11 @@ export interface LogsOptions {
   readonly environmentId: EnvironmentId
 }
 
+export interface LogsHealth {
+  readonly name: 'logs'
+  readonly status: 'healthy' | 'degraded' | 'unavailable'
+}
+
 /** Names the list in a sealed cursor. */
 const LIST = '["logs"]'
 const CURSOR_PREFIX = 'logc_'
@@ -47,11 +52,17 @@ export class Logs {
     return this.#followers
   }
 
-  /** Degraded while records or segments cannot be stored, or a segment is missing or damaged. */
-  async health(): Promise<{ readonly name: 'logs'; readonly status: 'healthy' | 'degraded' }> {
+  /**
+   * Degraded while records or segments cannot be stored, or a segment is missing or damaged.
+   * Unavailable where the log cannot be read, or its writing thread is not started again.
+   */
+  async health(): Promise<LogsHealth> {
     const { store } = this.#options
     // A segment that was removed is noticed here, before records are pruned.
     await store.archiveState().catch(() => {})
+    if (store.stopped !== null || !store.isReadable()) {
+      return { name: 'logs', status: 'unavailable' }
+    }
     return { name: 'logs', status: store.degraded === null ? 'healthy' : 'degraded' }
   }
 

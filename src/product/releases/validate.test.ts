@@ -9,7 +9,7 @@ import {
 } from '../../../build/testing/products.ts'
 import { bindChannel, releaseState } from '../../../build/testing/releases.ts'
 import { Fault } from '../../errors/fault.ts'
-import type { TableManifest } from '../../value/manifest.ts'
+import type { CronManifest, TableManifest } from '../../value/manifest.ts'
 import type { Json } from '../../value/strict-json.ts'
 import type { Published } from '../workspaces/publish.ts'
 import { validate } from './validate.ts'
@@ -26,6 +26,11 @@ const MESSAGES: TableManifest = {
   fields: { body: { type: 'string' } },
   indexes: [{ name: 'byBody', fields: ['body'], unique: false }],
 }
+const SWEEP: CronManifest = {
+  ...{ name: 'sweep', schedule: null, timeZone: null, everyMillis: 60_000 },
+  ...{ function: 'messages.sweep', arguments: {}, overlap: 'skip' },
+}
+const SWEPT = functionManifest('messages.sweep', { kind: 'mutation' })
 const CHAT = { functions: [LIST], tables: [MESSAGES] }
 
 function candidate(input: WorkspaceInput = CHAT): Promise<Published> {
@@ -56,6 +61,7 @@ describe('a validation', () => {
         { name: 'code:functions', outcome: 'passed', detail: '1 as declared' },
         { name: 'code:tables', outcome: 'passed', detail: '1 as declared' },
         { name: 'code:indexes', outcome: 'passed', detail: '1 as declared' },
+        { name: 'code:crons', outcome: 'passed', detail: '0 as declared' },
         { name: 'indexes', outcome: 'passed', detail: '' },
         { name: 'documents:messages', outcome: 'passed', detail: '' },
       ],
@@ -99,7 +105,7 @@ describe('a validation', () => {
       'code:indexes',
       'byBody',
     ],
-    ['describes itself with an unknown field', { ...CHAT, crons: [] }, 'load', '$.crons'],
+    ['describes itself with an unknown field', { ...CHAT, jobs: [] }, 'load', '$.jobs'],
     ['describes no Functions at all', { tables: [] }, 'load', '$.functions'],
   ])('permanently rejects a Release whose code %s', async (_, description, name, detail) => {
     const published = await candidate()
@@ -138,6 +144,16 @@ describe('a validation', () => {
       expect(stateOf(published)).toBe(state)
     },
   )
+
+  test('rejects a Release whose code declares another Cron than its manifest', async () => {
+    const functions = [LIST, SWEPT]
+    const published = await candidate({ functions, tables: [MESSAGES], crons: [SWEEP] })
+    describeAs({ functions, tables: [MESSAGES], crons: [{ ...SWEEP, overlap: 'queue' }] })
+    await expect(check(published)).rejects.toMatchObject({
+      code: 'PRODUCT_INCOMPATIBLE',
+      violations: [{ path: 'checks.code:crons', rule: expect.stringContaining('sweep') }],
+    })
+  })
 
   test('reports to the author what the code threw when it was loaded', async () => {
     const published = await candidate()

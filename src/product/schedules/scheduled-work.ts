@@ -1,18 +1,42 @@
 /** Scheduled work as operators see and cancel it. */
+
+import type { Engine } from '../../engine/engine.ts'
 import type { ScheduledSummary } from '../../engine/scheduling/scheduled-documents.ts'
-import type { WorkList } from '../../engine/scheduling/scheduler.ts'
-import { Fault } from '../../errors/fault.ts'
+import { Fault, isFault } from '../../errors/fault.ts'
 import type { Actor } from '../../identity/actor.ts'
-import type { OperationId, RequestId } from '../../value/ids.ts'
-import type { Product } from '../product.ts'
+import { requireRecent } from '../../system/client-clock.ts'
+import { idMillis, type OperationId, type RequestId } from '../../value/ids.ts'
+import type { ScheduledSource, ScheduledState } from '../../value/scheduling/scheduled-work.ts'
+import {
+  type Applied,
+  applyOnce,
+  type Intent,
+  isApplied,
+} from '../idempotency/idempotency-records.ts'
+import type { ChangePorts } from '../ports.ts'
 
-type SchedulePorts = Pick<Product, 'engine' | 'root' | 'audit'>
+interface SchedulePorts {
+  readonly engine: { readonly scheduler: Pick<Engine['scheduler'], 'list' | 'cancel'> }
+}
 
-export function listScheduled(
+/** Stored as JSON with its idempotency record, so times are decimal text. */
+export type WorkState = {
+  scheduledId: string
+  function: string
+  releaseId: string
+  state: ScheduledState
+  dueAtMicros: string
+  attempts: number
+  lastErrorCode: string | null
+  source: ScheduledSource
+}
+
+export async function listScheduled(
   { engine }: SchedulePorts,
   { after, limit }: { readonly after: string | null; readonly limit: number },
-): Promise<WorkList> {
-  return failingAsProduct(() => engine.scheduler.list(after, limit))
+): Promise<{ readonly items: readonly WorkState[]; readonly nextId: string | null }> {
+  const { items, nextId } = await failingAsProduct(() => engine.scheduler.list(after, limit))
+  return { items: items.map(workState), nextId }
 }
 
 export interface CancelScheduledInput {
@@ -22,35 +46,58 @@ export interface CancelScheduledInput {
 }
 
 /**
- * Cancels pending work; a repeat changes nothing. Rejects with PRODUCT_NOT_FOUND, with
- * PRODUCT_STATE_CONFLICT for work that runs or has ended, and with PRODUCT_UNAVAILABLE.
+ * Cancels pending work. Rejects with PRODUCT_NOT_FOUND, with PRODUCT_STATE_CONFLICT for work that
+ * runs or has ended, with PRODUCT_OPERATION_REUSED, PRODUCT_INVALID and PRODUCT_UNAVAILABLE.
  */
 export async function cancelScheduled(
-  { engine, root, audit }: SchedulePorts,
+  ports: SchedulePorts & ChangePorts,
   actor: Actor,
   { scheduledId, operationId, requestId }: CancelScheduledInput,
-): Promise<ScheduledSummary> {
-  const canceled = await failingAsProduct(() => engine.scheduler.cancel(scheduledId))
-  if (canceled === null) throw new Fault('PRODUCT_NOT_FOUND', { detail: scheduledId })
-  const { work, hasChanged } = canceled
-  if (work.state !== 'canceled') {
-    throw new Fault('PRODUCT_STATE_CONFLICT', { detail: `${scheduledId} is ${work.state}` })
+): Promise<Applied<WorkState>> {
+  const changedAtMicros = operationMicros(ports, operationId)
+  // A cancellation whose record was not stored is canceled already.
+  const canceled = isApplied(ports, operationId)
+    ? null
+    : await failingAsProduct(() => ports.engine.scheduler.cancel(scheduledId))
+  const intent: Intent = {
+    ...{ operationId, kind: 'schedule.cancel' as const, request: { scheduledId } },
+    ...{ changedAtMicros, subject: scheduledId, requestId },
   }
-  if (hasChanged) {
-    const operation = 'product.schedule.cancel'
-    root.control.transaction((tx) =>
-      audit.append(tx, actor, { operation, subject: scheduledId, requestId, operationId }),
-    )
-    audit.deliver()
-  }
-  return work
+  return applyOnce(ports, actor, intent, () => {
+    if (canceled === null) throw new Fault('PRODUCT_NOT_FOUND', { detail: scheduledId })
+    const { work } = canceled
+    if (work.state !== 'canceled') {
+      throw new Fault('PRODUCT_STATE_CONFLICT', { detail: `${scheduledId} is ${work.state}` })
+    }
+    // Work is canceled once.
+    return { result: workState(work), revision: 1n }
+  })
+}
+
+/**
+ * Returns the time of a change whose request has no body: that of its Operation ID. Throws
+ * PRODUCT_INVALID for an ID of another time that was never used.
+ */
+export function operationMicros(ports: ChangePorts, operationId: OperationId): bigint {
+  const micros = BigInt(idMillis(operationId)) * 1_000n
+  if (!isApplied(ports, operationId)) requireRecent(ports.system, micros, 'operationId')
+  return micros
 }
 
 /** Reports failures of the document store by the code of this origin. */
-async function failingAsProduct<T>(task: () => Promise<T>): Promise<T> {
+export async function failingAsProduct<T>(task: () => Promise<T>): Promise<T> {
   try {
     return await task()
   } catch (cause) {
+    if (isFault(cause, 'PRODUCT_UNAVAILABLE')) throw cause
     throw new Fault('PRODUCT_UNAVAILABLE', { detail: 'scheduled work', cause })
+  }
+}
+
+export function workState(work: ScheduledSummary): WorkState {
+  const { scheduledId, function: name, releaseId, state, attempts, lastErrorCode, source } = work
+  return {
+    ...{ scheduledId, function: name, releaseId, state, attempts, lastErrorCode, source },
+    dueAtMicros: String(work.dueAtMicros),
   }
 }

@@ -32,6 +32,8 @@ interface ServingOptions {
   readonly control: ControlDatabase
   readonly releases: ReleaseCache
   readonly engine: Pick<Engine, 'isWarm' | 'warm'>
+  /** Called after each change of what is served. */
+  readonly onChange: () => void
 }
 
 /** Called after a Channel started to serve another Release. */
@@ -66,12 +68,12 @@ export class Serving {
 
   /** Stops serving; calls that hold their Release already keep it. */
   stop(): void {
-    this.#changes += 1
     this.#isStopped = true
     for (const channel of this.#channels.values()) channel.end()
     this.#channels.clear()
     this.#policy?.end()
     this.#policy = null
+    this.#changed()
   }
 
   /** Desires a binding; call it after the commit, in the same turn of the event loop. */
@@ -154,6 +156,11 @@ export class Serving {
     await Promise.all(this.#all().map((convergence) => convergence.whenIdle()))
   }
 
+  #changed(): void {
+    this.#changes += 1
+    this.#options.onChange()
+  }
+
   #all(): (Convergence<LoadedRelease> | Convergence<ServedPolicy>)[] {
     const policy = this.#policy === null ? [] : [this.#policy]
     return [...this.#channels.values(), ...policy]
@@ -164,7 +171,7 @@ export class Serving {
     const channel = new Convergence<LoadedRelease>({
       system,
       onObserved: (release) => {
-        this.#changes += 1
+        this.#changed()
         for (const listener of this.#listeners) listener(name, release)
       },
       onFailure: (releaseId, error) =>
@@ -189,7 +196,7 @@ export class Serving {
     this.#policy ??= new Convergence<ServedPolicy>({
       system,
       onObserved: ({ revision }) => {
-        this.#changes += 1
+        this.#changed()
         log.info('product.policy_served', { revision: String(revision) })
       },
       onFailure: (revision, error) => log.error('product.policy_failed', { revision, error }),

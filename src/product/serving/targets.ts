@@ -230,8 +230,8 @@ function namedRelease(reader: ControlReader, target: Target): ReleaseId | null {
   }
 }
 
-/** Returns the Release with the largest share of callers; null for no policy. */
-function heaviest(releases: readonly WeightedRelease[]): ReleaseId | null {
+/** Returns the Release with the largest share of callers, ties by ID; null for no Releases. */
+export function heaviest(releases: readonly WeightedRelease[]): ReleaseId | null {
   const sorted = releases.toSorted((a, b) => b.weight - a.weight)
   return sorted[0]?.releaseId ?? null
 }

@@ -13,6 +13,7 @@ import { Rows } from './ctx/rows.ts'
 import { Scheduler } from './ctx/scheduler.ts'
 import { Storage } from './ctx/storage.ts'
 import { dispatch, endFrame } from './dispatch.ts'
+import { encode } from './encoding.ts'
 import { installGlobals } from './environment.ts'
 import { report } from './error-reports.ts'
 import { watchDefinitions } from './isolation/definitions.ts'
@@ -63,7 +64,7 @@ export function createRealm(
     globalNames,
     load(script) {
       try {
-        loadWorkspace(script, globalNames)
+        loadWorkspace(script, globalNames, encode)
         freezeShared(CONTEXT_CLASSES)
         rememberUnfrozen(properties)
         return null

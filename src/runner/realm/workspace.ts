@@ -1,7 +1,9 @@
-/** The definitions of a Workspace: its Functions by name, its tables, and a description of both. */
-import type { FunctionManifest, IndexManifest } from '../../value/manifest.ts'
+/** The definitions of a Workspace: its Functions by name, its tables, and a description of all. */
+import type { CronManifest, FunctionManifest, IndexManifest } from '../../value/manifest.ts'
 import type { Script } from './workspace-script.ts'
 
+/** Returns Stored JSON text of a value that a message calls `what`. */
+export type Encode = (value: unknown, what: string) => string
 export type Handler = (ctx: unknown, args: unknown) => unknown
 
 export interface DefinedFunction {
@@ -31,11 +33,13 @@ interface Table {
 /** The argument of `define`. */
 interface Definitions {
   readonly schema: Marked | null
+  readonly crons?: Marked
   readonly modules: Readonly<Record<string, Marked>>
 }
 
 const functionKey = Symbol.for('svc.function')
 const schemaKey = Symbol.for('svc.schema')
+const cronsKey = Symbol.for('svc.crons')
 
 /** The Workspace of this realm, once its script has run. */
 export let workspace: Workspace
@@ -44,10 +48,14 @@ export let workspace: Workspace
  * Runs the script, with the values of `globalNames` as parameters, and reads what it defines.
  * Throws what the script throws, and a TypeError for what is no definition.
  */
-export function loadWorkspace(script: Script, globalNames: readonly string[]): void {
+export function loadWorkspace(
+  script: Script,
+  globalNames: readonly string[],
+  encode: Encode,
+): void {
   let found: Workspace | null = null
   const define = (definitions: Definitions): void => {
-    found = readWorkspace(definitions)
+    found = readWorkspace(definitions, encode)
   }
   const scope = globalThis as Readonly<Record<string, unknown>>
   script(Object.freeze({ define }), ...globalNames.map((name) => scope[name]))
@@ -55,14 +63,15 @@ export function loadWorkspace(script: Script, globalNames: readonly string[]): v
   workspace = found
 }
 
-function readWorkspace({ schema, modules }: Definitions): Workspace {
+function readWorkspace({ schema, crons, modules }: Definitions, encode: Encode): Workspace {
   const declared = schema?.[schemaKey] as { tables: Record<string, Table> } | undefined
   const tables = declared?.tables ?? {}
   const functions = definitionsOf(modules)
+  const declaredCrons = cronsOf(crons, encode)
   return {
     functions,
     tables: new Map(Object.entries(tables).map(([name, table]) => [name, table.indexes])),
-    description: () => describe(functions, tables),
+    description: () => describe(functions, tables, declaredCrons),
   }
 }
 
@@ -84,7 +93,20 @@ function definitionsOf(modules: Definitions['modules']): Map<string, Definition>
   return found
 }
 
-function describe(functions: Map<string, Definition>, tables: Record<string, Table>): string {
+/** Encodes the arguments. Throws a TypeError for what is no data. */
+function cronsOf(definition: Marked | undefined, encode: Encode): CronManifest[] {
+  const declared = (definition?.[cronsKey] ?? []) as (CronManifest & { arguments: unknown })[]
+  return declared.map(({ name, schedule, timeZone, everyMillis, overlap, ...call }) => ({
+    ...{ name, schedule, timeZone, everyMillis, overlap, function: call.function },
+    arguments: JSON.parse(encode(call.arguments, `arguments of the Cron ${name}`)),
+  }))
+}
+
+function describe(
+  functions: Map<string, Definition>,
+  tables: Record<string, Table>,
+  crons: CronManifest[],
+): string {
   const described = [...functions].map(([name, definition]) => ({
     name,
     kind: definition.kind,
@@ -103,7 +125,11 @@ function describe(functions: Map<string, Definition>, tables: Record<string, Tab
     indexes: indexes.map(({ name, fields, unique }) => ({ name, fields, unique })),
   }))
   for (const table of listed) table.indexes.sort(byName)
-  return JSON.stringify({ functions: described.sort(byName), tables: listed.sort(byName) })
+  return JSON.stringify({
+    functions: described.sort(byName),
+    tables: listed.sort(byName),
+    ...(crons.length > 0 && { crons: crons.sort(byName) }),
+  })
 }
 
 function byName(a: { readonly name: string }, b: { readonly name: string }): number {

@@ -41,6 +41,10 @@ export interface LogStoreOptions {
   readonly onDropped: () => void
   /** Called when the archive fails or a segment is damaged, and when that changes. */
   readonly onDegraded: (reason: string) => void
+  /** Called when the writing thread ended by itself. */
+  readonly onThreadEnded: (reason: string, isRestarted: boolean) => void
+  /** Starts the writing thread. */
+  readonly createWorker?: (() => Worker) | undefined
 }
 
 /** @limit Logs: records of one Environment in a second */
@@ -91,14 +95,17 @@ export class LogStore {
 
   /** Rejects with a LogFailure, or SERVER_PRODUCT_ROOT_INVALID or _UNAVAILABLE. */
   static async open(options: LogStoreOptions): Promise<LogStore> {
-    const { path, directory, environmentId, system } = options
+    const { path, directory, environmentId, system, createWorker } = options
     // Created before SQLite opens it, as SQLite's log files take their mode from this file.
     ensureOwnFile(path)
-    const thread = new LogThread()
+    const thread = new LogThread({
+      opening: () => ({ path, directory, environmentId, now: Number(system.nowMicros()) }),
+      monotonicMillis: () => system.monotonicMillis(),
+      onEnded: options.onThreadEnded,
+      createWorker,
+    })
     try {
-      const now = Number(system.nowMicros())
-      const next = await thread.run({ kind: 'open', path, directory, environmentId, now })
-      return new LogStore(options, thread, next)
+      return new LogStore(options, thread, await thread.open())
     } catch (error) {
       await thread.close().catch(() => {})
       throw error
@@ -123,6 +130,11 @@ export class LogStore {
     return this.#writeFailure ?? this.#archiveFailure
   }
 
+  /** Why nothing is written any more; null while the writing thread runs. */
+  get stopped(): string | null {
+    return this.#thread.stopped
+  }
+
   get queued(): number {
     return this.#queue.length
   }
@@ -131,8 +143,21 @@ export class LogStore {
     return this.#reads.range()
   }
 
-  after(after: number, filter: LogFilter, limit: number): Promise<Found> {
-    return this.#reads.after(after, filter, limit)
+  isReadable(): boolean {
+    try {
+      this.#reads.range()
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  async after(after: number, filter: LogFilter, limit: number): Promise<Found> {
+    // Read first: an empty file has no record up to here.
+    const newest = this.#written
+    const found = await this.#reads.after(after, filter, limit)
+    const isEmpty = found.records.length === 0 && this.#reads.range() === null
+    return isEmpty ? { records: [], end: Math.max(found.end, newest) } : found
   }
 
   newestOf(filter: LogFilter, limit: number): Promise<Found> {

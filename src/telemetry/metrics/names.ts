@@ -70,6 +70,9 @@ export const COUNTERS = {
   applicationAuthenticationFailures: 'Requests of the application origin without valid credentials',
   applicationRateLimited: 'Requests of the application origin beyond a rate limit',
 
+  uploadedBytes: 'Bytes of files that uploads at the application origin stored',
+  downloadedBytes: 'Bytes of files that downloads at the application origin were answered with',
+
   logRecordsDropped: 'Log records that could not be written',
   logRecordsStored: 'Records that the log of the Environment received',
   processCpuMicros: 'CPU time of the server process',
@@ -86,6 +89,7 @@ export const GAUGES = {
   realtimeConnections: 'Open Realtime connections',
   scheduledUnfinished: 'Scheduled work that is pending or running',
   scheduledRunning: 'Scheduled runs in progress',
+  scheduledDue: 'Scheduled work that is due and waits for a run, up to 2,048',
   subscriptions: 'Subscriptions to Queries',
   watchedQueries: 'Distinct Queries that subscriptions watch',
   files: 'Stored files; `svc buckets list` has those of each bucket',
@@ -112,6 +116,13 @@ export const HISTOGRAMS = {
   queryDurationMicros: 'Duration of Queries that ran; cached results are excluded',
   mutationDurationMicros: 'Duration of Mutations until they were durable or failed',
   actionDurationMicros: 'Duration of Actions',
+  callRequestDurationMicros:
+    'Duration of requests that call a Function until their response is ready, cached or failed',
+  uploadRequestDurationMicros: 'Duration of uploads of files until they are stored or failed',
+  downloadRequestDurationMicros: 'Duration of downloads of files until their response begins',
+  managementReadDurationMicros: 'Duration of GET requests of the management origin',
+  managementChangeDurationMicros: 'Duration of all other requests of the management origin',
+  scheduledLatenessMicros: 'Time from the due time of scheduled work to the start of its run',
   commitDurationMicros: 'Duration of commit batches until they were durable',
   eventLoopDelayMicros: 'Delay of a 50 ms timer in the server process',
 } as const

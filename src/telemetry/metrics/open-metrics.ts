@@ -1,9 +1,18 @@
 /**
- * Renders collected metrics as OpenMetrics 1.0 text. Its base units are seconds, bytes and ratios,
- * and names end with them: `commitDurationMicros` becomes `svc_commit_duration_seconds`.
+ * Renders collected metrics as text: OpenMetrics 1.0, or the format of Prometheus 0.0.4. The base
+ * units are seconds, bytes and ratios, and names end with them: `commitDurationMicros` becomes
+ * `svc_commit_duration_seconds`. The samples of both formats are equal. In the older one the family
+ * of a counter has the name of its sample, and there are neither units nor an end.
  */
 import type { Collected, CollectedHistogram } from './metrics.ts'
-import { COUNTERS, GAUGES, HISTOGRAMS } from './names.ts'
+import {
+  COUNTERS,
+  type CounterName,
+  GAUGES,
+  type GaugeName,
+  HISTOGRAMS,
+  type HistogramName,
+} from './names.ts'
 
 interface Unit {
   /** Suffix of names in names.ts. */
@@ -24,40 +33,53 @@ interface Family {
   readonly unit: Unit | null
 }
 
+type Format = 'openMetrics' | 'prometheus'
+
 export function openMetricsText(collected: Collected): string {
+  return `${textLines(collected, 'openMetrics').join('\n')}\n# EOF\n`
+}
+
+/** https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format */
+export function prometheusText(collected: Collected): string {
+  return `${textLines(collected, 'prometheus').join('\n')}\n`
+}
+
+function textLines(collected: Collected, format: Format): string[] {
   const { counters, gauges, histograms, processStartedAtMicros } = collected
   const lines: string[] = []
   for (const [name, value] of Object.entries(counters)) {
-    const family = describe(lines, name, 'counter', COUNTERS)
+    const family = familyOf(name)
+    describe(lines, family, 'counter', COUNTERS[name as CounterName], format)
     lines.push(`${family.name}_total ${valueText(value, family)}`)
   }
   for (const [name, value] of Object.entries(gauges)) {
-    const family = describe(lines, name, 'gauge', GAUGES)
+    const family = familyOf(name)
+    describe(lines, family, 'gauge', GAUGES[name as GaugeName], format)
     lines.push(`${family.name} ${valueText(value, family)}`)
   }
-  const started = describe(lines, 'processStartTimeMicros', 'gauge', {
-    processStartTimeMicros: 'Start time of the process since the Unix epoch',
-  })
+  const started = familyOf('processStartTimeMicros')
+  describe(lines, started, 'gauge', 'Start time of the process since the Unix epoch', format)
   lines.push(`${started.name} ${valueText(Number(processStartedAtMicros), started)}`)
   for (const [name, histogram] of Object.entries(histograms)) {
-    const family = describe(lines, name, 'histogram', HISTOGRAMS)
+    const family = familyOf(name)
+    describe(lines, family, 'histogram', HISTOGRAMS[name as HistogramName], format)
     lines.push(...histogramLines(family, histogram))
   }
-  return `${lines.join('\n')}\n# EOF\n`
+  return lines
 }
 
 /** Adds the metadata lines of a family, which precede its samples. */
 function describe(
   lines: string[],
-  name: string,
+  { name, unit }: Family,
   type: 'counter' | 'gauge' | 'histogram',
-  help: { readonly [name: string]: string },
-): Family {
-  const family = familyOf(name)
-  lines.push(`# TYPE ${family.name} ${type}`)
-  if (family.unit !== null) lines.push(`# UNIT ${family.name} ${family.unit.name}`)
-  lines.push(`# HELP ${family.name} ${help[name]}.`)
-  return family
+  help: string,
+  format: Format,
+): void {
+  const described = format === 'prometheus' && type === 'counter' ? `${name}_total` : name
+  lines.push(`# TYPE ${described} ${type}`)
+  if (format === 'openMetrics' && unit !== null) lines.push(`# UNIT ${described} ${unit.name}`)
+  lines.push(`# HELP ${described} ${help}.`)
 }
 
 function familyOf(name: string): Family {

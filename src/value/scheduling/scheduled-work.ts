@@ -8,6 +8,8 @@
  * no author can declare it.
  */
 export const SCHEDULED_DOCUMENTS = 'sch'
+/** The table of the document store that holds when each Cron runs next. */
+export const CRON_DOCUMENTS = 'crn'
 
 /**
  * `running` is a state of Actions alone: a Mutation is pending until the commit that completes it.

@@ -4,6 +4,7 @@ import { CONFIGURATION_NAME } from '../../value/configuration.ts'
 import { AUTH_MODES } from '../../value/identities.ts'
 import { isTableName } from '../../value/ids.ts'
 import {
+  type CronManifest,
   DECLARED_ERROR_KINDS,
   ERROR_CODE,
   FIELD_NAME,
@@ -21,6 +22,16 @@ import {
   type WorkspaceDescription,
   type WorkspaceManifest,
 } from '../../value/manifest.ts'
+import { cronArguments } from '../../value/scheduling/cron-arguments.ts'
+import { parseCronExpression } from '../../value/scheduling/cron-expressions.ts'
+import {
+  CRON_NAME,
+  CRONS_MAX,
+  INTERVAL_MILLIS_MAX,
+  INTERVAL_MILLIS_MIN,
+  isTimeZone,
+  OVERLAPS,
+} from '../../value/scheduling/crons.ts'
 import {
   ATTEMPTS_MAX,
   BACKOFF_FACTOR_MAX,
@@ -112,9 +123,39 @@ const TableField = schema({
   indexes: byName(IndexField, INDEXES_MAX),
 })
 
+const CronFields = schema({
+  name: text(CRON_NAME, 'the name of a Cron'),
+  function: text(FUNCTION_NAME, 'the name of a Function'),
+  /** Stored JSON, which value/scheduling/cron-arguments.ts checks. */
+  arguments: schemaOf<Json>('unknown'),
+  overlap: ['===', ...OVERLAPS],
+})
+
+const CronField = schema([
+  {
+    '...': CronFields,
+    schedule: 'string',
+    timeZone: ['string', ':', rule('UTC or a zone of the IANA database', isTimeZone)],
+    everyMillis: 'null',
+  },
+  '|',
+  {
+    '...': CronFields,
+    schedule: 'null',
+    timeZone: 'null',
+    everyMillis: integer(INTERVAL_MILLIS_MIN, INTERVAL_MILLIS_MAX),
+  },
+])
+
 const Description = schema({
   functions: byName(FunctionField, FUNCTIONS_MAX),
   tables: byName(TableField, TABLES_MAX),
+  /** Left out where there are none, so that equal declarations are equal texts. */
+  'crons?': [
+    byName(CronField, CRONS_MAX),
+    ':',
+    rule('at least one Cron', (crons: readonly unknown[]) => crons.length > 0),
+  ],
 })
 
 const Manifest = schema({
@@ -138,17 +179,43 @@ export function parseDescription(json: Json): WorkspaceDescription {
   return checked(parse(Description, json))
 }
 
-function checked({ functions, tables }: Infer<typeof Description>): WorkspaceDescription {
+function checked({ functions, tables, crons }: Infer<typeof Description>): WorkspaceDescription {
+  const checkedFunctions = functions.map((item, i): FunctionManifest => {
+    const path = `$.functions[${i}]`
+    return {
+      ...item,
+      arguments: parseFields(item.arguments, `${path}.arguments`),
+      returns: parseValidator(item.returns, `${path}.returns`),
+    }
+  })
+  const byName = new Map(checkedFunctions.map((item) => [item.name, item]))
+  for (const [i, cron] of (crons ?? []).entries()) checkCron(cron, byName, `$.crons[${i}]`)
   return {
+    functions: checkedFunctions,
     tables: tables.map((table, i) => checkedTable(table, `$.tables[${i}]`)),
-    functions: functions.map((item, i): FunctionManifest => {
-      const path = `$.functions[${i}]`
-      return {
-        ...item,
-        arguments: parseFields(item.arguments, `${path}.arguments`),
-        returns: parseValidator(item.returns, `${path}.returns`),
-      }
-    }),
+    ...(crons !== undefined && { crons }),
+  }
+}
+
+function checkCron(
+  cron: CronManifest,
+  functions: ReadonlyMap<string, FunctionManifest>,
+  path: string,
+): void {
+  if (cron.schedule !== null) {
+    within(`${path}.schedule`, () => parseCronExpression(cron.schedule!))
+  }
+  within(path, () => cronArguments(cron, functions.get(cron.function)))
+}
+
+/** Runs a check whose ValidationError has a path inside of the part. */
+function within(path: string, check: () => unknown): void {
+  try {
+    check()
+  } catch (error) {
+    if (!(error instanceof ValidationError)) throw error
+    const inner = error.path.replace(/^\$\.?/, '')
+    throw new ValidationError(error.rule, inner === '' ? path : `${path}.${inner}`)
   }
 }
 

@@ -29,6 +29,14 @@ export function eventLines(output: Output, event: DevelopmentEvent, atMillis: nu
         ...event.next.flatMap(indented),
         ...indented('The last valid code goes on serving.'),
       ]
+    case 'types':
+      return event.details.length === 0
+        ? [`${time}  ${output.bold('types')}  No problems are left.`]
+        : [
+            `${time}  ${output.styled('red', 'types')}  ${problemCount(event.details.length)}`,
+            ...event.details.flatMap(indented),
+            ...indented('The code is served all the same; `svc build` rejects it.'),
+          ]
     case 'call':
       return [`${time}  ${callText(output, event)}`]
     case 'log': {
@@ -48,6 +56,10 @@ export function eventLines(output: Output, event: DevelopmentEvent, atMillis: nu
     case 'notice':
       return [`${time}  ${output.styled('yellow', 'notice')}  ${printable(event.message)}`]
   }
+}
+
+function problemCount(count: number): string {
+  return count === 1 ? '1 problem' : `${count} problems`
 }
 
 function readyLines(

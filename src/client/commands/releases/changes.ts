@@ -1,8 +1,14 @@
 /** Differences between the declarations of a package and those of a Release, by name. */
 import { canonicalJson } from '../../../value/canonical-json.ts'
-import type { FunctionManifest, TableManifest, WorkspaceManifest } from '../../../value/manifest.ts'
+import type {
+  CronManifest,
+  FunctionManifest,
+  TableManifest,
+  WorkspaceManifest,
+} from '../../../value/manifest.ts'
 import type { Json } from '../../../value/strict-json.ts'
 import type { FunctionCatalog, TableCatalog } from '../../../wire/catalogs.ts'
+import type { CronList } from '../../../wire/crons.ts'
 
 /** Names in order. */
 export type Difference = {
@@ -18,41 +24,46 @@ export type Changes = {
   readonly tables: Difference
   /** Named `<table>.<index>`. */
   readonly indexes: Difference
+  /** Without their arguments, which the server does not list. */
+  readonly crons: Difference
 }
 
 /** The declarations of a Release, from its catalogs or its manifest. */
 export interface Deployed {
   readonly functions: readonly (FunctionManifest | FunctionCatalog['functions'][number])[]
   readonly tables: readonly (TableManifest | TableCatalog['tables'][number])[]
+  readonly crons?: readonly (CronManifest | ListedCron)[]
 }
 
 type Parts = ReadonlyMap<string, Json>
 
 /** Compares with a Release, or with nothing where there is none. */
 export function changesOf(
-  next: Pick<WorkspaceManifest, 'functions' | 'tables'>,
+  next: Pick<WorkspaceManifest, 'functions' | 'tables' | 'crons'>,
   deployed: Deployed | null,
 ): Changes {
-  const { functions, tables } = deployed ?? { functions: [], tables: [] }
+  const { functions, tables, crons = [] }: Deployed = deployed ?? { functions: [], tables: [] }
   return {
     functions: difference(byName(next.functions, functionParts), byName(functions, functionParts)),
     tables: difference(byName(next.tables, fieldParts), byName(tables, fieldParts)),
     indexes: difference(indexesOf(next.tables), indexesOf(tables)),
+    crons: difference(byName(next.crons ?? [], cronParts), byName(crons, cronParts)),
   }
 }
 
-export function isUnchanged({ functions, tables, indexes }: Changes): boolean {
-  return [functions, tables, indexes].every(({ added, removed, changed }) => {
+export function isUnchanged({ functions, tables, indexes, crons }: Changes): boolean {
+  return [functions, tables, indexes, crons].every(({ added, removed, changed }) => {
     return added.length + removed.length + changed.length === 0
   })
 }
 
 /** One line for each difference, such as `~ function messages.list (arguments)`. */
-export function changeLines({ functions, tables, indexes }: Changes): string[] {
+export function changeLines({ functions, tables, indexes, crons }: Changes): string[] {
   return [
     ...linesOf('function', functions),
     ...linesOf('table', tables),
     ...linesOf('index', indexes),
+    ...linesOf('cron', crons),
   ]
 }
 
@@ -106,6 +117,15 @@ function functionParts(item: FunctionManifest | Deployed['functions'][number]): 
 
 function fieldParts({ fields }: Pick<TableManifest, 'fields'>): Parts {
   return new Map(Object.entries(fields as unknown as { [name: string]: Json }))
+}
+
+type ListedCron = CronList['crons'][number]
+
+/** A list of Crons lacks their arguments. */
+function cronParts(cron: CronManifest | ListedCron): Parts {
+  const { schedule, timeZone, function: callee, overlap } = cron
+  const every = 'every' in cron ? (cron.every?.milliseconds ?? null) : cron.everyMillis
+  return new Map(Object.entries({ schedule, timeZone, every, function: callee, overlap }))
 }
 
 function indexesOf(tables: readonly Pick<TableManifest, 'name' | 'indexes'>[]) {

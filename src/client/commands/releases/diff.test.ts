@@ -3,7 +3,12 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { FakeServer, failure } from '../../../../build/testing/client/fake-server.ts'
 import { packageFrame, TestClient } from '../../../../build/testing/client/test-client.ts'
-import type { FunctionManifest, TableManifest, WorkspaceManifest } from '../../../value/manifest.ts'
+import type {
+  CronManifest,
+  FunctionManifest,
+  TableManifest,
+  WorkspaceManifest,
+} from '../../../value/manifest.ts'
 import type { Json } from '../../../value/strict-json.ts'
 import { changeLines, changesOf, isUnchanged } from './changes.ts'
 
@@ -29,13 +34,24 @@ const MESSAGES: TableManifest = {
   indexes: [{ name: 'byBody', fields: ['body'], unique: false }],
 }
 const NO_USES = { network: [], secrets: [], storage: 'none' }
-const deployedOf = (functions: readonly FunctionManifest[], tables: readonly TableManifest[]) =>
+const deployedOf = (
+  functions: readonly FunctionManifest[],
+  tables: readonly TableManifest[],
+  crons: readonly CronManifest[] = [],
+) =>
   ({
     functions: functions.map((item) => ({ ...item, uses: { ...NO_USES, ...item.uses } })),
     tables,
-  }) as Parameters<typeof changesOf>[1]
-const manifestOf = (functions: FunctionManifest[], tables: TableManifest[]) =>
-  ({ functions, tables }) as unknown as WorkspaceManifest
+    crons: crons.map(({ everyMillis, ...cron }) => ({
+      ...cron,
+      every: everyMillis === null ? null : { milliseconds: everyMillis },
+    })),
+  }) as unknown as Parameters<typeof changesOf>[1]
+const manifestOf = (
+  functions: FunctionManifest[],
+  tables: TableManifest[],
+  crons: CronManifest[] = [],
+) => ({ functions, tables, crons }) as unknown as WorkspaceManifest
 
 describe('changes', () => {
   it('are none between a package and its Release', () => {
@@ -83,6 +99,23 @@ describe('changes', () => {
     ])
   })
 
+  it('name Crons by what the server lists of them', () => {
+    const sweep: CronManifest = {
+      ...{ name: 'sweep', schedule: null, timeZone: null, everyMillis: 60_000 },
+      ...{ function: 'messages.sweep', arguments: {}, overlap: 'skip' },
+    }
+    const digest = { ...sweep, name: 'digest', schedule: '0 7 * * *', timeZone: 'UTC' }
+    const next = manifestOf([], [], [{ ...sweep, everyMillis: 1_000, overlap: 'queue' }, digest])
+    const other = { ...digest, name: 'other' }
+    expect(changeLines(changesOf(next, deployedOf([], [], [sweep, other])))).toEqual([
+      '+ cron digest',
+      '~ cron sweep (every, overlap)',
+      '- cron other',
+    ])
+    const same = changesOf(manifestOf([], [], [sweep]), deployedOf([], [], [sweep]))
+    expect(isUnchanged(same)).toBe(true)
+  })
+
   it('are everything where there is no Release yet', () => {
     const { functions, tables, indexes } = changesOf(manifestOf([LIST], [MESSAGES]), null)
     expect([functions.added, tables.added, indexes.added]).toEqual([
@@ -128,13 +161,18 @@ describe('the command line', () => {
 
   it('compares with the head of the Workspace, and with a Channel', async () => {
     const tables = { version: 1, releaseId: 'rel_00000000000000000000000001', tables: [] }
+    const crons = { version: 1, releaseId: 'rel_00000000000000000000000001', crons: [] }
     server.intercept = ({ path }) =>
-      path.includes('/schema/tables') ? { status: 200, body: tables } : null
+      path.includes('/schema/tables')
+        ? { status: 200, body: tables }
+        : path.includes('/crons')
+          ? { status: 200, body: { ...crons } }
+          : null
     const first = await client.run('diff', ...PACKAGE)
     expect([first.exit, first.out]).toEqual([
       0,
       'default compared with nothing: there is no Release yet.\n' +
-        'Functions, tables and indexes are the same; the code differs.\n',
+        'Functions, tables, indexes and Crons are the same; the code differs.\n',
     ])
     await client.run('release', ...PACKAGE, '--channel', 'production')
     const { releaseId } = server.head!
@@ -150,7 +188,7 @@ describe('the command line', () => {
       identical: true,
       functions: { added: [], removed: ['old.list'], changed: [] },
     })
-    const asked = server.requests.at(-2)!.path
+    const asked = server.requests.at(-3)!.path
     expect(asked).toBe(`${server.base}/functions?target=release%3A${releaseId}`)
     expect((await client.run('diff', ...PACKAGE, '--channel', '../x')).exit).toBe(2)
   })

@@ -4,6 +4,7 @@ import type { Status } from '../../../wire/status.ts'
 import { type CommandSpec, command, option } from '../../contexts.ts'
 import { loadPackage, PACKAGE_OPTIONS } from '../../packages.ts'
 import { openRemote, type Remote, readFunctions, readStatus, readTables } from '../../remotes.ts'
+import { listCrons } from '../../schedules.ts'
 import { REMOTE } from '../operations.ts'
 import { parseChannel } from '../promote.ts'
 import { headOf } from '../publish.ts'
@@ -11,11 +12,11 @@ import { changeLines, changesOf, type Deployed, isUnchanged } from './changes.ts
 
 export const diffCommand: CommandSpec = command({
   name: 'diff',
-  summary: 'Show what a release would change: Functions, tables and indexes',
+  summary: 'Show what a release would change: Functions, tables, indexes and Crons',
   details: [
     'Compares the package with the Release of --channel, or with the head of its Workspace, and',
-    'changes nothing. Needs releases:read alone. `svc release --dry-run` says whether the server',
-    'would accept the package.',
+    'changes nothing. Needs releases:read and cron:read. `svc release --dry-run` says whether the',
+    'server would accept the package.',
   ],
   options: {
     ...REMOTE,
@@ -59,11 +60,12 @@ async function readDeployed(remote: Remote, releaseId: ReleaseId): Promise<Deplo
   const target = `release:${releaseId}`
   const { functions } = await readFunctions(remote, target)
   const { tables } = await readTables(remote, target)
-  return { functions, tables }
+  const { crons } = await listCrons(remote, target)
+  return { functions, tables, crons }
 }
 
 function unchanged(identical: boolean): string {
   return identical
     ? 'It is the same package.'
-    : 'Functions, tables and indexes are the same; the code differs.'
+    : 'Functions, tables, indexes and Crons are the same; the code differs.'
 }

@@ -181,3 +181,26 @@ test.each([
 ])('%s %s is no transfer', async (method, path, status) => {
   expect((await fetch(server.origin + path, { method })).status).toBe(status)
 })
+
+test('transfers are measured, and their bytes counted', async () => {
+  const figures = () => {
+    const { counters, histograms } = server.gateway.metrics.collect()
+    const { uploadRequestDurationMicros, downloadRequestDurationMicros } = histograms
+    return [
+      [uploadRequestDurationMicros.count, counters.uploadedBytes],
+      [downloadRequestDurationMicros.count, counters.downloadedBytes],
+    ]
+  }
+  const before = figures()
+  const id = await server.upload(TEXT)
+  await (await server.get(server.grantDownload(id), { range: 'bytes=2-4' })).text()
+  // Neither HEAD, nor a file that the client has, nor a wrong grant transfers bytes.
+  await server.get(server.grantDownload(id), {}, 'HEAD')
+  await server.get(server.grantDownload(id), { 'if-none-match': TAG })
+  await (await server.get({ ...server.grantDownload(id), token: 'x' })).text()
+  const grown = figures().map((pair, i) => pair.map((value, j) => value - before[i]![j]!))
+  expect(grown).toEqual([
+    [1, TEXT.length],
+    [4, 3],
+  ])
+})

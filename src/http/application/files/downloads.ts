@@ -18,7 +18,11 @@ export async function sendDownload(
     findGranted(gateway.files, fileId, token),
   )
   const answer = await fileAnswer(gateway.files, incoming.request, file, file)
-  return answer instanceof Response ? answer : unsatisfiable(gateway, incoming, file.size)
+  if (!(answer instanceof Response)) return unsatisfiable(gateway, incoming, file.size)
+  if (answer.body !== null) {
+    gateway.counts.transferred('downloaded', Number(answer.headers.get('content-length')))
+  }
+  return answer
 }
 
 /** Answers with the length of the file, so that the client can ask for a range inside of it. */

@@ -38,6 +38,7 @@ export async function receiveUpload(
   try {
     const file = await receive(gateway, request, granted)
     const { size, createdAtMicros, contentType, sha256, fileId } = file
+    gateway.counts.transferred('uploaded', Number(size))
     const times = { size: String(size), createdAtMicros: String(createdAtMicros) }
     const shown = { fileId, uploadId, contentType, sha256, ...times }
     const body = { version: 1, status: 'ok', requestId, file: shown } as UploadAnswer

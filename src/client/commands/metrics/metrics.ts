@@ -1,24 +1,49 @@
-/** `svc metrics`: shows the counters, gauges and durations since the server started. */
-import { formatTimestamp } from '../../value/plain.ts'
-import type { MetricsReport } from '../../wire/metrics.ts'
-import { type Context, command } from '../contexts.ts'
-import { openRemote, readMetrics } from '../remotes.ts'
-import { REMOTE } from './operations.ts'
+/**
+ * `svc metrics`: shows the counters, gauges and durations since the server started, or serves them
+ * to a collector.
+ */
+import { formatTimestamp } from '../../../value/plain.ts'
+import type { MetricsReport } from '../../../wire/metrics.ts'
+import { type CommandSpec, type Context, command, option } from '../../contexts.ts'
+import { openRemote, type Remote, readMetrics } from '../../remotes.ts'
+import { usage } from '../../usage.ts'
+import { REMOTE } from '../operations.ts'
+import { MetricsExporter, parseListenAddress } from './exporter.ts'
 
-export const metricsCommand = command({
+export const metricsCommand: CommandSpec = command({
   name: 'metrics',
   summary: 'Show what the server measured since it started',
   details: [
     'For durations it shows the bucket bound of each percentile.',
-    'Collectors such as Prometheus read GET /v1/projects/ID/environments/ID/metrics.',
+    'With --listen it serves GET /metrics to collectors such as Prometheus until it is stopped,',
+    'and renews its session. Every process of this machine can read that address.',
   ],
-  options: REMOTE,
-  async run(context, { root }) {
+  options: {
+    ...REMOTE,
+    listen: option('ADDRESS', 'Serve them at 127.0.0.1:PORT or [::1]:PORT; port 0 is any'),
+  },
+  examples: ['svc metrics --remote --listen 127.0.0.1:9464'],
+  async run(context, { root, listen }) {
     const remote = await openRemote(context, root)
+    if (listen !== undefined) return serveMetrics(context, remote, listen)
     const metrics = await context.output.progress('reading the metrics', readMetrics(remote))
     await context.output.result(metrics, humanMetrics(context, metrics))
   },
 })
+
+async function serveMetrics(context: Context, remote: Remote, listen: string): Promise<void> {
+  const address = parseListenAddress(listen)
+  if (address === null) {
+    throw usage('--listen needs 127.0.0.1:PORT or [::1]:PORT.', metricsCommand)
+  }
+  const exporter = await MetricsExporter.open(context, remote, address)
+  const { url } = exporter
+  const ends = remote.session.profile.refreshExpiresAtMicros
+  await context.output.result({ version: 1, url, sessionEndsAtMicros: String(ends) }, [
+    `Serving the metrics at ${url}. The session ends at ${formatTimestamp(ends)}.`,
+  ])
+  await exporter.whenEnded(context.signal)
+}
 
 type Distribution = MetricsReport['histograms'][string]
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { FakeServer, failure } from '../../../build/testing/client/fake-server.ts'
-import { TestClient } from '../../../build/testing/client/test-client.ts'
-import type { Json } from '../../value/strict-json.ts'
+import { FakeServer, failure } from '../../../../build/testing/client/fake-server.ts'
+import { TestClient } from '../../../../build/testing/client/test-client.ts'
+import type { Json } from '../../../value/strict-json.ts'
 
 const REMOTE = ['--remote', '--root', 'root']
 

@@ -1,0 +1,156 @@
+/** Compares scheduled work with calls: 10,000 pieces due at once, and 1,000,000 pending ones. */
+import { call, int64, mutateAll, mutationBody, queryBody } from '../calls.ts'
+import { type Figure, inTurns, type Measured, type MeasureOptions, measuredBy } from '../figure.ts'
+import type { Target } from '../installation.ts'
+import { type LoadResult, load } from '../load.ts'
+import { serverProcesses } from '../server-processes.ts'
+import { CONNECTIONS, fillItems, readItem } from './calls.ts'
+
+const DUE = 10_000
+const PENDING = 1_000_000
+/** Pieces that one call schedules. */
+const PLANNED = 1_000
+/** Time in which all of the pieces are scheduled. */
+const LEAD_MILLIS = 5_000
+const POLL_MILLIS = 200
+const QUERY_CONNECTIONS = 8
+const DAY_MILLIS = 86_400_000
+const IDLE_SECONDS = 60
+
+let next = 1_000_000
+
+export const SCHEDULING: readonly Figure[] = [
+  {
+    name: `${DUE} scheduled Mutations, due at once`,
+    baseline: 'the same Mutation, called, 64 in flight',
+    ratioMin: 0.5,
+    documents: 'sqlite',
+    measure: ({ application: to }, options) =>
+      inTurns(
+        {
+          candidate: () => runDue(to),
+          baseline: (seconds) => {
+            const body = () => mutationBody('later.now', { number: int64(next++) })
+            return load({ ...to, path: '/v1/mutation', body, connections: CONNECTIONS, seconds })
+          },
+        },
+        options,
+      ),
+  },
+  {
+    name: `p99 of Queries while ${DUE} pieces are due`,
+    baseline: 'p99 of Queries on a quiet server',
+    ratioMin: 1 / 3,
+    documents: 'sqlite',
+    measure: measureQueries,
+  },
+  {
+    name: 'Mutations with 1,000,000 pending pieces',
+    baseline: 'Mutations without',
+    ratioMin: 1 / 1.1,
+    documents: 'sqlite',
+    long: true,
+    measure: async ({ application: to }, { seconds, rounds }) => {
+      const baselines = await repeat(rounds, () => loadMutations(to, seconds))
+      await plan(to, PENDING, Date.now() + DAY_MILLIS)
+      const candidate = await repeat(rounds, () => loadMutations(to, seconds))
+      return measuredBy({ candidate, baselines }, (one, other) => one.perSecond / other.perSecond)
+    },
+  },
+  {
+    name: 'idle time with 1,000,000 pending pieces',
+    baseline: 'all of the time',
+    ratioMin: 0.98,
+    documents: 'sqlite',
+    long: true,
+    // The pieces of the figure before are pending.
+    measure: measureIdle,
+  },
+]
+
+function loadMutations(to: Target, seconds: number): Promise<LoadResult> {
+  const body = () => mutationBody('later.now', { number: int64(next++) })
+  return load({ ...to, path: '/v1/mutation', body, connections: CONNECTIONS, seconds })
+}
+
+async function repeat<T>(count: number, task: () => Promise<T>): Promise<T[]> {
+  const results: T[] = []
+  for (let i = 0; i < count; i++) results.push(await task())
+  return results
+}
+
+/** Schedules so many pieces for one time. Returns the first number. */
+async function plan(to: Target, count: number, atMillis: number): Promise<number> {
+  const first = next
+  next += count
+  const bodies = Array.from({ length: count / PLANNED }, (_, i) => {
+    const from = first + i * PLANNED
+    const numbers = { from: int64(from), to: int64(from + PLANNED) }
+    return mutationBody('later.plan', { ...numbers, at: int64(atMillis * 1_000) })
+  })
+  await mutateAll(to, bodies, 4)
+  return first
+}
+
+/** Measures how many pieces run in a second once they are due. */
+async function runDue(to: Target): Promise<LoadResult> {
+  const atMillis = Date.now() + LEAD_MILLIS
+  const first = await plan(to, DUE, atMillis)
+  await sleep(atMillis - Date.now())
+  await whenDone(to, first)
+  const seconds = (Date.now() - atMillis) / 1_000
+  const figures = { perSecond: DUE / seconds, p50Micros: 0, p99Micros: 0 }
+  return { ...figures, failures: 0, firstFailure: null }
+}
+
+async function whenDone(to: Target, first: number): Promise<void> {
+  const range = { from: int64(first), to: int64(first + DUE) }
+  for (;;) {
+    const body = queryBody('later.count', { ...range, nonce: int64(next++) })
+    const { value } = await call(to, '/v1/query', body)
+    if (Number(value) === DUE) return
+    await sleep(POLL_MILLIS)
+  }
+}
+
+async function measureQueries(
+  installation: Parameters<Figure['measure']>[0],
+  { rounds }: MeasureOptions,
+): Promise<Measured> {
+  await fillItems(installation)
+  const to = installation.application
+  const queries = (seconds: number) =>
+    load({ ...to, path: '/v1/query', body: readItem, connections: QUERY_CONNECTIONS, seconds })
+  const candidate: LoadResult[] = []
+  const baselines: LoadResult[] = []
+  for (let round = 0; round < rounds; round++) {
+    baselines.push(await queries(2))
+    const atMillis = Date.now() + LEAD_MILLIS
+    const first = await plan(to, DUE, atMillis)
+    await sleep(atMillis - Date.now())
+    candidate.push(await queries(2))
+    await whenDone(to, first)
+  }
+  return measuredBy({ candidate, baselines }, (one, other) => other.p99Micros / one.p99Micros)
+}
+
+async function measureIdle(): Promise<Measured> {
+  const before = serverCpuSeconds()
+  await sleep(IDLE_SECONDS * 1_000)
+  const used = serverCpuSeconds() - before
+  const none = { p50Micros: null, p99Micros: null }
+  return {
+    ratio: 1 - used / IDLE_SECONDS,
+    candidate: { value: `${IDLE_SECONDS - used} s`, ...none },
+    baseline: { value: `${IDLE_SECONDS} s`, ...none },
+    failure: null,
+  }
+}
+
+function serverCpuSeconds(): number {
+  return serverProcesses().reduce((sum, { cpuSeconds }) => sum + cpuSeconds, 0)
+}
+
+function sleep(millis: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, Math.max(0, millis)))
+}

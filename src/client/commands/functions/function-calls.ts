@@ -1,0 +1,134 @@
+/** Options, key, arguments and printed results of commands that call a Function. */
+import { Fault } from '../../../errors/fault.ts'
+import { plainToArguments, valueToPlain } from '../../../value/plain.ts'
+import { Secret } from '../../../value/secret.ts'
+import { type Json, parseStrictJson, parseWrittenJson } from '../../../value/strict-json.ts'
+import { decodeTagged } from '../../../value/tagged.ts'
+import { ValidationError } from '../../../value/validation-error.ts'
+import { parseFields } from '../../../value/validator-json.ts'
+import type { Value } from '../../../value/values.ts'
+import {
+  type CommandSpec,
+  type Context,
+  option,
+  type PositionalSpec,
+  REMOTE_FLAG,
+  requiredOption,
+} from '../../contexts.ts'
+import { readIfPresent } from '../../files.ts'
+import { type Remote, readFunctions } from '../../remotes.ts'
+import { resolvePath } from '../../roots.ts'
+import { secretFrom } from '../../secret-variables.ts'
+import { usage } from '../../usage.ts'
+
+const APPLICATION_KEY = /^rk_(?:pub|sec)_v1_[A-Za-z0-9_-]{43}$/
+/** Bytes of the public request envelope (Document 2, Limits). */
+const ARGUMENTS_BYTES_MAX = 2 * 1024 * 1024
+
+export const FUNCTION_OPTIONS = {
+  remote: REMOTE_FLAG,
+  root: option('DIR', 'The linked root; by default the working directory'),
+  url: requiredOption('ORIGIN', 'Origin of the application API'),
+  'key-env': requiredOption('VAR', 'Environment variable that holds the Application Key'),
+  'token-env': option('VAR', 'Environment variable that holds a functional token'),
+  target: requiredOption('TARGET', 'channel:NAME, release:rel_ID or environment:default'),
+  'args-file': option('FILE', 'Arguments from a file'),
+} as const
+
+export const ARGUMENTS_POSITIONAL: PositionalSpec = {
+  name: 'ARGUMENTS',
+  description: 'A JSON object, or - for stdin',
+  required: false,
+}
+
+export function keyFrom(context: Context, command: CommandSpec, variable: string): Secret {
+  const text = secretFrom(context, command, '--key-env', variable)
+  if (APPLICATION_KEY.test(text)) return new Secret(text)
+  throw usage(
+    `The variable ${variable} holds no Application Key (rk_pub_v1_... or rk_sec_v1_...).`,
+    command,
+  )
+}
+
+/** Reads the functional token, which only the server validates. */
+export function tokenFrom(
+  context: Context,
+  command: CommandSpec,
+  variable: string | undefined,
+): Secret | null {
+  if (variable === undefined) return null
+  return new Secret(secretFrom(context, command, '--token-env', variable))
+}
+
+export async function readArguments(
+  { environment }: Context,
+  command: CommandSpec,
+  given: string | undefined,
+  file: string | undefined,
+): Promise<Json> {
+  if (given !== undefined && file !== undefined) {
+    throw usage('Give the arguments once: as an argument or with --args-file.', command)
+  }
+  let input: string | Uint8Array | null = given ?? '{}'
+  if (given === '-') input = await environment.stdin.readAll(ARGUMENTS_BYTES_MAX)
+  if (file !== undefined) {
+    const path = resolvePath(environment, file)
+    input = readIfPresent(path, ARGUMENTS_BYTES_MAX)
+    if (input === null) throw new Fault('CLIENT_FILE_FAILED', { detail: `There is no ${path}.` })
+  }
+  if (input === null) {
+    throw usage(`The arguments have more than ${ARGUMENTS_BYTES_MAX} bytes.`, command)
+  }
+  return argumentsInvalid(() =>
+    typeof input === 'string' ? parseStrictJson(input) : parseWrittenJson(input),
+  )
+}
+
+/** Finds a public Function in the catalog of the target. Throws FUNCTION_NOT_FOUND. */
+export async function findFunction(context: Context, remote: Remote, target: string, name: string) {
+  const request = readFunctions(remote, target)
+  const { functions } = await context.output.progress('reading the catalog', request)
+  const found = functions.find((item) => item.name === name && item.visibility === 'public')
+  if (found !== undefined) return found
+  const names = functions.filter((item) => item.visibility === 'public').map((item) => item.name)
+  const known = names.length === 0 ? 'It has no public Function.' : `It has ${shownNames(names)}.`
+  throw new Fault('FUNCTION_NOT_FOUND', { detail: known })
+}
+
+const NAMES_SHOWN_MAX = 12
+
+function shownNames(names: readonly string[]): string {
+  const rest = names.length - NAMES_SHOWN_MAX
+  return names.slice(0, NAMES_SHOWN_MAX).join(', ') + (rest > 0 ? ` and ${rest} more` : '')
+}
+
+/**
+ * Converts plain arguments by the validators of the Function, or tagged ones where `declared` is
+ * null. Throws ARGUMENTS_INVALID.
+ */
+export function toValues(json: Json, declared: Json | null): Value {
+  return argumentsInvalid(() =>
+    declared === null ? decodeTagged(json) : plainToArguments(json, parseFields(declared)),
+  )
+}
+
+/** Reports a validation failure by path and rule, never by value. */
+function argumentsInvalid<T>(work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    if (!(error instanceof ValidationError)) throw error
+    throw new Fault('ARGUMENTS_INVALID', { violations: [{ path: error.path, rule: error.rule }] })
+  }
+}
+
+/** Returns a tagged result as it is printed. Throws CLIENT_RESPONSE_INVALID. */
+export function printedResult(json: Json, isTagged: boolean): Json {
+  try {
+    const value = decodeTagged(json)
+    return isTagged ? json : valueToPlain(value)
+  } catch (error) {
+    if (!(error instanceof ValidationError)) throw error
+    throw new Fault('CLIENT_RESPONSE_INVALID', { detail: `The result at ${error.message}.` })
+  }
+}

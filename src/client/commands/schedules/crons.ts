@@ -1,0 +1,121 @@
+/** `svc crons`: the Crons in force, their activation, and runs by hand. */
+import { isId } from '../../../value/ids.ts'
+import { formatTimestamp } from '../../../value/plain.ts'
+import { type Activation, CRON_NAME } from '../../../value/scheduling/crons.ts'
+import type { CronList } from '../../../wire/crons.ts'
+import { type CommandSpec, command, option } from '../../contexts.ts'
+import { openRemote } from '../../remotes.ts'
+import { activateCron, listCrons, runCron } from '../../schedules.ts'
+import { usage } from '../../usage.ts'
+import { changeIntent, changeOptions, REMOTE, rethrowChange } from '../operations.ts'
+
+const CRON = {
+  name: 'NAME',
+  description: 'The Cron, as crons.ts names it',
+  required: true,
+} as const
+
+const list: CommandSpec = command({
+  name: 'crons list',
+  summary: 'List the Crons in force and when they run',
+  details: [
+    'In force are the Crons of the Release with the greatest weight in the serving policy, ties by',
+    'ID. Without a policy those of Channel production are. --target lists the Crons that another',
+    'Release declares.',
+  ],
+  options: {
+    ...REMOTE,
+    target: option('TARGET', 'A target such as channel:staging; by default what is in force'),
+  },
+  examples: ['svc crons list --remote'],
+  async run(context, { root, target }) {
+    const remote = await openRemote(context, root)
+    const request = listCrons(remote, target)
+    const found = await context.output.progress('reading the Crons', request)
+    const rows = found.crons.map((cron) => [
+      cron.name,
+      cron.activation,
+      timesOf(cron),
+      cron.function,
+      cron.overlap,
+      timeOf(cron.lastRunAtMicros),
+      timeOf(cron.nextRunAtMicros),
+    ])
+    const head = ['NAME', 'ACTIVATION', 'TIMES', 'FUNCTION', 'OVERLAP', 'LAST RUN', 'NEXT RUN']
+    const table = rows.length === 0 ? [] : context.output.table(head, rows)
+    const count = rows.length === 0 ? 'no Crons' : `${rows.length} Crons`
+    const release = target === undefined ? `${found.releaseId}, in force,` : found.releaseId
+    await context.output.result(found, [`${release} declares ${count}.`, ...table])
+  },
+})
+
+const enable = activation('enable', 'enabled', 'Let a Cron run at its times again')
+const disable = activation('disable', 'disabled', 'Stop the runs of a Cron, in later Releases too')
+
+function activation(verb: string, state: Activation, summary: string): CommandSpec {
+  const spec: CommandSpec = command({
+    name: `crons ${verb}`,
+    summary,
+    positionals: [CRON],
+    options: changeOptions('the activation'),
+    examples: [`svc crons ${verb} digest --remote`],
+    async run(context, options, [given]) {
+      const name = requireName(given ?? '', spec)
+      const { expected, ...intent } = changeIntent(context, spec, options)
+      const remote = await openRemote(context, options.root)
+      const work = async () => {
+        const expectedRevision = expected ?? revisionOf(await listCrons(remote, undefined), name)
+        return activateCron(remote, { ...intent, name, expectedRevision, activation: state })
+      }
+      const changed = await context.output
+        .progress(`changing ${name}`, work())
+        .catch((error) => rethrowChange(error, 'svc crons list'))
+      const next =
+        changed.nextRunAtMicros === null ? '' : `, next at ${timeOf(changed.nextRunAtMicros)}`
+      await context.output.result(changed, [`${name} is ${changed.activation}${next}.`])
+    },
+  })
+  return spec
+}
+
+const run: CommandSpec = command({
+  name: 'crons run',
+  summary: 'Run a Cron now, beside its times and also while it is disabled',
+  positionals: [CRON],
+  options: {
+    ...REMOTE,
+    'operation-id': option('opn_ID', 'Operation ID; a new one by default'),
+  },
+  examples: ['svc crons run digest --remote'],
+  async run(context, { root, 'operation-id': id }, [given]) {
+    const name = requireName(given ?? '', run)
+    const operationId = id ?? context.environment.system.ids.make('opn')
+    if (!isId('opn', operationId)) throw usage('--operation-id needs an opn_ identifier.', run)
+    const remote = await openRemote(context, root)
+    const request = runCron(remote, { name, operationId })
+    const work = await context.output.progress(`running ${name}`, request)
+    const where = 'See how it ends with `svc scheduled list`.'
+    await context.output.result(work, [`${name} runs as ${work.scheduledId}. ${where}`])
+  },
+})
+
+function requireName(name: string, spec: CommandSpec): string {
+  if (CRON_NAME.test(name)) return name
+  throw usage('NAME is the name of a Cron, such as digest.', spec)
+}
+
+/** Returns 0 for a Cron that is not in force, which the server then rejects. */
+function revisionOf({ crons }: CronList, name: string): string {
+  return crons.find((cron) => cron.name === name)?.revision ?? '0'
+}
+
+function timesOf({ schedule, timeZone, every }: CronList['crons'][number]): string {
+  if (every === null) return `${schedule} ${timeZone}`
+  return `every ${every.milliseconds / 1_000} s`
+}
+
+function timeOf(micros: string | null): string {
+  return micros === null ? '-' : formatTimestamp(BigInt(micros))
+}
+
+export const cronCommands: readonly CommandSpec[] = [list, enable, disable, run]

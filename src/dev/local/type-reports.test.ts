@@ -1,0 +1,88 @@
+import { expect, test } from 'vitest'
+import type { DevelopmentEvent } from '../../client/development/events.ts'
+import { Fault } from '../../errors/fault.ts'
+import type { TypeCheckInput, TypeCheckResult } from '../type-check/type-check.ts'
+import { TypeReports } from './type-reports.ts'
+
+const inputNamed = (name: string): TypeCheckInput => ({
+  modules: [{ name, file: `functions/${name}.ts` }],
+  description: { functions: [], tables: [] },
+})
+
+const resultOf = (...files: string[]): TypeCheckResult => ({
+  problems: files.map((file) => ({ file, line: 1, column: 1, message: 'Wrong.', fix: null })),
+  compiler: '6.0.0, embedded',
+})
+
+/** Reports of a checker whose answers the test gives. */
+function startReports() {
+  const events: DevelopmentEvent[] = []
+  const asked: { readonly name: string; readonly answer: PromiseWithResolvers<TypeCheckResult> }[] =
+    []
+  const processes = { started: 0, closed: 0 }
+  const reports = new TypeReports({
+    directory: '/workspace',
+    report: (event) => events.push(event),
+    start: () => {
+      processes.started++
+      return {
+        check: ({ modules }) => {
+          const answer = Promise.withResolvers<TypeCheckResult>()
+          asked.push({ name: modules[0]!.name, answer })
+          return answer.promise
+        },
+        close: () => {
+          processes.closed++
+          for (const { answer } of asked) answer.reject(new Error('The process ended.'))
+        },
+      }
+    },
+  })
+  const asks = (count: number) => expect.poll(() => asked.length).toBe(count)
+  return { reports, events, asked, asks, processes }
+}
+
+test('only the newest of the saves during a check is checked, by the same process', async () => {
+  const { reports, asked, asks, processes } = startReports()
+  for (const name of ['first', 'second', 'third']) {
+    reports.check(inputNamed(name))
+    await asks(1)
+  }
+  asked[0]!.answer.resolve(resultOf())
+  await asks(2)
+  asked[1]!.answer.resolve(resultOf())
+  await reports.close()
+  expect(asked.map(({ name }) => name)).toEqual(['first', 'third'])
+  expect(processes).toEqual({ started: 1, closed: 1 })
+})
+
+test('problems are reported when they change, also when they are gone', async () => {
+  const { reports, events, asked, asks } = startReports()
+  const results = [resultOf(), resultOf('a.ts'), resultOf('a.ts'), resultOf('b.ts'), resultOf()]
+  for (const [i, result] of results.entries()) {
+    reports.check(inputNamed('notes'))
+    await asks(i + 1)
+    asked[i]!.answer.resolve(result)
+  }
+  await reports.close()
+  expect(events).toEqual([
+    { event: 'types', details: ['a.ts:1:1\n  Wrong.'] },
+    { event: 'types', details: ['b.ts:1:1\n  Wrong.'] },
+    { event: 'types', details: [] },
+  ])
+})
+
+test('a checker that failed is reported and replaced; one that was closed is not', async () => {
+  const { reports, events, asked, asks, processes } = startReports()
+  reports.check(inputNamed('notes'))
+  await asks(1)
+  asked[0]!.answer.reject(new Fault('CLIENT_FAILED', { detail: 'The compiler is gone.' }))
+  await expect.poll(() => events.length).toBe(1)
+  reports.check(inputNamed('notes'))
+  await asks(2)
+  await reports.close()
+  expect(events).toEqual([
+    { event: 'notice', message: 'Types were not checked. The compiler is gone.' },
+  ])
+  expect(processes).toEqual({ started: 2, closed: 2 })
+})

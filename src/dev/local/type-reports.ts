@@ -1,0 +1,68 @@
+/**
+ * Checks the types of what `svc dev` serves, in a process beside it. Problems are reported and
+ * change nothing: the code is served already.
+ */
+import type { DevelopmentEvent } from '../../client/development/events.ts'
+import type { Fault } from '../../errors/fault.ts'
+import { CoalescingTask } from '../../system/concurrency.ts'
+import { formatProblem } from '../problems.ts'
+import type { StartTypeChecker, TypeChecker, TypeCheckInput } from '../type-check/type-check.ts'
+
+export interface TypeReportOptions {
+  /** Absolute real path of the Workspace. */
+  readonly directory: string
+  readonly start: StartTypeChecker
+  readonly report: (event: DevelopmentEvent) => void
+}
+
+export class TypeReports {
+  readonly #options: TypeReportOptions
+  readonly #checks: CoalescingTask
+  #checker: TypeChecker | null = null
+  #newest: TypeCheckInput | null = null
+  /** Details of the last report; empty when there were no problems. */
+  #reported = ''
+
+  constructor(options: TypeReportOptions) {
+    this.#options = options
+    this.#checks = new CoalescingTask(
+      () => this.#check(),
+      (error) => this.#fail(error),
+    )
+  }
+
+  /** Requests a check; of those that wait, only the newest runs. */
+  check(input: TypeCheckInput): void {
+    this.#newest = input
+    this.#checks.start()
+  }
+
+  /** Ends the process. Resolves when no check runs any more. */
+  async close(): Promise<void> {
+    const closed = this.#checks.close()
+    this.#checker?.close()
+    await closed
+  }
+
+  async #check(): Promise<void> {
+    if (this.#checks.isClosed) return
+    const { directory, start, report } = this.#options
+    this.#checker ??= start(directory)
+    const { problems } = await this.#checker.check(this.#newest!)
+    const details = problems.map(formatProblem)
+    const text = details.join('\n')
+    // A save that leaves the problems as they were says nothing new.
+    if (text === this.#reported) return
+    this.#reported = text
+    report({ event: 'types', details })
+  }
+
+  /** The next save starts another process. */
+  #fail(error: unknown): void {
+    if (this.#checks.isClosed) return
+    this.#checker?.close()
+    this.#checker = null
+    const { message, detail = message } = error as Partial<Fault>
+    this.#options.report({ event: 'notice', message: `Types were not checked. ${detail}` })
+  }
+}

@@ -1,0 +1,108 @@
+/**
+ * Keeps the Crons in force that belong to what the Environment serves: those of the Release with
+ * the greatest weight in the policy of environment:default, or, without a policy, those of Channel
+ * `production`.
+ */
+import type { Engine } from '../../engine/engine.ts'
+import type { CronPlan, PlannedCron } from '../../engine/scheduling/crons/crons.ts'
+import { isFault } from '../../errors/fault.ts'
+import { findChannel } from '../../storage/control/channels.ts'
+import { findCronActivation } from '../../storage/control/cron-activations.ts'
+import type { ControlDatabase, ControlReader } from '../../storage/control/database.ts'
+import { findConvergedPolicy } from '../../storage/control/serving-policy.ts'
+import { CoalescingTask } from '../../system/concurrency.ts'
+import type { Logger } from '../../telemetry/log.ts'
+import type { ReleaseId } from '../../value/ids.ts'
+import { cronArguments } from '../../value/scheduling/cron-arguments.ts'
+import type { LoadedRelease, ReleaseCache } from '../releases/release-cache.ts'
+import { heaviest } from '../serving/targets.ts'
+
+const CHANNEL = 'production'
+const RETRY_MILLIS = 1_000
+
+export interface CronsInForceOptions {
+  readonly log: Logger
+  readonly control: ControlDatabase
+  readonly releases: Pick<ReleaseCache, 'load'>
+  readonly engine: { readonly scheduler: Pick<Engine['scheduler'], 'crons'> }
+}
+
+/** Returns the Release whose Crons are in force; null where nothing is served. */
+export function findReleaseInForce(reader: ControlReader): ReleaseId | null {
+  const policy = findConvergedPolicy(reader)
+  if (policy !== null) return heaviest(policy.releases)
+  return findChannel(reader, CHANNEL)?.releaseId ?? null
+}
+
+export class CronsInForce {
+  readonly #options: CronsInForceOptions
+  readonly #following: CoalescingTask
+  #retry: ReturnType<typeof setTimeout> | null = null
+
+  constructor(options: CronsInForceOptions) {
+    this.#options = options
+    this.#following = new CoalescingTask(
+      () => this.#apply(),
+      (error) => this.#fail(error),
+    )
+  }
+
+  /** Puts the Crons of what is served now in force. Call it after every change of that. */
+  follow(): void {
+    this.#following.start()
+  }
+
+  /** Resolves once no change is being followed. */
+  whenIdle(): Promise<void> {
+    return this.#following.whenIdle()
+  }
+
+  async close(): Promise<void> {
+    if (this.#retry !== null) clearTimeout(this.#retry)
+    await this.#following.close()
+  }
+
+  async #apply(): Promise<void> {
+    const { log, control, releases, engine } = this.#options
+    const releaseId = control.read(findReleaseInForce)
+    if (releaseId === null) engine.scheduler.crons.suspend()
+    else {
+      const release = await releases.load(releaseId)
+      if (this.#following.isClosed) return
+      engine.scheduler.crons.follow(this.#planOf(release))
+      const count = release.manifest.crons?.length ?? 0
+      log.info('cron.release_in_force', { releaseId, crons: count })
+    }
+  }
+
+  #fail(error: unknown): void {
+    this.#options.log.error('cron.release_failed', { error })
+    // A Release that is gone was replaced, which is followed by itself.
+    if (isFault(error, 'PRODUCT_RELEASE_RETIRED') || this.#following.isClosed) return
+    this.#retry = setTimeout(() => this.follow(), RETRY_MILLIS)
+  }
+
+  #planOf(release: LoadedRelease): CronPlan {
+    const { control } = this.#options
+    return {
+      releaseId: release.releaseId,
+      crons: plannedCrons(release),
+      activationOf(name) {
+        const found = control.read((reader) => findCronActivation(reader, name))
+        return { revision: found.revision, isEnabled: found.activation === 'enabled' }
+      },
+    }
+  }
+}
+
+function plannedCrons({ manifest, functions }: LoadedRelease): PlannedCron[] {
+  return (manifest.crons ?? []).map((cron) => {
+    const callee = functions.get(cron.function)!
+    return {
+      ...cron,
+      // The manifest was checked when it was read.
+      kind: callee.kind as PlannedCron['kind'],
+      argumentsText: cronArguments(cron, callee),
+    }
+  })
+}
