@@ -8,6 +8,7 @@
 import type { Figure, Measured } from './bench/figure.ts'
 import { CALLS } from './bench/figures/calls.ts'
 import { COMMITS } from './bench/figures/commits.ts'
+import { FILES } from './bench/figures/files.ts'
 import { MEMORY } from './bench/figures/memory.ts'
 import { PROMOTIONS } from './bench/figures/promotions.ts'
 import { SAVES } from './bench/figures/saves.ts'
@@ -34,6 +35,7 @@ const FIGURES: readonly Figure[] = [
   ...SIZES,
   ...MEMORY,
   ...SAVES,
+  ...FILES,
 ]
 /** Widths of the text columns; the other columns hold numbers. */
 const WIDTHS = [44, 36]

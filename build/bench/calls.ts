@@ -41,7 +41,11 @@ function envelope(name: string, entries: Readonly<Record<string, Tagged>>, more:
 export type Json = any
 
 /** Makes one call and returns its tagged result. */
-export async function call(to: Target, path: '/v1/query' | '/v1/mutation', body: string) {
+export async function call(
+  to: Target,
+  path: '/v1/query' | '/v1/mutation' | '/v1/action',
+  body: string,
+) {
   const reply = await fetch(`http://127.0.0.1:${to.port}${path}`, {
     method: 'POST',
     headers: to.headers,

@@ -37,6 +37,7 @@ export interface BenchInstallation {
 }
 
 const DIST = join(import.meta.dirname, '../../dist')
+const SCOPES = ['--scopes', 'action,mutation,query']
 /** The highest rate limit of a credential, per second, so that the server is the bottleneck. */
 const RATE_LIMIT = 1_000_000
 
@@ -111,7 +112,16 @@ async function release(directory: string, management: string) {
   const { projectId, environmentId } = JSON.parse(read('product/service.json'))
   svc(directory, ['link', '--project-id', projectId, '--environment-id', environmentId])
   const { releaseId } = svc(directory, ['release', '--remote', '--channel', 'production'])
-  const client = ['clients', 'create', '--remote', '--name', 'bench', '--kind', 'confidential']
+  const client = [
+    'clients',
+    'create',
+    '--remote',
+    '--name',
+    'bench',
+    '--kind',
+    'confidential',
+    ...SCOPES,
+  ]
   const { clientId } = svc(directory, client).client
   const accessToken: string = JSON.parse(read('config/credentials-v1.json')).accessToken
   const base = `/v1/projects/${projectId}/environments/${environmentId}`
@@ -122,7 +132,7 @@ async function release(directory: string, management: string) {
     body: JSON.stringify({
       credentialId: ids.make('crd'),
       name: 'bench',
-      scopes: ['query', 'mutation'],
+      scopes: ['action', 'mutation', 'query'],
       createdAtMicros: `${Date.now()}000`,
       rateLimit: RATE_LIMIT,
     }),

@@ -48,6 +48,28 @@ export const add = mutation({
 })
 `
 
+const FILES = `import { action, query, v } from 'svc'
+
+const clients = ['confidential'] as const
+
+export const upload = action({
+  clients,
+  uses: { storage: 'write' },
+  arguments: { bytes: v.int64() },
+  handler: (ctx, { bytes }) =>
+    ctx.storage.createUpload({
+      contentType: 'application/octet-stream',
+      maximumBytes: Number(bytes),
+    }),
+})
+
+export const download = query({
+  clients,
+  arguments: { file: v.id('files') },
+  handler: (ctx, { file }) => ctx.storage.createDownload(file, { expiresInSeconds: 3_600 }),
+})
+`
+
 /** Functions for a table, which are the same for few and for many documents. */
 const sized = (table: 'few' | 'many') => `import { mutation, query, v } from 'svc'
 import schema from '../schema'
@@ -179,6 +201,7 @@ export const count = query({
 export function writeBenchWorkspace(directory: string, release = 0): void {
   const functions = {
     versions: versions(release),
+    files: FILES,
     items: ITEMS,
     few: sized('few'),
     many: sized('many'),

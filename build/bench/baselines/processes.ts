@@ -11,6 +11,7 @@ const ROOT = join(import.meta.dirname, '../../..')
 const SCRIPTS = {
   bare: 'build/bench/baselines/bare.ts',
   bareSelect: 'build/bench/baselines/bare-select.ts',
+  files: 'build/bench/baselines/files.ts',
   transfers: 'build/bench/baselines/transfers.ts',
 }
 
