@@ -106,6 +106,7 @@ export async function runClient(
   const output = new Output(environment, { json: wantsJson(argv) })
   const interrupt = new AbortController()
   const critical = new Set<Promise<unknown>>()
+  let graceMs = INTERRUPT_GRACE_MS
   const context: Context = {
     environment,
     output,
@@ -115,10 +116,13 @@ export async function runClient(
       critical.add(work)
       return work.finally(() => critical.delete(work))
     },
+    endsInOrder: () => {
+      graceMs = ORDERLY_END_MS
+    },
   }
   const undo = environment.onInterrupt(() => interrupt.abort())
   try {
-    await Promise.race([runLine(argv, context), interrupted(interrupt.signal)])
+    await Promise.race([runLine(argv, context), interrupted(interrupt.signal, () => graceMs)])
     return 0
   } catch (error) {
     await Promise.allSettled(critical)
@@ -138,11 +142,15 @@ async function runLine(argv: readonly string[], context: Context): Promise<void>
 
 /** Time for a command to report what was interrupted; a build does not observe the signal. */
 const INTERRUPT_GRACE_MS = 200
+/** Time for a command that has processes and stores to close. */
+const ORDERLY_END_MS = 10_000
 
-function interrupted(signal: AbortSignal): Promise<never> {
+function interrupted(signal: AbortSignal, graceMs: () => number): Promise<never> {
   return new Promise((_, reject) => {
     const end = (): void => reject(new Fault('CLIENT_INTERRUPTED'))
-    signal.addEventListener('abort', () => setTimeout(end, INTERRUPT_GRACE_MS), { once: true })
+    // The timer must not keep the process of a command that has ended.
+    const begin = (): void => void setTimeout(end, graceMs()).unref()
+    signal.addEventListener('abort', begin, { once: true })
   })
 }
 

@@ -65,6 +65,7 @@ export const devCommand: CommandSpec = command({
     const { reset } = options
     const shown = new Shown(context, options.open)
     const report = (event: DevelopmentEvent) => shown.add(event)
+    context.endsInOrder()
     const { signal } = context
     const given = { rootPath, workspaceDirectory, port, seed, reset, report, signal }
     await context.uninterrupted(tools.develop(given))
