@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Application, application } from './application.ts'
 import { exportedNames, importWithKills, namesOf, where } from './data-imports/killed-imports.ts'
 
-const COUNT = 6_000
+const COUNT = 15_000
 
 let app: Application
 beforeAll(async () => {

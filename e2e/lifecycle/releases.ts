@@ -40,6 +40,7 @@ export async function releasedApplication(): Promise<ReleasedApplication> {
       write(app.installation.workspace, number)
       const released = await app.svc([
         'release',
+        '--no-typecheck',
         '--remote',
         '--root',
         app.installation.productRoot,

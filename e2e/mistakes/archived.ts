@@ -34,7 +34,7 @@ export const ARCHIVED: readonly Situation[] = [
     message: [
       'The Environment is archived and serves no calls. Run `svc environments restore` ' +
         'to serve again.',
-      'validate  validated (8 checks)',
+      'validate  validated (9 checks)',
       'promote   production revision 1 (bound before)',
     ],
     result: '{release} is bound to production.',

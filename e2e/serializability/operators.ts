@@ -28,7 +28,7 @@ export interface OperatorHistory {
 }
 
 const PAUSE_MILLIS = 20
-const TIMEOUT_MILLIS = 30_000
+const TIMEOUT_MILLIS = 90_000
 const FINAL = new Set([200, 400, 403, 404, 409, 422])
 
 interface Outcome {
