@@ -1,6 +1,6 @@
 /**
- * The baseline of files: a bare server on the same runtime. PUT writes the body to a new file, makes
- * it durable and renames it; GET sends the file. Prints its port.
+ * The baseline of files: a bare server on the same runtime. PUT writes the body to a new file,
+ * makes it durable and renames it; GET sends the file. Prints its port.
  */
 import { open, rename } from 'node:fs/promises'
 import { join } from 'node:path'
