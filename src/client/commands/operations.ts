@@ -11,7 +11,7 @@ export const REMOTE = {
   root: option('DIR', 'The linked root; by default the working directory'),
 } as const
 
-/** The remark of commands whose effect is not served for now. */
+/** The remark of commands whose effect is not served while the Environment is archived. */
 export const ARCHIVED =
   'The Environment is archived and serves no calls. Run `svc environments restore` to serve again.'
 
