@@ -14,6 +14,7 @@ export async function watchBuilds(
 ): Promise<void> {
   const { output, signal } = context
   const tools = await requireTools(context, 'Watching a Workspace')
+  context.endsInOrder()
   await tools.watch({
     workspaceDirectory,
     signal,

@@ -36,6 +36,7 @@ async function serveMetrics(context: Context, remote: Remote, listen: string): P
   if (address === null) {
     throw usage('--listen needs 127.0.0.1:PORT or [::1]:PORT.', metricsCommand)
   }
+  context.endsInOrder()
   const exporter = await MetricsExporter.open(context, remote, address)
   const { url } = exporter
   const ends = remote.session.profile.refreshExpiresAtMicros
