@@ -66,14 +66,8 @@ export class S3Blobs implements BlobStore {
     return blobs
   }
 
-  async stage(bytesExpected: number): Promise<StagedBlob> {
-    const file = await this.#staging.stage(bytesExpected)
-    return {
-      write: (bytes) => file.write(bytes),
-      finish: async () => file.finish(),
-      commit: () => this.#commit(file),
-      discard: () => file.discard(),
-    }
+  stage(bytesExpected: number): Promise<StagedBlob> {
+    return this.#staging.stage(bytesExpected, (file) => this.#commit(file))
   }
 
   async #commit(file: StagedFile): Promise<void> {

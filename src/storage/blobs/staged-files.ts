@@ -6,7 +6,7 @@ import { constants } from 'node:fs'
 import { type FileHandle, mkdir, open, readdir, rename, statfs, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Fault } from '../../errors/fault.ts'
-import type { Content } from './blobs.ts'
+import type { Content, StagedBlob } from './blobs.ts'
 
 const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
 /** Bytes between two checks of the free space, and between two flushes to the disk. */
@@ -50,11 +50,21 @@ export class Staging {
     return bavail * bsize - bytes >= freeFloorBytes
   }
 
-  async stage(bytesExpected: number): Promise<StagedFile> {
+  /** `commit` moves the finished file to where the store keeps it. Raises UNAVAILABLE. */
+  async stage(
+    bytesExpected: number,
+    commit: (file: StagedFile) => Promise<void>,
+  ): Promise<StagedBlob> {
     await this.requireSpace(bytesExpected)
     const path = join(this.#options.directory, String(this.#count++))
     const handle = await onDisk(() => open(path, CREATE, 0o600))
-    return new StagedFile(path, handle, () => this.requireSpace(0))
+    const file = new StagedFile(path, handle, () => this.requireSpace(0))
+    return {
+      write: (bytes) => file.write(bytes),
+      finish: async () => file.finish(),
+      commit: () => commit(file),
+      discard: () => file.discard(),
+    }
   }
 }
 
