@@ -6,6 +6,7 @@ import { constants, readFileSync } from 'node:fs'
 import { mkdir, open, readdir, rename, stat, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Fault } from '../../errors/fault.ts'
+import { inSlices } from '../../system/event-loop.ts'
 import type {
   BlobAvailability,
   BlobCondition,
@@ -14,6 +15,7 @@ import type {
   Slice,
   StagedBlob,
 } from './blobs.ts'
+import { digestOf } from './content-digests.ts'
 import { onDisk, type StagedFile, Staging, systemCode } from './staged-files.ts'
 
 export interface FileBlobsOptions {
@@ -90,11 +92,7 @@ export class FileBlobs implements BlobStore {
         await handle.close()
       }
     })
-    if (
-      bytes !== null &&
-      new Bun.CryptoHasher('sha256').update(bytes).digest('hex') === content.sha256
-    )
-      return bytes
+    if (bytes !== null && (await digestOf(bytes)) === content.sha256) return bytes
     throw damaged(content.sha256, 'is altered')
   }
 
@@ -136,7 +134,7 @@ export class FileBlobs implements BlobStore {
         for (;;) {
           const { bytesRead } = await handle.read(buffer, 0, READ_BYTES, length)
           if (bytesRead === 0) break
-          hasher.update(buffer.subarray(0, bytesRead))
+          await inSlices(buffer.subarray(0, bytesRead), (slice) => void hasher.update(slice))
           length += bytesRead
           await pause?.()
         }
