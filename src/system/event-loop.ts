@@ -1,7 +1,10 @@
 /** Shares the event loop between long work and the requests of others. */
 
-/** Bytes of one slice: digests of 64 KiB take 0.1 to 0.3 ms, those of 1 MiB as long as ten calls. */
-const SLICE_BYTES = 64 * 1024
+/**
+ * Bytes of one slice. SHA-256 takes 0.1 ms for it and MD5 0.3 ms, as long as a call; a body arrives
+ * in chunks of up to 1 MiB.
+ */
+const SLICE_BYTES = 128 * 1024
 
 /** Resolves after the other pending events of the event loop. */
 export function nextTurn(): Promise<void> {

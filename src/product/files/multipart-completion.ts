@@ -3,7 +3,7 @@ import type { FileDocument } from '../../engine/files/file-documents.ts'
 import type { MultipartDocument } from '../../engine/files/multipart-documents.ts'
 import { type PartDocument, patchMultipart } from '../../engine/files/multipart-documents.ts'
 import { Fault } from '../../errors/fault.ts'
-import type { StagedBlob } from '../../storage/blobs/blobs.ts'
+import type { BlobBody, StagedBlob } from '../../storage/blobs/blobs.ts'
 import { checksumStream } from '../../system/checksums.ts'
 import { sha256Stream } from '../../system/digests.ts'
 import { inSlices } from '../../system/event-loop.ts'
@@ -70,10 +70,8 @@ async function appendPart(
 }
 
 /** Yields the bytes of opened content. */
-export async function* readContent(
-  content: Blob | ReadableStream<Uint8Array>,
-): AsyncGenerator<Uint8Array> {
-  const reader = (content instanceof Blob ? content.stream() : content).getReader()
+export async function* readContent(content: BlobBody): AsyncGenerator<Uint8Array> {
+  const reader = new Response(content).body!.getReader()
   try {
     for (;;) {
       const { done, value } = await reader.read()

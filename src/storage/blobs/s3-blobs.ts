@@ -7,6 +7,7 @@ import { Fault } from '../../errors/fault.ts'
 import { inSlices } from '../../system/event-loop.ts'
 import type {
   BlobAvailability,
+  BlobBody,
   BlobCondition,
   BlobStore,
   Content,
@@ -89,7 +90,7 @@ export class S3Blobs implements BlobStore {
   }
 
   /** Reads the first bytes, so that a failure of the store is told before the answer begins. */
-  async open(content: Content, { start, end }: Slice): Promise<Blob | ReadableStream<Uint8Array>> {
+  async open(content: Content, { start, end }: Slice): Promise<BlobBody> {
     if (start === end) return new Blob([])
     const stream = this.#client.file(this.#keyOf(content.sha256)).slice(start, end).stream()
     const reader = (stream as ReadableStream<Uint8Array>).getReader()
