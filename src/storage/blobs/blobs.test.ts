@@ -231,6 +231,16 @@ describe('files in the root', () => {
     expect(new Uint8Array(await bench.blobs.read(content))).toEqual(bytesOf('hello'))
   })
 
+  test.each(['hell', 'hello!', ''])(
+    'that have another length are not sent: %j',
+    async (altered) => {
+      const content = await store(bench.blobs, bytesOf('hello'))
+      bench.alter(content.sha256, bytesOf(altered))
+      const opened = bench.blobs.open(content, { start: 0, end: 5 })
+      await expect(opened).rejects.toMatchObject({ code: 'PRODUCT_CORRUPT' })
+    },
+  )
+
   test('belong to their owner alone', async () => {
     const { sha256 } = await store(bench.blobs, bytesOf('x'))
     const path = join(bench.directory, 'sha256', sha256.slice(0, 2), sha256.slice(2))
