@@ -16,7 +16,7 @@ import { authenticateS3, requireAccess, type S3Caller } from './signature/caller
 /** Counted when the caller disconnected, as proxies log it. Never sent. */
 const CALLER_GONE = 499
 
-/** What is known of a request when it fails. */
+/** The facts about a request that are known when it fails. */
 interface Known {
   caller: S3Caller | null
   routeClass: Operation<BucketCall>['routeClass']
