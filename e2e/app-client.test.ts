@@ -260,7 +260,7 @@ describe.each([
 })
 
 test.skipIf(!chromiumInstalled)(
-  'a page with React is live, has pages and files, and a Mutation survives its reload (needs Chromium)',
+  'a page with React is live, and a Mutation survives its reload (needs Chromium)',
   async () => {
     const channel = await newChannel('react')
     page.settings = { url: app.server.application, applicationKey: key, channel }

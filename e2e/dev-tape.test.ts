@@ -87,7 +87,7 @@ const edit = (file: string, from: string | RegExp, to: string): void => {
 }
 
 test.skipIf(!canRun)(
-  'an author starts, calls, sees edits live, errs, corrects, changes the schema and ends (needs tmux and Chromium)',
+  'an author starts, calls, edits, errs and corrects, live (needs tmux and Chromium)',
   async () => {
     const port = await freePort()
     const root = join(directory, 'app')

@@ -103,6 +103,7 @@ export const OWNERS: readonly Owner[] = [
   { libraries: ['cac', 'picocolors'], folders: ['client'] },
   { libraries: ['ws'], folders: ['client', 'app-client'] },
   { libraries: ['react'], folders: ['src/app-client/react', 'src/sdk/templates'] },
+  { libraries: ['react-dom', 'vite'], folders: ['src/sdk/templates'] },
   { libraries: ['oauth4webapi'], folders: ['src/client/oidc'] },
   { libraries: ['@jridgewell/trace-mapping'], folders: ['dev', 'src/engine/runners'] },
   { libraries: ['typescript-api'], folders: ['dev', 'build'] },

@@ -58,13 +58,15 @@ function Pages() {
 }
 function File() {
   const client = useClient()
-  const [grantUpload, grantDownload] = [useAction(api.lab.grantUpload), useAction(api.lab.grantDownload)]
+  const grantUpload = useAction(api.lab.grantUpload)
+  const grantDownload = useAction(api.lab.grantDownload)
   const [shown, show] = useState('')
   useEffect(() => {
     commands.file = async (text) => {
       try {
         const grant = await grantUpload({ maximumBytes: 100n })
-        const { fileId, sha256 } = await client.upload(grant, new Blob([text], { type: 'text/plain' }))
+        const body = new Blob([text], { type: 'text/plain' })
+        const { fileId, sha256 } = await client.upload(grant, body)
         const down = await grantDownload({ file: fileId })
         const whole = await client.download(down)
         const part = await client.download(down, { range: { start: 0, end: 1 } })

@@ -34,7 +34,7 @@ export const CRONS_FILE = 'crons.ts'
 const SETTINGS_FILE = 'svc.json'
 /** A path without `..` that is not among the files of Functions, and not hidden. */
 const CLIENT_DIRECTORY =
-  /^(?!(?:functions|_generated|node_modules)(?:\/|$))[A-Za-z0-9_-][\w.-]{0,63}(?:\/[A-Za-z0-9_-][\w.-]{0,63}){0,7}$/
+  /^(?!\/|(?:functions|_generated|node_modules)(?:\/|$))(?:(?:^|\/)[\w-][\w.-]{0,63}){1,8}$/
 const SettingsFile = schema({
   'workspace?': WorkspaceName,
   'client?': text(CLIENT_DIRECTORY, 'a directory of the Workspace, such as web/_generated'),

@@ -35,7 +35,7 @@ export interface SessionOptions {
   /** Absolute paths in the Workspace that are not part of it. */
   readonly ignored: ReadonlySet<string>
   readonly report: (event: DevelopmentEvent) => void
-  /** What pages on this machine need: it is written beside the client that svc.json names. */
+  /** The settings of pages on this machine, written beside the client that svc.json names. */
   readonly local: LocalSettings
   /** Absent for a session that leaves types unchecked. */
   readonly startTypeChecker?: StartTypeChecker | undefined

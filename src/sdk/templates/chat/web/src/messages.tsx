@@ -62,7 +62,7 @@ export function Messages({ channel, author }: Props) {
   )
 }
 
-/** What the server adds to a message. A draft has an ID that no document has. */
+/** Returns the fields that the server adds. A draft has an ID that no document has. */
 function draftFields() {
   return {
     _id: `draft ${crypto.randomUUID()}` as Id<'messages'>,
@@ -85,7 +85,7 @@ interface Message {
 function List({ messages, author }: { messages: readonly Message[]; author: string }) {
   const list = useRef<HTMLOListElement>(null)
   const newest = messages[0]?._id
-  // biome-ignore lint/correctness/useExhaustiveDependencies: it scrolls when there is a new message.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new message scrolls.
   useEffect(() => {
     list.current?.scrollTo({ top: list.current.scrollHeight })
   }, [newest])
