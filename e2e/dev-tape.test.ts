@@ -8,6 +8,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   symlinkSync,
@@ -86,6 +87,22 @@ const edit = (file: string, from: string | RegExp, to: string): void => {
   writeFileSync(path, text.replace(from, to))
 }
 
+const PUBLISHED = { VITE_SVC_URL: 'https://api.example.com', VITE_SVC_KEY: 'rk_pub_v1_given' }
+
+/** Returns the scripts of the page that `npm run build` writes. */
+function buildPage(workspace: string): string {
+  const environment = { PATH: NODE_PATH, HOME: directory, ...PUBLISHED }
+  const { status, stdout, stderr } = runSync(['npm', 'run', 'build'], {
+    environment,
+    directory: workspace,
+  })
+  if (status !== 0) throw new Error(stdout + stderr)
+  const assets = join(workspace, 'web/dist/assets')
+  return readdirSync(assets)
+    .map((name) => readFileSync(join(assets, name), 'utf8'))
+    .join('\n')
+}
+
 test.skipIf(!canRun)(
   'an author starts, calls, edits, errs and corrects, live (needs tmux and Chromium)',
   async () => {
@@ -150,6 +167,12 @@ test.skipIf(!canRun)(
     expect(references).toContain('color?: string')
     // Its references are others now, so that Vite loads the page again.
     await page.until('loaded again', async () => (await page.shown()).length === 2)
+
+    // The page for a server has the address and the key that the build was given, and no other.
+    const published = buildPage(join(root, 'workspace'))
+    expect(published).toContain(PUBLISHED.VITE_SVC_KEY)
+    expect(published).not.toContain(key)
+    expect(published).not.toContain(origin)
 
     const other = runSync([CLIENT, 'dev', '--root', root])
     expect(other.stderr).toContain(`It is svc dev at ${origin}, process`)
