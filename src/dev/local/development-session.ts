@@ -34,6 +34,8 @@ export interface SessionOptions {
   /** Absolute paths in the Workspace that are not part of it. */
   readonly ignored: ReadonlySet<string>
   readonly report: (event: DevelopmentEvent) => void
+  /** Called after each build that is served. */
+  readonly onServed: (release: LoadedRelease) => void
   /** Absent for a session that leaves types unchecked. */
   readonly startTypeChecker?: StartTypeChecker | undefined
 }
@@ -122,6 +124,7 @@ export class DevelopmentSession {
       },
     })
     this.#report({ release, previous, changed, startedAt, build: built! })
+    this.#options.onServed(release)
     // Types may change where the bundle does not.
     this.#types?.check(built!)
   }

@@ -34,7 +34,7 @@ export function isScheduleOperation(
 
 /**
  * Throws LIMIT_EXCEEDED where the call, or the Environment, has scheduled too much. `created`
- * counts the piece that is about to be scheduled. The bound of the Environment counts durable work,
+ * counts the piece that is about to be scheduled. The bound of the Environment counts committed work,
  * so concurrent calls may pass it by what they schedule meanwhile.
  */
 export function checkScheduleLimits(created: number, pending: PendingWork): void {
