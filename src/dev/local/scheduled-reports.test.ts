@@ -63,7 +63,7 @@ test('a Cron runs from the first save on, and its runs name the next time', asyn
   expect(await texts()).toContain('tick 1')
 })
 
-test('a save that changes code runs it at the next time, and Crons are not reported again', async () => {
+test('a save runs at the next time of a Cron, which is not reported again', async () => {
   const from = dev.events.length
   dev.write('functions/notes.ts', functions(2))
   await dev.next('served', () => true, from)

@@ -58,7 +58,7 @@ export class ScheduledReports {
   }
 }
 
-/** Returns what Functions scheduled, and what is attempted again, as one event for each Function. */
+/** Returns what Functions scheduled and what is attempted again, one event for each Function. */
 function dueOf(changes: readonly ScheduledChange[]): Iterable<Due> {
   const found = new Map<string, Due>()
   for (const { scheduledId, before, after } of changes) {

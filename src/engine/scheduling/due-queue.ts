@@ -16,7 +16,7 @@ export class DueQueue {
   readonly #running = { mutation: 0, action: 0 }
   readonly #runningByFunction = new Map<string, number>()
   readonly #waitingByFunction = new Map<string, number>()
-  /** Of the arguments of what waits. */
+  /** Characters of the arguments of the pieces that wait. */
   #characters = 0
 
   get waiting(): number {
@@ -47,8 +47,8 @@ export class DueQueue {
   }
 
   /**
-   * Adds due work that is not known. Returns false where the queue is full. A full queue still takes
-   * work of a Function that could start more runs than it has pieces.
+   * Adds due work that is not known. Returns false where the queue is full. A full queue still
+   * takes work of a Function that could start more runs than it has pieces.
    */
   add(work: ScheduledWork): boolean {
     const { function: name, scheduledId, argumentsText } = work

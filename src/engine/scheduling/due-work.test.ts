@@ -90,7 +90,7 @@ describe('a step of the clock', () => {
   })
 })
 
-test('work of one Function starts behind more due work of another than the queue holds', async () => {
+test('work starts behind more due work of another Function than the queue holds', async () => {
   for (let i = 0; i < 3; i++) await schedule('a.slow', 1_000, 1_000)
   await schedule('a.tick', 2_000)
   const { scheduler } = bench.engine

@@ -56,7 +56,8 @@ export function findRelease(reader: ControlReader, id: ReleaseId): ReleaseRecord
 }
 
 export function isRetired(reader: ControlReader, id: ReleaseId): boolean {
-  return reader.get(`select 1 from releases where release_id = ? and state = 'retired'`, id) !== null
+  const sql = `select 1 from releases where release_id = ? and state = 'retired'`
+  return reader.get(sql, id) !== null
 }
 
 /** Whether a Release was ever published: rows of Releases are never deleted. */
