@@ -164,7 +164,7 @@ export class Scheduler {
   /** Resolves once every run has ended and is recorded. Call it after `stop`. */
   async whenIdle(): Promise<void> {
     await this.whenSettled()
-    await this.#history.stop()
+    await this.#history.sweep.stop()
     this.#statistics.stop()
   }
 
@@ -254,7 +254,7 @@ export class Scheduler {
       if (this.#isStopped) return
       this.#dispatcher.start()
       this.crons.start()
-      this.#history.start()
+      this.#history.sweep.start()
       await this.#repeat(() => this.#count(snapshot))
     } finally {
       committer.unpinSnapshot(pin)
