@@ -82,7 +82,7 @@ test('references nest by path and export, and separate public from internal Func
     make('admin/two-words.list', { visibility: 'internal' }),
     make('z.default'),
   ]
-  const sdk = { module: '', globals: '', runtime: '' }
+  const sdk = { module: '', globals: '', runtime: '', testKit: '', testKitTypes: '' }
   const text = generateFiles({ functions, tables: [] }, sdk).find(({ path }) =>
     path.endsWith('api.ts'),
   )!.text

@@ -2,7 +2,7 @@
 import { chmodSync, existsSync, lstatSync, mkdirSync, readFileSync, realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Fault } from '../errors/fault.ts'
-import { SDK_RUNTIME, SDK_TYPES } from '../sdk/embedded.generated.ts'
+import { SDK_TEXTS } from '../sdk/embedded.generated.ts'
 import { FileFailure, writeFileAtomic } from '../system/files.ts'
 import type { ProjectId } from '../value/ids.ts'
 import { buildWorkspace, type Describe, type WorkspaceBuild } from './build.ts'
@@ -38,7 +38,7 @@ export async function runBuild({
   const checker = startTypeChecker?.(realPath(workspaceDirectory))
   try {
     const build = await buildWorkspace(workspaceDirectory, { describe })
-    const changed = generateFiles(build.description, { ...SDK_TYPES, runtime: SDK_RUNTIME })
+    const changed = generateFiles(build.description, SDK_TEXTS)
       .filter(({ path, text }) => writeIfChanged(join(build.directory, path), text))
       .map(({ path }) => path)
     linkPackage(build.directory)

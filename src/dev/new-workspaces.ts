@@ -3,8 +3,8 @@ import { closeSync, existsSync, mkdirSync, openSync, rmdirSync, rmSync, writeSyn
 import { dirname, join } from 'node:path'
 import { assert } from '../errors/assert.ts'
 import { Fault } from '../errors/fault.ts'
-import { SDK_RUNTIME, TEMPLATES } from '../sdk/embedded.generated.ts'
-import { RUNTIME_FILE, runtimeText } from './codegen.ts'
+import { SDK_TEXTS, TEMPLATES } from '../sdk/embedded.generated.ts'
+import { sharedFiles } from './codegen.ts'
 import { linkPackage } from './testing/package-link.ts'
 
 export const DEFAULT_TEMPLATE = 'chat'
@@ -33,8 +33,8 @@ export function writeWorkspace(
 ): readonly string[] {
   const written = TEMPLATES[template]
   assert(written !== undefined, `there is no template ${template}`)
-  const runtime = runtimeText(SDK_RUNTIME)
-  const files: Readonly<Record<string, string>> = { ...written, [RUNTIME_FILE]: runtime }
+  const shared = sharedFiles(SDK_TEXTS).map(({ path, text }) => [path, text])
+  const files: Readonly<Record<string, string>> = { ...written, ...Object.fromEntries(shared) }
   const paths = Object.keys(files)
   const taken = paths.filter((path) => existsSync(join(directory, path)))
   if (taken.length > 0) {
