@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { CRON_MISTAKES } from '../../build/testing/typed-functions/cron-mistakes.ts'
 import { MISTAKES } from '../../build/testing/typed-functions/mistakes.ts'
 import { STORAGE_MISTAKES } from '../../build/testing/typed-functions/storage-mistakes.ts'
+import { TEST_KIT_MISTAKES } from '../../build/testing/typed-functions/test-kit-mistakes.ts'
 import type { FunctionManifest } from '../value/manifest.ts'
 import type { ValidatorJson } from '../value/validators.ts'
 import { generateFiles, typeText } from './codegen.ts'
@@ -138,6 +139,7 @@ test.each([
   ['of an author', MISTAKES],
   ['with files', STORAGE_MISTAKES],
   ['with Crons', CRON_MISTAKES],
+  ['of a test', TEST_KIT_MISTAKES],
 ])('the compiler finds the mistakes %s, and nothing else', (_, source) => {
   writeFileSync(join(chat, 'functions/mistakes.ts'), source)
   expect(compile(chat, '--skipLibCheck', 'false')).toBe('')

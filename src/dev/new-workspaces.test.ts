@@ -28,6 +28,8 @@ const FILES = [
   '_generated/package.json',
   '_generated/svc.d.ts',
   '_generated/svc.js',
+  '_generated/testing.d.ts',
+  '_generated/testing.js',
   'README.md',
   'crons.ts',
   'functions/channels.ts',
@@ -35,6 +37,7 @@ const FILES = [
   'package.json',
   'schema.ts',
   'svc.json',
+  'tests/messages.test.js',
   'tsconfig.json',
 ]
 

@@ -172,13 +172,12 @@ class TestEnvironment implements HostedEnvironment {
   #as(caller: Caller): TestCaller {
     const send = (kind: Kind): Send => {
       const call: Send = async (reference, args = {}) => {
-        const origin: { stack?: string } = {}
-        Error.captureStackTrace(origin, call)
+        const { stack: origin } = new Error()
         try {
           return await this.#call(kind, reference, { args, caller })
         } catch (error) {
           // The line of the test, rather than that which read the reply.
-          if (error instanceof Error) error.stack = stackAt(error, origin.stack)
+          if (error instanceof Error) error.stack = stackAt(error, origin)
           throw error
         }
       }
@@ -219,9 +218,10 @@ class TestEnvironment implements HostedEnvironment {
   }
 }
 
-function stackAt({ name, message, stack }: Error, origin = ''): string | undefined {
-  const frames = origin.slice(origin.indexOf('\n') + 1)
-  return frames.includes('at ') ? `${name}: ${message}\n${frames}` : stack
+function stackAt({ name, message, stack = '' }: Error, origin = ''): string {
+  // The first frame is that of the kit.
+  const frames = origin.split('\n').slice(2)
+  return frames.length > 0 ? [`${name}: ${message}`, ...frames].join('\n') : stack
 }
 
 function seedOf(text: string | undefined): number {

@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" />
 /**
  * The module "svc/test": the engine of this Workspace for its tests, in memory, with simulated
  * time. It needs the executable `svc`: on the PATH, or named by the variable SVC_EXECUTABLE.

@@ -8,15 +8,22 @@ import type { SimulatedClock } from './simulated-system.ts'
 const RUNS_MAX = 10_000
 const CHECK_MILLIS = 50
 
+/** The part of a scheduler that follows the clock. */
+export interface SimulatedScheduler {
+  readonly statistics: Pick<Engine['scheduler']['statistics'], 'succeeded' | 'failed'>
+  wake(): void
+  whenSettled(): Promise<void>
+}
+
 export class SimulatedTime {
   readonly #clock: SimulatedClock
   readonly #timers: ManualTimers
-  readonly #scheduler: Engine['scheduler']
+  readonly #scheduler: SimulatedScheduler
   /** Scheduled work starts only while the clock is being advanced, so that tests repeat. */
   #isAdvancing = false
   #last: Promise<void> = Promise.resolve()
 
-  constructor(clock: SimulatedClock, timers: ManualTimers, scheduler: Engine['scheduler']) {
+  constructor(clock: SimulatedClock, timers: ManualTimers, scheduler: SimulatedScheduler) {
     this.#clock = clock
     this.#timers = timers
     this.#scheduler = scheduler

@@ -51,6 +51,8 @@ export interface CallIds {
 
 /** How long a call takes on the simulated clock: documents of two calls have an order. */
 const CALL_MILLIS = 1
+/** Longer than any cached result is kept. */
+const RESULT_MILLIS = 1e12
 const SCHEDULED_PAGE = 1_000
 
 interface Parts {
@@ -112,7 +114,10 @@ export class TestEnvironment {
   async call(request: CallRequest, { requestId, operationId }: CallIds): Promise<string> {
     const release = this.release
     const definition = release.functions.get(request.function)
-    if (definition?.kind !== request.functionKind) throw new Fault('FUNCTION_NOT_FOUND')
+    if (definition?.kind !== request.functionKind) {
+      const detail = `There is no ${request.functionKind} ${request.function}.`
+      throw new Fault('FUNCTION_NOT_FOUND', { detail })
+    }
     const presented = await this.#principalOf(request.caller)
     const principal = admittedPrincipal(definition.auth, presented)
     const values = decodeTagged(request.arguments) as ValueObject
@@ -214,7 +219,7 @@ async function openParts({
       createEngine({
         ...{ ...world, system, store, storage, timers, pool: keptOpen(pool) },
         // A result that depends on the time is stale as soon as the clock was moved.
-        resultClock: { monotonicMillis: () => clock.moves * Number.MAX_SAFE_INTEGER },
+        resultClock: { monotonicMillis: () => clock.moves * RESULT_MILLIS },
         issueGuest: (guest) => tokens.issueGuest(guest),
         cursors: new Cursors(keyring),
         configuration: configurationOf(request),

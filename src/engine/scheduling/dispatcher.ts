@@ -251,6 +251,6 @@ export class Dispatcher {
 }
 
 /** Rounds up, since work must not run early. */
-function millisUntil(atMicros: bigint, { nowMicros }: Pick<System, 'nowMicros'>): number {
-  return Math.ceil(Number(atMicros - nowMicros()) / 1000)
+function millisUntil(atMicros: bigint, system: Pick<System, 'nowMicros'>): number {
+  return Math.ceil(Number(atMicros - system.nowMicros()) / 1000)
 }
