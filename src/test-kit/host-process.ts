@@ -12,7 +12,7 @@ import type {
   TestReply,
 } from '../wire/test-kit.ts'
 import { TEST_HOST_ARGUMENT } from './argument.ts'
-import { executable, notStarted } from './executable.ts'
+import { executable, notStarted } from './process-settings.ts'
 
 /** The part of an environment that the host asks. */
 export interface HostedEnvironment {

@@ -10,8 +10,8 @@ import type {
   StubbedResponse,
   TestLogLine,
 } from '../wire/test-kit.ts'
-import { ownWorkspace } from './executable.ts'
 import { type HostedEnvironment, HostProcess, kitError } from './host-process.ts'
+import { ownWorkspace, seedOfRun } from './process-settings.ts'
 
 export { CallError, isCallError } from '../app-client/errors.ts'
 
@@ -38,7 +38,6 @@ interface Claims {
 
 type TestCaller = Readonly<Record<Kind, Send>>
 
-const SEED = 1
 const START = new Date('2026-01-01T00:00:00Z')
 const ISSUER = 'https://identity.test'
 const UNITS = {
@@ -84,7 +83,7 @@ class TestEnvironment implements HostedEnvironment {
 
   /** @internal */
   async open({ now = START, variables = {}, secrets = {}, ...options }: Options): Promise<void> {
-    const { seed = seedOf(process.env.SVC_SEED), workspace = ownWorkspace() } = options
+    const { seed = seedOfRun(), workspace = ownWorkspace() } = options
     if (!Number.isSafeInteger(seed) || seed < 0) throw kitError('The seed is a whole number.')
     this.#nowMicros = BigInt(now.getTime()) * 1_000n
     const { value } = await this.#host.request(this, {
@@ -222,10 +221,6 @@ function stackAt({ name, message, stack = '' }: Error, origin = ''): string {
   // The first frame is that of the kit.
   const frames = origin.split('\n').slice(2)
   return frames.length > 0 ? [`${name}: ${message}`, ...frames].join('\n') : stack
-}
-
-function seedOf(text: string | undefined): number {
-  return text === undefined || text === '' ? SEED : Number(text)
 }
 
 function withDefaults({ issuer = ISSUER, roles = [], email }: Claims) {

@@ -1,13 +1,20 @@
-/** The executable that hosts the environments, and the Workspace that it builds. */
+/** The settings of a test process: the executable, the Workspace that it builds, and the seed. */
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const VARIABLE = 'SVC_EXECUTABLE'
+const SEED = 1
 
 /** Returns the name or the path of `svc`. */
 export function executable(): string {
   return process.env[VARIABLE] || 'svc'
+}
+
+/** Returns the seed of this run of the tests; NaN for a variable that is not a number. */
+export function seedOfRun(): number {
+  const { SVC_SEED: text = '' } = process.env
+  return text === '' ? SEED : Number(text)
 }
 
 /** Returns the message for an executable that could not be started. */
