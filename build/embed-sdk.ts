@@ -33,7 +33,7 @@ export async function renderSdk(root: string): Promise<string> {
   }
   return [
     '/** Generated from src/sdk and src/test-kit by build/embed-sdk.ts. Do not edit. */\n',
-    '/** The modules "svc" and "svc/test" with their declarations, and the globals of a Function. */',
+    '/** The modules "svc" and "svc/test", their declarations, and the globals of Functions. */',
     `export const SDK_TEXTS = ${json(sdk)}\n`,
     '/** Files of each template, by path, without those that all Workspaces share. */',
     'export const TEMPLATES: Readonly<Record<string, Readonly<Record<string, string>>>> =',

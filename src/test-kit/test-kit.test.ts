@@ -64,7 +64,7 @@ describe('failures', () => {
     expect(await backend.documents('notes')).toEqual([])
   })
 
-  test('an exception says what was thrown, at which line of the Workspace and of the test', async () => {
+  test('an exception names the lines of the Workspace and of the test', async () => {
     const lines: object[] = []
     await using backend = await open({ log: (line) => lines.push(line) })
     const error = (await backend.query('notes.broken').catch((reason) => reason)) as Error
@@ -152,7 +152,7 @@ describe('simulated time', () => {
     }
   })
 
-  test('scheduled work runs in `advance` and at its time, in the order of the due times', async () => {
+  test('scheduled work runs in `advance`, in the order of the due times', async () => {
     await using backend = await open()
     await backend.mutation('notes.later', { text: 'third', minutes: 90n })
     await backend.mutation('notes.later', { text: 'first', minutes: 0n })
@@ -229,7 +229,7 @@ describe('Actions', () => {
     expect(seen).toEqual(['POST https://weather.example/today sesame {"units":"metric"}'])
   })
 
-  test('a request without an answer, to a host that is not declared, or that fails is an error', async () => {
+  test('a request that has no answer, no declared host, or fails is an error', async () => {
     await using backend = await open({ secrets, variables: { UNITS: 'metric' } })
     const call = (host = 'weather.example') => backend.action('notes.weather', { host })
     await expect(call()).rejects.toThrow('the test has no answer to POST https://weather.example')

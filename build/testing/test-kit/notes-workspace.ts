@@ -78,7 +78,8 @@ export const weather = action({
     const response = await fetch('https://' + host + '/today', {
       method: 'POST', headers: { authorization: key }, body: JSON.stringify({ units }),
     })
-    const id = await ctx.storage.put(new Uint8Array(await response.arrayBuffer()), { contentType: 'text/plain' })
+    const body = new Uint8Array(await response.arrayBuffer())
+    const id = await ctx.storage.put(body, { contentType: 'text/plain' })
     const bytes = await ctx.storage.read(id)
     return response.status + ' ' + new TextDecoder().decode(bytes) + ' ' + new Date().toISOString()
   },

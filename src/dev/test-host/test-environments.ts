@@ -110,7 +110,7 @@ export class TestEnvironment {
     return { requestId: ids.make('req'), operationId }
   }
 
-  /** Returns the tagged JSON of the result. Throws the Faults of a call on the application origin. */
+  /** Returns the tagged JSON of the result. Throws the Faults of a call of an application. */
   async call(request: CallRequest, { requestId, operationId }: CallIds): Promise<string> {
     const release = this.release
     const definition = release.functions.get(request.function)
