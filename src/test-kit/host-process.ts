@@ -1,6 +1,5 @@
 /** The process that hosts the environments of this one, and the lines between both. */
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
-import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
 import { CallError } from '../app-client/errors.ts'
 import { VERSION } from '../value/version.ts'
@@ -12,6 +11,7 @@ import type {
   TestReply,
 } from '../wire/test-kit.ts'
 import { TEST_HOST_ARGUMENT } from './argument.ts'
+import { readLines } from './lines.ts'
 import { executable, notStarted } from './process-settings.ts'
 
 /** The part of an environment that the host asks. */
@@ -61,9 +61,7 @@ export class HostProcess {
     child.stderr.on('data', (chunk: Buffer) => {
       this.#errorOutput = (this.#errorOutput + chunk).slice(-ERROR_OUTPUT_CHARACTERS)
     })
-    createInterface({ input: child.stdout }).on('line', (line) => {
-      this.#receive(JSON.parse(line) as TestReply)
-    })
+    readLines(child.stdout, (line) => this.#receive(JSON.parse(line) as TestReply))
     this.#keepAlive(false)
   }
 
@@ -167,7 +165,7 @@ export class HostProcess {
   }
 }
 
-/** What keeps a process running; pipes are sockets. */
+/** A handle that keeps the process running; pipes are sockets. */
 interface Handle {
   ref(): void
   unref(): void

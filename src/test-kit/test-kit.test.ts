@@ -37,6 +37,13 @@ describe('calls', () => {
     expect(await backend.query('notes.list')).toEqual(texts)
   })
 
+  test('no character of a text ends a message', async () => {
+    await using backend = await open()
+    const text = 'a\n\r\n\u2028\u2029\0é€😀'.repeat(5_000)
+    await backend.mutation('notes.add', { text })
+    expect(await backend.query('notes.list')).toEqual([text])
+  })
+
   test('each environment has documents of its own', async () => {
     await using one = await open()
     await using other = await open()
@@ -243,7 +250,7 @@ describe('Actions', () => {
 })
 
 describe('seeds', () => {
-  /** What a test sees of IDs, times and randomness. */
+  /** Returns the IDs, times and random numbers that a test sees. */
   const observe = async (options: Parameters<typeof testEnvironment>[0]) => {
     await using backend = await open(options)
     const ids = [await backend.mutation('notes.add', { text: 'one' })]

@@ -22,9 +22,9 @@ export interface TestEnvironmentOptions {
   readonly now?: Date
   /** Answers `fetch` of Actions; see `TestEnvironment.fetch`. */
   readonly fetch?: FetchHandler | null
-  /** What `ctx.config.variable` returns. */
+  /** Variables by name, for `ctx.config.variable`. */
   readonly variables?: { readonly [name: string]: string }
-  /** What `ctx.config.secret` returns. */
+  /** Secrets by name, for `ctx.config.secret`. */
   readonly secrets?: { readonly [name: string]: string }
   /** Receives what Functions log. Default: prints it to the console. */
   readonly log?: (line: LogLine) => void

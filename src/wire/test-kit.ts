@@ -66,7 +66,7 @@ const Scheduled = schema({ kind: "'scheduled'", id: Count, environment: Count })
 const Documents = schema({ kind: "'documents'", id: Count, environment: Count, table: 'string' })
 const Close = schema({ kind: "'close'", id: Count, environment: Count })
 
-/** What a test answers to the request of an Action; `failure` is why it did not. */
+/** The response of a test to the request of an Action; `failure` is why there is none. */
 export const StubbedResponse = schema([
   { status: integer(200, 599), statusText: 'string', headers: Headers, body: 'string' },
   '|',
@@ -101,7 +101,7 @@ export interface TestFailure {
   readonly trace: readonly string[]
 }
 
-/** What a Function logged, or the failure of scheduled work. */
+/** A line that a Function logged, or the failure of scheduled work. */
 export interface TestLogLine {
   readonly level: 'debug' | 'info' | 'warn' | 'error'
   /** Name of the Function; empty for a message of the host. */

@@ -5,7 +5,6 @@
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { createRunnerPool, type RunnerPool } from '../../engine/runners/runner-pool.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
 import { runnerCommand } from '../../runner/command.ts'
@@ -13,6 +12,7 @@ import { runnerSpawner } from '../../runner/processes.ts'
 import { realSystem } from '../../system/system.ts'
 import { createLog, type LogRecord } from '../../telemetry/log.ts'
 import { Metrics } from '../../telemetry/metrics/metrics.ts'
+import { readLines } from '../../test-kit/lines.ts'
 import { parseStrictJson } from '../../value/strict-json.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import { VERSION } from '../../value/version.ts'
@@ -41,11 +41,9 @@ export async function runTestHost(): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), `${DIRECTORY}${process.pid}-`))
   const host = new TestHost(directory, (line) => process.stdout.write(`${line}\n`))
   process.on('SIGTERM', () => process.exit(host.end()))
-  const lines = createInterface({ input: process.stdin })
-  await new Promise<void>((resolve) => {
-    lines.on('line', (line) => host.receive(line))
-    lines.on('close', resolve)
-  })
+  const ended = new Promise((resolve) => process.stdin.on('end', resolve).on('error', resolve))
+  readLines(process.stdin, (line) => host.receive(line))
+  await ended
   process.exit(host.end())
 }
 
