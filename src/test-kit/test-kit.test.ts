@@ -39,7 +39,7 @@ describe('calls', () => {
 
   test('no character of a text ends a message', async () => {
     await using backend = await open()
-    const text = 'a\n\r\n\u2028\u2029\0é€😀'.repeat(5_000)
+    const text = 'a\n\r\n\u2028\u2029\0é€😀'.repeat(100)
     await backend.mutation('notes.add', { text })
     expect(await backend.query('notes.list')).toEqual([text])
   })

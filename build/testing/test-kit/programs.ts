@@ -23,7 +23,11 @@ const program = {
   errors: { NO: 'conflict' },
 } as const
 
-async function work(ctx: any, { documents, steps }: { documents: string[]; steps: any }) {
+async function work(
+  ctx: any,
+  { documents, steps }: { documents: string[]; steps: any },
+  pause = async () => {},
+) {
   const own: string[] = []
   const idOf = (number: number) => [...documents, ...own][number % (documents.length + own.length)]
   const plain = ({ _createdAt, _revision, ...fields }: any) => fields
@@ -57,7 +61,10 @@ async function work(ctx: any, { documents, steps }: { documents: string[]; steps
       }
       case 'read': return (await ctx.usage()).documentsRead.used
       case 'query': return ctx.runQuery(api.programs.look, { documents, steps: step.steps })
-      case 'mutation': return ctx.runMutation(api.programs.change, { documents, steps: step.steps })
+      case 'mutation': {
+        await pause()
+        return ctx.runMutation(api.programs.change, { documents, steps: step.steps })
+      }
       case 'at once': return Promise.all(step.steps.map(one))
       case 'try':
         try {
@@ -79,7 +86,9 @@ export const all = query({
 })
 export const look = query({ ...program, handler: (ctx, input) => work(ctx, input) })
 export const change = mutation({ ...program, handler: (ctx, input) => work(ctx, input) })
-export const act = action({ ...program, handler: (ctx, input) => work(ctx, input) })
+/** Documents of one millisecond are in the order of their IDs, so its Mutations do not share one. */
+const pause = () => new Promise<void>((resolve) => setTimeout(resolve, 2))
+export const act = action({ ...program, handler: (ctx, input) => work(ctx, input, pause) })
 `,
 }
 

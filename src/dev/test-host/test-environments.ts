@@ -123,13 +123,15 @@ export class TestEnvironment {
     const values = decodeTagged(request.arguments) as ValueObject
     const context = { requestId, invocationId: this.#parts.system.ids.make('ivc') }
     const call = { release, definition, arguments: values, principal, context }
+    const { moves } = this.#parts.clock
     try {
       const { resultText } = await (operationId === null
         ? this.#parts.engine[definition.kind === 'query' ? 'query' : 'action'](call)
         : this.#parts.engine.mutation({ ...call, operationId, target: 'test', caller: 'test' }))
       return resultText
     } finally {
-      this.#parts.clock.move(CALL_MILLIS)
+      // A Mutation has moved it.
+      if (this.#parts.clock.moves === moves) this.#parts.clock.move(CALL_MILLIS)
     }
   }
 
@@ -210,6 +212,10 @@ async function openParts({
   const directory = mkdtempSync(join(parent, 'environment-'))
   const file = { mayBeNew: true, isTemporary: true }
   const store = await openSqliteDocuments(join(directory, 'documents.db'), file)
+  // Also for those that an Action calls. Scheduled work runs at its due time.
+  const afterMutation = () => {
+    if (!time.admits) clock.move(CALL_MILLIS)
+  }
   const { engine, files } = openFilesOf(
     {
       ...{ ...world, system: background, keyring, buckets: DEFAULT_BUCKETS },
@@ -217,7 +223,7 @@ async function openParts({
     },
     (storage) =>
       createEngine({
-        ...{ ...world, system, store, storage, timers, pool: keptOpen(pool) },
+        ...{ ...world, system, store, storage, timers, pool: keptOpen(pool, afterMutation) },
         // A result that depends on the time is stale as soon as the clock was moved.
         resultClock: { monotonicMillis: () => clock.moves * RESULT_MILLIS },
         issueGuest: (guest) => tokens.issueGuest(guest),
@@ -261,10 +267,14 @@ function configurationOf({ variables, secrets }: OpenRequest) {
 }
 
 /** Returns the pool without the right to end it. */
-function keptOpen(pool: RunnerPool): RunnerPool {
+function keptOpen(pool: RunnerPool, afterMutation: () => void): RunnerPool {
   return {
     start: (rule) => pool.start(rule),
-    invoke: (code, call, host) => pool.invoke(code, call, host),
+    async invoke(code, call, host) {
+      const outcome = await pool.invoke(code, call, host)
+      if (call.kind === 'mutation') afterMutation()
+      return outcome
+    },
     describe: (code) => pool.describe(code),
     warm: (code, roles) => pool.warm(code, roles),
     isWarm: (releaseId, roles) => pool.isWarm(releaseId, roles),
