@@ -49,12 +49,12 @@ export const TEST_KIT: readonly Figure[] = [
         }
         const [opened, called, second] = [0, 1, 2].map((at) => median(samples.map((s) => s[at]!)))
         const candidate = opened! + called!
-        const parts = `open ${opened!.toFixed(0)}, calls ${called!.toFixed(0)}`
+        const parts = [opened, called, second].map((millis) => millis!.toFixed(0))
         return {
           ratio: median(starts) / candidate,
           candidate: side(
             samples.map(([open, calls]) => open + calls),
-            ` (${parts}, next environment ${second!.toFixed(0)})`,
+            ` (${parts.join(' + ')})`,
           ),
           baseline: side(starts),
           failure: null,
