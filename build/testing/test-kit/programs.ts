@@ -86,7 +86,7 @@ export const all = query({
 })
 export const look = query({ ...program, handler: (ctx, input) => work(ctx, input) })
 export const change = mutation({ ...program, handler: (ctx, input) => work(ctx, input) })
-/** Documents of one millisecond are in the order of their IDs, so its Mutations do not share one. */
+/** Documents of one millisecond are in the order of their IDs: its Mutations share none. */
 const pause = () => new Promise<void>((resolve) => setTimeout(resolve, 2))
 export const act = action({ ...program, handler: (ctx, input) => work(ctx, input, pause) })
 `,
