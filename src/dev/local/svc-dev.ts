@@ -13,6 +13,7 @@ import type { StartTypeChecker } from '../type-check/type-check.ts'
 import { CHANNEL, DevelopmentSession } from './development-session.ts'
 import { lockedBy, removeHolder, writeHolder } from './holders.ts'
 import { localAuthor } from './local-author.ts'
+import { localDevelopmentKey } from './local-development-key.ts'
 import {
   type LocalEnvironment,
   openLocalEnvironment,
@@ -77,7 +78,7 @@ export async function runDevelopment(request: LocalDevelopmentRequest): Promise<
     await session.update()
     if (seeds !== null) await seed(environment, session, { seeds, report })
     listener.admission.open(environment.application)
-    report(ready(environment, session, { url: listener.url, workspaceDirectory }))
+    report(ready(environment, session, { url: listener.url, workspaceDirectory, rootPath }))
     await stopped
   } finally {
     await closing.close(CLOSE_MILLIS)
@@ -140,10 +141,16 @@ async function seed(
   report({ event: 'notice', message: `Applied the seed: ${seeds.length} Mutations.` })
 }
 
+interface ReadyInput {
+  readonly url: string
+  readonly workspaceDirectory: string
+  readonly rootPath: string
+}
+
 function ready(
   { product }: LocalEnvironment,
   { served }: DevelopmentSession,
-  { url, workspaceDirectory }: { readonly url: string; readonly workspaceDirectory: string },
+  { url, workspaceDirectory, rootPath }: ReadyInput,
 ): DevelopmentEvent {
   const { control, descriptor } = product.root
   const author = localAuthor(descriptor.environmentId)
@@ -151,7 +158,8 @@ function ready(
   const channel = `channel:${CHANNEL}`
   const targets = [channel]
   const { workspaceTargets } = control.read(findEnvironment)!.configuration
-  if (served !== null && workspaceTargets === 'allowed') {
+  const allowsTargets = workspaceTargets === 'allowed'
+  if (served !== null && allowsTargets) {
     targets.push(`workspace:${served.manifest.workspace}`)
   }
   const functions = served?.manifest.functions ?? []
@@ -162,6 +170,7 @@ function ready(
     applicationKey,
     workspace: workspaceDirectory,
     targets,
+    developmentKeyFile: allowsTargets ? localDevelopmentKey(product, author, rootPath) : null,
     try: sample,
   }
 }
