@@ -144,8 +144,8 @@ function explanationFor(fault: Fault, origin: string): Fault {
       return explained(fault, {
         detail: 'The HEAD of the Workspace is another one: another developer has synchronized it.',
         next:
-          'Take over their changes, then start `svc dev --attach` again, which continues from the ' +
-          'new HEAD; or use a Workspace of your own: `"workspace"` in svc.json names it.',
+          'Take over their changes, then start `svc dev --attach` again, which continues from ' +
+          'the new HEAD; or use a Workspace of your own: `"workspace"` in svc.json names it.',
       })
     default:
       return fault

@@ -1,4 +1,4 @@
-/** `svc dev --attach`: builds a Workspace after each change and hands it to a shared Environment. */
+/** `svc dev --attach`: builds a Workspace after each change for a shared Environment. */
 import { realpathSync } from 'node:fs'
 import type { AttachRequest } from '../../client/contexts.ts'
 import { Fault, isFault } from '../../errors/fault.ts'

@@ -33,28 +33,10 @@ export function eventLines(
         ...warnings.flatMap((text) => indented(`warning: ${text}`)),
       ]
     }
-    case 'attached': {
-      const { url, workspace, revisionId, environmentId } = event
-      const from = revisionId === null ? 'It is new there.' : `Its HEAD is ${revisionId}.`
-      return [
-        `Workspace ${output.bold(printable(workspace))} in ${environmentId} at ${url}.`,
-        `${from} Save a file to synchronize it. Ctrl-C ends.`,
-      ]
-    }
-    case 'synchronized': {
-      const { revisionId, releaseId, state, bytes, durationMillis, workspace, warnings } = event
-      const what = `${revisionId}, ${bytes} bytes in ${durationMillis} ms`
-      const answers = [`release:${releaseId}`, `workspace:${printable(workspace)}`].join(' and ')
-      return [
-        `${time}  ${output.bold('synchronized')}  ${what}`,
-        ...indented(
-          state === 'validated'
-            ? `Frozen: ${answers} answer it.`
-            : `\`svc freeze\` makes ${answers} answer it.`,
-        ),
-        ...warnings.flatMap((text) => indented(`warning: ${text}`)),
-      ]
-    }
+    case 'attached':
+      return attachedLines(output, event)
+    case 'synchronized':
+      return synchronizedLines(output, event, time)
     case 'rejected':
       return [
         `${time}  ${output.styled('red', event.code)}: ${printable(event.message)}`,
@@ -89,6 +71,37 @@ export function eventLines(
     case 'notice':
       return [`${time}  ${output.styled('yellow', 'notice')}  ${printable(event.message)}`]
   }
+}
+
+function attachedLines(
+  output: Output,
+  event: Extract<DevelopmentEvent, { event: 'attached' }>,
+): string[] {
+  const { url, workspace, revisionId, environmentId } = event
+  const from = revisionId === null ? 'It is new there.' : `Its HEAD is ${revisionId}.`
+  return [
+    `Workspace ${output.bold(printable(workspace))} in ${environmentId} at ${url}.`,
+    `${from} Save a file to synchronize it. Ctrl-C ends.`,
+  ]
+}
+
+function synchronizedLines(
+  output: Output,
+  event: Extract<DevelopmentEvent, { event: 'synchronized' }>,
+  time: string,
+): string[] {
+  const { revisionId, releaseId, state, bytes, durationMillis, workspace, warnings } = event
+  const targets = `release:${releaseId} and workspace:${workspace}`
+  const next =
+    state === 'validated'
+      ? `Frozen: ${targets} answer it.`
+      : `Not frozen: \`svc freeze ${workspace}\` makes ${targets} answer it.`
+  const what = `${revisionId}, ${bytes} bytes in ${durationMillis} ms`
+  return [
+    `${time}  ${output.bold('synchronized')}  ${what}`,
+    ...indented(next),
+    ...warnings.flatMap((text) => indented(`warning: ${text}`)),
+  ]
 }
 
 function problemCount(count: number): string {
