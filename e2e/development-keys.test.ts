@@ -94,7 +94,7 @@ async function freeze(...options: readonly string[]): Promise<[number | null, Js
   return [status, JSON.parse(stdout)]
 }
 
-test('developers synchronize, freeze what others call, and never overwrite each other', async () => {
+test('developers synchronize, freeze what others call, and never overwrite another', async () => {
   const { workspaces, channels } = await app.svc(['status', ...remote()])
   const [{ name, revisionId }] = workspaces
   const ana = new Developer(app.installation.workspace)
