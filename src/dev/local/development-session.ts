@@ -1,4 +1,5 @@
 /** Builds and serves a Workspace of this machine again after each change of its files. */
+import { join } from 'node:path'
 import { changesOf } from '../../client/commands/releases/changes.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
 import type { RecordedActor } from '../../identity/actor.ts'
@@ -8,6 +9,7 @@ import {
   publishForDevelopment,
 } from '../../product/workspaces/development.ts'
 import type { WorkspaceBuild } from '../build.ts'
+import { type LocalSettings, writeLocalSettings } from '../clients/local-settings.ts'
 import { encodeWorkspacePackage } from '../package.ts'
 import { formatProblem } from '../problems.ts'
 import { type Save, SaveLoop, type SaveLoopOptions } from '../saves/save-loop.ts'
@@ -18,6 +20,8 @@ export interface SessionOptions
   extends Pick<SaveLoopOptions, 'workspaceDirectory' | 'ignored' | 'report' | 'startTypeChecker'> {
   readonly ports: DevelopmentPorts
   readonly author: RecordedActor
+  /** The settings of pages on this machine, written beside the client that svc.json names. */
+  readonly local: LocalSettings
 }
 
 /** The result of a publication. */
@@ -59,13 +63,15 @@ export class DevelopmentSession {
   }
 
   async #update(save: Save): Promise<WorkspaceBuild> {
-    const { ports, author } = this.#options
+    const { ports, author, local } = this.#options
     let built = null as WorkspaceBuild | null
     const published = await publishForDevelopment(ports, author, {
       channel: CHANNEL,
       requestId: ports.system.ids.make('req'),
       build: async (releaseId) => {
         const build = await save.build((bundle) => ports.engine.describe({ ...bundle, releaseId }))
+        const { directory, client } = build
+        if (client !== null) writeLocalSettings(join(directory, client), local)
         built = build
         return encodeWorkspacePackage(build, ports.root.descriptor.projectId)
       },

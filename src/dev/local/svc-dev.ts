@@ -9,6 +9,7 @@ import { findEnvironment } from '../../storage/control/environment.ts'
 import { ROOT_FILES, resetProductRoot } from '../../storage/root.ts'
 import { realSystem } from '../../system/system.ts'
 import { createLog, type LogRecord } from '../../telemetry/log.ts'
+import type { LocalSettings } from '../clients/local-settings.ts'
 import type { StartTypeChecker } from '../type-check/type-check.ts'
 import { CHANNEL, DevelopmentSession } from './development-session.ts'
 import { lockedBy, removeHolder, writeHolder } from './holders.ts'
@@ -66,9 +67,16 @@ export async function runDevelopment(request: LocalDevelopmentRequest): Promise<
     const listener = openLocalListener(world, { port: request.port, preferred: PREFERRED_PORT })
     writeHolder(rootPath, { pid: process.pid, url: listener.url })
     closing.add(() => removeHolder(rootPath))
+    const author = localAuthor(environment.product.root.descriptor.environmentId)
+    const local = {
+      url: listener.url,
+      applicationKey: localApplicationKey(environment.product, author),
+      target: `channel:${CHANNEL}`,
+    }
     const session = new DevelopmentSession({
       ports: environment.product,
-      author: localAuthor(environment.product.root.descriptor.environmentId),
+      author,
+      local,
       workspaceDirectory,
       ignored: filesOfRoot(realPath(rootPath)),
       report,
@@ -78,7 +86,10 @@ export async function runDevelopment(request: LocalDevelopmentRequest): Promise<
     await session.update()
     if (seeds !== null) await seed(environment, session, { seeds, report })
     listener.admission.open(environment.application)
-    report(ready(environment, session, { url: listener.url, workspaceDirectory, rootPath }))
+    const developmentKeyFile = allowsTargets(environment)
+      ? localDevelopmentKey(environment.product, author, rootPath)
+      : null
+    report(ready(environment, session, { local, workspaceDirectory, developmentKeyFile }))
     await stopped
   } finally {
     await closing.close(CLOSE_MILLIS)
@@ -142,35 +153,36 @@ async function seed(
 }
 
 interface ReadyInput {
-  readonly url: string
+  readonly local: LocalSettings
   readonly workspaceDirectory: string
-  readonly rootPath: string
+  readonly developmentKeyFile: string | null
+}
+
+function allowsTargets({ product }: LocalEnvironment): boolean {
+  const { configuration } = product.root.control.read(findEnvironment)!
+  return configuration.workspaceTargets === 'allowed'
 }
 
 function ready(
-  { product }: LocalEnvironment,
+  environment: LocalEnvironment,
   { served }: DevelopmentSession,
-  { url, workspaceDirectory, rootPath }: ReadyInput,
+  { local, workspaceDirectory, developmentKeyFile }: ReadyInput,
 ): DevelopmentEvent {
-  const { control, descriptor } = product.root
-  const author = localAuthor(descriptor.environmentId)
-  const applicationKey = localApplicationKey(product, author).reveal()
-  const channel = `channel:${CHANNEL}`
-  const targets = [channel]
-  const { workspaceTargets } = control.read(findEnvironment)!.configuration
-  const allowsTargets = workspaceTargets === 'allowed'
-  if (served !== null && allowsTargets) {
+  const { url, target } = local
+  const applicationKey = local.applicationKey.reveal()
+  const targets = [target]
+  if (served !== null && allowsTargets(environment)) {
     targets.push(`workspace:${served.manifest.workspace}`)
   }
   const functions = served?.manifest.functions ?? []
-  const sample = sampleCall({ url, applicationKey, target: channel, functions })
+  const sample = sampleCall({ url, applicationKey, target, functions })
   return {
     event: 'ready',
     url,
     applicationKey,
     workspace: workspaceDirectory,
     targets,
-    developmentKeyFile: allowsTargets ? localDevelopmentKey(product, author, rootPath) : null,
+    developmentKeyFile,
     try: sample,
   }
 }
