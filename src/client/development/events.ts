@@ -11,6 +11,8 @@ export type DevelopmentEvent =
       /** Absolute path of the Workspace. */
       readonly workspace: string
       readonly targets: string[]
+      /** File with the key that synchronizes Workspaces; null where the Environment denies that. */
+      readonly developmentKeyFile: string | null
       /** A command line that calls a Function; null where the Workspace has none to call so. */
       readonly try: string | null
     }
@@ -22,6 +24,29 @@ export type DevelopmentEvent =
       /** From the change of a file until the new code answers. */
       readonly durationMillis: number
       readonly changes: Changes
+      readonly warnings: string[]
+    }
+  | {
+      readonly event: 'attached'
+      /** Origin of the application API of the shared Environment. */
+      readonly url: string
+      readonly environmentId: string
+      /** Name of the Workspace. */
+      readonly workspace: string
+      /** The HEAD that is continued; null for a new Workspace. */
+      readonly revisionId: string | null
+    }
+  | {
+      /** The saved state is the HEAD of the Workspace in the shared Environment. */
+      readonly event: 'synchronized'
+      readonly workspace: string
+      readonly revisionId: string
+      readonly releaseId: string
+      /** State of the Release: only a validated one answers calls. */
+      readonly state: string
+      readonly bytes: number
+      /** From the change of a file until the server has answered. */
+      readonly durationMillis: number
       readonly warnings: string[]
     }
   | {

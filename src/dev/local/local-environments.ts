@@ -9,6 +9,7 @@ import type { ApplicationOrigin } from '../../http/application/mount.ts'
 import { APPLICATION_CODES } from '../../http/errors.ts'
 import { requestCounts } from '../../http/request-counts.ts'
 import { Transfers } from '../../http/transfers/transfers.ts'
+import { isForDevelopment } from '../../product/workspaces/synchronize.ts'
 import { Admission } from '../../server/admission.ts'
 import { openApplication } from '../../server/application-origins.ts'
 import {
@@ -157,7 +158,7 @@ function requireDevelopment({ product }: OpenEnvironment): void {
   const { configuration, lifecycle } = product.root.control.read(findEnvironment)!
   const { purpose } = configuration
   if (lifecycle === 'archived') throw unusable('is archived')
-  if (purpose !== 'development' && purpose !== 'preview') {
+  if (!isForDevelopment(purpose)) {
     throw unusable(`has the purpose ${purpose}, and every save would replace what it serves`)
   }
 }

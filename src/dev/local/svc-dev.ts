@@ -14,6 +14,7 @@ import type { StartTypeChecker } from '../type-check/type-check.ts'
 import { CHANNEL, DevelopmentSession } from './development-session.ts'
 import { lockedBy, removeHolder, writeHolder } from './holders.ts'
 import { localAuthor } from './local-author.ts'
+import { localDevelopmentKey } from './local-development-key.ts'
 import {
   type LocalEnvironment,
   openLocalEnvironment,
@@ -92,7 +93,10 @@ export async function runDevelopment(request: LocalDevelopmentRequest): Promise<
     await session.update()
     if (seeds !== null) await seed(environment, session, { seeds, report })
     listener.admission.open(environment.application)
-    report(ready(environment, session, { local, workspaceDirectory }))
+    const developmentKeyFile = allowsTargets(environment)
+      ? localDevelopmentKey(environment.product, author, rootPath)
+      : null
+    report(ready(environment, session, { local, workspaceDirectory, developmentKeyFile }))
     await stopped
   } finally {
     await closing.close(CLOSE_MILLIS)
@@ -155,19 +159,26 @@ async function seed(
   report({ event: 'notice', message: `Applied the seed: ${seeds.length} Mutations.` })
 }
 
+interface ReadyInput {
+  readonly local: LocalSettings
+  readonly workspaceDirectory: string
+  readonly developmentKeyFile: string | null
+}
+
+function allowsTargets({ product }: LocalEnvironment): boolean {
+  const { configuration } = product.root.control.read(findEnvironment)!
+  return configuration.workspaceTargets === 'allowed'
+}
+
 function ready(
-  { product }: LocalEnvironment,
+  environment: LocalEnvironment,
   { served }: DevelopmentSession,
-  {
-    local,
-    workspaceDirectory,
-  }: { readonly local: LocalSettings; readonly workspaceDirectory: string },
+  { local, workspaceDirectory, developmentKeyFile }: ReadyInput,
 ): DevelopmentEvent {
   const { url, target } = local
   const applicationKey = local.applicationKey.reveal()
   const targets = [target]
-  const { workspaceTargets } = product.root.control.read(findEnvironment)!.configuration
-  if (served !== null && workspaceTargets === 'allowed') {
+  if (served !== null && allowsTargets(environment)) {
     targets.push(`workspace:${served.manifest.workspace}`)
   }
   const functions = served?.manifest.functions ?? []
@@ -178,6 +189,7 @@ function ready(
     applicationKey,
     workspace: workspaceDirectory,
     targets,
+    developmentKeyFile,
     try: sample,
   }
 }

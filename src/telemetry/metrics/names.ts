@@ -120,6 +120,8 @@ export const HISTOGRAMS = {
     'Duration of requests that call a Function until their response is ready, cached or failed',
   uploadRequestDurationMicros: 'Duration of uploads of files until they are stored or failed',
   downloadRequestDurationMicros: 'Duration of downloads of files until their response begins',
+  developmentRequestDurationMicros:
+    'Duration of requests with development keys, which change Workspaces',
   managementReadDurationMicros: 'Duration of GET requests of the management origin',
   managementChangeDurationMicros: 'Duration of all other requests of the management origin',
   scheduledLatenessMicros: 'Time from the due time of scheduled work to the start of its run',

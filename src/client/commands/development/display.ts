@@ -7,8 +7,19 @@ import { changeLines } from '../releases/changes.ts'
 const INDENT = ' '.repeat(10)
 const SLOW_MILLIS = 100
 
-/** Returns lines; `atMillis` is the Unix time of the event, shown in the zone of this machine. */
-export function eventLines(output: Output, event: DevelopmentEvent, atMillis: number): string[] {
+/** The state that a rejected save leaves as it was. */
+const LAST_CODE = 'The last valid code goes on serving.'
+
+/**
+ * Returns lines; `atMillis` is the Unix time of the event, shown in the zone of this machine.
+ * `remains` says what a rejected save leaves as it was.
+ */
+export function eventLines(
+  output: Output,
+  event: DevelopmentEvent,
+  atMillis: number,
+  remains = LAST_CODE,
+): string[] {
   const time = output.styled('dim', new Date(atMillis).toTimeString().slice(0, 8))
   switch (event.event) {
     case 'ready':
@@ -22,12 +33,16 @@ export function eventLines(output: Output, event: DevelopmentEvent, atMillis: nu
         ...warnings.flatMap((text) => indented(`warning: ${text}`)),
       ]
     }
+    case 'attached':
+      return attachedLines(output, event)
+    case 'synchronized':
+      return synchronizedLines(output, event, time)
     case 'rejected':
       return [
         `${time}  ${output.styled('red', event.code)}: ${printable(event.message)}`,
         ...event.details.flatMap(indented),
         ...event.next.flatMap(indented),
-        ...indented('The last valid code goes on serving.'),
+        ...indented(remains),
       ]
     case 'types':
       return event.details.length === 0
@@ -68,6 +83,37 @@ export function eventLines(output: Output, event: DevelopmentEvent, atMillis: nu
   }
 }
 
+function attachedLines(
+  output: Output,
+  event: Extract<DevelopmentEvent, { event: 'attached' }>,
+): string[] {
+  const { url, workspace, revisionId, environmentId } = event
+  const from = revisionId === null ? 'It is new there.' : `Its HEAD is ${revisionId}.`
+  return [
+    `Workspace ${output.bold(printable(workspace))} in ${environmentId} at ${url}.`,
+    `${from} Save a file to synchronize it. Ctrl-C ends.`,
+  ]
+}
+
+function synchronizedLines(
+  output: Output,
+  event: Extract<DevelopmentEvent, { event: 'synchronized' }>,
+  time: string,
+): string[] {
+  const { revisionId, releaseId, state, bytes, durationMillis, workspace, warnings } = event
+  const targets = `release:${releaseId} and workspace:${workspace}`
+  const next =
+    state === 'validated'
+      ? `Frozen: ${targets} answer it.`
+      : `Not frozen: \`svc freeze ${workspace}\` makes ${targets} answer it.`
+  const what = `${revisionId}, ${bytes} bytes in ${durationMillis} ms`
+  return [
+    `${time}  ${output.bold('synchronized')}  ${what}`,
+    ...indented(next),
+    ...warnings.flatMap((text) => indented(`warning: ${text}`)),
+  ]
+}
+
 function problemCount(count: number): string {
   return count === 1 ? '1 problem' : `${count} problems`
 }
@@ -82,6 +128,7 @@ function readyLines(
     ['Targets', event.targets.join(', ')],
     ['Workspace', event.workspace],
   ]
+  if (event.developmentKeyFile !== null) rows.push(['Dev key', event.developmentKeyFile])
   if (event.try !== null) rows.push(['Try', event.try])
   return [
     '',
