@@ -5,8 +5,9 @@
  */
 import type { System } from '../../system/system.ts'
 import { ensureOwnFile } from '../files.ts'
+import { Archiver, type ArchiverOptions } from './archiver.ts'
 import { type Found, type LogFilter, LogReads } from './log-reads.ts'
-import type { ArchiveState, LogRow, PruneRequest, PruneResult } from './log-rows.ts'
+import type { ArchiveState, LogRow, PruneResult } from './log-rows.ts'
 import { LogThread } from './log-thread.ts'
 
 export type NewLogRow = Omit<LogRow, 'sequence'>
@@ -28,19 +29,15 @@ export interface LogStoreOptions {
   readonly directory: string
   readonly environmentId: string
   readonly system: Pick<System, 'monotonicMillis' | 'nowMicros'>
-  readonly segments: {
-    /** Bytes of records after which a segment is closed. */
-    readonly bytesMax: number
-    readonly secondsMax: number
-  }
-  /** Seconds after which records that are archived and verified leave the hot store. */
-  readonly retentionSeconds: number
+  /** How long records and segments are kept, and where. */
+  readonly archive: Pick<ArchiverOptions, 'remote' | 'segments' | 'retention'>
   /** Makes the record that reports dropped records. */
   readonly reportDropped: (dropped: DroppedRecords) => NewLogRow
   /** Called for every dropped record. */
   readonly onDropped: () => void
   /** Called when the archive fails or a segment is damaged, and when that changes. */
   readonly onDegraded: (reason: string) => void
+  readonly onSegmentsRemoved: ArchiverOptions['onRemoved']
   /** Called when the writing thread ended by itself. */
   readonly onThreadEnded: (reason: string, isRestarted: boolean) => void
   /** Starts the writing thread. */
@@ -56,14 +53,12 @@ const BATCH_RECORDS_MAX = 2_000
 /** A batch gathers what comes within this time. */
 const BATCH_MILLIS = 10
 const REPORT_MILLIS = 1_000
-const ARCHIVE_MILLIS_MAX = 10_000
-/** Records that one turn removes: pages and batches wait for no more of them. */
-const RETENTION_RECORDS_MAX = 100_000
 
 export class LogStore {
   readonly #options: LogStoreOptions
   readonly #thread: LogThread
   readonly #reads: LogReads
+  readonly #archiver: Archiver
   readonly #wakes = new Set<() => void>()
   #queue: LogRow[] = []
   #queuedCharacters = 0
@@ -76,10 +71,7 @@ export class LogStore {
   #reportedAt = Number.NEGATIVE_INFINITY
   #batchTimer: ReturnType<typeof setTimeout> | null = null
   #writing: Promise<void> | null = null
-  #archiveTimer: ReturnType<typeof setInterval>
-  #archiving = false
   #writeFailure: string | null = null
-  #archiveFailure: string | null = null
   #isClosed = false
 
   private constructor(options: LogStoreOptions, thread: LogThread, next: number) {
@@ -88,9 +80,9 @@ export class LogStore {
     this.#next = next
     this.#written = next - 1
     this.#reads = new LogReads(options.path)
-    const period = Math.min(ARCHIVE_MILLIS_MAX, options.segments.secondsMax * 1_000)
-    this.#archiveTimer = setInterval(() => void this.archive(), period)
-    this.#archiveTimer.unref()
+    const { archive, system, directory, onDegraded, onSegmentsRemoved: onRemoved } = options
+    const world = { thread, reads: this.#reads, system, directory }
+    this.#archiver = new Archiver({ ...world, ...archive, onDegraded, onRemoved })
   }
 
   /** Rejects with a LogFailure, or SERVER_PRODUCT_ROOT_INVALID or _UNAVAILABLE. */
@@ -99,7 +91,10 @@ export class LogStore {
     // Created before SQLite opens it, as SQLite's log files take their mode from this file.
     ensureOwnFile(path)
     const thread = new LogThread({
-      opening: () => ({ path, directory, environmentId, now: Number(system.nowMicros()) }),
+      opening: () => ({
+        ...{ path, directory, environmentId, now: Number(system.nowMicros()) },
+        isRemote: options.archive.remote !== null,
+      }),
       monotonicMillis: () => system.monotonicMillis(),
       onEnded: options.onThreadEnded,
       createWorker,
@@ -127,7 +122,7 @@ export class LogStore {
 
   /** Why the newest batch or segment failed, or which segment is damaged; null if none. */
   get degraded(): string | null {
-    return this.#writeFailure ?? this.#archiveFailure
+    return this.#writeFailure ?? this.#archiver.failure
   }
 
   /** Why nothing is written any more; null while the writing thread runs. */
@@ -171,44 +166,18 @@ export class LogStore {
   }
 
   /** Rejects with a LogFailure. */
-  async archiveState(): Promise<ArchiveState> {
-    return this.#noted(await this.#thread.run({ kind: 'state' }))
+  archiveState(): Promise<ArchiveState> {
+    return this.#archiver.state()
   }
 
-  /** Rejects with a LogFailure. */
-  async prune(request: Omit<PruneRequest, 'now'>): Promise<PruneResult> {
-    const now = Number(this.#options.system.nowMicros())
-    const result = await this.#thread.run({ kind: 'prune', ...request, now })
-    this.#noted(result.archive)
-    return result
+  /** Rejects with a LogFailure, UNAVAILABLE or PRODUCT_UNAVAILABLE. */
+  prune(request: Parameters<Archiver['prune']>[0]): Promise<PruneResult> {
+    return this.#archiver.prune(request)
   }
 
-  /** Closes a segment and removes old records, where that is due. Never rejects. */
-  async archive(): Promise<void> {
-    if (this.#archiving || this.#isClosed) return
-    this.#archiving = true
-    const { bytesMax, secondsMax } = this.#options.segments
-    const now = Number(this.#options.system.nowMicros())
-    try {
-      const ageMax = secondsMax * 1e6
-      const state = await this.#thread.run({ kind: 'archive', now, bytesMax, ageMax })
-      this.#noted(state)
-      await this.#removeOld(now, state)
-    } catch (error) {
-      this.#noteFailure(`the archive failed: ${(error as Error).message}`)
-    } finally {
-      this.#archiving = false
-    }
-  }
-
-  /** Keeps records that the archive does not hold whole, however old they are. */
-  async #removeOld(now: number, { frontier }: ArchiveState): Promise<void> {
-    const before = now - this.#options.retentionSeconds * 1e6
-    const oldest = this.#isClosed ? null : this.#reads.oldest()
-    if (oldest === null || oldest.at >= before || frontier === null) return
-    // Otherwise a damaged segment would be read again every time.
-    if (frontier.sequence < oldest.sequence) return
-    await this.prune({ before, maximum: RETENTION_RECORDS_MAX, apply: true })
+  /** Runs a turn of the archive at once. Never rejects. */
+  archive(): Promise<void> {
+    return this.#archiver.run()
   }
 
   /** Resolves when everything that was added is written or dropped. */
@@ -223,7 +192,7 @@ export class LogStore {
   /** Writes what is queued, then closes the file. Never rejects. */
   async close(): Promise<void> {
     if (this.#isClosed) return
-    clearInterval(this.#archiveTimer)
+    this.#archiver.close()
     if (this.#batchTimer !== null) clearTimeout(this.#batchTimer)
     this.#reportedAt = Number.NEGATIVE_INFINITY
     await this.flushed()
@@ -326,18 +295,5 @@ export class LogStore {
   #dropsPending(): boolean {
     const { rate, queue, failed } = this.#dropped
     return rate + queue + failed > 0
-  }
-
-  #noted(archive: ArchiveState): ArchiveState {
-    const { damaged } = archive
-    if (damaged === null) this.#archiveFailure = null
-    else this.#noteFailure(`the segment ${damaged} is missing or damaged`)
-    return archive
-  }
-
-  #noteFailure(reason: string): void {
-    const isNew = this.#archiveFailure !== reason
-    this.#archiveFailure = reason
-    if (isNew) this.#options.onDegraded(reason)
   }
 }
