@@ -61,6 +61,7 @@ export async function openTestLogs(options: TestLogsOptions = {}): Promise<TestL
   const removed: RemovedSegments[] = []
   const store = await LogStore.open({
     path: join(directory, 'logs.db'),
+    unwrittenPath: join(directory, 'logs.unwritten'),
     directory: join(directory, 'logs'),
     environmentId: ENVIRONMENT_ID,
     system,

@@ -11,7 +11,12 @@ import { Cursors } from '../storage/cursors.ts'
 import { invalidRoot } from '../storage/files.ts'
 import { LogStore } from '../storage/logs/log-store.ts'
 import { S3Segments } from '../storage/logs/remote-segments.ts'
-import { LOGS_DIRECTORY, LOGS_FILE, type ProductRoot } from '../storage/root.ts'
+import {
+  LOGS_DIRECTORY,
+  LOGS_FILE,
+  LOGS_UNWRITTEN_FILE,
+  type ProductRoot,
+} from '../storage/root.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics/metrics.ts'
@@ -46,6 +51,7 @@ export async function openLogs(options: LogOptions): Promise<EnvironmentLogs> {
   const { logRecordsStored, logRecordsDropped } = metrics.counters
   const store = await openStore({
     path: join(root.path, LOGS_FILE),
+    unwrittenPath: join(root.path, LOGS_UNWRITTEN_FILE),
     directory: join(root.path, LOGS_DIRECTORY),
     environmentId,
     system,

@@ -9,6 +9,7 @@ import { Archiver, type ArchiverOptions } from './archiver.ts'
 import { type Found, type LogFilter, LogReads } from './log-reads.ts'
 import type { ArchiveState, LogRow, PruneResult } from './log-rows.ts'
 import { LogThread } from './log-thread.ts'
+import { lostSince, UnwrittenFile } from './unwritten-file.ts'
 
 export type NewLogRow = Omit<LogRow, 'sequence'>
 
@@ -22,9 +23,13 @@ export interface DroppedRecords {
   readonly failed: number
 }
 
+const NONE: DroppedRecords = { rate: 0, queue: 0, failed: 0 }
+
 export interface LogStoreOptions {
   /** Path of the SQLite file. */
   readonly path: string
+  /** Path of the file that counts records that are not written, which survives a kill. */
+  readonly unwrittenPath: string
   /** Directory of the archive segments. */
   readonly directory: string
   readonly environmentId: string
@@ -65,7 +70,12 @@ export class LogStore {
   #next: number
   /** The newest record that readers can see. */
   #written: number
-  #dropped = { rate: 0, queue: 0, failed: 0 }
+  #dropped: { rate: number; queue: number; failed: number }
+  /** The batch that is being written, and what its report counts. */
+  #inFlight: readonly LogRow[] = []
+  #reported: DroppedRecords | null = null
+  readonly #unwritten: UnwrittenFile
+  #isUnwrittenStale = false
   #secondStart = 0
   #recordsOfSecond = 0
   #reportedAt = Number.NEGATIVE_INFINITY
@@ -77,12 +87,18 @@ export class LogStore {
   private constructor(options: LogStoreOptions, thread: LogThread, next: number) {
     this.#options = options
     this.#thread = thread
-    this.#next = next
     this.#written = next - 1
+    this.#unwritten = new UnwrittenFile(options.unwrittenPath)
+    const { lost, nextMin } = lostSince(this.#unwritten.read(), next - 1)
+    this.#next = Math.max(next, nextMin)
+    this.#dropped = { ...lost }
+    for (let i = 0; i < lost.rate + lost.queue + lost.failed; i++) options.onDropped()
     this.#reads = new LogReads(options.path)
     const { archive, system, directory, onDegraded, onSegmentsRemoved: onRemoved } = options
     const world = { thread, reads: this.#reads, system, directory }
     this.#archiver = new Archiver({ ...world, ...archive, onDegraded, onRemoved })
+    this.#noteUnwritten()
+    this.#schedule()
   }
 
   /** Rejects with a LogFailure, or SERVER_PRODUCT_ROOT_INVALID or _UNAVAILABLE. */
@@ -90,6 +106,7 @@ export class LogStore {
     const { path, directory, environmentId, system, createWorker } = options
     // Created before SQLite opens it, as SQLite's log files take their mode from this file.
     ensureOwnFile(path)
+    ensureOwnFile(options.unwrittenPath)
     const thread = new LogThread({
       opening: () => ({
         ...{ path, directory, environmentId, now: Number(system.nowMicros()) },
@@ -112,6 +129,7 @@ export class LogStore {
     const reason = this.#reasonToDrop(row)
     if (reason === null) this.#enqueue(row)
     else this.#drop(reason, 1)
+    this.#noteUnwritten()
     this.#schedule()
   }
 
@@ -199,6 +217,8 @@ export class LogStore {
     this.#isClosed = true
     this.#reads.close()
     await this.#thread.close().catch(() => {})
+    this.#writeUnwritten()
+    this.#unwritten.close()
   }
 
   #reasonToDrop({ record }: NewLogRow): keyof DroppedRecords | null {
@@ -227,6 +247,7 @@ export class LogStore {
 
   #schedule(): void {
     if (this.#batchTimer !== null || this.#writing !== null || this.#isClosed) return
+    if (this.#queue.length === 0 && !this.#dropsPending()) return
     const wait = this.#queue.length > 0 ? BATCH_MILLIS : REPORT_MILLIS
     this.#batchTimer = setTimeout(() => {
       this.#batchTimer = null
@@ -242,8 +263,13 @@ export class LogStore {
     if (this.#queue.length === 0) return
     const batch = this.#queue.splice(0, BATCH_RECORDS_MAX)
     for (const { record } of batch) this.#queuedCharacters -= record.length
+    this.#inFlight = batch
+    this.#reported = reported
     this.#writing = this.#append(batch, reported).finally(() => {
       this.#writing = null
+      this.#inFlight = []
+      this.#reported = null
+      this.#noteUnwritten()
       if (this.#queue.length > 0) this.#write()
       else if (this.#dropsPending()) this.#schedule()
     })
@@ -290,6 +316,28 @@ export class LogStore {
     this.#dropped.rate += rate
     this.#dropped.queue += queue
     this.#dropped.failed += failed
+  }
+
+  /**
+   * Notes what would be lost if the process were killed, before anything that waits for this turn
+   * of the event loop, such as the response of a call, can be sent.
+   */
+  #noteUnwritten(): void {
+    if (this.#isUnwrittenStale || this.#isClosed) return
+    this.#isUnwrittenStale = true
+    queueMicrotask(() => {
+      this.#isUnwrittenStale = false
+      if (!this.#isClosed) this.#writeUnwritten()
+    })
+  }
+
+  #writeUnwritten(): void {
+    const first = (this.#inFlight[0] ?? this.#queue[0])?.sequence ?? this.#next
+    const report = this.#reported === null ? 0 : this.#inFlight[0]!.sequence
+    this.#unwritten.write({
+      ...{ first, next: this.#next, dropped: this.#dropped },
+      ...{ report, reported: this.#reported ?? NONE },
+    })
   }
 
   #dropsPending(): boolean {
