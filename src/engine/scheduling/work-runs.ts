@@ -2,11 +2,13 @@
 import { Fault, isFault } from '../../errors/fault.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
+import type { Span, Traces } from '../../telemetry/traces/spans.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import { decodeStored } from '../../value/stored.ts'
 import type { ValueObject } from '../../value/values.ts'
 import type { SystemDocuments } from '../files/system-documents.ts'
 import type { CallAdmission } from '../invocations/admission.ts'
+import { startRun } from '../invocations/invocation-spans.ts'
 import type { QueryRequest } from '../invocations/requests.ts'
 import type { Release } from '../releases/executable-release.ts'
 import type { Transaction } from '../transactions/transaction.ts'
@@ -29,6 +31,8 @@ export interface WorkRunsOptions {
   readonly system: System
   readonly log: Logger
   readonly isStopped: () => boolean
+  /** Null or absent where nothing is traced. */
+  readonly traces?: Traces | null | undefined
 }
 
 /**
@@ -56,8 +60,21 @@ export class WorkRuns {
 
   /** Runs pending work whose time has come. Never rejects. */
   async run(work: ScheduledWork, load: LoadRelease): Promise<RunEnd> {
+    const span = startRun(this.#options.traces, `scheduled ${work.function}`, {
+      'svc.function.name': work.function,
+      'svc.function.kind': work.kind,
+      'svc.release.id': work.releaseId,
+      'svc.scheduled.id': work.scheduledId,
+    })
+    const end = await this.#run(work, load, span)
+    const attributes = { 'svc.scheduled.outcome': end }
+    span?.end(end === 'failed' ? { attributes, error: end } : { attributes })
+    return end
+  }
+
+  async #run(work: ScheduledWork, load: LoadRelease, span: Span | null): Promise<RunEnd> {
     try {
-      const request = await this.#request(work, load)
+      const request = { ...(await this.#request(work, load)), trace: span }
       return await (work.kind === 'mutation'
         ? this.#runMutation(work, request)
         : this.#runAction(work, request))

@@ -5,6 +5,7 @@ import type { Files } from '../../product/files/files.ts'
 import type { FilePorts } from '../../product/files/ports.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
+import type { Traces } from '../../telemetry/traces/spans.ts'
 import type { Principal } from '../../value/identities.ts'
 import type { ApplicationLimits } from '../rate-limits.ts'
 import type { RequestCounts } from '../request-counts.ts'
@@ -49,6 +50,8 @@ export interface Gateway {
   /** Rules of stored files. */
   readonly files: FilePorts & Pick<Files, 'storageKeys'>
   readonly counts: RequestCounts
+  /** Null or absent where nothing is traced. */
+  readonly traces?: Traces | null
   readonly keyUsage: KeyUsage
   readonly rejections: Pick<RejectionLog, 'add'>
   /** Exact browser origins; any other Origin header is rejected. */

@@ -3,6 +3,7 @@ import { type Context, Hono } from 'hono'
 import type { ComponentHealth } from '../../engine/usage/health.ts'
 import { Fault } from '../../errors/fault.ts'
 import type { LogFields } from '../../telemetry/log.ts'
+import type { Span } from '../../telemetry/traces/spans.ts'
 import type { RequestId } from '../../value/ids.ts'
 import type { Live, Ready } from '../../wire/health.ts'
 import { APPLICATION_CODES, errorResponse, toFault } from '../errors.ts'
@@ -137,6 +138,7 @@ async function handleCall(
   try {
     checkRequest(gateway, request, origin)
     const caller = authenticate(gateway, incoming)
+    if (gateway.traces) incoming.trace = startTrace(gateway, incoming, { ...invocation, started })
     const bytes = await readEnvelope(gateway, incoming)
     chargeBody(gateway, caller, bytes.length)
     const invoked = invokeInTurn(new Call(gateway, incoming, caller, bytes), invocation.invoke)
@@ -148,6 +150,7 @@ async function handleCall(
   }
   allowOrigin(gateway.allowedOrigins, response, origin)
   const status = countedStatus(request, response.status)
+  if (incoming.trace !== null) endTrace(incoming.trace, status)
   gateway.counts.answered(status, 'call', gateway.system.monotonicMillis() - started)
   if (incoming.caller !== null) gateway.keyUsage.answered(incoming.caller, status)
   return response
@@ -189,8 +192,12 @@ async function answerTransfer(
   }
   allowOrigin(gateway.allowedOrigins, response, origin)
   const routeClass = route.method === 'PUT' ? 'upload' : 'download'
-  const millis = gateway.system.monotonicMillis() - started
-  gateway.counts.answered(countedStatus(request, response.status), routeClass, millis)
+  const status = countedStatus(request, response.status)
+  // A grant is checked as a part of its use, so only a transfer that was admitted has a span.
+  if (gateway.traces && status < 400) {
+    endTrace(startTrace(gateway, incoming, { ...route, started })!, status)
+  }
+  gateway.counts.answered(status, routeClass, gateway.system.monotonicMillis() - started)
   return response
 }
 
@@ -208,7 +215,40 @@ function incomingOf(
     invocationId: null,
     releaseId: null,
     function: null,
+    trace: null,
   }
+}
+
+interface TracedRoute {
+  readonly path: string
+  readonly method: string
+  /** Monotonic milliseconds. */
+  readonly started: number
+}
+
+/** Starts the span of a request whose caller is authenticated; null where nothing is traced. */
+function startTrace(
+  { traces }: Gateway,
+  { request: { headers }, requestId, caller }: Incoming,
+  { path, method, started }: TracedRoute,
+): Span | null {
+  return (
+    traces?.request({
+      ...{ name: `${method} ${path}`, kind: 'server', headers, startedMillis: started },
+      attributes: {
+        'http.request.method': method,
+        'http.route': path,
+        'svc.request.id': requestId,
+        'svc.client.id': caller?.clientId,
+        'svc.credential.id': caller?.credentialId,
+      },
+    }) ?? null
+  )
+}
+
+function endTrace(span: Span, status: number): void {
+  const attributes = { 'http.response.status_code': status }
+  span.end(status < 500 ? { attributes } : { attributes, error: String(status) })
 }
 
 /** Opens a Realtime connection. The listener ignores the response of one that it has upgraded. */
@@ -309,6 +349,7 @@ function isRejection({ code, status, cause }: Fault, { caller }: Incoming): bool
 function failRequest(gateway: Gateway, error: unknown, incoming: Incoming): Response {
   const { request, requestId, invocationId, caller } = incoming
   const fault = toFault(error, APPLICATION_CODES)
+  incoming.trace?.set({ 'svc.error.code': fault.code })
   if (isRejection(fault, incoming)) return rejectRequest(gateway, incoming, fault)
   gateway.counts.failed(fault)
   const entry: LogFields = {
@@ -318,6 +359,7 @@ function failRequest(gateway: Gateway, error: unknown, incoming: Incoming): Resp
     function: incoming.function ?? undefined,
     clientId: caller?.clientId,
     credentialId: caller?.credentialId,
+    ...incoming.trace?.logFields,
     errorCode: fault.code,
     detail: fault.detail,
     error: fault.cause,
