@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { OtlpReceiver, type ReceivedSpan } from '../build/testing/otlp-receiver.ts'
+import { OtlpReceiver, type ReceivedSpan } from '../build/testing/servers/otlp-receiver.ts'
 import { freePort } from '../build/testing/servers/ports.ts'
 import {
   type Application,
@@ -66,11 +66,15 @@ const functions = (port: number) => `
         version: 1,
         target: 'channel:production',
         function: 'traced.list',
-        arguments: { type: 'object', value: [{ key: 'of', value: { type: 'string', value: name } }] },
+        arguments: {
+          type: 'object',
+          value: [{ key: 'of', value: { type: 'string', value: name } }],
+        },
       })
       const headers = { 'content-type': 'application/json', 'x-service-key': key }
-      const response = await fetch('http://localhost:${port}/v1/query', { method: 'POST', headers, body })
-      await fetch('http://localhost:${port}/v1/query?token=' + secret, {
+      const url = 'http://localhost:${port}/v1/query'
+      const response = await fetch(url, { method: 'POST', headers, body })
+      await fetch(url + '?token=' + secret, {
         headers: { authorization: 'Bearer ' + secret },
       })
       return String(response.status)
@@ -134,7 +138,7 @@ async function traced(traceId: string, ...names: string[]): Promise<Map<string, 
   return new Map(spans().map((span) => [span.name, span]))
 }
 
-test('a call, its invocation and its commit are connected, and the log names the trace', async () => {
+test('a call, its invocation and its commit are connected, also to the log', async () => {
   const name = canary()
   const stored = await mutation(app, {
     ...{ function: 'traced.store', arguments: { name: string(name) } },
@@ -260,7 +264,7 @@ test('a failure has its code, and not its message', async () => {
   expect(spans.get('POST /v1/mutation')!.attributes['svc.error.code']).toBe('FUNCTION_FAILED')
 })
 
-test('no trace, metric, log or archive has a key, a secret, an argument or a stored value', async () => {
+test('no trace, metric, log or archive has a secret, an argument or a stored value', async () => {
   const metrics = await app.svc(['metrics', ...remote()])
   expect(Number(metrics.counters.spansExported)).toBeGreaterThan(10)
   expect(metrics.counters.spansDropped).toBe('0')

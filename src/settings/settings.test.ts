@@ -349,7 +349,7 @@ describe('the table of settings', () => {
     expect(names).toHaveLength(42 + 7 + 2 * 2)
   })
 
-  it('tells which SERVICE_ names nothing reads', () => {
+  it('tells which SERVICE_ and OTEL_ names nothing reads', () => {
     const known = Object.fromEntries(
       VARIABLES.flatMap((row) => sourceNames(row)).map((n) => [n, '']),
     )
@@ -358,7 +358,8 @@ describe('the table of settings', () => {
       SERVICE_MANAGMENT_LISTEN: 'x',
       PATH: DIR,
       SERVICE_UNSET: undefined,
+      OTEL_SDK_DISABLED: 'true',
     }
-    expect(unreadNames(environment)).toEqual(['SERVICE_MANAGMENT_LISTEN'])
+    expect(unreadNames(environment)).toEqual(['OTEL_SDK_DISABLED', 'SERVICE_MANAGMENT_LISTEN'])
   })
 })

@@ -352,11 +352,11 @@ export function sourceNames(row: Variable): readonly string[] {
   return row.file ? names.flatMap((name) => [name, `${name}_FILE`]) : names
 }
 
-/** `SERVICE_*` names of an environment that nothing here reads: most often a misspelled one. */
+/** Names of an environment that nothing here reads, though they look so: often misspelled ones. */
 export function unreadNames(environment: Readonly<Record<string, string | undefined>>): string[] {
   const known = new Set(VARIABLES.flatMap((row) => sourceNames(row)))
   return Object.keys(environment)
-    .filter((name) => name.startsWith('SERVICE_') && environment[name] !== undefined)
+    .filter((name) => /^(?:SERVICE|OTEL)_/.test(name) && environment[name] !== undefined)
     .filter((name) => !known.has(name))
     .sort()
 }

@@ -1,4 +1,5 @@
 /** A request to the application origin, and the application that sent it. */
+import type { System } from '../../system/system.ts'
 import type { Span } from '../../telemetry/traces/spans.ts'
 import type { ApplicationScope } from '../../value/application-scopes.ts'
 import type { Principal } from '../../value/identities.ts'
@@ -56,4 +57,23 @@ export interface Incoming extends Sender {
   rejectedKey?: CredentialName | null
   /** Verification of the functional token, which runs once for each request. */
   presented?: Promise<Principal>
+}
+
+/** Creates the state of a request that arrives. */
+export function incomingOf(
+  { system }: { readonly system: Pick<System, 'ids'> },
+  request: Request,
+  binding: Partial<ApplicationBinding>,
+): Incoming {
+  return {
+    request,
+    requestId: system.ids.make('req'),
+    binding,
+    caller: null,
+    bodyMemory: null,
+    invocationId: null,
+    releaseId: null,
+    function: null,
+    trace: null,
+  }
 }

@@ -3,7 +3,6 @@ import { type Context, Hono } from 'hono'
 import type { ComponentHealth } from '../../engine/usage/health.ts'
 import { Fault } from '../../errors/fault.ts'
 import type { LogFields } from '../../telemetry/log.ts'
-import type { Span } from '../../telemetry/traces/spans.ts'
 import type { RequestId } from '../../value/ids.ts'
 import type { Live, Ready } from '../../wire/health.ts'
 import { APPLICATION_CODES, errorResponse, toFault } from '../errors.ts'
@@ -13,10 +12,11 @@ import { answerBody } from '../transfers/answers.ts'
 import { allowOrigin } from './browser-origins.ts'
 import { authenticate, chargeBody } from './callers.ts'
 import type { Gateway } from './gateway.ts'
-import type { ApplicationBinding, Incoming } from './incoming.ts'
+import { type ApplicationBinding, type Incoming, incomingOf } from './incoming.ts'
 import { Call, type CallResponse, invokeInTurn, readEnvelope } from './invoke.ts'
 import type { Realtime } from './realtime/realtime.ts'
 import type { RejectedRequest } from './rejection-log.ts'
+import { endTrace, startTrace } from './request-traces.ts'
 import {
   FILE_TRANSFERS,
   type FileTransfer,
@@ -138,7 +138,7 @@ async function handleCall(
   try {
     checkRequest(gateway, request, origin)
     const caller = authenticate(gateway, incoming)
-    if (gateway.traces) incoming.trace = startTrace(gateway, incoming, { ...invocation, started })
+    if (gateway.traces) startTrace(gateway, incoming, invocation, started)
     const bytes = await readEnvelope(gateway, incoming)
     chargeBody(gateway, caller, bytes.length)
     const invoked = invokeInTurn(new Call(gateway, incoming, caller, bytes), invocation.invoke)
@@ -150,7 +150,7 @@ async function handleCall(
   }
   allowOrigin(gateway.allowedOrigins, response, origin)
   const status = countedStatus(request, response.status)
-  if (incoming.trace !== null) endTrace(incoming.trace, status)
+  endTrace(incoming, status)
   gateway.counts.answered(status, 'call', gateway.system.monotonicMillis() - started)
   if (incoming.caller !== null) gateway.keyUsage.answered(incoming.caller, status)
   return response
@@ -194,61 +194,10 @@ async function answerTransfer(
   const routeClass = route.method === 'PUT' ? 'upload' : 'download'
   const status = countedStatus(request, response.status)
   // A grant is checked as a part of its use, so only a transfer that was admitted has a span.
-  if (gateway.traces && status < 400) {
-    endTrace(startTrace(gateway, incoming, { ...route, started })!, status)
-  }
+  if (gateway.traces && status < 400) startTrace(gateway, incoming, route, started)
+  endTrace(incoming, status)
   gateway.counts.answered(status, routeClass, gateway.system.monotonicMillis() - started)
   return response
-}
-
-function incomingOf(
-  { system }: Gateway,
-  request: Request,
-  binding: Partial<ApplicationBinding>,
-): Incoming {
-  return {
-    request,
-    requestId: system.ids.make('req'),
-    binding,
-    caller: null,
-    bodyMemory: null,
-    invocationId: null,
-    releaseId: null,
-    function: null,
-    trace: null,
-  }
-}
-
-interface TracedRoute {
-  readonly path: string
-  readonly method: string
-  /** Monotonic milliseconds. */
-  readonly started: number
-}
-
-/** Starts the span of a request whose caller is authenticated; null where nothing is traced. */
-function startTrace(
-  { traces }: Gateway,
-  { request: { headers }, requestId, caller }: Incoming,
-  { path, method, started }: TracedRoute,
-): Span | null {
-  return (
-    traces?.request({
-      ...{ name: `${method} ${path}`, kind: 'server', headers, startedMillis: started },
-      attributes: {
-        'http.request.method': method,
-        'http.route': path,
-        'svc.request.id': requestId,
-        'svc.client.id': caller?.clientId,
-        'svc.credential.id': caller?.credentialId,
-      },
-    }) ?? null
-  )
-}
-
-function endTrace(span: Span, status: number): void {
-  const attributes = { 'http.response.status_code': status }
-  span.end(status < 500 ? { attributes } : { attributes, error: String(status) })
 }
 
 /** Opens a Realtime connection. The listener ignores the response of one that it has upgraded. */

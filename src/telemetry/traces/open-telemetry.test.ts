@@ -1,6 +1,9 @@
 /** Traces against a receiver of OTLP/HTTP. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { OtlpReceiver } from '../../../build/testing/otlp-receiver.ts'
+import { selfSigned } from '../../../build/testing/certificates.ts'
+import { OtlpReceiver } from '../../../build/testing/servers/otlp-receiver.ts'
+import { RecordingServer } from '../../../build/testing/servers/recording-server.ts'
+import { requireVerifiedPeers } from '../../system/peers.ts'
 import { realSystem, TestSystem } from '../../system/system.ts'
 import { Secret } from '../../value/secret.ts'
 import { memoryLog } from '../log.ts'
@@ -174,6 +177,19 @@ describe('a receiver that fails', () => {
     await expect.poll(counted, { timeout: 10_000 }).toEqual([0, 1, 0])
     expect(receiver.requests).toHaveLength(1)
     expect(memory.records().at(-1)).toMatchObject({ event: 'traces.dropped', reason: 'status 307' })
+  })
+
+  test('gets nothing where its certificate is not trusted', async () => {
+    process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'
+    requireVerifiedPeers(process.env)
+    const accepted = () => ({ status: 200, body: '' })
+    using secure = await RecordingServer.start(accepted, selfSigned('localhost'))
+    const url = `https://localhost:${secure.port}/v1/traces`
+    const { traces, counted, memory } = open({ url, exportMillis: 50 })
+    traces.root(start()).end()
+    await expect.poll(counted, { timeout: 10_000 }).toEqual([0, 1, 0])
+    expect(secure.requests).toEqual([])
+    expect(memory.records().at(-1)!.reason).toMatch(/^connection/)
   })
 
   test('tells how many spans it rejected', async () => {

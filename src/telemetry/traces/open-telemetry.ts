@@ -18,13 +18,13 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace'
 import type { System } from '../../system/system.ts'
-import { parseTraceContext, type TraceContext, traceParent } from '../../value/trace-context.ts'
 import { type Logger, redactText } from '../log.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { DroppedSpans } from './dropped-spans.ts'
 import { OtlpExporter, type OtlpOptions } from './otlp-exporter.ts'
 import { Sampling } from './sampling.ts'
 import type { RequestStart, Span, SpanAttributes, SpanEnd, SpanStart, Traces } from './spans.ts'
+import { parseTraceContext, type TraceContext, traceParent } from './trace-context.ts'
 
 export interface TracesOptions extends Omit<OtlpOptions, 'onExported'> {
   readonly serviceName: string

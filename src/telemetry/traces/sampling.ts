@@ -1,6 +1,6 @@
 /** Decides which traces are exported. */
 import type { System } from '../../system/system.ts'
-import type { TraceContext } from '../../value/trace-context.ts'
+import type { TraceContext } from './trace-context.ts'
 
 /** Traces that callers may have exported beyond the configured share, over time and at once. */
 const ASKED_PER_SECOND = 10

@@ -3,15 +3,15 @@
  * nothing of this exists and OpenTelemetry is not loaded.
  *
  * Names and attributes are those of OpenTelemetry's semantic conventions where they exist, and
- * begin with `svc.` elsewhere. An attribute is never a key, a token, an argument, a result, a stored
- * value, a URL or the message of an error.
+ * begin with `svc.` elsewhere. An attribute is never a key, a token, an argument, a result, a
+ * stored value, a URL or the message of an error.
  */
 import type { LogFields } from '../log.ts'
 
 export type SpanAttributes = Readonly<Record<string, string | number | boolean | null | undefined>>
 
 export interface SpanStart {
-  /** Of low cardinality: `POST /v1/query`. */
+  /** Such as `POST /v1/query`: one of few. */
   readonly name: string
   readonly kind: 'server' | 'client' | 'internal'
   readonly attributes: SpanAttributes

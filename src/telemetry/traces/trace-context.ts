@@ -1,4 +1,4 @@
-/** W3C Trace Context: the headers `traceparent` and `tracestate` (www.w3.org/TR/trace-context-2). */
+/** The headers `traceparent` and `tracestate` of W3C Trace Context (w3.org/TR/trace-context-2). */
 
 /** A span of another program, by which it and its callees find each other. */
 export interface TraceContext {
@@ -11,8 +11,7 @@ export interface TraceContext {
   readonly state: string | null
 }
 
-const PARENT =
-  /^(?<version>[0-9a-f]{2})-(?<traceId>[0-9a-f]{32})-(?<spanId>[0-9a-f]{16})-(?<flags>[0-9a-f]{2})(?<rest>-[!-+\--~]{0,400})?$/
+const PARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-[!-+\--~]{0,400})?$/
 const SAMPLED = 1
 
 /** Characters of a `tracestate` that is passed on; a longer one is dropped. */
@@ -26,9 +25,9 @@ export function parseTraceContext(
   parent: string | null,
   state: string | null,
 ): TraceContext | null {
-  const groups = parent === null ? undefined : PARENT.exec(parent)?.groups
-  if (groups === undefined) return null
-  const { version, traceId, spanId, flags, rest } = groups as Record<string, string | undefined>
+  const match = parent === null ? null : PARENT.exec(parent)
+  if (match === null) return null
+  const [, version, traceId, spanId, flags, rest] = match
   // Later versions may append fields; version ff does not exist.
   if (version === 'ff' || (version === '00' && rest !== undefined)) return null
   if (/^0+$/.test(traceId!) || /^0+$/.test(spanId!)) return null
