@@ -21,6 +21,7 @@ const FILES: Readonly<Record<string, string>> = {
   '/etc/svc/oidc.json': OIDC_FILE,
   '/etc/svc/storage-s3-access-key-id': 'id',
   '/etc/svc/storage-s3-secret-access-key': 'secret',
+  '/etc/svc/otel-exporter-otlp-headers': 'api-key=secret',
   '/etc/svc/workload-oidc.json': JSON.stringify(WORKLOADS),
   '/var/lib/svc/product/auth.json': JSON.stringify({ version: 1, providers: [PROVIDER] }),
 }

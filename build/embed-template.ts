@@ -46,6 +46,7 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   SERVICE_STORAGE_S3_ENDPOINT: 'https://s3.example.com',
   SERVICE_STORAGE_S3_BUCKET: 'svc-files',
   SERVICE_ACTION_ALLOWED_NETWORKS: '10.1.0.0/16',
+  OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:4318',
 }
 
 function assignment(row: Variable): string {

@@ -46,7 +46,7 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
     owns: 'the Product root: lock, control database, artifacts, keyring',
     imports: ['wire', ...BASE],
   },
-  telemetry: { owns: 'the log, metrics', imports: ['storage', ...BASE] },
+  telemetry: { owns: 'the log, metrics, traces', imports: ['storage', ...BASE] },
   runner: { owns: 'the code that runs inside the sandbox', imports: ['value'] },
   engine: {
     owns: 'transactions, committer, query cache, Actions, runner pool',
@@ -112,6 +112,7 @@ export const OWNERS: readonly Owner[] = [
   { libraries: ['@jridgewell/trace-mapping'], folders: ['dev', 'src/engine/runners'] },
   { libraries: ['typescript-api'], folders: ['dev', 'build'] },
   { libraries: ['croner'], folders: ['src/engine/scheduling/crons'] },
+  { libraries: ['@opentelemetry/*'], folders: ['src/telemetry/traces'] },
   { libraries: ['ipaddr.js'], folders: ['system'] },
   { libraries: ['svc'], folders: ['src/sdk/templates'] },
   { libraries: ['vitest', 'fast-check', 'ajv', 'cron-parser'], folders: ['build/testing'] },

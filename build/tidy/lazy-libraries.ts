@@ -3,19 +3,23 @@ import type { Finding, Import, SourceFile } from './source-files.ts'
 
 /** The modules that every command loads before it is known which one it is. */
 const PROGRAMS = ['src/client/main.ts', 'src/server/modes.ts']
+/** Loads the server itself, whose start must not pay for a feature that is off. */
+const SERVER = 'src/server/composition.ts'
 /** Modules that may not load the slow libraries, not even on demand. */
 const OFFLINE = ['src/client/commands/docs.ts']
 const SLOW = /^arktype(\/|$)/
+const OPTIONAL = /^@opentelemetry\//
 
 export function lazyFindings(files: readonly SourceFile[]): Finding[] {
   const byPath = new Map(files.map((file) => [file.path, file]))
   const isEager = ({ lazy }: Import): boolean => !lazy
   const starts = [
-    ...PROGRAMS.map((program) => [program, isEager] as const),
-    ...OFFLINE.map((module) => [module, () => true] as const),
+    ...PROGRAMS.map((program) => [program, isEager, SLOW] as const),
+    ...OFFLINE.map((module) => [module, () => true, SLOW] as const),
+    [SERVER, isEager, OPTIONAL] as const,
   ]
-  return starts.flatMap(([program, isLoaded]) => {
-    const chain = chainTo(program, byPath, { visited: new Set(), isLoaded })
+  return starts.flatMap(([program, isLoaded, slow]) => {
+    const chain = chainTo(program, byPath, { visited: new Set(), isLoaded, slow })
     if (chain === null) return []
     return [
       {
@@ -32,6 +36,7 @@ interface Search {
   readonly visited: Set<string>
   /** Returns whether an import counts. */
   readonly isLoaded: (each: Import) => boolean
+  readonly slow: RegExp
 }
 
 /** Returns the chain of imports from `path` to a slow library; null if there is none. */
@@ -45,7 +50,7 @@ function chainTo(
   search.visited.add(path)
   const loaded = file.imports.filter((each) => !each.typeOnly && search.isLoaded(each))
   for (const each of loaded) {
-    if (SLOW.test(each.specifier)) return [each]
+    if (search.slow.test(each.specifier)) return [each]
     const rest = each.path === null ? null : chainTo(each.path, byPath, search)
     if (rest !== null) return [each, ...rest]
   }

@@ -3,6 +3,7 @@ import type { DocumentStore } from '../documents/store.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics/metrics.ts'
+import type { Traces } from '../telemetry/traces/spans.ts'
 import { Actions } from './actions/actions.ts'
 import { Requests, type RequestsOptions } from './actions/outgoing-requests.ts'
 import { documentAdministration } from './administration/document-administration.ts'
@@ -17,6 +18,7 @@ import { CallAdmission } from './invocations/admission.ts'
 import type { Cursors } from './invocations/context-operations.ts'
 import type { ConfigurationSource } from './invocations/function-configuration.ts'
 import type { IssueGuest } from './invocations/guest-identities.ts'
+import type { DocumentSystem } from './invocations/invocation-spans.ts'
 import { Mutations } from './invocations/mutations.ts'
 import { Queries } from './invocations/queries.ts'
 import { QueryCache } from './query-cache/query-cache.ts'
@@ -45,6 +47,10 @@ export interface EngineOptions {
   readonly configuration: ConfigurationSource
   /** Networks that Actions may send requests to in addition to the public Internet. */
   readonly outbound?: RequestsOptions
+  /** Null or absent where nothing is traced. */
+  readonly traces?: Traces | null | undefined
+  /** Shown by spans of commits. */
+  readonly documentSystem?: DocumentSystem
   /** `SchedulerOptions.timers`. */
   readonly timers?: Timers
   /** `CacheOptions.resultClock`. */
@@ -149,8 +155,8 @@ function engineParts(options: EngineOptions) {
   const preparations = new Preparations(store, committer, tables)
   const calls = new CallAdmission({ preparations, queries, mutations, actions, inFlight, system })
   const subscriptions = new Subscriptions({ ...port, calls })
-  const { metrics, timers } = options
-  const scheduling = { store, committer, documents, tables, calls, system, log, metrics }
+  const { metrics, timers, traces } = options
+  const scheduling = { store, committer, documents, tables, calls, system, log, metrics, traces }
   const scheduler = new Scheduler({
     ...{ ...scheduling, pending: pendingWork },
     ...(timers !== undefined && { timers }),

@@ -10,7 +10,7 @@ import type { Metrics } from '../telemetry/metrics/metrics.ts'
 import type { OpenEnvironment } from './environments.ts'
 
 export interface ApplicationOptions
-  extends Pick<Gateway, 'system' | 'transfers' | 'counts' | 'allowedOrigins'> {
+  extends Pick<Gateway, 'system' | 'transfers' | 'counts' | 'allowedOrigins' | 'traces'> {
   readonly metrics: Metrics
   readonly realtime: RealtimeSettings
 }
@@ -24,11 +24,11 @@ export type ServedEnvironment = Pick<
 
 export function openApplication(
   { product, engine, files, tokens, log, keyUsage, rejections }: ServedEnvironment,
-  { system, transfers, counts, allowedOrigins, metrics, realtime }: ApplicationOptions,
+  { system, transfers, counts, allowedOrigins, metrics, realtime, traces }: ApplicationOptions,
 ): ApplicationOrigin {
   const gateway: Gateway = {
     ...{ system, log, engine, tokens, transfers, files, counts, keyUsage, rejections },
-    ...{ allowedOrigins, workspaces: product },
+    ...{ allowedOrigins, workspaces: product, traces: traces ?? null },
     envelopes: new QueryEnvelopes(),
     limits: applicationLimits(system),
     authenticateKey: (key) => product.keys.authenticate(key),

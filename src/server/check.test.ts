@@ -118,6 +118,7 @@ describe('svc-server check shows', () => {
   JWT providers          none: guests only
   Networks of Actions    public, 10.1.0.0/16
   Function sandbox       required: refuses to start where Functions cannot be contained
+  Traces                 none
 `,
     })
   })

@@ -60,7 +60,13 @@ function describe(
     ...(rootDescriptor === null ? [] : describeEnvironment(rootDescriptor)),
     ...(product === null ? [] : describeProduct(product)),
     ['Function sandbox', sandbox(configuration.sandbox)],
+    ['Traces', traces(configuration)],
   ]
+}
+
+function traces({ traces }: ServerSettings): string {
+  if (traces === null) return 'none'
+  return `${traces.ratio * 100}% to ${new URL(traces.url).origin} (${traces.protocol})`
 }
 
 function workloads({ workloads }: ServerSettings): string {

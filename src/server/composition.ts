@@ -19,6 +19,8 @@ import { ConcurrencyLimit } from '../system/concurrency.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics/metrics.ts'
+import type { Traces } from '../telemetry/traces/spans.ts'
+import { VERSION } from '../value/version.ts'
 import { openApplication } from './application-origins.ts'
 import { type OpenEnvironment, openEnvironment } from './environments.ts'
 import type { ListenerApp, Surface } from './listeners.ts'
@@ -35,6 +37,7 @@ export interface CompositionOptions {
 }
 
 interface Running extends CompositionOptions {
+  readonly traces: Traces | null
   readonly identity: Identity
   readonly environment: OpenEnvironment | null
   readonly transfers: Transfers
@@ -51,6 +54,8 @@ export interface Composition {
 /** Throws SERVER_* Faults and PRODUCT_CORRUPT. */
 export async function openServer(options: CompositionOptions): Promise<Composition> {
   const { configuration, system, log, closing } = options
+  const traces = await openTraces(options)
+  closing.add(() => traces?.close())
   const identity = openIdentity({
     databaseUrl: configuration.identityDatabase.url,
     pepper: configuration.identityPepper,
@@ -66,14 +71,25 @@ export async function openServer(options: CompositionOptions): Promise<Compositi
   const root = configuration.product?.root
   const auditSink = deliverProductAudit.bind(null, identity)
   const environment =
-    root === undefined ? null : await openEnvironment({ ...options, auditSink, rootPath: root })
-  const running = { ...options, identity, environment, transfers: transfersOf(options) }
+    root === undefined
+      ? null
+      : await openEnvironment({ ...options, traces, auditSink, rootPath: root })
+  const running = { ...options, traces, identity, environment, transfers: transfersOf(options) }
   const application = environment === null ? null : applicationOf(running, environment)
   return {
     management: managementApp(running, application),
     application,
     endStreams: () => environment?.logs.endFollowers(),
   }
+}
+
+/** Loads OpenTelemetry only where traces are exported: nobody else pays for its start. */
+async function openTraces(options: CompositionOptions): Promise<Traces | null> {
+  const settings = options.configuration.traces
+  if (settings === null) return null
+  const { openTraces: open } = await import('../telemetry/traces/open-telemetry.ts')
+  const { system, log, metrics } = options
+  return open({ ...settings, version: VERSION, system, log, metrics })
 }
 
 const MIB = 1024 * 1024
@@ -99,6 +115,7 @@ function managementApp(running: Running, application: ApplicationOrigin | null):
     limits: managementLimits(system),
     transfers,
     counts: running.counts.management,
+    traces: running.traces,
     app: {
       identity,
       managementOrigin,

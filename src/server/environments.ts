@@ -26,6 +26,7 @@ import { openProductRoot, type ProductRoot } from '../storage/root.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics/metrics.ts'
+import type { Traces } from '../telemetry/traces/spans.ts'
 import { openBlobs } from './blobs.ts'
 import { openDocuments } from './documents.ts'
 import { openLogs } from './environment-logs.ts'
@@ -56,6 +57,8 @@ export interface EnvironmentOptions {
   readonly system: System
   readonly log: Logger
   readonly metrics: Metrics
+  /** Null or absent where nothing is traced. */
+  readonly traces?: Traces | null
   /** Gains what is open, also where the rest cannot be opened. */
   readonly closing: ShutdownStack
 }
@@ -68,7 +71,11 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   const { configuration, rootPath, system, metrics, closing } = options
   const root = await openProductRoot(rootPath, system)
   closing.add(() => root.close())
-  const { environmentId } = root.descriptor
+  const { projectId, environmentId } = root.descriptor
+  options.traces?.addAttributes({
+    'svc.project.id': projectId,
+    'svc.environment.id': environmentId,
+  })
   const storage = configuration.product?.storage ?? null
   // First, since it checks that the segments of the log are where the files of the root are.
   const blobs = await openBlobs({ rootPath, environmentId, storage })
@@ -94,7 +101,18 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   const networks = configuration.product?.actionNetworks ?? []
   const outbound = { allowedNetworks: networks.map(({ range }) => range) }
   const cursors = new Cursors(root.keyring)
-  const ports = { store, pool, ...world, issueGuest, cursors, configuration: live, outbound }
+  const documentSystem = database === null ? ('sqlite' as const) : ('postgresql' as const)
+  const traced = { traces: options.traces, documentSystem }
+  const ports = {
+    store,
+    pool,
+    ...world,
+    ...traced,
+    issueGuest,
+    cursors,
+    configuration: live,
+    outbound,
+  }
   const buckets = new StoredBuckets(root.control, root.descriptor)
   const storageKeys = new StorageKeys(root)
   const { engine, files } = openFilesOf(

@@ -346,10 +346,10 @@ describe('the table of settings', () => {
   it('names every source once', () => {
     const names = VARIABLES.flatMap((row) => sourceNames(row))
     expect(new Set(names).size).toBe(names.length)
-    expect(names).toHaveLength(38 + 6 + 2 * 2)
+    expect(names).toHaveLength(43 + 7 + 2 * 2)
   })
 
-  it('tells which SERVICE_ names nothing reads', () => {
+  it('tells which SERVICE_ and OTEL_ names nothing reads', () => {
     const known = Object.fromEntries(
       VARIABLES.flatMap((row) => sourceNames(row)).map((n) => [n, '']),
     )
@@ -358,7 +358,8 @@ describe('the table of settings', () => {
       SERVICE_MANAGMENT_LISTEN: 'x',
       PATH: DIR,
       SERVICE_UNSET: undefined,
+      OTEL_SDK_DISABLED: 'true',
     }
-    expect(unreadNames(environment)).toEqual(['SERVICE_MANAGMENT_LISTEN'])
+    expect(unreadNames(environment)).toEqual(['OTEL_SDK_DISABLED', 'SERVICE_MANAGMENT_LISTEN'])
   })
 })

@@ -33,6 +33,7 @@ import {
   wholeNumber,
 } from './sources.ts'
 import { readStorage, type StorageSettings } from './storage.ts'
+import { readTraces, type TraceSettings } from './traces.ts'
 import type { PlainName, SecretName } from './variables.ts'
 
 export type SettingsMode =
@@ -58,6 +59,8 @@ export interface ServerSettings {
   readonly memory: MemorySettings
   readonly logs: LogSettings
   readonly realtime: RealtimeSettings
+  /** Null where traces are not exported. */
+  readonly traces: TraceSettings | null
   /** `required` refuses to serve where Functions cannot be contained. */
   readonly sandbox: 'preferred' | 'required'
   /** Peppers that `migrate` may replace; no other mode replaces one. */
@@ -149,6 +152,7 @@ export function parseSettings(environment: ProcessEnvironment, mode: SettingsMod
     },
     logs: readLogSettings(environment),
     realtime: readRealtime(environment),
+    traces: readTraces(environment),
     sandbox: sandbox(environment),
     confirmedPepperChanges: confirmedPepperChanges(environment, mode),
     deprecatedNames: deprecatedNames(environment, [

@@ -242,6 +242,44 @@ export const VARIABLES = [
     description: 'Days after which archive segments of the log are removed, 1 to 3650',
   },
   {
+    name: 'OTEL_EXPORTER_OTLP_ENDPOINT',
+    required: 'no',
+    secret: false,
+    file: false,
+    description: 'URL that traces are sent below, to /v1/traces, by OTLP; none are made without it',
+  },
+  {
+    name: 'OTEL_EXPORTER_OTLP_HEADERS',
+    required: 'no',
+    secret: true,
+    file: true,
+    description: 'Headers of those requests: name=value pairs, separated by commas',
+  },
+  {
+    name: 'OTEL_EXPORTER_OTLP_PROTOCOL',
+    required: 'no',
+    secret: false,
+    file: false,
+    default: 'http/protobuf',
+    description: 'Form of traces: http/protobuf or http/json',
+  },
+  {
+    name: 'OTEL_SERVICE_NAME',
+    required: 'no',
+    secret: false,
+    file: false,
+    default: 'svc-server',
+    description: 'Name of this server in traces',
+  },
+  {
+    name: 'OTEL_TRACES_SAMPLER_ARG',
+    required: 'no',
+    secret: false,
+    file: false,
+    default: '1',
+    description: 'Share of traces that are exported, 0 to 1, where no caller has decided',
+  },
+  {
     name: 'SERVICE_REALTIME_CONNECTIONS_MAX',
     required: 'no',
     secret: false,
@@ -322,11 +360,11 @@ export function sourceNames(row: Variable): readonly string[] {
   return row.file ? names.flatMap((name) => [name, `${name}_FILE`]) : names
 }
 
-/** `SERVICE_*` names of an environment that nothing here reads: most often a misspelled one. */
+/** Names of an environment that nothing here reads, though they look so: often misspelled ones. */
 export function unreadNames(environment: Readonly<Record<string, string | undefined>>): string[] {
   const known = new Set(VARIABLES.flatMap((row) => sourceNames(row)))
   return Object.keys(environment)
-    .filter((name) => name.startsWith('SERVICE_') && environment[name] !== undefined)
+    .filter((name) => /^(?:SERVICE|OTEL)_/.test(name) && environment[name] !== undefined)
     .filter((name) => !known.has(name))
     .sort()
 }

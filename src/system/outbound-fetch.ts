@@ -43,6 +43,8 @@ export interface OutboundRequest {
   readonly signal: AbortSignal
   /** Called before bytes are buffered. Throws FetchFailure where they exceed a memory limit. */
   readonly hold: (bytes: number) => void
+  /** Headers that every hop gets unless `headers` has one of the name. */
+  readonly traceHeaders?: readonly HeaderPair[]
 }
 
 export interface OutboundResponse {
@@ -73,6 +75,7 @@ interface Hop {
   readonly method: string
   readonly headers: readonly HeaderPair[]
   readonly body: Uint8Array | null
+  readonly traceHeaders: readonly HeaderPair[]
 }
 
 export class OutboundFetch {
@@ -93,6 +96,7 @@ export class OutboundFetch {
       method: request.method,
       headers: ownHeaders(request.headers),
       body: request.body,
+      traceHeaders: traceHeaders(request),
     }
     for (let redirects = 0; ; redirects++) {
       const response = await this.#request(hop, request)
@@ -227,11 +231,24 @@ function ownHeaders(headers: readonly HeaderPair[]): HeaderPair[] {
   return kept
 }
 
+/** A request of the author's own trace has no other: the headers belong together. */
+function traceHeaders({ headers, traceHeaders: given = [] }: OutboundRequest) {
+  const isOwn = headers.some(([name]) => name.toLowerCase() === 'traceparent')
+  return isOwn ? [] : given
+}
+
 /** The headers that are sent. A repeated name keeps all its values. */
-function groupedHeaders({ url, headers, body, method }: Hop): Map<string, string | string[]> {
+function groupedHeaders({
+  url,
+  headers,
+  body,
+  method,
+  traceHeaders,
+}: Hop): Map<string, string | string[]> {
   const grouped = new Map<string, string | string[]>([
     ['user-agent', 'svc'],
     ['accept', '*/*'],
+    ...traceHeaders,
   ])
   const own = new Map<string, string[]>()
   for (const [name, value] of headers) {
@@ -262,7 +279,8 @@ function nextHop(hop: Hop, status: number, location: string): Hop {
     const key = name.toLowerCase()
     return !(leaves && CREDENTIAL_HEADERS.has(key)) && !(becomesGet && BODY_HEADERS.test(key))
   })
-  return becomesGet ? { url, method: 'GET', headers, body: null } : { ...hop, url, headers }
+  const next = { ...hop, url, headers }
+  return becomesGet ? { ...next, method: 'GET', body: null } : next
 }
 
 const DECODERS: Readonly<Record<string, () => Transform>> = {

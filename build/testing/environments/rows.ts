@@ -14,6 +14,7 @@ import {
   TOKEN,
   URL_OK,
 } from './environments.ts'
+import { TRACES } from './trace-rows.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 /** The rule, the code, the reported variables, and the settings on top of the valid base. */
@@ -397,4 +398,4 @@ const STORAGE: readonly Row[] = [
   ['the S3 region is one', INVALID, S3_REGION, { ...S3, [S3_REGION]: 'canary east' }],
 ]
 
-export const ROWS = [...SOURCES, ...DATABASES, ...ADDRESSES, ...PRODUCT, ...STORAGE]
+export const ROWS = [...SOURCES, ...DATABASES, ...ADDRESSES, ...PRODUCT, ...STORAGE, ...TRACES]

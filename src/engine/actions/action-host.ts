@@ -188,14 +188,15 @@ export class ActionHost implements RunnerHost {
   }
 
   async #run([, kind, name, json]: RunOperation): Promise<string> {
-    const { prepared, principal, context } = this.#invocation
+    const { prepared, principal, context, trace } = this.#invocation
     const definition = findCallee(prepared, kind, name)
     const argumentsText = calleeArguments(prepared, definition, json)
     const admitted = calleePrincipal(definition, principal)
     this.#callCount += 1
     checkNesting(this.#callCount, this.#depth + 1)
     const { signal } = this.#ended
-    const input = { prepared, definition, argumentsText, principal: admitted, context, signal }
+    const call = { prepared, definition, argumentsText, principal: admitted, context }
+    const input = { ...call, trace, signal }
     try {
       const run = () => this.#runCallee(input, this.#depth + 1, this.#schedules)
       const text = await this.#counting(argumentsText.length, () => this.#calls.use(signal, run))
@@ -242,9 +243,10 @@ export class ActionHost implements RunnerHost {
     const abort = new AbortController()
     this.#open.set(handle, abort)
     const { signal } = abort
-    const hosts = this.#invocation.definition.uses?.network ?? []
+    const { definition, trace } = this.#invocation
+    const hosts = definition.uses?.network ?? []
     try {
-      const terms = { hosts, semaphore: this.#requests, signal }
+      const terms = { hosts, semaphore: this.#requests, signal, trace }
       const perform = () => this.#port.requests.perform(request, terms)
       return await this.#counting(charactersOf(request), perform)
     } catch (error) {

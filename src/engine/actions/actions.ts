@@ -12,6 +12,7 @@ import {
   LostRunCounter,
   runnerCall,
 } from '../invocations/invocation.ts'
+import { endWith, startInvocation } from '../invocations/invocation-spans.ts'
 import { cacheKeysOf } from '../invocations/queries.ts'
 import { conclude } from '../invocations/run-outcomes.ts'
 import {
@@ -127,7 +128,14 @@ export class Actions {
     }
   }
 
-  readonly #callee: RunCallee = async (input, depth, schedules) => {
+  readonly #callee: RunCallee = (input, depth, schedules) => {
+    const span = startInvocation(input, input.prepared.release.releaseId)
+    return span === null
+      ? this.#call(input, depth, schedules)
+      : endWith(span, this.#call({ ...input, trace: span }, depth, schedules))
+  }
+
+  readonly #call: RunCallee = async (input, depth, schedules) => {
     const { queries } = this.#port
     switch (input.definition.kind) {
       case 'query': {

@@ -2,7 +2,12 @@
 import type { FetchRequest } from '../../runner/operations.ts'
 import type { AddressRange } from '../../system/address-ranges.ts'
 import { FetchFailure, type Network } from '../../system/guarded-fetch.ts'
-import { OutboundFetch, type OutboundResponse } from '../../system/outbound-fetch.ts'
+import {
+  OutboundFetch,
+  type OutboundRequest,
+  type OutboundResponse,
+} from '../../system/outbound-fetch.ts'
+import type { Span, SpanStart } from '../../telemetry/traces/spans.ts'
 import { OperationError } from '../invocations/operation-error.ts'
 import { REQUESTS_BYTES_MAX, REQUESTS_IN_FLIGHT_MAX, RESPONSE_BYTES_MAX } from '../limits.ts'
 import type { RunnerPool } from '../runners/runner-pool.ts'
@@ -23,6 +28,8 @@ export interface RequestTerms {
   /** Bounds the concurrent requests of the Action. */
   readonly semaphore: Semaphore
   readonly signal: AbortSignal
+  /** The span of the Action; absent where nothing is traced. */
+  readonly trace?: Span | null | undefined
 }
 
 /** Reserves bytes until the task ends. Throws beyond the bound. */
@@ -44,11 +51,12 @@ export class Requests {
   /** Returns the stored JSON of a FetchReply. Throws OperationError for a failed request. */
   async perform(
     request: FetchRequest,
-    { hosts, semaphore, signal }: RequestTerms,
+    { hosts, semaphore, signal, trace }: RequestTerms,
   ): Promise<string> {
     const sendIn = (reserve: Reserve) => () => {
       const body = request.body === null ? null : Uint8Array.fromBase64(request.body)
-      return this.#outbound.fetch({ ...request, body, hosts, signal, hold: reserve })
+      const sent = { ...request, body, hosts, signal, hold: reserve }
+      return trace ? this.#traced(sent, trace) : this.#outbound.fetch(sent)
     }
     try {
       return await this.#reserving(async (reserve) => {
@@ -59,6 +67,21 @@ export class Requests {
     } catch (error) {
       if (!(error instanceof FetchFailure)) throw error
       throw new OperationError('TypeError', `fetch: ${explain(error, request.url)}`)
+    }
+  }
+
+  /** Sends a request whose destination may continue the trace. */
+  async #traced(request: OutboundRequest, trace: Span): Promise<OutboundResponse> {
+    const span = trace.child(requestSpan(request))
+    try {
+      const response = await this.#outbound.fetch({ ...request, traceHeaders: span.headers() })
+      const { status } = response
+      const attributes = { 'http.response.status_code': status }
+      span.end(status < 400 ? { attributes } : { attributes, error: String(status) })
+      return response
+    } catch (error) {
+      span.end({ error: error instanceof FetchFailure ? error.reason : 'INTERNAL' })
+      throw error
     }
   }
 
@@ -89,6 +112,24 @@ export class Requests {
     } finally {
       this.#reserved -= reserved
     }
+  }
+}
+
+/** Methods of which spans have the name; any other text may be a secret in the wrong place. */
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
+
+/** A host is shown only where the Action declares it. Paths and queries are never shown. */
+function requestSpan({ url, method, hosts }: OutboundRequest): SpanStart {
+  const isKnown = METHODS.includes(method)
+  const { hostname, port, protocol } = URL.parse(url) ?? { hostname: '', port: '', protocol: '' }
+  const number = port || (protocol === 'https:' ? '443' : '80')
+  const isShown = hosts.includes(hostname) || hosts.includes(`${hostname}:${number}`)
+  return {
+    ...{ name: isKnown ? method : 'HTTP', kind: 'client' },
+    attributes: {
+      'http.request.method': isKnown ? method : '_OTHER',
+      ...(isShown && { 'server.address': hostname, 'server.port': Number(number) }),
+    },
   }
 }
 

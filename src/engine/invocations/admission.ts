@@ -15,6 +15,7 @@ import {
   callKeyOf,
   checkedArguments,
 } from './checked-arguments.ts'
+import { endWith, startInvocation } from './invocation-spans.ts'
 import type { MutationOutcome, Mutations } from './mutations.ts'
 import { cacheKeysOf, type Queries, type QueryExecution, type QueryOutcome } from './queries.ts'
 import type { MutationRequest, QueryRequest } from './requests.ts'
@@ -93,12 +94,14 @@ export class CallAdmission {
     if (inFlight.count >= INVOCATIONS_MAX) return Promise.reject(new Fault('BUSY'))
     const end = inFlight.begin(request.release)
     const prepared = preparations.find(request.release.releaseId)
+    const span = startInvocation(request, request.release.releaseId)
+    const input = span === null ? request : { ...request, trace: span }
     const call =
       prepared === null
-        ? this.#prepareAndExecute(request, execute)
-        : checkAndExecute(prepared, request, execute, checked)
+        ? this.#prepareAndExecute(input, execute)
+        : checkAndExecute(prepared, input, execute, checked)
     call.then(end, end)
-    return call
+    return span === null ? call : endWith(span, call)
   }
 
   /** An Action waits as briefly as other calls: it had no effect yet, so its caller may retry. */

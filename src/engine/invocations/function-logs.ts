@@ -9,7 +9,7 @@ import type { Invocation } from './invocation.ts'
 /** Logs the outcome of one call under the name of its Function. */
 export function logOutcome(
   log: Logger,
-  { prepared: { release }, context }: Pick<Invocation, 'prepared' | 'context'>,
+  { prepared: { release }, context, trace }: Pick<Invocation, 'prepared' | 'context' | 'trace'>,
   definition: FunctionManifest,
   outcome: RunnerOutcome,
 ): void {
@@ -18,14 +18,15 @@ export function logOutcome(
     stream: 'function',
     releaseId: release.releaseId,
     function: definition.name,
+    ...trace?.logFields,
   }
   if ('logs' in outcome) {
     for (const line of outcome.logs ?? []) writeLine(log, fields, line)
   }
   if (outcome.kind === 'threw') {
     const { name, message, stack } = outcome.error
-    const trace = mapStack(stack, release.sourceMap)
-    log.warn('function.failed', { ...fields, message: `${name}: ${message}`, trace })
+    const lines = mapStack(stack, release.sourceMap)
+    log.warn('function.failed', { ...fields, message: `${name}: ${message}`, trace: lines })
   } else if (outcome.kind === 'broken') {
     log.warn('function.failed', { ...fields, message: outcome.detail })
   }

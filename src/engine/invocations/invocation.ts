@@ -2,6 +2,7 @@
 import type { StoredDocument } from '../../documents/store.ts'
 import { Fault } from '../../errors/fault.ts'
 import type { System } from '../../system/system.ts'
+import type { Span } from '../../telemetry/traces/spans.ts'
 import type { Principal } from '../../value/identities.ts'
 import type { FunctionManifest } from '../../value/manifest.ts'
 import { INVOCATION_MILLIS_MAX, LOST_RUNS_MAX } from '../limits.ts'
@@ -37,6 +38,8 @@ export interface Invocation {
   /** The configuration at the start of the invocation. */
   readonly configuration: ConfigurationSnapshot
   readonly context: InvocationContext
+  /** The span of the invocation; absent where nothing is traced. */
+  readonly trace?: Span | null | undefined
   readonly signal?: CancellationToken | undefined
   /** Whether the next attempt is speculative (speculation/speculation-policy.ts). */
   isSpeculative: boolean

@@ -26,12 +26,14 @@ import {
   type InvocationInput,
   LostRunCounter,
 } from './invocation.ts'
+import { type DocumentSystem, endWithCommit } from './invocation-spans.ts'
 import type { CompletedRun } from './run-outcomes.ts'
 
 export interface MutationPort extends InvocationPort {
   readonly inFlight: ActiveCalls
   readonly store: DocumentStore
   readonly committer: Committer
+  readonly documentSystem?: DocumentSystem | undefined
 }
 
 export interface MutationInput extends Omit<InvocationInput, 'signal'> {
@@ -264,9 +266,20 @@ export class Mutations {
     { resultText }: Pick<CompletedRun, 'resultText'>,
     { input, fingerprint, number, lock }: Attempt,
   ) {
-    const { committer, system } = this.#port
+    const { committer, system, documentSystem } = this.#port
     const atMicros = system.nowMicros()
-    return committer.commit({
+    const span = input.trace?.isSampled
+      ? input.trace.child({
+          ...{ name: 'commit', kind: 'client' },
+          attributes: {
+            'db.system.name': documentSystem,
+            'db.operation.name': 'COMMIT',
+            'svc.commit.attempt': number,
+            'svc.commit.writes': writes.length,
+          },
+        })
+      : null
+    const outcome = committer.commit({
       snapshot: transaction.snapshot,
       pending: transaction.pending,
       readSet: transaction.readSet,
@@ -287,6 +300,8 @@ export class Mutations {
           : null,
       lock,
     })
+    if (span !== null) endWithCommit(span, outcome)
+    return outcome
   }
 }
 

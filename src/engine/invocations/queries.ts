@@ -48,7 +48,7 @@ export interface QueryExecution extends QueryOutcome {
 }
 
 type QueryCall = Pick<Invocation, 'prepared' | 'definition' | 'argumentsText' | 'principal'>
-type QueryInput = QueryCall & Pick<Invocation, 'context' | 'signal' | 'arrivedMillis'>
+type QueryInput = QueryCall & Pick<Invocation, 'context' | 'trace' | 'signal' | 'arrivedMillis'>
 
 /** One execution and all its callers. It is cancelled when the last of them has disconnected. */
 class SharedExecution implements CancellationToken {

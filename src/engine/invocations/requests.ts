@@ -1,4 +1,5 @@
 /** Calls of Functions as the engine receives them, before their arguments are checked. */
+import type { Span } from '../../telemetry/traces/spans.ts'
 import type { Principal } from '../../value/identities.ts'
 import type { FunctionManifest } from '../../value/manifest.ts'
 import type { ValueObject } from '../../value/values.ts'
@@ -14,6 +15,8 @@ export interface QueryRequest {
   /** The principal that the Function sees; null for an anonymous caller. */
   readonly principal: Principal | null
   readonly context: InvocationContext
+  /** The span that causes the call; absent where nothing is traced. */
+  readonly trace?: Span | null | undefined
   /** Cancels a Query or an Action when its caller disconnects. A Mutation ignores it. */
   readonly signal?: CancellationToken | undefined
 }

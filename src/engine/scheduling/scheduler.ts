@@ -4,6 +4,7 @@ import { Fault } from '../../errors/fault.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics/metrics.ts'
+import type { Traces } from '../../telemetry/traces/spans.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import type { Committer } from '../commits/committer.ts'
 import type { ScheduledChange } from '../commits/read-set.ts'
@@ -58,6 +59,8 @@ export interface SchedulerOptions {
   readonly pending: PendingWork
   /** Default: the timers of the runtime. Another kind belongs to a `system` with its clock. */
   readonly timers?: Timers
+  /** Null or absent where nothing is traced. */
+  readonly traces?: Traces | null | undefined
 }
 
 export interface WorkList {

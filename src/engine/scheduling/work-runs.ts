@@ -2,11 +2,13 @@
 import { Fault, isFault } from '../../errors/fault.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
+import type { Span, Traces } from '../../telemetry/traces/spans.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import { decodeStored } from '../../value/stored.ts'
 import type { ValueObject } from '../../value/values.ts'
 import type { SystemDocuments } from '../files/system-documents.ts'
 import type { CallAdmission } from '../invocations/admission.ts'
+import { startRun } from '../invocations/invocation-spans.ts'
 import type { QueryRequest } from '../invocations/requests.ts'
 import type { Release } from '../releases/executable-release.ts'
 import type { Transaction } from '../transactions/transaction.ts'
@@ -29,6 +31,8 @@ export interface WorkRunsOptions {
   readonly system: System
   readonly log: Logger
   readonly isStopped: () => boolean
+  /** Null or absent where nothing is traced. */
+  readonly traces?: Traces | null | undefined
 }
 
 /**
@@ -63,17 +67,25 @@ export class WorkRuns {
 
   /** Runs pending work whose time has come. Never rejects. */
   async run(work: ScheduledWork, load: LoadRelease): Promise<RunEnd> {
-    const { system } = this.#options
+    const { system, traces } = this.#options
+    const span = startRun(traces, `scheduled ${work.function}`, {
+      'svc.function.name': work.function,
+      'svc.function.kind': work.kind,
+      'svc.release.id': work.releaseId,
+      'svc.scheduled.id': work.scheduledId,
+    })
     const startedMillis = system.monotonicMillis()
-    const ended = await this.#perform(work, load)
+    const ended = await this.#perform(work, load, span)
     const durationMicros = Math.round((system.monotonicMillis() - startedMillis) * 1_000)
     if (ended.end !== 'skipped') this.#log(work, ended, durationMicros)
+    const attributes = { 'svc.scheduled.outcome': ended.end }
+    span?.end(ended.end === 'failed' ? { attributes, error: ended.end } : { attributes })
     return ended.end
   }
 
-  async #perform(work: ScheduledWork, load: LoadRelease): Promise<Ended> {
+  async #perform(work: ScheduledWork, load: LoadRelease, span: Span | null): Promise<Ended> {
     try {
-      const request = await this.#request(work, load)
+      const request = { ...(await this.#request(work, load)), trace: span }
       return await (work.kind === 'mutation'
         ? this.#runMutation(work, request)
         : this.#runAction(work, request))

@@ -4,12 +4,14 @@
  */
 import { Fault, isFault } from '../../errors/fault.ts'
 import type { System } from '../../system/system.ts'
+import type { Span, Traces } from '../../telemetry/traces/spans.ts'
 import { encodeStored } from '../../value/stored.ts'
 import { Semaphore } from '../actions/semaphore.ts'
 import type { Committer } from '../commits/committer.ts'
 import type { CommitWrites } from '../commits/read-set.ts'
 import type { CallAdmission } from '../invocations/admission.ts'
 import type { ConfigurationSource } from '../invocations/function-configuration.ts'
+import { endWith, startRun } from '../invocations/invocation-spans.ts'
 import { cacheKeysOf, type QueryExecution } from '../invocations/queries.ts'
 import { REFRESHES_MAX } from '../limits.ts'
 import { ReadSetIndex } from '../query-cache/read-set-index.ts'
@@ -27,6 +29,8 @@ export interface SubscriptionsPort {
   readonly configuration: ConfigurationSource
   readonly system: System
   readonly calls: Pick<CallAdmission, 'execution'>
+  /** Null or absent where nothing is traced. */
+  readonly traces?: Traces | null | undefined
 }
 
 /** A subscription to one Query. */
@@ -201,7 +205,9 @@ export class Subscriptions {
     }
     this.#refreshes += 1
     const context = { ...query.request.context, invocationId: system.ids.make('ivc') }
-    const outcome = calls.execution({ ...query.request, context })
+    const outcome = this.#traced(query, (trace) =>
+      calls.execution({ ...query.request, context, trace }),
+    )
     const mine = { durable: committer.durable, outcome }
     if (group === undefined) return mine.outcome
     group.newest = mine
@@ -213,6 +219,16 @@ export class Subscriptions {
       if (group.newest === mine) group.newest = null
       throw error
     }
+  }
+
+  /** Runs a Query in a trace of its own, since it runs for all its subscribers at once. */
+  #traced<T>({ request }: LiveQuery, run: (trace: Span | null) => Promise<T>): Promise<T> {
+    const { definition, release } = request
+    const span = startRun(this.#port.traces, `watch ${definition.name}`, {
+      'svc.function.name': definition.name,
+      'svc.release.id': release.releaseId,
+    })
+    return span === null ? run(null) : endWith(span, run(span))
   }
 
   /** Whether an outcome is the result for every caller, and does not depend on the time. */

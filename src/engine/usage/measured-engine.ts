@@ -72,6 +72,7 @@ export function measuredEngine(
       }
       if (outcome instanceof Promise) return measure(queries, outcome)
       queries.succeeded.add()
+      request.trace?.set({ 'svc.query.cached': true })
       return outcome
     },
     mutation: (request) => measure(mutations, engine.mutation(request), countReplay),

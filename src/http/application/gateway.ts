@@ -6,6 +6,7 @@ import type { FilePorts } from '../../product/files/ports.ts'
 import type { SynchronizationPorts } from '../../product/workspaces/synchronize.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
+import type { Traces } from '../../telemetry/traces/spans.ts'
 import type { Principal } from '../../value/identities.ts'
 import type { ApplicationLimits } from '../rate-limits.ts'
 import type { RequestCounts } from '../request-counts.ts'
@@ -52,6 +53,8 @@ export interface Gateway {
   /** Rules of development keys. */
   readonly workspaces: SynchronizationPorts
   readonly counts: RequestCounts
+  /** Null or absent where nothing is traced. */
+  readonly traces?: Traces | null
   readonly keyUsage: KeyUsage
   readonly rejections: Pick<RejectionLog, 'add'>
   /** Exact browser origins; any other Origin header is rejected. */

@@ -1,4 +1,6 @@
 /** A request to the application origin, and the application that sent it. */
+import type { System } from '../../system/system.ts'
+import type { Span } from '../../telemetry/traces/spans.ts'
 import type { ApplicationScope } from '../../value/application-scopes.ts'
 import type { Principal } from '../../value/identities.ts'
 import type { ClientId, CredentialId, InvocationId, ReleaseId, RequestId } from '../../value/ids.ts'
@@ -49,8 +51,29 @@ export interface Incoming extends Sender {
   /** Set once the target is resolved. */
   releaseId: ReleaseId | null
   function: string | null
+  /** The span of the request, once its key is authenticated; null where nothing is traced. */
+  trace: Span | null
   /** Credential of a rejected key that was active before. */
   rejectedKey?: CredentialName | null
   /** Verification of the functional token, which runs once for each request. */
   presented?: Promise<Principal>
+}
+
+/** Creates the state of a request that arrives. */
+export function incomingOf(
+  { system }: { readonly system: Pick<System, 'ids'> },
+  request: Request,
+  binding: Partial<ApplicationBinding>,
+): Incoming {
+  return {
+    request,
+    requestId: system.ids.make('req'),
+    binding,
+    caller: null,
+    bodyMemory: null,
+    invocationId: null,
+    releaseId: null,
+    function: null,
+    trace: null,
+  }
 }

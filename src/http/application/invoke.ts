@@ -244,7 +244,7 @@ function requestOf(call: Call, asked: RequestedCall, principal: Principal | null
   const { requestId } = incoming
   const { clientId, credentialId } = caller
   const context = { requestId, invocationId, clientId, credentialId }
-  return { ...asked, principal, context, signal: call }
+  return { ...asked, principal, context, trace: incoming.trace, signal: call }
 }
 
 type WithContext = Pick<QueryRequest, 'context'>

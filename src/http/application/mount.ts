@@ -13,11 +13,12 @@ import { answerBody } from '../transfers/answers.ts'
 import { allowOrigin, originDenied } from './browser-origins.ts'
 import { authenticate, chargeBody } from './callers.ts'
 import type { Gateway } from './gateway.ts'
-import type { ApplicationBinding, Incoming } from './incoming.ts'
+import { type ApplicationBinding, type Incoming, incomingOf } from './incoming.ts'
 import { Call, type CallResponse, invokeInTurn, readEnvelope } from './invoke.ts'
 import { allowedRequests, methodsAt } from './methods.ts'
 import type { Realtime } from './realtime/realtime.ts'
 import type { RejectedRequest } from './rejection-log.ts'
+import { endTrace, startTrace } from './request-traces.ts'
 import {
   DEVELOPMENT_ROUTES,
   FILE_TRANSFERS,
@@ -104,6 +105,7 @@ function router(gateway: Gateway, realtime: Realtime): Hono {
     hono.on(method, path, ({ req, env }) => {
       const workspace = req.param('workspace') ?? ''
       return answerExchange(gateway, req.raw, env as ApplicationBinding, {
+        route: { path, method },
         routeClass: 'development',
         // A Workspace may be synchronized before anything is served.
         needsService: false,
@@ -138,6 +140,7 @@ async function handleCall(
   try {
     checkRequest(gateway, request, origin)
     const caller = authenticate(gateway, incoming)
+    if (gateway.traces) startTrace(gateway, incoming, invocation, started)
     const bytes = await readEnvelope(gateway, incoming)
     chargeBody(gateway, caller, bytes.length)
     const invoked = invokeInTurn(new Call(gateway, incoming, caller, bytes), invocation.invoke)
@@ -149,6 +152,7 @@ async function handleCall(
   }
   allowOrigin(gateway.allowedOrigins, response, origin)
   const status = countedStatus(request, response.status)
+  endTrace(incoming, status)
   gateway.counts.answered(status, 'call', gateway.system.monotonicMillis() - started)
   if (incoming.caller !== null) gateway.keyUsage.answered(incoming.caller, status)
   return response
@@ -156,6 +160,7 @@ async function handleCall(
 
 /** A request that is answered with a response of its own. */
 interface Exchange {
+  readonly route: { readonly path: string; readonly method: string }
   readonly routeClass: RouteClass
   /** Whether it is answered only while a Release is served. */
   readonly needsService: boolean
@@ -170,6 +175,7 @@ function transferOf(gateway: Gateway, { method }: Request, url: string): Exchang
   })
   if (route === undefined || id === undefined) return null
   return {
+    route,
     routeClass: method === 'PUT' ? 'upload' : 'download',
     needsService: true,
     answer: (incoming) => route.transfer(gateway, incoming, id),
@@ -180,7 +186,7 @@ async function answerExchange(
   gateway: Gateway,
   request: Request,
   binding: Partial<ApplicationBinding> = {},
-  { routeClass, needsService, answer }: Exchange,
+  { route, routeClass, needsService, answer }: Exchange,
 ): Promise<Response> {
   const started = gateway.system.monotonicMillis()
   const origin = request.headers.get('origin')
@@ -198,28 +204,13 @@ async function answerExchange(
     response = failRequest(gateway, error, incoming)
   }
   allowOrigin(gateway.allowedOrigins, response, origin)
-  const millis = gateway.system.monotonicMillis() - started
   const status = countedStatus(request, response.status)
-  gateway.counts.answered(status, routeClass, millis)
+  // A grant is checked as a part of its use, so only an exchange that was admitted has a span.
+  if (gateway.traces && status < 400) startTrace(gateway, incoming, route, started)
+  endTrace(incoming, status)
+  gateway.counts.answered(status, routeClass, gateway.system.monotonicMillis() - started)
   if (incoming.caller !== null) gateway.keyUsage.answered(incoming.caller, status)
   return response
-}
-
-function incomingOf(
-  { system }: Gateway,
-  request: Request,
-  binding: Partial<ApplicationBinding>,
-): Incoming {
-  return {
-    request,
-    requestId: system.ids.make('req'),
-    binding,
-    caller: null,
-    bodyMemory: null,
-    invocationId: null,
-    releaseId: null,
-    function: null,
-  }
 }
 
 /** Opens a Realtime connection. The listener ignores the response of one that it has upgraded. */
@@ -318,6 +309,7 @@ function isRejection({ code, status, cause }: Fault, { caller }: Incoming): bool
 function failRequest(gateway: Gateway, error: unknown, incoming: Incoming): Response {
   const { request, requestId, invocationId, caller } = incoming
   const fault = toFault(error, APPLICATION_CODES)
+  incoming.trace?.set({ 'svc.error.code': fault.code })
   if (isRejection(fault, incoming)) return rejectRequest(gateway, incoming, fault)
   gateway.counts.failed(fault)
   const entry: LogFields = {
@@ -327,6 +319,7 @@ function failRequest(gateway: Gateway, error: unknown, incoming: Incoming): Resp
     function: incoming.function ?? undefined,
     clientId: caller?.clientId,
     credentialId: caller?.credentialId,
+    ...incoming.trace?.logFields,
     errorCode: fault.code,
     detail: fault.detail,
     error: fault.cause,

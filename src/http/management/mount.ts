@@ -9,6 +9,7 @@ import { Fault } from '../../errors/fault.ts'
 import { type Actor, requireCapability, requireCapabilitySomewhere } from '../../identity/actor.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
+import type { Span, Traces } from '../../telemetry/traces/spans.ts'
 import { isId, type OperationId, type RequestId } from '../../value/ids.ts'
 import { environmentScope } from '../../value/scope.ts'
 import { parseStrictJson } from '../../value/strict-json.ts'
@@ -52,6 +53,8 @@ interface MountOptions<A> {
   /** Shared with the application origin. By default, this origin has its own budgets. */
   readonly transfers?: Transfers
   readonly counts?: RequestCounts
+  /** Null or absent where nothing is traced. */
+  readonly traces?: Traces | null
 }
 
 type Mounted<A> = MountOptions<A> & { readonly transfers: Transfers }
@@ -121,6 +124,7 @@ async function handleRequest<A>(
     const millis = system.monotonicMillis() - started
     const routeClass = route.method === 'GET' ? 'managementRead' : 'managementChange'
     options.counts?.answered(status, routeClass, millis)
+    const span = requestSpan(options.traces, context.req.raw, route, { received, started })
     log.info('http.request', {
       requestId,
       method: route.method,
@@ -128,8 +132,29 @@ async function handleRequest<A>(
       status,
       errorCode,
       durationMicros: Math.round(millis * 1000),
+      ...span?.logFields,
     })
+    const attributes = { 'http.response.status_code': status, 'svc.error.code': errorCode }
+    span?.end(status < 500 ? { attributes } : { attributes, error: String(status) })
   }
+}
+
+/** Returns the span of a request whose session is authenticated; null for any other. */
+function requestSpan<A>(
+  traces: Traces | null | undefined,
+  { headers }: Request,
+  { method, path }: Route<A>,
+  { received, started }: { readonly received: Received; readonly started: number },
+): Span | null {
+  if (!traces || received.caller === null) return null
+  return traces.request({
+    ...{ name: `${method} ${path}`, kind: 'server', headers, startedMillis: started },
+    attributes: {
+      'http.request.method': method,
+      'http.route': path,
+      'svc.request.id': received.requestId,
+    },
+  })
 }
 
 /**

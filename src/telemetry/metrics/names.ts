@@ -75,6 +75,8 @@ export const COUNTERS = {
 
   logRecordsDropped: 'Log records that could not be written',
   logRecordsStored: 'Records that the log of the Environment received',
+  spansExported: 'Spans of traces that the receiver of traces accepted',
+  spansDropped: 'Spans that were not exported: the receiver did not take them in time',
   processCpuMicros: 'CPU time of the server process',
 } as const
 
@@ -107,6 +109,7 @@ export const GAUGES = {
   applicationRequestsInFlight: 'Requests of the application origin that are in flight',
   logRecordsQueued: 'Records that wait to be written to the log of the Environment',
   logFollowers: 'Open streams that follow the log of the Environment',
+  spansQueued: 'Spans that wait for their export or are being exported',
   processResidentBytes: 'Memory of the server process',
   processHeapBytes: 'JavaScript heap of the server process',
 } as const

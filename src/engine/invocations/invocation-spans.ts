@@ -1,0 +1,79 @@
+/** Spans of invocations, of their commits and of work that no request causes. */
+import { isFault } from '../../errors/fault.ts'
+import type { MaybePromise } from '../../system/maybe-promise.ts'
+import type { Span, SpanEnd, Traces } from '../../telemetry/traces/spans.ts'
+import type { FunctionManifest } from '../../value/manifest.ts'
+import type { CommitOutcome } from '../commits/committer.ts'
+import type { InvocationContext } from './invocation.ts'
+
+export interface TracedCall {
+  readonly definition: FunctionManifest
+  readonly context: InvocationContext
+  /** The span that causes the call; absent where nothing is traced. */
+  readonly trace?: Span | null | undefined
+}
+
+/** Name of the database that holds documents, as OpenTelemetry spells it. */
+export type DocumentSystem = 'postgresql' | 'sqlite'
+
+/** Starts the span of an invocation; null where its trace is not exported. */
+export function startInvocation(
+  { definition, context, trace }: TracedCall,
+  releaseId: string,
+): Span | null {
+  if (!trace?.isSampled) return null
+  return trace.child({
+    name: `${definition.kind} ${definition.name}`,
+    kind: 'internal',
+    attributes: {
+      'svc.function.name': definition.name,
+      'svc.function.kind': definition.kind,
+      'svc.release.id': releaseId,
+      'svc.request.id': context.requestId,
+      'svc.invocation.id': context.invocationId,
+      'svc.client.id': context.clientId,
+      'svc.credential.id': context.credentialId,
+      'svc.scheduled.id': context.scheduledId,
+    },
+  })
+}
+
+/** Starts the trace of a run that no request causes. */
+export function startRun(
+  traces: Traces | null | undefined,
+  name: string,
+  attributes: Readonly<Record<string, string | undefined>>,
+): Span | null {
+  return traces?.root({ name, kind: 'internal', attributes }) ?? null
+}
+
+/** Ends the span with the outcome of the call, which is returned unchanged. */
+export function endWith<T>(span: Span, call: Promise<T>): Promise<T> {
+  call.then(
+    () => span.end(),
+    (error: unknown) => span.end(failureOf(error)),
+  )
+  return call
+}
+
+/** Ends the span of a commit when the commit is durable, or has failed. */
+export function endWithCommit(span: Span, outcome: MaybePromise<CommitOutcome>): void {
+  const durable = async (): Promise<SpanEnd> => {
+    const known = await outcome
+    if (known.kind === 'conflict') return { attributes: { 'svc.commit.outcome': 'conflict' } }
+    await known.durable
+    const { sequence } = known
+    return { attributes: { 'svc.commit.outcome': 'durable', 'svc.commit.sequence': sequence } }
+  }
+  durable().then(
+    (end) => span.end(end),
+    (error: unknown) => span.end(failureOf(error)),
+  )
+}
+
+/** Tells mistakes of callers, which are outcomes, from failures. */
+export function failureOf(error: unknown): SpanEnd {
+  if (!isFault(error)) return { error: 'INTERNAL' }
+  const isFailure = error.status >= 500
+  return isFailure ? { error: error.code } : { attributes: { 'error.type': error.code } }
+}
