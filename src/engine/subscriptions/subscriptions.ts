@@ -235,7 +235,7 @@ export class Subscriptions {
       (read !== null && read !== configuration.current)
     query.failingSince = null
     if (lifetimeMillis !== null) this.#refreshLater(query, lifetimeMillis)
-    query.update(outcome)
+    query.update(outcome, committer.durable)
   }
 
   /** Retries a passing failure of a Query that has a state; ends its subscriptions otherwise. */
