@@ -9,6 +9,7 @@ import type { Figure, Measured } from './bench/figure.ts'
 import { CALLS } from './bench/figures/calls.ts'
 import { COMMITS } from './bench/figures/commits.ts'
 import { FILES } from './bench/figures/files.ts'
+import { LIVE } from './bench/figures/live.ts'
 import { MEMORY } from './bench/figures/memory.ts'
 import { PROMOTIONS } from './bench/figures/promotions.ts'
 import { SAVES } from './bench/figures/saves.ts'
@@ -32,6 +33,7 @@ const FIGURES: readonly Figure[] = [
   ...COMMITS,
   ...TRANSFERS,
   ...SCHEDULING,
+  ...LIVE,
   ...SIZES,
   ...MEMORY,
   ...SAVES,
