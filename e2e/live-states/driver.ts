@@ -43,8 +43,10 @@ const WRITERS = 8
 /** Every so many subscribers, one reads slowly. */
 const SLOW_EVERY = 50
 const PAUSE_MILLIS_MAX = 40
-/** Longer than a server, a store and a runner need to restart. */
-const OUTCOME_MILLIS_MAX = 60_000
+/** Longer than a server, a store and a runner need to restart on a busy machine. */
+const OUTCOME_MILLIS_MAX = 240_000
+/** Longer than the deadline of an invocation. */
+const REPLY_MILLIS_MAX = 15_000
 const RETRY_MILLIS = 20
 /** Codes after which the outcome is unknown and the same request is repeated. */
 const OUTCOME_UNKNOWN = ['RESULT_UNCERTAIN', 'DEADLINE_EXCEEDED']
@@ -224,12 +226,15 @@ class Driver {
   /** Repeats the request until its outcome is known. */
   async #untilFinal(send: () => Promise<Reply>): Promise<Reply> {
     const until = performance.now() + OUTCOME_MILLIS_MAX
+    const outcomes = new Map<string, number>()
     while (performance.now() < until) {
-      const reply = await send().catch(() => null)
-      if (reply !== null && isFinal(reply)) return reply
+      const reply = await Promise.race([send().catch(() => null), delay(REPLY_MILLIS_MAX)])
+      if (reply && isFinal(reply)) return reply
+      const outcome = reply?.body.error.code ?? (reply === null ? 'no connection' : 'no reply')
+      outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
       await delay(RETRY_MILLIS)
     }
-    throw new Error('a Mutation has no outcome')
+    throw new Error(`a Mutation has no outcome: ${JSON.stringify([...outcomes])}`)
   }
 }
 

@@ -17,7 +17,7 @@ import { type Run, type RunOptions, runWorkload } from './driver.ts'
 const LONG = process.env.SVC_TEST_LONG === '1'
 const FINDINGS_SHOWN = 10
 const SIZE = LONG
-  ? { subscribers: 500, mutations: 2_000, promotions: 6, kills: 4 }
+  ? { subscribers: 500, mutations: 1_000, promotions: 6, kills: 4 }
   : { subscribers: 20, mutations: 120, promotions: 2, kills: 1 }
 /** The short run covers what all stores share. */
 const STORES = [['SQLite', 'sqlite'] as const, ['PostgreSQL', 'postgres'] as const]
