@@ -15,8 +15,11 @@ const KIBIBYTES_MAX = 24
 const SETTLE_MILLIS = 5_000
 const SAMPLES = 5
 const SAMPLE_MILLIS = 1_000
-/** Pause after a Mutation where only its own duration counts. */
-const PAUSE_MILLIS = 5
+/**
+ * Time from one Mutation to the next where only its own duration counts: a process that was idle
+ * for longer is slower, so the times between must be equal. Longer than a round.
+ */
+const PERIOD_MILLIS = 50
 const CLOSE_MILLIS = 500
 
 export const LIVE: readonly Figure[] = [
@@ -140,8 +143,7 @@ async function measureBeside(
       await mutate(to, 0)
       const millis = performance.now() - startedAt
       await afterwards()
-      // The others must not be busy with it when the next one begins.
-      await Bun.sleep(PAUSE_MILLIS)
+      await periodEnd(startedAt)
       return millis
     })
   const candidate = (seconds: number) =>
@@ -161,8 +163,9 @@ async function measureOthers(
   const one = await liveSubscribers(to, { clients: 1, number, roundMessages: 1 })
   const baseline = (seconds: number) =>
     rounds(seconds, async () => {
+      const startedAt = performance.now()
       const millis = await lastReceipt(() => mutate(to, number), one)
-      await Bun.sleep(PAUSE_MILLIS)
+      await periodEnd(startedAt)
       return millis
     })
   const others = { clients: SUBSCRIBERS - 1, number: 'own', roundMessages: 1 } as const
@@ -210,6 +213,9 @@ async function lastReceipt(send: () => Promise<unknown>, from: Subscribers): Pro
   await send()
   return receipt
 }
+
+const periodEnd = (startedAt: number) =>
+  Bun.sleep(Math.max(0, startedAt + PERIOD_MILLIS - performance.now()))
 
 const mutate = (to: Target, number: number) => call(to, '/v1/mutation', change(number))
 
