@@ -10,7 +10,8 @@ export default defineConfig({
     exclude: [...defaultExclude, ...(long ? [] : ['**/*.long.test.ts'])],
     globalSetup: ['build/testing/global-setup.ts'],
     pool: 'forks',
-    maxWorkers: 2,
+    // One more than the cores of the smallest machine, since tests wait for processes.
+    maxWorkers: 3,
     testTimeout: 120_000,
     hookTimeout: 120_000,
     expect: { poll: { timeout: 10_000 } },

@@ -70,8 +70,8 @@ describe('with bytes in an S3-compatible store', () => {
     s3.failure = 'error'
     const failed = await download(app, grant)
     expect([failed.status, JSON.parse(failed.text).error.code]).toEqual([503, 'UNAVAILABLE'])
-    const refused = await upload(app, await grantUpload(app, 100), 'during')
-    expect([refused.status, refused.body.error.code]).toEqual([503, 'UNAVAILABLE'])
+    const rejected = await upload(app, await grantUpload(app, 100), 'during')
+    expect([rejected.status, rejected.body.error.code]).toEqual([503, 'UNAVAILABLE'])
     expect((await query(app, { function: 'uploads.list' })).status).toBe(200)
     s3.failure = null
     expect((await download(app, grant)).status).toBe(200)
@@ -130,9 +130,9 @@ describe('with a disk that has less free space than the floor', () => {
 
   test('an upload is 503 and keeps its grant, and nothing else suffers', async () => {
     const grant = await grantUpload(app, 100)
-    const refused = await upload(app, grant, 'x')
-    expect([refused.status, refused.body.error.code]).toEqual([503, 'UNAVAILABLE'])
-    expect(refused.headers.get('retry-after')).toBe('1')
+    const rejected = await upload(app, grant, 'x')
+    expect([rejected.status, rejected.body.error.code]).toEqual([503, 'UNAVAILABLE'])
+    expect(rejected.headers.get('retry-after')).toBe('1')
     expect((await query(app, { function: 'uploads.list' })).status).toBe(200)
     expect((await send(app.server.application!, 'GET', '/readyz')).status).toBe(200)
     await app.server.stop()

@@ -13,6 +13,7 @@ import {
   operationId,
   query,
   string,
+  UNTYPED,
 } from './application.ts'
 import { productEnvironment, run, SERVER } from './harness.ts'
 
@@ -108,7 +109,7 @@ describe('documents in PostgreSQL', () => {
     expect(list).toContain(".index('byName').take")
     writeFileSync(functions, list.replace(".index('byName').take", ".index('byTopic').take"))
     const root = ['--root', app.installation.productRoot]
-    await app.svc(['release', '--remote', ...root, '--channel', 'production'])
+    await app.svc(['release', '--remote', ...root, '--channel', 'production', UNTYPED])
     expect((await names()).sort()).toEqual(before.sort())
   })
 

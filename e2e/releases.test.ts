@@ -11,6 +11,7 @@ import {
   operationId,
   query,
   send,
+  UNTYPED,
 } from './application.ts'
 
 /** Returns the source of Functions that return the name of their Release, also by nested calls. */
@@ -56,7 +57,7 @@ beforeAll(async () => {
   app = await application((workspace) => write(workspace, 'first'))
   first = app.releaseId
   write(app.installation.workspace, 'second')
-  second = (await app.svc(['release', ...remote()])).releaseId
+  second = (await app.svc(['release', ...remote(), UNTYPED])).releaseId
 })
 
 afterAll(async () => {
@@ -99,7 +100,7 @@ async function fastKey(): Promise<string> {
 
 async function release(name: string): Promise<string> {
   write(app.installation.workspace, name)
-  return (await app.svc(['release', ...remote()])).releaseId
+  return (await app.svc(['release', ...remote(), UNTYPED])).releaseId
 }
 
 describe('a Channel', () => {
@@ -212,7 +213,7 @@ test('documents that are stored after a validation decide about promotions', asy
     const more = schema.replace('defineSchema({', `$&\n  ${tables},`)
     expect(more).not.toBe(schema)
     writeFileSync(schemaFile, more)
-    return (await app.svc(['release', ...remote()])).releaseId
+    return (await app.svc(['release', ...remote(), UNTYPED])).releaseId
   }
   writeFileSync(join(app.installation.workspace, 'functions/notes.ts'), NOTES)
   const wide = await releaseOf('notes: table({ text: v.string() })')

@@ -126,8 +126,8 @@ test('a dry run says what a release would do, and changes nothing', async () => 
     const [exit, rejected] = await attempt([...attempted, '--dry-run'])
     expect([exit, rejected.error.code]).toEqual([8, 'PRODUCT_INCOMPATIBLE'])
     expect(await stateOf()).toEqual(before)
-    const [, refused] = await attempt(attempted)
-    expect(refused.error.violations).toEqual(rejected.error.violations)
+    const [, actual] = await attempt(attempted)
+    expect(actual.error.violations).toEqual(rejected.error.violations)
     // The publication of the real line stays behind; the Channel does not move.
     Object.assign(before, await stateOf())
     expect(before.status.channels[0].revision).toBe('2')

@@ -5,7 +5,15 @@ import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Application, action, application, query, send, string } from './application.ts'
+import {
+  type Application,
+  action,
+  application,
+  query,
+  send,
+  string,
+  UNTYPED,
+} from './application.ts'
 
 const version = (text: string, port: number) => `
   import { action, query, v } from 'svc'
@@ -38,7 +46,7 @@ beforeAll(async () => {
   })
   one = app.releaseId
   write(app.installation.workspace, 'two')
-  two = (await app.svc(['release', ...remote()])).releaseId
+  two = (await app.svc(['release', ...remote(), UNTYPED])).releaseId
 })
 afterAll(async () => {
   outside.closeAllConnections()

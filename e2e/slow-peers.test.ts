@@ -6,6 +6,7 @@ import { ANSWER_BYTES, attackOn, openTarget, type Target } from './slow-peers/at
 const MIB = 1024 * 1024
 const BUDGET_MIB = 128
 const SLACK_MIB = 64
+const TIMES = { quietSeconds: 0.5, seconds: 4 } as const
 
 let target: Target
 beforeAll(async () => {
@@ -17,7 +18,7 @@ beforeAll(async () => {
 afterAll(() => target?.app.installation.dispose())
 
 test('unfinished bodies beyond their budget are rejected at once', async () => {
-  const attack = { kind: 'bodies', connections: 300, bytes: 2 * MIB, seconds: 6 } as const
+  const attack = { kind: 'bodies', connections: 300, bytes: 2 * MIB, ...TIMES } as const
   const { mibBefore, mibPeak, attack: report, attacked } = await attackOn(target, attack)
   expect(mibPeak - mibBefore).toBeLessThanOrEqual(BUDGET_MIB + SLACK_MIB)
   expect(report.statuses[503]).toBeGreaterThanOrEqual(200)
@@ -25,17 +26,11 @@ test('unfinished bodies beyond their budget are rejected at once', async () => {
 })
 
 test('responses that are not read are rejected at once beyond their budget', async () => {
-  const attack = { kind: 'answers', connections: 100, bytes: ANSWER_BYTES, seconds: 6 } as const
+  const attack = { kind: 'answers', connections: 100, bytes: ANSWER_BYTES, ...TIMES } as const
   const { mibBefore, mibPeak, attack: report, attacked } = await attackOn(target, attack)
   expect(mibPeak - mibBefore).toBeLessThanOrEqual(BUDGET_MIB + SLACK_MIB)
   expect(report.statuses[503]).toBeGreaterThanOrEqual(70)
   expect(Object.keys(attacked.statuses)).toEqual(['200'])
-})
-
-test('senders of long envelopes do not slow down the calls of other clients', async () => {
-  const attack = { kind: 'envelopes', connections: 6, bytes: 2 * MIB, seconds: 6 } as const
-  const { quiet, attacked } = await attackOn(target, attack)
-  expect(attacked.p50).toBeLessThanOrEqual(3 * quiet.p50)
 })
 
 /** Sends a call without the last byte of its body. Returns the response. */

@@ -2,7 +2,7 @@
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Platform, SHAPES } from '../build/testing/providers/workload-issuers.ts'
-import type { Application, Json } from './application.ts'
+import { type Application, type Json, UNTYPED } from './application.ts'
 import { CLIENT, type Environment, type Result, run } from './harness.ts'
 
 export interface Job {
@@ -55,7 +55,7 @@ export async function deploy(app: Application, token: string, channel: string): 
   const login = ['login', '--url', app.server.management, '--oidc-token-env', 'OIDC']
   await svc(login, { OIDC: token })
   await svc(['link', '--root', '.', '--environment-id', environmentOf(app)])
-  const { releaseId } = await svc(['release', '--remote', '--workspace', 'workspace'])
+  const { releaseId } = await svc(['release', '--remote', '--workspace', 'workspace', UNTYPED])
   const promoted = ['promote', '--remote', '--channel', channel, '--release', releaseId]
   const bound = await svc(promoted)
   if (bound.releaseId !== releaseId) throw new Error('another Release was promoted')

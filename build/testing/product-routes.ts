@@ -119,7 +119,7 @@ export async function answer<T>(pending: Promise<Response>, status: number, sche
   return read(schema, body, 'PLATFORM_INTERNAL')
 }
 
-export async function refusal(pending: Promise<Response>, status: number, code: string) {
+export async function rejection(pending: Promise<Response>, status: number, code: string) {
   const response = await pending
   const body = (await response.json()) as { error: { code: string; violations?: unknown } }
   expect([response.status, body.error.code]).toEqual([status, code])

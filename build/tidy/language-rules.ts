@@ -17,7 +17,7 @@ const GLOSSARY: Readonly<Record<string, string>> = {
   Pace: 'SpeculationPolicy',
   isToldAhead: 'isPipelined',
   Departure: 'CancellationToken',
-  Refusal: 'OperationError',
+  Rejection: 'OperationError',
   Malformed: 'ValidationError',
   condemn: 'terminate',
   culprit: 'responsibleCall',

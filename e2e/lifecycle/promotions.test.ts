@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { promoteUnderLoad } from '../../build/bench/promotions/measure.ts'
 import { MARKS, versions } from '../../build/bench/promotions/versions.ts'
-import { type Application, application } from '../application.ts'
+import { type Application, application, UNTYPED } from '../application.ts'
 
 const LOAD = { perSecond: 500, quietSeconds: 1, promotions: 20, everyMillis: 150 }
 const RELEASES = 4
@@ -31,7 +31,13 @@ beforeAll(async () => {
   releases.push(app.releaseId)
   for (let number = 1; number < RELEASES; number++) {
     write(app.installation.workspace, number)
-    const released = await app.svc(['release', '--remote', '--root', app.installation.productRoot])
+    const released = await app.svc([
+      'release',
+      '--remote',
+      '--root',
+      app.installation.productRoot,
+      UNTYPED,
+    ])
     releases.push(released.releaseId)
   }
 })

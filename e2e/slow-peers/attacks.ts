@@ -54,6 +54,8 @@ export async function openTarget(environment: Record<string, string> = {}): Prom
 
 export interface Attack extends Pick<ClientTask, 'connections' | 'bytes' | 'seconds'> {
   readonly kind: 'bodies' | 'answers' | 'envelopes'
+  /** Seconds in which normal calls are measured before the attack. */
+  readonly quietSeconds: number
 }
 
 /** Memory of the server process in MiB, and durations of a normal client's calls. */
@@ -69,16 +71,16 @@ export interface Figures {
 export async function attackOn({ app, attackerKeys }: Target, attack: Attack): Promise<Figures> {
   const origin = app.server.application!
   const calls = { kind: 'calls', origin, keys: [app.key], connections: 2, bytes: 0 } as const
-  const seconds = Math.max(4, attack.seconds - 2)
+  const { quietSeconds, ...task } = attack
   // The first calls start a runner and trigger the compilation of the code.
-  await client({ ...calls, seconds: 2 })
-  const quiet = await client({ ...calls, seconds: 4 })
+  await client({ ...calls, seconds: quietSeconds / 2 })
+  const quiet = await client({ ...calls, seconds: quietSeconds })
   const pid = serverPid(app)
   writeFileSync(`/proc/${pid}/clear_refs`, '5')
   const mibBefore = memoryMib(pid, 'VmRSS')
   const [attacked, report] = await Promise.all([
-    client({ ...calls, seconds }),
-    client({ ...attack, origin, keys: attackerKeys }),
+    client({ ...calls, seconds: task.seconds - 2 }),
+    client({ ...task, origin, keys: attackerKeys }),
   ])
   const figures = { mibBefore, mibPeak: memoryMib(pid, 'VmHWM'), quiet, attacked, attack: report }
   process.stdout.write(`${attack.kind} ${JSON.stringify(figures)}\n`)

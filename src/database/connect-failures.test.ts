@@ -3,7 +3,7 @@
  * behaves unlike one. Each reason names that part and repeats no value of the URL.
  */
 import { type AddressInfo, createServer, type Server } from 'node:net'
-import { Client } from 'pg'
+import { Client, type QueryResult } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { freshDatabase, type TestDatabase } from '../../build/testing/databases/postgres.ts'
 import { Secret } from '../value/secret.ts'
@@ -30,11 +30,12 @@ afterAll(async () => {
   await database.drop()
 })
 
-async function run(sql: string): Promise<void> {
+async function run(sql: string): Promise<QueryResult> {
   const client = new Client({ connectionString: database.url })
   await client.connect()
-  await client.query(sql)
+  const result = await client.query(sql)
   await client.end()
+  return result
 }
 
 function portOf(server: Server): string {
@@ -75,6 +76,12 @@ describe('the reason of a failed connection', () => {
     expect(kind).toBe('unavailable')
     expect(message).toMatch(reason)
     expect(message).not.toContain(CANARY)
+  })
+
+  test('leaves no connection open at the server', async () => {
+    await failureOf((url) => (url.password = ''))
+    const opening = () => run("select 1 from pg_stat_activity where state = 'starting'")
+    await expect.poll(async () => (await opening()).rows).toEqual([])
   })
 
   test('names a permission that the user lacks', async () => {

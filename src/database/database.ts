@@ -2,7 +2,7 @@
  * A pool of connections to a PostgreSQL database, with single statements for identity. Changes of
  * more than one row of identity use transaction.ts.
  */
-import { type ClientBase, Pool } from 'pg'
+import { Client, type ClientBase, Pool } from 'pg'
 import type { Secret } from '../value/secret.ts'
 import { connectReason } from './connect-failures.ts'
 import { Connection, type Parameter, type RawRow } from './connection.ts'
@@ -47,6 +47,7 @@ export class Database implements Reader {
   constructor(options: DatabaseOptions) {
     const settings = `${SESSION_SETTINGS};\n${options.settings ?? ''}`
     this.#pool = new Pool({
+      Client: ClosingClient,
       connectionString: options.url.reveal(),
       max: options.connectionsMax ?? CONNECTIONS_MAX,
       application_name: options.applicationName ?? 'svc-server',
@@ -88,5 +89,24 @@ export class Database implements Reader {
   /** Waits for checked-out connections, then closes all. */
   async close(): Promise<void> {
     await this.#pool.end()
+  }
+}
+
+type ConnectCallback = Extract<Parameters<Client['connect']>[0], (error: Error) => void>
+
+/**
+ * Ends a connection that could not be opened. Where the client itself gave up, such as without a
+ * password, pg leaves the socket open, and PostgreSQL keeps its process for a minute.
+ */
+class ClosingClient extends Client {
+  override connect(): Promise<Client>
+  override connect(callback: ConnectCallback): void
+  override connect(callback?: ConnectCallback): Promise<Client> | undefined {
+    if (callback === undefined) return super.connect()
+    super.connect((error: Error | null) => {
+      if (error) void this.end()
+      ;(callback as (error: Error | null, client: Client) => void)(error, this)
+    })
+    return undefined
   }
 }

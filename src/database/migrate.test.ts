@@ -294,6 +294,6 @@ test.each([
   [{ synchronous_commit: 'off' }, 'PostgreSQL runs with synchronous_commit = off'],
   [{ server_encoding: 'LATIN1' }, 'the database is not encoded in UTF-8'],
   [{ standby: true }, 'PostgreSQL is a standby'],
-])('a server with %j is judged %j', (change, refusal) => {
-  expect(unsupportedReason({ ...SOUND, ...change })).toBe(refusal)
+])('a server with %j is judged %j', (change, rejection) => {
+  expect(unsupportedReason({ ...SOUND, ...change })).toBe(rejection)
 })

@@ -153,7 +153,7 @@ async function call(route: Route<ManagementApp>, token: string | null): Promise<
   })
 }
 
-async function refusal(response: Response): Promise<string> {
+async function rejection(response: Response): Promise<string> {
   const body = (await response.json()) as { error: { code: string } }
   return `${response.status} ${body.error.code}`
 }
@@ -227,7 +227,7 @@ describe('without a valid session every other route answers 401', () => {
   test.each(callers)('with %s', async (_, tokenFor) => {
     const token = await tokenFor()
     for (const route of withSession) {
-      expect(await refusal(await call(route, token)), nameOf(route)).toBe(UNAUTHENTICATED)
+      expect(await rejection(await call(route, token)), nameOf(route)).toBe(UNAUTHENTICATED)
     }
   })
 })
@@ -236,7 +236,7 @@ describe('without the capability at the scope every guarded route answers 403', 
   test('with every capability at another Environment', async () => {
     const login = await operatorWith(t, { scope: OTHER_ENVIRONMENT, capabilities: CAPABILITIES })
     for (const route of guarded) {
-      expect(await refusal(await call(route, tokenOf(login))), nameOf(route)).toBe(DENIED)
+      expect(await rejection(await call(route, tokenOf(login))), nameOf(route)).toBe(DENIED)
     }
   })
 
@@ -244,7 +244,7 @@ describe('without the capability at the scope every guarded route answers 403', 
     for (const route of guarded) {
       const capabilities = everythingBut(capabilityOf(route)!)
       const login = await operatorWith(t, { scope: INSTALLATION, capabilities })
-      expect(await refusal(await call(route, tokenOf(login))), nameOf(route)).toBe(DENIED)
+      expect(await rejection(await call(route, tokenOf(login))), nameOf(route)).toBe(DENIED)
     }
   })
 
@@ -255,7 +255,7 @@ describe('without the capability at the scope every guarded route answers 403', 
       login.operator.operatorId,
     ])
     for (const route of guarded) {
-      expect(await refusal(await call(route, tokenOf(login))), nameOf(route)).toBe(DENIED)
+      expect(await rejection(await call(route, tokenOf(login))), nameOf(route)).toBe(DENIED)
     }
   })
 })
@@ -266,7 +266,7 @@ test('another Environment is 404 for operators with grants there', async () => {
   samples = { ...samples, environmentId: OTHER_ENVIRONMENT.environmentId! }
   try {
     for (const route of guarded.filter((each) => each.access.kind === 'environment')) {
-      expect(await refusal(await call(route, tokenOf(login)))).toBe('404 PRODUCT_NOT_FOUND')
+      expect(await rejection(await call(route, tokenOf(login)))).toBe('404 PRODUCT_NOT_FOUND')
     }
   } finally {
     samples = configured
@@ -282,7 +282,7 @@ test('revoking the session of another requires operators:manage at the installat
     { scope: ENVIRONMENT, capabilities: CAPABILITIES },
   ]) {
     const login = await operatorWith(t, grant)
-    expect(await refusal(await call(route, tokenOf(login)))).toBe(DENIED)
+    expect(await rejection(await call(route, tokenOf(login)))).toBe(DENIED)
   }
   expect((await actorOf(t, owner)).sessionId).toBe(owner.session.sessionId)
 })

@@ -29,11 +29,11 @@ export function requestCounts(
   surface: 'management' | 'application',
 ): RequestCounts {
   const succeeded = counters[`${surface}RequestsSucceeded`]
-  const refused = counters[`${surface}RequestsRefused`]
+  const rejected = counters[`${surface}RequestsRefused`]
   const failed = counters[`${surface}RequestsFailed`]
   return {
     answered(status, routeClass, millis) {
-      const counter = status < 400 ? succeeded : status < 500 ? refused : failed
+      const counter = status < 400 ? succeeded : status < 500 ? rejected : failed
       counter.add()
       if (routeClass !== undefined && millis !== undefined) {
         histograms[DURATIONS[routeClass]].observe(millis * 1000)

@@ -217,7 +217,7 @@ export interface ViolatedIndex {
 
 export function encodeRejection(call: number, operation: number, error: RejectedOperation): string {
   const { name, message, code, violated } = error
-  return JSON.stringify(['refuse', call, operation, name, message, code, violated])
+  return JSON.stringify(['reject', call, operation, name, message, code, violated])
 }
 
 /** Cancels a call: the runner removes it and sends nothing more about it. */

@@ -63,7 +63,7 @@ async function check(environment: Environment) {
   return { exit: await runServer(['check'], environment, io), out, err }
 }
 
-describe('svc-server check refuses', () => {
+describe('svc-server check rejects', () => {
   it.each(ROWS)('%s: %s in one line without a value', async (_rule, code, name, given) => {
     const environment = { ...BASE, ...given }
     const { exit, out, err } = await check(environment)

@@ -31,7 +31,7 @@ async function fresh(): Promise<string> {
   return database.url
 }
 
-/** Opens and closes; answers the code and the reason of a refusal. */
+/** Opens and closes; answers the code and the reason of a rejection. */
 async function opening(
   url: string | null,
   { environmentId = TEST_ENVIRONMENT, mayHoldDocuments = false } = {},
@@ -64,16 +64,16 @@ test('documents stay where they are: in one PostgreSQL database', async () => {
   expect(await opening(url)).toBe('opened')
   expect(await opening(null)).toMatch(/^SERVER_PRODUCT_ROOT_INVALID: .*in PostgreSQL/)
   expect(existsSync(join(root, 'documents.db'))).toBe(false)
-  const refused = /^SERVER_DOCUMENT_DATABASE_UNAVAILABLE: /
-  expect(await opening(await fresh())).toMatch(refused)
-  expect(await opening(url, { environmentId: 'env_00000000000000000000000002' })).toMatch(refused)
+  const rejected = /^SERVER_DOCUMENT_DATABASE_UNAVAILABLE: /
+  expect(await opening(await fresh())).toMatch(rejected)
+  expect(await opening(url, { environmentId: 'env_00000000000000000000000002' })).toMatch(rejected)
   // As after a crash between the two: the database knows its Environment already.
   rmSync(join(root, 'documents.postgres'))
   expect(await opening(url)).toBe('opened')
   expect(existsSync(join(root, 'documents.postgres'))).toBe(true)
 })
 
-test('documents that were lost are refused, and nothing is made in their place', async () => {
+test('documents that were lost are rejected, and nothing is made in their place', async () => {
   const lost =
     /^SERVER_PRODUCT_ROOT_INVALID: documents\.db .*is missing or empty, but .*: restore it,/
   const served = { mayHoldDocuments: true }
@@ -89,7 +89,7 @@ test('documents that were lost are refused, and nothing is made in their place',
   expect(readdirSync(root)).toContain('documents.db-wal')
 })
 
-test('a lost mark of the database is refused once the database may hold documents', async () => {
+test('a lost mark of the database is rejected once the database may hold documents', async () => {
   const url = await fresh()
   expect(await opening(url)).toBe('opened')
   expect(await opening(url, { mayHoldDocuments: true })).toBe('opened')
@@ -119,7 +119,7 @@ test('connections to the database that were lost are counted', async () => {
   }
 })
 
-test('a damaged mark of the database is refused, not replaced', async () => {
+test('a damaged mark of the database is rejected, not replaced', async () => {
   for (const content of ['', 'x\n', `${'A'.repeat(22)}B\n`, 'A'.repeat(100)]) {
     writeFileSync(join(root, 'documents.postgres'), content)
     expect(await opening(await fresh())).toMatch(/^SERVER_PRODUCT_ROOT_INVALID: documents.postgres/)

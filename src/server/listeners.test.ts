@@ -98,7 +98,7 @@ test.each([
   expect(peerAddress(headers, '192.0.2.1', true)).toBe(key)
 })
 
-test('a head has room for the largest token, and is refused where it has too much', async () => {
+test('a head has room for the largest token, and is rejected where it has too much', async () => {
   const url = listen(false)
   const send = async (bytes: number) => {
     const authorization = `Bearer ${'x'.repeat(bytes)}`
@@ -169,7 +169,7 @@ describe.each(Object.entries(ORIGINS))('the probe %s', (path, origin) => {
     ['two Hosts', 'Host: a\r\nHost: a\r\n'],
     ['a Host that is none', 'Host: a b\r\n'],
     ['a Host with a path', 'Host: a/b\r\n'],
-  ])('is refused in a request of %s', async (_, host) => {
+  ])('is rejected in a request of %s', async (_, host) => {
     const answer = await raw(origin, `GET ${path} HTTP/1.1\r\n${host}\r\n`)
     expect(answer).toMatch(/^HTTP\/1.1 400 /)
   })

@@ -1,5 +1,5 @@
 /**
- * The two HTTP listeners. What the runtime would let through is refused here: a second Host header,
+ * The two HTTP listeners. What the runtime would let through is rejected here: a second Host header,
  * one that is no host, and connections that say nothing for too long.
  */
 import http from 'node:http'

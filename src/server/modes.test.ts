@@ -54,7 +54,7 @@ describe('svc-server', () => {
       ['verify-storage', '--verbose'],
       ['verify-storage', '--repair', 'x'],
     ],
-  ])('refuses the arguments %j without repeating them', async (...args) => {
+  ])('rejects the arguments %j without repeating them', async (...args) => {
     const { exit, out, err } = await run(...args)
     expect([exit, out]).toEqual([2, ''])
     expect(err).toContain('Usage: svc-server <mode>')

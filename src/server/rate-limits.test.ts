@@ -59,7 +59,7 @@ async function failures(forwarded: (i: number) => string): Promise<Set<number>> 
 
 test('one peer is limited, whatever it writes into X-Forwarded-For', async () => {
   await serve()
-  // Those under way at once may all fail; what follows is refused.
+  // Those under way at once may all fail; what follows is rejected.
   await failures((i) => `198.51.100.${i}`)
   expect(await failures((i) => `203.0.113.${i}`)).toContain(429)
   const health = await fetch(`${server?.management}/health/ready`)

@@ -35,7 +35,7 @@ export function differentStrings(countMax: number) {
 
 /** Reads the file that `variable` names; every failure has `code`. */
 export function jsonFile(code: TableCode, variable: VariableName) {
-  function refused(field: string, rule: string): Fault {
+  function rejected(field: string, rule: string): Fault {
     return fault(code, variable, `${field}: ${rule}`)
   }
 
@@ -44,18 +44,18 @@ export function jsonFile(code: TableCode, variable: VariableName) {
       return parseStrictJson(bytes, { depthMax: DEPTH_MAX, entriesMax: ENTRIES_MAX })
     } catch (error) {
       if (!(error instanceof ValidationError)) throw error
-      throw refused('the file', 'one strict JSON document')
+      throw rejected('the file', 'one strict JSON document')
     }
   }
 
   return {
-    refused,
+    rejected,
 
     /** Throws SERVER_CONFIGURATION_INVALID for a relative path. */
     read<T>(path: string, content: Schema<T>): T {
       const json = parse(readFile(path, variable, code))
       return readOr(content, json, (violation) => {
-        return refused(violation.path === '$' ? 'the file' : violation.path, violation.rule)
+        return rejected(violation.path === '$' ? 'the file' : violation.path, violation.rule)
       })
     },
   }

@@ -13,7 +13,7 @@ function parse(content: string) {
   return parseSettings(environment, 'check').product!.jwtProviders
 }
 
-function refusal(content: string): string {
+function rejection(content: string): string {
   try {
     parse(content)
   } catch (error) {
@@ -55,7 +55,7 @@ const FIELDS: readonly (readonly [rule: string, field: string, change: Change])[
   ...['name', 'kind', 'issuer', 'audience', 'algorithms'].map(
     (key) => [`${key} is required`, `.${key}`, { [key]: undefined }] as const,
   ),
-  ['unknown fields are refused, unnamed', '', { canaryField: 1 }],
+  ['unknown fields are rejected, unnamed', '', { canaryField: 1 }],
   ['a name is not empty', '.name', { name: '' }],
   ['a name is bounded', '.name', { name: 'c'.repeat(65) }],
   ['a guest is nobody that a provider knows', '.kind', { kind: 'guest' }],
@@ -101,13 +101,13 @@ const KEY_SETS: readonly (readonly [rule: string, field: string, jwks: unknown])
   ['no private key', '.keys[0]', { keys: [{ ...JWK, d: 'canary' }] }],
 ]
 
-describe('a descriptor is refused:', () => {
+describe('a descriptor is rejected:', () => {
   it.each(FIELDS)('%s', (_, field, change) => {
-    expect(refusal(file1(SERVICES, { ...USERS, ...change }))).toMatch(`providers[1]${field}: `)
+    expect(rejection(file1(SERVICES, { ...USERS, ...change }))).toMatch(`providers[1]${field}: `)
   })
 
   it.each(KEY_SETS)('%s', (_, field, jwks) => {
-    expect(refusal(file1({ ...SERVICES, jwks }))).toContain(`providers[0].jwks${field}: `)
+    expect(rejection(file1({ ...SERVICES, jwks }))).toContain(`providers[0].jwks${field}: `)
   })
 
   it.each([
@@ -134,7 +134,7 @@ describe('a descriptor is refused:', () => {
       'providers: each issuer',
     ],
   ])('%s', (_, content, rule) => {
-    expect(refusal(content)).toContain(rule)
+    expect(rejection(content)).toContain(rule)
   })
 })
 

@@ -23,7 +23,7 @@ const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
 const PUBLIC_KEY_TYPES: readonly unknown[] = ['RSA', 'EC', 'OKP']
 const TOLERANCE_SECONDS = 60
 const LIFETIME_SECONDS = 86_400
-const { read, refused } = jsonFile('SERVER_CONFIGURATION_INVALID', VARIABLE)
+const { read, rejected } = jsonFile('SERVER_CONFIGURATION_INVALID', VARIABLE)
 
 /** A private key does not belong in this file, so one is told instead of left out. */
 const Jwk = schema([
@@ -92,7 +92,7 @@ export function readJwtProviders(path: string): readonly JwtProvider[] {
   const { providers } = read(path, Descriptor)
   for (const key of ['name', 'issuer'] as const) {
     const values = new Set(providers.map((provider) => provider[key]))
-    if (values.size !== providers.length) throw refused('providers', `each ${key} once`)
+    if (values.size !== providers.length) throw rejected('providers', `each ${key} once`)
   }
   return providers.map(providerOf)
 }

@@ -12,7 +12,7 @@ function parse(content: string) {
   return parseSettings(environment, 'migrate').oidc
 }
 
-function refusal(content: string): string {
+function rejection(content: string): string {
   try {
     parse(content)
   } catch (error) {
@@ -39,7 +39,7 @@ const FIELDS: readonly (readonly [rule: string, field: string, change: Change])[
   ...Object.keys(OIDC)
     .filter((key) => !['requiredType', 'nativeClient', 'allowLoopbackHttp'].includes(key))
     .map((key) => [`${key} is required`, key, without(key)] as const),
-  ['unknown fields are refused, unnamed', 'the file', { canaryField: 1 }],
+  ['unknown fields are rejected, unnamed', 'the file', { canaryField: 1 }],
   ['providerId is not empty', 'providerId', { providerId: '' }],
   ['providerId has no control characters', 'providerId', { providerId: 'canary\n' }],
   ['providerId is bounded', 'providerId', { providerId: 'c'.repeat(257) }],
@@ -177,11 +177,11 @@ describe('the OIDC configuration file', () => {
     const content = { ...OIDC, ...LOOPBACK, ...native(endpoints) }
     expect(parse(JSON.stringify(content))?.nativeClient).toMatchObject(endpoints)
     const elsewhere = native({ ...endpoints, tokenEndpoint: 'http://127.0.0.1:9001/token' })
-    expect(refusal(JSON.stringify({ ...content, ...elsewhere }))).toContain('tokenEndpoint')
+    expect(rejection(JSON.stringify({ ...content, ...elsewhere }))).toContain('tokenEndpoint')
   })
 
   it.each(FIELDS)('%s', (_rule, field, change) => {
-    expect(refusal(JSON.stringify({ ...OIDC, ...change })).split(': ')[0]).toBe(field)
+    expect(rejection(JSON.stringify({ ...OIDC, ...change })).split(': ')[0]).toBe(field)
   })
 
   it.each([
@@ -193,7 +193,7 @@ describe('the OIDC configuration file', () => {
     ['an array', `[${OIDC_FILE}]`],
     ['nothing', ''],
     ['null', 'null'],
-  ])('is refused with %s', (_what, content) => {
-    expect(refusal(content)).toMatch(/^the file: /)
+  ])('is rejected with %s', (_what, content) => {
+    expect(rejection(content)).toMatch(/^the file: /)
   })
 })

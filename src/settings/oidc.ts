@@ -50,7 +50,7 @@ const ORIGINS_MAX = 64
 const SCOPES_MAX = 64
 /** RFC 6749, section 3.3. */
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/
-const { read, refused } = jsonFile('SERVER_OIDC_CONFIG_INVALID', VARIABLE)
+const { read, rejected } = jsonFile('SERVER_OIDC_CONFIG_INVALID', VARIABLE)
 
 const NativeClientFile = schema({
   authorizationEndpoint: printable(2048),
@@ -100,7 +100,7 @@ export function readOidcConfig(path: string): OidcProvider {
 }
 
 function providerOf({ nativeClient: client, ...file }: Infer<typeof OidcFile>): OidcProvider {
-  const provider = providerFrom(file, refused)
+  const provider = providerFrom(file, rejected)
   const nativeClient = client === undefined ? null : nativeClientFrom(client, provider)
   return { ...provider, nativeClient, isWorkload: false, requiredClaims: {} }
 }
@@ -176,7 +176,7 @@ function nativeClientFrom(client: NativeClientFile, surroundings: Surroundings):
     const url = parseUrl(client[field])
     const secure = url !== null && (isPlainUrl(url, ['https']) || isConformance(url, surroundings))
     if (!secure) {
-      throw refused(`nativeClient.${field}`, 'an HTTPS URL without userinfo and fragment')
+      throw rejected(`nativeClient.${field}`, 'an HTTPS URL without userinfo and fragment')
     }
   }
   const { resource = null } = client
@@ -189,9 +189,9 @@ function checkResource(text: string, { audience, allowLoopbackHttp }: Surroundin
   const url = parseUrl(text)
   const schemes: OriginScheme[] = allowLoopbackHttp ? ['https', 'loopback-http'] : ['https']
   if (url === null || !isPlainUrl(url, schemes)) {
-    throw refused(at, 'an HTTPS URL without userinfo and fragment')
+    throw rejected(at, 'an HTTPS URL without userinfo and fragment')
   }
-  if (text !== audience) throw refused(at, 'equal to audience')
+  if (text !== audience) throw rejected(at, 'equal to audience')
 }
 
 function isConformance(url: URL, { allowLoopbackHttp, allowedOrigins }: Surroundings): boolean {

@@ -15,7 +15,7 @@ const PROVIDERS_MAX = 8
 const REQUIRED_CLAIMS_MAX = 16
 const CLAIM_NAME_LENGTH_MAX = 256
 const CLAIM_LENGTH_MAX = 1024
-const { read, refused } = jsonFile('SERVER_OIDC_CONFIG_INVALID', VARIABLE)
+const { read, rejected } = jsonFile('SERVER_OIDC_CONFIG_INVALID', VARIABLE)
 
 /** One rule for the whole object, since the names of claims are content of the file. */
 const RequiredClaims = schemaOf<Record<string, string>>([
@@ -64,13 +64,13 @@ export function readWorkloadOidcConfig(
   const all = people === null ? providers : [people, ...providers]
   for (const key of ['providerId', 'issuer'] as const) {
     if (new Set(all.map((provider) => provider[key])).size === all.length) continue
-    throw refused('providers', `each ${key} once in this file and SERVICE_PLATFORM_OIDC_CONFIG`)
+    throw rejected('providers', `each ${key} once in this file and SERVICE_PLATFORM_OIDC_CONFIG`)
   }
   return providers
 }
 
 function providerOf(file: Infer<typeof WorkloadProvider>, i: number): OidcProvider {
   const { requiredClaims, ...fields } = file
-  const provider = providerFrom(fields, (field, rule) => refused(`providers[${i}].${field}`, rule))
+  const provider = providerFrom(fields, (field, rule) => rejected(`providers[${i}].${field}`, rule))
   return { ...provider, nativeClient: null, isWorkload: true, requiredClaims }
 }

@@ -85,7 +85,7 @@ describe('a key', () => {
 })
 
 describe('the queue', () => {
-  test('refuses a request beyond its length at once, of one key and of all', async () => {
+  test('rejects a request beyond its length at once, of one key and of all', async () => {
     const { semaphore, failed, ask } = semaphoreOf()
     await askAll(ask, 'aaaaaa')
     expect(failed).toEqual(['a BUSY'])
@@ -93,7 +93,7 @@ describe('the queue', () => {
     expect([semaphore.waiting, failed]).toEqual([6, ['a BUSY', 'c BUSY']])
   })
 
-  test('refuses a request that waited for the whole time', async () => {
+  test('rejects a request that waited for the whole time', async () => {
     const { system, semaphore, granted, failed, ask, giveBack } = semaphoreOf()
     await askAll(ask, 'aaa')
     system.advance(6_000)

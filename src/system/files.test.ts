@@ -89,7 +89,7 @@ describe('readSecretFile', () => {
     ['', 'not_absolute'],
     ['/nul\0byte', 'not_absolute'],
     ['/etc/passwd/x', 'not_directory'],
-  ])('refuses %j', (path, reason) => {
+  ])('rejects %j', (path, reason) => {
     expect(reasonOf(() => read(path))).toBe(reason)
   })
 
@@ -299,7 +299,7 @@ describe('ensurePrivateDirectory', () => {
     expect(reasonOf(() => ensurePrivateDirectory('state'))).toBe('not_absolute')
   })
 
-  it.skipIf(process.geteuid?.() !== 0)('refuses one of another user (needs root to make)', () => {
+  it.skipIf(process.geteuid?.() !== 0)('rejects one of another user (needs root to make)', () => {
     mkdirSync(at('state'), { mode: 0o700 })
     chownSync(at('state'), 12_345, 12_345)
     expect(reasonOf(() => ensurePrivateDirectory(at('state')))).toBe('not_private')

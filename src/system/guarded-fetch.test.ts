@@ -82,7 +82,7 @@ async function reasonOf(work: Promise<unknown>): Promise<string> {
 
 const originOf = (url: string) => (URL.canParse(url) ? new URL(url).origin : url)
 
-const REFUSED: readonly (readonly [url: string, reason: string])[] = [
+const REJECTED: readonly (readonly [url: string, reason: string])[] = [
   ...[
     '127.0.0.1',
     '127.255.255.254',
@@ -157,7 +157,7 @@ const REFUSED: readonly (readonly [url: string, reason: string])[] = [
 ]
 
 describe('a URL', () => {
-  it.each(REFUSED)('%s is rejected before any connection: %s', async (url, reason) => {
+  it.each(REJECTED)('%s is rejected before any connection: %s', async (url, reason) => {
     const origins = [originOf(url), 'https://idp.test']
     const fetch = fetcher({ allowedOrigins: origins })
     expect(await reasonOf(fetch.get(url))).toBe(reason)
@@ -262,7 +262,7 @@ describe('a name', () => {
     ['a mapped one', ['::ffff:10.0.0.7']],
     ['the metadata service', ['169.254.169.254']],
     ['something that is no address', ['localhost']],
-  ])('with the address of %s is refused', async (_, addresses) => {
+  ])('with the address of %s is rejected', async (_, addresses) => {
     expect(await reasonOf(fetcher({}, [addresses]).get('https://idp.test/'))).toBe('address')
     expect(dialled).toEqual([])
   })

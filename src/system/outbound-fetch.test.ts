@@ -120,7 +120,7 @@ describe('an outbound request', () => {
     expect(await reasonOf(fetchOf('http://api.test', mixed))).toBe('scheme')
   })
 
-  const refused: readonly (readonly [string, string])[] = [
+  const rejected: readonly (readonly [string, string])[] = [
     ['https://else.test', 'origin'],
     ['https://api.test:444', 'origin'],
     ['https://api.test.', 'origin'],
@@ -132,7 +132,7 @@ describe('an outbound request', () => {
     ['data:text/plain,x', 'url'],
     ['//api.test', 'url'],
   ]
-  test.each(refused)('is rejected for %s: %s', async (url, reason) => {
+  test.each(rejected)('is rejected for %s: %s', async (url, reason) => {
     expect(await reasonOf(fetchOf(url))).toBe(reason)
     expect(dialled).toEqual([])
   })
@@ -205,8 +205,8 @@ describe('an outbound request', () => {
     answer = (_, response) => response.writeHead(302, { location: '/x' }).end('moved')
     const manual = await fetchOf('https://api.test/', { request: { redirect: 'manual' } })
     expect([manual.status, new TextDecoder().decode(manual.body)]).toEqual([302, 'moved'])
-    const refused = fetchOf('https://api.test/', { request: { redirect: 'error' } })
-    expect(await reasonOf(refused)).toBe('redirect')
+    const rejected = fetchOf('https://api.test/', { request: { redirect: 'error' } })
+    expect(await reasonOf(rejected)).toBe('redirect')
   })
 
   test('reads at most the bound, compressed or not', async () => {

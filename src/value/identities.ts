@@ -43,14 +43,14 @@ export interface Principal {
  * Returns the identity that a Function of this mode sees. `none` discards it, and a mode that names
  * a kind accepts only that kind. `missing` and `denied` are reasons to reject the call.
  */
-export function admit(mode: AuthMode, caller: Principal | null): Principal | null | Refused {
+export function admit(mode: AuthMode, caller: Principal | null): Principal | null | Rejected {
   if (mode === 'none') return null
   if (mode === 'optional') return caller
   if (caller === null) return 'missing'
   return caller.kind === mode ? caller : 'denied'
 }
 
-export type Refused = 'missing' | 'denied'
+export type Rejected = 'missing' | 'denied'
 
 /** @limit Identity and keys: lifetime of a guest */
 export const GUEST_SECONDS_MAX = 86_400

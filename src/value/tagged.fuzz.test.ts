@@ -56,20 +56,20 @@ function checkForms(value: Value): void {
   if (!valueEquals(kept, value) || encodeStored(kept) !== stored) expect.fail(stored)
 }
 
-fuzz('a tagged value is refused, or has exactly one text', (random) => {
+fuzz('a tagged value is rejected, or has exactly one text', (random) => {
   const json = mutatedJson(random, random.chance(3) ? random.pick(VALUES) : NESTED) as Json
   const text = random.chance(2) ? JSON.stringify(json) : mutatedText(random, JSON.stringify(json))
   const decoded = orNull(() => ({ value: decodeTagged(parseStrictJson(text)) }))
   if (decoded !== null) checkForms(decoded.value)
 })
 
-fuzz('a stored value that a runner sends is refused, or has exactly one text', (random) => {
+fuzz('a stored value that a runner sends is rejected, or has exactly one text', (random) => {
   const json = random.chance(4) ? anyJson(random) : mutatedJson(random, STORED)
   const decoded = orNull(() => ({ value: fromStoredJson(json) }))
   if (decoded !== null) checkForms(decoded.value)
 })
 
-fuzz('strict JSON is refused, or means what JSON.parse says', (random: Random) => {
+fuzz('strict JSON is rejected, or means what JSON.parse says', (random: Random) => {
   const text = mutatedText(random, JSON.stringify(random.chance(2) ? NESTED : STORED))
   const read = orNull(() => ({ json: parseStrictJson(text) }))
   const bytes = orNull(() => ({ json: parseStrictJson(new TextEncoder().encode(text)) }))

@@ -37,7 +37,7 @@ describe('tagged values', () => {
     )
   })
 
-  const refused: [string, Json][] = [
+  const rejected: [string, Json][] = [
     ['a bare string', 'x'],
     ['an unknown type', { type: 'date', value: '1' }],
     ['a value on null', { type: 'null', value: null }],
@@ -66,7 +66,7 @@ describe('tagged values', () => {
     ['keys in UTF-16 order that is not UTF-8 order', entries('\u{10000}', '\uffff')],
     ['a __proto__ key', entries('__proto__')],
   ]
-  test.each(refused)('%s is rejected', (_, json) => {
+  test.each(rejected)('%s is rejected', (_, json) => {
     expect(() => decodeTagged(json)).toThrow(ValidationError)
   })
 

@@ -5,7 +5,7 @@ import { parseValidator } from './validator-json.ts'
 import { compileValidator, type ValidatorJson } from './validators.ts'
 import { Timestamp, type Value } from './values.ts'
 
-function refusal(work: () => unknown): string | null {
+function rejection(work: () => unknown): string | null {
   try {
     work()
     return null
@@ -19,12 +19,12 @@ test('a string must match its pattern as a whole, within its other bounds', () =
   const slug: ValidatorJson = { type: 'string', maximumLength: 5, pattern: '[a-z]+(?:-[a-z]+)*' }
   for (const coerce of [false, true]) {
     const check = compileValidator(slug, { coerce })
-    const refused = (value: Value) => refusal(() => check(value, 'arguments.name'))
+    const rejected = (value: Value) => rejection(() => check(value, 'arguments.name'))
     expect(check('ab-cd', 'arguments.name')).toBe('ab-cd')
     const expected = 'arguments.name: a string that matches /[a-z]+(?:-[a-z]+)*/'
-    for (const value of ['', 'ab-', 'x ab', 'AB', 'ab\n']) expect(refused(value)).toBe(expected)
-    expect(refused('AB-CDE')).toBe('arguments.name: at most 5 characters')
-    expect(refused(5n)).toBe('arguments.name: a string')
+    for (const value of ['', 'ab-', 'x ab', 'AB', 'ab\n']) expect(rejected(value)).toBe(expected)
+    expect(rejected('AB-CDE')).toBe('arguments.name: at most 5 characters')
+    expect(rejected(5n)).toBe('arguments.name: a string')
   }
 })
 
@@ -54,7 +54,7 @@ test('a union tries its next member where a pattern does not match', () => {
   ]
   const check = compileValidator({ type: 'union', members }, { coerce: false })
   expect([check('42', '$'), check('none', '$')]).toEqual(['42', 'none'])
-  expect(refusal(() => check('4x', '$'))).toBe('$: a member of the union')
+  expect(rejection(() => check('4x', '$'))).toBe('$: a member of the union')
 })
 
 test.each<[Json, string]>([
@@ -64,6 +64,6 @@ test.each<[Json, string]>([
   [null, '$.pattern: a pattern'],
   ['\ud800', '$.pattern: a pattern'],
 ])('a manifest carries no pattern that cannot be matched: %s', (pattern, message) => {
-  expect(refusal(() => parseValidator({ type: 'string', pattern }))).toBe(message)
-  expect(refusal(() => parseValidator({ type: 'bytes', pattern }))).toContain('no unknown field')
+  expect(rejection(() => parseValidator({ type: 'string', pattern }))).toBe(message)
+  expect(rejection(() => parseValidator({ type: 'bytes', pattern }))).toContain('no unknown field')
 })

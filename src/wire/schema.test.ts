@@ -177,7 +177,7 @@ const REPORT = {
 const scoped = (scope: unknown) => ({ scope, capabilities: [], source: 'managed' })
 
 /** Received values may be secrets in the wrong field: no violation contains `hunter2`. */
-const REFUSED: readonly (readonly [Schema<unknown>, unknown, readonly string[]])[] = [
+const REJECTED: readonly (readonly [Schema<unknown>, unknown, readonly string[]])[] = [
   [ExchangeRequest, [], ['$: an object']],
   [ExchangeRequest, 'hunter2', ['$: an object']],
   [ExchangeRequest, { code: 1 }, ['code: a string']],
@@ -246,7 +246,7 @@ const REFUSED: readonly (readonly [Schema<unknown>, unknown, readonly string[]])
 ]
 
 describe('a violation has the path and the rule', () => {
-  test.each(REFUSED)('%#', (schema, data, expected) => {
+  test.each(REJECTED)('%#', (schema, data, expected) => {
     expect(violationsOf(schema, data)).toEqual(expected)
     expect(violationsOf(schema, data).join()).not.toContain('hunter')
   })

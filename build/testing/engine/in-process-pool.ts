@@ -83,7 +83,7 @@ export function inProcessPool(handlers: Readonly<Record<string, TestHandler>>): 
         return { kind: 'returned', result, documents: [], ...usage }
       } catch (error) {
         if (error instanceof DeclaredFailure) return { kind: 'failed', code: error.code, ...usage }
-        // What is no Refusal ends the call of a real runner, and its host hears of it.
+        // What is no Rejection ends the call of a real runner, and its host hears of it.
         if (isFault(error)) throw error
         if (error instanceof OperationError && error.name === DECLARED_ERROR) {
           return { kind: 'failed', code: error.code!, ...usage }

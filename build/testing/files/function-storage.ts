@@ -3,13 +3,13 @@ import type { FunctionStorage } from '../../../src/engine/files/function-storage
 import { Fault } from '../../../src/errors/fault.ts'
 
 export function noStorage(): FunctionStorage {
-  const refuse = (): never => {
+  const reject = (): never => {
     throw new Fault('UNAVAILABLE', { detail: 'this engine has no storage' })
   }
   return {
-    issueDownload: refuse,
-    issueUpload: async () => refuse(),
-    put: async () => refuse(),
-    read: async () => refuse(),
+    issueDownload: reject,
+    issueUpload: async () => reject(),
+    put: async () => reject(),
+    read: async () => reject(),
   }
 }

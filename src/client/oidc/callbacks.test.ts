@@ -142,9 +142,9 @@ describe('the loopback address', () => {
   ]
 
   it.each(attacks)('rejects %s and continues to wait', async (_, request, status) => {
-    const refused = await raw(request())
-    expect(refused.status).toBe(status)
-    expect(refused.text).not.toContain('evil')
+    const rejected = await raw(request())
+    expect(rejected.status).toBe(status)
+    expect(rejected.text).not.toContain('evil')
     expect(await stillWaits()).toBe(true)
   })
 

@@ -52,8 +52,8 @@ function route(url: string, init: RequestInit): Promise<Response> {
 const LOGIN = ['login', '--url', LOCAL_ORIGIN, '--browser']
 
 test('a person is linked by an invitation and logs in without one afterwards', async () => {
-  const refused = await client.run(...LOGIN)
-  expect([refused.exit, refused.err]).toEqual([3, expect.stringContaining('--code-env')])
+  const rejected = await client.run(...LOGIN)
+  expect([rejected.exit, rejected.err]).toEqual([3, expect.stringContaining('--code-env')])
   expect((await page).title).toBe('The login failed')
 
   client.variables.SVC_CODE = await identity.invite()

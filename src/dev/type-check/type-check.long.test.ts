@@ -150,7 +150,7 @@ test('a declared secret, an awaited write and a void promise are no problems', (
   expect(problemsOf(run('mutation', written))).toEqual([])
 })
 
-test('a check sees a file that was mended, and one that was removed', () => {
+test('a check sees a file that was fixed, and one that was removed', () => {
   const wrong = run('mutation', "    return ctx.fail('GONE')")
   expect(problemsOf(wrong)).toHaveLength(1)
   expect(problemsOf(wrong.replace("ctx.fail('GONE')", 'null'))).toEqual([])

@@ -59,7 +59,7 @@ beforeAll(async () => {
       const it = await ctx.db.get(id)
       return Array.from({ length: 20 }, () => Array(10_000).fill(it))
     }, { ${ID} }),
-    manyRefused: query(async (ctx, { id }) => {
+    manyRejected: query(async (ctx, { id }) => {
       const it = await ctx.db.get(id)
       return Array.from({ length: 20 }, () => Array(10_000).fill(it))
     }, { ${ID}, ${STRINGS} }),
@@ -121,8 +121,8 @@ describe('a document that is referenced 200,000 times', () => {
   test.each([
     ['many', 'large'],
     ['many', 'tiny'],
-    ['manyRefused', 'large'],
-    ['manyRefused', 'tiny'],
+    ['manyRejected', 'large'],
+    ['manyRejected', 'tiny'],
     ['manyNested', 'large'],
     ['manyNested', 'tiny'],
   ] as const)('fails fast with LIMIT_EXCEEDED: %s, %s', async (name, size) => {

@@ -36,7 +36,7 @@ const spying = releaseWith(PRELUDE + HOOKS)
 
 const host: RunnerHost = {
   operation: (op, invokePart) => {
-    if (op[1] === 'refuse') throw new OperationError('Refused', 'no')
+    if (op[1] === 'reject') throw new OperationError('Rejected', 'no')
     return oneDocument.operation(op, invokePart)
   },
 }

@@ -68,7 +68,7 @@ describe('a call', () => {
     })
   })
 
-  test('sees a refusal where it asked, with that place in the stack', async () => {
+  test('sees a rejection where it asked, with that place in the stack', async () => {
     const host: RunnerHost = {
       operation: async () => {
         throw new OperationError('UniqueViolation', 'taken')

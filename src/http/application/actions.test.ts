@@ -88,14 +88,14 @@ describe('POST /v1/action', () => {
     expect(response.headers.get('x-service-invocation-id')).toMatch(/^ivc_/)
   })
 
-  const refused: readonly (readonly [string, string, string, object, number, string])[] = [
+  const rejected: readonly (readonly [string, string, string, object, number, string])[] = [
     ['a Query', '/v1/action', 'a.all', {}, 404, 'FUNCTION_NOT_FOUND'],
     ['an Action elsewhere', '/v1/query', 'a.both', {}, 404, 'FUNCTION_NOT_FOUND'],
     ['an internal one', '/v1/action', 'a.hidden', {}, 404, 'FUNCTION_NOT_FOUND'],
     ['one of other clients', '/v1/action', 'a.others', {}, 403, 'AUTH_POLICY_DENIED'],
     ['an operation ID', '/v1/action', 'a.both', { operationId: 'x' }, 400, 'REQUEST_INVALID'],
   ]
-  test.each(refused)('rejects %s', async (_, path, name, more, status, code) => {
+  test.each(rejected)('rejects %s', async (_, path, name, more, status, code) => {
     const reply = await post(path, name, more)
     expect([reply.response.status, codeOf(reply), reply.times]).toEqual([status, code, []])
   })

@@ -199,8 +199,8 @@ it('that is not authorized creates no invocation', async () => {
   const begun = await call('query.user', { authorization })
   expect(begun.headers.get('x-service-invocation-id')).toMatch(/^ivc_/)
   for (const presented of [{}, { authorization: 'Bearer wrong' }]) {
-    const refused = await call('query.user', presented)
-    expect([refused.status, refused.headers.has('x-service-invocation-id')]).toEqual([401, false])
+    const rejected = await call('query.user', presented)
+    expect([rejected.status, rejected.headers.has('x-service-invocation-id')]).toEqual([401, false])
   }
 })
 
@@ -220,9 +220,9 @@ describe('a peer', () => {
     const outcomes = await times(60, () => call('query.user', wrong))
     expect(outcomes.slice(0, 20)).toEqual(Array(20).fill('FUNCTIONAL_TOKEN_INVALID'))
     expect(outcomes.at(-1)).toBe('RATE_LIMITED')
-    const refused = await call('query.user', wrong)
-    expect([refused.status, refused.outcome]).toEqual([429, 'RATE_LIMITED'])
-    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+    const rejected = await call('query.user', wrong)
+    expect([rejected.status, rejected.outcome]).toEqual([429, 'RATE_LIMITED'])
+    expect(Number(rejected.headers.get('retry-after'))).toBeGreaterThan(0)
     const fresh = { ...at, authorization: await user({ sub: 'user-2' }) }
     expect((await call('query.user', fresh)).outcome).toBe('user')
     expect((await call('query.user', { ...at, authorization: known })).outcome).toBe('user')

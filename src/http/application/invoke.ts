@@ -47,7 +47,8 @@ const RELEASE_REJECTIONS = [
 export interface CallResponse {
   readonly releaseId: string
   readonly invocationId: string
-  readonly body: string
+  /** Text in parts, since a result may be long. */
+  readonly body: readonly string[]
 }
 
 /** An authenticated call with its body. It is cancelled when the client disconnects. */
@@ -255,8 +256,8 @@ function successResponse(
   metadata: string,
 ): CallResponse {
   const ids = `"requestId":"${requestId}","releaseId":"${releaseId}"`
-  const body = `{"version":1,"status":"ok",${ids},"result":${result},"metadata":{${metadata}}}`
-  return { releaseId, invocationId, body }
+  const head = `{"version":1,"status":"ok",${ids},"result":`
+  return { releaseId, invocationId, body: [head, result, `,"metadata":{${metadata}}}`] }
 }
 
 export function readEnvelope({ transfers }: Gateway, incoming: Incoming): Promise<Uint8Array> {

@@ -136,7 +136,7 @@ test('the use of each key is logged by the outcome of its requests', async () =>
   expect((await call('a.one', many)).status).toBe(200)
   const limited = [await call('a.one', many), await call('a.one', many)].map((it) => it.status)
   expect(limited).toContain(429)
-  const refused = limited.filter((status) => status === 429).length
+  const rejected = limited.filter((status) => status === 429).length
   gateway.keyUsage.report()
   const figures = memory.records().filter(({ event }) => event === 'credential.usage')
   const of = (key: string) =>
@@ -144,9 +144,9 @@ test('the use of each key is logged by the outcome of its requests', async () =>
   expect(of(few)).toHaveLength(1)
   expect(of(few)[0]).toMatchObject({
     ...callerOf(few),
-    ...{ succeeded: 2, refused: 2, failed: 1, rateLimited: 0 },
+    ...{ succeeded: 2, rejected: 2, failed: 1, rateLimited: 0 },
   })
-  expect(of(many)[0]).toMatchObject({ succeeded: 3 - refused, refused, rateLimited: refused })
+  expect(of(many)[0]).toMatchObject({ succeeded: 3 - rejected, rejected, rateLimited: rejected })
   expect(memory.text()).not.toContain(few)
   gateway.keyUsage.report()
   expect(memory.records().filter(({ event }) => event === 'credential.usage')).toEqual(figures)

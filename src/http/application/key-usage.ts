@@ -12,7 +12,7 @@ class Usage {
   readonly caller: ApplicationCaller | null
   succeeded = 0
   /** Requests with a 4xx status, including those over the rate limit. */
-  refused = 0
+  rejected = 0
   failed = 0
   rateLimited = 0
 
@@ -39,7 +39,7 @@ export class KeyUsage {
     const usage =
       this.#periods.find(credentialId) ?? this.#periods.begin(credentialId, new Usage(caller))
     if (status < 400) usage.succeeded += 1
-    else if (status < 500) usage.refused += 1
+    else if (status < 500) usage.rejected += 1
     else usage.failed += 1
     if (status === 429) usage.rateLimited += 1
   }
@@ -55,10 +55,10 @@ export class KeyUsage {
   }
 
   #write({ caller, ...counts }: Usage): void {
-    const { succeeded, refused, failed } = counts
+    const { succeeded, rejected, failed } = counts
     const which = caller === null ? 'Further keys' : 'A key'
     this.#log.info('credential.usage', {
-      message: `${which}: ${succeeded} answered, ${refused} rejected, ${failed} failed.`,
+      message: `${which}: ${succeeded} answered, ${rejected} rejected, ${failed} failed.`,
       ...(caller !== null && { clientId: caller.clientId, credentialId: caller.credentialId }),
       ...counts,
     })

@@ -56,7 +56,7 @@ const preflight = (origin: string) =>
 test.each<[string, () => Promise<Response>, number]>([
   ['a call', () => query('application/json'), 200],
   ['a call that quotes', () => query('application/json; charset="utf-8"'), 200],
-  ['a call that is refused', () => query('text/plain'), 415],
+  ['a call that is rejected', () => query('text/plain'), 415],
   ['a packed call', () => query('application/json', { 'content-encoding': 'gzip' }), 415],
   ['a probe of the process', () => request('/healthz'), 200],
   ['a probe of admission', () => request('/readyz'), 200],

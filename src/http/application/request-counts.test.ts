@@ -87,10 +87,10 @@ test.each<[string, () => Promise<number>, number, readonly number[]]>([
 test('requests over a limit are counted as rate limited', async () => {
   expect(FAILURE_LIMIT.burst).toBeLessThan(CREDENTIAL_LIMIT.burst)
   const sent = FAILURE_LIMIT.burst + 10
-  const [, refused, , failures, limited] = await counted(async () => {
+  const [, rejected, , failures, limited] = await counted(async () => {
     for (let i = 0; i < sent; i++) await query('a.one', 'rk_sec_v1_x')
   })
-  expect(refused).toBe(sent)
+  expect(rejected).toBe(sent)
   expect(limited).toBeGreaterThan(0)
   expect(failures! + limited!).toBe(sent)
 })

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { answer, ProductRoutes, refusal } from '../../../build/testing/product-routes.ts'
+import { answer, ProductRoutes, rejection } from '../../../build/testing/product-routes.ts'
 import type { TestProduct } from '../../../build/testing/products.ts'
 import {
   ClientCreated,
@@ -37,7 +37,7 @@ describe('Application Clients', () => {
     expect(created.client).toEqual({ ...client, maximumScopes: ['mutation', 'query'] })
     const replayed = await answer(addClient(client), 200, ClientCreated)
     expect(replayed).toEqual({ ...created, replayed: true })
-    await refusal(addClient({ ...client, name: 'C' }), 409, 'PRODUCT_OPERATION_REUSED')
+    await rejection(addClient({ ...client, name: 'C' }), 409, 'PRODUCT_OPERATION_REUSED')
     const list = await answer(call('GET', '/application-clients'), 200, ClientList)
     expect(list.clients).toEqual([created.client])
 
@@ -90,11 +90,11 @@ describe('Application Clients', () => {
       { owner: true },
     ]) {
       const response = call('POST', '/application-clients', { body: { ...client, ...more } })
-      await refusal(response, 400, 'PLATFORM_REQUEST_INVALID')
+      await rejection(response, 400, 'PLATFORM_REQUEST_INVALID')
     }
     const repeated = { ...client, maximumScopes: ['query', 'query'] }
     const response = call('POST', '/application-clients', { body: repeated })
-    await refusal(response, 400, 'PRODUCT_INVALID')
+    await rejection(response, 400, 'PRODUCT_INVALID')
   })
 })
 
@@ -134,8 +134,8 @@ describe('a key', () => {
       replayed: true,
     })
     const other = { ...body, name: 'other' }
-    await refusal(call('POST', `${at}/rotate`, { body: other }), 409, 'PRODUCT_OPERATION_REUSED')
-    await refusal(call('DELETE', at), 409, 'PRODUCT_STATE_CONFLICT')
+    await rejection(call('POST', `${at}/rotate`, { body: other }), 409, 'PRODUCT_OPERATION_REUSED')
+    await rejection(call('DELETE', at), 409, 'PRODUCT_STATE_CONFLICT')
     expect(fixture.product.keys.authenticate(key)).not.toBeNull()
     const revoked = await answer(call('POST', `${at}/revoke`), 200, CredentialRevoked)
     expect(revoked.credential).toMatchObject({ credentialId, state: 'revoked' })
@@ -160,7 +160,7 @@ describe('a key', () => {
       secretShownOnce: false,
       replayed: false,
     })
-    await refusal(call('POST', `${secret.at}/reveal`), 400, 'PRODUCT_INVALID')
+    await rejection(call('POST', `${secret.at}/reveal`), 400, 'PRODUCT_INVALID')
     expect(fixture.log.text()).not.toContain(key.slice(10))
   })
 
@@ -168,10 +168,10 @@ describe('a key', () => {
     const { at, path } = await issue('public')
     const crossed = at.replace(/app_\w+/, (await issue('public')).at.match(/app_\w+/)![0])
     for (const where of [crossed, `${path}/${fixture.system.ids.make('crd')}`]) {
-      await refusal(call('POST', `${where}/reveal`), 404, 'PRODUCT_NOT_FOUND')
-      await refusal(call('POST', `${where}/revoke`), 404, 'PRODUCT_NOT_FOUND')
-      await refusal(call('DELETE', where), 404, 'PRODUCT_NOT_FOUND')
+      await rejection(call('POST', `${where}/reveal`), 404, 'PRODUCT_NOT_FOUND')
+      await rejection(call('POST', `${where}/revoke`), 404, 'PRODUCT_NOT_FOUND')
+      await rejection(call('DELETE', where), 404, 'PRODUCT_NOT_FOUND')
     }
-    await refusal(call('POST', `${path}/crd_x/revoke`), 400, 'PLATFORM_REQUEST_INVALID')
+    await rejection(call('POST', `${path}/crd_x/revoke`), 400, 'PLATFORM_REQUEST_INVALID')
   })
 })

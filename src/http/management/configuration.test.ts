@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { answer, ProductRoutes, refusal } from '../../../build/testing/product-routes.ts'
+import { answer, ProductRoutes, rejection } from '../../../build/testing/product-routes.ts'
 import type { TestProduct } from '../../../build/testing/products.ts'
 import {
   ConfigurationChanged,
@@ -118,9 +118,9 @@ test('an exact repeat has the original response, and another request is a confli
   const asText = { ...sent, body: { ...sent.body, expectedRevision: '0' } }
   expect(await answer(put(asText), 200, ConfigurationChanged)).toEqual(replayed)
   const other = { ...sent, body: { ...sent.body, value: 'other' } }
-  await refusal(put(other), 409, 'PRODUCT_OPERATION_REUSED')
-  await refusal(put({ ...sent, name: 'OTHER' }), 409, 'PRODUCT_OPERATION_REUSED')
-  await refusal(remove(sent), 409, 'PRODUCT_OPERATION_REUSED')
+  await rejection(put(other), 409, 'PRODUCT_OPERATION_REUSED')
+  await rejection(put({ ...sent, name: 'OTHER' }), 409, 'PRODUCT_OPERATION_REUSED')
+  await rejection(remove(sent), 409, 'PRODUCT_OPERATION_REUSED')
   expect((await list()).revision).toBe('1')
 })
 
@@ -149,7 +149,7 @@ describe('a change is rejected for', () => {
       'PLATFORM_MEDIA_TYPE_UNSUPPORTED',
     ],
   ])('%s', async (_, sent, status, code) => {
-    const error = await refusal(put(sent), status, code)
+    const error = await rejection(put(sent), status, code)
     expect(JSON.stringify(error)).not.toContain(SECRET)
     expect((await list()).revision).toBe('0')
   })
@@ -161,20 +161,20 @@ describe('a change is rejected for', () => {
 
   test('the deletion of an unknown name', async () => {
     const body = { expectedRevision: 0 }
-    await refusal(remove({ body }), 404, 'PRODUCT_NOT_FOUND')
+    await rejection(remove({ body }), 404, 'PRODUCT_NOT_FOUND')
   })
 
   test('another kind for an existing name', async () => {
     await answer(put(), 200, ConfigurationChanged)
     const body = { expectedRevision: 1, kind: 'variable' }
-    const error = await refusal(put({ body }), 409, 'PRODUCT_STATE_CONFLICT')
+    const error = await rejection(put({ body }), 409, 'PRODUCT_STATE_CONFLICT')
     expect(error.violations).toMatchObject([{ path: 'kind' }])
   })
 
   test('an invalid cursor of the history', async () => {
     for (const query of ['?limit=0', '?limit=1001', '?limit=x', '?after=0', '?after=x', '?x=1']) {
       const response = routes.call('GET', `/configuration/history${query}`)
-      await refusal(response, 400, 'PLATFORM_REQUEST_INVALID')
+      await rejection(response, 400, 'PLATFORM_REQUEST_INVALID')
     }
   })
 })

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { answer, BASE, ProductRoutes, refusal } from '../../../build/testing/product-routes.ts'
+import { answer, BASE, ProductRoutes, rejection } from '../../../build/testing/product-routes.ts'
 import { publishRelease, type TestProduct } from '../../../build/testing/products.ts'
 import { Promoted } from '../../wire/channels.ts'
 import { EnvironmentChanged, EnvironmentState } from '../../wire/environment.ts'
@@ -108,7 +108,7 @@ describe('the Environment', () => {
     const expectedRevision = REVISIONS[state] + (condition === 'exact' ? 0 : 1)
     const configuration = { ...CONFIGURATION, name: 'Renamed' }
     if (expected.startsWith('PRODUCT_')) {
-      await refusal(send(verb, { expectedRevision, configuration }), 409, expected)
+      await rejection(send(verb, { expectedRevision, configuration }), 409, expected)
       expect(await read()).toEqual(before)
       return
     }
@@ -165,7 +165,7 @@ describe('an operation', () => {
     const sent = { operationId: newOperation(), changedAtMicros: micros() }
     await change('update', sent)
     const before = await read()
-    await refusal(send(verb, { ...sent, ...other }), 409, 'PRODUCT_OPERATION_REUSED')
+    await rejection(send(verb, { ...sent, ...other }), 409, 'PRODUCT_OPERATION_REUSED')
     expect(await read()).toEqual(before)
   })
 
@@ -174,29 +174,29 @@ describe('an operation', () => {
     await change('update', sent)
     const { actor } = fixture
     Object.assign(actor, { operatorId: fixture.system.ids.make('opr') })
-    await refusal(send('update', sent), 409, 'PRODUCT_OPERATION_REUSED')
+    await rejection(send('update', sent), 409, 'PRODUCT_OPERATION_REUSED')
   })
 
   test('ID does not carry over to another Environment', async () => {
     const sent = { operationId: newOperation(), changedAtMicros: micros() }
     await change('update', sent)
     const base = BASE.replace(/env_\w+/, fixture.system.ids.make('env'))
-    await refusal(send('update', { ...sent, base }), 403, 'PLATFORM_ACCESS_DENIED')
+    await rejection(send('update', { ...sent, base }), 403, 'PLATFORM_ACCESS_DENIED')
   })
 
   test('that is unknown, or of another resource, is not found', async () => {
     const path = (id: string) => `/environment-operations/${id}`
-    await refusal(routes.call('GET', path(newOperation())), 404, 'PRODUCT_NOT_FOUND')
-    await refusal(routes.call('GET', path('opn_1')), 400, 'PLATFORM_REQUEST_INVALID')
+    await rejection(routes.call('GET', path(newOperation())), 404, 'PRODUCT_NOT_FOUND')
+    await rejection(routes.call('GET', path('opn_1')), 400, 'PLATFORM_REQUEST_INVALID')
     const operationId = newOperation()
     await change('update', { operationId })
     const other = `/serving-policy-operations/${operationId}`
-    await refusal(routes.call('GET', other), 404, 'PRODUCT_NOT_FOUND')
+    await rejection(routes.call('GET', other), 404, 'PRODUCT_NOT_FOUND')
   })
 
   test('that failed is not recorded, so that its ID may be used again', async () => {
     const sent = { operationId: newOperation(), changedAtMicros: micros() }
-    await refusal(send('update', { ...sent, expectedRevision: 7 }), 409, 'PRODUCT_CAS_CONFLICT')
+    await rejection(send('update', { ...sent, expectedRevision: 7 }), 409, 'PRODUCT_CAS_CONFLICT')
     await change('update', sent)
   })
 })
@@ -216,7 +216,7 @@ describe('a change is rejected for', () => {
     ['a clock two days off', 'update', { changedAtMicros: '1799827200000000' }, 'PRODUCT_INVALID'],
   ]
   test.each(rows)('%s (%s)', async (_name, verb, sent, code) => {
-    await refusal(send(verb, sent), 400, code)
+    await rejection(send(verb, sent), 400, code)
     expect((await read()).desired.revision).toBe('0')
   })
 })
@@ -308,13 +308,13 @@ describe('a protected Environment', () => {
     const a = (await publishRelease(fixture, { source: 'a' })).releaseId
     const b = (await publishRelease(fixture, { source: 'b' })).releaseId
     await change('create', { configuration: { ...CONFIGURATION, protection: 'protected' } })
-    const error = await refusal(promote({ releaseId: a }), 400, 'PRODUCT_INVALID')
+    const error = await rejection(promote({ releaseId: a }), 400, 'PRODUCT_INVALID')
     expect(error.violations).toMatchObject([{ path: 'expectedReleaseId' }])
     await answer(promote({ releaseId: a, expectedReleaseId: 'empty' }), 200, Promoted)
     // Even a promotion that would change nothing.
-    await refusal(promote({ releaseId: a }), 400, 'PRODUCT_INVALID')
+    await rejection(promote({ releaseId: a }), 400, 'PRODUCT_INVALID')
     const stale = promote({ releaseId: b, expectedReleaseId: 'empty' })
-    await refusal(stale, 409, 'PRODUCT_CAS_CONFLICT')
+    await rejection(stale, 409, 'PRODUCT_CAS_CONFLICT')
     await answer(promote({ releaseId: b, expectedReleaseId: a }), 200, Promoted)
   })
 })

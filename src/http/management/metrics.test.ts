@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parseOpenMetrics } from '../../../build/testing/open-metrics.ts'
-import { answer, ProductRoutes, refusal } from '../../../build/testing/product-routes.ts'
+import { answer, ProductRoutes, rejection } from '../../../build/testing/product-routes.ts'
 import type { HealthStatus } from '../../engine/usage/health.ts'
 import { COUNTERS } from '../../telemetry/metrics/names.ts'
 import { CAPABILITIES } from '../../value/capabilities.ts'
@@ -89,8 +89,8 @@ describe('metrics', () => {
   })
 
   test('are not served as an image or a page', async () => {
-    await refusal(scrape('text/html'), 406, 'PLATFORM_NOT_ACCEPTABLE')
-    await refusal(
+    await rejection(scrape('text/html'), 406, 'PLATFORM_NOT_ACCEPTABLE')
+    await rejection(
       routes.call('GET', '/status', { headers: { accept: 'text/plain' } }),
       406,
       'PLATFORM_NOT_ACCEPTABLE',
@@ -137,7 +137,7 @@ describe('metrics', () => {
 
   test('require usage:read', async () => {
     routes.capabilities = CAPABILITIES.filter((capability) => capability !== 'usage:read')
-    await refusal(routes.call('GET', METRICS), 403, 'PLATFORM_ACCESS_DENIED')
+    await rejection(routes.call('GET', METRICS), 403, 'PLATFORM_ACCESS_DENIED')
     routes.capabilities = ['usage:read']
     expect((await routes.call('GET', METRICS)).status).toBe(200)
     routes.capabilities = CAPABILITIES
@@ -164,7 +164,7 @@ describe('health', () => {
 
   test('requires environments:read', async () => {
     routes.capabilities = CAPABILITIES.filter((capability) => capability !== 'environments:read')
-    await refusal(routes.call('GET', HEALTH), 403, 'PLATFORM_ACCESS_DENIED')
+    await rejection(routes.call('GET', HEALTH), 403, 'PLATFORM_ACCESS_DENIED')
     routes.capabilities = CAPABILITIES
   })
 })

@@ -361,7 +361,7 @@ function render<A>(
   const text = reply.text ?? (reply.body === undefined ? null : JSON.stringify(reply.body))
   if (text === null) return new Response(null, { status, headers })
   headers.set('content-type', contentType)
-  const body = answerBody(text, transfers, received)
+  const body = answerBody([text], transfers, received)
   if (body !== null) return new Response(body, { status, headers })
   const detail = 'the memory for unsent responses is exhausted'
   throw new Fault(MANAGEMENT_CODES.busy, { detail })

@@ -6,7 +6,7 @@ import {
   JSON_TYPE,
   ProductRoutes,
   ROUTES,
-  refusal,
+  rejection,
 } from '../../../build/testing/product-routes.ts'
 import { functionManifest, makePackage, type TestProduct } from '../../../build/testing/products.ts'
 import { CAPABILITIES, type Capability } from '../../value/capabilities.ts'
@@ -61,22 +61,22 @@ describe('access', () => {
         .replace(':name', 'API_KEY')
       const access = route.access as { capability: Capability }
       routes.capabilities = CAPABILITIES
-      await refusal(
+      await rejection(
         call(route.method, path, { token: null }),
         401,
         'PLATFORM_AUTHENTICATION_FAILED',
       )
       const base = BASE.replace(ENVIRONMENT_ID, other)
-      await refusal(call(route.method, path, { base }), 403, 'PLATFORM_ACCESS_DENIED')
+      await rejection(call(route.method, path, { base }), 403, 'PLATFORM_ACCESS_DENIED')
       routes.capabilities = CAPABILITIES.filter((capability) => capability !== access.capability)
-      await refusal(call(route.method, path), 403, 'PLATFORM_ACCESS_DENIED')
+      await rejection(call(route.method, path), 403, 'PLATFORM_ACCESS_DENIED')
     }
   })
 
   test('an Application Key is not accepted as a session', async () => {
     for (const prefix of ['rk_pub_v1_', 'rk_sec_v1_', 'rk_dev_v1_']) {
       const token = prefix + 'a'.repeat(43)
-      await refusal(call('GET', '/status', { token }), 401, 'PLATFORM_AUTHENTICATION_FAILED')
+      await rejection(call('GET', '/status', { token }), 401, 'PLATFORM_AUTHENTICATION_FAILED')
     }
   })
 
@@ -169,7 +169,7 @@ test('a package is published, validated, promoted and shown', async () => {
   const body = { releaseId, expectedReleaseId: 'empty' }
   const promoted = await answer(call('PUT', '/channels/production', { body }), 200, Promoted)
   expect(promoted).toMatchObject({ channel: 'production', previousReleaseId: null, revision: '1' })
-  await refusal(call('PUT', '/channels/production', { body }), 409, 'PRODUCT_CAS_CONFLICT')
+  await rejection(call('PUT', '/channels/production', { body }), 409, 'PRODUCT_CAS_CONFLICT')
   const status = await answer(call('GET', '/status'), 200, Status)
   expect(status).toMatchObject({
     revision: '3',
@@ -216,15 +216,15 @@ test('a Channel rolls back, and the Release that it left is retired', async () =
   const [a, b] = released.map(({ releaseId }) => releaseId)
   const body = { targetReleaseId: a, expectedReleaseId: b }
   const path = '/channels/production/rollback'
-  await refusal(call('POST', `/releases/${b}/retire`), 409, 'PRODUCT_STATE_CONFLICT')
+  await rejection(call('POST', `/releases/${b}/retire`), 409, 'PRODUCT_STATE_CONFLICT')
   expect(await answer(call('POST', path, { body }), 200, Promoted)).toMatchObject({
     channel: 'production',
     releaseId: a,
     previousReleaseId: b,
     revision: '3',
   })
-  await refusal(call('POST', path, { body }), 409, 'PRODUCT_CAS_CONFLICT')
-  await refusal(
+  await rejection(call('POST', path, { body }), 409, 'PRODUCT_CAS_CONFLICT')
+  await rejection(
     call('POST', path, { body: { targetReleaseId: a } }),
     400,
     'PLATFORM_REQUEST_INVALID',
@@ -237,10 +237,10 @@ test('a Channel rolls back, and the Release that it left is retired', async () =
     )
     expect(retired).toEqual({ version: 1, releaseId: b, state: 'retired' })
   }
-  await refusal(call('POST', `/releases/${b}`, { body: {} }), 410, 'PRODUCT_RELEASE_RETIRED')
+  await rejection(call('POST', `/releases/${b}`, { body: {} }), 410, 'PRODUCT_RELEASE_RETIRED')
   const forward = { body: { releaseId: b } }
-  await refusal(call('PUT', '/channels/production', forward), 410, 'PRODUCT_RELEASE_RETIRED')
-  await refusal(call('GET', `/functions?target=release:${b}`), 410, 'PRODUCT_RELEASE_RETIRED')
+  await rejection(call('PUT', '/channels/production', forward), 410, 'PRODUCT_RELEASE_RETIRED')
+  await rejection(call('GET', `/functions?target=release:${b}`), 410, 'PRODUCT_RELEASE_RETIRED')
   const status = await answer(call('GET', '/status'), 200, Status)
   expect(status.releases.map(({ state }) => state)).toEqual(['retired', 'validated'])
   expect(status.channels).toMatchObject([{ releaseId: a, history: [b, a] }])
@@ -257,30 +257,30 @@ describe('a publication', () => {
       id.toLowerCase(),
       fixture.system.ids.make('rel'),
     ]) {
-      await refusal(publish(frame, head), 400, 'PLATFORM_REQUEST_INVALID')
+      await rejection(publish(frame, head), 400, 'PLATFORM_REQUEST_INVALID')
     }
     const without = call('POST', '/workspace/publish', { body: frame })
-    await refusal(without, 400, 'PLATFORM_REQUEST_INVALID')
+    await rejection(without, 400, 'PLATFORM_REQUEST_INVALID')
   })
 
   test('needs its media type', async () => {
     for (const type of ['application/octet-stream', `${PACKAGE_MEDIA_TYPE}; a=b`, JSON_TYPE]) {
       const response = publish(makePackage(), 'empty', { 'content-type': type })
-      await refusal(response, 415, 'PLATFORM_MEDIA_TYPE_UNSUPPORTED')
+      await rejection(response, 415, 'PLATFORM_MEDIA_TYPE_UNSUPPORTED')
     }
   })
 
   test('with a stale HEAD is a conflict, and with an invalid package invalid', async () => {
     await answer(publish(makePackage(), 'empty'), 201, Published)
     const stale = publish(makePackage({ source: 'b' }), 'empty')
-    await refusal(stale, 409, 'PRODUCT_CAS_CONFLICT')
-    const error = await refusal(publish(new Uint8Array(60), 'empty'), 400, 'PRODUCT_INVALID')
+    await rejection(stale, 409, 'PRODUCT_CAS_CONFLICT')
+    const error = await rejection(publish(new Uint8Array(60), 'empty'), 400, 'PRODUCT_INVALID')
     expect(error.violations).toEqual([{ path: 'package', rule: 'a Workspace package' }])
   })
 
   test('over the bound is rejected before it is read', async () => {
     const declared = { 'content-length': String(PACKAGE_BYTES_MAX + 1) }
-    await refusal(publish(makePackage(), 'empty', declared), 413, 'PLATFORM_BODY_TOO_LARGE')
+    await rejection(publish(makePackage(), 'empty', declared), 413, 'PLATFORM_BODY_TOO_LARGE')
   })
 
   test.each<[string, () => Uint8Array]>([
@@ -297,7 +297,7 @@ describe('a publication', () => {
         controller.enqueue(chunk)
       },
     })
-    await refusal(publish(endless, 'empty'), 400, 'PRODUCT_INVALID')
+    await rejection(publish(endless, 'empty'), 400, 'PRODUCT_INVALID')
     expect(sent).toBeLessThan(8 * chunk.length)
   })
 
@@ -315,7 +315,7 @@ describe('a publication', () => {
     }
     const waiting = Array.from({ length: 4 }, () => publish(slow(), 'empty'))
     await expect.poll(() => read).toBe(4)
-    const error = await refusal(publish(makePackage(), 'empty'), 503, 'PRODUCT_UNAVAILABLE')
+    const error = await rejection(publish(makePackage(), 'empty'), 503, 'PRODUCT_UNAVAILABLE')
     expect(error).toMatchObject({ retryable: true })
     hold.resolve()
     const statuses = (await Promise.all(waiting)).map(({ status }) => status)
@@ -330,7 +330,7 @@ test('a Release whose manifest differs from its code fails the validation', asyn
     Published,
   )
   const response = call('POST', `/releases/${releaseId}`, { body: {} })
-  const error = await refusal(response, 400, 'PRODUCT_INCOMPATIBLE')
+  const error = await rejection(response, 400, 'PRODUCT_INCOMPATIBLE')
   expect(error.violations).toEqual([
     {
       path: 'checks.code:functions',
@@ -342,21 +342,21 @@ test('a Release whose manifest differs from its code fails the validation', asyn
 test('invalid paths and bodies are rejected as invalid', async () => {
   const releaseId = fixture.system.ids.make('rel')
   const invalid = 'PLATFORM_REQUEST_INVALID'
-  await refusal(call('POST', '/releases/rel_x', { body: {} }), 400, invalid)
-  await refusal(call('POST', `/releases/${releaseId}`, { body: { against: 'X' } }), 400, invalid)
-  await refusal(call('POST', `/releases/${releaseId}`, { body: { x: 1 } }), 400, invalid)
-  await refusal(call('POST', `/releases/${releaseId}`, { body: {} }), 404, 'PRODUCT_NOT_FOUND')
-  await refusal(call('PUT', '/channels/Prod', { body: { releaseId } }), 400, invalid)
-  await refusal(call('PUT', '/channels/prod', { body: {} }), 400, invalid)
+  await rejection(call('POST', '/releases/rel_x', { body: {} }), 400, invalid)
+  await rejection(call('POST', `/releases/${releaseId}`, { body: { against: 'X' } }), 400, invalid)
+  await rejection(call('POST', `/releases/${releaseId}`, { body: { x: 1 } }), 400, invalid)
+  await rejection(call('POST', `/releases/${releaseId}`, { body: {} }), 404, 'PRODUCT_NOT_FOUND')
+  await rejection(call('PUT', '/channels/Prod', { body: { releaseId } }), 400, invalid)
+  await rejection(call('PUT', '/channels/prod', { body: {} }), 400, invalid)
   const expectedReleaseId = null
   const body = { releaseId, expectedReleaseId }
-  await refusal(call('PUT', '/channels/prod', { body }), 400, invalid)
-  await refusal(call('GET', '/functions'), 400, invalid)
-  await refusal(call('GET', '/functions?target=a&target=b'), 400, invalid)
-  await refusal(call('GET', '/functions?target=nonsense'), 400, 'PRODUCT_INVALID')
-  await refusal(call('GET', '/functions?target=channel:none'), 404, 'PRODUCT_NOT_FOUND')
-  await refusal(call('GET', '/schema/tables'), 400, invalid)
-  await refusal(call('GET', '/schema/tables?target=nonsense'), 400, 'PRODUCT_INVALID')
-  await refusal(call('GET', '/schema/tables?target=channel:none'), 404, 'PRODUCT_NOT_FOUND')
-  await refusal(call('GET', '/application-clients/app_x/credentials'), 400, invalid)
+  await rejection(call('PUT', '/channels/prod', { body }), 400, invalid)
+  await rejection(call('GET', '/functions'), 400, invalid)
+  await rejection(call('GET', '/functions?target=a&target=b'), 400, invalid)
+  await rejection(call('GET', '/functions?target=nonsense'), 400, 'PRODUCT_INVALID')
+  await rejection(call('GET', '/functions?target=channel:none'), 404, 'PRODUCT_NOT_FOUND')
+  await rejection(call('GET', '/schema/tables'), 400, invalid)
+  await rejection(call('GET', '/schema/tables?target=nonsense'), 400, 'PRODUCT_INVALID')
+  await rejection(call('GET', '/schema/tables?target=channel:none'), 404, 'PRODUCT_NOT_FOUND')
+  await rejection(call('GET', '/application-clients/app_x/credentials'), 400, invalid)
 })

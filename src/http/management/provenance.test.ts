@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { answer, ProductRoutes, refusal } from '../../../build/testing/product-routes.ts'
+import { answer, ProductRoutes, rejection } from '../../../build/testing/product-routes.ts'
 import { makePackage, publishRelease } from '../../../build/testing/products.ts'
 import { findSubjectProvenance } from '../../product/workspaces/provenance.ts'
 import { encodeBase64Url } from '../../value/base64url.ts'
@@ -61,7 +61,7 @@ test.each<[string, unknown]>([
   ['no JSON', '{'],
   ['a duplicate key', '{"message":null,"message":null}'],
 ])('a provenance with %s is rejected before the package is read', async (_, declared) => {
-  await refusal(publish(declared), 400, 'PLATFORM_REQUEST_INVALID')
+  await rejection(publish(declared), 400, 'PLATFORM_REQUEST_INVALID')
   expect((await answer(routes.call('GET', '/status'), 200, Status)).releases).toEqual([])
 })
 
@@ -70,7 +70,7 @@ test('a header that is no base64url of at most 4,096 bytes is rejected', async (
   for (const text of ['', '{}', 'e30=', 'e3', encoded(long)]) {
     const headers = { 'x-service-provenance': text }
     const rejected = routes.publish(makePackage(), 'empty', headers)
-    await refusal(rejected, 400, 'PLATFORM_REQUEST_INVALID')
+    await rejection(rejected, 400, 'PLATFORM_REQUEST_INVALID')
   }
 })
 
@@ -85,8 +85,8 @@ test('a package is checked without being published', async () => {
   )
   expect(checked).toMatchObject({ version: 1, workspace: 'default', compatible: true })
   const unbound = routes.call('POST', '/workspace/check?against=production', { body })
-  await refusal(unbound, 404, 'PRODUCT_NOT_FOUND')
+  await rejection(unbound, 404, 'PRODUCT_NOT_FOUND')
   const damaged = routes.call('POST', '/workspace/check', { body: body.subarray(1) })
-  await refusal(damaged, 400, 'PRODUCT_INVALID')
+  await rejection(damaged, 400, 'PRODUCT_INVALID')
   expect(await answer(routes.call('GET', '/status'), 200, Status)).toEqual(before)
 })

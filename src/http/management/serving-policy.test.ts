@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { answer, ProductRoutes, refusal } from '../../../build/testing/product-routes.ts'
+import { answer, ProductRoutes, rejection } from '../../../build/testing/product-routes.ts'
 import { publishRelease, type TestProduct } from '../../../build/testing/products.ts'
 import { Fault } from '../../errors/fault.ts'
 import { retire } from '../../product/releases/retire.ts'
@@ -128,7 +128,7 @@ describe('the serving policy', () => {
     const expectedRevision = revision + (condition === 'exact' ? 0 : 1)
     const releases = shares([a, b], [2_500, 7_500])
     if (condition === 'stale') {
-      await refusal(put(releases, { expectedRevision }), 409, expected)
+      await rejection(put(releases, { expectedRevision }), 409, expected)
       expect(await read()).toEqual(before)
       return
     }
@@ -218,7 +218,7 @@ describe('a change is rejected and not stored for', () => {
   ]
   test.each(rows)('%s', async (_, releases, sent, expected) => {
     const [status, code] = expected.split(' ')
-    await refusal(put(releases(), sent), Number(status), code!)
+    await rejection(put(releases(), sent), Number(status), code!)
     expect(short(await read())).toBe('0 0')
   })
 
@@ -236,7 +236,7 @@ describe('a change is rejected and not stored for', () => {
           )
         : tx.run('update releases set state = ? where release_id = ?', state, a),
     )
-    await refusal(put(all(a)), status, code)
+    await rejection(put(all(a)), status, code)
   })
 
   const incompatible: readonly (readonly [string, TableManifest, string])[] = [
@@ -246,7 +246,7 @@ describe('a change is rejected and not stored for', () => {
   test.each(incompatible)('Releases of which one %s', async (_, table, reason) => {
     const c = await release('c', [table])
     const releases = shares([a, c], [9_000, 1_000])
-    const error = await refusal(put(releases), 400, 'PRODUCT_INCOMPATIBLE')
+    const error = await rejection(put(releases), 400, 'PRODUCT_INCOMPATIBLE')
     expect(error.violations).toEqual([{ path: 'releases', rule: `${a} beside ${c}: ${reason}` }])
     expect(short(await read())).toBe('0 0')
     // It may serve alone.
@@ -287,7 +287,7 @@ describe('an operation', () => {
   test.each(reuses)('ID that is used for %s is a conflict', async (_, other, releases) => {
     const sent = { operationId: newOperation(), changedAtMicros: micros() }
     await set(all(a), sent)
-    await refusal(put(releases(), { ...sent, ...other }), 409, 'PRODUCT_OPERATION_REUSED')
+    await rejection(put(releases(), { ...sent, ...other }), 409, 'PRODUCT_OPERATION_REUSED')
     expect((await read()).desired.revision).toBe('1')
   })
 
@@ -299,11 +299,11 @@ describe('an operation', () => {
 
   test('that is unknown, or of another resource, is not found', async () => {
     const path = (id: string) => `/serving-policy-operations/${id}`
-    await refusal(routes.call('GET', path(newOperation())), 404, 'PRODUCT_NOT_FOUND')
+    await rejection(routes.call('GET', path(newOperation())), 404, 'PRODUCT_NOT_FOUND')
     const operationId = newOperation()
     await set(all(a), { operationId })
     const other = `/environment-operations/${operationId}`
-    await refusal(routes.call('GET', other), 404, 'PRODUCT_NOT_FOUND')
+    await rejection(routes.call('GET', other), 404, 'PRODUCT_NOT_FOUND')
   })
 })
 
@@ -332,7 +332,7 @@ describe('a Release', () => {
 
   test('with the greatest weight provides the catalog of environment:default', async () => {
     const catalog = () => routes.call('GET', '/functions?target=environment:default')
-    await refusal(catalog(), 404, 'PRODUCT_NOT_FOUND')
+    await rejection(catalog(), 404, 'PRODUCT_NOT_FOUND')
     await set(shares([a, b], [4_999, 5_001]))
     await fixture.product.serving.whenIdle()
     expect(await answer(catalog(), 200, FunctionCatalog)).toMatchObject({ releaseId: b })
@@ -351,7 +351,7 @@ describe('the schemas', () => {
     await set(shares([a, b], [5_000, 5_000]))
     const load = vi.spyOn(fixture.product.releases, 'load')
     load.mockRejectedValueOnce(new Fault('PRODUCT_UNAVAILABLE'))
-    await refusal(routes.call('GET', '/schemas/compatibility'), 503, 'PRODUCT_UNAVAILABLE')
+    await rejection(routes.call('GET', '/schemas/compatibility'), 503, 'PRODUCT_UNAVAILABLE')
     const first = await evidence()
     const loads = load.mock.calls.length
     expect(await Promise.all([evidence(), evidence()])).toEqual([first, first])

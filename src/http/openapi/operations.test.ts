@@ -344,13 +344,13 @@ describe('a request that matches the schemas is answered as documented', () => {
 describe('a request that violates the schemas is rejected as documented', () => {
   test.each(operations)('$name', async (operation) => {
     // Rules of the Product raise their own code.
-    const refused = operation.elsewhere
+    const rejected = operation.elsewhere
       ? ['REQUEST_INVALID']
       : ['PLATFORM_REQUEST_INVALID', 'PRODUCT_INVALID']
     for (const [defect, bent] of invalidRequests(contract, operation, sent.get(operation.name)!)) {
       const { status, code } = await contract.check(operation, await origins.send(operation, bent))
-      const expected = isOverlooked(operation, defect) ? [200, [null]] : [400, refused]
-      const answer = [status, refused.includes(code ?? '') ? refused : [code]]
+      const expected = isOverlooked(operation, defect) ? [200, [null]] : [400, rejected]
+      const answer = [status, rejected.includes(code ?? '') ? rejected : [code]]
       expect(answer, `${operation.name}: ${defect}`).toEqual(expected)
     }
   })

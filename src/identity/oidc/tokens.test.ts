@@ -48,7 +48,7 @@ async function outcome(token: string, by = verifier): Promise<string> {
   }
 }
 
-const REFUSED = 'PLATFORM_AUTHENTICATION_FAILED'
+const REJECTED = 'PLATFORM_AUTHENTICATION_FAILED'
 
 describe('a token is accepted', () => {
   it('as the provider issues it', async () => {
@@ -90,7 +90,7 @@ describe('a token is accepted', () => {
     const token = await idp.sign(claims(), { alg: algorithm })
     expect(await outcome(token, verifierFor({ algorithm }))).toBe('subject-1')
     ;[idp.key, idp.jwks] = saved
-    expect(await outcome(token)).toBe(REFUSED)
+    expect(await outcome(token)).toBe(REJECTED)
   })
 })
 
@@ -148,11 +148,11 @@ const HEADER_MUTATIONS: readonly (readonly [string, Record<string, unknown>])[] 
 
 describe('a token is rejected', () => {
   it.each(CLAIM_MUTATIONS)('with %s', async (_, given) => {
-    expect(await outcome(await idp.sign(claims(given())))).toBe(REFUSED)
+    expect(await outcome(await idp.sign(claims(given())))).toBe(REJECTED)
   })
 
   it.each(HEADER_MUTATIONS)('with %s', async (_, header) => {
-    expect(await outcome(await idp.sign(claims(), header))).toBe(REFUSED)
+    expect(await outcome(await idp.sign(claims(), header))).toBe(REJECTED)
   })
 
   const body = () => part(claims())
@@ -245,7 +245,7 @@ describe('a token is rejected', () => {
     ['a byte order mark', () => idp.sign(`\ufeff${JSON.stringify(claims())}`)],
     ['claims nested without end', () => idp.sign(`${'['.repeat(400)}${']'.repeat(400)}`)],
   ])('with %s', async (_, make) => {
-    expect(await outcome(await make())).toBe(REFUSED)
+    expect(await outcome(await make())).toBe(REJECTED)
   })
 
   it('with an HMAC keyed with any form of the public RSA key', async () => {
@@ -267,7 +267,7 @@ describe('a token is rejected', () => {
         forms.map((form) => [alg, form] as const),
       )) {
         const input = `${header({ alg })}.${body()}`
-        expect(await outcome(`${input}.${hmac(input, secret)}`, rsa)).toBe(REFUSED)
+        expect(await outcome(`${input}.${hmac(input, secret)}`, rsa)).toBe(REJECTED)
       }
     } finally {
       ;[idp.key, idp.jwks] = saved
@@ -289,7 +289,7 @@ it('every single changed character invalidates a token', async () => {
   const token = await idp.sign(claims())
   for (let i = 0; i < token.length; i += 7) {
     const flipped = token.slice(0, i) + (token[i] === 'A' ? 'B' : 'A') + token.slice(i + 1)
-    if (flipped !== token) expect(await outcome(flipped)).toBe(REFUSED)
+    if (flipped !== token) expect(await outcome(flipped)).toBe(REJECTED)
   }
 })
 
@@ -302,7 +302,7 @@ it('a rejected token says nothing of itself in the failure', async () => {
 
 it('an invalid token causes no fetch of keys', async () => {
   idp.requests.length = 0
-  expect(await outcome(await idp.sign(claims({ iss: 'https://evil.test' })))).toBe(REFUSED)
-  expect(await outcome(await idp.sign(claims({ exp: now() - 1 })))).toBe(REFUSED)
+  expect(await outcome(await idp.sign(claims({ iss: 'https://evil.test' })))).toBe(REJECTED)
+  expect(await outcome(await idp.sign(claims({ exp: now() - 1 })))).toBe(REJECTED)
   expect(idp.requests).toEqual([])
 })

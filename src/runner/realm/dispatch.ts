@@ -52,7 +52,7 @@ function dispatchToCall(message: Message): void {
   if (call === undefined) return
   frame.call = call
   if (type === 'reply') resolveValue(operation, content)
-  else if (type === 'refuse') rejectRequest(message as unknown as RejectionFrame)
+  else if (type === 'reject') rejectRequest(message as unknown as RejectionFrame)
   else if (type === 'cancel') dropCall(call)
 }
 

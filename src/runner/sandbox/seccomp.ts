@@ -64,7 +64,7 @@ const OFFSET_FOURTH_ARGUMENT = 40
 const ALLOW = 0x7fff_0000
 const KILL_PROCESS = 0x8000_0000
 /** ENOSYS: the C library then takes the older call, such as clone for clone3. */
-const REFUSE = 0x0005_0000 | 38
+const REJECT = 0x0005_0000 | 38
 
 const CLONE_THREAD = 0x0001_0000
 const MAP_PRIVATE = 0x02
@@ -137,7 +137,7 @@ function program(architecture: Architecture, pid: number): Instruction[] {
       [JUMP_EQUAL, 0, 1, PR_SET_VMA],
       [RETURN, 0, 0, ALLOW],
     ]),
-    [RETURN, 0, 0, REFUSE],
+    [RETURN, 0, 0, REJECT],
   ]
 }
 
@@ -147,7 +147,7 @@ function when(number: number, argument: number, tests: readonly Instruction[]): 
     [JUMP_EQUAL, 0, tests.length + 2, number],
     [LOAD, 0, 0, argument],
     ...tests,
-    [RETURN, 0, 0, REFUSE],
+    [RETURN, 0, 0, REJECT],
   ]
 }
 

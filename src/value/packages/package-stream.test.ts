@@ -54,10 +54,10 @@ test.each([
   const spoiled = new Uint8Array(Buffer.from(bent, 'latin1'))
   const stated = canonicalJson(manifest as unknown as Json)
   const frame = encodePackage({ manifest: stated, artifact: spoiled }, sha256)
-  const refusal = { path: 'bundle.js', rule: 'UTF-8 text' }
-  expect(() => decodeArtifact(spoiled, sha256)).toThrow(expect.objectContaining(refusal))
+  const rejection = { path: 'bundle.js', rule: 'UTF-8 text' }
+  expect(() => decodeArtifact(spoiled, sha256)).toThrow(expect.objectContaining(rejection))
   for (const size of [1, 5, 1_000]) {
-    await expect(read(pieces(frame, size))).rejects.toMatchObject(refusal)
+    await expect(read(pieces(frame, size))).rejects.toMatchObject(rejection)
   }
 })
 

@@ -81,7 +81,7 @@ function sealed(frame: Uint8Array): Uint8Array {
   return result
 }
 
-fuzz('a package is refused, or is the only encoding of what it holds', (random) => {
+fuzz('a package is rejected, or is the only encoding of what it holds', (random) => {
   const bent = mutatedBytes(random, PACKAGE)
   const frame = random.chance(4) ? bent : sealed(bent)
   const decoded = orNull(() => decodePackage(frame, sha256))
@@ -104,14 +104,14 @@ fuzz('a package that streams is read exactly where it is read whole', async (ran
   expect(await streamedOrNull(frame, size)).toEqual(decoded)
 })
 
-fuzz('an artifact is refused, or is the only encoding of what it holds', (random) => {
+fuzz('an artifact is rejected, or is the only encoding of what it holds', (random) => {
   const bent = mutatedBytes(random, artifact)
   const decoded = orNull(() => decodeArtifact(bent, sha256))
   if (decoded === null) return
   expect(encodeArtifact(decoded, sha256)).toEqual(bent)
 })
 
-fuzz('a manifest is refused, or has exactly this text', (random) => {
+fuzz('a manifest is rejected, or has exactly this text', (random) => {
   const json = mutatedJson(random, MANIFEST)
   const text = orNull(() => canonicalJson(json as Json)) ?? JSON.stringify(json)
   const sent = random.chance(3) ? mutatedText(random, text) : text
@@ -119,7 +119,7 @@ fuzz('a manifest is refused, or has exactly this text', (random) => {
   if (parsed !== null && canonicalJson(parsed as unknown as Json) !== sent) expect.fail(sent)
 })
 
-fuzz('what code says of itself is refused, or is a description', (random) => {
+fuzz('what code says of itself is rejected, or is a description', (random) => {
   const { functions, tables } = manifest
   const said = mutatedJson(random, { functions, tables } as unknown as Json) as Json
   const parsed = orNull(() => parseDescription(said))

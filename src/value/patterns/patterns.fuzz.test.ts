@@ -51,7 +51,7 @@ function matcherOf(pattern: string): Matcher | PatternError {
   }
 }
 
-fuzz('a text is a pattern with its native meaning, or is refused', (random) => {
+fuzz('a text is a pattern with its native meaning, or is rejected', (random) => {
   const pattern = drawn(random)
   const native = natively(pattern)
   const matcher = matcherOf(pattern)

@@ -44,7 +44,7 @@ const SCOPES_NEXT =
   'each Application Client.'
 const UPGRADE_NEXT =
   'Check that the proxies before the server pass on WebSockets, and that the server has Realtime.'
-const REFUSED = /Unexpected server response: (4[0-9]{2})/
+const REJECTED = /Unexpected server response: (4[0-9]{2})/
 
 /** The variable cannot change while the command runs, so a rejected token stays rejected. */
 class FixedToken extends Tokens {
@@ -130,7 +130,7 @@ class Watch {
   async #openSocket(context: Context, url: string, protocol: string) {
     const { environment, signal } = context
     try {
-      const onFailure = (reason: string): void => this.#refused(reason)
+      const onFailure = (reason: string): void => this.#rejected(reason)
       return await openWebSocket(environment, url, protocol, { signal, onFailure })
     } catch (error) {
       if (isFault(error)) this.#end(error)
@@ -143,9 +143,9 @@ class Watch {
   }
 
   /** The WebSocket failed, perhaps because the server answered without an upgrade. */
-  #refused(reason: string): void {
+  #rejected(reason: string): void {
     this.#reason = reason
-    const status = REFUSED.exec(reason)?.[1]
+    const status = REJECTED.exec(reason)?.[1]
     if (status !== undefined) this.#neverConnected(`HTTP ${status}, no WebSocket`, UPGRADE_NEXT)
   }
 

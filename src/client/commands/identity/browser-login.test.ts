@@ -167,7 +167,7 @@ describe('svc login --browser', () => {
 
   type Respond = FakeProvider['answer']
   it.each<[string, Respond, string]>([
-    ['refuses', (a) => ({ error: 'access_denied', state: a.get('state')!, iss: ISSUER }), 'denied'],
+    ['rejects', (a) => ({ error: 'access_denied', state: a.get('state')!, iss: ISSUER }), 'denied'],
     [
       'responds with a code and an error',
       (a, code) => ({ code, error: 'x', state: a.get('state')!, iss: ISSUER }),

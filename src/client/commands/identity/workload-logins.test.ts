@@ -183,8 +183,8 @@ test('the session of a workload does not replace that of a person on a plain mac
   delete owner.variables.SERVICE_CONFIG_HOME
   cpSync(home, join(owner.home, '.config', 'service'), { recursive: true })
   const before = readFileSync(own, 'utf8')
-  const refused = await logIn(owner)
-  expect([refused.exit, refused.err]).toEqual([2, expect.stringContaining('SERVICE_CONFIG_HOME')])
+  const rejected = await logIn(owner)
+  expect([rejected.exit, rejected.err]).toEqual([2, expect.stringContaining('SERVICE_CONFIG_HOME')])
   expect(readFileSync(own, 'utf8')).toBe(before)
   expect((await owner.run('whoami')).out).toContain('owner')
   const open = await t.sql(

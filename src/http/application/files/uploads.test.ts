@@ -57,14 +57,14 @@ test('exactly one of 50 simultaneous uploads with one grant succeeds', async () 
   await expect.poll(() => server.staged()).toEqual([])
 })
 
-describe('what is refused before the first byte leaves the grant as it was', () => {
-  type Refused = [
+describe('what is rejected before the first byte leaves the grant as it was', () => {
+  type Rejected = [
     what: string,
     expected: [number, string],
     send: (grant: { path: string; token: string }) => Promise<Response>,
   ]
   const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
-  test.each<Refused>([
+  test.each<Rejected>([
     ['no bearer', [401, 'GRANT_INVALID'], (g) => server.put(g, 'x', { authorization: '' })],
     [
       'an Application Key as the bearer',
@@ -152,7 +152,7 @@ describe('what is refused before the first byte leaves the grant as it was', () 
   })
 })
 
-test('a grant that has expired is refused', async () => {
+test('a grant that has expired is rejected', async () => {
   const grant = await server.grantUpload({ expiresInSeconds: 0 })
   expect(await codeOf(await server.put(grant, 'x'))).toEqual([401, 'GRANT_INVALID'])
 })

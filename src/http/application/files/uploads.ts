@@ -1,6 +1,6 @@
 /**
  * PUT /v1/files/uploads/{uploadId}: uses one upload grant. The grant is used when the first byte of
- * the body arrives, or its end; what is refused before leaves the grant as it was.
+ * the body arrives, or its end; what is rejected before leaves the grant as it was.
  */
 import type { FileDocument, UploadFields } from '../../../engine/files/file-documents.ts'
 import { Fault } from '../../../errors/fault.ts'

@@ -160,7 +160,7 @@ describe('a signed URL', () => {
   })
 })
 
-/** Sends bytes over a socket, since `fetch` mends what is malformed. */
+/** Sends bytes over a socket, since `fetch` corrects what is malformed. */
 const raw = async (target: string, head = ''): Promise<string> => {
   const socket = door.server.socket()
   let text = ''

@@ -67,7 +67,7 @@ async function send(method: string, path: string, given: Given = {}): Promise<Re
 const invite = (given: Given = {}) =>
   send('POST', '/v1/access/invitations', { body: REQUEST, ...given })
 
-async function refusal(response: Response): Promise<[number, string]> {
+async function rejection(response: Response): Promise<[number, string]> {
   expect(response.headers.get('cache-control')).toBe('no-store')
   const body = (await response.json()) as { error: { code: string } }
   return [response.status, body.error.code]
@@ -123,7 +123,7 @@ test.each([
   ['twice', 'opn_00000000000000000000000001, opn_00000000000000000000000001'],
   ['padded', '"opn_00000000000000000000000001"'],
 ])('an Idempotency-Key that is %s is rejected before anything is stored', async (_, key) => {
-  expect(await refusal(await invite({ key }))).toEqual([400, 'PLATFORM_REQUEST_INVALID'])
+  expect(await rejection(await invite({ key }))).toEqual([400, 'PLATFORM_REQUEST_INVALID'])
   expect(
     await t.sql(`select 1 from service_operator_invitations where kind = 'delegated'`),
   ).toEqual([])
@@ -139,7 +139,7 @@ test('two equal Idempotency-Key headers are rejected', async () => {
   headers.append('idempotency-key', key)
   const init = { method: 'POST', headers, body: JSON.stringify(REQUEST) }
   const response = await hono.request('/v1/access/invitations', init)
-  expect(await refusal(response)).toEqual([400, 'PLATFORM_REQUEST_INVALID'])
+  expect(await rejection(response)).toEqual([400, 'PLATFORM_REQUEST_INVALID'])
 })
 
 test.each([
@@ -153,14 +153,14 @@ test.each([
   ['another lifetime', { expiresAtMicros: '1' }],
 ])('a request with %s is invalid', async (_, given) => {
   const response = await invite({ body: { ...REQUEST, ...given } })
-  expect(await refusal(response)).toEqual([400, 'PLATFORM_REQUEST_INVALID'])
+  expect(await rejection(response)).toEqual([400, 'PLATFORM_REQUEST_INVALID'])
 })
 
 test('a reused Operation ID is 409', async () => {
   const key = t.system.ids.make('opn')
   await invite({ key })
   const response = await invite({ key, body: { ...REQUEST, role: 'observer' } })
-  expect(await refusal(response)).toEqual([409, 'PLATFORM_INVITATION_OPERATION_REUSED'])
+  expect(await rejection(response)).toEqual([409, 'PLATFORM_INVITATION_OPERATION_REUSED'])
 })
 
 test('an operator cannot grant capabilities that it does not hold', async () => {
@@ -168,12 +168,12 @@ test('an operator cannot grant capabilities that it does not hold', async () => 
     scope: PROJECT,
     capabilities: everythingBut('data:write'),
   })
-  expect(await refusal(await invite({ login }))).toEqual([403, 'PLATFORM_ACCESS_DENIED'])
+  expect(await rejection(await invite({ login }))).toEqual([403, 'PLATFORM_ACCESS_DENIED'])
   const observer = await invite({ login, body: { ...REQUEST, role: 'observer' } })
   expect(observer.status).toBe(201)
   const above = { ...REQUEST, role: 'observer', scope: INSTALLATION }
   const response = await invite({ login, body: above })
-  expect(await refusal(response)).toEqual([403, 'PLATFORM_ACCESS_DENIED'])
+  expect(await rejection(response)).toEqual([403, 'PLATFORM_ACCESS_DENIED'])
 })
 
 test('repeated revocation returns 204, and 409 once the code is used', async () => {
@@ -183,7 +183,7 @@ test('repeated revocation returns 204, and 409 once the code is used', async () 
   const used = read(InvitationIssued, await (await invite()).json(), 'PLATFORM_INTERNAL')
   await send('POST', '/v1/auth/exchange', { body: { code: used.code } })
   const late = await send('DELETE', `/v1/access/invitations/${used.invitationId}`)
-  expect(await refusal(late)).toEqual([409, 'PLATFORM_CONFLICT'])
+  expect(await rejection(late)).toEqual([409, 'PLATFORM_CONFLICT'])
 })
 
 test('an unknown ID is 404 with operators:manage, and 403 without it', async () => {
@@ -193,13 +193,13 @@ test('an unknown ID is 404 with operators:manage, and 403 without it', async () 
     ['GET', `/v1/access/invitation-operations/${t.system.ids.make('opn')}`],
     ['DELETE', `/v1/access/invitations/${t.system.ids.make('opi')}`],
   ] as const) {
-    expect(await refusal(await send(method, path))).toEqual([404, 'PLATFORM_NOT_FOUND'])
-    const refused = await refusal(await send(method, path, { login: weak }))
-    expect(refused).toEqual([403, 'PLATFORM_ACCESS_DENIED'])
+    expect(await rejection(await send(method, path))).toEqual([404, 'PLATFORM_NOT_FOUND'])
+    const rejected = await rejection(await send(method, path, { login: weak }))
+    expect(rejected).toEqual([403, 'PLATFORM_ACCESS_DENIED'])
     // The form of the ID is not checked before.
     const malformed = await send(method, `${path}x`, { login: weak })
-    expect(await refusal(malformed)).toEqual([403, 'PLATFORM_ACCESS_DENIED'])
-    expect((await refusal(await send(method, `${path}x`)))[0]).toBe(400)
+    expect(await rejection(malformed)).toEqual([403, 'PLATFORM_ACCESS_DENIED'])
+    expect((await rejection(await send(method, `${path}x`)))[0]).toBe(400)
   }
 })
 
@@ -265,7 +265,7 @@ test.each([
   'actor=x',
 ])('the query %s is invalid', async (query) => {
   const response = await send('GET', `/v1/access/audit?${query}`)
-  expect(await refusal(response)).toEqual([400, 'PLATFORM_REQUEST_INVALID'])
+  expect(await rejection(response)).toEqual([400, 'PLATFORM_REQUEST_INVALID'])
 })
 
 test('a cursor with any bit changed is rejected', async () => {
@@ -287,7 +287,7 @@ test('the audit requires operators:manage at the installation', async () => {
   ] as const) {
     const login = await operatorWith(t, { scope, capabilities })
     const response = await send('GET', '/v1/access/audit', { login })
-    expect(await refusal(response)).toEqual([403, 'PLATFORM_ACCESS_DENIED'])
+    expect(await rejection(response)).toEqual([403, 'PLATFORM_ACCESS_DENIED'])
   }
 })
 

@@ -74,7 +74,7 @@ async function logIn(given: object = {}): Promise<Login> {
   return read(Login, await response.json(), 'PLATFORM_INTERNAL')
 }
 
-async function refusal(response: Response, status: number, name: string): Promise<void> {
+async function rejection(response: Response, status: number, name: string): Promise<void> {
   expect(response.status).toBe(status)
   expect(response.headers.get('cache-control')).toBe('no-store')
   const body = (await response.json()) as { error: { code: string } }
@@ -152,11 +152,11 @@ test.each([
 test('a wrong code and a used code are 401', async () => {
   const wrong = await post('/v1/auth/exchange', { code: `rk_inv_v1_${'A'.repeat(43)}` })
   expect(wrong.headers.get('www-authenticate')).toBe('Bearer')
-  await refusal(wrong, 401, 'PLATFORM_AUTHENTICATION_FAILED')
+  await rejection(wrong, 401, 'PLATFORM_AUTHENTICATION_FAILED')
   const used = code()
   await logIn()
   const again = await post('/v1/auth/exchange', { code: used })
-  await refusal(again, 401, 'PLATFORM_AUTHENTICATION_FAILED')
+  await rejection(again, 401, 'PLATFORM_AUTHENTICATION_FAILED')
 })
 
 test('a refresh returns 200 with new tokens, and the old ones are invalid', async () => {
@@ -167,10 +167,18 @@ test('a refresh returns 200 with new tokens, and the old ones are invalid', asyn
   const second = read(Login, await response.json(), 'PLATFORM_INTERNAL')
   expect(second.session.sessionId).toBe(first.session.sessionId)
   expect(second.accessToken).not.toBe(first.accessToken)
-  await refusal(await get('/v1/auth/me', first.accessToken), 401, 'PLATFORM_AUTHENTICATION_FAILED')
+  await rejection(
+    await get('/v1/auth/me', first.accessToken),
+    401,
+    'PLATFORM_AUTHENTICATION_FAILED',
+  )
   const reused = await post('/v1/auth/refresh', { refreshToken: first.refreshToken })
-  await refusal(reused, 401, 'PLATFORM_AUTHENTICATION_FAILED')
-  await refusal(await get('/v1/auth/me', second.accessToken), 401, 'PLATFORM_AUTHENTICATION_FAILED')
+  await rejection(reused, 401, 'PLATFORM_AUTHENTICATION_FAILED')
+  await rejection(
+    await get('/v1/auth/me', second.accessToken),
+    401,
+    'PLATFORM_AUTHENTICATION_FAILED',
+  )
 })
 
 test('the caller is returned with its authorization revision', async () => {
@@ -252,21 +260,25 @@ test('sessions are listed without secrets and revoked by DELETE', async () => {
     'after=ops_1',
     'x=1',
   ]) {
-    const refused = await get(`/v1/auth/sessions?${query}`, login.accessToken)
-    await refusal(refused, 400, 'PLATFORM_REQUEST_INVALID')
+    const rejected = await get(`/v1/auth/sessions?${query}`, login.accessToken)
+    await rejection(rejected, 400, 'PLATFORM_REQUEST_INVALID')
   }
   const path = `/v1/auth/sessions/${login.session.sessionId}`
   expect((await get(path, login.accessToken, 'DELETE')).status).toBe(204)
-  await refusal(await get(path, login.accessToken, 'DELETE'), 401, 'PLATFORM_AUTHENTICATION_FAILED')
+  await rejection(
+    await get(path, login.accessToken, 'DELETE'),
+    401,
+    'PLATFORM_AUTHENTICATION_FAILED',
+  )
   expect((await t.audit()).filter((each) => each === 'session.revoke')).toHaveLength(1)
 })
 
 test('a session ID of another form is 400, an unknown one 404', async () => {
   const { accessToken } = await logIn()
   const wrong = await get('/v1/auth/sessions/ops_1', accessToken, 'DELETE')
-  await refusal(wrong, 400, 'PLATFORM_REQUEST_INVALID')
+  await rejection(wrong, 400, 'PLATFORM_REQUEST_INVALID')
   const path = `/v1/auth/sessions/${t.system.ids.make('ops')}`
-  await refusal(await get(path, accessToken, 'DELETE'), 404, 'PLATFORM_NOT_FOUND')
+  await rejection(await get(path, accessToken, 'DELETE'), 404, 'PLATFORM_NOT_FOUND')
 })
 
 test('protected routes reject every other credential', async () => {
@@ -280,7 +292,7 @@ test('protected routes reject every other credential', async () => {
       `rk_sec_v1_${'A'.repeat(43)}`,
       `${login.accessToken}, Bearer ${login.accessToken}`,
     ]) {
-      await refusal(await get(path, token), 401, 'PLATFORM_AUTHENTICATION_FAILED')
+      await rejection(await get(path, token), 401, 'PLATFORM_AUTHENTICATION_FAILED')
     }
   }
 })

@@ -386,11 +386,11 @@ it('the managed token is in no table, log line or error', async () => {
   const { operator } = await enrolled()
   await t.reconcile(operator.operatorId, { sourceRevision: 2, grants: [] })
   const wrong = `Bearer ${MANAGED_TOKEN}-wrong`
-  const refused = await t.reconcile(
+  const rejected = await t.reconcile(
     operator.operatorId,
     {},
     { 'service-managed-enrollment': wrong },
   )
-  const everything = (await state()) + t.log.text() + (await refused.text())
+  const everything = (await state()) + t.log.text() + (await rejected.text())
   expect(everything).not.toContain(MANAGED_TOKEN.slice(0, 20))
 })

@@ -24,7 +24,7 @@ async function login(response: Response, status: number): Promise<Login> {
   return read(Login, await response.json(), 'PLATFORM_INTERNAL')
 }
 
-async function refusal(response: Response): Promise<string> {
+async function rejection(response: Response): Promise<string> {
   expect(response.headers.get('cache-control')).toBe('no-store')
   const body = (await response.json()) as { error: { code: string } }
   return `${response.status} ${body.error.code}`
@@ -69,27 +69,29 @@ describe('a first login', () => {
 
   it('without an invitation is rejected and stores nothing', async () => {
     const before = await counts()
-    expect(await refusal(await t.logIn())).toBe(UNAUTHENTICATED)
+    expect(await rejection(await t.logIn())).toBe(UNAUTHENTICATED)
     expect(await counts()).toEqual(before)
   })
 
   it('with a wrong, malformed, expired or used code is rejected', async () => {
     const code = await t.invite()
     const other = await t.token({ sub: 'subject-2' })
-    expect(await refusal(await t.logIn({ code: 'x' }))).toBe(UNAUTHENTICATED)
-    expect(await refusal(await t.logIn({ code: `${code.slice(0, -3)}AAA` }))).toBe(UNAUTHENTICATED)
+    expect(await rejection(await t.logIn({ code: 'x' }))).toBe(UNAUTHENTICATED)
+    expect(await rejection(await t.logIn({ code: `${code.slice(0, -3)}AAA` }))).toBe(
+      UNAUTHENTICATED,
+    )
     await login(await t.logIn({ code }), 201)
-    expect(await refusal(await t.logIn({ code }, { token: other }))).toBe(UNAUTHENTICATED)
+    expect(await rejection(await t.logIn({ code }, { token: other }))).toBe(UNAUTHENTICATED)
     const late = await t.invite()
     t.system.advance(1_800_000)
     expect(
-      await refusal(await t.logIn({ code: late }, { token: await t.token({ sub: 's' }) })),
+      await rejection(await t.logIn({ code: late }, { token: await t.token({ sub: 's' }) })),
     ).toBe(UNAUTHENTICATED)
   })
 
   it('with an invalid token keeps the code valid', async () => {
     const code = await t.invite()
-    expect(await refusal(await t.logIn({ code }, { token: await t.token({ aud: 'x' }) }))).toBe(
+    expect(await rejection(await t.logIn({ code }, { token: await t.token({ aud: 'x' }) }))).toBe(
       UNAUTHENTICATED,
     )
     await login(await t.logIn({ code }), 201)
@@ -137,15 +139,15 @@ describe('a later login', () => {
   it('with a valid code is a conflict, and the code stays valid', async () => {
     await login(await t.logIn({ code: await t.invite() }), 201)
     const code = await t.invite()
-    expect(await refusal(await t.logIn({ code }))).toBe('409 PLATFORM_CONFLICT')
+    expect(await rejection(await t.logIn({ code }))).toBe('409 PLATFORM_CONFLICT')
     await login(await t.logIn({ code }, { token: await t.token({ sub: 'other' }) }), 201)
-    expect(await refusal(await t.logIn({ code }))).toBe(UNAUTHENTICATED)
+    expect(await rejection(await t.logIn({ code }))).toBe(UNAUTHENTICATED)
   })
 
   it('of a disabled operator is rejected', async () => {
     await login(await t.logIn({ code: await t.invite() }), 201)
     await t.sql('update service_operators set disabled_at_micros = 1')
-    expect(await refusal(await t.logIn())).toBe(UNAUTHENTICATED)
+    expect(await rejection(await t.logIn())).toBe(UNAUTHENTICATED)
   })
 
   it.each<[string, Partial<typeof PROVIDER>]>([
@@ -156,7 +158,7 @@ describe('a later login', () => {
     const identity = t.another({
       external: { oidc: { ...PROVIDER, ...given }, providerNetwork: t.idp.network },
     })
-    expect(await refusal(await t.logIn({}, { identity }))).toBe(UNAUTHENTICATED)
+    expect(await rejection(await t.logIn({}, { identity }))).toBe(UNAUTHENTICATED)
   })
 })
 
@@ -175,16 +177,16 @@ describe('the external token', () => {
       body: 'no JSON',
       headers: authorization === undefined ? {} : { authorization },
     })
-    expect(await refusal(response)).toBe(UNAUTHENTICATED)
+    expect(await rejection(response)).toBe(UNAUTHENTICATED)
   })
 
   it('is not a session, and a session is not an external token', async () => {
     const own = await t.logIn({}, { token: t.owner.accessToken })
-    expect(await refusal(own)).toBe(UNAUTHENTICATED)
+    expect(await rejection(own)).toBe(UNAUTHENTICATED)
     const me = await t.request('GET', '/v1/auth/me', {
       headers: { authorization: `Bearer ${await t.token()}` },
     })
-    expect(await refusal(me)).toBe(UNAUTHENTICATED)
+    expect(await rejection(me)).toBe(UNAUTHENTICATED)
   })
 
   it('is unavailable to check, with a retry, while no keys are known', async () => {
@@ -194,7 +196,7 @@ describe('the external token', () => {
     }
     const response = await t.logIn()
     expect(response.headers.get('retry-after')).toBe('1')
-    expect(await refusal(response)).toBe('503 PLATFORM_UNAVAILABLE')
+    expect(await rejection(response)).toBe('503 PLATFORM_UNAVAILABLE')
   })
 
   it('signed with a rotated key is accepted after the pause', async () => {
@@ -202,7 +204,7 @@ describe('the external token', () => {
     const { makeKey } = await import('../../../../build/testing/providers/identity-providers.ts')
     t.idp.key = await makeKey('key-2')
     t.idp.jwks = { keys: [t.idp.key.jwk] }
-    expect(await refusal(await t.logIn())).toBe(UNAUTHENTICATED)
+    expect(await rejection(await t.logIn())).toBe(UNAUTHENTICATED)
     t.system.advance(30_000)
     await login(await t.logIn(), 200)
   })
@@ -214,7 +216,7 @@ describe('the external token', () => {
     ['a list', []],
     ['a duplicate key', '{"deviceName":"a","deviceName":"b"}'],
   ])('with a body of %s is invalid', async (_, body) => {
-    expect(await refusal(await t.logIn(body))).toBe('400 PLATFORM_REQUEST_INVALID')
+    expect(await rejection(await t.logIn(body))).toBe('400 PLATFORM_REQUEST_INVALID')
   })
 })
 
@@ -225,7 +227,7 @@ it('the log states why a login was rejected, and nothing that was presented', as
   const withToken = async (claims: object, header: object = {}) =>
     t.logIn({}, { token: await t.token({ ...claims }, { ...header }) })
   const external = (check: TokenCheck) => `external token: ${TOKEN_REJECTIONS[check]}`
-  const refusals: readonly (readonly [string, () => Promise<Response>])[] = [
+  const rejections: readonly (readonly [string, () => Promise<Response>])[] = [
     ['no compact JWS in the authorization header', () => t.logIn({}, { token: canary })],
     [
       external('algorithm'),
@@ -261,13 +263,13 @@ it('the log states why a login was rejected, and nothing that was presented', as
       () => t.request('POST', '/v1/auth/refresh', { body: { refreshToken: canary } }),
     ],
   ]
-  for (const [reason, send] of refusals) {
+  for (const [reason, send] of rejections) {
     const response = await send()
     const requestId = response.headers.get('x-service-request-id')
-    expect(await refusal(response), reason).toBe(UNAUTHENTICATED)
+    expect(await rejection(response), reason).toBe(UNAUTHENTICATED)
     const records = t.log.records().filter((record) => record.requestId === requestId)
-    const refused = records.filter((record) => record.event === 'http.rejected')
-    expect(refused).toMatchObject([{ level: 'debug', detail: reason }])
+    const rejected = records.filter((record) => record.event === 'http.rejected')
+    expect(rejected).toMatchObject([{ level: 'debug', detail: reason }])
   }
   expect(t.log.text()).not.toMatch(/canary|DDDD|7777777|7_777_777/)
 })
@@ -290,15 +292,15 @@ describe('discovery', () => {
   it('without a provider names invitations, and the routes of a provider are 404', async () => {
     const [names, client] = await methods(null)
     expect(names).toEqual(['invitation'])
-    expect(await refusal(client)).toBe('404 PLATFORM_NOT_FOUND')
+    expect(await rejection(client)).toBe('404 PLATFORM_NOT_FOUND')
     const identity = t.another({ external: { oidc: null } })
-    expect(await refusal(await t.logIn('no JSON', { identity }))).toBe('404 PLATFORM_NOT_FOUND')
+    expect(await rejection(await t.logIn('no JSON', { identity }))).toBe('404 PLATFORM_NOT_FOUND')
   })
 
   it('with a provider but no native client names helper tokens', async () => {
     const [names, client] = await methods(PROVIDER)
     expect(names).toEqual(['invitation', 'helper_token'])
-    expect(await refusal(client)).toBe('404 PLATFORM_NOT_FOUND')
+    expect(await rejection(client)).toBe('404 PLATFORM_NOT_FOUND')
   })
 
   it('with a native client names the browser and returns its public settings', async () => {

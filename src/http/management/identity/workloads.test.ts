@@ -132,8 +132,8 @@ describe('a token that does not fit', () => {
         check === null
           ? 'the subject has no link, invitation or enrollment'
           : `external token: ${TOKEN_REJECTIONS[check]}`
-      const refused = logged.filter(({ event }) => event === 'http.rejected')
-      expect(refused, name).toMatchObject([{ detail }])
+      const rejected = logged.filter(({ event }) => event === 'http.rejected')
+      expect(rejected, name).toMatchObject([{ detail }])
     }
     expect(await w.stored()).toEqual(before)
     const records = (await audit()).slice(recordsBefore)
