@@ -101,6 +101,11 @@ test.each<[string, LiveHistory, RegExp]>([
   ],
   ['a subscription that ends behind', history(VALID.slice(0, 3)), /it ends at 4, behind 8/],
   ['a lost change at the end', history([state(1, 6), current(9)]), /revision 1 of 6.*current at 9/],
+  [
+    'a pong before the first state',
+    history([current(4), ...VALID]),
+    /current at 4 without a state/,
+  ],
   ['a subscription without a state', history([]), /it has no state/],
   [
     'the Release before the last promotion',

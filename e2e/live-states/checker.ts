@@ -31,6 +31,9 @@ function orderFindings(watch: Watch): string[] {
   let resyncs: string[] = []
   for (const each of watch.received) {
     if (each.type === 'resync') resyncs.push(each.reason)
+    if (each.type === 'current' && before === null) {
+      find(`it is said to be current at ${each.sequence} without a state`)
+    }
     if (each.type !== 'state') continue
     const { revision, snapshot, release } = each
     if (revision !== (before?.revision ?? 0) + 1) {
@@ -94,10 +97,10 @@ function claimOf(each: Received, state: ReceivedState | null) {
   }
   // A pong is about all subscriptions of a connection, so this one may have a newer state.
   if (each.type !== 'current' || state === null || each.sequence < state.snapshot) return null
-  return {
-    sequence: each.sequence,
-    text: `revision ${state.revision} of ${state.snapshot}, which is said to be current at ${each.sequence},`,
-  }
+  const { sequence } = each
+  const { revision, snapshot } = state
+  const text = `revision ${revision} of ${snapshot}, which is said to be current at ${sequence},`
+  return { sequence, text }
 }
 
 /** Compares every state with the model, which advances from commit to commit. */

@@ -34,7 +34,7 @@ export interface Run {
   readonly counts: SubscriberCounts
   readonly faults: FaultCounts
   readonly promotions: number
-  /** What no client may see. */
+  /** Observations that no client may make. */
   readonly failures: readonly string[]
   readonly millis: number
 }

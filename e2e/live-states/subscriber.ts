@@ -11,7 +11,7 @@ import { MessageSocket } from './message-socket.ts'
 import { type Cursors, queryArguments } from './requests.ts'
 import { drawQuery, slowQuery } from './workload.ts'
 
-/** What all clients of a run share. */
+/** The state that all clients of a run share. */
 export interface World {
   readonly key: string
   readonly cells: readonly string[]
@@ -50,7 +50,7 @@ export class Subscriber {
   readonly #isSlow: boolean
   readonly #world: World
   readonly #random: SeededRandom
-  /** What it wants to watch, by subscription ID; connections come and go. */
+  /** Queries to watch on each of its connections, by subscription ID. */
   readonly #plans = new Map<string, Plan>()
   readonly #live = new Map<string, LiveWatch>()
   /** Watches that another one with the same ID replaces once its first state arrives. */

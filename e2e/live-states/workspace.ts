@@ -16,7 +16,9 @@ export const functionsOf = (release: number) => `import {
 
 const clients = ['confidential'] as const
 const number = v.int64()
-const changed = v.object({ kind: v.string(), key: number, room: number, rank: number, value: number })
+const changed = v.object({
+  kind: v.string(), key: number, room: number, rank: number, value: number,
+})
 const returns = v.object({
   release: number,
   numbers: v.array(number),

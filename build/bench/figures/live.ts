@@ -152,7 +152,7 @@ async function measureBeside(
   return byDuration(await inTurns({ candidate, baseline }, options), 'p50Micros')
 }
 
-/** Compares a Mutation that one subscriber sees, beside subscribers of other documents and alone. */
+/** Compares a Mutation that one subscriber sees, beside those of other documents and alone. */
 async function measureOthers(
   installation: BenchInstallation,
   options: MeasureOptions,
@@ -228,7 +228,7 @@ async function payloadOf(to: Target): Promise<string> {
   return `${JSON.stringify({ ...head, ...more }).slice(0, -1)},"result":${result}}`
 }
 
-/** The same figure by durations in place of rates. */
+/** Compares durations in place of rates. */
 function byDuration(measured: Measured, of: 'p50Micros' | 'p99Micros'): Measured {
   return { ...measured, ratio: measured.baseline[of]! / measured.candidate[of]! }
 }

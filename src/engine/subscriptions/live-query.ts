@@ -70,6 +70,12 @@ export class LiveQuery {
     observer.state({ resultText, snapshotSequence: snapshotSequence === null ? null : durable })
   }
 
+  /** The newest sequence at which the state that the observer has is current; -1 without one. */
+  currentAt(observer: SubscriptionObserver, durable: number): number {
+    if ((this.#members.get(observer)?.received ?? null) === null) return -1
+    return this.isCurrent ? durable : this.snapshot
+  }
+
   remove(observer: SubscriptionObserver): void {
     this.#members.delete(observer)
   }

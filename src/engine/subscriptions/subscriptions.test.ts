@@ -262,8 +262,12 @@ test('a later subscription receives the current state without a run', async () =
 test('a subscription that follows a commit shows it in its first state', async () => {
   const first = watch('list', 'a')
   await settled(first)
+  held = Promise.withResolvers()
   await send('a', 'one')
   const second = watch('list', 'a')
+  // The Query has a state, which this subscription did not receive.
+  expect(second.subscription.currentAt).toBe(-1)
+  held.resolve()
   await settled(first, second)
   expect(values(second)).toEqual([['one']])
 })

@@ -95,7 +95,7 @@ export class Subscriptions {
     this.#refresh(query)
     return {
       get currentAt() {
-        return query.isCurrent ? committer.durable : query.snapshot
+        return query.currentAt(observer, committer.durable)
       },
       close: () => {
         query.remove(observer)
