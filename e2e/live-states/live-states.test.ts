@@ -4,7 +4,8 @@
  * runners, the server and the store are killed. Every state is the result of its Query at its
  * snapshot, recomputed from the commits, and no subscriber ends behind.
  *
- * SVC_SEED repeats the workload, the Queries and the faults of a run.
+ * SVC_SEED repeats the workload, the Queries and the faults of a run, SVC_TEST_TRANSACTIONS sets its
+ * number of Mutations.
  */
 import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -27,8 +28,15 @@ test.each(LONG ? STORES : STORES.slice(0, 1))(
   { timeout: LONG ? 1_200_000 : 120_000 },
   async (_, store) => {
     const { kills, ...size } = SIZE
+    const mutations = Number(process.env.SVC_TEST_TRANSACTIONS ?? size.mutations)
     const stores = store === 'sqlite' ? 0 : kills
-    await prove({ store, seed: SEED, ...size, faults: { runners: 1, servers: kills, stores } })
+    await prove({
+      ...size,
+      store,
+      seed: SEED,
+      mutations,
+      faults: { runners: 1, servers: kills, stores },
+    })
   },
 )
 
