@@ -26,14 +26,14 @@ const PACKAGE = {
   engines: { node: '>=20.12' },
   exports: {
     './client': {
-      types: './types/app-client/browser.d.ts',
+      types: './client.d.ts',
       browser: './client.js',
       'react-native': './client.js',
       bun: './client.js',
       node: './client-node.js',
       default: './client.js',
     },
-    './react': { types: './types/app-client/react/react.d.ts', default: './react.js' },
+    './react': { types: './react.d.ts', default: './react.js' },
     './package.json': './package.json',
   },
   peerDependencies: { react: '>=18', ws: '^8.0.0' },
@@ -128,6 +128,9 @@ export async function packageFiles(root: string): Promise<Record<string, string>
   for (const [name, entry] of Object.entries(ENTRIES)) {
     files[`${name}.js`] = await bundleEntry(root, entry, false)
   }
+  // Beside the modules, so that a plain alias of the directory finds the types too.
+  files['client.d.ts'] = "export * from './types/app-client/browser.js'\n"
+  files['react.d.ts'] = "export * from './types/app-client/react/react.js'\n"
   return { ...files, ...declarations(root) }
 }
 

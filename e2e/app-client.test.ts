@@ -1,6 +1,7 @@
 /**
  * Applications with the package `svc` against the compiled server: in Node 20, which loads `ws`,
- * and in Bun. The server restarts and is killed in between; no Mutation is lost or applied twice.
+ * and in Bun, and in a page with React. The server restarts and is killed in between; no Mutation
+ * is lost or applied twice.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -8,6 +9,9 @@ import { join } from 'node:path'
 import { transformSync } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { chromium, chromiumInstalled } from '../build/testing/browsers/chromium.ts'
+import { type JwtIssuer, jwtIssuer, writeAuthFile } from '../build/testing/providers/jwt-issuers.ts'
+import { UserTokens } from '../build/testing/providers/user-tokens.ts'
+import { FUNCTIONS } from './app-client/functions.ts'
 import { type PageServer, pageServer, type Shown } from './app-client/page.ts'
 import { PROGRAM } from './app-client/program.ts'
 import { type Application, application, mutation, query, string } from './application.ts'
@@ -19,15 +23,26 @@ const ROOT = join(import.meta.dirname, '..')
 const BUN = join(ROOT, 'node_modules/bun/bin/bun.exe')
 
 let app: Application
+let users: JwtIssuer
+let tokens: UserTokens
 let page: PageServer
 let key: string
 let directory: string
 
 beforeAll(async () => {
-  page = await pageServer()
-  app = await application(undefined, { SERVICE_PRODUCT_ALLOWED_ORIGINS: page.origin })
+  users = await jwtIssuer()
+  tokens = new UserTokens(users)
+  page = await pageServer(tokens)
+  const settings = { SERVICE_PRODUCT_ALLOWED_ORIGINS: page.origin }
+  app = await application(
+    (workspace) => {
+      writeFileSync(join(workspace, 'functions/lab.ts'), FUNCTIONS)
+      writeAuthFile(join(workspace, '../product/auth.json'), users)
+    },
+    { ...settings, SERVICE_PRODUCT_AUTH_CONFIG: 'auth.json' },
+  )
   const remote = ['--remote', '--root', app.installation.productRoot]
-  const named = [...remote, '--name', 'web']
+  const named = [...remote, '--name', 'web', '--scopes', 'action,mutation,query,realtime']
   const made = await app.svc(['clients', 'create', ...named, '--kind', 'public'])
   const of = ['--client', made.client.clientId]
   key = (await app.svc(['credentials', 'create', ...named, ...of])).key
@@ -47,6 +62,7 @@ beforeAll(async () => {
 afterAll(async () => {
   page?.close()
   await app?.installation.dispose()
+  await users?.close()
 })
 
 // biome-ignore lint/suspicious/noExplicitAny: records of many shapes.
@@ -57,9 +73,9 @@ class Program {
   readonly #child: ChildProcess
   #errors = ''
 
-  constructor(command: readonly string[], channel: string) {
+  constructor(command: readonly string[], channel: string, tokensUrl = '') {
     const [file = '', ...args] = command
-    const given = [app.server.application!, key, channel]
+    const given = [app.server.application!, key, channel, tokensUrl]
     this.#child = spawn(file, [...args, 'program.mjs', ...given], {
       cwd: directory,
       env: { PATH: NODE_PATH },
@@ -158,6 +174,72 @@ describe.each([
     }
   })
 
+  test('pages have neither gaps nor repeats while a list grows', async () => {
+    const channel = await newChannel(`pages ${name}`)
+    const program = new Program(command, channel)
+    const last = () => program.printed.findLast(({ page }) => page !== undefined)
+    const shows = (page: string, items: readonly string[]) =>
+      expect.poll(last, { timeout: 30_000 }).toEqual({ page, items })
+    try {
+      await program.until(({ bodies }) => bodies?.length === 1)
+      for (let i = 1; i <= 8; i++) program.do('send', { body: `m${i}` })
+      await program.until(({ bodies }) => bodies?.at(-1) === 'm8')
+      program.do('page')
+      await shows('ready', ['m8', 'm7', 'm6'])
+      program.do('more')
+      await shows('ready', ['m8', 'm7', 'm6', 'm5', 'm4', 'm3'])
+      program.do('send', { body: 'm9' })
+      await shows('ready', ['m9', 'm8', 'm7', 'm6', 'm5', 'm4', 'm3'])
+      program.do('more')
+      const all = Array.from({ length: 9 }, (_, i) => `m${9 - i}`)
+      const opened = `test opened #pages ${name}`
+      await expect.poll(() => last()?.items, { timeout: 30_000 }).toEqual([...all, opened])
+      program.do('more')
+      await shows('exhausted', [...all, opened])
+    } finally {
+      program.kill()
+    }
+  })
+
+  test('files go up and down with grants, and wrong transfers are rejected', async () => {
+    const program = new Program(command, await newChannel(`files ${name}`))
+    try {
+      program.do('file', { text: 'contents' })
+      const stored = await program.until(({ whole, error }) => whole !== undefined || error)
+      const sizes = ['8n', 8, 8]
+      const type = 'text/plain'
+      expect(stored).toEqual({ whole: 'contents', part: 'ont', same: true, type, sizes })
+      const { rejected } = await program.until((record) => record.rejected !== undefined)
+      const codes = ['GRANT_INVALID', 'MEDIA_TYPE_UNSUPPORTED', 'LIMIT_EXCEEDED', 'RANGE_INVALID']
+      expect(rejected).toEqual(codes)
+    } finally {
+      program.kill()
+    }
+  })
+
+  test('tokens that end are renewed on the same connection', async () => {
+    tokens.lifetimeSeconds = 2
+    const before = tokens.refreshes
+    const program = new Program(command, await newChannel(`user ${name}`), `${page.origin}/token`)
+    try {
+      program.do('me')
+      await program.until(({ subject }) => subject === 'subject-1')
+      await expect.poll(() => tokens.refreshes - before, { timeout: 30_000 }).toBeGreaterThan(3)
+      await newChannel(`seen ${name}`)
+      const { channels } = program.printed.findLast(({ subject }) => subject === 'subject-1')
+      const more = `${Number.parseInt(channels, 10) + 1}n`
+      await program.until((record) => record.channels === more)
+      program.do('askMe')
+      await program.until(({ asked }) => asked === 'subject-1')
+      const statuses = program.printed.map(({ status }) => status).filter(Boolean)
+      const renewed = statuses.slice(statuses.indexOf('connected'))
+      expect(new Set(renewed)).toEqual(new Set(['connected']))
+      expect(program.printed.filter(({ failed }) => failed)).toEqual([])
+    } finally {
+      program.kill()
+    }
+  })
+
   test.skipIf(!isLong)('Mutations during a restart apply once each (test:long)', async () => {
     const channel = await newChannel(`restart ${name}`)
     const program = new Program(command, channel)
@@ -195,21 +277,27 @@ test.skipIf(!chromiumInstalled)(
       await until(({ names }) => names?.includes('react') === true)
       await until(({ error }) => error === 'ARGUMENTS_INVALID')
       await until(({ bodies, state }) => bodies.length === 1 && state === 'connected 0')
-      page.send('one')
+      page.do('send', 'one')
       await until(({ bodies }) => bodies[1] === 'one')
+      page.do('send', '1.5')
+      await until(({ pages }) => pages === 'ready: 1.5,one')
+      page.do('more')
+      await until(({ pages }) => pages === 'exhausted: 1.5,one,test opened #react')
+      page.do('file', 'page')
+      await until(({ file }) => file === 'page,pa,4,true')
       app.server.kill()
       await app.server.ended
-      page.send('two')
+      page.do('send', 'two')
       await until(({ state }) => /^(waiting|connecting) 1$/.test(state ?? ''))
       await browser.visit(`${page.origin}/?again`)
       page.reports.length = 0
       await app.start()
-      await until(({ bodies, state }) => bodies[2] === 'two' && state === 'connected 0')
+      await until(({ bodies, state }) => bodies[3] === 'two' && state === 'connected 0')
       const listed = await query(app, {
         function: 'messages.list',
         arguments: { channel: { type: 'typed_id', value: channel } },
       })
-      expect(listed.body.result.value).toHaveLength(3)
+      expect(listed.body.result.value).toHaveLength(4)
     } finally {
       await browser.close()
     }

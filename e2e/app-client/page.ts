@@ -3,15 +3,18 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { build } from 'esbuild'
+import type { UserTokens } from '../../build/testing/providers/user-tokens.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 
 /** Reports what it shows to its server after each change, and asks it for commands. */
 const PAGE = `
-import { createElement as h, Component, Suspense, useEffect } from 'react'
+import { createElement as h, Component, StrictMode, Suspense, useEffect, useState } from 'react'
 import { createRoot } from 'react-dom/client'
 import { createClient, indexedDbStore } from 'svc/client'
-import { SvcProvider, useConnectionState, useMutation, useQuery } from 'svc/react'
+import {
+  SvcProvider, useAction, useClient, useConnectionState, useMutation, usePaginatedQuery, useQuery,
+} from 'svc/react'
 import { api } from './api'
 
 const settings = await (await fetch('/settings')).json()
@@ -25,7 +28,10 @@ const report = () => fetch('/report', { method: 'POST', body: JSON.stringify({
   bodies: [...document.querySelectorAll('li')].map((item) => item.textContent),
   state: document.querySelector('#state')?.textContent ?? null,
   error: document.querySelector('#error')?.textContent ?? null,
+  pages: document.querySelector('#pages')?.textContent ?? null,
+  file: document.querySelector('#file')?.textContent ?? null,
 }) })
+const commands = {}
 
 function Names() {
   const channels = useQuery(api.channels.list, {}, { suspense: true })
@@ -36,11 +42,42 @@ function Messages() {
   const skipped = useQuery(api.messages.list, 'skip')
   const send = useMutation(api.messages.send)
   useEffect(() => {
-    globalThis.send = (body) => send({ channel, author: 'page', body })
+    commands.send = (body) => send({ channel, author: 'page', body })
   }, [send])
   if (messages.status !== 'ready') return h('p', {}, messages.status)
   return h('ul', { title: skipped.status },
     messages.value.toReversed().map(({ _id, body }) => h('li', { key: _id }, body)))
+}
+function Pages() {
+  // Arguments that are equal by content are the same list, whichever object they are.
+  const { status, items, loadMore } = usePaginatedQuery(api.lab.page, { channel }, { pageSize: 2 })
+  useEffect(() => {
+    commands.more = loadMore
+  }, [loadMore])
+  return h('p', { id: 'pages' }, status + ': ' + items.map(({ body }) => body).join())
+}
+function File() {
+  const client = useClient()
+  const grantUpload = useAction(api.lab.grantUpload)
+  const grantDownload = useAction(api.lab.grantDownload)
+  const [shown, show] = useState('')
+  useEffect(() => {
+    commands.file = async (text) => {
+      try {
+        const grant = await grantUpload({ maximumBytes: 100n })
+        const body = new Blob([text], { type: 'text/plain' })
+        const { fileId, sha256 } = await client.upload(grant, body)
+        const down = await grantDownload({ file: fileId })
+        const whole = await client.download(down)
+        const part = await client.download(down, { range: { start: 0, end: 1 } })
+        const textOf = ({ bytes }) => new TextDecoder().decode(bytes)
+        show([textOf(whole), textOf(part), part.size, whole.sha256 === sha256].join())
+      } catch (error) {
+        show(error.code + ': ' + error.message)
+      }
+    }
+  }, [client, grantUpload, grantDownload])
+  return h('p', { id: 'file' }, shown)
 }
 function State() {
   const { status, pendingMutations } = useConnectionState()
@@ -58,15 +95,15 @@ function Failing() {
   useQuery(api.messages.list, { channel, limit: 999n }, { suspense: true })
   return null
 }
-createRoot(document.querySelector('main')).render(h(SvcProvider, { client },
-  h(Suspense, { fallback: 'waiting' }, h(Names)), h(Messages), h(State),
-  h(Boundary, {}, h(Suspense, { fallback: null }, h(Failing)))))
+createRoot(document.querySelector('main')).render(h(StrictMode, {}, h(SvcProvider, { client },
+  h(Suspense, { fallback: 'waiting' }, h(Names)), h(Messages), h(State), h(Pages), h(File),
+  h(Boundary, {}, h(Suspense, { fallback: null }, h(Failing))))))
 new MutationObserver(report).observe(document.body, {
   subtree: true, childList: true, characterData: true,
 })
 for (;;) {
-  const { body } = await (await fetch('/command')).json()
-  globalThis.send(body)
+  const { name, body } = await (await fetch('/command')).json()
+  commands[name](body)
 }
 `
 
@@ -75,6 +112,8 @@ export interface Shown {
   readonly bodies: readonly string[]
   readonly state: string | null
   readonly error: string | null
+  readonly pages: string | null
+  readonly file: string | null
 }
 
 export interface PageServer {
@@ -83,23 +122,26 @@ export interface PageServer {
   settings: object
   /** Bundles the page in a directory with `api.ts` and the package. */
   prepare(directory: string): Promise<void>
-  /** Has the page send a message. */
-  send(body: string): void
+  /** Has the page do something: `send` a message, load `more`, store a `file`. */
+  do(name: 'send' | 'more' | 'file', body?: string): void
   close(): void
 }
 
-export async function pageServer(): Promise<PageServer> {
+/** `tokens` are given at /token, for programs that sign in. */
+export async function pageServer(tokens: UserTokens): Promise<PageServer> {
   let script = ''
-  const commands: string[] = []
-  let waiting: ((body: string) => void) | null = null
+  const commands: object[] = []
+  let waiting: ((command: object) => void) | null = null
   const server = createServer(async (request, response) => {
     const json = (value: unknown) => response.end(JSON.stringify(value))
     if (request.url === '/settings') json(page.settings)
     else if (request.url === '/command') {
       const next = commands.shift()
-      const body = next ?? (await new Promise<string>((resolve) => (waiting = resolve)))
+      const command = next ?? (await new Promise<object>((resolve) => (waiting = resolve)))
       waiting = null
-      json({ body })
+      json(command)
+    } else if (request.url?.startsWith('/token')) {
+      response.end(await tokens.give(request.url.endsWith('?refresh')))
     } else if (request.url === '/report') {
       let text = ''
       for await (const chunk of request) text += chunk
@@ -131,7 +173,10 @@ export async function pageServer(): Promise<PageServer> {
       })
       script = result.outputFiles[0]!.text
     },
-    send: (body) => (waiting === null ? void commands.push(body) : waiting(body)),
+    do(name, body = '') {
+      if (waiting === null) commands.push({ name, body })
+      else waiting({ name, body })
+    },
     close: () => {
       server.closeAllConnections()
       server.close()

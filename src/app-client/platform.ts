@@ -21,8 +21,6 @@ export interface Platform {
   fetch(url: string, init: RequestInit): Promise<Response>
   /** Begins to open a connection. Rejects where the runtime has no WebSocket. */
   openSocket(url: string, protocol: string): Promise<Socket>
-  /** Returns false only where the runtime knows that there is no network. */
-  isOnline(): boolean
   /** Calls `task` when the network or the page is back. Returns a function that ends that. */
   onWake(task: () => void): () => void
 }
@@ -44,7 +42,6 @@ export function standardPlatform(loadSocket?: LoadSocket): Platform {
       const Implementation = globalThis.WebSocket ?? (await loadSocket?.())
       return new Implementation(url, protocol) as unknown as Socket
     },
-    isOnline: () => globalThis.navigator?.onLine !== false,
     onWake,
   }
 }

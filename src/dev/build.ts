@@ -25,6 +25,8 @@ export interface WorkspaceBuild {
   readonly directory: string
   /** The Workspace name under which it is published. */
   readonly workspace: string
+  /** Directory of the generated client, relative to the Workspace; null for none. */
+  readonly client: string | null
   readonly modules: readonly WorkspaceModule[]
   readonly description: WorkspaceDescription
   readonly bundle: Bundle
@@ -59,6 +61,7 @@ export async function buildWorkspace(
   return {
     directory: files.directory,
     workspace: files.workspace,
+    client: files.client,
     modules: files.modules,
     description,
     bundle,

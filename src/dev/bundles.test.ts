@@ -12,7 +12,13 @@ async function rejectionOf(text: string): Promise<string | undefined> {
   writeFileSync(join(directory, 'schema.ts'), 'export default {}')
   writeFileSync(join(directory, 'functions/a.ts'), text)
   const modules = [{ name: 'a', file: 'functions/a.ts' }]
-  const bundling = bundleWorkspace({ directory, workspace: 'default', modules, hasCrons: false })
+  const bundling = bundleWorkspace({
+    directory,
+    workspace: 'default',
+    modules,
+    client: null,
+    hasCrons: false,
+  })
   const error = await bundling.catch((thrown: unknown) => thrown)
   return (error as { detail?: string }).detail
 }

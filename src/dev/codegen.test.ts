@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -126,6 +126,24 @@ test('a new Workspace compiles with nothing installed, under the strictest setti
   expect(compile(chat)).toBe('')
   const strictest = ['--exactOptionalPropertyTypes', '--noPropertyAccessFromIndexSignature']
   expect(compile(chat, '--skipLibCheck', 'false', ...strictest)).toBe('')
+})
+
+test('the page of the chat template compiles with React and Vite alone, and finds mistakes', () => {
+  const packages = join(import.meta.dirname, '../../node_modules')
+  const modules = join(root, 'node_modules')
+  mkdirSync(join(modules, '@types'), { recursive: true })
+  for (const name of ['@types/react', '@types/react-dom', 'vite']) {
+    symlinkSync(join(packages, name), join(modules, name))
+  }
+  expect(compile(join(chat, 'web'))).toBe('')
+  const messages = join(chat, 'web/src/messages.tsx')
+  const text = readFileSync(messages, 'utf8')
+  writeFileSync(messages, text.replace('limit: LIMIT', 'limit: 200'))
+  const found = compile(join(chat, 'web'))
+  expect(found).toContain("Type 'number' is not assignable to type 'bigint'")
+  // A mistake in the arguments of a hook is not a mistake in what it returns.
+  expect(found).not.toContain("'status' does not exist")
+  writeFileSync(messages, text)
 })
 
 test.each(['api', 'empty'])('the template %s compiles with nothing installed', (template) => {

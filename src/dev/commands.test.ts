@@ -33,10 +33,25 @@ test('a build writes only generated files that change', async () => {
   const before = statSync(types).mtimeMs
   const source = join(workspaceDirectory, 'functions/messages.ts')
   writeFileSync(source, readFileSync(source, 'utf8').replace('const send', 'const post'))
-  expect((await runBuild(request())).changed).toEqual(['_generated/api.js', '_generated/api.ts'])
+  expect((await runBuild(request())).changed).toEqual([
+    '_generated/api.js',
+    '_generated/api.ts',
+    'web/_generated/api.ts',
+  ])
   expect(statSync(types).mtimeMs).toBe(before)
   const api = readFileSync(join(workspaceDirectory, '_generated/api.ts'), 'utf8')
   expect(api).toContain("post: { kind: 'mutation', name: 'messages.post', arguments: {")
+})
+
+test('a build writes the client that svc.json names, and none without it', async () => {
+  rmSync(join(workspaceDirectory, 'web/_generated'), { recursive: true })
+  const { changed } = await runBuild(request())
+  expect(changed).toContain('web/_generated/svc/client.js')
+  const client = readFileSync(join(workspaceDirectory, 'web/_generated/svc/client.js'), 'utf8')
+  expect(client).toContain('createClient')
+  writeFileSync(join(workspaceDirectory, 'svc.json'), '{ "workspace": "default" }')
+  rmSync(join(workspaceDirectory, 'web/_generated'), { recursive: true })
+  expect((await runBuild(request())).changed).toEqual([])
 })
 
 test('a failed build does not change the generated files', async () => {

@@ -6,6 +6,7 @@ import { SDK_RUNTIME, SDK_TYPES } from '../sdk/embedded.generated.ts'
 import { FileFailure, writeFileAtomic } from '../system/files.ts'
 import type { ProjectId } from '../value/ids.ts'
 import { buildWorkspace, type Describe, type WorkspaceBuild } from './build.ts'
+import { clientFiles } from './clients/client-files.ts'
 import { generateFiles, generateReferences } from './codegen.ts'
 import { encodeWorkspacePackage } from './package.ts'
 import { workspaceFault } from './problems.ts'
@@ -21,13 +22,14 @@ export interface BuildRequest {
 
 export interface BuildResult {
   readonly build: WorkspaceBuild
-  /** Generated files that changed; those of `_generated` are relative to the Workspace. */
+  /** Generated files that changed, relative to the Workspace; of a given directory, absolute. */
   readonly changed: readonly string[]
 }
 
 /**
- * Builds and updates `_generated/`, and links it as the package `svc`. Files that are current are
- * not written, so that file watchers do not fire. Throws WORKSPACE_INVALID, CLIENT_FILE_FAILED.
+ * Builds and updates `_generated/`, links it as the package `svc`, and updates the client that
+ * svc.json names. Files that are current are not written, so that file watchers do not fire.
+ * Throws WORKSPACE_INVALID, CLIENT_FILE_FAILED.
  */
 export async function runBuild({
   workspaceDirectory,
@@ -38,7 +40,11 @@ export async function runBuild({
   const checker = startTypeChecker?.(realPath(workspaceDirectory))
   try {
     const build = await buildWorkspace(workspaceDirectory, { describe })
-    const changed = generateFiles(build.description, { ...SDK_TYPES, runtime: SDK_RUNTIME })
+    const generated = generateFiles(build.description, { ...SDK_TYPES, runtime: SDK_RUNTIME })
+    const { client } = build
+    const references = generateReferences(build.description)
+    const ofClient = client === null ? [] : clientFiles(client, references)
+    const changed = [...generated, ...ofClient]
       .filter(({ path, text }) => writeIfChanged(join(build.directory, path), text))
       .map(({ path }) => path)
     linkPackage(build.directory)
@@ -77,13 +83,9 @@ export async function runClientCodegen(
   request: BuildRequest & { readonly clientDirectory: string },
 ): Promise<BuildResult> {
   const { build } = await runBuild(request)
-  const { APP_CLIENT_FILES } = await import('../app-client/embedded.generated.ts')
-  const files = { 'api.ts': generateReferences(build.description), ...APP_CLIENT_FILES }
-  const changed = Object.entries(files)
-    .map(([path, text]) => ({ path: join(request.clientDirectory, path), text }))
-    .filter(({ path, text }) => writeIfChanged(path, text))
-    .map(({ path }) => path)
-  return { build, changed }
+  const files = clientFiles(request.clientDirectory, generateReferences(build.description))
+  const changed = files.filter(({ path, text }) => writeIfChanged(path, text))
+  return { build, changed: changed.map(({ path }) => path) }
 }
 
 function writeIfChanged(path: string, text: string): boolean {

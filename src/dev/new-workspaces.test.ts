@@ -11,6 +11,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { APP_CLIENT_FILES } from '../app-client/embedded.generated.ts'
 import { writeWorkspace } from './new-workspaces.ts'
 
 let root = ''
@@ -19,6 +20,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(root, { recursive: true, force: true }))
 
+const CLIENT_FILES = Object.keys(APP_CLIENT_FILES).map((path) => `web/_generated/${path}`)
 const FILES = [
   '.gitignore',
   '_generated/README.md',
@@ -36,12 +38,25 @@ const FILES = [
   'schema.ts',
   'svc.json',
   'tsconfig.json',
+  ...['.gitignore', 'api.ts'].map((path) => `web/_generated/${path}`),
+  ...CLIENT_FILES,
+  'web/index.html',
+  'web/src/app.tsx',
+  'web/src/main.tsx',
+  'web/src/messages.tsx',
+  'web/src/settings.ts',
+  'web/src/style.css',
+  'web/tsconfig.json',
+  'web/vite.config.ts',
 ]
 
 test('a Workspace is written with its directories', () => {
   const directory = join(root, 'a/b')
   expect([...writeWorkspace(directory, { name: 'Chat' })].sort()).toEqual(FILES.toSorted())
   for (const file of FILES) expect(existsSync(join(directory, file))).toBe(true)
+  const read = (path: string) => readFileSync(join(directory, path), 'utf8')
+  expect(read('web/_generated/api.ts')).toBe(read('_generated/api.ts'))
+  expect(read('web/_generated/.gitignore')).toBe('dev.json\n')
 })
 
 test('all existing files are named, and nothing is written', () => {

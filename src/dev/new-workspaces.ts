@@ -4,11 +4,14 @@ import { dirname, join } from 'node:path'
 import { assert } from '../errors/assert.ts'
 import { Fault } from '../errors/fault.ts'
 import { SDK_RUNTIME, TEMPLATES } from '../sdk/embedded.generated.ts'
+import { clientFiles } from './clients/client-files.ts'
 import { RUNTIME_FILE, runtimeText } from './codegen.ts'
 import { linkPackage } from './testing/package-link.ts'
 
 export const DEFAULT_TEMPLATE = 'chat'
 const README = 'README.md'
+/** The references for Functions, equal to those for an application. */
+const REFERENCES_FILE = '_generated/api.ts'
 
 export interface NewWorkspace {
   /** Title of its README. */
@@ -31,10 +34,7 @@ export function writeWorkspace(
   directory: string,
   { name, template = DEFAULT_TEMPLATE }: NewWorkspace,
 ): readonly string[] {
-  const written = TEMPLATES[template]
-  assert(written !== undefined, `there is no template ${template}`)
-  const runtime = runtimeText(SDK_RUNTIME)
-  const files: Readonly<Record<string, string>> = { ...written, [RUNTIME_FILE]: runtime }
+  const files = filesOf(template)
   const paths = Object.keys(files)
   const taken = paths.filter((path) => existsSync(join(directory, path)))
   if (taken.length > 0) {
@@ -55,6 +55,19 @@ export function writeWorkspace(
   }
   linkPackage(directory)
   return paths
+}
+
+/** Returns the files of a template by path, with everything that a build would generate. */
+function filesOf(template: string): Readonly<Record<string, string>> {
+  const written = TEMPLATES[template]
+  assert(written !== undefined, `there is no template ${template}`)
+  const { client } = JSON.parse(written['svc.json']!)
+  const generated = client === undefined ? [] : clientFiles(client, written[REFERENCES_FILE]!)
+  return {
+    ...written,
+    [RUNTIME_FILE]: runtimeText(SDK_RUNTIME),
+    ...Object.fromEntries(generated.map(({ path, text }) => [path, text])),
+  }
 }
 
 /** Writes a file with the exclusive flag, which fails for existing files and symbolic links. */

@@ -50,6 +50,12 @@ test.each([
   ['{ "workspace": ["default"] }', 'Expected a Workspace name ($.workspace).'],
   ['{ "workspace": "Default" }', 'Expected a Workspace name ($.workspace).'],
   ['{ "workspace": "default", "Workspace": "x" }', 'Expected no unknown field ($.Workspace).'],
+  ...['../web', '/tmp', 'web/../..', '.ssh', 'functions/web', '_generated', 'node_modules', ''].map(
+    (client): [string, string] => [
+      JSON.stringify({ client }),
+      'Expected a directory of the Workspace, such as web/_generated ($.client).',
+    ],
+  ),
 ])('settings %s are rejected', (content, said) => {
   const directory = mkdtempSync(join(tmpdir(), 'svc-files-'))
   onTestFinished(() => rmSync(directory, { recursive: true }))

@@ -3,8 +3,9 @@ import { type Dirent, readdirSync, readFileSync, realpathSync, statSync } from '
 import { join } from 'node:path'
 import { parseWrittenJson } from '../value/strict-json.ts'
 import { ValidationError } from '../value/validation-error.ts'
+import { text } from '../wire/fields.ts'
 import { parse } from '../wire/reading/read.ts'
-import { schema } from '../wire/schema.ts'
+import { type Infer, schema } from '../wire/schema.ts'
 import { WorkspaceName } from '../wire/workspace.ts'
 import { fileProblem, type Problem, workspaceFault } from './problems.ts'
 
@@ -20,6 +21,8 @@ export interface WorkspaceFiles {
   readonly directory: string
   /** The Workspace name under which it is published. */
   readonly workspace: string
+  /** Directory of the generated client, relative to the Workspace; null for none. */
+  readonly client: string | null
   /** Sorted by name. */
   readonly modules: readonly WorkspaceModule[]
   /** Whether there is a file of Crons. */
@@ -29,11 +32,18 @@ export interface WorkspaceFiles {
 export const SCHEMA_FILE = 'schema.ts'
 export const CRONS_FILE = 'crons.ts'
 const SETTINGS_FILE = 'svc.json'
-const SettingsFile = schema({ 'workspace?': WorkspaceName })
-const DEFAULT_WORKSPACE = 'default'
+/** A path without `..` that is not among the files of Functions, and not hidden. */
+const CLIENT_DIRECTORY =
+  /^(?!\/|(?:functions|_generated|node_modules)(?:\/|$))(?:(?:^|\/)[\w-][\w.-]{0,63}){1,8}$/
+const SettingsFile = schema({
+  'workspace?': WorkspaceName,
+  'client?': text(CLIENT_DIRECTORY, 'a directory of the Workspace, such as web/_generated'),
+})
+const DEFAULTS = { workspace: 'default', client: null }
 const SETTINGS_HINT =
   'Write { "workspace": "default" }, or another name: a lower-case letter, then lower-case ' +
-  'letters, digits and -, at most 63 characters. There is no other setting.'
+  'letters, digits and -, at most 63 characters. The only other setting is "client", the ' +
+  'directory for svc/client, svc/react and api.ts.'
 const FUNCTIONS_DIRECTORY = 'functions'
 const SEGMENT = /^[A-Za-z0-9_-]+$/
 const SOURCE = /\.[cm]?[jt]sx?$/
@@ -55,13 +65,13 @@ export function readWorkspaceFiles(path: string): WorkspaceFiles {
       ),
     )
   }
-  const workspace = readSettings(directory, problems)
+  const settings = readSettings(directory, problems)
   const modules: WorkspaceModule[] = []
   collect(join(directory, FUNCTIONS_DIRECTORY), [], { modules, problems })
   modules.sort((a, b) => (a.name < b.name ? -1 : 1))
   checkCase(modules, problems)
   if (problems.length > 0) throw workspaceFault(problems)
-  return { directory, workspace, modules, hasCrons: isFile(join(directory, CRONS_FILE)) }
+  return { directory, ...settings, modules, hasCrons: isFile(join(directory, CRONS_FILE)) }
 }
 
 function realDirectory(path: string): string {
@@ -152,18 +162,24 @@ function checkCase(modules: readonly WorkspaceModule[], problems: Problem[]): vo
   }
 }
 
-function readSettings(directory: string, problems: Problem[]): string {
+function readSettings(
+  directory: string,
+  problems: Problem[],
+): Pick<WorkspaceFiles, 'workspace' | 'client'> {
   const path = join(directory, SETTINGS_FILE)
-  if (!isFile(path)) return DEFAULT_WORKSPACE
+  if (!isFile(path)) return DEFAULTS
   try {
-    const { workspace } = parse(SettingsFile, parseWrittenJson(readFileSync(path)))
-    return workspace ?? DEFAULT_WORKSPACE
+    const written: Infer<typeof SettingsFile> = parse(
+      SettingsFile,
+      parseWrittenJson(readFileSync(path)),
+    )
+    return { ...DEFAULTS, ...written }
   } catch (error) {
     problems.push(
       error instanceof ValidationError
         ? fileProblem(SETTINGS_FILE, `Expected ${error.rule} (${error.path}).`, SETTINGS_HINT)
         : unreadable(SETTINGS_FILE, error),
     )
-    return DEFAULT_WORKSPACE
+    return DEFAULTS
   }
 }

@@ -62,7 +62,6 @@ export class FakePlatform implements Platform {
   nowMillis = (): number => this.nowMillisValue
   random = (): number => this.randomValue
   randomBytes = (length: number): Uint8Array => new Uint8Array(length).fill(7)
-  isOnline = (): boolean => true
 
   after = (millis: number, task: () => void): (() => void) => {
     const timer = { at: this.nowMillisValue + millis, task }

@@ -1,5 +1,5 @@
 /** Runs the system's headless Chromium over its DevTools protocol. */
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Supervised, superviseProcess } from '../servers/supervisor.ts'
@@ -21,9 +21,39 @@ const OPTIONS = [
   '--disable-component-update',
   '--disable-dev-shm-usage',
   '--disable-gpu',
-  // The tests open loopback pages only.
-  '--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1',
 ]
+
+export interface ChromiumOptions {
+  /** Names that stand for this machine, with certificates that no authority has signed. */
+  readonly hosts?: readonly string[]
+}
+
+/** A window with one page, as a person uses it. */
+export interface Tab {
+  /** Returns the JSON value of an expression, or of its promise. */
+  evaluate<T>(expression: string): Promise<T>
+  /** Focuses the first element of the selector and types into it. */
+  type(selector: string, text: string): Promise<void>
+  /** Presses Enter where the focus is. */
+  enter(): Promise<void>
+}
+
+export interface Chromium extends Browser {
+  /** Opens the URL in a window of its own. */
+  open(url: string): Promise<Tab>
+  /** Deletes what the pages of an origin have in IndexedDB, as a person may at any time. */
+  clearStorage(origin: string): Promise<void>
+  /** Stops all processes of the browser, as a machine that sleeps does. */
+  pause(): void
+  resume(): void
+}
+
+/** The tests open loopback pages only. */
+function hostRules(hosts: readonly string[]): string {
+  const mapped = hosts.map((host) => `MAP ${host} 127.0.0.1`)
+  const rules = [...mapped, 'MAP * ~NOTFOUND', 'EXCLUDE 127.0.0.1']
+  return `--host-resolver-rules=${rules.join(' , ')}`
+}
 
 /** Returns the state of a page once it is complete, and submits its form once. */
 const PAGE_SCRIPT = `(() => {
@@ -43,12 +73,14 @@ interface PageState {
   readonly sent: boolean
 }
 
-export async function chromium(): Promise<Browser> {
+export async function chromium({ hosts = [] }: ChromiumOptions = {}): Promise<Chromium> {
   const directory = mkdtempSync(join(tmpdir(), 'svc-chromium-'))
   const root = process.getuid?.() === 0
-  const sandbox = root ? ['--no-sandbox'] : []
+  const options = [...OPTIONS, hostRules(hosts)]
+  if (root) options.push('--no-sandbox')
+  if (hosts.length > 0) options.push('--ignore-certificate-errors')
   const supervised = superviseProcess(
-    [CHROMIUM, ...OPTIONS, ...sandbox, `--user-data-dir=${directory}`, 'about:blank'],
+    [CHROMIUM, ...options, `--user-data-dir=${directory}`, 'about:blank'],
     { signal: 'TERM', directory, environment: { PATH: process.env.PATH ?? '', HOME: directory } },
   )
   const close = async (): Promise<void> => {
@@ -57,10 +89,18 @@ export async function chromium(): Promise<Browser> {
   }
   try {
     const tools = await DevTools.connect(await addressOf(supervised))
-    const { targetId } = await tools.send('Target.createTarget', { url: 'about:blank' })
-    const attached = await tools.send('Target.attachToTarget', { targetId, flatten: true })
-    const tab = String(attached.sessionId)
-    return { visit: (url) => visit(tools, tab, url), close }
+    const tab = await attach(tools, { url: 'about:blank' })
+    return {
+      visit: (url) => visit(tools, tab, url),
+      open: async (url) => tabOf(tools, await attach(tools, { url, newWindow: true })),
+      async clearStorage(origin) {
+        const parameters = { origin, storageTypes: 'indexeddb' }
+        await tools.send('Storage.clearDataForOrigin', parameters, tab)
+      },
+      pause: () => signal(supervised, 'SIGSTOP'),
+      resume: () => signal(supervised, 'SIGCONT'),
+      close,
+    }
   } catch (error) {
     await close()
     throw error
@@ -82,6 +122,49 @@ function addressOf({ stderr, ended }: Supervised): Promise<string> {
       resolve(address)
     })
   })
+}
+
+/** Opens a page and returns the session of its DevTools. */
+async function attach(tools: DevTools, page: Fields): Promise<string> {
+  const { targetId } = await tools.send('Target.createTarget', page)
+  const attached = await tools.send('Target.attachToTarget', { targetId, flatten: true })
+  return String(attached.sessionId)
+}
+
+function tabOf(tools: DevTools, session: string): Tab {
+  const evaluate = async <T>(expression: string): Promise<T> => {
+    const parameters = { expression, returnByValue: true, awaitPromise: true }
+    const reply = await tools.send('Runtime.evaluate', parameters, session)
+    const { exceptionDetails } = reply
+    if (exceptionDetails !== undefined) throw new Error(JSON.stringify(exceptionDetails))
+    return (reply.result as { readonly value: T }).value
+  }
+  return {
+    evaluate,
+    async type(selector, text) {
+      await evaluate(`document.querySelector(${JSON.stringify(selector)}).focus()`)
+      await tools.send('Input.insertText', { text }, session)
+    },
+    async enter() {
+      const key = { key: 'Enter', code: 'Enter', windowsVirtualKeyCode: 13 }
+      await tools.send('Input.dispatchKeyEvent', { type: 'keyDown', text: '\r', ...key }, session)
+      await tools.send('Input.dispatchKeyEvent', { type: 'keyUp', ...key }, session)
+    },
+  }
+}
+
+/** Sends a signal to every process of the browser, but not to the shell that supervises it. */
+function signal({ processGroup }: Supervised, name: 'SIGSTOP' | 'SIGCONT'): void {
+  for (const pid of readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))) {
+    try {
+      const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+      const [, , group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+      if (Number(group) !== processGroup || / \((?:sh|dash|bash)\) /.test(stat)) continue
+      process.kill(Number(pid), name)
+    } catch {
+      // The process has ended meanwhile.
+    }
+  }
 }
 
 async function visit(tools: DevTools, tab: string, url: string): Promise<Page> {

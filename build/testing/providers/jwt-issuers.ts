@@ -1,6 +1,8 @@
 /** Issuers of JWTs whose keys are published on a loopback address. */
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { dirname } from 'node:path'
 import { encodeBase64Url } from '../../../src/value/base64url.ts'
 import type { JwtProvider, SignatureAlgorithm } from '../../../src/value/jwt-providers.ts'
 import { makeKey, type SigningKey } from './identity-providers.ts'
@@ -58,6 +60,14 @@ export async function jwtIssuer(
     },
   }
   return issuer
+}
+
+/** Writes the file that names an issuer of ES256 for users, without a tolerance for clocks. */
+export function writeAuthFile(path: string, { jwksUri }: JwtIssuer): void {
+  const provider = { name: 'users', kind: 'user', issuer: ISSUER, audience: AUDIENCE }
+  const keys = { algorithms: ['ES256'], jwksUri, clockToleranceSeconds: 0 }
+  mkdirSync(dirname(path), { recursive: true })
+  writeFileSync(path, JSON.stringify({ version: 1, providers: [{ ...provider, ...keys }] }))
 }
 
 export function encodePart(part: object | string): string {

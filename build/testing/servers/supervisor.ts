@@ -6,6 +6,8 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import type { Readable } from 'node:stream'
 
 export interface Supervised {
+  /** The process group of the child, its descendants and the shell beside it. */
+  readonly processGroup: number
   readonly stdout: Readable
   readonly stderr: Readable
   /** Exit status of the child; 128 plus the number of the signal that ended it. */
@@ -32,7 +34,8 @@ const SCRIPT = [
   '"$@" </dev/null 3<&- &',
   'child=$!',
   "trap '' INT TERM HUP",
-  '{ read -r _ <&3; kill -$signal $child 2>/dev/null; } &',
+  // A child that is stopped acts on the signal once it continues.
+  '{ read -r _ <&3; kill -$signal $child; kill -CONT $child; } 2>/dev/null &',
   'exec 3<&-',
   'wait $child',
 ].join('\n')
@@ -63,6 +66,7 @@ export function superviseProcess(
     })
   })
   return {
+    processGroup: shell.pid ?? -1,
     stdout,
     stderr,
     ended,

@@ -108,8 +108,10 @@ async function attemptOnce(
       },
       body: call.body,
       signal,
-      // A redirect would carry the credentials to another address.
-      ...{ redirect: 'error', credentials: 'omit', cache: 'no-store' },
+      // A redirect would carry the credentials to another address. The server says what may be
+      // cached: with `cache: 'no-store'` browsers ask for permission (CORS) before every call.
+      redirect: 'error',
+      credentials: 'omit',
     })
     json = await readJson(response, responseBytesMax)
   } catch (error) {

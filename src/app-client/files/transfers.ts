@@ -94,7 +94,8 @@ export async function upload(
       },
       body,
       signal: deadline.signal,
-      ...{ redirect: 'error', credentials: 'omit', cache: 'no-store' },
+      redirect: 'error',
+      credentials: 'omit',
     })
     const json = await readJson(response, ANSWER_BYTES_MAX)
     const error = readError(json, response)
@@ -185,7 +186,8 @@ async function downloadOnce(
       ...(range !== undefined && { range: `bytes=${range.start}-${range.end}` }),
     },
     signal,
-    ...{ redirect: 'error', credentials: 'omit', cache: 'no-store' },
+    redirect: 'error',
+    credentials: 'omit',
   })
   const { status, headers } = response
   if (status >= 400) {

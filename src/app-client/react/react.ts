@@ -61,13 +61,13 @@ function useObservation<R, F>(observation: Observation<R, F>): QueryState<R, F> 
  */
 export function useQuery<A, R, E extends string>(
   reference: Query<A, R, E>,
+  ...[args]: CallParameters<A | Skip, never>
+): QueryState<R, ErrorOf<E>>
+export function useQuery<A, R, E extends string>(
+  reference: Query<A, R, E>,
   args: A,
   options: { readonly suspense: true },
 ): R
-export function useQuery<A, R, E extends string>(
-  reference: Query<A, R, E>,
-  ...[args]: CallParameters<A | Skip, never>
-): QueryState<R, ErrorOf<E>>
 export function useQuery<A, R, E extends string>(
   reference: Query<A, R, E>,
   ...[args, options]: [args?: A | Skip, options?: { readonly suspense: true }]

@@ -12,8 +12,18 @@ export function indexedDbStore(name: string): MutationStore {
       request.onupgradeneeded = () => {
         request.result.createObjectStore(OBJECTS, { keyPath: 'operationId' })
       }
-      request.onsuccess = () => resolve(request.result)
-      request.onerror = () => reject(request.error)
+      // The browser closes it when the person deletes what pages store: it is opened again.
+      const forget = () => {
+        opened = null
+      }
+      request.onsuccess = () => {
+        request.result.onclose = forget
+        resolve(request.result)
+      }
+      request.onerror = () => {
+        forget()
+        reject(request.error)
+      }
     })
     return opened
   }

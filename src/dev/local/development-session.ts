@@ -3,7 +3,7 @@
  * change during a build causes exactly one further build, so that what is served is always the last
  * valid state.
  */
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 import { changesOf } from '../../client/commands/releases/changes.ts'
 import type { DevelopmentEvent } from '../../client/development/events.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
@@ -15,6 +15,7 @@ import {
 } from '../../product/workspaces/development.ts'
 import { CoalescingTask } from '../../system/concurrency.ts'
 import type { WorkspaceBuild } from '../build.ts'
+import { type LocalSettings, writeLocalSettings } from '../clients/local-settings.ts'
 import { runBuild } from '../commands.ts'
 import { encodeWorkspacePackage } from '../package.ts'
 import { formatProblem } from '../problems.ts'
@@ -34,6 +35,8 @@ export interface SessionOptions {
   /** Absolute paths in the Workspace that are not part of it. */
   readonly ignored: ReadonlySet<string>
   readonly report: (event: DevelopmentEvent) => void
+  /** The settings of pages on this machine, written beside the client that svc.json names. */
+  readonly local: LocalSettings
   /** Absent for a session that leaves types unchecked. */
   readonly startTypeChecker?: StartTypeChecker | undefined
 }
@@ -145,8 +148,10 @@ export class DevelopmentSession {
   }
 
   async #build(describe: Parameters<typeof runBuild>[0]['describe']): Promise<WorkspaceBuild> {
-    const { workspaceDirectory } = this.#options
+    const { workspaceDirectory, local } = this.#options
     const { build } = await runBuild({ workspaceDirectory, describe })
+    const { directory, client } = build
+    if (client !== null) writeLocalSettings(join(directory, client), local)
     this.#watcher.follow(outside(build))
     return build
   }

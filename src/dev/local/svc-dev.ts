@@ -9,6 +9,7 @@ import { findEnvironment } from '../../storage/control/environment.ts'
 import { ROOT_FILES, resetProductRoot } from '../../storage/root.ts'
 import { realSystem } from '../../system/system.ts'
 import { createLog, type LogRecord } from '../../telemetry/log.ts'
+import type { LocalSettings } from '../clients/local-settings.ts'
 import type { StartTypeChecker } from '../type-check/type-check.ts'
 import { CHANNEL, DevelopmentSession } from './development-session.ts'
 import { lockedBy, removeHolder, writeHolder } from './holders.ts'
@@ -65,9 +66,16 @@ export async function runDevelopment(request: LocalDevelopmentRequest): Promise<
     const listener = openLocalListener(world, { port: request.port, preferred: PREFERRED_PORT })
     writeHolder(rootPath, { pid: process.pid, url: listener.url })
     closing.add(() => removeHolder(rootPath))
+    const author = localAuthor(environment.product.root.descriptor.environmentId)
+    const local = {
+      url: listener.url,
+      applicationKey: localApplicationKey(environment.product, author),
+      target: `channel:${CHANNEL}`,
+    }
     const session = new DevelopmentSession({
       ports: environment.product,
-      author: localAuthor(environment.product.root.descriptor.environmentId),
+      author,
+      local,
       workspaceDirectory,
       ignored: filesOfRoot(realPath(rootPath)),
       report,
@@ -77,7 +85,7 @@ export async function runDevelopment(request: LocalDevelopmentRequest): Promise<
     await session.update()
     if (seeds !== null) await seed(environment, session, { seeds, report })
     listener.admission.open(environment.application)
-    report(ready(environment, session, { url: listener.url, workspaceDirectory }))
+    report(ready(environment, session, { local, workspaceDirectory }))
     await stopped
   } finally {
     await closing.close(CLOSE_MILLIS)
@@ -143,19 +151,20 @@ async function seed(
 function ready(
   { product }: LocalEnvironment,
   { served }: DevelopmentSession,
-  { url, workspaceDirectory }: { readonly url: string; readonly workspaceDirectory: string },
+  {
+    local,
+    workspaceDirectory,
+  }: { readonly local: LocalSettings; readonly workspaceDirectory: string },
 ): DevelopmentEvent {
-  const { control, descriptor } = product.root
-  const author = localAuthor(descriptor.environmentId)
-  const applicationKey = localApplicationKey(product, author).reveal()
-  const channel = `channel:${CHANNEL}`
-  const targets = [channel]
-  const { workspaceTargets } = control.read(findEnvironment)!.configuration
+  const { url, target } = local
+  const applicationKey = local.applicationKey.reveal()
+  const targets = [target]
+  const { workspaceTargets } = product.root.control.read(findEnvironment)!.configuration
   if (served !== null && workspaceTargets === 'allowed') {
     targets.push(`workspace:${served.manifest.workspace}`)
   }
   const functions = served?.manifest.functions ?? []
-  const sample = sampleCall({ url, applicationKey, target: channel, functions })
+  const sample = sampleCall({ url, applicationKey, target, functions })
   return {
     event: 'ready',
     url,

@@ -8,9 +8,10 @@ export const codegenCommand = command({
   name: 'codegen',
   summary: 'Generate the types of a Workspace, or the client of an application',
   details: [
-    'Without --client it writes _generated/ into the Workspace, as a build does. With --client it',
-    'writes api.ts, the typed references to the Functions, and the package svc, which has',
-    'svc/client and svc/react, into that directory: `npm install ./DIR/svc` needs no registry.',
+    'Without --client it writes _generated/ into the Workspace, and the client that svc.json',
+    'names, as a build does. With --client it writes api.ts, the typed references to the',
+    'Functions, and the package svc, which has svc/client and svc/react, into that directory:',
+    '`npm install ./DIR/svc` needs no registry.',
   ],
   options: {
     root: option('DIR', 'The initialized or linked root; by default the working directory'),

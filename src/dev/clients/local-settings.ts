@@ -1,0 +1,43 @@
+/** The settings of a page on this machine: a file that `svc dev` writes beside the client. */
+import { join } from 'node:path'
+import { Fault } from '../../errors/fault.ts'
+import { FileFailure, readSecretFile, writeFileAtomic } from '../../system/files.ts'
+import type { Secret } from '../../value/secret.ts'
+
+/** In the directory of the client, where a .gitignore names it. */
+export const LOCAL_SETTINGS_FILE = 'dev.json'
+const BYTES_MAX = 4_096
+
+export interface LocalSettings {
+  /** Origin of the application API on this machine. */
+  readonly url: string
+  readonly applicationKey: Secret
+  readonly target: string
+}
+
+/**
+ * Writes the file for this user alone, unless it is current already. The directory exists. Throws
+ * CLIENT_FILE_FAILED.
+ */
+export function writeLocalSettings(directory: string, settings: LocalSettings): void {
+  const path = join(directory, LOCAL_SETTINGS_FILE)
+  const { url, target } = settings
+  const content = { url, applicationKey: settings.applicationKey.reveal(), target }
+  const text = `${JSON.stringify(content, null, 2)}\n`
+  if (isCurrent(path, text)) return
+  try {
+    writeFileAtomic(path, text, { mode: 0o600 })
+  } catch (error) {
+    const reason = error instanceof FileFailure ? `is not ${error.message}` : 'cannot be written'
+    throw new Fault('CLIENT_FILE_FAILED', { detail: `${path} ${reason}.`, cause: error })
+  }
+}
+
+function isCurrent(path: string, text: string): boolean {
+  try {
+    const bytes = readSecretFile(path, { bytesMax: BYTES_MAX })
+    return new TextDecoder().decode(bytes) === text
+  } catch {
+    return false
+  }
+}

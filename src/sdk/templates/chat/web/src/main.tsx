@@ -1,0 +1,26 @@
+import { StrictMode } from 'react'
+import { createRoot } from 'react-dom/client'
+import { createClient, indexedDbStore } from 'svc/client'
+import { SvcProvider } from 'svc/react'
+import { App } from './app'
+import { settings } from './settings'
+import './style.css'
+
+const root = createRoot(document.querySelector('#root')!)
+if (settings === null) {
+  root.render(
+    <p className="notice">
+      There is no backend yet. Start <code>svc dev</code>, and this page continues by itself.
+    </p>,
+  )
+} else {
+  // A message that the server has not answered yet is sent again after a reload, and never twice.
+  const client = createClient({ ...settings, store: indexedDbStore('chat') })
+  root.render(
+    <StrictMode>
+      <SvcProvider client={client}>
+        <App />
+      </SvcProvider>
+    </StrictMode>,
+  )
+}
