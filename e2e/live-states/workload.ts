@@ -13,7 +13,7 @@ const ABORT_SHARE = 0.05
 /** Bytes of padding: one message, or several. */
 const PADDINGS = [1_000, 1_000, 1_000, 1_000, 1_000, 100_000]
 /** Bytes of padding that fill the buffers of a socket after a few states. */
-const PADDING_OF_SLOW = 1_000_000
+const PADDING_OF_SLOW = 3_000_000
 
 const KINDS = ['put', 'put', 'put', 'set', 'add', 'move', 'remove', 'cell'] as const
 
