@@ -4,8 +4,8 @@
  * runners, the server and the store are killed. Every state is the result of its Query at its
  * snapshot, recomputed from the commits, and no subscriber ends behind.
  *
- * SVC_SEED repeats the workload, the Queries and the faults of a run, SVC_TEST_TRANSACTIONS sets its
- * number of Mutations.
+ * SVC_SEED repeats the workload, the Queries and the faults of a run; SVC_TEST_TRANSACTIONS sets
+ * the number of its Mutations.
  */
 import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -53,10 +53,8 @@ async function prove(options: RunOptions): Promise<void> {
   expect(findings.slice(0, FINDINGS_SHOWN).join('\n'), seed).toBe('')
   expect(run.faults, seed).toEqual(options.faults)
   expect(run.promotions, seed).toBeGreaterThan(0)
-  // A run without them would prove less; whether a short pause fills the buffers is chance.
-  const { parts, slowResyncs } = run.counts
-  expect(parts, seed).toBeGreaterThan(0)
-  if (LONG) expect(slowResyncs, seed).toBeGreaterThan(0)
+  // A run without parts would prove less. Whether a pause fills the buffers depends on the machine.
+  expect(run.counts.parts, seed).toBeGreaterThan(0)
 }
 
 function figures({ history, counts, faults, promotions, millis }: Run): string {
