@@ -8,6 +8,7 @@
 import type { Figure, Measured } from './bench/figure.ts'
 import { CALLS } from './bench/figures/calls.ts'
 import { COMMITS } from './bench/figures/commits.ts'
+import { CONSOLE } from './bench/figures/console.ts'
 import { FILES } from './bench/figures/files.ts'
 import { LIVE } from './bench/figures/live.ts'
 import { MEMORY } from './bench/figures/memory.ts'
@@ -15,6 +16,7 @@ import { PROMOTIONS } from './bench/figures/promotions.ts'
 import { SAVES } from './bench/figures/saves.ts'
 import { SCHEDULING } from './bench/figures/scheduling.ts'
 import { SIZES } from './bench/figures/sizes.ts'
+import { TEST_KIT } from './bench/figures/test-kit.ts'
 import { TRANSFERS } from './bench/figures/transfers.ts'
 import { benchInstallation } from './bench/installation.ts'
 
@@ -29,6 +31,7 @@ const options = { warmUpSeconds: WARM_UP_SECONDS, seconds: SECONDS, rounds: ROUN
 /** The figures of each store run in this order, SQLite first. */
 const FIGURES: readonly Figure[] = [
   ...CALLS,
+  ...CONSOLE,
   ...PROMOTIONS,
   ...COMMITS,
   ...TRANSFERS,
@@ -37,6 +40,7 @@ const FIGURES: readonly Figure[] = [
   ...SIZES,
   ...MEMORY,
   ...SAVES,
+  ...TEST_KIT,
   ...FILES,
 ]
 /** Widths of the text columns; the other columns hold numbers. */

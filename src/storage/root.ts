@@ -36,12 +36,16 @@ export const DOCUMENTS_POSTGRES_FILE = 'documents.postgres'
 export const FILES_DIRECTORY = 'files'
 /** The hot store of operational log records. */
 export const LOGS_FILE = 'logs.db'
+/** Counts the records that are not in the hot store yet. */
+export const LOGS_UNWRITTEN_FILE = 'logs.unwritten'
 /** The directory of the archive segments of the log. */
 export const LOGS_DIRECTORY = 'logs'
 /** Contains the name of the S3 bucket that holds them, if one does. */
 export const FILES_S3_FILE = 'files.s3'
 /** Names the process of `svc dev` that serves the root. */
 export const HOLDER_FILE = 'dev.json'
+/** The development key by which programs of this machine reach `svc dev`. */
+export const DEVELOPMENT_KEY_FILE = 'development.key'
 const LOCK_FILE = 'lock.db'
 const CONTROL_FILE = 'control.db'
 /** Files created after the first commit to control.db, which made its directory entry durable. */
@@ -50,13 +54,13 @@ const CREATED_LATER = ['artifacts/sha256', DOCUMENTS_FILE, DOCUMENTS_POSTGRES_FI
 /** All that a process writes into a root, the control database last. */
 const STATE_FILES = [
   ...[DOCUMENTS_FILE, LOGS_FILE].flatMap(withLogs),
-  ...[FILES_DIRECTORY, LOGS_DIRECTORY, 'artifacts'],
+  ...[LOGS_UNWRITTEN_FILE, FILES_DIRECTORY, LOGS_DIRECTORY, 'artifacts'],
   ...withLogs(CONTROL_FILE),
 ]
 
 /** The names of the entries of a root, which are no source even where a Workspace is in it. */
 export const ROOT_FILES: ReadonlySet<string> = new Set([
-  ...[DESCRIPTOR_FILE, KEYRING_FILE, HOLDER_FILE],
+  ...[DESCRIPTOR_FILE, KEYRING_FILE, HOLDER_FILE, DEVELOPMENT_KEY_FILE],
   ...withLogs(LOCK_FILE),
   ...STATE_FILES,
   ...[DOCUMENTS_POSTGRES_FILE, FILES_S3_FILE],

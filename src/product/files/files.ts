@@ -1,6 +1,7 @@
 /** Stored files of one Environment: the ports of their rules, and what runs in the background. */
 import type { FunctionStorage } from '../../engine/files/function-storage.ts'
 import type { ComponentHealth } from '../../engine/usage/health.ts'
+import { nextTurn } from '../../system/event-loop.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics/metrics.ts'
 import { BucketUsage } from './bucket-usage.ts'
@@ -9,7 +10,7 @@ import { functionStorage } from './function-storage.ts'
 import { measuredBlobs } from './measured-blobs.ts'
 import { removeAbandoned } from './multipart.ts'
 import type { FilePorts } from './ports.ts'
-import { Scrubber } from './scrubber.ts'
+import { Scrubber, type ScrubberPauses } from './scrubber.ts'
 import type { StorageKeys } from './storage-keys.ts'
 import { removeExpiredUploads } from './uploads.ts'
 
@@ -18,6 +19,8 @@ export interface FilesOptions extends Omit<FilePorts, 'collection' | 'usage'> {
   readonly metrics: Metrics
   /** The keys of S3 clients. */
   readonly storageKeys: Pick<StorageKeys, 'find'>
+  /** Pauses of the scrubber. Tests shorten them. */
+  readonly pauses?: ScrubberPauses
 }
 
 export interface Files extends FilePorts {
@@ -91,7 +94,7 @@ function openFiles(given: FilesOptions): Files {
 
 async function removeExpired(ports: FilePorts, log: Logger): Promise<void> {
   try {
-    while (await removeExpiredUploads(ports)) await new Promise((resolve) => setImmediate(resolve))
+    while (await removeExpiredUploads(ports)) await nextTurn()
     await removeAbandoned(ports)
   } catch (error) {
     log.warn('files.expired_grants_left', { error })
