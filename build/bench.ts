@@ -10,6 +10,7 @@ import { CALLS } from './bench/figures/calls.ts'
 import { COMMITS } from './bench/figures/commits.ts'
 import { CONSOLE } from './bench/figures/console.ts'
 import { FILES } from './bench/figures/files.ts'
+import { LIVE } from './bench/figures/live.ts'
 import { MEMORY } from './bench/figures/memory.ts'
 import { PROMOTIONS } from './bench/figures/promotions.ts'
 import { SAVES } from './bench/figures/saves.ts'
@@ -35,6 +36,7 @@ const FIGURES: readonly Figure[] = [
   ...COMMITS,
   ...TRANSFERS,
   ...SCHEDULING,
+  ...LIVE,
   ...SIZES,
   ...MEMORY,
   ...SAVES,

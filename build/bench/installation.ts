@@ -37,7 +37,7 @@ export interface BenchInstallation {
 }
 
 const DIST = join(import.meta.dirname, '../../dist')
-const SCOPES = ['--scopes', 'action,mutation,query']
+const SCOPES = ['--scopes', 'action,mutation,query,realtime']
 /** The highest rate limit of a credential, per second, so that the server is the bottleneck. */
 const RATE_LIMIT = 1_000_000
 
@@ -99,6 +99,9 @@ async function serve(directory: string, identityUrl: string, more: Record<string
       SERVICE_PRODUCT_ROOT: within('product'),
       SERVICE_APPLICATION_LISTEN: '127.0.0.1:0',
       SERVICE_APPLICATION_TLS_TERMINATED: 'true',
+      // All connections of the bench come from one address, with one credential.
+      SERVICE_REALTIME_CONNECTIONS_PER_CREDENTIAL_MAX: '20000',
+      SERVICE_REALTIME_CONNECTIONS_PER_PEER_MAX: '20000',
       ...more,
     },
   })
@@ -132,7 +135,7 @@ async function release(directory: string, management: string) {
     body: JSON.stringify({
       credentialId: ids.make('crd'),
       name: 'bench',
-      scopes: ['action', 'mutation', 'query'],
+      scopes: ['action', 'mutation', 'query', 'realtime'],
       createdAtMicros: `${Date.now()}000`,
       rateLimit: RATE_LIMIT,
     }),

@@ -9,6 +9,7 @@ const item = { number: v.int64(), title: v.string(), body: v.string() }
 
 export default defineSchema({
   items: table(item).index('byNumber', ['number']),
+  live: table(item).index('byNumber', ['number']),
   few: table(item).index('byNumber', ['number']),
   many: table(item).index('byNumber', ['number']),
   accounts: table({ balance: v.int64() }),
@@ -81,8 +82,8 @@ export const download = query({
 })
 `
 
-/** Functions for a table, which are the same for few and for many documents. */
-const sized = (table: 'few' | 'many') => `import { mutation, query, v } from 'svc'
+/** Functions for a table, which are the same for every table. */
+const sized = (table: 'few' | 'live' | 'many') => `import { mutation, query, v } from 'svc'
 import schema from '../schema'
 
 const clients = ['confidential'] as const
@@ -204,6 +205,7 @@ export function writeBenchWorkspace(directory: string, release = 0): void {
     files: FILES,
     items: ITEMS,
     few: sized('few'),
+    live: sized('live'),
     many: sized('many'),
     transfers: TRANSFERS,
     later: LATER,

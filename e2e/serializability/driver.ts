@@ -70,12 +70,19 @@ export async function runWorkload(options: RunOptions): Promise<Run> {
     const prepared = await mutation(app, { function: 'workload.prepare' })
     if (prepared.status !== 200) throw new Error(JSON.stringify(prepared.body))
     const { seed, transactions, faults: counts } = options
-    const faults = new Faults(app, store, { seed, transactions, counts })
+    const faults = new Faults(app, store, { seed, transactions, counts, probe: PROBE })
     return await new Driver(app, cellsOf(prepared.body.result), faults, options).run()
   } finally {
     await app.installation.dispose()
     await store.dispose()
   }
+}
+
+const NOTHING = { type: 'array', value: [] }
+/** A Mutation without operations. */
+const PROBE = {
+  function: 'workload.run',
+  arguments: { operations: NOTHING, cells: NOTHING, aborts: { type: 'boolean', value: false } },
 }
 
 type Send = () => Promise<Reply>

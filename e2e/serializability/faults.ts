@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Application, mutation } from '../application.ts'
+import { type Application, type Invocation, mutation } from '../application.ts'
 import { SeededRandom } from './random.ts'
 import type { Store } from './stores.ts'
 
@@ -17,19 +17,25 @@ export interface FaultCounts {
 
 type Fault = keyof FaultCounts
 
+export interface FaultOptions {
+  readonly seed: number
+  readonly transactions: number
+  readonly counts: FaultCounts
+  /** A Mutation without an effect, by which it is known that the server commits. */
+  readonly probe: Invocation
+}
+
 export class Faults {
   readonly #app: Application
   readonly #store: Store
+  readonly #probe: Invocation
   readonly #plan: { readonly at: number; readonly fault: Fault }[]
   readonly #done = { runners: 0, servers: 0, stores: 0 }
   #running: Promise<void> = Promise.resolve()
 
-  constructor(
-    app: Application,
-    store: Store,
-    { seed, transactions, counts }: { seed: number; transactions: number; counts: FaultCounts },
-  ) {
+  constructor(app: Application, store: Store, { seed, transactions, counts, probe }: FaultOptions) {
     this.#app = app
+    this.#probe = probe
     this.#store = store
     const random = new SeededRandom(seed, -1)
     // Not in the last tenth, so that the effects of a fault can appear.
@@ -77,7 +83,9 @@ export class Faults {
   async #stateAfterRestart(): Promise<'serving' | 'ended'> {
     const ended = this.#app.server.ended.then(() => 'ended' as const)
     for (;;) {
-      const serves = writes(this.#app).then((does) => (does ? ('serving' as const) : null))
+      const serves = writes(this.#app, this.#probe).then((does) =>
+        does ? ('serving' as const) : null,
+      )
       const found = await Promise.race([ended, serves])
       if (found !== null) return found
       await delay(100)
@@ -95,11 +103,9 @@ export class Faults {
   }
 }
 
-/** Returns whether a Mutation without operations is recorded. */
-async function writes(app: Application): Promise<boolean> {
-  const nothing = { type: 'array', value: [] }
-  const input = { operations: nothing, cells: nothing, aborts: { type: 'boolean', value: false } }
-  const reply = mutation(app, { function: 'workload.run', arguments: input })
+/** Returns whether the Mutation is recorded. */
+async function writes(app: Application, probe: Invocation): Promise<boolean> {
+  const reply = mutation(app, probe)
   return reply.then(
     ({ status }) => status === 200,
     () => false,

@@ -100,6 +100,7 @@ export function createEngine(options: EngineOptions): Engine {
       { name: 'scheduler', status: scheduler.health },
     ],
     whenIdle: () => inFlight.whenIdle(),
+    durableSequence: () => committer.durable,
     statistics: () => ({
       cache: cache.statistics,
       actions: actions.statistics,

@@ -66,6 +66,9 @@ export interface Engine {
   /** Resolves once no invocation is in flight. */
   whenIdle(): Promise<void>
   health(): Promise<readonly ComponentHealth[]>
+  /** The sequence of the newest durable commit. */
+  durableSequence(): number
+  /** Takes time in proportion to the number of watched Queries. */
   statistics(): EngineStatistics
   close(): Promise<void>
 }

@@ -10,6 +10,7 @@ export interface BaselineServer {
 const ROOT = join(import.meta.dirname, '../../..')
 const SCRIPTS = {
   bare: 'build/bench/baselines/bare.ts',
+  broadcast: 'build/bench/baselines/broadcast.ts',
   bareSelect: 'build/bench/baselines/bare-select.ts',
   files: 'build/bench/baselines/files.ts',
   transfers: 'build/bench/baselines/transfers.ts',

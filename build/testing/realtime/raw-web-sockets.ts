@@ -115,7 +115,8 @@ export async function openRawWebSocket(
   }
 }
 
-function handshake(address: string, headers: Readonly<Record<string, string>>): string {
+/** Returns the request of an upgrade. */
+export function handshake(address: string, headers: Readonly<Record<string, string>>): string {
   const lines = Object.entries({
     host: address,
     connection: 'Upgrade',
@@ -128,8 +129,8 @@ function handshake(address: string, headers: Readonly<Record<string, string>>): 
   return ['GET /v1/realtime HTTP/1.1', ...lines, '', ''].join('\r\n')
 }
 
-/** Reads the complete frames; returns the bytes of an incomplete one. */
-function readFrames(bytes: Buffer, frames: ReceivedFrame[]): Buffer {
+/** Reads the complete frames into `frames`; returns the bytes of an incomplete one. */
+export function readFrames(bytes: Buffer, frames: ReceivedFrame[]): Buffer {
   let at = 0
   while (bytes.length - at >= 2) {
     const short = bytes[at + 1]! & 0x7f

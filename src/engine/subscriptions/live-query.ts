@@ -27,6 +27,8 @@ export type WatchRequest = Omit<QueryRequest, 'signal'>
 interface Member {
   /** The state that it received last; null before the first one. */
   received: QueryState | null
+  /** The durable sequence when it subscribed: no state that it receives is older. */
+  readonly since: number
 }
 
 export class LiveQuery {
@@ -62,18 +64,28 @@ export class LiveQuery {
 
   /** Adds a subscription, which receives a current state at once; `durable` is its sequence. */
   add(observer: SubscriptionObserver, durable: number): void {
-    this.#members.set(observer, { received: this.isCurrent ? this.state : null })
+    this.#members.set(observer, { received: this.isCurrent ? this.state : null, since: durable })
     if (!this.isCurrent) return
     const { resultText, snapshotSequence } = this.state!
     observer.state({ resultText, snapshotSequence: snapshotSequence === null ? null : durable })
+  }
+
+  /** The newest sequence at which the state that the observer has is current; -1 without one. */
+  currentAt(observer: SubscriptionObserver, durable: number): number {
+    if ((this.#members.get(observer)?.received ?? null) === null) return -1
+    return this.isCurrent ? durable : this.snapshot
   }
 
   remove(observer: SubscriptionObserver): void {
     this.#members.delete(observer)
   }
 
-  /** Takes the outcome of a run and delivers it to every subscription that has another state. */
-  update({ resultText, snapshotSequence, dependencies }: QueryExecution): void {
+  /**
+   * Takes the outcome of a run and delivers it to every subscription that has another state. One
+   * that came after the snapshot of the run waits for the next run where the result may have
+   * changed since; otherwise the result holds at `durable` as well.
+   */
+  update({ resultText, snapshotSequence, dependencies }: QueryExecution, durable: number): void {
     this.snapshot = dependencies.snapshot
     // Equal bytes keep the object, by which members know whether they have the state.
     if (this.state?.resultText !== resultText) {
@@ -81,8 +93,11 @@ export class LiveQuery {
     }
     for (const [observer, member] of this.#members) {
       if (member.received === this.state) continue
+      const isOlder = snapshotSequence !== null && snapshotSequence < member.since
+      if (isOlder && this.isStale) continue
       member.received = this.state
-      observer.state({ resultText: this.state.resultText, snapshotSequence })
+      const sequence = isOlder ? durable : snapshotSequence
+      observer.state({ resultText: this.state.resultText, snapshotSequence: sequence })
     }
   }
 

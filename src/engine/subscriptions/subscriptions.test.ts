@@ -232,6 +232,24 @@ test('a commit during the first run, whose read set is not known yet, is shown',
   expect(values(watched)).toEqual([[], ['one']])
 })
 
+test.each([
+  ['another list', 'b', []],
+  ['its list', 'a', ['one']],
+])(
+  'a subscription after a commit to %s, during a run, gets no older state',
+  async (_, room, list) => {
+    held = Promise.withResolvers()
+    const first = watch('list', 'a')
+    await vi.waitFor(() => expect(runs).toHaveLength(1))
+    const { sequence } = await send(room, 'one')
+    const second = watch('list', 'a')
+    held.resolve()
+    await settled(first, second)
+    expect(second.states).toEqual([{ value: list, sequence }])
+    expect(runs).toHaveLength(room === 'a' ? 2 : 1)
+  },
+)
+
 test('a later subscription receives the current state without a run', async () => {
   const first = watch('list', 'a')
   await settled(first)
@@ -244,8 +262,12 @@ test('a later subscription receives the current state without a run', async () =
 test('a subscription that follows a commit shows it in its first state', async () => {
   const first = watch('list', 'a')
   await settled(first)
+  held = Promise.withResolvers()
   await send('a', 'one')
   const second = watch('list', 'a')
+  // The Query has a state, which this subscription did not receive.
+  expect(second.subscription.currentAt).toBe(-1)
+  held.resolve()
   await settled(first, second)
   expect(values(second)).toEqual([['one']])
 })

@@ -99,7 +99,7 @@ export class Subscriptions {
     this.#refresh(query)
     return {
       get currentAt() {
-        return query.isCurrent ? committer.durable : query.snapshot
+        return query.currentAt(observer, committer.durable)
       },
       close: () => {
         query.remove(observer)
@@ -251,7 +251,7 @@ export class Subscriptions {
       (read !== null && read !== configuration.current)
     query.failingSince = null
     if (lifetimeMillis !== null) this.#refreshLater(query, lifetimeMillis)
-    query.update(outcome)
+    query.update(outcome, committer.durable)
   }
 
   /** Retries a passing failure of a Query that has a state; ends its subscriptions otherwise. */

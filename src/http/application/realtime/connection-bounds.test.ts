@@ -18,6 +18,7 @@ const returns = { type: 'any' } as const
 const FUNCTIONS = [
   functionManifest('chat.huge', { clients: [...clients], returns }),
   functionManifest('chat.list', { clients: [...clients], returns }),
+  functionManifest('chat.long', { clients: [...clients], returns }),
   functionManifest('chat.send', { kind: 'mutation', clients: [...clients], returns }),
 ]
 const LIST = {
@@ -44,6 +45,9 @@ beforeAll(async () => {
       // 1 MiB as it is stored.
       'chat.huge': () => Array.from({ length: 25 }, () => new Array(9_000).fill(0.5)),
       'chat.list': async (ctx) => (await ctx.range({ table: 'messages' })).documents.length,
+      // Several parts.
+      'chat.long': async (ctx) =>
+        'x'.repeat(200_000 + (await ctx.range({ table: 'messages' })).documents.length),
       'chat.send': (ctx) => ctx.insert('messages', { body: 'hello' }),
     },
   })
@@ -197,6 +201,19 @@ describe('subscriptions', () => {
     session.send({ type: 'unsubscribe', subscriptionId: 'none' })
     expect(await session.next('unsubscribed')).toMatchObject({ subscriptionId: 'none' })
   })
+})
+
+test('a pong does not count a state whose parts are still being sent', async () => {
+  const session = await authenticated()
+  session.isReading = false
+  session.send({ ...LIST, function: 'chat.long' })
+  const { parts, snapshotSequence } = await session.next('state')
+  session.send({ type: 'ping', nonce: 'during' })
+  session.read()
+  expect(await session.next('pong')).toMatchObject({ nonce: 'during', snapshotSequence: null })
+  await session.next('state', parts)
+  session.send({ type: 'ping', nonce: 'after' })
+  expect(await session.next('pong', 2)).toMatchObject({ nonce: 'after', snapshotSequence })
 })
 
 test('a slow reader gets resync_required and the newest state, and holds no backlog', async () => {

@@ -299,7 +299,7 @@ export class RealtimeConnection implements SocketSession {
 
   /** The sequence up to which all subscriptions are current; null before their first states. */
   #currentAt(): string | null {
-    const durable = this.gateway.engine.statistics().durableSequence
+    const durable = this.gateway.engine.durableSequence()
     const current = [...this.#subscriptions.values()].map(({ currentAt }) => currentAt)
     const sequence = Math.min(durable, ...current)
     return sequence < 0 ? null : String(sequence)

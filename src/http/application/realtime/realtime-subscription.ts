@@ -62,8 +62,10 @@ export class RealtimeSubscription implements StateSource {
   /** The messages of the state that is being sent. */
   #messages: Iterator<string> | null = null
   #revision = 0
-  /** The sequence of the state that was sent last; -1 before the first one. */
+  /** The sequence of the state that was sent last, whole; -1 before the first one. */
   #sentAt = -1
+  /** The sequence of the state that is being sent; null where it has none. */
+  #sendingAt: number | null = null
   #isClosed = false
   #isResolving = false
   #isOutdated = false
@@ -119,6 +121,7 @@ export class RealtimeSubscription implements StateSource {
     const { value, done } = this.#messages!.next()
     if (done !== true) return value
     this.#messages = null
+    this.#sentAt = this.#sendingAt ?? this.#sentAt
     return this.nextMessage()
   }
 
@@ -133,7 +136,7 @@ export class RealtimeSubscription implements StateSource {
     const { resultText, snapshotSequence } = state
     this.#unsent = null
     this.#revision += 1
-    this.#sentAt = snapshotSequence ?? this.#sentAt
+    this.#sendingAt = snapshotSequence
     const { subscriptionId } = this.request
     const head: StateHead = {
       subscriptionId,

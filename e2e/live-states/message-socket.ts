@@ -1,0 +1,88 @@
+/** A WebSocket whose owner decides when it reads, so that it can be a slow one. */
+import { connect, type Socket } from 'node:net'
+import {
+  encodeFrame,
+  handshake,
+  OPCODE,
+  readFrames,
+} from '../../build/testing/realtime/raw-web-sockets.ts'
+
+export interface MessageEvents {
+  readonly onMessage: (text: string) => void
+  /** Called once, also where the connection could not be opened. */
+  readonly onClosed: () => void
+}
+
+export class MessageSocket {
+  readonly #socket: Socket
+  readonly #events: MessageEvents
+  /** Messages that wait for the upgrade. */
+  readonly #waiting: object[] = []
+  #rest: Buffer = Buffer.alloc(0)
+  #isUpgraded = false
+  #isClosed = false
+
+  /** Opens a connection to the origin. Messages may be sent at once. */
+  constructor(origin: string, events: MessageEvents) {
+    const { hostname, port, host } = new URL(origin)
+    this.#events = events
+    this.#socket = connect(Number(port), hostname)
+    this.#socket.on('error', () => this.#close())
+    this.#socket.on('close', () => this.#close())
+    this.#socket.on('data', (bytes: Buffer) => this.#take(bytes))
+    this.#socket.write(handshake(host, {}))
+  }
+
+  send(message: object): void {
+    if (!this.#isUpgraded) {
+      this.#waiting.push(message)
+      return
+    }
+    const payload = JSON.stringify({ version: 1, ...message })
+    this.#socket.write(encodeFrame({ opcode: OPCODE.text, payload }))
+  }
+
+  /** Stops to read. The server notices once the buffers of the connection are full. */
+  pause(): void {
+    this.#socket.pause()
+  }
+
+  resume(): void {
+    this.#socket.resume()
+  }
+
+  /** Ends the connection without a close frame. */
+  cut(): void {
+    this.#socket.destroy()
+    this.#close()
+  }
+
+  #take(bytes: Buffer): void {
+    this.#rest = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes])
+    if (!this.#isUpgraded) {
+      const end = this.#rest.indexOf('\r\n\r\n')
+      if (end < 0) return
+      if (!this.#rest.toString('latin1', 0, end).startsWith('HTTP/1.1 101')) {
+        this.cut()
+        return
+      }
+      this.#isUpgraded = true
+      this.#rest = this.#rest.subarray(end + 4)
+      for (const message of this.#waiting.splice(0)) this.send(message)
+    }
+    const frames: { opcode: number; payload: Buffer }[] = []
+    this.#rest = readFrames(this.#rest, frames)
+    for (const { opcode, payload } of frames) {
+      if (this.#isClosed) return
+      if (opcode === OPCODE.text) this.#events.onMessage(payload.toString())
+      if (opcode === OPCODE.ping) this.#socket.write(encodeFrame({ opcode: OPCODE.pong, payload }))
+      if (opcode === OPCODE.close) this.cut()
+    }
+  }
+
+  #close(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#events.onClosed()
+  }
+}
