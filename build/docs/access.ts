@@ -1,5 +1,5 @@
 /** The reference of authorization, from the routes, the capabilities and the roles. */
-import { INVOCATIONS, PROBES } from '../../src/http/application/routes.ts'
+import { DEVELOPMENT_ROUTES, INVOCATIONS, PROBES } from '../../src/http/application/routes.ts'
 import { ENVIRONMENT_BASE, type Route } from '../../src/http/management/route.ts'
 import { managementRoutes } from '../../src/http/management/routes.ts'
 import { CAPABILITIES, capabilitiesOfRole, ROLES } from '../../src/value/capabilities.ts'
@@ -59,6 +59,11 @@ function applicationRows(): string[][] {
       'an Application Key',
       summary,
     ]),
+    ...DEVELOPMENT_ROUTES.map(({ method, path, summary }) => [
+      code(`${method} ${path}`),
+      'a development key',
+      summary,
+    ]),
     ...PROBES.map(({ method, path, summary }) => [code(`${method} ${path}`), 'nothing', summary]),
   ]
 }
@@ -81,5 +86,7 @@ response.
 `
 
 const APPLICATION = `The key must have the scope of the call, and the Function's own policies
-apply: see [identity](identity.md).
+apply: see [identity](identity.md). A development key calls no Function: it changes Workspaces, and
+only in an Environment whose purpose is \`development\` or \`preview\` and that allows Workspace
+targets; elsewhere its routes answer 404.
 `

@@ -2,6 +2,7 @@
  * Opens the application origin in this process: a real Product, real keys and real documents. Only
  * the Functions run without a sandbox.
  */
+
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -27,8 +28,10 @@ import { StorageKeys } from '../../src/product/files/storage-keys.ts'
 import { StoredBuckets } from '../../src/product/files/stored-buckets.ts'
 import { openJwtProviders } from '../../src/product/functional-tokens/providers.ts'
 import { FunctionalTokens } from '../../src/product/functional-tokens/tokens.ts'
+import { schedulerHost } from '../../src/product/product.ts'
 import { resolveTarget, unservedReason } from '../../src/product/serving/targets.ts'
 import { FileBlobs } from '../../src/storage/blobs/file-blobs.ts'
+import type { ApplicationKind } from '../../src/storage/control/application-clients.ts'
 import { Cursors } from '../../src/storage/cursors.ts'
 import { realSystem, type System } from '../../src/system/system.ts'
 import { createLog, type Logger } from '../../src/telemetry/log.ts'
@@ -36,12 +39,7 @@ import { Metrics } from '../../src/telemetry/metrics/metrics.ts'
 import { APPLICATION_SCOPES, type ApplicationScope } from '../../src/value/application-scopes.ts'
 import type { ReleaseId } from '../../src/value/ids.ts'
 import type { JwtProvider } from '../../src/value/jwt-providers.ts'
-import type {
-  ClientKind,
-  CronManifest,
-  FunctionManifest,
-  TableManifest,
-} from '../../src/value/manifest.ts'
+import type { CronManifest, FunctionManifest, TableManifest } from '../../src/value/manifest.ts'
 import { inProcessPool, type TestHandler } from './engine/in-process-pool.ts'
 import { openTestProduct, publishRelease, REQUEST_ID, type TestProduct } from './products.ts'
 
@@ -58,7 +56,7 @@ export interface TestGateway {
   readonly key: string
   /** Creates an Application Client with one credential and returns its key. */
   issueKey(
-    kind: ClientKind,
+    kind: ApplicationKind,
     rateLimit?: number | null,
     scopes?: readonly ApplicationScope[],
   ): string
@@ -102,8 +100,7 @@ const REALTIME_LIMITS: RealtimeLimits = {
 function connectEngine({ engine: fake, product }: TestProduct, engine: Engine): void {
   fake.whenIdle = () => engine.whenIdle()
   fake.scheduler = engine.scheduler
-  const load = (releaseId: ReleaseId) => product.releases.load(releaseId)
-  engine.scheduler.start({ load, admits: () => product.lifecycle.isActive })
+  engine.scheduler.start(schedulerHost(product))
   product.crons.follow()
 }
 
@@ -151,6 +148,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
     limits: input.limits ?? null,
     transfers: input.transfers ?? new Transfers(system),
     files,
+    workspaces: product,
     counts: requestCounts(metrics, 'application'),
     keyUsage,
     rejections,
@@ -207,9 +205,9 @@ async function openTokens(
 
 function issueKey(
   { product, actor, system }: TestProduct,
-  kind: ClientKind,
+  kind: ApplicationKind,
   rateLimit: number | null = null,
-  scopes: readonly ApplicationScope[] = APPLICATION_SCOPES,
+  scopes: readonly ApplicationScope[] = kind === 'development' ? ['workspace'] : APPLICATION_SCOPES,
 ): string {
   const createdAtMicros = system.nowMicros()
   const clientId = system.ids.make('app')

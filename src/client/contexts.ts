@@ -36,6 +36,35 @@ export interface DevelopmentRequest {
   readonly signal: AbortSignal
 }
 
+/** The shared Environment that `svc dev --attach` synchronizes a Workspace into. */
+export interface SharedEnvironment {
+  /**
+   * Returns the Project that packages of the Workspace name. The first call for a Workspace reads
+   * its HEAD.
+   */
+  projectOf(workspace: string): Promise<ProjectId>
+  /** Makes a package the HEAD of its Workspace. */
+  synchronize(build: {
+    readonly workspace: string
+    readonly frame: Uint8Array
+    /** Monotonic milliseconds of the change. */
+    readonly startedAt: number
+    readonly warnings: readonly string[]
+  }): Promise<void>
+  /** Whether only a change of the source can end a failure of these methods. */
+  isOfSource(error: unknown): boolean
+}
+
+/** The Workspace that `svc dev --attach` follows. */
+export interface AttachRequest {
+  /** Absolute. */
+  readonly workspaceDirectory: string
+  readonly shared: SharedEnvironment
+  readonly report: (event: DevelopmentEvent) => void
+  /** Ends it. */
+  readonly signal: AbortSignal
+}
+
 /** The Workspace that `svc build --watch` follows. */
 export interface WatchRequest {
   /** Absolute. */
@@ -82,6 +111,8 @@ export interface WorkspaceTools {
   watch(request: WatchRequest): Promise<void>
   /** Serves a Workspace on this machine until `signal` fires. */
   develop(request: DevelopmentRequest): Promise<void>
+  /** Synchronizes a Workspace into a shared Environment until `signal` fires. */
+  attach(request: AttachRequest): Promise<void>
 }
 
 export interface Context extends Network {

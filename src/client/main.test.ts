@@ -213,6 +213,7 @@ const LINES: readonly (readonly string[])[] = [
   ['build', '--root', 'root', '--workspace', 'missing'],
   ['codegen', '--workspace', 'missing'],
   ['dev', '--root', 'root', '--port', 'none'],
+  ['freeze', 'chat', '--url', 'https://app.test'],
   ['init', '--root', 'new', '--workspace', 'missing'],
   ['login', '--url', 'https://x', '--code-env', 'UNSET'],
   ['call', 'f.g', ...REMOTE, '--url', 'https://x', '--key-env', 'UNSET', '--target', 'channel:x'],

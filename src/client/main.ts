@@ -12,6 +12,7 @@ import { configCommands } from './commands/config.ts'
 import { credentialCommands } from './commands/credentials.ts'
 import { dataCommands } from './commands/data/documents.ts'
 import { devCommand } from './commands/development/dev.ts'
+import { freezeCommand } from './commands/development/freeze.ts'
 import { docsCommand } from './commands/docs.ts'
 import { environmentCommands } from './commands/environments.ts'
 import { bucketCommands } from './commands/files/buckets.ts'
@@ -54,6 +55,7 @@ import { Output } from './output.ts'
 export const COMMANDS: readonly CommandSpec[] = [
   initCommand,
   devCommand,
+  freezeCommand,
   loginCommand,
   logoutCommand,
   authStatusCommand,

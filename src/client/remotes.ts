@@ -33,9 +33,9 @@ import { openRoot, type Root, readLink } from './roots.ts'
 import { OperatorSession } from './sessions.ts'
 
 /** Milliseconds for a package of 64 MiB at 256 KiB/s and the checks of the server. */
-const PUBLISH_DEADLINE_MS = 300_000
+export const PUBLISH_DEADLINE_MS = 300_000
 /** Milliseconds to build indexes of stored documents, which takes 10 s for each million. */
-const VALIDATE_DEADLINE_MS = 1_200_000
+export const VALIDATE_DEADLINE_MS = 1_200_000
 const CATALOG_BYTES_MAX = 16 * 1024 * 1024
 /** Bytes of 1,000 entries whose values were sent in bodies of at most 72 KiB. */
 const CONFIGURATION_BYTES_MAX = 80 * 1024 * 1024
@@ -131,7 +131,9 @@ export function publish(
     path: `${base}/workspace/publish`,
     headers: {
       [EXPECTED_HEAD_HEADER]: input.expectedHead,
-      ...(input.provenance !== null && { [PROVENANCE_HEADER]: encoded(input.provenance) }),
+      ...(input.provenance !== null && {
+        [PROVENANCE_HEADER]: encodedProvenance(input.provenance),
+      }),
     },
     body: input.frame,
     contentType: PACKAGE_MEDIA_TYPE,
@@ -141,7 +143,8 @@ export function publish(
   })
 }
 
-function encoded(provenance: Provenance): string {
+/** Returns the value of the header that declares a provenance. */
+export function encodedProvenance(provenance: Provenance): string {
   return encodeBase64Url(new TextEncoder().encode(JSON.stringify(provenance)))
 }
 

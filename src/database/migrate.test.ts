@@ -75,6 +75,7 @@ test('an empty database gets every version, and a second run changes nothing', a
     { version: 4, name: 'pepper-checks', applied_at_micros: String(AT) },
     { version: 5, name: 'workloads', applied_at_micros: String(AT) },
     { version: 6, name: 'operator-operations', applied_at_micros: String(AT) },
+    { version: 7, name: 'audited-credentials', applied_at_micros: String(AT) },
   ])
 })
 

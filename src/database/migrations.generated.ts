@@ -279,4 +279,13 @@ create table service_operator_operations (
 );
 `,
   },
+  {
+    version: 7,
+    name: 'audited-credentials',
+    sql: `-- The application credential that made a change of a Workspace with its development key. Such a
+-- record has no operator.
+
+alter table service_platform_audit add column credential_id text collate "C";
+`,
+  },
 ]

@@ -37,6 +37,10 @@ export function workspaceTools({
       const { watchWorkspace } = await import('./watching/watch.ts')
       return watchWorkspace(request)
     },
+    async attach(request) {
+      const { runAttached } = await import('./attached/attached-session.ts')
+      return runAttached({ ...request, describe, startTypeChecker })
+    },
     async develop(request) {
       // The parts of a server, which a build does not load.
       const { runDevelopment } = await import('./local/svc-dev.ts')

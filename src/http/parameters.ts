@@ -6,6 +6,7 @@ import { DocumentIdField, TableName } from '../wire/data.ts'
 import { idField } from '../wire/fields.ts'
 import { ObjectKey } from '../wire/files/buckets.ts'
 import type { Infer } from '../wire/schema.ts'
+import { WorkspaceName } from '../wire/workspace.ts'
 
 export const PATH_PARAMETERS = {
   projectId: idField('prj'),
@@ -25,6 +26,7 @@ export const PATH_PARAMETERS = {
   /** All that is left of the path, slashes included. */
   objectKey: ObjectKey,
   channel: ChannelName,
+  workspace: WorkspaceName,
   name: ConfigurationName,
   cron: CronName,
   table: TableName,

@@ -7,6 +7,7 @@ const DURATIONS = {
   call: 'callRequestDurationMicros',
   upload: 'uploadRequestDurationMicros',
   download: 'downloadRequestDurationMicros',
+  development: 'developmentRequestDurationMicros',
   managementRead: 'managementReadDurationMicros',
   managementChange: 'managementChangeDurationMicros',
 } as const

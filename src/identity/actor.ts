@@ -4,7 +4,7 @@ import type { Operator } from '../database/identity/operators.ts'
 import type { Session } from '../database/identity/sessions.ts'
 import { Fault } from '../errors/fault.ts'
 import type { Capability } from '../value/capabilities.ts'
-import type { OperatorId, SessionId } from '../value/ids.ts'
+import type { CredentialId, OperatorId, SessionId } from '../value/ids.ts'
 import { type Scope, scopeContains } from '../value/scope.ts'
 
 export type { Grant }
@@ -20,6 +20,14 @@ export interface Actor {
 
 /** The identity that the audit record of a change names. */
 export type RecordedActor = Pick<Actor, 'operatorId' | 'sessionId'>
+
+/** An application credential that changes a Workspace with its development key. */
+export interface RecordedCredential {
+  readonly credentialId: CredentialId
+}
+
+/** The operator or the application credential that the audit record of a change names. */
+export type RecordedAuthor = RecordedActor | RecordedCredential
 
 export function holds(actor: Actor, capability: Capability, scope: Scope): boolean {
   return actor.grants.some(

@@ -47,6 +47,7 @@ export async function recordAudit(
     sessionId: null,
     invitationId: null,
     operationId: null,
+    credentialId: null,
     ...facts,
   })
 }

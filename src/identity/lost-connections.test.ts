@@ -253,6 +253,7 @@ test('an audit record of the Product is delivered until it is known to be stored
     outcome: 'succeeded',
     actor: owner.operatorId,
     sessionId: owner.sessionId,
+    credentialId: null,
     subject: 'production',
     atMicros: t.system.nowMicros(),
     requestId: null,

@@ -28,7 +28,7 @@ export function openApplication(
 ): ApplicationOrigin {
   const gateway: Gateway = {
     ...{ system, log, engine, tokens, transfers, files, counts, keyUsage, rejections },
-    allowedOrigins,
+    ...{ allowedOrigins, workspaces: product },
     envelopes: new QueryEnvelopes(),
     limits: applicationLimits(system),
     authenticateKey: (key) => product.keys.authenticate(key),

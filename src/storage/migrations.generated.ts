@@ -276,4 +276,13 @@ create table storage_keys (
 create index storage_keys_of_bucket on storage_keys (bucket_id, storage_key_id);
 `,
   },
+  {
+    version: 9,
+    name: 'publishers',
+    sql: `-- A revision is published by an operator or, with a development key, by an application credential:
+-- the column has the ID of either.
+
+alter table workspace_revisions rename column operator_id to publisher_id;
+`,
+  },
 ]

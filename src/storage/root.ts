@@ -44,6 +44,8 @@ export const LOGS_DIRECTORY = 'logs'
 export const FILES_S3_FILE = 'files.s3'
 /** Names the process of `svc dev` that serves the root. */
 export const HOLDER_FILE = 'dev.json'
+/** The development key by which programs of this machine reach `svc dev`. */
+export const DEVELOPMENT_KEY_FILE = 'development.key'
 const LOCK_FILE = 'lock.db'
 const CONTROL_FILE = 'control.db'
 /** Files created after the first commit to control.db, which made its directory entry durable. */
@@ -58,7 +60,7 @@ const STATE_FILES = [
 
 /** The names of the entries of a root, which are no source even where a Workspace is in it. */
 export const ROOT_FILES: ReadonlySet<string> = new Set([
-  ...[DESCRIPTOR_FILE, KEYRING_FILE, HOLDER_FILE],
+  ...[DESCRIPTOR_FILE, KEYRING_FILE, HOLDER_FILE, DEVELOPMENT_KEY_FILE],
   ...withLogs(LOCK_FILE),
   ...STATE_FILES,
   ...[DOCUMENTS_POSTGRES_FILE, FILES_S3_FILE],

@@ -1,4 +1,7 @@
-/** Checks, validation and retirement of a Release (wire decisions, section 3). */
+/**
+ * Checks, validation and retirement of a Release (wire decisions, section 3), and the HEAD of a
+ * Workspace as development keys see and freeze it (section 4).
+ */
 import { ChannelName } from './channels.ts'
 import { idField, Micros } from './fields.ts'
 import { type Infer, schema } from './schema.ts'
@@ -38,6 +41,41 @@ export const Validated = schema({
   validatedAtMicros: Micros,
 })
 export type Validated = Infer<typeof Validated>
+
+export const WorkspaceState = schema({
+  version: '1',
+  /** The Project that a package of the Workspace must name. */
+  projectId: idField('prj'),
+  environmentId: idField('env'),
+  workspace: WorkspaceName,
+  /** Null for a Workspace without a revision. */
+  head: [
+    {
+      revisionId: idField('wsr'),
+      releaseId: idField('rel'),
+      state: ReleaseStateField,
+      packageDigest: DigestField,
+    },
+    '|',
+    'null',
+  ],
+})
+export type WorkspaceState = Infer<typeof WorkspaceState>
+
+export const FreezeRequest = schema({
+  version: '1',
+  /** The revision that must be the HEAD, unless its Release is decided already. */
+  revisionId: idField('wsr'),
+})
+
+export const Frozen = schema({
+  version: '1',
+  releaseId: idField('rel'),
+  /** `validated`, or with a failed check `published` or `rejected`. */
+  state: ReleaseStateField,
+  checks: [CheckField, '[]'],
+})
+export type Frozen = Infer<typeof Frozen>
 
 export const Retired = schema({
   version: '1',

@@ -92,7 +92,12 @@ export class FakeIdentity {
 
   /** Returns a record as the audit route lists it. */
   auditRecord(operation: string): Object {
-    const correlation = { sessionId: null, invitationId: null, operationId: null }
+    const correlation = {
+      sessionId: null,
+      invitationId: null,
+      operationId: null,
+      credentialId: null,
+    }
     return {
       auditId: this.#ids.make('aud'),
       operation,

@@ -52,6 +52,18 @@ export const FUNCTIONS = [
   functionManifest('fail.query', failing),
 ]
 
+const KINDS_OF_FAILURE = [
+  ['INVALID', 400],
+  ['FORBIDDEN', 403],
+  ['NOT_FOUND', 404],
+  ['CONFLICT', 409],
+] as const
+
+/** Each way in which a Function that fails as its caller says may fail. */
+export const DECLARED_FAILURES = ['query', 'mutation', 'action'].flatMap((name) =>
+  KINDS_OF_FAILURE.map(([code, status]) => ({ name, code, status })),
+)
+
 /** One that is not due while the tests run. */
 export const CRONS: readonly CronManifest[] = [
   {
@@ -109,12 +121,14 @@ export async function openOrigins(): Promise<Origins> {
   logs.log.info('server.ready')
   await logs.store.flushed()
   const grants = grantsOf(gateway)
+  const developmentKey = gateway.issueKey('development')
   const management = managementOf(logins, gateway, logs.logs)
   const authorities: Record<string, () => Promise<[string, string]>> = {
     operator: async () => ['authorization', `Bearer ${logins.owner.accessToken}`],
     externalIdentity: async () => ['authorization', `Bearer ${await logins.token()}`],
     managedSource: async () => ['service-managed-enrollment', `Bearer ${MANAGED_TOKEN}`],
     applicationKey: async () => ['x-service-key', gateway.key],
+    developmentKey: async () => ['x-service-key', developmentKey],
     ...grants.authorities,
   }
   return {

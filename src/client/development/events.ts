@@ -11,6 +11,8 @@ export type DevelopmentEvent =
       /** Absolute path of the Workspace. */
       readonly workspace: string
       readonly targets: string[]
+      /** File with the key that synchronizes Workspaces; null where the Environment denies that. */
+      readonly developmentKeyFile: string | null
       /** A command line that calls a Function; null where the Workspace has none to call so. */
       readonly try: string | null
     }
@@ -22,6 +24,29 @@ export type DevelopmentEvent =
       /** From the change of a file until the new code answers. */
       readonly durationMillis: number
       readonly changes: Changes
+      readonly warnings: string[]
+    }
+  | {
+      readonly event: 'attached'
+      /** Origin of the application API of the shared Environment. */
+      readonly url: string
+      readonly environmentId: string
+      /** Name of the Workspace. */
+      readonly workspace: string
+      /** The HEAD that is continued; null for a new Workspace. */
+      readonly revisionId: string | null
+    }
+  | {
+      /** The saved state is the HEAD of the Workspace in the shared Environment. */
+      readonly event: 'synchronized'
+      readonly workspace: string
+      readonly revisionId: string
+      readonly releaseId: string
+      /** State of the Release: only a validated one answers calls. */
+      readonly state: string
+      readonly bytes: number
+      /** From the change of a file until the server has answered. */
+      readonly durationMillis: number
       readonly warnings: string[]
     }
   | {
@@ -48,6 +73,44 @@ export type DevelopmentEvent =
       readonly outcome: string
       readonly detail: string | null
       readonly durationMillis: number
+    }
+  | {
+      /** Work that a Function scheduled, or that is attempted again, by Function. */
+      readonly event: 'due'
+      readonly function: string
+      /** Pieces of one commit. */
+      readonly count: number
+      /** The first of them. */
+      readonly scheduledId: string
+      /** Unix microseconds of its due time, as decimal text. */
+      readonly dueAtMicros: string
+    }
+  | {
+      /** The Crons in force, where their names, times or Functions changed. */
+      readonly event: 'crons'
+      readonly crons: readonly {
+        readonly name: string
+        readonly function: string
+        /** The expression with its zone, or the interval. */
+        readonly times: string
+        /** Unix microseconds, as decimal text; null where no time follows. */
+        readonly nextRunAtMicros: string | null
+      }[]
+    }
+  | {
+      /** A run of scheduled work has ended. */
+      readonly event: 'ran'
+      readonly scheduledId: string
+      readonly function: string
+      /** Null where a Function scheduled the work. */
+      readonly cron: string | null
+      /** `ok`, or the code of the error. */
+      readonly outcome: string
+      /** Whether the work will be attempted again. */
+      readonly isRepeated: boolean
+      readonly durationMillis: number
+      /** The next time of the Cron; null for other work. */
+      readonly nextRunAtMicros: string | null
     }
   | {
       /** A line that a Function wrote with `console` or `ctx.log`. */

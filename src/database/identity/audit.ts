@@ -1,6 +1,7 @@
 /** Rows of service_platform_audit, which are never changed. They have IDs, never credentials. */
 import type {
   AuditId,
+  CredentialId,
   InvitationId,
   OperationId,
   OperatorId,
@@ -18,7 +19,7 @@ export interface AuditRecord {
   /** Name such as `session.create`; at most 128 characters. */
   readonly operation: string
   readonly outcome: (typeof OUTCOMES)[number]
-  /** Null for the server itself and for an unauthenticated caller. */
+  /** Null for the server itself, an application credential, and an unauthenticated caller. */
   readonly actor: OperatorId | null
   /** ID of the changed resource; at most 512 characters. */
   readonly subject: string | null
@@ -27,6 +28,8 @@ export interface AuditRecord {
   readonly sessionId: SessionId | null
   readonly invitationId: InvitationId | null
   readonly operationId: OperationId | null
+  /** The application credential whose development key made the change; null for any other. */
+  readonly credentialId: CredentialId | null
 }
 
 /**
@@ -49,12 +52,13 @@ export async function insertAudit(
     record.sessionId,
     record.invitationId,
     record.operationId,
+    record.credentialId,
   ]
   await writer.rows(
     `insert into service_platform_audit
        (audit_id, operation, outcome, actor_operator_id, subject, at_micros, request_id,
-        session_id, invitation_id, operation_id)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+        session_id, invitation_id, operation_id, credential_id)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
      ${mode === 'deliver' ? 'on conflict (audit_id) do nothing' : ''}`,
     values,
   )
@@ -77,7 +81,7 @@ export interface AuditFilter {
 }
 
 const COLUMNS = `audit_id, operation, outcome, actor_operator_id, subject, at_micros, request_id,
-            session_id, invitation_id, operation_id`
+            session_id, invitation_id, operation_id, credential_id`
 /** Bounds before and after every ID. */
 const FIRST_ID = ''
 const LAST_ID = '~'
@@ -172,6 +176,7 @@ function toAuditRecord(row: RawRow): AuditRecord {
     sessionId: readNullable(row, 'session_id', (of, column) => readId(of, column, 'ops')),
     invitationId: readNullable(row, 'invitation_id', (of, column) => readId(of, column, 'opi')),
     operationId: readNullable(row, 'operation_id', (of, column) => readId(of, column, 'opn')),
+    credentialId: readNullable(row, 'credential_id', (of, column) => readId(of, column, 'crd')),
   }
 }
 

@@ -9,6 +9,7 @@ import type { ApplicationOrigin } from '../../http/application/mount.ts'
 import { APPLICATION_CODES } from '../../http/errors.ts'
 import { requestCounts } from '../../http/request-counts.ts'
 import { Transfers } from '../../http/transfers/transfers.ts'
+import { isForDevelopment } from '../../product/workspaces/synchronize.ts'
 import { Admission } from '../../server/admission.ts'
 import { openApplication } from '../../server/application-origins.ts'
 import {
@@ -37,6 +38,8 @@ export interface LocalOptions {
   readonly system: System
   readonly log: Logger
   readonly onCall: (call: ObservedCall) => void
+  /** The Channel whose Crons are in force. */
+  readonly channel: string
   /** Gains what is open, also where the rest cannot be opened. */
   readonly closing: ShutdownStack
 }
@@ -106,6 +109,7 @@ export async function openLocalEnvironment(options: LocalOptions): Promise<Local
     ...{ configuration: settingsOf(options), rootPath, system, log, metrics, closing },
     // A local root has no audit trail: only its author can change it.
     auditSink: async () => undefined,
+    cronsChannel: options.channel,
   })
   requireDevelopment(environment)
   const engine = observeCalls(environment.engine, system, options.onCall)
@@ -154,7 +158,7 @@ function requireDevelopment({ product }: OpenEnvironment): void {
   const { configuration, lifecycle } = product.root.control.read(findEnvironment)!
   const { purpose } = configuration
   if (lifecycle === 'archived') throw unusable('is archived')
-  if (purpose !== 'development' && purpose !== 'preview') {
+  if (!isForDevelopment(purpose)) {
     throw unusable(`has the purpose ${purpose}, and every save would replace what it serves`)
   }
 }

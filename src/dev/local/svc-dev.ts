@@ -14,6 +14,7 @@ import type { StartTypeChecker } from '../type-check/type-check.ts'
 import { CHANNEL, DevelopmentSession } from './development-session.ts'
 import { lockedBy, removeHolder, writeHolder } from './holders.ts'
 import { localAuthor } from './local-author.ts'
+import { localDevelopmentKey } from './local-development-key.ts'
 import {
   type LocalEnvironment,
   openLocalEnvironment,
@@ -23,6 +24,7 @@ import { localApplicationKey } from './local-keys.ts'
 import { eventOf } from './log-events.ts'
 import type { ObservedCall } from './observed-calls.ts'
 import { sampleCall } from './sample-calls.ts'
+import { ScheduledReports } from './scheduled-reports.ts'
 import { hasNoDocuments, parseSeeds, runSeeds } from './seeds.ts'
 
 const PREFERRED_PORT = 3210
@@ -39,7 +41,9 @@ export interface LocalDevelopmentRequest extends DevelopmentRequest {
  * CLIENT_FILE_FAILED, CLIENT_ROOT_INVALID.
  */
 export async function runDevelopment(request: LocalDevelopmentRequest): Promise<void> {
-  const { rootPath, report, signal } = request
+  const { rootPath, signal } = request
+  let scheduled: ScheduledReports | null = null
+  const report: Report = (event) => request.report(scheduled?.completed(event) ?? event)
   const workspaceDirectory = realPath(request.workspaceDirectory)
   const system = realSystem()
   // Files of the root belong to this user alone, whatever the shell allows.
@@ -60,10 +64,13 @@ export async function runDevelopment(request: LocalDevelopmentRequest): Promise<
   try {
     const seeds = request.seed === null ? null : parseSeeds(request.seed)
     if (request.reset) reset(rootPath)
-    const world = { rootPath, workspaceDirectory, system, log, closing }
+    const world = { rootPath, workspaceDirectory, system, log, closing, channel: CHANNEL }
     const onCall = (call: ObservedCall) => report({ event: 'call', ...call })
     const environment = await openOwned({ ...world, onCall })
     const listener = openLocalListener(world, { port: request.port, preferred: PREFERRED_PORT })
+    const { engine, product } = environment
+    const ports = { scheduler: engine.scheduler, crons: product.crons, system, report }
+    scheduled = new ScheduledReports(ports)
     writeHolder(rootPath, { pid: process.pid, url: listener.url })
     closing.add(() => removeHolder(rootPath))
     const author = localAuthor(environment.product.root.descriptor.environmentId)
@@ -79,13 +86,17 @@ export async function runDevelopment(request: LocalDevelopmentRequest): Promise<
       workspaceDirectory,
       ignored: filesOfRoot(realPath(rootPath)),
       report,
+      onServed: (release) => void scheduled?.follow(release),
       startTypeChecker: request.startTypeChecker,
     })
     closing.add(() => session.close())
     await session.update()
     if (seeds !== null) await seed(environment, session, { seeds, report })
     listener.admission.open(environment.application)
-    report(ready(environment, session, { local, workspaceDirectory }))
+    const developmentKeyFile = allowsTargets(environment)
+      ? localDevelopmentKey(environment.product, author, rootPath)
+      : null
+    report(ready(environment, session, { local, workspaceDirectory, developmentKeyFile }))
     await stopped
   } finally {
     await closing.close(CLOSE_MILLIS)
@@ -148,19 +159,26 @@ async function seed(
   report({ event: 'notice', message: `Applied the seed: ${seeds.length} Mutations.` })
 }
 
+interface ReadyInput {
+  readonly local: LocalSettings
+  readonly workspaceDirectory: string
+  readonly developmentKeyFile: string | null
+}
+
+function allowsTargets({ product }: LocalEnvironment): boolean {
+  const { configuration } = product.root.control.read(findEnvironment)!
+  return configuration.workspaceTargets === 'allowed'
+}
+
 function ready(
-  { product }: LocalEnvironment,
+  environment: LocalEnvironment,
   { served }: DevelopmentSession,
-  {
-    local,
-    workspaceDirectory,
-  }: { readonly local: LocalSettings; readonly workspaceDirectory: string },
+  { local, workspaceDirectory, developmentKeyFile }: ReadyInput,
 ): DevelopmentEvent {
   const { url, target } = local
   const applicationKey = local.applicationKey.reveal()
   const targets = [target]
-  const { workspaceTargets } = product.root.control.read(findEnvironment)!.configuration
-  if (served !== null && workspaceTargets === 'allowed') {
+  if (served !== null && allowsTargets(environment)) {
     targets.push(`workspace:${served.manifest.workspace}`)
   }
   const functions = served?.manifest.functions ?? []
@@ -171,6 +189,7 @@ function ready(
     applicationKey,
     workspace: workspaceDirectory,
     targets,
+    developmentKeyFile,
     try: sample,
   }
 }

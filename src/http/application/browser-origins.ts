@@ -1,4 +1,5 @@
 /** Response headers that let pages of an allowed browser origin read a response. */
+import { Fault } from '../../errors/fault.ts'
 
 const EXPOSED = [
   ...['Retry-After', 'X-Service-Request-Id', 'X-Service-Invocation-Id', 'X-Service-Release-Id'],
@@ -18,4 +19,16 @@ export function allowOrigin(
   headers.set('access-control-allow-origin', origin)
   headers.set('access-control-expose-headers', EXPOSED)
   headers.append('vary', 'Origin')
+}
+
+/** An origin as a browser sends it; any other text may be a secret in the wrong place. */
+const BROWSER_ORIGIN =
+  /^(?:null|[a-z][a-z0-9+.-]{0,31}:\/\/(?:[a-z0-9-]{1,63}\.){0,8}[a-z0-9-]{1,63}(?::[0-9]{1,5})?)$/
+
+/** Returns the rejection, which shows the origin in the log where it has the form of one. */
+export function originDenied(origin: string | null): Fault {
+  const isShown = origin !== null && BROWSER_ORIGIN.test(origin)
+  const which = isShown ? `the origin ${origin}` : 'the origin'
+  const detail = `${which} is not listed in SERVICE_PRODUCT_ALLOWED_ORIGINS`
+  return new Fault('ORIGIN_DENIED', { detail })
 }

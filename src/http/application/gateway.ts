@@ -3,6 +3,7 @@ import type { Engine } from '../../engine/engine.ts'
 import type { Release } from '../../engine/releases/executable-release.ts'
 import type { Files } from '../../product/files/files.ts'
 import type { FilePorts } from '../../product/files/ports.ts'
+import type { SynchronizationPorts } from '../../product/workspaces/synchronize.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { Principal } from '../../value/identities.ts'
@@ -48,6 +49,8 @@ export interface Gateway {
   readonly transfers: Transfers
   /** Rules of stored files. */
   readonly files: FilePorts & Pick<Files, 'storageKeys'>
+  /** Rules of development keys. */
+  readonly workspaces: SynchronizationPorts
   readonly counts: RequestCounts
   readonly keyUsage: KeyUsage
   readonly rejections: Pick<RejectionLog, 'add'>

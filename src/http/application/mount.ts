@@ -8,17 +8,19 @@ import type { Live, Ready } from '../../wire/health.ts'
 import { APPLICATION_CODES, errorResponse, toFault } from '../errors.ts'
 import { probeResponse } from '../probes.ts'
 import type { PeerBinding } from '../rate-limits.ts'
+import type { RouteClass } from '../request-counts.ts'
 import { answerBody } from '../transfers/answers.ts'
-import { allowOrigin } from './browser-origins.ts'
+import { allowOrigin, originDenied } from './browser-origins.ts'
 import { authenticate, chargeBody } from './callers.ts'
 import type { Gateway } from './gateway.ts'
 import type { ApplicationBinding, Incoming } from './incoming.ts'
 import { Call, type CallResponse, invokeInTurn, readEnvelope } from './invoke.ts'
+import { allowedRequests, methodsAt } from './methods.ts'
 import type { Realtime } from './realtime/realtime.ts'
 import type { RejectedRequest } from './rejection-log.ts'
 import {
+  DEVELOPMENT_ROUTES,
   FILE_TRANSFERS,
-  type FileTransfer,
   INVOCATIONS,
   type Invocation,
   PROBES,
@@ -33,19 +35,7 @@ const PREFLIGHT_SECONDS = 600
 const CALLER_GONE = 499
 /** The close code of a connection that ended without a close frame (RFC 6455, 7.1.5). */
 const NO_CLOSE_FRAME = 1006
-/** Headers that pages may send. */
-const REQUEST_HEADERS = [
-  ...['Content-Type', 'Accept', 'Authorization', 'X-Service-Key', 'X-Service-Affinity'],
-  ...['Range', 'If-Range', 'If-None-Match', 'If-Match'],
-].join(', ')
-
-const S3_METHODS = 'GET, HEAD, PUT, POST, DELETE'
-
 const INVOCATION_AT = new Map(INVOCATIONS.map((invocation) => [invocation.path, invocation]))
-/** Allow header of each path, for responses to other methods. */
-const ALLOW: ReadonlyMap<string, string> = new Map(
-  [...INVOCATIONS, ...PROBES, REALTIME].map(({ path, method }) => [path, `${method}, OPTIONS`]),
-)
 /** The path of a transfer of a file, whose ID its handler checks. */
 const FILE_PATH = /^(\/v1\/files\/(?:uploads|downloads)\/)([^/]+)$/
 
@@ -75,9 +65,9 @@ export function mountApplication(gateway: Gateway, realtime: Realtime): Applicat
       if (isS3Path(path) && request.method !== 'OPTIONS') {
         return answerS3(gateway, incomingOf(gateway, request, binding ?? {}))
       }
-      const transfer = transferOf(request, path)
+      const transfer = transferOf(gateway, request, path)
       if (transfer === null) return hono.fetch(request, binding)
-      return answerTransfer(gateway, request, binding, transfer)
+      return answerExchange(gateway, request, binding, transfer)
     },
     answersHead: ({ url }) => {
       const { pathname } = new URL(url)
@@ -110,6 +100,17 @@ function router(gateway: Gateway, realtime: Realtime): Hono {
     const answered = asks === 'liveness' ? () => probe(gateway, 'live') : readiness
     hono.get(path, async (context) => counted(context, await answered(gateway)))
   }
+  for (const { method, path, answer } of DEVELOPMENT_ROUTES) {
+    hono.on(method, path, ({ req, env }) => {
+      const workspace = req.param('workspace') ?? ''
+      return answerExchange(gateway, req.raw, env as ApplicationBinding, {
+        routeClass: 'development',
+        // A Workspace may be synchronized before anything is served.
+        needsService: false,
+        answer: (incoming) => answer(gateway, incoming, workspace),
+      })
+    })
+  }
   hono.get(REALTIME.path, ({ req, env }) => {
     return openRealtime(gateway, realtime, req.raw, env as ApplicationBinding)
   })
@@ -117,7 +118,7 @@ function router(gateway: Gateway, realtime: Realtime): Hono {
   hono.options('*', (context) => counted(context, preflight(gateway, context)))
   hono.notFound((context) => {
     const { path } = context.req
-    const allow = ALLOW.get(path) ?? methodsOfFiles(path)
+    const allow = methodsAt(path)
     const code = allow === undefined ? 'ROUTE_NOT_FOUND' : 'METHOD_NOT_ALLOWED'
     return counted(context, rejectPath(gateway, context, code, allow))
   })
@@ -153,33 +154,42 @@ async function handleCall(
   return response
 }
 
-interface TransferCall {
-  readonly route: FileTransfer
-  readonly id: string
+/** A request that is answered with a response of its own. */
+interface Exchange {
+  readonly routeClass: RouteClass
+  /** Whether it is answered only while a Release is served. */
+  readonly needsService: boolean
+  readonly answer: (incoming: Incoming) => Promise<Response>
 }
 
 /** Returns the transfer that is requested, with or without a query; null for anything else. */
-function transferOf({ method }: Request, url: string): TransferCall | null {
+function transferOf(gateway: Gateway, { method }: Request, url: string): Exchange | null {
   const [, prefix, id] = FILE_PATH.exec(url.split('?', 1)[0]!) ?? []
   const route = FILE_TRANSFERS.find((each) => {
     return each.method === method && each.path.slice(0, each.path.indexOf(':')) === prefix
   })
-  return route === undefined || id === undefined ? null : { route, id }
+  if (route === undefined || id === undefined) return null
+  return {
+    routeClass: method === 'PUT' ? 'upload' : 'download',
+    needsService: true,
+    answer: (incoming) => route.transfer(gateway, incoming, id),
+  }
 }
 
-async function answerTransfer(
+async function answerExchange(
   gateway: Gateway,
   request: Request,
   binding: Partial<ApplicationBinding> = {},
-  { route, id }: TransferCall,
+  { routeClass, needsService, answer }: Exchange,
 ): Promise<Response> {
   const started = gateway.system.monotonicMillis()
   const origin = request.headers.get('origin')
   const incoming = incomingOf(gateway, request, binding)
   let response: Response
   try {
-    checkRequest(gateway, request, origin)
-    response = await route.transfer(gateway, incoming, id)
+    checkForm(gateway, request, origin)
+    if (needsService) requireService(gateway)
+    response = await answer(incoming)
     const { headers } = response
     for (const [name, value] of Object.entries(commonHeaders(incoming.requestId))) {
       headers.set(name, value)
@@ -188,9 +198,10 @@ async function answerTransfer(
     response = failRequest(gateway, error, incoming)
   }
   allowOrigin(gateway.allowedOrigins, response, origin)
-  const routeClass = route.method === 'PUT' ? 'upload' : 'download'
   const millis = gateway.system.monotonicMillis() - started
-  gateway.counts.answered(countedStatus(request, response.status), routeClass, millis)
+  const status = countedStatus(request, response.status)
+  gateway.counts.answered(status, routeClass, millis)
+  if (incoming.caller !== null) gateway.keyUsage.answered(incoming.caller, status)
   return response
 }
 
@@ -250,12 +261,21 @@ function isReady({ engine, unservedReason }: Gateway): boolean {
   return engine.ready() && unservedReason() === null
 }
 
-/** Checks origin, URL and readiness. Query parameters are rejected, since logs show URLs. */
+/** Checks origin, URL and readiness. */
 function checkRequest(gateway: Gateway, request: Request, origin: string | null): void {
+  checkForm(gateway, request, origin)
+  requireService(gateway)
+}
+
+/** Checks origin and URL. Query parameters are rejected, since logs show URLs. */
+function checkForm(gateway: Gateway, request: Request, origin: string | null): void {
   if (origin !== null && !gateway.allowedOrigins.has(origin)) throw originDenied(origin)
   if (request.url.includes('?')) {
     throw new Fault('REQUEST_INVALID', { detail: 'query parameters are not accepted' })
   }
+}
+
+function requireService(gateway: Gateway): void {
   if (isReady(gateway)) return
   const detail = gateway.unservedReason() ?? 'the engine is not ready yet'
   throw new Fault('UNAVAILABLE', { detail })
@@ -286,17 +306,6 @@ function successResponse(
       'x-service-release-id': response.releaseId,
     },
   })
-}
-
-/** An origin as a browser sends it; any other text may be a secret in the wrong place. */
-const BROWSER_ORIGIN =
-  /^(?:null|[a-z][a-z0-9+.-]{0,31}:\/\/(?:[a-z0-9-]{1,63}\.){0,8}[a-z0-9-]{1,63}(?::[0-9]{1,5})?)$/
-
-function originDenied(origin: string | null): Fault {
-  const isShown = origin !== null && BROWSER_ORIGIN.test(origin)
-  const which = isShown ? `the origin ${origin}` : 'the origin'
-  const detail = `${which} is not listed in SERVICE_PRODUCT_ALLOWED_ORIGINS`
-  return new Fault('ORIGIN_DENIED', { detail })
 }
 
 /** Returns whether the request was rejected before its Function ran. */
@@ -356,14 +365,6 @@ function rejectPath(
   return response
 }
 
-/** Returns the methods of a path of files; undefined for any other path. */
-function methodsOfFiles(path: string): string | undefined {
-  const [, prefix] = FILE_PATH.exec(path) ?? []
-  if (prefix === undefined) return undefined
-  const methods = FILE_TRANSFERS.filter((each) => each.path.startsWith(prefix))
-  return [...methods.map(({ method }) => method), 'OPTIONS'].join(', ')
-}
-
 function preflight(gateway: Gateway, context: Context): Response {
   const origin = context.req.raw.headers.get('origin')
   const request = unreadRequest(gateway, context.env)
@@ -372,19 +373,10 @@ function preflight(gateway: Gateway, context: Context): Response {
   }
   const headers = new Headers({
     ...commonHeaders(request.requestId),
-    ...allowedRequests(context),
+    ...allowedRequests(context.req.raw, context.req.path),
     'access-control-max-age': String(PREFLIGHT_SECONDS),
   })
   return new Response(null, { status: 204, headers })
-}
-
-/** Returns what pages may send. The headers of S3 clients are many, and signatures cover them. */
-function allowedRequests({ req }: Context) {
-  const isS3 = isS3Path(req.path)
-  const asked = req.header('access-control-request-headers') ?? ''
-  const names = isS3 && /^[\w!#$%&'*+.^`|~, -]{1,2000}$/.test(asked) ? asked : REQUEST_HEADERS
-  const methods = isS3 ? S3_METHODS : (methodsOfFiles(req.path) ?? 'POST')
-  return { 'access-control-allow-methods': methods, 'access-control-allow-headers': names }
 }
 
 /** Checks documents too. Calls skip that check, since each reports its own failure. */

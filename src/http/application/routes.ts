@@ -1,6 +1,7 @@
 /** Every route of the application origin, for mount, the OpenAPI document and tests. */
 import type { TableCode } from '../../errors/codes.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
+import { PACKAGE_BYTES_MAX, PACKAGE_MEDIA_TYPE } from '../../value/packages/workspace-package.ts'
 import { UploadAnswer } from '../../wire/files/stored-files.ts'
 import { Live, Ready } from '../../wire/health.ts'
 import {
@@ -10,8 +11,23 @@ import {
   MutationRequest,
   QueryAnswer,
 } from '../../wire/invocations.ts'
+import { FreezeRequest, Frozen, WorkspaceState } from '../../wire/releases.ts'
 import type { Schema } from '../../wire/schema.ts'
-import type { Replies } from '../management/route.ts'
+import {
+  EXPECTED_HEAD_HEADER,
+  ExpectedHeadField,
+  PROVENANCE_HEADER,
+  ProvenanceHeader,
+  Published,
+} from '../../wire/workspace.ts'
+import {
+  type Body,
+  type Headers,
+  JSON_BODY_BYTES_MAX,
+  type RawBody,
+  type Replies,
+} from '../management/route.ts'
+import { freezeHead, readHead, receivePackage } from './development/workspaces.ts'
 import { sendDownload } from './files/downloads.ts'
 import { receiveUpload } from './files/uploads.ts'
 import type { Gateway } from './gateway.ts'
@@ -49,6 +65,16 @@ export interface FileTransfer extends Described {
   readonly errors: readonly TableCode[]
   /** `id` is the last segment of the path, whatever it is. */
   readonly transfer: (gateway: Gateway, incoming: Incoming, id: string) => Promise<Response>
+}
+
+/** A request with a development key, about one Workspace. */
+export interface DevelopmentRoute extends Described {
+  readonly method: 'GET' | 'PUT' | 'POST'
+  readonly headers: Headers
+  readonly body: Body<unknown> | RawBody | null
+  readonly errors: readonly TableCode[]
+  /** `workspace` is the segment of the path, whatever it is. */
+  readonly answer: (gateway: Gateway, incoming: Incoming, workspace: string) => Promise<Response>
 }
 
 /** Health probe of the process. It answers with one of its replies only. */
@@ -187,6 +213,77 @@ export const FILE_TRANSFERS: readonly FileTransfer[] = [
     name: 'readFileHeaders',
     summary: 'Sends the headers of a download without the bytes.',
     errors: [...TRANSFER_ERRORS, 'FILE_NOT_FOUND'],
+  },
+]
+
+/** Failures of every request with a development key. */
+const DEVELOPMENT_ERRORS: readonly TableCode[] = [
+  'REQUEST_INVALID',
+  'APPLICATION_KEY_REQUIRED',
+  'APPLICATION_KEY_INVALID',
+  'TARGET_DENIED',
+  'ORIGIN_DENIED',
+  'ROUTE_NOT_FOUND',
+  'RATE_LIMITED',
+  'INTERNAL',
+  'UNAVAILABLE',
+  'PRODUCT_UNAVAILABLE',
+  'PRODUCT_CORRUPT',
+]
+
+/** Failures of a request with a body. */
+const BODY_ERRORS = ['LIMIT_EXCEEDED', 'MEDIA_TYPE_UNSUPPORTED', 'BUSY'] as const
+
+const WORKSPACE_PATH = '/v1/workspaces/:workspace'
+
+export const DEVELOPMENT_ROUTES: readonly DevelopmentRoute[] = [
+  {
+    method: 'GET',
+    path: WORKSPACE_PATH,
+    name: 'readWorkspaceHead',
+    summary: 'Returns the HEAD of a Workspace, and the Project of its packages.',
+    headers: {},
+    body: null,
+    replies: { 200: WorkspaceState },
+    errors: DEVELOPMENT_ERRORS,
+    answer: readHead,
+  },
+  {
+    method: 'PUT',
+    path: WORKSPACE_PATH,
+    name: 'synchronizeWorkspace',
+    summary: 'Makes a package the HEAD of its Workspace, without validating or serving it.',
+    headers: {
+      [EXPECTED_HEAD_HEADER]: ExpectedHeadField,
+      [PROVENANCE_HEADER]: { optional: ProvenanceHeader },
+    },
+    body: { mediaType: PACKAGE_MEDIA_TYPE, bytesMax: PACKAGE_BYTES_MAX },
+    replies: { 200: Published, 201: Published },
+    errors: [
+      ...DEVELOPMENT_ERRORS,
+      ...BODY_ERRORS,
+      'PRODUCT_CAS_CONFLICT',
+      'PRODUCT_INVALID',
+      'PRODUCT_STATE_CONFLICT',
+    ],
+    answer: receivePackage,
+  },
+  {
+    method: 'POST',
+    path: `${WORKSPACE_PATH}/freeze`,
+    name: 'freezeWorkspace',
+    summary: 'Validates the Release of the HEAD. With a failed check it is not validated.',
+    headers: {},
+    body: { schema: FreezeRequest, bytesMax: JSON_BODY_BYTES_MAX },
+    replies: { 200: Frozen },
+    errors: [
+      ...DEVELOPMENT_ERRORS,
+      ...BODY_ERRORS,
+      'PRODUCT_CAS_CONFLICT',
+      'PRODUCT_NOT_FOUND',
+      'PRODUCT_RELEASE_RETIRED',
+    ],
+    answer: freezeHead,
   },
 ]
 

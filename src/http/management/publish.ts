@@ -1,21 +1,18 @@
 /** Publication of a Workspace package, and its check without a publication. */
 import { checkPackage } from '../../product/workspaces/check.ts'
 import { publish } from '../../product/workspaces/publish.ts'
-import { decodeBase64Url } from '../../value/base64url.ts'
 import { PACKAGE_BYTES_MAX, PACKAGE_MEDIA_TYPE } from '../../value/packages/workspace-package.ts'
-import { parseStrictJson } from '../../value/strict-json.ts'
-import { read } from '../../wire/reading/read.ts'
 import { CheckQuery, PackageChecked } from '../../wire/releases.ts'
 import {
   EXPECTED_HEAD_HEADER,
   ExpectedHeadField,
   PROVENANCE_HEADER,
-  Provenance,
   ProvenanceHeader,
   Published,
 } from '../../wire/workspace.ts'
 import { streamBody } from '../bodies.ts'
 import { MANAGEMENT_CODES } from '../errors.ts'
+import { readProvenance } from '../provenance.ts'
 import type { ProductApp } from './product-app.ts'
 import { environmentRoute, type Route } from './route.ts'
 
@@ -35,7 +32,7 @@ export const workspaceRoutes: readonly Route<ProductApp>[] = [
     errors: ['PRODUCT_CAS_CONFLICT', 'PRODUCT_INVALID', 'PRODUCT_STATE_CONFLICT'],
     async handle({ app: { product }, actor, headers, request, requestId, pace, authorized }) {
       const expectedHead = headers[EXPECTED_HEAD_HEADER]
-      const provenance = readProvenance(headers[PROVENANCE_HEADER])
+      const provenance = readProvenance(headers[PROVENANCE_HEADER], 'PLATFORM_REQUEST_INVALID')
       const published = await product.publications.run(async () => {
         const frame = streamBody(request, PACKAGE_BYTES_MAX, MANAGEMENT_CODES, pace)
         const input = { frame, expectedHead, provenance, requestId, authorized }
@@ -64,10 +61,3 @@ export const workspaceRoutes: readonly Route<ProductApp>[] = [
     },
   }),
 ]
-
-/** Throws PLATFORM_REQUEST_INVALID, and ValidationError for a text that is no JSON. */
-function readProvenance(header: string | null): Provenance | null {
-  if (header === null) return null
-  const json = parseStrictJson(decodeBase64Url(header))
-  return read(Provenance, json, 'PLATFORM_REQUEST_INVALID', PROVENANCE_HEADER)
-}

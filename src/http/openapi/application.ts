@@ -3,8 +3,15 @@ import { FILE_BYTES_MAX } from '../../value/files/files.ts'
 import { text } from '../../wire/fields.ts'
 import { AFFINITY, AFFINITY_HEADER } from '../application/callers.ts'
 import { ENVELOPE_BYTES_MAX } from '../application/invoke.ts'
-import type { FileTransfer, Invocation, Probe, RealtimeRoute } from '../application/routes.ts'
+import type {
+  DevelopmentRoute,
+  FileTransfer,
+  Invocation,
+  Probe,
+  RealtimeRoute,
+} from '../application/routes.ts'
 import { JSON_MEDIA_TYPE } from '../management/route.ts'
+import { bodyOf, headersOf } from './management.ts'
 import type { Operation, Reply } from './operations.ts'
 
 const COMMON = {
@@ -41,6 +48,20 @@ export function invocationOperation(route: Invocation): Operation {
     replies: repliesOf(route),
     replyHeaders: [...HEADERS, 'X-Service-Invocation-Id', 'X-Service-Release-Id'],
     declaredErrors: true,
+  }
+}
+
+export function developmentOperation(route: DevelopmentRoute): Operation {
+  const { method, path, name, summary, errors } = route
+  return {
+    ...COMMON,
+    ...{ method, path, name, summary, errors },
+    authorities: [['developmentKey']],
+    headers: headersOf(route),
+    body: bodyOf(route),
+    replies: repliesOf(route),
+    replyHeaders: HEADERS,
+    declaredErrors: false,
   }
 }
 
@@ -100,7 +121,7 @@ function downloadReplies(method: 'GET' | 'HEAD' | 'PUT'): Reply[] {
   })
 }
 
-function repliesOf({ replies }: Invocation | Probe | FileTransfer | RealtimeRoute): Reply[] {
+function repliesOf({ replies }: Pick<Invocation, 'replies'>): Reply[] {
   return Object.entries(replies).map(([status, schema]) => {
     return { status: Number(status), schema, mediaTypes: [JSON_MEDIA_TYPE] }
   })

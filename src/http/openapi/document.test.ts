@@ -10,15 +10,24 @@ import type { Json } from '../../value/strict-json.ts'
 import { encodeTagged } from '../../value/tagged.ts'
 import { parseValidator } from '../../value/validator-json.ts'
 import type { ValidatorJson } from '../../value/validators.ts'
-import { FILE_TRANSFERS, INVOCATIONS, PROBES, REALTIME } from '../application/routes.ts'
+import {
+  DEVELOPMENT_ROUTES,
+  FILE_TRANSFERS,
+  INVOCATIONS,
+  PROBES,
+  REALTIME,
+} from '../application/routes.ts'
+import { isS3Path, S3_PATH } from '../application/s3/requests.ts'
 import { managementRoutes } from '../management/routes.ts'
 import { openApiText, publishedDocument } from './published.ts'
 
 interface Document {
+  readonly info: { readonly description: string }
   readonly paths: Readonly<Record<string, Readonly<Record<string, unknown>>>>
   readonly components: { readonly schemas: Readonly<Record<string, unknown>> }
 }
 
+const APPLICATION = [...INVOCATIONS, ...FILE_TRANSFERS, ...DEVELOPMENT_ROUTES, ...PROBES, REALTIME]
 const document = JSON.parse(openApiText()) as Document
 const contract = new Contract(document)
 const { schemas } = document.components
@@ -33,23 +42,22 @@ test('the rules of OpenAPI 3.1 are kept, and every reference leads somewhere', a
 })
 
 test('every route of both origins is an operation, and nothing else is', () => {
-  const routes = [...managementRoutes, ...INVOCATIONS, ...FILE_TRANSFERS, ...PROBES, REALTIME]
+  const routes = [...managementRoutes, ...APPLICATION]
   const named = routes.map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, '{$1}')}`)
   const documented = contract.operations.map(({ method, path }) => `${method} ${path}`)
   expect(documented.toSorted()).toEqual(named.toSorted())
+})
+
+test('the S3 door, which has a protocol of its own, is named and not described', () => {
+  expect(document.info.description).toContain(`\`${S3_PATH}\``)
+  expect(Object.keys(document.paths).filter(isS3Path)).toEqual([])
 })
 
 test('each operation has a unique name and a sentence as summary', () => {
   const names = contract.operations.map(({ name }) => name)
   expect(new Set(names).size).toBe(names.length)
   for (const name of names) expect(name).toMatch(/^[a-z][A-Za-z]*$/)
-  for (const route of [
-    ...managementRoutes,
-    ...INVOCATIONS,
-    ...FILE_TRANSFERS,
-    ...PROBES,
-    REALTIME,
-  ]) {
+  for (const route of [...managementRoutes, ...APPLICATION]) {
     expect(route.summary).toMatch(/^[A-Z].*\.$/)
   }
 })
@@ -70,8 +78,9 @@ test('each answer is described by the name of its status in HTTP', () => {
 
 test('exactly the paths of the application origin name their own server', () => {
   for (const { path, elsewhere } of contract.operations) {
-    const routes = [...INVOCATIONS, ...FILE_TRANSFERS, ...PROBES, REALTIME]
-    const isApplication = routes.some((route) => route.path.replace(/:(\w+)/, '{$1}') === path)
+    const isApplication = APPLICATION.some((route) => {
+      return route.path.replace(/:(\w+)/, '{$1}') === path
+    })
     expect(elsewhere, path).toBe(isApplication)
   }
 })

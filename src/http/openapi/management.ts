@@ -50,7 +50,11 @@ export function managementOperation(route: AnyRoute): Operation {
   }
 }
 
-function headersOf({ headers, operationId }: AnyRoute): Header[] {
+/** Operation IDs are a header of management routes alone. */
+export function headersOf({
+  headers,
+  operationId = 'none',
+}: Pick<AnyRoute, 'headers'> & Partial<Pick<AnyRoute, 'operationId'>>): Header[] {
   const declared = Object.entries(headers).map(([name, header]) => {
     return 'optional' in header
       ? { name, schema: header.optional, required: false }
@@ -61,7 +65,7 @@ function headersOf({ headers, operationId }: AnyRoute): Header[] {
   return [...declared, { name: OPERATION_ID_HEADER, schema: idField('opn'), required }]
 }
 
-function bodyOf({ body }: AnyRoute): RequestBody | null {
+export function bodyOf({ body }: Pick<AnyRoute, 'body'>): RequestBody | null {
   if (body === null) return null
   if ('mediaType' in body) {
     return { mediaType: body.mediaType, schema: null, bytesMax: body.bytesMax }

@@ -15,7 +15,13 @@ import { bucketSteps } from '../../../build/testing/openapi/bucket-steps.ts'
 import { Contract, type DocumentedOperation } from '../../../build/testing/openapi/contract.ts'
 import { dataSteps, type Step } from '../../../build/testing/openapi/data-steps.ts'
 import {
+  developed,
+  developmentSteps,
+  PROVENANCE,
+} from '../../../build/testing/openapi/development-steps.ts'
+import {
   CRONS,
+  DECLARED_FAILURES,
   FUNCTIONS,
   type Origins,
   openOrigins,
@@ -23,7 +29,6 @@ import {
 } from '../../../build/testing/openapi/origins.ts'
 import { makePackage } from '../../../build/testing/products.ts'
 import { insertWork } from '../../engine/scheduling/scheduled-documents.ts'
-import { encodeBase64Url } from '../../value/base64url.ts'
 import { OPERATION_ID_HEADER } from '../../wire/operations.ts'
 import { EXPECTED_HEAD_HEADER, PROVENANCE_HEADER } from '../../wire/workspace.ts'
 import { publishedDocument } from './published.ts'
@@ -60,7 +65,6 @@ function from(name: string, ...path: readonly (string | number)[]): string {
   return found as string
 }
 
-const PROVENANCE = '{"branch":null,"commit":null,"dirty":null,"message":"x","run":null}'
 const now = () => String(origins.gateway.harness.system.nowMicros())
 const newId = (prefix: 'app' | 'crd' | 'opn') => origins.gateway.harness.system.ids.make(prefix)
 const operationId = (name: string) => ({
@@ -77,6 +81,7 @@ const colleague = () => ({
 const changed = (expectedRevision: number | string): State => ({
   body: { expectedRevision, changedAtMicros: now() },
 })
+const after = (name: string) => changed(from(name, 'desired', 'revision'))
 const call = (name: string): State => ({
   body: {
     target: 'channel:production',
@@ -142,9 +147,9 @@ const STEPS: readonly Step[] = [
     () => ({ params: { invitationId: from('issueInvitation', 'invitationId') } }),
   ],
   ['listAuditRecords', 200, () => ({ query: { after: undefined } })],
-  ['createEnvironment', 201, () => ({ body: { changedAtMicros: now() } })],
+  ['createEnvironment', 201, () => developed({ body: { changedAtMicros: now() } })],
   ['readEnvironmentOperation', 200, () => operationId('createEnvironment')],
-  ['updateEnvironment', 200, () => changed(from('createEnvironment', 'desired', 'revision'))],
+  ['updateEnvironment', 200, () => developed(after('createEnvironment'))],
   ['readEnvironment', 200],
   ['readStatus', 200],
   [
@@ -153,7 +158,7 @@ const STEPS: readonly Step[] = [
     () => ({
       headers: {
         [EXPECTED_HEAD_HEADER]: from('readStatus', 'workspaces', 0, 'revisionId'),
-        [PROVENANCE_HEADER]: encodeBase64Url(new TextEncoder().encode(PROVENANCE)),
+        [PROVENANCE_HEADER]: PROVENANCE,
       },
       body: makePackage({ ...WORKSPACE, source: 'second' }),
     }),
@@ -214,6 +219,7 @@ const STEPS: readonly Step[] = [
   ['listTables', 200, () => ({ query: { target: 'channel:production' } })],
   ...dataSteps({ now, newId, from }),
   ...bucketSteps({ now, newId, from }),
+  ...developmentSteps({ from }, { functions: FUNCTIONS, tables: TABLES, crons: CRONS }),
   [
     'setConfiguration',
     200,
@@ -291,8 +297,8 @@ const STEPS: readonly Step[] = [
   ['downloadFile', 200, download],
   ['readFileHeaders', 200, download],
   ['retireRelease', 200, () => ({ params: { releaseId: from('publishWorkspace', 'releaseId') } })],
-  ['archiveEnvironment', 200, () => changed(from('updateEnvironment', 'desired', 'revision'))],
-  ['restoreEnvironment', 200, () => changed(from('archiveEnvironment', 'desired', 'revision'))],
+  ['archiveEnvironment', 200, () => after('updateEnvironment')],
+  ['restoreEnvironment', 200, () => after('archiveEnvironment')],
 ]
 
 const digest = () => ({ params: { cron: 'digest' } })
@@ -363,30 +369,26 @@ function isOverlooked({ name }: DocumentedOperation, defect: string): boolean {
   return ['readProcessLiveness', 'readAdmission'].includes(name) || overlooked.test(defect)
 }
 
-const KINDS_OF_FAILURE = [
-  ['INVALID', 400],
-  ['FORBIDDEN', 403],
-  ['NOT_FOUND', 404],
-  ['CONFLICT', 409],
-] as const
-const DECLARED = ['query', 'mutation', 'action'].flatMap((name) =>
-  KINDS_OF_FAILURE.map(([code, status]) => ({ name, code, status })),
+test.each(DECLARED_FAILURES)(
+  'a $name that fails with $code is answered as documented',
+  async (failure) => {
+    const { name, code, status } = failure
+    const sample = sent.get(name)!
+    const argument = { key: 'code', value: { type: 'string', value: code } }
+    const body = {
+      ...(sample.body as object),
+      function: `fail.${name}`,
+      arguments: { type: 'object', value: [argument] },
+      ...(name === 'mutation' && { operationId: newId('opn') }),
+    }
+    const operation = operationOf(name)
+    const answer = await contract.check(
+      operation,
+      await origins.send(operation, { ...sample, body }),
+    )
+    expect([answer.status, answer.code]).toEqual([status, `APP_${code}`])
+  },
 )
-
-test.each(DECLARED)('a $name that fails with $code is answered as documented', async (failure) => {
-  const { name, code, status } = failure
-  const sample = sent.get(name)!
-  const argument = { key: 'code', value: { type: 'string', value: code } }
-  const body = {
-    ...(sample.body as object),
-    function: `fail.${name}`,
-    arguments: { type: 'object', value: [argument] },
-    ...(name === 'mutation' && { operationId: newId('opn') }),
-  }
-  const operation = operationOf(name)
-  const answer = await contract.check(operation, await origins.send(operation, { ...sample, body }))
-  expect([answer.status, answer.code]).toEqual([status, `APP_${code}`])
-})
 
 test('a request without credentials is rejected as documented', async () => {
   for (const operation of operations.filter(({ security }) => security.length > 0)) {

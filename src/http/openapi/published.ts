@@ -1,8 +1,15 @@
 /** The OpenAPI document of this version, as it is served and shipped. */
-import { FILE_TRANSFERS, INVOCATIONS, PROBES, REALTIME } from '../application/routes.ts'
+import {
+  DEVELOPMENT_ROUTES,
+  FILE_TRANSFERS,
+  INVOCATIONS,
+  PROBES,
+  REALTIME,
+} from '../application/routes.ts'
 import type { Route } from '../management/route.ts'
 import { managementRoutes } from '../management/routes.ts'
 import {
+  developmentOperation,
   invocationOperation,
   probeOperation,
   realtimeOperation,
@@ -24,6 +31,7 @@ export function publishedDocument(): object {
     ...(managementRoutes as readonly Route<never>[]).map(managementOperation),
     ...INVOCATIONS.map(invocationOperation),
     ...FILE_TRANSFERS.map(transferOperation),
+    ...DEVELOPMENT_ROUTES.map(developmentOperation),
     ...PROBES.map(probeOperation),
     realtimeOperation(REALTIME),
   ])

@@ -27,6 +27,12 @@ export const SECURITY_SCHEMES = {
     name: KEY_HEADER,
     description: 'An Application Key. The management origin does not accept it.',
   },
+  developmentKey: {
+    type: 'apiKey',
+    in: 'header',
+    name: KEY_HEADER,
+    description: 'A development key, which calls no Function.',
+  },
   functionalToken: {
     type: 'http',
     scheme: 'bearer',

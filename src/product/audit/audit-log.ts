@@ -9,10 +9,11 @@ import type { AuditSink } from './audit-outbox.ts'
 export function loggedAudit(sink: AuditSink, log: Logger): AuditSink {
   return async (record) => {
     await sink(record)
-    const { operation, outcome, auditId, actor, subject } = record
+    const { operation, outcome, auditId, actor, credentialId, subject } = record
     log.info(operation, {
       ...{ stream: 'audit', message: `${operation} ${outcome}.` },
       ...{ outcome, auditId, operatorId: actor ?? undefined, subject },
+      credentialId: credentialId ?? undefined,
       ...{ requestId: record.requestId ?? undefined, operationId: record.operationId ?? undefined },
       sessionId: record.sessionId ?? undefined,
     })

@@ -67,6 +67,7 @@ test('records are delivered complete, in order and once', async () => {
     requestId: REQUEST_ID,
     sessionId: harness.actor.sessionId,
     operationId: null,
+    credentialId: null,
   })
   expect(pending()).toBe(0)
 })

@@ -3,7 +3,7 @@
  * in the identity database, so a record is committed with its change in an outbox and delivered
  * from there until the trail has it: no crash and no outage loses a record or writes it twice.
  */
-import type { RecordedActor } from '../../identity/actor.ts'
+import type { RecordedAuthor } from '../../identity/actor.ts'
 import {
   deletePendingAudit,
   insertPendingAudit,
@@ -13,14 +13,23 @@ import type { ControlDatabase, ControlTx } from '../../storage/control/database.
 import { CoalescingTask } from '../../system/concurrency.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
-import type { AuditId, OperationId, OperatorId, RequestId, SessionId } from '../../value/ids.ts'
+import type {
+  AuditId,
+  CredentialId,
+  OperationId,
+  OperatorId,
+  RequestId,
+  SessionId,
+} from '../../value/ids.ts'
 
 export interface ProductAudit {
   readonly auditId: AuditId
   readonly operation: `product.${string}.${string}`
   readonly outcome: 'succeeded' | 'failed'
-  /** null for a command that runs on the machine of the Product root. */
+  /** null for a development key, and for a command that runs on the machine of the Product root. */
   readonly actor: OperatorId | null
+  /** The application credential of a change with a development key; null for any other. */
+  readonly credentialId: CredentialId | null
   readonly subject: string
   readonly atMicros: bigint
   readonly requestId: RequestId | null
@@ -45,23 +54,30 @@ export interface AuditedChange {
 export function appendAudit(
   tx: ControlTx,
   system: System,
-  actor: RecordedActor | null,
+  actor: RecordedAuthor | null,
   { operation, outcome = 'succeeded', subject, requestId, operationId }: AuditedChange,
   state: 'committed' | 'held' = 'committed',
 ): AuditId {
   const record: Omit<ProductAudit, 'auditId' | 'atMicros'> & { atMicros: string } = {
     operation,
     outcome,
-    actor: actor?.operatorId ?? null,
+    ...authorOf(actor),
     subject,
     atMicros: String(system.nowMicros()),
     requestId,
-    sessionId: actor?.sessionId ?? null,
     operationId: operationId ?? null,
   }
   const auditId = system.ids.make('aud')
   insertPendingAudit(tx, { auditId, record: JSON.stringify(record), isHeld: state === 'held' })
   return auditId
+}
+
+function authorOf(
+  author: RecordedAuthor | null,
+): Pick<ProductAudit, 'actor' | 'sessionId' | 'credentialId'> {
+  if (author === null) return { actor: null, sessionId: null, credentialId: null }
+  if ('credentialId' in author) return { actor: null, sessionId: null, ...author }
+  return { actor: author.operatorId, sessionId: author.sessionId, credentialId: null }
 }
 
 interface OutboxOptions {
@@ -88,7 +104,7 @@ export class AuditOutbox {
   }
 
   /** Stores a record in the transaction of the change. Call `deliver` after the commit. */
-  append(tx: ControlTx, actor: RecordedActor, change: AuditedChange): void {
+  append(tx: ControlTx, actor: RecordedAuthor, change: AuditedChange): void {
     appendAudit(tx, this.#options.system, actor, change)
   }
 
@@ -114,7 +130,9 @@ export class AuditOutbox {
       if (pending.length === 0) return
       for (const { auditId, record } of pending) {
         const fields = JSON.parse(record) as ProductAudit
-        await sink({ ...fields, auditId, atMicros: BigInt(fields.atMicros) })
+        // A record that an earlier version stored has no such member.
+        const { credentialId = null } = fields
+        await sink({ ...fields, credentialId, auditId, atMicros: BigInt(fields.atMicros) })
         control.transaction((tx) => deletePendingAudit(tx, auditId))
       }
     }

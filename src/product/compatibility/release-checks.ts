@@ -71,6 +71,11 @@ export function incompatible(checks: readonly ReleaseCheck[]): Fault {
   return new Fault('PRODUCT_INCOMPATIBLE', { violations })
 }
 
+/** Returns the failed checks that a PRODUCT_INCOMPATIBLE names. */
+export function failedChecks({ violations }: Fault): ReleaseCheck[] {
+  return violations.map(({ path, rule }) => failedCheck(path.replace(/^checks\./, ''), rule))
+}
+
 /**
  * Translates a failure of the engine that does not decide about the Release: it may be validated
  * again. Returns PRODUCT_INCOMPATIBLE, PRODUCT_UNAVAILABLE, or the error itself.

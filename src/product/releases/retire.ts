@@ -1,7 +1,7 @@
 /** Retirement: makes an unused Release permanently unservable and removes its bytes. */
 import type { Engine } from '../../engine/engine.ts'
 import { Fault } from '../../errors/fault.ts'
-import type { RecordedActor } from '../../identity/actor.ts'
+import type { RecordedAuthor } from '../../identity/actor.ts'
 import type { ControlTx } from '../../storage/control/database.ts'
 import { advanceRevision } from '../../storage/control/environment.ts'
 import {
@@ -49,7 +49,7 @@ export interface RetireInput {
  */
 export function retire(
   ports: RetirementPorts,
-  actor: RecordedActor,
+  actor: RecordedAuthor,
   { releaseId, requestId }: RetireInput,
 ): void {
   ports.root.control.transaction((tx) => {
@@ -81,7 +81,7 @@ export function retire(
 export function retireUnused(
   ports: UnusedRetirementPorts,
   tx: ControlTx,
-  actor: RecordedActor,
+  actor: RecordedAuthor,
   requestId: RequestId,
 ): void {
   for (const releaseId of listUnusedReleases(tx, RELEASES_KEPT)) {
@@ -100,7 +100,7 @@ function pendingUse(pending: number | null): string {
 function markRetired(
   { system, audit }: Pick<ChangePorts, 'system' | 'audit'>,
   tx: ControlTx,
-  actor: RecordedActor,
+  actor: RecordedAuthor,
   { releaseId, requestId }: RetireInput,
 ): boolean {
   if (!markReleaseRetired(tx, releaseId, system.nowMicros())) return false

@@ -6,8 +6,9 @@
 
 import type { Engine } from '../../engine/engine.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
-import type { Actor } from '../../identity/actor.ts'
+import type { RecordedAuthor } from '../../identity/actor.ts'
 import { findChannel } from '../../storage/control/channels.ts'
+import type { ControlReader } from '../../storage/control/database.ts'
 import { advanceRevision } from '../../storage/control/environment.ts'
 import {
   findRelease,
@@ -45,6 +46,8 @@ export interface ValidateInput {
   /** A Channel whose Release the schema must stay compatible with. */
   readonly against: string | null
   readonly requestId: RequestId
+  /** Throws, in the transaction of the decision, where it may not be made any more. */
+  readonly confirm?: (reader: ControlReader) => void
 }
 
 export interface ValidationPorts extends ChangePorts, ReleasesPort {
@@ -57,11 +60,11 @@ export interface ValidationPorts extends ChangePorts, ReleasesPort {
  * Throws PRODUCT_INCOMPATIBLE with a violation for each failed check, PRODUCT_NOT_FOUND for an
  * unknown Release or an unbound Channel, PRODUCT_RELEASE_RETIRED, PRODUCT_UNAVAILABLE where the
  * engine has no capacity now, PRODUCT_CORRUPT. Validating a validated Release again changes
- * nothing.
+ * nothing. Throws what `confirm` throws.
  */
 export async function validate(
   ports: ValidationPorts,
-  actor: Actor,
+  actor: RecordedAuthor,
   input: ValidateInput,
 ): Promise<Validated> {
   requireCandidate(ports, input.releaseId)
@@ -128,14 +131,15 @@ export async function checkAgainst(
 
 function decide(
   { system, root, audit }: ChangePorts,
-  actor: Actor,
+  actor: RecordedAuthor,
   decision: ValidateInput & {
     readonly state: 'validated' | 'rejected'
     readonly checks: readonly ReleaseCheck[]
   },
 ): void {
-  const { releaseId, state, checks, requestId } = decision
+  const { releaseId, state, checks, requestId, confirm } = decision
   root.control.transaction((tx) => {
+    confirm?.(tx)
     if (!markReleaseDecided(tx, releaseId, { state, checks, atMicros: system.nowMicros() })) return
     advanceRevision(tx)
     audit.append(tx, actor, {

@@ -4,7 +4,7 @@
  */
 
 import { Fault } from '../../errors/fault.ts'
-import type { Actor, RecordedActor } from '../../identity/actor.ts'
+import type { RecordedAuthor } from '../../identity/actor.ts'
 import type { StagedArtifact } from '../../storage/artifacts.ts'
 import type { ControlReader, ControlTx } from '../../storage/control/database.ts'
 import { advanceRevision } from '../../storage/control/environment.ts'
@@ -54,10 +54,12 @@ export interface PublicationPorts extends ChangePorts, UnusedRetirementPorts {
  */
 export async function publish(
   ports: PublicationPorts,
-  actor: Actor,
+  actor: RecordedAuthor,
   input: {
     readonly frame: Chunks
     readonly expectedHead: ExpectedHead
+    /** The Workspace that the package must be of; any unless it is given. */
+    readonly workspace?: string
     /** Nothing is declared unless it is given. */
     readonly provenance?: Provenance | null
     readonly requestId: RequestId
@@ -67,6 +69,7 @@ export async function publish(
   const staged = await ports.root.artifacts.stage()
   try {
     const candidate = await readCandidate(input.frame, staged, ports.root.descriptor.projectId)
+    requireWorkspace(candidate, input.workspace)
     const { expectedHead } = input
     const earlier = ports.root.control.read((reader) =>
       replayOrCheck(reader, candidate, expectedHead),
@@ -75,6 +78,12 @@ export async function publish(
   } finally {
     await staged.discard()
   }
+}
+
+function requireWorkspace({ workspace }: Candidate, required: string | undefined): void {
+  if (required === undefined || workspace === required) return
+  const violations = [{ path: '$.workspace', rule: 'the Workspace that the request names' }]
+  throw new Fault('PRODUCT_INVALID', { violations })
 }
 
 /**
@@ -90,7 +99,7 @@ interface CommitInput extends PublicationInput {
 
 async function commit(
   ports: PublicationPorts,
-  actor: Actor,
+  actor: RecordedAuthor,
   input: CommitInput,
 ): Promise<Published> {
   const { control, artifacts } = ports.root
@@ -151,7 +160,7 @@ export interface PublicationInput {
 export function insertPublication(
   { system, audit }: Pick<ChangePorts, 'system' | 'audit'>,
   tx: ControlTx,
-  actor: RecordedActor,
+  actor: RecordedAuthor,
   input: PublicationInput,
 ): Published {
   const { workspace, packageDigest, manifest, artifact } = input.candidate
@@ -172,7 +181,7 @@ export function insertPublication(
     expectedHead: input.expectedHead,
     packageDigest,
     releaseId,
-    operatorId: actor.operatorId,
+    publisherId: 'credentialId' in actor ? actor.credentialId : actor.operatorId,
     createdAtMicros,
     provenance: input.provenance ?? null,
   })

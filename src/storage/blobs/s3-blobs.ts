@@ -6,12 +6,14 @@
 import { Fault } from '../../errors/fault.ts'
 import type {
   BlobAvailability,
+  BlobBody,
   BlobCondition,
   BlobStore,
   Content,
   Slice,
   StagedBlob,
 } from './blobs.ts'
+import { digestOf } from './content-digests.ts'
 import { exactly } from './exact-streams.ts'
 import { isMissing, type S3Address, S3Objects } from './s3-objects.ts'
 import { type StagedFile, Staging } from './staged-files.ts'
@@ -64,7 +66,7 @@ export class S3Blobs implements BlobStore {
   }
 
   /** Reads the first bytes, so that a failure of the store is told before the answer begins. */
-  async open(content: Content, { start, end }: Slice): Promise<Blob | ReadableStream<Uint8Array>> {
+  async open(content: Content, { start, end }: Slice): Promise<BlobBody> {
     if (start === end) return new Blob([])
     const stream = this.#objects.client.file(this.#keyOf(content.sha256)).slice(start, end).stream()
     const reader = (stream as ReadableStream<Uint8Array>).getReader()
@@ -85,7 +87,7 @@ export class S3Blobs implements BlobStore {
     } catch (error) {
       throw isMissing(error) ? missing(sha256) : error
     }
-    if (bytes.length === size && digestOf(bytes) === sha256) return bytes
+    if (bytes.length === size && (await digestOf(bytes)) === sha256) return bytes
     throw new Fault('PRODUCT_CORRUPT', { detail: `stored file ${sha256} is altered` })
   }
 
@@ -139,10 +141,6 @@ export class S3Blobs implements BlobStore {
     if (!DIGEST.test(sha256)) throw missing(sha256)
     return `${this.#prefix}sha256/${sha256}`
   }
-}
-
-function digestOf(bytes: Uint8Array): string {
-  return new Bun.CryptoHasher('sha256').update(bytes).digest('hex')
 }
 
 function missing(sha256: string): Fault {

@@ -1,5 +1,6 @@
 /** Requests to an S3-compatible store: each is bounded in time and fails as UNAVAILABLE. */
 import { Fault } from '../../errors/fault.ts'
+import { inSlices } from '../../system/event-loop.ts'
 
 export interface S3Address {
   readonly endpoint: string
@@ -71,7 +72,7 @@ export class S3Objects {
     for (;;) {
       const { done, value } = await this.request(this.requestMillis, () => reader.read())
       if (done) break
-      hasher.update(value)
+      await inSlices(value, (slice) => void hasher.update(slice))
       await pause?.()
     }
     return hasher.digest('hex') === sha256 ? 'whole' : 'damaged'

@@ -1,6 +1,6 @@
 /** Rows of workspaces and workspace_revisions: the HEAD and the history of each Workspace. */
 import { canonicalJson } from '../../value/canonical-json.ts'
-import type { OperatorId, ReleaseId, WorkspaceRevisionId } from '../../value/ids.ts'
+import type { CredentialId, OperatorId, ReleaseId, WorkspaceRevisionId } from '../../value/ids.ts'
 import type { Provenance } from '../../value/packages/provenance.ts'
 import type { Json } from '../../value/strict-json.ts'
 import type { ControlReader, ControlTx } from './database.ts'
@@ -19,7 +19,7 @@ export interface WorkspaceRevision {
   readonly expectedHead: ExpectedHead
   readonly packageDigest: string
   readonly releaseId: ReleaseId
-  readonly operatorId: OperatorId
+  readonly publisherId: OperatorId | CredentialId
   readonly createdAtMicros: bigint
   readonly provenance: Provenance | null
 }
@@ -66,6 +66,20 @@ export function findRevisionAfter(
   }
 }
 
+/** Returns the Release of a revision of the Workspace, also of an earlier one; null for none. */
+export function findRevisionRelease(
+  reader: ControlReader,
+  workspace: string,
+  revisionId: WorkspaceRevisionId,
+): ReleaseId | null {
+  const row = reader.get<{ release_id: ReleaseId }>(
+    'select release_id from workspace_revisions where revision_id = ? and workspace = ?',
+    revisionId,
+    workspace,
+  )
+  return row?.release_id ?? null
+}
+
 /** Returns what was declared of the revision, or of the one of the Release; null for nothing. */
 export function findProvenance(
   reader: ControlReader,
@@ -86,14 +100,14 @@ export function parseProvenance(text: string | null): Provenance | null {
 export function insertRevision(tx: ControlTx, revision: WorkspaceRevision): void {
   tx.run(
     `insert into workspace_revisions (revision_id, workspace, expected_head, package_digest,
-            release_id, operator_id, created_at, provenance)
+            release_id, publisher_id, created_at, provenance)
      values (?, ?, ?, ?, ?, ?, ?, ?)`,
     revision.revisionId,
     revision.workspace,
     revision.expectedHead,
     revision.packageDigest,
     revision.releaseId,
-    revision.operatorId,
+    revision.publisherId,
     revision.createdAtMicros,
     revision.provenance === null ? null : canonicalJson(revision.provenance as unknown as Json),
   )

@@ -89,7 +89,7 @@ export const GAUGES = {
   realtimeConnections: 'Open Realtime connections',
   scheduledUnfinished: 'Scheduled work that is pending or running',
   scheduledRunning: 'Scheduled runs in progress',
-  scheduledDue: 'Scheduled work that is due and waits for a run, up to 2,048',
+  scheduledDue: 'Scheduled work that is due and waits for a run; beyond 2,048 not all is counted',
   subscriptions: 'Subscriptions to Queries',
   watchedQueries: 'Distinct Queries that subscriptions watch',
   files: 'Stored files; `svc buckets list` has those of each bucket',
@@ -120,6 +120,8 @@ export const HISTOGRAMS = {
     'Duration of requests that call a Function until their response is ready, cached or failed',
   uploadRequestDurationMicros: 'Duration of uploads of files until they are stored or failed',
   downloadRequestDurationMicros: 'Duration of downloads of files until their response begins',
+  developmentRequestDurationMicros:
+    'Duration of requests with development keys, which change Workspaces',
   managementReadDurationMicros: 'Duration of GET requests of the management origin',
   managementChangeDurationMicros: 'Duration of all other requests of the management origin',
   scheduledLatenessMicros: 'Time from the due time of scheduled work to the start of its run',

@@ -19,7 +19,7 @@ export const AuditRecord = schema({
   auditId: idField('aud'),
   operation: textUpTo(128),
   outcome: "'succeeded' | 'denied' | 'failed'",
-  /** The acting operator; null for the server and for unauthenticated callers. */
+  /** The acting operator; null for the server, development keys and unauthenticated callers. */
   actor: [idField('opr'), '|', 'null'],
   actorName: [Name, '|', 'null'],
   subject: [textUpTo(512), '|', 'null'],
@@ -32,6 +32,8 @@ export const AuditRecord = schema({
   sessionId: [idField('ops'), '|', 'null'],
   invitationId: [idField('opi'), '|', 'null'],
   operationId: [idField('opn'), '|', 'null'],
+  /** The application credential whose development key made the change; null for any other. */
+  credentialId: [idField('crd'), '|', 'null'],
 })
 
 export type AuditRecord = Infer<typeof AuditRecord>

@@ -4,20 +4,15 @@ import { basename, join, resolve } from 'node:path'
 import { Fault } from '../../../errors/fault.ts'
 import { KEYRING_FILE } from '../../../value/product-root.ts'
 import type { Json } from '../../../value/strict-json.ts'
-import {
-  type CommandSpec,
-  type Context,
-  command,
-  flag,
-  option,
-  requiredOption,
-} from '../../contexts.ts'
+import { type CommandSpec, type Context, command, flag, option } from '../../contexts.ts'
 import type { DevelopmentEvent } from '../../development/events.ts'
+import { KEY_OPTION } from '../../development/shared-workspaces.ts'
 import { readIfPresent } from '../../files.ts'
-import { requireTools } from '../../packages.ts'
-import { readDescriptor, readLink, resolvePath } from '../../roots.ts'
+import { requireTools, workspaceDirectoryOf } from '../../packages.ts'
+import { openRoot, readDescriptor, readLink, resolvePath } from '../../roots.ts'
 import { usage } from '../../usage.ts'
 import { createRoot } from '../init.ts'
+import { attach } from './attach.ts'
 import { eventLines } from './display.ts'
 
 /** Bytes of a seed file. */
@@ -31,18 +26,32 @@ export const devCommand: CommandSpec = command({
     'Needs no PostgreSQL, no account and no network. Creates the root and a first Workspace if',
     'there are none. Each save is built, checked against the stored documents and served; source',
     'that is not valid leaves the last valid code in place. Documents stay until --reset.',
+    'With --attach nothing is served here: each save becomes the HEAD of the Workspace in a shared',
+    'Environment, whose purpose is development or preview, until another developer moves the HEAD.',
   ],
   options: {
-    root: requiredOption('DIR', 'The root, which keeps the documents; it is created if needed'),
+    root: option('DIR', 'The root, which keeps the documents; it is created if needed'),
     workspace: option('DIR', 'The Workspace; by default the one that the root names'),
+    attach: option('URL', 'Synchronize into the shared Environment of this application origin'),
+    'key-env': KEY_OPTION,
+    freeze: flag('With --attach: freeze each state too, so that calls reach it'),
     prepare: flag('Create the root and the Workspace if needed, build once, and end'),
     port: option('PORT', 'Port on 127.0.0.1; by default 3210, or any that is free'),
     seed: option('FILE', 'Mutations to run if there is no document yet, as a JSON list'),
     reset: flag('Delete all documents, files, Releases and keys of the root first'),
     open: option('URL', 'A page to open in the browser once calls are answered'),
   },
-  examples: ['svc dev --root ./my-app', 'svc dev --root ./my-app --reset --seed seed.json'],
+  examples: [
+    'svc dev --root ./my-app',
+    'svc dev --root ./my-app --reset --seed seed.json',
+    'svc dev --attach https://dev.example.com --workspace . --key-env DEV_KEY',
+  ],
   async run(context, options) {
+    if (options.attach !== undefined) return attachTo(context, options.attach, options)
+    if (options.freeze || options['key-env'] !== undefined) {
+      throw usage('--freeze and --key-env need --attach.', devCommand)
+    }
+    if (options.root === undefined) throw usage('Give --root or --attach.', devCommand)
     const rootPath = resolvePath(context.environment, options.root)
     const port = portFrom(options.port)
     const seed = options.seed === undefined ? null : readSeed(context, options.seed)
@@ -73,20 +82,55 @@ export const devCommand: CommandSpec = command({
   },
 })
 
+interface AttachedOptions {
+  readonly root: string | undefined
+  readonly workspace: string | undefined
+  readonly 'key-env': string | undefined
+  readonly freeze: boolean
+  readonly prepare: boolean
+  readonly port: string | undefined
+  readonly seed: string | undefined
+  readonly reset: boolean
+  readonly open: string | undefined
+}
+
+async function attachTo(context: Context, url: string, options: AttachedOptions): Promise<void> {
+  const { root, workspace, freeze, prepare, port, seed, reset, open } = options
+  if (prepare || reset || port !== undefined || seed !== undefined || open !== undefined) {
+    const detail = '--attach takes none of --prepare, --port, --seed, --reset and --open.'
+    throw usage(detail, devCommand)
+  }
+  const { environment } = context
+  const workspaceDirectory =
+    root === undefined
+      ? resolvePath(environment, workspace ?? '.')
+      : workspaceDirectoryOf(environment, await openRoot(environment, root), workspace)
+  const shown = new Shown(context, undefined, 'What was synchronized before stays as it is.')
+  const report = (event: DevelopmentEvent) => shown.add(event)
+  const given = { url, variable: options['key-env'], workspaceDirectory, freezes: freeze, report }
+  try {
+    await attach(context, devCommand, given)
+  } finally {
+    await shown.whenIdle()
+  }
+}
+
 /** Prints events in their order, each as a whole. */
 class Shown {
   readonly #context: Context
   readonly #page: string | undefined
+  readonly #remains: string | undefined
   #last: Promise<unknown> = Promise.resolve()
 
-  constructor(context: Context, page: string | undefined) {
+  constructor(context: Context, page: string | undefined, remains?: string) {
     this.#context = context
     this.#page = page
+    this.#remains = remains
   }
 
   add(event: DevelopmentEvent): void {
     const { environment, output } = this.#context
-    const lines = eventLines(output, event, environment.system.nowMillis())
+    const lines = eventLines(output, event, environment.system.nowMillis(), this.#remains)
     this.#last = this.#last
       .then(() => output.line(event as unknown as Json, lines.join('\n')))
       // A reader that is gone ends what it reads, not the server.

@@ -7,8 +7,19 @@ import { changeLines } from '../releases/changes.ts'
 const INDENT = ' '.repeat(10)
 const SLOW_MILLIS = 100
 
-/** Returns lines; `atMillis` is the Unix time of the event, shown in the zone of this machine. */
-export function eventLines(output: Output, event: DevelopmentEvent, atMillis: number): string[] {
+/** The state that a rejected save leaves as it was. */
+const LAST_CODE = 'The last valid code goes on serving.'
+
+/**
+ * Returns lines; `atMillis` is the Unix time of the event, shown in the zone of this machine.
+ * `remains` says what a rejected save leaves as it was.
+ */
+export function eventLines(
+  output: Output,
+  event: DevelopmentEvent,
+  atMillis: number,
+  remains = LAST_CODE,
+): string[] {
   const time = output.styled('dim', new Date(atMillis).toTimeString().slice(0, 8))
   switch (event.event) {
     case 'ready':
@@ -22,12 +33,16 @@ export function eventLines(output: Output, event: DevelopmentEvent, atMillis: nu
         ...warnings.flatMap((text) => indented(`warning: ${text}`)),
       ]
     }
+    case 'attached':
+      return attachedLines(output, event)
+    case 'synchronized':
+      return synchronizedLines(output, event, time)
     case 'rejected':
       return [
         `${time}  ${output.styled('red', event.code)}: ${printable(event.message)}`,
         ...event.details.flatMap(indented),
         ...event.next.flatMap(indented),
-        ...indented('The last valid code goes on serving.'),
+        ...indented(remains),
       ]
     case 'types':
       return event.details.length === 0
@@ -39,6 +54,16 @@ export function eventLines(output: Output, event: DevelopmentEvent, atMillis: nu
           ]
     case 'call':
       return [`${time}  ${callText(output, event)}`]
+    case 'due': {
+      const { count, dueAtMicros } = event
+      const pieces = count === 1 ? '' : `${count} pieces, the first `
+      const when = `${pieces}at ${timeOf(dueAtMicros, atMillis)}`
+      return [`${time}  ${output.styled('dim', 'due')}  ${printable(event.function)}  ${when}`]
+    }
+    case 'crons':
+      return cronLines(output, event, { time, atMillis })
+    case 'ran':
+      return [`${time}  ran  ${endText(output, event)}${afterText(event, atMillis)}`]
     case 'log': {
       const data = event.data === null ? '' : ` ${JSON.stringify(event.data)}`
       const [first = '', ...rest] = `${event.message}${data}`.split('\n')
@@ -58,6 +83,37 @@ export function eventLines(output: Output, event: DevelopmentEvent, atMillis: nu
   }
 }
 
+function attachedLines(
+  output: Output,
+  event: Extract<DevelopmentEvent, { event: 'attached' }>,
+): string[] {
+  const { url, workspace, revisionId, environmentId } = event
+  const from = revisionId === null ? 'It is new there.' : `Its HEAD is ${revisionId}.`
+  return [
+    `Workspace ${output.bold(printable(workspace))} in ${environmentId} at ${url}.`,
+    `${from} Save a file to synchronize it. Ctrl-C ends.`,
+  ]
+}
+
+function synchronizedLines(
+  output: Output,
+  event: Extract<DevelopmentEvent, { event: 'synchronized' }>,
+  time: string,
+): string[] {
+  const { revisionId, releaseId, state, bytes, durationMillis, workspace, warnings } = event
+  const targets = `release:${releaseId} and workspace:${workspace}`
+  const next =
+    state === 'validated'
+      ? `Frozen: ${targets} answer it.`
+      : `Not frozen: \`svc freeze ${workspace}\` makes ${targets} answer it.`
+  const what = `${revisionId}, ${bytes} bytes in ${durationMillis} ms`
+  return [
+    `${time}  ${output.bold('synchronized')}  ${what}`,
+    ...indented(next),
+    ...warnings.flatMap((text) => indented(`warning: ${text}`)),
+  ]
+}
+
 function problemCount(count: number): string {
   return count === 1 ? '1 problem' : `${count} problems`
 }
@@ -72,6 +128,7 @@ function readyLines(
     ['Targets', event.targets.join(', ')],
     ['Workspace', event.workspace],
   ]
+  if (event.developmentKeyFile !== null) rows.push(['Dev key', event.developmentKeyFile])
   if (event.try !== null) rows.push(['Try', event.try])
   return [
     '',
@@ -83,12 +140,49 @@ function readyLines(
 }
 
 function callText(output: Output, event: Extract<DevelopmentEvent, { event: 'call' }>): string {
-  const { kind, outcome, detail, durationMillis } = event
+  const { kind, detail } = event
+  const why = detail === null ? '' : `  ${printable(detail.split('\n')[0]!)}`
+  return `${kind}  ${endText(output, event)}${why}`
+}
+
+type Ended = Extract<DevelopmentEvent, { event: 'call' | 'ran' }>
+
+/** The Function, the outcome and the duration of a run. */
+function endText(output: Output, { function: name, outcome, durationMillis }: Ended): string {
   const millis = `${durationMillis.toFixed(durationMillis < 10 ? 1 : 0)} ms`
   const shown = durationMillis > SLOW_MILLIS ? output.styled('yellow', millis) : millis
   const ended = outcome === 'ok' ? outcome : output.styled('red', outcome)
-  const why = detail === null ? '' : `  ${printable(detail.split('\n')[0]!)}`
-  return `${kind}  ${printable(event.function)}  ${ended}  ${shown}${why}`
+  return `${printable(name)}  ${ended}  ${shown}`
+}
+
+function afterText(event: Extract<DevelopmentEvent, { event: 'ran' }>, atMillis: number): string {
+  const { cron, isRepeated, nextRunAtMicros } = event
+  if (isRepeated) return '  and is attempted again'
+  if (cron === null) return ''
+  const next = nextRunAtMicros === null ? '' : `, next at ${timeOf(nextRunAtMicros, atMillis)}`
+  return `  Cron ${printable(cron)}${next}`
+}
+
+function cronLines(
+  output: Output,
+  { crons }: Extract<DevelopmentEvent, { event: 'crons' }>,
+  { time, atMillis }: { readonly time: string; readonly atMillis: number },
+): string[] {
+  const head = `${time}  ${output.bold('crons')}`
+  if (crons.length === 0) return [`${head}  None are in force.`]
+  const rows = crons.map(({ name, times, function: callee, nextRunAtMicros: next }) => {
+    const nextText = next === null ? 'never' : timeOf(next, atMillis)
+    return [name, callee, times, `next at ${nextText}`].map(printable).join('  ')
+  })
+  return [`${head}  ${crons.length} in force`, ...rows.flatMap(indented)]
+}
+
+/** Returns the time of day in the zone of this machine, with the date on another day. */
+function timeOf(micros: string, nowMillis: number): string {
+  const [at, now] = [Number(BigInt(micros) / 1_000n), nowMillis].map((millis) =>
+    new Date(millis).toLocaleString('sv-SE'),
+  ) as [string, string]
+  return at.slice(0, 10) === now.slice(0, 10) ? at.slice(11) : at
 }
 
 function indented(text: string): string[] {

@@ -55,7 +55,7 @@ export const auditCommand: CommandSpec = command({
       formatTimestamp(BigInt(record.atMicros)),
       record.operation,
       record.outcome,
-      named(record.actor, record.actorName),
+      named(record.actor ?? record.credentialId, record.actorName),
       named(record.subject, record.subjectName ?? declaredText(record.provenance)),
       record.requestId ?? '-',
     ])

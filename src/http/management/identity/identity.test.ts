@@ -327,6 +327,7 @@ test('a change of the Product leaves one audit record with its actor and request
     outcome: 'succeeded' as const,
     actor: actor.operatorId,
     sessionId: actor.sessionId,
+    credentialId: t.system.ids.make('crd'),
     subject: `${ENVIRONMENT.environmentId}/production`,
     atMicros: t.system.nowMicros(),
     requestId,

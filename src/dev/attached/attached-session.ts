@@ -1,0 +1,77 @@
+/** `svc dev --attach`: builds a Workspace after each change for a shared Environment. */
+import { realpathSync } from 'node:fs'
+import type { AttachRequest } from '../../client/contexts.ts'
+import { Fault, isFault } from '../../errors/fault.ts'
+import { realSystem } from '../../system/system.ts'
+import type { Describe, WorkspaceBuild } from '../build.ts'
+import { encodeWorkspacePackage } from '../package.ts'
+import { formatProblem } from '../problems.ts'
+import { type Save, SaveLoop } from '../saves/save-loop.ts'
+import type { StartTypeChecker } from '../type-check/type-check.ts'
+
+export interface AttachedRequest extends AttachRequest {
+  readonly describe: Describe
+  /** Absent to leave types unchecked. */
+  readonly startTypeChecker?: StartTypeChecker | undefined
+}
+
+/** Failures after which no save can succeed: another HEAD, another key or another Environment. */
+const FINAL = [
+  'PRODUCT_CAS_CONFLICT',
+  'ROUTE_NOT_FOUND',
+  'APPLICATION_KEY_REQUIRED',
+  'APPLICATION_KEY_INVALID',
+  'TARGET_DENIED',
+  'CLIENT_RESPONSE_INVALID',
+] as const
+
+/** Synchronizes until `signal` fires. Rejects with the failure after which no save can succeed. */
+export async function runAttached(request: AttachedRequest): Promise<void> {
+  const { shared, describe, report, signal } = request
+  const ended = Promise.withResolvers<void>()
+  signal.addEventListener('abort', () => ended.resolve(), { once: true })
+  if (signal.aborted) ended.resolve()
+  const saves = new SaveLoop({
+    system: realSystem(),
+    workspaceDirectory: realPath(request.workspaceDirectory),
+    ignored: new Set(),
+    report: (event) => {
+      // The reason is printed where the command ends.
+      if (event.event !== 'rejected' || !isFinal(event.code)) report(event)
+    },
+    startTypeChecker: request.startTypeChecker,
+    update: (save) => synchronize(save),
+    isOfSource: (error) => {
+      if (isFault(error) && isFinal(error.code)) ended.reject(error)
+      if (!(error instanceof Fault)) return true
+      return isFault(error, 'WORKSPACE_INVALID', ...FINAL) || shared.isOfSource(error)
+    },
+  })
+  async function synchronize({ build, startedAt }: Save): Promise<WorkspaceBuild> {
+    const built = await build(describe)
+    const { workspace } = built
+    const frame = encodeWorkspacePackage(built, await shared.projectOf(workspace))
+    const warnings = built.diagnostics.map(formatProblem)
+    await shared.synchronize({ workspace, frame, startedAt, warnings })
+    return built
+  }
+  try {
+    await Promise.race([saves.update(), ended.promise])
+    await ended.promise
+  } finally {
+    await saves.close()
+  }
+}
+
+function isFinal(code: string): boolean {
+  return (FINAL as readonly string[]).includes(code)
+}
+
+/** A Workspace that is missing keeps its path: it may appear later. */
+function realPath(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch {
+    return path
+  }
+}

@@ -1,0 +1,129 @@
+/**
+ * Runs an update now and after each change of a Workspace. One update runs at a time; a change
+ * during an update causes exactly one further update, so that the last one has the last state.
+ */
+import { dirname } from 'node:path'
+import type { DevelopmentEvent } from '../../client/development/events.ts'
+import { CoalescingTask } from '../../system/concurrency.ts'
+import type { System } from '../../system/system.ts'
+import type { Describe, WorkspaceBuild } from '../build.ts'
+import { runBuild } from '../commands.ts'
+import type { StartTypeChecker } from '../type-check/type-check.ts'
+import { WATCH_NOTICES } from '../watching/watch.ts'
+import { WorkspaceWatcher } from '../watching/workspace-watcher.ts'
+import { rejectionOf } from './rejections.ts'
+import { TypeReports } from './type-reports.ts'
+
+export interface SaveLoopOptions {
+  readonly system: Pick<System, 'monotonicMillis'>
+  /** Absolute path of the Workspace. */
+  readonly workspaceDirectory: string
+  /** Absolute paths in the Workspace that are not part of it. */
+  readonly ignored: ReadonlySet<string>
+  readonly report: (event: DevelopmentEvent) => void
+  /** Absent to leave types unchecked. */
+  readonly startTypeChecker?: StartTypeChecker | undefined
+  /** Builds with `build` and publishes. Returns the build, whose types are checked beside it. */
+  readonly update: (save: Save) => Promise<WorkspaceBuild>
+  /** Whether only a change of the source can end the failure; others are tried again. */
+  readonly isOfSource: (error: unknown) => boolean
+}
+
+/** The state of the files that one update publishes. */
+export interface Save {
+  readonly build: (describe: Describe) => Promise<WorkspaceBuild>
+  /** Monotonic milliseconds of the first change that no update has seen before. */
+  readonly startedAt: number
+  /** Whether the last update was rejected. */
+  readonly recovers: boolean
+}
+
+/** Failures that the source has not caused: the next attempt may succeed without a change. */
+const RETRY_MILLIS = 1_000
+
+export class SaveLoop {
+  readonly #options: SaveLoopOptions
+  readonly #updates: CoalescingTask
+  readonly #watcher: WorkspaceWatcher
+  readonly #types: TypeReports | null
+  /** Time of the first change that no update has seen yet; null for none. */
+  #changedAtMillis: number | null = null
+  #retry: NodeJS.Timeout | null = null
+  #lastRejection = ''
+
+  constructor(options: SaveLoopOptions) {
+    const { workspaceDirectory: directory, startTypeChecker: start, report } = options
+    this.#options = options
+    this.#types = start === undefined ? null : new TypeReports({ directory, start, report })
+    this.#updates = new CoalescingTask(
+      () => this.#update(),
+      (error) => this.#reject(error),
+    )
+    this.#watcher = new WorkspaceWatcher({
+      directory,
+      ignored: options.ignored,
+      onChange: () => this.#changed(),
+      onNotice: (notice) => report({ event: 'notice', message: WATCH_NOTICES[notice] }),
+    })
+  }
+
+  /** Updates to what is there now. Resolves when that succeeded or was reported. */
+  async update(): Promise<void> {
+    this.#changed()
+    await this.#updates.whenIdle()
+  }
+
+  /** Stops watching. Resolves when no update runs any more. */
+  async close(): Promise<void> {
+    this.#watcher.close()
+    if (this.#retry !== null) clearTimeout(this.#retry)
+    await this.#updates.close()
+    await this.#types?.close()
+  }
+
+  #changed(): void {
+    this.#changedAtMillis ??= this.#options.system.monotonicMillis()
+    this.#updates.start()
+  }
+
+  async #update(): Promise<void> {
+    const { system, update } = this.#options
+    const startedAt = this.#changedAtMillis ?? system.monotonicMillis()
+    this.#changedAtMillis = null
+    if (this.#retry !== null) clearTimeout(this.#retry)
+    const build = await update({
+      startedAt,
+      recovers: this.#lastRejection !== '',
+      build: (describe) => this.#build(describe),
+    })
+    this.#lastRejection = ''
+    // Types may change where the bundle does not.
+    this.#types?.check(build)
+  }
+
+  async #build(describe: Describe): Promise<WorkspaceBuild> {
+    const { workspaceDirectory } = this.#options
+    const { build } = await runBuild({ workspaceDirectory, describe })
+    this.#watcher.follow(outside(build))
+    return build
+  }
+
+  #reject(error: unknown): void {
+    const { report, workspaceDirectory, isOfSource } = this.#options
+    const rejection = rejectionOf(error, workspaceDirectory)
+    const text = JSON.stringify(rejection)
+    const isRetried = !isOfSource(error)
+    // An attempt that is repeated without a change says nothing new.
+    if (!isRetried || text !== this.#lastRejection) report(rejection)
+    this.#lastRejection = text
+    if (!isRetried || this.#updates.isClosed) return
+    this.#retry = setTimeout(() => this.#updates.start(), RETRY_MILLIS)
+  }
+}
+
+/** Returns the directories outside of the Workspace that it imports files of. */
+function outside({ directory, bundle }: WorkspaceBuild): string[] {
+  const inside = `${directory}/`
+  const files = bundle.files.filter((file) => !file.startsWith(inside))
+  return [...new Set(files.map((file) => dirname(file)))].sort()
+}

@@ -1,0 +1,38 @@
+/** The methods of each path of the application origin, for Allow headers and preflights. */
+import { DEVELOPMENT_ROUTES, FILE_TRANSFERS, INVOCATIONS, PROBES, REALTIME } from './routes.ts'
+import { isS3Path } from './s3/requests.ts'
+
+/** Headers that pages may send. */
+const REQUEST_HEADERS = [
+  ...['Content-Type', 'Accept', 'Authorization', 'X-Service-Key', 'X-Service-Affinity'],
+  ...['Range', 'If-Range', 'If-None-Match', 'If-Match'],
+].join(', ')
+
+const S3_METHODS = 'GET, HEAD, PUT, POST, DELETE'
+
+const FIXED: ReadonlyMap<string, string> = new Map(
+  [...INVOCATIONS, ...PROBES, REALTIME].map(({ path, method }) => [path, `${method}, OPTIONS`]),
+)
+const PATTERNS = [...FILE_TRANSFERS, ...DEVELOPMENT_ROUTES].map(({ path, method }) => {
+  return { form: new RegExp(`^${path.replace(/:\w+/g, '[^/]+')}$`), method }
+})
+
+/** Returns the methods of a path; undefined for one without a route. */
+export function methodsAt(path: string): string | undefined {
+  return FIXED.get(path) ?? methodsOfPattern(path)
+}
+
+/** Returns the methods of a path with a parameter; undefined for any other. */
+function methodsOfPattern(path: string): string | undefined {
+  const methods = PATTERNS.filter(({ form }) => form.test(path)).map(({ method }) => method)
+  return methods.length === 0 ? undefined : [...methods, 'OPTIONS'].join(', ')
+}
+
+/** Returns what pages may send. The headers of S3 clients are many, and signatures cover them. */
+export function allowedRequests({ headers }: Request, path: string) {
+  const isS3 = isS3Path(path)
+  const asked = headers.get('access-control-request-headers') ?? ''
+  const names = isS3 && /^[\w!#$%&'*+.^`|~, -]{1,2000}$/.test(asked) ? asked : REQUEST_HEADERS
+  const methods = isS3 ? S3_METHODS : (methodsOfPattern(path) ?? 'POST')
+  return { 'access-control-allow-methods': methods, 'access-control-allow-headers': names }
+}
