@@ -61,6 +61,15 @@ export function filesBelow(directory: string): Map<string, Buffer> {
   )
 }
 
+/** Returns the files once an archive segment is among them. */
+export async function allFiles(directory: string): Promise<Map<string, Buffer>> {
+  for (;;) {
+    const files = filesBelow(directory)
+    if ([...files.keys()].some((name) => name.endsWith(DECOMPRESSED))) return files
+    await Bun.sleep(100)
+  }
+}
+
 /** Returns the rows of every table of the database, as PostgreSQL prints them. */
 export async function databaseRows(url: string): Promise<Map<string, Buffer>> {
   const client = new Client({ connectionString: url })

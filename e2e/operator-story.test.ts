@@ -4,14 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { ServerProcess } from '../build/testing/servers/server-process.ts'
 import { type Json, operationId } from './application.ts'
-import {
-  administer,
-  DECOMPRESSED,
-  databaseRows,
-  filesBelow,
-  locationsOf,
-  ownDatabaseLogin,
-} from './canaries.ts'
+import { administer, allFiles, databaseRows, locationsOf, ownDatabaseLogin } from './canaries.ts'
 import {
   CLIENT,
   call,
@@ -322,12 +315,7 @@ test(CANARY, async () => {
   keepSecret('late code', readFileSync(within(RECOVERY_FILE), 'utf8').trim(), RECOVERY_FILE)
   await start()
   await done('owner', ['status', ...remote()])
-  const isArchived = () => {
-    const names = [...filesBelow(installation.directory).keys()]
-    return names.some((name) => name.endsWith(DECOMPRESSED))
-  }
-  await expect.poll(isArchived, { timeout: 10_000 }).toBe(true)
-  const files = filesBelow(installation.directory)
+  const files = await allFiles(installation.directory)
   const tables = await databaseRows(url.own.href)
   const lines = servers.flatMap((each) => each.lines)
   const log = new Map([['log', Buffer.from(lines.join('\n'))]])

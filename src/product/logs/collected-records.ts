@@ -1,5 +1,6 @@
 /** Turns records of the server's log into records of the Environment's log. */
-import type { DroppedRecords, NewLogRow } from '../../storage/logs/log-store.ts'
+import type { DroppedRecords } from '../../storage/logs/log-rows.ts'
+import type { NewLogRow } from '../../storage/logs/log-store.ts'
 import { LOG_LEVELS, type LogLevel, type LogRecord, type Plain } from '../../telemetry/log.ts'
 import { LOG_RECORD_BYTES_MAX } from '../../wire/logs.ts'
 

@@ -121,3 +121,13 @@ export type LogReply =
   | { readonly result: LogResults[keyof LogResults] }
   /** A code of SQLite or of the system, or a rule; never the text of a record. */
   | { readonly failure: string }
+
+/** Why records were dropped, with how many. */
+export interface DroppedRecords {
+  /** Records beyond the rate. */
+  readonly rate: number
+  /** Records beyond the queue, since the disk was slower than the log. */
+  readonly queue: number
+  /** Records that could not be written. */
+  readonly failed: number
+}

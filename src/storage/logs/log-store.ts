@@ -7,21 +7,11 @@ import type { System } from '../../system/system.ts'
 import { ensureOwnFile } from '../files.ts'
 import { Archiver, type ArchiverOptions } from './archiver.ts'
 import { type Found, type LogFilter, LogReads } from './log-reads.ts'
-import type { ArchiveState, LogRow, PruneResult } from './log-rows.ts'
+import type { ArchiveState, DroppedRecords, LogRow, PruneResult } from './log-rows.ts'
 import { LogThread } from './log-thread.ts'
 import { lostSince, UnwrittenFile } from './unwritten-file.ts'
 
 export type NewLogRow = Omit<LogRow, 'sequence'>
-
-/** Why records were dropped, with how many. */
-export interface DroppedRecords {
-  /** Records beyond the rate. */
-  readonly rate: number
-  /** Records beyond the queue, since the disk was slower than the log. */
-  readonly queue: number
-  /** Records that could not be written. */
-  readonly failed: number
-}
 
 const NONE: DroppedRecords = { rate: 0, queue: 0, failed: 0 }
 

@@ -5,7 +5,7 @@
  * ignored, as the log must never fail a call.
  */
 import { closeSync, openSync, readSync, writeSync } from 'node:fs'
-import type { DroppedRecords } from './log-store.ts'
+import type { DroppedRecords } from './log-rows.ts'
 
 export interface Unwritten {
   /** The sequence of the first record that is queued or being written, or `next`. */
