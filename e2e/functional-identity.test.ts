@@ -242,7 +242,7 @@ test('an address that guesses tokens has only its guesses rejected', async () =>
   }
 })
 
-/** Takes 30 seconds, as the server fetches keys no more often. The rule has tests without a wait. */
+/** Takes 30 seconds, as the server fetches keys no more often. Other tests need no wait. */
 const rotation = test.runIf(process.env.SVC_TEST_LONG === '1')
 
 rotation('keys can be rotated, and tokens of the old ones stay valid', async () => {

@@ -53,6 +53,8 @@ export interface EngineOptions {
   readonly documentSystem?: DocumentSystem
   /** `SchedulerOptions.timers`. */
   readonly timers?: Timers
+  /** `CacheOptions.resultClock`. */
+  readonly resultClock?: Pick<System, 'monotonicMillis'>
   /** `CommitterOptions.commitMillisMax`. */
   readonly commitMillisMax?: number
 }
@@ -126,6 +128,12 @@ function engineParts(options: EngineOptions) {
   const cache = new QueryCache(options)
   const committer = new Committer({
     ...options,
+    onAssign: ({ scheduled }) => {
+      if (scheduled !== undefined) scheduler.onAssign(scheduled)
+    },
+    onRollback: ({ scheduled }) => {
+      if (scheduled !== undefined) scheduler.onRollback(scheduled)
+    },
     onCommit: (_, writes) => {
       cache.invalidate(writes)
       subscriptions.onCommit(writes)

@@ -1,6 +1,6 @@
 /**
- * The two HTTP listeners. What the runtime would let through is rejected here: a second Host header,
- * one that is no host, and connections that say nothing for too long.
+ * The two HTTP listeners. What the runtime would let through is rejected here: a second Host
+ * header, one that is no host, and connections that say nothing for too long.
  */
 import http from 'node:http'
 import { Fault } from '../errors/fault.ts'

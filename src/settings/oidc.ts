@@ -43,7 +43,7 @@ export interface NativeClient {
 }
 
 /** Makes the Fault of a field that breaks a rule. */
-export type Rejection = (field: string, rule: string) => Fault
+export type InvalidField = (field: string, rule: string) => Fault
 
 const VARIABLE: VariableName = 'SERVICE_PLATFORM_OIDC_CONFIG'
 const ORIGINS_MAX = 64
@@ -108,7 +108,7 @@ function providerOf({ nativeClient: client, ...file }: Infer<typeof OidcFile>): 
 /** Applies the rules between the fields of a provider. Throws what `rejected` makes. */
 export function providerFrom(
   file: ProviderFields,
-  rejected: Rejection,
+  rejected: InvalidField,
 ): Omit<OidcProvider, 'nativeClient' | 'isWorkload' | 'requiredClaims'> {
   const { audience, allowedOrigins, allowLoopbackHttp = false } = file
   const surroundings = { audience, allowedOrigins, allowLoopbackHttp }
@@ -146,7 +146,7 @@ interface Surroundings {
 /** The flag turns the list into one literal-loopback origin: it is for local conformance alone. */
 function checkOrigins(
   { allowedOrigins, allowLoopbackHttp }: Surroundings,
-  rejected: Rejection,
+  rejected: InvalidField,
 ): void {
   if (allowLoopbackHttp) {
     const [only] = allowedOrigins
@@ -162,7 +162,7 @@ function checkOrigins(
 function checkDiscoveryUrl(
   text: string,
   { allowedOrigins }: Surroundings,
-  rejected: Rejection,
+  rejected: InvalidField,
 ): void {
   const url = parseUrl(text)
   const allowed = url !== null && allowedOrigins.includes(url.origin)

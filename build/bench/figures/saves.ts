@@ -9,7 +9,7 @@ const RATIO_MIN = 1 / 3
 /** Saves before the first measured one, in which new code is compiled. */
 const WARM_UP = 5
 const SAVES_PER_ROUND = 10
-/** Milliseconds between saves, in which the runner of the next Release starts. Authors take longer. */
+/** Milliseconds between saves, in which the runner of the next Release starts. */
 const PAUSE_MILLIS = 400
 
 export const SAVES: readonly Figure[] = [10, 100, 1_000].map((functions) => ({
