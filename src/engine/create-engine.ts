@@ -120,6 +120,12 @@ function engineParts(options: EngineOptions) {
   const cache = new QueryCache(options)
   const committer = new Committer({
     ...options,
+    onAssign: ({ scheduled }) => {
+      if (scheduled !== undefined) scheduler.onAssign(scheduled)
+    },
+    onRollback: ({ scheduled }) => {
+      if (scheduled !== undefined) scheduler.onRollback(scheduled)
+    },
     onCommit: (_, writes) => {
       cache.invalidate(writes)
       subscriptions.onCommit(writes)

@@ -35,6 +35,8 @@ export interface SessionOptions {
   /** Absolute paths in the Workspace that are not part of it. */
   readonly ignored: ReadonlySet<string>
   readonly report: (event: DevelopmentEvent) => void
+  /** Called after each build that is served. */
+  readonly onServed: (release: LoadedRelease) => void
   /** The settings of pages on this machine, written beside the client that svc.json names. */
   readonly local: LocalSettings
   /** Absent for a session that leaves types unchecked. */
@@ -125,6 +127,7 @@ export class DevelopmentSession {
       },
     })
     this.#report({ release, previous, changed, startedAt, build: built! })
+    this.#options.onServed(release)
     // Types may change where the bundle does not.
     this.#types?.check(built!)
   }

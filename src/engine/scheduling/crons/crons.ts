@@ -294,12 +294,9 @@ export class Crons {
     else this.#next.set(name, state.nextAtMicros)
     if (!isSkipped) return
     const { function: callee, overlap } = cron
-    log.warn('cron.skipped', {
-      cron: name,
-      function: callee,
-      overlap,
-      releaseId: this.#plan.releaseId,
-    })
+    const { releaseId } = this.#plan
+    const message = `A time of the Cron ${name} is left out: the run before has not ended.`
+    log.warn('cron.skipped', { message, cron: name, function: callee, overlap, releaseId })
   }
 
   async #step(transaction: Transaction, { cron, times }: Entry, { revision }: CronActivation) {
