@@ -47,6 +47,8 @@ export interface EngineOptions {
   readonly outbound?: RequestsOptions
   /** `SchedulerOptions.timers`. */
   readonly timers?: Timers
+  /** `CacheOptions.resultClock`. */
+  readonly resultClock?: Pick<System, 'monotonicMillis'>
   /** `CommitterOptions.commitMillisMax`. */
   readonly commitMillisMax?: number
 }

@@ -13,8 +13,6 @@ import type { Timers } from './timers.ts'
 import { byDueTime, type WorkReads } from './work-reads.ts'
 import type { RunEnd } from './work-runs.ts'
 
-/** Longest sleep: a step of the wall clock is noticed after it. */
-const SLEEP_MILLIS_MAX = 60_000
 /** Rows of one page, which block other calls for a millisecond or two. */
 const PAGE_MAX = 256
 /** Shortest pause between two reads for a full queue. */
@@ -275,16 +273,17 @@ export class Dispatcher {
   #sleepUntil(dueAtMicros: bigint | null): void {
     this.#clearTimer()
     if (this.#isStopped) return
-    const { system } = this.#options
-    const left = dueAtMicros === null ? SLEEP_MILLIS_MAX : millisUntil(dueAtMicros, system)
+    const { system, timers } = this.#options
+    const { sleepMillisMax } = timers
+    const left = dueAtMicros === null ? sleepMillisMax : millisUntil(dueAtMicros, system)
     this.#wakesAtMicros = dueAtMicros
     const wake = () => {
       this.#cancelTimer = null
       this.#wakesAtMicros = null
       this.#wake()
     }
-    const millis = Math.min(Math.max(left, 0), SLEEP_MILLIS_MAX)
-    this.#cancelTimer = this.#options.timers.set(millis, wake)
+    const millis = Math.min(Math.max(left, 0), sleepMillisMax)
+    this.#cancelTimer = timers.set(millis, wake)
   }
 }
 

@@ -106,7 +106,13 @@ export class CronsInForce {
   }
 }
 
-function plannedCrons({ manifest, functions }: LoadedRelease): PlannedCron[] {
+/** Returns the Crons of a Release as the engine runs them. */
+export function plannedCrons({
+  manifest,
+  functions,
+}: Pick<LoadedRelease, 'functions'> & {
+  readonly manifest: Pick<LoadedRelease['manifest'], 'crons'>
+}): PlannedCron[] {
   return (manifest.crons ?? []).map((cron) => {
     const callee = functions.get(cron.function)!
     return {

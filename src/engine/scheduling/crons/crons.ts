@@ -75,8 +75,6 @@ interface Entry {
   readonly times: CronTimes
 }
 
-/** Longest sleep: a step of the wall clock is noticed after it. */
-const SLEEP_MILLIS_MAX = 60_000
 /** Pause after a failure of the store. */
 const RETRY_MILLIS = 1_000
 /** Difference between the clocks beyond which the wall clock was set. */
@@ -235,8 +233,9 @@ export class Crons {
   }
 
   #sleepMillis(): number {
-    const nowMicros = this.#options.system.nowMicros()
-    let millis = SLEEP_MILLIS_MAX
+    const { system, timers } = this.#options
+    const nowMicros = system.nowMicros()
+    let millis = timers.sleepMillisMax
     for (const atMicros of this.#next.values()) {
       millis = Math.min(millis, Math.max(0, Math.ceil(Number(atMicros - nowMicros) / 1_000)))
     }
