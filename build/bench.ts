@@ -14,6 +14,7 @@ import { PROMOTIONS } from './bench/figures/promotions.ts'
 import { SAVES } from './bench/figures/saves.ts'
 import { SCHEDULING } from './bench/figures/scheduling.ts'
 import { SIZES } from './bench/figures/sizes.ts'
+import { TEST_KIT } from './bench/figures/test-kit.ts'
 import { TRANSFERS } from './bench/figures/transfers.ts'
 import { benchInstallation } from './bench/installation.ts'
 
@@ -35,6 +36,7 @@ const FIGURES: readonly Figure[] = [
   ...SIZES,
   ...MEMORY,
   ...SAVES,
+  ...TEST_KIT,
   ...FILES,
 ]
 /** Widths of the text columns; the other columns hold numbers. */

@@ -5,7 +5,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type BuildOptions, build } from 'esbuild'
-import { generateFiles, RUNTIME_FILE, type SdkTexts } from '../src/dev/codegen.ts'
+import { generateFiles, type SdkTexts, sharedFiles } from '../src/dev/codegen.ts'
 import { readWorkspaceFiles } from '../src/dev/workspace-files.ts'
 import { assert } from '../src/errors/assert.ts'
 import type { Json } from '../src/value/strict-json.ts'
@@ -16,21 +16,26 @@ import { describeHere } from './testing/describe-here.ts'
 const ENTRY = 'src/sdk/authoring.ts'
 const TYPES = 'src/sdk/svc.d.ts'
 const GLOBALS = 'src/sdk/globals.d.ts'
+const TEST_KIT = 'src/test-kit/test-kit.ts'
+const TEST_KIT_TYPES = 'src/test-kit/testing.d.ts'
 const TEMPLATES = 'src/sdk/templates'
 const MODULE = 'src/sdk/embedded.generated.ts'
 
 /** Returns the generated module. The same sources give the same bytes on every machine. */
 export async function renderSdk(root: string): Promise<string> {
   const read = (path: string) => readFileSync(join(root, path), 'utf8')
-  const types = { module: read(TYPES), globals: read(GLOBALS) }
-  const sdk = { ...types, runtime: await runtime(root) }
+  const sdk = {
+    module: read(TYPES),
+    globals: read(GLOBALS),
+    runtime: await moduleText(root, ENTRY, []),
+    testKit: await moduleText(root, TEST_KIT, ['node:*']),
+    testKitTypes: read(TEST_KIT_TYPES),
+  }
   return [
-    '/** Generated from src/sdk by build/embed-sdk.ts. Do not edit. */\n',
-    '/** The module "svc" as one ES module. */',
-    `export const SDK_RUNTIME =\n  ${JSON.stringify(sdk.runtime)}\n`,
-    '/** Declarations of the module "svc", and of the globals of a Function. */',
-    `export const SDK_TYPES = ${json(types)}\n`,
-    '/** Files of each template, by path, without the module "svc". */',
+    '/** Generated from src/sdk and src/test-kit by build/embed-sdk.ts. Do not edit. */\n',
+    '/** The modules "svc" and "svc/test", their declarations, and the globals of Functions. */',
+    `export const SDK_TEXTS = ${json(sdk)}\n`,
+    '/** Files of each template, by path, without those that all Workspaces share. */',
     'export const TEMPLATES: Readonly<Record<string, Readonly<Record<string, string>>>> =',
     `  ${json(await templates(root, sdk))}\n`,
   ].join('\n')
@@ -40,10 +45,15 @@ function json(value: object): string {
   return JSON.stringify(value, null, 2)
 }
 
-async function runtime(root: string): Promise<string> {
+async function moduleText(
+  root: string,
+  entry: string,
+  external: readonly string[],
+): Promise<string> {
   return bundled({
     absWorkingDir: root,
-    entryPoints: [ENTRY],
+    entryPoints: [entry],
+    external: [...external],
     format: 'esm',
     plugins: [pureModules],
   })
@@ -94,7 +104,8 @@ async function generated(
     alias: { svc: join(root, ENTRY) },
   })
   const description = parseDescription((await describeHere({ source })) as Json)
-  const files = generateFiles(description, sdk).filter(({ path }) => path !== RUNTIME_FILE)
+  const shared = new Set(sharedFiles(sdk).map(({ path }) => path))
+  const files = generateFiles(description, sdk).filter(({ path }) => !shared.has(path))
   return Object.fromEntries(files.map(({ path, text }) => [path, text]))
 }
 

@@ -3,6 +3,7 @@ import { basename } from 'node:path'
 import { TYPE_CHECK_ARGUMENT } from './dev/type-check/messages.ts'
 import { RUNNER_ARGUMENT, selfCommand } from './runner/command.ts'
 import { requireVerifiedPeers } from './system/peers.ts'
+import { TEST_HOST_ARGUMENT } from './test-kit/argument.ts'
 
 async function main(name: string, args: readonly string[]): Promise<void> {
   const [first, ...rest] = args
@@ -12,6 +13,9 @@ async function main(name: string, args: readonly string[]): Promise<void> {
   } else if (first === TYPE_CHECK_ARGUMENT) {
     const { runTypeChecker } = await import('./dev/type-check/checker-process.ts')
     await runTypeChecker(rest[0]!)
+  } else if (first === TEST_HOST_ARGUMENT) {
+    const { runTestHost } = await import('./dev/test-host/test-host.ts')
+    await runTestHost()
   } else if (name === 'svc-server') {
     await server(args)
   } else if (name === 'svc') {

@@ -184,17 +184,6 @@ export const now = mutation({
     await ctx.db.insert('done', { number })
   },
 })
-
-export const count = query({
-  clients,
-  arguments: { from: number, to: number, nonce: number },
-  returns: v.int64(),
-  handler: async (ctx, { from, to }) => {
-    const done = ctx.db
-      .table('done').index('byNumber', (q) => q.gte('number', from).lt('number', to))
-    return BigInt((await done.collect()).length)
-  },
-})
 `
 
 /** The Functions of `versions` return `release`. */

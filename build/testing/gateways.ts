@@ -28,6 +28,7 @@ import { StorageKeys } from '../../src/product/files/storage-keys.ts'
 import { StoredBuckets } from '../../src/product/files/stored-buckets.ts'
 import { openJwtProviders } from '../../src/product/functional-tokens/providers.ts'
 import { FunctionalTokens } from '../../src/product/functional-tokens/tokens.ts'
+import { schedulerHost } from '../../src/product/product.ts'
 import { resolveTarget, unservedReason } from '../../src/product/serving/targets.ts'
 import { FileBlobs } from '../../src/storage/blobs/file-blobs.ts'
 import type { ApplicationKind } from '../../src/storage/control/application-clients.ts'
@@ -99,8 +100,7 @@ const REALTIME_LIMITS: RealtimeLimits = {
 function connectEngine({ engine: fake, product }: TestProduct, engine: Engine): void {
   fake.whenIdle = () => engine.whenIdle()
   fake.scheduler = engine.scheduler
-  const load = (releaseId: ReleaseId) => product.releases.load(releaseId)
-  engine.scheduler.start({ load, admits: () => product.lifecycle.isActive })
+  engine.scheduler.start(schedulerHost(product))
   product.crons.follow()
 }
 

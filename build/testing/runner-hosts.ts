@@ -19,7 +19,7 @@ import type { Progress } from '../../src/runner/progress.ts'
 import type { FunctionalIdentity } from '../../src/value/identities.ts'
 import { scriptOf } from './runners.ts'
 
-const LIMITS = { cpuMillis: 1_000, resultBytes: 1_000_000, actions: false }
+const LIMITS = { cpuMillis: 1_000, resultBytes: 1_000_000, actions: false, fixedClock: false }
 export const ID = 'notes_01ARZ3NDEKTSV4RRFFQ69G5FAV'
 const SCHEMA = `tables({ notes: { fields: {}, indexes: [
   { name: 'byBoth', fields: ['a', 'b'], unique: false },

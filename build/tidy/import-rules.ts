@@ -80,6 +80,10 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
     owns: 'what an application imports as `svc/client` and `svc/react`; browsers and Node',
     imports: ['errors', 'value'],
   },
+  'test-kit': {
+    owns: 'what a test of a Workspace imports as `svc/test`; Node and Bun',
+    imports: ['app-client', 'wire', 'errors', 'value'],
+  },
   dev: { owns: 'the Workspace builder, and the server of `svc dev`', imports: 'all' },
   server: { owns: 'one file per mode: the only wiring', imports: 'all' },
   'main.ts': { owns: 'the dispatch on the name of the program', imports: 'all' },
@@ -120,7 +124,7 @@ export const OWNERS: readonly Owner[] = [
     libraries: ['node:*', 'bun'],
     folders: [
       ...['system', 'database', 'documents', 'storage', 'runner'],
-      ...['client', 'dev', 'server', 'main.ts', 'build'],
+      ...['client', 'test-kit', 'dev', 'server', 'main.ts', 'build'],
     ],
   },
 ]

@@ -58,6 +58,15 @@ export const list = query({
   },
 })
 
+export const objects = query({
+  clients: ['confidential'],
+  arguments: { bucket: v.string() },
+  handler: async (ctx, { bucket }) => {
+    const { items } = await ctx.storage.list({ bucket })
+    return items.map(({ key, etag, sha256 }) => ({ key, etag: etag ?? null, sha256 }))
+  },
+})
+
 export const grantDownload = action({
   clients: ['confidential'],
   uses: { storage: 'read' },

@@ -6,7 +6,7 @@
 import { readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { FRAME_BYTES_MAX } from '../runner/messages.ts'
-import { SDK_RUNTIME } from '../sdk/embedded.generated.ts'
+import { SDK_TEXTS } from '../sdk/embedded.generated.ts'
 import { BUILTIN_NAMESPACE, builtinProblems, resolveBuiltin } from './builtins.ts'
 import { type ForbiddenSyntax, findForbiddenSyntax } from './forbidden-syntax.ts'
 import { fileProblem, type Problem, workspaceFault } from './problems.ts'
@@ -116,7 +116,7 @@ function isReferences(path: string, { directory }: WorkspaceFiles): boolean {
 
 function virtualText(path: string, files: WorkspaceFiles): string {
   if (path === REFERENCES) return REFERENCES_TEXT
-  return path === SDK ? SDK_RUNTIME : entryText(files)
+  return path === SDK ? SDK_TEXTS.runtime : entryText(files)
 }
 
 /**

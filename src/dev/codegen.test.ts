@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { CRON_MISTAKES } from '../../build/testing/typed-functions/cron-mistakes.ts'
 import { MISTAKES } from '../../build/testing/typed-functions/mistakes.ts'
 import { STORAGE_MISTAKES } from '../../build/testing/typed-functions/storage-mistakes.ts'
+import { TEST_KIT_MISTAKES } from '../../build/testing/typed-functions/test-kit-mistakes.ts'
 import type { FunctionManifest } from '../value/manifest.ts'
 import type { ValidatorJson } from '../value/validators.ts'
 import { generateFiles, typeText } from './codegen.ts'
@@ -82,7 +83,7 @@ test('references nest by path and export, and separate public from internal Func
     make('admin/two-words.list', { visibility: 'internal' }),
     make('z.default'),
   ]
-  const sdk = { module: '', globals: '', runtime: '' }
+  const sdk = { module: '', globals: '', runtime: '', testKit: '', testKitTypes: '' }
   const text = generateFiles({ functions, tables: [] }, sdk).find(({ path }) =>
     path.endsWith('api.ts'),
   )!.text
@@ -156,6 +157,7 @@ test.each([
   ['of an author', MISTAKES],
   ['with files', STORAGE_MISTAKES],
   ['with Crons', CRON_MISTAKES],
+  ['of a test', TEST_KIT_MISTAKES],
 ])('the compiler finds the mistakes %s, and nothing else', (_, source) => {
   writeFileSync(join(chat, 'functions/mistakes.ts'), source)
   expect(compile(chat, '--skipLibCheck', 'false')).toBe('')

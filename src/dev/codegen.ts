@@ -5,6 +5,7 @@
  */
 import type { FunctionManifest, WorkspaceDescription } from '../value/manifest.ts'
 import type { FieldsJson, LiteralJson, ValidatorJson } from '../value/validators.ts'
+import { keyText, shapesOf, shapesText } from './shapes.ts'
 
 export interface GeneratedFile {
   /** Relative to the Workspace, with forward slashes. */
@@ -20,6 +21,9 @@ export interface SdkTexts {
   readonly globals: string
   /** The module "svc" as one ES module. */
   readonly runtime: string
+  /** The module "svc/test", and its declarations. */
+  readonly testKit: string
+  readonly testKitTypes: string
 }
 
 /** The references alone, which an application needs; the other files are for Functions. */
@@ -40,14 +44,21 @@ export function generateFiles(
     'svc.d.ts': moduleText(description, sdk.module),
   }
   const files = Object.entries(texts).map(([name, text]) => ({ path: `_generated/${name}`, text }))
-  return [...files, { path: RUNTIME_FILE, text: runtimeText(sdk.runtime) }]
+  return [...files, ...sharedFiles(sdk)]
 }
 
-/** The one generated file that is equal in all Workspaces of a version. */
-export const RUNTIME_FILE = '_generated/svc.js'
-
-export function runtimeText(runtime: string): string {
-  return `${HEAD}\n${runtime}`
+/** Returns the generated files that are equal in all Workspaces of a version. */
+export function sharedFiles({
+  runtime,
+  testKit,
+  testKitTypes,
+}: Omit<SdkTexts, 'module' | 'globals'>): readonly GeneratedFile[] {
+  // No runner takes a file of this name for a test.
+  const texts = { 'svc.js': runtime, 'testing.js': testKit, 'testing.d.ts': testKitTypes }
+  return Object.entries(texts).map(([name, text]) => ({
+    path: `_generated/${name}`,
+    text: `${HEAD}\n${text}`,
+  }))
 }
 
 const HEAD = '/* eslint-disable */\n/** Written by `svc build`: do not edit. */\n'
@@ -60,6 +71,7 @@ const PACKAGE = {
   type: 'module',
   exports: {
     '.': { types: './svc.d.ts', default: './svc.js' },
+    './test': { types: './testing.d.ts', default: './testing.js' },
     './package.json': './package.json',
   },
 }
@@ -183,7 +195,7 @@ function treeText(tree: Tree, depth: number, format: FormatReference): string {
 }
 
 function referenceValue({ kind, name, ...types }: FunctionManifest): string {
-  return `{ kind: '${kind}', name: '${name}', arguments: ${shapesText(types.arguments)} }`
+  return `{ kind: '${kind}', name: '${name}', arguments: ${shapesText(shapesOf(types.arguments))} }`
 }
 
 function referenceText(manifest: FunctionManifest, indent: string): string {
@@ -195,37 +207,6 @@ function referenceText(manifest: FunctionManifest, indent: string): string {
   const generic = { query: 'Query', mutation: 'Mutation', action: 'Action' }[kind]
   const inner = parts.map((part) => `\n${indent}  ${part}`).join(',')
   return `${referenceValue(manifest)} as ${generic}<${inner}\n${indent}>`
-}
-
-/** Formats a validator as a shape of the client (app-client/shapes.ts), which has no bounds. */
-function shapeText(json: ValidatorJson): string {
-  switch (json.type) {
-    case 'id':
-      return `'id:${json.table}'`
-    case 'literal':
-      return `{ literal: ${JSON.stringify(json.value)} }`
-    case 'array':
-      return `{ array: ${shapeText(json.items)} }`
-    case 'record':
-      return `{ record: ${shapeText(json.values)} }`
-    case 'object':
-      return `{ object: ${shapesText(json.fields)} }`
-    case 'nullable':
-      return `{ union: ['null', ${shapeText(json.inner)}] }`
-    case 'union':
-      return `{ union: [${json.members.map(shapeText).join(', ')}] }`
-    default:
-      return `'${json.type}'`
-  }
-}
-
-function shapesText(fields: FieldsJson): string {
-  const members = Object.entries(fields).map(([name, field]) => {
-    const text =
-      field.type === 'optional' ? `{ optional: ${shapeText(field.inner)} }` : shapeText(field)
-    return `${keyText(name)}: ${text}`
-  })
-  return members.length === 0 ? '{}' : `{ ${members.join(', ')} }`
 }
 
 /** Formats a validator as the TypeScript type of the values that it accepts. */
@@ -282,8 +263,4 @@ function fieldsText(fields: FieldsJson): string {
       : `${keyText(name)}: ${typeText(field)}`,
   )
   return members.length === 0 ? 'Record<string, never>' : `{ ${members.join('; ')} }`
-}
-
-function keyText(name: string): string {
-  return /^[A-Za-z_$][A-Za-z0-9_$]*$/.test(name) ? name : JSON.stringify(name)
 }

@@ -2,7 +2,7 @@
 import { chmodSync, existsSync, lstatSync, mkdirSync, readFileSync, realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Fault } from '../errors/fault.ts'
-import { SDK_RUNTIME, SDK_TYPES } from '../sdk/embedded.generated.ts'
+import { SDK_TEXTS } from '../sdk/embedded.generated.ts'
 import { FileFailure, writeFileAtomic } from '../system/files.ts'
 import type { ProjectId } from '../value/ids.ts'
 import { buildWorkspace, type Describe, type WorkspaceBuild } from './build.ts'
@@ -40,7 +40,7 @@ export async function runBuild({
   const checker = startTypeChecker?.(realPath(workspaceDirectory))
   try {
     const build = await buildWorkspace(workspaceDirectory, { describe })
-    const generated = generateFiles(build.description, { ...SDK_TYPES, runtime: SDK_RUNTIME })
+    const generated = generateFiles(build.description, SDK_TEXTS)
     const { client } = build
     const references = generateReferences(build.description)
     const ofClient = client === null ? [] : clientFiles(client, references)

@@ -3,9 +3,9 @@ import { closeSync, existsSync, mkdirSync, openSync, rmdirSync, rmSync, writeSyn
 import { dirname, join } from 'node:path'
 import { assert } from '../errors/assert.ts'
 import { Fault } from '../errors/fault.ts'
-import { SDK_RUNTIME, TEMPLATES } from '../sdk/embedded.generated.ts'
+import { SDK_TEXTS, TEMPLATES } from '../sdk/embedded.generated.ts'
 import { clientFiles } from './clients/client-files.ts'
-import { RUNTIME_FILE, runtimeText } from './codegen.ts'
+import { sharedFiles } from './codegen.ts'
 import { linkPackage } from './testing/package-link.ts'
 
 export const DEFAULT_TEMPLATE = 'chat'
@@ -63,11 +63,8 @@ function filesOf(template: string): Readonly<Record<string, string>> {
   assert(written !== undefined, `there is no template ${template}`)
   const { client } = JSON.parse(written['svc.json']!)
   const generated = client === undefined ? [] : clientFiles(client, written[REFERENCES_FILE]!)
-  return {
-    ...written,
-    [RUNTIME_FILE]: runtimeText(SDK_RUNTIME),
-    ...Object.fromEntries(generated.map(({ path, text }) => [path, text])),
-  }
+  const all = [...sharedFiles(SDK_TEXTS), ...generated]
+  return { ...written, ...Object.fromEntries(all.map(({ path, text }) => [path, text])) }
 }
 
 /** Writes a file with the exclusive flag, which fails for existing files and symbolic links. */

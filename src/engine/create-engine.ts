@@ -47,6 +47,8 @@ export interface EngineOptions {
   readonly outbound?: RequestsOptions
   /** `SchedulerOptions.timers`. */
   readonly timers?: Timers
+  /** `CacheOptions.resultClock`. */
+  readonly resultClock?: Pick<System, 'monotonicMillis'>
   /** `CommitterOptions.commitMillisMax`. */
   readonly commitMillisMax?: number
 }
@@ -120,6 +122,12 @@ function engineParts(options: EngineOptions) {
   const cache = new QueryCache(options)
   const committer = new Committer({
     ...options,
+    onAssign: ({ scheduled }) => {
+      if (scheduled !== undefined) scheduler.onAssign(scheduled)
+    },
+    onRollback: ({ scheduled }) => {
+      if (scheduled !== undefined) scheduler.onRollback(scheduled)
+    },
     onCommit: (_, writes) => {
       cache.invalidate(writes)
       subscriptions.onCommit(writes)

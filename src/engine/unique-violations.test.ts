@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type EngineBench, engineBench } from '../../build/testing/engines.ts'
-import { SDK_RUNTIME } from '../sdk/embedded.generated.ts'
+import { SDK_TEXTS } from '../sdk/embedded.generated.ts'
 
 const SCHEMA = `tables({ names: {
   fields: { name: { type: 'string' }, n: { type: 'int64' } },
@@ -63,7 +63,7 @@ const FUNCTIONS = `
     (each) => each instanceof UniqueViolation)),
 `
 /** The module "svc" as the body of a function. */
-const SDK = SDK_RUNTIME.replace('export {', 'return {')
+const SDK = SDK_TEXTS.runtime.replace('export {', 'return {')
 const PRELUDE = `const { UniqueViolation } = (() => { ${SDK} })();
 const shown = (error) => [
   error instanceof UniqueViolation, error instanceof Error,

@@ -3,6 +3,8 @@
  * over the ports that they declare; no rule and no part imports this file.
  */
 import type { Engine } from '../engine/engine.ts'
+import type { SchedulerHost } from '../engine/scheduling/scheduler.ts'
+import { isRetired } from '../storage/control/releases.ts'
 import type { ProductRoot } from '../storage/root.ts'
 import { ConcurrencyLimit, SerialQueue, SingleFlight } from '../system/concurrency.ts'
 import type { System } from '../system/system.ts'
@@ -60,17 +62,19 @@ export interface ProductOptions {
   readonly engine: ReleaseEngine
   readonly configuration: LiveConfiguration
   readonly auditSink: AuditSink
+  /** `CronsInForceOptions.channel`. */
+  readonly cronsChannel?: string | undefined
 }
 
 /**
  * Starts to load the Releases that the Channels serve, to deliver pending audit records and to
  * remove artifacts that no Release references.
  */
-export function openProduct({ auditSink, ...options }: ProductOptions): Product {
+export function openProduct({ auditSink, cronsChannel, ...options }: ProductOptions): Product {
   const { system, log, root, engine } = options
   const { control, artifacts, keyring } = root
   const releases = new ReleaseCache({ control, artifacts })
-  const crons = new CronsInForce({ log, control, releases, engine })
+  const crons = new CronsInForce({ log, control, releases, engine, channel: cronsChannel })
   const onChange = () => crons.follow()
   const serving = new Serving({ system, log, control, releases, engine, onChange })
   const audit = new AuditOutbox({ system, log, control, sink: auditSink })
@@ -95,6 +99,19 @@ export function openProduct({ auditSink, ...options }: ProductOptions): Product 
   product.collection.collect()
   product.engineCollection.collect()
   return product
+}
+
+/** The parts of the Product that scheduled work needs. */
+export function schedulerHost({
+  root,
+  releases,
+  lifecycle,
+}: Pick<Product, 'root' | 'releases' | 'lifecycle'>): SchedulerHost {
+  return {
+    load: (releaseId) => releases.load(releaseId),
+    admits: () => lifecycle.isActive,
+    isRetired: (releaseId) => root.control.read((reader) => isRetired(reader, releaseId)),
+  }
 }
 
 /** Stops the background tasks, then closes the root. No rule may run any more. */

@@ -118,6 +118,8 @@ export interface LoadLimits {
   readonly resultBytes: number
   /** Whether it runs Actions, which have timers, `fetch` and wall clock. */
   readonly actions: boolean
+  /** Whether Actions see the time at which they started in place of the wall clock. */
+  readonly fixedClock: boolean
 }
 
 /** The request for one call of a Function. */

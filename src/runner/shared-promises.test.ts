@@ -77,7 +77,7 @@ function hostOf(actions = false) {
   const progress = { begin() {}, end() {} } as unknown as Progress
   const cpuMicros = () => performance.now() * 1000
   const emit = (text: string) => void found.push(decodeFromRunner(text))
-  const limits = { cpuMillis: 1_000, resultBytes: 1_000_000, actions }
+  const limits = { cpuMillis: 1_000, resultBytes: 1_000_000, actions, fixedClock: false }
   const ports = { emit, progress, cpuMicros, rejections }
   const host = new Host(ports, scriptOf(FUNCTIONS, SCHEMA), limits)
   current = host

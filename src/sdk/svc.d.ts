@@ -641,6 +641,11 @@ export interface StoredFile {
   readonly etag?: string
   /** The headers that an S3 client stored with it, such as "x-amz-meta-..."; absent without any. */
   readonly headers?: { readonly [name: string]: string }
+  /**
+   * The sizes of the parts in which an S3 client uploaded it: "5242880x3,17" is three of 5 MiB and
+   * one of 17 bytes. Absent in other files.
+   */
+  readonly partSizes?: string
 }
 
 interface StorageReader {

@@ -16,7 +16,7 @@ import { StoredBuckets } from '../product/files/stored-buckets.ts'
 import { openJwtProviders } from '../product/functional-tokens/providers.ts'
 import { FunctionalTokens } from '../product/functional-tokens/tokens.ts'
 import type { Logs } from '../product/logs/logs.ts'
-import { closeProduct, openProduct, type Product } from '../product/product.ts'
+import { closeProduct, openProduct, type Product, schedulerHost } from '../product/product.ts'
 import { runnerCommand } from '../runner/command.ts'
 import { runnerSpawner } from '../runner/processes.ts'
 import type { ServerSettings } from '../settings/settings.ts'
@@ -51,6 +51,8 @@ export interface EnvironmentOptions {
   readonly configuration: EnvironmentSettings
   readonly rootPath: string
   readonly auditSink: AuditSink
+  /** `ProductOptions.cronsChannel`. */
+  readonly cronsChannel?: string
   readonly system: System
   readonly log: Logger
   readonly metrics: Metrics
@@ -99,16 +101,15 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   closing.add(() => engine.close())
   closing.add(() => files.close())
   const auditSink = loggedAudit(options.auditSink, log)
-  const product = openProduct({ system, log, root, engine, configuration: live, auditSink })
+  const { cronsChannel } = options
+  const rules = { configuration: live, auditSink, cronsChannel }
+  const product = openProduct({ system, log, root, engine, ...rules })
   closing.add(() => closeProduct(product))
   const objects = new ConsoleObjects({ root, files, heldAudits: product.heldAudits })
   await product.heldAudits.resolve(
     async (id) => (await engine.administration.isCommitted(id)) || objects.isCommitted(id),
   )
-  engine.scheduler.start({
-    load: (releaseId) => product.releases.load(releaseId),
-    admits: () => product.lifecycle.isActive,
-  })
+  engine.scheduler.start(schedulerHost(product))
   const keyUsage = new KeyUsage(log)
   closing.add(() => keyUsage.stop())
   const rejections = new RejectionLog(log)

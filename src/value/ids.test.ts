@@ -14,7 +14,9 @@ describe('identifiers', () => {
         const order = t1 - t2 || Buffer.compare(e1, e2)
         expect(Math.sign(order)).toBe(a < b ? -1 : a > b ? 1 : 0)
         expect(idMillis(`opn_${a}`)).toBe(t1)
-        expect(Buffer.from(decodeUlid(a).subarray(6)).equals(e1)).toBe(true)
+        const bytes = Buffer.from(decodeUlid(a))
+        expect(bytes.readUIntBE(0, 6)).toBe(t1)
+        expect(bytes.subarray(6).equals(e1)).toBe(true)
       }),
     )
   })

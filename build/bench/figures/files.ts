@@ -1,4 +1,5 @@
 /** Compares transfers of files with a bare server on the same disk, and calls beside transfers. */
+import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,9 +16,9 @@ const LARGE = 1024 * MIB
 const SMALL = 16 * 1024
 const CONNECTIONS = 64
 const TRANSFERS = 8
-/** Bytes a second of each transfer beside calls: 100 Mbit/s, as far-away clients have. */
-const PACE = 12.5 * MIB
-const PACED_BYTES = MIB
+/** Bytes a second of a transfer: 100 Mbit/s, as far-away clients have. */
+const PACE = 12_500_000
+const CURL = '/usr/bin/curl'
 const TYPE = { 'content-type': 'application/octet-stream' }
 
 interface Grant {
@@ -77,28 +78,8 @@ export const FILES: readonly Figure[] = [
         )
       }),
   },
-  {
-    name: `p99 of Queries beside ${TRANSFERS} transfers of 100 Mbit/s`,
-    baseline: 'the same Queries alone',
-    ratioMin: 1 / 1.5,
-    documents: 'sqlite',
-    measure: (installation, { warmUpSeconds, seconds, rounds }) =>
-      beside(installation, async ({ source }) => {
-        await fillItems(installation)
-        const to = installation.application
-        const queries = (duration: number) =>
-          load({ ...to, path: '/v1/query', body: readItem, connections: 8, seconds: duration })
-        await queries(warmUpSeconds)
-        const [candidate, baselines]: [LoadResult[], LoadResult[]] = [[], []]
-        for (let round = 0; round < rounds; round++) {
-          baselines.push(await queries(seconds))
-          candidate.push(await besideTransfers(installation, source, () => queries(seconds)))
-        }
-        return measuredBy({ candidate, baselines }, (sample, baseline) => {
-          return baseline.p99Micros / sample.p99Micros
-        })
-      }),
-  },
+  besideFigure('of 100 Mbit/s', PACE),
+  besideFigure('at full speed', null),
 ]
 
 interface Bare extends Pick<BaselineServer, 'port'> {
@@ -123,19 +104,55 @@ async function beside(
   }
 }
 
-/** Runs `work` while half of the transfers upload and the others download. */
+/** `pace` is in bytes a second for each transfer; null for as fast as it goes. */
+function besideFigure(speed: string, pace: number | null): Figure {
+  return {
+    name: `p99 of Queries beside ${TRANSFERS} transfers ${speed}`,
+    baseline: 'the same Queries alone',
+    ratioMin: 1 / 1.5,
+    documents: 'sqlite',
+    measure: (installation, { warmUpSeconds, seconds, rounds }) =>
+      beside(installation, async ({ source }) => {
+        await fillItems(installation)
+        const to = installation.application
+        const queries = (duration: number) =>
+          load({ ...to, path: '/v1/query', body: readItem, connections: 8, seconds: duration })
+        await queries(warmUpSeconds)
+        const [candidate, baselines]: [LoadResult[], LoadResult[]] = [[], []]
+        for (let round = 0; round < rounds; round++) {
+          baselines.push(await queries(seconds))
+          const transfers = { source, pace }
+          candidate.push(await besideTransfers(installation, transfers, () => queries(seconds)))
+        }
+        return measuredBy({ candidate, baselines }, (sample, baseline) => {
+          return baseline.p99Micros / sample.p99Micros
+        })
+      }),
+  }
+}
+
+/**
+ * Runs `work` while half of the transfers upload and the others download. Their clients are
+ * processes: in this one they would delay the Queries that are measured.
+ */
 async function besideTransfers<T>(
   installation: BenchInstallation,
-  source: string,
+  { source, pace }: { readonly source: string; readonly pace: number | null },
   work: () => Promise<T>,
 ): Promise<T> {
   const { port } = installation.application
   const download = await grantDownload(installation, source)
   const over = new AbortController()
+  const limit = pace === null ? [] : ['--limit-rate', String(pace)]
   const transfers = Array.from({ length: TRANSFERS }, async (_, i) => {
     while (!over.signal.aborted) {
-      const grant = i % 2 === 0 ? await grantUpload(installation, LARGE) : download
-      await (i % 2 === 0 ? putPaced : getPaced)(port, grant, over.signal)
+      const isUpload = i % 2 === 0
+      const { path, token } = isUpload ? await grantUpload(installation, LARGE) : download
+      const type = ['-H', `Content-Type: ${TYPE['content-type']}`, '-T', source]
+      const parameters = ['-sS', ...limit, '-H', `Authorization: Bearer ${token}`]
+      const url = `http://127.0.0.1:${port}${path}`
+      parameters.push(...(isUpload ? type : []), '-o', '/dev/null', url)
+      await ended(spawn(CURL, parameters, { signal: over.signal, stdio: 'ignore' }))
     }
   })
   try {
@@ -146,37 +163,12 @@ async function besideTransfers<T>(
   }
 }
 
-/** Waits until the transfer is no faster than its pace. */
-async function paced(started: number, bytes: number): Promise<void> {
-  const early = started + (bytes / PACE) * 1000 - performance.now()
-  if (early > 0) await new Promise((resolve) => setTimeout(resolve, early))
-}
-
-async function putPaced(port: number, grant: Grant, signal: AbortSignal): Promise<void> {
-  const started = performance.now()
-  const block = randomBytes(PACED_BYTES)
-  let sent = 0
-  const body = new ReadableStream({
-    async pull(controller) {
-      controller.enqueue(block)
-      sent += block.length
-      if (sent === LARGE) controller.close()
-      await paced(started, sent)
-    },
+/** Resolves when the process has ended, whether or not it was killed. */
+function ended(child: ChildProcess): Promise<void> {
+  return new Promise((resolve) => {
+    child.once('close', () => resolve())
+    child.on('error', () => undefined)
   })
-  const headers = { ...bearer(grant.token), ...TYPE }
-  await fetch(`http://127.0.0.1:${port}${grant.path}`, { method: 'PUT', headers, body, signal })
-}
-
-async function getPaced(port: number, grant: Grant, signal: AbortSignal): Promise<void> {
-  const started = performance.now()
-  const headers = bearer(grant.token)
-  const reply = await fetch(`http://127.0.0.1:${port}${grant.path}`, { headers, signal })
-  let received = 0
-  for await (const chunk of reply.body!) {
-    received += chunk.length
-    await paced(started, received)
-  }
 }
 
 const sources = new Map<string, string>()

@@ -1,7 +1,7 @@
 /** Compares scheduled work with calls: 10,000 pieces due at once, and 1,000,000 pending ones. */
-import { call, int64, mutateAll, mutationBody, queryBody } from '../calls.ts'
+import { int64, mutateAll, mutationBody } from '../calls.ts'
 import { type Figure, inTurns, type Measured, type MeasureOptions, measuredBy } from '../figure.ts'
-import type { Target } from '../installation.ts'
+import type { BenchInstallation, Target } from '../installation.ts'
 import { type LoadResult, load } from '../load.ts'
 import { serverProcesses } from '../server-processes.ts'
 import { CONNECTIONS, fillItems, readItem } from './calls.ts'
@@ -12,7 +12,7 @@ const PENDING = 1_000_000
 const PLANNED = 1_000
 /** Time in which all of the pieces are scheduled. */
 const LEAD_MILLIS = 5_000
-const POLL_MILLIS = 200
+const POLL_MILLIS = 50
 const QUERY_CONNECTIONS = 8
 const DAY_MILLIS = 86_400_000
 const IDLE_SECONDS = 60
@@ -25,14 +25,11 @@ export const SCHEDULING: readonly Figure[] = [
     baseline: 'the same Mutation, called, 64 in flight',
     ratioMin: 0.5,
     documents: 'sqlite',
-    measure: ({ application: to }, options) =>
+    measure: (installation, options) =>
       inTurns(
         {
-          candidate: () => runDue(to),
-          baseline: (seconds) => {
-            const body = () => mutationBody('later.now', { number: int64(next++) })
-            return load({ ...to, path: '/v1/mutation', body, connections: CONNECTIONS, seconds })
-          },
+          candidate: () => runDue(installation),
+          baseline: (seconds) => loadMutations(installation.application, seconds),
         },
         options,
       ),
@@ -79,8 +76,8 @@ async function repeat<T>(count: number, task: () => Promise<T>): Promise<T[]> {
   return results
 }
 
-/** Schedules so many pieces for one time. Returns the first number. */
-async function plan(to: Target, count: number, atMillis: number): Promise<number> {
+/** Schedules so many pieces for one time. */
+async function plan(to: Target, count: number, atMillis: number): Promise<void> {
   const first = next
   next += count
   const bodies = Array.from({ length: count / PLANNED }, (_, i) => {
@@ -89,32 +86,35 @@ async function plan(to: Target, count: number, atMillis: number): Promise<number
     return mutationBody('later.plan', { ...numbers, at: int64(atMillis * 1_000) })
   })
   await mutateAll(to, bodies, 4)
-  return first
 }
 
 /** Measures how many pieces run in a second once they are due. */
-async function runDue(to: Target): Promise<LoadResult> {
+async function runDue(installation: BenchInstallation): Promise<LoadResult> {
   const atMillis = Date.now() + LEAD_MILLIS
-  const first = await plan(to, DUE, atMillis)
+  const before = await runsOf(installation)
+  await plan(installation.application, DUE, atMillis)
   await sleep(atMillis - Date.now())
-  await whenDone(to, first)
+  await whenDone(installation, before)
   const seconds = (Date.now() - atMillis) / 1_000
   const figures = { perSecond: DUE / seconds, p50Micros: 0, p99Micros: 0 }
   return { ...figures, failures: 0, firstFailure: null }
 }
 
-async function whenDone(to: Target, first: number): Promise<void> {
-  const range = { from: int64(first), to: int64(first + DUE) }
-  for (;;) {
-    const body = queryBody('later.count', { ...range, nonce: int64(next++) })
-    const { value } = await call(to, '/v1/query', body)
-    if (Number(value) === DUE) return
-    await sleep(POLL_MILLIS)
-  }
+/** Waits until so many pieces have run, by a metric: a Query of them would take from their time. */
+async function whenDone(installation: BenchInstallation, before: number): Promise<void> {
+  while ((await runsOf(installation)) < before + DUE) await sleep(POLL_MILLIS)
+}
+
+/** Returns the number of scheduled runs that have succeeded since the start of the server. */
+async function runsOf({ management, base }: BenchInstallation): Promise<number> {
+  const url = `http://127.0.0.1:${management.port}${base}/metrics`
+  const reply = await fetch(url, { headers: management.headers })
+  const { counters } = (await reply.json()) as { counters: Record<string, string> }
+  return Number(counters.scheduledSucceeded)
 }
 
 async function measureQueries(
-  installation: Parameters<Figure['measure']>[0],
+  installation: BenchInstallation,
   { rounds }: MeasureOptions,
 ): Promise<Measured> {
   await fillItems(installation)
@@ -126,10 +126,11 @@ async function measureQueries(
   for (let round = 0; round < rounds; round++) {
     baselines.push(await queries(2))
     const atMillis = Date.now() + LEAD_MILLIS
-    const first = await plan(to, DUE, atMillis)
+    const before = await runsOf(installation)
+    await plan(to, DUE, atMillis)
     await sleep(atMillis - Date.now())
     candidate.push(await queries(2))
-    await whenDone(to, first)
+    await whenDone(installation, before)
   }
   return measuredBy({ candidate, baselines }, (one, other) => other.p99Micros / one.p99Micros)
 }

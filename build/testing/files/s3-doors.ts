@@ -1,5 +1,5 @@
 /** An application listener with the S3 door, and storage keys for its clients. */
-import { S3Client } from '@aws-sdk/client-s3'
+import type { S3Client } from '@aws-sdk/client-s3'
 import { storageSecret } from '../../../src/product/files/storage-keys.ts'
 import { findBucketByName, insertBucket } from '../../../src/storage/control/buckets.ts'
 import {
@@ -11,22 +11,22 @@ import { DEFAULT_BUCKET } from '../../../src/value/files/files.ts'
 import type { StorageKeyId } from '../../../src/value/ids.ts'
 import type { GatewayInput } from '../gateways.ts'
 import { type FileServer, openFileServer } from './file-servers.ts'
+import { type S3Keys, s3ClientOf } from './s3-remotes.ts'
 
-export interface S3Keys {
+export interface StorageKeys extends S3Keys {
   readonly accessKeyId: StorageKeyId
-  readonly secretAccessKey: string
 }
 
 export interface S3Door {
   readonly server: FileServer
   /** `http://127.0.0.1:<port>/v1/s3` */
   readonly endpoint: string
-  readonly keys: S3Keys
+  readonly keys: StorageKeys
   /** A client of the bucket `default` that may write. */
   readonly client: S3Client
   clientOf(keys: S3Keys): S3Client
-  issueKey(access: 'read' | 'write', bucket?: string): S3Keys
-  revokeKey(keys: S3Keys): void
+  issueKey(access: 'read' | 'write', bucket?: string): StorageKeys
+  revokeKey(keys: StorageKeys): void
   makeBucket(name: string, bounds?: { quotaBytes?: bigint; maximumObjectBytes?: bigint }): void
   close(): Promise<void>
 }
@@ -36,14 +36,7 @@ export async function openS3Door(input: Partial<GatewayInput> = {}): Promise<S3D
   const { root } = server.gateway.harness
   const system = realSystem()
   const endpoint = `${server.origin}/v1/s3`
-  const clientOf = (credentials: S3Keys) =>
-    new S3Client({
-      endpoint,
-      credentials,
-      region: 'eu-north-1',
-      forcePathStyle: true,
-      maxAttempts: 1,
-    })
+  const clientOf = (keys: S3Keys) => s3ClientOf({ endpoint, keys })
   const issueKey: S3Door['issueKey'] = (access, bucket = DEFAULT_BUCKET) => {
     const storageKeyId = system.ids.make('stk')
     const createdAtMicros = system.nowMicros()

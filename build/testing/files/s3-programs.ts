@@ -1,9 +1,9 @@
-/** Runs the S3 clients of the system against a door. */
+/** Runs the S3 clients of the system. */
 import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { S3Door } from './s3-doors.ts'
+import type { S3Remote } from './s3-remotes.ts'
 
 export const RCLONE = '/usr/bin/rclone'
 export const S3CMD = '/usr/bin/s3cmd'
@@ -19,7 +19,7 @@ export interface Ran {
   readonly output: string
 }
 
-/** The door is in this process, so the program must not block it. */
+/** Does not block, since the door may be in this process. */
 export async function run(program: string, ...parameters: readonly string[]): Promise<Ran> {
   // Variables such as AWS_CA_BUNDLE would change what the programs do.
   const env = { PATH: process.env.PATH, LANG: 'C.UTF-8', HOME: tmpdir() }
@@ -35,7 +35,7 @@ export async function run(program: string, ...parameters: readonly string[]): Pr
 }
 
 /** Writes the configurations of both programs; returns the parameters that name them. */
-export function configurePrograms(directory: string, { endpoint, keys, server }: S3Door) {
+export function configurePrograms(directory: string, { endpoint, keys }: S3Remote) {
   const [rclone, s3cmd] = [join(directory, 'rclone.conf'), join(directory, 's3cmd.conf')]
   writeFileSync(
     rclone,
@@ -46,7 +46,7 @@ export function configurePrograms(directory: string, { endpoint, keys, server }:
       'force_path_style = true',
     ].join('\n'),
   )
-  const host = `${new URL(server.origin).host}/v1/s3`
+  const host = endpoint.replace('http://', '')
   writeFileSync(
     s3cmd,
     [

@@ -1,6 +1,6 @@
 /** Signs requests to the S3 door as clients do, so that tests can then change them. */
 import { hmacSha256, sha256Hex } from '../../../src/system/digests.ts'
-import type { S3Keys } from './s3-doors.ts'
+import type { S3Keys } from './s3-remotes.ts'
 
 export interface Unsigned {
   readonly method: string

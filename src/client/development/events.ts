@@ -75,6 +75,44 @@ export type DevelopmentEvent =
       readonly durationMillis: number
     }
   | {
+      /** Work that a Function scheduled, or that is attempted again, by Function. */
+      readonly event: 'due'
+      readonly function: string
+      /** Pieces of one commit. */
+      readonly count: number
+      /** The first of them. */
+      readonly scheduledId: string
+      /** Unix microseconds of its due time, as decimal text. */
+      readonly dueAtMicros: string
+    }
+  | {
+      /** The Crons in force, where their names, times or Functions changed. */
+      readonly event: 'crons'
+      readonly crons: readonly {
+        readonly name: string
+        readonly function: string
+        /** The expression with its zone, or the interval. */
+        readonly times: string
+        /** Unix microseconds, as decimal text; null where no time follows. */
+        readonly nextRunAtMicros: string | null
+      }[]
+    }
+  | {
+      /** A run of scheduled work has ended. */
+      readonly event: 'ran'
+      readonly scheduledId: string
+      readonly function: string
+      /** Null where a Function scheduled the work. */
+      readonly cron: string | null
+      /** `ok`, or the code of the error. */
+      readonly outcome: string
+      /** Whether the work will be attempted again. */
+      readonly isRepeated: boolean
+      readonly durationMillis: number
+      /** The next time of the Cron; null for other work. */
+      readonly nextRunAtMicros: string | null
+    }
+  | {
       /** A line that a Function wrote with `console` or `ctx.log`. */
       readonly event: 'log'
       readonly level: string

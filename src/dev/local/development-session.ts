@@ -20,6 +20,8 @@ export interface SessionOptions
   extends Pick<SaveLoopOptions, 'workspaceDirectory' | 'ignored' | 'report' | 'startTypeChecker'> {
   readonly ports: DevelopmentPorts
   readonly author: RecordedActor
+  /** Called after each build that is served. */
+  readonly onServed: (release: LoadedRelease) => void
   /** The settings of pages on this machine, written beside the client that svc.json names. */
   readonly local: LocalSettings
 }
@@ -78,6 +80,7 @@ export class DevelopmentSession {
     })
     const { startedAt, recovers } = save
     this.#report({ ...published, startedAt, recovers, build: built! })
+    this.#options.onServed(published.release)
     return built!
   }
 

@@ -38,6 +38,8 @@ export interface LocalOptions {
   readonly system: System
   readonly log: Logger
   readonly onCall: (call: ObservedCall) => void
+  /** The Channel whose Crons are in force. */
+  readonly channel: string
   /** Gains what is open, also where the rest cannot be opened. */
   readonly closing: ShutdownStack
 }
@@ -107,6 +109,7 @@ export async function openLocalEnvironment(options: LocalOptions): Promise<Local
     ...{ configuration: settingsOf(options), rootPath, system, log, metrics, closing },
     // A local root has no audit trail: only its author can change it.
     auditSink: async () => undefined,
+    cronsChannel: options.channel,
   })
   requireDevelopment(environment)
   const engine = observeCalls(environment.engine, system, options.onCall)

@@ -7,7 +7,7 @@ import { codeFrameOfFile, findLocation } from '../code-frames.ts'
 /** Records that repeat what other events say, or that only operators can act on. */
 const SILENT: ReadonlySet<string> = new Set([
   ...['invocation.failed', 'request.rejected', 'product.release_not_loaded', 'product.not_warm'],
-  ...['server.forwarded_untrusted', 'server.close_late'],
+  ...['server.forwarded_untrusted', 'server.close_late', 'schedule.failures'],
 ])
 
 /** Returns null for a record that is not shown. `directory` is the Workspace. */
@@ -26,9 +26,25 @@ export function eventOf(record: LogRecord, directory: string): DevelopmentEvent 
     const { message } = record
     return { event: 'failed', function: name, message, trace, codeFrame: [...frame] }
   }
+  if (record.event === 'schedule.ran' || record.event === 'schedule.failed') return ranOf(record)
   if (record.level !== 'error' && record.level !== 'warn') return null
   if (SILENT.has(record.event)) return null
   return { event: 'notice', message: `${record.message}${detailOf(record.error)}` }
+}
+
+/** The next time of a Cron is not part of the record. */
+function ranOf(record: LogRecord): DevelopmentEvent {
+  const { cron, outcome, durationMicros } = record
+  return {
+    event: 'ran',
+    scheduledId: textOf(record.scheduledId),
+    function: textOf(record.function),
+    cron: typeof cron === 'string' ? cron : null,
+    outcome: textOf(record.errorCode) || 'ok',
+    isRepeated: outcome === 'postponed' || outcome === 'transient',
+    durationMillis: typeof durationMicros === 'number' ? durationMicros / 1_000 : 0,
+    nextRunAtMicros: null,
+  }
 }
 
 function textOf(value: Plain | undefined): string {

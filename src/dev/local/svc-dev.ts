@@ -24,6 +24,7 @@ import { localApplicationKey } from './local-keys.ts'
 import { eventOf } from './log-events.ts'
 import type { ObservedCall } from './observed-calls.ts'
 import { sampleCall } from './sample-calls.ts'
+import { ScheduledReports } from './scheduled-reports.ts'
 import { hasNoDocuments, parseSeeds, runSeeds } from './seeds.ts'
 
 const PREFERRED_PORT = 3210
@@ -40,7 +41,9 @@ export interface LocalDevelopmentRequest extends DevelopmentRequest {
  * CLIENT_FILE_FAILED, CLIENT_ROOT_INVALID.
  */
 export async function runDevelopment(request: LocalDevelopmentRequest): Promise<void> {
-  const { rootPath, report, signal } = request
+  const { rootPath, signal } = request
+  let scheduled: ScheduledReports | null = null
+  const report: Report = (event) => request.report(scheduled?.completed(event) ?? event)
   const workspaceDirectory = realPath(request.workspaceDirectory)
   const system = realSystem()
   // Files of the root belong to this user alone, whatever the shell allows.
@@ -61,10 +64,13 @@ export async function runDevelopment(request: LocalDevelopmentRequest): Promise<
   try {
     const seeds = request.seed === null ? null : parseSeeds(request.seed)
     if (request.reset) reset(rootPath)
-    const world = { rootPath, workspaceDirectory, system, log, closing }
+    const world = { rootPath, workspaceDirectory, system, log, closing, channel: CHANNEL }
     const onCall = (call: ObservedCall) => report({ event: 'call', ...call })
     const environment = await openOwned({ ...world, onCall })
     const listener = openLocalListener(world, { port: request.port, preferred: PREFERRED_PORT })
+    const { engine, product } = environment
+    const ports = { scheduler: engine.scheduler, crons: product.crons, system, report }
+    scheduled = new ScheduledReports(ports)
     writeHolder(rootPath, { pid: process.pid, url: listener.url })
     closing.add(() => removeHolder(rootPath))
     const author = localAuthor(environment.product.root.descriptor.environmentId)
@@ -80,6 +86,7 @@ export async function runDevelopment(request: LocalDevelopmentRequest): Promise<
       workspaceDirectory,
       ignored: filesOfRoot(realPath(rootPath)),
       report,
+      onServed: (release) => void scheduled?.follow(release),
       startTypeChecker: request.startTypeChecker,
     })
     closing.add(() => session.close())

@@ -1,23 +1,25 @@
 import { spawnSync } from 'node:child_process'
-import { lstatSync, mkdirSync, mkdtempSync, readlinkSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { lstatSync, mkdirSync, readlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { writeWorkspace } from '../new-workspaces.ts'
+import { guideExample } from '../../../build/testing/test-kit/guides.ts'
+import { type KitWorkspace, kitWorkspace } from '../../../build/testing/test-kit/workspaces.ts'
 import { linkPackage } from './package-link.ts'
 
 const BUN = join(import.meta.dirname, '../../../node_modules/.bin/bun')
+let workspace: KitWorkspace
 let directory = ''
 
 beforeAll(() => {
-  directory = mkdtempSync(join(tmpdir(), 'svc-runners-'))
-  writeWorkspace(directory, { name: 'Chat' })
+  workspace = kitWorkspace('chat')
+  directory = workspace.directory
 })
-afterAll(() => rmSync(directory, { recursive: true, force: true }))
+afterAll(() => workspace.remove())
 
-/** Runs a program in the Workspace, without the executable; returns its status and its output. */
+/** Runs a program in the Workspace; returns its status and its output. */
 function run(program: string, ...parameters: readonly string[]) {
-  const options = { cwd: directory, encoding: 'utf8' } as const
+  const env = { ...process.env, SVC_EXECUTABLE: workspace.executable }
+  const options = { cwd: directory, encoding: 'utf8', env } as const
   const { status, stdout, stderr } = spawnSync(program, parameters, options)
   return { status, output: stdout + stderr }
 }
@@ -55,6 +57,20 @@ test('imports', () => {${ASSERTIONS}
   writeFileSync(join(directory, 'bun.test.ts'), text)
   const { status, output } = run(BUN, 'test', './bun.test.ts')
   expect(output).toMatch(/^ 1 pass$/m)
+  expect(status).toBe(0)
+})
+
+test('node:test runs the tests of the template and the example of the guide', () => {
+  workspace.write('tests/node.test.js', guideExample('node'))
+  const { status, output } = run('node', '--test', 'tests/messages.test.js', 'tests/node.test.js')
+  expect(output).toMatch(/^# pass 3$/m)
+  expect(status).toBe(0)
+})
+
+test('bun test runs the tests of the template and the example of the guide', () => {
+  workspace.write('tests/bun.test.ts', guideExample('bun'))
+  const { status, output } = run(BUN, 'test', './tests/messages.test.js', './tests/bun.test.ts')
+  expect(output).toMatch(/^ 3 pass$/m)
   expect(status).toBe(0)
 })
 

@@ -1,15 +1,15 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { writeWorkspace } from '../new-workspaces.ts'
+import { guideExample } from '../../../build/testing/test-kit/guides.ts'
+import { kitWorkspace } from '../../../build/testing/test-kit/workspaces.ts'
 
 const VITEST = join(import.meta.dirname, '../../../node_modules/vitest')
 
-test('Vitest imports the modules of a Workspace', () => {
-  const directory = mkdtempSync(join(tmpdir(), 'svc-vitest-'))
-  writeWorkspace(directory, { name: 'Chat' })
+test('Vitest imports the modules of a Workspace and runs the example of the guide', () => {
+  const workspace = kitWorkspace('chat')
+  const { directory, executable } = workspace
   symlinkSync(VITEST, join(directory, 'node_modules/vitest'))
   const text = `import { expect, test } from 'vitest'
 import { v } from 'svc'
@@ -23,14 +23,19 @@ test('imports', () => {
   expect(Object.keys(messages).sort()).toEqual(['list', 'send'])
 })
 `
-  writeFileSync(join(directory, 'vitest.test.ts'), text)
-  const environment = { ...process.env, NO_COLOR: '1', VITEST: '' }
-  const { status, stdout, stderr } = spawnSync('node', [join(VITEST, 'vitest.mjs'), 'run'], {
-    cwd: directory,
-    encoding: 'utf8',
-    env: environment,
-  })
-  expect(stdout + stderr).toMatch(/Tests +1 passed/)
+  workspace.write('vitest.test.ts', text)
+  workspace.write('tests/guide.test.ts', guideExample('vitest'))
+  const files = ['vitest.test.ts', 'tests/guide.test.ts']
+  const { status, stdout, stderr } = spawnSync(
+    'node',
+    [join(VITEST, 'vitest.mjs'), 'run', ...files],
+    {
+      cwd: directory,
+      encoding: 'utf8',
+      env: { ...process.env, NO_COLOR: '1', VITEST: '', SVC_EXECUTABLE: executable },
+    },
+  )
+  expect(stdout + stderr).toMatch(/Tests +2 passed/)
   expect(status).toBe(0)
-  rmSync(directory, { recursive: true })
+  workspace.remove()
 })

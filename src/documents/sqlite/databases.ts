@@ -28,19 +28,24 @@ const APPLICATION_ID = 0x73766364
 export interface OpenOptions {
   /** If false, an empty file is PRODUCT_CORRUPT: it has lost its write-ahead log. */
   readonly mayBeNew: boolean
+  /** Whether the file is deleted when the process ends: commits are then not synced to the disk. */
+  readonly isTemporary?: boolean
 }
 
 /**
  * Opens a read-only connection. Throws UNAVAILABLE where the file cannot be opened and
  * PRODUCT_CORRUPT where it is not a document store that this version can use.
  */
-export function openDatabase(path: string, { mayBeNew }: OpenOptions): Database {
+export function openDatabase(
+  path: string,
+  { mayBeNew, isTemporary = false }: OpenOptions,
+): Database {
   let database: Database | undefined
   try {
     createFile(path)
     database = new Database(path, { readwrite: true, create: false })
     rejectForeignFile(database, mayBeNew)
-    configure(database, { cacheMiB: CACHE_MIB })
+    configure(database, { cacheMiB: CACHE_MIB, isTemporary })
     migrate(database)
     checkSchema(database)
     checkRows(database)

@@ -9,14 +9,16 @@ const WAL_BYTES_KEPT = 64 * 1024 * 1024
 
 export interface PragmaOptions {
   readonly cacheMiB: number
+  /** Whether commits need not survive a power failure. */
+  readonly isTemporary: boolean
 }
 
-export function configure(database: Database, { cacheMiB }: PragmaOptions): void {
+export function configure(database: Database, { cacheMiB, isTemporary }: PragmaOptions): void {
   for (const pragma of [
     `page_size = ${PAGE_BYTES}`,
     'journal_mode = wal',
     // A COMMIT returns after the write-ahead log is on the disk.
-    'synchronous = full',
+    `synchronous = ${isTemporary ? 'off' : 'full'}`,
     // Only macOS needs it: a plain sync there ends at the cache of the drive.
     'fullfsync = on',
     // The schema of a manipulated file must not call functions.

@@ -35,7 +35,7 @@ export async function openSqliteDocuments(
 ): Promise<DocumentStore> {
   const database = openDatabase(path, options)
   const store = new SqliteDocuments(database)
-  await store.start(path)
+  await store.start(path, options)
   return store
 }
 
@@ -70,9 +70,9 @@ class SqliteDocuments implements DocumentStore {
     })
   }
 
-  async start(path: string): Promise<void> {
+  async start(path: string, { isTemporary = false }: OpenOptions): Promise<void> {
     try {
-      await this.#write({ kind: 'open', path })
+      await this.#write({ kind: 'open', path, isTemporary })
     } catch (error) {
       await this.close()
       throw error

@@ -18,7 +18,7 @@ beforeEach(() => {
   const path = join(directory, 'documents.db')
   openDatabase(path, { mayBeNew: true }).close()
   database = new Database(path, { readwrite: true, create: false })
-  configure(database, { cacheMiB: 1 })
+  configure(database, { cacheMiB: 1, isTemporary: false })
 })
 
 afterEach(() => {

@@ -5,7 +5,7 @@ import type { RetentionRequest } from '../store-state.ts'
 import type { BatchMessage } from './batch-messages.ts'
 
 export type WriterJob =
-  | { readonly kind: 'open'; readonly path: string }
+  | { readonly kind: 'open'; readonly path: string; readonly isTemporary: boolean }
   | ({ readonly kind: 'commit' } & BatchMessage)
   | { readonly kind: 'ensure'; readonly definitions: readonly IndexDefinition[] }
   | { readonly kind: 'build'; readonly index: number }

@@ -27,7 +27,7 @@ function reply(job: WriterJob): WriterReply {
 function run(job: WriterJob): WriterReply {
   if (job.kind === 'open') {
     const database = new Database(job.path, { readwrite: true, create: false })
-    configure(database, { cacheMiB: 32 })
+    configure(database, { cacheMiB: 32, isTemporary: job.isTemporary })
     opened = { database, jobs: new TransactionJobs(database) }
     return { result: null }
   }

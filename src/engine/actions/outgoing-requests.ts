@@ -13,6 +13,8 @@ export interface RequestsOptions {
   readonly allowedNetworks: readonly AddressRange[]
   /** A replacement for tests. */
   readonly network?: Network | undefined
+  /** Answers all requests, in place of the network. */
+  readonly substitute?: Pick<OutboundFetch, 'fetch'> | undefined
 }
 
 export interface RequestTerms {
@@ -27,14 +29,15 @@ export interface RequestTerms {
 type Reserve = (bytes: number) => void
 
 export class Requests {
-  readonly #outbound: OutboundFetch
+  readonly #outbound: Pick<OutboundFetch, 'fetch'>
   readonly #runners: Pick<RunnerPool, 'actionBacklogBytes'>
   readonly #semaphore = new Semaphore(REQUESTS_IN_FLIGHT_MAX)
   /** Bytes of the requests in progress, including the received parts of their responses. */
   #reserved = 0
 
   constructor(options: RequestsOptions, runners: Pick<RunnerPool, 'actionBacklogBytes'>) {
-    this.#outbound = new OutboundFetch({ ...options, responseBytesMax: RESPONSE_BYTES_MAX })
+    this.#outbound =
+      options.substitute ?? new OutboundFetch({ ...options, responseBytesMax: RESPONSE_BYTES_MAX })
     this.#runners = runners
   }
 

@@ -5,7 +5,7 @@
  * later Mutations read the pending commit at once.
  */
 import type { DocumentStore, OperationRecord, TransactionWrite } from '../../documents/store.ts'
-import { Fault } from '../../errors/fault.ts'
+import { Fault, isFault } from '../../errors/fault.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { System } from '../../system/system.ts'
 import type { Metrics } from '../../telemetry/metrics/metrics.ts'
@@ -70,6 +70,13 @@ export interface CommitterOptions {
   readonly metrics: Metrics
   /** Milliseconds until a batch that the store has not completed counts as stalled. */
   readonly commitMillisMax?: number
+  /**
+   * Called for every commit right before its sequence is assigned. A Fault that it throws rejects
+   * the commit.
+   */
+  readonly onAssign?: (writes: CommitWrites) => void
+  /** Called for every assigned commit that is known not to be stored, and must not throw. */
+  readonly onRollback?: (writes: CommitWrites) => void
   /** Called for every durable commit, in sequence order, before its caller gets the reply. */
   readonly onCommit: (sequence: number, writes: CommitWrites) => void
 }
@@ -78,7 +85,7 @@ export class Committer {
   readonly #store: DocumentStore
   readonly #system: System
   readonly #metrics: Metrics
-  readonly #onCommit: CommitterOptions['onCommit']
+  readonly #listeners: Pick<CommitterOptions, 'onAssign' | 'onRollback' | 'onCommit'>
   readonly #commitMillisMax: number
   readonly #locks: LockManager
   readonly #snapshots: PinnedSnapshots
@@ -94,11 +101,11 @@ export class Committer {
   #globalLock: { readonly lock: CommitLock; readonly released: Promise<void> } | null = null
 
   constructor(options: CommitterOptions) {
-    const { store, system, metrics, onCommit, commitMillisMax = INVOCATION_MILLIS_MAX } = options
+    const { store, system, metrics, commitMillisMax = INVOCATION_MILLIS_MAX } = options
     this.#store = store
     this.#system = system
     this.#metrics = metrics
-    this.#onCommit = onCommit
+    this.#listeners = options
     this.#commitMillisMax = commitMillisMax
     this.#locks = new LockManager(system)
     this.#assigned = store.latestSequence
@@ -162,6 +169,7 @@ export class Committer {
     const sequence = request.writes.length === 0 ? null : this.#assigned + 1
     const { transaction, writes } = this.#build(request, sequence)
     if (sequence !== null) {
+      this.#listeners.onAssign?.(writes)
       this.#assigned = sequence
       const oldestPinned = this.#snapshots.oldest(this.#durable)
       this.#writeLog.append({ sequence, writes, oldestPinned })
@@ -298,7 +306,7 @@ export class Committer {
     for (const [i, { sequence }] of transactions.entries()) {
       if (sequence === null) continue
       this.#durable = sequence
-      this.#onCommit(sequence, batch.writes[i]!)
+      this.#listeners.onCommit(sequence, batch.writes[i]!)
     }
     this.#pending.markDurable(this.#durable)
     batch.succeed()
@@ -324,6 +332,12 @@ export class Committer {
    */
   #rollBack(batch: Batch, error: unknown): void {
     const later = this.#queue.splice(0)
+    const isUncertain = isFault(error, 'RESULT_UNCERTAIN')
+    for (const { transactions, writes } of isUncertain ? later : [batch, ...later]) {
+      for (const [i, { sequence }] of transactions.entries()) {
+        if (sequence !== null) this.#listeners.onRollback?.(writes[i]!)
+      }
+    }
     this.#assigned = this.#durable
     this.#writeLog = emptyLog(this.#durable)
     this.#pending.rollBack()

@@ -3,6 +3,7 @@
  * deletes few rows at a time, so that commits never wait long for it.
  */
 import type { DocumentStore } from '../../documents/store.ts'
+import { PeriodicSweep } from '../../system/periodic-sweep.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { Committer } from './committer.ts'
@@ -24,50 +25,43 @@ export interface RetentionOptions {
 
 export class Retention {
   readonly #options: RetentionOptions
-  #timer: ReturnType<typeof setInterval> | null = null
-  #running: Promise<void> | null = null
+  readonly #sweep: PeriodicSweep
   /** The durable sequence one period ago. Invocations end sooner, so none reads before it. */
   #previousDurable: number
 
   constructor(options: RetentionOptions) {
     this.#options = options
     this.#previousDurable = options.committer.durable
+    this.#sweep = new PeriodicSweep({
+      periodMillis: PERIOD_MILLIS,
+      sweep: (isStopped) => this.#prune(isStopped),
+      onError: (error) => options.log.error('retention.failed', { error }),
+    })
   }
 
   start(): void {
-    this.#timer = setInterval(() => {
-      this.#running ??= this.#sweep().finally(() => {
-        this.#running = null
-      })
-    }, PERIOD_MILLIS)
-    this.#timer.unref()
+    this.#sweep.start()
   }
 
   /** Stops the timer and waits for the sweep that is running. */
-  async stop(): Promise<void> {
-    if (this.#timer !== null) clearInterval(this.#timer)
-    this.#timer = null
-    await this.#running
+  stop(): Promise<void> {
+    return this.#sweep.stop()
   }
 
-  async #sweep(): Promise<void> {
-    const { store, committer, system, log } = this.#options
+  async #prune(isStopped: () => boolean): Promise<void> {
+    const { store, committer, system } = this.#options
     const oldestSnapshot = this.#previousDurable
     this.#previousDurable = committer.durable
     const now = system.nowMicros()
-    try {
-      let more = true
-      while (more && this.#timer !== null && store.status.state === 'open') {
-        const pruned = await store.prune({
-          oldestSnapshot,
-          beforeMicros: now - VERSIONS_MICROS,
-          operationsBeforeMicros: now - OPERATIONS_MICROS,
-          rowsMax: ROWS_MAX,
-        })
-        more = pruned.more
-      }
-    } catch (error) {
-      log.error('retention.failed', { error })
+    let more = true
+    while (more && !isStopped() && store.status.state === 'open') {
+      const pruned = await store.prune({
+        oldestSnapshot,
+        beforeMicros: now - VERSIONS_MICROS,
+        operationsBeforeMicros: now - OPERATIONS_MICROS,
+        rowsMax: ROWS_MAX,
+      })
+      more = pruned.more
     }
   }
 }

@@ -24,6 +24,8 @@ export interface FileFields {
   readonly etag?: string | undefined
   /** Headers that an S3 client stored with the file, by name in lower case. */
   readonly headers?: ReadonlyMap<string, string> | undefined
+  /** The sizes of the parts of a multipart upload (value/files/part-sizes.ts). */
+  readonly partSizes?: string | undefined
 }
 
 export interface FileDocument extends FileFields {
@@ -108,12 +110,13 @@ export function listFiles(
 
 /** Inserts a file and returns its ID. */
 export function insertFile(transaction: Transaction, file: FileFields): MaybePromise<string> {
-  const { bucket, key, contentType, size, sha256, uploadId, etag, headers } = file
+  const { bucket, key, contentType, size, sha256, uploadId, etag, headers, partSizes } = file
   const upload = uploadId === null ? null : new TypedId(uploadId)
   const fields = { bucket, key, contentType, size, sha256, uploadId: upload }
   const tag = etag === undefined ? {} : { etag }
   const kept = headers === undefined || headers.size === 0 ? {} : { headers }
-  return transaction.insert(FILE_DOCUMENTS, storedJson({ ...fields, ...tag, ...kept }))
+  const parts = partSizes === undefined ? {} : { partSizes }
+  return transaction.insert(FILE_DOCUMENTS, storedJson({ ...fields, ...tag, ...kept, ...parts }))
 }
 
 export function deleteFile(transaction: Transaction, id: string): MaybePromise<void> {
@@ -175,6 +178,7 @@ export function fileFields(fields: ValueObject): FileFields {
     uploadId: uploadId === null ? null : uploadId.id,
     etag: fields.get('etag') as string | undefined,
     headers: fields.get('headers') as ReadonlyMap<string, string> | undefined,
+    partSizes: fields.get('partSizes') as string | undefined,
   }
 }
 

@@ -18,7 +18,8 @@ import { type PreparedTable, prepareTable } from '../releases/prepared-tables.ts
 
 /**
  * Metadata of a file. `key` is null for a file that no object key names. Files that were stored
- * before S3 clients could have neither `etag` nor `headers`.
+ * before S3 clients could have neither `etag` nor `headers`; those of one part, and those that were
+ * completed before `partSizes` existed, have none.
  */
 const FILES: TableManifest = {
   name: FILE_DOCUMENTS,
@@ -31,6 +32,7 @@ const FILES: TableManifest = {
     uploadId: { type: 'nullable', inner: { type: 'id', table: UPLOAD_DOCUMENTS } },
     etag: { type: 'optional', inner: { type: 'string' } },
     headers: { type: 'optional', inner: { type: 'record', values: { type: 'string' } } },
+    partSizes: { type: 'optional', inner: { type: 'string' } },
   },
   indexes: [
     { name: 'byContent', fields: ['sha256'], unique: false },

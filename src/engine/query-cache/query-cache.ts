@@ -65,11 +65,13 @@ export interface CacheStatistics {
 
 interface CacheOptions {
   readonly system: System
+  /** Monotonic clock by which results of Queries that read the time expire. Default: `system`. */
+  readonly resultClock?: Pick<System, 'monotonicMillis'>
   readonly configuration: ConfigurationSource
 }
 
 export class QueryCache {
-  readonly #system: System
+  readonly #clock: Pick<System, 'monotonicMillis'>
   readonly #configuration: ConfigurationSource
   /** In eviction order: the least recently used entry comes first. */
   readonly #entries = new TransientMap<string, Entry>()
@@ -80,8 +82,8 @@ export class QueryCache {
   #misses = 0
   #evictions = 0
 
-  constructor({ system, configuration }: CacheOptions) {
-    this.#system = system
+  constructor({ system, resultClock = system, configuration }: CacheOptions) {
+    this.#clock = resultClock
     this.#configuration = configuration
     this.#readSets = new ReadSetIndex(Buffer.from(system.randomBytes(4)).readInt32BE())
   }
@@ -100,7 +102,7 @@ export class QueryCache {
   get({ shared, perCaller }: CacheKeys): CachedResult | null {
     let entry = this.#entries.get(shared)
     if (entry === undefined && perCaller !== shared) entry = this.#entries.get(perCaller)
-    const now = this.#system.monotonicMillis()
+    const now = this.#clock.monotonicMillis()
     if (entry === undefined || !this.#isValid(entry, now)) {
       this.#misses += 1
       if (entry !== undefined) this.#remove(entry)
@@ -125,7 +127,7 @@ export class QueryCache {
     if (!this.#requested.hasSeen(key)) return
     const previous = this.#entries.get(key)
     if (previous !== undefined) this.#remove(previous)
-    const now = this.#system.monotonicMillis()
+    const now = this.#clock.monotonicMillis()
     const expiresAt = now + (lifetimeMillis ?? Number.POSITIVE_INFINITY)
     const size = key.length + result.resultText.length + readSet.bytes
     if (size > CACHE_CHARACTERS_MAX / 8) return

@@ -1,6 +1,7 @@
 /** The stored documents of a prepared Release, for checks that read all of them. */
 import { keyInterval, keySuccessor } from '../../documents/keys.ts'
 import type { DocumentStore, PhysicalIndex, StoredDocument } from '../../documents/store.ts'
+import { nextTurn } from '../../system/event-loop.ts'
 import type { PreparedTable } from './prepared-tables.ts'
 
 /** The tables of a Release over one snapshot of the documents. */
@@ -42,6 +43,6 @@ async function* scanIndex(
     for (const { document } of page.documents) yield document
     if (page.exhausted) return
     lower = keySuccessor(page.documents.at(-1)!.key)
-    await new Promise((resolve) => setImmediate(resolve))
+    await nextTurn()
   }
 }

@@ -13,6 +13,8 @@ export interface RunnerLimits extends WatchLimits {
   /** Milliseconds of CPU that one Action may take. */
   readonly actionCpuMillis: number
   readonly resultBytes: number
+  /** `LoadLimits.fixedClock`. */
+  readonly fixedClock: boolean
   /** Most operations of one call. */
   readonly operations: number
   /** Bytes of unread replies beyond which further operations are deferred. */

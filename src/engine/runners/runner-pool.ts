@@ -122,6 +122,7 @@ const LIMITS: Omit<PoolLimits, 'runners' | 'runnersOfAll' | 'actionRunnersOfAll'
   processThreads: THREADS_MAX,
   unexplainedCpuMillis: 10_000,
   resultBytes: RESULT_BYTES_MAX,
+  fixedClock: false,
   operations: 100_000,
   backlogBytes: 32 * MEBIBYTE,
   deferredCharacters: 32 * MEBIBYTE,

@@ -40,6 +40,7 @@ const LIMITS: RunnerLimits = {
   processThreads: 256,
   unexplainedCpuMillis: 10_000,
   resultBytes: 1e6,
+  fixedClock: false,
   operations: 8,
   backlogBytes: 100,
   deferredCharacters: 1_000,

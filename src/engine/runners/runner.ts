@@ -87,13 +87,13 @@ export class Runner {
   load(code: ReleaseCode, role: RunnerRole): Promise<LoadFailure | null> {
     if (this.#ended) return Promise.resolve({ kind: 'lost' })
     const { limits, system } = this.#ports
-    const loaded = this.#start.load(system.monotonicMillis() + limits.startMillis)
     const actions = role === 'actions'
     const cpuMillis = actions ? limits.actionCpuMillis : limits.callCpuMillis
     this.watch.callCpuMillis = cpuMillis
-    this.process.load(code.source, { cpuMillis, resultBytes: limits.resultBytes, actions })
+    const { resultBytes, fixedClock } = limits
+    this.process.load(code.source, { cpuMillis, resultBytes, actions, fixedClock })
     this.process.flush()
-    return loaded
+    return this.#start.load(system.monotonicMillis() + limits.startMillis)
   }
 
   describe(): Promise<DescribeOutcome> {

@@ -13,12 +13,12 @@ import type { Timers } from './timers.ts'
 import { byDueTime, type WorkReads } from './work-reads.ts'
 import type { RunEnd } from './work-runs.ts'
 
-/** Longest sleep: a step of the wall clock is noticed after it. */
-const SLEEP_MILLIS_MAX = 60_000
-/** Pieces of work that one read adds to the queue. */
-const READ_MAX = 256
-/** Pieces in the queue beyond which nothing is read: one Function may have that many due. */
-const QUEUE_MAX = 2_048
+/** Rows of one page, which block other calls for a millisecond or two. */
+const PAGE_MAX = 256
+/** Shortest pause between two reads for a full queue. */
+const FULL_PAUSE_MILLIS = 1_000
+/** The pause after a read for a full queue, as a multiple of its duration. */
+const FULL_PAUSE_FACTOR = 20
 /** Pause before a run that failed for no fault of its own is repeated. */
 const REPEAT_MILLIS = 1_000
 /** Pause after due work could not be read. */
@@ -47,6 +47,7 @@ export class Dispatcher {
   #pumpsAgain = false
   /** Whether stored work may be due that is not in the queue. */
   #mayHaveMore = true
+  #isFullReadPaused = false
   #isStarted = false
   #isStopped = false
   #failingSinceMillis: number | null = null
@@ -156,10 +157,16 @@ export class Dispatcher {
     if (!this.#isStopped && this.#cancelTimer === null) this.#sleepUntil(null)
   }
 
+  /**
+   * A read begins with the work that is in the queue already, so it waits until half of the queue
+   * is empty. A full queue may hold work of few Functions that all run as often as they may: then a
+   * read finds the work of others, as seldom as its duration demands.
+   */
   #canRead(): boolean {
-    const { hasCapacity, waiting } = this.#queue
+    const { hasCapacity, isHalfEmpty } = this.#queue
     const isOpen = !this.#isStopped && this.#options.admits()
-    return isOpen && this.#mayHaveMore && hasCapacity && waiting < QUEUE_MAX
+    if (!isOpen || !this.#mayHaveMore || !hasCapacity) return false
+    return isHalfEmpty || !this.#isFullReadPaused
   }
 
   #startWaiting(): void {
@@ -205,13 +212,7 @@ export class Dispatcher {
     const pin = committer.pinSnapshot()
     const snapshot = committer.durable
     try {
-      const limit = this.#queue.known + READ_MAX
-      const range = byDueTime('pending', limit, { untilMicros })
-      const { documents, done } = await reads.page(range, snapshot)
-      for (const { document } of documents) {
-        if (!this.#queue.has(document.id)) this.#queue.add(workOf(document))
-      }
-      if (!done) {
+      if (!(await this.#addDue(untilMicros, snapshot))) {
         this.#mayHaveMore = true
         return
       }
@@ -229,6 +230,40 @@ export class Dispatcher {
     }
   }
 
+  /** Returns whether all due work of the snapshot is in the queue. */
+  async #addDue(untilMicros: bigint, snapshot: number): Promise<boolean> {
+    const queue = this.#queue
+    const { reads, system } = this.#options
+    const startedMillis = system.monotonicMillis()
+    const isForOthers = !queue.isHalfEmpty
+    const range = byDueTime('pending', PAGE_MAX, { untilMicros })
+    let isWhole = true
+    let afterKey: string | undefined
+    for (let done = false; !done && !this.#isStopped; ) {
+      const page = await reads.page({ ...range, afterKey }, snapshot)
+      for (const { document } of page.documents) {
+        if (!queue.has(document.id) && !queue.add(workOf(document))) isWhole = false
+      }
+      if (!isWhole && !isForOthers) {
+        this.#pauseFullReads(0)
+        return false
+      }
+      done = page.done
+      afterKey = page.documents.at(-1)?.key
+    }
+    if (isForOthers) this.#pauseFullReads(system.monotonicMillis() - startedMillis)
+    return isWhole && !this.#isStopped
+  }
+
+  #pauseFullReads(durationMillis: number): void {
+    if (this.#isFullReadPaused) return
+    this.#isFullReadPaused = true
+    this.#later(Math.max(FULL_PAUSE_MILLIS, FULL_PAUSE_FACTOR * durationMillis), () => {
+      this.#isFullReadPaused = false
+      this.#wake()
+    })
+  }
+
   #clearTimer(): void {
     this.#cancelTimer?.()
     this.#cancelTimer = null
@@ -238,20 +273,21 @@ export class Dispatcher {
   #sleepUntil(dueAtMicros: bigint | null): void {
     this.#clearTimer()
     if (this.#isStopped) return
-    const { system } = this.#options
-    const left = dueAtMicros === null ? SLEEP_MILLIS_MAX : millisUntil(dueAtMicros, system)
+    const { system, timers } = this.#options
+    const { sleepMillisMax } = timers
+    const left = dueAtMicros === null ? sleepMillisMax : millisUntil(dueAtMicros, system)
     this.#wakesAtMicros = dueAtMicros
     const wake = () => {
       this.#cancelTimer = null
       this.#wakesAtMicros = null
       this.#wake()
     }
-    const millis = Math.min(Math.max(left, 0), SLEEP_MILLIS_MAX)
-    this.#cancelTimer = this.#options.timers.set(millis, wake)
+    const millis = Math.min(Math.max(left, 0), sleepMillisMax)
+    this.#cancelTimer = timers.set(millis, wake)
   }
 }
 
 /** Rounds up, since work must not run early. */
-function millisUntil(atMicros: bigint, { nowMicros }: Pick<System, 'nowMicros'>): number {
-  return Math.ceil(Number(atMicros - nowMicros()) / 1000)
+function millisUntil(atMicros: bigint, system: Pick<System, 'nowMicros'>): number {
+  return Math.ceil(Number(atMicros - system.nowMicros()) / 1000)
 }

@@ -23,6 +23,30 @@ test('one Function does not take every run, and others start behind it', () => {
   expect(queue.take()).toEqual([])
 })
 
+test('a full queue takes work of other Functions only', () => {
+  const queue = new DueQueue()
+  let count = 0
+  while (queue.add(workOf('busy'))) count += 1
+  expect(count).toBe(2_048)
+  expect(queue.isHalfEmpty).toBe(false)
+  const others = Array.from({ length: 100 }, () => workOf('other'))
+  expect(others.filter((work) => queue.add(work))).toHaveLength(SCHEDULED_RUNS_MAX)
+  expect(queue.take().filter((work) => work.function === 'other')).toHaveLength(
+    SCHEDULED_MUTATIONS_MAX - SCHEDULED_RUNS_MAX,
+  )
+})
+
+test('a queue is full of long arguments, and takes more once they have started', () => {
+  const queue = new DueQueue()
+  const long = (name: string) => ({ ...workOf(name), argumentsText: ' '.repeat(2 ** 20) })
+  let count = 0
+  while (queue.add(long('busy'))) count += 1
+  expect(count).toBe(32)
+  queue.take()
+  expect(queue.isHalfEmpty).toBe(true)
+  expect(queue.add(workOf('busy'))).toBe(true)
+})
+
 test('all Mutations together, and all Actions together, have a bound', () => {
   const queue = new DueQueue()
   for (let i = 0; i < 100; i++) {

@@ -2,6 +2,11 @@
 import { SCHEDULED_ACTIONS_MAX, SCHEDULED_MUTATIONS_MAX, SCHEDULED_RUNS_MAX } from '../limits.ts'
 import type { ScheduledWork, WorkFields } from './scheduled-documents.ts'
 
+/** Waiting pieces beyond which only those of Functions with few pieces are added. */
+const WAITING_MAX = 2_048
+/** Characters of the arguments of the waiting pieces, with the same effect. */
+const CHARACTERS_MAX = 32 * 1024 * 1024
+
 const RUNS_MAX = { mutation: SCHEDULED_MUTATIONS_MAX, action: SCHEDULED_ACTIONS_MAX }
 
 export class DueQueue {
@@ -10,6 +15,9 @@ export class DueQueue {
   readonly #known = new Set<string>()
   readonly #running = { mutation: 0, action: 0 }
   readonly #runningByFunction = new Map<string, number>()
+  readonly #waitingByFunction = new Map<string, number>()
+  /** Characters of the arguments of the pieces that wait. */
+  #characters = 0
 
   get waiting(): number {
     return this.#waiting.length
@@ -20,9 +28,8 @@ export class DueQueue {
     return this.#waiting[0]?.dueAtMicros ?? null
   }
 
-  /** Number of pieces that a read of the due work finds again. */
-  get known(): number {
-    return this.#known.size
+  get isHalfEmpty(): boolean {
+    return this.#waiting.length <= WAITING_MAX / 2 && this.#characters <= CHARACTERS_MAX / 2
   }
 
   get running(): number {
@@ -39,10 +46,21 @@ export class DueQueue {
     return this.#known.has(scheduledId)
   }
 
-  /** Adds due work that is not known. */
-  add(work: ScheduledWork): void {
-    this.#known.add(work.scheduledId)
+  /**
+   * Adds due work that is not known. Returns false where the queue is full. A full queue still
+   * takes work of a Function that could start more runs than it has pieces.
+   */
+  add(work: ScheduledWork): boolean {
+    const { function: name, scheduledId, argumentsText } = work
+    const waiting = this.#waitingByFunction.get(name) ?? 0
+    const isFull = this.#waiting.length >= WAITING_MAX || this.#characters >= CHARACTERS_MAX
+    const running = this.#runningByFunction.get(name) ?? 0
+    if (isFull && waiting + running >= SCHEDULED_RUNS_MAX) return false
+    this.#known.add(scheduledId)
     this.#waiting.push(work)
+    this.#waitingByFunction.set(name, waiting + 1)
+    this.#characters += argumentsText.length
+    return true
   }
 
   /** Removes the work that may start now, and counts it as running. */
@@ -70,11 +88,15 @@ export class DueQueue {
     this.#known.delete(scheduledId)
   }
 
-  #begin({ kind, function: name }: WorkFields): boolean {
+  #begin({ kind, function: name, argumentsText }: WorkFields): boolean {
     const count = this.#runningByFunction.get(name) ?? 0
     if (this.#running[kind] >= RUNS_MAX[kind] || count >= SCHEDULED_RUNS_MAX) return false
     this.#running[kind] += 1
     this.#runningByFunction.set(name, count + 1)
+    const waiting = this.#waitingByFunction.get(name)! - 1
+    if (waiting === 0) this.#waitingByFunction.delete(name)
+    else this.#waitingByFunction.set(name, waiting)
+    this.#characters -= argumentsText.length
     return true
   }
 }

@@ -34,8 +34,8 @@ export function isScheduleOperation(
 
 /**
  * Throws LIMIT_EXCEEDED where the call, or the Environment, has scheduled too much. `created`
- * counts the piece that is about to be scheduled. The bound of the Environment counts durable work,
- * so concurrent calls may pass it by what they schedule meanwhile.
+ * counts the piece that is about to be scheduled. The bound of the Environment counts committed
+ * work, so concurrent calls may pass it by what they schedule meanwhile.
  */
 export function checkScheduleLimits(created: number, pending: PendingWork): void {
   if (created > SCHEDULES_MAX) {

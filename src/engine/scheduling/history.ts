@@ -1,4 +1,5 @@
 /** Deletes finished work after 7 days, and the oldest beyond a number of rows. */
+import { PeriodicSweep } from '../../system/periodic-sweep.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { Committer } from '../commits/committer.ts'
@@ -24,35 +25,18 @@ export interface HistoryOptions {
 
 export class History {
   readonly #options: HistoryOptions
-  #timer: ReturnType<typeof setInterval> | null = null
-  #running: Promise<void> | null = null
+  /** Starts once the scheduler does. */
+  readonly sweep: PeriodicSweep
 
   constructor(options: HistoryOptions) {
     this.#options = options
-  }
-
-  start(): void {
-    this.#timer = setInterval(() => {
-      this.#running ??= this.#sweep().finally(() => {
-        this.#running = null
-      })
-    }, PERIOD_MILLIS)
-    this.#timer.unref()
-  }
-
-  /** Stops the timer and waits for the sweep in progress. */
-  async stop(): Promise<void> {
-    if (this.#timer !== null) clearInterval(this.#timer)
-    this.#timer = null
-    await this.#running
-  }
-
-  async #sweep(): Promise<void> {
-    try {
-      while (this.#timer !== null && (await this.prune()));
-    } catch (error) {
-      this.#options.log.error('schedule.prune_failed', { error })
-    }
+    this.sweep = new PeriodicSweep({
+      periodMillis: PERIOD_MILLIS,
+      sweep: async (isStopped) => {
+        while (!isStopped() && (await this.prune()));
+      },
+      onError: (error) => options.log.error('schedule.prune_failed', { error }),
+    })
   }
 
   /** Deletes one batch. Returns whether more may follow. */

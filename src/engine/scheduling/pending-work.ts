@@ -1,4 +1,7 @@
-/** Counts of scheduled work, kept in memory from the durable changes of commits. */
+/**
+ * Counts of scheduled work, kept in memory from the changes of commits. A commit counts once its
+ * sequence is assigned: a Release cannot be retired between that and its durability.
+ */
 import type { ReleaseId } from '../../value/ids.ts'
 import type { ValueObject } from '../../value/values.ts'
 import type { ScheduledChange } from '../commits/read-set.ts'
@@ -55,6 +58,11 @@ export class PendingWork {
   change({ before, after }: ScheduledChange): void {
     if (before !== null) this.#countFields(before, -1)
     if (after !== null) this.#countFields(after, 1)
+  }
+
+  /** Undoes `change` for a commit that was rolled back. */
+  revert({ scheduledId, before, after }: ScheduledChange): void {
+    this.change({ scheduledId, before: after, after: before })
   }
 
   #countFields(fields: ValueObject, by: 1 | -1): void {

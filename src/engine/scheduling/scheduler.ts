@@ -1,5 +1,6 @@
 /** Scheduled work of one Environment: dispatch, recovery, history, and what operators see. */
 import type { DocumentStore } from '../../documents/store.ts'
+import { Fault } from '../../errors/fault.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics/metrics.ts'
@@ -37,7 +38,12 @@ export interface SchedulerHost {
   readonly load: LoadRelease
   /** Whether the Environment serves. */
   readonly admits: () => boolean
+  /** Whether the Release is retired. Absent where Releases never are. */
+  readonly isRetired?: (releaseId: ReleaseId) => boolean
 }
+
+/** Receives the durable changes of scheduled work of one commit. It must not throw. */
+export type WorkListener = (changes: readonly ScheduledChange[]) => void
 
 export interface SchedulerOptions {
   readonly store: DocumentStore
@@ -81,6 +87,7 @@ export class Scheduler {
   readonly #statistics: RunStatistics
   /** The Crons in force. */
   readonly crons: Crons
+  readonly #listeners: WorkListener[] = []
   #host: SchedulerHost | null = null
   #starting: Promise<void> | null = null
   #isStopped = false
@@ -157,7 +164,7 @@ export class Scheduler {
   /** Resolves once every run has ended and is recorded. Call it after `stop`. */
   async whenIdle(): Promise<void> {
     await this.whenSettled()
-    await this.#history.stop()
+    await this.#history.sweep.stop()
     this.#statistics.stop()
   }
 
@@ -171,11 +178,36 @@ export class Scheduler {
     await this.#dispatcher.whenIdle()
   }
 
+  listen(listener: WorkListener): void {
+    this.#listeners.push(listener)
+  }
+
+  /**
+   * Counts the changes of a commit whose sequence is about to be assigned. Throws RELEASE_RETIRED
+   * where it schedules work of a retired Release, which could never run: a call that was in flight
+   * at the retirement fails instead.
+   */
+  onAssign(changes: readonly ScheduledChange[]): void {
+    let checked: unknown = null
+    for (const { before, after } of changes) {
+      const releaseId = after?.get('releaseId')
+      if (before !== null || releaseId === undefined || releaseId === checked) continue
+      if (this.#host?.isRetired?.(releaseId as ReleaseId)) throw new Fault('RELEASE_RETIRED')
+      checked = releaseId
+    }
+    for (const change of changes) this.#options.pending.change(change)
+  }
+
+  /** Undoes `onAssign` for a commit that was not stored. */
+  onRollback(changes: readonly ScheduledChange[]): void {
+    for (const change of changes) this.#options.pending.revert(change)
+  }
+
   /** Notices durable changes of scheduled work. It must not throw. */
   onCommit(changes: readonly ScheduledChange[]): void {
-    for (const change of changes) this.#options.pending.change(change)
     this.#dispatcher.onCommit(changes)
     this.crons.onCommit(changes)
+    for (const listener of this.#listeners) listener(changes)
   }
 
   /** Returns a page of all work, the history included, in the order of the IDs. */
@@ -212,6 +244,8 @@ export class Scheduler {
 
   async #start(): Promise<void> {
     const { committer, pending } = this.#options
+    // What is pending counted at its assignment, and is not part of the snapshot.
+    while (committer.assigned !== committer.durable) await committer.drain()
     pending.reset()
     const snapshot = committer.durable
     const pin = committer.pinSnapshot()
@@ -220,7 +254,7 @@ export class Scheduler {
       if (this.#isStopped) return
       this.#dispatcher.start()
       this.crons.start()
-      this.#history.start()
+      this.#history.sweep.start()
       await this.#repeat(() => this.#count(snapshot))
     } finally {
       committer.unpinSnapshot(pin)

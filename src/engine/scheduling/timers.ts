@@ -5,11 +5,16 @@
 import type { System } from '../../system/system.ts'
 
 export interface Timers {
+  /** Longest sleep in milliseconds: a step of the wall clock is noticed after it. */
+  readonly sleepMillisMax: number
   /** Calls the task once after so many milliseconds. Returns the function that cancels it. */
   set(millis: number, task: () => void): () => void
 }
 
+const SLEEP_MILLIS_MAX = 60_000
+
 export const REAL_TIMERS: Timers = {
+  sleepMillisMax: SLEEP_MILLIS_MAX,
   set(millis, task) {
     const timer = setTimeout(task, millis)
     return () => clearTimeout(timer)
@@ -25,9 +30,12 @@ interface ManualTimer {
 export class ManualTimers implements Timers {
   readonly #clock: Pick<System, 'monotonicMillis'>
   readonly #timers = new Set<ManualTimer>()
+  readonly sleepMillisMax: number
 
-  constructor(clock: Pick<System, 'monotonicMillis'>) {
+  /** `sleepMillisMax` may be infinite where the wall clock is never set. */
+  constructor(clock: Pick<System, 'monotonicMillis'>, sleepMillisMax = SLEEP_MILLIS_MAX) {
     this.#clock = clock
+    this.sleepMillisMax = sleepMillisMax
   }
 
   set(millis: number, task: () => void): () => void {

@@ -37,6 +37,13 @@ export interface WorkRunsOptions {
  */
 export type RunEnd = 'succeeded' | 'failed' | 'postponed' | 'transient' | 'skipped'
 
+/** How a run ended, with the code and the error of its failure. */
+interface Ended {
+  readonly end: RunEnd
+  readonly errorCode: string | null
+  readonly error?: unknown
+}
+
 /** Codes of failures that say nothing about the work: a later run of it may succeed. */
 const TRANSIENT: ReadonlySet<string> = new Set([
   ...['BUSY', 'UNAVAILABLE', 'WRITE_CONFLICT', 'RESULT_UNCERTAIN'],
@@ -56,6 +63,15 @@ export class WorkRuns {
 
   /** Runs pending work whose time has come. Never rejects. */
   async run(work: ScheduledWork, load: LoadRelease): Promise<RunEnd> {
+    const { system } = this.#options
+    const startedMillis = system.monotonicMillis()
+    const ended = await this.#perform(work, load)
+    const durationMicros = Math.round((system.monotonicMillis() - startedMillis) * 1_000)
+    if (ended.end !== 'skipped') this.#log(work, ended, durationMicros)
+    return ended.end
+  }
+
+  async #perform(work: ScheduledWork, load: LoadRelease): Promise<Ended> {
     try {
       const request = await this.#request(work, load)
       return await (work.kind === 'mutation'
@@ -73,7 +89,7 @@ export class WorkRuns {
   async recover(work: ScheduledWork, load: LoadRelease): Promise<void> {
     const delay = await this.#retryDelay(work, load)
     await this.#end(work, 'running', { code: INTERRUPTED, attempts: work.attempts, delay })
-    this.#log(work, 'failed', INTERRUPTED)
+    this.#log(work, { end: delay === null ? 'failed' : 'postponed', errorCode: INTERRUPTED })
   }
 
   async #request(work: ScheduledWork, load: LoadRelease): Promise<QueryRequest> {
@@ -92,16 +108,15 @@ export class WorkRuns {
     }
   }
 
-  async #runMutation(work: ScheduledWork, request: QueryRequest): Promise<RunEnd> {
+  async #runMutation(work: ScheduledWork, request: QueryRequest): Promise<Ended> {
     const { scheduledId } = work
     // The ID keeps two runs in this process apart; the state of the work decides across restarts.
     const operation = { operationId: scheduledId, target: 'scheduled', caller: 'scheduled' }
     await this.#options.calls.mutation({ ...request, ...operation, scheduledId })
-    this.#log(work, 'succeeded', null)
-    return 'succeeded'
+    return SUCCEEDED
   }
 
-  async #runAction(work: ScheduledWork, request: QueryRequest): Promise<RunEnd> {
+  async #runAction(work: ScheduledWork, request: QueryRequest): Promise<Ended> {
     const { documents, calls, system } = this.#options
     const { scheduledId } = work
     const isStarted = await documents.change(async (transaction) => {
@@ -110,7 +125,7 @@ export class WorkRuns {
       await startWork(transaction, current)
       return true
     })
-    if (!isStarted) return 'skipped'
+    if (!isStarted) return SKIPPED
     const attempts = work.attempts + 1
     try {
       await calls.action(request)
@@ -123,12 +138,11 @@ export class WorkRuns {
         finishWork(transaction, scheduledId, { state: 'succeeded', ...finish }),
       ),
     )
-    this.#log(work, 'succeeded', null)
-    return 'succeeded'
+    return SUCCEEDED
   }
 
   /** Ends an attempt of an Action that failed. */
-  async #endAction(work: ScheduledWork, request: QueryRequest, error: unknown): Promise<RunEnd> {
+  async #endAction(work: ScheduledWork, request: QueryRequest, error: unknown): Promise<Ended> {
     const { attempts } = work
     const code = codeOf(error)
     // It waited for its turn in vain and did not start.
@@ -136,26 +150,22 @@ export class WorkRuns {
     const delay = isUnstarted ? 1_000 : retryDelayMillis(request.definition.retry, attempts)
     const end = { code, delay, attempts: isUnstarted ? attempts - 1 : attempts }
     await this.#repeat(() => this.#end(work, 'running', end))
-    this.#log(work, delay === null ? 'failed' : 'postponed', code, error)
-    return delay === null ? 'failed' : 'postponed'
+    return { end: delay === null ? 'failed' : 'postponed', errorCode: code, error }
   }
 
   /** Records that pending work failed, unless the failure is transient. */
-  async #fail(work: ScheduledWork, error: unknown): Promise<RunEnd> {
-    if (error instanceof NotPendingError) return 'skipped'
+  async #fail(work: ScheduledWork, error: unknown): Promise<Ended> {
+    if (error instanceof NotPendingError) return SKIPPED
     const code = codeOf(error)
     if (!isFault(error) || TRANSIENT.has(code)) {
-      this.#log(work, 'transient', code, error)
-      return 'transient'
+      return { end: 'transient', errorCode: code, error }
     }
     try {
       await this.#end(work, 'pending', { code, attempts: work.attempts + 1, delay: null })
     } catch (failure) {
-      this.#log(work, 'transient', codeOf(failure), failure)
-      return 'transient'
+      return { end: 'transient', errorCode: codeOf(failure), error: failure }
     }
-    this.#log(work, 'failed', code, error)
-    return 'failed'
+    return { end: 'failed', errorCode: code, error }
   }
 
   /** Stores the failure; with a delay the work is pending again. */
@@ -215,15 +225,21 @@ export class WorkRuns {
     }
   }
 
-  #log(work: ScheduledWork, outcome: RunEnd, errorCode: string | null, error?: unknown): void {
-    const { scheduledId, function: name, releaseId, dueAtMicros } = work
-    const lateMicros = this.#options.system.nowMicros() - dueAtMicros
-    const fields = { scheduledId, function: name, releaseId, outcome, lateMicros }
+  /** `durationMicros` is absent for a run of the last server. */
+  #log(work: ScheduledWork, { end, errorCode, error }: Ended, durationMicros?: number): void {
+    const { log, system } = this.#options
+    const { scheduledId, function: name, releaseId, dueAtMicros, cron } = work
+    const lateMicros = system.nowMicros() - dueAtMicros
+    const ofCron = cron === null ? {} : { cron }
+    const fields = { scheduledId, function: name, releaseId, ...ofCron, outcome: end, lateMicros }
     const failure = errorCode === null ? {} : { errorCode }
-    if (outcome === 'succeeded') this.#options.log.debug('schedule.ran', fields)
-    else this.#options.log.warn('schedule.failed', { ...fields, ...failure, error })
+    if (end === 'succeeded') log.debug('schedule.ran', { ...fields, durationMicros })
+    else log.warn('schedule.failed', { ...fields, durationMicros, ...failure, error })
   }
 }
+
+const SUCCEEDED: Ended = { end: 'succeeded', errorCode: null }
+const SKIPPED: Ended = { end: 'skipped', errorCode: null }
 
 function codeOf(error: unknown): string {
   return isFault(error) ? error.code : 'INTERNAL'

@@ -17,10 +17,12 @@ import {
   PROBES,
   REALTIME,
 } from '../application/routes.ts'
+import { isS3Path, S3_PATH } from '../application/s3/requests.ts'
 import { managementRoutes } from '../management/routes.ts'
 import { openApiText, publishedDocument } from './published.ts'
 
 interface Document {
+  readonly info: { readonly description: string }
   readonly paths: Readonly<Record<string, Readonly<Record<string, unknown>>>>
   readonly components: { readonly schemas: Readonly<Record<string, unknown>> }
 }
@@ -44,6 +46,11 @@ test('every route of both origins is an operation, and nothing else is', () => {
   const named = routes.map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, '{$1}')}`)
   const documented = contract.operations.map(({ method, path }) => `${method} ${path}`)
   expect(documented.toSorted()).toEqual(named.toSorted())
+})
+
+test('the S3 door, which has a protocol of its own, is named and not described', () => {
+  expect(document.info.description).toContain(`\`${S3_PATH}\``)
+  expect(Object.keys(document.paths).filter(isS3Path)).toEqual([])
 })
 
 test('each operation has a unique name and a sentence as summary', () => {

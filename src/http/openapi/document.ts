@@ -6,6 +6,7 @@ import { VERSION } from '../../value/version.ts'
 import { jsonSchemaOf } from '../../wire/reading/json-schema.ts'
 import type { JsonSchema } from '../../wire/rules.ts'
 import type { Schema } from '../../wire/schema.ts'
+import { S3_PATH } from '../application/s3/requests.ts'
 import { PATH_PARAMETERS, pathParameters } from '../parameters.ts'
 import { Failures } from './failures.ts'
 import { HEADERS, headersOf } from './headers.ts'
@@ -24,6 +25,9 @@ const DESCRIPTION = [
   'Every object is closed: a request with an unknown field, a duplicate key or an undeclared query',
   'parameter is rejected. An unknown path is 404 and an unknown method 405. Every failure has the',
   'error envelope: branch on its `code`, never on its `message`.',
+  `The application origin also serves \`${S3_PATH}\`, which is no part of this document: its`,
+  'requests and responses are those of the Amazon S3 API, with its signatures, XML and errors.',
+  'The topic `s3` of `svc docs` lists the operations.',
 ].join(' ')
 
 export function openApiDocument(operations: readonly Operation[]): object {

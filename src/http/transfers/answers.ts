@@ -1,4 +1,5 @@
 /** Response bodies: sent at the rate of the peer, within the budget for unsent responses. */
+import { nextTurn } from '../../system/event-loop.ts'
 import type { Holder, MemoryBudget, Reservation } from './memory-budget.ts'
 import { holderOf, type Sender } from './senders.ts'
 import type { Transfers } from './transfers.ts'
@@ -97,11 +98,6 @@ function* piecesOf(parts: readonly string[]): Generator<string> {
 function pieceEnd(text: string, end: number): number {
   const last = text.charCodeAt(end - 1)
   return last >= 0xd800 && last <= 0xdbff ? end + 1 : end
-}
-
-/** Resolves after the other pending events of the event loop. */
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
 }
 
 function directStream(pull: Bun.DirectUnderlyingSource['pull']): ReadableStream {

@@ -7,7 +7,9 @@ import type { FileDocument } from '../../engine/files/file-documents.ts'
 import type { RecordOperation } from '../../engine/files/system-documents.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
 import type { Actor } from '../../identity/actor.ts'
+import { checksumStream } from '../../system/checksums.ts'
 import { digestEquals, sha256, sha256Hex } from '../../system/digests.ts'
+import { inSlices } from '../../system/event-loop.ts'
 import { canonicalJson } from '../../value/canonical-json.ts'
 import { isContentType, isObjectKey } from '../../value/files/files.ts'
 import type { BucketId, OperationId, RequestId } from '../../value/ids.ts'
@@ -114,13 +116,18 @@ export class ConsoleObjects {
       if (!isRepeat) requireAdmission(files.buckets, bucket, BigInt(input.bytesExpected))
       const staged = await files.blobs.stage(input.bytesExpected)
       try {
-        for await (const chunk of input.body) await staged.write(chunk)
+        const md5 = checksumStream('md5')
+        for await (const chunk of input.body) {
+          await inSlices(chunk, (slice) => void md5.update(slice))
+          await staged.write(chunk)
+        }
+        const etag = md5.digest().toHex()
         const { sha256: digest } = await staged.finish()
         // The body may have taken long.
         await authorized(() => undefined)
         const request = { bucketId, key, contentType, sha256: digest }
         return await this.#once(actor, { ...input, verb: 'put', request }, (record) =>
-          storeFile(files, staged, { bucket, key, contentType, uploadId: null }, record),
+          storeFile(files, staged, { bucket, key, contentType, uploadId: null, etag }, record),
         )
       } finally {
         await staged.discard()
@@ -137,7 +144,7 @@ export class ConsoleObjects {
     return this.#operating(() =>
       this.#once(actor, { ...input, verb: 'delete', request }, (record) =>
         this.#ports.files.documents.change(async (transaction) => {
-          const found = await deleteIn(transaction, bucket, key)
+          const found = await deleteIn(transaction, { bucket, key })
           if (found === null) throw objectNotFound(key)
           return found
         }, record),

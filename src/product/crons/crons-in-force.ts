@@ -25,13 +25,21 @@ export interface CronsInForceOptions {
   readonly control: ControlDatabase
   readonly releases: Pick<ReleaseCache, 'load'>
   readonly engine: { readonly scheduler: Pick<Engine['scheduler'], 'crons'> }
+  /** The Channel that decides without a policy; `production` where absent. */
+  readonly channel?: string | undefined
 }
 
-/** Returns the Release whose Crons are in force; null where nothing is served. */
-export function findReleaseInForce(reader: ControlReader): ReleaseId | null {
+/**
+ * Returns the Release whose Crons are in force; null where nothing is served. `channel` decides
+ * without a policy.
+ */
+export function findReleaseInForce(
+  reader: ControlReader,
+  channel: string = CHANNEL,
+): ReleaseId | null {
   const policy = findConvergedPolicy(reader)
   if (policy !== null) return heaviest(policy.releases)
-  return findChannel(reader, CHANNEL)?.releaseId ?? null
+  return findChannel(reader, channel)?.releaseId ?? null
 }
 
 export class CronsInForce {
@@ -52,9 +60,12 @@ export class CronsInForce {
     this.#following.start()
   }
 
-  /** Resolves once no change is being followed. */
-  whenIdle(): Promise<void> {
-    return this.#following.whenIdle()
+  /**
+   * Resolves once no change is being followed, and no run follows from what was in force before.
+   */
+  async whenIdle(): Promise<void> {
+    await this.#following.whenIdle()
+    await this.#options.engine.scheduler.crons.whenIdle()
   }
 
   async close(): Promise<void> {
@@ -63,8 +74,8 @@ export class CronsInForce {
   }
 
   async #apply(): Promise<void> {
-    const { log, control, releases, engine } = this.#options
-    const releaseId = control.read(findReleaseInForce)
+    const { log, control, releases, engine, channel } = this.#options
+    const releaseId = control.read((reader) => findReleaseInForce(reader, channel))
     if (releaseId === null) engine.scheduler.crons.suspend()
     else {
       const release = await releases.load(releaseId)
@@ -95,7 +106,13 @@ export class CronsInForce {
   }
 }
 
-function plannedCrons({ manifest, functions }: LoadedRelease): PlannedCron[] {
+/** Returns the Crons of a Release as the engine runs them. */
+export function plannedCrons({
+  manifest,
+  functions,
+}: Pick<LoadedRelease, 'functions'> & {
+  readonly manifest: Pick<LoadedRelease['manifest'], 'crons'>
+}): PlannedCron[] {
   return (manifest.crons ?? []).map((cron) => {
     const callee = functions.get(cron.function)!
     return {

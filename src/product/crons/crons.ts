@@ -66,7 +66,7 @@ export interface ActivateInput {
  * PRODUCT_NOT_FOUND, PRODUCT_RELEASE_RETIRED, PRODUCT_UNAVAILABLE and PRODUCT_CORRUPT.
  */
 export async function listCrons(ports: ReadPorts, target: string | null): Promise<CronList> {
-  const inForce = ports.root.control.read(findReleaseInForce)
+  const inForce = ports.root.control.read((reader) => findReleaseInForce(reader))
   const releaseId = target === null ? inForce : locateTarget(ports, target)
   if (releaseId === null) {
     const rule = 'left out where a policy or the Channel production has a Release'
@@ -177,7 +177,7 @@ export async function runCron(
 }
 
 async function findInForce(ports: ReadPorts, name: string): Promise<CronManifest | null> {
-  const releaseId = ports.root.control.read(findReleaseInForce)
+  const releaseId = ports.root.control.read((reader) => findReleaseInForce(reader))
   if (releaseId === null) return null
   const { manifest } = await ports.releases.load(releaseId)
   return manifest.crons?.find((cron) => cron.name === name) ?? null

@@ -1,6 +1,7 @@
 /** Downloads: what a grant shows of a file, and its bytes. */
 import { type FileDocument, readFile } from '../../engine/files/file-documents.ts'
 import { Fault } from '../../errors/fault.ts'
+import type { BlobBody } from '../../storage/blobs/blobs.ts'
 import { openDownload } from './download-tokens.ts'
 import type { FilePorts } from './ports.ts'
 
@@ -32,6 +33,6 @@ export function openBytes(
   { blobs }: FilePorts,
   { sha256, size }: FileDocument,
   slice: { readonly start: number; readonly end: number },
-): Promise<Blob | ReadableStream<Uint8Array>> {
+): Promise<BlobBody> {
   return blobs.open({ sha256, size: Number(size) }, slice)
 }

@@ -1,6 +1,7 @@
 /** Stored files of one Environment: the ports of their rules, and what runs in the background. */
 import type { FunctionStorage } from '../../engine/files/function-storage.ts'
 import type { ComponentHealth } from '../../engine/usage/health.ts'
+import { nextTurn } from '../../system/event-loop.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics/metrics.ts'
 import { BucketUsage } from './bucket-usage.ts'
@@ -91,7 +92,7 @@ function openFiles(given: FilesOptions): Files {
 
 async function removeExpired(ports: FilePorts, log: Logger): Promise<void> {
   try {
-    while (await removeExpiredUploads(ports)) await new Promise((resolve) => setImmediate(resolve))
+    while (await removeExpiredUploads(ports)) await nextTurn()
     await removeAbandoned(ports)
   } catch (error) {
     log.warn('files.expired_grants_left', { error })

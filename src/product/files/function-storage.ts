@@ -1,6 +1,7 @@
 /** `ctx.storage` beyond metadata, as the engine calls it. */
 import type { FunctionStorage } from '../../engine/files/function-storage.ts'
 import { checksumStream } from '../../system/checksums.ts'
+import { inSlices } from '../../system/event-loop.ts'
 import { sealDownload } from './download-tokens.ts'
 import type { FilePorts } from './ports.ts'
 import { storeFile } from './store.ts'
@@ -23,7 +24,7 @@ export function functionStorage(ports: () => FilePorts): FunctionStorage {
       try {
         await staged.write(bytes)
         const md5 = checksumStream('md5')
-        md5.update(bytes)
+        await inSlices(bytes, (slice) => void md5.update(slice))
         const stored = { ...object, uploadId: null, etag: md5.digest().toHex() }
         const { fileId } = await storeFile(ports(), staged, stored)
         return fileId

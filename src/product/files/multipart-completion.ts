@@ -3,9 +3,11 @@ import type { FileDocument } from '../../engine/files/file-documents.ts'
 import type { MultipartDocument } from '../../engine/files/multipart-documents.ts'
 import { type PartDocument, patchMultipart } from '../../engine/files/multipart-documents.ts'
 import { Fault } from '../../errors/fault.ts'
-import type { StagedBlob } from '../../storage/blobs/blobs.ts'
+import type { BlobBody, StagedBlob } from '../../storage/blobs/blobs.ts'
 import { checksumStream } from '../../system/checksums.ts'
 import { sha256Stream } from '../../system/digests.ts'
+import { inSlices } from '../../system/event-loop.ts'
+import { formatPartSizes } from '../../value/files/part-sizes.ts'
 import { readOpen } from './multipart.ts'
 import type { FilePorts } from './ports.ts'
 import { storeFile } from './store.ts'
@@ -34,11 +36,13 @@ export async function completeMultipart(
   const { multipartId, bucket, key, contentType, headers } = upload
   const size = parts.reduce((sum, part) => sum + part.size, 0)
   const etag = multipartTag(parts.map((part) => part.etag))
+  const partSizes = formatPartSizes(parts.map((part) => part.size))
   const staged = await ports.blobs.stage(size)
   try {
     for (const part of parts) await appendPart(ports, staged, part)
     return await storeFile(ports, staged, {
-      ...{ bucket, key, contentType, headers, etag, uploadId: null, requireReplaceable },
+      ...{ bucket, key, contentType, headers, etag, partSizes, uploadId: null },
+      requireReplaceable,
       inCommit: async (transaction) => {
         if ((await readOpen(transaction, { bucket, key, multipartId })) === null) throw closed()
         await patchMultipart(transaction, multipartId, { isOpen: false })
@@ -58,7 +62,7 @@ async function appendPart(
   for await (const chunk of readContent(
     await blobs.open({ sha256, size }, { start: 0, end: size }),
   )) {
-    digest.update(chunk)
+    await inSlices(chunk, (slice) => void digest.update(slice))
     await staged.write(chunk)
   }
   if (digest.digest().toString('hex') === sha256) return
@@ -66,10 +70,8 @@ async function appendPart(
 }
 
 /** Yields the bytes of opened content. */
-export async function* readContent(
-  content: Blob | ReadableStream<Uint8Array>,
-): AsyncGenerator<Uint8Array> {
-  const reader = (content instanceof Blob ? content.stream() : content).getReader()
+export async function* readContent(content: BlobBody): AsyncGenerator<Uint8Array> {
+  const reader = new Response(content).body!.getReader()
   try {
     for (;;) {
       const { done, value } = await reader.read()

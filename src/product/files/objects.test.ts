@@ -91,7 +91,7 @@ test('a full bucket admits a smaller replacement, and more once a file is delete
   await put(name, 'b', 10)
   await ports.documents.change((transaction) => deleteFile(transaction, fileId))
   await put(name, 'c', 40)
-  await deleteObject(ports, name, 'b')
+  await deleteObject(ports, { bucket: name, key: 'b' })
   await put(name, 'd', 10)
   expect(ports.usage.of(name)).toEqual({ files: 4, bytes: 100n })
 })
@@ -146,8 +146,8 @@ test('what a start finds is counted once, whatever changes while it is read', as
   const changes = [
     () => put(name, 'k1', 100),
     () => put(name, 'new', 1_000),
-    () => deleteObject(ports, name, 'k2'),
-    () => deleteObject(ports, name, 'k28'),
+    () => deleteObject(ports, { bucket: name, key: 'k2' }),
+    () => deleteObject(ports, { bucket: name, key: 'k28' }),
     () => put(name, 'k3', 7),
   ]
   // Each change is durable after a page was read and before it arrives.

@@ -88,30 +88,41 @@ export function readObject(
 }
 
 /**
- * Deletes the object and returns what it was; null where there was none. Raises UNAVAILABLE and
- * RESULT_UNCERTAIN.
+ * Deletes the object and returns what it was; null where there was none. Raises UNAVAILABLE,
+ * RESULT_UNCERTAIN, and what `requireDeletable` throws.
  */
 export function deleteObject(
   { documents }: Pick<FilePorts, 'documents'>,
-  bucket: string,
-  key: string,
+  { bucket, key, requireDeletable }: DeleteInput,
 ): Promise<FileDocument | null> {
-  return documents.change((transaction) => deleteIn(transaction, bucket, key))
+  return documents.change((transaction) => {
+    return deleteIn(transaction, { bucket, key, requireDeletable })
+  })
+}
+
+export interface DeleteInput {
+  readonly bucket: string
+  readonly key: string
+  /**
+   * Throws where the object, null for none, must not be deleted. It runs in the transaction,
+   * perhaps several times.
+   */
+  readonly requireDeletable?: ((found: FileDocument | null) => void) | undefined
 }
 
 /** Deletes as `deleteObject` does, in a transaction. */
 export async function deleteIn(
   transaction: Transaction,
-  bucket: string,
-  key: string,
+  { bucket, key, requireDeletable }: DeleteInput,
 ): Promise<FileDocument | null> {
   const found = await findObject(transaction, bucket, key)
+  requireDeletable?.(found)
   if (found !== null) await deleteFile(transaction, found.fileId)
   return found
 }
 
 /** Returns the key up to the first delimiter after the prefix; null where it has none there. */
-function commonPrefix(key: string, prefix: string, delimiter: string | null): string | null {
+export function commonPrefix(key: string, prefix: string, delimiter: string | null): string | null {
   if (delimiter === null || delimiter === '') return null
   const at = key.indexOf(delimiter, prefix.length)
   return at === -1 ? null : key.slice(0, at + delimiter.length)

@@ -23,9 +23,10 @@ export interface NewObject {
   readonly key: string | null
   readonly contentType: string
   readonly uploadId: string | null
-  /** Entity tag and headers for S3 clients (engine/files/file-documents.ts). */
+  /** Entity tag, headers and parts for S3 clients (engine/files/file-documents.ts). */
   readonly etag?: string | undefined
   readonly headers?: ReadonlyMap<string, string> | undefined
+  readonly partSizes?: string | undefined
   /**
    * Throws where the object must not be stored in place of the file that its key names, null for
    * none. It runs in the transaction, perhaps several times.

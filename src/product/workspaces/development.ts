@@ -22,6 +22,7 @@ import { appendBinding, serveBinding } from '../channels/bindings.ts'
 import { CHANNELS_MAX } from '../channels/promote.ts'
 import { incompatible, isFailed } from '../compatibility/release-checks.ts'
 import { prepareRelease, uncertainTables } from '../compatibility/stored-documents.ts'
+import type { CronsInForce } from '../crons/crons-in-force.ts'
 import type { ArtifactCollection } from '../releases/artifact-collection.ts'
 import {
   assembleRelease,
@@ -41,6 +42,7 @@ export interface DevelopmentPorts extends RetirementPorts {
   readonly releases: Pick<ReleaseCache, 'load' | 'forget'>
   readonly serving: Pick<Serving, 'bind' | 'state' | 'isServed' | 'whenIdle'>
   readonly collection: Pick<ArtifactCollection, 'collect' | 'hold'>
+  readonly crons: Pick<CronsInForce, 'whenIdle'>
   readonly validations: Pick<SerialQueue, 'run'>
 }
 
@@ -78,6 +80,8 @@ export async function publishForDevelopment(
     }
   })
   await ports.serving.whenIdle()
+  // Its Crons schedule no work that would be pinned to a retired Release.
+  await ports.crons.whenIdle()
   if (published.changed) retireReplaced(ports, actor, input.requestId, published.previous)
   return published
 }

@@ -1,5 +1,5 @@
 /** The rules of the bytes of files, which every store keeps: files in the root, and S3. */
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -11,6 +11,12 @@ import { S3Blobs } from './s3-blobs.ts'
 
 const ENVIRONMENT = 'env_01JZ0000000000000000000000'
 
+interface ReopenOptions {
+  readonly freeFloorBytes?: number
+  /** Milliseconds for a request to an S3-compatible store. */
+  readonly requestMillis?: number
+}
+
 /** One store, and ways to look at what it holds. */
 interface Bench {
   readonly blobs: BlobStore
@@ -21,14 +27,20 @@ interface Bench {
   /** Replaces stored bytes. */
   alter(sha256: string, bytes: Uint8Array): void
   quarantined(): readonly string[]
-  reopen(freeFloorBytes?: number): Promise<BlobStore>
+  reopen(options?: ReopenOptions): Promise<BlobStore>
   close(): Promise<void>
 }
 
-async function fileBench(): Promise<Bench> {
+interface FileBench extends Bench {
+  readonly directory: string
+}
+
+async function fileBench(): Promise<FileBench> {
   const directory = mkdtempSync(join(tmpdir(), 'svc-blobs-'))
-  const reopen = (freeFloorBytes = 0) => FileBlobs.open({ directory, freeFloorBytes })
+  const reopen = ({ freeFloorBytes = 0 }: ReopenOptions = {}) =>
+    FileBlobs.open({ directory, freeFloorBytes })
   return {
+    directory,
     blobs: await reopen(),
     reopen,
     staged: () => readdirSync(join(directory, 'temporary')),
@@ -49,9 +61,9 @@ async function s3Bench(): Promise<Bench> {
     ...{ endpoint: s3.endpoint, bucket: 'files', region: 'us-east-1' },
     ...{ accessKeyId: 'id', secretAccessKey: 'secret' },
   }
-  const reopen = (freeFloorBytes = 0) =>
+  const reopen = ({ freeFloorBytes = 0, requestMillis = 10_000 }: ReopenOptions = {}) =>
     S3Blobs.open({
-      ...{ address, environmentId: ENVIRONMENT, requestMillis: 2_000, freeFloorBytes },
+      ...{ address, environmentId: ENVIRONMENT, requestMillis, freeFloorBytes },
       stagingDirectory: join(directory, 'temporary'),
     })
   const folder = (name: string) => {
@@ -189,25 +201,24 @@ describe.each([
   })
 
   test('are not staged where they would leave less free space than the floor', async () => {
-    const full = await bench.reopen(2 ** 60)
+    const full = await bench.reopen({ freeFloorBytes: 2 ** 60 })
     await expect(full.stage(0)).rejects.toMatchObject({ code: 'UNAVAILABLE' })
     expect(await full.availability()).toBe('full')
     await expect(blobs.stage(2 ** 60)).rejects.toMatchObject({ code: 'UNAVAILABLE' })
     expect(await blobs.availability()).toBe('available')
   })
 
-  test.each(['../../etc/passwd', '', 'A'.repeat(64), `${'a'.repeat(63)}/`, `${'a'.repeat(64)}0`])(
-    'have no other address: %j',
-    async (sha256) => {
-      await expect(blobs.read({ sha256, size: 1 })).rejects.toMatchObject({
-        code: 'PRODUCT_CORRUPT',
-      })
-    },
-  )
+  test('have no other address', async () => {
+    const [long, foreign] = [`${'a'.repeat(64)}0`, `${'a'.repeat(63)}/`]
+    for (const sha256 of ['../../etc/passwd', '', 'A'.repeat(64), foreign, long]) {
+      const read = blobs.read({ sha256, size: 1 })
+      await expect(read, sha256).rejects.toMatchObject({ code: 'PRODUCT_CORRUPT' })
+    }
+  })
 })
 
 describe('files in the root', () => {
-  let bench: Bench
+  let bench: FileBench
   beforeEach(async () => {
     bench = await fileBench()
   })
@@ -220,14 +231,20 @@ describe('files in the root', () => {
     expect(new Uint8Array(await bench.blobs.read(content))).toEqual(bytesOf('hello'))
   })
 
+  test.each(['hell', 'hello!', ''])(
+    'that have another length are not sent: %j',
+    async (altered) => {
+      const content = await store(bench.blobs, bytesOf('hello'))
+      bench.alter(content.sha256, bytesOf(altered))
+      const opened = bench.blobs.open(content, { start: 0, end: 5 })
+      await expect(opened).rejects.toMatchObject({ code: 'PRODUCT_CORRUPT' })
+    },
+  )
+
   test('belong to their owner alone', async () => {
-    const directory = mkdtempSync(join(tmpdir(), 'svc-blobs-'))
-    mkdirSync(join(directory, 'files'))
-    const blobs = await FileBlobs.open({ directory: join(directory, 'files'), freeFloorBytes: 0 })
-    const { sha256 } = await store(blobs, bytesOf('x'))
-    const path = join(directory, 'files/sha256', sha256.slice(0, 2), sha256.slice(2))
+    const { sha256 } = await store(bench.blobs, bytesOf('x'))
+    const path = join(bench.directory, 'sha256', sha256.slice(0, 2), sha256.slice(2))
     expect(statSync(path).mode & 0o777).toBe(0o600)
-    rmSync(directory, { recursive: true })
   })
 })
 
@@ -251,15 +268,21 @@ describe('an S3-compatible store', () => {
     async (failure) => {
       const content = await store(blobs, bytesOf('before'))
       s3.failure = failure
+      // It waits less long than the one above, which must not be too impatient for a busy machine.
+      const failing = await bench.reopen({ requestMillis: 100 })
       const unavailable = { code: 'UNAVAILABLE' }
-      await expect(store(blobs, bytesOf('during'))).rejects.toMatchObject(unavailable)
-      await expect(blobs.read(content)).rejects.toMatchObject(unavailable)
-      await expect(blobs.open(content, { start: 0, end: 1 })).rejects.toMatchObject(unavailable)
-      await expect(blobs.check(content, { quick: true })).rejects.toMatchObject(unavailable)
-      expect(await blobs.availability()).toBe('unavailable')
+      await Promise.all([
+        expect(store(failing, bytesOf('during'))).rejects.toMatchObject(unavailable),
+        expect(failing.read(content)).rejects.toMatchObject(unavailable),
+        expect(failing.open(content, { start: 0, end: 1 })).rejects.toMatchObject(unavailable),
+        expect(failing.check(content, { quick: true })).rejects.toMatchObject(unavailable),
+        expect(failing.availability()).resolves.toBe('unavailable'),
+      ])
       expect(bench.staged()).toEqual([])
       s3.failure = null
-      expect(await blobs.availability()).toBe('available')
+      for (const each of [blobs, failing]) {
+        await expect.poll(() => each.availability(), { timeout: 10_000 }).toBe('available')
+      }
       expect(await listed(blobs)).toEqual([content.sha256])
       expect(new Uint8Array(await blobs.read(content))).toEqual(bytesOf('before'))
       await store(blobs, bytesOf('during'))

@@ -38,6 +38,9 @@ export type BlobCondition = 'whole' | 'missing' | 'damaged'
 /** Whether uploads and downloads work. `full`: downloads do. */
 export type BlobAvailability = 'available' | 'full' | 'unavailable'
 
+/** Bytes that a response can have as its body. */
+export type BlobBody = Blob | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>
+
 export interface BlobStore {
   /**
    * Prepares to store bytes of which `bytesExpected` are announced, 0 if unknown. Raises
@@ -49,7 +52,7 @@ export interface BlobStore {
    * Returns a part of the bytes as a body of a response, which opens them when it is sent. Raises
    * PRODUCT_CORRUPT where they are missing or of another length, and UNAVAILABLE.
    */
-  open(content: Content, slice: Slice): Promise<Blob | ReadableStream<Uint8Array>>
+  open(content: Content, slice: Slice): Promise<BlobBody>
 
   /** Raises PRODUCT_CORRUPT where the bytes are missing or altered, and UNAVAILABLE. */
   read(content: Content): Promise<Uint8Array>

@@ -2,18 +2,21 @@
  * Bytes of stored files as content-addressed files under `files/sha256/<2>/<62>` of the Product
  * root. A file appears under its name complete and durable or not at all.
  */
-import { constants, readFileSync } from 'node:fs'
+import { closeSync, constants, openSync, readSync } from 'node:fs'
 import { mkdir, open, readdir, rename, stat, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Fault } from '../../errors/fault.ts'
+import { inSlices } from '../../system/event-loop.ts'
 import type {
   BlobAvailability,
+  BlobBody,
   BlobCondition,
   BlobStore,
   Content,
   Slice,
   StagedBlob,
 } from './blobs.ts'
+import { digestOf } from './content-digests.ts'
 import { onDisk, type StagedFile, Staging, systemCode } from './staged-files.ts'
 
 export interface FileBlobsOptions {
@@ -67,12 +70,12 @@ export class FileBlobs implements BlobStore {
     await syncDirectory(directory)
   }
 
-  async open({ sha256, size }: Content, { start, end }: Slice): Promise<Blob> {
+  async open({ sha256, size }: Content, { start, end }: Slice): Promise<BlobBody> {
     const { path } = this.#locate(sha256)
     if (size <= SMALL_BYTES) {
-      const bytes = await onDisk(async () => readFileSync(path))
-      if (bytes.length !== size) throw damaged(sha256, 'has another length')
-      return new Blob([bytes.subarray(start, end)])
+      const bytes = await onDisk(async () => readSmall(path, size))
+      if (bytes === null) throw damaged(sha256, 'has another length')
+      return bytes.length === end - start ? bytes : bytes.subarray(start, end)
     }
     const { size: found } = await onDisk(() => stat(path))
     if (found !== size) throw damaged(sha256, 'has another length')
@@ -90,11 +93,7 @@ export class FileBlobs implements BlobStore {
         await handle.close()
       }
     })
-    if (
-      bytes !== null &&
-      new Bun.CryptoHasher('sha256').update(bytes).digest('hex') === content.sha256
-    )
-      return bytes
+    if (bytes !== null && (await digestOf(bytes)) === content.sha256) return bytes
     throw damaged(content.sha256, 'is altered')
   }
 
@@ -136,7 +135,7 @@ export class FileBlobs implements BlobStore {
         for (;;) {
           const { bytesRead } = await handle.read(buffer, 0, READ_BYTES, length)
           if (bytesRead === 0) break
-          hasher.update(buffer.subarray(0, bytesRead))
+          await inSlices(buffer.subarray(0, bytesRead), (slice) => void hasher.update(slice))
           length += bytesRead
           await pause?.()
         }
@@ -175,6 +174,19 @@ export class FileBlobs implements BlobStore {
     if (!HEAD.test(head) || !TAIL.test(tail)) throw damaged(sha256, 'is no SHA-256')
     const directory = join(this.#sha256(), head)
     return { directory, path: join(directory, tail) }
+  }
+}
+
+/** Returns all bytes of a file; null where it has another length. */
+function readSmall(path: string, size: number): Uint8Array<ArrayBuffer> | null {
+  const descriptor = openSync(path, READ)
+  try {
+    // One byte more than there should be, which tells a longer file without another call.
+    const bytes = new Uint8Array(size + 1)
+    const length = readSync(descriptor, bytes, 0, size + 1, 0)
+    return length === size ? bytes.subarray(0, size) : null
+  } finally {
+    closeSync(descriptor)
   }
 }
 

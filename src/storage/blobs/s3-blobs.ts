@@ -4,14 +4,17 @@
  * at their end, and an upload that breaks off leaves nothing in the store.
  */
 import { Fault } from '../../errors/fault.ts'
+import { inSlices } from '../../system/event-loop.ts'
 import type {
   BlobAvailability,
+  BlobBody,
   BlobCondition,
   BlobStore,
   Content,
   Slice,
   StagedBlob,
 } from './blobs.ts'
+import { digestOf } from './content-digests.ts'
 import { exactly } from './exact-streams.ts'
 import { type StagedFile, Staging } from './staged-files.ts'
 
@@ -87,7 +90,7 @@ export class S3Blobs implements BlobStore {
   }
 
   /** Reads the first bytes, so that a failure of the store is told before the answer begins. */
-  async open(content: Content, { start, end }: Slice): Promise<Blob | ReadableStream<Uint8Array>> {
+  async open(content: Content, { start, end }: Slice): Promise<BlobBody> {
     if (start === end) return new Blob([])
     const stream = this.#client.file(this.#keyOf(content.sha256)).slice(start, end).stream()
     const reader = (stream as ReadableStream<Uint8Array>).getReader()
@@ -108,7 +111,7 @@ export class S3Blobs implements BlobStore {
     } catch (error) {
       throw this.#isMissing(error) ? missing(sha256) : error
     }
-    if (bytes.length === size && digestOf(bytes) === sha256) return bytes
+    if (bytes.length === size && (await digestOf(bytes)) === sha256) return bytes
     throw new Fault('PRODUCT_CORRUPT', { detail: `stored file ${sha256} is altered` })
   }
 
@@ -145,7 +148,7 @@ export class S3Blobs implements BlobStore {
     for (;;) {
       const { done, value } = await this.#request(this.#requestMillis, () => reader.read())
       if (done) break
-      hasher.update(value)
+      await inSlices(value, (slice) => void hasher.update(slice))
       await pause?.()
     }
     return hasher.digest('hex') === sha256 ? 'whole' : 'damaged'
@@ -205,10 +208,6 @@ export class S3Blobs implements BlobStore {
   #isMissing(error: unknown): boolean {
     return error instanceof Fault && codeOf(error.cause) === 'NoSuchKey'
   }
-}
-
-function digestOf(bytes: Uint8Array): string {
-  return new Bun.CryptoHasher('sha256').update(bytes).digest('hex')
 }
 
 function missing(sha256: string): Fault {

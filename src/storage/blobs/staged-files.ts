@@ -6,6 +6,7 @@ import { constants } from 'node:fs'
 import { type FileHandle, mkdir, open, readdir, rename, statfs, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Fault } from '../../errors/fault.ts'
+import { inSlices } from '../../system/event-loop.ts'
 import type { Content, StagedBlob } from './blobs.ts'
 
 const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
@@ -87,8 +88,8 @@ export class StagedFile {
     this.#requireSpace = requireSpace
   }
 
+  /** Computes the digest while the bytes are written, in slices: both take milliseconds. */
   async write(bytes: Uint8Array): Promise<void> {
-    this.#hasher.update(bytes)
     this.#size += bytes.length
     this.#unchecked += bytes.length
     if (this.#unchecked > CHECKED_BYTES) {
@@ -96,6 +97,14 @@ export class StagedFile {
       await this.#requireSpace()
       this.#flush()
     }
+    const written = this.#append(bytes)
+    const hashed = inSlices(bytes, (slice) => void this.#hasher.update(slice))
+    // Both have ended then, so a failed write leaves nothing that goes on.
+    const [outcome] = await Promise.allSettled([written, hashed])
+    if (outcome.status === 'rejected') throw outcome.reason
+  }
+
+  async #append(bytes: Uint8Array): Promise<void> {
     for (let written = 0; written < bytes.length; ) {
       const left = bytes.length - written
       const result = await onDisk(() => this.#handle.write(bytes, written, left))

@@ -55,6 +55,11 @@ export function findRelease(reader: ControlReader, id: ReleaseId): ReleaseRecord
   return row === null ? null : toRelease(row)
 }
 
+export function isRetired(reader: ControlReader, id: ReleaseId): boolean {
+  const sql = `select 1 from releases where release_id = ? and state = 'retired'`
+  return reader.get(sql, id) !== null
+}
+
 /** Whether a Release was ever published: rows of Releases are never deleted. */
 export function hasReleases(reader: ControlReader): boolean {
   return reader.get('select 1 from releases limit 1') !== null

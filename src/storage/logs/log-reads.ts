@@ -1,5 +1,6 @@
 /** Reads pages of the hot store. */
 import { Database } from 'bun:sqlite'
+import { nextTurn } from '../../system/event-loop.ts'
 import type { LogRow } from './log-rows.ts'
 
 export interface LogFilter {
@@ -140,8 +141,4 @@ export class LogReads {
       )
       .all(...values)
   }
-}
-
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
 }

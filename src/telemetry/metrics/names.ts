@@ -89,7 +89,7 @@ export const GAUGES = {
   realtimeConnections: 'Open Realtime connections',
   scheduledUnfinished: 'Scheduled work that is pending or running',
   scheduledRunning: 'Scheduled runs in progress',
-  scheduledDue: 'Scheduled work that is due and waits for a run, up to 2,048',
+  scheduledDue: 'Scheduled work that is due and waits for a run; beyond 2,048 not all is counted',
   subscriptions: 'Subscriptions to Queries',
   watchedQueries: 'Distinct Queries that subscriptions watch',
   files: 'Stored files; `svc buckets list` has those of each bucket',

@@ -27,6 +27,16 @@ export type Activation = (typeof ACTIVATIONS)[number]
 
 const ZONE = /^[A-Za-z][A-Za-z0-9_+/-]{0,63}$/
 
+/** Returns the declared times in words: the expression with its zone, or the interval. */
+export function timesText(cron: {
+  readonly schedule: string | null
+  readonly timeZone: string | null
+  readonly everyMillis: number | null
+}): string {
+  const { schedule, timeZone, everyMillis } = cron
+  return everyMillis === null ? `${schedule} ${timeZone}` : `every ${everyMillis / 1_000} s`
+}
+
 /** Whether the text is UTC or the name of a zone of the IANA time zone database. */
 export function isTimeZone(text: string): boolean {
   if (!ZONE.test(text)) return false

@@ -54,6 +54,16 @@ export function eventLines(
           ]
     case 'call':
       return [`${time}  ${callText(output, event)}`]
+    case 'due': {
+      const { count, dueAtMicros } = event
+      const pieces = count === 1 ? '' : `${count} pieces, the first `
+      const when = `${pieces}at ${timeOf(dueAtMicros, atMillis)}`
+      return [`${time}  ${output.styled('dim', 'due')}  ${printable(event.function)}  ${when}`]
+    }
+    case 'crons':
+      return cronLines(output, event, { time, atMillis })
+    case 'ran':
+      return [`${time}  ran  ${endText(output, event)}${afterText(event, atMillis)}`]
     case 'log': {
       const data = event.data === null ? '' : ` ${JSON.stringify(event.data)}`
       const [first = '', ...rest] = `${event.message}${data}`.split('\n')
@@ -130,12 +140,49 @@ function readyLines(
 }
 
 function callText(output: Output, event: Extract<DevelopmentEvent, { event: 'call' }>): string {
-  const { kind, outcome, detail, durationMillis } = event
+  const { kind, detail } = event
+  const why = detail === null ? '' : `  ${printable(detail.split('\n')[0]!)}`
+  return `${kind}  ${endText(output, event)}${why}`
+}
+
+type Ended = Extract<DevelopmentEvent, { event: 'call' | 'ran' }>
+
+/** The Function, the outcome and the duration of a run. */
+function endText(output: Output, { function: name, outcome, durationMillis }: Ended): string {
   const millis = `${durationMillis.toFixed(durationMillis < 10 ? 1 : 0)} ms`
   const shown = durationMillis > SLOW_MILLIS ? output.styled('yellow', millis) : millis
   const ended = outcome === 'ok' ? outcome : output.styled('red', outcome)
-  const why = detail === null ? '' : `  ${printable(detail.split('\n')[0]!)}`
-  return `${kind}  ${printable(event.function)}  ${ended}  ${shown}${why}`
+  return `${printable(name)}  ${ended}  ${shown}`
+}
+
+function afterText(event: Extract<DevelopmentEvent, { event: 'ran' }>, atMillis: number): string {
+  const { cron, isRepeated, nextRunAtMicros } = event
+  if (isRepeated) return '  and is attempted again'
+  if (cron === null) return ''
+  const next = nextRunAtMicros === null ? '' : `, next at ${timeOf(nextRunAtMicros, atMillis)}`
+  return `  Cron ${printable(cron)}${next}`
+}
+
+function cronLines(
+  output: Output,
+  { crons }: Extract<DevelopmentEvent, { event: 'crons' }>,
+  { time, atMillis }: { readonly time: string; readonly atMillis: number },
+): string[] {
+  const head = `${time}  ${output.bold('crons')}`
+  if (crons.length === 0) return [`${head}  None are in force.`]
+  const rows = crons.map(({ name, times, function: callee, nextRunAtMicros: next }) => {
+    const nextText = next === null ? 'never' : timeOf(next, atMillis)
+    return [name, callee, times, `next at ${nextText}`].map(printable).join('  ')
+  })
+  return [`${head}  ${crons.length} in force`, ...rows.flatMap(indented)]
+}
+
+/** Returns the time of day in the zone of this machine, with the date on another day. */
+function timeOf(micros: string, nowMillis: number): string {
+  const [at, now] = [Number(BigInt(micros) / 1_000n), nowMillis].map((millis) =>
+    new Date(millis).toLocaleString('sv-SE'),
+  ) as [string, string]
+  return at.slice(0, 10) === now.slice(0, 10) ? at.slice(11) : at
 }
 
 function indented(text: string): string[] {

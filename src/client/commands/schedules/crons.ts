@@ -1,7 +1,7 @@
 /** `svc crons`: the Crons in force, their activation, and runs by hand. */
 import { isId } from '../../../value/ids.ts'
 import { formatTimestamp } from '../../../value/plain.ts'
-import { type Activation, CRON_NAME } from '../../../value/scheduling/crons.ts'
+import { type Activation, CRON_NAME, timesText } from '../../../value/scheduling/crons.ts'
 import type { CronList } from '../../../wire/crons.ts'
 import { type CommandSpec, command, option } from '../../contexts.ts'
 import { openRemote } from '../../remotes.ts'
@@ -35,7 +35,7 @@ const list: CommandSpec = command({
     const rows = found.crons.map((cron) => [
       cron.name,
       cron.activation,
-      timesOf(cron),
+      timesText({ ...cron, everyMillis: cron.every?.milliseconds ?? null }),
       cron.function,
       cron.overlap,
       timeOf(cron.lastRunAtMicros),
@@ -107,11 +107,6 @@ function requireName(name: string, spec: CommandSpec): string {
 /** Returns 0 for a Cron that is not in force, which the server then rejects. */
 function revisionOf({ crons }: CronList, name: string): string {
   return crons.find((cron) => cron.name === name)?.revision ?? '0'
-}
-
-function timesOf({ schedule, timeZone, every }: CronList['crons'][number]): string {
-  if (every === null) return `${schedule} ${timeZone}`
-  return `every ${every.milliseconds / 1_000} s`
 }
 
 function timeOf(micros: string | null): string {

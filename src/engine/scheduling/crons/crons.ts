@@ -75,8 +75,6 @@ interface Entry {
   readonly times: CronTimes
 }
 
-/** Longest sleep: a step of the wall clock is noticed after it. */
-const SLEEP_MILLIS_MAX = 60_000
 /** Pause after a failure of the store. */
 const RETRY_MILLIS = 1_000
 /** Difference between the clocks beyond which the wall clock was set. */
@@ -235,8 +233,9 @@ export class Crons {
   }
 
   #sleepMillis(): number {
-    const nowMicros = this.#options.system.nowMicros()
-    let millis = SLEEP_MILLIS_MAX
+    const { system, timers } = this.#options
+    const nowMicros = system.nowMicros()
+    let millis = timers.sleepMillisMax
     for (const atMicros of this.#next.values()) {
       millis = Math.min(millis, Math.max(0, Math.ceil(Number(atMicros - nowMicros) / 1_000)))
     }
@@ -294,12 +293,9 @@ export class Crons {
     else this.#next.set(name, state.nextAtMicros)
     if (!isSkipped) return
     const { function: callee, overlap } = cron
-    log.warn('cron.skipped', {
-      cron: name,
-      function: callee,
-      overlap,
-      releaseId: this.#plan.releaseId,
-    })
+    const { releaseId } = this.#plan
+    const message = `A time of the Cron ${name} is left out: the run before has not ended.`
+    log.warn('cron.skipped', { message, cron: name, function: callee, overlap, releaseId })
   }
 
   async #step(transaction: Transaction, { cron, times }: Entry, { revision }: CronActivation) {

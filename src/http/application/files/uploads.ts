@@ -6,6 +6,7 @@ import type { FileDocument, UploadFields } from '../../../engine/files/file-docu
 import { Fault } from '../../../errors/fault.ts'
 import { consumeUpload, findUpload, storeUpload } from '../../../product/files/uploads.ts'
 import { checksumStream } from '../../../system/checksums.ts'
+import { inSlices } from '../../../system/event-loop.ts'
 import { FILE_BYTES_MAX, UPLOAD_DOCUMENTS } from '../../../value/files/files.ts'
 import type { UploadAnswer } from '../../../wire/files/stored-files.ts'
 import { isCompressed, streamBody } from '../../bodies.ts'
@@ -81,7 +82,7 @@ async function receive(
       isUsed = true
       received += chunk.length
       if (received > upload.maximumBytes) throw tooLarge(upload.maximumBytes)
-      md5?.update(chunk)
+      if (md5 !== null) await inSlices(chunk, (slice) => void md5.update(slice))
       await staged.write(chunk)
     }
     if (!isUsed) await consumeUpload(files, uploadId, token)

@@ -9,31 +9,32 @@ import type { Incoming } from '../incoming.ts'
 import { errorResponse, S3Fault, s3FaultOf, s3StatusOf } from './errors.ts'
 import { listBuckets } from './operations/listing.ts'
 import type { BucketCall, ObjectCall, S3Call } from './operations/operation.ts'
-import { bucketOperation, objectOperation } from './operations/table.ts'
+import { bucketOperation, type Operation, objectOperation } from './operations/table.ts'
 import { parseS3Url } from './requests.ts'
 import { authenticateS3, requireAccess, type S3Caller } from './signature/callers.ts'
 
 /** Counted when the caller disconnected, as proxies log it. Never sent. */
 const CALLER_GONE = 499
 
+/** The facts about a request that are known when it fails. */
+interface Known {
+  caller: S3Caller | null
+  routeClass: Operation<BucketCall>['routeClass']
+}
+
 /** Answers one request. Never rejects. */
 export async function answerS3(gateway: Gateway, incoming: Incoming): Promise<Response> {
   const { request, requestId } = incoming
   const origin = request.headers.get('origin')
-  const known: { caller: S3Caller | null } = { caller: null }
+  const started = gateway.system.monotonicMillis()
+  const known: Known = { caller: null, routeClass: null }
   let response: Response
   try {
     checkRequest(gateway, origin)
     const url = parseS3Url(request.url)
-    known.caller = authenticateS3(gateway, incoming, url)
-    response = await perform({
-      gateway,
-      incoming,
-      request,
-      url,
-      query: url.query,
-      caller: known.caller,
-    })
+    const caller = authenticateS3(gateway, incoming, url)
+    known.caller = caller
+    response = await perform({ gateway, incoming, request, url, query: url.query, caller }, known)
   } catch (error) {
     response = failed(gateway, incoming, known.caller, error)
   }
@@ -44,7 +45,9 @@ export async function answerS3(gateway: Gateway, incoming: Incoming): Promise<Re
   headers.set('x-content-type-options', 'nosniff')
   allowOrigin(gateway.allowedOrigins, response, origin)
   const isGone = response.status >= 500 && request.signal.aborted
-  gateway.counts.answered(isGone ? CALLER_GONE : response.status)
+  const millis = gateway.system.monotonicMillis() - started
+  const status = isGone ? CALLER_GONE : response.status
+  gateway.counts.answered(status, known.routeClass ?? undefined, millis)
   return response
 }
 
@@ -55,7 +58,7 @@ function checkRequest({ allowedOrigins, engine }: Gateway, origin: string | null
   if (!engine.ready()) throw new Fault('UNAVAILABLE', { detail: 'the engine is not ready yet' })
 }
 
-async function perform(call: S3Call): Promise<Response> {
+async function perform(call: S3Call, known: Known): Promise<Response> {
   const { url, caller, request } = call
   const { bucket, key } = url
   if (bucket === null) {
@@ -65,11 +68,13 @@ async function perform(call: S3Call): Promise<Response> {
   if (key === null) {
     const bucketCall: BucketCall = { ...call, bucket }
     const operation = bucketOperation(bucketCall)
+    known.routeClass = operation.routeClass
     requireAccess(caller, bucket, operation.access)
     return operation.handle(bucketCall)
   }
   const objectCall: ObjectCall = { ...call, bucket, key }
   const operation = objectOperation(objectCall)
+  known.routeClass = operation.routeClass
   requireAccess(caller, bucket, operation.access)
   return operation.handle(objectCall)
 }

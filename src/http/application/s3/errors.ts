@@ -30,6 +30,7 @@ const S3_CODES = {
   InvalidBucketState: row(409, 'REQUEST_INVALID', 'The bucket is archived.'),
   InvalidDigest: row(400, 'REQUEST_INVALID', 'A digest or checksum is malformed.'),
   InvalidPart: row(400, 'REQUEST_INVALID', 'A part is missing or has another entity tag.'),
+  InvalidPartNumber: row(416, 'RANGE_INVALID', 'The object has no part with this number.'),
   InvalidPartOrder: row(400, 'REQUEST_INVALID', 'The parts are not in ascending order.'),
   InvalidRange: row(416, 'RANGE_INVALID', 'The range cannot be satisfied.'),
   InvalidRequest: row(400, 'REQUEST_INVALID', 'The request is not valid.'),
@@ -94,7 +95,11 @@ export function s3StatusOf(s3Code: S3Code): number {
   return S3_CODES[s3Code].status
 }
 
-/** Returns a failure of one key of several, or of the whole request. */
+export function s3MessageOf(s3Code: S3Code): string {
+  return S3_CODES[s3Code].message
+}
+
+/** Returns the failure of a whole request. */
 export function errorResponse(s3Code: S3Code, path: string, requestId: string): Response {
   const { status, message } = S3_CODES[s3Code]
   const fields = [element('Code', s3Code), element('Message', message)]

@@ -1,8 +1,6 @@
-/** The S3 door to the SDK of AWS: objects, lists, copies and multipart uploads. */
+/** The S3 door to the SDK of AWS: objects, lists and copies. */
 import { Readable } from 'node:stream'
 import {
-  AbortMultipartUploadCommand,
-  CompleteMultipartUploadCommand,
   CopyObjectCommand,
   CreateMultipartUploadCommand,
   DeleteObjectCommand,
@@ -12,25 +10,18 @@ import {
   HeadBucketCommand,
   HeadObjectCommand,
   ListBucketsCommand,
-  ListMultipartUploadsCommand,
   ListObjectsCommand,
   ListObjectsV2Command,
   type ListObjectsV2CommandOutput,
-  ListPartsCommand,
   PutObjectCommand,
   UploadPartCommand,
-  UploadPartCopyCommand,
 } from '@aws-sdk/client-s3'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openS3Door, type S3Door } from '../../../../build/testing/files/s3-doors.ts'
-import { isContentReferenced } from '../../../engine/files/file-documents.ts'
-import { removeAbandoned } from '../../../product/files/multipart.ts'
-import { verifyStorage } from '../../../product/files/verify.ts'
 import { checksumStream } from '../../../system/checksums.ts'
 import { sha256Hex } from '../../../system/digests.ts'
 
 const Bucket = 'default'
-const MIB = 1024 * 1024
 
 let door: S3Door
 beforeAll(async () => {
@@ -148,6 +139,30 @@ test('a write with If-Match replaces only the object that the client knows', asy
   expect(await nameOf(put('nothing', 'x', { IfMatch: ETag }))).toBe('NoSuchKey')
 })
 
+test('a delete with If-Match removes only the object that the client knows', async () => {
+  const { ETag } = await put('kept', 'one')
+  const remove = (Key: string, IfMatch: string | undefined, more = {}) =>
+    nameOf(door.client.send(new DeleteObjectCommand({ Bucket, Key, IfMatch, ...more })))
+  expect(await remove('kept', '"other"')).toBe('PreconditionFailed')
+  expect(await remove('kept', undefined, { IfMatchSize: 3 })).toBe('NotImplemented')
+  expect(await textOf('kept')).toBe('one')
+  expect(await remove('kept', ETag)).toBe('no failure')
+  expect(await remove('kept', ETag)).toBe('NoSuchKey')
+  expect(await remove('kept', '*')).toBe('NoSuchKey')
+  await put('kept', 'two')
+  expect(await remove('kept', '*')).toBe('no failure')
+  expect(await nameOf(get('kept'))).toBe('NoSuchKey')
+})
+
+test('exactly one of 20 simultaneous deletes with If-Match succeeds', async () => {
+  const { ETag } = await put('once', 'x')
+  const command = () => new DeleteObjectCommand({ Bucket, Key: 'once', IfMatch: ETag })
+  const sent = Array.from({ length: 20 }, () => nameOf(door.client.send(command())))
+  const names = await Promise.all(sent)
+  expect(names.filter((name) => name === 'no failure')).toHaveLength(1)
+  expect(new Set(names)).toEqual(new Set(['no failure', 'NoSuchKey']))
+})
+
 test('a body with another digest is not stored', async () => {
   const wrong = Buffer.from(md5Of('other'), 'hex').toString('base64')
   expect(await nameOf(put('digest', 'x', { ContentMD5: wrong }))).toBe('BadDigest')
@@ -235,6 +250,25 @@ describe('lists', () => {
     expect(await nameOf(list({ ContinuationToken: `${token}A` }))).toBe('InvalidArgument')
   })
 
+  test('of many objects those are deleted whose conditions hold', async () => {
+    const send = async (...Objects: { Key: string; ETag?: string; Size?: number }[]) => {
+      const input = { Bucket: 'listed', Delete: { Objects } }
+      const { Deleted = [], Errors = [] } = await client.send(new DeleteObjectsCommand(input))
+      return [Deleted.map(({ Key }) => Key), Errors.map(({ Key, Code }) => `${Key} ${Code}`)]
+    }
+    const ETag = `"${md5Of('c/4')}"`
+    const failed = ['c/4 PreconditionFailed', 'none NoSuchKey', 'b NotImplemented']
+    const other = [
+      { Key: 'c/4', ETag: '"other"' },
+      { Key: 'none', ETag },
+      { Key: 'b', Size: 1 },
+    ]
+    expect(await send(...other)).toEqual([[], failed])
+    expect(keysOf(await list())).toHaveLength(keys.length)
+    expect(await send({ Key: 'c/4', ETag }, { Key: 'c/4' })).toEqual([['c/4', 'c/4'], []])
+    expect(keysOf(await list({ Prefix: 'c/' }))).toEqual([])
+  })
+
   test('many objects are deleted at once, unknown ones included', async () => {
     const Objects = [{ Key: 'a/1' }, { Key: 'unknown' }, { Key: 'b', VersionId: 'other' }]
     const input = { Bucket: 'listed', Delete: { Objects } }
@@ -257,107 +291,6 @@ test('a copy has the bytes of its source and keeps or replaces its headers', asy
   expect(await nameOf(copy({ CopySource: 'default/none' }))).toBe('NoSuchKey')
   expect(await nameOf(copy({ CopySource: 'other/none' }))).toBe('AccessDenied')
   expect(await nameOf(copy({ CopySourceIfMatch: '"other"' }))).toBe('PreconditionFailed')
-})
-
-describe('multipart uploads', () => {
-  const first = new Uint8Array(5 * MIB).fill(1)
-  const begin = async (Key: string) => {
-    const begun = await door.client.send(new CreateMultipartUploadCommand({ Bucket, Key }))
-    return begun.UploadId!
-  }
-  const upload = (Key: string, UploadId: string, PartNumber: number, Body: Uint8Array) =>
-    door.client.send(new UploadPartCommand({ Bucket, Key, UploadId, PartNumber, Body }))
-  const complete = (Key: string, UploadId: string, Parts: object[]) =>
-    door.client.send(
-      new CompleteMultipartUploadCommand({ Bucket, Key, UploadId, MultipartUpload: { Parts } }),
-    )
-
-  test('parts in any order become one object, whose entity tag has their number', async () => {
-    const id = await begin('joined')
-    const tail = await upload('joined', id, 7, Buffer.from('old'))
-    const { ETag: two } = await upload('joined', id, 7, Buffer.from('tail'))
-    const { ETag: one } = await upload('joined', id, 2, first)
-    const listed = await door.client.send(
-      new ListPartsCommand({ Bucket, Key: 'joined', UploadId: id }),
-    )
-    expect(listed.Parts?.map(({ PartNumber, Size }) => [PartNumber, Size])).toEqual([
-      [2, first.length],
-      [7, 4],
-    ])
-    const parts = [
-      { PartNumber: 2, ETag: one },
-      { PartNumber: 7, ETag: two },
-    ]
-    const stale = [parts[0]!, { PartNumber: 7, ETag: tail.ETag }]
-    expect(await nameOf(complete('joined', id, stale))).toBe('InvalidPart')
-    expect(await nameOf(complete('joined', id, [...parts].reverse()))).toBe('InvalidPartOrder')
-    const done = await complete('joined', id, parts)
-    const tags = Buffer.concat(
-      [first, Buffer.from('tail')].map((part) => Buffer.from(md5Of(part), 'hex')),
-    )
-    expect(done.ETag).toBe(`"${md5Of(tags)}-2"`)
-    const found = await (await get('joined')).Body!.transformToByteArray()
-    expect(sha256Hex(found)).toBe(sha256Hex(first, 'tail'))
-    // A repeat, whose answer was lost, succeeds; other requests find no upload.
-    expect((await complete('joined', id, parts)).ETag).toBe(done.ETag)
-    expect(await nameOf(upload('joined', id, 1, first))).toBe('NoSuchUpload')
-  })
-
-  test('a small part before the last one is rejected', async () => {
-    const id = await begin('small')
-    const parts = []
-    for (const PartNumber of [1, 2]) {
-      const { ETag } = await upload('small', id, PartNumber, Buffer.from('x'))
-      parts.push({ PartNumber, ETag })
-    }
-    expect(await nameOf(complete('small', id, parts))).toBe('EntityTooSmall')
-    expect(await nameOf(complete('small', id, [{ PartNumber: 3, ETag: parts[0]!.ETag }]))).toBe(
-      'InvalidPart',
-    )
-    expect(await nameOf(upload('small', id, 10_001, first))).toBe('InvalidArgument')
-  })
-
-  test('a part copies a range of an object', async () => {
-    await put('copied-from', 'abcdef')
-    const id = await begin('part-copy')
-    const copied = await door.client.send(
-      new UploadPartCopyCommand({
-        ...{ Bucket, Key: 'part-copy', UploadId: id, PartNumber: 1 },
-        ...{ CopySource: 'default/copied-from', CopySourceRange: 'bytes=1-3' },
-      }),
-    )
-    await complete('part-copy', id, [{ PartNumber: 1, ETag: copied.CopyPartResult!.ETag }])
-    expect(await textOf('part-copy')).toBe('bcd')
-  })
-
-  test('an aborted upload is gone, with the bytes of its parts', async () => {
-    const id = await begin('aborted')
-    await upload('aborted', id, 1, Buffer.from('bytes of an aborted part'))
-    const list = () => door.client.send(new ListMultipartUploadsCommand({ Bucket }))
-    expect((await list()).Uploads?.map(({ UploadId }) => UploadId)).toContain(id)
-    const { files } = door.server.gateway
-    const sha256 = sha256Hex('bytes of an aborted part')
-    const isReferenced = () => files.documents.read((tx) => isContentReferenced(tx, sha256))
-    expect(await isReferenced()).toBe(true)
-    const { orphaned, lost } = await verifyStorage(files, { repair: false })
-    expect([orphaned.includes(sha256), lost]).toEqual([false, []])
-    const input = { Bucket, Key: 'aborted', UploadId: id }
-    await door.client.send(new AbortMultipartUploadCommand(input))
-    expect((await list()).Uploads?.map(({ UploadId }) => UploadId)).not.toContain(id)
-    expect(await nameOf(door.client.send(new ListPartsCommand(input)))).toBe('NoSuchUpload')
-    expect(await isReferenced()).toBe(false)
-  })
-
-  test('an upload that nobody finished for a week is removed', async () => {
-    const id = await begin('abandoned')
-    await upload('abandoned', id, 1, Buffer.from('x'))
-    const { files } = door.server.gateway
-    const later = files.system.nowMicros() + 8n * 86_400_000_000n
-    const system = { ...files.system, nowMicros: () => later }
-    await removeAbandoned({ ...files, system })
-    const input = { Bucket, Key: 'abandoned', UploadId: id }
-    expect(await nameOf(door.client.send(new ListPartsCommand(input)))).toBe('NoSuchUpload')
-  })
 })
 
 test('a key sees its bucket alone, and one for reading cannot write', async () => {
@@ -393,4 +326,19 @@ test('a bucket takes neither larger objects nor more bytes than it admits', asyn
   expect(await upload(2, '123')).toBe('EntityTooLarge')
   expect(await upload(2, '12')).toBe('no failure')
   client.destroy()
+})
+
+test('transfers of objects are counted and measured, other requests are not', async () => {
+  const figures = () => {
+    const { counters, histograms } = door.server.gateway.metrics.collect()
+    const { uploadRequestDurationMicros: up, downloadRequestDurationMicros: down } = histograms
+    return [counters.uploadedBytes, counters.downloadedBytes, up.count, down.count]
+  }
+  const before = figures()
+  await put('counted', '12345')
+  await textOf('counted', { Range: 'bytes=1-2' })
+  await door.client.send(new HeadObjectCommand({ Bucket, Key: 'counted' }))
+  await door.client.send(new ListObjectsV2Command({ Bucket }))
+  await door.client.send(new DeleteObjectCommand({ Bucket, Key: 'counted' }))
+  expect(figures().map((figure, i) => figure - before[i]!)).toEqual([5, 2, 1, 2])
 })

@@ -3,6 +3,7 @@ import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Console, openConsole } from '../../../../build/testing/files/consoles.ts'
+import { readObject } from '../../../product/files/objects.ts'
 import { sha256Hex } from '../../../system/digests.ts'
 import { CONSOLE_OBJECT_BYTES_MAX } from '../../../value/files/buckets.ts'
 
@@ -40,6 +41,9 @@ const failure = async (pending: Promise<Response>) => {
   const paths = (error.violations ?? []).map(({ path }) => path)
   return [reply.status, error.code, ...paths].join(' ')
 }
+interface Bucket {
+  readonly configuration: { readonly name: string }
+}
 interface Changed {
   object: { key: string; fileId: string; sha256: string; size: string }
   operation: { operationId: string; replayed: boolean }
@@ -73,6 +77,14 @@ test('an object is stored, read, listed and deleted', async () => {
   for (const method of ['GET', 'DELETE']) {
     expect(await failure(t.call(method, pathOf('a/b c.txt')))).toBe('404 PRODUCT_NOT_FOUND key')
   }
+})
+
+test('an object has its MD5 as entity tag for S3 clients', async () => {
+  await put('tagged', 'hello')
+  const { documents } = t.gateway.files
+  const name = (await t.json<Bucket>(200, t.call('GET', `/buckets/${bucketId}`))).configuration.name
+  const found = await readObject({ documents }, name, 'tagged')
+  expect(found?.etag).toBe('5d41402abc4b2a76b9719d911017c592')
 })
 
 test('a change happens once for its Operation ID', async () => {

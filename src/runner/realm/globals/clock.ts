@@ -5,7 +5,7 @@ import { limits } from '../limits.ts'
 
 /** Microseconds since the epoch: the one time of a Query or a Mutation, wall clock in an Action. */
 export function callMicros(call: Call): bigint {
-  if (limits.actions) return BigInt(Math.floor(bridge.nowMicros()))
+  if (limits.actions && !limits.fixedClock) return BigInt(Math.floor(bridge.nowMicros()))
   call.usedClock = true
   return BigInt(call.nowMicros)
 }

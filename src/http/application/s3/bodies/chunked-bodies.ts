@@ -4,6 +4,7 @@
  * on before must be discarded; nothing of a body is stored before its end.
  */
 import { sha256Stream } from '../../../../system/digests.ts'
+import { inSlices } from '../../../../system/event-loop.ts'
 import { S3Fault } from '../errors.ts'
 import type { ChunkSignatures } from '../signature/signatures.ts'
 
@@ -40,7 +41,7 @@ export async function* decodeChunks(
     for (let left = size; left > 0; ) {
       const bytes = await reader.take(left)
       left -= bytes.length
-      if (signatures !== null) digest.update(bytes)
+      if (signatures !== null) await inSlices(bytes, (slice) => void digest.update(slice))
       yield bytes
     }
     if (signatures?.isNextChunk(signature!, digest.digest().toString('hex')) === false) {

@@ -7,16 +7,15 @@ import { entityTag, lastModifiedMillis } from './object-headers.ts'
 /** Returns whether the object is unchanged for the client. Throws PreconditionFailed. */
 export function checkRead(headers: Headers, file: FileDocument, prefix = ''): boolean {
   const header = (name: string) => headers.get(prefix + name)
-  const tag = entityTag(file)
   // A header has times in whole seconds.
   const changed = Math.floor(lastModifiedMillis(file) / 1000) * 1000
   const match = header('if-match')
   const since = Date.parse(header('if-unmodified-since') ?? '')
-  if (match === null ? changed > since : !isNotModified(unquoted(match), tag)) {
+  if (match === null ? changed > since : !hasTag(file, match)) {
     throw new S3Fault('PreconditionFailed')
   }
   const noneMatch = header('if-none-match')
-  if (noneMatch !== null) return isNotModified(unquoted(noneMatch), tag)
+  if (noneMatch !== null) return hasTag(file, noneMatch)
   return changed <= Date.parse(header('if-modified-since') ?? '')
 }
 
@@ -31,11 +30,35 @@ export function writeCondition(headers: Headers): (replaced: FileDocument | null
   }
   return (replaced) => {
     if (noneMatch !== null && replaced !== null) throw new S3Fault('PreconditionFailed')
-    if (match === null) return
-    if (replaced === null) throw new S3Fault('NoSuchKey')
-    if (!isNotModified(unquoted(match), entityTag(replaced)))
-      throw new S3Fault('PreconditionFailed')
+    if (match !== null) requireMatch(match, replaced)
   }
+}
+
+/** Headers of conditional deletes that only buckets of another kind have. */
+const OTHER_CONDITIONS = ['x-amz-if-match-last-modified-time', 'x-amz-if-match-size']
+
+/**
+ * Returns the check of the object that a request deletes: `If-Match`. Throws NotImplemented for
+ * conditions that would otherwise be ignored.
+ */
+export function deleteCondition(headers: Headers): (found: FileDocument | null) => void {
+  const other = OTHER_CONDITIONS.find((name) => headers.has(name))
+  if (other !== undefined) throw new S3Fault('NotImplemented', `the header ${other}`)
+  const match = headers.get('if-match')
+  return (found) => {
+    if (match !== null) requireMatch(match, found)
+  }
+}
+
+/** Throws NoSuchKey without an object, and PreconditionFailed for one with another entity tag. */
+function requireMatch(match: string, found: FileDocument | null): void {
+  if (found === null) throw new S3Fault('NoSuchKey')
+  if (!hasTag(found, match)) throw new S3Fault('PreconditionFailed')
+}
+
+/** Whether the object has one of the entity tags; `*` is each of them. */
+export function hasTag(file: FileDocument, tags: string): boolean {
+  return isNotModified(unquoted(tags), entityTag(file))
 }
 
 /** Some clients send a bare entity tag. */

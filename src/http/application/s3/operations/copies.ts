@@ -38,14 +38,15 @@ export async function copyObject(call: ObjectCall): Promise<Response> {
     throw new S3Fault('InvalidRequest', 'a copy of an object to itself changes its metadata')
   }
   const { file } = source
-  const { sha256, etag } = file
+  const { sha256, etag, partSizes } = file
   const kept = directive === 'COPY' ? file : given
   const object = { bucket, key, contentType: kept.contentType, headers: kept.headers, etag }
   const requireReplaceable = writeCondition(request.headers)
   const stored = await storeContent(
     gateway.files,
     { sha256, size: Number(file.size) },
-    { ...object, uploadId: null, requireReplaceable },
+    // A copy keeps the entity tag, and with it the parts that the tag counts.
+    { ...object, partSizes, uploadId: null, requireReplaceable },
     // The source is durable. It may be deleted just now, and its bytes a while later.
     {
       makeDurable: async () => {

@@ -1,23 +1,40 @@
 /** DeleteObject and DeleteObjects. */
-import { deleteFile, findObject } from '../../../../engine/files/file-documents.ts'
+import {
+  deleteFile,
+  type FileDocument,
+  findObject,
+} from '../../../../engine/files/file-documents.ts'
 import { deleteObject } from '../../../../product/files/objects.ts'
 import { isObjectKey } from '../../../../value/files/files.ts'
 import { readS3Body } from '../bodies/bodies.ts'
-import { S3Fault } from '../errors.ts'
-import { childText, readXml } from '../xml/reader.ts'
+import { type S3Code, S3Fault, s3MessageOf } from '../errors.ts'
+import { childText, readXml, type XmlElement } from '../xml/reader.ts'
 import { element, xmlResponse } from '../xml/writer.ts'
+import { deleteCondition, hasTag } from './conditions.ts'
 import type { BucketCall, ObjectCall } from './operation.ts'
 
 const KEYS_MAX = 1_000
 
-/** Answers 204 whether or not there was an object. */
+/** Answers 204 whether or not there was an object, unless the request has a condition. */
 export async function deleteOne({ gateway, bucket, key, request }: ObjectCall): Promise<Response> {
-  if (request.headers.has('if-match')) throw new S3Fault('NotImplemented', 'If-Match of a delete')
-  await deleteObject(gateway.files, bucket, key)
+  const requireDeletable = deleteCondition(request.headers)
+  await deleteObject(gateway.files, { bucket, key, requireDeletable })
   return new Response(null, { status: 204 })
 }
 
-/** Deletes up to 1,000 objects in one commit: all of them, or none where it fails. */
+/** One object that a request asks to delete. */
+interface Asked {
+  readonly key: string
+  /** The entity tag that it must have; null for any object, and none. */
+  readonly etag: string | null
+  /** The reason why it is not even looked up. */
+  readonly rejection: S3Code | null
+}
+
+/**
+ * Deletes up to 1,000 objects in one commit: all whose conditions hold, or none where the commit
+ * fails.
+ */
 export async function deleteMany(call: BucketCall): Promise<Response> {
   const { gateway, incoming, caller, bucket } = call
   const root = readXml(await readS3Body(gateway, incoming, caller))
@@ -26,25 +43,44 @@ export async function deleteMany(call: BucketCall): Promise<Response> {
     throw new S3Fault('MalformedXML', `Delete with 1 to ${KEYS_MAX} objects`)
   }
   const isQuiet = childText(root, 'Quiet') === 'true'
-  const asked = objects.map((object) => ({
-    key: childText(object, 'Key') ?? '',
-    versionId: childText(object, 'VersionId') ?? 'null',
-  }))
-  const isDeletable = (each: (typeof asked)[number]) =>
-    isObjectKey(each.key) && each.versionId === 'null'
-  const keys = new Set(asked.filter(isDeletable).map(({ key }) => key))
-  await gateway.files.documents.change(async (transaction) => {
-    for (const key of keys) {
-      const found = await findObject(transaction, bucket, key)
-      if (found !== null) await deleteFile(transaction, found.fileId)
+  const asked = objects.map(askedOf)
+  const failures = await gateway.files.documents.change(async (transaction) => {
+    // All conditions are about the objects before the request, also where it names one twice.
+    const found: (FileDocument | null)[] = []
+    for (const { key, rejection } of asked) {
+      found.push(rejection === null ? await findObject(transaction, bucket, key) : null)
     }
+    const codes = asked.map(({ etag, rejection }, i): S3Code | null => {
+      const file = found[i] ?? null
+      if (rejection !== null || etag === null) return rejection
+      if (file === null) return 'NoSuchKey'
+      return hasTag(file, etag) ? null : 'PreconditionFailed'
+    })
+    const ids = found.flatMap((file, i) => (file === null || codes[i] !== null ? [] : file.fileId))
+    for (const fileId of new Set(ids)) await deleteFile(transaction, fileId)
+    return codes
   })
-  const results = asked.flatMap((each) => {
-    const key = element('Key', each.key)
-    if (isDeletable(each)) return isQuiet ? [] : [element('Deleted', [key])]
-    const code = isObjectKey(each.key) ? 'NotImplemented' : 'InvalidArgument'
-    const message = 'A key of 1 to 1,024 bytes, without a version.'
-    return [element('Error', [key, element('Code', code), element('Message', message)])]
+  const results = asked.flatMap(({ key: name }, i) => {
+    const key = element('Key', name)
+    const code = failures[i] ?? null
+    if (code === null) return isQuiet ? [] : [element('Deleted', [key])]
+    const message = element('Message', s3MessageOf(code))
+    return [element('Error', [key, element('Code', code), message])]
   })
   return xmlResponse(element('DeleteResult', results, true))
+}
+
+/** Elements of an object that are conditions, which must not be ignored. */
+const OTHER_CONDITIONS = ['LastModifiedTime', 'Size']
+
+function askedOf(object: XmlElement): Asked {
+  const key = childText(object, 'Key') ?? ''
+  const isVersion = (childText(object, 'VersionId') ?? 'null') !== 'null'
+  const isOther = OTHER_CONDITIONS.some((name) => childText(object, name) !== null)
+  const rejection = !isObjectKey(key)
+    ? 'InvalidArgument'
+    : isVersion || isOther
+      ? 'NotImplemented'
+      : null
+  return { key, etag: childText(object, 'ETag'), rejection }
 }

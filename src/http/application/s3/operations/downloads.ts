@@ -2,11 +2,13 @@
 import type { FileDocument } from '../../../../engine/files/file-documents.ts'
 import { openBytes } from '../../../../product/files/downloads.ts'
 import { readObject } from '../../../../product/files/objects.ts'
+import { partsOfSizes } from '../../../../value/files/part-sizes.ts'
 import { allowsRange, requestedRange } from '../../files/ranges.ts'
 import { S3Fault } from '../errors.ts'
 import { checkRead } from './conditions.ts'
 import { downloadHeaders, entityTag } from './object-headers.ts'
 import type { ObjectCall } from './operation.ts'
+import { partNumberOf } from './part-numbers.ts'
 
 /** Throws NoSuchKey. */
 export async function requireObject({
@@ -21,19 +23,45 @@ export async function requireObject({
 
 export async function getObject(call: ObjectCall): Promise<Response> {
   const { request, gateway, query } = call
-  if (query.has('partNumber')) throw new S3Fault('NotImplemented', 'partNumber')
+  const number = query.has('partNumber') ? partNumberOf(query) : null
+  if (number !== null && request.headers.has('range')) {
+    throw new S3Fault('InvalidRequest', 'a range and a partNumber')
+  }
   const file = await requireObject(call)
   const headers = downloadHeaders(file, query)
   if (checkRead(request.headers, file)) return new Response(null, { status: 304, headers })
   const size = Number(file.size)
-  const isAllowed = allowsRange(request.headers.get('if-range'), entityTag(file))
-  const range = isAllowed ? requestedRange(request.headers.get('range'), size) : null
-  if (range === 'unsatisfiable') throw new S3Fault('InvalidRange')
-  const { start, end } = range ?? { start: 0, end: size }
+  const slice = number === null ? requestedSlice(request, file) : partOf(file, number, headers)
+  const { start, end } = slice ?? { start: 0, end: size }
   headers.set('content-length', String(end - start))
-  if (range !== null) headers.set('content-range', `bytes ${start}-${end - 1}/${size}`)
-  const status = range === null ? 200 : 206
+  // A part without a byte has no range that could be sent.
+  const isPartial = slice !== null && end > start
+  if (isPartial) headers.set('content-range', `bytes ${start}-${end - 1}/${size}`)
+  const status = isPartial ? 206 : 200
   if (request.method === 'HEAD') return new Response(null, { status, headers })
   const body = await openBytes(gateway.files, file, { start, end })
+  gateway.counts.transferred('downloaded', end - start)
   return new Response(body, { status, headers })
+}
+
+/** Returns the range that is asked for, null for the whole object. Throws InvalidRange. */
+function requestedSlice({ headers }: Request, file: FileDocument) {
+  if (!allowsRange(headers.get('if-range'), entityTag(file))) return null
+  const range = requestedRange(headers.get('range'), Number(file.size))
+  if (range === 'unsatisfiable') throw new S3Fault('InvalidRange')
+  return range
+}
+
+/**
+ * Returns a part by its position, from 1, whatever number the client uploaded it with: clients read
+ * parts from 1 to the count, which `headers` get. A file of one part has no count, as in S3. Throws
+ * InvalidPartNumber.
+ */
+function partOf({ partSizes, size }: FileDocument, number: number, headers: Headers) {
+  const parts =
+    partSizes === undefined ? [{ start: 0, end: Number(size) }] : partsOfSizes(partSizes)
+  const part = parts[number - 1]
+  if (part === undefined) throw new S3Fault('InvalidPartNumber')
+  if (partSizes !== undefined) headers.set('x-amz-mp-parts-count', String(parts.length))
+  return part
 }

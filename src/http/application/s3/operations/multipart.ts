@@ -1,11 +1,10 @@
-/** Multipart uploads: their beginning, parts, end and lists. */
+/** Multipart uploads: their beginning, parts and end. */
 import type { PartDocument } from '../../../../engine/files/multipart-documents.ts'
 import { openBytes } from '../../../../product/files/downloads.ts'
 import {
   abortMultipart,
   beginMultipart,
   findMultipart,
-  listOpenMultiparts,
   listPartsOf,
   readEntityTag,
   removeParts,
@@ -17,20 +16,18 @@ import {
   readContent,
 } from '../../../../product/files/multipart-completion.ts'
 import { checksumStream } from '../../../../system/checksums.ts'
+import { inSlices } from '../../../../system/event-loop.ts'
 import { FILE_BYTES_MAX, PART_BYTES_MIN, PARTS_MAX } from '../../../../value/files/files.ts'
 import { readS3Body } from '../bodies/bodies.ts'
 import { S3Fault } from '../errors.ts'
-import { uriEncodePath } from '../requests.ts'
 import { childText, readXml } from '../xml/reader.ts'
 import { element, xmlResponse } from '../xml/writer.ts'
 import { writeCondition } from './conditions.ts'
 import { copySource } from './copies.ts'
-import { countOf, ownerOf } from './listing.ts'
 import { isoTime, objectHeadersOf } from './object-headers.ts'
-import type { BucketCall, ObjectCall } from './operation.ts'
+import type { ObjectCall } from './operation.ts'
+import { partNumberOf } from './part-numbers.ts'
 import { receive, transferring } from './uploads.ts'
-
-const PAGE_MAX = 1_000
 
 export async function createMultipart(call: ObjectCall): Promise<Response> {
   const { gateway, request, bucket, key } = call
@@ -43,7 +40,7 @@ export async function createMultipart(call: ObjectCall): Promise<Response> {
 export async function uploadPart(call: ObjectCall): Promise<Response> {
   const { gateway } = call
   const address = addressOf(call)
-  const number = partNumberOf(call)
+  const number = partNumberOf(call.query)
   await requireUpload(call)
   return receive(call, async (staged, { md5, checksums }) => {
     const part = { number, etag: md5 }
@@ -56,7 +53,7 @@ export async function uploadPart(call: ObjectCall): Promise<Response> {
 export async function uploadPartCopy(call: ObjectCall): Promise<Response> {
   const { gateway, request } = call
   const { files } = gateway
-  const number = partNumberOf(call)
+  const number = partNumberOf(call.query)
   await requireUpload(call)
   const { file } = await copySource(call)
   const slice = copiedRange(request.headers.get('x-amz-copy-source-range'), Number(file.size))
@@ -65,7 +62,7 @@ export async function uploadPartCopy(call: ObjectCall): Promise<Response> {
     try {
       const md5 = checksumStream('md5')
       for await (const chunk of readContent(await openBytes(files, file, slice))) {
-        md5.update(chunk)
+        await inSlices(chunk, (slice) => void md5.update(slice))
         await staged.write(chunk)
       }
       const etag = md5.digest().toHex()
@@ -174,83 +171,18 @@ export async function abortUpload(call: ObjectCall): Promise<Response> {
   throw new S3Fault('NoSuchUpload')
 }
 
-export async function listUploadParts(call: ObjectCall): Promise<Response> {
-  const { gateway, bucket, key, query } = call
-  const upload = await requireUpload(call)
-  const limit = countOf(query.get('max-parts'), PAGE_MAX)
-  const after = countOf(query.get('part-number-marker') ?? '0', PARTS_MAX)
-  const page = { after, limit: limit + 1 }
-  const found = await listPartsOf(gateway.files, upload.multipartId, page)
-  const parts = found.slice(0, limit)
-  const fields = textFields({
-    ...{ Bucket: bucket, Key: key, UploadId: upload.multipartId, StorageClass: 'STANDARD' },
-    ...{ PartNumberMarker: String(after), MaxParts: String(limit) },
-    NextPartNumberMarker: String(parts.at(-1)?.number ?? after),
-    IsTruncated: String(found.length > limit),
-  })
-  const entries = parts.map((part) => {
-    const texts = { ETag: `"${part.etag}"`, LastModified: isoTime(part), Size: String(part.size) }
-    return element('Part', textFields({ PartNumber: String(part.number), ...texts }))
-  })
-  const owners = [ownerOf('Initiator'), ownerOf('Owner')]
-  return xmlResponse(element('ListPartsResult', [...fields, ...owners, ...entries], true))
-}
-
-/** Lists unfinished uploads in pages by key and ID. */
-export async function listUploads({ gateway, bucket, query }: BucketCall): Promise<Response> {
-  if (query.has('delimiter')) throw new S3Fault('NotImplemented', 'delimiter of a list of uploads')
-  const prefix = query.get('prefix') ?? ''
-  const marker = [query.get('key-marker') ?? '', query.get('upload-id-marker') ?? ''] as const
-  const limit = countOf(query.get('max-uploads'), PAGE_MAX)
-  const isEncoded = query.get('encoding-type') === 'url'
-  const encode = isEncoded ? uriEncodePath : (text: string) => text
-  const uploads = await listOpenMultiparts(gateway.files, { bucket, prefix })
-  const rest = uploads.filter((upload) => isAfter(upload, marker))
-  const page = rest.slice(0, limit)
-  const last = rest.length > limit ? page.at(-1) : undefined
-  const fields = textFields({
-    ...{ Bucket: bucket, Prefix: encode(prefix), MaxUploads: String(limit) },
-    ...{ KeyMarker: encode(marker[0]), UploadIdMarker: marker[1] },
-    ...(isEncoded && { EncodingType: 'url' }),
-    ...(last && { NextKeyMarker: encode(last.key), NextUploadIdMarker: last.multipartId }),
-    IsTruncated: String(last !== undefined),
-  })
-  const entries = page.map((upload) => {
-    const { key, multipartId } = upload
-    const names = { Key: encode(key), UploadId: multipartId, StorageClass: 'STANDARD' }
-    const texts = textFields({ ...names, Initiated: isoTime(upload) })
-    return element('Upload', [...texts, ownerOf('Initiator'), ownerOf('Owner')])
-  })
-  return xmlResponse(element('ListMultipartUploadsResult', [...fields, ...entries], true))
-}
-
-/** Whether an upload is after the markers: without an ID, after all uploads of the key. */
-function isAfter(
-  { key, multipartId }: { readonly key: string; readonly multipartId: string },
-  [keyMarker, idMarker]: readonly [string, string],
-): boolean {
-  const order = Buffer.compare(Buffer.from(key), Buffer.from(keyMarker))
-  return order > 0 || (order === 0 && idMarker !== '' && multipartId > idMarker)
-}
-
-function addressOf({ bucket, key, query }: ObjectCall) {
+export function addressOf({ bucket, key, query }: ObjectCall) {
   return { bucket, key, multipartId: query.get('uploadId') ?? '' }
 }
 
-function partNumberOf({ query }: ObjectCall): number {
-  const text = query.get('partNumber') ?? ''
-  const number = /^\d{1,5}$/.test(text) ? Number(text) : 0
-  if (number >= 1 && number <= PARTS_MAX) return number
-  throw new S3Fault('InvalidArgument', `partNumber: 1 to ${PARTS_MAX}`)
-}
-
 /** Throws NoSuchUpload. */
-async function requireUpload(call: ObjectCall) {
+export async function requireUpload(call: ObjectCall) {
   const upload = await findMultipart(call.gateway.files, addressOf(call))
   if (upload === null) throw new S3Fault('NoSuchUpload')
   return upload
 }
 
-function textFields(fields: Readonly<Record<string, string>>) {
+/** Returns an element for each text. */
+export function textFields(fields: Readonly<Record<string, string>>) {
   return Object.entries(fields).map(([name, text]) => element(name, text))
 }

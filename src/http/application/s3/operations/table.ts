@@ -17,21 +17,24 @@ import {
   abortUpload,
   completeUpload,
   createMultipart,
-  listUploadParts,
-  listUploads,
   uploadPart,
   uploadPartCopy,
 } from './multipart.ts'
+import { listUploadParts, listUploads } from './multipart-lists.ts'
 import type { BucketCall, Handler, ObjectCall } from './operation.ts'
 import { putObject } from './uploads.ts'
 
 export interface Operation<C extends BucketCall> {
   readonly access: 'read' | 'write'
   readonly handle: Handler<C>
+  /** The histogram that has the durations; null for an operation without bytes of objects. */
+  readonly routeClass: 'upload' | 'download' | null
 }
 
-const read = <C extends BucketCall>(handle: Handler<C>) => ({ access: 'read', handle }) as const
-const write = <C extends BucketCall>(handle: Handler<C>) => ({ access: 'write', handle }) as const
+const read = <C extends BucketCall>(handle: Handler<C>) =>
+  ({ access: 'read', handle, routeClass: null }) as const
+const write = <C extends BucketCall>(handle: Handler<C>) =>
+  ({ access: 'write', handle, routeClass: null }) as const
 const missing = (code: S3Code) =>
   read<BucketCall>(() => {
     throw new S3Fault(code)
@@ -67,19 +70,17 @@ const BUCKET_OPERATIONS: Readonly<Record<string, Operation<BucketCall>>> = {
 }
 
 const OBJECT_OPERATIONS: Readonly<Record<string, Operation<ObjectCall>>> = {
-  GET: read(getObject),
-  HEAD: read(getObject),
-  PUT: write((call) =>
-    call.request.headers.has('x-amz-copy-source') ? copyObject(call) : putObject(call),
-  ),
+  GET: { ...read(getObject), routeClass: 'download' },
+  HEAD: { ...read(getObject), routeClass: 'download' },
+  PUT: { ...write(putObject), routeClass: 'upload' },
+  'PUT copy': write(copyObject),
   DELETE: write(deleteOne),
   'GET acl': read(accessControl),
   'GET tagging': read(objectTagging),
   'GET uploadId': read(listUploadParts),
   'POST uploads': write(createMultipart),
-  'PUT uploadId': write((call) =>
-    call.request.headers.has('x-amz-copy-source') ? uploadPartCopy(call) : uploadPart(call),
-  ),
+  'PUT uploadId': { ...write(uploadPart), routeClass: 'upload' },
+  'PUT uploadId copy': write(uploadPartCopy),
   'POST uploadId': write(completeUpload),
   'DELETE uploadId': write(abortUpload),
 }
@@ -97,14 +98,16 @@ export function objectOperation(call: ObjectCall): Operation<ObjectCall> {
 /** Throws NotImplemented and MethodNotAllowed. */
 function find<C extends BucketCall>(
   operations: Readonly<Record<string, Operation<C>>>,
-  { request: { method }, query }: C,
+  { request: { method, headers }, query }: C,
 ): Operation<C> {
   const named = [...query.keys()].filter((name) => SUBRESOURCES.has(name))
   // Nothing has versions, so the version of an object is the only one there is.
   const subresources =
     query.get('versionId') === 'null' ? named.filter((name) => name !== 'versionId') : named
-  const operation = operations[[method, ...subresources].join(' ')]
+  const isCopy = method === 'PUT' && headers.has('x-amz-copy-source')
+  const name = [method, ...subresources, ...(isCopy ? ['copy'] : [])].join(' ')
+  const operation = operations[name]
   if (operation !== undefined) return operation
   if (!METHODS.includes(method)) throw new S3Fault('MethodNotAllowed')
-  throw new S3Fault('NotImplemented', `${method} ${subresources.join(' ')}`)
+  throw new S3Fault('NotImplemented', name)
 }

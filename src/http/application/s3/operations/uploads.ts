@@ -1,6 +1,7 @@
 /** PutObject, and the receipt of bytes that it shares with UploadPart. */
 import { requireAdmission } from '../../../../product/files/buckets.ts'
 import { storeFile } from '../../../../product/files/store.ts'
+import { inSlices } from '../../../../system/event-loop.ts'
 import { FILE_BYTES_MAX } from '../../../../value/files/files.ts'
 import { peerOf } from '../../../rate-limits.ts'
 import { streamS3Body } from '../bodies/bodies.ts'
@@ -47,10 +48,12 @@ export async function receive(
       for await (const chunk of chunks) {
         received += chunk.length
         if (received > bytesMax) throw new S3Fault('EntityTooLarge')
-        checks.update(chunk)
+        await inSlices(chunk, (slice) => checks.update(slice))
         await staged.write(chunk)
       }
-      return await store(staged, checks.finish())
+      const response = await store(staged, checks.finish())
+      gateway.counts.transferred('uploaded', received)
+      return response
     } catch (error) {
       const { requestId } = incoming
       const { storageKeyId } = caller

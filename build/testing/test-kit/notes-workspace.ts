@@ -1,0 +1,111 @@
+/** A Workspace of notes, with a Function for each thing that the test kit does. */
+const SCHEMA = `import { defineSchema, table, v } from 'svc'
+export default defineSchema({
+  notes: table({ text: v.string(), at: v.timestamp(), by: v.nullable(v.string()) })
+    .unique('byText', ['text']),
+})
+`
+const NOTES = `import { action, internalAction, internalMutation, mutation, query, v } from 'svc'
+import { internal } from '../_generated/api'
+const clients = ['public'] as const
+
+export const add = mutation({
+  clients, auth: 'optional', arguments: { text: v.string() }, returns: v.id('notes'),
+  errors: { EMPTY: 'invalid' },
+  handler: async (ctx, { text }) => {
+    if (text === '') return ctx.fail('EMPTY')
+    const by = ctx.auth.identity?.subject ?? null
+    return ctx.db.insert('notes', { text, at: ctx.now(), by })
+  },
+})
+export const list = query({
+  clients, returns: v.array(v.string()),
+  handler: async (ctx) => (await ctx.db.table('notes').scan().collect()).map(({ text }) => text),
+})
+export const now = query({ clients, returns: v.timestamp(), handler: (ctx) => ctx.now() })
+export const random = mutation({
+  clients, returns: v.object({ number: v.float64(), uuid: v.string(), at: v.timestamp() }),
+  handler: (ctx) => ({ number: Math.random(), uuid: crypto.randomUUID(), at: ctx.now() }),
+})
+export const broken = query({
+  clients, returns: v.null(),
+  handler: () => {
+    console.log('about to fail', { why: 'a test' })
+    throw new RangeError('broken on purpose')
+  },
+})
+export const whoAmI = query({
+  clients, auth: 'user', returns: v.any(),
+  handler: (ctx) => ({ ...ctx.auth.user, roles: [...ctx.auth.user.roles] }),
+})
+export const forServices = query({
+  clients, auth: 'service', returns: v.string(), handler: (ctx) => ctx.auth.service.subject,
+})
+export const forGuests = query({
+  clients, auth: 'guest', returns: v.string(), handler: (ctx) => ctx.auth.guest.subject,
+})
+export const join = mutation({
+  clients, returns: v.string(),
+  handler: (ctx) => ctx.auth.issueGuest({ expiresInSeconds: 60 }),
+})
+export const later = mutation({
+  clients, arguments: { text: v.string(), minutes: v.int64() }, returns: v.string(),
+  handler: (ctx, { text, minutes }) =>
+    ctx.scheduler.runAfter({ minutes: Number(minutes) }, internal.notes.write, { text }),
+})
+export const write = internalMutation({
+  arguments: { text: v.string() }, returns: v.null(),
+  handler: async (ctx, { text }) => {
+    if (text === 'fail') throw new Error('it does not write')
+    await ctx.db.insert('notes', { text, at: ctx.now(), by: null })
+    return null
+  },
+})
+export const tick = internalMutation({
+  returns: v.null(),
+  handler: async (ctx) => {
+    const at = ctx.now()
+    await ctx.db.insert('notes', { text: 'tick ' + at, at, by: null })
+    return null
+  },
+})
+export const weather = action({
+  clients, arguments: { host: v.string() }, returns: v.string(),
+  uses: { network: ['weather.example'], secrets: ['WEATHER_KEY'], storage: 'write' },
+  handler: async (ctx, { host }) => {
+    const key = await ctx.config.secret('WEATHER_KEY')
+    const units = await ctx.config.variable('UNITS')
+    const response = await fetch('https://' + host + '/today', {
+      method: 'POST', headers: { authorization: key }, body: JSON.stringify({ units }),
+    })
+    const body = new Uint8Array(await response.arrayBuffer())
+    const id = await ctx.storage.put(body, { contentType: 'text/plain' })
+    const bytes = await ctx.storage.read(id)
+    return response.status + ' ' + new TextDecoder().decode(bytes) + ' ' + new Date().toISOString()
+  },
+})
+export const sweepLater = mutation({
+  clients, returns: v.string(),
+  handler: (ctx) => ctx.scheduler.runAfter({ hours: 2 }, internal.notes.sweep),
+})
+export const sweep = internalAction({
+  returns: v.null(),
+  handler: async (ctx) => {
+    await ctx.runMutation(internal.notes.write, { text: 'swept' })
+    return null
+  },
+})
+`
+const CRONS = `import { cronJobs } from 'svc'
+import { internal } from './_generated/api'
+export default cronJobs({
+  hourly: { every: { hours: 1 }, function: internal.notes.tick },
+  daily: { schedule: '30 7 * * *', timeZone: 'Europe/Rome', function: internal.notes.tick },
+})
+`
+
+export const NOTES_FILES = {
+  'schema.ts': SCHEMA,
+  'functions/notes.ts': NOTES,
+  'crons.ts': CRONS,
+}

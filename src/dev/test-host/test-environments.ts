@@ -1,0 +1,288 @@
+/** One Environment for a test: the engine over a temporary SQLite file, with a simulated clock. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
+import { createEngine } from '../../engine/create-engine.ts'
+import type { Engine } from '../../engine/engine.ts'
+import { documentText } from '../../engine/invocations/document-text.ts'
+import type { RunnerPool } from '../../engine/runners/runner-pool.ts'
+import { ManualTimers } from '../../engine/scheduling/timers.ts'
+import { Fault } from '../../errors/fault.ts'
+import { admittedPrincipal } from '../../http/application/callers.ts'
+import { plannedCrons } from '../../product/crons/crons-in-force.ts'
+import { DEFAULT_BUCKETS } from '../../product/files/buckets.ts'
+import { type Files, openFilesOf } from '../../product/files/files.ts'
+import { FunctionalTokens } from '../../product/functional-tokens/tokens.ts'
+import { MemoryBlobs } from '../../storage/blobs/memory-blobs.ts'
+import { Cursors } from '../../storage/cursors.ts'
+import { Keyring } from '../../storage/keyring.ts'
+import { sha256 } from '../../system/digests.ts'
+import { createLog, type LogRecord } from '../../telemetry/log.ts'
+import { Metrics } from '../../telemetry/metrics/metrics.ts'
+import { type FunctionalIdentity, type Principal, principalOf } from '../../value/identities.ts'
+import { encodeUlid } from '../../value/ids.ts'
+import { Secret } from '../../value/secret.ts'
+import { decodeStored } from '../../value/stored.ts'
+import { decodeTagged, encodeTagged } from '../../value/tagged.ts'
+import type { ValueObject } from '../../value/values.ts'
+import type { Caller, CallRequest, OpenRequest, ScheduledEntry } from '../../wire/test-kit.ts'
+import { SimulatedClock, SimulatedSystem } from './simulated-system.ts'
+import { SimulatedTime } from './simulated-time.ts'
+import { type AskTest, stubbedFetch } from './stubbed-fetch.ts'
+import type { TestRelease } from './workspace-releases.ts'
+
+export interface TestEnvironmentOptions {
+  readonly request: OpenRequest
+  readonly release: Promise<TestRelease>
+  /** The runners of all environments; it outlives this one. */
+  readonly pool: RunnerPool
+  /** Directory of temporary files. */
+  readonly directory: string
+  readonly ask: AskTest
+  readonly onRecord: (record: LogRecord) => void
+}
+
+/** IDs with which failures of a call are found in the log. */
+export interface CallIds {
+  readonly requestId: string
+  /** Null unless the call is a Mutation. */
+  readonly operationId: string | null
+}
+
+/** How long a call takes on the simulated clock: documents of two calls have an order. */
+const CALL_MILLIS = 1
+/** Longer than any cached result is kept. */
+const RESULT_MILLIS = 1e12
+const SCHEDULED_PAGE = 1_000
+
+interface Parts {
+  readonly engine: Engine
+  readonly files: Files
+  readonly system: SimulatedSystem
+  readonly clock: SimulatedClock
+  readonly time: SimulatedTime
+  readonly tokens: FunctionalTokens
+  readonly environmentId: string
+  readonly seed: number
+  readonly directory: string
+}
+
+export class TestEnvironment {
+  readonly release: TestRelease
+  readonly #parts: Parts
+
+  private constructor(release: TestRelease, parts: Parts) {
+    this.release = release
+    this.#parts = parts
+  }
+
+  /** Throws what the build of the Workspace throws. */
+  static async open(options: TestEnvironmentOptions): Promise<TestEnvironment> {
+    const parts = await openParts(options)
+    try {
+      const environment = new TestEnvironment(await options.release, parts)
+      await environment.#start()
+      return environment
+    } catch (error) {
+      await closeParts(parts)
+      throw error
+    }
+  }
+
+  get nowMicros(): bigint {
+    return this.#parts.system.nowMicros()
+  }
+
+  async #start(): Promise<void> {
+    const { scheduler } = this.#parts.engine
+    const release = this.release
+    scheduler.start({ load: async () => release, admits: () => this.#parts.time.admits })
+    const crons = plannedCrons({ functions: release.functions, manifest: release.description })
+    const activationOf = () => ({ revision: 0n, isEnabled: true })
+    scheduler.crons.follow({ releaseId: release.releaseId, crons, activationOf })
+    // Intervals of Crons begin now.
+    await this.#parts.time.advance(0)
+  }
+
+  newIds({ functionKind }: CallRequest): CallIds {
+    const { ids } = this.#parts.system
+    const operationId = functionKind === 'mutation' ? ids.make('opn') : null
+    return { requestId: ids.make('req'), operationId }
+  }
+
+  /** Returns the tagged JSON of the result. Throws the Faults of a call of an application. */
+  async call(request: CallRequest, { requestId, operationId }: CallIds): Promise<string> {
+    const release = this.release
+    const definition = release.functions.get(request.function)
+    if (definition?.kind !== request.functionKind) {
+      const detail = `There is no ${request.functionKind} ${request.function}.`
+      throw new Fault('FUNCTION_NOT_FOUND', { detail })
+    }
+    const presented = await this.#principalOf(request.caller)
+    const principal = admittedPrincipal(definition.auth, presented)
+    const values = decodeTagged(request.arguments) as ValueObject
+    const context = { requestId, invocationId: this.#parts.system.ids.make('ivc') }
+    const call = { release, definition, arguments: values, principal, context }
+    const { moves } = this.#parts.clock
+    try {
+      const { resultText } = await (operationId === null
+        ? this.#parts.engine[definition.kind === 'query' ? 'query' : 'action'](call)
+        : this.#parts.engine.mutation({ ...call, operationId, target: 'test', caller: 'test' }))
+      return resultText
+    } finally {
+      // A Mutation has moved it.
+      if (this.#parts.clock.moves === moves) this.#parts.clock.move(CALL_MILLIS)
+    }
+  }
+
+  advance(millis: number): Promise<void> {
+    return this.#parts.time.advance(millis)
+  }
+
+  /** Returns all scheduled work in the order of its creation. */
+  async scheduled(): Promise<ScheduledEntry[]> {
+    const entries: ScheduledEntry[] = []
+    let after: string | null = null
+    do {
+      const page = await this.#parts.engine.scheduler.list(after, SCHEDULED_PAGE)
+      for (const work of page.items) {
+        const { scheduledId: id, function: name, state, attempts, lastErrorCode, cron } = work
+        const dueAtMicros = String(work.dueAtMicros)
+        entries.push({ id, function: name, state, attempts, dueAtMicros, lastErrorCode, cron })
+      }
+      after = page.nextId
+    } while (after !== null)
+    return entries
+  }
+
+  /** Returns the documents of a table in the order of their creation, as tagged JSON. */
+  async documents(table: string): Promise<string> {
+    const { tables, scan } = await this.#parts.engine.prepare(this.release)
+    const prepared = tables.get(table)
+    if (prepared === undefined) {
+      throw new Fault('REQUEST_INVALID', { detail: `the schema has no table ${table}` })
+    }
+    const texts: string[] = []
+    for await (const document of scan(prepared.creationOrder)) {
+      texts.push(encodeTagged(decodeStored(documentText(document))))
+    }
+    return `{"type":"array","value":[${texts.join()}]}`
+  }
+
+  async close(): Promise<void> {
+    await closeParts(this.#parts)
+  }
+
+  async #principalOf(caller: Caller): Promise<Principal | null> {
+    if (caller === null) return null
+    if (caller.kind === 'guest' && 'token' in caller) return this.#parts.tokens.verify(caller.token)
+    const identity = caller.kind === 'guest' ? this.#guest(caller.number) : caller
+    return {
+      kind: identity.kind,
+      key: principalOf(identity),
+      identityText: JSON.stringify(identity),
+    }
+  }
+
+  #guest(number: number): FunctionalIdentity {
+    const entropy = sha256(`guest/${this.#parts.seed}/${number}`)
+    const subject = `gst_${encodeUlid(0, entropy)}`
+    return { kind: 'guest', subject, issuer: this.#parts.environmentId }
+  }
+}
+
+async function openParts({
+  request,
+  pool,
+  ask,
+  onRecord,
+  directory: parent,
+}: TestEnvironmentOptions): Promise<Parts> {
+  const { seed } = request
+  const clock = new SimulatedClock(Number(BigInt(request.nowMicros) / 1_000n))
+  const system = new SimulatedSystem(clock, `calls/${seed}`)
+  // What runs in the background draws from a sequence of its own, so that calls repeat.
+  const background = new SimulatedSystem(clock, `background/${seed}`)
+  const environmentId = system.ids.make('env')
+  const keyring = new Keyring(keyringOf(seed, system.nowMicros()), environmentId)
+  const tokens = new FunctionalTokens({ providers: new Map(), keyring, environmentId, system })
+  const sink = (line: string) => onRecord(JSON.parse(line) as LogRecord)
+  const world = { log: createLog({ system, level: 'debug', sink }), metrics: new Metrics(system) }
+  const timers = new ManualTimers(clock, Number.POSITIVE_INFINITY)
+  const directory = mkdtempSync(join(parent, 'environment-'))
+  const file = { mayBeNew: true, isTemporary: true }
+  const store = await openSqliteDocuments(join(directory, 'documents.db'), file)
+  // Also for those that an Action calls. Scheduled work runs at its due time.
+  const afterMutation = () => {
+    if (!time.admits) clock.move(CALL_MILLIS)
+  }
+  const { engine, files } = openFilesOf(
+    {
+      ...{ ...world, system: background, keyring, buckets: DEFAULT_BUCKETS },
+      ...{ storageKeys: { find: () => null }, blobs: new MemoryBlobs() },
+    },
+    (storage) =>
+      createEngine({
+        ...{ ...world, system, store, storage, timers, pool: keptOpen(pool, afterMutation) },
+        // A result that depends on the time is stale as soon as the clock was moved.
+        resultClock: { monotonicMillis: () => clock.moves * RESULT_MILLIS },
+        issueGuest: (guest) => tokens.issueGuest(guest),
+        cursors: new Cursors(keyring),
+        configuration: configurationOf(request),
+        outbound: {
+          allowedNetworks: [],
+          substitute: { fetch: (sent) => stubbedFetch(ask, sent) },
+        },
+      }),
+  )
+  const time = new SimulatedTime(clock, timers, engine.scheduler)
+  return { engine, files, system, clock, time, tokens, environmentId, seed, directory }
+}
+
+async function closeParts({ files, engine, directory }: Parts): Promise<void> {
+  try {
+    await files.close()
+    await engine.close()
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+function keyringOf(seed: number, createdAtMicros: bigint) {
+  const key = new Uint8Array(sha256(`keyring/${seed}`))
+  return { version: 1, active: 'k1', keys: [{ id: 'k1', key, createdAtMicros }] } as const
+}
+
+function configurationOf({ variables, secrets }: OpenRequest) {
+  const find = (texts: Readonly<Record<string, string>>, name: string) =>
+    Object.hasOwn(texts, name) ? texts[name]! : null
+  const current = {
+    variable: (name: string) => find(variables, name),
+    secret(name: string) {
+      const text = find(secrets, name)
+      return text === null ? null : new Secret(text)
+    },
+  }
+  return { current, onChange: () => undefined }
+}
+
+/** Returns the pool without the right to end it. */
+function keptOpen(pool: RunnerPool, afterMutation: () => void): RunnerPool {
+  return {
+    start: (rule) => pool.start(rule),
+    async invoke(code, call, host) {
+      const outcome = await pool.invoke(code, call, host)
+      if (call.kind === 'mutation') afterMutation()
+      return outcome
+    },
+    describe: (code) => pool.describe(code),
+    warm: (code, roles) => pool.warm(code, roles),
+    isWarm: (releaseId, roles) => pool.isWarm(releaseId, roles),
+    statistics: () => pool.statistics(),
+    actionBacklogBytes: () => pool.actionBacklogBytes(),
+    usage: () => pool.usage(),
+    forget: () => undefined,
+    retainOnly: () => undefined,
+    close: async () => undefined,
+  }
+}

@@ -1,0 +1,263 @@
+/**
+ * The process that hosts the environments of one test process. It reads a line for each request
+ * and ends with its input, so that nothing is left over where the test process dies.
+ */
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createRunnerPool, type RunnerPool } from '../../engine/runners/runner-pool.ts'
+import { Fault, isFault } from '../../errors/fault.ts'
+import { runnerCommand } from '../../runner/command.ts'
+import { runnerSpawner } from '../../runner/processes.ts'
+import { realSystem } from '../../system/system.ts'
+import { createLog, type LogRecord } from '../../telemetry/log.ts'
+import { Metrics } from '../../telemetry/metrics/metrics.ts'
+import { readLines } from '../../test-kit/lines.ts'
+import { parseStrictJson } from '../../value/strict-json.ts'
+import { ValidationError } from '../../value/validation-error.ts'
+import { VERSION } from '../../value/version.ts'
+import { parse } from '../../wire/reading/read.ts'
+import {
+  type OpenedEnvironment,
+  type OpenRequest,
+  type StubbedResponse,
+  type TestFailure,
+  type TestLogLine,
+  type TestReply,
+  TestRequest,
+} from '../../wire/test-kit.ts'
+import { eventOf } from '../local/log-events.ts'
+import { shapesOf } from '../shapes.ts'
+import { type CallIds, TestEnvironment } from './test-environments.ts'
+import { WorkspaceReleases } from './workspace-releases.ts'
+
+const DIRECTORY = 'svc-test-'
+
+/** Serves until the input ends. */
+export async function runTestHost(): Promise<void> {
+  // An interrupt of the terminal reaches the test process as well, whose end is the end of input.
+  process.on('SIGINT', () => undefined)
+  removeAbandoned()
+  const directory = mkdtempSync(join(tmpdir(), `${DIRECTORY}${process.pid}-`))
+  const host = new TestHost(directory, (line) => process.stdout.write(`${line}\n`))
+  process.on('SIGTERM', () => process.exit(host.end()))
+  const ended = new Promise((resolve) => process.stdin.on('end', resolve).on('error', resolve))
+  readLines(process.stdin, (line) => host.receive(line))
+  await ended
+  process.exit(host.end())
+}
+
+/** Removes files of hosts that were killed. */
+function removeAbandoned(): void {
+  for (const name of readdirSync(tmpdir())) {
+    const pid = /^svc-test-([0-9]+)-/.exec(name)?.[1]
+    if (pid === undefined || isRunning(Number(pid))) continue
+    try {
+      rmSync(join(tmpdir(), name), { recursive: true, force: true })
+    } catch {
+      // It belongs to another user.
+    }
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
+
+class TestHost {
+  readonly #directory: string
+  readonly #write: (line: string) => void
+  readonly #pool: RunnerPool
+  /** Resolves once the sandbox of the runners is known. */
+  readonly #started: Promise<unknown>
+  readonly #releases: WorkspaceReleases
+  readonly #environments = new Map<number, TestEnvironment>()
+  readonly #asked = new Map<number, (response: StubbedResponse) => void>()
+  /** The calls in progress, by request ID, with the trace of what they threw. */
+  readonly #calls = new Map<string, readonly string[]>()
+  #environmentCount = 0
+  #askedCount = 0
+
+  constructor(directory: string, write: (line: string) => void) {
+    this.#directory = directory
+    this.#write = write
+    const system = realSystem()
+    const log = createLog({
+      system,
+      level: 'warn',
+      sink: (line) => this.#record(0, '', JSON.parse(line) as LogRecord),
+    })
+    const spawn = runnerSpawner(runnerCommand())
+    const limits = { fixedClock: true }
+    const metrics = new Metrics(system)
+    this.#pool = createRunnerPool({ system, log, metrics, spawn, size: 1, limits })
+    this.#started = this.#pool.start({ sandbox: 'preferred' })
+    // Every request reports it.
+    this.#started.catch(() => undefined)
+    this.#releases = new WorkspaceReleases(async (code) => {
+      await this.#started
+      return this.#pool.describe(code)
+    })
+    this.#send({ kind: 'hello', version: VERSION })
+  }
+
+  receive(line: string): void {
+    let request: TestRequest
+    try {
+      request = parse(TestRequest, parseStrictJson(line))
+    } catch (error) {
+      process.stderr.write(`The test kit sent a malformed line: ${(error as Error).message}\n`)
+      process.exit(1)
+    }
+    if (request.kind === 'fetched') {
+      this.#asked.get(request.id)?.(request.response)
+      this.#asked.delete(request.id)
+    } else void this.#answer(request)
+  }
+
+  /** Ends the runners and removes all files. Returns the exit code. */
+  end(): number {
+    void this.#pool.close()
+    rmSync(this.#directory, { recursive: true, force: true })
+    return 0
+  }
+
+  async #answer(request: Exclude<TestRequest, { kind: 'fetched' }>): Promise<void> {
+    const { id } = request
+    if (request.kind === 'open') {
+      await this.#reply(id, () => this.#open(request))
+      return
+    }
+    const environment = this.#environments.get(request.environment)
+    if (environment === undefined) {
+      this.#fail(id, new Fault('UNAVAILABLE', { detail: 'the test environment is closed' }))
+      return
+    }
+    if (request.kind === 'call') {
+      const ids = environment.newIds(request)
+      this.#calls.set(ids.requestId, [])
+      await this.#reply(id, () => environment.call(request, ids), { environment, ids })
+      this.#calls.delete(ids.requestId)
+    } else if (request.kind === 'close') {
+      this.#environments.delete(request.environment)
+      await this.#reply(id, async () => {
+        await environment.close()
+        return 'null'
+      })
+    } else {
+      await this.#reply(
+        id,
+        async () => {
+          if (request.kind === 'documents') return environment.documents(request.table)
+          if (request.kind === 'scheduled') return JSON.stringify(await environment.scheduled())
+          await environment.advance(request.millis)
+          return 'null'
+        },
+        { environment },
+      )
+    }
+  }
+
+  /** Sends the JSON text that the task returns, or its failure. */
+  async #reply(
+    id: number,
+    task: () => Promise<string>,
+    call: { readonly environment?: TestEnvironment; readonly ids?: CallIds } = {},
+  ): Promise<void> {
+    try {
+      const value = await task()
+      const nowMicros = call.environment?.nowMicros ?? 0n
+      this.#write(`{"kind":"done","id":${id},"nowMicros":"${nowMicros}","value":${value}}`)
+    } catch (error) {
+      this.#fail(id, error, call.ids)
+    }
+  }
+
+  async #open(request: OpenRequest): Promise<string> {
+    // The documents are opened while the Workspace is built.
+    const release = this.#releases.load(request.workspace)
+    const number = ++this.#environmentCount
+    const environment = await TestEnvironment.open({
+      ...{ request, release, pool: this.#pool, directory: this.#directory },
+      ask: (sent) => {
+        const { promise, resolve } = Promise.withResolvers<StubbedResponse>()
+        const id = ++this.#askedCount
+        this.#asked.set(id, resolve)
+        this.#send({ kind: 'fetch', id, environment: number, request: sent })
+        return promise
+      },
+      onRecord: (record) => this.#record(number, request.workspace, record),
+    })
+    this.#environments.set(number, environment)
+    const { description } = environment.release
+    const functions = description.functions.map(
+      (each) => [each.name, { kind: each.kind, arguments: shapesOf(each.arguments) }] as const,
+    )
+    const opened: OpenedEnvironment = {
+      environment: number,
+      functions: Object.fromEntries(functions),
+    }
+    return JSON.stringify(opened)
+  }
+
+  /** Keeps why a call in progress failed, and tells the test all else that its author wants. */
+  #record(environment: number, directory: string, record: LogRecord): void {
+    const event = eventOf(record, directory)
+    if (event === null) return
+    const { requestId } = record
+    if (event.event === 'failed') {
+      const trace = [event.message, ...event.trace, ...event.codeFrame]
+      if (typeof requestId === 'string' && this.#calls.has(requestId)) {
+        this.#calls.set(requestId, trace)
+        return
+      }
+      const line = { level: 'error', function: event.function, data: null } as const
+      this.#send({ kind: 'log', environment, line: { ...line, message: trace.join('\n') } })
+    } else if (event.event === 'log') {
+      const { level, function: name, message, data } = event
+      const line = { level: levelOf(level), function: name, message, data }
+      this.#send({ kind: 'log', environment, line })
+    } else if (event.event === 'notice') {
+      const line = { level: 'warn', function: '', message: event.message, data: null } as const
+      this.#send({ kind: 'log', environment, line })
+    }
+  }
+
+  #fail(id: number, error: unknown, ids?: CallIds): void {
+    const { requestId = null, operationId = null } = ids ?? {}
+    const trace = requestId === null ? [] : (this.#calls.get(requestId) ?? [])
+    this.#send({
+      kind: 'failed',
+      id,
+      error: { ...failureOf(error), requestId, operationId, trace },
+    })
+  }
+
+  #send(reply: TestReply): void {
+    this.#write(JSON.stringify(reply))
+  }
+}
+
+function failureOf(error: unknown): Pick<TestFailure, 'code' | 'message' | 'retryable'> {
+  if (error instanceof ValidationError) {
+    return { code: 'ARGUMENTS_INVALID', message: error.message, retryable: false }
+  }
+  if (!isFault(error)) {
+    const message = error instanceof Error ? (error.stack ?? error.message) : 'unknown'
+    return { code: 'INTERNAL', message, retryable: false }
+  }
+  const { code, message, detail, violations, retryable } = error
+  const rules = violations.map(({ path, rule }) => `${path}: ${rule}`)
+  const reasons = rules.length > 0 ? rules : detail === undefined ? [] : [detail]
+  const separator = reasons.some((reason) => reason.includes('\n')) ? '\n' : ' '
+  return { code, message: [message, ...reasons].join(separator), retryable }
+}
+
+function levelOf(level: string): TestLogLine['level'] {
+  return level === 'debug' || level === 'info' || level === 'warn' ? level : 'error'
+}

@@ -1,0 +1,105 @@
+/** When due work starts, under simulated time: steps of the clock, and Functions with much work. */
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import {
+  type SimulatedEngine,
+  simulatedEngine,
+} from '../../../build/testing/engine/simulated-engine.ts'
+import { functionManifest } from '../../../build/testing/products.ts'
+import { SCHEDULED_RUNS_MAX } from '../limits.ts'
+import { insertWork } from './scheduled-documents.ts'
+
+const MINUTE = 60_000
+const functions = [
+  functionManifest('a.tick', { kind: 'mutation' }),
+  functionManifest('a.slow', { kind: 'action', uses: { network: [], secrets: [] } }),
+]
+
+let bench: SimulatedEngine
+let ticks = 0
+let slow = 0
+let held: (() => void)[] = []
+let isEnding = false
+
+beforeEach(async () => {
+  ticks = 0
+  slow = 0
+  held = []
+  isEnding = false
+  const handlers = {
+    'a.tick': () => {
+      ticks += 1
+      return null
+    },
+    'a.slow': () => {
+      slow += 1
+      return isEnding ? null : new Promise((resolve) => held.push(() => resolve(null)))
+    },
+  }
+  bench = await simulatedEngine({ functions, handlers })
+})
+afterEach(async () => {
+  isEnding = true
+  bench.engine.scheduler.stop()
+  for (const release of held) release()
+  await bench.close()
+})
+
+async function schedule(name: 'a.tick' | 'a.slow', afterMillis: number, count = 1): Promise<void> {
+  const dueAtMicros = bench.system.nowMicros() + BigInt(afterMillis) * 1_000n
+  const kind = name === 'a.tick' ? 'mutation' : 'action'
+  const { releaseId } = bench.release
+  await bench.engine.documents.change(async (transaction) => {
+    for (let i = 0; i < count; i++) {
+      await insertWork(transaction, {
+        ...{ function: name, kind, releaseId, argumentsText: '{}', dueAtMicros },
+        ...{ source: 'function', cron: null },
+      })
+    }
+  })
+}
+
+describe('a step of the clock', () => {
+  test('forward starts what it passed within a minute, once', async () => {
+    await schedule('a.tick', 60 * MINUTE)
+    bench.system.step(2 * 60 * MINUTE)
+    await bench.advance(MINUTE)
+    expect(ticks).toBe(1)
+    await bench.advance(3 * 60 * MINUTE)
+    expect(ticks).toBe(1)
+  })
+
+  test('back starts nothing early and repeats nothing', async () => {
+    await schedule('a.tick', MINUTE)
+    await schedule('a.tick', 10 * MINUTE)
+    await bench.advance(2 * MINUTE)
+    expect(ticks).toBe(1)
+    bench.system.step(-60 * MINUTE)
+    await bench.advance(60 * MINUTE)
+    expect(ticks).toBe(1)
+    await bench.advance(10 * MINUTE)
+    expect(ticks).toBe(2)
+  })
+
+  test('back leaves work that is scheduled afterwards at its time', async () => {
+    await schedule('a.tick', MINUTE)
+    await bench.advance(2 * MINUTE)
+    bench.system.step(-60 * MINUTE)
+    await schedule('a.tick', MINUTE)
+    await bench.advance(MINUTE)
+    expect(ticks).toBe(2)
+  })
+})
+
+test('work starts behind more due work of another Function than the queue holds', async () => {
+  for (let i = 0; i < 3; i++) await schedule('a.slow', 1_000, 1_000)
+  await schedule('a.tick', 2_000)
+  const { scheduler } = bench.engine
+  for (let i = 0; i < 4; i++) {
+    bench.system.advance(1_000)
+    bench.timers.run()
+    await expect.poll(() => slow).toBe(SCHEDULED_RUNS_MAX)
+  }
+  const statistics = { running: SCHEDULED_RUNS_MAX, unfinished: 3_000 }
+  await expect.poll(() => scheduler.statistics).toMatchObject(statistics)
+  expect(ticks).toBe(1)
+})

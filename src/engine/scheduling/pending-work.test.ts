@@ -1,0 +1,63 @@
+/** Counts of scheduled work, and the bounds that follow from them. */
+import { describe, expect, test } from 'vitest'
+import type { ReleaseId } from '../../value/ids.ts'
+import { PENDING_MAX, SCHEDULES_MAX } from '../../value/scheduling/scheduled-work.ts'
+import type { ValueObject } from '../../value/values.ts'
+import { checkScheduleLimits } from './function-scheduler.ts'
+import { PendingWork } from './pending-work.ts'
+
+const RELEASE = 'rel_1' as ReleaseId
+const fields = (state: string): ValueObject =>
+  new Map<string, string>([
+    ['state', state],
+    ['releaseId', RELEASE],
+  ])
+const change = (before: string | null, after: string | null) => ({
+  scheduledId: 'sch_1',
+  before: before === null ? null : fields(before),
+  after: after === null ? null : fields(after),
+})
+
+describe('the counts', () => {
+  test('follow the states of the work', () => {
+    const pending = new PendingWork()
+    const counts = () => [pending.count, pending.countOf(RELEASE), pending.finished]
+    pending.change(change(null, 'pending'))
+    pending.change(change('pending', 'running'))
+    expect(counts()).toEqual([1, 1, 0])
+    pending.change(change('running', 'succeeded'))
+    expect(counts()).toEqual([0, 0, 1])
+    pending.change(change('succeeded', null))
+    expect(counts()).toEqual([0, 0, 0])
+  })
+
+  test('are those from before after a commit that was rolled back', () => {
+    const pending = new PendingWork()
+    pending.change(change(null, 'pending'))
+    for (const each of [change('pending', 'succeeded'), change(null, 'pending')]) {
+      pending.change(each)
+      pending.revert(each)
+    }
+    expect([pending.count, pending.countOf(RELEASE), pending.finished]).toEqual([1, 1, 0])
+  })
+})
+
+describe('LIMIT_EXCEEDED', () => {
+  const limit = expect.objectContaining({ code: 'LIMIT_EXCEEDED' })
+  const withPending = (count: number): PendingWork => {
+    const pending = new PendingWork()
+    pending.add({ byRelease: new Map([[RELEASE, count]]), finished: 0 })
+    return pending
+  }
+
+  test(`is the end of piece ${SCHEDULES_MAX + 1} of one call`, () => {
+    expect(() => checkScheduleLimits(SCHEDULES_MAX, withPending(0))).not.toThrow()
+    expect(() => checkScheduleLimits(SCHEDULES_MAX + 1, withPending(0))).toThrow(limit)
+  })
+
+  test(`is the end of what passes ${PENDING_MAX} pending pieces of the Environment`, () => {
+    expect(() => checkScheduleLimits(1, withPending(PENDING_MAX - 1))).not.toThrow()
+    expect(() => checkScheduleLimits(1, withPending(PENDING_MAX))).toThrow(limit)
+    expect(() => checkScheduleLimits(2, withPending(PENDING_MAX - 1))).toThrow(limit)
+  })
+})

@@ -1,0 +1,85 @@
+/** Retirement against scheduled work: no work is left that no Release can run. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type HeldStore, heldStore } from '../../../build/testing/documents/held-stores.ts'
+import { openTestGateway, type TestGateway } from '../../../build/testing/gateways.ts'
+import { functionManifest, publishRelease, REQUEST_ID } from '../../../build/testing/products.ts'
+import { bindChannel } from '../../../build/testing/releases.ts'
+import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
+import { insertWork } from '../../engine/scheduling/scheduled-documents.ts'
+import type { ReleaseId } from '../../value/ids.ts'
+import { retire } from '../releases/retire.ts'
+
+const tick = functionManifest('a.tick', { kind: 'mutation', visibility: 'internal', clients: [] })
+let gateway: TestGateway
+let held: HeldStore
+let directory: string
+let runs = 0
+let old: ReleaseId
+
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'svc-retirement-'))
+  held = heldStore(await openSqliteDocuments(join(directory, 'documents.db')))
+  const handlers = {
+    'a.tick': () => {
+      runs += 1
+      return null
+    },
+  }
+  gateway = await openTestGateway({ functions: [tick], tables: [], handlers, store: held.store })
+  old = gateway.releaseId
+  const { releaseId } = await publishRelease(gateway.harness, { functions: [tick], source: 'next' })
+  bindChannel(gateway.harness, releaseId, { expectedReleaseId: old })
+  await gateway.harness.product.serving.whenIdle()
+  await gateway.engine.scheduler.whenSettled()
+})
+afterAll(async () => {
+  await gateway.close()
+  rmSync(directory, { recursive: true })
+})
+
+/** Schedules as a call of the Release does that was in flight; `beforeCommit` runs in between. */
+function schedule(releaseId: ReleaseId, beforeCommit: () => void = () => undefined) {
+  return gateway.engine.documents.change(async (transaction) => {
+    const scheduledId = await insertWork(transaction, {
+      ...{ function: 'a.tick', kind: 'mutation', releaseId, argumentsText: '{}', dueAtMicros: 0n },
+      ...{ source: 'function', cron: null },
+    })
+    beforeCommit()
+    return scheduledId
+  })
+}
+
+const retireOld = () => {
+  const { product, actor } = gateway.harness
+  retire(product, actor, { releaseId: old, requestId: REQUEST_ID })
+}
+
+test('a Release is in use while a commit that schedules its work is not durable yet', async () => {
+  held.hold()
+  const scheduling = schedule(old)
+  await held.arrived()
+  expect(retireOld).toThrow(expect.objectContaining({ code: 'PRODUCT_STATE_CONFLICT' }))
+  held.release()
+  await scheduling
+  await expect.poll(() => runs).toBe(1)
+})
+
+test('a Release is unused again after that commit has failed', async () => {
+  held.hold()
+  const scheduling = schedule(old)
+  await held.arrived()
+  expect(gateway.engine.scheduler.pendingOf(old)).toBe(1)
+  held.fail('UNAVAILABLE')
+  await expect(scheduling).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+  expect(gateway.engine.scheduler.pendingOf(old)).toBe(0)
+})
+
+test('a call in flight at the retirement schedules nothing', async () => {
+  await expect(schedule(old, retireOld)).rejects.toMatchObject({ code: 'RELEASE_RETIRED' })
+  expect(gateway.engine.scheduler.pendingOf(old)).toBe(0)
+  const { items } = await gateway.engine.scheduler.list(null, 100)
+  expect(items.map(({ state }) => state)).toEqual(['succeeded'])
+})

@@ -1,0 +1,145 @@
+/// <reference lib="esnext.disposable" />
+/**
+ * The module "svc/test": the engine of this Workspace for its tests, in memory, with simulated
+ * time. It needs the executable `svc`: on the PATH, or named by the variable SVC_EXECUTABLE.
+ */
+import type { Doc, Duration, ScheduledId, TableName } from './svc.js'
+
+/**
+ * Starts an environment without documents, in which the Functions of this Workspace run as on a
+ * server. Environments are independent of each other and cheap: open one in each test. The first
+ * one of a process starts `svc`, which builds the Workspace and updates `_generated`.
+ */
+export function testEnvironment(options?: TestEnvironmentOptions): Promise<TestEnvironment>
+
+export interface TestEnvironmentOptions {
+  /**
+   * A whole number from which IDs, `Math.random` and guests follow: equal tests with equal seeds
+   * see equal ones. Default: the variable SVC_SEED, otherwise 1.
+   */
+  readonly seed?: number
+  /** The simulated time at the start. Default: 2026-01-01T00:00:00Z. */
+  readonly now?: Date
+  /** Answers `fetch` of Actions; see `TestEnvironment.fetch`. */
+  readonly fetch?: FetchHandler | null
+  /** Variables by name, for `ctx.config.variable`. */
+  readonly variables?: { readonly [name: string]: string }
+  /** Secrets by name, for `ctx.config.secret`. */
+  readonly secrets?: { readonly [name: string]: string }
+  /** Receives what Functions log. Default: prints it to the console. */
+  readonly log?: (line: LogLine) => void
+  /** Directory of the Workspace. Default: the one that this module was generated for. */
+  readonly workspace?: string
+}
+
+/**
+ * Answers a request of an Action. What it throws is what `fetch` throws, as for a service that
+ * cannot be reached. The Action must declare the host in `uses.network`.
+ */
+export type FetchHandler = (request: Request) => Response | Promise<Response>
+
+export interface LogLine {
+  readonly level: 'debug' | 'info' | 'warn' | 'error'
+  /** Name of the Function; empty for a message of the kit. */
+  readonly function: string
+  readonly message: string
+  readonly data: unknown
+}
+
+type FunctionKind = 'query' | 'mutation' | 'action'
+
+/** A reference to a Function, from `api` or `internal` of `_generated/api`. */
+export interface FunctionReference<Kind extends FunctionKind, Arguments, Result> {
+  readonly kind: Kind
+  readonly name: string
+  readonly types?: {
+    readonly arguments: Arguments
+    readonly result: Result
+    readonly errorCode: string
+  }
+}
+
+/**
+ * Calls Functions, internal ones included, as one caller. Values are plain JavaScript: an int64 and
+ * a timestamp are a bigint, bytes are a Uint8Array. Failed calls reject with CallError.
+ */
+export interface TestCaller {
+  readonly query: Call<'query'>
+  readonly mutation: Call<'mutation'>
+  readonly action: Call<'action'>
+}
+
+interface Call<Kind extends FunctionKind> {
+  <Arguments, Result>(
+    reference: FunctionReference<Kind, Arguments, Result>,
+    ...args: Record<never, never> extends Arguments ? [args?: Arguments] : [args: Arguments]
+  ): Promise<Result>
+  /** Calls a Function by its name, such as "messages.send". */
+  (name: string, args?: { readonly [name: string]: unknown }): Promise<unknown>
+}
+
+/** Calls without an identity; `asUser`, `asService` and `asGuest` return callers with one. */
+export interface TestEnvironment extends TestCaller, AsyncDisposable {
+  /** Returns a caller with the identity of a user, which the Functions see in `ctx.auth`. */
+  asUser(subject: string, claims?: IdentityClaims): TestCaller
+  /** Returns a caller with the identity of a program. */
+  asService(subject: string, claims?: IdentityClaims): TestCaller
+  /**
+   * Returns a caller with the identity of a guest: a new one, or the one whose token a Function
+   * made with `ctx.auth.issueGuest`, until the token expires.
+   */
+  asGuest(token?: string): TestCaller
+  /** The simulated time in microseconds, as `ctx.now()`. Each call takes a millisecond of it. */
+  readonly now: bigint
+  /**
+   * Moves the simulated time and runs the scheduled work and the Crons that become due, in the
+   * order of their times; they run only here. Without a duration it runs what is due now. Failures
+   * of that work are logged, and in `scheduled()`.
+   */
+  advance(duration?: Duration): Promise<void>
+  /** Returns all scheduled work, ended work included, in the order of its creation. */
+  scheduled(): Promise<ScheduledCall[]>
+  /** Returns the documents of a table in the order of their creation. */
+  documents<Name extends TableName>(table: Name): Promise<Doc<Name>[]>
+  /** Answers `fetch` of Actions from now on; null for nothing, where `fetch` throws. */
+  fetch: FetchHandler | null
+  /** Ends the environment. Calls in progress are rejected. */
+  close(): Promise<void>
+}
+
+export interface IdentityClaims {
+  /** Default: "https://identity.test". */
+  readonly issuer?: string
+  /** Default: none. */
+  readonly roles?: readonly string[]
+  readonly email?: string
+}
+
+export interface ScheduledCall {
+  readonly id: ScheduledId
+  /** Name of the Function. */
+  readonly function: string
+  readonly state: 'pending' | 'running' | 'succeeded' | 'failed' | 'canceled'
+  /** Runs that were started. */
+  readonly attempts: number
+  /** Microseconds since the Unix epoch. */
+  readonly dueAt: bigint
+  readonly lastErrorCode: string | null
+  /** Name of the Cron; null for work that a Function scheduled. */
+  readonly cron: string | null
+}
+
+/**
+ * A failed call, as applications see it. The code of an error that the Function declares begins
+ * with `APP_`. Unlike on a server, the message says why, and `cause` where in the Workspace.
+ */
+export class CallError<Code extends string = string> extends Error {
+  readonly name: 'CallError'
+  readonly code: Code
+  readonly retryable: boolean
+  readonly requestId: string | null
+  readonly operationId: string | null
+  readonly outcomeKnown: boolean
+}
+
+export function isCallError(error: unknown): error is CallError

@@ -1,0 +1,154 @@
+/**
+ * The lines between the test kit, which runs in the process of a test, and the process that hosts
+ * its environments. Each line is one message in JSON. Values are tagged, as in Document 2.
+ */
+import type { Json } from '../value/strict-json.ts'
+import { integer, Micros } from './fields.ts'
+import { type Infer, schema, schemaOf } from './schema.ts'
+
+const NAMES_MAX = 1_000
+/** The number by which a reply names its request, or a request its environment. */
+const Count = integer(1)
+const Texts = schema({ '[string]': 'string' })
+const Headers = schemaOf<[string, string][]>([
+  [['string', 'string'], '[]'],
+  '&',
+  `unknown[] <= ${NAMES_MAX}`,
+])
+/** Longest jump of the simulated clock: 100 years. */
+const MILLIS_MAX = 100 * 366 * 86_400_000
+const SEED_MAX = 2 ** 53 - 1
+
+/** Who calls: an identity, the token of a guest that a Function issued, or nobody. */
+const Provided = schema({
+  kind: "'user' | 'service'",
+  subject: 'string',
+  issuer: 'string',
+  roles: 'string[]',
+  'email?': 'string',
+})
+const IssuedGuest = schema({ kind: "'guest'", token: 'string' })
+/** A guest by its number in the test. */
+const NewGuest = schema({ kind: "'guest'", number: Count })
+const Caller = schema([[Provided, '|', 'null'], '|', [IssuedGuest, '|', NewGuest]])
+export type Caller = Infer<typeof Caller>
+
+const Open = schema({
+  kind: "'open'",
+  id: Count,
+  /** Directory of the Workspace, or a directory below it. */
+  workspace: 'string',
+  seed: integer(0, SEED_MAX),
+  nowMicros: Micros,
+  variables: Texts,
+  secrets: Texts,
+})
+export type OpenRequest = Infer<typeof Open>
+
+const Call = schema({
+  kind: "'call'",
+  id: Count,
+  environment: Count,
+  function: 'string',
+  functionKind: "'query' | 'mutation' | 'action'",
+  arguments: schemaOf<Json>('unknown'),
+  caller: Caller,
+})
+export type CallRequest = Infer<typeof Call>
+
+const Advance = schema({
+  kind: "'advance'",
+  id: Count,
+  environment: Count,
+  millis: integer(0, MILLIS_MAX),
+})
+const Scheduled = schema({ kind: "'scheduled'", id: Count, environment: Count })
+const Documents = schema({ kind: "'documents'", id: Count, environment: Count, table: 'string' })
+const Close = schema({ kind: "'close'", id: Count, environment: Count })
+
+/** The response of a test to the request of an Action; `failure` is why there is none. */
+export const StubbedResponse = schema([
+  { status: integer(200, 599), statusText: 'string', headers: Headers, body: 'string' },
+  '|',
+  { failure: 'string' },
+])
+export type StubbedResponse = Infer<typeof StubbedResponse>
+const Fetched = schema({ kind: "'fetched'", id: Count, response: StubbedResponse })
+
+/** A line that the host reads. */
+export const TestRequest = schema([
+  [[Open, '|', Call], '|', Advance],
+  '|',
+  [[Scheduled, '|', Documents], '|', [Close, '|', Fetched]],
+])
+export type TestRequest = Infer<typeof TestRequest>
+
+export interface StubbedRequest {
+  readonly url: string
+  readonly method: string
+  readonly headers: readonly (readonly [string, string])[]
+  /** Base64; null for none. */
+  readonly body: string | null
+}
+
+export interface TestFailure {
+  readonly code: string
+  readonly message: string
+  readonly retryable: boolean
+  readonly requestId: string | null
+  readonly operationId: string | null
+  /** Locations in the Workspace of what a Function threw, the innermost first. */
+  readonly trace: readonly string[]
+}
+
+/** A line that a Function logged, or the failure of scheduled work. */
+export interface TestLogLine {
+  readonly level: 'debug' | 'info' | 'warn' | 'error'
+  /** Name of the Function; empty for a message of the host. */
+  readonly function: string
+  readonly message: string
+  readonly data: Json
+}
+
+/** A line that the host writes. */
+export type TestReply =
+  | { readonly kind: 'hello'; readonly version: string }
+  | {
+      readonly kind: 'done'
+      readonly id: number
+      /** The simulated time. */
+      readonly nowMicros: string
+      readonly value: unknown
+    }
+  | { readonly kind: 'failed'; readonly id: number; readonly error: TestFailure }
+  | {
+      readonly kind: 'fetch'
+      readonly id: number
+      readonly environment: number
+      readonly request: StubbedRequest
+    }
+  | { readonly kind: 'log'; readonly environment: number; readonly line: TestLogLine }
+
+/** The value of a reply to `open`. */
+export interface OpenedEnvironment {
+  readonly environment: number
+  /** By name. */
+  readonly functions: Readonly<Record<string, DescribedFunction>>
+}
+
+export interface DescribedFunction {
+  readonly kind: 'query' | 'mutation' | 'action'
+  /** How the arguments are encoded (app-client/shapes.ts). */
+  readonly arguments: Readonly<Record<string, unknown>>
+}
+
+/** One entry of the value of a reply to `scheduled`. */
+export interface ScheduledEntry {
+  readonly id: string
+  readonly function: string
+  readonly state: string
+  readonly attempts: number
+  readonly dueAtMicros: string
+  readonly lastErrorCode: string | null
+  readonly cron: string | null
+}
