@@ -8,6 +8,7 @@
 import type { Figure, Measured } from './bench/figure.ts'
 import { CALLS } from './bench/figures/calls.ts'
 import { COMMITS } from './bench/figures/commits.ts'
+import { CONSOLE } from './bench/figures/console.ts'
 import { FILES } from './bench/figures/files.ts'
 import { MEMORY } from './bench/figures/memory.ts'
 import { PROMOTIONS } from './bench/figures/promotions.ts'
@@ -29,6 +30,7 @@ const options = { warmUpSeconds: WARM_UP_SECONDS, seconds: SECONDS, rounds: ROUN
 /** The figures of each store run in this order, SQLite first. */
 const FIGURES: readonly Figure[] = [
   ...CALLS,
+  ...CONSOLE,
   ...PROMOTIONS,
   ...COMMITS,
   ...TRANSFERS,

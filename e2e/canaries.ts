@@ -1,6 +1,6 @@
 /** Searches for secrets in every encoding that a program is likely to use. */
 import { randomBytes } from 'node:crypto'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { Client } from 'pg'
 
@@ -37,13 +37,26 @@ function base64Cores(source: Buffer, offset: number): Buffer[] {
   return [Buffer.from(core), Buffer.from(forUrls)]
 }
 
+/** Marks the contents of an archive segment. */
+export const DECOMPRESSED = ', decompressed'
+
+/** Returns the files by their path, and the contents of the archive segments among them. */
 export function filesBelow(directory: string): Map<string, Buffer> {
   const entries = readdirSync(directory, { recursive: true, withFileTypes: true })
   const files = entries.filter((entry) => entry.isFile())
   return new Map(
-    files.map((entry) => {
+    files.flatMap((entry) => {
       const path = join(entry.parentPath, entry.name)
-      return [relative(directory, path), readFileSync(path)]
+      const name = relative(directory, path)
+      // A segment that was being written has its name now.
+      if (!existsSync(path)) return []
+      const bytes = readFileSync(path)
+      const found: [string, Buffer][] = [[name, bytes]]
+      // The compressed bytes of an archive segment would hide what is in it.
+      if (name.endsWith('.zst')) {
+        found.push([`${name}${DECOMPRESSED}`, Buffer.from(Bun.zstdDecompressSync(bytes))])
+      }
+      return found
     }),
   )
 }

@@ -6,7 +6,7 @@ import { createInterface, type Interface } from 'node:readline'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Supervised, superviseProcess } from '../build/testing/servers/supervisor.ts'
 import { type Application, action, application, string } from './application.ts'
-import { filesBelow, locationsOf } from './canaries.ts'
+import { DECOMPRESSED, filesBelow, locationsOf } from './canaries.ts'
 import { CLIENT, run } from './harness.ts'
 
 const FUNCTIONS = `
@@ -28,6 +28,7 @@ const FUNCTIONS = `
 
 let app: Application
 const secret = randomBytes(32).toString('base64url')
+const argument = randomBytes(32).toString('base64url')
 const remote = () => ['--remote', '--root', app.installation.productRoot]
 
 beforeAll(async () => {
@@ -71,13 +72,12 @@ function follow(...args: string[]): { process: Supervised; lines: Interface } {
 }
 
 test('a request finds its records, without its arguments and without a secret', async () => {
-  const text = `argument-${randomBytes(8).toString('hex')}`
-  const request = await say(text)
+  const request = await say(argument)
   await expect.poll(() => records('--request', request), { timeout: 10_000 }).toHaveLength(2)
   const [warned, detail] = await records('--request', request)
   expect(warned).toMatchObject({
     ...{ stream: 'function', level: 'warn', event: 'function.log', function: 'voice.say' },
-    message: `${text.length} characters, with [redacted]`,
+    message: `${argument.length} characters, with [redacted]`,
     ...{ requestId: request, releaseId: app.releaseId, clientId: app.clientId },
   })
   expect(detail).toMatchObject({
@@ -120,8 +120,16 @@ test('a stream follows across a restart, loses nothing and ends with its session
   expect(await process.ended).toBe(3)
 }, 90_000)
 
-test('no file of the root contains the secret', () => {
+test('no file of the root contains a secret, and no archived record does', async () => {
+  await say('archived')
+  const contents = () => {
+    const files = filesBelow(app.installation.productRoot)
+    return [...files].filter(([name]) => name.endsWith(DECOMPRESSED))
+  }
+  const archived = () => Buffer.concat(contents().map(([, bytes]) => bytes))
+  await expect.poll(() => archived().includes('with [redacted]'), { timeout: 10_000 }).toBe(true)
   const files = filesBelow(app.installation.productRoot)
-  expect([...files.keys()].filter((name) => name.startsWith('logs/'))).not.toEqual([])
-  expect(locationsOf(secret, files)).toEqual([])
+  // The arguments, too, are in no record: the Function prints their length alone.
+  for (const canary of [secret, app.key]) expect(locationsOf(canary, files)).toEqual([])
+  expect(locationsOf(argument, new Map(contents()))).toEqual([])
 })

@@ -4,7 +4,14 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { ServerProcess } from '../build/testing/servers/server-process.ts'
 import { type Json, operationId } from './application.ts'
-import { administer, databaseRows, filesBelow, locationsOf, ownDatabaseLogin } from './canaries.ts'
+import {
+  administer,
+  DECOMPRESSED,
+  databaseRows,
+  filesBelow,
+  locationsOf,
+  ownDatabaseLogin,
+} from './canaries.ts'
 import {
   CLIENT,
   call,
@@ -126,6 +133,7 @@ async function serverMode(mode: string, environment: Record<string, string> = {}
 async function start(): Promise<void> {
   server = await installation.start({
     ...productEnvironment(installation),
+    SERVICE_LOG_SEGMENT_SECONDS: '1',
     TMPDIR: within('tmp'),
   })
   servers.push(server)
@@ -314,6 +322,11 @@ test(CANARY, async () => {
   keepSecret('late code', readFileSync(within(RECOVERY_FILE), 'utf8').trim(), RECOVERY_FILE)
   await start()
   await done('owner', ['status', ...remote()])
+  const isArchived = () => {
+    const names = [...filesBelow(installation.directory).keys()]
+    return names.some((name) => name.endsWith(DECOMPRESSED))
+  }
+  await expect.poll(isArchived, { timeout: 10_000 }).toBe(true)
   const files = filesBelow(installation.directory)
   const tables = await databaseRows(url.own.href)
   const lines = servers.flatMap((each) => each.lines)

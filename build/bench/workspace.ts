@@ -31,6 +31,17 @@ export const get = query({
     ctx.db.table('items').index('byNumber', (q) => q.eq('number', number)).first(),
 })
 
+/** Does what get does, and prints lines. */
+export const getAndPrint = query({
+  clients,
+  arguments: { number: v.int64(), nonce: v.int64(), lines: v.int64() },
+  returns: v.nullable(schema.document('items')),
+  handler: (ctx, { number, lines }) => {
+    for (let line = 1n; line <= lines; line++) console.log('line', line, 'of item', number)
+    return ctx.db.table('items').index('byNumber', (q) => q.eq('number', number)).first()
+  },
+})
+
 /** Returns fifty documents. */
 export const list = query({
   clients,

@@ -7,7 +7,9 @@ import { Logs } from '../../src/product/logs/logs.ts'
 import { SecretRedaction } from '../../src/product/logs/secret-redaction.ts'
 import { Cursors } from '../../src/storage/cursors.ts'
 import { Keyring } from '../../src/storage/keyring.ts'
+import type { RemovedSegments } from '../../src/storage/logs/archiver.ts'
 import { LogStore } from '../../src/storage/logs/log-store.ts'
+import type { RemoteSegments } from '../../src/storage/logs/remote-segments.ts'
 import { TestSystem } from '../../src/system/system.ts'
 import { createLog, type Logger } from '../../src/telemetry/log.ts'
 import type { EnvironmentId, ProjectId } from '../../src/value/ids.ts'
@@ -22,6 +24,8 @@ export interface TestLogs {
   readonly redaction: SecretRedaction
   /** Reasons that the archive reported, and what became of a thread that ended. */
   readonly degraded: readonly string[]
+  /** Segments that the archive removed. */
+  readonly removed: readonly RemovedSegments[]
   /** Opens the same files again, after `close`. */
   reopen(): Promise<TestLogs>
   close(): Promise<void>
@@ -33,8 +37,12 @@ interface TestLogsOptions {
   readonly system?: TestSystem
   readonly segmentBytesMax?: number
   readonly createWorker?: () => Worker
+  readonly remote?: RemoteSegments
   readonly keyring?: Keyring
 }
+
+/** Records leave after a day, segments after ten. */
+const DAY_SECONDS = 86_400
 
 const KEYS = [{ id: 'key_00000000000000000000000001', key: new Uint8Array(32).fill(7) }]
 
@@ -50,16 +58,22 @@ export async function openTestLogs(options: TestLogsOptions = {}): Promise<TestL
   const directory = options.directory ?? mkdtempSync(join(tmpdir(), 'svc-logs-'))
   const system = options.system ?? new TestSystem()
   const degraded: string[] = []
+  const removed: RemovedSegments[] = []
   const store = await LogStore.open({
     path: join(directory, 'logs.db'),
+    unwrittenPath: join(directory, 'logs.unwritten'),
     directory: join(directory, 'logs'),
     environmentId: ENVIRONMENT_ID,
     system,
-    segments: { bytesMax: options.segmentBytesMax ?? 2 ** 26, secondsMax: 3_600 },
-    retentionSeconds: 86_400,
+    archive: {
+      segments: { bytesMax: options.segmentBytesMax ?? 2 ** 26, secondsMax: 3_600 },
+      retention: { recordSeconds: DAY_SECONDS, segmentSeconds: 10 * DAY_SECONDS },
+      remote: options.remote ?? null,
+    },
     reportDropped: (dropped) => droppedRow(dropped, system.nowMicros()),
     onDropped: () => {},
     onDegraded: (reason) => degraded.push(reason),
+    onSegmentsRemoved: (each) => removed.push(each),
     onThreadEnded: (_reason, isRestarted) => {
       degraded.push(isRestarted ? 'restarted' : 'stopped')
     },
@@ -84,7 +98,7 @@ export async function openTestLogs(options: TestLogsOptions = {}): Promise<TestL
     await store.close()
   }
   return {
-    ...{ directory, system, logs, store, log, redaction, degraded, close },
+    ...{ directory, system, logs, store, log, redaction, degraded, removed, close },
     reopen: () => openTestLogs({ ...options, directory, system }),
     async dispose() {
       await close()

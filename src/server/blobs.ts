@@ -4,10 +4,11 @@
  */
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import type { StorageSettings } from '../settings/storage.ts'
+import type { S3Settings, StorageSettings } from '../settings/storage.ts'
 import type { BlobStore } from '../storage/blobs/blobs.ts'
 import { FileBlobs } from '../storage/blobs/file-blobs.ts'
 import { S3Blobs } from '../storage/blobs/s3-blobs.ts'
+import type { S3Address } from '../storage/blobs/s3-objects.ts'
 import { invalidRoot } from '../storage/files.ts'
 import { FILES_DIRECTORY, FILES_S3_FILE } from '../storage/root.ts'
 import { FileFailure, readSecretFile, writeFileAtomic } from '../system/files.ts'
@@ -26,14 +27,19 @@ export async function openBlobs(options: BlobsOptions): Promise<BlobStore> {
   const { freeFloorBytes, s3 } = options.storage ?? { freeFloorBytes: 0, s3: null }
   const directory = join(rootPath, FILES_DIRECTORY)
   if (s3 === null) return FileBlobs.open({ directory, freeFloorBytes })
-  const { endpoint, bucket, region } = s3
-  const accessKeyId = s3.accessKeyId.reveal()
-  const secretAccessKey = s3.secretAccessKey.reveal()
-  const address = { endpoint, bucket, region, accessKeyId, secretAccessKey }
+  const { bucket } = s3
+  const address = addressOf(s3)
   const stagingDirectory = join(directory, 'temporary')
   const blobs = await S3Blobs.open({ address, environmentId, stagingDirectory, freeFloorBytes })
   if (readBucket(rootPath) === null) writeFileAtomic(join(rootPath, FILES_S3_FILE), `${bucket}\n`)
   return blobs
+}
+
+/** Returns the address with its revealed keys, for the client of the store alone. */
+export function addressOf({ endpoint, bucket, region, ...keys }: S3Settings): S3Address {
+  const accessKeyId = keys.accessKeyId.reveal()
+  const secretAccessKey = keys.secretAccessKey.reveal()
+  return { endpoint, bucket, region, accessKeyId, secretAccessKey }
 }
 
 /** Throws what `openBlobs` would where the root says that its bytes are elsewhere. */

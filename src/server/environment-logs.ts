@@ -5,13 +5,24 @@ import { collectedRow, droppedRow } from '../product/logs/collected-records.ts'
 import { Logs } from '../product/logs/logs.ts'
 import { SecretRedaction } from '../product/logs/secret-redaction.ts'
 import type { LogSettings } from '../settings/logs.ts'
+import type { S3Settings } from '../settings/storage.ts'
+import { S3Objects } from '../storage/blobs/s3-objects.ts'
 import { Cursors } from '../storage/cursors.ts'
 import { invalidRoot } from '../storage/files.ts'
 import { LogStore } from '../storage/logs/log-store.ts'
-import { LOGS_DIRECTORY, LOGS_FILE, type ProductRoot } from '../storage/root.ts'
+import { S3Segments } from '../storage/logs/remote-segments.ts'
+import {
+  LOGS_DIRECTORY,
+  LOGS_FILE,
+  LOGS_UNWRITTEN_FILE,
+  type ProductRoot,
+} from '../storage/root.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics/metrics.ts'
+import { addressOf } from './blobs.ts'
+
+const DAY_SECONDS = 86_400
 
 export interface EnvironmentLogs {
   readonly logs: Logs
@@ -25,6 +36,8 @@ export interface EnvironmentLogs {
 export interface LogOptions {
   readonly root: ProductRoot
   readonly settings: LogSettings
+  /** Where segments are kept; null for the Product root. */
+  readonly s3: S3Settings | null
   readonly system: System
   readonly log: Logger
   readonly metrics: Metrics
@@ -32,20 +45,31 @@ export interface LogOptions {
 
 /** Throws SERVER_PRODUCT_ROOT_INVALID or SERVER_PRODUCT_ROOT_UNAVAILABLE. */
 export async function openLogs(options: LogOptions): Promise<EnvironmentLogs> {
-  const { root, settings, system, metrics } = options
+  const { root, settings, s3, system, metrics } = options
   const { projectId, environmentId } = root.descriptor
   const own = options.log.with({ projectId, environmentId })
   const { logRecordsStored, logRecordsDropped } = metrics.counters
   const store = await openStore({
     path: join(root.path, LOGS_FILE),
+    unwrittenPath: join(root.path, LOGS_UNWRITTEN_FILE),
     directory: join(root.path, LOGS_DIRECTORY),
     environmentId,
     system,
-    segments: { bytesMax: settings.segmentBytesMax, secondsMax: settings.segmentSecondsMax },
-    retentionSeconds: settings.retentionDays * 86_400,
+    archive: {
+      segments: { bytesMax: settings.segmentBytesMax, secondsMax: settings.segmentSecondsMax },
+      retention: {
+        recordSeconds: settings.retentionDays * DAY_SECONDS,
+        segmentSeconds: settings.archiveDays * DAY_SECONDS,
+      },
+      remote: s3 === null ? null : new S3Segments(new S3Objects(addressOf(s3)), environmentId),
+    },
     reportDropped: (dropped) => droppedRow(dropped, system.nowMicros()),
     onDropped: () => logRecordsDropped.add(),
     onDegraded: (reason) => log.error('logs.archive_degraded', { message: `Archive: ${reason}.` }),
+    onSegmentsRemoved: ({ segments, newest, sha256 }) => {
+      const message = `${segments} archive segments were removed after their retention.`
+      log.info('logs.segments_removed', { message, segments, newest, sha256 })
+    },
     onThreadEnded: (reason, isRestarted) => {
       const next = isRestarted ? 'It is started again.' : 'Restart the server to write it again.'
       const message = `The log is not written: ${reason}. ${next}`

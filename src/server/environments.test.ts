@@ -23,7 +23,10 @@ test('an Environment with a Release and without its documents is not opened', as
     // No more of it is looked at before the documents are opened.
     configuration: {
       ...{ product: null, sandbox: 'preferred' as const },
-      logs: { segmentBytesMax: 2 ** 20, segmentSecondsMax: 60, retentionDays: 30 },
+      logs: {
+        ...{ segmentBytesMax: 2 ** 20, segmentSecondsMax: 60 },
+        ...{ retentionDays: 30, archiveDays: 365 },
+      },
     },
     rootPath: fixture.directory,
     auditSink: async () => undefined,

@@ -69,8 +69,13 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   const root = await openProductRoot(rootPath, system)
   closing.add(() => root.close())
   const { environmentId } = root.descriptor
-  const settings = configuration.logs
-  const opened = await openLogs({ root, settings, system, log: options.log, metrics })
+  const storage = configuration.product?.storage ?? null
+  // First, since it checks that the segments of the log are where the files of the root are.
+  const blobs = await openBlobs({ rootPath, environmentId, storage })
+  const opened = await openLogs({
+    ...{ root, settings: configuration.logs, s3: storage?.s3 ?? null },
+    ...{ system, log: options.log, metrics },
+  })
   closing.add(() => opened.close())
   const { log, logs, redaction } = opened
   const live = new LiveConfiguration(root)
@@ -88,8 +93,6 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   const issueGuest: IssueGuest = (request) => tokens.issueGuest(request)
   const networks = configuration.product?.actionNetworks ?? []
   const outbound = { allowedNetworks: networks.map(({ range }) => range) }
-  const storage = configuration.product?.storage ?? null
-  const blobs = await openBlobs({ rootPath, environmentId, storage })
   const cursors = new Cursors(root.keyring)
   const ports = { store, pool, ...world, issueGuest, cursors, configuration: live, outbound }
   const buckets = new StoredBuckets(root.control, root.descriptor)

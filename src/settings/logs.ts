@@ -13,6 +13,8 @@ export interface LogSettings {
   readonly segmentSecondsMax: number
   /** Days after which archived records leave the hot store. */
   readonly retentionDays: number
+  /** Days after which segments without a record in the hot store are removed. */
+  readonly archiveDays: number
 }
 
 /** Throws SERVER_CONFIGURATION_INVALID. */
@@ -21,5 +23,6 @@ export function readLogSettings(environment: ProcessEnvironment): LogSettings {
     segmentBytesMax: wholeNumber(environment, 'SERVICE_LOG_SEGMENT_MIB', SEGMENT_MIB) * MIB,
     segmentSecondsMax: wholeNumber(environment, 'SERVICE_LOG_SEGMENT_SECONDS', SEGMENT_SECONDS),
     retentionDays: wholeNumber(environment, 'SERVICE_LOG_RETENTION_DAYS', DAYS),
+    archiveDays: wholeNumber(environment, 'SERVICE_LOG_ARCHIVE_DAYS', DAYS),
   }
 }

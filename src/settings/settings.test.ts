@@ -346,7 +346,7 @@ describe('the table of settings', () => {
   it('names every source once', () => {
     const names = VARIABLES.flatMap((row) => sourceNames(row))
     expect(new Set(names).size).toBe(names.length)
-    expect(names).toHaveLength(37 + 6 + 2 * 2)
+    expect(names).toHaveLength(38 + 6 + 2 * 2)
   })
 
   it('tells which SERVICE_ names nothing reads', () => {

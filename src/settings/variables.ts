@@ -162,7 +162,7 @@ export const VARIABLES = [
     required: 'paired',
     secret: false,
     file: false,
-    description: 'Origin of the S3-compatible store that holds the bytes of files',
+    description: 'Origin of the S3-compatible store for the bytes of files and the log archive',
   },
   {
     name: 'SERVICE_STORAGE_S3_BUCKET',
@@ -232,6 +232,14 @@ export const VARIABLES = [
     file: false,
     default: '30',
     description: 'Days after which archived log records leave logs.db, 1 to 3650',
+  },
+  {
+    name: 'SERVICE_LOG_ARCHIVE_DAYS',
+    required: 'no',
+    secret: false,
+    file: false,
+    default: '365',
+    description: 'Days after which archive segments of the log are removed, 1 to 3650',
   },
   {
     name: 'SERVICE_REALTIME_CONNECTIONS_MAX',

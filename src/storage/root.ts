@@ -36,6 +36,8 @@ export const DOCUMENTS_POSTGRES_FILE = 'documents.postgres'
 export const FILES_DIRECTORY = 'files'
 /** The hot store of operational log records. */
 export const LOGS_FILE = 'logs.db'
+/** Counts the records that are not in the hot store yet. */
+export const LOGS_UNWRITTEN_FILE = 'logs.unwritten'
 /** The directory of the archive segments of the log. */
 export const LOGS_DIRECTORY = 'logs'
 /** Contains the name of the S3 bucket that holds them, if one does. */
@@ -52,7 +54,7 @@ const CREATED_LATER = ['artifacts/sha256', DOCUMENTS_FILE, DOCUMENTS_POSTGRES_FI
 /** All that a process writes into a root, the control database last. */
 const STATE_FILES = [
   ...[DOCUMENTS_FILE, LOGS_FILE].flatMap(withLogs),
-  ...[FILES_DIRECTORY, LOGS_DIRECTORY, 'artifacts'],
+  ...[LOGS_UNWRITTEN_FILE, FILES_DIRECTORY, LOGS_DIRECTORY, 'artifacts'],
   ...withLogs(CONTROL_FILE),
 ]
 

@@ -46,8 +46,8 @@ const CONNECTIONS = 'SERVICE_REALTIME_CONNECTIONS_MAX'
 const OF_CREDENTIAL = 'SERVICE_REALTIME_CONNECTIONS_PER_CREDENTIAL_MAX'
 const OF_PEER = 'SERVICE_REALTIME_CONNECTIONS_PER_PEER_MAX'
 const SEGMENT_MIB = 'SERVICE_LOG_SEGMENT_MIB'
+const LOG_DAYS = 'SERVICE_LOG_RETENTION_DAYS'
 const SEGMENT_SECONDS = 'SERVICE_LOG_SEGMENT_SECONDS'
-const RETENTION = 'SERVICE_LOG_RETENTION_DAYS'
 const OIDC = 'SERVICE_PLATFORM_OIDC_CONFIG'
 const INVALID = 'SERVER_CONFIGURATION_INVALID'
 const MISSING = 'SERVER_CONFIGURATION_MISSING'
@@ -279,7 +279,8 @@ const PRODUCT: readonly Row[] = [
   ['a million and one connections', INVALID, OF_PEER, { [OF_PEER]: '1000001' }],
   ['a segment without bytes', INVALID, SEGMENT_MIB, { [SEGMENT_MIB]: '0' }],
   ['a segment of two days', INVALID, SEGMENT_SECONDS, { [SEGMENT_SECONDS]: '172800' }],
-  ['a retention of no day', INVALID, RETENTION, { [RETENTION]: '0' }],
+  ['a retention of no day', INVALID, LOG_DAYS, { [LOG_DAYS]: '0' }],
+  ['an archive of no day', INVALID, 'SERVICE_LOG_ARCHIVE_DAYS', { SERVICE_LOG_ARCHIVE_DAYS: '0' }],
   ['networks need the Product root', INVALID, NETWORKS, { [NETWORKS]: '10.0.0.0/8' }],
   ['at most 64 networks', INVALID, NETWORKS, root(NETWORKS, networks)],
   ['a network is no address', INVALID, NETWORKS, root(NETWORKS, '10.0.0.1')],

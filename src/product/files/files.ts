@@ -10,7 +10,7 @@ import { functionStorage } from './function-storage.ts'
 import { measuredBlobs } from './measured-blobs.ts'
 import { removeAbandoned } from './multipart.ts'
 import type { FilePorts } from './ports.ts'
-import { Scrubber } from './scrubber.ts'
+import { Scrubber, type ScrubberPauses } from './scrubber.ts'
 import type { StorageKeys } from './storage-keys.ts'
 import { removeExpiredUploads } from './uploads.ts'
 
@@ -19,6 +19,8 @@ export interface FilesOptions extends Omit<FilePorts, 'collection' | 'usage'> {
   readonly metrics: Metrics
   /** The keys of S3 clients. */
   readonly storageKeys: Pick<StorageKeys, 'find'>
+  /** Pauses of the scrubber. Tests shorten them. */
+  readonly pauses?: ScrubberPauses
 }
 
 export interface Files extends FilePorts {

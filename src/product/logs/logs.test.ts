@@ -344,6 +344,10 @@ describe('the archive', () => {
     await opened.store.archive()
     expect(messages((await opened.logs.page({}, 100)).items)).toEqual(numbered(0, 5))
     await write(5, 5)
+    // The records of a segment leave together.
+    opened.system.advance(HOUR)
+    await opened.store.archive()
+    expect(messages((await opened.logs.page({}, 100)).items)).toEqual(numbered(0, 10))
     opened.system.advance(2)
     await opened.store.archive()
     expect(messages((await opened.logs.page({}, 100)).items)).toEqual(numbered(5, 5))

@@ -1,16 +1,23 @@
-/** Archives log records, verifies the archive and removes archived records from the hot store. */
+/**
+ * Archives log records, verifies the archive and removes archived records from the hot store. It
+ * reads and writes segments in the Product root; the main thread moves them to the S3-compatible
+ * store and reads them there.
+ */
 import type { Database } from 'bun:sqlite'
 import { assert } from '../../errors/assert.ts'
 import type {
   ArchiveRequest,
   ArchiveState,
+  Expired,
   Frontier,
   PruneRequest,
   PruneResult,
+  SegmentRef,
 } from './log-rows.ts'
 import {
   digestOf,
   encodeSegment,
+  isUnfinished,
   isWhole,
   type SegmentFiles,
   type SegmentHead,
@@ -26,6 +33,9 @@ interface SegmentRow {
   readonly bytes: number
   readonly digest: Uint8Array
   readonly verified_at: number | null
+  readonly name: string
+  readonly place: 'root' | 's3' | 'none'
+  readonly removed: 0 | 1
 }
 
 interface StoredRecord {
@@ -36,21 +46,34 @@ interface StoredRecord {
 
 /** Records that one DELETE removes: a batch of new records waits for no more of them. */
 const DELETE_RECORDS = 5_000
+/** Segments that are moved before old records are removed again. */
+const MOVED_SEGMENTS_MAX = 100
+
+export interface LogArchiveOptions {
+  readonly database: Database
+  readonly files: SegmentFiles
+  readonly environmentId: string
+  /** Whether segments belong into the S3-compatible store. */
+  readonly isRemote: boolean
+}
 
 export class LogArchive {
   readonly #database: Database
   readonly #files: SegmentFiles
   readonly #environmentId: string
+  readonly #isRemote: boolean
   /** Characters of the records that are in no segment. */
   #pending: number
 
-  constructor(database: Database, files: SegmentFiles, environmentId: string) {
+  constructor({ database, files, environmentId, isRemote }: LogArchiveOptions) {
     this.#database = database
     this.#files = files
     this.#environmentId = environmentId
+    this.#isRemote = isRemote
     const last = this.#newest()?.last ?? 0
     const sql = 'select sum(length(record)) as value from log_records where sequence > ?1'
     this.#pending = this.#first(sql, last) ?? 0
+    this.#removeLeftFiles()
   }
 
   /** Counts records that were inserted. */
@@ -79,18 +102,20 @@ export class LogArchive {
     return this.state()
   }
 
-  /** Checks that every segment is there with its length, without reading it. */
+  /** Checks that every segment in the root is there with its length, without reading it. */
   state(): ArchiveState {
     const segments = this.#segments()
     let frontier: Frontier | null = null
     let damaged: string | null = null
+    let isMoved = true
     let bytes = 0
     for (const segment of segments) {
       bytes += segment.bytes
-      const name = segmentName(segment.number)
-      const isThere = this.#files.size(name) === segment.bytes
+      const { name, place } = segment
+      const isThere = place === 's3' || this.#files.size(name) === segment.bytes
       if (!isThere || segment.verified_at === null) damaged ??= name
-      if (damaged !== null) continue
+      if (this.#isRemote && place === 'root') isMoved = false
+      if (damaged !== null || !isMoved) continue
       const { last: sequence, at, verified_at } = segment
       frontier = { sequence, at, verifiedAt: verified_at! }
     }
@@ -99,12 +124,18 @@ export class LogArchive {
 
   /**
    * Removes records that are old enough and in segments that are whole, the oldest first. Each
-   * segment that holds one of them is read again before.
+   * segment that holds one of them is read again before; those in `whole` were read.
    */
-  prune({ before, maximum, apply, now }: PruneRequest): PruneResult {
+  prune({ before, maximum, apply, now, whole }: PruneRequest): PruneResult {
     const last = this.#lastPrunable(before)
-    const oldest = this.#first('select min(sequence) as value from log_records') ?? 1
-    this.#verify(oldest, last, now)
+    for (const segment of this.#concerned(last)) {
+      const isVerified =
+        segment.place === 's3' ? whole.includes(segment.number) : this.#isWhole(segment)
+      this.#database.run('update log_segments set verified_at = ?1 where number = ?2', [
+        isVerified ? now : null,
+        segment.number,
+      ])
+    }
     const archive = this.state()
     const end = Math.min(last, archive.frontier?.sequence ?? 0)
     const eligible = this.#first(
@@ -114,6 +145,84 @@ export class LogArchive {
       maximum,
     )!
     return { eligible, pruned: apply ? this.#remove(end, eligible) : 0, archive }
+  }
+
+  /** Returns the segments in the S3-compatible store that `prune` needs to know about. */
+  concerned(before: number): readonly SegmentRef[] {
+    const segments = this.#concerned(this.#lastPrunable(before))
+    return segments.filter(({ place }) => place === 's3').map(refOf)
+  }
+
+  /** Returns the oldest segments that are in the root and belong into the S3-compatible store. */
+  unmoved(): readonly SegmentRef[] {
+    const segments = this.#segments().filter(({ place }) => place === 'root')
+    return segments.slice(0, MOVED_SEGMENTS_MAX).map(refOf)
+  }
+
+  /** The segment was read in the S3-compatible store and found whole. */
+  moved(number: number, now: number): void {
+    this.#database.run(`update log_segments set place = 's3', verified_at = ?1 where number = ?2`, [
+      now,
+      number,
+    ])
+    this.#removeLeftFiles()
+  }
+
+  /**
+   * Removes the oldest segments whose newest record is before this time and has left the hot store.
+   * A segment is marked before its bytes are removed, so that it is never taken for missing.
+   */
+  expire(before: number): Expired {
+    const oldest = this.#first('select min(sequence) as value from log_records')
+    const segments = this.#segments()
+    const isKept = ({ at, last }: SegmentRow) => at >= before || (oldest !== null && last >= oldest)
+    const kept = segments.findIndex(isKept)
+    const removed = kept === -1 ? segments : segments.slice(0, kept)
+    for (const { number } of removed) {
+      this.#database.run('update log_segments set removed = 1 where number = ?1', [number])
+    }
+    this.#removeLeftFiles()
+    const rows = this.#removedRows()
+    const start = rows.at(-1)
+    return {
+      newlyRemoved: removed.length,
+      chainStart: start === undefined ? null : refOf(start),
+      remote: rows.filter(({ place }) => place === 's3').map(refOf),
+    }
+  }
+
+  /** The object of a removed segment is gone. */
+  expired(number: number): void {
+    this.#forget(number)
+  }
+
+  #removedRows(): SegmentRow[] {
+    return this.#database
+      .query<SegmentRow, []>('select * from log_segments where removed = 1 order by number')
+      .all()
+  }
+
+  /** Keeps the newest removed segment, after whose digest the chain continues. */
+  #forget(number: number): void {
+    this.#database.run(`update log_segments set place = 'none' where number = ?1`, [number])
+    this.#database.run(
+      `delete from log_segments where removed = 1 and place = 'none'
+         and number < (select max(number) from log_segments where removed = 1)`,
+    )
+  }
+
+  /** Removes files of segments that are elsewhere or removed, and files that were not finished. */
+  #removeLeftFiles(): void {
+    const rows = this.#database
+      .query<SegmentRow, []>(`select * from log_segments where removed = 1 or place <> 'root'`)
+      .all()
+    const left = new Set(rows.map(({ name }) => name))
+    for (const name of this.#files.names()) {
+      if (left.has(name) || isUnfinished(name)) this.#files.remove(name)
+    }
+    for (const { number, removed, place } of rows) {
+      if (removed === 1 && place === 'root') this.#forget(number)
+    }
   }
 
   #remove(end: number, records: number): number {
@@ -141,22 +250,18 @@ export class LogArchive {
     return this.#first('select max(sequence) as value from log_records') ?? 0
   }
 
-  /** Reads the segments that overlap with these records, and those that were found damaged. */
-  #verify(first: number, last: number, now: number): void {
-    let previous: SegmentRow | null = null
-    for (const segment of this.#segments()) {
-      const isConcerned = segment.first <= last && segment.last >= first
-      if (isConcerned || segment.verified_at === null) {
-        const bytes = this.#files.get(segmentName(segment.number))
-        const head = this.#headOf(segment, previous)
-        const verifiedAt = bytes !== null && isWhole(bytes, segment.digest, head) ? now : null
-        this.#database.run('update log_segments set verified_at = ?1 where number = ?2', [
-          verifiedAt,
-          segment.number,
-        ])
-      }
-      previous = segment
-    }
+  /** Segments with records of the hot store up to `last`, and those that were found damaged. */
+  #concerned(last: number): SegmentRow[] {
+    const oldest = this.#first('select min(sequence) as value from log_records') ?? 1
+    return this.#segments().filter((segment) => {
+      return (segment.first <= last && segment.last >= oldest) || segment.verified_at === null
+    })
+  }
+
+  #isWhole(segment: SegmentRow): boolean {
+    const bytes = this.#files.get(segment.name)
+    const head = this.#headOf(segment, this.#segmentBefore(segment.number))
+    return bytes !== null && isWhole(bytes, segment.digest, head)
   }
 
   #write(rows: readonly StoredRecord[], previous: SegmentRow | null, now: number): void {
@@ -170,14 +275,16 @@ export class LogArchive {
       rows.map(({ sequence, record }) => `{"sequence":${sequence},${record.slice(1)}`),
     )
     const digest = digestOf(bytes)
-    this.#files.put(segmentName(number), bytes)
-    const stored = this.#files.get(segmentName(number))
+    const name = segmentName(number, digest)
+    this.#files.put(name, bytes)
+    const stored = this.#files.get(name)
     const isReadBack = stored !== null && isWhole(stored, digest, head)
-    assert(isReadBack, `${segmentName(number)} was not read back as it was written`)
+    assert(isReadBack, `${name} was not read back as it was written`)
     this.#database.run(
-      `insert into log_segments (number, first, last, at, records, bytes, digest, verified_at)
-       values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)`,
-      [number, first, last, at, rows.length, bytes.length, digest, now],
+      `insert into log_segments
+         (number, first, last, at, records, bytes, digest, verified_at, name)
+       values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)`,
+      [number, first, last, at, rows.length, bytes.length, digest, now, name],
     )
   }
 
@@ -204,11 +311,24 @@ export class LogArchive {
       .get()
   }
 
+  #segmentBefore(number: number): SegmentRow | null {
+    return this.#database
+      .query<SegmentRow, [number]>('select * from log_segments where number = ?1 - 1')
+      .get(number)
+  }
+
+  /** The segments that are not removed. */
   #segments(): SegmentRow[] {
-    return this.#database.query<SegmentRow, []>('select * from log_segments order by number').all()
+    return this.#database
+      .query<SegmentRow, []>('select * from log_segments where removed = 0 order by number')
+      .all()
   }
 
   #first(sql: string, ...parameters: number[]): number | null {
     return this.#database.query<{ value: number | null }, number[]>(sql).get(...parameters)!.value
   }
+}
+
+function refOf({ number, name, bytes: size, digest }: SegmentRow): SegmentRef {
+  return { number, name, size, sha256: Buffer.from(digest).toString('hex') }
 }

@@ -38,6 +38,8 @@ export interface PruneRequest {
   /** If false, records are only counted. */
   readonly apply: boolean
   readonly now: number
+  /** Numbers of segments in the S3-compatible store that were just read and found whole. */
+  readonly whole: readonly number[]
 }
 
 export interface PruneResult {
@@ -52,6 +54,27 @@ export interface OpenLog {
   readonly directory: string
   readonly environmentId: string
   readonly now: number
+  /** Whether segments belong into the S3-compatible store. */
+  readonly isRemote: boolean
+}
+
+/** A segment whose bytes the main thread reads or moves. */
+export interface SegmentRef {
+  readonly number: number
+  /** Name of the file, or of the object. */
+  readonly name: string
+  readonly size: number
+  /** 64 lowercase hex characters. */
+  readonly sha256: string
+}
+
+/** Segments whose retention is over. */
+export interface Expired {
+  readonly newlyRemoved: number
+  /** The newest removed segment: its digest is where the chain of the others starts. */
+  readonly chainStart: SegmentRef | null
+  /** Those whose objects are to be removed from the S3-compatible store. */
+  readonly remote: readonly SegmentRef[]
 }
 
 export interface ArchiveRequest {
@@ -67,6 +90,15 @@ export type LogJob =
   | { readonly kind: 'append'; readonly rows: readonly LogRow[] }
   | ({ readonly kind: 'archive' } & ArchiveRequest)
   | ({ readonly kind: 'prune' } & PruneRequest)
+  /** Asks for the oldest segments that are to be moved to the S3-compatible store. */
+  | { readonly kind: 'unmoved' }
+  | { readonly kind: 'moved'; readonly number: number; readonly now: number }
+  /** Asks for the segments in the S3-compatible store that a prune would read. */
+  | { readonly kind: 'concerned'; readonly before: number }
+  /** Removes segments whose newest record is before this time and has left the hot store. */
+  | { readonly kind: 'expire'; readonly before: number }
+  /** The object of a removed segment is gone. */
+  | { readonly kind: 'expired'; readonly number: number }
   | { readonly kind: 'state' }
   | { readonly kind: 'close' }
 
@@ -76,6 +108,11 @@ export interface LogResults {
   readonly append: null
   readonly archive: ArchiveState
   readonly prune: PruneResult
+  readonly unmoved: readonly SegmentRef[]
+  readonly moved: null
+  readonly concerned: readonly SegmentRef[]
+  readonly expire: Expired
+  readonly expired: null
   readonly state: ArchiveState
   readonly close: null
 }

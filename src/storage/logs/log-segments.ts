@@ -7,21 +7,34 @@ import {
   fsyncSync,
   mkdirSync,
   openSync,
+  readdirSync,
   readFileSync,
   renameSync,
+  rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
 
-/** Where segments are kept. An S3-compatible store fits this port. */
+/** Where segments are written. */
 export interface SegmentFiles {
-  /** Stores the bytes durably, or replaces them. */
+  /** Stores the bytes durably. */
   put(name: string, bytes: Uint8Array): void
   /** Returns null where there is no such segment. */
   get(name: string): Uint8Array | null
   /** Returns the number of bytes; null where there is no such segment. */
   size(name: string): number | null
+  /** Does nothing where there is no such segment. */
+  remove(name: string): void
+  /** Names of all files, those that were never finished included. */
+  names(): readonly string[]
+}
+
+const UNFINISHED = '.tmp'
+
+/** Returns whether a process ended while it wrote this file. */
+export function isUnfinished(name: string): boolean {
+  return name.endsWith(UNFINISHED)
 }
 
 export class DirectorySegments implements SegmentFiles {
@@ -34,7 +47,7 @@ export class DirectorySegments implements SegmentFiles {
 
   put(name: string, bytes: Uint8Array): void {
     const path = join(this.#directory, name)
-    const temporary = `${path}.tmp`
+    const temporary = `${path}${UNFINISHED}`
     writeFileSync(temporary, bytes, { mode: 0o600 })
     sync(temporary)
     renameSync(temporary, path)
@@ -47,6 +60,14 @@ export class DirectorySegments implements SegmentFiles {
 
   size(name: string): number | null {
     return unlessAbsent(() => statSync(join(this.#directory, name)).size)
+  }
+
+  remove(name: string): void {
+    rmSync(join(this.#directory, name), { force: true })
+  }
+
+  names(): readonly string[] {
+    return readdirSync(this.#directory)
   }
 }
 
@@ -81,8 +102,10 @@ export interface SegmentHead {
   readonly previous: string | null
 }
 
-export function segmentName(number: number): string {
-  return `${String(number).padStart(10, '0')}.jsonl.zst`
+/** The digest keeps the segments of a lost or restored logs.db from being replaced. */
+export function segmentName(number: number, digest: Uint8Array): string {
+  const part = Buffer.from(digest).toString('hex').slice(0, 16)
+  return `${String(number).padStart(10, '0')}-${part}.jsonl.zst`
 }
 
 /** `lines` are JSON texts of the records. */

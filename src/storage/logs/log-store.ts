@@ -5,9 +5,11 @@
  */
 import type { System } from '../../system/system.ts'
 import { ensureOwnFile } from '../files.ts'
+import { Archiver, type ArchiverOptions } from './archiver.ts'
 import { type Found, type LogFilter, LogReads } from './log-reads.ts'
-import type { ArchiveState, LogRow, PruneRequest, PruneResult } from './log-rows.ts'
+import type { ArchiveState, LogRow, PruneResult } from './log-rows.ts'
 import { LogThread } from './log-thread.ts'
+import { lostSince, UnwrittenFile } from './unwritten-file.ts'
 
 export type NewLogRow = Omit<LogRow, 'sequence'>
 
@@ -21,26 +23,26 @@ export interface DroppedRecords {
   readonly failed: number
 }
 
+const NONE: DroppedRecords = { rate: 0, queue: 0, failed: 0 }
+
 export interface LogStoreOptions {
   /** Path of the SQLite file. */
   readonly path: string
+  /** Path of the file that counts records that are not written, which survives a kill. */
+  readonly unwrittenPath: string
   /** Directory of the archive segments. */
   readonly directory: string
   readonly environmentId: string
   readonly system: Pick<System, 'monotonicMillis' | 'nowMicros'>
-  readonly segments: {
-    /** Bytes of records after which a segment is closed. */
-    readonly bytesMax: number
-    readonly secondsMax: number
-  }
-  /** Seconds after which records that are archived and verified leave the hot store. */
-  readonly retentionSeconds: number
+  /** How long records and segments are kept, and where. */
+  readonly archive: Pick<ArchiverOptions, 'remote' | 'segments' | 'retention'>
   /** Makes the record that reports dropped records. */
   readonly reportDropped: (dropped: DroppedRecords) => NewLogRow
   /** Called for every dropped record. */
   readonly onDropped: () => void
   /** Called when the archive fails or a segment is damaged, and when that changes. */
   readonly onDegraded: (reason: string) => void
+  readonly onSegmentsRemoved: ArchiverOptions['onRemoved']
   /** Called when the writing thread ended by itself. */
   readonly onThreadEnded: (reason: string, isRestarted: boolean) => void
   /** Starts the writing thread. */
@@ -56,41 +58,47 @@ const BATCH_RECORDS_MAX = 2_000
 /** A batch gathers what comes within this time. */
 const BATCH_MILLIS = 10
 const REPORT_MILLIS = 1_000
-const ARCHIVE_MILLIS_MAX = 10_000
-/** Records that one turn removes: pages and batches wait for no more of them. */
-const RETENTION_RECORDS_MAX = 100_000
 
 export class LogStore {
   readonly #options: LogStoreOptions
   readonly #thread: LogThread
   readonly #reads: LogReads
+  readonly #archiver: Archiver
   readonly #wakes = new Set<() => void>()
   #queue: LogRow[] = []
   #queuedCharacters = 0
   #next: number
   /** The newest record that readers can see. */
   #written: number
-  #dropped = { rate: 0, queue: 0, failed: 0 }
+  #dropped: { rate: number; queue: number; failed: number }
+  /** The batch that is being written, and what its report counts. */
+  #inFlight: readonly LogRow[] = []
+  #reported: DroppedRecords | null = null
+  readonly #unwritten: UnwrittenFile
+  #isUnwrittenStale = false
   #secondStart = 0
   #recordsOfSecond = 0
   #reportedAt = Number.NEGATIVE_INFINITY
   #batchTimer: ReturnType<typeof setTimeout> | null = null
   #writing: Promise<void> | null = null
-  #archiveTimer: ReturnType<typeof setInterval>
-  #archiving = false
   #writeFailure: string | null = null
-  #archiveFailure: string | null = null
   #isClosed = false
 
   private constructor(options: LogStoreOptions, thread: LogThread, next: number) {
     this.#options = options
     this.#thread = thread
-    this.#next = next
     this.#written = next - 1
+    this.#unwritten = new UnwrittenFile(options.unwrittenPath)
+    const { lost, nextMin } = lostSince(this.#unwritten.read(), next - 1)
+    this.#next = Math.max(next, nextMin)
+    this.#dropped = { ...lost }
+    for (let i = 0; i < lost.rate + lost.queue + lost.failed; i++) options.onDropped()
     this.#reads = new LogReads(options.path)
-    const period = Math.min(ARCHIVE_MILLIS_MAX, options.segments.secondsMax * 1_000)
-    this.#archiveTimer = setInterval(() => void this.archive(), period)
-    this.#archiveTimer.unref()
+    const { archive, system, directory, onDegraded, onSegmentsRemoved: onRemoved } = options
+    const world = { thread, reads: this.#reads, system, directory }
+    this.#archiver = new Archiver({ ...world, ...archive, onDegraded, onRemoved })
+    this.#noteUnwritten()
+    this.#schedule()
   }
 
   /** Rejects with a LogFailure, or SERVER_PRODUCT_ROOT_INVALID or _UNAVAILABLE. */
@@ -98,8 +106,12 @@ export class LogStore {
     const { path, directory, environmentId, system, createWorker } = options
     // Created before SQLite opens it, as SQLite's log files take their mode from this file.
     ensureOwnFile(path)
+    ensureOwnFile(options.unwrittenPath)
     const thread = new LogThread({
-      opening: () => ({ path, directory, environmentId, now: Number(system.nowMicros()) }),
+      opening: () => ({
+        ...{ path, directory, environmentId, now: Number(system.nowMicros()) },
+        isRemote: options.archive.remote !== null,
+      }),
       monotonicMillis: () => system.monotonicMillis(),
       onEnded: options.onThreadEnded,
       createWorker,
@@ -117,6 +129,7 @@ export class LogStore {
     const reason = this.#reasonToDrop(row)
     if (reason === null) this.#enqueue(row)
     else this.#drop(reason, 1)
+    this.#noteUnwritten()
     this.#schedule()
   }
 
@@ -127,7 +140,7 @@ export class LogStore {
 
   /** Why the newest batch or segment failed, or which segment is damaged; null if none. */
   get degraded(): string | null {
-    return this.#writeFailure ?? this.#archiveFailure
+    return this.#writeFailure ?? this.#archiver.failure
   }
 
   /** Why nothing is written any more; null while the writing thread runs. */
@@ -171,44 +184,18 @@ export class LogStore {
   }
 
   /** Rejects with a LogFailure. */
-  async archiveState(): Promise<ArchiveState> {
-    return this.#noted(await this.#thread.run({ kind: 'state' }))
+  archiveState(): Promise<ArchiveState> {
+    return this.#archiver.state()
   }
 
-  /** Rejects with a LogFailure. */
-  async prune(request: Omit<PruneRequest, 'now'>): Promise<PruneResult> {
-    const now = Number(this.#options.system.nowMicros())
-    const result = await this.#thread.run({ kind: 'prune', ...request, now })
-    this.#noted(result.archive)
-    return result
+  /** Rejects with a LogFailure, UNAVAILABLE or PRODUCT_UNAVAILABLE. */
+  prune(request: Parameters<Archiver['prune']>[0]): Promise<PruneResult> {
+    return this.#archiver.prune(request)
   }
 
-  /** Closes a segment and removes old records, where that is due. Never rejects. */
-  async archive(): Promise<void> {
-    if (this.#archiving || this.#isClosed) return
-    this.#archiving = true
-    const { bytesMax, secondsMax } = this.#options.segments
-    const now = Number(this.#options.system.nowMicros())
-    try {
-      const ageMax = secondsMax * 1e6
-      const state = await this.#thread.run({ kind: 'archive', now, bytesMax, ageMax })
-      this.#noted(state)
-      await this.#removeOld(now, state)
-    } catch (error) {
-      this.#noteFailure(`the archive failed: ${(error as Error).message}`)
-    } finally {
-      this.#archiving = false
-    }
-  }
-
-  /** Keeps records that the archive does not hold whole, however old they are. */
-  async #removeOld(now: number, { frontier }: ArchiveState): Promise<void> {
-    const before = now - this.#options.retentionSeconds * 1e6
-    const oldest = this.#isClosed ? null : this.#reads.oldest()
-    if (oldest === null || oldest.at >= before || frontier === null) return
-    // Otherwise a damaged segment would be read again every time.
-    if (frontier.sequence < oldest.sequence) return
-    await this.prune({ before, maximum: RETENTION_RECORDS_MAX, apply: true })
+  /** Runs a turn of the archive at once. Never rejects. */
+  archive(): Promise<void> {
+    return this.#archiver.run()
   }
 
   /** Resolves when everything that was added is written or dropped. */
@@ -223,13 +210,15 @@ export class LogStore {
   /** Writes what is queued, then closes the file. Never rejects. */
   async close(): Promise<void> {
     if (this.#isClosed) return
-    clearInterval(this.#archiveTimer)
+    this.#archiver.close()
     if (this.#batchTimer !== null) clearTimeout(this.#batchTimer)
     this.#reportedAt = Number.NEGATIVE_INFINITY
     await this.flushed()
     this.#isClosed = true
     this.#reads.close()
     await this.#thread.close().catch(() => {})
+    this.#writeUnwritten()
+    this.#unwritten.close()
   }
 
   #reasonToDrop({ record }: NewLogRow): keyof DroppedRecords | null {
@@ -258,6 +247,7 @@ export class LogStore {
 
   #schedule(): void {
     if (this.#batchTimer !== null || this.#writing !== null || this.#isClosed) return
+    if (this.#queue.length === 0 && !this.#dropsPending()) return
     const wait = this.#queue.length > 0 ? BATCH_MILLIS : REPORT_MILLIS
     this.#batchTimer = setTimeout(() => {
       this.#batchTimer = null
@@ -273,8 +263,13 @@ export class LogStore {
     if (this.#queue.length === 0) return
     const batch = this.#queue.splice(0, BATCH_RECORDS_MAX)
     for (const { record } of batch) this.#queuedCharacters -= record.length
+    this.#inFlight = batch
+    this.#reported = reported
     this.#writing = this.#append(batch, reported).finally(() => {
       this.#writing = null
+      this.#inFlight = []
+      this.#reported = null
+      this.#noteUnwritten()
       if (this.#queue.length > 0) this.#write()
       else if (this.#dropsPending()) this.#schedule()
     })
@@ -323,21 +318,30 @@ export class LogStore {
     this.#dropped.failed += failed
   }
 
+  /**
+   * Notes what would be lost if the process were killed, before anything that waits for this turn
+   * of the event loop, such as the response of a call, can be sent.
+   */
+  #noteUnwritten(): void {
+    if (this.#isUnwrittenStale || this.#isClosed) return
+    this.#isUnwrittenStale = true
+    queueMicrotask(() => {
+      this.#isUnwrittenStale = false
+      if (!this.#isClosed) this.#writeUnwritten()
+    })
+  }
+
+  #writeUnwritten(): void {
+    const first = (this.#inFlight[0] ?? this.#queue[0])?.sequence ?? this.#next
+    const report = this.#reported === null ? 0 : this.#inFlight[0]!.sequence
+    this.#unwritten.write({
+      ...{ first, next: this.#next, dropped: this.#dropped },
+      ...{ report, reported: this.#reported ?? NONE },
+    })
+  }
+
   #dropsPending(): boolean {
     const { rate, queue, failed } = this.#dropped
     return rate + queue + failed > 0
-  }
-
-  #noted(archive: ArchiveState): ArchiveState {
-    const { damaged } = archive
-    if (damaged === null) this.#archiveFailure = null
-    else this.#noteFailure(`the segment ${damaged} is missing or damaged`)
-    return archive
-  }
-
-  #noteFailure(reason: string): void {
-    const isNew = this.#archiveFailure !== reason
-    this.#archiveFailure = reason
-    if (isNew) this.#options.onDegraded(reason)
   }
 }

@@ -40,6 +40,18 @@ function run(job: LogJob): LogResults[keyof LogResults] {
       return archive.archive(job)
     case 'prune':
       return archive.prune(job)
+    case 'unmoved':
+      return archive.unmoved()
+    case 'moved':
+      archive.moved(job.number, job.now)
+      return null
+    case 'concerned':
+      return archive.concerned(job.before)
+    case 'expire':
+      return archive.expire(job.before)
+    case 'expired':
+      archive.expired(job.number)
+      return null
     case 'state':
       return archive.state()
     case 'close':
@@ -54,7 +66,7 @@ function run(job: LogJob): LogResults[keyof LogResults] {
 }
 
 /** The file exists; the main thread created it with its mode. */
-function open({ path, directory, environmentId, now }: OpenLog): number {
+function open({ path, directory, environmentId, now, isRemote }: OpenLog): number {
   const database = new Database(path, { readwrite: true, create: false })
   try {
     for (const pragma of [
@@ -69,7 +81,7 @@ function open({ path, directory, environmentId, now }: OpenLog): number {
     }
     migrate(database)
     const files = new DirectorySegments(directory)
-    opened = { database, archive: new LogArchive(database, files, environmentId) }
+    opened = { database, archive: new LogArchive({ database, files, environmentId, isRemote }) }
     return nextSequence(database, now)
   } catch (error) {
     database.close()

@@ -1,0 +1,121 @@
+/** Requests to an S3-compatible store: each is bounded in time and fails as UNAVAILABLE. */
+import { Fault } from '../../errors/fault.ts'
+import { inSlices } from '../../system/event-loop.ts'
+
+export interface S3Address {
+  readonly endpoint: string
+  readonly bucket: string
+  readonly region: string
+  readonly accessKeyId: string
+  readonly secretAccessKey: string
+}
+
+export interface StoredBytes {
+  /** 64 lowercase hex characters. */
+  readonly sha256: string
+  readonly size: number
+}
+
+const REQUEST_MILLIS = 10_000
+/** Least rate at which the store must take bytes: it bounds how long an upload waits for it. */
+const BYTES_PER_MILLI_MIN = 64
+const PART_BYTES = 8 * 1024 * 1024
+const PARTS_IN_FLIGHT = 4
+const RETRIES = 3
+
+export class S3Objects {
+  readonly client: Bun.S3Client
+  readonly requestMillis: number
+
+  /** `requestMillis`: for a request without a body. Tests shorten it. */
+  constructor(address: S3Address, requestMillis: number = REQUEST_MILLIS) {
+    this.client = new Bun.S3Client({ ...address })
+    this.requestMillis = requestMillis
+  }
+
+  /** Stores a file, or replaces the object. Checks the length that the store has afterwards. */
+  async putFile(key: string, path: string, size: number): Promise<void> {
+    await this.request(this.millisFor(size), () =>
+      this.client.write(key, Bun.file(path), {
+        type: 'application/octet-stream',
+        ...{ partSize: PART_BYTES, queueSize: PARTS_IN_FLIGHT, retry: RETRIES },
+      }),
+    )
+    const stored = await this.sizeOf(key)
+    if (stored !== size) throw unavailable(`it took ${size} bytes and has ${stored}`)
+  }
+
+  /** Returns the length that the store reports; null where there are no bytes. */
+  async sizeOf(key: string): Promise<number | null> {
+    try {
+      const { size } = await this.request(this.requestMillis, () => this.client.stat(key))
+      return size
+    } catch (error) {
+      if (isMissing(error)) return null
+      throw error
+    }
+  }
+
+  /** Reads an object and compares it. Calls `pause` after each part that was read. */
+  async check(
+    key: string,
+    { sha256, size }: StoredBytes,
+    { quick, pause }: { readonly quick: boolean; readonly pause?: () => Promise<void> },
+  ): Promise<'whole' | 'missing' | 'damaged'> {
+    const stored = await this.sizeOf(key)
+    if (stored === null) return 'missing'
+    if (stored !== size) return 'damaged'
+    if (quick || size === 0) return 'whole'
+    const hasher = new Bun.CryptoHasher('sha256')
+    const stream = this.client.file(key).stream() as ReadableStream<Uint8Array>
+    const reader = stream.getReader()
+    for (;;) {
+      const { done, value } = await this.request(this.requestMillis, () => reader.read())
+      if (done) break
+      await inSlices(value, (slice) => void hasher.update(slice))
+      await pause?.()
+    }
+    return hasher.digest('hex') === sha256 ? 'whole' : 'damaged'
+  }
+
+  /** Does nothing where there is no such object. */
+  async remove(key: string): Promise<void> {
+    await this.request(this.requestMillis, () => this.client.delete(key))
+  }
+
+  /** Milliseconds for a request with so many bytes. */
+  millisFor(bytes: number): number {
+    return this.requestMillis + bytes / BYTES_PER_MILLI_MIN
+  }
+
+  /** Raises UNAVAILABLE where the store fails or does not answer in time. */
+  async request<T>(millis: number, send: () => Promise<T>): Promise<T> {
+    const late = Promise.withResolvers<never>()
+    const timer = setTimeout(() => late.reject(unavailable('no answer in time')), millis)
+    try {
+      const sent = send()
+      sent.catch(() => undefined)
+      return await Promise.race([sent, late.promise])
+    } catch (cause) {
+      if (cause instanceof Fault) throw cause
+      throw unavailable(codeOf(cause), cause)
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+}
+
+/** Returns whether a request failed since there is no such object. */
+export function isMissing(error: unknown): boolean {
+  return error instanceof Fault && codeOf(error.cause) === 'NoSuchKey'
+}
+
+function unavailable(reason: string, cause?: unknown): Fault {
+  return new Fault('UNAVAILABLE', { cause, detail: `the S3-compatible store: ${reason}` })
+}
+
+/** The code of an error of S3 or of the system, such as "AccessDenied". */
+function codeOf(cause: unknown): string {
+  const code = (cause as { readonly code?: unknown } | null | undefined)?.code
+  return typeof code === 'string' ? code : 'it failed'
+}
