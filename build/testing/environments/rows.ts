@@ -14,6 +14,7 @@ import {
   TOKEN,
   URL_OK,
 } from './environments.ts'
+import { STORAGE } from './storage-rows.ts'
 import { TRACES } from './trace-rows.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -369,33 +370,6 @@ const PRODUCT: readonly Row[] = [
   ['the workload path is absolute', INVALID, WORKLOADS, { [WORKLOADS]: 'canary/oidc.json' }],
   ['the workload file exists', OIDC_INVALID, WORKLOADS, { [WORKLOADS]: '/canary/oidc.json' }],
   ['the workload file is JSON', OIDC_INVALID, WORKLOADS, { [WORKLOADS]: file('text', 'canary') }],
-]
-
-const S3_ENDPOINT = 'SERVICE_STORAGE_S3_ENDPOINT'
-const S3_BUCKET = 'SERVICE_STORAGE_S3_BUCKET'
-const S3_REGION = 'SERVICE_STORAGE_S3_REGION'
-const S3_ID = 'SERVICE_STORAGE_S3_ACCESS_KEY_ID'
-const S3_SECRET = 'SERVICE_STORAGE_S3_SECRET_ACCESS_KEY'
-const FLOOR = 'SERVICE_STORAGE_FREE_FLOOR_BYTES'
-const S3 = {
-  ...ROOT,
-  [S3_ENDPOINT]: 'https://s3.test',
-  [S3_BUCKET]: 'files',
-  [S3_ID]: 'canary',
-  [S3_SECRET]: 'canary',
-}
-const { [S3_SECRET]: _, ...WITHOUT_SECRET } = S3
-
-const STORAGE: readonly Row[] = [
-  ['the floor is a number of bytes', INVALID, FLOOR, { ...ROOT, [FLOOR]: '1.5e9canary' }],
-  ['an S3 store needs the root', INVALID, S3_ENDPOINT, { ...S3, [P_ROOT]: undefined }],
-  ['an S3 store needs a bucket', INVALID, S3_BUCKET, { ...S3, [S3_BUCKET]: undefined }],
-  ['an S3 store needs an endpoint', INVALID, S3_ENDPOINT, { ...S3, [S3_ENDPOINT]: undefined }],
-  ['an S3 store needs a key', INVALID, S3_ID, { ...S3, [S3_ID]: undefined }],
-  ['an S3 store needs a secret', INVALID, S3_SECRET, WITHOUT_SECRET],
-  ['the S3 endpoint is an origin', INVALID, S3_ENDPOINT, { ...S3, [S3_ENDPOINT]: 'canary/x' }],
-  ['the S3 bucket has a name', INVALID, S3_BUCKET, { ...S3, [S3_BUCKET]: '../canary' }],
-  ['the S3 region is one', INVALID, S3_REGION, { ...S3, [S3_REGION]: 'canary east' }],
 ]
 
 export const ROWS = [...SOURCES, ...DATABASES, ...ADDRESSES, ...PRODUCT, ...STORAGE, ...TRACES]

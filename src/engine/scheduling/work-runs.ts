@@ -68,24 +68,14 @@ export class WorkRuns {
   /** Runs pending work whose time has come. Never rejects. */
   async run(work: ScheduledWork, load: LoadRelease): Promise<RunEnd> {
     const { system, traces } = this.#options
-<<<<<<< HEAD
-=======
-    const startedMillis = system.monotonicMillis()
->>>>>>> h-traces
     const span = startRun(traces, `scheduled ${work.function}`, {
       'svc.function.name': work.function,
       'svc.function.kind': work.kind,
       'svc.release.id': work.releaseId,
       'svc.scheduled.id': work.scheduledId,
     })
-<<<<<<< HEAD
     const startedMillis = system.monotonicMillis()
     const ended = await this.#perform(work, load, span)
-=======
-    const ended = await this.#perform(work, load, span)
-    const attributes = { 'svc.scheduled.outcome': ended.end }
-    span?.end(ended.end === 'failed' ? { attributes, error: ended.end } : { attributes })
->>>>>>> h-traces
     const durationMicros = Math.round((system.monotonicMillis() - startedMillis) * 1_000)
     if (ended.end !== 'skipped') this.#log(work, ended, durationMicros)
     const attributes = { 'svc.scheduled.outcome': ended.end }
