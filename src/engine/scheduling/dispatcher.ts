@@ -191,7 +191,9 @@ export class Dispatcher {
       // A read after its commit may have skipped the work, which was known then.
       if (end === 'postponed') this.#mayHaveMore = true
     }
-    this.#pump()
+    // A read in progress does not delay the work that is in memory.
+    this.#startWaiting()
+    if (this.#canRead()) this.#pump()
   }
 
   #later(millis: number, task: () => void): void {

@@ -68,6 +68,18 @@ test('the end of a run lets the next one start, in the order of the queue', () =
   expect(queue.take()).toEqual([works[SCHEDULED_RUNS_MAX]])
 })
 
+test('work of several Functions starts in the order of the queue', () => {
+  const queue = new DueQueue()
+  const works = Array.from({ length: 12 }, (_, i) => {
+    return workOf(`f${(i * 5) % 3}`, i % 4 === 0 ? 'action' : 'mutation')
+  })
+  for (const work of works) queue.add(work)
+  expect(queue.take()).toEqual(works)
+  for (const work of works) queue.end(work)
+  expect(queue.running).toBe(0)
+  expect(queue.waiting).toBe(0)
+})
+
 test('work is known until it is forgotten, so that a read does not add it twice', () => {
   const queue = new DueQueue()
   const work = workOf('f')

@@ -282,6 +282,17 @@ export class Transaction {
     return this.#write(table, id, before.origin, value)
   }
 
+  /**
+   * Replaces the decoded fields of a document by those that `change` returns, for changes of the
+   * server itself. Passes on what `change` throws; nothing is written then.
+   */
+  update(id: string, change: (fields: ValueObject) => ValueObject): MaybePromise<void> {
+    const table = this.#writableTableOf(id, 'update')
+    return andThen(this.#existing(id, 'update'), ({ value, origin }) =>
+      this.#write(table, id, origin, checkedValue(table, change(value), 'update', id)),
+    )
+  }
+
   replace(id: string, fields: unknown): MaybePromise<void> {
     const table = this.#writableTableOf(id, 'replace')
     return andThen(this.#existing(id, 'replace'), ({ origin }) =>
