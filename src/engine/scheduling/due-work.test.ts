@@ -19,15 +19,18 @@ let ticks = 0
 let slow = 0
 let held: (() => void)[] = []
 let isEnding = false
+let onTick = () => {}
 
 beforeEach(async () => {
   ticks = 0
   slow = 0
   held = []
   isEnding = false
+  onTick = () => {}
   const handlers = {
     'a.tick': () => {
       ticks += 1
+      onTick()
       return null
     },
     'a.slow': () => {
@@ -102,4 +105,17 @@ test('work starts behind more due work of another Function than the queue holds'
   const statistics = { running: SCHEDULED_RUNS_MAX, unfinished: 3_000 }
   await expect.poll(() => scheduler.statistics).toMatchObject(statistics)
   expect(ticks).toBe(1)
+})
+
+test('work for an earlier time starts that is scheduled between two reads of much due work', async () => {
+  const scheduled: Promise<void>[] = []
+  onTick = () => {
+    if (ticks % 500 === 0 && ticks <= 4_000) scheduled.push(schedule('a.tick', -MINUTE))
+  }
+  for (let i = 0; i < 4; i++) await schedule('a.tick', 1_000, 1_000)
+  bench.system.advance(1_000)
+  bench.timers.run()
+  // The clock stands still, so nothing is read again after a pause.
+  await expect.poll(() => ticks, { timeout: 10_000 }).toBe(4_008)
+  await Promise.all(scheduled)
 })
