@@ -34,11 +34,13 @@ export interface DispatcherOptions {
   readonly run: (work: ScheduledWork) => Promise<RunEnd>
   /** Whether work may start now. */
   readonly admits: () => boolean
+  /** Whether applications call. */
+  readonly hasCalls: () => boolean
 }
 
 export class Dispatcher {
   readonly #options: DispatcherOptions
-  readonly #queue = new DueQueue()
+  readonly #queue: DueQueue
   #cancelTimer: (() => void) | null = null
   /** The time that the timer waits for; null for none. */
   #wakesAtMicros: bigint | null = null
@@ -64,6 +66,7 @@ export class Dispatcher {
 
   constructor(options: DispatcherOptions) {
     this.#options = options
+    this.#queue = new DueQueue(options.hasCalls)
   }
 
   /** Monotonic milliseconds of the first of the failed reads in a row; null without one. */

@@ -1,13 +1,33 @@
 /** The due work in memory, in the order of its due times, and what of it may start. */
-import { SCHEDULED_ACTIONS_MAX, SCHEDULED_MUTATIONS_MAX, SCHEDULED_RUNS_MAX } from '../limits.ts'
+import {
+  SCHEDULED_ACTION_RUNS_MAX,
+  SCHEDULED_ACTIONS_MAX,
+  SCHEDULED_MUTATION_RUNS_BESIDE_CALLS_MAX,
+  SCHEDULED_MUTATION_RUNS_MAX,
+  SCHEDULED_MUTATIONS_BESIDE_CALLS_MAX,
+  SCHEDULED_MUTATIONS_MAX,
+} from '../limits.ts'
 import type { ScheduledWork, WorkFields } from './scheduled-documents.ts'
 
 /** Waiting pieces beyond which only those of Functions with few pieces are added. */
 const WAITING_MAX = 2_048
 /** Characters of the arguments of the waiting pieces, with the same effect. */
 const CHARACTERS_MAX = 32 * 1024 * 1024
+/** Waiting and running pieces of a Function that a full queue still takes. */
+const FEW_PIECES = 24
 
-const RUNS_MAX = { mutation: SCHEDULED_MUTATIONS_MAX, action: SCHEDULED_ACTIONS_MAX }
+/** Most runs at one time, in all and of one Function. */
+interface RunLimits {
+  readonly all: number
+  readonly each: number
+}
+
+const ACTIONS: RunLimits = { all: SCHEDULED_ACTIONS_MAX, each: SCHEDULED_ACTION_RUNS_MAX }
+const MUTATIONS: RunLimits = { all: SCHEDULED_MUTATIONS_MAX, each: SCHEDULED_MUTATION_RUNS_MAX }
+const MUTATIONS_BESIDE_CALLS: RunLimits = {
+  all: SCHEDULED_MUTATIONS_BESIDE_CALLS_MAX,
+  each: SCHEDULED_MUTATION_RUNS_BESIDE_CALLS_MAX,
+}
 
 interface WaitingWork {
   readonly work: ScheduledWork
@@ -33,6 +53,12 @@ export class DueQueue {
   #added = 0
   /** Characters of the arguments of the pieces that wait. */
   #characters = 0
+  readonly #hasCalls: () => boolean
+
+  /** `hasCalls` tells whether applications call, which come before scheduled Mutations. */
+  constructor(hasCalls: () => boolean) {
+    this.#hasCalls = hasCalls
+  }
 
   get waiting(): number {
     return this.#waiting
@@ -53,7 +79,8 @@ export class DueQueue {
 
   /** Whether any work could start at all. */
   get hasCapacity(): boolean {
-    return this.#hasCapacityFor('mutation') || this.#hasCapacityFor('action')
+    const { mutation, action } = this.#limits()
+    return this.#running.mutation < mutation.all || this.#running.action < action.all
   }
 
   has(scheduledId: string): boolean {
@@ -62,13 +89,13 @@ export class DueQueue {
 
   /**
    * Adds due work that is not known. Returns false where the queue is full. A full queue still
-   * takes work of a Function that could start more runs than it has pieces.
+   * takes work of a Function that has few pieces.
    */
   add(work: ScheduledWork): boolean {
     const key = keyOf(work)
     const of = this.#functions.get(key) ?? { kind: work.kind, waiting: [], running: 0 }
     const isFull = this.#waiting >= WAITING_MAX || this.#characters >= CHARACTERS_MAX
-    if (isFull && of.waiting.length + of.running >= SCHEDULED_RUNS_MAX) return false
+    if (isFull && of.waiting.length + of.running >= FEW_PIECES) return false
     this.#functions.set(key, of)
     of.waiting.push({ work, position: this.#added++ })
     this.#known.add(work.scheduledId)
@@ -80,9 +107,12 @@ export class DueQueue {
   /** Removes the work that may start now, and counts it as running. */
   take(): readonly ScheduledWork[] {
     const started: ScheduledWork[] = []
-    while (this.#waiting > 0 && this.hasCapacity) {
+    const limits = this.#limits()
+    const running = this.#running
+    while (this.#waiting > 0) {
       const of = this.#first(
-        ({ kind, running }) => running < SCHEDULED_RUNS_MAX && this.#hasCapacityFor(kind),
+        (work) =>
+          work.running < limits[work.kind].each && running[work.kind] < limits[work.kind].all,
       )
       if (of === null) break
       started.push(this.#begin(of))
@@ -104,8 +134,8 @@ export class DueQueue {
     this.#known.delete(scheduledId)
   }
 
-  #hasCapacityFor(kind: ScheduledWork['kind']): boolean {
-    return this.#running[kind] < RUNS_MAX[kind]
+  #limits(): { readonly mutation: RunLimits; readonly action: RunLimits } {
+    return { mutation: this.#hasCalls() ? MUTATIONS_BESIDE_CALLS : MUTATIONS, action: ACTIONS }
   }
 
   /** Returns the Function whose first piece was added first, among those that are admitted. */

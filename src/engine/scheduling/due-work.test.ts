@@ -5,7 +5,7 @@ import {
   simulatedEngine,
 } from '../../../build/testing/engine/simulated-engine.ts'
 import { functionManifest } from '../../../build/testing/products.ts'
-import { SCHEDULED_RUNS_MAX } from '../limits.ts'
+import { SCHEDULED_ACTION_RUNS_MAX } from '../limits.ts'
 import { insertWork } from './scheduled-documents.ts'
 
 const MINUTE = 60_000
@@ -100,9 +100,9 @@ test('work starts behind more due work of another Function than the queue holds'
   for (let i = 0; i < 4; i++) {
     bench.system.advance(1_000)
     bench.timers.run()
-    await expect.poll(() => slow).toBe(SCHEDULED_RUNS_MAX)
+    await expect.poll(() => slow).toBe(SCHEDULED_ACTION_RUNS_MAX)
   }
-  const statistics = { running: SCHEDULED_RUNS_MAX, unfinished: 3_000 }
+  const statistics = { running: SCHEDULED_ACTION_RUNS_MAX, unfinished: 3_000 }
   await expect.poll(() => scheduler.statistics).toMatchObject(statistics)
   expect(ticks).toBe(1)
 })
