@@ -5,7 +5,11 @@ import {
   simulatedEngine,
 } from '../../../build/testing/engine/simulated-engine.ts'
 import { functionManifest } from '../../../build/testing/products.ts'
-import { SCHEDULED_ACTION_RUNS_MAX } from '../limits.ts'
+import {
+  SCHEDULED_ACTION_RUNS_MAX,
+  SCHEDULED_MUTATION_RUNS_BESIDE_CALLS_MAX,
+  SCHEDULED_MUTATION_RUNS_MAX,
+} from '../limits.ts'
 import { insertWork } from './scheduled-documents.ts'
 
 const MINUTE = 60_000
@@ -19,19 +23,18 @@ let ticks = 0
 let slow = 0
 let held: (() => void)[] = []
 let isEnding = false
-let onTick = () => {}
+let onTick: () => unknown = () => null
 
 beforeEach(async () => {
   ticks = 0
   slow = 0
   held = []
   isEnding = false
-  onTick = () => {}
+  onTick = () => null
   const handlers = {
     'a.tick': () => {
       ticks += 1
-      onTick()
-      return null
+      return onTick()
     },
     'a.slow': () => {
       slow += 1
@@ -111,6 +114,7 @@ test('work for an earlier time starts that is scheduled between two reads of muc
   const scheduled: Promise<void>[] = []
   onTick = () => {
     if (ticks % 500 === 0 && ticks <= 4_000) scheduled.push(schedule('a.tick', -MINUTE))
+    return null
   }
   for (let i = 0; i < 4; i++) await schedule('a.tick', 1_000, 1_000)
   bench.system.advance(1_000)
@@ -118,4 +122,22 @@ test('work for an earlier time starts that is scheduled between two reads of muc
   // The clock stands still, so nothing is read again after a pause.
   await expect.poll(() => ticks, { timeout: 10_000 }).toBe(4_008)
   await Promise.all(scheduled)
+})
+
+test('few scheduled Mutations run at one time while applications call', async () => {
+  await schedule('a.tick', 1_000, 100)
+  bench.system.advance(1_000)
+  const [definition] = bench.release.functions.values()
+  await bench.engine.mutation({
+    ...{ release: bench.release, definition: definition!, principal: null },
+    ...{ operationId: `opn_${'0'.repeat(26)}`, target: 'channel:production', caller: 'client' },
+    arguments: new Map(),
+    context: { requestId: 'req', invocationId: 'ivc' },
+  })
+  onTick = () => (isEnding ? null : new Promise((resolve) => held.push(() => resolve(null))))
+  bench.timers.run()
+  await expect.poll(() => held.length).toBe(SCHEDULED_MUTATION_RUNS_BESIDE_CALLS_MAX)
+  bench.system.advance(1_000)
+  held.shift()!()
+  await expect.poll(() => held.length).toBe(SCHEDULED_MUTATION_RUNS_MAX)
 })
