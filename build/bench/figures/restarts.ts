@@ -33,8 +33,8 @@ async function measureRestarts(
   }
 }
 
-/** Returns the milliseconds from SIGTERM until the server is ready. Each restart ends with a call. */
-export async function restarts(
+/** Returns the milliseconds from SIGTERM until the server is ready. A call follows each restart. */
+async function restarts(
   installation: BenchInstallation,
   rounds: number,
 ): Promise<readonly number[]> {

@@ -110,7 +110,7 @@ test('work starts behind more due work of another Function than the queue holds'
   expect(ticks).toBe(1)
 })
 
-test('work for an earlier time starts that is scheduled between two reads of much due work', async () => {
+test('work for an earlier time that is scheduled between two reads starts', async () => {
   let scheduled: Promise<void> | null = null
   onTick = () => {
     if (ticks === 500) scheduled = schedule('a.tick', -MINUTE)
