@@ -12,6 +12,9 @@ const FLUSH_MILLIS = 1_000
 export class Output {
   readonly #stream: NodeJS.WriteStream
   #waiting = 0
+  /** What this turn of the event loop has written, and what to call for each text if it is lost. */
+  #gathered = ''
+  #losses: (() => void)[] = []
   #lost = false
   #onFlushed: (() => void) | null = null
 
@@ -26,7 +29,10 @@ export class Output {
     return this.#lost
   }
 
-  /** Does not wait for it. Calls `onLost` where it cannot be written. */
+  /**
+   * Does not wait for it. Calls `onLost` where it cannot be written. The texts of one turn of the
+   * event loop are one write, since each write costs as much as making a record.
+   */
   readonly write = (text: string, onLost?: () => void): void => {
     const lose = (): void => {
       this.#lost = true
@@ -37,19 +43,30 @@ export class Output {
       return
     }
     this.#waiting += text.length
-    this.#stream.write(text, (error) => {
-      this.#waiting -= text.length
-      if (error) lose()
-      if (this.#waiting === 0) this.#onFlushed?.()
-    })
+    if (this.#gathered === '') setImmediate(() => this.#send())
+    this.#gathered += text
+    this.#losses.push(lose)
   }
 
   /** Resolves when everything is written, or lost, or was not read for a second. */
   flushed(): Promise<void> {
+    this.#send()
     return new Promise((resolve) => {
       if (this.#waiting === 0) resolve()
       this.#onFlushed = resolve
       setTimeout(resolve, FLUSH_MILLIS)
+    })
+  }
+
+  #send(): void {
+    const [text, losses] = [this.#gathered, this.#losses]
+    if (text === '') return
+    this.#gathered = ''
+    this.#losses = []
+    this.#stream.write(text, (error) => {
+      this.#waiting -= text.length
+      if (error) for (const lose of losses) lose()
+      if (this.#waiting === 0) this.#onFlushed?.()
     })
   }
 }
