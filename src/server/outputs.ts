@@ -12,7 +12,7 @@ const FLUSH_MILLIS = 1_000
 export class Output {
   readonly #stream: NodeJS.WriteStream
   #waiting = 0
-  /** What this turn of the event loop has written, and what to call for each text if it is lost. */
+  /** The texts of this turn of the event loop, and the functions to call if they are lost. */
   #gathered = ''
   #losses: (() => void)[] = []
   #lost = false
@@ -50,7 +50,6 @@ export class Output {
 
   /** Resolves when everything is written, or lost, or was not read for a second. */
   flushed(): Promise<void> {
-    this.#send()
     return new Promise((resolve) => {
       if (this.#waiting === 0) resolve()
       this.#onFlushed = resolve
