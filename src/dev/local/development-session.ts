@@ -17,11 +17,16 @@ import { type Save, SaveLoop, type SaveLoopOptions } from '../saves/save-loop.ts
 export const CHANNEL = 'dev'
 
 export interface SessionOptions
-  extends Pick<SaveLoopOptions, 'workspaceDirectory' | 'ignored' | 'report' | 'startTypeChecker'> {
+  extends Pick<
+    SaveLoopOptions,
+    'workspaceDirectory' | 'ignored' | 'included' | 'report' | 'startTypeChecker'
+  > {
   readonly ports: DevelopmentPorts
   readonly author: RecordedActor
   /** Called after each build that is served. */
   readonly onServed: (release: LoadedRelease) => void
+  /** Called after each save, also after one that is not valid, with the Release that is served. */
+  readonly onSaved: (release: LoadedRelease) => void
   /** The settings of pages on this machine, written beside the client that svc.json names. */
   readonly local: LocalSettings
 }
@@ -65,6 +70,14 @@ export class DevelopmentSession {
   }
 
   async #update(save: Save): Promise<WorkspaceBuild> {
+    try {
+      return await this.#publish(save)
+    } finally {
+      if (this.#served !== null) this.#options.onSaved(this.#served)
+    }
+  }
+
+  async #publish(save: Save): Promise<WorkspaceBuild> {
     const { ports, author, local } = this.#options
     let built = null as WorkspaceBuild | null
     const published = await publishForDevelopment(ports, author, {
