@@ -158,7 +158,7 @@ test('generated files, packages, hidden and ignored files are no change', async 
   expect(changes).toBe(1)
 })
 
-test('a hidden file that is included is a change when it is written, replaced or removed', async () => {
+test('a hidden file that is included is a change when written, replaced or removed', async () => {
   start({ included: new Set([at('.env.local')]) })
   const steps = [
     () => writeFileSync(at('.env.local'), 'A=1'),
