@@ -5,6 +5,7 @@ import { Fault, isFault } from '../../errors/fault.ts'
 import type { RecordedActor } from '../../identity/actor.ts'
 import type { LoadedRelease } from '../../product/releases/release-cache.ts'
 import {
+  boundRelease,
   type DevelopmentPorts,
   publishForDevelopment,
 } from '../../product/workspaces/development.ts'
@@ -73,7 +74,10 @@ export class DevelopmentSession {
     try {
       return await this.#publish(save)
     } finally {
-      if (this.#served !== null) this.#options.onSaved(this.#served)
+      const { ports, onSaved } = this.#options
+      // The Release of the last start goes on serving until a build is valid.
+      const release = this.#served ?? (await boundRelease(ports, CHANNEL))
+      if (release !== null) onSaved(release)
     }
   }
 

@@ -181,8 +181,9 @@ test('a saved file of variables and secrets is what the next call reads', async 
   expect((await changed).set).toEqual([{ name: 'PAY_KEY', kind: 'secret' }])
   expect(await charge()).toBe('EUR sesame-2')
   await dev.stop()
+  dev.write('.env.local', 'PAY_KEY=sesame-3\nCURRENCY=EUR\n')
   await dev.start()
-  expect(await charge()).toBe('EUR sesame-2')
+  expect(await charge()).toBe('EUR sesame-3')
   expect(JSON.stringify(dev.events)).not.toContain('sesame')
 })
 
