@@ -13,6 +13,7 @@ import { FILES } from './bench/figures/files.ts'
 import { LIVE } from './bench/figures/live.ts'
 import { MEMORY } from './bench/figures/memory.ts'
 import { PROMOTIONS } from './bench/figures/promotions.ts'
+import { RESTARTS } from './bench/figures/restarts.ts'
 import { SAVES } from './bench/figures/saves.ts'
 import { SCHEDULING } from './bench/figures/scheduling.ts'
 import { SIZES } from './bench/figures/sizes.ts'
@@ -38,6 +39,7 @@ const FIGURES: readonly Figure[] = [
   ...SCHEDULING,
   ...LIVE,
   ...SIZES,
+  ...RESTARTS,
   ...MEMORY,
   ...SAVES,
   ...TEST_KIT,

@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { assert } from '../../src/errors/assert.ts'
 import { execute, newPassword, startCluster } from '../testing/databases/cluster.ts'
 import { postgresAccount, sharedTemporaryFolder } from '../testing/servers/binaries.ts'
-import { startServer } from '../testing/servers/server-process.ts'
+import { type ServerProcess, startServer } from '../testing/servers/server-process.ts'
 import { ids } from './calls.ts'
 import type { LoadOptions } from './load.ts'
 import { writeBenchWorkspace } from './workspace.ts'
@@ -33,6 +33,11 @@ export interface BenchInstallation {
   release(number: number): string
   /** Creates an empty database beside the server's own and returns its URL. */
   newDatabase(): Promise<string>
+  /**
+   * Stops the server by SIGTERM and starts it again, at other ports. Returns the milliseconds from
+   * the signal until it is ready.
+   */
+  restart(): Promise<number>
   dispose(): Promise<void>
 }
 
@@ -52,20 +57,25 @@ export async function benchInstallation(documents: Documents): Promise<BenchInst
     await execute(cluster.url('postgres'), `create database ${name}`)
     return cluster.url(name)
   }
-  const server = await serve(directory, cluster.url('postgres'), {
+  const serve = initialize(directory, cluster.url('postgres'), {
     ...(documents === 'postgres' && { SERVICE_PLATFORM_DATABASE_URL: await newDatabase() }),
   })
+  let server = await serve()
   const { accessToken, key, base, releaseId } = await release(directory, server.management)
   const accept = { accept: 'application/json' }
   return {
     directory,
-    application: {
-      port: Number(new URL(server.application!).port),
-      headers: { ...accept, 'content-type': 'application/json', 'x-service-key': key },
+    get application() {
+      return {
+        port: Number(new URL(server.application!).port),
+        headers: { ...accept, 'content-type': 'application/json', 'x-service-key': key },
+      }
     },
-    management: {
-      port: Number(new URL(server.management).port),
-      headers: { ...accept, authorization: `Bearer ${accessToken}` },
+    get management() {
+      return {
+        port: Number(new URL(server.management).port),
+        headers: { ...accept, authorization: `Bearer ${accessToken}` },
+      }
     },
     base,
     releaseId,
@@ -74,6 +84,12 @@ export async function benchInstallation(documents: Documents): Promise<BenchInst
       return svc(directory, ['release', '--remote']).releaseId
     },
     newDatabase,
+    restart: async () => {
+      const startedMillis = performance.now()
+      await server.stop()
+      server = await serve()
+      return performance.now() - startedMillis
+    },
     dispose: async () => {
       await server.stop()
       await cluster.stop()
@@ -83,28 +99,30 @@ export async function benchInstallation(documents: Documents): Promise<BenchInst
   }
 }
 
-async function serve(directory: string, identityUrl: string, more: Record<string, string>) {
+/** Creates the Product root and returns the function that starts its server. */
+function initialize(
+  directory: string,
+  identityUrl: string,
+  more: Record<string, string>,
+): () => Promise<ServerProcess> {
   const within = (name: string): string => join(directory, name)
   for (const name of ['state', 'config']) mkdirSync(within(name), { mode: 0o700 })
   writeBenchWorkspace(within('workspace'))
   svc(directory, ['init', '--workspace', within('workspace'), '--name', 'Bench'])
-  return startServer({
-    executable: join(DIST, 'svc-server'),
-    directory,
-    environment: {
-      SERVICE_IDENTITY_DATABASE_URL: identityUrl,
-      SERVICE_PLATFORM_IDENTITY_PEPPER: randomBytes(32).toString('base64url'),
-      SERVICE_STATE_DIRECTORY: within('state'),
-      SERVICE_MANAGEMENT_LISTEN: '127.0.0.1:0',
-      SERVICE_PRODUCT_ROOT: within('product'),
-      SERVICE_APPLICATION_LISTEN: '127.0.0.1:0',
-      SERVICE_APPLICATION_TLS_TERMINATED: 'true',
-      // All connections of the bench come from one address, with one credential.
-      SERVICE_REALTIME_CONNECTIONS_PER_CREDENTIAL_MAX: '20000',
-      SERVICE_REALTIME_CONNECTIONS_PER_PEER_MAX: '20000',
-      ...more,
-    },
-  })
+  const environment = {
+    SERVICE_IDENTITY_DATABASE_URL: identityUrl,
+    SERVICE_PLATFORM_IDENTITY_PEPPER: randomBytes(32).toString('base64url'),
+    SERVICE_STATE_DIRECTORY: within('state'),
+    SERVICE_MANAGEMENT_LISTEN: '127.0.0.1:0',
+    SERVICE_PRODUCT_ROOT: within('product'),
+    SERVICE_APPLICATION_LISTEN: '127.0.0.1:0',
+    SERVICE_APPLICATION_TLS_TERMINATED: 'true',
+    // All connections of the bench come from one address, with one credential.
+    SERVICE_REALTIME_CONNECTIONS_PER_CREDENTIAL_MAX: '20000',
+    SERVICE_REALTIME_CONNECTIONS_PER_PEER_MAX: '20000',
+    ...more,
+  }
+  return () => startServer({ executable: join(DIST, 'svc-server'), directory, environment })
 }
 
 /** Logs in, promotes the Workspace and creates an Application Key. */

@@ -111,15 +111,26 @@ export const CACHE_CHARACTERS_MAX = 64 * 1024 * 1024
 /** Lifetime of a cached result of a Query that read the clock. */
 export const CLOCK_CACHE_MILLIS = 10_000
 /**
- * Scheduled Mutations, and scheduled Actions, that run at one time. They are few, so that calls of
- * applications come first: more due work waits in the order of its due times.
+ * Scheduled Mutations that run at one time while no application calls: as many as it takes to fill
+ * one batch of commits while the batch before it becomes durable.
  * @limit Scheduled work: scheduled Mutations that run at one time
  */
-export const SCHEDULED_MUTATIONS_MAX = 32
+export const SCHEDULED_MUTATIONS_MAX = 64
+/** @limit Scheduled work: scheduled Mutations of one Function at one time */
+export const SCHEDULED_MUTATION_RUNS_MAX = 48
+/**
+ * They are few, so that calls come first: more due work waits in the order of its due times.
+ * @limit Scheduled work: scheduled Mutations that run at one time while applications call
+ */
+export const SCHEDULED_MUTATIONS_BESIDE_CALLS_MAX = 16
+/** @limit Scheduled work: scheduled Mutations of one Function while applications call */
+export const SCHEDULED_MUTATION_RUNS_BESIDE_CALLS_MAX = 12
 /** @limit Scheduled work: scheduled Actions that run at one time */
 export const SCHEDULED_ACTIONS_MAX = 32
-/** @limit Scheduled work: scheduled runs of one Function at one time */
-export const SCHEDULED_RUNS_MAX = 24
+/** @limit Scheduled work: scheduled Actions of one Function at one time */
+export const SCHEDULED_ACTION_RUNS_MAX = 24
+/** Milliseconds after the last call of an application during which scheduled Mutations are few. */
+export const BESIDE_CALLS_MILLIS = 200
 /** @limit Scheduled work: time for which finished work is listed */
 export const HISTORY_MICROS = 7n * 24n * 3_600n * 1_000_000n
 /** @limit Scheduled work: pieces of finished work that are listed; the oldest are deleted first */

@@ -47,7 +47,8 @@ export const SCHEDULING: readonly Figure[] = [
     ratioMin: 1 / 1.1,
     documents: 'sqlite',
     long: true,
-    measure: async ({ application: to }, { seconds, rounds }) => {
+    measure: async ({ application: to }, { warmUpSeconds, seconds, rounds }) => {
+      await loadMutations(to, warmUpSeconds)
       const baselines = await repeat(rounds, () => loadMutations(to, seconds))
       await plan(to, PENDING, Date.now() + DAY_MILLIS)
       const candidate = await repeat(rounds, () => loadMutations(to, seconds))

@@ -9,7 +9,10 @@ const TABLES = { few: 10, many: 1_000_000 }
 const FILLED = 1_000
 /** Rates may differ by 20%. */
 const RATIO_MIN = 0.8
-const STORES: Readonly<Record<Documents, string>> = { sqlite: 'SQLite', postgres: 'PostgreSQL' }
+export const STORES: Readonly<Record<Documents, string>> = {
+  sqlite: 'SQLite',
+  postgres: 'PostgreSQL',
+}
 
 type Table = keyof typeof TABLES
 
@@ -62,7 +65,7 @@ function sized(documents: Documents, { what, body, ...rest }: Sized): Figure {
 const filled = new WeakSet<BenchInstallation>()
 
 /** Fills both tables, once for each installation. */
-async function fillTables(installation: BenchInstallation): Promise<void> {
+export async function fillTables(installation: BenchInstallation): Promise<void> {
   if (filled.has(installation)) return
   filled.add(installation)
   for (const [table, count] of Object.entries(TABLES)) {

@@ -54,7 +54,8 @@ function bench() {
       skipped += millis
     },
     call: (kind: FunctionKind, signal?: { readonly aborted: boolean }): Promise<unknown> => {
-      const request = { release, definition: definition(kind), arguments: new Map(), signal }
+      const subject = { release, definition: definition(kind), arguments: new Map() }
+      const request = { ...subject, context: { requestId: 'req', invocationId: 'ivc' }, signal }
       const outcome = Promise.resolve(calls[kind](request as unknown as MutationRequest))
       return outcome.catch((error: { code: string }) => error.code)
     },

@@ -4,7 +4,7 @@ import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { System } from '../../system/system.ts'
 import type { ActionOutcome, Actions } from '../actions/actions.ts'
 
-import { INVOCATION_MILLIS_MAX, INVOCATIONS_MAX } from '../limits.ts'
+import { BESIDE_CALLS_MILLIS, INVOCATION_MILLIS_MAX, INVOCATIONS_MAX } from '../limits.ts'
 import { AwaitedPreparations } from '../releases/awaited-preparations.ts'
 import type { Preparations } from '../releases/preparations.ts'
 import type { PreparedRelease } from '../releases/prepared-release.ts'
@@ -42,10 +42,17 @@ export class CallAdmission {
   readonly #port: AdmissionPort
   readonly #argumentChecks = new ArgumentChecks()
   readonly #awaited: AwaitedPreparations
+  /** Monotonic milliseconds of the last call that was not a run of scheduled work. */
+  #calledMillis = Number.NEGATIVE_INFINITY
 
   constructor(port: AdmissionPort) {
     this.#port = port
     this.#awaited = new AwaitedPreparations(port)
+  }
+
+  /** Whether an application has called just now. Results from the cache do not count. */
+  get hasCalls(): boolean {
+    return this.#port.system.monotonicMillis() - this.#calledMillis < BESIDE_CALLS_MILLIS
   }
 
   /** Returns a cached result synchronously and without admission, since no Function runs. */
@@ -90,7 +97,8 @@ export class CallAdmission {
     execute: Execute<R, T>,
     checked?: CheckedCall,
   ): Promise<T> {
-    const { inFlight, preparations } = this.#port
+    const { inFlight, preparations, system } = this.#port
+    if (request.context.scheduledId === undefined) this.#calledMillis = system.monotonicMillis()
     if (inFlight.count >= INVOCATIONS_MAX) return Promise.reject(new Fault('BUSY'))
     const end = inFlight.begin(request.release)
     const prepared = preparations.find(request.release.releaseId)

@@ -1,7 +1,7 @@
 /** The completion of a scheduled Mutation, which is a write of its own transaction. */
-import { andThen, type MaybePromise } from '../../system/maybe-promise.ts'
+import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { Transaction } from '../transactions/transaction.ts'
-import { finishWork, readWork } from './scheduled-documents.ts'
+import { succeedPending } from './scheduled-documents.ts'
 
 /** Tells that work was canceled, or has ended, before a run of it began. */
 export class NotPendingError extends Error {
@@ -20,11 +20,8 @@ export function completeWork(
   scheduledId: string,
   { nowMicros }: { readonly nowMicros: bigint },
 ): MaybePromise<void> {
-  const server = transaction.asServer()
-  return andThen(readWork(server, scheduledId), (work) => {
-    if (work?.state !== 'pending') throw new NotPendingError(scheduledId)
-    const { attempts } = work
-    const finish = { attempts: attempts + 1, errorCode: null, atMicros: nowMicros }
-    return finishWork(server, scheduledId, { state: 'succeeded', ...finish })
+  return succeedPending(transaction.asServer(), scheduledId, {
+    atMicros: nowMicros,
+    notPending: () => new NotPendingError(scheduledId),
   })
 }

@@ -34,11 +34,13 @@ export interface DispatcherOptions {
   readonly run: (work: ScheduledWork) => Promise<RunEnd>
   /** Whether work may start now. */
   readonly admits: () => boolean
+  /** Whether applications call. */
+  readonly hasCalls: () => boolean
 }
 
 export class Dispatcher {
   readonly #options: DispatcherOptions
-  readonly #queue = new DueQueue()
+  readonly #queue: DueQueue
   #cancelTimer: (() => void) | null = null
   /** The time that the timer waits for; null for none. */
   #wakesAtMicros: bigint | null = null
@@ -47,6 +49,14 @@ export class Dispatcher {
   #pumpsAgain = false
   /** Whether stored work may be due that is not in the queue. */
   #mayHaveMore = true
+  /**
+   * The key up to which all due work is, or was, in the queue; null to read from the beginning.
+   * Work that ended leaves entries of its index behind until they are pruned, which each read from
+   * the beginning would pass again.
+   */
+  #readUpTo: string | null = null
+  /** Number of times that a read has had to begin again. */
+  #restarts = 0
   #isFullReadPaused = false
   #isStarted = false
   #isStopped = false
@@ -56,6 +66,7 @@ export class Dispatcher {
 
   constructor(options: DispatcherOptions) {
     this.#options = options
+    this.#queue = new DueQueue(options.hasCalls)
   }
 
   /** Monotonic milliseconds of the first of the failed reads in a row; null without one. */
@@ -117,8 +128,15 @@ export class Dispatcher {
   }
 
   #wake(): void {
-    this.#mayHaveMore = true
+    this.#readAgain()
     this.#pump()
+  }
+
+  /** Lets the next read begin at the first due work: some may be there that no read has seen. */
+  #readAgain(): void {
+    this.#mayHaveMore = true
+    this.#readUpTo = null
+    this.#restarts += 1
   }
 
   /** Starts what may start, in one task at a time. */
@@ -189,9 +207,11 @@ export class Dispatcher {
     } else {
       this.#queue.forget(scheduledId)
       // A read after its commit may have skipped the work, which was known then.
-      if (end === 'postponed') this.#mayHaveMore = true
+      if (end === 'postponed') this.#readAgain()
     }
-    this.#pump()
+    // A read in progress does not delay the work that is in memory.
+    this.#startWaiting()
+    if (this.#canRead()) this.#pump()
   }
 
   #later(millis: number, task: () => void): void {
@@ -223,7 +243,7 @@ export class Dispatcher {
       const committed = this.#wakesAtMicros
       if (committed === null || (stored !== null && stored < committed)) this.#sleepUntil(stored)
     } catch (error) {
-      this.#mayHaveMore = true
+      this.#readAgain()
       throw error
     } finally {
       committer.unpinSnapshot(pin)
@@ -237,14 +257,21 @@ export class Dispatcher {
     const startedMillis = system.monotonicMillis()
     const isForOthers = !queue.isHalfEmpty
     const range = byDueTime('pending', PAGE_MAX, { untilMicros })
+    const restarts = this.#restarts
     let isWhole = true
-    let afterKey: string | undefined
+    let addedUpTo = isForOthers ? null : this.#readUpTo
+    this.#readUpTo = null
+    let afterKey = addedUpTo ?? undefined
     for (let done = false; !done && !this.#isStopped; ) {
       const page = await reads.page({ ...range, afterKey }, snapshot)
-      for (const { document } of page.documents) {
+      for (const entry of page.documents) {
+        const { document } = entry
         if (!queue.has(document.id) && !queue.add(workOf(document))) isWhole = false
+        if (isWhole) addedUpTo = entry.key
       }
       if (!isWhole && !isForOthers) {
+        // A change during the read may be before the key.
+        if (restarts === this.#restarts) this.#readUpTo = addedUpTo
         this.#pauseFullReads(0)
         return false
       }

@@ -5,7 +5,11 @@ import {
   simulatedEngine,
 } from '../../../build/testing/engine/simulated-engine.ts'
 import { functionManifest } from '../../../build/testing/products.ts'
-import { SCHEDULED_RUNS_MAX } from '../limits.ts'
+import {
+  SCHEDULED_ACTION_RUNS_MAX,
+  SCHEDULED_MUTATION_RUNS_BESIDE_CALLS_MAX,
+  SCHEDULED_MUTATION_RUNS_MAX,
+} from '../limits.ts'
 import { insertWork } from './scheduled-documents.ts'
 
 const MINUTE = 60_000
@@ -19,16 +23,18 @@ let ticks = 0
 let slow = 0
 let held: (() => void)[] = []
 let isEnding = false
+let onTick: () => unknown = () => null
 
 beforeEach(async () => {
   ticks = 0
   slow = 0
   held = []
   isEnding = false
+  onTick = () => null
   const handlers = {
     'a.tick': () => {
       ticks += 1
-      return null
+      return onTick()
     },
     'a.slow': () => {
       slow += 1
@@ -97,9 +103,41 @@ test('work starts behind more due work of another Function than the queue holds'
   for (let i = 0; i < 4; i++) {
     bench.system.advance(1_000)
     bench.timers.run()
-    await expect.poll(() => slow).toBe(SCHEDULED_RUNS_MAX)
+    await expect.poll(() => slow).toBe(SCHEDULED_ACTION_RUNS_MAX)
   }
-  const statistics = { running: SCHEDULED_RUNS_MAX, unfinished: 3_000 }
+  const statistics = { running: SCHEDULED_ACTION_RUNS_MAX, unfinished: 3_000 }
   await expect.poll(() => scheduler.statistics).toMatchObject(statistics)
   expect(ticks).toBe(1)
+})
+
+test('work for an earlier time that is scheduled between two reads starts', async () => {
+  let scheduled: Promise<void> | null = null
+  onTick = () => {
+    if (ticks === 500) scheduled = schedule('a.tick', -MINUTE)
+    return null
+  }
+  for (let i = 0; i < 4; i++) await schedule('a.tick', 1_000, 1_000)
+  bench.system.advance(1_000)
+  bench.timers.run()
+  // The clock stands still, so nothing is read again after a pause.
+  await expect.poll(() => ticks, { timeout: 10_000 }).toBe(4_001)
+  await scheduled
+})
+
+test('few scheduled Mutations run at one time while applications call', async () => {
+  await schedule('a.tick', 1_000, 100)
+  bench.system.advance(1_000)
+  const [definition] = bench.release.functions.values()
+  await bench.engine.mutation({
+    ...{ release: bench.release, definition: definition!, principal: null },
+    ...{ operationId: `opn_${'0'.repeat(26)}`, target: 'channel:production', caller: 'client' },
+    arguments: new Map(),
+    context: { requestId: 'req', invocationId: 'ivc' },
+  })
+  onTick = () => (isEnding ? null : new Promise((resolve) => held.push(() => resolve(null))))
+  bench.timers.run()
+  await expect.poll(() => held.length).toBe(SCHEDULED_MUTATION_RUNS_BESIDE_CALLS_MAX)
+  bench.system.advance(1_000)
+  held.shift()!()
+  await expect.poll(() => held.length).toBe(SCHEDULED_MUTATION_RUNS_MAX)
 })

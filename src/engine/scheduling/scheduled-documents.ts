@@ -36,6 +36,9 @@ export interface ScheduledWork extends WorkFields {
   readonly finishedAtMicros: bigint | null
 }
 
+/** Fields of a document, by name. */
+type Fields = Readonly<Record<string, Value>>
+
 /** Work without its arguments, which may be long and secret. */
 export type ScheduledSummary = Omit<ScheduledWork, 'argumentsText'>
 
@@ -81,6 +84,26 @@ export function startWork(
   return patch(transaction, scheduledId, { state: 'running', attempts: BigInt(attempts + 1) })
 }
 
+/**
+ * Marks pending work as succeeded, which is one more attempt. Throws what `notPending` returns
+ * where it is not pending. Every run of a Mutation does this, so the fields are decoded once.
+ */
+export function succeedPending(
+  transaction: Transaction,
+  id: string,
+  { atMicros, notPending }: { readonly atMicros: bigint; readonly notPending: () => Error },
+): MaybePromise<void> {
+  return andThen(transaction.get(id), (found) => {
+    if (found === null) throw notPending()
+    return transaction.update(id, (fields) => {
+      if (stateOf(fields) !== 'pending') throw notPending()
+      const attempts = Number(fields.get('attempts') as bigint) + 1
+      const finish = { state: 'succeeded', attempts, errorCode: null, atMicros } as const
+      return withFields(fields, finishFields(finish))
+    })
+  })
+}
+
 export interface Finish {
   readonly state: 'succeeded' | 'failed' | 'canceled'
   readonly attempts: number
@@ -91,12 +114,16 @@ export interface Finish {
 export function finishWork(
   transaction: Transaction,
   id: string,
-  { state, attempts, errorCode, atMicros }: Finish,
+  finish: Finish,
 ): MaybePromise<void> {
-  return patch(transaction, id, {
+  return patch(transaction, id, finishFields(finish))
+}
+
+function finishFields({ state, attempts, errorCode, atMicros }: Finish): Fields {
+  return {
     ...{ state, attempts: BigInt(attempts), lastErrorCode: errorCode },
     finishedAt: new Timestamp(atMicros),
-  })
+  }
 }
 
 /** Returns work that did not succeed to the queue, for a run at another time. */
@@ -154,15 +181,15 @@ export function dueAtOf(fields: ValueObject): bigint {
   return (fields.get('dueAt') as Timestamp).micros
 }
 
-function patch(
-  transaction: Transaction,
-  id: string,
-  fields: Readonly<Record<string, Value>>,
-): MaybePromise<void> {
-  return transaction.patch(id, storedJson(fields), [])
+function patch(transaction: Transaction, id: string, changed: Fields): MaybePromise<void> {
+  return transaction.update(id, (fields) => withFields(fields, changed))
+}
+
+function withFields(fields: ValueObject, changed: Fields): ValueObject {
+  return new Map([...fields, ...Object.entries(changed)])
 }
 
 /** Converts fields as a transaction takes them from a runner. */
-function storedJson(fields: Readonly<Record<string, Value>>): unknown {
+function storedJson(fields: Fields): unknown {
   return JSON.parse(encodeStored(new Map(Object.entries(fields))))
 }

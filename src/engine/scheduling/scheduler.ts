@@ -51,7 +51,7 @@ export interface SchedulerOptions {
   readonly committer: Committer
   readonly documents: SystemDocuments
   readonly tables: SystemTablesLoader
-  readonly calls: Pick<CallAdmission, 'mutation' | 'action'>
+  readonly calls: Pick<CallAdmission, 'mutation' | 'action' | 'hasCalls'>
   readonly system: System
   readonly log: Logger
   readonly metrics: Metrics
@@ -106,6 +106,7 @@ export class Scheduler {
     this.#dispatcher = new Dispatcher({
       ...{ ...shared, reads: this.#reads },
       run: (work) => this.#run(work),
+      hasCalls: () => options.calls.hasCalls,
     })
     this.crons = new Crons(shared)
     this.#statistics = new RunStatistics(options)

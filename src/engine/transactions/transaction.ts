@@ -282,6 +282,17 @@ export class Transaction {
     return this.#write(table, id, before.origin, value)
   }
 
+  /**
+   * Replaces the decoded fields of a document by those that `change` returns, for changes of the
+   * server itself. Passes on what `change` throws; nothing is written then.
+   */
+  update(id: string, change: (fields: ValueObject) => ValueObject): MaybePromise<void> {
+    const table = this.#writableTableOf(id, 'update')
+    return andThen(this.#existing(id, 'update'), ({ value, origin }) =>
+      this.#write(table, id, origin, checkedValue(table, change(value), 'update', id)),
+    )
+  }
+
   replace(id: string, fields: unknown): MaybePromise<void> {
     const table = this.#writableTableOf(id, 'replace')
     return andThen(this.#existing(id, 'replace'), ({ origin }) =>
@@ -314,7 +325,9 @@ export class Transaction {
     const version = pending?.find(id, this.snapshot)
     if (version !== undefined) (this.#base ?? this).hasReadPending = true
     const stored = version !== undefined ? version : store.read(id, this.snapshot)
-    return stored instanceof Promise ? this.#cachePromised(id, stored) : this.#cache(id, stored)
+    return stored instanceof Promise
+      ? stored.then((document) => this.#cache(id, document))
+      : this.#cache(id, stored)
   }
 
   /** Caches the documents of a range: the store may not, and a Mutation often writes them. */
@@ -327,13 +340,6 @@ export class Transaction {
     return this.#counted(stored)
   }
 
-  async #cachePromised(
-    id: string,
-    stored: Promise<StoredDocument | null>,
-  ): Promise<StoredDocument | null> {
-    return this.#cache(id, await stored)
-  }
-
   #counted(stored: StoredDocument | null): StoredDocument | null {
     if (stored !== null) this.#bounds.countRead(stored.text)
     return stored
@@ -342,16 +348,8 @@ export class Transaction {
   #existing(id: string, verb: string): MaybePromise<Existing> {
     const current = this.#current(id)
     return current instanceof Promise
-      ? this.#existingOfPromise(id, verb, current)
+      ? current.then((document) => this.#existingOf(id, verb, document))
       : this.#existingOf(id, verb, current)
-  }
-
-  async #existingOfPromise(
-    id: string,
-    verb: string,
-    current: Promise<StoredDocument | null>,
-  ): Promise<Existing> {
-    return this.#existingOf(id, verb, await current)
   }
 
   #existingOf(id: string, verb: string, current: StoredDocument | null): Existing {
