@@ -1,7 +1,7 @@
 /**
  * Faults of the machine and of PostgreSQL, injected into one server after the other: what holds
- * meanwhile, and how soon the service is back. SVC_TEST_LONG=1 adds documents in PostgreSQL, a
- * stopped runner, and a longer overload. Faults of the stores of files are in file-stores.test.ts,
+ * meanwhile, and how soon the service is back. SVC_TEST_LONG=1 adds documents in PostgreSQL
+ * and ten minutes of overload. Faults of the stores of files are in file-stores.test.ts,
  * of lost replies of PostgreSQL in src/documents/postgres/lost-connections.test.ts, of clocks in
  * src/system, and of slow clients in slow-peers.test.ts.
  */
@@ -33,6 +33,14 @@ function urlFile(name: string, url: string): string {
   const file = join(directory, name)
   writeFileSync(file, `${url}\n`, { mode: 0o600 })
   return file
+}
+
+/** Returns a key for 500 calls a second, of which 1,000 may come at once. */
+async function limitedKey({ svc, clientId, installation }: Application): Promise<string> {
+  const named = ['--client', clientId, '--name', 'crowd', '--scopes', 'query']
+  const remote = ['--remote', '--root', installation.productRoot]
+  const { key } = await svc(['credentials', 'create', ...remote, ...named, '--rate-limit', '500'])
+  return key
 }
 
 const notHealthy = (components: Readonly<Record<string, string>>) => ({
@@ -128,14 +136,15 @@ describe('with documents in the Product root', () => {
   test(
     'overload is rejected at once, operators are answered, and the service recovers',
     async () => {
-      const load = IS_LONG ? { factor: 2, seconds: 600 } : { factor: 4, seconds: 5 }
       const { crowd, failedReads, mibBefore, mibPeak } = await overload(app, {
-        ...load,
         connections: 6_000,
+        ...(IS_LONG
+          ? { key: app.key, seconds: 600, perSecond: (sustainable) => 2 * sustainable }
+          : { key: await limitedKey(app), seconds: 1, perSecond: () => 4_000 }),
       })
       expect(crowd).toMatchObject({ lost: 0, withoutRetryAfter: 0 })
       expect(crowd.accepted).toBeGreaterThan(0)
-      expect(crowd.rejected.BUSY ?? 0).toBeGreaterThan(0)
+      expect(crowd.rejected[IS_LONG ? 'BUSY' : 'RATE_LIMITED']).toBeGreaterThan(0)
       expect(failedReads).toEqual([])
       expect(mibPeak - mibBefore).toBeLessThanOrEqual(512)
       const millis = await faults.untilObserved(WHOLE, 10)

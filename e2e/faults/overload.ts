@@ -11,14 +11,14 @@ import { Probes } from './probes.ts'
 const BUN = join(import.meta.dirname, '../../node_modules/.bin/bun')
 const PAUSE_MILLIS = 50
 
-/** Computes for about a millisecond, which no cache can serve. */
+/** Computes for some tenths of a millisecond, which no cache can serve. */
 const FUNCTIONS = `
 import { query, v } from 'svc'
 export const spin = query({
   clients: ['confidential'], arguments: { number: v.int64() }, returns: v.int64(),
   handler: (_ctx, { number }) => {
     let value = Number(number)
-    for (let i = 0; i < 400_000; i++) value = (value * 31 + i) % 1_000_003
+    for (let i = 0; i < 100_000; i++) value = (value * 31 + i) % 1_000_003
     return BigInt(value)
   },
 })
@@ -39,23 +39,31 @@ export interface OverloadReport {
   readonly mibPeak: number
 }
 
-/** Sends `factor` times the calls that were served before, and prints the figures. */
+export interface Overload {
+  /** Calls that begin each second, given those that were served each second before. */
+  readonly perSecond: (sustainable: number) => number
+  readonly seconds: number
+  readonly connections: number
+  /** Application Key of the calls. */
+  readonly key: string
+}
+
+/** Sends more calls than the server can serve, and prints the figures. */
 export async function overload(
   app: Application,
-  load: { readonly factor: number; readonly seconds: number; readonly connections: number },
+  { key, connections, seconds, perSecond: perSecondOf }: Overload,
 ): Promise<OverloadReport> {
   const target = { origin: app.server.application!, key: app.key }
-  const calm = { ...target, connections: 16, perSecond: null, seconds: 2 }
+  const calm = { ...target, connections: 16, perSecond: null, seconds: 1 }
   // The first calls start runners and trigger the compilation of the code.
-  await crowd({ ...calm, seconds: 1 })
+  await crowd(calm)
   const sustainablePerSecond = Math.round((await crowd(calm)).accepted / calm.seconds)
   const pid = serverPid(app)
   writeFileSync(`/proc/${pid}/clear_refs`, '5')
   const mibBefore = memoryMib(pid, 'VmRSS')
   const reader = new HealthReader(app)
-  const { seconds, connections, factor } = load
-  const perSecond = factor * sustainablePerSecond
-  const report = await crowd({ ...target, connections, seconds, perSecond })
+  const perSecond = perSecondOf(sustainablePerSecond)
+  const report = await crowd({ ...target, key, connections, seconds, perSecond })
   const read = await reader.stop()
   const result = {
     ...{ sustainablePerSecond, crowd: report, ...read },
