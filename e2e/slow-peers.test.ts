@@ -49,12 +49,10 @@ async function stoppedBody(length: number): Promise<string> {
   })
 }
 
-test.each([10_000, 100_000])(
-  'an unfinished body of %i bytes is rejected with 503',
-  async (length) => {
-    const response = await stoppedBody(length)
+test('unfinished bodies of any length are rejected with 503', async () => {
+  for (const response of await Promise.all([10_000, 100_000].map(stoppedBody))) {
     expect(response).toMatch(/^HTTP\/1.1 503 /)
     expect(response).toMatch(/retry-after: 1/i)
     expect(response).toContain('"code":"BUSY"')
-  },
-)
+  }
+})
