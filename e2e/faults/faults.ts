@@ -7,17 +7,17 @@ import { Load } from '../restarts/load.ts'
 import { type Observation, Probes } from './probes.ts'
 
 export interface Fault {
-  /** What is broken. */
+  /** The broken part, for the name of a test. */
   readonly name: string
   readonly inject: () => unknown
   readonly heal: () => unknown
-  /** What must be observed while it is broken. The rest must be as without it. */
+  /** The observation while it is broken. The rest must be as without it. */
   readonly meanwhile: Partial<Observation>
   /** Seconds within which every component is back once it is healed. */
   readonly backWithinSeconds: number
 }
 
-/** What is observed without a fault. */
+/** The observation without a fault. */
 export const WHOLE = {
   ...{ query: 'OK', mutation: 'OK', live: 200, ready: 200, operators: 200 },
   health: {
@@ -69,7 +69,7 @@ export class FaultRun {
     heal,
     startFailure,
   }: Pick<Fault, 'name' | 'inject' | 'heal'> & {
-    /** What a start prints while the fault lasts. */
+    /** A part of the message of a start while the fault lasts. */
     readonly startFailure: string
   }): Promise<void> {
     await this.untilObserved(WHOLE, VISIBLE_SECONDS)

@@ -1,4 +1,4 @@
-/** What a served application and its operator see at one moment. */
+/** Observes a served application as its callers and its operator see it. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Application, int64, type Json, mutation, query, type Reply } from '../application.ts'

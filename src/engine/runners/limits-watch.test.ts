@@ -22,6 +22,23 @@ class FakeRunner {
   residentBytes = 50 * MEBIBYTE
   sentBytes = 0
   sentFrames = 0
+  isKilled = false
+
+  kill(): void {
+    this.isKilled = true
+  }
+
+  processCpuMicros(): null {
+    return null
+  }
+
+  threads(): number {
+    return 0
+  }
+
+  isContained(): null {
+    return null
+  }
 
   progress(): ProgressRecord {
     return this.record
@@ -212,7 +229,8 @@ describe('a process that was stopped', () => {
     const { runner, watch } = watched()
     for (let now = 0; now < 10_000; now += TICK) {
       each(runner, now)
-      if (watch.isStopped(now)) return now
+      watch.checkProcess(now, true)
+      if (runner.isKilled) return now
     }
     return null
   }

@@ -132,30 +132,13 @@ export class RunnerWatch {
     this.#whole.markLoaded()
   }
 
-  /** Returns the fate of a process that exceeds a limit of whole processes, or null. */
-  checkProcess(nowMillis: number, isWorking: boolean): RunnerFate | null {
-    return this.#whole.check(nowMillis, isWorking)
-  }
-
   /**
-   * Returns whether the process has frames to process and has used no CPU time for a while: it was
-   * stopped, or the kernel blocks it. Always false where the kernel reports no CPU time.
+   * Returns the fate of a process that exceeds a limit of whole processes, or null. Kills a process
+   * that something outside has stopped: as after any kill from outside, its calls run again.
    */
-  isStopped(nowMillis: number): boolean {
-    const { call, segment } = this.#process.progress()
-    const { cpuMicros } = this.#process.usage()
-    const segments = call === 0 ? segment : segment - 1
-    const isIdle = ((segments - this.#process.sentFrames) | 0) >= 0
-    if (cpuMicros === null || isIdle) {
-      this.#paused = null
-      return false
-    }
-    const { segments: before, cpuMicros: cpuBefore, atMillis } = this.#paused ?? {}
-    if (atMillis !== undefined && before === segments && cpuBefore === cpuMicros) {
-      return nowMillis - atMillis > STOPPED_MILLIS
-    }
-    this.#paused = { segments, cpuMicros, atMillis: nowMillis }
-    return false
+  checkProcess(nowMillis: number, isWorking: boolean): RunnerFate | null {
+    if (isWorking && this.#isStopped(nowMillis)) this.#process.kill()
+    return this.#whole.check(nowMillis, isWorking)
   }
 
   /** Returns the limit that a call exceeds, or null. Called some 40 times a second. */
@@ -218,6 +201,27 @@ export class RunnerWatch {
       grown > callGrowthBytes ||
       this.grownBytes - givenBytes(this.#process, seen.processedBytes) > runnerGrowthBytes
     )
+  }
+
+  /**
+   * Returns whether the process has frames to process and has used no CPU time for a while: it was
+   * stopped, or the kernel blocks it. Always false where the kernel reports no CPU time.
+   */
+  #isStopped(nowMillis: number): boolean {
+    const { call, segment } = this.#process.progress()
+    const { cpuMicros } = this.#process.usage()
+    const segments = call === 0 ? segment : segment - 1
+    const isIdle = ((segments - this.#process.sentFrames) | 0) >= 0
+    if (cpuMicros === null || isIdle) {
+      this.#paused = null
+      return false
+    }
+    const { segments: before, cpuMicros: cpuBefore, atMillis } = this.#paused ?? {}
+    if (atMillis !== undefined && before === segments && cpuBefore === cpuMicros) {
+      return nowMillis - atMillis > STOPPED_MILLIS
+    }
+    this.#paused = { segments, cpuMicros, atMillis: nowMillis }
+    return false
   }
 
   /** Growth in bytes since the first sample of the segment, without received frames. */

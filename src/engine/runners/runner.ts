@@ -140,22 +140,10 @@ export class Runner {
       this.#die(LOADING, { kind: 'broken', detail: 'no hello or load in time' })
       return
     }
-    if (this.watch.isStopped(now)) {
-      this.#stopUnresponsive()
-      return
-    }
     const excess = this.watch.checkLimits(now)
     this.watch.noteGrowth(this.#calls)
     if (excess !== null) this.#terminate(excess)
     else if (!this.#deferred.isEmpty) this.#resume()
-  }
-
-  /** Terminates a process that something outside stopped: its calls run again elsewhere. */
-  #stopUnresponsive(): void {
-    const message = 'A runner did not run, although it had calls to execute.'
-    this.#ports.log.warn('runner.stopped', { message })
-    this.#start.end({ kind: 'lost' })
-    this.#die(0, { kind: 'broken', detail: 'the runner was stopped from outside' })
   }
 
   /** Terminates the process. Calls in flight are lost. */
