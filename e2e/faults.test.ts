@@ -144,7 +144,8 @@ describe('with documents in the Product root', () => {
       })
       expect(crowd).toMatchObject({ lost: 0, withoutRetryAfter: 0 })
       expect(crowd.accepted).toBeGreaterThan(0)
-      expect(crowd.rejected[IS_LONG ? 'BUSY' : 'RATE_LIMITED']).toBeGreaterThan(0)
+      const { BUSY = 0, RATE_LIMITED = 0 } = crowd.rejected
+      expect(BUSY + RATE_LIMITED).toBeGreaterThan(0)
       expect(failedReads).toEqual([])
       expect(mibPeak - mibBefore).toBeLessThanOrEqual(512)
       const millis = await faults.untilObserved(WHOLE, 10)
