@@ -87,6 +87,27 @@ const edit = (file: string, from: string | RegExp, to: string): void => {
   writeFileSync(path, text.replace(from, to))
 }
 
+/** An Action that shows what it reads. */
+const PAY = `import { action, v } from 'svc'
+export const charge = action({
+  clients: ['public'], returns: v.string(), uses: { secrets: ['PAY_KEY'] },
+  handler: async ({ config }) =>
+    \`\${await config.variable('CURRENCY')} \${await config.secret('PAY_KEY')}\`,
+})
+`
+
+async function charge(origin: string, key: string): Promise<unknown> {
+  const response = await fetch(`${origin}/v1/action`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-service-key': key },
+    body: JSON.stringify({
+      ...{ version: 1, target: 'channel:dev', function: 'pay.charge' },
+      arguments: { type: 'object', value: [] },
+    }),
+  })
+  return ((await response.json()) as { result?: { value?: unknown } }).result?.value
+}
+
 const PUBLISHED = { VITE_SVC_URL: 'https://api.example.com', VITE_SVC_KEY: 'rk_pub_v1_given' }
 
 /** Returns the scripts of the page that `npm run build` writes. */
@@ -167,6 +188,19 @@ test.skipIf(!canRun)(
     expect(references).toContain('color?: string')
     // Its references are others now, so that Vite loads the page again.
     await page.until('loaded again', async () => (await page.shown()).length === 2)
+
+    // Variables and secrets come from a file that git leaves alone; values are not shown.
+    const local = join(root, 'workspace/.env.local')
+    writeFileSync(join(root, 'workspace/functions/pay.ts'), PAY)
+    await shows(/secret PAY_KEY has no value: pay\.charge declares it/)
+    writeFileSync(local, 'PAY_KEY=sesame\nCURRENCY=EUR\n')
+    await shows(/configuration {2}PAY_KEY \(secret\), CURRENCY \(variable\)/)
+    expect(
+      runSync(['git', '-C', root, 'check-ignore', local], { environment: { PATH: NODE_PATH } })
+        .status,
+    ).toBe(0)
+    expect(await charge(origin, key)).toBe('EUR sesame')
+    expect(screen()).not.toContain('sesame')
 
     // The page for a server has the address and the key that the build was given, and no other.
     const published = buildPage(join(root, 'workspace'))

@@ -84,6 +84,7 @@ export async function openTestLogs(options: TestLogsOptions = {}): Promise<TestL
     redact: (text: string) => redaction.redact(text),
     collect: (record: Parameters<typeof collectedRow>[0]) =>
       store.add(collectedRow(record, system.nowMicros())),
+    admit: (records: number) => store.admit(records),
   }
   const log = createLog({ system, sink: () => {}, extension })
   const logs = new Logs({

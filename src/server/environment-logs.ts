@@ -85,6 +85,7 @@ export async function openLogs(options: LogOptions): Promise<EnvironmentLogs> {
         logRecordsStored.add()
         store.add(collectedRow(record, system.nowMicros()))
       },
+      admit: (records) => store.admit(records),
     },
   )
   const cursors = new Cursors(root.keyring)

@@ -67,3 +67,18 @@ test('what nobody reads is lost beyond a bound, and read again it goes on', asyn
   expect(await ended).toBe(0)
   await expect.poll(() => read.endsWith('\nthe last\n')).toBe(true)
 })
+
+test('what was just written is there once it is flushed, in its order', async () => {
+  const script = `
+    write('a\\n'); write('b\\n')
+    await output.flushed()
+    write('c\\n')
+    await output.flushed()
+    process.exit(0)`
+  const { child, ended } = start(script, 'pipe')
+  let read = ''
+  child.stderr!.setEncoding('utf8').on('data', (text: string) => {
+    read += text
+  })
+  expect([await ended, read]).toEqual([0, 'a\nb\nc\n'])
+})

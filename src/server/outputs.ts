@@ -12,6 +12,9 @@ const FLUSH_MILLIS = 1_000
 export class Output {
   readonly #stream: NodeJS.WriteStream
   #waiting = 0
+  /** The texts of this turn of the event loop, and the functions to call if they are lost. */
+  #gathered = ''
+  #losses: (() => void)[] = []
   #lost = false
   #onFlushed: (() => void) | null = null
 
@@ -26,7 +29,10 @@ export class Output {
     return this.#lost
   }
 
-  /** Does not wait for it. Calls `onLost` where it cannot be written. */
+  /**
+   * Does not wait for it. Calls `onLost` where it cannot be written. The texts of one turn of the
+   * event loop are one write, since each write costs as much as making a record.
+   */
   readonly write = (text: string, onLost?: () => void): void => {
     const lose = (): void => {
       this.#lost = true
@@ -37,11 +43,9 @@ export class Output {
       return
     }
     this.#waiting += text.length
-    this.#stream.write(text, (error) => {
-      this.#waiting -= text.length
-      if (error) lose()
-      if (this.#waiting === 0) this.#onFlushed?.()
-    })
+    if (this.#gathered === '') setImmediate(() => this.#send())
+    this.#gathered += text
+    this.#losses.push(lose)
   }
 
   /** Resolves when everything is written, or lost, or was not read for a second. */
@@ -50,6 +54,18 @@ export class Output {
       if (this.#waiting === 0) resolve()
       this.#onFlushed = resolve
       setTimeout(resolve, FLUSH_MILLIS)
+    })
+  }
+
+  #send(): void {
+    const [text, losses] = [this.#gathered, this.#losses]
+    if (text === '') return
+    this.#gathered = ''
+    this.#losses = []
+    this.#stream.write(text, (error) => {
+      this.#waiting -= text.length
+      if (error) for (const lose of losses) lose()
+      if (this.#waiting === 0) this.#onFlushed?.()
     })
   }
 }

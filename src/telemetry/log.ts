@@ -38,6 +38,11 @@ export interface Logger {
   info(event: string, fields?: LogFields): void
   warn(event: string, fields?: LogFields): void
   error(event: string, fields?: LogFields): void
+  /**
+   * Returns how many of so many records have room, and counts the others as dropped. To be asked
+   * before records are made of what callers can cause in any number.
+   */
+  admit(records: number): number
   /** Returns a logger that adds these fields to every record, and extends what happens to it. */
   with(fields: LogFields, extension?: LogExtension): Logger
 }
@@ -48,6 +53,8 @@ export interface LogExtension {
   readonly redact: (text: string) => string
   /** Receives every record, whatever its level. Throws nothing. */
   readonly collect: (record: LogRecord) => void
+  /** Does what `Logger.admit` says. Throws nothing. */
+  readonly admit: (records: number) => number
 }
 
 /** Writes one record, line end included. Calls `onDropped`, at once or later, if it is lost. */
@@ -72,9 +79,16 @@ const CREDENTIAL = /\brk_([a-z]{2,4})_v1_[A-Za-z0-9_-]+/g
 /** A JWT, such as a functional token. It begins with a JSON object in base64url. */
 const JWT = /\beyJ[A-Za-z0-9_-]*\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*/g
 const DSN_USERINFO = /\b(postgres(?:ql)?:\/\/)[^\s/@"]*@/g
+/** Matches every text that one of the three above matches, in one search. */
+const SUSPICIOUS = /rk_|eyJ|postgres/
 /** Characters that JSON does not escape and terminals interpret: C1, lines, bidi overrides. */
 const UNSAFE = /[\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g
 const CONTROL = /[\u0000-\u001f]/g
+/** Names that the server itself gives to fields of most records: they need no cleaning. */
+const OWN_NAMES: ReadonlySet<string> = new Set([
+  ...['stream', 'projectId', 'environmentId', 'releaseId', 'function', 'requestId'],
+  ...['invocationId', 'clientId', 'credentialId', 'durationMicros', 'data', 'error'],
+])
 /** Fields of every record, which callers cannot replace. */
 const RESERVED: ReadonlySet<string> = new Set(['at', 'level', 'event'])
 
@@ -83,12 +97,13 @@ export function createLog(options: LogOptions): Logger {
   const render = format === 'json' ? jsonLine : humanLine
   const threshold = LOG_LEVELS.indexOf(minimum)
   const dropped = (): void => options.onDropped?.()
+  const clean: Clean = extension === undefined ? text : (given) => extension.redact(text(given))
   const write = (level: LogLevel, event: string, given: LogFields = {}): void => {
     const isWritten = LOG_LEVELS.indexOf(level) >= threshold
     if (!isWritten && extension === undefined) return
     try {
-      const made = record(system.nowMillis(), level, event, { ...fields, ...given })
-      const entry = extension === undefined ? made : redacted(made, extension.redact)
+      const head = { at: new Date(system.nowMillis()).toISOString(), level, event: text(event) }
+      const entry = record(head, { ...fields, ...given }, clean)
       extension?.collect(entry)
       if (isWritten) sink(render(entry), dropped)
     } catch {
@@ -101,6 +116,7 @@ export function createLog(options: LogOptions): Logger {
     info: (event, given) => write('info', event, given),
     warn: (event, given) => write('warn', event, given),
     error: (event, given) => write('error', event, given),
+    admit: (records) => extension?.admit(records) ?? records,
     with: (more, added = extension) =>
       createLog({ ...options, fields: { ...fields, ...more }, extension: added }),
   }
@@ -140,82 +156,73 @@ export type Plain =
   | readonly Plain[]
   | { readonly [name: string]: Plain }
 
-function record(millis: number, level: LogLevel, event: string, fields: LogFields): LogRecord {
-  const out: Record<string, Plain> = {
-    at: new Date(millis).toISOString(),
-    level,
-    event: text(event),
-  }
-  out.message = text(fields.message ?? event)
+/** Returns a text as it may be logged: bounded, well-formed and without anything secret. */
+type Clean = (given: string) => string
+
+function record(
+  head: Pick<LogRecord, 'at' | 'level' | 'event'>,
+  fields: LogFields,
+  clean: Clean,
+): LogRecord {
+  const out: Record<string, Plain> = { ...head, message: clean(fields.message ?? head.event) }
   let entries = 0
-  for (const [name, value] of Object.entries(fields)) {
+  for (const name in fields) {
+    const value = fields[name]
     if (value === undefined || name === 'message' || RESERVED.has(name)) continue
     if (++entries > ENTRIES_MAX) break
-    out[text(name)] = name === 'error' ? plainError(value, 0) : plain(value, 0)
+    const shown = OWN_NAMES.has(name) ? name : clean(name)
+    out[shown] = name === 'error' ? plainError(value, 0, clean) : plain(value, 0, clean)
   }
   return out as unknown as LogRecord
 }
 
-/** Returns the record with every text in it redacted, names of fields included. */
-function redacted(entry: LogRecord, redact: (text: string) => string): LogRecord {
-  const replace = (value: Plain): Plain => {
-    if (typeof value === 'string') return redact(value)
-    if (value === null || typeof value !== 'object') return value
-    if (Array.isArray(value)) return value.map(replace)
-    return Object.fromEntries(
-      Object.entries(value).map(([name, item]) => [redact(name), replace(item)]),
-    )
-  }
-  const { at, level, event, ...rest } = entry
-  return { at, level, event, ...(replace(rest) as { readonly message: string }) }
-}
-
-function plain(value: unknown, depth: number): Plain {
+function plain(value: unknown, depth: number, clean: Clean): Plain {
   switch (typeof value) {
     case 'string':
-      return text(value)
+      return clean(value)
     case 'boolean':
       return value
     case 'number':
       return Number.isFinite(value) ? value : String(value)
     case 'bigint':
-      return value.toString()
+      return clean(value.toString())
     case 'object':
-      return value === null ? null : plainObject(value, depth)
+      return value === null ? null : plainObject(value, depth, clean)
     default:
       return `[${typeof value}]`
   }
 }
 
-function plainObject(value: object, depth: number): Plain {
+function plainObject(value: object, depth: number, clean: Clean): Plain {
   if (value instanceof Secret) return value.toString()
-  if (value instanceof Error) return plainError(value, depth)
+  if (value instanceof Error) return plainError(value, depth, clean)
   if (value instanceof Uint8Array) return `[${value.length} bytes]`
   if (depth >= DEPTH_MAX) return '[deep]'
-  if (Array.isArray(value)) return value.slice(0, ENTRIES_MAX).map((item) => plain(item, depth + 1))
+  if (Array.isArray(value))
+    return value.slice(0, ENTRIES_MAX).map((item) => plain(item, depth + 1, clean))
   const prototype: unknown = Object.getPrototypeOf(value)
   // Only plain data is logged: any other object may hold a connection or a key.
   if (prototype !== Object.prototype && prototype !== null) return '[object]'
   const out: Record<string, Plain> = {}
   for (const [name, item] of Object.entries(value).slice(0, ENTRIES_MAX)) {
-    if (item !== undefined) out[text(name)] = plain(item, depth + 1)
+    if (item !== undefined) out[clean(name)] = plain(item, depth + 1, clean)
   }
   return out
 }
 
 /** Reads known fields alone: the `detail` of a database driver's error has stored values. */
-function plainError(error: unknown, depth: number): Plain {
-  if (!(error instanceof Error)) return plain(error, depth)
-  const out: Record<string, Plain> = { name: text(error.name), message: text(error.message) }
+function plainError(error: unknown, depth: number, clean: Clean): Plain {
+  if (!(error instanceof Error)) return plain(error, depth, clean)
+  const out: Record<string, Plain> = { name: clean(error.name), message: clean(error.message) }
   const code: unknown = 'code' in error ? error.code : undefined
-  if (typeof code === 'string') out.code = text(code)
+  if (typeof code === 'string') out.code = clean(code)
   if (error instanceof Fault) {
-    if (error.detail !== undefined) out.detail = text(error.detail)
-    if (error.violations.length > 0) out.violations = plain([...error.violations], depth + 1)
+    if (error.detail !== undefined) out.detail = clean(error.detail)
+    if (error.violations.length > 0) out.violations = plain([...error.violations], depth + 1, clean)
   }
-  if (error.stack !== undefined) out.stack = text(error.stack)
+  if (error.stack !== undefined) out.stack = clean(error.stack)
   if (error.cause !== undefined) {
-    out.cause = depth >= DEPTH_MAX ? '[deep]' : plainError(error.cause, depth + 1)
+    out.cause = depth >= DEPTH_MAX ? '[deep]' : plainError(error.cause, depth + 1, clean)
   }
   return out
 }
@@ -228,6 +235,7 @@ function text(given: string): string {
 
 /** Redacts everything that looks like a credential of svc, a JWT or a database password. */
 export function redactText(given: string): string {
+  if (!SUSPICIOUS.test(given)) return given
   return given
     .replace(CREDENTIAL, 'rk_$1_v1_[redacted]')
     .replace(JWT, '[redacted JWT]')

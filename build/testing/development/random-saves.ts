@@ -82,7 +82,9 @@ export class RandomSaves {
   }
 
   footprint(): Footprint {
-    const files = (path: string) => readdirSync(path, { recursive: true })
+    // The directories that have files, one for each start of a digest, stay.
+    const files = (path: string) =>
+      readdirSync(path, { recursive: true, withFileTypes: true }).filter((each) => each.isFile())
     return {
       residentBytes: process.memoryUsage().rss,
       descriptors: readdirSync('/proc/self/fd').length,

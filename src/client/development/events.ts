@@ -66,6 +66,15 @@ export type DevelopmentEvent =
       readonly details: string[]
     }
   | {
+      /** The variables and secrets of the local Environment followed the file of the Workspace. */
+      readonly event: 'configuration'
+      /** Names that have another value now, never with the value. */
+      readonly set: readonly { readonly name: string; readonly kind: 'variable' | 'secret' }[]
+      readonly removed: readonly string[]
+      /** All problems that are left, with their fixes; empty when the last ones are gone. */
+      readonly warnings: readonly string[]
+    }
+  | {
       readonly event: 'call'
       readonly kind: string
       readonly function: string

@@ -5,6 +5,7 @@ import { Fault, isFault } from '../../errors/fault.ts'
 import type { RecordedActor } from '../../identity/actor.ts'
 import type { LoadedRelease } from '../../product/releases/release-cache.ts'
 import {
+  boundRelease,
   type DevelopmentPorts,
   publishForDevelopment,
 } from '../../product/workspaces/development.ts'
@@ -17,11 +18,16 @@ import { type Save, SaveLoop, type SaveLoopOptions } from '../saves/save-loop.ts
 export const CHANNEL = 'dev'
 
 export interface SessionOptions
-  extends Pick<SaveLoopOptions, 'workspaceDirectory' | 'ignored' | 'report' | 'startTypeChecker'> {
+  extends Pick<
+    SaveLoopOptions,
+    'workspaceDirectory' | 'ignored' | 'included' | 'report' | 'startTypeChecker'
+  > {
   readonly ports: DevelopmentPorts
   readonly author: RecordedActor
   /** Called after each build that is served. */
   readonly onServed: (release: LoadedRelease) => void
+  /** Called after each save, also after one that is not valid, with the Release that is served. */
+  readonly onSaved: (release: LoadedRelease) => void
   /** The settings of pages on this machine, written beside the client that svc.json names. */
   readonly local: LocalSettings
 }
@@ -65,6 +71,17 @@ export class DevelopmentSession {
   }
 
   async #update(save: Save): Promise<WorkspaceBuild> {
+    try {
+      return await this.#publish(save)
+    } finally {
+      const { ports, onSaved } = this.#options
+      // The Release of the last start goes on serving until a build is valid.
+      const release = this.#served ?? (await boundRelease(ports, CHANNEL))
+      if (release !== null) onSaved(release)
+    }
+  }
+
+  async #publish(save: Save): Promise<WorkspaceBuild> {
     const { ports, author, local } = this.#options
     let built = null as WorkspaceBuild | null
     const published = await publishForDevelopment(ports, author, {

@@ -154,6 +154,39 @@ test('a port that is taken fails with its number', async () => {
   taken.close()
 })
 
+test('a saved file of variables and secrets is what the next call reads', async () => {
+  await dev.start()
+  const missing = dev.next('configuration')
+  dev.write(
+    'functions/pay.ts',
+    `import { action, v } from 'svc'
+    export const charge = action({
+      clients: ['public'], returns: v.string(), uses: { secrets: ['PAY_KEY'] },
+      handler: async ({ config }) =>
+        \`\${await config.variable('CURRENCY')} \${await config.secret('PAY_KEY')}\`,
+    })`,
+  )
+  expect((await missing).warnings).toEqual([expect.stringContaining('pay.charge declares it')])
+  const charge = async () => (await dev.call('pay.charge', {}, { kind: 'action' })).result?.value
+  const set = dev.next('configuration')
+  dev.write('.env.local', 'PAY_KEY=sesame\nCURRENCY=EUR\n')
+  expect(await set).toMatchObject({ removed: [], warnings: [] })
+  expect(await charge()).toBe('EUR sesame')
+  // Source that is not valid does not keep the configuration from following its file.
+  const rejected = dev.next('rejected')
+  dev.write('functions/notes.ts', 'export const = 1')
+  await rejected
+  const changed = dev.next('configuration')
+  dev.write('.env.local', 'PAY_KEY=sesame-2\nCURRENCY=EUR\n')
+  expect((await changed).set).toEqual([{ name: 'PAY_KEY', kind: 'secret' }])
+  expect(await charge()).toBe('EUR sesame-2')
+  await dev.stop()
+  dev.write('.env.local', 'PAY_KEY=sesame-3\nCURRENCY=EUR\n')
+  await dev.start()
+  expect(await charge()).toBe('EUR sesame-3')
+  expect(JSON.stringify(dev.events)).not.toContain('sesame')
+})
+
 test('a Workspace that is removed and comes back is served again', async () => {
   await dev.start()
   const missing = dev.next('notice', ({ message }) => message.includes('was removed'))

@@ -10,6 +10,8 @@ import { ROOT_FILES, resetProductRoot } from '../../storage/root.ts'
 import { realSystem } from '../../system/system.ts'
 import { createLog, type LogRecord } from '../../telemetry/log.ts'
 import type { LocalSettings } from '../clients/local-settings.ts'
+import { CONFIGURATION_FILE } from '../configuration/configuration-file.ts'
+import { LocalConfiguration } from '../configuration/local-configuration.ts'
 import type { StartTypeChecker } from '../type-check/type-check.ts'
 import { CHANNEL, DevelopmentSession } from './development-session.ts'
 import { lockedBy, removeHolder, writeHolder } from './holders.ts'
@@ -79,13 +81,18 @@ export async function runDevelopment(request: LocalDevelopmentRequest): Promise<
       applicationKey: localApplicationKey(environment.product, author),
       target: `channel:${CHANNEL}`,
     }
+    const configuration = new LocalConfiguration({
+      ...{ ports: environment.product, author, workspaceDirectory, report },
+    })
     const session = new DevelopmentSession({
       ports: environment.product,
       author,
       local,
       workspaceDirectory,
       ignored: filesOfRoot(realPath(rootPath)),
+      included: new Set([join(workspaceDirectory, CONFIGURATION_FILE)]),
       report,
+      onSaved: (release) => configuration.apply(release),
       onServed: (release) => void scheduled?.follow(release),
       startTypeChecker: request.startTypeChecker,
     })

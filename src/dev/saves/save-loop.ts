@@ -20,6 +20,8 @@ export interface SaveLoopOptions {
   readonly workspaceDirectory: string
   /** Absolute paths in the Workspace that are not part of it. */
   readonly ignored: ReadonlySet<string>
+  /** Absolute paths of hidden files whose change is a save too. */
+  readonly included?: ReadonlySet<string>
   readonly report: (event: DevelopmentEvent) => void
   /** Absent to leave types unchecked. */
   readonly startTypeChecker?: StartTypeChecker | undefined
@@ -62,6 +64,7 @@ export class SaveLoop {
     this.#watcher = new WorkspaceWatcher({
       directory,
       ignored: options.ignored,
+      ...(options.included && { included: options.included }),
       onChange: () => this.#changed(),
       onNotice: (notice) => report({ event: 'notice', message: WATCH_NOTICES[notice] }),
     })

@@ -19,6 +19,8 @@ export interface TreeOptions {
   readonly directory: string
   /** Absolute paths in the Workspace that are not part of it. */
   readonly ignored: ReadonlySet<string>
+  /** Absolute paths of hidden files that are part of it all the same. */
+  readonly included: ReadonlySet<string>
   /** Absolute paths of directories outside of the Workspace whose files it imports. */
   readonly imported: Iterable<string>
   /** Called for each directory before its entries are read, so that none appears unseen. */
@@ -27,14 +29,20 @@ export interface TreeOptions {
 
 const SKIPPED = new Set(['node_modules', '_generated'])
 
-/** Tells whether a name is never part of a Workspace. */
-export function isSkipped(name: string): boolean {
-  return SKIPPED.has(name) || name.startsWith('.') || name.endsWith('~')
+/** Tells whether a file or a directory is no part of the Workspace. */
+export function isSkipped(
+  directory: string,
+  name: string,
+  { ignored, included }: Pick<TreeOptions, 'ignored' | 'included'>,
+): boolean {
+  const path = join(directory, name)
+  if (included.has(path)) return false
+  return SKIPPED.has(name) || name.startsWith('.') || name.endsWith('~') || ignored.has(path)
 }
 
 /** Returns null if the Workspace does not exist. Symbolic links to directories are not followed. */
 export function readSourceTree(options: TreeOptions): SourceTree | null {
-  const { directory, ignored, imported, onDirectory } = options
+  const { directory, imported, onDirectory } = options
   const identity = identityOf(directory)
   if (identity === null) return null
   const directories = new Map<string, string>()
@@ -44,8 +52,8 @@ export function readSourceTree(options: TreeOptions): SourceTree | null {
     directories.set(path, own)
     onDirectory(path, own)
     for (const entry of entriesOf(path)) {
+      if (isSkipped(path, entry.name, options)) continue
       const child = join(path, entry.name)
-      if (isSkipped(entry.name) || ignored.has(child)) continue
       const stats = statsOf(child)
       if (stats === null) continue
       if (!entry.isDirectory()) parts.push(signatureOf(child, stats))

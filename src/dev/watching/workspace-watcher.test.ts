@@ -158,6 +158,24 @@ test('generated files, packages, hidden and ignored files are no change', async 
   expect(changes).toBe(1)
 })
 
+test('a hidden file that is included is a change when written, replaced or removed', async () => {
+  start({ included: new Set([at('.env.local')]) })
+  const steps = [
+    () => writeFileSync(at('.env.local'), 'A=1'),
+    () => writeFileSync(at('.env.local'), 'A=2'),
+    () => {
+      writeFileSync(at('.env.local~'), 'A=3')
+      renameSync(at('.env.local~'), at('.env.local'))
+    },
+    () => rmSync(at('.env.local')),
+  ]
+  for (const step of steps) {
+    const before = changes
+    step()
+    await changedSince(before)
+  }
+})
+
 test('a directory outside of the Workspace is watched once files of it are imported', async () => {
   const shared = join(parent, 'shared')
   mkdirSync(shared)

@@ -14,6 +14,8 @@ export interface WatcherOptions {
   readonly directory: string
   /** Absolute paths in the Workspace that are not part of it. */
   readonly ignored?: ReadonlySet<string>
+  /** Absolute paths of hidden files that are part of it all the same. */
+  readonly included?: ReadonlySet<string>
   /** Called after files changed and then rested for SETTLE_MILLIS. */
   readonly onChange: () => void
   readonly onNotice: (notice: WatchNotice) => void
@@ -35,6 +37,7 @@ interface Watch {
 
 export class WorkspaceWatcher {
   readonly #options: WatcherOptions
+  readonly #parts: Pick<TreeOptions, 'ignored' | 'included'>
   readonly #watches = new Map<string, Watch>()
   #imported: readonly string[] = []
   /** The signature of the last comparison; null before the first one and while it is missing. */
@@ -47,7 +50,9 @@ export class WorkspaceWatcher {
   #closed = false
 
   constructor(options: WatcherOptions) {
+    const { ignored = new Set(), included = new Set() } = options
     this.#options = options
+    this.#parts = { ignored, included }
     this.#read()
     this.#poll = setInterval(() => this.#check(), POLL_MILLIS)
   }
@@ -74,8 +79,7 @@ export class WorkspaceWatcher {
 
   #onEvent(directory: string, name: string | null): void {
     if (this.#closed) return
-    const isIgnored = (name: string) => this.#options.ignored?.has(join(directory, name)) === true
-    if (name !== null && (isSkipped(name) || isIgnored(name))) return
+    if (name !== null && isSkipped(directory, name, this.#parts)) return
     if (name !== null) this.#forget(join(directory, name))
     this.#settle()
   }
@@ -114,13 +118,13 @@ export class WorkspaceWatcher {
 
   /** Reads the tree, opens the watches that are missing and closes those of removed directories. */
   #read(): void {
-    const { directory, ignored = new Set<string>(), onNotice } = this.#options
+    const { directory, onNotice } = this.#options
     let exhausted = false
     const onDirectory: TreeOptions['onDirectory'] = (path, identity) => {
       if (!exhausted && !this.#open(path, identity)) exhausted = true
     }
     const imported = this.#imported
-    const tree = readSourceTree({ directory, ignored, imported, onDirectory })
+    const tree = readSourceTree({ directory, ...this.#parts, imported, onDirectory })
     this.#signature = tree?.signature ?? null
     for (const [path, { watcher }] of this.#watches) {
       if (tree?.directories.has(path) === true) continue

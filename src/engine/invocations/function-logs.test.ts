@@ -1,6 +1,11 @@
 /** The log records of the lines that a Function writes. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
+import { TestSystem } from '../../system/system.ts'
+import { createLog } from '../../telemetry/log.ts'
+import type { FunctionManifest } from '../../value/manifest.ts'
+import { logOutcome } from './function-logs.ts'
+import type { Invocation } from './invocation.ts'
 
 const FUNCTIONS = `
   says: query((ctx) => {
@@ -41,4 +46,37 @@ test('the fields of a line are logged as data and replace no field of the record
   ])
   // Data is truncated at the bound, and credentials in it are redacted.
   expect(logged.at(-1)![3]).toMatch(/^\{"value":"rk_at_v1_\[redacted\]","long":"x{1000,}$/)
+})
+
+test('lines that the log does not admit are nowhere, also where it is on standard error', () => {
+  const collected: string[] = []
+  const written: string[] = []
+  const asked: number[] = []
+  const extension = {
+    redact: (text: string) => text,
+    collect: ({ message }: { readonly message: string }) => void collected.push(message),
+    admit: (records: number) => {
+      asked.push(records)
+      return 2
+    },
+  }
+  const sink = (line: string) => void written.push(JSON.parse(line).message)
+  const log = createLog({ system: new TestSystem(), sink }).with({}, extension)
+  const context = { requestId: 'req_1', invocationId: 'ivc_1' }
+  const prepared = { release: { releaseId: 'rel_1' } } as Invocation['prepared']
+  const logs = ['a', 'b', 'c'].map((message) => ({ level: 'info', message, data: null }) as const)
+  const usage = { usedClock: false, usedRandom: false, usedIdentity: false, cpuMicros: 1 }
+  const definition = { name: 'tasks.say' } as FunctionManifest
+  const call = (lines: typeof logs) =>
+    logOutcome(log, { prepared, context }, definition, {
+      ...{ kind: 'failed', code: 'X', ...usage },
+      logs: lines,
+    })
+  call(logs)
+  call([])
+  expect({ asked, collected, written }).toEqual({
+    asked: [3],
+    collected: ['a', 'b'],
+    written: ['a', 'b'],
+  })
 })

@@ -13,6 +13,8 @@ export function logOutcome(
   definition: FunctionManifest,
   outcome: RunnerOutcome,
 ): void {
+  const lines = 'logs' in outcome ? (outcome.logs ?? []) : []
+  if (lines.length === 0 && outcome.kind !== 'threw' && outcome.kind !== 'broken') return
   const fields: LogFields = {
     ...context,
     stream: 'function',
@@ -20,9 +22,9 @@ export function logOutcome(
     function: definition.name,
     ...trace?.logFields,
   }
-  if ('logs' in outcome) {
-    for (const line of outcome.logs ?? []) writeLine(log, fields, line)
-  }
+  // Asked first: most of the cost of a line beyond the rate would be its record.
+  const admitted = lines.length === 0 ? 0 : log.admit(lines.length)
+  for (let i = 0; i < admitted; i++) writeLine(log, fields, lines[i]!)
   if (outcome.kind === 'threw') {
     const { name, message, stack } = outcome.error
     const lines = mapStack(stack, release.sourceMap)

@@ -4,7 +4,7 @@
  */
 
 import { Fault } from '../../errors/fault.ts'
-import type { Actor } from '../../identity/actor.ts'
+import type { RecordedActor } from '../../identity/actor.ts'
 import {
   type ConfigurationChange,
   type ConfigurationEntry,
@@ -92,7 +92,7 @@ export function readConfigurationHistory(
  */
 export function setConfiguration(
   ports: ConfigurationPorts,
-  actor: Actor,
+  actor: RecordedActor,
   input: SetInput,
 ): AppliedChange {
   requireValue(input)
@@ -125,7 +125,7 @@ export function setConfiguration(
 /** Throws PRODUCT_INVALID, PRODUCT_CAS_CONFLICT, PRODUCT_OPERATION_REUSED, PRODUCT_NOT_FOUND. */
 export function deleteConfiguration(
   ports: ConfigurationPorts,
-  actor: Actor,
+  actor: RecordedActor,
   input: DeleteInput,
 ): AppliedChange {
   return change(ports, actor, 'delete', input, (tx) => {
@@ -141,7 +141,7 @@ export function deleteConfiguration(
 /** Commits a change once; `apply` writes it at its revision and returns the kind of the name. */
 function change(
   ports: ConfigurationPorts,
-  actor: Actor,
+  actor: RecordedActor,
   action: ConfigurationChange['action'],
   { operationId, requestId, changedAtMicros, ...fields }: DeleteInput | SetInput,
   apply: (tx: ControlTx, revision: bigint) => ConfigurationKind,

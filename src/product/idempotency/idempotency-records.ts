@@ -4,7 +4,7 @@
  */
 
 import { Fault } from '../../errors/fault.ts'
-import type { Actor } from '../../identity/actor.ts'
+import type { RecordedActor } from '../../identity/actor.ts'
 import type { ControlTx } from '../../storage/control/database.ts'
 import {
   deleteIdempotencyRecordsBefore,
@@ -58,7 +58,7 @@ export interface Applied<T> {
  */
 export function applyOnce<T extends Json>(
   { system, root, audit }: ChangePorts,
-  actor: Actor,
+  actor: RecordedActor,
   intent: Intent,
   apply: (tx: ControlTx) => { readonly result: T; readonly revision: bigint },
 ): Applied<T> {
@@ -134,7 +134,7 @@ export function pruneIdempotencyRecords(tx: ControlTx, system: Pick<System, 'now
 function replay<T extends Json>(
   keyring: Keyring,
   earlier: IdempotencyRecord,
-  actor: Actor,
+  actor: RecordedActor,
   intent: Intent,
 ): Applied<T> {
   const fingerprint = fingerprintOf(keyring, earlier.keyId, actor, intent)
@@ -150,7 +150,7 @@ function replay<T extends Json>(
 function fingerprintOf(
   keyring: Keyring,
   keyId: string,
-  { operatorId }: Actor,
+  { operatorId }: RecordedActor,
   { kind, request, changedAtMicros }: Intent,
 ): Buffer {
   const key = keyring.derive(keyId, 'operation-fingerprint')

@@ -173,6 +173,22 @@ test('records beyond the rate are dropped, and one record counts them', async ()
   expect(items).toMatchObject([{ event: 'log.dropped', fields: { dropped: 25, beyondRate: 25 } }])
 })
 
+test('records without room are counted before they are made', async () => {
+  opened = await openTestLogs()
+  expect(opened.log.admit(LOG_RECORDS_PER_SECOND_MAX + 7)).toBe(LOG_RECORDS_PER_SECOND_MAX)
+  await write(0, LOG_RECORDS_PER_SECOND_MAX - 2)
+  expect([opened.log.admit(2), opened.log.admit(5), opened.log.admit(1)]).toEqual([2, 2, 1])
+  await write(0, 2)
+  expect(opened.log.admit(4)).toBe(0)
+  opened.system.advance(1_000)
+  expect(opened.log.admit(4)).toBe(4)
+  await opened.store.flushed()
+  const { items } = await opened.logs.page({ level: 'warn' }, 10)
+  const counted = items.map(({ fields }) => [fields?.dropped, fields?.beyondRate])
+  expect(counted.reduce((sum, [dropped]) => sum + Number(dropped), 0)).toBe(7 + 3 + 4)
+  expect(counted.every(([dropped, beyondRate]) => dropped === beyondRate)).toBe(true)
+})
+
 describe('a stream', () => {
   async function lines(stream: AsyncGenerator<string>, count: number) {
     const found: { message?: string; cursor: string; heartbeat?: true }[] = []

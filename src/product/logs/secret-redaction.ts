@@ -13,6 +13,8 @@ const SECRETS_MAX = 4_096
 export class SecretRedaction {
   /** Secrets by their first characters, the longest of each first. */
   readonly #byStart = new Map<string, Secret[]>()
+  /** 1 for each code unit with which a secret begins, so that most positions cost little. */
+  readonly #isFirst = new Uint8Array(2 ** 16)
   #count = 0
 
   /** Adds values; one that is there already counts once. */
@@ -26,6 +28,7 @@ export class SecretRedaction {
       known.push(secret)
       known.sort((a, b) => b.reveal().length - a.reveal().length)
       this.#byStart.set(start, known)
+      this.#isFirst[text.charCodeAt(0)] = 1
       this.#count += 1
     }
   }
@@ -36,8 +39,7 @@ export class SecretRedaction {
     let out = ''
     let copied = 0
     for (let at = 0; at + REDACTED_CHARACTERS_MIN <= text.length; ) {
-      const candidates = this.#byStart.get(text.slice(at, at + REDACTED_CHARACTERS_MIN))
-      const found = candidates?.find((secret) => text.startsWith(secret.reveal(), at))
+      const found = this.#isFirst[text.charCodeAt(at)] === 0 ? undefined : this.#find(text, at)
       if (found === undefined) {
         at += 1
         continue
@@ -47,5 +49,11 @@ export class SecretRedaction {
       copied = at
     }
     return out + text.slice(copied)
+  }
+
+  /** Returns the longest secret that is at this position of the text. */
+  #find(text: string, at: number): Secret | undefined {
+    const candidates = this.#byStart.get(text.slice(at, at + REDACTED_CHARACTERS_MIN))
+    return candidates?.find((secret) => text.startsWith(secret.reveal(), at))
   }
 }

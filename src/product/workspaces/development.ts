@@ -118,6 +118,15 @@ async function publishChecked(
   }
 }
 
+/** Returns the Release that a Channel is bound to; null for none, or one with damaged bytes. */
+export async function boundRelease(
+  ports: Pick<DevelopmentPorts, 'root' | 'releases'>,
+  name: string,
+): Promise<LoadedRelease | null> {
+  const bound = ports.root.control.read((reader) => findChannel(reader, name))
+  return bound === null ? null : loadIfPossible(ports, bound.releaseId)
+}
+
 /** Returns null for a Release whose bytes are damaged, which another one may replace. */
 async function loadIfPossible(
   { releases }: Pick<DevelopmentPorts, 'releases'>,

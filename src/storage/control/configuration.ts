@@ -65,6 +65,18 @@ export function listEntries(reader: ControlReader): ConfigurationEntry[] {
   return reader.all<EntryRow>(`select ${COLUMNS} from configuration order by name`).map(toEntry)
 }
 
+/** Returns the names whose value an operator has set, sorted. */
+export function listNamesSetBy(reader: ControlReader, operatorId: OperatorId): string[] {
+  return reader
+    .all<{ name: string }>(
+      `select entry.name from configuration as entry
+         join configuration_history as change on change.revision = entry.revision
+        where change.operator_id = ? order by entry.name`,
+      operatorId,
+    )
+    .map(({ name }) => name)
+}
+
 export function countEntries(reader: ControlReader): number {
   return reader.get<{ count: number }>('select count(*) as count from configuration')!.count
 }

@@ -114,6 +114,19 @@ export class LogStore {
     }
   }
 
+  /**
+   * Returns how many of so many records have room now, and counts the others as dropped. It reserves
+   * nothing: the caller adds the records at once.
+   */
+  admit(records: number): number {
+    const room = this.#room()
+    if (records <= room.records) return records
+    this.#drop(room.bound, records - room.records)
+    this.#noteUnwritten()
+    this.#schedule()
+    return room.records
+  }
+
   /** Queues a record, or drops it. Never waits and never throws. */
   add(row: NewLogRow): void {
     const reason = this.#reasonToDrop(row)
@@ -212,17 +225,23 @@ export class LogStore {
   }
 
   #reasonToDrop({ record }: NewLogRow): keyof DroppedRecords | null {
-    if (this.#isClosed) return 'failed'
+    const room = this.#room()
+    if (room.records === 0) return room.bound
+    this.#recordsOfSecond += 1
+    return this.#queuedCharacters + record.length > QUEUE_CHARACTERS_MAX ? 'queue' : null
+  }
+
+  /** Returns how many more records fit now, and the bound that the next one exceeds. */
+  #room(): { readonly records: number; readonly bound: keyof DroppedRecords } {
+    if (this.#isClosed) return { records: 0, bound: 'failed' }
     const now = this.#options.system.monotonicMillis()
     if (now - this.#secondStart >= 1_000) {
       this.#secondStart = now
       this.#recordsOfSecond = 0
     }
-    if (++this.#recordsOfSecond > LOG_RECORDS_PER_SECOND_MAX) return 'rate'
-    const isFull =
-      this.#queue.length >= LOG_QUEUE_RECORDS_MAX ||
-      this.#queuedCharacters + record.length > QUEUE_CHARACTERS_MAX
-    return isFull ? 'queue' : null
+    const rate = LOG_RECORDS_PER_SECOND_MAX - this.#recordsOfSecond
+    const queue = Math.max(0, LOG_QUEUE_RECORDS_MAX - this.#queue.length)
+    return rate <= queue ? { records: rate, bound: 'rate' } : { records: queue, bound: 'queue' }
   }
 
   #enqueue(row: NewLogRow): void {

@@ -52,6 +52,8 @@ export function eventLines(
             ...event.details.flatMap(indented),
             ...indented('The code is served all the same; `svc build` rejects it.'),
           ]
+    case 'configuration':
+      return configurationLines(output, event, time)
     case 'call':
       return [`${time}  ${callText(output, event)}`]
     case 'due': {
@@ -112,6 +114,22 @@ function synchronizedLines(
     ...indented(next),
     ...warnings.flatMap((text) => indented(`warning: ${text}`)),
   ]
+}
+
+function configurationLines(
+  output: Output,
+  { set, removed, warnings }: Extract<DevelopmentEvent, { event: 'configuration' }>,
+  time: string,
+): string[] {
+  const parts = [
+    ...set.map(({ name, kind }) => `${name} (${kind})`),
+    ...removed.map((name) => `${name} (removed)`),
+  ]
+  const complete = warnings.length === 0 ? 'No problems are left.' : problemCount(warnings.length)
+  const what = parts.length === 0 ? complete : printable(parts.join(', '))
+  const name = 'configuration'
+  const head = warnings.length === 0 ? output.bold(name) : output.styled('yellow', name)
+  return [`${time}  ${head}  ${what}`, ...warnings.flatMap((text) => indented(`warning: ${text}`))]
 }
 
 function problemCount(count: number): string {
