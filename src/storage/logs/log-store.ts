@@ -115,8 +115,8 @@ export class LogStore {
   }
 
   /**
-   * Returns how many of so many records have room now, and counts the others as dropped. It reserves
-   * nothing: the caller adds the records at once.
+   * Returns how many of so many records have room now, and counts the others as dropped. It
+   * reserves nothing: the caller adds the records at once.
    */
   admit(records: number): number {
     const room = this.#room()
