@@ -113,7 +113,7 @@ async function writes(app: Application, probe: Invocation): Promise<boolean> {
 }
 
 /** Returns the runners of this installation's server, those with the most CPU time first. */
-function runnersOf(app: Application): number[] {
+export function runnersOf(app: Application): number[] {
   const directory = join(app.installation.directory, 'run')
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))

@@ -95,7 +95,7 @@ async function client(task: ClientTask): Promise<ClientReport> {
 }
 
 /** Returns the PID of the server, the only one with the installation's directory as its own. */
-function serverPid({ installation }: Application): number {
+export function serverPid({ installation }: Application): number {
   const directory = join(installation.directory, 'run')
   for (const name of readdirSync('/proc')) {
     if (!/^\d+$/.test(name)) continue
@@ -110,7 +110,7 @@ function serverPid({ installation }: Application): number {
   throw new Error('the server does not run')
 }
 
-function memoryMib(pid: number, field: 'VmHWM' | 'VmRSS'): number {
+export function memoryMib(pid: number, field: 'VmHWM' | 'VmRSS'): number {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   const kilobytes = new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1]
   return Math.round((Number(kilobytes) * 1024) / MIB)

@@ -22,6 +22,23 @@ class FakeRunner {
   residentBytes = 50 * MEBIBYTE
   sentBytes = 0
   sentFrames = 0
+  isKilled = false
+
+  kill(): void {
+    this.isKilled = true
+  }
+
+  processCpuMicros(): null {
+    return null
+  }
+
+  threads(): number {
+    return 0
+  }
+
+  isContained(): null {
+    return null
+  }
 
   progress(): ProgressRecord {
     return this.record
@@ -204,5 +221,45 @@ describe('memory', () => {
     expect(watch.diedOfMemory(150 * MEBIBYTE)).toBe(false)
     expect(watch.diedOfMemory(160 * MEBIBYTE)).toBe(false)
     expect(watch.diedOfMemory(250 * MEBIBYTE)).toBe(true)
+  })
+})
+
+describe('a process that was stopped', () => {
+  const stoppedAfter = (each: (runner: FakeRunner, millis: number) => void) => {
+    const { runner, watch } = watched()
+    for (let now = 0; now < 10_000; now += TICK) {
+      each(runner, now)
+      watch.checkProcess(now, true)
+      if (runner.isKilled) return now
+    }
+    return null
+  }
+
+  test('is found by unprocessed frames and no CPU time', () => {
+    const found = stoppedAfter((runner) => {
+      runner.sentFrames = 1
+    })
+    expect(found).toBeGreaterThan(3_000)
+    expect(found).toBeLessThanOrEqual(3_000 + 2 * TICK)
+  })
+
+  test('is not one that waits for replies, computes, processes frames or has no figures', () => {
+    const idle = stoppedAfter((runner) => {
+      runner.sentFrames = 4
+      runner.record = { call: 0, segment: 4, spentMicros: 0 }
+    })
+    const slow = stoppedAfter((runner, now) => {
+      runner.sentFrames = 1
+      runner.cpuMicros = Math.floor(now / 2_000)
+    })
+    const busy = stoppedAfter((runner, now) => {
+      runner.sentFrames = 10
+      runner.record = { call: 0, segment: Math.floor(now / 2_000), spentMicros: 0 }
+    })
+    const unknown = stoppedAfter((runner) => {
+      runner.sentFrames = 1
+      runner.cpuMicros = null
+    })
+    expect([idle, slow, busy, unknown]).toEqual([null, null, null, null])
   })
 })

@@ -37,6 +37,9 @@ interface Segment {
   readonly processedBytes: number
 }
 
+/** Milliseconds without CPU time in which a runner with unprocessed frames counts as stopped. */
+const STOPPED_MILLIS = 3_000
+
 /** A runner may hold a reply as bytes, as text, as values, and as the body made of them. */
 const BYTES_HELD_FOR_ONE_SENT = 4
 
@@ -59,6 +62,12 @@ export class RunnerWatch {
   #loadedBytes: number | null = null
   #lastSample: { readonly cpuMicros: number; readonly atMillis: number } | null = null
   #cpuShare = 0
+  /** The runner since it processed a frame, used CPU time or was given its first frame. */
+  #paused: {
+    readonly segments: number
+    readonly cpuMicros: number
+    readonly atMillis: number
+  } | null = null
 
   constructor(process: RunnerProcess, limits: WatchLimits) {
     this.#process = process
@@ -123,8 +132,12 @@ export class RunnerWatch {
     this.#whole.markLoaded()
   }
 
-  /** Returns the fate of a process that exceeds a limit of whole processes, or null. */
+  /**
+   * Returns the fate of a process that exceeds a limit of whole processes, or null. Kills a process
+   * that something outside has stopped: as after any kill from outside, its calls run again.
+   */
   checkProcess(nowMillis: number, isWorking: boolean): RunnerFate | null {
+    if (isWorking && this.#isStopped(nowMillis)) this.#process.kill()
     return this.#whole.check(nowMillis, isWorking)
   }
 
@@ -188,6 +201,27 @@ export class RunnerWatch {
       grown > callGrowthBytes ||
       this.grownBytes - givenBytes(this.#process, seen.processedBytes) > runnerGrowthBytes
     )
+  }
+
+  /**
+   * Returns whether the process has frames to process and has used no CPU time for a while: it was
+   * stopped, or the kernel blocks it. Always false where the kernel reports no CPU time.
+   */
+  #isStopped(nowMillis: number): boolean {
+    const { call, segment } = this.#process.progress()
+    const { cpuMicros } = this.#process.usage()
+    const segments = call === 0 ? segment : segment - 1
+    const isIdle = ((segments - this.#process.sentFrames) | 0) >= 0
+    if (cpuMicros === null || isIdle) {
+      this.#paused = null
+      return false
+    }
+    const { segments: before, cpuMicros: cpuBefore, atMillis } = this.#paused ?? {}
+    if (atMillis !== undefined && before === segments && cpuBefore === cpuMicros) {
+      return nowMillis - atMillis > STOPPED_MILLIS
+    }
+    this.#paused = { segments, cpuMicros, atMillis: nowMillis }
+    return false
   }
 
   /** Growth in bytes since the first sample of the segment, without received frames. */

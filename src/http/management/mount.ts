@@ -375,6 +375,8 @@ function render<A>(
     'x-service-request-id': received.requestId,
   })
   const { status, lines, file, contentType = 'application/json; charset=utf-8' } = reply
+  // The answer of the readiness probe, which is not an error.
+  if (status === 503) headers.set('retry-after', '1')
   if (file !== undefined) {
     for (const [name, value] of headers) file.headers.set(name, value)
     return file

@@ -305,6 +305,7 @@ test('health requires no login and shows no version', async () => {
   await t.sql('update service_platform_meta set schema_version = 1')
   const unavailable = await get('/health/ready')
   expect([unavailable.status, await unavailable.json()]).toEqual([503, { status: 'unavailable' }])
+  expect(unavailable.headers.get('retry-after')).toBe('1')
 })
 
 test('no token or code reaches the log', async () => {

@@ -1,0 +1,135 @@
+/** Runs faults one after the other: each is injected, observed, healed and observed again. */
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect } from 'vitest'
+import type { Application } from '../application.ts'
+import { storedNumbers } from '../restarts/entries.ts'
+import { Load } from '../restarts/load.ts'
+import { type Observation, Probes } from './probes.ts'
+
+export interface Fault {
+  /** The broken part, for the name of a test. */
+  readonly name: string
+  readonly inject: () => unknown
+  readonly heal: () => unknown
+  /** The observation while it is broken. The rest must be as without it. */
+  readonly meanwhile: Partial<Observation>
+  /** Seconds within which every component is back once it is healed. */
+  readonly backWithinSeconds: number
+}
+
+/** The observation without a fault. */
+export const WHOLE = {
+  ...{ query: 'OK', mutation: 'OK', live: 200, ready: 200, operators: 200 },
+  health: {
+    ...{ runtime: 'healthy', documents: 'healthy', scheduler: 'healthy' },
+    ...{ files: 'healthy', realtime: 'healthy', logs: 'healthy' },
+  },
+} satisfies Observation
+
+/** Time within which a fault must be visible, on a busy machine. */
+const VISIBLE_SECONDS = 20
+const POLL_MILLIS = 100
+const CALLS_PER_SECOND = 20
+
+/** The faults of one server, under calls of clients that follow the retry policy. */
+export class FaultRun {
+  readonly #app: Application
+  readonly #probes: Probes
+  readonly #load: Load
+
+  constructor(app: Application) {
+    this.#app = app
+    this.#probes = new Probes(app)
+    this.#load = new Load(app, CALLS_PER_SECOND)
+  }
+
+  async run({ name, inject, heal, meanwhile, backWithinSeconds }: Fault): Promise<void> {
+    await this.untilObserved(WHOLE, VISIBLE_SECONDS)
+    await inject()
+    try {
+      const expected = { ...WHOLE, ...meanwhile }
+      const visible = await this.untilObserved(expected, VISIBLE_SECONDS)
+      // What holds must hold more than once.
+      expect(await this.#probes.observe()).toEqual(expected)
+      process.stdout.write(`${name}: visible after ${visible} ms\n`)
+    } finally {
+      await heal()
+    }
+    const back = await this.untilObserved(WHOLE, backWithinSeconds)
+    process.stdout.write(`${name}: back after ${back} ms\n`)
+  }
+
+  /**
+   * Runs a fault that may end the server: SQLite maps the index of its write-ahead log into memory,
+   * and the kernel ends a process that writes to a mapping which it cannot store.
+   */
+  async runWithRestart({
+    name,
+    inject,
+    heal,
+    startFailure,
+  }: Pick<Fault, 'name' | 'inject' | 'heal'> & {
+    /** A part of the message of a start while the fault lasts. */
+    readonly startFailure: string
+  }): Promise<void> {
+    await this.untilObserved(WHOLE, VISIBLE_SECONDS)
+    await inject()
+    try {
+      const millis = await this.#untilNothingIsStored()
+      process.stdout.write(`${name}: visible after ${millis} ms\n`)
+      this.#app.server.kill()
+      await this.#app.server.ended
+      await expect(this.#app.start()).rejects.toThrow(startFailure)
+    } finally {
+      await heal()
+    }
+    const begun = performance.now()
+    await this.#app.start()
+    await this.untilObserved(WHOLE, VISIBLE_SECONDS)
+    const back = Math.round(performance.now() - begun)
+    process.stdout.write(`${name}: back after ${back} ms, with the start\n`)
+  }
+
+  /** Resolves with the milliseconds until a Mutation is rejected or the server has ended. */
+  async #untilNothingIsStored(): Promise<number> {
+    const begun = performance.now()
+    for (;;) {
+      const state = await this.#probes.observe().catch(() => null)
+      if (state === null || state.mutation !== 'OK') return Math.round(performance.now() - begun)
+      expect(performance.now() - begun).toBeLessThan(VISIBLE_SECONDS * 1000)
+      await delay(POLL_MILLIS)
+    }
+  }
+
+  /** Resolves with the milliseconds until all of it is observed at one time. */
+  async untilObserved(expected: Observation, seconds: number): Promise<number> {
+    const begun = performance.now()
+    for (;;) {
+      const observed = await this.#probes.observe()
+      const millis = Math.round(performance.now() - begun)
+      try {
+        expect(observed).toEqual(expected)
+        return millis
+      } catch (error) {
+        if (millis > seconds * 1000) throw error
+      }
+      await delay(POLL_MILLIS)
+    }
+  }
+
+  /** Expects that nothing acknowledged is lost, and that nothing rejected is stored. */
+  async end(): Promise<void> {
+    await this.#load.stop()
+    const { report } = this.#load
+    const { added, rejected, withoutRetryAfter } = this.#probes
+    process.stdout.write(`${report.answered} calls, retried ${JSON.stringify(report.retries)}\n`)
+    expect(report.errors).toEqual([])
+    expect(report.missed).toEqual([])
+    expect(withoutRetryAfter).toEqual([])
+    const stored = await storedNumbers(this.#app)
+    const storedOnce = new Set(stored)
+    expect(stored.length).toBe(storedOnce.size)
+    expect([...report.added, ...added].filter((number) => !storedOnce.has(number))).toEqual([])
+    expect(rejected.filter((number) => storedOnce.has(number))).toEqual([])
+  }
+}
