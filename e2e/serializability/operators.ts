@@ -28,6 +28,8 @@ export interface OperatorHistory {
 }
 
 const PAUSE_MILLIS = 20
+/** One attempt may hang on a connection whose server was killed. */
+const ATTEMPT_MILLIS = 20_000
 const TIMEOUT_MILLIS = 90_000
 const FINAL = new Set([200, 400, 403, 404, 409, 422])
 
@@ -103,6 +105,7 @@ async function send(app: Application, cell: string, key: string, body?: Json): P
       ...(body !== undefined && { 'content-type': 'application/json', 'idempotency-key': key }),
     },
     ...(body !== undefined && { body: JSON.stringify(body) }),
+    signal: AbortSignal.timeout(ATTEMPT_MILLIS),
   })
   return { status: reply.status, body: await reply.json() }
 }
