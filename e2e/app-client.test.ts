@@ -225,8 +225,8 @@ describe.each([
       program.do('me')
       await program.until(({ subject }) => subject === 'subject-1')
       await expect.poll(() => tokens.refreshes - before, { timeout: 30_000 }).toBeGreaterThan(3)
-      await newChannel(`seen ${name}`)
       const { channels } = program.printed.findLast(({ subject }) => subject === 'subject-1')
+      await newChannel(`seen ${name}`)
       const more = `${Number.parseInt(channels, 10) + 1}n`
       await program.until((record) => record.channels === more)
       program.do('askMe')
