@@ -3,13 +3,12 @@
  * tests does not start one. Tests run in other processes and ask through a socket that only this
  * user can open.
  */
-import { chownSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
-import { type Cluster, newPassword, startCluster } from './databases/cluster.ts'
-import { postgresAccount, sharedTemporaryFolder } from './servers/binaries.ts'
+import { type Cluster, newClusterFolder, newPassword, startCluster } from './databases/cluster.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -20,9 +19,7 @@ declare module 'vitest' {
 
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-test-'))
-  const data = mkdtempSync(join(sharedTemporaryFolder(), 'svc-test-pg-'))
-  const account = postgresAccount()
-  if (account.uid !== undefined) chownSync(data, account.uid, account.gid ?? account.uid)
+  const data = newClusterFolder()
   let cluster: Promise<Cluster> | undefined
   const broker = createServer((_request, response) => {
     cluster ??= startCluster({ dataDirectory: join(data, 'data'), password: newPassword() })

@@ -17,9 +17,14 @@ export interface RealtimeClient {
   close(): void
 }
 
-export async function openRealtimeClient(origin: string): Promise<RealtimeClient> {
+export async function openRealtimeClient(
+  origin: string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<RealtimeClient> {
   const url = `${origin.replace(/^http/, 'ws')}/v1/realtime`
-  const socket = new WebSocket(url, REALTIME_PROTOCOL)
+  const options = { protocols: [REALTIME_PROTOCOL], headers }
+  // The declared type is that of browsers, which send no headers.
+  const socket = new WebSocket(url, options as never)
   const messages: Loose[] = []
   const awaited = new Set<Loose>()
   let closeCode: number | null = null

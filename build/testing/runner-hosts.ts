@@ -4,7 +4,7 @@ import type { StoredDocument } from '../../src/documents/store.ts'
 import type { FoundDocuments } from '../../src/engine/runners/outcomes.ts'
 import { SentDocuments } from '../../src/engine/runners/sent-documents.ts'
 import { FrameReader, FrameWriter } from '../../src/runner/frames.ts'
-import { Host } from '../../src/runner/host.ts'
+import { Host, prepareRealm } from '../../src/runner/host.ts'
 import {
   decodeFromRunner,
   encodeDocuments,
@@ -45,7 +45,8 @@ export class Driver {
     const emit = (text: string) => this.#output.append(text)
     // Rejections are not observed here, since the test runner would report them too.
     const rejections = { flush() {}, release() {} }
-    this.#host = new Host({ emit, progress, cpuMicros, rejections }, source, LIMITS)
+    const ports = { emit, progress, cpuMicros, rejections }
+    this.#host = new Host(ports, prepareRealm(), { source, limits: LIMITS })
     this.loaded = decodeFromRunner(this.#host.load())
   }
 

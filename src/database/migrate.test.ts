@@ -289,7 +289,7 @@ const SOUND = {
 test.each([
   [{}, null],
   [{ synchronous_commit: 'remote_apply' }, null],
-  [{ version: 159_999 }, 'version: PostgreSQL is older than 16'],
+  [{ version: 159_999 }, 'version: PostgreSQL 15 is older than 16'],
   [{ fsync: 'off' }, 'PostgreSQL runs with fsync = off'],
   [{ full_page_writes: 'off' }, 'PostgreSQL runs with full_page_writes = off'],
   [{ synchronous_commit: 'off' }, 'PostgreSQL runs with synchronous_commit = off'],

@@ -91,8 +91,10 @@ async function checkServer(connection: Connection): Promise<void> {
 
 /** The reason why a server with these settings cannot be used; null if it can. */
 export function unsupportedReason(row: RawRow): string | null {
-  if (readInteger(row, 'version') < POSTGRESQL_MINIMUM)
-    return 'version: PostgreSQL is older than 16'
+  const version = readInteger(row, 'version')
+  if (version < POSTGRESQL_MINIMUM) {
+    return `version: PostgreSQL ${Math.floor(version / 10_000)} is older than 16`
+  }
   for (const setting of ['fsync', 'full_page_writes', 'synchronous_commit']) {
     if (readText(row, setting) === 'off') return `PostgreSQL runs with ${setting} = off`
   }

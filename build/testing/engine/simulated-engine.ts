@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openSqliteDocuments } from '../../../src/documents/sqlite/stores.ts'
+import type { DocumentStore } from '../../../src/documents/store.ts'
 import { createEngine } from '../../../src/engine/create-engine.ts'
 import type { Engine } from '../../../src/engine/engine.ts'
 import type { Release } from '../../../src/engine/releases/executable-release.ts'
@@ -65,6 +66,8 @@ interface SimulatedInput {
   readonly admits?: () => boolean
   readonly system?: SteppedSystem
   readonly directory?: string
+  /** Puts something between the engine and its document store. */
+  readonly wrap?: (store: DocumentStore) => DocumentStore
 }
 
 const RELEASE_ID = `rel_${'0'.repeat(26)}` as ReleaseId
@@ -75,7 +78,8 @@ export async function simulatedEngine(input: SimulatedInput): Promise<SimulatedE
   const timers = new ManualTimers(system)
   const log = memoryLog()
   const metrics = new Metrics(system)
-  const store = await openSqliteDocuments(join(directory, 'documents.db'))
+  const { wrap = (real: DocumentStore) => real } = input
+  const store = wrap(await openSqliteDocuments(join(directory, 'documents.db')))
   const pool = inProcessPool(input.handlers)
   Object.assign(pool, { close: async () => undefined, warm: async () => undefined })
   const engine = createEngine({

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { freePort, isFree } from './ports.ts'
 import { superviseProcess } from './supervisor.ts'
 
 const options = { directory: '/', environment: { PATH: '/usr/bin:/bin' } }
@@ -32,6 +33,20 @@ test('stop sends the given signal', async () => {
   const child = superviseProcess(['/bin/sh', '-c', script], { ...options, signal: 'TERM' })
   await new Promise((resolve) => child.stdout.once('data', resolve))
   expect(await child.stop()).toBe(3)
+})
+
+test('a killed child has given up its address once it has ended', async () => {
+  const port = await freePort()
+  // The kernel takes a while to free the memory, and closes sockets only then.
+  const script = `globalThis.kept = Buffer.alloc(256 * 2 ** 20, 1)
+    const fetch = () => new Response()
+    Bun.serve({ hostname: '127.0.0.1', port: ${port}, reusePort: false, fetch })
+    console.log('ready')`
+  const child = superviseProcess([process.execPath, '-e', script], { ...options, signal: 'TERM' })
+  await new Promise((resolve) => child.stdout.once('data', resolve))
+  child.kill()
+  expect(await child.ended).toBe(128)
+  expect(await isFree(port)).toBe(true)
 })
 
 test('a child ends with its parent, even if that is killed', async () => {

@@ -10,7 +10,10 @@ export interface Supervised {
   readonly processGroup: number
   readonly stdout: Readable
   readonly stderr: Readable
-  /** Exit status of the child; 128 plus the number of the signal that ended it. */
+  /**
+   * Exit status of the child; 128 plus the number of the signal that ended it. Resolves once the
+   * child, and all that it started with its output, has given up its sockets and locks.
+   */
   readonly ended: Promise<number>
   /** Asks the child to stop and waits until it has. */
   stop(): Promise<number>
@@ -60,10 +63,14 @@ export function superviseProcess(
   stderr.setEncoding('utf8')
   const ended = new Promise<number>((resolve) => {
     shell.once('error', () => resolve(127))
-    shell.once('exit', (code) => {
+    shell.once('exit', () => {
       stdin.end()
-      resolve(code ?? 128)
+      // Output without a reader would keep the streams open.
+      for (const stream of [stdout, stderr]) stream.resume()
     })
+    // The streams close with the last process that has them. A killed child with much memory ends
+    // up to a second after the shell, and holds its sockets and locks until then.
+    shell.once('close', (code) => resolve(code ?? 128))
   })
   return {
     processGroup: shell.pid ?? -1,
