@@ -63,7 +63,7 @@ describe('a Product root', () => {
     for (let i = 0; i < 2; i++) {
       const root = await openProductRoot(directory, system)
       expect(root.descriptor.environmentId).toBe(ENVIRONMENT_ID)
-      for (const file of ['lock.db', 'control.db', 'control.db-wal', 'control.db-shm']) {
+      for (const file of ['lock.db', 'control.db', 'control.db-wal']) {
         expect(statSync(join(directory, file)).mode & 0o777, file).toBe(0o600)
       }
       expect(statSync(join(directory, 'artifacts')).mode & 0o777).toBe(0o700)

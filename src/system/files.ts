@@ -36,6 +36,7 @@ export const FILE_RULES = {
   not_private: 'a directory that only its owner, the user of this process, can write',
   too_large: 'a smaller file',
   denied: 'a file that this user may use',
+  full: 'a file on a disk with free space',
   failed: 'a file that the operating system can read and write',
 } as const
 export type FileReason = keyof typeof FILE_RULES
@@ -311,6 +312,8 @@ const REASONS: Readonly<Record<string, FileReason>> = {
   ENOTDIR: 'not_directory',
   EACCES: 'denied',
   EPERM: 'denied',
+  ENOSPC: 'full',
+  EDQUOT: 'full',
 }
 
 /** Converts errors of the operating system into FileFailure. */

@@ -24,19 +24,19 @@ export class BatchWriter {
   readonly #insertTime
 
   constructor(database: Database) {
-    this.#insertVersion = database.prepare<null, [number, string, number, number, string | null]>(
+    this.#insertVersion = database.query<null, [number, string, number, number, string | null]>(
       `insert into documents (row, id, sequence, created_at_micros, text)
        values (?1, ?2, ?3, ?4, ?5)`,
     )
-    this.#insertEntry = database.prepare<null, [number, Uint8Array, number]>(
+    this.#insertEntry = database.query<null, [number, Uint8Array, number]>(
       `insert into index_entries (index_id, key, from_sequence, until_sequence)
        values (?1, ?2, ?3, ${LIVE_UNTIL})`,
     )
-    this.#endEntry = database.prepare<null, [number, Uint8Array, number]>(
+    this.#endEntry = database.query<null, [number, Uint8Array, number]>(
       `update index_entries set until_sequence = ?3
         where index_id = ?1 and key = ?2 and until_sequence = ${LIVE_UNTIL}`,
     )
-    this.#insertOperation = database.prepare<
+    this.#insertOperation = database.query<
       null,
       [string, Uint8Array, number | null, string, string, string, number, number]
     >(
@@ -44,8 +44,8 @@ export class BatchWriter {
                                result, attempts, created_at_micros)
        values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)`,
     )
-    this.#setLatest = database.prepare<null, [number]>('update store set latest_sequence = ?1')
-    this.#insertTime = database.prepare<null, [number, number]>(
+    this.#setLatest = database.query<null, [number]>('update store set latest_sequence = ?1')
+    this.#insertTime = database.query<null, [number, number]>(
       'insert into sequence_times (sequence, at_micros) values (?1, ?2)',
     )
   }

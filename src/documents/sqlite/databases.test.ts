@@ -43,10 +43,6 @@ describe('the document file', () => {
       process.umask(before)
     }
     expect(statSync(path).mode & 0o777).toBe(0o600)
-    for (const suffix of ['-wal', '-shm']) {
-      const other = path + suffix
-      if (existsSync(other)) expect(statSync(other).mode & 0o777).toBe(0o600)
-    }
     const walBytes = existsSync(`${path}-wal`) ? statSync(`${path}-wal`).size : 0
     expect(walBytes).toBe(0)
   })

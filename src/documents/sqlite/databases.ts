@@ -9,6 +9,7 @@ import { dirname } from 'node:path'
 import { assert } from '../../errors/assert.ts'
 import { Fault } from '../../errors/fault.ts'
 import { digestEquals, sha256 } from '../../system/digests.ts'
+import { openOwnDatabase } from '../../system/own-databases.ts'
 import { decodeStored } from '../../value/stored.ts'
 import { faultOfStoredData } from '../store-faults.ts'
 import { MIGRATIONS } from './migrations.generated.ts'
@@ -43,7 +44,7 @@ export function openDatabase(
   let database: Database | undefined
   try {
     createFile(path)
-    database = new Database(path, { readwrite: true, create: false })
+    database = openOwnDatabase(path)
     rejectForeignFile(database, mayBeNew)
     configure(database, { cacheMiB: CACHE_MIB, isTemporary })
     migrate(database)

@@ -27,14 +27,14 @@ export class IndexChanges {
   readonly #drop
 
   constructor(database: Database) {
-    this.#insert = database.prepare<{ id: number }, [string, string]>(
+    this.#insert = database.query<{ id: number }, [string, string]>(
       `insert into indexes (table_name, fields, state, built_id) values (?1, ?2, 'building', '')
        returning id`,
     )
-    this.#builtId = database.prepare<{ built_id: string }, [number]>(
+    this.#builtId = database.query<{ built_id: string }, [number]>(
       'select built_id from indexes where id = ?1',
     )
-    this.#newest = database.prepare<NewestVersion, [string, string, number]>(
+    this.#newest = database.query<NewestVersion, [string, string, number]>(
       `select d.id, d.sequence, d.created_at_micros, d.text
          from (select id, max(sequence) as sequence
                  from documents indexed by documents_by_version
@@ -44,17 +44,17 @@ export class IndexChanges {
         order by newest.id`,
     )
     // A commit may have added the key already.
-    this.#insertEntry = database.prepare<null, [number, Uint8Array, number]>(
+    this.#insertEntry = database.query<null, [number, Uint8Array, number]>(
       `insert into index_entries (index_id, key, from_sequence, until_sequence)
        values (?1, ?2, ?3, ${LIVE_UNTIL}) on conflict do nothing`,
     )
-    this.#progress = database.prepare<null, [number, string]>(
+    this.#progress = database.query<null, [number, string]>(
       'update indexes set built_id = ?2 where id = ?1',
     )
-    this.#ready = database.prepare<null, [number, number]>(
+    this.#ready = database.query<null, [number, number]>(
       `update indexes set state = 'ready', ready_sequence = ?2 where id = ?1`,
     )
-    this.#drop = database.prepare<null, [number]>(
+    this.#drop = database.query<null, [number]>(
       `update indexes set state = 'dropped', ready_sequence = null where id = ?1`,
     )
   }

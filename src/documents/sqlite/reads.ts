@@ -84,25 +84,25 @@ export class Reads {
 
   constructor(database: Database, newest: NewestVersions) {
     this.#newest = newest
-    this.#begin = database.prepare('begin')
-    this.#end = database.prepare('commit')
-    this.#version = database.prepare<VersionRow, [string, number]>(
+    this.#begin = database.query('begin')
+    this.#end = database.query('commit')
+    this.#version = database.query<VersionRow, [string, number]>(
       `select created_at_micros, sequence, text
          from documents
         where id = +?1 and sequence <= ?2
         order by sequence desc limit 1`,
     )
-    this.#ascending = database.prepare<EntryRow, RangeParameters>(rangeStatement('asc'))
-    this.#descending = database.prepare<EntryRow, RangeParameters>(rangeStatement('desc'))
-    this.#keysAscending = database.prepare<KeyRow, KeyParameters>(keyStatement('asc'))
-    this.#keysDescending = database.prepare<KeyRow, KeyParameters>(keyStatement('desc'))
-    this.#operation = database.prepare<OperationRow, [string]>(
+    this.#ascending = database.query<EntryRow, RangeParameters>(rangeStatement('asc'))
+    this.#descending = database.query<EntryRow, RangeParameters>(rangeStatement('desc'))
+    this.#keysAscending = database.query<KeyRow, KeyParameters>(keyStatement('asc'))
+    this.#keysDescending = database.query<KeyRow, KeyParameters>(keyStatement('desc'))
+    this.#operation = database.query<OperationRow, [string]>(
       `select fingerprint, commit_sequence, release_id, function, result, attempts,
               created_at_micros
          from operations
         where operation_id = ?1`,
     )
-    this.#sequenceAt = database.prepare<{ sequence: number | null }, [number]>(
+    this.#sequenceAt = database.query<{ sequence: number | null }, [number]>(
       'select max(sequence) as sequence from sequence_times where at_micros <= ?1',
     )
   }

@@ -25,39 +25,39 @@ export class Retention {
 
   constructor(database: Database) {
     // typeof() does not load the text, which may be a megabyte.
-    this.#versions = database.prepare<Version, [number]>(
+    this.#versions = database.query<Version, [number]>(
       `select row, id, sequence, typeof(text) = 'null' as deleted
          from documents
         where row > (select pruned_row from store)
         order by row limit ?1`,
     )
-    this.#deleteOlder = database.prepare<null, [string, number]>(
+    this.#deleteOlder = database.query<null, [string, number]>(
       'delete from documents where id = ?1 and sequence < ?2',
     )
-    this.#deleteVersion = database.prepare<null, [number]>('delete from documents where row = ?1')
-    this.#setPruned = database.prepare<null, [number]>('update store set pruned_row = ?1')
-    this.#deleteEntries = database.prepare<null, [number, number]>(
+    this.#deleteVersion = database.query<null, [number]>('delete from documents where row = ?1')
+    this.#setPruned = database.query<null, [number]>('update store set pruned_row = ?1')
+    this.#deleteEntries = database.query<null, [number, number]>(
       `delete from index_entries
         where (index_id, key, until_sequence) in
               (select index_id, key, until_sequence from index_entries
                 where until_sequence < ${LIVE_UNTIL} and until_sequence <= ?1 limit ?2)`,
     )
-    this.#deleteDroppedEntries = database.prepare<null, [number, number]>(
+    this.#deleteDroppedEntries = database.query<null, [number, number]>(
       `delete from index_entries
         where (index_id, key, until_sequence) in
               (select index_id, key, until_sequence from index_entries
                 where index_id = ?1 limit ?2)`,
     )
-    this.#deleteIndex = database.prepare<null, [number]>('delete from indexes where id = ?1')
+    this.#deleteIndex = database.query<null, [number]>('delete from indexes where id = ?1')
     // Operations are appended in the order of time, so the oldest ones are the first rows.
-    this.#deleteOperations = database.prepare<null, [number, number]>(
+    this.#deleteOperations = database.query<null, [number, number]>(
       `delete from operations
         where row in (select row from (select row, created_at_micros from operations
                                         order by row limit ?2)
                        where created_at_micros < ?1)`,
     )
     // The newest row at or before the horizon stays: it has the age of the horizon.
-    this.#deleteTimes = database.prepare<null, [number]>(
+    this.#deleteTimes = database.query<null, [number]>(
       `delete from sequence_times
         where sequence < (select max(sequence) from sequence_times where sequence <= ?1)`,
     )

@@ -13,6 +13,8 @@ export type TransactionJob = Exclude<WriterJob, { kind: 'open' | 'close' }>
 
 /** Codes of transient failures. Any other code means a corrupt file or a broken invariant. */
 const TRANSIENT = /^SQLITE_(?:FULL|IOERR|NOMEM|BUSY|LOCKED|CANTOPEN|READONLY|INTERRUPT)/
+/** Codes of a COMMIT that could not write its last frame. */
+const UNWRITTEN = /^SQLITE_(?:FULL|IOERR_WRITE)$/
 
 export class TransactionJobs {
   readonly #database: Database
@@ -43,10 +45,11 @@ export class TransactionJobs {
     try {
       this.#database.run('commit')
     } catch (error) {
-      // On a full disk a frame of the log cannot be written, and the last frame is the one that
-      // commits. A failed sync comes after it: the next opening may find the transaction or not.
-      const code = sqliteCode(error)
-      return this.#rollBack(code === 'SQLITE_FULL' ? 'none' : 'uncertain', describe(error))
+      // On a full or read-only disk a frame of the log cannot be written, and the last frame is the
+      // one that commits. A failed sync comes after it: the next opening may find the transaction
+      // or not.
+      const isUnwritten = UNWRITTEN.test(sqliteCode(error) ?? '')
+      return this.#rollBack(isUnwritten ? 'none' : 'uncertain', describe(error))
     }
     return { result }
   }

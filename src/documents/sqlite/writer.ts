@@ -2,7 +2,8 @@
  * Entry point of the writing thread of a document file, which keeps syncs to disk off the event
  * loop. It is bundled into writer.generated.ts and runs jobs in the order of their messages.
  */
-import { Database } from 'bun:sqlite'
+import type { Database } from 'bun:sqlite'
+import { openOwnDatabase } from '../../system/own-databases.ts'
 import { configure } from './pragmas.ts'
 import { describe, TransactionJobs } from './transaction-jobs.ts'
 import type { WriterJob, WriterReply } from './writer-jobs.ts'
@@ -26,7 +27,7 @@ function reply(job: WriterJob): WriterReply {
 
 function run(job: WriterJob): WriterReply {
   if (job.kind === 'open') {
-    const database = new Database(job.path, { readwrite: true, create: false })
+    const database = openOwnDatabase(job.path)
     configure(database, { cacheMiB: 32, isTemporary: job.isTemporary })
     opened = { database, jobs: new TransactionJobs(database) }
     return { result: null }

@@ -13,7 +13,7 @@ interface Row {
   activation: Activation
 }
 
-/** Returns revision 0, enabled, where nobody has decided. */
+/** Returns revision 0, enabled, where no operator has decided. */
 export function findCronActivation(reader: ControlReader, name: string): CronActivation {
   const row = reader.get<Row>(
     'select revision, activation from cron_activations where name = ?',

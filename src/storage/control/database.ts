@@ -2,10 +2,11 @@
  * The control database of a Product root: one synchronous SQLite connection, durable at commit. No
  * other code runs between synchronous calls, so several reads without an `await` see one state.
  */
-import { Database, type SQLQueryBindings } from 'bun:sqlite'
+import type { Database, SQLQueryBindings } from 'bun:sqlite'
 import { assert } from '../../errors/assert.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
 import { sha256Hex } from '../../system/digests.ts'
+import { openOwnDatabase } from '../../system/own-databases.ts'
 import { ensureOwnFile, invalidRoot } from '../files.ts'
 import { MIGRATIONS } from '../migrations.generated.ts'
 
@@ -49,7 +50,7 @@ export class ControlDatabase {
     ensureOwnFile(path)
     let database: Database | null = null
     try {
-      database = new Database(path, { readwrite: true, create: false, strict: true })
+      database = openOwnDatabase(path)
       database.exec('pragma busy_timeout = 2000')
       database.exec('pragma journal_mode = wal')
       database.exec('pragma synchronous = full')
