@@ -101,6 +101,11 @@ export interface TransactionWrite {
 
 export interface CommitBatch {
   readonly transactions: readonly TransactionWrite[]
+  /**
+   * Called where the reply was lost and the database cannot be asked for the outcome yet. The
+   * commit goes on until the outcome is known.
+   */
+  readonly onUnreachable?: (() => void) | undefined
 }
 
 export interface PruneRequest {

@@ -104,6 +104,14 @@ export const EXCLUSIVE_ATTEMPT = 4
  * @limit Calls: calls in flight in the server; one more is `BUSY`
  */
 export const INVOCATIONS_MAX = 4_096
+/**
+ * Milliseconds that a Query or a Mutation of an application may wait for others: half of its
+ * deadline. One that would wait longer is BUSY at once, one that has waited as long for a runner is
+ * BUSY then.
+ * @limit Calls: time that a Query or a Mutation waits for others; one that would wait longer is
+ * `BUSY` at once
+ */
+export const CALL_WAIT_MILLIS_MAX = 5_000
 /** Most runs of watched Queries in flight; more wait, so that calls come before them. */
 export const REFRESHES_MAX = 64
 /** Most characters of keys, results and read sets in the query cache. */

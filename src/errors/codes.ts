@@ -519,7 +519,7 @@ export const CODES = {
   CLIENT_FILE_FAILED: {
     kind: 'internal',
     message: 'A local file could not be read or written.',
-    next: 'Check the path and its permissions.',
+    next: 'Check the path, its permissions and the free space of its disk.',
   },
   CLIENT_PACKAGE_INVALID: {
     kind: 'invalid',

@@ -56,6 +56,16 @@ export class Fault extends Error {
   }
 }
 
+/** Returns each violation as a line for people, such as `$.name: a string`. */
+export function violationLines({ violations }: Pick<Fault, 'violations'>): string[] {
+  return violations.map(({ path, rule }) => `${path}: ${rule}`)
+}
+
+/** Returns why an operation failed: the violations, else the detail; null for neither. */
+export function reasonOf(fault: Pick<Fault, 'violations' | 'detail'>): string | null {
+  return violationLines(fault).join('; ') || (fault.detail ?? null)
+}
+
 /** Tells whether the error is a Fault with one of the codes, or any Fault if none is given. */
 export function isFault(error: unknown, ...codes: readonly Code[]): error is Fault {
   return error instanceof Fault && (codes.length === 0 || codes.includes(error.code))

@@ -300,6 +300,8 @@ function start(command: readonly string[], record: number) {
   return Bun.spawn([...command], {
     env: RUNNER_ENVIRONMENT,
     cwd: '/',
+    // An interrupt of the terminal is for this process, which ends its runners.
+    detached: true,
     stdio: ['pipe', 'pipe', 'pipe', record],
   }) as Bun.Subprocess<'pipe', 'pipe', 'pipe'>
 }

@@ -5,7 +5,7 @@
  */
 import { afterAll, expect, test } from 'vitest'
 import { scriptOf } from '../../build/testing/runners.ts'
-import { Host } from './host.ts'
+import { Host, prepareRealm } from './host.ts'
 import { decodeFromRunner, encodeInvoke, encodeReply, type FromRunner } from './messages.ts'
 import type { Progress } from './progress.ts'
 import { watchRejections } from './rejections.ts'
@@ -79,7 +79,7 @@ function hostOf(actions = false) {
   const emit = (text: string) => void found.push(decodeFromRunner(text))
   const limits = { cpuMillis: 1_000, resultBytes: 1_000_000, actions, fixedClock: false }
   const ports = { emit, progress, cpuMicros, rejections }
-  const host = new Host(ports, scriptOf(FUNCTIONS, SCHEMA), limits)
+  const host = new Host(ports, prepareRealm(), { source: scriptOf(FUNCTIONS, SCHEMA), limits })
   current = host
   expect(host.load()).toBe('["loaded"]')
   const processFrame = (text: string) => {

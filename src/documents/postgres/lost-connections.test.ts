@@ -191,6 +191,24 @@ test('an outcome that cannot be determined in time is uncertain until a restart'
   expect(store.latestSequence).toBe((await stored(batch)) ? latest : latest! - 1)
 })
 
+test('a commit whose reply is lost reports when its outcome cannot be determined yet', async () => {
+  const batch = batchOf([10])
+  let reports = 0
+  const onUnreachable = () => {
+    reports += 1
+    proxy.refuse(false)
+  }
+  await holder.query('begin')
+  await holder.query('select from svc_documents.state for update')
+  const reported = outcome(store.commit({ ...batch, onUnreachable }))
+  await blocked(1)
+  expect(reports).toBe(0)
+  proxy.refuse(true)
+  await expect.poll(() => reports).toBe(1)
+  await holder.query('commit')
+  expect(await reported).toBe((await stored(batch)) ? 'stored' : 'UNAVAILABLE')
+})
+
 test('a commit without a connection is not sent, and so it is not uncertain', async () => {
   await store.close()
   let lost = 0

@@ -174,9 +174,9 @@ class PostgresDocuments implements PostgresDocumentStore {
     return this.#checkResult(this.#reads.operation(operationId), this.latestSequence)
   }
 
-  async commit({ transactions }: CommitBatch): Promise<void> {
+  async commit({ transactions, onUnreachable }: CommitBatch): Promise<void> {
     this.#state.beginCommit(transactions)
-    await this.#writer.commit(transactions)
+    await this.#writer.commit(transactions, onUnreachable)
     this.#state.applyCommit(transactions)
   }
 

@@ -56,9 +56,13 @@ export class Writer {
 
   /**
    * Stores a batch. Throws UNAVAILABLE where nothing is stored, and RESULT_UNCERTAIN where that is
-   * unknown: then the writer has failed.
+   * unknown: then the writer has failed. Calls `onUnreachable` where the reply was lost and no
+   * connection is available to determine the outcome.
    */
-  commit(transactions: readonly TransactionWrite[]): Promise<void> {
+  commit(
+    transactions: readonly TransactionWrite[],
+    onUnreachable: () => void = () => undefined,
+  ): Promise<void> {
     return this.#enqueue(async () => {
       const term = await this.#usableTerm()
       const parts = batchParts(transactions, term)
@@ -71,7 +75,7 @@ export class Writer {
       } catch (error) {
         connection.discard()
         if (error instanceof EpochLost) throw error
-        if (!(await this.#isStored(parts.length))) throw error
+        if (!(await this.#isStored(parts.length, onUnreachable))) throw error
         return
       }
       term.batch += parts.length
@@ -164,7 +168,7 @@ export class Writer {
    * Determines whether the batches that were sent last are stored: all or none. Throws
    * RESULT_UNCERTAIN where PostgreSQL stays unreachable.
    */
-  async #isStored(count: number): Promise<boolean> {
+  async #isStored(count: number, onUnreachable: () => void): Promise<boolean> {
     const { system, reconcileMillis } = this.#options
     const before = this.#term.batch
     const deadline = system.monotonicMillis() + reconcileMillis
@@ -182,6 +186,7 @@ export class Writer {
           throw new Fault('RESULT_UNCERTAIN', { detail: `commit: ${fault.detail}`, cause: fault })
         }
       }
+      onUnreachable()
       await delay(pause)
     }
   }

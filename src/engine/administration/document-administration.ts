@@ -6,6 +6,7 @@
 import type { StoredDocument } from '../../documents/store.ts'
 import { Fault } from '../../errors/fault.ts'
 import { sha256Hex } from '../../system/digests.ts'
+import type { Span } from '../../telemetry/traces/spans.ts'
 import { decodeStored, encodeStored } from '../../value/stored.ts'
 import type { ValueObject } from '../../value/values.ts'
 import type { MutationOutcome } from '../invocations/mutations.ts'
@@ -65,6 +66,8 @@ export interface DocumentChangeRequest {
   readonly fingerprint: string
   readonly change: DocumentChange
   readonly requestId: string
+  /** The span that causes the change; absent where nothing is traced. */
+  readonly trace?: Span | null | undefined
 }
 
 export interface ChangedDocument {
@@ -159,7 +162,7 @@ async function queryPage(
 async function changeOnce(
   port: AdministrationPort,
   prepared: PreparedRelease,
-  { operationId, fingerprint, change, requestId }: DocumentChangeRequest,
+  { operationId, fingerprint, change, requestId, trace }: DocumentChangeRequest,
 ): Promise<ChangedDocument> {
   const table = requireTable(prepared, change.table)
   if (change.kind !== 'delete') checkValue(table, change.value)
@@ -169,6 +172,7 @@ async function changeOnce(
     argumentsText: sha256Hex(fingerprint),
     principal: null,
     context: { requestId, invocationId: port.system.ids.make('ivc') },
+    trace,
     operationId,
     target: FUNCTION_PREFIX,
     caller: FUNCTION_PREFIX,

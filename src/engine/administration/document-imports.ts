@@ -5,6 +5,7 @@
  */
 import { Fault } from '../../errors/fault.ts'
 import { sha256Hex } from '../../system/digests.ts'
+import type { Span } from '../../telemetry/traces/spans.ts'
 import { encodeStored } from '../../value/stored.ts'
 import type { ValueObject } from '../../value/values.ts'
 import type { PreparedRelease } from '../releases/prepared-release.ts'
@@ -32,6 +33,8 @@ export interface DocumentImportRequest {
   readonly createdAtMicros: bigint
   readonly documents: readonly ImportedDocument[]
   readonly requestId: string
+  /** The span that causes the import; absent where nothing is traced. */
+  readonly trace?: Span | null | undefined
 }
 
 export interface ImportOutcome {
@@ -59,6 +62,7 @@ export async function importOnce(
     argumentsText: sha256Hex(request.fingerprint),
     principal: null,
     context: { requestId: request.requestId, invocationId: port.system.ids.make('ivc') },
+    trace: request.trace,
     operationId: request.operationId,
     target: FUNCTION_PREFIX,
     caller: FUNCTION_PREFIX,

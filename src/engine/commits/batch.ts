@@ -1,6 +1,6 @@
 /** The unit of group commit. */
 import type { TransactionWrite } from '../../documents/store.ts'
-import { stalledFault } from './pending-commits.ts'
+import { Fault } from '../../errors/fault.ts'
 import type { CommitWrites } from './read-set.ts'
 
 /** Most Mutations in one durable transaction. */
@@ -33,6 +33,7 @@ export class Batch {
   /** Fails the callers that wait for it; the store may still make it durable. */
   markStalled(): void {
     this.#isStalled = true
-    this.durable.reject(stalledFault())
+    const detail = 'documents: the commit takes too long'
+    this.durable.reject(new Fault('DEADLINE_EXCEEDED', { detail }))
   }
 }

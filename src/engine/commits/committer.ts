@@ -4,8 +4,13 @@
  * adds the transaction to the open batch. The caller gets its reply once the batch is durable;
  * later Mutations read the pending commit at once.
  */
-import type { DocumentStore, OperationRecord, TransactionWrite } from '../../documents/store.ts'
-import { Fault, isFault } from '../../errors/fault.ts'
+import type {
+  DocumentStore,
+  DocumentWrite,
+  OperationRecord,
+  TransactionWrite,
+} from '../../documents/store.ts'
+import { isFault } from '../../errors/fault.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { System } from '../../system/system.ts'
 import type { Metrics } from '../../telemetry/metrics/metrics.ts'
@@ -14,10 +19,10 @@ import type { BufferedWrite } from '../transactions/overlay.ts'
 import { Batch } from './batch.ts'
 import { documentWrite, systemChanges } from './document-writes.ts'
 import { type KeyLock, LockManager } from './lock-manager.ts'
-import { PendingCommits, rolledBackFault } from './pending-commits.ts'
+import { PendingCommits, rolledBackFault, stalledFault } from './pending-commits.ts'
 import { PinnedSnapshots, type SnapshotPin } from './pinned-snapshots.ts'
 import type { CommitWrites, ReadSet } from './read-set.ts'
-import { type Conflict, WriteLog } from './write-log.ts'
+import { lockKeys, WriteLog } from './write-log.ts'
 
 /** The key of the global commit lock. No document ID and no index key is the empty string. */
 const GLOBAL_KEY = ''
@@ -77,7 +82,10 @@ export interface CommitterOptions {
   readonly onAssign?: (writes: CommitWrites) => void
   /** Called for every assigned commit that is known not to be stored, and must not throw. */
   readonly onRollback?: (writes: CommitWrites) => void
-  /** Called for every durable commit, in sequence order, before its caller gets the reply. */
+  /**
+   * Called for every durable commit, in sequence order, before its caller gets the reply. It must
+   * not throw.
+   */
   readonly onCommit: (sequence: number, writes: CommitWrites) => void
 }
 
@@ -159,7 +167,7 @@ export class Committer {
     if (request.pending?.isRolledBack(request.snapshot) === true) throw rolledBackFault()
     // Only Mutations from before the stall wait, so the queue stays bounded.
     if (this.#pending.isStalled) {
-      throw new Fault('UNAVAILABLE', { detail: 'an earlier commit is stalled' })
+      throw stalledFault()
     }
     const conflicting = this.#conflictingKeys(request)
     if (conflicting !== null) {
@@ -170,10 +178,7 @@ export class Committer {
     const { transaction, writes } = this.#build(request, sequence)
     if (sequence !== null) {
       this.#listeners.onAssign?.(writes)
-      this.#assigned = sequence
-      const oldestPinned = this.#snapshots.oldest(this.#durable)
-      this.#writeLog.append({ sequence, writes, oldestPinned })
-      this.#pending.add(sequence, transaction.writes, writes)
+      this.#assign(sequence, transaction.writes, writes)
     }
     const batch = this.#openBatch()
     batch.transactions.push(transaction)
@@ -294,7 +299,10 @@ export class Committer {
     const { transactions } = batch
     const startedMillis = this.#system.monotonicMillis()
     try {
-      await this.#store.commit({ transactions })
+      await this.#store.commit({
+        transactions,
+        onUnreachable: () => this.#stopUntilKnown(batch),
+      })
     } catch (error) {
       this.#newestFailed = true
       this.#metrics.counters.commitBatchesFailed.add()
@@ -310,6 +318,18 @@ export class Committer {
     }
     this.#pending.markDurable(this.#durable)
     batch.succeed()
+  }
+
+  /**
+   * Rejects Mutations until the outcome of the batch that was sent is known, since they would only
+   * wait for it. Later batches were not sent, so nothing of them is stored.
+   */
+  #stopUntilKnown(sent: Batch): void {
+    if (this.#pending.isStalled) return
+    const later = this.#resetTo([sent])
+    this.#pending.markStalled()
+    this.#notifyRollback(later)
+    for (const batch of later) batch.fail(stalledFault())
   }
 
   /** Marks the batch and all later ones, which cannot become durable sooner. */
@@ -331,19 +351,43 @@ export class Committer {
    * follow from its sequences. The sequences are assigned again.
    */
   #rollBack(batch: Batch, error: unknown): void {
-    const later = this.#queue.splice(0)
+    const later = this.#resetTo([])
     const isUncertain = isFault(error, 'RESULT_UNCERTAIN')
-    for (const { transactions, writes } of isUncertain ? later : [batch, ...later]) {
-      for (const [i, { sequence }] of transactions.entries()) {
-        if (sequence !== null) this.#listeners.onRollback?.(writes[i]!)
-      }
-    }
+    this.#notifyRollback(isUncertain ? later : [batch, ...later])
+    batch.fail(error)
+    for (const dependent of later) dependent.fail(rolledBackFault(error))
+  }
+
+  /**
+   * Drops all assigned sequences except those of `kept`, which were sent to the store. Returns the
+   * dropped batches that were not sent.
+   */
+  #resetTo(kept: readonly Batch[]): readonly Batch[] {
     this.#assigned = this.#durable
     this.#writeLog = emptyLog(this.#durable)
     this.#pending.rollBack()
     this.#pending = new PendingCommits()
-    batch.fail(error)
-    for (const dependent of later) dependent.fail(rolledBackFault(error))
+    for (const { transactions, writes } of kept) {
+      for (const [i, { sequence, writes: documents }] of transactions.entries()) {
+        if (sequence !== null) this.#assign(sequence, documents, writes[i]!)
+      }
+    }
+    return this.#queue.splice(0)
+  }
+
+  #assign(sequence: number, documents: readonly DocumentWrite[], writes: CommitWrites): void {
+    this.#assigned = sequence
+    const oldestPinned = this.#snapshots.oldest(this.#durable)
+    this.#writeLog.append({ sequence, writes, oldestPinned })
+    this.#pending.add(sequence, documents, writes)
+  }
+
+  #notifyRollback(batches: readonly Batch[]): void {
+    for (const { transactions, writes } of batches) {
+      for (const [i, { sequence }] of transactions.entries()) {
+        if (sequence !== null) this.#listeners.onRollback?.(writes[i]!)
+      }
+    }
   }
 }
 
@@ -352,8 +396,4 @@ function emptyLog(latestSequence: number): WriteLog {
     latestSequence,
     entriesMax: LOG_ENTRIES_MAX,
   })
-}
-
-function lockKeys({ documents, keys }: Conflict): readonly string[] {
-  return [...documents, ...keys.map(({ index, key }) => `${index}:${key}`)]
 }

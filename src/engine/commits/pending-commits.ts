@@ -43,12 +43,12 @@ export class PendingCommits {
     }
   }
 
-  /** Whether the store exceeds the time bound for the batch of the oldest commit. */
+  /** Whether the oldest commit takes too long, or its outcome cannot be determined yet. */
   get isStalled(): boolean {
     return this.#isStalled
   }
 
-  /** Fails all waits with DEADLINE_EXCEEDED until a batch is durable again. */
+  /** Fails all waits with UNAVAILABLE until a batch is durable again. */
   markStalled(): void {
     this.#isStalled = true
     this.#notify()
@@ -97,7 +97,7 @@ export class PendingCommits {
 
   /**
    * Waits until every commit that the snapshot sees is durable. Rejects with UNAVAILABLE where they
-   * were rolled back and with DEADLINE_EXCEEDED while the store is stalled.
+   * were rolled back, and while the store is stalled.
    */
   async whenDurable(snapshot: number): Promise<void> {
     while (this.#seesPending(snapshot)) {
@@ -129,9 +129,9 @@ function sortedKeys(commit: PendingCommit, index: number): readonly string[] {
   return keys
 }
 
-/** The failure of a call that waits for a stalled commit, which may still become durable. */
+/** The failure of a call that depends on a stalled commit, and has not committed itself. */
 export function stalledFault(): Fault {
-  return new Fault('DEADLINE_EXCEEDED', { detail: 'documents: a commit takes too long' })
+  return new Fault('UNAVAILABLE', { detail: 'documents: the outcome of an earlier commit is open' })
 }
 
 /** The failure of a call that depends on a commit whose batch failed. */

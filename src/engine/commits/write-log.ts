@@ -215,3 +215,8 @@ export class WriteLog {
     }
   }
 }
+
+/** Returns the keys to lock before the next attempt. */
+export function lockKeys({ documents, keys }: Conflict): readonly string[] {
+  return [...documents, ...keys.map(({ index, key }) => `${index}:${key}`)]
+}

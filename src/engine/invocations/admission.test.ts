@@ -2,9 +2,11 @@
 import { expect, test } from 'vitest'
 import { TestConfiguration } from '../../../build/testing/configurations.ts'
 import type { DocumentStore } from '../../documents/store.ts'
+import type { Fault } from '../../errors/fault.ts'
 import { realSystem } from '../../system/system.ts'
 import type { FunctionKind } from '../../value/manifest.ts'
 import type { Committer } from '../commits/committer.ts'
+import { CALL_WAIT_MILLIS_MAX } from '../limits.ts'
 import type { Release } from '../releases/executable-release.ts'
 import { Preparations } from '../releases/preparations.ts'
 import { ActiveCalls } from './active-calls.ts'
@@ -53,11 +55,17 @@ function bench() {
     skip: (millis: number) => {
       skipped += millis
     },
-    call: (kind: FunctionKind, signal?: { readonly aborted: boolean }): Promise<unknown> => {
-      const subject = { release, definition: definition(kind), arguments: new Map() }
+    call: (
+      kind: FunctionKind,
+      signal?: { readonly aborted: boolean },
+      scheduledId?: string,
+    ): Promise<unknown> => {
+      const subject = { release, definition: definition(kind), arguments: new Map(), scheduledId }
       const request = { ...subject, context: { requestId: 'req', invocationId: 'ivc' }, signal }
       const outcome = Promise.resolve(calls[kind](request as unknown as MutationRequest))
-      return outcome.catch((error: { code: string }) => error.code)
+      return outcome.catch(({ code, retryAfterSeconds }: Fault) =>
+        retryAfterSeconds === undefined ? code : { code, retryAfterSeconds },
+      )
     },
   }
 }
@@ -74,6 +82,29 @@ test('the wait for a Release counts towards the deadline of a call', async () =>
   for (const left of await Promise.all(late))
     expect(Math.abs(Number(left) - 6_000)).toBeLessThan(500)
   expect(preparations.find(release.releaseId)).not.toBeNull()
+})
+
+test('a call that would wait for too long is BUSY at once, and scheduled work waits', async () => {
+  const { call, skip, reply } = bench()
+  const kinds = ['query', 'mutation'] as const
+  const admitted = kinds.flatMap((kind) => Array.from({ length: 20 }, () => call(kind)))
+  skip(CALL_WAIT_MILLIS_MAX + 500)
+  const busy = { code: 'BUSY', retryAfterSeconds: Math.ceil(CALL_WAIT_MILLIS_MAX / 1_000) + 1 }
+  expect(await Promise.all([call('query'), call('mutation')])).toEqual([busy, busy])
+  admitted.push(call('mutation', undefined, 'sch'), call('action'))
+  reply.resolve([])
+  for (const left of await Promise.all(admitted)) expect(Number(left)).toBeGreaterThan(3_000)
+  expect(Number(await call('query'))).toBeGreaterThan(9_000)
+})
+
+test('Mutations that wait hold up no Query', async () => {
+  const { call, skip, reply } = bench()
+  const mutations = Array.from({ length: 20 }, () => call('mutation'))
+  skip(CALL_WAIT_MILLIS_MAX + 500)
+  const query = call('query')
+  reply.resolve([])
+  expect(Number(await query)).toBeGreaterThan(9_000)
+  await Promise.all(mutations)
 })
 
 test('a waiting Query or Action whose caller disconnects ends, a Mutation completes', async () => {

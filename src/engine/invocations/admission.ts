@@ -4,7 +4,12 @@ import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { System } from '../../system/system.ts'
 import type { ActionOutcome, Actions } from '../actions/actions.ts'
 
-import { BESIDE_CALLS_MILLIS, INVOCATION_MILLIS_MAX, INVOCATIONS_MAX } from '../limits.ts'
+import {
+  BESIDE_CALLS_MILLIS,
+  CALL_WAIT_MILLIS_MAX,
+  INVOCATION_MILLIS_MAX,
+  INVOCATIONS_MAX,
+} from '../limits.ts'
 import { AwaitedPreparations } from '../releases/awaited-preparations.ts'
 import type { Preparations } from '../releases/preparations.ts'
 import type { PreparedRelease } from '../releases/prepared-release.ts'
@@ -15,6 +20,7 @@ import {
   callKeyOf,
   checkedArguments,
 } from './checked-arguments.ts'
+import { ExpectedWait } from './expected-wait.ts'
 import { endWith, startInvocation } from './invocation-spans.ts'
 import type { MutationOutcome, Mutations } from './mutations.ts'
 import { cacheKeysOf, type Queries, type QueryExecution, type QueryOutcome } from './queries.ts'
@@ -35,6 +41,7 @@ type Input<R> = R & {
   /** Present for a Query that was looked up in the cache. */
   readonly callKey: string | undefined
   readonly arrivedMillis?: number | undefined
+  readonly startByMillis?: number | undefined
 }
 type Execute<R, T> = (input: Input<R>) => Promise<T>
 
@@ -42,12 +49,17 @@ export class CallAdmission {
   readonly #port: AdmissionPort
   readonly #argumentChecks = new ArgumentChecks()
   readonly #awaited: AwaitedPreparations
+  /** One for each kind: Mutations that wait for the disk hold up no Query, and the reverse. */
+  readonly #queryWait: ExpectedWait
+  readonly #mutationWait: ExpectedWait
   /** Monotonic milliseconds of the last call that was not a run of scheduled work. */
   #calledMillis = Number.NEGATIVE_INFINITY
 
   constructor(port: AdmissionPort) {
     this.#port = port
     this.#awaited = new AwaitedPreparations(port)
+    this.#queryWait = new ExpectedWait(port.system)
+    this.#mutationWait = new ExpectedWait(port.system)
   }
 
   /** Whether an application has called just now. Results from the cache do not count. */
@@ -59,24 +71,30 @@ export class CallAdmission {
   query(request: QueryRequest): MaybePromise<QueryOutcome> {
     const { preparations, queries } = this.#port
     const prepared = preparations.find(request.release.releaseId)
-    if (prepared === null) return this.#admit(request, this.#query)
+    if (prepared === null) return this.#admitInTime(request, this.#query, this.#queryWait)
     const checked = this.#argumentChecks.check(prepared, request)
     const cached = queries.find(cacheKeysOf(request, checked.callKey))
-    return cached ?? this.#admit(request, this.#query, checked)
+    return cached ?? this.#admitInTime(request, this.#query, this.#queryWait, checked)
   }
 
-  /** Runs a Query at the newest durable snapshot, whether or not its result is cached. */
+  /**
+   * Runs a watched Query at the newest durable snapshot, whether or not its result is cached. It
+   * waits as long as it takes: its clients have a state, and few run at one time.
+   */
   execution(request: QueryRequest): Promise<QueryExecution> {
-    return this.#admit(request, this.#query)
+    return this.#admit(request, this.#query, null)
   }
 
   /** Runs to completion even if the caller disconnects: a repeat gets the recorded result. */
   mutation(request: MutationRequest): Promise<MutationOutcome> {
-    return this.#admit(request, this.#mutation)
+    // Few pieces of scheduled work run at one time, and they have no caller that waits.
+    return request.scheduledId === undefined
+      ? this.#admitInTime(request, this.#mutation, this.#mutationWait)
+      : this.#admit(request, this.#mutation, null)
   }
 
   action(request: QueryRequest): Promise<ActionOutcome> {
-    return this.#admit(request, this.#action)
+    return this.#admit(request, this.#action, null)
   }
 
   readonly #query = (input: Input<QueryRequest>): Promise<QueryExecution> =>
@@ -88,22 +106,42 @@ export class CallAdmission {
   readonly #action = (input: Input<QueryRequest>): Promise<ActionOutcome> =>
     this.#port.actions.invoke(input)
 
+  /** Rejects with BUSY where the call would wait for too long, and as `#admit` does. */
+  #admitInTime<R extends QueryRequest, T>(
+    request: R,
+    execute: Execute<R, T>,
+    wait: ExpectedWait,
+    checked?: CheckedCall,
+  ): Promise<T> {
+    const millis = wait.millis()
+    if (millis <= CALL_WAIT_MILLIS_MAX) return this.#admit(request, execute, wait, checked)
+    const retryAfterSeconds = Math.ceil(Math.min(millis, INVOCATION_MILLIS_MAX) / 1_000)
+    return Promise.reject(new Fault('BUSY', { retryAfterSeconds, detail: 'the expected wait' }))
+  }
+
   /**
    * Rejects with BUSY beyond the bound, and with the failures of the preparation, of the argument
-   * check and of the execution.
+   * check and of the execution. A call that `wait` counts may only wait for a bounded time.
    */
   #admit<R extends QueryRequest, T>(
     request: R,
     execute: Execute<R, T>,
+    wait: ExpectedWait | null,
     checked?: CheckedCall,
   ): Promise<T> {
     const { inFlight, preparations, system } = this.#port
     if (request.context.scheduledId === undefined) this.#calledMillis = system.monotonicMillis()
     if (inFlight.count >= INVOCATIONS_MAX) return Promise.reject(new Fault('BUSY'))
-    const end = inFlight.begin(request.release)
+    const endActive = inFlight.begin(request.release)
+    const arrival = wait?.begin()
+    const end = () => {
+      endActive()
+      if (arrival !== undefined) wait?.end(arrival)
+    }
     const prepared = preparations.find(request.release.releaseId)
     const span = startInvocation(request, request.release.releaseId)
-    const input = span === null ? request : { ...request, trace: span }
+    const startByMillis = arrival === undefined ? undefined : arrival + CALL_WAIT_MILLIS_MAX
+    const input = { ...request, trace: span ?? request.trace, startByMillis }
     const call =
       prepared === null
         ? this.#prepareAndExecute(input, execute)

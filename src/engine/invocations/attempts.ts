@@ -44,6 +44,8 @@ export async function runAttempt(
   const call = invocation.isSpeculative
     ? runnerCall(invocation, transaction.prefetch(namedDocuments(argumentsText)))
     : runnerCall(invocation)
+  // An attempt that was begun once is not given up.
+  invocation.startByMillis = undefined
   const log = new AttemptLog(port.log, invocation)
   const calls: TransactionCalls = {
     prepared,

@@ -33,6 +33,11 @@ export interface Invocation {
   readonly seed: string
   /** Monotonic milliseconds; absent where the invocation starts on arrival. */
   readonly arrivedMillis?: number | undefined
+  /**
+   * Monotonic milliseconds until which the first attempt may wait for a runner; undefined for as
+   * long as the deadline allows, as do all further attempts.
+   */
+  startByMillis?: number | undefined
   /** Monotonic milliseconds. */
   readonly deadline: number
   /** The configuration at the start of the invocation. */
@@ -93,7 +98,16 @@ export class LostRunCounter {
 
 /** Returns the call that a runner executes for an attempt; speculative with `prefetched`. */
 export function runnerCall(
-  { definition, argumentsText, principal, nowMicros, seed, deadline, signal }: Invocation,
+  {
+    definition,
+    argumentsText,
+    principal,
+    nowMicros,
+    seed,
+    startByMillis,
+    deadline,
+    signal,
+  }: Invocation,
   prefetched?: readonly StoredDocument[],
 ): RunnerCall {
   const { name, kind } = definition
@@ -104,6 +118,7 @@ export function runnerCall(
     identityText: principal?.identityText ?? 'null',
     nowMicros,
     seed,
+    startByMillis,
     deadline,
     signal,
     prefetched,

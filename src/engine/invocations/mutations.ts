@@ -11,7 +11,7 @@ import type { FunctionManifest } from '../../value/manifest.ts'
 import { TransientMap } from '../../value/memory/transient-map.ts'
 import { encodeStored } from '../../value/stored.ts'
 import type { ValueObject } from '../../value/values.ts'
-import type { CommitLock, Committer } from '../commits/committer.ts'
+import type { CommitLock, CommitRequest, Committer } from '../commits/committer.ts'
 import { countSchedules } from '../commits/document-writes.ts'
 import { ATTEMPTS_MAX, EXCLUSIVE_ATTEMPT, INVOCATIONS_MAX } from '../limits.ts'
 import { completeWork } from '../scheduling/completion.ts'
@@ -26,7 +26,7 @@ import {
   type InvocationInput,
   LostRunCounter,
 } from './invocation.ts'
-import { type DocumentSystem, endWithCommit } from './invocation-spans.ts'
+import { type DocumentSystem, tracedCommit } from './invocation-spans.ts'
 import type { CompletedRun } from './run-outcomes.ts'
 
 export interface MutationPort extends InvocationPort {
@@ -279,13 +279,13 @@ export class Mutations {
           },
         })
       : null
-    const outcome = committer.commit({
+    const request: CommitRequest = {
       snapshot: transaction.snapshot,
       pending: transaction.pending,
       readSet: transaction.readSet,
       writes,
       atMicros,
-      // Scheduled work is repeated by nobody: its state tells whether it ran.
+      // No caller repeats scheduled work: its state tells whether it ran.
       operation:
         input.scheduledId === undefined
           ? {
@@ -299,9 +299,9 @@ export class Mutations {
             }
           : null,
       lock,
-    })
-    if (span !== null) endWithCommit(span, outcome)
-    return outcome
+    }
+    const commit = () => committer.commit(request)
+    return span === null ? commit() : tracedCommit(span, commit)
   }
 }
 

@@ -6,6 +6,39 @@ import { type GroupLimits, RunnerGroup } from './groups.ts'
 import type { RunnerCall } from './outcomes.ts'
 import type { Runner } from './runner.ts'
 
+test('a call that waits for a runner is BUSY at the time by which it had to start', async () => {
+  const busy = { load: async () => null, inFlight: 1, watch: { isBusy: true, cpuShare: 0 } }
+  const group = new RunnerGroup(
+    { releaseId: realSystem().ids.make('rel'), source: '', sourceMap: null },
+    {
+      role: 'transactions',
+      limits: { waiting: 10, callsPerRunner: 1, runners: 1 } as GroupLimits,
+      system: { monotonicMillis: () => 0 },
+      take: async () => busy as unknown as Runner,
+      onLoaded: () => {},
+    },
+  )
+  const outcomeOf = (call: Partial<RunnerCall>) =>
+    group.invoke({ function: 'one', ...call } as RunnerCall, oneDocument).then(
+      ({ kind }) => kind,
+      ({ code }: { code: string }) => code,
+    )
+  const outcomes: string[] = []
+  const bounded = outcomeOf({ startByMillis: 1_000, deadline: 10_000 })
+  const unbounded = outcomeOf({ deadline: 10_000 })
+  for (const each of [bounded, unbounded]) void each.then((outcome) => outcomes.push(outcome))
+  for (const [now, expected] of [
+    [999, []],
+    [1_000, ['BUSY']],
+    [9_999, ['BUSY']],
+    [10_000, ['BUSY', 'deadline']],
+  ] as const) {
+    group.tick(now)
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(outcomes).toEqual(expected)
+  }
+})
+
 test('runners that are killed from outside restart after a pause, and calls wait', async () => {
   let now = 0
   let loads = 0
@@ -26,6 +59,7 @@ test('runners that are killed from outside restart after a pause, and calls wait
       role: 'transactions',
       limits: { waiting: 10, callsPerRunner: 10, ...limits } as GroupLimits,
       system: { monotonicMillis: () => now },
+      onLoaded: () => undefined,
       take: () => new Promise((resolve) => setImmediate(() => resolve(runner))),
     },
   )

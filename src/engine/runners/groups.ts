@@ -42,6 +42,8 @@ export type TakeRunner = () => Promise<Runner | null>
 export interface GroupPorts {
   readonly role: RunnerRole
   readonly take: TakeRunner
+  /** Called when a runner that was taken has loaded the Release, or failed to. */
+  readonly onLoaded: () => void
   readonly limits: GroupLimits
   readonly system: Pick<System, 'monotonicMillis'>
   /**
@@ -53,10 +55,12 @@ export interface GroupPorts {
 
 interface Waiting {
   readonly deadline: number
+  readonly startByMillis: number | undefined
   readonly signal: CancellationToken | undefined
   readonly run: (runner: Runner) => void
   /** Null where no runner can be started. */
   readonly fail: (failure: LoadFailure | null) => void
+  readonly reject: (fault: Fault) => void
 }
 
 export class RunnerGroup {
@@ -178,7 +182,9 @@ export class RunnerGroup {
     // The end of isolation admits waiting calls before the running ones end, which may call them.
     this.#serveWaiting()
     for (const waiting of this.#waiting.splice(0)) {
-      if (nowMillis >= waiting.deadline) waiting.fail({ kind: 'deadline' })
+      const { deadline, startByMillis = deadline } = waiting
+      if (nowMillis >= deadline) waiting.fail({ kind: 'deadline' })
+      else if (nowMillis >= startByMillis) waiting.reject(new Fault('BUSY', { detail: 'runners' }))
       else if (waiting.signal?.aborted === true) waiting.fail({ kind: 'cancelled' })
       else this.#waiting.push(waiting)
     }
@@ -224,7 +230,7 @@ export class RunnerGroup {
   }
 
   #through<T>(
-    { deadline, signal }: Pick<RunnerCall, 'deadline' | 'signal'>,
+    { startByMillis, deadline, signal }: Pick<RunnerCall, 'startByMillis' | 'deadline' | 'signal'>,
     run: (runner: Runner) => Promise<T>,
     failed: (failure: LoadFailure) => T,
   ): Promise<T> {
@@ -234,6 +240,7 @@ export class RunnerGroup {
     if (this.#waiting.length >= this.#limits.waiting) return Promise.reject(new Fault('BUSY'))
     return new Promise((resolve, reject) => {
       this.#waiting.push({
+        startByMillis,
         deadline,
         signal,
         run: (found) => resolve(run(found)),
@@ -241,6 +248,7 @@ export class RunnerGroup {
           failure === null
             ? reject(new Fault('UNAVAILABLE', { detail: 'no runner could be started' }))
             : resolve(failed(failure)),
+        reject,
       })
       if (this.#ready.length > 0) return
       this.#startFirst()
@@ -292,6 +300,7 @@ export class RunnerGroup {
       return
     }
     const failure = await runner.load(this.#code, this.#ports.role)
+    this.#ports.onLoaded()
     if (this.#closed) runner.stop()
     else if (failure === null && !runner.isEnded) {
       this.#failures = 0

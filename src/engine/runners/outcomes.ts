@@ -16,6 +16,8 @@ export interface CancellationToken {
 }
 
 export interface RunnerCall extends InvokeRequest {
+  /** Monotonic milliseconds after which a call that still waits for a runner is BUSY. */
+  readonly startByMillis?: number | undefined
   /** Monotonic milliseconds. */
   readonly deadline: number
   readonly signal?: CancellationToken | undefined

@@ -268,7 +268,9 @@ class Pool implements RunnerPool {
     if (group === undefined) {
       const { system } = this.#options
       const limits = role === 'actions' ? this.#actionLimits : this.#limits
-      group = new RunnerGroup(code, { role, take: () => this.#take(role), limits, system })
+      const take = () => this.#take(role)
+      const onLoaded = () => this.#startSpare()
+      group = new RunnerGroup(code, { role, take, onLoaded, limits, system })
       if (this.#closed) group.close()
       else groups.set(code.releaseId, group)
     }
@@ -329,7 +331,7 @@ class Pool implements RunnerPool {
     }
   }
 
-  /** Takes the spare runner, and starts another one. */
+  /** Takes the spare runner, or starts one where there is none. */
   async #take(role: RunnerRole): Promise<Runner | null> {
     if (!this.#makeRoom(role)) return null
     // Removed before it is awaited, so that two groups never get one runner.
@@ -338,8 +340,12 @@ class Pool implements RunnerPool {
     let runner = await spare
     if (runner === null || runner.isEnded) runner = await this.#startRunner()
     if (this.#closed) runner?.stop()
-    else this.#spare ??= this.#startRunner()
     return runner
+  }
+
+  /** Runs once a Release is loaded: a process that starts beside that would delay it. */
+  #startSpare(): void {
+    if (!this.#closed) this.#spare ??= this.#startRunner()
   }
 
   /** Stops idle runners above the limit. Returns false where all runners of the role are busy. */

@@ -95,12 +95,14 @@ describe.runIf(onLinux)('the kernel shows of a runner', () => {
     expect(status).toMatch(/^Groups:\t\s*$/m)
   })
 
-  test('every thread in the scheduling class that does not preempt the server', () => {
+  test('every thread in a class and with a priority that leave the server its share', () => {
     const SCHED_BATCH = '3'
+    const NICE = '5'
     for (const thread of readdirSync(`/proc/${runner.pid}/task`)) {
       const stat = read(`task/${thread}/stat`)
-      // Field 41 of proc(5); the name in field 2 may have spaces.
-      expect(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[38]).toBe(SCHED_BATCH)
+      // Fields 41 and 19 of proc(5); the name in field 2 may have spaces.
+      const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+      expect([fields[38], fields[16]]).toEqual([SCHED_BATCH, NICE])
     }
   })
 

@@ -23,6 +23,10 @@ const RLIMIT_NPROC = 6
 const RLIMIT_NOFILE = 7
 const SCHED_SETSCHEDULER = process.arch === 'x64' ? 144 : 119
 const SCHED_BATCH = 3
+const SETPRIORITY = process.arch === 'x64' ? 141 : 140
+const PRIO_PROCESS = 0
+/** A third of the weight of the server, where both want a processor. */
+const NICE = 5
 const CLOSE_RANGE = 436
 const CLOSE_RANGE_CLOEXEC = 4
 
@@ -47,11 +51,14 @@ export function closeOnExec(first: number): void {
 
 /**
  * Enters the batch class of the scheduler: a runner that wakes up does not preempt the server,
- * which all other calls wait for. On two processors, that gives 6% more Queries a second.
+ * which all other calls wait for. On two processors, that gives 6% more Queries a second. Functions
+ * that take all processors must not take the server's share, with which it rejects further calls
+ * and answers operators.
  */
 export function giveWay(): void {
   const priority = new Int32Array(1)
   libc().syscall(SCHED_SETSCHEDULER, 0, SCHED_BATCH, ptr(priority), 0, 0)
+  libc().syscall(SETPRIORITY, PRIO_PROCESS, 0, NICE, 0, 0)
 }
 
 export function limitResources(): void {
