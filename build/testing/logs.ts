@@ -2,7 +2,11 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { collectedRow, droppedRow } from '../../src/product/logs/collected-records.ts'
+import {
+  collectedRecord,
+  droppedRecord,
+  lineRecords,
+} from '../../src/product/logs/collected-records.ts'
 import { Logs } from '../../src/product/logs/logs.ts'
 import { SecretRedaction } from '../../src/product/logs/secret-redaction.ts'
 import { Cursors } from '../../src/storage/cursors.ts'
@@ -11,7 +15,7 @@ import type { RemovedSegments } from '../../src/storage/logs/archiver.ts'
 import { LogStore } from '../../src/storage/logs/log-store.ts'
 import type { RemoteSegments } from '../../src/storage/logs/remote-segments.ts'
 import { TestSystem } from '../../src/system/system.ts'
-import { createLog, type Logger } from '../../src/telemetry/log.ts'
+import { createLog, type LogExtension, type Logger } from '../../src/telemetry/log.ts'
 import type { EnvironmentId, ProjectId } from '../../src/value/ids.ts'
 import { ENVIRONMENT_ID, PROJECT_ID } from './product-roots.ts'
 
@@ -70,7 +74,7 @@ export async function openTestLogs(options: TestLogsOptions = {}): Promise<TestL
       retention: { recordSeconds: DAY_SECONDS, segmentSeconds: 10 * DAY_SECONDS },
       remote: options.remote ?? null,
     },
-    reportDropped: (dropped) => droppedRow(dropped, system.nowMicros()),
+    reportDropped: (dropped) => droppedRecord(dropped, system.nowMicros()),
     onDropped: () => {},
     onDegraded: (reason) => degraded.push(reason),
     onSegmentsRemoved: (each) => removed.push(each),
@@ -80,11 +84,13 @@ export async function openTestLogs(options: TestLogsOptions = {}): Promise<TestL
     createWorker: options.createWorker,
   })
   const redaction = new SecretRedaction()
-  const extension = {
-    redact: (text: string) => redaction.redact(text),
-    collect: (record: Parameters<typeof collectedRow>[0]) =>
-      store.add(collectedRow(record, system.nowMicros())),
-    admit: (records: number) => store.admit(records),
+  const extension: LogExtension = {
+    redact: (text) => redaction.redact(text),
+    collect: (record) => store.add(collectedRecord(record, system.nowMicros())),
+    collectLines: (call, lines) => {
+      for (const record of lineRecords(call, lines, system.nowMicros())) store.add(record)
+    },
+    admit: (lines) => store.admit(lines),
   }
   const log = createLog({ system, sink: () => {}, extension })
   const logs = new Logs({

@@ -26,6 +26,27 @@ export interface HostPorts {
   readonly rejections: Rejections
 }
 
+/** A realm that waits for a Release: without a bridge, without limits and without its code. */
+export interface EmptyRealm {
+  readonly context: vm.Context
+  readonly create: (bridge: Bridge, limits: LoadLimits) => Realm
+}
+
+/** Makes a realm before its Release is known, since that takes longer than to load most of them. */
+export function prepareRealm(): EmptyRealm {
+  const context = vm.createContext(vm.constants.DONT_CONTEXTIFY, {
+    codeGeneration: { strings: false, wasm: false },
+  })
+  const script = new vm.Script(realmSource(), { filename: 'svc-runtime.js' })
+  return { context, create: script.runInContext(context) as EmptyRealm['create'] }
+}
+
+/** The script of a Release, with the limits of its calls. */
+export interface HostedCode {
+  readonly source: string
+  readonly limits: LoadLimits
+}
+
 export class Host {
   readonly #ports: HostPorts
   readonly #realm: Realm
@@ -39,15 +60,11 @@ export class Host {
   /** Whether a rejection was reported since the last flush. */
   #wasReported = false
 
-  constructor(ports: HostPorts, source: string, limits: LoadLimits) {
+  constructor(ports: HostPorts, { context, create }: EmptyRealm, { source, limits }: HostedCode) {
     this.#ports = ports
     this.#script = source
-    this.#context = vm.createContext(vm.constants.DONT_CONTEXTIFY, {
-      codeGeneration: { strings: false, wasm: false },
-    })
-    const start = new vm.Script(realmSource(limits), { filename: 'svc-runtime.js' })
-    const createRealm = start.runInContext(this.#context) as (bridge: Bridge) => Realm
-    this.#realm = createRealm(this.#bridge())
+    this.#context = context
+    this.#realm = create(this.#bridge(), limits)
   }
 
   /** Runs the script; returns the reply to the load. */

@@ -6,7 +6,7 @@
  */
 import { readSync, writeSync } from 'node:fs'
 import { FrameReader, FrameWriter } from './frames.ts'
-import { Host } from './host.ts'
+import { Host, prepareRealm } from './host.ts'
 import {
   type Containment,
   LOADING,
@@ -76,7 +76,7 @@ function processFrames({ progress, cpuMicros, hello }: Ports): never {
     if (host === null) {
       const [, source, limits] = JSON.parse(text) as ['load', string, LoadLimits]
       progress.begin(LOADING, 0)
-      host = new Host({ emit, progress, cpuMicros, rejections }, source, limits)
+      host = new Host({ emit, progress, cpuMicros, rejections }, realm, { source, limits })
       output.append(host.load())
       progress.end()
       return
@@ -85,6 +85,9 @@ function processFrames({ progress, cpuMicros, hello }: Ports): never {
     host.process(text)
   }
 
+  // The server learns that the runner has started before the realm is there, which is used later.
+  flush()
+  const realm = prepareRealm()
   // The server limits its own frames by what a call may read.
   const reader = new FrameReader(Number.POSITIVE_INFINITY)
   const chunk = Buffer.allocUnsafe(READ_BYTES)

@@ -4,6 +4,7 @@
  * JSON until the engine reads them.
  */
 
+import type { LogLevel } from '../value/logs/log-levels.ts'
 import type { FunctionKind } from '../value/manifest.ts'
 import { ValidationError } from '../value/validation-error.ts'
 import { decodeOperation, isPipelined, type Operation, type StoredJson } from './operations.ts'
@@ -40,7 +41,6 @@ export const SELF_TEST_FLAG = '--self-test'
 /** The call number of a runner's progress record while it loads its script. */
 export const LOADING = 0xffff_ffff
 
-export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 export interface LogLine {
   readonly level: LogLevel
   readonly message: string

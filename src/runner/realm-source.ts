@@ -1,20 +1,20 @@
-/** The script that creates a fresh realm. */
-import type { LoadLimits } from './messages.ts'
+/** The script that prepares a fresh realm. */
 import { UNFROZEN } from './realm/isolation/unfrozen.ts'
 import { REALM_BUNDLE } from './realm/realm.generated.ts'
 import { LANGUAGE_GLOBALS } from './realm/workspace-script.ts'
 
 /**
- * Returns a script whose value is a function from a Bridge to a Realm. It captures the globals of
- * the language before anything else runs in the realm: code of a Workspace that replaces one of
- * them changes nothing for the code of the realm.
+ * Returns a script whose value is a function from a Bridge and LoadLimits to a Realm. It captures
+ * the globals of the language before anything else runs in the realm: code of a Workspace that
+ * replaces one of them changes nothing for the code of the realm.
  */
-export function realmSource(limits: LoadLimits): string {
-  return `(function (bridge) { 'use strict'
+export function realmSource(): string {
+  return `(function () { 'use strict'
     const { ${LANGUAGE_GLOBALS.join()} } = globalThis
     ${REALM_BUNDLE}
-    return realm.createRealm(bridge, ${JSON.stringify(limits)}, [${UNFROZEN.map(propertiesSource)}])
-  })`
+    const properties = [${UNFROZEN.map(propertiesSource)}]
+    return (bridge, limits) => realm.createRealm(bridge, limits, properties)
+  })()`
 }
 
 /**

@@ -1,7 +1,7 @@
 /** Opens the log of the Environment and connects the server's logger to it. */
 import { join } from 'node:path'
 import { isFault } from '../errors/fault.ts'
-import { collectedRow, droppedRow } from '../product/logs/collected-records.ts'
+import { collectedRecord, droppedRecord, lineRecords } from '../product/logs/collected-records.ts'
 import { Logs } from '../product/logs/logs.ts'
 import { SecretRedaction } from '../product/logs/secret-redaction.ts'
 import type { LogSettings } from '../settings/logs.ts'
@@ -63,7 +63,7 @@ export async function openLogs(options: LogOptions): Promise<EnvironmentLogs> {
       },
       remote: s3 === null ? null : new S3Segments(new S3Objects(addressOf(s3)), environmentId),
     },
-    reportDropped: (dropped) => droppedRow(dropped, system.nowMicros()),
+    reportDropped: (dropped) => droppedRecord(dropped, system.nowMicros()),
     onDropped: () => logRecordsDropped.add(),
     onDegraded: (reason) => log.error('logs.archive_degraded', { message: `Archive: ${reason}.` }),
     onSegmentsRemoved: ({ segments, newest, sha256 }) => {
@@ -83,9 +83,13 @@ export async function openLogs(options: LogOptions): Promise<EnvironmentLogs> {
       redact: (text) => redaction.redact(text),
       collect: (record) => {
         logRecordsStored.add()
-        store.add(collectedRow(record, system.nowMicros()))
+        store.add(collectedRecord(record, system.nowMicros()))
       },
-      admit: (records) => store.admit(records),
+      collectLines: (call, lines) => {
+        logRecordsStored.add(lines.length)
+        for (const record of lineRecords(call, lines, system.nowMicros())) store.add(record)
+      },
+      admit: (lines) => store.admit(lines),
     },
   )
   const cursors = new Cursors(root.keyring)

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { Fault } from '../errors/fault.ts'
 import { TestSystem } from '../system/system.ts'
+import type { LogLevel } from '../value/logs/log-levels.ts'
 import { Secret } from '../value/secret.ts'
-import { createLog, type LogLevel, type LogOptions, memoryLog } from './log.ts'
+import { createLog, type LogOptions, memoryLog } from './log.ts'
 
 function written(format: 'json' | 'human', options: Partial<LogOptions> = {}) {
   const lines: string[] = []
@@ -243,6 +244,57 @@ describe('logging', () => {
     expect(lines[0]!.length).toBeLessThan(20_000)
     expect(lines[0]).toContain('[cut]')
     expect(lines[0]).toContain('[deep]')
+  })
+})
+
+describe('the lines of a call', () => {
+  const call = { stream: 'function', requestId: 'req_1', function: 'tasks.add' } as const
+  const cases: readonly [message: string, data: unknown][] = [
+    ['plain', undefined],
+    ['with data', { amount: 3, nested: { list: [1, null, 'x'] } }],
+    ['rk_sec_v1_secret \u2028 "quoted"', { rk_sec_v1_name: 'rk_sec_v1_value\u202e' }],
+    ['x'.repeat(10_000), [[[[['deep']]]]]],
+    ['', 'text'],
+    ['null', null],
+  ]
+
+  it.each(['json', 'human'] as const)('are written in %s as single records are', (format) => {
+    const together = written(format)
+    const single = written(format)
+    const printed = cases.map(([message, data]) => {
+      return {
+        level: 'warn',
+        message,
+        data: data === undefined ? null : JSON.stringify(data),
+      } as const
+    })
+    together.log.lines(call, printed)
+    for (const [message, data] of cases) single.log.warn('function.log', { ...call, message, data })
+    expect(together.lines).toEqual(single.lines)
+    expect(together.lines.join('')).not.toContain('secret')
+  })
+
+  it('have the level info where it is debug, and the text of data that is not JSON', () => {
+    const { log, lines } = written('json')
+    log.lines({}, [{ level: 'debug', message: 'x', data: '{rk_sec_v1_secret' }])
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+      { level: 'info', lineLevel: 'debug', message: 'x', data: '{rk_sec_v1_[redacted]' },
+    ])
+  })
+
+  it('are counted once each if they cannot be written', () => {
+    let dropped = 0
+    const line = { level: 'info', message: 'x', data: null } as const
+    const { log } = written('json', {
+      sink: () => {
+        throw new Fault('INTERNAL')
+      },
+      onDropped: () => {
+        dropped += 1
+      },
+    })
+    log.lines(call, [line, line, line])
+    expect(dropped).toBe(3)
   })
 })
 

@@ -4,10 +4,8 @@
  */
 import { Fault } from '../errors/fault.ts'
 import { type System, TestSystem } from '../system/system.ts'
+import { LOG_LEVELS, type LogLevel } from '../value/logs/log-levels.ts'
 import { Secret } from '../value/secret.ts'
-
-export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const
-export type LogLevel = (typeof LOG_LEVELS)[number]
 
 /** The subjects of an event (Document 1, Health, metrics, logs), and any other facts. */
 export interface LogFields {
@@ -39,13 +37,33 @@ export interface Logger {
   warn(event: string, fields?: LogFields): void
   error(event: string, fields?: LogFields): void
   /**
-   * Returns how many of so many records have room, and counts the others as dropped. To be asked
-   * before records are made of what callers can cause in any number.
+   * Writes the lines that a Function printed in one call, whatever their levels: a debug line is
+   * one of level `info` here. Callers can cause any number of them, so those beyond the room of the
+   * log are counted as dropped before records are made of them.
    */
-  admit(records: number): number
+  lines(call: LogFields, printed: readonly PrintedLine[]): void
   /** Returns a logger that adds these fields to every record, and extends what happens to it. */
   with(fields: LogFields, extension?: LogExtension): Logger
 }
+
+export interface PrintedLine {
+  readonly level: LogLevel
+  readonly message: string
+  /** JSON text; null if the line has no data. */
+  readonly data: string | null
+}
+
+/** A line as its records have it. */
+export interface LineTexts {
+  readonly level: LogLevel
+  /** JSON text. */
+  readonly message: string
+  /** JSON text; null if the line has no data. */
+  readonly data: string | null
+}
+
+/** Fields that are bounded and redacted. */
+export type CleanFields = { readonly [name: string]: Plain }
 
 /** A second destination of records, beside the sink. */
 export interface LogExtension {
@@ -53,8 +71,12 @@ export interface LogExtension {
   readonly redact: (text: string) => string
   /** Receives every record, whatever its level. Throws nothing. */
   readonly collect: (record: LogRecord) => void
-  /** Does what `Logger.admit` says. Throws nothing. */
-  readonly admit: (records: number) => number
+  /** Receives the lines of a call, which share the fields of the call. Throws nothing. */
+  readonly collectLines: (call: CleanFields, lines: readonly LineTexts[]) => void
+  /**
+   * Returns how many of so many lines have room, and counts the others as dropped. Throws nothing.
+   */
+  readonly admit: (lines: number) => number
 }
 
 /** Writes one record, line end included. Calls `onDropped`, at once or later, if it is lost. */
@@ -72,6 +94,9 @@ export interface LogOptions {
   readonly extension?: LogExtension | undefined
 }
 
+/** The event of every line that a Function printed. */
+export const LINE_EVENT = 'function.log'
+
 const TEXT_LENGTH_MAX = 8192
 const ENTRIES_MAX = 64
 const DEPTH_MAX = 4
@@ -86,15 +111,20 @@ const UNSAFE = /[\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g
 const CONTROL = /[\u0000-\u001f]/g
 /** Names that the server itself gives to fields of most records: they need no cleaning. */
 const OWN_NAMES: ReadonlySet<string> = new Set([
-  ...['stream', 'projectId', 'environmentId', 'releaseId', 'function', 'requestId'],
-  ...['invocationId', 'clientId', 'credentialId', 'durationMicros', 'data', 'error'],
+  ...['stream', 'function', 'durationMicros', 'data', 'error'],
 ])
-/** Fields of every record, which callers cannot replace. */
-const RESERVED: ReadonlySet<string> = new Set(['at', 'level', 'event'])
+/** Names of which the values are IDs that the server made, and need no cleaning either. */
+const OWN_IDS: ReadonlySet<string> = new Set([
+  ...['projectId', 'environmentId', 'releaseId', 'requestId', 'invocationId'],
+  ...['clientId', 'credentialId'],
+])
+/** Names of every record, which fields cannot replace. */
+const RESERVED: ReadonlySet<string> = new Set(['at', 'level', 'event', 'message'])
 
 export function createLog(options: LogOptions): Logger {
   const { system, sink, format = 'json', level: minimum = 'info', fields = {}, extension } = options
   const render = format === 'json' ? jsonLine : humanLine
+  const renderLines = format === 'json' ? jsonLines : humanLines
   const threshold = LOG_LEVELS.indexOf(minimum)
   const dropped = (): void => options.onDropped?.()
   const clean: Clean = extension === undefined ? text : (given) => extension.redact(text(given))
@@ -102,8 +132,11 @@ export function createLog(options: LogOptions): Logger {
     const isWritten = LOG_LEVELS.indexOf(level) >= threshold
     if (!isWritten && extension === undefined) return
     try {
-      const head = { at: new Date(system.nowMillis()).toISOString(), level, event: text(event) }
-      const entry = record(head, { ...fields, ...given }, clean)
+      const at = new Date(system.nowMillis()).toISOString()
+      const all: LogFields = { ...fields, ...given }
+      const message = clean(all.message ?? event)
+      const head = { at, level, event: text(event), message }
+      const entry: LogRecord = { ...head, ...cleanFields(all, clean) }
       extension?.collect(entry)
       if (isWritten) sink(render(entry), dropped)
     } catch {
@@ -111,12 +144,29 @@ export function createLog(options: LogOptions): Logger {
       dropped()
     }
   }
+  const writeLines = (call: LogFields, printed: readonly PrintedLine[]): void => {
+    const count = extension?.admit(printed.length) ?? printed.length
+    if (count === 0) return
+    let written = 0
+    try {
+      const at = new Date(system.nowMillis()).toISOString()
+      const cleaned = cleanFields({ ...fields, ...call }, clean)
+      const lines = printed.slice(0, count).map((line) => lineTexts(line, clean))
+      extension?.collectLines(cleaned, lines)
+      for (const line of renderLines(at, cleaned, lines)) {
+        sink(line, dropped)
+        written += 1
+      }
+    } catch {
+      for (let i = written; i < count; i++) dropped()
+    }
+  }
   return {
     debug: (event, given) => write('debug', event, given),
     info: (event, given) => write('info', event, given),
     warn: (event, given) => write('warn', event, given),
     error: (event, given) => write('error', event, given),
-    admit: (records) => extension?.admit(records) ?? records,
+    lines: writeLines,
     with: (more, added = extension) =>
       createLog({ ...options, fields: { ...fields, ...more }, extension: added }),
   }
@@ -159,21 +209,38 @@ export type Plain =
 /** Returns a text as it may be logged: bounded, well-formed and without anything secret. */
 type Clean = (given: string) => string
 
-function record(
-  head: Pick<LogRecord, 'at' | 'level' | 'event'>,
-  fields: LogFields,
-  clean: Clean,
-): LogRecord {
-  const out: Record<string, Plain> = { ...head, message: clean(fields.message ?? head.event) }
+function cleanFields(fields: LogFields, clean: Clean): CleanFields {
+  const out: Record<string, Plain> = {}
   let entries = 0
   for (const name in fields) {
     const value = fields[name]
-    if (value === undefined || name === 'message' || RESERVED.has(name)) continue
+    if (value === undefined || RESERVED.has(name)) continue
     if (++entries > ENTRIES_MAX) break
+    if (OWN_IDS.has(name) && typeof value === 'string') {
+      out[name] = value
+      continue
+    }
     const shown = OWN_NAMES.has(name) ? name : clean(name)
     out[shown] = name === 'error' ? plainError(value, 0, clean) : plain(value, 0, clean)
   }
-  return out as unknown as LogRecord
+  return out
+}
+
+function lineTexts({ level, message, data }: PrintedLine, clean: Clean): LineTexts {
+  return {
+    level,
+    message: jsonText(clean(message)),
+    data: data === null ? null : jsonText(plain(parsedData(data), 0, clean)),
+  }
+}
+
+/** Parses the data of a line. A hostile runner may send text that is not JSON. */
+function parsedData(json: string): unknown {
+  try {
+    return JSON.parse(json)
+  } catch {
+    return json
+  }
 }
 
 function plain(value: unknown, depth: number, clean: Clean): Plain {
@@ -246,8 +313,40 @@ function escaped(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
 }
 
+function jsonText(value: Plain | LogRecord): string {
+  return JSON.stringify(value).replace(UNSAFE, escaped)
+}
+
 function jsonLine(entry: LogRecord): string {
-  return `${JSON.stringify(entry).replace(UNSAFE, escaped)}\n`
+  return `${jsonText(entry)}\n`
+}
+
+type RenderLines = (at: string, call: CleanFields, lines: readonly LineTexts[]) => readonly string[]
+
+/** Renders lines of one call. The JSON of the fields that they have in common is made once. */
+const jsonLines: RenderLines = (at, call, lines) => {
+  const shared = jsonText(call).slice(1, -1)
+  const rest = shared === '' ? '' : `,${shared}`
+  return lines.map(({ level, message, data }) => {
+    const head = `{"at":"${at}","level":"${serverLevel(level)}","event":"${LINE_EVENT}"`
+    const lineLevel = level === 'debug' ? ',"lineLevel":"debug"' : ''
+    const shown = data === null ? '' : `,"data":${data}`
+    return `${head},"message":${message}${rest}${lineLevel}${shown}}\n`
+  })
+}
+
+const humanLines: RenderLines = (at, call, lines) =>
+  lines.map(({ level, message, data }) =>
+    humanLine({
+      ...{ at, level: serverLevel(level), event: LINE_EVENT, message: JSON.parse(message) },
+      ...call,
+      ...(level === 'debug' && { lineLevel: level }),
+      ...(data !== null && { data: JSON.parse(data) as Plain }),
+    }),
+  )
+
+function serverLevel(level: LogLevel): LogLevel {
+  return level === 'debug' ? 'info' : level
 }
 
 function humanLine(entry: LogRecord): string {

@@ -1,4 +1,5 @@
 /** Operational log records: pages, the stream that follows them, and their archive. */
+import { LOG_LEVELS } from '../value/logs/log-levels.ts'
 import { FUNCTION_NAME } from '../value/manifest.ts'
 import {
   idField,
@@ -14,14 +15,12 @@ import {
 import { type Infer, schema } from './schema.ts'
 
 export const LOG_STREAMS = ['platform', 'function', 'audit'] as const
-/** Ascending. */
-export const LOG_RECORD_LEVELS = ['debug', 'info', 'warn', 'error'] as const
 
 /** 24 sealed bytes: it opens in its Environment only, and not once it is damaged. */
 export const LogCursor = text(/^logc_[A-Za-z0-9_-]{32}$/, 'a cursor of this log')
 
 const LogStream = schema(['===', ...LOG_STREAMS])
-const LogLevel = schema(['===', ...LOG_RECORD_LEVELS])
+const LogLevel = schema(['===', ...LOG_LEVELS])
 
 /** Most characters of the name of a Function: a module path and a name in it. */
 const FUNCTION_CHARACTERS_MAX = 512

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
 import { TestSystem } from '../../system/system.ts'
-import { createLog } from '../../telemetry/log.ts'
+import { createLog, type LogExtension } from '../../telemetry/log.ts'
 import type { FunctionManifest } from '../../value/manifest.ts'
 import { logOutcome } from './function-logs.ts'
 import type { Invocation } from './invocation.ts'
@@ -52,11 +52,12 @@ test('lines that the log does not admit are nowhere, also where it is on standar
   const collected: string[] = []
   const written: string[] = []
   const asked: number[] = []
-  const extension = {
-    redact: (text: string) => text,
-    collect: ({ message }: { readonly message: string }) => void collected.push(message),
-    admit: (records: number) => {
-      asked.push(records)
+  const extension: LogExtension = {
+    redact: (text) => text,
+    collect: ({ message }) => void collected.push(message),
+    collectLines: (_, lines) => void collected.push(...lines.map(({ message }) => message)),
+    admit: (lines) => {
+      asked.push(lines)
       return 2
     },
   }
@@ -76,7 +77,7 @@ test('lines that the log does not admit are nowhere, also where it is on standar
   call([])
   expect({ asked, collected, written }).toEqual({
     asked: [3],
-    collected: ['a', 'b'],
+    collected: ['"a"', '"b"'],
     written: ['a', 'b'],
   })
 })

@@ -7,6 +7,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
@@ -123,6 +124,18 @@ describe('segments in an S3-compatible store', () => {
     expect(await prune(true)).toMatchObject({ eligible: 2 })
   })
 
+  test('that were moved before a power failure took back the note of it stay there', async () => {
+    const server = await openWithS3()
+    await writeSegments('one')
+    await opened.close()
+    const database = new Database(join(opened.directory, 'logs.db'))
+    database.run(`update log_segments set place = 'root'`)
+    database.close()
+    opened = await opened.reopen()
+    await writeSegments('two')
+    expect([keys(server).length, inRoot(), await status()]).toEqual([2, [], 'healthy'])
+  })
+
   test('that were written to the root before are moved', async () => {
     opened = await openTestLogs()
     await writeSegments('one', 'two')
@@ -235,12 +248,25 @@ test('files of a process that was killed are removed at the next start', async (
   expect(await status()).toBe('healthy')
 })
 
+test('a turn that closes no segment lets the write-ahead log start over', async () => {
+  opened = await openTestLogs()
+  await write('one')
+  await opened.store.archive()
+  for (let batch = 0; batch < 12; batch++) {
+    opened.system.advance(1_000)
+    for (let i = 0; i < 1_000; i++) opened.log.info('test.event', { message: 'x'.repeat(1_000) })
+    await opened.store.flushed()
+  }
+  const { size } = statSync(join(opened.directory, 'logs.db-wal'))
+  expect(size).toBeLessThan(8 * 2 ** 20)
+})
+
 test('segments of a lost logs.db are not replaced', async () => {
   opened = await openTestLogs()
   await writeSegments('one')
   const before = inRoot()
   await opened.close()
-  for (const suffix of ['', '-wal', '-shm']) {
+  for (const suffix of ['', '-wal']) {
     rmSync(join(opened.directory, `logs.db${suffix}`), { force: true })
   }
   opened = await opened.reopen()

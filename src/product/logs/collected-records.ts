@@ -1,7 +1,12 @@
-/** Turns records of the server's log into records of the Environment's log. */
-import type { DroppedRecords } from '../../storage/logs/log-rows.ts'
-import type { NewLogRow } from '../../storage/logs/log-store.ts'
-import { LOG_LEVELS, type LogLevel, type LogRecord, type Plain } from '../../telemetry/log.ts'
+/** Turns records of the server's log into the JSON of records of the Environment's log. */
+import type { DroppedRecords, RecordColumns } from '../../storage/logs/log-rows.ts'
+import {
+  type CleanFields,
+  LINE_EVENT,
+  type LineTexts,
+  type LogRecord,
+  type Plain,
+} from '../../telemetry/log.ts'
 import { LOG_RECORD_BYTES_MAX } from '../../wire/logs.ts'
 
 /** Attributions of the contract that stand beside the event (Document 1, Health, metrics, logs). */
@@ -21,26 +26,20 @@ const ATTRIBUTIONS = [
 const LEFT_OUT: ReadonlySet<string> = new Set([
   ...ATTRIBUTIONS,
   ...['at', 'level', 'event', 'message', 'stream', 'projectId', 'environmentId'],
-  ...['durationMicros', 'lineLevel', 'error'],
+  ...['durationMicros', 'error'],
 ])
 
 /** A character has at most three bytes for each of its UTF-16 code units. */
 const CHARACTERS_MIN_PER_BYTE = 1 / 3
 
-/** Returns a row without a sequence. `data` of a line that a Function wrote becomes `fields`. */
-export function collectedRow(entry: LogRecord, atMicros: bigint): NewLogRow {
-  const level = levelOf(entry)
-  const stream = streamOf(entry.stream)
+export function collectedRecord(entry: LogRecord, atMicros: bigint): string {
   const body: Record<string, Plain> = {
     atMicros: String(atMicros),
-    stream,
-    level,
+    stream: streamOf(entry.stream),
+    level: entry.level,
     event: entry.event.slice(0, 128),
     message: entry.message,
-  }
-  for (const name of ATTRIBUTIONS) {
-    const value = entry[name]
-    if (typeof value === 'string') body[name] = value
+    ...attributionsOf(entry),
   }
   const { durationMicros } = entry
   if (durationMicros !== undefined && durationMicros !== null) {
@@ -48,22 +47,34 @@ export function collectedRow(entry: LogRecord, atMicros: bigint): NewLogRow {
   }
   body.errorCode ??= errorCodeOf(entry)
   if (body.errorCode === null) delete body.errorCode
-  const fields = fieldsOf(entry)
+  const fields = otherFields(entry)
   if (Object.keys(fields).length > 0) body.fields = fields
-  const { releaseId, function: name, requestId } = body
-  return {
-    at: Number(atMicros),
-    stream,
-    level: LOG_LEVELS.indexOf(level),
-    release: textOrNull(releaseId),
-    function: textOrNull(name),
-    request: textOrNull(requestId),
-    record: bounded(body),
-  }
+  const text = JSON.stringify(body)
+  return fits(text) ? text : JSON.stringify({ ...body, fields: omitted(text) })
+}
+
+/**
+ * Makes the records of the lines that a Function printed in one call: the JSON of what they have in
+ * common is made once. The data of a line become `fields`.
+ */
+export function lineRecords(
+  call: CleanFields,
+  lines: readonly LineTexts[],
+  atMicros: bigint,
+): readonly string[] {
+  const attributions = entriesOf(attributionsOf(call))
+  const common = otherFields(call)
+  return lines.map(({ level, message, data }) => {
+    const kind = `"stream":"function","level":"${level}","event":"${LINE_EVENT}"`
+    const head = joined(`{"atMicros":"${atMicros}",${kind},"message":${message}`, attributions)
+    const fields = fieldEntries(common, data)
+    const text = fields === '' ? `${head}}` : `${head},"fields":{${fields}}}`
+    return fits(text) ? text : `${head},"fields":${JSON.stringify(omitted(text))}}`
+  })
 }
 
 /** Makes the record that tells of dropped ones. */
-export function droppedRow(dropped: DroppedRecords, atMicros: bigint): NewLogRow {
+export function droppedRecord(dropped: DroppedRecords, atMicros: bigint): string {
   const count = dropped.rate + dropped.queue + dropped.failed
   const entry: LogRecord = {
     at: '',
@@ -75,16 +86,20 @@ export function droppedRow(dropped: DroppedRecords, atMicros: bigint): NewLogRow
     beyondQueue: dropped.queue,
     notWritten: dropped.failed,
   }
-  return collectedRow(entry, atMicros)
+  return collectedRecord(entry, atMicros)
 }
 
-/** A debug line of a Function is written to the server's log as `info`. */
-function levelOf({ level, lineLevel }: LogRecord): LogLevel {
-  return LOG_LEVELS.find((each) => each === lineLevel) ?? level
-}
-
-function streamOf(stream: Plain | undefined): NewLogRow['stream'] {
+function streamOf(stream: Plain | undefined): RecordColumns['stream'] {
   return stream === 'function' || stream === 'audit' ? stream : 'platform'
+}
+
+function attributionsOf(entry: CleanFields): Record<string, Plain> {
+  const found: Record<string, Plain> = {}
+  for (const name of ATTRIBUTIONS) {
+    const value = entry[name]
+    if (typeof value === 'string') found[name] = value
+  }
+  return found
 }
 
 /** The code alone of an error that the record tells of. */
@@ -94,26 +109,38 @@ function errorCodeOf({ error }: LogRecord): string | null {
   return typeof code === 'string' ? code.slice(0, 128) : null
 }
 
-function fieldsOf(entry: LogRecord): Record<string, Plain> {
+function otherFields(entry: CleanFields): Record<string, Plain> {
   const fields: Record<string, Plain> = {}
   for (const [name, value] of Object.entries(entry)) {
     if (!LEFT_OUT.has(name) && value !== null) fields[name] = value
   }
-  const { data, ...rest } = fields
-  if (entry.event !== 'function.log' || data === undefined) return fields
-  const isObject = data !== null && typeof data === 'object' && !Array.isArray(data)
-  return { ...rest, ...(isObject ? (data as Record<string, Plain>) : { data }) }
+  return fields
 }
 
-/** Leaves the fields out of a record that would be longer than the bound. */
-function bounded(body: Readonly<Record<string, Plain>>): string {
-  const text = JSON.stringify(body)
-  if (text.length <= LOG_RECORD_BYTES_MAX * CHARACTERS_MIN_PER_BYTE) return text
-  if (new TextEncoder().encode(text).length <= LOG_RECORD_BYTES_MAX) return text
-  const omitted = `fields of ${text.length} characters in all`
-  return JSON.stringify({ ...body, fields: { omitted } })
+/** Returns the entries of an object as JSON, without its braces. */
+function entriesOf(object: CleanFields): string {
+  return JSON.stringify(object).slice(1, -1)
 }
 
-function textOrNull(value: Plain | undefined): string | null {
-  return typeof value === 'string' ? value : null
+/** The entries of data that are an object are fields of their own, and replace common ones. */
+function fieldEntries(common: CleanFields, data: string | null): string {
+  const entries = entriesOf(common)
+  if (data === null || data === 'null') return entries
+  if (!data.startsWith('{')) return joined(entries, `"data":${data}`)
+  // Names in both would be twice in the JSON.
+  return entries === '' ? data.slice(1, -1) : entriesOf({ ...common, ...JSON.parse(data) })
+}
+
+function joined(before: string, after: string): string {
+  return before === '' || after === '' ? before + after : `${before},${after}`
+}
+
+function fits(text: string): boolean {
+  if (text.length <= LOG_RECORD_BYTES_MAX * CHARACTERS_MIN_PER_BYTE) return true
+  return new TextEncoder().encode(text).length <= LOG_RECORD_BYTES_MAX
+}
+
+/** Stands for the fields of a record that would be longer than the bound. */
+function omitted(text: string) {
+  return { omitted: `fields of ${text.length} characters in all` }
 }

@@ -8,6 +8,7 @@ import { Secret } from '../../value/secret.ts'
 import type { LogRecord } from '../../wire/logs.ts'
 import { LogPage } from '../../wire/logs.ts'
 import { read } from '../../wire/reading/read.ts'
+import { lineRecords } from './collected-records.ts'
 import { HEARTBEAT_MILLIS } from './follow.ts'
 import { LOG_FOLLOWERS_MAX } from './logs.ts'
 
@@ -26,6 +27,16 @@ const numbered = (from: number, count: number) => {
   return Array.from({ length: count }, (_, i) => `m${from + i}`)
 }
 
+test('a record has each field once, and that of a line where its call has it too', () => {
+  const line = {
+    level: 'info',
+    message: '"hello"',
+    data: '{"trace_id":"mine","amount":3}',
+  } as const
+  const [record] = lineRecords({ trace_id: 'ours', span_id: 's' }, [line], 1n)
+  expect(record).toContain('"fields":{"trace_id":"mine","span_id":"s","amount":3}')
+})
+
 describe('a record', () => {
   test('has the attributions of its call and the fields of ctx.log', async () => {
     opened = await openTestLogs()
@@ -36,7 +47,7 @@ describe('a record', () => {
       function: 'tasks.add',
       stream: 'function',
     } as const
-    opened.log.info('function.log', { ...call, message: 'hello', data: { amount: 3 } })
+    opened.log.lines(call, [{ level: 'info', message: 'hello', data: '{"amount":3}' }])
     await opened.store.flushed()
     const { items, next } = await opened.logs.page({}, 10)
     const { cursor, projectId, environmentId, atMicros, ...rest } = items[0]!
@@ -56,7 +67,7 @@ describe('a record', () => {
 
   test('of a debug line has the level debug', async () => {
     opened = await openTestLogs()
-    opened.log.info('function.log', { stream: 'function', lineLevel: 'debug', message: 'x' })
+    opened.log.lines({ stream: 'function' }, [{ level: 'debug', message: 'x', data: null }])
     opened.log.debug('platform.detail')
     await opened.store.flushed()
     const { items } = await opened.logs.page({}, 10)
@@ -67,11 +78,10 @@ describe('a record', () => {
     opened = await openTestLogs()
     const canaries = ['canary-"quoted"\nvalue', 'canary', 'canary-long-value']
     opened.redaction.add(canaries.map((text) => new Secret(text)))
-    opened.log.info('function.log', {
-      stream: 'function',
-      message: `a canary-long-value, ${canaries[0]} and canary`,
-      data: { [canaries[1]!]: [canaries[0]], nested: { key: canaries[2] } },
-    })
+    const data = { [canaries[1]!]: [canaries[0]], nested: { key: canaries[2] } }
+    const message = `a canary-long-value, ${canaries[0]} and canary`
+    const line = { level: 'info', message, data: JSON.stringify(data) } as const
+    opened.log.lines({ stream: 'function' }, [line])
     await opened.store.flushed()
     const [record] = (await opened.logs.page({}, 10)).items
     expect(JSON.stringify(record)).not.toContain('canary')
@@ -84,7 +94,8 @@ describe('a record', () => {
   test('over 64 KiB keeps its message without its fields', async () => {
     opened = await openTestLogs()
     const data = Object.fromEntries(numbered(0, 30).map((name) => [name, 'x'.repeat(4_000)]))
-    opened.log.info('function.log', { stream: 'function', message: 'much', data })
+    const line = { level: 'info', message: 'much', data: JSON.stringify(data) } as const
+    opened.log.lines({ stream: 'function' }, [line])
     await opened.store.flushed()
     const [record] = (await opened.logs.page({}, 10)).items
     expect([record!.message, Object.keys(record!.fields!)]).toEqual(['much', ['omitted']])
@@ -173,15 +184,16 @@ test('records beyond the rate are dropped, and one record counts them', async ()
   expect(items).toMatchObject([{ event: 'log.dropped', fields: { dropped: 25, beyondRate: 25 } }])
 })
 
-test('records without room are counted before they are made', async () => {
+test('lines without room are counted before their records are made', async () => {
   opened = await openTestLogs()
-  expect(opened.log.admit(LOG_RECORDS_PER_SECOND_MAX + 7)).toBe(LOG_RECORDS_PER_SECOND_MAX)
+  const { store } = opened
+  expect(store.admit(LOG_RECORDS_PER_SECOND_MAX + 7)).toBe(LOG_RECORDS_PER_SECOND_MAX)
   await write(0, LOG_RECORDS_PER_SECOND_MAX - 2)
-  expect([opened.log.admit(2), opened.log.admit(5), opened.log.admit(1)]).toEqual([2, 2, 1])
+  expect([store.admit(2), store.admit(5), store.admit(1)]).toEqual([2, 2, 1])
   await write(0, 2)
-  expect(opened.log.admit(4)).toBe(0)
+  expect(store.admit(4)).toBe(0)
   opened.system.advance(1_000)
-  expect(opened.log.admit(4)).toBe(4)
+  expect(store.admit(4)).toBe(4)
   await opened.store.flushed()
   const { items } = await opened.logs.page({ level: 'warn' }, 10)
   const counted = items.map(({ fields }) => [fields?.dropped, fields?.beyondRate])

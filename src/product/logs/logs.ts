@@ -5,8 +5,8 @@ import type { Found, LogFilter } from '../../storage/logs/log-reads.ts'
 import type { ArchiveState } from '../../storage/logs/log-rows.ts'
 import type { LogStore } from '../../storage/logs/log-store.ts'
 import type { System } from '../../system/system.ts'
-import { LOG_LEVELS } from '../../telemetry/log.ts'
 import type { EnvironmentId, ProjectId } from '../../value/ids.ts'
+import { LOG_LEVELS } from '../../value/logs/log-levels.ts'
 import type {
   LogArchiveStatus,
   LogFollowQuery,

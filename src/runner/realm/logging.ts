@@ -1,5 +1,6 @@
 /** The log of a call: lines of `ctx.log` and `console` that travel with its result. */
-import { LOG_CHARACTERS_MAX, LOG_LINES_MAX, type LogLevel } from '../messages.ts'
+import type { LogLevel } from '../../value/logs/log-levels.ts'
+import { LOG_CHARACTERS_MAX, LOG_LINES_MAX } from '../messages.ts'
 
 export interface LogSink {
   /** `[level, message, data]` of each line, as JSON texts with commas between them. */
@@ -8,6 +9,7 @@ export interface LogSink {
 }
 
 const { stringify } = JSON
+const { isArray } = Array
 
 function replaceUnserializable(_key: string, value: unknown): unknown {
   if (typeof value === 'bigint') return `${value}n`
@@ -20,7 +22,31 @@ function replaceUnserializable(_key: string, value: unknown): unknown {
 
 /** Returns data as JSON text for people. Throws if it contains itself or its own code throws. */
 export function inspect(data: unknown): string {
-  return stringify(data, replaceUnserializable) ?? stringify(`${data as string}`)
+  const isPlainArray = isArray(data) && !('toJSON' in data)
+  return isPlainArray ? inspectItems(data) : (inspectItem(data) ?? stringify(`${data as string}`))
+}
+
+/** Inspects the arguments of `console`, which are mostly texts and numbers. */
+function inspectItems(items: readonly unknown[]): string {
+  let text = ''
+  for (let i = 0; i < items.length; i++) {
+    text += `${i === 0 ? '' : ','}${inspectItem(items[i]) ?? 'null'}`
+  }
+  return `[${text}]`
+}
+
+/** Uses the replacer for objects alone: JSON.stringify takes five times as long with one. */
+function inspectItem(item: unknown): string | undefined {
+  switch (typeof item) {
+    case 'string':
+    case 'number':
+    case 'boolean':
+      return stringify(item)
+    case 'bigint':
+      return `"${item}n"`
+    default:
+      return stringify(item, replaceUnserializable)
+  }
 }
 
 function inspectSafely(data: unknown): string {

@@ -4,6 +4,7 @@
  * writing thread has the segments in the Product root; requests to the store leave from the main
  * thread, so that no batch waits for them.
  */
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { isFault } from '../../errors/fault.ts'
 import { SerialQueue } from '../../system/concurrency.ts'
@@ -129,7 +130,9 @@ export class Archiver {
     const unmoved = await thread.run({ kind: 'unmoved' })
     for (const segment of unmoved) {
       if (this.#isClosed) break
-      await remote.put(segment, join(directory, segment.name))
+      const path = join(directory, segment.name)
+      // A power failure may take back the note of a move whose file is removed already.
+      if (existsSync(path)) await remote.put(segment, path)
       const condition = await remote.check(segment)
       if (condition !== 'whole') {
         throw new LogFailure(`the segment ${segment.name} is ${condition} once it was moved`)

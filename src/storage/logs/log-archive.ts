@@ -87,12 +87,17 @@ export class LogArchive {
    */
   archive({ now, bytesMax, ageMax }: ArchiveRequest): ArchiveState {
     const previous = this.#newest()
-    const oldest = this.#recordsAfter(previous?.last ?? 0).next().value
-    if (oldest === undefined) return this.state()
-    if (this.#pending < bytesMax && now - oldest.at < ageMax) return this.state()
+    const archived = previous?.last ?? 0
+    // Not `iterate`: a statement that is not at its end keeps the write-ahead log from restarting.
+    const oldest = this.#first(
+      'select at as value from log_records where sequence > ?1 order by sequence limit 1',
+      archived,
+    )
+    if (oldest === null) return this.state()
+    if (this.#pending < bytesMax && now - oldest < ageMax) return this.state()
     const rows: StoredRecord[] = []
     let bytes = 0
-    for (const row of this.#recordsAfter(previous?.last ?? 0)) {
+    for (const row of this.#recordsAfter(archived)) {
       bytes += Buffer.byteLength(row.record) + 1
       if (rows.length > 0 && bytes > bytesMax) break
       rows.push(row)
@@ -324,8 +329,10 @@ export class LogArchive {
       .all()
   }
 
+  /** Returns the column `value` of the first row; null where there is none. */
   #first(sql: string, ...parameters: number[]): number | null {
-    return this.#database.query<{ value: number | null }, number[]>(sql).get(...parameters)!.value
+    const row = this.#database.query<{ value: number | null }, number[]>(sql).get(...parameters)
+    return row?.value ?? null
   }
 }
 

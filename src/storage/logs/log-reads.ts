@@ -1,13 +1,14 @@
 /** Reads pages of the hot store. */
-import { Database } from 'bun:sqlite'
+import type { Database } from 'bun:sqlite'
 import { nextTurn } from '../../system/event-loop.ts'
-import type { LogRow } from './log-rows.ts'
+import { openOwnDatabase } from '../../system/own-databases.ts'
+import type { RecordColumns } from './log-rows.ts'
 
 export interface LogFilter {
   readonly release?: string | undefined
   readonly function?: string | undefined
   readonly request?: string | undefined
-  readonly stream?: LogRow['stream'] | undefined
+  readonly stream?: RecordColumns['stream'] | undefined
   /** The lowest level: 0 debug, 1 info, 2 warn, 3 error. */
   readonly level?: number | undefined
   /** Microseconds; only records of this time and later. */
@@ -36,7 +37,7 @@ export class LogReads {
 
   /** The writing thread created the file and its tables. */
   constructor(path: string) {
-    this.#database = new Database(path, { readwrite: true, create: false })
+    this.#database = openOwnDatabase(path)
     this.#database.run('pragma busy_timeout = 5000')
     this.#database.run('pragma trusted_schema = off')
     this.#database.run('pragma query_only = on')

@@ -1,17 +1,15 @@
-/** Log records as rows, and the messages between the main thread and the writing thread. */
+/** Columns of log records, and the messages between the main thread and the writing thread. */
+import type { LogLevel } from '../../value/logs/log-levels.ts'
 
-export interface LogRow {
-  readonly sequence: number
-  /** Microseconds. */
-  readonly at: number
+/** The fields of a record that the hot store has as columns, besides the JSON of the record. */
+export interface RecordColumns {
+  /** Decimal text. */
+  readonly atMicros: string
   readonly stream: 'platform' | 'function' | 'audit'
-  /** 0 debug, 1 info, 2 warn, 3 error. */
-  readonly level: number
-  readonly release: string | null
-  readonly function: string | null
-  readonly request: string | null
-  /** JSON of the record without its cursor and its Environment. */
-  readonly record: string
+  readonly level: LogLevel
+  readonly releaseId?: string
+  readonly function?: string
+  readonly requestId?: string
 }
 
 /** The newest record up to which every record is in a segment that was found whole. */
@@ -85,9 +83,17 @@ export interface ArchiveRequest {
   readonly ageMax: number
 }
 
+/** Records with consecutive sequences. One text crosses to the thread faster than many objects. */
+export interface LogBatch {
+  readonly first: number
+  readonly count: number
+  /** The JSON of each record, separated by line feeds. */
+  readonly records: string
+}
+
 export type LogJob =
   | ({ readonly kind: 'open' } & OpenLog)
-  | { readonly kind: 'append'; readonly rows: readonly LogRow[] }
+  | ({ readonly kind: 'append' } & LogBatch)
   | ({ readonly kind: 'archive' } & ArchiveRequest)
   | ({ readonly kind: 'prune' } & PruneRequest)
   /** Asks for the oldest segments that are to be moved to the S3-compatible store. */

@@ -7,11 +7,9 @@ import type { System } from '../../system/system.ts'
 import { ensureOwnFile } from '../files.ts'
 import { Archiver, type ArchiverOptions } from './archiver.ts'
 import { type Found, type LogFilter, LogReads } from './log-reads.ts'
-import type { ArchiveState, DroppedRecords, LogRow, PruneResult } from './log-rows.ts'
+import type { ArchiveState, DroppedRecords, LogBatch, PruneResult } from './log-rows.ts'
 import { LogThread } from './log-thread.ts'
 import { lostSince, UnwrittenFile } from './unwritten-file.ts'
-
-export type NewLogRow = Omit<LogRow, 'sequence'>
 
 const NONE: DroppedRecords = { rate: 0, queue: 0, failed: 0 }
 
@@ -26,8 +24,8 @@ export interface LogStoreOptions {
   readonly system: Pick<System, 'monotonicMillis' | 'nowMicros'>
   /** How long records and segments are kept, and where. */
   readonly archive: Pick<ArchiverOptions, 'remote' | 'segments' | 'retention'>
-  /** Makes the record that reports dropped records. */
-  readonly reportDropped: (dropped: DroppedRecords) => NewLogRow
+  /** Makes the JSON of the record that reports dropped records. */
+  readonly reportDropped: (dropped: DroppedRecords) => string
   /** Called for every dropped record. */
   readonly onDropped: () => void
   /** Called when the archive fails or a segment is damaged, and when that changes. */
@@ -55,14 +53,16 @@ export class LogStore {
   readonly #reads: LogReads
   readonly #archiver: Archiver
   readonly #wakes = new Set<() => void>()
-  #queue: LogRow[] = []
+  /** The JSON of records. The last one has the sequence before `#next`. */
+  #queue: string[] = []
   #queuedCharacters = 0
+  /** The sequence of the next record. */
   #next: number
   /** The newest record that readers can see. */
   #written: number
   #dropped: { rate: number; queue: number; failed: number }
   /** The batch that is being written, and what its report counts. */
-  #inFlight: readonly LogRow[] = []
+  #inFlight: LogBatch | null = null
   #reported: DroppedRecords | null = null
   readonly #unwritten: UnwrittenFile
   #isUnwrittenStale = false
@@ -127,10 +127,10 @@ export class LogStore {
     return room.records
   }
 
-  /** Queues a record, or drops it. Never waits and never throws. */
-  add(row: NewLogRow): void {
-    const reason = this.#reasonToDrop(row)
-    if (reason === null) this.#enqueue(row)
+  /** Queues the JSON of a record, or drops it. Never waits and never throws. */
+  add(record: string): void {
+    const reason = this.#reasonToDrop(record)
+    if (reason === null) this.#enqueue(record)
     else this.#drop(reason, 1)
     this.#noteUnwritten()
     this.#schedule()
@@ -224,7 +224,7 @@ export class LogStore {
     this.#unwritten.close()
   }
 
-  #reasonToDrop({ record }: NewLogRow): keyof DroppedRecords | null {
+  #reasonToDrop(record: string): keyof DroppedRecords | null {
     const room = this.#room()
     if (room.records === 0) return room.bound
     this.#recordsOfSecond += 1
@@ -244,9 +244,15 @@ export class LogStore {
     return rate <= queue ? { records: rate, bound: 'rate' } : { records: queue, bound: 'queue' }
   }
 
-  #enqueue(row: NewLogRow): void {
-    this.#queue.push({ ...row, sequence: this.#next++ })
-    this.#queuedCharacters += row.record.length
+  #enqueue(record: string): void {
+    this.#queue.push(record)
+    this.#next += 1
+    this.#queuedCharacters += record.length
+  }
+
+  /** The sequence of the first record in the queue. */
+  get #first(): number {
+    return this.#next - this.#queue.length
   }
 
   #drop(reason: keyof DroppedRecords, records: number): void {
@@ -270,13 +276,15 @@ export class LogStore {
     if (this.#writing !== null || this.#isClosed) return
     const reported = this.#report()
     if (this.#queue.length === 0) return
-    const batch = this.#queue.splice(0, BATCH_RECORDS_MAX)
-    for (const { record } of batch) this.#queuedCharacters -= record.length
+    const first = this.#first
+    const taken = this.#queue.splice(0, BATCH_RECORDS_MAX)
+    for (const record of taken) this.#queuedCharacters -= record.length
+    const batch = { first, count: taken.length, records: taken.join('\n') }
     this.#inFlight = batch
     this.#reported = reported
     this.#writing = this.#append(batch, reported).finally(() => {
       this.#writing = null
-      this.#inFlight = []
+      this.#inFlight = null
       this.#reported = null
       this.#noteUnwritten()
       if (this.#queue.length > 0) this.#write()
@@ -284,15 +292,16 @@ export class LogStore {
     })
   }
 
-  async #append(batch: readonly LogRow[], reported: DroppedRecords | null): Promise<void> {
+  async #append(batch: LogBatch, reported: DroppedRecords | null): Promise<void> {
+    const { first, count } = batch
     try {
-      await this.#thread.run({ kind: 'append', rows: batch })
+      await this.#thread.run({ kind: 'append', ...batch })
       this.#writeFailure = null
-      this.#written = batch.at(-1)!.sequence
+      this.#written = first + count - 1
       for (const wake of [...this.#wakes]) wake()
     } catch (error) {
       this.#writeFailure = `a batch was not written: ${(error as Error).message}`
-      this.#drop('failed', batch.length - (reported === null ? 0 : 1))
+      this.#drop('failed', count - (reported === null ? 0 : 1))
       // The report was lost with the batch, and what it counted is reported by the next one.
       if (reported !== null) this.#addBack(reported)
     }
@@ -306,19 +315,13 @@ export class LogStore {
     this.#reportedAt = now
     const dropped = this.#dropped
     this.#dropped = { rate: 0, queue: 0, failed: 0 }
-    // In front, so that it is in the batch that is written now.
-    const report = { ...this.#options.reportDropped(dropped), sequence: 0 }
+    const report = this.#options.reportDropped(dropped)
+    // In front, so that it is in the batch that is written now. No queued record has been sent to
+    // the thread, so all of them get the next sequence.
     this.#queue.unshift(report)
-    this.#queuedCharacters += report.record.length
-    this.#renumber()
-    return dropped
-  }
-
-  /** Gives the queue ascending sequences again. None of them was sent to the thread. */
-  #renumber(): void {
-    const first = this.#next - this.#queue.length + 1
-    this.#queue = this.#queue.map((row, i) => ({ ...row, sequence: first + i }))
     this.#next += 1
+    this.#queuedCharacters += report.length
+    return dropped
   }
 
   #addBack({ rate, queue, failed }: DroppedRecords): void {
@@ -341,8 +344,8 @@ export class LogStore {
   }
 
   #writeUnwritten(): void {
-    const first = (this.#inFlight[0] ?? this.#queue[0])?.sequence ?? this.#next
-    const report = this.#reported === null ? 0 : this.#inFlight[0]!.sequence
+    const first = this.#inFlight?.first ?? this.#first
+    const report = this.#reported === null ? 0 : first
     this.#unwritten.write({
       ...{ first, next: this.#next, dropped: this.#dropped },
       ...{ report, reported: this.#reported ?? NONE },

@@ -153,7 +153,8 @@ export class LogThread {
     const interrupted = this.#interrupted
     this.#interrupted = null
     if (interrupted?.job.kind !== 'append') return
-    const isWritten = interrupted.job.rows.at(-1)!.sequence < next
+    const { first, count } = interrupted.job
+    const isWritten = first + count <= next
     if (isWritten) interrupted.resolve(null)
     else interrupted.reject(new LogFailure(reason))
   }

@@ -2,10 +2,12 @@
  * Entry point of the writing thread of the log, which keeps disk and compression off the event
  * loop. It is bundled into log-writer.generated.ts and runs jobs in the order of their messages.
  */
-import { Database } from 'bun:sqlite'
+import type { Database } from 'bun:sqlite'
 import { assert } from '../../errors/assert.ts'
+import { openOwnDatabase } from '../../system/own-databases.ts'
+import { LOG_LEVELS } from '../../value/logs/log-levels.ts'
 import { LogArchive } from './log-archive.ts'
-import type { LogJob, LogReply, LogResults, LogRow, OpenLog } from './log-rows.ts'
+import type { LogBatch, LogJob, LogReply, LogResults, OpenLog, RecordColumns } from './log-rows.ts'
 import { DirectorySegments } from './log-segments.ts'
 import { MIGRATIONS } from './migrations.generated.ts'
 
@@ -33,8 +35,9 @@ function run(job: LogJob): LogResults[keyof LogResults] {
   const { database, archive } = opened
   switch (job.kind) {
     case 'append':
-      append(database, job.rows)
-      archive.added(job.rows.reduce((sum, { record }) => sum + record.length, 0))
+      append(database, job)
+      // Without the line feeds between the records.
+      archive.added(job.records.length - (job.count - 1))
       return null
     case 'archive':
       return archive.archive(job)
@@ -67,7 +70,7 @@ function run(job: LogJob): LogResults[keyof LogResults] {
 
 /** The file exists; the main thread created it with its mode. */
 function open({ path, directory, environmentId, now, isRemote }: OpenLog): number {
-  const database = new Database(path, { readwrite: true, create: false })
+  const database = openOwnDatabase(path)
   try {
     for (const pragma of [
       'journal_mode = wal',
@@ -116,22 +119,23 @@ function nextSequence(database: Database, now: number): number {
   return row?.newest == null ? now : row.newest + 1
 }
 
-function append(database: Database, rows: readonly LogRow[]): void {
+function append(database: Database, { first, records }: LogBatch): void {
   const insert = database.query(
     `insert into log_records (sequence, at, stream, level, release, function, request, record)
      values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)`,
   )
   database.run('begin immediate')
-  for (const row of rows) {
+  for (const [i, record] of records.split('\n').entries()) {
+    const columns = JSON.parse(record) as RecordColumns
     insert.run(
-      row.sequence,
-      row.at,
-      row.stream,
-      row.level,
-      row.release,
-      row.function,
-      row.request,
-      row.record,
+      first + i,
+      Number(columns.atMicros),
+      columns.stream,
+      LOG_LEVELS.indexOf(columns.level),
+      columns.releaseId ?? null,
+      columns.function ?? null,
+      columns.requestId ?? null,
+      record,
     )
   }
   database.run('commit')

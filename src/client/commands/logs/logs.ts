@@ -1,11 +1,11 @@
 /** `svc logs`, `svc logs archive-status` and `svc logs prune`. */
 import { isId } from '../../../value/ids.ts'
+import { LOG_LEVELS } from '../../../value/logs/log-levels.ts'
 import { formatTimestamp } from '../../../value/plain.ts'
 import type { Json } from '../../../value/strict-json.ts'
 import { PAGE_MAX } from '../../../wire/fields.ts'
 import {
   LOG_PRUNE_MAX,
-  LOG_RECORD_LEVELS,
   LOG_STREAMS,
   type LogArchiveStatus,
   type LogRecord,
@@ -39,7 +39,7 @@ const logs: CommandSpec = command({
     request: option('req_ID', 'Only records of this request'),
     stream: option('STREAM', `Only this stream: ${LOG_STREAMS.join(', ')}`),
     function: option('NAME', 'Only records of this Function'),
-    level: option('LEVEL', `Only this level and higher ones: ${LOG_RECORD_LEVELS.join(', ')}`),
+    level: option('LEVEL', `Only this level and higher ones: ${LOG_LEVELS.join(', ')}`),
     since: option('TIME', 'Only records of this time and later'),
     after: option('CURSOR', 'Only records after this cursor'),
     limit: option('COUNT', `Records of the page, 1 to ${PAGE_MAX}; 100 by default`),
@@ -78,7 +78,7 @@ function queryOf(context: Context, options: FilterOptions): URLSearchParams {
     wrongId('--release', 'rel', release) ??
     wrongId('--request', 'req', request) ??
     wrongChoice('--stream', LOG_STREAMS, stream) ??
-    wrongChoice('--level', LOG_RECORD_LEVELS, level)
+    wrongChoice('--level', LOG_LEVELS, level)
   if (problem !== null) throw usage(problem, logs)
   if (limit !== undefined && !(/^[1-9][0-9]*$/.test(limit) && Number(limit) <= PAGE_MAX)) {
     throw usage(`--limit is 1 to ${PAGE_MAX}.`, logs)

@@ -1,5 +1,5 @@
 /** `console`: writes to the log of the running call. */
-import type { LogLevel } from '../../messages.ts'
+import type { LogLevel } from '../../../value/logs/log-levels.ts'
 import { runningCall } from '../calls.ts'
 import { type LogSink, writeLog } from '../logging.ts'
 

@@ -1,0 +1,3 @@
+/** Levels of log records, ascending. */
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const
+export type LogLevel = (typeof LOG_LEVELS)[number]
