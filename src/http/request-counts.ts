@@ -13,6 +13,14 @@ const DURATIONS = {
 } as const
 export type RouteClass = keyof typeof DURATIONS
 
+/** Counted when the caller disconnected, as proxies log it. Never sent. */
+const CALLER_GONE = 499
+
+/** Returns the status to count. A failure after the caller disconnected is not the server's. */
+export function countedStatus(request: Request, status: number): number {
+  return status >= 500 && request.signal.aborted ? CALLER_GONE : status
+}
+
 export interface RequestCounts {
   /**
    * Counts a request once, with the counted status of its response. A request of a route with a

@@ -83,7 +83,7 @@ export async function openServer(options: CompositionOptions): Promise<Compositi
   }
 }
 
-/** Loads OpenTelemetry only where traces are exported: nobody else pays for its start. */
+/** Loads OpenTelemetry only where traces are exported, since other servers start faster then. */
 async function openTraces(options: CompositionOptions): Promise<Traces | null> {
   const settings = options.configuration.traces
   if (settings === null) return null

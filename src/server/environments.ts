@@ -85,6 +85,7 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   })
   closing.add(() => opened.close())
   const { log, logs, redaction } = opened
+  const starting = startPool(configuration, { system, log, metrics }, closing)
   const live = new LiveConfiguration(root)
   redaction.add(live.secrets())
   live.onChange(() => redaction.add(live.secrets()))
@@ -95,8 +96,7 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   const which = { rootPath, environmentId, mayHoldDocuments, database }
   const store = await openDocuments({ ...which, ...world })
   closing.add(() => store.close())
-  const pool = await startPool(configuration, world)
-  closing.add(() => pool.close())
+  const pool = await starting
   const issueGuest: IssueGuest = (request) => tokens.issueGuest(request)
   const networks = configuration.product?.actionNetworks ?? []
   const outbound = { allowedNetworks: networks.map(({ range }) => range) }
@@ -148,11 +148,16 @@ async function openTokens(
   return new FunctionalTokens({ providers, keyring, environmentId, system: world.system })
 }
 
-async function startPool(
+/** Starts the first runner, while the caller opens the stores. */
+function startPool(
   { sandbox }: EnvironmentSettings,
   world: Pick<EnvironmentOptions, 'system' | 'log' | 'metrics'>,
+  closing: ShutdownStack,
 ): Promise<RunnerPool> {
   const pool = createRunnerPool({ ...world, spawn: runnerSpawner(runnerCommand()) })
-  await pool.start({ sandbox })
-  return pool
+  closing.add(() => pool.close())
+  const starting = pool.start({ sandbox }).then(() => pool)
+  // Where a store cannot be opened, the caller fails with that and awaits no runner.
+  starting.catch(() => undefined)
+  return starting
 }

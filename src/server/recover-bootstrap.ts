@@ -1,4 +1,4 @@
-/** `svc-server recover-bootstrap`: replaces a lost first-owner code, as long as nobody is owner. */
+/** `svc-server recover-bootstrap`: replaces a lost first-owner code while there is no owner. */
 
 import { openIdentity } from '../identity/identity.ts'
 import { parseSettings } from '../settings/settings.ts'

@@ -1,7 +1,7 @@
 /** Spans of invocations, of their commits and of work that no request causes. */
 import { isFault } from '../../errors/fault.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
-import type { Span, SpanEnd, Traces } from '../../telemetry/traces/spans.ts'
+import type { Span, SpanEnd, SpanStart, Traces } from '../../telemetry/traces/spans.ts'
 import type { FunctionManifest } from '../../value/manifest.ts'
 import type { CommitOutcome } from '../commits/committer.ts'
 import type { InvocationContext } from './invocation.ts'
@@ -38,13 +38,14 @@ export function startInvocation(
   })
 }
 
-/** Starts the trace of a run that no request causes. */
+/** Starts the span of a run, which begins a trace where no request causes it. */
 export function startRun(
   traces: Traces | null | undefined,
-  name: string,
-  attributes: Readonly<Record<string, string | undefined>>,
+  run: Pick<SpanStart, 'name' | 'attributes'>,
+  cause: Span | null = null,
 ): Span | null {
-  return traces?.root({ name, kind: 'internal', attributes }) ?? null
+  const start: SpanStart = { ...run, kind: 'internal' }
+  return cause?.child(start) ?? traces?.root(start) ?? null
 }
 
 /** Ends the span with the outcome of the call, which is returned unchanged. */
@@ -56,19 +57,33 @@ export function endWith<T>(span: Span, call: Promise<T>): Promise<T> {
   return call
 }
 
-/** Ends the span of a commit when the commit is durable, or has failed. */
-export function endWithCommit(span: Span, outcome: MaybePromise<CommitOutcome>): void {
-  const durable = async (): Promise<SpanEnd> => {
-    const known = await outcome
-    if (known.kind === 'conflict') return { attributes: { 'svc.commit.outcome': 'conflict' } }
-    await known.durable
-    const { sequence } = known
-    return { attributes: { 'svc.commit.outcome': 'durable', 'svc.commit.sequence': sequence } }
+/**
+ * Performs a commit, and ends its span once the commit is durable or has failed. Returns and throws
+ * what `commit` does.
+ */
+export function tracedCommit(
+  span: Span,
+  commit: () => MaybePromise<CommitOutcome>,
+): MaybePromise<CommitOutcome> {
+  try {
+    const outcome = commit()
+    commitEnd(outcome).then(
+      (end) => span.end(end),
+      (error: unknown) => span.end(failureOf(error)),
+    )
+    return outcome
+  } catch (error) {
+    span.end(failureOf(error))
+    throw error
   }
-  durable().then(
-    (end) => span.end(end),
-    (error: unknown) => span.end(failureOf(error)),
-  )
+}
+
+async function commitEnd(outcome: MaybePromise<CommitOutcome>): Promise<SpanEnd> {
+  const known = await outcome
+  if (known.kind === 'conflict') return { attributes: { 'svc.commit.outcome': 'conflict' } }
+  await known.durable
+  const { sequence } = known
+  return { attributes: { 'svc.commit.outcome': 'durable', 'svc.commit.sequence': sequence } }
 }
 
 /** Tells mistakes of callers, which are outcomes, from failures. */

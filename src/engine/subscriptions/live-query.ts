@@ -1,5 +1,6 @@
 /** One watched Query: its newest state, and the subscriptions that receive it. */
 import type { Fault } from '../../errors/fault.ts'
+import type { Span } from '../../telemetry/traces/spans.ts'
 import { flatText } from '../../value/memory/flat-text.ts'
 import type { QueryExecution } from '../invocations/queries.ts'
 import type { QueryRequest } from '../invocations/requests.ts'
@@ -21,7 +22,10 @@ export interface SubscriptionObserver {
   failed(fault: Fault): void
 }
 
-/** A request to watch a Query. It ends by `close`, so it has no cancellation token. */
+/**
+ * A request to watch a Query. It ends by `close`, so it has no cancellation token. Its span causes
+ * the first run alone.
+ */
 export type WatchRequest = Omit<QueryRequest, 'signal'>
 
 interface Member {
@@ -33,7 +37,7 @@ interface Member {
 
 export class LiveQuery {
   readonly keys: CacheKeys
-  readonly request: WatchRequest
+  readonly request: Omit<WatchRequest, 'trace'>
   readonly #members = new Map<SubscriptionObserver, Member>()
   /** The newest state; null before the first run. */
   state: QueryState | null = null
@@ -46,10 +50,19 @@ export class LiveQuery {
   timer: ReturnType<typeof setTimeout> | null = null
   /** Monotonic milliseconds of the first failure since the last success; null without one. */
   failingSince: number | null = null
+  /** The span that causes the next run; null for a run that follows from a commit or the time. */
+  #cause: Span | null
 
-  constructor(keys: CacheKeys, request: WatchRequest) {
+  constructor(keys: CacheKeys, { trace = null, ...request }: WatchRequest) {
     this.keys = keys
     this.request = request
+    this.#cause = trace
+  }
+
+  takeCause(): Span | null {
+    const cause = this.#cause
+    this.#cause = null
+    return cause
   }
 
   /** Number of subscriptions. */

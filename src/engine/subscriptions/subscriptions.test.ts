@@ -37,6 +37,8 @@ let runs: string[]
 /** Thrown by every Query while it is set. */
 let failure: Fault | null
 let showsIdentity: boolean
+/** Times of a machine that does other work as well. */
+const BUSY = { timeout: 10_000 }
 /** Held by each run of a list before it returns, while it is set. */
 let held: PromiseWithResolvers<void> | null
 let configuration: TestConfiguration
@@ -156,7 +158,7 @@ async function settled(...watched: Watched[]): Promise<void> {
   const { durableSequence } = engine.statistics()
   for (const { subscription, faults } of watched) {
     const isSettled = () => faults.length > 0 || subscription.currentAt >= durableSequence
-    await vi.waitFor(() => expect(isSettled()).toBe(true))
+    await vi.waitFor(() => expect(isSettled()).toBe(true), BUSY)
   }
 }
 
@@ -225,7 +227,7 @@ test('a commit runs only the Queries whose read sets it overlaps', async () => {
 test('a commit during the first run, whose read set is not known yet, is shown', async () => {
   held = Promise.withResolvers()
   const watched = watch('list', 'a')
-  await vi.waitFor(() => expect(runs).toHaveLength(1))
+  await vi.waitFor(() => expect(runs).toHaveLength(1), BUSY)
   await send('a', 'one')
   held.resolve()
   await settled(watched)
@@ -240,7 +242,7 @@ test.each([
   async (_, room, list) => {
     held = Promise.withResolvers()
     const first = watch('list', 'a')
-    await vi.waitFor(() => expect(runs).toHaveLength(1))
+    await vi.waitFor(() => expect(runs).toHaveLength(1), BUSY)
     const { sequence } = await send(room, 'one')
     const second = watch('list', 'a')
     held.resolve()
@@ -293,7 +295,7 @@ test('a change of the configuration runs the Queries that read it', async () => 
   await settled(greeting, other)
   runs = []
   configuration.change({ variables: { GREETING: 'welcome' } })
-  await vi.waitFor(() => expect(values(greeting)).toEqual(['hello', 'welcome']))
+  await vi.waitFor(() => expect(values(greeting)).toEqual(['hello', 'welcome']), BUSY)
   expect(runs).toEqual(['greeting'])
 })
 
@@ -316,9 +318,9 @@ test('a passing failure after the first state is retried', async () => {
   await settled(watched)
   failure = new Fault('BUSY')
   await send('a', 'one')
-  await vi.waitFor(() => expect(runs).toHaveLength(3))
+  await vi.waitFor(() => expect(runs).toHaveLength(3), BUSY)
   failure = null
-  await vi.waitFor(() => expect(values(watched)).toEqual([[], ['one']]))
+  await vi.waitFor(() => expect(values(watched)).toEqual([[], ['one']]), BUSY)
   expect(watched.faults).toEqual([])
 })
 
@@ -328,7 +330,7 @@ test('arguments that do not fit end the subscription', async () => {
     { state: () => undefined, failed: (fault) => codes.push(fault.code) },
   )
   const codes: string[] = []
-  await vi.waitFor(() => expect(codes).toEqual(['ARGUMENTS_INVALID']))
+  await vi.waitFor(() => expect(codes).toEqual(['ARGUMENTS_INVALID']), BUSY)
   expect(watched.currentAt).toBe(-1)
 })
 

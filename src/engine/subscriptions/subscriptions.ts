@@ -197,6 +197,7 @@ export class Subscriptions {
    */
   async #execute(query: LiveQuery): Promise<QueryExecution> {
     const { committer, calls, system } = this.#port
+    const cause = query.takeCause()
     const group = this.#groups.get(query.keys.shared)
     const newest = group?.newest ?? null
     if (group?.usesIdentity !== true && newest?.durable === committer.durable) {
@@ -205,7 +206,7 @@ export class Subscriptions {
     }
     this.#refreshes += 1
     const context = { ...query.request.context, invocationId: system.ids.make('ivc') }
-    const outcome = this.#traced(query, (trace) =>
+    const outcome = this.#traced(query, cause, (trace) =>
       calls.execution({ ...query.request, context, trace }),
     )
     const mine = { durable: committer.durable, outcome }
@@ -221,13 +222,21 @@ export class Subscriptions {
     }
   }
 
-  /** Runs a Query in a trace of its own, since it runs for all its subscribers at once. */
-  #traced<T>({ request }: LiveQuery, run: (trace: Span | null) => Promise<T>): Promise<T> {
-    const { definition, release } = request
-    const span = startRun(this.#port.traces, `watch ${definition.name}`, {
+  /**
+   * Runs a Query in the trace of its first subscriber at first, and later in a trace of its own,
+   * since it runs for all its subscribers at once.
+   */
+  #traced<T>(
+    { request: { definition, release } }: LiveQuery,
+    cause: Span | null,
+    run: (trace: Span | null) => Promise<T>,
+  ): Promise<T> {
+    const attributes = {
       'svc.function.name': definition.name,
       'svc.release.id': release.releaseId,
-    })
+    }
+    const name = `watch ${definition.name}`
+    const span = startRun(this.#port.traces, { name, attributes }, cause)
     return span === null ? run(null) : endWith(span, run(span))
   }
 

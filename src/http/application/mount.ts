@@ -8,7 +8,7 @@ import type { Live, Ready } from '../../wire/health.ts'
 import { APPLICATION_CODES, errorResponse, toFault } from '../errors.ts'
 import { probeResponse } from '../probes.ts'
 import type { PeerBinding } from '../rate-limits.ts'
-import type { RouteClass } from '../request-counts.ts'
+import { countedStatus, type RouteClass } from '../request-counts.ts'
 import { answerBody } from '../transfers/answers.ts'
 import { allowOrigin, originDenied } from './browser-origins.ts'
 import { authenticate, chargeBody } from './callers.ts'
@@ -32,8 +32,6 @@ import { isS3Path } from './s3/requests.ts'
 
 /** Seconds for which a browser may cache a preflight response. */
 const PREFLIGHT_SECONDS = 600
-/** Counted when the caller disconnected, as proxies log it. Never sent. */
-const CALLER_GONE = 499
 /** The close code of a connection that ended without a close frame (RFC 6455, 7.1.5). */
 const NO_CLOSE_FRAME = 1006
 const INVOCATION_AT = new Map(INVOCATIONS.map((invocation) => [invocation.path, invocation]))
@@ -140,7 +138,7 @@ async function handleCall(
   try {
     checkRequest(gateway, request, origin)
     const caller = authenticate(gateway, incoming)
-    if (gateway.traces) startTrace(gateway, incoming, invocation, started)
+    if (gateway.traces) startTrace(gateway, incoming, { ...invocation, started })
     const bytes = await readEnvelope(gateway, incoming)
     chargeBody(gateway, caller, bytes.length)
     const invoked = invokeInTurn(new Call(gateway, incoming, caller, bytes), invocation.invoke)
@@ -206,7 +204,7 @@ async function answerExchange(
   allowOrigin(gateway.allowedOrigins, response, origin)
   const status = countedStatus(request, response.status)
   // A grant is checked as a part of its use, so only an exchange that was admitted has a span.
-  if (gateway.traces && status < 400) startTrace(gateway, incoming, route, started)
+  if (gateway.traces && status < 400) startTrace(gateway, incoming, { ...route, started })
   endTrace(incoming, status)
   gateway.counts.answered(status, routeClass, gateway.system.monotonicMillis() - started)
   if (incoming.caller !== null) gateway.keyUsage.answered(incoming.caller, status)
@@ -241,11 +239,6 @@ function openRealtime(
   }
   gateway.counts.answered(response.status)
   return response
-}
-
-/** Returns the status to count. A failure after the caller disconnected is not the server's. */
-function countedStatus(request: Request, status: number): number {
-  return status >= 500 && request.signal.aborted ? CALLER_GONE : status
 }
 
 function isReady({ engine, unservedReason }: Gateway): boolean {

@@ -4,7 +4,7 @@
  * credential. A later record counts the suppressed ones.
  */
 import type { Code } from '../../errors/codes.ts'
-import type { Fault } from '../../errors/fault.ts'
+import { type Fault, reasonOf } from '../../errors/fault.ts'
 import type { LogFields, Logger } from '../../telemetry/log.ts'
 import { UsagePeriods } from '../../telemetry/usage-periods.ts'
 import { peerOf } from '../rate-limits.ts'
@@ -61,7 +61,7 @@ export class RejectionLog {
     const subject = credential === null ? peerFields(request) : credentialFields(credential)
     const rejections = this.#rejectionsOf(credential, subject)
     if (!rejections.count(fault.code)) return
-    const reason = reasonOf(fault)
+    const reason = reasonOf(fault) ?? fault.message.replace(/\.$/, '')
     // A call that exceeds a limit while it runs may be the start of an overload.
     const isOverload = fault.code === 'LIMIT_EXCEEDED' && Boolean(request.invocationId)
     this.#log[isOverload || fault.status >= 500 ? 'warn' : 'info']('request.rejected', {
@@ -114,10 +114,4 @@ function credentialFields({ clientId, credentialId }: CredentialName): LogFields
 
 function peerFields({ binding }: RejectedRequest): LogFields {
   return { peer: peerOf(binding) }
-}
-
-/** The paths and rules that the request broke, else the detail of the failure. */
-function reasonOf({ violations, detail, message }: Fault): string {
-  if (violations.length === 0) return detail ?? message.replace(/\.$/, '')
-  return violations.map(({ path, rule }) => `${path}: ${rule}`).join('; ')
 }

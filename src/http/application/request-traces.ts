@@ -2,14 +2,28 @@
 import type { Gateway } from './gateway.ts'
 import type { Incoming } from './incoming.ts'
 
-/** Starts the span of a request whose caller is authenticated. `started` is monotonic. */
+/** The credential of a caller: an Application Key or a storage key. */
+interface Credential {
+  readonly clientId?: string
+  readonly credentialId?: string
+  readonly storageKeyId?: string
+}
+
+interface TracedRoute {
+  readonly path: string
+  readonly method: string
+  /** Monotonic milliseconds. */
+  readonly started: number
+}
+
+/** Starts the span of a request whose caller is authenticated. */
 export function startTrace(
   { traces }: Gateway,
   incoming: Incoming,
-  { path, method }: { readonly path: string; readonly method: string },
-  started: number,
+  { path, method, started }: TracedRoute,
+  caller: Credential | null = incoming.caller,
 ): void {
-  const { request, requestId, caller } = incoming
+  const { request, requestId } = incoming
   if (!traces) return
   incoming.trace = traces.request({
     ...{ name: `${method} ${path}`, kind: 'server', headers: request.headers },
@@ -20,6 +34,7 @@ export function startTrace(
       'svc.request.id': requestId,
       'svc.client.id': caller?.clientId,
       'svc.credential.id': caller?.credentialId,
+      'svc.storage_key.id': caller?.storageKeyId,
     },
   })
 }

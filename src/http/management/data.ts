@@ -95,14 +95,14 @@ export const dataRoutes: readonly Route<ProductApp>[] = [
     body: { schema: DocumentInsert, bytesMax: DOCUMENT_BODY_BYTES_MAX },
     replies: { 201: DocumentChanged },
     errors: WRITE_ERRORS,
-    async handle({ app, actor, params: { table }, operationId, body: asked, requestId }) {
+    async handle({ app, actor, params: { table }, operationId, body: asked, requestId, trace }) {
       const { target, documentId, value } = asked
       const changedAtMicros = BigInt(asked.changedAtMicros)
       const change: DocumentChange = {
         ...{ kind: 'insert', table, documentId, createdAtMicros: changedAtMicros },
         value: fieldsOf(value as Json),
       }
-      const input = { operationId, target, change, changedAtMicros, requestId }
+      const input = { operationId, target, change, changedAtMicros, requestId, trace }
       const changed = await changeDocument(app.product, actor, input)
       return { status: 201, body: changedBody(change, operationId, changed, asked) }
     },
@@ -118,7 +118,7 @@ export const dataRoutes: readonly Route<ProductApp>[] = [
     body: { schema: DocumentReplace, bytesMax: DOCUMENT_BODY_BYTES_MAX },
     replies: { 200: DocumentChanged },
     errors: WRITE_ERRORS,
-    async handle({ app, actor, params, operationId, body: asked, requestId }) {
+    async handle({ app, actor, params, operationId, body: asked, requestId, trace }) {
       const { target, value } = asked
       const expectedRevision = Number(asked.expectedRevision)
       const change: DocumentChange = {
@@ -126,7 +126,7 @@ export const dataRoutes: readonly Route<ProductApp>[] = [
         value: fieldsOf(value as Json),
       }
       const changedAtMicros = BigInt(asked.changedAtMicros)
-      const input = { operationId, target, change, changedAtMicros, requestId }
+      const input = { operationId, target, change, changedAtMicros, requestId, trace }
       const changed = await changeDocument(app.product, actor, input)
       return { status: 200, body: changedBody(change, operationId, changed, asked) }
     },
@@ -142,11 +142,11 @@ export const dataRoutes: readonly Route<ProductApp>[] = [
     body: { schema: DocumentDelete },
     replies: { 200: DocumentChanged },
     errors: WRITE_ERRORS,
-    async handle({ app, actor, params, operationId, body: asked, requestId }) {
+    async handle({ app, actor, params, operationId, body: asked, requestId, trace }) {
       const expectedRevision = Number(asked.expectedRevision)
       const change: DocumentChange = { kind: 'delete', ...namesOf(params), expectedRevision }
       const changedAtMicros = BigInt(asked.changedAtMicros)
-      const input = { operationId, target: asked.target, change, changedAtMicros, requestId }
+      const input = { operationId, target: asked.target, change, changedAtMicros, requestId, trace }
       const changed = await changeDocument(app.product, actor, input)
       return { status: 200, body: changedBody(change, operationId, changed, asked) }
     },
@@ -162,13 +162,13 @@ export const dataRoutes: readonly Route<ProductApp>[] = [
     body: { schema: DocumentImport, bytesMax: DOCUMENT_BODY_BYTES_MAX },
     replies: { 200: DocumentsImported },
     errors: WRITE_ERRORS,
-    async handle({ app, actor, operationId, body: asked, requestId }) {
+    async handle({ app, actor, operationId, body: asked, requestId, trace }) {
       const { target, table } = asked
       const changedAtMicros = BigInt(asked.changedAtMicros)
       const documents = asked.documents.map(({ documentId, value }, i) => {
         return { documentId, value: fieldsOf(value as Json, `documents[${i}].value`) }
       })
-      const input = { operationId, target, table, documents, changedAtMicros, requestId }
+      const input = { operationId, target, table, documents, changedAtMicros, requestId, trace }
       const { inserted, unchanged, replayed, commitSequence } = await importDocuments(
         app.product,
         actor,

@@ -27,6 +27,7 @@ import { answerBody } from '../transfers/answers.ts'
 import { lineStream } from '../transfers/line-streams.ts'
 import type { Sender } from '../transfers/senders.ts'
 import { Transfers } from '../transfers/transfers.ts'
+import { endTrace, startTrace } from './request-traces.ts'
 import {
   type Access,
   ANY_MEDIA_TYPE,
@@ -102,7 +103,8 @@ async function handleRequest<A>(
   const started = system.monotonicMillis()
   const binding = context.env as PeerBinding | undefined
   const attempt = new AuthenticationAttempt(options.limits ?? null, peerOf(binding))
-  const received: Received = { requestId, attempt, binding, caller: null, bodyMemory: null }
+  const known = { requestId, started, attempt, binding }
+  const received: Received = { ...known, caller: null, trace: null, bodyMemory: null }
   let status = 500
   let errorCode: string | undefined
   try {
@@ -124,7 +126,6 @@ async function handleRequest<A>(
     const millis = system.monotonicMillis() - started
     const routeClass = route.method === 'GET' ? 'managementRead' : 'managementChange'
     options.counts?.answered(status, routeClass, millis)
-    const span = requestSpan(options.traces, context.req.raw, route, { received, started })
     log.info('http.request', {
       requestId,
       method: route.method,
@@ -132,29 +133,10 @@ async function handleRequest<A>(
       status,
       errorCode,
       durationMicros: Math.round(millis * 1000),
-      ...span?.logFields,
+      ...received.trace?.logFields,
     })
-    const attributes = { 'http.response.status_code': status, 'svc.error.code': errorCode }
-    span?.end(status < 500 ? { attributes } : { attributes, error: String(status) })
+    endTrace(received.trace, status, errorCode)
   }
-}
-
-/** Returns the span of a request whose session is authenticated; null for any other. */
-function requestSpan<A>(
-  traces: Traces | null | undefined,
-  { headers }: Request,
-  { method, path }: Route<A>,
-  { received, started }: { readonly received: Received; readonly started: number },
-): Span | null {
-  if (!traces || received.caller === null) return null
-  return traces.request({
-    ...{ name: `${method} ${path}`, kind: 'server', headers, startedMillis: started },
-    attributes: {
-      'http.request.method': method,
-      'http.route': path,
-      'svc.request.id': received.requestId,
-    },
-  })
 }
 
 /**
@@ -173,12 +155,16 @@ function faultOf(error: unknown, { aborted }: AbortSignal): Fault {
 /** State of one request. */
 interface Received extends Sender {
   readonly requestId: RequestId
+  /** Monotonic milliseconds. */
+  readonly started: number
   readonly attempt: AuthenticationAttempt
   caller: Sender['caller']
+  /** The span of the request, once its session is authenticated; null where nothing is traced. */
+  trace: Span | null
 }
 
 async function runSteps<A>(
-  { app, system, transfers }: Mounted<A>,
+  { app, system, transfers, traces }: Mounted<A>,
   context: Context,
   route: Route<A>,
   received: Received,
@@ -190,7 +176,12 @@ async function runSteps<A>(
   checkAccept(request, route)
   route.admit?.({ app, request })
   let actor = route.access.kind === 'public' ? null : await authenticate(app, request, attempt)
-  if (actor !== null) received.caller = { credentialId: actor.sessionId }
+  if (actor !== null) {
+    received.caller = { credentialId: actor.sessionId }
+    const { method, path } = route
+    const { headers } = request
+    received.trace = startTrace(traces, { method, path, headers, ...received })
+  }
   requireEncodedPath(request)
   const params = context.req.param() as Record<string, string>
   checkAccess(app, route.access, actor, params)
@@ -211,6 +202,7 @@ async function runSteps<A>(
   return route.handle({
     ...{ app, actor: actor!, params, query, headers },
     ...{ operationId, body, request, requestId, authorized, pace: transfers.pace },
+    trace: received.trace,
   })
 }
 

@@ -4,6 +4,7 @@
  */
 import type { TableCode } from '../../errors/codes.ts'
 import type { Actor } from '../../identity/actor.ts'
+import type { Span } from '../../telemetry/traces/spans.ts'
 import type { Capability } from '../../value/capabilities.ts'
 import type { EnvironmentId, OperationId, ProjectId, RequestId } from '../../value/ids.ts'
 import { type Infer, NO_FIELDS, type Schema } from '../../wire/schema.ts'
@@ -104,6 +105,8 @@ export interface Call<
   readonly operationId: { none: null; optional: OperationId | null; required: OperationId }[K]
   readonly request: Request
   readonly requestId: RequestId
+  /** The span of the request; null where nothing is traced. */
+  readonly trace: Span | null
   /** Enforces the minimum rate of a body that the handler reads itself. */
   readonly pace: TransferPace
   /**

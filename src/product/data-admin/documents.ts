@@ -18,6 +18,7 @@ import { Fault, isFault } from '../../errors/fault.ts'
 import type { Actor } from '../../identity/actor.ts'
 import { requireRecent } from '../../system/client-clock.ts'
 import { sha256Hex } from '../../system/digests.ts'
+import type { Span } from '../../telemetry/traces/spans.ts'
 import { canonicalJson } from '../../value/canonical-json.ts'
 import type { OperationId, ReleaseId, RequestId } from '../../value/ids.ts'
 import { isOfTable } from '../../value/ids.ts'
@@ -42,6 +43,8 @@ export interface ChangeInput {
   /** The client's clock. */
   readonly changedAtMicros: bigint
   readonly requestId: RequestId
+  /** The span of the request; absent where nothing is traced. */
+  readonly trace?: Span | null | undefined
 }
 
 export interface ImportInput extends Omit<ChangeInput, 'change'> {
@@ -81,7 +84,7 @@ export async function readDocument(
 export async function changeDocument(
   ports: WritePorts,
   actor: Actor,
-  { operationId, target, change, changedAtMicros, requestId }: ChangeInput,
+  { operationId, target, change, changedAtMicros, requestId, trace }: ChangeInput,
 ): Promise<ChangedDocument> {
   const { administration } = ports.engine
   const { table, documentId, kind } = change
@@ -97,7 +100,8 @@ export async function changeDocument(
   return audited(ports, actor, {
     ...{ operationId, requestId, isRepeat },
     ...{ operation: `product.document.${kind}`, subject: documentId },
-    perform: () => administration.change(release, { operationId, fingerprint, change, requestId }),
+    perform: () =>
+      administration.change(release, { operationId, fingerprint, change, requestId, trace }),
   })
 }
 
@@ -109,7 +113,7 @@ export async function changeDocument(
 export async function importDocuments(
   ports: WritePorts,
   actor: Actor,
-  { operationId, target, table, documents, changedAtMicros, requestId }: ImportInput,
+  { operationId, target, table, documents, changedAtMicros, requestId, trace }: ImportInput,
 ): Promise<ImportOutcome> {
   const { administration } = ports.engine
   const foreign = documents.findIndex(({ documentId }) => !isOfTable(table, documentId))
@@ -129,7 +133,7 @@ export async function importDocuments(
     ...{ documents: sha256Hex(JSON.stringify(texts)), at: String(changedAtMicros) },
   })
   const createdAtMicros = changedAtMicros
-  const request = { operationId, fingerprint, table, createdAtMicros, documents, requestId }
+  const request = { operationId, fingerprint, table, createdAtMicros, documents, requestId, trace }
   return audited(ports, actor, {
     ...{ operationId, requestId, isRepeat },
     ...{ operation: 'product.document.import', subject: table },

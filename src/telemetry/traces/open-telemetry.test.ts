@@ -185,7 +185,7 @@ describe('a receiver that fails', () => {
     const accepted = () => ({ status: 200, body: '' })
     using secure = await RecordingServer.start(accepted, selfSigned('localhost'))
     const url = `https://localhost:${secure.port}/v1/traces`
-    const { traces, counted, memory } = open({ url, exportMillis: 50 })
+    const { traces, counted, memory } = open({ url, exportMillis: 1_000 })
     traces.root(start()).end()
     await expect.poll(counted, { timeout: 10_000 }).toEqual([0, 1, 0])
     expect(secure.requests).toEqual([])

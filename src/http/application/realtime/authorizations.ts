@@ -3,8 +3,11 @@ import { Fault } from '../../../errors/fault.ts'
 import type { ExpiringPrincipal } from '../gateway.ts'
 import type { ApplicationCaller, Incoming } from '../incoming.ts'
 
-/** The request that opened a connection, without its headers, which nothing reads any more. */
-export type OpenedBy = Omit<Incoming, 'request'>
+/** The request that opened a connection, without what nothing reads any more. */
+export interface OpenedBy extends Omit<Incoming, 'request'> {
+  /** Its headers that continue a trace; null where nothing is traced. */
+  readonly traceHeaders: Headers | null
+}
 
 export interface Authorization {
   readonly key: string

@@ -19,6 +19,7 @@ import {
   requireSameCaller,
 } from './authorizations.ts'
 import { Heartbeat } from './heartbeat.ts'
+import { startOperation, tracedAuthentication } from './operation-traces.ts'
 import { OutgoingMessages } from './outgoing-messages.ts'
 import { RealtimeSubscription } from './realtime-subscription.ts'
 import { readArguments } from './request-arguments.ts'
@@ -214,10 +215,12 @@ export class RealtimeConnection implements SocketSession {
   }): Promise<void> {
     const before = this.#authorization
     try {
-      const authorization = await this.#authorize(message.applicationKey, message.token ?? null)
-      if (before === null) this.#registry.authenticated(this, authorization.caller)
-      else requireSameCaller(before, authorization)
-      this.#install(authorization, before)
+      await tracedAuthentication(this, async () => {
+        const authorization = await this.#authorize(message.applicationKey, message.token ?? null)
+        if (before === null) this.#registry.authenticated(this, authorization.caller)
+        else requireSameCaller(before, authorization)
+        this.#install(authorization, before)
+      })
     } catch (error) {
       if (before === null) throw error
       this.incoming.caller = before.caller
@@ -275,7 +278,8 @@ export class RealtimeConnection implements SocketSession {
       this.#report(subscriptionId, faultOf(error), request.function)
       return
     }
-    const subscription = new RealtimeSubscription(port, request)
+    const trace = startOperation(this, 'subscribe')
+    const subscription = new RealtimeSubscription(port, request, trace)
     this.#subscriptions.set(subscriptionId, subscription)
     gateway.keyUsage.answered(incoming.caller!, 200)
     await subscription.resolve()

@@ -5,11 +5,13 @@ import type { Release } from '../../../engine/releases/executable-release.ts'
 import type { QueryState, SubscriptionObserver } from '../../../engine/subscriptions/live-query.ts'
 import type { Subscription } from '../../../engine/subscriptions/subscriptions.ts'
 import { Fault, isFault } from '../../../errors/fault.ts'
+import type { Span, SpanEnd } from '../../../telemetry/traces/spans.ts'
 import type { Principal } from '../../../value/identities.ts'
 import type { ReleaseId } from '../../../value/ids.ts'
 import type { FunctionManifest } from '../../../value/manifest.ts'
 import type { ValueObject } from '../../../value/values.ts'
 import type { ResyncReason } from '../../../wire/realtime.ts'
+import { failureOf } from './operation-traces.ts'
 import type { StateSource } from './outgoing-messages.ts'
 import { type StateHead, stateMessages } from './state-messages.ts'
 
@@ -27,13 +29,18 @@ export interface ResolvedQuery {
   readonly principal: Principal | null
 }
 
+/** A Query to watch, with the span that causes its first run. */
+export interface WatchedQuery extends ResolvedQuery {
+  readonly trace: Span | null
+}
+
 /** The connection of a subscription. */
 export interface SubscriptionPort {
   /** Resolves the target and checks the policy of the Function. Rejects with a Fault. */
   resolve(request: SubscriptionRequest): Promise<ResolvedQuery>
   watch(
     request: SubscriptionRequest,
-    resolved: ResolvedQuery,
+    query: WatchedQuery,
     observer: SubscriptionObserver,
   ): Subscription
   /** Whether the peer reads more slowly than states are made. */
@@ -56,6 +63,8 @@ interface Unsent {
 export class RealtimeSubscription implements StateSource {
   readonly request: SubscriptionRequest
   readonly #port: SubscriptionPort
+  /** The span until the first state is sent; null afterwards, and where nothing is traced. */
+  #trace: Span | null
   #watched: { readonly query: ResolvedQuery; readonly subscription: Subscription } | null = null
   #unsent: Unsent | null = null
   #resync: ResyncReason | null = null
@@ -70,9 +79,10 @@ export class RealtimeSubscription implements StateSource {
   #isResolving = false
   #isOutdated = false
 
-  constructor(port: SubscriptionPort, request: SubscriptionRequest) {
+  constructor(port: SubscriptionPort, request: SubscriptionRequest, trace: Span | null) {
     this.#port = port
     this.request = request
+    this.#trace = trace
   }
 
   /** The sequence up to which the peer has been sent all states; -1 before the first one. */
@@ -83,6 +93,7 @@ export class RealtimeSubscription implements StateSource {
 
   close(): void {
     this.#isClosed = true
+    this.#endTrace()
     this.#watched?.subscription.close()
     this.#watched = null
     this.#unsent = null
@@ -146,6 +157,7 @@ export class RealtimeSubscription implements StateSource {
     }
     this.#messages = stateMessages(head, resultText)
     this.#port.onState()
+    this.#endTrace({ attributes: { 'svc.snapshot.sequence': snapshotSequence } })
   }
 
   #watch(resolved: ResolvedQuery): void {
@@ -165,15 +177,22 @@ export class RealtimeSubscription implements StateSource {
       subscription: { currentAt: -1, close: () => undefined },
     }
     this.#watched = watched
+    const trace = this.#trace
+    const { name } = resolved.definition
+    trace?.set({ 'svc.function.name': name, 'svc.release.id': releaseId })
     const isCurrent = () => this.#watched === watched
-    watched.subscription = this.#port.watch(this.request, resolved, {
-      state: (state) => {
-        if (isCurrent()) this.#receive({ state, releaseId })
+    watched.subscription = this.#port.watch(
+      this.request,
+      { ...resolved, trace },
+      {
+        state: (state) => {
+          if (isCurrent()) this.#receive({ state, releaseId })
+        },
+        failed: (fault) => {
+          if (isCurrent()) this.#fail(fault)
+        },
       },
-      failed: (fault) => {
-        if (isCurrent()) this.#fail(fault)
-      },
-    })
+    )
   }
 
   #receive(unsent: Unsent): void {
@@ -190,9 +209,15 @@ export class RealtimeSubscription implements StateSource {
 
   #fail(error: unknown): void {
     if (this.#isClosed) return
-    this.close()
     const fault = error instanceof Fault ? error : new Fault('INTERNAL', { cause: error })
+    this.#endTrace(failureOf(fault))
+    this.close()
     this.#port.failed(this, fault)
+  }
+
+  #endTrace(end?: SpanEnd): void {
+    this.#trace?.end(end)
+    this.#trace = null
   }
 }
 

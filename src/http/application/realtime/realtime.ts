@@ -7,6 +7,7 @@ import { REALTIME_PROTOCOL } from '../../../wire/realtime.ts'
 import { peerOf } from '../../rate-limits.ts'
 import type { Gateway } from '../gateway.ts'
 import type { ApplicationCaller, Incoming } from '../incoming.ts'
+import { traceHeadersOf } from './operation-traces.ts'
 import { type ConnectionRegistry, type Ending, RealtimeConnection } from './realtime-connection.ts'
 import { CLOSE, type Upgrade } from './sockets.ts'
 import { Traffic } from './traffic.ts'
@@ -54,11 +55,16 @@ export class Realtime implements ConnectionRegistry {
     const peer = peerOf(incoming.binding)
     if ((this.#byPeer.get(peer) ?? 0) >= connectionsPerPeerMax) throw busy('connections of a peer')
     // The listener knows the peer of a request only while it lasts.
-    const { request: _, ...kept } = { ...incoming, binding: { peer } }
-    const connection = new RealtimeConnection(this.#gateway, kept, {
-      registry: this,
-      traffic: new Traffic(this.#metrics),
-    })
+    const { request, ...kept } = { ...incoming, binding: { peer } }
+    const traceHeaders = traceHeadersOf(this.#gateway, request)
+    const connection = new RealtimeConnection(
+      this.#gateway,
+      { ...kept, traceHeaders },
+      {
+        registry: this,
+        traffic: new Traffic(this.#metrics),
+      },
+    )
     this.#connections.add(connection)
     add(this.#byPeer, peer, 1)
     this.#timer ??= setInterval(() => this.tick(), TICK_MILLIS)

@@ -3,18 +3,17 @@
  * decisions, section 5). Keys belong to one bucket and are authenticated by their signatures.
  */
 import { Fault } from '../../../errors/fault.ts'
+import { countedStatus } from '../../request-counts.ts'
 import { allowOrigin } from '../browser-origins.ts'
 import type { Gateway } from '../gateway.ts'
 import type { Incoming } from '../incoming.ts'
+import { endTrace, startTrace } from '../request-traces.ts'
 import { errorResponse, S3Fault, s3FaultOf, s3StatusOf } from './errors.ts'
 import { listBuckets } from './operations/listing.ts'
 import type { BucketCall, ObjectCall, S3Call } from './operations/operation.ts'
-import { bucketOperation, type Operation, objectOperation } from './operations/table.ts'
-import { parseS3Url } from './requests.ts'
+import { bucketOperation, METHODS, type Operation, objectOperation } from './operations/table.ts'
+import { parseS3Url, type S3Url } from './requests.ts'
 import { authenticateS3, requireAccess, type S3Caller } from './signature/callers.ts'
-
-/** Counted when the caller disconnected, as proxies log it. Never sent. */
-const CALLER_GONE = 499
 
 /** The facts about a request that are known when it fails. */
 interface Known {
@@ -34,6 +33,7 @@ export async function answerS3(gateway: Gateway, incoming: Incoming): Promise<Re
     const url = parseS3Url(request.url)
     const caller = authenticateS3(gateway, incoming, url)
     known.caller = caller
+    if (gateway.traces) startTrace(gateway, incoming, { ...routeOf(request, url), started }, caller)
     response = await perform({ gateway, incoming, request, url, query: url.query, caller }, known)
   } catch (error) {
     response = failed(gateway, incoming, known.caller, error)
@@ -44,9 +44,9 @@ export async function answerS3(gateway: Gateway, incoming: Incoming): Promise<Re
   headers.set('x-service-request-id', requestId)
   headers.set('x-content-type-options', 'nosniff')
   allowOrigin(gateway.allowedOrigins, response, origin)
-  const isGone = response.status >= 500 && request.signal.aborted
   const millis = gateway.system.monotonicMillis() - started
-  const status = isGone ? CALLER_GONE : response.status
+  const status = countedStatus(request, response.status)
+  endTrace(incoming, status)
   gateway.counts.answered(status, known.routeClass ?? undefined, millis)
   return response
 }
@@ -56,6 +56,12 @@ function checkRequest({ allowedOrigins, engine }: Gateway, origin: string | null
     throw new S3Fault('AccessDenied', 'the browser origin is not allowed')
   }
   if (!engine.ready()) throw new Fault('UNAVAILABLE', { detail: 'the engine is not ready yet' })
+}
+
+/** Returns the route as spans show it. Any other method may be a secret in the wrong place. */
+function routeOf({ method }: Request, { bucket, key }: S3Url) {
+  const below = bucket === null ? '' : key === null ? '/:bucket' : '/:bucket/:key'
+  return { path: `/v1/s3${below}`, method: METHODS.includes(method) ? method : '_OTHER' }
 }
 
 async function perform(call: S3Call, known: Known): Promise<Response> {
@@ -85,8 +91,9 @@ function failed(
   caller: S3Caller | null,
   error: unknown,
 ): Response {
-  const { request, requestId } = incoming
+  const { request, requestId, trace } = incoming
   const { fault, s3Code } = s3FaultOf(error)
+  trace?.set({ 'svc.error.code': s3Code })
   const storageKeyId = caller?.storageKeyId
   const status = s3StatusOf(s3Code)
   if (status < 500 || s3Code === 'SlowDown') {
@@ -95,7 +102,10 @@ function failed(
   } else {
     const { code: errorCode, detail, cause } = fault
     const level = request.signal.aborted ? 'debug' : 'error'
-    gateway.log[level]('s3.failed', { requestId, storageKeyId, errorCode, detail, error: cause })
+    gateway.log[level]('s3.failed', {
+      ...{ requestId, storageKeyId, errorCode, detail, error: cause },
+      ...trace?.logFields,
+    })
   }
   return errorResponse(s3Code, resourceOf(request), requestId)
 }

@@ -1,0 +1,35 @@
+/** The spans of management requests. */
+import type { Span, Traces } from '../../telemetry/traces/spans.ts'
+import type { RequestId } from '../../value/ids.ts'
+
+interface TracedRequest {
+  readonly method: string
+  /** The path of the route. */
+  readonly path: string
+  readonly headers: Headers
+  readonly requestId: RequestId
+  /** Monotonic milliseconds. */
+  readonly started: number
+}
+
+/** Starts the span of a request whose session is authenticated; null where nothing is traced. */
+export function startTrace(
+  traces: Traces | null | undefined,
+  { method, path, headers, requestId, started }: TracedRequest,
+): Span | null {
+  if (!traces) return null
+  return traces.request({
+    ...{ name: `${method} ${path}`, kind: 'server', headers, startedMillis: started },
+    attributes: {
+      'http.request.method': method,
+      'http.route': path,
+      'svc.request.id': requestId,
+    },
+  })
+}
+
+/** Ends the span with the status of the response and the code of a failure. */
+export function endTrace(trace: Span | null, status: number, errorCode: string | undefined): void {
+  const attributes = { 'http.response.status_code': status, 'svc.error.code': errorCode }
+  trace?.end(status < 500 ? { attributes } : { attributes, error: String(status) })
+}
