@@ -241,7 +241,7 @@ const REJECTED: readonly [rule: string, files: Record<string, string>, said: str
       'functions/a.ts': "import { x } from 'bad'\nexport const y = x\n",
       'node_modules/bad/index.js': "export const x = null\nthrow new Error('no')\n",
     },
-    'node_modules/bad/index.js:2:7\n  Error: no',
+    'node_modules/bad/index.js:2:11\n  Error: no',
   ],
   [
     'a global that a runner does not have is shown at its line',

@@ -302,10 +302,14 @@ function exactLine(
   }
 }
 
+/** Bytes of one UTF-16 unit in JSON, such as \u0000. */
+const JSON_BYTES_MAX = 6
+
 function checkSize(source: string): void {
   // A runner receives the bundle as a JSON string in one frame.
-  const bytes = Buffer.byteLength(JSON.stringify(source))
   const most = FRAME_BYTES_MAX - 1_024
+  if (source.length * JSON_BYTES_MAX <= most) return
+  const bytes = Buffer.byteLength(JSON.stringify(source))
   if (bytes <= most) return
   const message = `The bundle has ${bytes} bytes; at most ${most} can be loaded.`
   throw workspaceFault([fileProblem('functions', message, 'Import less, or smaller packages.')])

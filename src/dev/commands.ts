@@ -1,9 +1,7 @@
 /** Builds of a Workspace that write files. The callers print results and failures. */
-import { chmodSync, existsSync, lstatSync, mkdirSync, readFileSync, realpathSync } from 'node:fs'
+import { chmodSync, lstatSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { Fault } from '../errors/fault.ts'
 import { SDK_TEXTS } from '../sdk/embedded.generated.ts'
-import { FileFailure, writeFileAtomic } from '../system/files.ts'
 import type { ProjectId } from '../value/ids.ts'
 import { buildWorkspace, type Describe, type WorkspaceBuild } from './build.ts'
 import { clientFiles } from './clients/client-files.ts'
@@ -12,6 +10,8 @@ import { encodeWorkspacePackage } from './package.ts'
 import { workspaceFault } from './problems.ts'
 import { linkPackage } from './testing/package-link.ts'
 import type { StartTypeChecker } from './type-check/type-check.ts'
+import { withoutLinks } from './workspace-files.ts'
+import { fileFault, writeFile } from './written-files.ts'
 
 export interface BuildRequest {
   readonly workspaceDirectory: string
@@ -37,13 +37,12 @@ export async function runBuild({
   startTypeChecker,
 }: BuildRequest): Promise<BuildResult> {
   // The compiler is loaded while the bundle is made.
-  const checker = startTypeChecker?.(realPath(workspaceDirectory))
+  const checker = startTypeChecker?.(withoutLinks(workspaceDirectory))
   try {
     const build = await buildWorkspace(workspaceDirectory, { describe })
     const generated = generateFiles(build.description, SDK_TEXTS)
-    const { client } = build
-    const references = generateReferences(build.description)
-    const ofClient = client === null ? [] : clientFiles(client, references)
+    const { client, description } = build
+    const ofClient = client === null ? [] : clientFiles(client, generateReferences(description))
     const changed = [...generated, ...ofClient]
       .filter(({ path, text }) => writeIfChanged(join(build.directory, path), text))
       .map(({ path }) => path)
@@ -54,11 +53,6 @@ export async function runBuild({
   } finally {
     checker?.close()
   }
-}
-
-/** Resolves symbolic links; a missing directory is reported by the build. */
-function realPath(path: string): string {
-  return existsSync(path) ? realpathSync(path) : path
 }
 
 export interface PackageRequest extends BuildRequest {
@@ -104,9 +98,8 @@ function write(path: string, content: string | Uint8Array): void {
     const made = mkdirSync(dirname(path), { recursive: true })
     // As readable as its files, also where the process keeps what else it creates to its user.
     if (made !== undefined) chmodSync(made, 0o755)
-    writeFileAtomic(path, content, { mode: 0o644 })
   } catch (error) {
-    const reason = error instanceof FileFailure ? `is not ${error.message}` : 'cannot be written'
-    throw new Fault('CLIENT_FILE_FAILED', { detail: `${path} ${reason}.`, cause: error })
+    throw fileFault(path, error)
   }
+  writeFile(path, content, 0o644)
 }

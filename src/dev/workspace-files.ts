@@ -74,6 +74,15 @@ export function readWorkspaceFiles(path: string): WorkspaceFiles {
   return { directory, ...settings, modules, hasCrons: isFile(join(directory, CRONS_FILE)) }
 }
 
+/** Resolves symbolic links. A missing path stays as it is, since a Workspace may appear later. */
+export function withoutLinks(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch {
+    return path
+  }
+}
+
 function realDirectory(path: string): string {
   try {
     const real = realpathSync(path)

@@ -1,5 +1,4 @@
 /** `svc dev --attach`: builds a Workspace after each change for a shared Environment. */
-import { realpathSync } from 'node:fs'
 import type { AttachRequest } from '../../client/contexts.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
 import { realSystem } from '../../system/system.ts'
@@ -8,6 +7,7 @@ import { encodeWorkspacePackage } from '../package.ts'
 import { formatProblem } from '../problems.ts'
 import { type Save, SaveLoop } from '../saves/save-loop.ts'
 import type { StartTypeChecker } from '../type-check/type-check.ts'
+import { withoutLinks } from '../workspace-files.ts'
 
 export interface AttachedRequest extends AttachRequest {
   readonly describe: Describe
@@ -33,7 +33,7 @@ export async function runAttached(request: AttachedRequest): Promise<void> {
   if (signal.aborted) ended.resolve()
   const saves = new SaveLoop({
     system: realSystem(),
-    workspaceDirectory: realPath(request.workspaceDirectory),
+    workspaceDirectory: withoutLinks(request.workspaceDirectory),
     ignored: new Set(),
     report: (event) => {
       // The reason is printed where the command ends.
@@ -65,13 +65,4 @@ export async function runAttached(request: AttachedRequest): Promise<void> {
 
 function isFinal(code: string): boolean {
   return (FINAL as readonly string[]).includes(code)
-}
-
-/** A Workspace that is missing keeps its path: it may appear later. */
-function realPath(path: string): string {
-  try {
-    return realpathSync(path)
-  } catch {
-    return path
-  }
 }

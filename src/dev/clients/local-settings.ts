@@ -1,8 +1,8 @@
 /** The settings of a page on this machine: a file that `svc dev` writes beside the client. */
 import { join } from 'node:path'
-import { Fault } from '../../errors/fault.ts'
-import { FileFailure, readSecretFile, writeFileAtomic } from '../../system/files.ts'
+import { readSecretFile } from '../../system/files.ts'
 import type { Secret } from '../../value/secret.ts'
+import { writeFile } from '../written-files.ts'
 
 /** In the directory of the client, where a .gitignore names it. */
 export const LOCAL_SETTINGS_FILE = 'dev.json'
@@ -25,12 +25,7 @@ export function writeLocalSettings(directory: string, settings: LocalSettings): 
   const content = { url, applicationKey: settings.applicationKey.reveal(), target }
   const text = `${JSON.stringify(content, null, 2)}\n`
   if (isCurrent(path, text)) return
-  try {
-    writeFileAtomic(path, text, { mode: 0o600 })
-  } catch (error) {
-    const reason = error instanceof FileFailure ? `is not ${error.message}` : 'cannot be written'
-    throw new Fault('CLIENT_FILE_FAILED', { detail: `${path} ${reason}.`, cause: error })
-  }
+  writeFile(path, text, 0o600)
 }
 
 function isCurrent(path: string, text: string): boolean {

@@ -1,6 +1,7 @@
 /** Builds and serves a Workspace of this machine again after each change of its files. */
 import { join } from 'node:path'
 import { changesOf } from '../../client/commands/releases/changes.ts'
+import type { Engine } from '../../engine/engine.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
 import type { RecordedActor } from '../../identity/actor.ts'
 import type { LoadedRelease } from '../../product/releases/release-cache.ts'
@@ -9,6 +10,7 @@ import {
   type DevelopmentPorts,
   publishForDevelopment,
 } from '../../product/workspaces/development.ts'
+import type { Json } from '../../value/strict-json.ts'
 import type { WorkspaceBuild } from '../build.ts'
 import { type LocalSettings, writeLocalSettings } from '../clients/local-settings.ts'
 import { encodeWorkspacePackage } from '../package.ts'
@@ -17,12 +19,16 @@ import { type Save, SaveLoop, type SaveLoopOptions } from '../saves/save-loop.ts
 
 export const CHANNEL = 'dev'
 
+export interface SessionPorts extends DevelopmentPorts {
+  readonly engine: DevelopmentPorts['engine'] & Pick<Engine, 'describe'>
+}
+
 export interface SessionOptions
   extends Pick<
     SaveLoopOptions,
     'workspaceDirectory' | 'ignored' | 'included' | 'report' | 'startTypeChecker'
   > {
-  readonly ports: DevelopmentPorts
+  readonly ports: SessionPorts
   readonly author: RecordedActor
   /** Called after each build that is served. */
   readonly onServed: (release: LoadedRelease) => void
@@ -88,11 +94,15 @@ export class DevelopmentSession {
       channel: CHANNEL,
       requestId: ports.system.ids.make('req'),
       build: async (releaseId) => {
-        const build = await save.build((bundle) => ports.engine.describe({ ...bundle, releaseId }))
+        let described: Json = null
+        const build = await save.build(async (bundle) => {
+          described = await ports.engine.describe({ ...bundle, releaseId })
+          return described
+        })
         const { directory, client } = build
         if (client !== null) writeLocalSettings(join(directory, client), local)
         built = build
-        return encodeWorkspacePackage(build, ports.root.descriptor.projectId)
+        return { frame: encodeWorkspacePackage(build, ports.root.descriptor.projectId), described }
       },
     })
     const { startedAt, recovers } = save

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { Fault } from '../../errors/fault.ts'
 import { HOLDER_FILE } from '../../storage/root.ts'
 import { readSecretFile, writeFileAtomic } from '../../system/files.ts'
+import { isProcessRunning } from '../../system/processes.ts'
 import { parseStrictJson } from '../../value/strict-json.ts'
 import { integer } from '../../wire/fields.ts'
 import { parse } from '../../wire/reading/read.ts'
@@ -26,7 +27,7 @@ export function removeHolder(rootPath: string): void {
 export function lockedBy(rootPath: string, cause: unknown): Fault {
   const holder = readHolder(rootPath)
   const who =
-    holder === null || !isRunning(holder.pid)
+    holder === null || !isProcessRunning(holder.pid)
       ? 'another process, such as svc-server'
       : `svc dev at ${holder.url}, process ${holder.pid}`
   const detail = `It is ${who}.`
@@ -40,14 +41,5 @@ function readHolder(rootPath: string): { readonly pid: number; readonly url: str
   } catch {
     // The file only explains the lock.
     return null
-  }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
   }
 }

@@ -4,7 +4,7 @@
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { Fault, isFault } from '../../errors/fault.ts'
+import { Fault, isFault, reasonOf } from '../../errors/fault.ts'
 import type { ApplicationOrigin } from '../../http/application/mount.ts'
 import { APPLICATION_CODES } from '../../http/errors.ts'
 import { requestCounts } from '../../http/request-counts.ts'
@@ -143,13 +143,13 @@ function settingsOf({ rootPath, workspaceDirectory }: LocalOptions): Environment
 function reportRejection({ onCall }: LocalOptions) {
   return (
     request: { readonly invocationId?: unknown; readonly function?: string | null },
-    { code, detail, violations, message }: Fault,
+    fault: Fault,
   ): void => {
     if (request.invocationId) return
-    const rules = violations.map(({ path, rule }) => `${path}: ${rule}`)
+    const { code, message } = fault
     onCall({
       ...{ kind: 'request', function: request.function ?? '', outcome: code, durationMillis: 0 },
-      detail: rules.length > 0 ? rules.join('; ') : (detail ?? message),
+      detail: reasonOf(fault) ?? message,
     })
   }
 }

@@ -21,6 +21,8 @@ test(`${SAVES} random saves leave nothing behind, SVC_SEED=${SEED}`, { timeout: 
     }
     Bun.gc(true)
     const after = saves.footprint()
+    const [from, to] = [before, after].map((footprint) => JSON.stringify(footprint))
+    process.stdout.write(`after ${WARM_UP} saves ${from}, after ${SAVES} ${to}\n`)
     expect(after.residentBytes - before.residentBytes).toBeLessThan(GROWTH_BYTES_MAX)
     expect(after.descriptors - before.descriptors).toBeLessThan(32)
     expect(after.artifacts - before.artifacts).toBeLessThan(32)

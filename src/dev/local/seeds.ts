@@ -1,7 +1,7 @@
 /** Fills an Environment that has no document with the Mutations that a file lists. */
 import type { Engine } from '../../engine/engine.ts'
 import type { Release } from '../../engine/releases/executable-release.ts'
-import { Fault } from '../../errors/fault.ts'
+import { Fault, isFault, reasonOf } from '../../errors/fault.ts'
 import type { System } from '../../system/system.ts'
 import { plainToArguments } from '../../value/plain.ts'
 import { parseWrittenJson } from '../../value/strict-json.ts'
@@ -57,16 +57,15 @@ export async function runSeeds(
       const request = { release, definition, arguments: given, principal: null, context }
       await engine.mutation({ ...request, ...operation })
     } catch (error) {
-      throw failed(`${which}: ${reasonOf(error)}`, error)
+      throw failed(`${which}: ${failureOf(error)}`, error)
     }
   }
 }
 
-function reasonOf(error: unknown): string {
+function failureOf(error: unknown): string {
   if (error instanceof ValidationError) return `expected ${error.rule} (${error.path}).`
-  if (!(error instanceof Fault)) return 'it failed.'
-  const rules = error.violations.map(({ path, rule }) => `${path}: ${rule}`)
-  return `${error.code} ${rules.join('; ') || error.detail || error.message}`
+  if (!isFault(error)) return 'it failed.'
+  return `${error.code} ${reasonOf(error) ?? error.message}`
 }
 
 function failed(detail: string, cause?: unknown): Fault {

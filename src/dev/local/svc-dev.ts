@@ -1,5 +1,4 @@
 /** `svc dev`: serves a Workspace on this machine alone and follows the changes of its files. */
-import { realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DevelopmentRequest } from '../../client/contexts.ts'
 import type { DevelopmentEvent } from '../../client/development/events.ts'
@@ -13,6 +12,7 @@ import type { LocalSettings } from '../clients/local-settings.ts'
 import { CONFIGURATION_FILE } from '../configuration/configuration-file.ts'
 import { LocalConfiguration } from '../configuration/local-configuration.ts'
 import type { StartTypeChecker } from '../type-check/type-check.ts'
+import { withoutLinks } from '../workspace-files.ts'
 import { CHANNEL, DevelopmentSession } from './development-session.ts'
 import { lockedBy, removeHolder, writeHolder } from './holders.ts'
 import { localAuthor } from './local-author.ts'
@@ -46,7 +46,7 @@ export async function runDevelopment(request: LocalDevelopmentRequest): Promise<
   const { rootPath, signal } = request
   let scheduled: ScheduledReports | null = null
   const report: Report = (event) => request.report(scheduled?.completed(event) ?? event)
-  const workspaceDirectory = realPath(request.workspaceDirectory)
+  const workspaceDirectory = withoutLinks(request.workspaceDirectory)
   const system = realSystem()
   // Files of the root belong to this user alone, whatever the shell allows.
   const umask = process.umask(0o077)
@@ -89,7 +89,7 @@ export async function runDevelopment(request: LocalDevelopmentRequest): Promise<
       author,
       local,
       workspaceDirectory,
-      ignored: filesOfRoot(realPath(rootPath)),
+      ignored: filesOfRoot(withoutLinks(rootPath)),
       included: new Set([join(workspaceDirectory, CONFIGURATION_FILE)]),
       report,
       onSaved: (release) => configuration.apply(release),
@@ -108,15 +108,6 @@ export async function runDevelopment(request: LocalDevelopmentRequest): Promise<
   } finally {
     await closing.close(CLOSE_MILLIS)
     process.umask(umask)
-  }
-}
-
-/** A Workspace that is missing keeps its path: it may appear later. */
-function realPath(path: string): string {
-  try {
-    return realpathSync(path)
-  } catch {
-    return path
   }
 }
 

@@ -1,7 +1,7 @@
 /** Explains why saved source is not served, with ways out. */
 import type { DevelopmentEvent } from '../../client/development/events.ts'
 import { CODES, type TableCode } from '../../errors/codes.ts'
-import { Fault } from '../../errors/fault.ts'
+import { Fault, violationLines } from '../../errors/fault.ts'
 import { codeFrameOfFile, findLocation } from '../code-frames.ts'
 
 type Rejected = Extract<DevelopmentEvent, { event: 'rejected' }>
@@ -11,29 +11,43 @@ const WAYS_OUT = [
   'Or make them optional first, save, fill them with a Mutation, then make them required.',
   'Or delete all documents: start again with `svc dev --reset`.',
 ]
+/** Codes of a full disk or a used-up quota in the detail of a failed write. */
+const DISK_FULL = /\b(?:ENOSPC|EDQUOT|SQLITE_FULL)\b/
+const FREE_SPACE = 'Free space on this disk; documents and code that are stored stay as they are.'
+const RETRIED = 'The save is tried again every second.'
 const DOCUMENT_CHECK = /^checks\.(?:documents|unique|indexes)(?::|$)/
 
-/** `directory` is the Workspace. */
-export function rejectionOf(error: unknown, directory: string): Rejected {
+interface RejectionOptions {
+  /** Absolute path of the Workspace. */
+  readonly directory: string
+  /** Whether the save is tried again without a change of the source. */
+  readonly isRetried: boolean
+}
+
+export function rejectionOf(error: unknown, { directory, isRetried }: RejectionOptions): Rejected {
   if (!(error instanceof Fault)) {
     const message = error instanceof Error ? error.message : 'Unknown failure.'
     return { event: 'rejected', code: 'CLIENT_FAILED', message, details: [], next: [] }
   }
   const { code, message, detail, violations } = error
-  const next = CODES[code as TableCode]?.next
-  const own = next === undefined ? [] : [next]
   if (code === 'WORKSPACE_INVALID') {
     const details = withFrames((detail ?? '').split('\n'), directory)
     return { event: 'rejected', code, message, details, next: [] }
   }
   if (violations.some(({ path }) => DOCUMENT_CHECK.test(path))) {
-    const details = violations.map(({ path, rule }) => `${path.replace('checks.', '')}: ${rule}`)
+    const details = violationLines(error).map((line) => line.replace(/^checks\./, ''))
     const fit = 'The stored documents do not fit the new schema.'
     return { event: 'rejected', code, message: fit, details, next: WAYS_OUT }
   }
-  const rules = violations.map(({ path, rule }) => `${path}: ${rule}`)
-  const details = [...rules, ...(detail === undefined ? [] : [detail])]
-  return { event: 'rejected', code, message, details, next: own }
+  const details = [...violationLines(error), ...(detail === undefined ? [] : [detail])]
+  const retried = isRetried ? [RETRIED] : []
+  if (DISK_FULL.test(detail ?? '')) {
+    const full = 'The save is not served: the disk of the root is full.'
+    return { event: 'rejected', code, message: full, details, next: [FREE_SPACE, ...retried] }
+  }
+  const own = CODES[code as TableCode]?.next
+  const next = [...(own === undefined ? [] : [own]), ...retried]
+  return { event: 'rejected', code, message, details, next }
 }
 
 /** Adds the lines of source below each location that a problem begins with. */

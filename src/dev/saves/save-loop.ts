@@ -113,9 +113,9 @@ export class SaveLoop {
 
   #reject(error: unknown): void {
     const { report, workspaceDirectory, isOfSource } = this.#options
-    const rejection = rejectionOf(error, workspaceDirectory)
-    const text = JSON.stringify(rejection)
     const isRetried = !isOfSource(error)
+    const rejection = rejectionOf(error, { directory: workspaceDirectory, isRetried })
+    const text = JSON.stringify(rejection)
     // An attempt that is repeated without a change says nothing new.
     if (!isRetried || text !== this.#lastRejection) report(rejection)
     this.#lastRejection = text

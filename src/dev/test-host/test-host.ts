@@ -6,9 +6,10 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createRunnerPool, type RunnerPool } from '../../engine/runners/runner-pool.ts'
-import { Fault, isFault } from '../../errors/fault.ts'
+import { Fault, isFault, reasonOf } from '../../errors/fault.ts'
 import { runnerCommand } from '../../runner/command.ts'
 import { runnerSpawner } from '../../runner/processes.ts'
+import { isProcessRunning } from '../../system/processes.ts'
 import { realSystem } from '../../system/system.ts'
 import { createLog, type LogRecord } from '../../telemetry/log.ts'
 import { Metrics } from '../../telemetry/metrics/metrics.ts'
@@ -51,21 +52,12 @@ export async function runTestHost(): Promise<void> {
 function removeAbandoned(): void {
   for (const name of readdirSync(tmpdir())) {
     const pid = /^svc-test-([0-9]+)-/.exec(name)?.[1]
-    if (pid === undefined || isRunning(Number(pid))) continue
+    if (pid === undefined || isProcessRunning(Number(pid))) continue
     try {
       rmSync(join(tmpdir(), name), { recursive: true, force: true })
     } catch {
       // It belongs to another user.
     }
-  }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
   }
 }
 
@@ -251,11 +243,11 @@ function failureOf(error: unknown): Pick<TestFailure, 'code' | 'message' | 'retr
     const message = error instanceof Error ? (error.stack ?? error.message) : 'unknown'
     return { code: 'INTERNAL', message, retryable: false }
   }
-  const { code, message, detail, violations, retryable } = error
-  const rules = violations.map(({ path, rule }) => `${path}: ${rule}`)
-  const reasons = rules.length > 0 ? rules : detail === undefined ? [] : [detail]
-  const separator = reasons.some((reason) => reason.includes('\n')) ? '\n' : ' '
-  return { code, message: [message, ...reasons].join(separator), retryable }
+  const { code, message, retryable } = error
+  const reason = reasonOf(error)
+  if (reason === null) return { code, message, retryable }
+  const separator = reason.includes('\n') ? '\n' : ' '
+  return { code, message: `${message}${separator}${reason}`, retryable }
 }
 
 function levelOf(level: string): TestLogLine['level'] {

@@ -42,6 +42,8 @@ class CheckerProcess implements TypeChecker {
   constructor(directory: string) {
     this.#child = Bun.spawn([...ownCommand(TYPE_CHECK_ARGUMENT), directory], {
       env: RUNNER_ENVIRONMENT,
+      // An interrupt of the terminal is for this process, which ends the check.
+      detached: true,
       stdio: ['pipe', 'pipe', 'pipe'],
     })
     this.#lines = linesOf(this.#child.stdout)

@@ -101,6 +101,32 @@ test('a checkout of 500 files causes few builds and misses none', async () => {
   await changedSince(before)
 })
 
+test.each([
+  ['one file with content', ['whole.ts'], 4],
+  ['one file that is empty so far', ['empty.ts'], 12],
+  ['several files', ['whole.ts', 'other.ts'], 12],
+] as const)('a change of %s is reported after it has rested', (_, files, millis) => {
+  writeFileSync(at('whole.ts'), 'a')
+  writeFileSync(at('empty.ts'), '')
+  vi.useFakeTimers()
+  try {
+    const listeners = new Map<string, (event: string, name: string) => void>()
+    const opened = { on: () => undefined, close: () => undefined }
+    const open = ((path: string, listener: never) => {
+      listeners.set(path, listener)
+      return opened
+    }) as unknown as NonNullable<WatcherOptions['open']>
+    start({ open })
+    for (const file of files) listeners.get(directory)?.('change', file)
+    vi.advanceTimersByTime(millis - 1)
+    expect(changes).toBe(0)
+    vi.advanceTimersByTime(1)
+    expect(changes).toBe(1)
+  } finally {
+    vi.useRealTimers()
+  }
+})
+
 test('a Workspace that is removed is announced, and followed again when it is back', async () => {
   start()
   rmSync(directory, { recursive: true })

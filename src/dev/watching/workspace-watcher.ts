@@ -3,7 +3,7 @@
  * replace files by renaming and a watch of a file would follow the old one. Where the system has no
  * watches left it compares the files at intervals instead.
  */
-import { type FSWatcher, watch } from 'node:fs'
+import { type FSWatcher, statSync, watch } from 'node:fs'
 import { join } from 'node:path'
 import { identityOf, isSkipped, readSourceTree, type TreeOptions } from './source-trees.ts'
 
@@ -16,19 +16,29 @@ export interface WatcherOptions {
   readonly ignored?: ReadonlySet<string>
   /** Absolute paths of hidden files that are part of it all the same. */
   readonly included?: ReadonlySet<string>
-  /** Called after files changed and then rested for SETTLE_MILLIS. */
+  /** Called after files changed and then rested for a few milliseconds. */
   readonly onChange: () => void
   readonly onNotice: (notice: WatchNotice) => void
   /** Opens a watch; tests replace it. */
   readonly open?: typeof watch
 }
 
-/** Rest after the last event: an editor truncates a file and writes it in two steps. */
-export const SETTLE_MILLIS = 12
+/** Rest after the last event: version control and tools write several files. */
+const SETTLE_MILLIS = 12
+/** Rest where one file changed and has content. An editor may truncate it before it writes. */
+const SETTLE_FILE_MILLIS = 4
 /** A change is reported after this time even while files keep changing. */
 const SETTLE_MILLIS_MAX = 300
 /** Interval at which the Workspace is checked for its existence, and compared without watches. */
 const POLL_MILLIS = 500
+
+/** Events that have not been reported yet. */
+interface Settling {
+  readonly timer: NodeJS.Timeout
+  readonly startedAt: number
+  /** The path that all events name; null for several paths, or for an unknown one. */
+  readonly path: string | null
+}
 
 interface Watch {
   readonly watcher: FSWatcher
@@ -45,7 +55,7 @@ export class WorkspaceWatcher {
   #isMissing = false
   #isTruncated = false
   #isPolling = false
-  #settling: { timer: NodeJS.Timeout; readonly startedAt: number } | null = null
+  #settling: Settling | null = null
   readonly #poll: NodeJS.Timeout
   #closed = false
 
@@ -80,8 +90,9 @@ export class WorkspaceWatcher {
   #onEvent(directory: string, name: string | null): void {
     if (this.#closed) return
     if (name !== null && isSkipped(directory, name, this.#parts)) return
-    if (name !== null) this.#forget(join(directory, name))
-    this.#settle()
+    const path = name === null ? null : join(directory, name)
+    if (path !== null) this.#forget(path)
+    this.#settle(path)
   }
 
   /** Closes the watches of a path that was renamed or removed, even if it exists again. */
@@ -93,17 +104,20 @@ export class WorkspaceWatcher {
     }
   }
 
-  #settle(): void {
+  #settle(changed: string | null): void {
     const now = performance.now()
-    const startedAt = this.#settling?.startedAt ?? now
-    if (this.#settling !== null) clearTimeout(this.#settling.timer)
-    const rest = Math.min(SETTLE_MILLIS, Math.max(0, startedAt + SETTLE_MILLIS_MAX - now))
+    const earlier = this.#settling
+    const startedAt = earlier?.startedAt ?? now
+    if (earlier !== null) clearTimeout(earlier.timer)
+    const path = earlier === null || earlier.path === changed ? changed : null
+    const wanted = path !== null && hasContent(path) ? SETTLE_FILE_MILLIS : SETTLE_MILLIS
+    const rest = Math.min(wanted, Math.max(0, startedAt + SETTLE_MILLIS_MAX - now))
     const timer = setTimeout(() => {
       this.#settling = null
       this.#read()
       if (!this.#isMissing) this.#options.onChange()
     }, rest)
-    this.#settling = { timer, startedAt }
+    this.#settling = { timer, startedAt, path }
   }
 
   /** Compares at the interval. Events are enough while each directory has a watch. */
@@ -161,4 +175,9 @@ export class WorkspaceWatcher {
       return (error as NodeJS.ErrnoException).code === 'ENOENT'
     }
   }
+}
+
+function hasContent(path: string): boolean {
+  const stats = statSync(path, { throwIfNoEntry: false })
+  return stats?.isFile() === true && stats.size > 0
 }

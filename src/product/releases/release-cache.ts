@@ -55,6 +55,11 @@ export class ReleaseCache {
     return entry.release
   }
 
+  /** Adds a Release of which `bytes` were stored just now, so that they are not read again. */
+  add(release: LoadedRelease, bytes: number): void {
+    this.#insert(release.releaseId, { release, bytes })
+  }
+
   /** Drops a Release after its retirement. */
   forget(id: ReleaseId): void {
     const entry = this.#entries.get(id)
@@ -121,18 +126,27 @@ export function assembleRelease(
 ): LoadedRelease {
   try {
     const manifest = parseManifest(new TextDecoder().decode(manifestBytes))
-    const { source, sourceMap } = decodeArtifact(artifactBytes, sha256)
-    return {
-      releaseId,
-      source,
-      sourceMap,
-      functions: new Map(manifest.functions.map((item) => [item.name, item])),
-      tables: new Map(manifest.tables.map((table) => [table.name, table])),
-      manifest,
-    }
+    return releaseOf(releaseId, manifest, artifactBytes)
   } catch (error) {
     // The digests match, so another version of this program accepted these bytes.
     if (!(error instanceof ValidationError)) throw error
     throw new Fault('PRODUCT_CORRUPT', { detail: `${releaseId}: ${error.message}` })
+  }
+}
+
+/** Throws ValidationError for bytes that are no artifact. */
+export function releaseOf(
+  releaseId: ReleaseId,
+  manifest: WorkspaceManifest,
+  artifactBytes: Uint8Array,
+): LoadedRelease {
+  const { source, sourceMap } = decodeArtifact(artifactBytes, sha256)
+  return {
+    releaseId,
+    source,
+    sourceMap,
+    functions: new Map(manifest.functions.map((item) => [item.name, item])),
+    tables: new Map(manifest.tables.map((table) => [table.name, table])),
+    manifest,
   }
 }

@@ -16,30 +16,24 @@ import {
 } from '../../storage/control/releases.ts'
 import { findWorkspaceHead, listWorkspaceHeads } from '../../storage/control/workspaces.ts'
 import type { SerialQueue } from '../../system/concurrency.ts'
-import type { Logger } from '../../telemetry/log.ts'
 import type { ReleaseId, RequestId } from '../../value/ids.ts'
+import type { Json } from '../../value/strict-json.ts'
 import { appendBinding, serveBinding } from '../channels/bindings.ts'
 import { CHANNELS_MAX } from '../channels/promote.ts'
-import { incompatible, isFailed } from '../compatibility/release-checks.ts'
+import { codeChecks, incompatible, isFailed } from '../compatibility/release-checks.ts'
 import { prepareRelease, uncertainTables } from '../compatibility/stored-documents.ts'
 import type { CronsInForce } from '../crons/crons-in-force.ts'
 import type { ArtifactCollection } from '../releases/artifact-collection.ts'
-import {
-  assembleRelease,
-  type LoadedRelease,
-  type ReleaseCache,
-} from '../releases/release-cache.ts'
+import { type LoadedRelease, type ReleaseCache, releaseOf } from '../releases/release-cache.ts'
 import { type RetirementPorts, retire } from '../releases/retire.ts'
-import { checkCode } from '../releases/validate.ts'
 import { limitReached } from '../resource-faults.ts'
 import type { Serving } from '../serving/serving.ts'
-import { type Candidate, readCandidate } from './candidates.ts'
+import { type Candidate, decodeCandidate } from './candidates.ts'
 import { insertPublication, WORKSPACES_MAX } from './publish.ts'
 
 export interface DevelopmentPorts extends RetirementPorts {
-  readonly log: Logger
-  readonly engine: Pick<Engine, 'describe' | 'prepare' | 'warm'> & RetirementPorts['engine']
-  readonly releases: Pick<ReleaseCache, 'load' | 'forget'>
+  readonly engine: Pick<Engine, 'prepare' | 'warm'> & RetirementPorts['engine']
+  readonly releases: Pick<ReleaseCache, 'load' | 'add' | 'forget'>
   readonly serving: Pick<Serving, 'bind' | 'state' | 'isServed' | 'whenIdle'>
   readonly collection: Pick<ArtifactCollection, 'collect' | 'hold'>
   readonly crons: Pick<CronsInForce, 'whenIdle'>
@@ -49,8 +43,15 @@ export interface DevelopmentPorts extends RetirementPorts {
 export interface DevelopmentInput {
   readonly channel: string
   readonly requestId: RequestId
-  /** Builds the package. It may load the code in the engine under the ID of the new Release. */
-  readonly build: (releaseId: ReleaseId) => Promise<Uint8Array>
+  /** Builds the package. It loads the code in the engine under the ID of the new Release. */
+  readonly build: (releaseId: ReleaseId) => Promise<DevelopmentBuild>
+}
+
+export interface DevelopmentBuild {
+  /** The package. */
+  readonly frame: Uint8Array
+  /** The description that the loaded code returned. */
+  readonly described: Json
 }
 
 export interface DevelopmentPublication {
@@ -93,29 +94,27 @@ async function publishChecked(
 ): Promise<DevelopmentPublication> {
   const { artifacts, control, descriptor } = ports.root
   const releaseId = ports.system.ids.make('rel')
-  const frame = await input.build(releaseId)
-  const staged = await artifacts.stage()
-  try {
-    const candidate = await readCandidate([frame], staged, descriptor.projectId)
-    const bound = control.read((reader) => findChannel(reader, input.channel))
-    const previous = bound === null ? null : await loadIfPossible(ports, bound.releaseId)
-    if (previous !== null && control.read((reader) => isServing(reader, candidate, bound))) {
-      return { release: previous, previous, changed: false }
-    }
-    const release = assembleRelease(releaseId, candidate.manifest.content, await staged.read())
-    const checks = await checkRelease(ports, release)
-    const digests = [candidate.manifest.digest, candidate.artifact.digest]
-    const channel = await ports.collection.hold(digests, async () => {
-      // Written before the row that references them: a crash must not leave a row without bytes.
-      await artifacts.put(candidate.manifest.digest, candidate.manifest.content)
-      await staged.commit(candidate.artifact.digest)
-      return commit(ports, actor, { ...input, candidate, releaseId, checks })
-    })
-    serveBinding(ports, channel)
-    return { release, previous, changed: true }
-  } finally {
-    await staged.discard()
+  const { frame, described } = await input.build(releaseId)
+  const candidate = decodeCandidate(frame, descriptor.projectId)
+  const bound = control.read((reader) => findChannel(reader, input.channel))
+  const previous = bound === null ? null : await loadIfPossible(ports, bound.releaseId)
+  if (previous !== null && control.read((reader) => isServing(reader, candidate, bound))) {
+    return { release: previous, previous, changed: false }
   }
+  const { declared, manifest, artifact, artifactBytes } = candidate
+  const release = releaseOf(releaseId, declared, artifactBytes)
+  const checks = await checkRelease(ports, release, described)
+  const channel = await ports.collection.hold([manifest.digest, artifact.digest], async () => {
+    // Written before the row that references them: a crash must not leave a row without bytes.
+    await Promise.all([
+      artifacts.put(manifest.digest, manifest.content),
+      artifacts.put(artifact.digest, artifactBytes),
+    ])
+    return commit(ports, actor, { ...input, candidate, releaseId, checks })
+  })
+  ports.releases.add(release, manifest.content.length + artifact.bytes)
+  serveBinding(ports, channel)
+  return { release, previous, changed: true }
 }
 
 /** Returns the Release that a Channel is bound to; null for none, or one with damaged bytes. */
@@ -151,8 +150,9 @@ function isServing(reader: ControlReader, candidate: Candidate, bound: Channel |
 async function checkRelease(
   ports: DevelopmentPorts,
   release: LoadedRelease,
+  described: Json,
 ): Promise<readonly ReleaseCheck[]> {
-  const ofCode = await checkCode(ports, release)
+  const ofCode = codeChecks(release.manifest, described)
   if (ofCode.some(isFailed)) throw incompatible(ofCode)
   const bound = ports.root.control.read(listBoundReleases)
   const tables =
@@ -191,6 +191,13 @@ function commit(ports: DevelopmentPorts, actor: RecordedActor, input: CommitInpu
   })
 }
 
+/** Failures that leave a replaced Release to a later publication. */
+const UNRETIRED = [
+  'PRODUCT_STATE_CONFLICT',
+  'PRODUCT_RELEASE_RETIRED',
+  'PRODUCT_UNAVAILABLE',
+] as const
+
 /** Retires the Release that was replaced, unless another Channel or scheduled work needs it. */
 function retireReplaced(
   ports: DevelopmentPorts,
@@ -202,7 +209,7 @@ function retireReplaced(
   try {
     retire(ports, actor, { releaseId: previous.releaseId, requestId })
   } catch (error) {
-    // The bound of a publication removes it later (retireUnused).
-    if (!isFault(error, 'PRODUCT_STATE_CONFLICT', 'PRODUCT_RELEASE_RETIRED')) throw error
+    // The bound of a publication removes it later (retireUnused), also where the disk is full now.
+    if (!isFault(error, ...UNRETIRED)) throw error
   }
 }
