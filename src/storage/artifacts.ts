@@ -99,8 +99,8 @@ export class ArtifactStore {
           await this.#files.rename(path, file)
           state = 'gone'
           // Without these a power failure can undo the rename or the creation of its directory.
-          await this.#syncDirectory(directory)
-          await this.#syncDirectory(join(this.#directory, 'sha256'))
+          const parent = join(this.#directory, 'sha256')
+          await Promise.all([directory, parent].map((path) => this.#syncDirectory(path)))
         }),
       discard: () =>
         guarded(async () => {

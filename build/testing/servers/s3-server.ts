@@ -3,8 +3,11 @@
  * fails in the ways that tests choose. Signatures are not verified.
  */
 
-/** How requests fail: `short` and `long` lie about the length of what they send. */
-export type S3Failure = 'error' | 'denied' | 'short' | 'long' | 'silent'
+/**
+ * How requests fail: `short` and `long` lie about the length of what they send, `stalled` sends the
+ * first half of an object and then nothing.
+ */
+export type S3Failure = 'error' | 'denied' | 'short' | 'long' | 'silent' | 'stalled'
 
 /** Objects of a page of a list. */
 const PAGE = 2
@@ -14,6 +17,8 @@ export class S3Server {
   /** Parts of uploads that were neither completed nor aborted. */
   readonly openUploads = new Map<string, Map<number, Uint8Array>>()
   failure: S3Failure | null = null
+  /** Answers of the failure `stalled` whose client still waits for the rest. */
+  stalled = 0
   readonly #server: Bun.Server<undefined>
   #uploads = 0
 
@@ -102,8 +107,20 @@ export class S3Server {
     const part = first === undefined ? bytes : bytes.subarray(Number(first), end)
     const lies = { short: part.subarray(1), long: Buffer.concat([part, part]) }
     const { failure } = this
+    if (failure === 'stalled') return this.#stall(part)
     const sent = failure === 'short' || failure === 'long' ? lies[failure] : part
     return new Response(sent as BodyInit, { status: first === undefined ? 200 : 206 })
+  }
+
+  #stall(bytes: Uint8Array): Response {
+    this.stalled += 1
+    const body = new ReadableStream({
+      start: (controller) => controller.enqueue(bytes.subarray(0, bytes.length / 2)),
+      cancel: () => {
+        this.stalled -= 1
+      },
+    })
+    return new Response(body)
   }
 }
 

@@ -60,7 +60,7 @@ export class BucketUsage {
     })
   }
 
-  /** Starts to count, in the background. A failure is logged, and the next use counts again. */
+  /** Starts to count, in the background. A failure is logged; the next use begins again. */
   start(): void {
     this.whenCounted().catch((error: unknown) => {
       this.#options.log.warn('files.usage_not_counted', { error })
@@ -78,12 +78,12 @@ export class BucketUsage {
 
   /** Returns what a bucket holds; null until all files are counted. */
   of(bucket: string): BucketUse | null {
-    return this.#isCounted ? (this.#uses.get(bucket) ?? NONE) : null
+    return this.#hasCounted() ? (this.#uses.get(bucket) ?? NONE) : null
   }
 
   /** Returns what all buckets hold together; null until all files are counted. */
   total(): BucketUse | null {
-    if (!this.#isCounted) return null
+    if (!this.#hasCounted()) return null
     let [files, bytes] = [0, 0n]
     for (const use of this.#uses.values()) {
       files += use.files
@@ -122,6 +122,12 @@ export class BucketUsage {
     this.#isClosed = true
     this.#stopListening()
     await this.#counting?.catch(() => undefined)
+  }
+
+  /** Whether all files are counted. Begins again where the last count failed. */
+  #hasCounted(): boolean {
+    if (this.#counting === null && !this.#isClosed) this.start()
+    return this.#isCounted
   }
 
   async #count(): Promise<void> {

@@ -15,6 +15,7 @@ import { type MemoryLog, memoryLog } from '../../telemetry/log.ts'
 import { BucketUsage } from './bucket-usage.ts'
 import { DEFAULT_BUCKETS } from './buckets.ts'
 import { FileCollection } from './collection.ts'
+import { abortMultipart, beginMultipart, storePart } from './multipart.ts'
 import type { FilePorts } from './ports.ts'
 import { Scrubber } from './scrubber.ts'
 import { storeFile } from './store.ts'
@@ -109,6 +110,23 @@ test('bytes of a replaced key go', async () => {
   system.advance(60_000)
   await ports.collection.collect()
   expect(await stored()).toEqual(digests('new'))
+})
+
+test('bytes of a part whose upload was aborted meanwhile go', async () => {
+  // The first run lists all bytes; later ones know only what became suspect.
+  await ports.collection.collect()
+  const address = { bucket: 'default', key: 'joined' }
+  const upload = { ...address, contentType: 'text/plain', headers: new Map() }
+  const multipartId = await beginMultipart(ports, upload)
+  const staged = await ports.blobs.stage(0)
+  await staged.write(new TextEncoder().encode('late'))
+  await abortMultipart(ports, { ...address, multipartId })
+  const part = { number: 1, etag: '0'.repeat(32) }
+  expect(await storePart(ports, staged, { ...address, multipartId }, part)).toBe(false)
+  expect(await stored()).toEqual(digests('late'))
+  system.advance(60_000)
+  await ports.collection.collect()
+  expect(await stored()).toEqual([])
 })
 
 test('bytes whose metadata is being committed stay, and go where it fails', async () => {

@@ -2,6 +2,7 @@
 import type { FunctionStorage } from '../../engine/files/function-storage.ts'
 import type { ComponentHealth } from '../../engine/usage/health.ts'
 import { nextTurn } from '../../system/event-loop.ts'
+import { PeriodicSweep } from '../../system/periodic-sweep.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics/metrics.ts'
 import { BucketUsage } from './bucket-usage.ts'
@@ -69,11 +70,12 @@ function openFiles(given: FilesOptions): Files {
   collection.start()
   usage.start()
   scrubber.start()
-  let removal = Promise.resolve()
-  const timer = setInterval(() => {
-    removal = removal.then(() => removeExpired(ports, log))
-  }, EXPIRY_PERIOD_MILLIS)
-  timer.unref()
+  const expiry = new PeriodicSweep({
+    periodMillis: EXPIRY_PERIOD_MILLIS,
+    sweep: (isStopped) => removeExpired(ports, isStopped),
+    onError: (error) => log.warn('files.expired_grants_left', { error }),
+  })
+  expiry.start()
   return {
     ...ports,
     health: async () => {
@@ -83,8 +85,7 @@ function openFiles(given: FilesOptions): Files {
       return { name: 'files', status: isDegraded ? 'degraded' : 'healthy' }
     },
     async close() {
-      clearInterval(timer)
-      await removal
+      await expiry.stop()
       await scrubber.close()
       await collection.close()
       await usage.close()
@@ -92,11 +93,7 @@ function openFiles(given: FilesOptions): Files {
   }
 }
 
-async function removeExpired(ports: FilePorts, log: Logger): Promise<void> {
-  try {
-    while (await removeExpiredUploads(ports)) await nextTurn()
-    await removeAbandoned(ports)
-  } catch (error) {
-    log.warn('files.expired_grants_left', { error })
-  }
+async function removeExpired(ports: FilePorts, isStopped: () => boolean): Promise<void> {
+  while (!isStopped() && (await removeExpiredUploads(ports))) await nextTurn()
+  await removeAbandoned(ports, isStopped)
 }

@@ -93,9 +93,9 @@ export async function storePart(
   const { documents, collection } = ports
   const { sha256, size } = await staged.finish()
   await requireSpace(ports, address.bucket, size)
-  return collection.hold(sha256, async () => {
+  const stored = await collection.hold(sha256, async () => {
     await staged.commit()
-    const stored = await documents.change(async (transaction) => {
+    return documents.change(async (transaction) => {
       const upload = await readOpen(transaction, address)
       if (upload === null) return null
       const { multipartId } = upload
@@ -109,10 +109,11 @@ export async function storePart(
       await patchMultipart(transaction, multipartId, { bytes })
       return { replaced }
     })
-    if (stored === null) collection.suspect(sha256)
-    else if (stored.replaced !== null) collection.suspect(stored.replaced.sha256)
-    return stored !== null
   })
+  // After `hold`, which takes bytes for referenced whose task has succeeded.
+  if (stored === null) collection.suspect(sha256)
+  else if (stored.replaced !== null) collection.suspect(stored.replaced.sha256)
+  return stored !== null
 }
 
 /** Throws LIMIT_EXCEEDED where the parts of all uploads would pass the quota of the bucket. */
@@ -179,8 +180,11 @@ export async function removeParts(ports: FilePorts, multipartId: string): Promis
   }
 }
 
-/** Closes uploads that are too old, and removes what is left of closed ones. */
-export async function removeAbandoned(ports: FilePorts): Promise<void> {
+/**
+ * Closes uploads that are too old, and removes what is left of closed ones. Ends early, between two
+ * uploads, once `isStopped`. Raises UNAVAILABLE.
+ */
+export async function removeAbandoned(ports: FilePorts, isStopped: () => boolean): Promise<void> {
   const { documents, system } = ports
   const bound = system.nowMicros() - BigInt(MULTIPART_SECONDS_MAX) * 1_000_000n
   let afterKey: string | null = null
@@ -190,11 +194,12 @@ export async function removeAbandoned(ports: FilePorts): Promise<void> {
       listMultiparts(transaction, { afterKey: after, limit: BATCH }),
     )
     for (const upload of page.uploads) {
+      if (isStopped()) return
       if (!upload.isOpen) await removeParts(ports, upload.multipartId)
       else if (upload.createdAtMicros < bound) await abortMultipart(ports, upload)
     }
     afterKey = page.lastKey
-  } while (afterKey !== null)
+  } while (afterKey !== null && !isStopped())
 }
 
 /** Returns the open uploads of a bucket by key and age. */

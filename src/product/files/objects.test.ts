@@ -170,6 +170,24 @@ test('what a start finds is counted once, whatever changes while it is read', as
   await again.close()
 })
 
+test('files whose count failed are counted again when the counts are read', async () => {
+  const { documents } = ports
+  let isDown = true
+  const failing = {
+    listen: documents.listen.bind(documents),
+    read: async (body: Parameters<typeof documents.read>[0]) => {
+      if (isDown) throw new Fault('UNAVAILABLE')
+      return documents.read(body)
+    },
+  } as typeof documents
+  const usage = new BucketUsage({ documents: failing, log: log.log })
+  usage.start()
+  await expect.poll(() => log.text()).toContain('files.usage_not_counted')
+  isDown = false
+  await expect.poll(() => usage.total()).toEqual(ports.usage.total())
+  await usage.close()
+})
+
 test('an object is replaced only where the condition allows it', async () => {
   const name = bucket('conditions')
   const requireReplaceable: NewObject['requireReplaceable'] = (replaced) => {

@@ -73,7 +73,7 @@ export function storeUpload(
   return storeFile(ports, staged, { bucket, key, contentType, uploadId, etag })
 }
 
-/** Deletes grants that nobody can use any more. Returns whether there may be more of them. */
+/** Deletes expired grants. Returns whether there may be more of them. */
 export async function removeExpiredUploads({ documents, system }: FilePorts): Promise<boolean> {
   const now = system.nowMicros()
   const removed = await documents.change((transaction) =>

@@ -300,6 +300,19 @@ describe('an S3-compatible store', () => {
     },
   )
 
+  test('that stalls while it sends bytes is not waited for any longer', async () => {
+    const content = await store(blobs, new Uint8Array(2 ** 20))
+    const failing = await bench.reopen({ requestMillis: 1_000 })
+    s3.failure = 'stalled'
+    const unavailable = { code: 'UNAVAILABLE' }
+    const body = await failing.open(content, { start: 0, end: content.size })
+    await Promise.all([
+      expect(failing.check(content, { quick: false })).rejects.toMatchObject(unavailable),
+      expect(new Response(body).bytes()).rejects.toMatchObject(unavailable),
+    ])
+    await expect.poll(() => s3.stalled).toBe(0)
+  })
+
   test('that is gone is unavailable', async () => {
     const content = await store(blobs, bytesOf('x'))
     await s3.stop()

@@ -35,7 +35,7 @@ export interface StagedBlob {
 
 export type BlobCondition = 'whole' | 'missing' | 'damaged'
 
-/** Whether uploads and downloads work. `full`: downloads do. */
+/** Whether uploads and downloads work. `full`: downloads do, and nothing can be stored. */
 export type BlobAvailability = 'available' | 'full' | 'unavailable'
 
 /** Bytes that a response can have as its body. */

@@ -16,25 +16,25 @@ export async function exactly(
 ): Promise<ReadableStream<Uint8Array>> {
   let left = length
   const next = async (): Promise<Uint8Array | null> => {
-    const { done, value } = await source.read()
-    if (done && left === 0) return null
-    if (done || value === undefined) throw otherLength(`${left} bytes too few`)
-    left -= value.length
-    if (left < 0) throw otherLength('too many bytes')
-    return value
+    try {
+      const { done, value } = await source.read()
+      if (done && left === 0) return null
+      if (done || value === undefined) throw otherLength(`${left} bytes too few`)
+      left -= value.length
+      if (left < 0) throw otherLength('too many bytes')
+      return value
+    } catch (error) {
+      await source.cancel().catch(() => undefined)
+      throw error
+    }
   }
   let first = await next()
   return new ReadableStream({
     async pull(controller) {
-      try {
-        const chunk = first ?? (await next())
-        first = null
-        if (chunk === null) controller.close()
-        else controller.enqueue(chunk)
-      } catch (error) {
-        await source.cancel().catch(() => undefined)
-        controller.error(error)
-      }
+      const chunk = first ?? (await next())
+      first = null
+      if (chunk === null) controller.close()
+      else controller.enqueue(chunk)
     },
     cancel: () => source.cancel(),
   })

@@ -158,7 +158,7 @@ export class FileBlobs implements BlobStore {
 
   async availability(): Promise<BlobAvailability> {
     try {
-      return (await this.#staging.hasSpace(0)) ? 'available' : 'full'
+      return (await this.#staging.isWritable()) ? 'available' : 'full'
     } catch {
       return 'unavailable'
     }

@@ -131,7 +131,7 @@ export class S3Blobs implements BlobStore {
     try {
       const input = { prefix: this.#prefix, maxKeys: 1 }
       await this.#objects.request(PROBE_MILLIS, () => this.#objects.client.list(input))
-      return (await this.#staging.hasSpace(0)) ? 'available' : 'full'
+      return (await this.#staging.isWritable()) ? 'available' : 'full'
     } catch {
       return 'unavailable'
     }

@@ -69,13 +69,17 @@ export class S3Objects {
     const hasher = new Bun.CryptoHasher('sha256')
     const stream = this.client.file(key).stream() as ReadableStream<Uint8Array>
     const reader = stream.getReader()
-    for (;;) {
-      const { done, value } = await this.request(this.requestMillis, () => reader.read())
-      if (done) break
-      await inSlices(value, (slice) => void hasher.update(slice))
-      await pause?.()
+    try {
+      for (;;) {
+        const { done, value } = await this.request(this.requestMillis, () => reader.read())
+        if (done) return hasher.digest('hex') === sha256 ? 'whole' : 'damaged'
+        await inSlices(value, (slice) => void hasher.update(slice))
+        await pause?.()
+      }
+    } finally {
+      // The connection of a read that broke off would stay open.
+      await reader.cancel().catch(() => undefined)
     }
-    return hasher.digest('hex') === sha256 ? 'whole' : 'damaged'
   }
 
   /** Does nothing where there is no such object. */

@@ -3,7 +3,16 @@
  * and durable, and a process that died leaves them there alone.
  */
 import { constants } from 'node:fs'
-import { type FileHandle, mkdir, open, readdir, rename, statfs, unlink } from 'node:fs/promises'
+import {
+  access,
+  type FileHandle,
+  mkdir,
+  open,
+  readdir,
+  rename,
+  statfs,
+  unlink,
+} from 'node:fs/promises'
 import { join } from 'node:path'
 import { Fault } from '../../errors/fault.ts'
 import { inSlices } from '../../system/event-loop.ts'
@@ -43,6 +52,16 @@ export class Staging {
   async requireSpace(bytes: number): Promise<void> {
     if (await this.hasSpace(bytes)) return
     throw new Fault('UNAVAILABLE', { detail: 'the disk has less free space than the floor' })
+  }
+
+  /** Whether files can be created and there is space for them. Raises UNAVAILABLE. */
+  async isWritable(): Promise<boolean> {
+    try {
+      await access(this.#options.directory, constants.W_OK)
+    } catch (error) {
+      if (/^(?:EROFS|EACCES|EPERM)$/.test(systemCode(error) ?? '')) return false
+    }
+    return this.hasSpace(0)
   }
 
   async hasSpace(bytes: number): Promise<boolean> {

@@ -210,6 +210,7 @@ describe('XML of requests', () => {
   test.each([
     ['a declaration of a type', `<!DOCTYPE a [<!ENTITY e "x">]><Delete>${object}</Delete>`],
     ['an unknown entity', '<Delete><Object><Key>&e;</Key></Object></Delete>'],
+    ['a member of objects as entity', '<Delete><Object><Key>&valueOf;</Key></Object></Delete>'],
     ['a reference to NUL', '<Delete><Object><Key>&#0;</Key></Object></Delete>'],
     ['a reference to a surrogate', '<Delete><Object><Key>&#xD800;</Key></Object></Delete>'],
     ['a comment', `<Delete><!-- x -->${object}</Delete>`],
@@ -272,10 +273,19 @@ test.each([
   ['encryption', { 'x-amz-server-side-encryption': 'AES256' }, 'NotImplemented'],
   ['a storage class', { 'x-amz-storage-class': 'GLACIER' }, 'InvalidStorageClass'],
   ['a session token', { 'x-amz-security-token': 'x' }, 'InvalidToken'],
+  ['a trailer named as a member of objects', { 'x-amz-trailer': 'constructor' }, 'InvalidRequest'],
 ])('an upload with %s is rejected', async (_, headers, code) => {
   const reply = await send({ ...put('rejected'), headers: headers as Record<string, string> })
   expect(codeIn(await reply.text())).toBe(code)
 })
+
+test.each(['toString', '__proto__', 'SIGNED'])(
+  'a body of the form %s is rejected',
+  async (payload) => {
+    const reply = await send({ ...put('rejected'), payload })
+    expect(await answered(reply)).toEqual([501, 'NotImplemented'])
+  },
+)
 
 test('headers of a response cannot be injected', async () => {
   const type = 'response-content-type'

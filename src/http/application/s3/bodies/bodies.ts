@@ -17,11 +17,11 @@ const ENCODED_BYTES_MAX = 2 * FILE_BYTES_MAX
 const WHOLE = /^[0-9a-f]{64}$/
 
 /** Forms with chunks: whether each is signed, and whether trailers follow. */
-const STREAMING: Readonly<Record<string, readonly [isSigned: boolean, hasTrailers: boolean]>> = {
-  'STREAMING-AWS4-HMAC-SHA256-PAYLOAD': [true, false],
-  'STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER': [true, true],
-  'STREAMING-UNSIGNED-PAYLOAD-TRAILER': [false, true],
-}
+const STREAMING: ReadonlyMap<string, readonly [isSigned: boolean, hasTrailers: boolean]> = new Map([
+  ['STREAMING-AWS4-HMAC-SHA256-PAYLOAD', [true, false]],
+  ['STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER', [true, true]],
+  ['STREAMING-UNSIGNED-PAYLOAD-TRAILER', [false, true]],
+])
 
 export interface S3Body {
   readonly checks: BodyChecks
@@ -63,7 +63,7 @@ function decodeBody(
   { payload, signingKey, authorization }: S3Caller,
 ): S3Body {
   const checks = new BodyChecks(headers, payload)
-  const streaming = STREAMING[payload]
+  const streaming = STREAMING.get(payload)
   if (streaming === undefined) {
     if (payload === UNSIGNED_PAYLOAD || WHOLE.test(payload)) return { checks, chunks: source }
     throw new S3Fault('NotImplemented', 'x-amz-content-sha256')

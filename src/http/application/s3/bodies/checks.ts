@@ -8,13 +8,13 @@ import { digestEquals } from '../../../../system/digests.ts'
 import { S3Fault } from '../errors.ts'
 
 /** Checksums that clients may announce, and their lengths in bytes. */
-const CHECKSUMS: Readonly<Record<string, readonly [ChecksumAlgorithm, number]>> = {
-  'x-amz-checksum-crc32': ['crc32', 4],
-  'x-amz-checksum-crc32c': ['crc32c', 4],
-  'x-amz-checksum-crc64nvme': ['crc64nvme', 8],
-  'x-amz-checksum-sha1': ['sha1', 20],
-  'x-amz-checksum-sha256': ['sha256', 32],
-}
+const CHECKSUMS: ReadonlyMap<string, readonly [ChecksumAlgorithm, number]> = new Map([
+  ['x-amz-checksum-crc32', ['crc32', 4]],
+  ['x-amz-checksum-crc32c', ['crc32c', 4]],
+  ['x-amz-checksum-crc64nvme', ['crc64nvme', 8]],
+  ['x-amz-checksum-sha1', ['sha1', 20]],
+  ['x-amz-checksum-sha256', ['sha256', 32]],
+])
 const SHA256_HEX = /^[0-9a-f]{64}$/
 
 /** A checksum whose value is known before the body, or after it. */
@@ -41,7 +41,7 @@ export class BodyChecks {
       ? { stream: checksumStream('sha256'), expected: Uint8Array.fromHex(payload) }
       : null
     this.length = announcedLength(headers, payload)
-    for (const name of Object.keys(CHECKSUMS)) {
+    for (const name of CHECKSUMS.keys()) {
       const value = headers.get(name)
       if (value !== null) this.#expect(name, value)
     }
@@ -50,7 +50,7 @@ export class BodyChecks {
   }
 
   #expect(name: string, value: string | null): void {
-    const [algorithm, bytes] = CHECKSUMS[name] ?? []
+    const [algorithm, bytes] = CHECKSUMS.get(name) ?? []
     if (algorithm === undefined) throw new S3Fault('InvalidRequest', 'an unknown trailer')
     if (value !== null) decodeBase64(value, bytes!)
     this.#expected.set(name, { stream: checksumStream(algorithm), bytes: bytes!, value })

@@ -23,13 +23,29 @@ const CHUNK_HEAD = /^([0-9a-fA-F]{1,10})(?:;chunk-signature=([0-9a-f]{64}))?$/
 const TRAILER = /^([A-Za-z0-9-]{1,64}):[ \t]*([\x21-\x7e]{0,256})[ \t]*$/
 const TRAILER_SIGNATURE = 'x-amz-trailer-signature'
 
-/** Yields the bytes of the chunks. Throws IncompleteBody and SignatureDoesNotMatch. */
+/**
+ * Yields the bytes of the chunks, and closes the source at the end, also an early one. Throws
+ * IncompleteBody and SignatureDoesNotMatch.
+ */
 export async function* decodeChunks(
   source: AsyncIterable<Uint8Array>,
   options: ChunkedOptions,
 ): AsyncGenerator<Uint8Array> {
-  const { signatures, hasTrailers } = options
   const reader = new ByteReader(source)
+  try {
+    yield* readChunks(reader, options)
+    if (options.hasTrailers) await readTrailers(reader, options)
+    await requireEnd(reader)
+  } finally {
+    await reader.close()
+  }
+}
+
+/** Yields the bytes up to the last chunk, which is empty. */
+async function* readChunks(
+  reader: ByteReader,
+  { signatures }: ChunkedOptions,
+): AsyncGenerator<Uint8Array> {
   for (;;) {
     const head = CHUNK_HEAD.exec(await reader.line())
     const signature = head?.[2]
@@ -47,11 +63,9 @@ export async function* decodeChunks(
     if (signatures?.isNextChunk(signature!, digest.digest().toString('hex')) === false) {
       throw new S3Fault('SignatureDoesNotMatch', 'the signature of a chunk')
     }
-    if (size === 0) break
+    if (size === 0) return
     if ((await reader.line()) !== '') throw new S3Fault('IncompleteBody', 'the end of a chunk')
   }
-  if (hasTrailers) await readTrailers(reader, options)
-  await requireEnd(reader)
 }
 
 async function readTrailers(
@@ -92,6 +106,11 @@ class ByteReader {
 
   constructor(source: AsyncIterable<Uint8Array>) {
     this.#source = source[Symbol.asyncIterator]()
+  }
+
+  /** Ends the source, which need not have been read to its end. */
+  async close(): Promise<void> {
+    await this.#source.return?.()
   }
 
   /** Returns 1 to `max` bytes. Throws IncompleteBody at the end. */

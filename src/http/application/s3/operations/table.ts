@@ -85,7 +85,7 @@ const OBJECT_OPERATIONS: Readonly<Record<string, Operation<ObjectCall>>> = {
   'DELETE uploadId': write(abortUpload),
 }
 
-const METHODS = ['GET', 'HEAD', 'PUT', 'POST', 'DELETE']
+export const METHODS: readonly string[] = ['GET', 'HEAD', 'PUT', 'POST', 'DELETE']
 
 export function bucketOperation(call: BucketCall): Operation<BucketCall> {
   return find(BUCKET_OPERATIONS, call)

@@ -21,9 +21,15 @@ const SPACE = '[ \\t\\r\\n]'
 const VALUE = `(?:"[^"<]{0,512}"|'[^'<]{0,512}')`
 const ATTRIBUTES = `(?:${SPACE}+(?:${NAME}:)?${NAME}${SPACE}*=${SPACE}*${VALUE}){0,8}`
 const TAG = new RegExp(`<(/?)(?:${NAME}:)?(${NAME})(${ATTRIBUTES})${SPACE}*(/?)>`, 'y')
-const ENTITIES: Readonly<Record<string, string>> = {
-  ...{ amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" },
-}
+const ENTITIES: ReadonlyMap<string, string> = new Map([
+  ...([
+    ['amp', '&'],
+    ['lt', '<'],
+    ['gt', '>'],
+    ['quot', '"'],
+    ['apos', "'"],
+  ] as const),
+])
 
 interface OpenElement {
   readonly name: string
@@ -82,7 +88,7 @@ function decodeUtf8(bytes: Uint8Array): string {
 function unescapeXml(text: string): string {
   if (!text.includes('&')) return text
   return text.replace(/&([^;&]{0,10});|&/g, (_, entity: string | undefined) => {
-    const named = entity === undefined ? undefined : ENTITIES[entity]
+    const named = entity === undefined ? undefined : ENTITIES.get(entity)
     if (named !== undefined) return named
     const [, hex, decimal] = /^#(?:x([0-9A-Fa-f]{1,6})|([0-9]{1,7}))$/.exec(entity ?? '') ?? []
     const point = hex === undefined ? Number(decimal ?? Number.NaN) : Number.parseInt(hex, 16)
