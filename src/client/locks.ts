@@ -7,6 +7,7 @@ import { closeSync, fstatSync, openSync, readFileSync, readlinkSync, rmSync } fr
 import { hostname } from 'node:os'
 import process from 'node:process'
 import { Fault } from '../errors/fault.ts'
+import { isProcessRunning } from '../system/processes.ts'
 import type { System } from '../system/system.ts'
 import { encodeBase64Url } from '../value/base64url.ts'
 import { canonicalJson } from '../value/canonical-json.ts'
@@ -125,7 +126,7 @@ function parseOwner(text: string): Owner | null {
 function isDead({ owner, modifiedMillis }: LockFile, system: System): boolean {
   const age = system.nowMillis() - modifiedMillis
   if (owner === null || owner.pidNamespace !== pidNamespace()) return age > FOREIGN_AGE_MS_MAX
-  if (!processExists(owner.pid)) return true
+  if (!isProcessRunning(owner.pid)) return true
   if (owner.started !== null) return startOf(owner.pid) !== owner.started
   return age > REUSED_AGE_MS_MAX
 }
@@ -158,13 +159,5 @@ function startOf(pid: number): string | null {
     return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? null
   } catch {
     return null
-  }
-}
-
-function processExists(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch (error) {
-    return errorCode(error) === 'EPERM'
   }
 }

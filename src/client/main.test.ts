@@ -2,16 +2,17 @@ import { closeSync, openSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import {
-  FakeServer,
+  type FakeServer,
   failure,
   newId,
   REQUEST_ID,
   type Reply,
 } from '../../build/testing/client/fake-server.ts'
+import { linkedClient } from '../../build/testing/client/linked-client.ts'
 import { runProcess } from '../../build/testing/client/processes.ts'
-import { TestClient } from '../../build/testing/client/test-client.ts'
+import type { TestClient } from '../../build/testing/client/test-client.ts'
 import { CODES, type TableCode } from '../errors/codes.ts'
 import { KINDS } from '../errors/kinds.ts'
 import { VERSION } from '../value/version.ts'
@@ -21,13 +22,7 @@ let server: FakeServer
 let client: TestClient
 
 beforeEach(async () => {
-  server = await new FakeServer().start()
-  client = await new TestClient().linked(server)
-})
-
-afterEach(() => {
-  server.stop()
-  client[Symbol.dispose]()
+  ;({ server, client } = await linkedClient())
 })
 
 const STATUS = ['status', '--remote', '--root', 'root']

@@ -1,28 +1,22 @@
 import { spawn } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import {
-  FakeServer,
+  type FakeServer,
   failure,
   newId,
   type Recorded,
 } from '../../build/testing/client/fake-server.ts'
-import { TestClient } from '../../build/testing/client/test-client.ts'
+import { linkedClient } from '../../build/testing/client/linked-client.ts'
+import type { TestClient } from '../../build/testing/client/test-client.ts'
 import { type Json, parseStrictJson } from '../value/strict-json.ts'
 
 let server: FakeServer
 let client: TestClient
 
 beforeEach(async () => {
-  server = await new FakeServer().start()
-  client = await new TestClient().linked(server)
-  server.requests.length = 0
-})
-
-afterEach(() => {
-  server.stop()
-  client[Symbol.dispose]()
+  ;({ server, client } = await linkedClient())
 })
 
 const STATUS = ['status', '--remote', '--root', 'root', '--json']

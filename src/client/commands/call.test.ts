@@ -1,53 +1,29 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import {
   APPLICATION_KEY,
-  FakeServer,
+  type FakeServer,
   failure,
   newId,
 } from '../../../build/testing/client/fake-server.ts'
-import { TestClient } from '../../../build/testing/client/test-client.ts'
-import type { Json } from '../../value/strict-json.ts'
+import { catalogFunction, linkedCaller } from '../../../build/testing/client/linked-client.ts'
+import type { TestClient } from '../../../build/testing/client/test-client.ts'
 
 let server: FakeServer
 let client: TestClient
 
-const FUNCTION = {
-  visibility: 'public',
-  clients: ['confidential'],
-  auth: 'none',
-  returns: { type: 'any' },
-  errors: {},
-  uses: { network: [] as string[], secrets: [] as string[], storage: 'none' },
-} as const
+const FUNCTIONS = [
+  catalogFunction('messages.list', 'query', {
+    arguments: { limit: { type: 'optional', inner: { type: 'int64' } } },
+  }),
+  catalogFunction('messages.send', 'mutation', {
+    arguments: { body: { type: 'string' }, at: { type: 'timestamp' } },
+  }),
+]
 
 beforeEach(async () => {
-  server = await new FakeServer().start()
-  client = await new TestClient().linked(server)
-  client.variables.APP_KEY = APPLICATION_KEY
-  server.functions = [
-    {
-      ...FUNCTION,
-      name: 'messages.list',
-      kind: 'query',
-      clients: [],
-      arguments: { limit: { type: 'optional', inner: { type: 'int64' } } },
-    },
-    {
-      ...FUNCTION,
-      name: 'messages.send',
-      kind: 'mutation',
-      clients: [],
-      arguments: { body: { type: 'string' }, at: { type: 'timestamp' } },
-    },
-  ]
-  server.requests.length = 0
-})
-
-afterEach(() => {
-  server.stop()
-  client[Symbol.dispose]()
+  ;({ server, client } = await linkedCaller(FUNCTIONS))
 })
 
 function call(...more: string[]) {
@@ -127,8 +103,7 @@ describe('svc call', () => {
 
   it('never repeats an Action', async () => {
     const uses = { network: ['api.test'], secrets: ['KEY'], storage: 'none' }
-    const action = { ...FUNCTION, name: 'outside.pay', kind: 'action', clients: [], uses }
-    server.functions = [{ ...action, arguments: {} }]
+    server.functions = [catalogFunction('outside.pay', 'action', { uses })]
     expect(await call('outside.pay')).toMatchObject({ exit: 0, out: 'null\n', err: '' })
     server.requests.length = 0
     server.intercept = ({ path }) => (path === '/v1/action' ? 'drop-after' : null)
@@ -188,14 +163,7 @@ describe('svc call', () => {
   it.each(['messages.send', 'outside.pay'])(
     'reports a call of %s that was never sent as unreachable, not as uncertain',
     async (name) => {
-      const action = {
-        ...FUNCTION,
-        name: 'outside.pay',
-        kind: 'action',
-        clients: [],
-        arguments: {},
-      }
-      server.functions = [...(server.functions as Json[]), action]
+      server.functions = [...FUNCTIONS, catalogFunction('outside.pay', 'action')]
       const { fetch: send } = client
       client.fetch = (url, init) => send(url.includes('/functions?') ? url : withTls(url), init)
       const ran = await call(...(name === SEND[0] ? SEND : [name]))
@@ -221,8 +189,7 @@ describe('svc call', () => {
     ],
     ['outside.pay', 'CLIENT_CHANGE_INTERRUPTED: .+ may have been made.\n  Read the current state'],
   ])('says after an interrupt of %s what is safe to do', async (name, said) => {
-    const action = { ...FUNCTION, name: 'outside.pay', kind: 'action', clients: [], arguments: {} }
-    server.functions = [...(server.functions as Json[]), action]
+    server.functions = [...FUNCTIONS, catalogFunction('outside.pay', 'action')]
     server.gate = async ({ method }) => {
       if (method === 'GET') return
       client.interrupt()
@@ -251,12 +218,13 @@ describe('svc call', () => {
     expect(server.asked('POST', '/v1/query')).toHaveLength(1)
   })
 
-  it('names the scopes and kinds that a denied call needs', async () => {
+  it('names the scope that a denied call may need, and the record with the rule', async () => {
     server.intercept = ({ path }) =>
       path === '/v1/mutation' ? failure('AUTH_POLICY_DENIED') : null
     const ran = await call(...SEND)
     expect(ran.exit).toBe(3)
-    expect(ran.err).toContain('whose scopes include the kind of the Function')
+    expect(ran.err).toMatch(/Run `svc logs --remote --request (req_\w+)`.*request \1\n/s)
+    expect(ran.err).toContain('the scope mutation')
   })
 
   it('refers to the application for a code that a Function declares', async () => {

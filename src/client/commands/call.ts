@@ -11,7 +11,7 @@ import { encodeTagged } from '../../value/tagged.ts'
 import type { Value } from '../../value/values.ts'
 import { Invoked } from '../../wire/invocations.ts'
 import { type CommandSpec, type Context, command, flag, option } from '../contexts.ts'
-import { explained, explanation } from '../explanations.ts'
+import { explained, explanation, explanationOf } from '../explanations.ts'
 import { parseOrigin } from '../origins.ts'
 import { openRemote, type Remote, readStatus } from '../remotes.ts'
 import { isUnsent, send } from '../requests.ts'
@@ -136,6 +136,7 @@ async function whyUnavailable(remote: Remote, fault: Fault): Promise<Fault> {
 
 /** Adds the next step: a Query changes nothing, and a lost Mutation can be repeated safely. */
 function withNextStep(error: unknown, kind: FunctionKind, operation: string): unknown {
+  if (isFault(error, 'AUTH_POLICY_DENIED')) return withRule(error, kind)
   const interrupted = isFault(error, 'CLIENT_CHANGE_INTERRUPTED')
   if (kind === 'query' && interrupted) return new Fault('CLIENT_INTERRUPTED', { cause: error })
   const lost = interrupted || (isFault(error, 'CLIENT_SERVER_UNREACHABLE') && !isUnsent(error))
@@ -143,6 +144,16 @@ function withNextStep(error: unknown, kind: FunctionKind, operation: string): un
   const next = `Repeat the call with --operation-id ${operation}: it takes effect only once.`
   const code = interrupted ? 'CLIENT_CHANGE_INTERRUPTED' : 'CLIENT_RESULT_UNCERTAIN'
   return new Fault(code, { cause: explanation({ next }) })
+}
+
+/** Says where the rule is that rejected the call, and how a key gets a scope. */
+function withRule(fault: Fault, kind: FunctionKind): Fault {
+  const { requestId } = explanationOf(fault)
+  const log = requestId === null ? 'svc logs --remote' : `svc logs --remote --request ${requestId}`
+  const next =
+    `Run \`${log}\`, which names the rule. Where the key lacks the scope ${kind}, create a ` +
+    'Client and a key of it that have the scope: both commands take --scopes.'
+  return explained(fault, { next })
 }
 
 async function report(context: Context, invoked: Invoked, isTagged: boolean): Promise<void> {

@@ -1,6 +1,7 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { FakeServer, failure, newId } from '../../../build/testing/client/fake-server.ts'
-import { TestClient } from '../../../build/testing/client/test-client.ts'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { type FakeServer, failure, newId } from '../../../build/testing/client/fake-server.ts'
+import { linkedClient } from '../../../build/testing/client/linked-client.ts'
+import type { TestClient } from '../../../build/testing/client/test-client.ts'
 import { idMillis } from '../../value/ids.ts'
 import type { Json } from '../../value/strict-json.ts'
 
@@ -13,14 +14,7 @@ let server: FakeServer
 let client: TestClient
 
 beforeEach(async () => {
-  server = await new FakeServer().start()
-  client = await new TestClient().linked(server)
-  server.requests.length = 0
-})
-
-afterEach(() => {
-  server.stop()
-  client[Symbol.dispose]()
+  ;({ server, client } = await linkedClient())
 })
 
 /** Bodies of the changes, oldest first. */

@@ -1,13 +1,14 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import {
   APPLICATION_KEY,
-  FakeServer,
+  type FakeServer,
   failure,
   newId,
 } from '../../../build/testing/client/fake-server.ts'
-import { TestClient } from '../../../build/testing/client/test-client.ts'
+import { linkedClient } from '../../../build/testing/client/linked-client.ts'
+import type { TestClient } from '../../../build/testing/client/test-client.ts'
 import { idMillis } from '../../value/ids.ts'
 
 let server: FakeServer
@@ -15,14 +16,7 @@ let client: TestClient
 const clientId = newId.make('app')
 
 beforeEach(async () => {
-  server = await new FakeServer().start()
-  client = await new TestClient().linked(server)
-  server.requests.length = 0
-})
-
-afterEach(() => {
-  server.stop()
-  client[Symbol.dispose]()
+  ;({ server, client } = await linkedClient())
 })
 
 const REMOTE = ['--remote', '--root', 'root']

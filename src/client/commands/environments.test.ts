@@ -1,6 +1,11 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { FakeServer, failure, type Recorded } from '../../../build/testing/client/fake-server.ts'
-import { TestClient } from '../../../build/testing/client/test-client.ts'
+import { beforeEach, describe, expect, it } from 'vitest'
+import {
+  type FakeServer,
+  failure,
+  type Recorded,
+} from '../../../build/testing/client/fake-server.ts'
+import { linkedClient } from '../../../build/testing/client/linked-client.ts'
+import type { TestClient } from '../../../build/testing/client/test-client.ts'
 import type { Json } from '../../value/strict-json.ts'
 
 const REMOTE = ['--remote', '--root', 'root']
@@ -19,15 +24,8 @@ let server: FakeServer
 let client: TestClient
 
 beforeEach(async () => {
-  server = await new FakeServer().start()
-  client = await new TestClient().linked(server)
-  server.requests.length = 0
+  ;({ server, client } = await linkedClient())
   server.intercept = (request) => ({ status: 200, body: responseOf(request) })
-})
-
-afterEach(() => {
-  server.stop()
-  client[Symbol.dispose]()
 })
 
 function stateOf(revision: string, configuration: Json): { [key: string]: Json } {

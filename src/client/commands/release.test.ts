@@ -1,28 +1,22 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import {
-  FakeServer,
+  type FakeServer,
   failure,
   newId,
   type Recorded,
 } from '../../../build/testing/client/fake-server.ts'
-import { packageFrame, TestClient } from '../../../build/testing/client/test-client.ts'
+import { linkedClient } from '../../../build/testing/client/linked-client.ts'
+import { packageFrame, type TestClient } from '../../../build/testing/client/test-client.ts'
 import { Fault } from '../../errors/fault.ts'
 
 let server: FakeServer
 let client: TestClient
 
 beforeEach(async () => {
-  server = await new FakeServer().start()
-  client = await new TestClient().linked(server)
+  ;({ server, client } = await linkedClient())
   writeFileSync(join(client.home, 'app.svcpkg'), packageFrame(server.projectId))
-  server.requests.length = 0
-})
-
-afterEach(() => {
-  server.stop()
-  client[Symbol.dispose]()
 })
 
 const REMOTE = ['--remote', '--root', 'root']

@@ -1,6 +1,7 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { FakeServer, failure, newId } from '../../../build/testing/client/fake-server.ts'
-import { TestClient } from '../../../build/testing/client/test-client.ts'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { type FakeServer, failure, newId } from '../../../build/testing/client/fake-server.ts'
+import { linkedClient } from '../../../build/testing/client/linked-client.ts'
+import type { TestClient } from '../../../build/testing/client/test-client.ts'
 import type { Json } from '../../value/strict-json.ts'
 
 let server: FakeServer
@@ -10,17 +11,10 @@ const REMOTE = ['--remote', '--root', 'root']
 const packageDigest = `sha256:${'0'.repeat(64)}`
 
 beforeEach(async () => {
-  server = await new FakeServer().start()
-  client = await new TestClient().linked(server)
+  ;({ server, client } = await linkedClient())
   server.releases.set(a, { state: 'validated', packageDigest })
   server.releases.set(b, { state: 'published', packageDigest })
   server.channels.set('production', { releaseId: a, revision: 1 })
-  server.requests.length = 0
-})
-
-afterEach(() => {
-  server.stop()
-  client[Symbol.dispose]()
 })
 
 /** A policy that sends one caller in twenty to `b`. */

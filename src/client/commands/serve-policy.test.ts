@@ -1,11 +1,12 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import {
-  FakeServer,
+  type FakeServer,
   failure,
   newId,
   type Recorded,
 } from '../../../build/testing/client/fake-server.ts'
-import { TestClient } from '../../../build/testing/client/test-client.ts'
+import { linkedClient } from '../../../build/testing/client/linked-client.ts'
+import type { TestClient } from '../../../build/testing/client/test-client.ts'
 import type { Json } from '../../value/strict-json.ts'
 
 const REMOTE = ['--remote', '--root', 'root']
@@ -19,16 +20,9 @@ let client: TestClient
 let policy: { [key: string]: Json }
 
 beforeEach(async () => {
-  server = await new FakeServer().start()
-  client = await new TestClient().linked(server)
-  server.requests.length = 0
+  ;({ server, client } = await linkedClient())
   policy = policyOf('4', '3', [{ releaseId: A, weight: 10_000 }])
   server.intercept = (request) => ({ status: 200, body: responseOf(request) })
-})
-
-afterEach(() => {
-  server.stop()
-  client[Symbol.dispose]()
 })
 
 function policyOf(desired: string, observed: string, releases: Json) {

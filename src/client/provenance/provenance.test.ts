@@ -3,8 +3,9 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { FakeServer } from '../../../build/testing/client/fake-server.ts'
-import { packageFrame, TestClient } from '../../../build/testing/client/test-client.ts'
+import type { FakeServer } from '../../../build/testing/client/fake-server.ts'
+import { linkedClient } from '../../../build/testing/client/linked-client.ts'
+import { packageFrame, type TestClient } from '../../../build/testing/client/test-client.ts'
 import { decodeBase64Url } from '../../value/base64url.ts'
 import { readWorkTree, runGit } from './git.ts'
 import { readPipeline } from './pipelines.ts'
@@ -174,8 +175,7 @@ describe('a publication', () => {
   let client: TestClient
 
   beforeEach(async () => {
-    server = await new FakeServer().start()
-    client = await new TestClient().linked(server)
+    ;({ server, client } = await linkedClient())
     writeFileSync(join(client.home, 'app.svcpkg'), packageFrame(server.projectId))
     const build = async () => ({ frame: packageFrame(server.projectId), warnings: [] })
     client.tools = {
@@ -183,12 +183,6 @@ describe('a publication', () => {
       generate: async () => ({ changed: [], warnings: [] }),
       writeWorkspace: async () => [],
     }
-    server.requests.length = 0
-  })
-
-  afterEach(() => {
-    server.stop()
-    client[Symbol.dispose]()
   })
 
   const REMOTE = ['--remote', '--root', 'root']

@@ -1,14 +1,15 @@
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import {
-  FakeServer,
+  type FakeServer,
   failure,
   newId,
   type Recorded,
   type Reply,
 } from '../../../../build/testing/client/fake-server.ts'
-import { TestClient } from '../../../../build/testing/client/test-client.ts'
+import { linkedClient } from '../../../../build/testing/client/linked-client.ts'
+import type { TestClient } from '../../../../build/testing/client/test-client.ts'
 import type { Json } from '../../../value/strict-json.ts'
 import type { DocumentsImported } from '../../../wire/data.ts'
 
@@ -24,16 +25,10 @@ const FIELDS = {
 } as const
 
 beforeEach(async () => {
-  server = await new FakeServer().start()
-  client = await new TestClient().linked(server)
+  ;({ server, client } = await linkedClient())
   stored = new Map()
   replies = new Map()
   server.intercept = answer
-})
-
-afterEach(() => {
-  server.stop()
-  client[Symbol.dispose]()
 })
 
 /** Answers the catalog and imports as the server does. */

@@ -17,6 +17,7 @@ import { type Console, openConsole } from '../../../../build/testing/files/conso
 import { sha256Hex } from '../../../system/digests.ts'
 import type { TestSystem } from '../../../system/system.ts'
 import { localName } from './local-names.ts'
+import type { BucketItem } from './requests.ts'
 import { formatBytes, parseBytes, progressBar } from './sizes.ts'
 
 let console_: Console
@@ -89,6 +90,30 @@ describe('svc buckets', () => {
     expect([stale.exit, stale.err]).toEqual([4, expect.stringContaining('svc buckets list')])
     await succeed('buckets', 'archive', 'cli-main')
     expect((await succeed('buckets', 'list')).out).toMatch(/cli-main +archived/)
+  })
+
+  test('every page of the storage keys is listed, unless the pages do not end', async () => {
+    const bucket = await newBucket()
+    const { items } = JSON.parse((await succeed('buckets', 'list', '--json')).out)
+    const { bucketId } = items.find((each: BucketItem) => each.configuration.name === bucket)
+    const ids = [newId.make('stk'), newId.make('stk')] as const
+    const keyOf = (storageKeyId: string) => ({
+      ...{ storageKeyId, bucketId, accessKeyId: storageKeyId, name: 'ci', access: 'read' },
+      ...{ state: 'active', replaces: null, createdAtMicros: '1', revokedAtMicros: null },
+    })
+    let last: string | null = null
+    intercept = (path) => {
+      if (!path.includes('/keys')) return null
+      const isSecond = path.endsWith(`&after=${ids[0]}`)
+      const next = isSecond ? last : ids[0]
+      const page = { version: 1, items: [keyOf(ids[isSecond ? 1 : 0])], next }
+      return Promise.resolve(Response.json(page))
+    }
+    const listed = await succeed('buckets', 'keys', 'list', bucket, '--json')
+    expect(JSON.parse(listed.out)).toMatchObject({ items: ids.map(keyOf), next: null })
+    last = ids[0]
+    const endless = await run('buckets', 'keys', 'list', bucket)
+    expect([endless.exit, endless.err]).toEqual([1, expect.stringContaining('do not end')])
   })
 
   test('a secret is shown once, or goes to a new private file', async () => {

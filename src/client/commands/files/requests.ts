@@ -2,6 +2,7 @@
 import { Fault } from '../../../errors/fault.ts'
 import { DEFAULT_BUCKET } from '../../../value/files/files.ts'
 import { type BucketId, isId, type OperationId, type StorageKeyId } from '../../../value/ids.ts'
+import { PAGE_MAX } from '../../../wire/fields.ts'
 import {
   BucketChanged,
   BucketPage,
@@ -16,6 +17,7 @@ import {
 import { OPERATION_ID_HEADER } from '../../../wire/operations.ts'
 import { option } from '../../contexts.ts'
 import { explanation } from '../../explanations.ts'
+import { readPages } from '../../network/pages.ts'
 import type { Remote } from '../../remotes.ts'
 import type { BytesReply } from '../../requests.ts'
 
@@ -23,7 +25,6 @@ export type BucketItem = BucketPage['items'][number]
 
 /** 1,000 objects whose keys have 1,024 characters that JSON escapes. */
 const PAGE_BYTES_MAX = 16 * 1024 * 1024
-const PAGE_ITEMS = 1_000
 /** For 64 MiB at 256 KiB/s. */
 const TRANSFER_MS = 300_000
 
@@ -36,22 +37,19 @@ export interface Change {
 
 type Configuration = BucketRead['configuration']
 
-/** Reads every page. */
-export async function listBuckets({ session, base }: Remote): Promise<readonly BucketItem[]> {
-  const items: BucketItem[] = []
-  let after: string | null = null
-  do {
-    const from: string = after === null ? '' : `&after=${after}`
-    const page: BucketPage = await session.management({
+export function listBuckets({ session, base }: Remote): Promise<readonly BucketItem[]> {
+  return readPages<BucketItem>((after) =>
+    session.management({
       method: 'GET',
-      path: `${base}/buckets?limit=${PAGE_ITEMS}${from}`,
+      path: `${base}/buckets?${pageQuery(after)}`,
       reply: BucketPage,
       replay: 'safe',
-    })
-    items.push(...page.items)
-    after = page.next
-  } while (after !== null)
-  return items
+    }),
+  )
+}
+
+function pageQuery(after: string | null): string {
+  return `limit=${PAGE_MAX}${after === null ? '' : `&after=${after}`}`
 }
 
 /** Finds a bucket by its name or its ID. Throws PRODUCT_NOT_FOUND. */
@@ -103,17 +101,21 @@ export function changeBucket(
   })
 }
 
-export function listStorageKeys(
+/** Reads every key, the revoked ones included. */
+export async function listStorageKeys(
   { session, base }: Remote,
   bucketId: BucketId,
 ): Promise<StorageKeyPage> {
-  return session.management({
-    method: 'GET',
-    path: `${base}/buckets/${bucketId}/keys?limit=${PAGE_ITEMS}`,
-    subjects: { bucketId },
-    reply: StorageKeyPage,
-    replay: 'safe',
-  })
+  const items = await readPages<StorageKeyPage['items'][number]>((after) =>
+    session.management({
+      method: 'GET',
+      path: `${base}/buckets/${bucketId}/keys?${pageQuery(after)}`,
+      subjects: { bucketId },
+      reply: StorageKeyPage,
+      replay: 'safe',
+    }),
+  )
+  return { version: 1, items, next: null }
 }
 
 interface NewKey {

@@ -4,52 +4,29 @@ import {
   type Play,
   startFakeRealtime,
 } from '../../../../build/testing/client/fake-realtime.ts'
-import { APPLICATION_KEY, FakeServer, newId } from '../../../../build/testing/client/fake-server.ts'
-import { TestClient } from '../../../../build/testing/client/test-client.ts'
+import { APPLICATION_KEY, newId } from '../../../../build/testing/client/fake-server.ts'
+import { catalogFunction, linkedCaller } from '../../../../build/testing/client/linked-client.ts'
+import type { TestClient } from '../../../../build/testing/client/test-client.ts'
 import type { TableCode } from '../../../errors/codes.ts'
 import { Fault } from '../../../errors/fault.ts'
 
-let server: FakeServer
 let client: TestClient
 let realtime: FakeRealtime | undefined
 
-const FUNCTION = {
-  visibility: 'public',
-  clients: ['public'],
-  auth: 'none',
-  returns: { type: 'any' },
-  uses: { network: [] as string[], secrets: [] as string[], storage: 'none' },
-} as const
+const FUNCTIONS = [
+  catalogFunction('counter.read', 'query', {
+    ...{ errors: { CLOSED: 'not_found' }, arguments: { since: { type: 'timestamp' } } },
+  }),
+  catalogFunction('counter.add', 'mutation'),
+]
 const RELEASE = newId.make('rel')
 
 beforeEach(async () => {
-  server = await new FakeServer().start()
-  client = await new TestClient().linked(server)
-  client.variables.APP_KEY = APPLICATION_KEY
-  server.functions = [
-    {
-      ...FUNCTION,
-      name: 'counter.read',
-      kind: 'query',
-      clients: [],
-      errors: { CLOSED: 'not_found' },
-      arguments: { since: { type: 'timestamp' } },
-    },
-    {
-      ...FUNCTION,
-      name: 'counter.add',
-      kind: 'mutation',
-      clients: [],
-      errors: {},
-      arguments: {},
-    },
-  ]
+  ;({ client } = await linkedCaller(FUNCTIONS))
 })
 afterEach(() => {
   realtime?.stop()
   realtime = undefined
-  server.stop()
-  client[Symbol.dispose]()
 })
 
 function watch(play: Play | null, ...more: string[]) {

@@ -1,26 +1,20 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import {
-  FakeServer,
+  type FakeServer,
   failure,
   INVITATION,
   newId,
 } from '../../../../build/testing/client/fake-server.ts'
-import { type Ran, TestClient } from '../../../../build/testing/client/test-client.ts'
+import { linkedClient } from '../../../../build/testing/client/linked-client.ts'
+import type { Ran, TestClient } from '../../../../build/testing/client/test-client.ts'
 
 let server: FakeServer
 let client: TestClient
 
 beforeEach(async () => {
-  server = await new FakeServer().start()
-  client = await new TestClient().linked(server)
-  server.requests.length = 0
-})
-
-afterEach(() => {
-  server.stop()
-  client[Symbol.dispose]()
+  ;({ server, client } = await linkedClient())
 })
 
 const INVITATIONS = '/v1/access/invitations'

@@ -1,21 +1,15 @@
 /** The commands that show an operator its session, grants, resources and audit. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { FakeServer, newId } from '../../../../build/testing/client/fake-server.ts'
-import { TestClient } from '../../../../build/testing/client/test-client.ts'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { type FakeServer, newId } from '../../../../build/testing/client/fake-server.ts'
+import { linkedClient } from '../../../../build/testing/client/linked-client.ts'
+import type { TestClient } from '../../../../build/testing/client/test-client.ts'
 
 let server: FakeServer
 let client: TestClient
 
 beforeEach(async () => {
-  server = await new FakeServer().start()
-  client = await new TestClient().linked(server)
-  server.requests.length = 0
-})
-
-afterEach(() => {
-  server.stop()
-  client[Symbol.dispose]()
+  ;({ server, client } = await linkedClient())
 })
 
 describe('svc auth status', () => {

@@ -12,6 +12,7 @@ import {
 import { Sessions } from '../../../wire/identity/auth.ts'
 import { OPERATION_ID_HEADER } from '../../../wire/operations.ts'
 import { type CommandSpec, type Context, command, option } from '../../contexts.ts'
+import { readPages } from '../../network/pages.ts'
 import { OperatorSession } from '../../sessions.ts'
 import { usage } from '../../usage.ts'
 import { printable } from '../../visible-text.ts'
@@ -181,27 +182,16 @@ async function find(session: OperatorSession, named: string): Promise<OperatorRe
   throw usage(`${found.length} operators are named ${named}: give one of ${ids}.`)
 }
 
-/** Reads every page. Throws CLIENT_RESPONSE_INVALID for a cursor that does not lead on. */
-async function readOperators(session: OperatorSession): Promise<OperatorRecord[]> {
-  const operators: OperatorRecord[] = []
-  let after: string | null = null
-  do {
-    const query: string = after === null ? '' : `?after=${after}`
-    const page: OperatorPage = await session.management({
+function readOperators(session: OperatorSession): Promise<OperatorRecord[]> {
+  return readPages<OperatorRecord>((after) =>
+    session.management({
       method: 'GET',
-      path: `/v1/access/operators${query}`,
+      path: `/v1/access/operators${after === null ? '' : `?after=${after}`}`,
       reply: OperatorPage,
       replay: 'safe',
       responseBytesMax: PAGE_BYTES_MAX,
-    })
-    operators.push(...page.items)
-    // The newest comes first, so the cursors descend: otherwise the pages would never end.
-    if (page.next !== null && after !== null && page.next >= after) {
-      throw new Fault('CLIENT_RESPONSE_INVALID', { detail: 'The pages of operators do not end.' })
-    }
-    after = page.next
-  } while (after !== null)
-  return operators
+    }),
+  )
 }
 
 /** Reads the newest 1,000, far more than a person looks at. */

@@ -1,10 +1,11 @@
 /** `svc sessions`: lists the operator's sessions and revokes a session. */
-import { Fault, isFault } from '../../../errors/fault.ts'
+import { isFault } from '../../../errors/fault.ts'
 import { isId } from '../../../value/ids.ts'
 import { formatTimestamp } from '../../../value/plain.ts'
 import { PAGE_MAX } from '../../../wire/fields.ts'
 import { type SessionField, Sessions } from '../../../wire/identity/auth.ts'
 import { type CommandSpec, command } from '../../contexts.ts'
+import { readPages } from '../../network/pages.ts'
 import type { Output } from '../../output.ts'
 import { OperatorSession } from '../../sessions.ts'
 import { usage } from '../../usage.ts'
@@ -36,26 +37,17 @@ export function sessionTable(output: Output, sessions: readonly SessionField[]):
   return output.table(['SESSION', 'DEVICE', 'CREATED', 'LAST USED', 'UNTIL', ''], rows)
 }
 
-/** Reads every page. Throws CLIENT_RESPONSE_INVALID for a cursor that does not advance. */
-async function readSessions(session: OperatorSession): Promise<SessionField[]> {
-  const sessions: SessionField[] = []
-  let after: string | null = null
-  do {
-    const query: string = after === null ? '' : `&after=${after}`
-    const page: Sessions = await session.authentication({
+function readSessions(session: OperatorSession): Promise<SessionField[]> {
+  return readPages(async (after) => {
+    const query = after === null ? '' : `&after=${after}`
+    const { sessions, next } = await session.authentication({
       method: 'GET',
       path: `/v1/auth/sessions?limit=${PAGE_MAX}${query}`,
       reply: Sessions,
       replay: 'safe',
     })
-    sessions.push(...page.sessions)
-    // The newest session comes first, so cursors descend; a loop of pages would never end.
-    if (page.next !== null && after !== null && page.next >= after) {
-      throw new Fault('CLIENT_RESPONSE_INVALID', { detail: 'The list of sessions has no end.' })
-    }
-    after = page.next
-  } while (after !== null)
-  return sessions
+    return { items: sessions, next }
+  })
 }
 
 const revoke: CommandSpec = command({

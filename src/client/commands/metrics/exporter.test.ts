@@ -1,7 +1,8 @@
 import { request } from 'node:http'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { FakeServer, failure } from '../../../../build/testing/client/fake-server.ts'
-import { type Ran, TestClient } from '../../../../build/testing/client/test-client.ts'
+import { type FakeServer, failure } from '../../../../build/testing/client/fake-server.ts'
+import { linkedClient } from '../../../../build/testing/client/linked-client.ts'
+import type { Ran, TestClient } from '../../../../build/testing/client/test-client.ts'
 import { freePort } from '../../../../build/testing/servers/ports.ts'
 
 const TEXT = '# TYPE svc_commits_total counter\nsvc_commits_total 7\n'
@@ -13,16 +14,13 @@ let port: number
 let command: Promise<Ran>
 
 beforeEach(async () => {
-  server = await new FakeServer().start()
-  client = await new TestClient().linked(server)
+  ;({ server, client } = await linkedClient())
   answerWith(TEXT)
   port = await freePort()
 })
 
 afterEach(() => {
   client.interrupt()
-  server.stop()
-  client[Symbol.dispose]()
 })
 
 /** Answers requests of the metrics with the right token; all others as always. */

@@ -1,8 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { FakeServer, failure } from '../../../../build/testing/client/fake-server.ts'
-import { packageFrame, TestClient } from '../../../../build/testing/client/test-client.ts'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { type FakeServer, failure } from '../../../../build/testing/client/fake-server.ts'
+import { linkedClient } from '../../../../build/testing/client/linked-client.ts'
+import { packageFrame, type TestClient } from '../../../../build/testing/client/test-client.ts'
 import type {
   CronManifest,
   FunctionManifest,
@@ -131,15 +132,8 @@ describe('the command line', () => {
   let client: TestClient
 
   beforeEach(async () => {
-    server = await new FakeServer().start()
-    client = await new TestClient().linked(server)
+    ;({ server, client } = await linkedClient())
     writeFileSync(join(client.home, 'app.svcpkg'), packageFrame(server.projectId))
-    server.requests.length = 0
-  })
-
-  afterEach(() => {
-    server.stop()
-    client[Symbol.dispose]()
   })
 
   const PACKAGE = ['--remote', '--root', 'root', '--package', 'app.svcpkg']

@@ -1,6 +1,7 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { FakeServer, failure } from '../../../../build/testing/client/fake-server.ts'
-import { TestClient } from '../../../../build/testing/client/test-client.ts'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { type FakeServer, failure } from '../../../../build/testing/client/fake-server.ts'
+import { linkedClient } from '../../../../build/testing/client/linked-client.ts'
+import type { TestClient } from '../../../../build/testing/client/test-client.ts'
 
 const REMOTE = ['--remote', '--root', 'root']
 const RELEASE = 'rel_00000000000000000000000001'
@@ -22,9 +23,7 @@ const operation = (kind: string) => ({
 let server: FakeServer
 let client: TestClient
 beforeEach(async () => {
-  server = await new FakeServer().start()
-  client = await new TestClient().linked(server)
-  server.requests.length = 0
+  ;({ server, client } = await linkedClient())
   server.intercept = ({ method, path }) => {
     if (path.endsWith('/activation')) {
       const cron = { ...DIGEST, activation: 'enabled', nextRunAtMicros: '1800003600000000' }
@@ -39,14 +38,10 @@ beforeEach(async () => {
       return { status: 200, body: { version: 1, ...work, operation: operation('cron.run') } }
     }
     if (method !== 'GET' || !path.includes('/crons')) return null
-    return { status: 200, body: { version: 1, releaseId: RELEASE, crons: [DIGEST, SWEEP] } }
+    const crons = path.endsWith('small') ? [DIGEST] : [DIGEST, SWEEP]
+    return { status: 200, body: { version: 1, releaseId: RELEASE, crons } }
   }
 })
-afterEach(() => {
-  server.stop()
-  client[Symbol.dispose]()
-})
-
 describe('svc crons', () => {
   it('lists what is in force, with times, activation and runs', async () => {
     const { exit, out } = await client.run('crons', 'list', ...REMOTE)
@@ -63,6 +58,8 @@ describe('svc crons', () => {
     ])
     await client.run('crons', 'list', ...REMOTE, '--target', 'channel:staging')
     expect(server.requests.at(-1)!.path).toBe(`${server.base}/crons?target=channel%3Astaging`)
+    const one = await client.run('crons', 'list', ...REMOTE, '--target', 'channel:small')
+    expect(one.out).toMatch(`${RELEASE} declares 1 Cron.\n`)
   })
 
   it('enables from the newest revision, and says when the Cron runs next', async () => {

@@ -43,7 +43,7 @@ const list: CommandSpec = command({
     ])
     const head = ['NAME', 'ACTIVATION', 'TIMES', 'FUNCTION', 'OVERLAP', 'LAST RUN', 'NEXT RUN']
     const table = rows.length === 0 ? [] : context.output.table(head, rows)
-    const count = rows.length === 0 ? 'no Crons' : `${rows.length} Crons`
+    const count = rows.length === 1 ? '1 Cron' : `${rows.length || 'no'} Crons`
     const release = target === undefined ? `${found.releaseId}, in force,` : found.releaseId
     await context.output.result(found, [`${release} declares ${count}.`, ...table])
   },
