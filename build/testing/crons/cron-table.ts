@@ -51,8 +51,9 @@ export function ourTimes(schedule: string, timeZone: string, { from, until }: Wi
 }
 
 /**
- * Returns null where the other implementation gives up: changes of half an hour make it search for
- * ever, which it notices.
+ * Returns null where the other implementation has no answer. Changes of half an hour make it search
+ * for ever, which it notices. Where a change is not at a whole hour of local time, it may go back
+ * to a time that it has returned, and would repeat the times between for ever.
  */
 export function otherTimes(
   schedule: string,
@@ -72,6 +73,7 @@ export function otherTimes(
       throw error
     }
     if (next >= until) return found
+    if (next <= (found.at(-1) ?? 0)) return null
     found.push(next)
   }
 }
@@ -105,25 +107,46 @@ export function around(at: number): Window {
  */
 export function definedTimes(schedule: string, timeZone: string, window: Window): number[] {
   const expression = parseCronExpression(schedule)
-  const local = localClock(timeZone)
   const isEveryHour = expression.hours.length === 24
-  const found: number[] = []
+  return minutesOf(timeZone, window)
+    .filter(({ local, isFirst, skipped }) => {
+      if (isEveryHour) return fits(expression, local)
+      return (isFirst && fits(expression, local)) || skipped.some((time) => fits(expression, time))
+    })
+    .map(({ at }) => at)
+}
+
+interface ZoneMinute {
+  readonly at: number
+  readonly local: number
+  /** Whether no earlier minute had this local time. */
+  readonly isFirst: boolean
+  /** The local times that are skipped right before it. */
+  readonly skipped: readonly number[]
+}
+
+const knownMinutes = new Map<string, readonly ZoneMinute[]>()
+
+/** Returns the minutes of a window. They are the same for all expressions, so they are kept. */
+function minutesOf(timeZone: string, { from, until }: Window): readonly ZoneMinute[] {
+  const key = `${timeZone} ${from} ${until}`
+  const known = knownMinutes.get(key)
+  if (known !== undefined) return known
+  const clock = localClock(timeZone)
+  const minutes: ZoneMinute[] = []
   const seen = new Set<number>()
   // Local times before the window may be repeated in it.
-  for (let at = window.from - DAY; at < window.until; at += MINUTE) {
-    const time = local(at)
-    const before = local(at - MINUTE)
-    const isFirst = !seen.has(time)
-    seen.add(time)
-    let runs = fits(expression, time) && (isEveryHour || isFirst)
-    if (!isEveryHour) {
-      for (let skipped = before + MINUTE; skipped < time; skipped += MINUTE) {
-        runs ||= fits(expression, skipped)
-      }
-    }
-    if (runs && at >= window.from) found.push(at)
+  let before = clock(from - DAY - MINUTE)
+  for (let at = from - DAY; at < until; at += MINUTE) {
+    const local = clock(at)
+    const skipped: number[] = []
+    for (let time = before + MINUTE; time < local; time += MINUTE) skipped.push(time)
+    if (at >= from) minutes.push({ at, local, isFirst: !seen.has(local), skipped })
+    seen.add(local)
+    before = local
   }
-  return found
+  knownMinutes.set(key, minutes)
+  return minutes
 }
 
 function fits(expression: CronExpression, localMillis: number): boolean {

@@ -5,6 +5,7 @@ import {
   simulatedEngine,
 } from '../../../build/testing/engine/simulated-engine.ts'
 import { functionManifest } from '../../../build/testing/products.ts'
+import type { DocumentStore } from '../../documents/store.ts'
 import {
   SCHEDULED_ACTION_RUNS_MAX,
   SCHEDULED_MUTATION_RUNS_BESIDE_CALLS_MAX,
@@ -50,11 +51,15 @@ afterEach(async () => {
   await bench.close()
 })
 
-async function schedule(name: 'a.tick' | 'a.slow', afterMillis: number, count = 1): Promise<void> {
-  const dueAtMicros = bench.system.nowMicros() + BigInt(afterMillis) * 1_000n
+async function schedule(
+  name: 'a.tick' | 'a.slow',
+  afterMillis: number,
+  { count = 1, of = bench }: { readonly count?: number; readonly of?: SimulatedEngine } = {},
+): Promise<void> {
+  const dueAtMicros = of.system.nowMicros() + BigInt(afterMillis) * 1_000n
   const kind = name === 'a.tick' ? 'mutation' : 'action'
-  const { releaseId } = bench.release
-  await bench.engine.documents.change(async (transaction) => {
+  const { releaseId } = of.release
+  await of.engine.documents.change(async (transaction) => {
     for (let i = 0; i < count; i++) {
       await insertWork(transaction, {
         ...{ function: name, kind, releaseId, argumentsText: '{}', dueAtMicros },
@@ -97,7 +102,7 @@ describe('a step of the clock', () => {
 })
 
 test('work starts behind more due work of another Function than the queue holds', async () => {
-  for (let i = 0; i < 3; i++) await schedule('a.slow', 1_000, 1_000)
+  for (let i = 0; i < 3; i++) await schedule('a.slow', 1_000, { count: 1_000 })
   await schedule('a.tick', 2_000)
   const { scheduler } = bench.engine
   for (let i = 0; i < 4; i++) {
@@ -116,7 +121,7 @@ test('work for an earlier time that is scheduled between two reads starts', asyn
     if (ticks === 500) scheduled = schedule('a.tick', -MINUTE)
     return null
   }
-  for (let i = 0; i < 4; i++) await schedule('a.tick', 1_000, 1_000)
+  for (let i = 0; i < 4; i++) await schedule('a.tick', 1_000, { count: 1_000 })
   bench.system.advance(1_000)
   bench.timers.run()
   // The clock stands still, so nothing is read again after a pause.
@@ -125,7 +130,7 @@ test('work for an earlier time that is scheduled between two reads starts', asyn
 })
 
 test('few scheduled Mutations run at one time while applications call', async () => {
-  await schedule('a.tick', 1_000, 100)
+  await schedule('a.tick', 1_000, { count: 100 })
   bench.system.advance(1_000)
   const [definition] = bench.release.functions.values()
   await bench.engine.mutation({
@@ -140,4 +145,37 @@ test('few scheduled Mutations run at one time while applications call', async ()
   bench.system.advance(1_000)
   held.shift()!()
   await expect.poll(() => held.length).toBe(SCHEDULED_MUTATION_RUNS_MAX)
+})
+
+describe('an idle server', () => {
+  /** Returns how often an hour uses the store, with so many pieces that are due in a day. */
+  async function usesOf(count: number): Promise<number> {
+    let uses = 0
+    const wrap = (store: DocumentStore): DocumentStore =>
+      new Proxy(store, {
+        get(target, name) {
+          const member: unknown = Reflect.get(target, name)
+          if (typeof member !== 'function') return member
+          return (...given: unknown[]) => {
+            uses += 1
+            return Reflect.apply(member, target, given) as unknown
+          }
+        },
+      })
+    const idle = await simulatedEngine({ functions, handlers: {}, wrap })
+    try {
+      if (count > 0) await schedule('a.tick', 24 * 60 * MINUTE, { count, of: idle })
+      uses = 0
+      await idle.advance(60 * MINUTE)
+      return uses
+    } finally {
+      await idle.close()
+    }
+  }
+
+  test('looks at the store as often with pending work as without', async () => {
+    const without = await usesOf(0)
+    expect(without).toBeGreaterThan(0)
+    expect(await usesOf(1_000)).toBe(without)
+  })
 })

@@ -68,11 +68,14 @@ export class WorkRuns {
   /** Runs pending work whose time has come. Never rejects. */
   async run(work: ScheduledWork, load: LoadRelease): Promise<RunEnd> {
     const { system, traces } = this.#options
-    const span = startRun(traces, `scheduled ${work.function}`, {
-      'svc.function.name': work.function,
-      'svc.function.kind': work.kind,
-      'svc.release.id': work.releaseId,
-      'svc.scheduled.id': work.scheduledId,
+    const span = startRun(traces, {
+      name: `scheduled ${work.function}`,
+      attributes: {
+        'svc.function.name': work.function,
+        'svc.function.kind': work.kind,
+        'svc.release.id': work.releaseId,
+        'svc.scheduled.id': work.scheduledId,
+      },
     })
     const startedMillis = system.monotonicMillis()
     const ended = await this.#perform(work, load, span)
@@ -157,7 +160,7 @@ export class WorkRuns {
   async #endAction(work: ScheduledWork, request: QueryRequest, error: unknown): Promise<Ended> {
     const { attempts } = work
     const code = codeOf(error)
-    // It waited for its turn in vain and did not start.
+    // It was rejected while it waited, so it did not start.
     const isUnstarted = code === 'BUSY'
     const delay = isUnstarted ? 1_000 : retryDelayMillis(request.definition.retry, attempts)
     const end = { code, delay, attempts: isUnstarted ? attempts - 1 : attempts }

@@ -175,6 +175,25 @@ test('a cancellation is stored with its Operation ID, and a repeat gets its resu
   await settled()
 })
 
+test('work that has ended is not canceled, and a second cancellation changes nothing', async () => {
+  const cancel = (scheduledId: string) =>
+    cancelScheduled(product(), gateway.harness.actor, {
+      ...{ scheduledId, operationId: newOperation(), requestId: REQUEST_ID },
+    })
+  const ended = (await run(newOperation())).result
+  await settled()
+  await expect(cancel(ended.scheduledId)).rejects.toMatchObject({
+    ...{ code: 'PRODUCT_STATE_CONFLICT', detail: `${ended.scheduledId} is failed` },
+  })
+  lifecycle('archive')
+  const { result } = await run(newOperation())
+  const first = await cancel(result.scheduledId)
+  expect((await cancel(result.scheduledId)).result).toEqual(first.result)
+  lifecycle('restore')
+  await settled()
+  expect(runs).toBe(1)
+})
+
 describe('in force', () => {
   test('have a next run, which others and those of an archive have not', async () => {
     const of = 'g'
