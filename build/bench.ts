@@ -10,6 +10,7 @@ import { CALLS } from './bench/figures/calls.ts'
 import { COMMITS } from './bench/figures/commits.ts'
 import { CONSOLE } from './bench/figures/console.ts'
 import { FILES } from './bench/figures/files.ts'
+import { IMPORTS } from './bench/figures/imports.ts'
 import { LIVE } from './bench/figures/live.ts'
 import { MEMORY } from './bench/figures/memory.ts'
 import { PROMOTIONS } from './bench/figures/promotions.ts'
@@ -18,6 +19,7 @@ import { SAVES } from './bench/figures/saves.ts'
 import { SCHEDULING } from './bench/figures/scheduling.ts'
 import { SIZES } from './bench/figures/sizes.ts'
 import { TEST_KIT } from './bench/figures/test-kit.ts'
+import { TRACES } from './bench/figures/traces.ts'
 import { TRANSFERS } from './bench/figures/transfers.ts'
 import { benchInstallation } from './bench/installation.ts'
 
@@ -33,9 +35,11 @@ const options = { warmUpSeconds: WARM_UP_SECONDS, seconds: SECONDS, rounds: ROUN
 const FIGURES: readonly Figure[] = [
   ...CALLS,
   ...CONSOLE,
+  ...TRACES,
   ...PROMOTIONS,
   ...COMMITS,
   ...TRANSFERS,
+  ...IMPORTS,
   ...SCHEDULING,
   ...LIVE,
   ...SIZES,

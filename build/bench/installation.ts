@@ -2,11 +2,12 @@
  * An installation for the bench: PostgreSQL, the compiled server with its documents in one of the
  * stores, a released Workspace and an Application Key.
  */
-import { spawnSync } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { assert } from '../../src/errors/assert.ts'
 import { execute, newPassword, startCluster } from '../testing/databases/cluster.ts'
 import { postgresAccount, sharedTemporaryFolder } from '../testing/servers/binaries.ts'
@@ -31,6 +32,8 @@ export interface BenchInstallation {
   readonly releaseId: string
   /** Publishes the Workspace whose Functions return this number. Returns the Release's ID. */
   release(number: number): string
+  /** Runs a command on the Product root while this process goes on. Returns what it printed. */
+  svc(args: readonly string[]): Promise<Printed>
   /** Creates an empty database beside the server's own and returns its URL. */
   newDatabase(): Promise<string>
   /**
@@ -46,7 +49,17 @@ const SCOPES = ['--scopes', 'action,mutation,query,realtime']
 /** The highest rate limit of a credential, per second, so that the server is the bottleneck. */
 const RATE_LIMIT = 1_000_000
 
-export async function benchInstallation(documents: Documents): Promise<BenchInstallation> {
+export interface InstallationOptions {
+  /** The server; by default the one that was built. */
+  readonly executable?: string
+  /** Settings of the server, in addition to those of every installation. */
+  readonly environment?: Readonly<Record<string, string>>
+}
+
+export async function benchInstallation(
+  documents: Documents,
+  { executable = join(DIST, 'svc-server'), environment = {} }: InstallationOptions = {},
+): Promise<BenchInstallation> {
   const directory = mkdtempSync(join(tmpdir(), 'svc-bench-'))
   const data = mkdtempSync(join(sharedTemporaryFolder(), 'svc-bench-pg-'))
   const account = postgresAccount()
@@ -57,7 +70,9 @@ export async function benchInstallation(documents: Documents): Promise<BenchInst
     await execute(cluster.url('postgres'), `create database ${name}`)
     return cluster.url(name)
   }
-  const serve = initialize(directory, cluster.url('postgres'), {
+  const serve = initialize(directory, executable, {
+    SERVICE_IDENTITY_DATABASE_URL: cluster.url('postgres'),
+    ...environment,
     ...(documents === 'postgres' && { SERVICE_PLATFORM_DATABASE_URL: await newDatabase() }),
   })
   let server = await serve()
@@ -83,6 +98,11 @@ export async function benchInstallation(documents: Documents): Promise<BenchInst
       writeBenchWorkspace(join(directory, 'workspace'), number)
       return svc(directory, ['release', '--remote']).releaseId
     },
+    svc: async (args) => {
+      const { command, options } = commandOf(directory, args)
+      const { stdout } = await promisify(execFile)(command[0]!, command.slice(1), options)
+      return JSON.parse(stdout)
+    },
     newDatabase,
     restart: async () => {
       const startedMillis = performance.now()
@@ -102,7 +122,7 @@ export async function benchInstallation(documents: Documents): Promise<BenchInst
 /** Creates the Product root and returns the function that starts its server. */
 function initialize(
   directory: string,
-  identityUrl: string,
+  executable: string,
   more: Record<string, string>,
 ): () => Promise<ServerProcess> {
   const within = (name: string): string => join(directory, name)
@@ -110,7 +130,6 @@ function initialize(
   writeBenchWorkspace(within('workspace'))
   svc(directory, ['init', '--workspace', within('workspace'), '--name', 'Bench'])
   const environment = {
-    SERVICE_IDENTITY_DATABASE_URL: identityUrl,
     SERVICE_PLATFORM_IDENTITY_PEPPER: randomBytes(32).toString('base64url'),
     SERVICE_STATE_DIRECTORY: within('state'),
     SERVICE_MANAGEMENT_LISTEN: '127.0.0.1:0',
@@ -122,7 +141,7 @@ function initialize(
     SERVICE_REALTIME_CONNECTIONS_PER_PEER_MAX: '20000',
     ...more,
   }
-  return () => startServer({ executable: join(DIST, 'svc-server'), directory, environment })
+  return () => startServer({ executable, directory, environment })
 }
 
 /** Logs in, promotes the Workspace and creates an Application Key. */
@@ -164,8 +183,9 @@ async function release(directory: string, management: string) {
 }
 
 /** The fields that are read from the output of commands. */
-interface Printed {
+export interface Printed {
   readonly client: { readonly clientId: string }
+  readonly counters: { readonly spansExported: string; readonly spansDropped: string }
   readonly releaseId: string
 }
 
@@ -175,19 +195,27 @@ function svc(
   args: readonly string[],
   environment: Record<string, string> = {},
 ): Printed {
-  const within = (name: string): string => join(directory, name)
-  const root = args[0] === 'login' ? [] : ['--root', within('product')]
-  const run = spawnSync(join(DIST, 'svc'), [...args, ...root, '--json'], {
-    env: {
-      SERVICE_CONFIG_HOME: within('config'),
-      SVC_ALLOW_LOOPBACK_HTTP: 'true',
-      ...environment,
-    },
-    encoding: 'utf8',
-  })
+  const { command, options } = commandOf(directory, args, environment)
+  const run = spawnSync(command[0]!, command.slice(1), options)
   assert(
     run.status === 0,
     `svc ${args.join(' ')} ended with ${run.status}: ${run.stdout}${run.stderr}`,
   )
   return JSON.parse(run.stdout) as Printed
+}
+
+function commandOf(
+  directory: string,
+  args: readonly string[],
+  environment: Record<string, string> = {},
+) {
+  const within = (name: string): string => join(directory, name)
+  const root = args[0] === 'login' ? [] : ['--root', within('product')]
+  const env = {
+    SERVICE_CONFIG_HOME: within('config'),
+    SVC_ALLOW_LOOPBACK_HTTP: 'true',
+    ...environment,
+  }
+  const options = { env, encoding: 'utf8' } as const
+  return { command: [join(DIST, 'svc'), ...args, ...root, '--json'], options }
 }

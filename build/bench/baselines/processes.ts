@@ -13,6 +13,7 @@ const SCRIPTS = {
   broadcast: 'build/bench/baselines/broadcast.ts',
   bareSelect: 'build/bench/baselines/bare-select.ts',
   files: 'build/bench/baselines/files.ts',
+  otlpReceiver: 'build/bench/baselines/otlp-receiver.ts',
   transfers: 'build/bench/baselines/transfers.ts',
 }
 

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { assert } from '../../../src/errors/assert.ts'
 import { type BaselineServer, baselineServer } from '../baselines/processes.ts'
 import { call, id, int64, queryBody } from '../calls.ts'
-import { type Figure, inTurns, type Measured, measuredBy } from '../figure.ts'
+import { type Comparison, type Figure, inTurns, type Measured, measuredBy } from '../figure.ts'
 import type { BenchInstallation, Target } from '../installation.ts'
 import { type LoadResult, load } from '../load.ts'
 import { fillItems, readItem } from './calls.ts'
@@ -26,58 +26,46 @@ interface Grant {
   readonly token: string
 }
 
+/** The file of the bare server, which asks for no token. */
+const BARE_GRANT: Grant = { path: '/file', token: '' }
+
 export const FILES: readonly Figure[] = [
-  {
-    name: 'upload of 1 GiB',
-    baseline: 'bare file server, same disk writes',
-    ratioMin: 0.7,
-    documents: 'sqlite',
-    measure: (installation, options) =>
-      beside(installation, async ({ port, source }) => {
-        const candidate = async () => {
-          const grant = await grantUpload(installation, LARGE)
-          return rateOf(() => put(installation.application.port, source, grant))
-        }
-        const baseline = () => rateOf(() => put(port, source, { path: '/large', token: '' }))
-        return inTurns({ candidate, baseline }, options)
-      }),
-  },
-  {
-    name: 'download of 1 GiB',
-    baseline: 'bare file server',
-    ratioMin: 0.7,
-    documents: 'sqlite',
-    measure: (installation, options) =>
-      beside(installation, async ({ port, source }) => {
-        const grant = await grantDownload(installation, source)
-        await put(port, source, { path: '/large', token: '' })
-        const candidate = () => rateOf(() => get(installation.application.port, grant))
-        const baseline = () => rateOf(() => get(port, { path: '/large', token: '' }))
-        return inTurns({ candidate, baseline }, options)
-      }),
-  },
-  {
-    name: 'downloads of 16 KiB',
-    baseline: 'bare file server',
-    ratioMin: 0.4,
-    documents: 'sqlite',
-    measure: (installation, options) =>
-      beside(installation, async ({ port, directory }) => {
-        const source = sourceFile(directory, SMALL)
-        const { path, token } = await grantDownload(installation, source)
-        await put(port, source, { path: '/small', token: '' })
-        const to = { port: installation.application.port, path, headers: bearer(token) }
-        const common = { method: 'GET', connections: CONNECTIONS } as const
-        const bare = { port, path: '/small', headers: {} }
-        return inTurns(
-          {
-            candidate: (seconds) => load({ ...common, ...to, seconds }),
-            baseline: (seconds) => load({ ...common, ...bare, seconds }),
-          },
-          options,
-        )
-      }),
-  },
+  bareFigure(
+    { name: 'upload of 1 GiB', baseline: 'bare file server, same disk writes', ratioMin: 0.7 },
+    async (installation, { port, source }) => ({
+      candidate: async () => {
+        const grant = await grantUpload(installation, LARGE)
+        return rateOf(() => put(installation.application.port, source, grant))
+      },
+      baseline: () => rateOf(() => put(port, source, BARE_GRANT)),
+    }),
+  ),
+  bareFigure(
+    { name: 'download of 1 GiB', baseline: 'bare file server', ratioMin: 0.7 },
+    async (installation, { port, source }) => {
+      const grant = await grantDownload(installation, source)
+      await put(port, source, BARE_GRANT)
+      return {
+        candidate: () => rateOf(() => get(installation.application.port, grant)),
+        baseline: () => rateOf(() => get(port, BARE_GRANT)),
+      }
+    },
+  ),
+  bareFigure(
+    { name: 'downloads of 16 KiB', baseline: 'bare file server', ratioMin: 0.4 },
+    async (installation, { port, directory }) => {
+      const source = sourceFile(directory, SMALL)
+      const { path, token } = await grantDownload(installation, source)
+      await put(port, source, BARE_GRANT)
+      const common = { method: 'GET', connections: CONNECTIONS } as const
+      const to = { port: installation.application.port, path, headers: bearer(token) }
+      const bare = { port, path: BARE_GRANT.path, headers: {} }
+      return {
+        candidate: (seconds) => load({ ...common, ...to, seconds }),
+        baseline: (seconds) => load({ ...common, ...bare, seconds }),
+      }
+    },
+  ),
   besideFigure('of 100 Mbit/s', PACE),
   besideFigure('at full speed', null),
 ]
@@ -101,6 +89,18 @@ async function beside(
     return await measure({ port: server.port, directory, source })
   } finally {
     server.stop()
+  }
+}
+
+/** Compares transfers of the server with those of a bare server. */
+function bareFigure(
+  named: Pick<Figure, 'name' | 'baseline' | 'ratioMin'>,
+  compare: (installation: BenchInstallation, bare: Bare) => Promise<Comparison>,
+): Figure {
+  return {
+    ...{ ...named, documents: 'sqlite' },
+    measure: (installation, options) =>
+      beside(installation, async (bare) => inTurns(await compare(installation, bare), options)),
   }
 }
 

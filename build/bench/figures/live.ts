@@ -73,6 +73,8 @@ async function fill(installation: BenchInstallation): Promise<void> {
 
 async function measureMemory(installation: BenchInstallation): Promise<Measured> {
   await fill(installation)
+  // What the figures before left in the server's heap would be freed while this one measures.
+  await installation.restart()
   const to = installation.application
   // What the first connections load stays, and is not memory of the others.
   const warm = await liveSubscribers(to, { clients: 100, number: 'own', roundMessages: 1 })
