@@ -169,3 +169,14 @@ test('a long function is found in each notation', () => {
   const object = parseSource('src/wire/x.ts', ['const table = {', ...body, '}'].join('\n'))
   expect(functionFindings(object)).toEqual([])
 })
+
+test('test:long names every test that does more there', () => {
+  const named = about.scripts['test:long'].split('vitest run ')[1].split(' ')
+  const readsSetting = /process\.env\.SVC_TEST_LONG/
+  const longer = files.filter(({ path, code }) => {
+    return path.endsWith('.test.ts') && code.some((line) => readsSetting.test(line))
+  })
+  expect(longer.length).toBeGreaterThan(5)
+  const missing = longer.filter(({ path }) => !named.some((each: string) => path.includes(each)))
+  expect(missing.map(({ path }) => path)).toEqual([])
+})

@@ -20,7 +20,7 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
   },
   errors: { owns: 'every code, its kind, the one error class', imports: ['value'] },
   system: {
-    owns: 'clock, randomness, digests, careful files, guarded fetch',
+    owns: 'clock, randomness, digests, careful files, SQLite files, guarded fetch',
     imports: ['errors', 'value'],
   },
   wire: { owns: 'the shape of every message and file', imports: BASE },
@@ -100,7 +100,7 @@ export interface Owner {
 export const OWNERS: readonly Owner[] = [
   { libraries: ['arktype'], folders: ['wire'] },
   { libraries: ['pg'], folders: ['database', 'build/testing', 'build/bench'] },
-  { libraries: ['bun:sqlite'], folders: ['documents', 'storage', 'build/bench'] },
+  { libraries: ['bun:sqlite'], folders: ['system', 'documents', 'storage', 'build/bench'] },
   { libraries: ['bun:ffi', 'bun:jsc'], folders: ['runner', 'build/testing/hostile'] },
   { libraries: ['jose'], folders: ['identity', 'product', 'build/testing'] },
   { libraries: ['hono'], folders: ['http', 'server', 'build/bench'] },

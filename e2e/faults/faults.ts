@@ -19,7 +19,7 @@ export interface Fault {
 
 /** The observation without a fault. */
 export const WHOLE = {
-  ...{ query: 'OK', mutation: 'OK', live: 200, ready: 200, operators: 200 },
+  ...{ query: 'OK', mutation: 'OK', live: 200, ready: 200, operators: 200, change: 'OK' },
   health: {
     ...{ runtime: 'healthy', documents: 'healthy', scheduler: 'healthy' },
     ...{ files: 'healthy', realtime: 'healthy', logs: 'healthy' },
@@ -57,48 +57,8 @@ export class FaultRun {
     }
     const back = await this.untilObserved(WHOLE, backWithinSeconds)
     process.stdout.write(`${name}: back after ${back} ms\n`)
-  }
-
-  /**
-   * Runs a fault that may end the server: SQLite maps the index of its write-ahead log into memory,
-   * and the kernel ends a process that writes to a mapping which it cannot store.
-   */
-  async runWithRestart({
-    name,
-    inject,
-    heal,
-    startFailure,
-  }: Pick<Fault, 'name' | 'inject' | 'heal'> & {
-    /** A part of the message of a start while the fault lasts. */
-    readonly startFailure: string
-  }): Promise<void> {
-    await this.untilObserved(WHOLE, VISIBLE_SECONDS)
-    await inject()
-    try {
-      const millis = await this.#untilNothingIsStored()
-      process.stdout.write(`${name}: visible after ${millis} ms\n`)
-      this.#app.server.kill()
-      await this.#app.server.ended
-      await expect(this.#app.start()).rejects.toThrow(startFailure)
-    } finally {
-      await heal()
-    }
-    const begun = performance.now()
-    await this.#app.start()
-    await this.untilObserved(WHOLE, VISIBLE_SECONDS)
-    const back = Math.round(performance.now() - begun)
-    process.stdout.write(`${name}: back after ${back} ms, with the start\n`)
-  }
-
-  /** Resolves with the milliseconds until a Mutation is rejected or the server has ended. */
-  async #untilNothingIsStored(): Promise<number> {
-    const begun = performance.now()
-    for (;;) {
-      const state = await this.#probes.observe().catch(() => null)
-      if (state === null || state.mutation !== 'OK') return Math.round(performance.now() - begun)
-      expect(performance.now() - begun).toBeLessThan(VISIBLE_SECONDS * 1000)
-      await delay(POLL_MILLIS)
-    }
+    // The callers get their results before the next fault.
+    await this.#load.untilAnswered(CALLS_PER_SECOND)
   }
 
   /** Resolves with the milliseconds until all of it is observed at one time. */

@@ -10,6 +10,8 @@ import { Probes } from './probes.ts'
 
 const BUN = join(import.meta.dirname, '../../node_modules/.bin/bun')
 const PAUSE_MILLIS = 50
+/** The code of an access token that has expired. */
+export const EXPIRED = 'PLATFORM_AUTHENTICATION_FAILED'
 
 /** Computes for some tenths of a millisecond, which no cache can serve. */
 const FUNCTIONS = `
@@ -33,8 +35,8 @@ export interface OverloadReport {
   readonly crowd: CrowdReport
   /** Milliseconds of an operator's reads of the health. */
   readonly operator: { readonly reads: number; readonly p50: number; readonly p99: number }
-  /** Health reads that did not return the status of each component. */
-  readonly failedReads: readonly unknown[]
+  /** Number of health reads by the code of their error. */
+  readonly failedReads: Readonly<Record<string, number>>
   readonly mibBefore: number
   readonly mibPeak: number
 }
@@ -73,14 +75,21 @@ export async function overload(
   return result
 }
 
+/** Lets `svc` renew the access token where it has expired: it is valid for ten minutes. */
+export async function renewToken({ svc, installation }: Application): Promise<void> {
+  await svc(['health', '--remote', '--root', installation.productRoot])
+}
+
 class HealthReader {
+  readonly #app: Application
   readonly #probes: Probes
   readonly #running: Promise<void>
   readonly #millis: number[] = []
-  readonly #failed: unknown[] = []
+  readonly #failed: Record<string, number> = {}
   #isStopped = false
 
   constructor(app: Application) {
+    this.#app = app
     this.#probes = new Probes(app)
     this.#running = this.#read()
   }
@@ -99,7 +108,9 @@ class HealthReader {
       const begun = performance.now()
       const health = await this.#probes.health()
       this.#millis.push(performance.now() - begun)
-      if (health.runtime === undefined) this.#failed.push(health)
+      const { all: code } = health
+      if (code === EXPIRED) await renewToken(this.#app)
+      else if (code !== undefined) this.#failed[code] = (this.#failed[code] ?? 0) + 1
       await delay(PAUSE_MILLIS)
     }
   }

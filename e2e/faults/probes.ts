@@ -1,7 +1,15 @@
 /** Observes a served application as its callers and its operator see it. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Application, int64, type Json, mutation, query, type Reply } from '../application.ts'
+import {
+  type Application,
+  int64,
+  type Json,
+  mutation,
+  operationId,
+  query,
+  type Reply,
+} from '../application.ts'
 import { call } from '../harness.ts'
 
 export interface Observation {
@@ -12,6 +20,8 @@ export interface Observation {
   readonly ready: number
   /** Readiness of the management origin: whether the identity database answers. */
   readonly operators: number
+  /** `OK`, or the code of the error, of an operator's change: a new Application Client. */
+  readonly change: string
   /** The status of each component, or `all` with the code of the error. */
   readonly health: Readonly<Record<string, string>>
 }
@@ -39,30 +49,48 @@ export class Probes {
 
   async observe(): Promise<Observation> {
     const { application, management } = this.#app.server
-    const [found, added, live, ready, operators, health] = await Promise.all([
+    const [found, added, live, ready, operators, change, health] = await Promise.all([
       this.#query(),
       this.#mutation(),
       call(application!, 'GET', '/healthz'),
       call(application!, 'GET', '/readyz'),
       call(management, 'GET', '/health/ready'),
+      this.#change(),
       this.health(),
     ])
     for (const [name, reply] of Object.entries({ ready, operators })) this.#check(name, reply)
     return {
       ...{ query: found, mutation: added, live: live.status },
-      ...{ ready: ready.status, operators: operators.status, health },
+      ...{ ready: ready.status, operators: operators.status, change, health },
     }
   }
 
   /** The status of each component, as an operator reads it. */
   async health(): Promise<Readonly<Record<string, string>>> {
-    const file = join(this.#app.installation.directory, 'config/credentials-v1.json')
-    const token: string = JSON.parse(readFileSync(file, 'utf8')).accessToken
     const path = `${this.#base}/instances/healthz`
-    const reply = await call(this.#app.server.management, 'GET', path, { token })
+    const { management } = this.#app.server
+    const reply = await call(management, 'GET', path, { token: this.#token() })
     const body: Json = reply.body
     if (reply.status !== 200) return { all: this.#check('health', reply) }
     return Object.fromEntries(body.components.map(({ name, status }: Json) => [name, status]))
+  }
+
+  #token(): string {
+    const file = join(this.#app.installation.directory, 'config/credentials-v1.json')
+    return JSON.parse(readFileSync(file, 'utf8')).accessToken
+  }
+
+  async #change(): Promise<string> {
+    const path = `${this.#base}/application-clients`
+    const reply = await call(this.#app.server.management, 'POST', path, {
+      token: this.#token(),
+      body: {
+        clientId: operationId().replace('opn', 'app'),
+        ...{ name: 'probe', kind: 'confidential', maximumScopes: ['query'] },
+        createdAtMicros: String(Date.now() * 1000),
+      },
+    })
+    return this.#check('change', reply)
   }
 
   async #query(): Promise<string> {
@@ -82,7 +110,7 @@ export class Probes {
 
   /** Returns `OK` or the code of the error, and records a missing Retry-After. */
   #check(name: string, { status, headers, body }: Reply): string {
-    const code = status === 200 ? 'OK' : (body.error?.code ?? body.status)
+    const code = status === 200 || status === 201 ? 'OK' : (body.error?.code ?? body.status)
     if ((status === 429 || status === 503) && headers.get('retry-after') === null) {
       this.withoutRetryAfter.push(`${name}: ${code}`)
     }

@@ -44,9 +44,10 @@ export class LogCampaign {
     await this.#prune(reader)
     const segments = archived().map(recordsOf)
     const seen = await reader.stop(messageOf(last))
+    const history = { acknowledged: [...this.#acknowledged], ...seen, segments }
+    // It calls Mutations of its own, which no reader sees any more.
     const afterRevocation = await this.#recordsAfterRevocation(reader)
-    const [acknowledged, pruned] = [this.#acknowledged, this.#pruned]
-    return { acknowledged, ...seen, segments, pruned, afterRevocation }
+    return { ...history, pruned: this.#pruned, afterRevocation }
   }
 
   async #write(): Promise<void> {

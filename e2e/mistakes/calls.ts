@@ -69,9 +69,9 @@ export const CALLS: readonly Situation[] = [
     message: [
       'operation {operation}',
       'svc: AUTH_POLICY_DENIED: The key or identity may not call this Function.',
-      '  Use a key and an identity of the kinds that the Function allows, and a key ' +
-        'whose scopes include the kind of the Function: query, mutation or action. The ' +
-        'server log names the rule.',
+      '  Run `svc logs --remote --request {request}`, which names the rule. Where the key ' +
+        'lacks the scope mutation, create a Client and a key of it that have the scope: both ' +
+        'commands take --scopes.',
       '  request {request}',
     ],
   },

@@ -59,7 +59,7 @@ export const RELEASES: readonly Situation[] = [
   },
   {
     situation: 'a Function has no clients',
-    run: ['svc', 'build', '--root', '{root}', '--workspace', '{second}'],
+    run: ['svc', 'build', '--root', '{root}', '--workspace', '{second}', '--no-typecheck'],
     exit: 0,
     message: [
       'warning: functions/more.ts:2',
@@ -74,7 +74,7 @@ export const RELEASES: readonly Situation[] = [
     message: [
       'svc: CLIENT_FILE_FAILED: A local file could not be read or written. The file ' +
         '{missing} does not exist.',
-      '  Check the path and its permissions.',
+      '  Check the path, its permissions and the free space of its disk.',
     ],
   },
   {

@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { Client } from 'pg'
 import { freePort } from '../../build/testing/servers/ports.ts'
-import { type Application, application } from '../application.ts'
+import { type Application, application, UNTYPED } from '../application.ts'
 import {
   CLIENT,
   type Environment,
@@ -182,7 +182,7 @@ async function buildPackages(app: Application) {
   const foreign = inside('unlinked')
   await app.svc(['init', '--root', foreign, '--workspace', installation.workspace])
   const build = (root: string, workspace: string, out: string) =>
-    app.svc(['build', '--root', root, '--workspace', workspace, '--out', out])
+    app.svc(['build', '--root', root, '--workspace', workspace, '--out', out, UNTYPED])
   await build(installation.productRoot, second, secondPackage)
   await build(foreign, installation.workspace, foreignPackage)
   const damagedPackage = inside('damaged.svcpkg')

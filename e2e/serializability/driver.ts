@@ -125,8 +125,8 @@ class Driver {
     for (const operator of operators) operator.catch(() => undefined)
     await Promise.all(Array.from({ length: CLIENTS }, (_, client) => this.#client(client)))
     this.#isDone = true
-    await Promise.all(operators)
-    await this.#faults.whenDone()
+    // A fault that failed is the cause of all that follows, such as a server that did not start.
+    await Promise.all([this.#faults.whenDone(), ...operators])
     const millis = performance.now() - started
     // The state after a last crash is the one to check.
     await this.#app.restart('kill')

@@ -28,8 +28,8 @@ export interface OperatorHistory {
 }
 
 const PAUSE_MILLIS = 20
-/** One attempt may hang on a connection whose server was killed. */
-const ATTEMPT_MILLIS = 20_000
+/** Longer than a request waits while the server starts. A slower answer is a failure. */
+const ANSWER_MILLIS_MAX = 20_000
 const TIMEOUT_MILLIS = 90_000
 const FINAL = new Set([200, 400, 403, 404, 409, 422])
 
@@ -84,12 +84,18 @@ async function untilFinal({ app }: OperatorOptions, cell: string, body?: Json): 
   const key = operationId()
   const deadline = performance.now() + TIMEOUT_MILLIS
   for (;;) {
-    const outcome = await send(app, cell, key, body).catch(() => null)
+    const outcome = await send(app, cell, key, body).catch(unlessTimedOut)
     if (outcome !== null && FINAL.has(outcome.status)) return outcome
     if (outcome?.status === 401) await app.svc(['health', ...remoteOf(app)])
     if (performance.now() > deadline) failed(outcome ?? { status: 0, body: null })
     await delay(PAUSE_MILLIS)
   }
+}
+
+/** Returns null for a request whose server ended before it answered. */
+function unlessTimedOut(error: Error): null {
+  if (error.name === 'TimeoutError') throw new Error('an operator got no answer in time')
+  return null
 }
 
 async function send(app: Application, cell: string, key: string, body?: Json): Promise<Outcome> {
@@ -105,7 +111,7 @@ async function send(app: Application, cell: string, key: string, body?: Json): P
       ...(body !== undefined && { 'content-type': 'application/json', 'idempotency-key': key }),
     },
     ...(body !== undefined && { body: JSON.stringify(body) }),
-    signal: AbortSignal.timeout(ATTEMPT_MILLIS),
+    signal: AbortSignal.timeout(ANSWER_MILLIS_MAX),
   })
   return { status: reply.status, body: await reply.json() }
 }

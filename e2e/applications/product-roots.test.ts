@@ -1,0 +1,45 @@
+/** Ownership and validation of Product roots. */
+import { chmodSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { freePort } from '../../build/testing/servers/ports.ts'
+import { createInstallation, type Installation, productEnvironment } from '../harness.ts'
+
+let installation: Installation
+beforeEach(async () => {
+  installation = await createInstallation()
+  const { productRoot, workspace } = installation
+  const made = await installation.svc(['init', '--root', productRoot, '--workspace', workspace])
+  expect(made.status, made.stderr).toBe(0)
+})
+afterEach(() => installation.dispose())
+
+test('one process owns a Product root, and a killed owner releases it', async () => {
+  const settings = productEnvironment(installation)
+  const owner = await installation.start(settings)
+  // The addresses are opened first, so the second server needs its own.
+  const elsewhere = {
+    ...settings,
+    SERVICE_MANAGEMENT_LISTEN: `127.0.0.1:${await freePort()}`,
+    SERVICE_APPLICATION_LISTEN: '127.0.0.1:0',
+  }
+  await expect(installation.start(elsewhere)).rejects.toThrow('SERVER_PRODUCT_ROOT_LOCKED')
+  owner.kill()
+  await owner.ended
+  const next = await installation.start(settings)
+  expect(next.application).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
+})
+
+test('a directory that is no root, or whose keyring others can read, is not served', async () => {
+  const settings = productEnvironment(installation)
+  const elsewhere = { ...settings, SERVICE_PRODUCT_ROOT: installation.directory }
+  await expect(installation.start(elsewhere)).rejects.toThrow('SERVER_PRODUCT_ROOT_INVALID')
+  chmodSync(join(installation.productRoot, 'keyring.json'), 0o644)
+  await expect(installation.start(settings)).rejects.toThrow('SERVER_PRODUCT_ROOT_INVALID')
+})
+
+test('a damaged descriptor stops the server and creates no new Environment', async () => {
+  const settings = productEnvironment(installation)
+  writeFileSync(join(installation.productRoot, 'service.json'), '{"version":1}\n')
+  await expect(installation.start(settings)).rejects.toThrow('SERVER_PRODUCT_ROOT_INVALID')
+})

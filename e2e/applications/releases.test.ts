@@ -1,0 +1,302 @@
+/** Releases, Channels and keys of the compiled executables, as an operator uses them. */
+import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import {
+  type Application,
+  action,
+  application,
+  type Json,
+  mutation,
+  operationId,
+  query,
+  send,
+  UNTYPED,
+} from '../application.ts'
+
+/** Returns the source of Functions that return the name of their Release, also by nested calls. */
+const source = (name: string) => `
+import { action, internalQuery, query, v } from 'svc'
+import { internal } from '../_generated/api'
+
+export const name = query({
+  clients: ['confidential'],
+  returns: v.string(),
+  handler: () => '${name}',
+})
+export const inner = internalQuery({ returns: v.string(), handler: () => '${name}' })
+export const whole = action({
+  clients: ['confidential'],
+  returns: v.string(),
+  handler: async (ctx) => {
+    const before = await ctx.runQuery(internal.release.inner, {})
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    return [before, '${name}', await ctx.runQuery(internal.release.inner, {})].join()
+  },
+})
+`
+
+const NOTES = `
+import { mutation, v } from 'svc'
+
+export const add = mutation({
+  clients: ['confidential'],
+  returns: v.null(),
+  handler: async (ctx) => {
+    await ctx.db.insert('notes', { text: 'a long text' })
+    return null
+  },
+})
+`
+
+let app: Application
+let first: string
+let second: string
+
+beforeAll(async () => {
+  app = await application((workspace) => write(workspace, 'first'))
+  first = app.releaseId
+  write(app.installation.workspace, 'second')
+  second = (await app.svc(['release', ...remote(), UNTYPED])).releaseId
+})
+
+afterAll(async () => {
+  await app?.installation.dispose()
+})
+
+function write(workspace: string, name: string): void {
+  writeFileSync(join(workspace, 'functions/release.ts'), source(name))
+}
+
+const remote = () => ['--remote', '--root', app.installation.productRoot]
+const promote = (releaseId: string) =>
+  app.svc(['promote', ...remote(), '--channel', 'production', '--release', releaseId])
+
+/** Promotes over HTTP, without the time to start a command. */
+async function promoteDirectly(releaseId: string): Promise<void> {
+  const read = (path: string) =>
+    JSON.parse(readFileSync(join(app.installation.directory, path), 'utf8'))
+  const { projectId, environmentId } = read('product/service.json')
+  const path = `/v1/projects/${projectId}/environments/${environmentId}/channels/production`
+  const token: string = read('config/credentials-v1.json').accessToken
+  const reply = await send(app.server.management, 'PUT', path, { token, body: { releaseId } })
+  expect(reply.status).toBe(200)
+}
+const rollback = (expected: string, to: string) =>
+  app.installation.svc([
+    ...['rollback', ...remote(), '--channel', 'production'],
+    ...['--expected', expected, '--to', to, '--json'],
+  ])
+const serves = async (key = app.key) => query(app, { function: 'release.name', key })
+
+/** Creates a key whose rate limit is higher than the default. */
+async function fastKey(): Promise<string> {
+  const named = ['--name', 'load', '--scopes', 'action,query']
+  const kind = ['--kind', 'confidential']
+  const { client } = await app.svc(['clients', 'create', ...remote(), ...named, ...kind])
+  const limit = ['--client', client.clientId, '--rate-limit', '1000000']
+  return (await app.svc(['credentials', 'create', ...remote(), ...named, ...limit])).key
+}
+
+async function release(name: string): Promise<string> {
+  write(app.installation.workspace, name)
+  return (await app.svc(['release', ...remote(), UNTYPED])).releaseId
+}
+
+describe('a Channel', () => {
+  test('is promoted under load without a failed call or a mix of Releases', async () => {
+    // 50 promotions between two Releases during Queries, and during Actions that call Queries.
+    const names: Record<string, string> = { [first]: 'first', [second]: 'second' }
+    const seen = new Map<string, number>()
+    const key = await fastKey()
+    let promoting = true
+    const ask = async (call: () => Promise<{ status: number; body: Json }>, times: number) => {
+      while (promoting) {
+        const { status, body } = await call()
+        expect(status, JSON.stringify(body)).toBe(200)
+        const name = names[body.releaseId]!
+        expect(body.result).toEqual({ type: 'string', value: Array(times).fill(name).join() })
+        seen.set(name, (seen.get(name) ?? 0) + 1)
+      }
+    }
+    const callers = [
+      ...Array.from({ length: 8 }, () => ask(() => serves(key), 1)),
+      ...Array.from({ length: 4 }, () =>
+        ask(() => action(app, { function: 'release.whole', key }), 3),
+      ),
+    ]
+    const promotions = (async () => {
+      for (let i = 0; i < 50; i++) {
+        await promoteDirectly(i % 2 === 0 ? second : first)
+        await new Promise((resolve) => setTimeout(resolve, 100))
+      }
+    })().finally(() => {
+      promoting = false
+    })
+    await Promise.all([promotions, ...callers])
+    expect(Math.min(seen.get('first') ?? 0, seen.get('second') ?? 0)).toBeGreaterThan(50)
+    expect((await serves()).body.releaseId).toBe(first)
+  })
+
+  test('can be rolled back to a Release in its history with the right expectation', async () => {
+    await promote(second)
+    const done = await rollback(second, first)
+    expect(JSON.parse(done.stdout)).toMatchObject({ channel: 'production', releaseId: first })
+    expect((await serves()).body).toMatchObject({ releaseId: first, result: { value: 'first' } })
+    const again = await rollback(second, first)
+    expect([again.status, JSON.parse(again.stdout).error.code]).toEqual([4, 'PRODUCT_CAS_CONFLICT'])
+    const unknown = await rollback(first, await release('never-bound'))
+    expect([unknown.status, JSON.parse(unknown.stdout).error.code]).toEqual([
+      4,
+      'PRODUCT_STATE_CONFLICT',
+    ])
+    const { channels } = await app.svc(['status', ...remote()])
+    expect(channels[0].history.slice(0, 2)).toEqual([second, first])
+  })
+})
+
+describe('a Release', () => {
+  const retire = (releaseId: string) =>
+    app.installation.svc(['releases', 'retire', ...remote(), '--release', releaseId, '--json'])
+
+  test('can be retired only if it is unused, and is then rejected everywhere', async () => {
+    const used = await retire(first)
+    expect([used.status, JSON.parse(used.stdout).error.code]).toEqual([4, 'PRODUCT_STATE_CONFLICT'])
+    const pinned = { function: 'release.name', target: `release:${second}` }
+    expect((await query(app, pinned)).status).toBe(200)
+    for (let i = 0; i < 2; i++) expect((await retire(second)).status).toBe(0)
+    const gone = await query(app, pinned)
+    expect([gone.status, gone.body.error.code]).toEqual([410, 'RELEASE_RETIRED'])
+    expect(JSON.parse((await rollback(first, second)).stdout).error.code).toBe(
+      'PRODUCT_RELEASE_RETIRED',
+    )
+    const { releases } = await app.svc(['releases', 'list', ...remote()])
+    const states = Object.fromEntries(releases.map((item: Json) => [item.releaseId, item.state]))
+    expect(states).toMatchObject({ [first]: 'validated', [second]: 'retired' })
+    await app.restart('kill')
+    expect((await query(app, pinned)).status).toBe(410)
+    expect((await serves()).body.releaseId).toBe(first)
+  })
+
+  test('is retired together with the indexes that no other Release declares', async () => {
+    const path = join(app.installation.workspace, 'schema.ts')
+    const schema = readFileSync(path, 'utf8')
+    const more = schema.replace(".index('byChannel'", ".index('byLikes', ['likes'])$&")
+    expect(more).not.toBe(schema)
+    writeFileSync(path, more)
+    const releaseId = await release('indexed')
+    writeFileSync(path, schema)
+    expect((await retire(releaseId)).status).toBe(0)
+    const dropped = () =>
+      app.server.lines.filter((line) => line.includes('product.indexes_dropped'))
+    await expect.poll(dropped).toHaveLength(1)
+    expect(JSON.parse(dropped()[0]!)).toMatchObject({ dropped: 1 })
+    expect((await serves()).status).toBe(200)
+  })
+
+  test('can be created again from the same source after its retirement', async () => {
+    const original = await release('again')
+    expect(await release('again')).toBe(original)
+    expect((await retire(original)).status).toBe(0)
+    const recreated = await release('again')
+    expect(recreated).not.toBe(original)
+    await promote(recreated)
+    expect((await serves()).body).toMatchObject({ result: { value: 'again' } })
+    await promote(first)
+  })
+})
+
+test('documents that are stored after a validation decide about promotions', async () => {
+  const schemaFile = join(app.installation.workspace, 'schema.ts')
+  const schema = readFileSync(schemaFile, 'utf8')
+  const releaseOf = async (tables: string): Promise<string> => {
+    const more = schema.replace('defineSchema({', `$&\n  ${tables},`)
+    expect(more).not.toBe(schema)
+    writeFileSync(schemaFile, more)
+    return (await app.svc(['release', ...remote(), UNTYPED])).releaseId
+  }
+  writeFileSync(join(app.installation.workspace, 'functions/notes.ts'), NOTES)
+  const wide = await releaseOf('notes: table({ text: v.string() })')
+  await promote(wide)
+  const narrow = await releaseOf('notes: table({ text: v.string({ maximumLength: 4 }) })')
+  const added = { function: 'notes.add', operationId: operationId() }
+  expect((await mutation(app, added)).status).toBe(200)
+  const rejected = await app.installation.svc([
+    ...['promote', ...remote(), '--channel', 'production', '--release', narrow, '--json'],
+  ])
+  expect([rejected.status, JSON.parse(rejected.stdout).error]).toMatchObject([
+    8,
+    {
+      code: 'PRODUCT_INCOMPATIBLE',
+      violations: [
+        {
+          path: 'checks.documents:notes',
+          rule: expect.stringMatching(/^1 stored documents do not fit the validators: notes_/),
+        },
+      ],
+    },
+  ])
+  expect((await serves()).body.releaseId).toBe(wide)
+  const wider = await releaseOf(
+    'notes: table({ text: v.string(), more: v.optional(v.string()) }),\n  extras: table({})',
+  )
+  await promote(wider)
+  expect(JSON.parse((await rollback(wider, wide)).stdout)).toMatchObject({ releaseId: wide })
+  writeFileSync(schemaFile, schema)
+  rmSync(join(app.installation.workspace, 'functions/notes.ts'))
+  await promote(first)
+})
+
+describe('an Application Key', () => {
+  test('is rotated with an overlap, revoked at once, and deleted afterwards', async () => {
+    const client = [...remote(), '--client', app.clientId]
+    const list = async () => (await app.svc(['credentials', 'list', ...client])).credentials
+    const [{ credentialId }] = await list()
+    const at = [...client, '--credential', credentialId]
+    const file = join(app.installation.directory, 'next.key')
+    const rotated = await app.svc(['credentials', 'rotate', ...at, '--key-out', file])
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    const next = readFileSync(file, 'utf8').trim()
+    expect([(await serves()).status, (await serves(next)).status]).toEqual([200, 200])
+    const early = await app.installation.svc(['credentials', 'delete', ...at, '--json'])
+    expect([early.status, JSON.parse(early.stdout).error.code]).toEqual([
+      4,
+      'PRODUCT_STATE_CONFLICT',
+    ])
+    await app.svc(['credentials', 'revoke', ...at])
+    const rejected = await serves()
+    expect([rejected.status, rejected.body.error.code]).toEqual([401, 'APPLICATION_KEY_INVALID'])
+    expect((await serves(next)).status).toBe(200)
+    await app.svc(['credentials', 'delete', ...at])
+    await app.restart('kill')
+    expect([(await serves()).status, (await serves(next)).status]).toEqual([401, 200])
+    expect(await list()).toMatchObject([
+      { credentialId, state: 'deleted' },
+      { credentialId: rotated.credential.credentialId, state: 'active', replaces: credentialId },
+    ])
+  })
+
+  test('of a public client can be revealed again, a secret one cannot', async () => {
+    const made = await app.svc([
+      ...['clients', 'create', ...remote(), '--name', 'web', '--kind', 'public'],
+    ])
+    const client = [...remote(), '--client', made.client.clientId]
+    const { key, credential } = await app.svc([
+      ...['credentials', 'create', ...client, '--name', 'one'],
+    ])
+    const at = [...client, '--credential', credential.credentialId]
+    expect((await app.svc(['credentials', 'reveal', ...at])).key).toBe(key)
+    const human = await app.installation.svc(['credentials', 'reveal', ...at])
+    expect(human.stdout).toBe(`${key}\n`)
+    const [secret] = (await app.svc(['credentials', 'list', ...remote(), '--client', app.clientId]))
+      .credentials
+    const rejected = await app.installation.svc([
+      ...['credentials', 'reveal', ...remote(), '--client', app.clientId],
+      ...['--credential', secret.credentialId, '--json'],
+    ])
+    expect([rejected.status, JSON.parse(rejected.stdout).error.code]).toEqual([
+      8,
+      'PRODUCT_INVALID',
+    ])
+  })
+})

@@ -1,0 +1,144 @@
+/**
+ * The life of a file, from its grant to its last byte, with documents in SQLite and in PostgreSQL:
+ * an Action makes a grant, curl uploads, a Mutation attaches the file, a Query shows it, another
+ * grant is resumed by range, and a Mutation deletes it. The server restarts in the middle.
+ */
+import { randomBytes } from 'node:crypto'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type OwnCluster, ownCluster } from '../../build/testing/databases/cluster.ts'
+import { sha256Hex } from '../../src/system/digests.ts'
+import { type Application, application, id, mutation, query, string } from '../application.ts'
+import { productEnvironment, run, SERVER } from '../harness.ts'
+import { grantDownload, grantUpload, removeFile, writeFileFunctions } from './workspace.ts'
+
+const BYTES = randomBytes(3 * 1024 * 1024)
+const DIGEST = sha256Hex(BYTES)
+
+describe.each(['SQLite', 'PostgreSQL'])('with documents in %s', (kind) => {
+  let cluster: OwnCluster | undefined
+  let app: Application
+  let source: string
+  let settings: Record<string, string> = {}
+  let fileId: string
+
+  beforeAll(async () => {
+    if (kind === 'PostgreSQL') {
+      cluster = await ownCluster()
+      const file = `${cluster.folder}/document-database-url`
+      writeFileSync(file, `${cluster.url}\n`, { mode: 0o600 })
+      settings = { SERVICE_PLATFORM_DATABASE_URL_FILE: file }
+    }
+    app = await application(writeFileFunctions, settings)
+    source = join(app.installation.directory, 'film.bin')
+    writeFileSync(source, BYTES)
+  })
+  afterAll(async () => {
+    await app?.installation.dispose()
+    await cluster?.dispose()
+  })
+
+  const curl = (...args: string[]) => run(['/usr/bin/curl', '-sS', ...args])
+  const bearer = (token: string) => ['-H', `Authorization: Bearer ${token}`]
+  const urlOf = ({ path }: { path: string }) => app.server.application + path
+  const storedBytes = () => {
+    const root = join(app.installation.productRoot, 'files/sha256')
+    return readdirSync(root).flatMap((head) =>
+      readdirSync(join(root, head)).map((tail) => head + tail),
+    )
+  }
+
+  test('curl uploads with a grant, after it was told to continue', async () => {
+    const grant = await grantUpload(app, BYTES.length)
+    const type = ['-H', 'Content-Type: application/octet-stream', '-H', 'Expect: 100-continue']
+    const uploaded = await curl('-v', '-T', source, ...type, ...bearer(grant.token), urlOf(grant))
+    expect(uploaded.stderr).toContain('< HTTP/1.1 100 Continue')
+    expect(uploaded.stderr).toContain('< HTTP/1.1 201 Created')
+    const { file } = JSON.parse(uploaded.stdout)
+    expect(file).toMatchObject({ uploadId: grant.uploadId, size: String(BYTES.length) })
+    expect(file.sha256).toBe(DIGEST)
+    fileId = file.fileId
+    const again = await curl('-T', source, ...type, ...bearer(grant.token), urlOf(grant))
+    expect(JSON.parse(again.stdout).error.code).toBe('GRANT_INVALID')
+    const found = await query(app, {
+      function: 'uploads.find',
+      arguments: { upload: id(grant.uploadId!) },
+    })
+    expect(found.body.result.value).toBe(fileId)
+  })
+
+  test('a Mutation attaches it, and a Query shows it', async () => {
+    const listed = () => query(app, { function: 'uploads.list' })
+    for (let i = 0; i < 3; i++) expect((await listed()).body.result.value).toEqual([])
+    const attached = await mutation(app, {
+      function: 'uploads.attach',
+      arguments: { text: string('a film'), file: id(fileId) },
+    })
+    expect(attached.status).toBe(200)
+    expect(JSON.stringify((await listed()).body.result)).toContain(DIGEST)
+  })
+
+  test('a download is resumed by range, across a crash of the server', async () => {
+    const grant = await grantDownload(app, fileId)
+    const target = join(app.installation.directory, 'copy.bin')
+    const half = await curl('-r', '0-1000000', '-o', target, ...bearer(grant.token), urlOf(grant))
+    expect(half.status, half.stderr).toBe(0)
+    await app.restart('kill')
+    const rest = await curl('-C', '-', '-o', target, ...bearer(grant.token), urlOf(grant))
+    expect(rest.status, rest.stderr).toBe(0)
+    expect(sha256Hex(readFileSync(target))).toBe(DIGEST)
+    const head = await curl('-I', ...bearer(grant.token), urlOf(grant))
+    expect(head.stdout).toMatch(/^HTTP\/1.1 200 OK/)
+    expect(head.stdout).toMatch(new RegExp(`^content-length: ${BYTES.length}\r$`, 'im'))
+    expect(head.stdout).toContain("filename*=UTF-8''film.bin")
+  })
+
+  test('once a Mutation has deleted it, nothing of it is left after a start', async () => {
+    const grant = await grantDownload(app, fileId)
+    expect(storedBytes()).toEqual([DIGEST])
+    expect((await removeFile(app, fileId)).status).toBe(200)
+    const gone = await curl(...bearer(grant.token), urlOf(grant))
+    expect(JSON.parse(gone.stdout).error.code).toBe('FILE_NOT_FOUND')
+    expect((await query(app, { function: 'uploads.list' })).body.result.value).toEqual([])
+    await app.restart('stop')
+    await expect.poll(storedBytes, { timeout: 20_000 }).toEqual([])
+  })
+
+  test('damage is found on a stopped server, and told apart from what no file has', async () => {
+    const grant = await grantUpload(app, BYTES.length)
+    await curl('-T', source, '-H', 'Content-Type:', ...bearer(grant.token), urlOf(grant))
+    await app.server.stop()
+    const verify = (...args: string[]) =>
+      run([SERVER, 'verify-storage', ...args], {
+        environment: {
+          ...app.installation.environment,
+          ...productEnvironment(app.installation),
+          ...settings,
+        },
+      })
+    expect(await verify()).toMatchObject({ status: 0, stdout: expect.stringContaining('1 files') })
+    const path = join(
+      app.installation.productRoot,
+      'files/sha256',
+      DIGEST.slice(0, 2),
+      DIGEST.slice(2),
+    )
+    const orphan = 'ab'.repeat(32)
+    writeFileSync(join(app.installation.productRoot, 'files/sha256/ab', orphan.slice(2)), 'orphan')
+    expect(await verify()).toMatchObject({
+      status: 0,
+      stdout: expect.stringContaining(`Orphaned: ${orphan}`),
+    })
+    writeFileSync(path, Buffer.from(BYTES).fill(0, 10, 20))
+    const damaged = await verify('--repair')
+    expect(damaged.status).toBe(6)
+    expect(damaged.stdout).toMatch(new RegExp(`^damaged: ${DIGEST} of fil_\\w{26}, set aside`, 'm'))
+    expect(damaged.stdout).toContain(`Removed ${orphan}`)
+    expect(readdirSync(join(app.installation.productRoot, 'files/damaged'))).toEqual([DIGEST])
+    const missing = await verify()
+    expect(missing.status).toBe(6)
+    expect(missing.stdout).toMatch(new RegExp(`^missing: ${DIGEST}`, 'm'))
+    await app.start()
+  })
+})

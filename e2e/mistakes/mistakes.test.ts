@@ -1,0 +1,60 @@
+/**
+ * Mistakes that people make, with exactly what they read: what happened, why, and what to do next.
+ * The situations are tables; one server is shared, and its programs run a few at a time.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Result } from '../harness.ts'
+import { ARCHIVED } from './archived.ts'
+import { CALLS } from './calls.ts'
+import { COMMAND_LINES } from './command-lines.ts'
+import { CONFIGURATION } from './configuration.ts'
+import { OPERATORS } from './operators.ts'
+import { RELEASES } from './releases.ts'
+import { SERVERS } from './servers.ts'
+import type { Situation } from './situations.ts'
+import { openWorld, type World } from './world.ts'
+
+/** Programs that run at the same time. */
+const PROGRAMS_MAX = 4
+
+let world: World
+const results = new Map<Situation, Result>()
+
+beforeAll(async () => {
+  world = await openWorld()
+  const active = [COMMAND_LINES, OPERATORS, RELEASES, CONFIGURATION, CALLS, SERVERS].flat()
+  await runAll(active)
+  await world.app.svc(['environments', 'archive', '--root', world.app.installation.productRoot])
+  await runAll(ARCHIVED)
+})
+afterAll(() => world?.dispose())
+
+async function runAll(situations: readonly Situation[]): Promise<void> {
+  const queue = [...situations]
+  const work = async (): Promise<void> => {
+    for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
+      results.set(next, await world.run(next))
+    }
+  }
+  await Promise.all(Array.from({ length: PROGRAMS_MAX }, work))
+}
+
+describe.each([
+  ['a command line', COMMAND_LINES],
+  ['an operator', OPERATORS],
+  ['a Release', RELEASES],
+  ['the configuration', CONFIGURATION],
+  ['a call', CALLS],
+  ['a server', SERVERS],
+  ['an archived Environment', ARCHIVED],
+])('a mistake with %s is explained', (_, situations) => {
+  test.each(situations)('when $situation', (situation) => {
+    const { status, stdout, stderr } = results.get(situation)!
+    // A server that fails to start has logged before that its addresses are open.
+    const printed = world.named(stderr).split('\n').slice(0, -1)
+    const message = printed.filter((line) => !line.includes('"event":"server.listening"'))
+    expect([status, message]).toEqual([situation.exit, situation.message])
+    const lines = world.named(stdout).split('\n')
+    if (situation.result !== undefined) expect(lines).toContain(situation.result)
+  })
+})

@@ -1,0 +1,153 @@
+/**
+ * `npm start` in a directory of its own: the printed commands work unchanged, Ctrl-C leaves no
+ * process behind, and the next start continues with the same keys and data.
+ */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { superviseProcess } from '../../build/testing/servers/supervisor.ts'
+import { runSync } from '../harness.ts'
+
+const SCRIPT = join(import.meta.dirname, '../../build/quickstart.ts')
+
+let folder: string
+let home: string
+let running: ChildProcess | undefined
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'svc-e2e-quickstart-'))
+  // PostgreSQL runs as another account if the tests run as root.
+  chmodSync(folder, 0o711)
+  home = join(folder, 'home')
+})
+afterEach(() => {
+  running?.kill('SIGKILL')
+  rmSync(folder, { recursive: true, force: true })
+})
+
+interface Started {
+  readonly output: string
+  readonly commands: readonly string[]
+  readonly publicKey: string
+  stop(signal: NodeJS.Signals): Promise<number | null>
+}
+
+function start(): Promise<Started> {
+  const child = spawn(process.execPath, [SCRIPT], {
+    env: { ...process.env, SVC_QUICKSTART_HOME: home },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  running = child
+  let output = ''
+  const ended = new Promise<number | null>((resolve) => child.once('exit', resolve))
+  return new Promise((resolve, reject) => {
+    const read = (data: string): void => {
+      output += data
+      if (!output.includes('Ctrl-C stops everything')) return
+      const stop = (signal: NodeJS.Signals): Promise<number | null> => {
+        child.kill(signal)
+        return ended
+      }
+      const publicKey = /rk_pub_v1_[\w-]{43}/.exec(output)?.[0] ?? ''
+      resolve({ output, commands: commandsIn(output), publicKey, stop })
+    }
+    child.stdout.setEncoding('utf8').on('data', read)
+    child.stderr.setEncoding('utf8').on('data', read)
+    void ended.then((status) => reject(new Error(`ended with ${status}: ${output}`)))
+  })
+}
+
+/** Returns the printed commands, which empty lines separate. */
+function commandsIn(output: string): string[] {
+  return output.split('\n\n').filter((part) => /^(curl|SERVICE_CONFIG_HOME=)/.test(part.trim()))
+}
+
+function paste(command: string): string {
+  const { PATH = '' } = process.env
+  const result = runSync(['/bin/sh', '-c', command], { environment: { PATH } })
+  expect(result.stderr).toBe('')
+  expect(result.status).toBe(0)
+  return result.stdout
+}
+
+/** Returns the first line of JSON that a command prints, and interrupts it. */
+async function firstLine(command: string): Promise<unknown> {
+  const { PATH = '' } = process.env
+  const watching = superviseProcess(['/bin/sh', '-c', `exec env ${command.trim()} --json`], {
+    signal: 'INT',
+    directory: '/',
+    environment: { PATH },
+  })
+  try {
+    for await (const line of createInterface({ input: watching.stdout })) return JSON.parse(line)
+    return null
+  } finally {
+    await watching.stop()
+  }
+}
+
+/** Returns the processes with the directory in their command line or environment. */
+function leftovers(): string[] {
+  const { stdout } = spawnSync('ps', ['-eww', '-o', 'pid=,args='], { encoding: 'utf8' })
+  return stdout.split('\n').filter((line) => line.includes(folder))
+}
+
+test('the printed commands work, Ctrl-C ends all processes, a second start continues', async () => {
+  const first = await start()
+  const [query = '', mutation = '', status = '', watch = ''] = first.commands
+  expect(first.commands.length).toBe(4)
+  expect(paste(query)).toContain('It works.')
+  expect(JSON.parse(paste(mutation))).toMatchObject({
+    status: 'ok',
+    metadata: { kind: 'mutation', replayed: false },
+  })
+  expect(JSON.parse(paste(mutation))).toMatchObject({ metadata: { replayed: true } })
+  expect(paste(query)).toContain('Hello from curl')
+  expect(paste(status)).toContain('production')
+  expect(await firstLine(watch)).toMatchObject({ revision: '1', version: 1 })
+  const secret = join(home, 'keys/confidential.key')
+  const secretKey = readFileSync(secret, 'utf8')
+  expect(secretKey.trim()).toMatch(/^rk_sec_v1_[\w-]{43}$/)
+  expect(statSync(secret).mode & 0o777).toBe(0o600)
+  expect(first.output).not.toContain(secretKey.trim())
+  expect(leftovers().length).toBeGreaterThan(0)
+  expect(await first.stop('SIGINT')).toBe(0)
+  expect(leftovers()).toEqual([])
+
+  const second = await start()
+  expect(second.publicKey).toBe(first.publicKey)
+  expect(readFileSync(secret, 'utf8')).toBe(secretKey)
+  expect(paste(second.commands[0] ?? '')).toContain('Hello from curl')
+  expect(await second.stop('SIGTERM')).toBe(0)
+  expect(leftovers()).toEqual([])
+})
+
+test('a stop during the start leaves no process behind', async () => {
+  const child = spawn(process.execPath, [SCRIPT], {
+    env: { ...process.env, SVC_QUICKSTART_HOME: home },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  running = child
+  await new Promise<void>((resolve) => {
+    child.stdout.setEncoding('utf8').on('data', (data: string) => {
+      if (data.includes('Starting the server')) resolve()
+    })
+  })
+  const ended = new Promise((resolve) => child.once('exit', resolve))
+  child.kill('SIGINT')
+  expect(await ended).toBe(0)
+  expect(leftovers()).toEqual([])
+})
+
+test('a kill without a chance to clean up ends all processes', async () => {
+  const first = await start()
+  expect(first.publicKey).not.toBe('')
+  running?.kill('SIGKILL')
+  const deadline = performance.now() + 20_000
+  while (leftovers().length > 0 && performance.now() < deadline) {
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+  expect(leftovers()).toEqual([])
+})
