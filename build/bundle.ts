@@ -4,7 +4,7 @@
  */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { build, type Metafile } from 'esbuild'
+import { build, type Metafile, type Plugin } from 'esbuild'
 import { assert } from '../src/errors/assert.ts'
 
 export const ROOT = join(import.meta.dirname, '..')
@@ -35,11 +35,18 @@ export const WITHOUT_NATIVE_MODULES = {
 /** Optional dependencies of pg, which works without them. */
 const OPTIONAL = ['pg-native', 'pg-cloudflare']
 
-export async function bundle(): Promise<void> {
+export interface BundleOptions {
+  readonly outfile?: string
+  readonly plugins?: Plugin[]
+}
+
+export async function bundle(options: BundleOptions = {}): Promise<void> {
+  const { outfile = BUNDLE, plugins = [] } = options
   const result = await build({
     absWorkingDir: ROOT,
     entryPoints: ['src/main.ts'],
-    outfile: 'dist/bundle/main.js',
+    outfile,
+    plugins,
     bundle: true,
     format: 'esm',
     platform: 'node',

@@ -26,11 +26,18 @@ import { neutralise } from './runtime/neutralise.ts'
 import { requireKnownVariables } from './runtime/scan.ts'
 import { fetchBase, TARGETS, type Target } from './targets.ts'
 
-function compile(
-  base: string,
-  folder: string,
-  options: { compiler?: string; suffix: string },
-): void {
+interface CompileOptions {
+  /** The module to compile; BUNDLE by default. */
+  readonly module?: string
+  readonly compiler?: string
+  readonly suffix: string
+}
+
+/**
+ * Compiles a module and the runtime `base` into the executables of a folder. Returns the path of
+ * the server.
+ */
+export function compile(base: string, folder: string, options: CompileOptions): string {
   mkdirSync(folder, { recursive: true })
   const patched = join(ROOT, 'dist/base', `patched-${process.pid}${options.suffix}`)
   mkdirSync(dirname(patched), { recursive: true })
@@ -41,7 +48,7 @@ function compile(
   chmodSync(patched, 0o755)
   const server = join(folder, `svc-server${options.suffix}`)
   rmSync(server, { force: true })
-  const args = ['build', BUNDLE, writeCompiler(), '--compile']
+  const args = ['build', options.module ?? BUNDLE, writeCompiler(), '--compile']
   args.push(`--compile-executable-path=${patched}`, '--asset-naming=[name].[ext]')
   args.push(`--target=${options.compiler ?? 'bun'}`, `--outfile=${server}`)
   args.push('--no-compile-autoload-dotenv', '--no-compile-autoload-bunfig')
@@ -56,6 +63,10 @@ function compile(
   const client = join(folder, `svc${options.suffix}`)
   rmSync(client, { force: true })
   linkSync(server, client)
+  return server
+}
+
+function printSize(server: string): void {
   const size = Math.round(statSync(server).size / 1024 / 1024)
   process.stdout.write(`${server.slice(ROOT.length + 1)}  ${size} MiB\n`)
 }
@@ -80,15 +91,14 @@ function signIfBroken(path: string): void {
 export function compileTarget(target: Target): void {
   const suffix = target.name.startsWith('windows') ? '.exe' : ''
   const folder = join(ROOT, 'dist/targets', target.name)
-  compile(fetchBase(target), folder, { compiler: target.compiler, suffix })
+  printSize(compile(fetchBase(target), folder, { compiler: target.compiler, suffix }))
 }
 
 if (import.meta.main) {
   const wanted = process.argv.slice(2)
   if (wanted.length === 0) {
-    compile(process.execPath, join(ROOT, 'dist'), {
-      suffix: process.platform === 'win32' ? '.exe' : '',
-    })
+    const suffix = process.platform === 'win32' ? '.exe' : ''
+    printSize(compile(process.execPath, join(ROOT, 'dist'), { suffix }))
   } else {
     const chosen = TARGETS.filter((each) => wanted.includes('--all') || wanted.includes(each.name))
     assert(chosen.length > 0, `targets are ${TARGETS.map((each) => each.name).join(', ')}`)

@@ -140,7 +140,7 @@ export const VARIABLES = [
     required: 'no',
     secret: false,
     file: false,
-    description: 'Exactly required refuses to start where Functions cannot be contained',
+    description: 'Exactly required: no start where Functions cannot be contained',
   },
   {
     name: 'SERVICE_ACTION_ALLOWED_NETWORKS',

@@ -3,9 +3,9 @@
  * section 2). Authorization checks capabilities and scope, never the name of a role.
  */
 
-/** All capabilities, sorted. Roles also grant reserved ones, for later rows of the contract. */
+/** All capabilities, sorted. Roles also grant those that no route needs. */
 export const CAPABILITIES = [
-  'backups:manage', // Reserved: backups.
+  'backups:manage', // Needed by no route.
   'channels:promote',
   'configuration:manage',
   'configuration:read',
@@ -13,14 +13,14 @@ export const CAPABILITIES = [
   'credentials:read',
   'cron:activate',
   'cron:read',
-  'data:read', // Reserved: access to documents.
-  'data:write', // Reserved: access to documents.
+  'data:read',
+  'data:write',
   'environments:manage',
   'environments:read',
-  'functions:invoke', // Reserved: calls by operators.
-  'logs:follow', // Reserved: stored logs.
-  'logs:prune', // Reserved: stored logs.
-  'logs:read', // Reserved: stored logs.
+  'functions:invoke', // Needed by no route.
+  'logs:follow',
+  'logs:prune',
+  'logs:read',
   'operators:manage',
   'releases:publish',
   'releases:read',
