@@ -8,7 +8,6 @@ import { Secret } from '../../value/secret.ts'
 import type { LogRecord } from '../../wire/logs.ts'
 import { LogPage } from '../../wire/logs.ts'
 import { read } from '../../wire/reading/read.ts'
-import { lineRecords } from './collected-records.ts'
 import { HEARTBEAT_MILLIS } from './follow.ts'
 import { LOG_FOLLOWERS_MAX } from './logs.ts'
 
@@ -26,16 +25,6 @@ async function write(from: number, count: number): Promise<void> {
 const numbered = (from: number, count: number) => {
   return Array.from({ length: count }, (_, i) => `m${from + i}`)
 }
-
-test('a record has each field once, and that of a line where its call has it too', () => {
-  const line = {
-    level: 'info',
-    message: '"hello"',
-    data: '{"trace_id":"mine","amount":3}',
-  } as const
-  const [record] = lineRecords({ trace_id: 'ours', span_id: 's' }, [line], 1n)
-  expect(record).toContain('"fields":{"trace_id":"mine","span_id":"s","amount":3}')
-})
 
 describe('a record', () => {
   test('has the attributions of its call and the fields of ctx.log', async () => {
