@@ -84,11 +84,6 @@ function wordFindings(file: SourceFile, i: number): Finding[] {
   return findings
 }
 
-/** Subjects that are too long in commits that other branches contain already. */
-const MERGED_SUBJECTS = [
-  'client: read every page of buckets, storage keys and operators in one way',
-]
-
 /**
  * Returns the commit subjects that break the rule, of all commits since the rule exists. Empty if
  * the checkout has no history, such as an unpacked archive.
@@ -101,8 +96,6 @@ export function subjectFindings(root: string): string[] {
   )
   if (introduced === undefined) return []
   return git('log', '--no-merges', '--format=%s', `${introduced}..HEAD`).filter(
-    (subject) =>
-      !MERGED_SUBJECTS.includes(subject) &&
-      (subject.length > SUBJECT_CHARACTERS_MAX || !SUBJECT.test(subject)),
+    (subject) => subject.length > SUBJECT_CHARACTERS_MAX || !SUBJECT.test(subject),
   )
 }
