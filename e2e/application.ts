@@ -27,7 +27,7 @@ export interface Application {
 // biome-ignore lint/suspicious/noExplicitAny: documents of many shapes.
 export type Json = any
 
-const SCOPES = ['--scopes', 'action,mutation,query']
+const SCOPES = 'action,mutation,query'
 
 export const UNTYPED = '--no-typecheck'
 
@@ -61,28 +61,7 @@ export async function application(
   await svc(['link', ...root, '--project-id', projectId, '--environment-id', environmentId])
   // The Functions of tests break rules that types state, since the server must hold them too.
   const released = await svc(['release', '--remote', ...root, '--channel', 'production', UNTYPED])
-  const remote = ['--remote', ...root]
-  const made = await svc([
-    'clients',
-    'create',
-    ...remote,
-    '--name',
-    'backend',
-    '--kind',
-    'confidential',
-    ...SCOPES,
-  ])
-  const { clientId } = made.client
-  const credential = await svc([
-    'credentials',
-    'create',
-    ...remote,
-    '--client',
-    clientId,
-    '--name',
-    'one',
-    ...SCOPES,
-  ])
+  const { key, clientId } = await createKey({ svc, installation }, { scopes: SCOPES })
   return {
     installation,
     get server() {
@@ -91,7 +70,7 @@ export async function application(
     set server(next) {
       server = next
     },
-    key: credential.key,
+    key,
     clientId,
     releaseId: released.releaseId,
     svc,
@@ -105,6 +84,28 @@ export async function application(
       server = await start()
     },
   }
+}
+
+export interface KeyOptions {
+  readonly kind?: 'confidential' | 'development' | 'public'
+  /** Separated by commas; all that the kind may have where absent. */
+  readonly scopes?: string
+  /** Calls a second. */
+  readonly rateLimit?: number
+}
+
+/** Creates an Application Client with one key. */
+export async function createKey(
+  { svc, installation }: Pick<Application, 'svc' | 'installation'>,
+  { kind = 'confidential', scopes, rateLimit }: KeyOptions,
+): Promise<{ readonly key: string; readonly clientId: string }> {
+  const named = ['--remote', '--root', installation.productRoot, '--name', kind]
+  if (scopes !== undefined) named.push('--scopes', scopes)
+  const { client } = await svc(['clients', 'create', ...named, '--kind', kind])
+  const create = ['credentials', 'create', ...named, '--client', client.clientId]
+  if (rateLimit !== undefined) create.push('--rate-limit', String(rateLimit))
+  const { key } = await svc(create)
+  return { key, clientId: client.clientId }
 }
 
 export const int64 = (value: bigint | number) => ({ type: 'int64', value: String(value) })

@@ -12,7 +12,6 @@ import { assert } from '../../src/errors/assert.ts'
 import { execute, newPassword, startCluster } from '../testing/databases/cluster.ts'
 import { postgresAccount, sharedTemporaryFolder } from '../testing/servers/binaries.ts'
 import { type ServerProcess, startServer } from '../testing/servers/server-process.ts'
-import { ids } from './calls.ts'
 import type { LoadOptions } from './load.ts'
 import { writeBenchWorkspace } from './workspace.ts'
 
@@ -152,39 +151,20 @@ async function release(directory: string, management: string) {
   const { projectId, environmentId } = JSON.parse(read('product/service.json'))
   svc(directory, ['link', '--project-id', projectId, '--environment-id', environmentId])
   const { releaseId } = svc(directory, ['release', '--remote', '--channel', 'production'])
-  const client = [
-    'clients',
-    'create',
-    '--remote',
-    '--name',
-    'bench',
-    '--kind',
-    'confidential',
-    ...SCOPES,
-  ]
-  const { clientId } = svc(directory, client).client
+  const named = ['--remote', '--name', 'bench', ...SCOPES]
+  const create = ['clients', 'create', ...named, '--kind', 'confidential']
+  const { clientId } = svc(directory, create).client
+  const limit = ['--client', clientId, '--rate-limit', String(RATE_LIMIT)]
+  const { key } = svc(directory, ['credentials', 'create', ...named, ...limit])
   const accessToken: string = JSON.parse(read('config/credentials-v1.json')).accessToken
   const base = `/v1/projects/${projectId}/environments/${environmentId}`
-  // The command line has no option for the rate limit.
-  const reply = await fetch(`${management}${base}/application-clients/${clientId}/credentials`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${accessToken}`, 'content-type': 'application/json' },
-    body: JSON.stringify({
-      credentialId: ids.make('crd'),
-      name: 'bench',
-      scopes: ['action', 'mutation', 'query', 'realtime'],
-      createdAtMicros: `${Date.now()}000`,
-      rateLimit: RATE_LIMIT,
-    }),
-  })
-  const text = await reply.text()
-  assert(reply.status === 201, `the credential was rejected: ${text}`)
-  return { accessToken, key: JSON.parse(text).key as string, base, releaseId }
+  return { accessToken, key, base, releaseId }
 }
 
 /** The fields that are read from the output of commands. */
 export interface Printed {
   readonly client: { readonly clientId: string }
+  readonly key: string
   readonly counters: { readonly spansExported: string; readonly spansDropped: string }
   readonly releaseId: string
 }

@@ -15,7 +15,14 @@ import {
   writeAuthFile,
 } from '../../build/testing/providers/jwt-issuers.ts'
 import { UserTokens } from '../../build/testing/providers/user-tokens.ts'
-import { type Application, application, mutation, query, string } from '../application.ts'
+import {
+  type Application,
+  application,
+  createKey,
+  mutation,
+  query,
+  string,
+} from '../application.ts'
 import { CLIENT, NODE_PATH, run } from '../harness.ts'
 import { FUNCTIONS } from './functions.ts'
 import { type PageServer, pageServer, type Shown } from './page.ts'
@@ -45,11 +52,8 @@ beforeAll(async () => {
     },
     { ...settings, SERVICE_PRODUCT_AUTH_CONFIG: 'auth.json' },
   )
-  const remote = ['--remote', '--root', app.installation.productRoot]
-  const named = [...remote, '--name', 'web', '--scopes', 'action,mutation,query,realtime']
-  const made = await app.svc(['clients', 'create', ...named, '--kind', 'public'])
-  const of = ['--client', made.client.clientId]
-  key = (await app.svc(['credentials', 'create', ...named, ...of])).key
+  const scopes = 'action,mutation,query,realtime'
+  ;({ key } = await createKey(app, { kind: 'public', scopes }))
   directory = join(app.installation.directory, 'web')
   const generated = ['--workspace', app.installation.workspace, '--client', directory]
   const { status, stderr } = await run([CLIENT, 'codegen', ...generated], {

@@ -16,6 +16,7 @@ import {
   type Application,
   action,
   application,
+  createKey,
   fields,
   mutation,
   operationId,
@@ -118,14 +119,9 @@ function bearer(token: string): Record<string, string> {
 const signed = async (given: Record<string, unknown> = {}) =>
   bearer(await users.sign(users.claims(Date.now(), given)))
 
-/** Creates a public key, as a browser has it. */
+/** Creates a key as a browser has it. */
 async function publicKey(): Promise<string> {
-  const remote = ['--remote', '--root', app.installation.productRoot]
-  const scopes = ['--scopes', 'query,action']
-  const kind = ['--kind', 'public', '--name', 'browser', ...scopes]
-  const { client } = await app.svc(['clients', 'create', ...remote, ...kind])
-  const about = ['--client', client.clientId, '--name', 'one', ...scopes]
-  return (await app.svc(['credentials', 'create', ...remote, ...about])).key
+  return (await createKey(app, { kind: 'public', scopes: 'query,action' })).key
 }
 
 async function enter(seconds: number): Promise<string> {

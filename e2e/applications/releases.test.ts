@@ -6,6 +6,7 @@ import {
   type Application,
   action,
   application,
+  createKey,
   type Json,
   mutation,
   operationId,
@@ -91,11 +92,7 @@ const serves = async (key = app.key) => query(app, { function: 'release.name', k
 
 /** Creates a key whose rate limit is higher than the default. */
 async function fastKey(): Promise<string> {
-  const named = ['--name', 'load', '--scopes', 'action,query']
-  const kind = ['--kind', 'confidential']
-  const { client } = await app.svc(['clients', 'create', ...remote(), ...named, ...kind])
-  const limit = ['--client', client.clientId, '--rate-limit', '1000000']
-  return (await app.svc(['credentials', 'create', ...remote(), ...named, ...limit])).key
+  return (await createKey(app, { scopes: 'action,query', rateLimit: 1_000_000 })).key
 }
 
 async function release(name: string): Promise<string> {

@@ -28,6 +28,7 @@ import {
 import {
   type Application,
   application,
+  createKey,
   fields,
   type Json,
   mutation,
@@ -65,12 +66,8 @@ beforeAll(async () => {
     SERVICE_PRODUCT_AUTH_CONFIG: 'auth.json',
     SERVICE_PRODUCT_ALLOWED_ORIGINS: page.origin,
   })
-  const remote = ['--remote', '--root', app.installation.productRoot]
-  const scopes = ['--scopes', 'query,mutation,realtime']
-  const named = [...remote, '--name', 'web', ...scopes]
-  const { client } = await app.svc(['clients', 'create', ...named, '--kind', 'public'])
-  const made = ['credentials', 'create', ...named, '--client', client.clientId]
-  key = (await app.svc(made)).key
+  const scopes = 'query,mutation,realtime'
+  ;({ key } = await createKey(app, { kind: 'public', scopes }))
   network = await cuttingProxy(app.installation.applicationListen)
   channel = await createChannel()
   await page.prepare(app.installation.workspace)

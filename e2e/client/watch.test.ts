@@ -2,16 +2,14 @@
 import { createInterface } from 'node:readline'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { superviseProcess } from '../../build/testing/servers/supervisor.ts'
-import { type Application, application, mutation, string } from '../application.ts'
+import { type Application, application, createKey, mutation, string } from '../application.ts'
 import { CLIENTS } from '../harness.ts'
 
 let app: Application
 let key: string
 beforeAll(async () => {
   app = await application()
-  const remote = ['--remote', '--root', app.installation.productRoot, '--name', 'watcher']
-  const made = await app.svc(['clients', 'create', ...remote, '--kind', 'confidential'])
-  key = (await app.svc(['credentials', 'create', ...remote, '--client', made.client.clientId])).key
+  ;({ key } = await createKey(app, {}))
 })
 afterAll(async () => {
   await app?.installation.dispose()

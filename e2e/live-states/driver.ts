@@ -6,6 +6,7 @@ import { Promoter } from '../../build/bench/promotions/promoter.ts'
 import {
   type Application,
   application,
+  createKey,
   type Json,
   mutation,
   operationId,
@@ -68,7 +69,8 @@ export async function runWorkload(options: RunOptions): Promise<Run> {
     const { seed, mutations: transactions, faults: counts } = options
     const probe = { function: 'live.change', arguments: changeArguments(NO_CHANGES, cells) }
     const faults = new Faults(app, store, { seed, transactions, counts, probe })
-    const driver = new Driver(app, { cells, faults, options, key: await realtimeKey(app) })
+    const { key } = await createKey(app, {})
+    const driver = new Driver(app, { cells, faults, options, key })
     return await driver.run(await secondRelease(app))
   } finally {
     await app.installation.dispose()
@@ -84,13 +86,6 @@ async function prepare(app: Application): Promise<string[]> {
   const { status, body } = await mutation(app, { function: 'live.prepare', arguments: input })
   if (status !== 200) throw new Error(JSON.stringify(body))
   return body.result.value.map(({ value }: Json) => value)
-}
-
-/** Creates a key with every scope. */
-async function realtimeKey({ svc, installation }: Application): Promise<string> {
-  const remote = ['--remote', '--root', installation.productRoot, '--name', 'subscribers']
-  const { client } = await svc(['clients', 'create', ...remote, '--kind', 'confidential'])
-  return (await svc(['credentials', 'create', ...remote, '--client', client.clientId])).key
 }
 
 async function secondRelease({ svc, installation }: Application): Promise<string> {

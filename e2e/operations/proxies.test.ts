@@ -22,7 +22,7 @@ import {
   protocolOf,
   type RunningProxy,
 } from '../../build/testing/servers/proxies.ts'
-import { type Application, application, object } from '../application.ts'
+import { type Application, application, createKey, object } from '../application.ts'
 import { productEnvironment } from '../harness.ts'
 import { Client, type ClientRequest, type ClientResponse, Flood, repeated } from './floods.ts'
 
@@ -57,7 +57,7 @@ beforeAll(async () => {
     },
     { ...BEHIND_PROXY, SERVICE_PRODUCT_AUTH_CONFIG: 'auth.json' },
   )
-  publicKey = await issuePublicKey()
+  ;({ key: publicKey } = await createKey(app, { kind: 'public', scopes: 'query' }))
 })
 
 afterAll(async () => {
@@ -69,14 +69,6 @@ function descriptor(): string {
   const provider = { name: 'users', kind: 'user', issuer: ISSUER, audience: AUDIENCE }
   const keys = { algorithms: ['ES256'], jwksUri: users.jwksUri }
   return JSON.stringify({ version: 1, providers: [{ ...provider, ...keys }] })
-}
-
-async function issuePublicKey(): Promise<string> {
-  const remote = ['--remote', '--root', app.installation.productRoot]
-  const made = ['clients', 'create', ...remote, '--name', 'web', '--kind', 'public']
-  const { client } = await app.svc([...made, '--scopes', 'query'])
-  const named = ['--client', client.clientId, '--name', 'one', '--scopes', 'query']
-  return (await app.svc(['credentials', 'create', ...remote, ...named])).key
 }
 
 /** Returns the tokens of the operator that the harness logged in. */

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Supervised, superviseProcess } from '../../build/testing/servers/supervisor.ts'
-import { type Application, application, type Json, query } from '../application.ts'
+import { type Application, application, createKey, type Json, query } from '../application.ts'
 import { CLIENT } from '../harness.ts'
 
 let app: Application
@@ -17,18 +17,10 @@ let key: string
 let caller: string
 const developers: Developer[] = []
 
-async function issueKey(kind: string, scopes: string): Promise<string> {
-  const named = ['--remote', '--root', app.installation.productRoot, '--name', kind]
-  const line = [...named, '--scopes', scopes]
-  const { client } = await app.svc(['clients', 'create', ...line, '--kind', kind])
-  const credential = ['credentials', 'create', ...line, '--client', client.clientId]
-  return (await app.svc(credential)).key
-}
-
 beforeAll(async () => {
   app = await application()
-  key = await issueKey('development', 'workspace')
-  caller = await issueKey('confidential', 'query,workspace')
+  ;({ key } = await createKey(app, { kind: 'development', scopes: 'workspace' }))
+  ;({ key: caller } = await createKey(app, { scopes: 'query,workspace' }))
 })
 afterAll(async () => {
   for (const developer of developers) developer.process.kill()

@@ -13,6 +13,7 @@ import {
   type Application,
   action,
   application,
+  createKey,
   type Json,
   mutation,
   object,
@@ -280,10 +281,7 @@ test('a request of an S3 client has a span, and one with a wrong signature has n
 })
 
 test('the operations of a Realtime connection are in the trace of its upgrade', async () => {
-  const scopes = ['--name', 'live', '--scopes', 'query,realtime', ...remote()]
-  const { client: made } = await app.svc(['clients', 'create', '--kind', 'confidential', ...scopes])
-  const { clientId } = made
-  const { key } = await app.svc(['credentials', 'create', '--client', clientId, ...scopes])
+  const { key, clientId } = await createKey(app, { scopes: 'query,realtime' })
   canaries.push(key)
   const { traceId, headers } = callerTrace()
   const client = await openRealtimeClient(app.server.application!, headers)
