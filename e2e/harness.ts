@@ -6,8 +6,9 @@ import { type SpawnSyncReturns, spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
 import { freshDatabase } from '../build/testing/databases/postgres.ts'
+import { NODE_PATH } from '../build/testing/servers/node-path.ts'
 import { freePort } from '../build/testing/servers/ports.ts'
 import { type ServerProcess, startServer } from '../build/testing/servers/server-process.ts'
 
@@ -20,12 +21,6 @@ export const PACKED_CLIENT = join(DIST, 'svc-client/svc.mjs')
 if (!existsSync(SERVER) || !existsSync(CLIENT)) {
   throw new Error('There are no executables to test: run npm run build, or npm test.')
 }
-
-/** The PATH of this process without the runtime of the tests, which is called `node` there. */
-export const NODE_PATH = (process.env.PATH ?? '')
-  .split(delimiter)
-  .filter((folder) => !folder.includes('bun-node-'))
-  .join(delimiter)
 
 /** Both builds of svc: the command that starts each, and the variables that it needs for that. */
 export const CLIENTS: readonly {

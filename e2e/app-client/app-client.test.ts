@@ -15,6 +15,7 @@ import {
   writeAuthFile,
 } from '../../build/testing/providers/jwt-issuers.ts'
 import { UserTokens } from '../../build/testing/providers/user-tokens.ts'
+import { NODE_PATH } from '../../build/testing/servers/node-path.ts'
 import {
   type Application,
   application,
@@ -23,7 +24,7 @@ import {
   query,
   string,
 } from '../application.ts'
-import { CLIENT, NODE_PATH, run } from '../harness.ts'
+import { CLIENT, run } from '../harness.ts'
 import { FUNCTIONS } from './functions.ts'
 import { type PageServer, pageServer, type Shown } from './page.ts'
 import { PROGRAM } from './program.ts'

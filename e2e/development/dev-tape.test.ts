@@ -22,9 +22,10 @@ import {
   chromium,
   chromiumInstalled,
 } from '../../build/testing/browsers/chromium.ts'
+import { NODE_PATH } from '../../build/testing/servers/node-path.ts'
 import { freePort } from '../../build/testing/servers/ports.ts'
 import { ChatWindow } from '../chat/window.ts'
-import { CLIENT, NODE_PATH, runSync } from '../harness.ts'
+import { CLIENT, runSync } from '../harness.ts'
 
 const PACKAGES = join(import.meta.dirname, '../../node_modules')
 const canRun = spawnSync('tmux', ['-V']).status === 0 && chromiumInstalled

@@ -2,8 +2,9 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { NODE_PATH } from '../../build/testing/servers/node-path.ts'
 import about from '../../package.json' with { type: 'json' }
-import { CLIENT, NODE_PATH, PACKED_CLIENT, runSync, SERVER } from '../harness.ts'
+import { CLIENT, PACKED_CLIENT, runSync, SERVER } from '../harness.ts'
 
 let empty: string
 beforeAll(() => {

@@ -219,6 +219,7 @@ test('a save whose files cannot be written is reported once, and retried by itse
 test('the end leaves no process and no file but the root', async () => {
   await dev.start()
   await dev.stop()
-  expect(childProcesses()).toEqual([])
+  // The kernel removes a killed process a moment later.
+  await expect.poll(childProcesses).toEqual([])
   expect(existsSync(join(dev.root, 'dev.json'))).toBe(false)
 })

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { lstatSync, mkdirSync, readlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { NODE_PATH } from '../../../build/testing/servers/node-path.ts'
 import { guideExample } from '../../../build/testing/test-kit/guides.ts'
 import { type KitWorkspace, kitWorkspace } from '../../../build/testing/test-kit/workspaces.ts'
 import { linkPackage } from './package-link.ts'
@@ -18,7 +19,7 @@ afterAll(() => workspace.remove())
 
 /** Runs a program in the Workspace; returns its status and its output. */
 function run(program: string, ...parameters: readonly string[]) {
-  const env = { ...process.env, SVC_EXECUTABLE: workspace.executable }
+  const env = { ...process.env, PATH: NODE_PATH, SVC_EXECUTABLE: workspace.executable }
   const options = { cwd: directory, encoding: 'utf8', env } as const
   const { status, stdout, stderr } = spawnSync(program, parameters, options)
   return { status, output: stdout + stderr }

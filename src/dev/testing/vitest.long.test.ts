@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { NODE_PATH } from '../../../build/testing/servers/node-path.ts'
 import { guideExample } from '../../../build/testing/test-kit/guides.ts'
 import { kitWorkspace } from '../../../build/testing/test-kit/workspaces.ts'
 
@@ -32,7 +33,13 @@ test('imports', () => {
     {
       cwd: directory,
       encoding: 'utf8',
-      env: { ...process.env, NO_COLOR: '1', VITEST: '', SVC_EXECUTABLE: executable },
+      env: {
+        ...process.env,
+        PATH: NODE_PATH,
+        NO_COLOR: '1',
+        VITEST: '',
+        SVC_EXECUTABLE: executable,
+      },
     },
   )
   expect(stdout + stderr).toMatch(/Tests +2 passed/)
