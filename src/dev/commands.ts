@@ -2,6 +2,7 @@
 import { chmodSync, lstatSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { SDK_TEXTS } from '../sdk/embedded.generated.ts'
+import type { WriteOptions } from '../system/files.ts'
 import type { ProjectId } from '../value/ids.ts'
 import { buildWorkspace, type Describe, type WorkspaceBuild } from './build.ts'
 import { clientFiles } from './clients/client-files.ts'
@@ -12,6 +13,8 @@ import { linkPackage } from './testing/package-link.ts'
 import type { StartTypeChecker } from './type-check/type-check.ts'
 import { withoutLinks } from './workspace-files.ts'
 import { fileFault, writeFile } from './written-files.ts'
+
+const READABLE = 0o644
 
 export interface BuildRequest {
   readonly workspaceDirectory: string
@@ -64,7 +67,7 @@ export interface PackageRequest extends BuildRequest {
 /** Builds like `runBuild` and writes the package file. */
 export async function runPackage(request: PackageRequest): Promise<BuildResult> {
   const result = await runBuild(request)
-  write(request.out, encodeWorkspacePackage(result.build, request.projectId))
+  write(request.out, encodeWorkspacePackage(result.build, request.projectId), { mode: READABLE })
   return result
 }
 
@@ -89,11 +92,12 @@ function writeIfChanged(path: string, text: string): boolean {
   } catch {
     // The file does not exist yet.
   }
-  write(path, text)
+  // Each build compares it with what it should be.
+  write(path, text, { mode: READABLE, isDurable: false })
   return true
 }
 
-function write(path: string, content: string | Uint8Array): void {
+function write(path: string, content: string | Uint8Array, options: WriteOptions): void {
   try {
     const made = mkdirSync(dirname(path), { recursive: true })
     // As readable as its files, also where the process keeps what else it creates to its user.
@@ -101,5 +105,5 @@ function write(path: string, content: string | Uint8Array): void {
   } catch (error) {
     throw fileFault(path, error)
   }
-  writeFile(path, content, 0o644)
+  writeFile(path, content, options)
 }

@@ -1,11 +1,11 @@
 /** Files that a build writes. A failure names the file. */
 import { Fault } from '../errors/fault.ts'
-import { FileFailure, writeFileAtomic } from '../system/files.ts'
+import { FileFailure, type WriteOptions, writeFileAtomic } from '../system/files.ts'
 
 /** Writes a file atomically. The directory exists. Throws CLIENT_FILE_FAILED. */
-export function writeFile(path: string, content: string | Uint8Array, mode: number): void {
+export function writeFile(path: string, content: string | Uint8Array, options: WriteOptions): void {
   try {
-    writeFileAtomic(path, content, { mode })
+    writeFileAtomic(path, content, options)
   } catch (error) {
     throw fileFault(path, error)
   }

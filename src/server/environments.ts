@@ -27,6 +27,7 @@ import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics/metrics.ts'
 import type { Traces } from '../telemetry/traces/spans.ts'
+import { prepareManifests } from '../wire/files/manifest.ts'
 import { openBlobs } from './blobs.ts'
 import { openDocuments } from './documents.ts'
 import { openLogs } from './environment-logs.ts'
@@ -96,22 +97,17 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   const which = { rootPath, environmentId, mayHoldDocuments, database }
   const store = await openDocuments({ ...which, ...world })
   closing.add(() => store.close())
+  // Takes less time than the start of the first runner, which goes on meanwhile.
+  prepareManifests()
   const pool = await starting
-  const issueGuest: IssueGuest = (request) => tokens.issueGuest(request)
   const networks = configuration.product?.actionNetworks ?? []
   const outbound = { allowedNetworks: networks.map(({ range }) => range) }
   const cursors = new Cursors(root.keyring)
   const documentSystem = database === null ? ('sqlite' as const) : ('postgresql' as const)
   const traced = { traces: options.traces, documentSystem }
   const ports = {
-    store,
-    pool,
-    ...world,
-    ...traced,
-    issueGuest,
-    cursors,
-    configuration: live,
-    outbound,
+    ...{ store, pool, cursors, outbound, configuration: live, ...world, ...traced },
+    issueGuest: ((request) => tokens.issueGuest(request)) satisfies IssueGuest,
   }
   const buckets = new StoredBuckets(root.control, root.descriptor)
   const storageKeys = new StorageKeys(root)
@@ -122,8 +118,7 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   closing.add(() => engine.close())
   closing.add(() => files.close())
   const auditSink = loggedAudit(options.auditSink, log)
-  const { cronsChannel } = options
-  const rules = { configuration: live, auditSink, cronsChannel }
+  const rules = { configuration: live, auditSink, cronsChannel: options.cronsChannel }
   const product = openProduct({ system, log, root, engine, ...rules })
   closing.add(() => closeProduct(product))
   const objects = new ConsoleObjects({ root, files, heldAudits: product.heldAudits })

@@ -181,6 +181,13 @@ function readBounded(file: number, bytesMax: number): Uint8Array {
   return bytes.slice(0, length)
 }
 
+export interface WriteOptions {
+  /** 0600 where absent. */
+  readonly mode?: number
+  /** False for content that is made again where a power failure has lost it. */
+  readonly isDurable?: boolean
+}
+
 /**
  * Writes a file atomically and durably: after a crash at any moment it is the complete old or new
  * one. A symbolic link at `path` is replaced, not followed. The directory must exist. Throws
@@ -189,7 +196,7 @@ function readBounded(file: number, bytesMax: number): Uint8Array {
 export function writeFileAtomic(
   path: string,
   bytes: Uint8Array | string,
-  { mode = 0o600 }: { mode?: number } = {},
+  { mode = 0o600, isDurable = true }: WriteOptions = {},
 ): void {
   requireAbsolute(path)
   const content = typeof bytes === 'string' ? new TextEncoder().encode(bytes) : bytes
@@ -203,7 +210,7 @@ export function writeFileAtomic(
       try {
         fchmodSync(file, mode)
         for (let at = 0; at < content.length; ) at += writeSync(file, content, at)
-        fsyncSync(file)
+        if (isDurable) fsyncSync(file)
       } finally {
         closeSync(file)
       }
@@ -212,7 +219,7 @@ export function writeFileAtomic(
       rmSync(temporary, { force: true })
       throw error
     }
-    syncDirectory(dirname(path))
+    if (isDurable) syncDirectory(dirname(path))
   })
 }
 

@@ -25,7 +25,7 @@ export function writeLocalSettings(directory: string, settings: LocalSettings): 
   const content = { url, applicationKey: settings.applicationKey.reveal(), target }
   const text = `${JSON.stringify(content, null, 2)}\n`
   if (isCurrent(path, text)) return
-  writeFile(path, text, 0o600)
+  writeFile(path, text, { isDurable: false })
 }
 
 function isCurrent(path: string, text: string): boolean {

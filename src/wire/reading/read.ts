@@ -41,6 +41,11 @@ export function parse<T>(schema: Schema<T>, data: unknown): T {
   throw new ValidationError(rule, path)
 }
 
+/** Creates the type of a schema before its first use. */
+export function prepare(schema: Schema<unknown>): void {
+  typeOf(schema)
+}
+
 /** Returns whether data matches. Only for schemas that do not convert data. */
 export function fits<T>(schema: Schema<T>, data: unknown): data is T {
   return !(apply(schema, data) instanceof ArkErrors)
