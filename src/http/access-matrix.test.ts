@@ -1,6 +1,7 @@
 import type { Hono } from 'hono'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
+import { mountedRoutes } from '../../build/testing/management/mounted-routes.ts'
 import {
   actorOf,
   ENVIRONMENT,
@@ -13,15 +14,8 @@ import {
 } from '../../build/testing/operators.ts'
 import { issueInvitation } from '../identity/invitations.ts'
 import { type Login, revokeSession } from '../identity/sessions.ts'
-import type { ConsoleObjects } from '../product/buckets/console-objects.ts'
-import type { Files } from '../product/files/files.ts'
-import type { Logs } from '../product/logs/logs.ts'
-import type { Product } from '../product/product.ts'
-import { ConcurrencyLimit } from '../system/concurrency.ts'
-import { Metrics } from '../telemetry/metrics/metrics.ts'
 import { CAPABILITIES, type Capability } from '../value/capabilities.ts'
 import { INSTALLATION } from '../value/scope.ts'
-import { mountManagement } from './management/mount.ts'
 import type { Route } from './management/route.ts'
 import { type ManagementApp, managementRoutes } from './management/routes.ts'
 
@@ -93,51 +87,13 @@ beforeAll(async () => {
     'POST /v1/access/operators/:operatorId/disable': change,
     'POST /v1/access/operators/:operatorId/enable': change,
   }
-  hono = mountManagement<ManagementApp>({
-    app: {
-      identity: t.identity,
-      sessions: t.identity,
-      managementOrigin: null,
-      linkableEnvironments: async () => [],
-      openApiDocument: () => '{}',
-      environment: { projectId: PROJECT_ID, environmentId: ENVIRONMENT_ID },
-      product: untouchable(),
-      metrics: new Metrics(t.system),
-      logs: unreadable(),
-      files: unused('files') as Files,
-      objects: unused('objects') as ConsoleObjects,
-      objectUploads: new ConcurrencyLimit(1, 'PRODUCT_UNAVAILABLE'),
-      health: () => expect.unreachable('the health was asked for'),
-    },
-    system: t.system,
-    log: t.log.log,
-    routes: managementRoutes,
-  })
+  // Authentication comes first (Document 1, Authentication, rule 1).
+  hono = mountedRoutes(t)
 })
 
 afterAll(async () => {
   await t.dispose()
 })
-
-/**
- * A Product that fails when used: authentication comes first (Document 1, Authentication, rule 1).
- */
-function untouchable(): Product {
-  return new Proxy({} as Product, {
-    get: (_, name) => expect.unreachable(`the Product was asked for ${String(name)}`),
-  })
-}
-
-function unused(part: string): object {
-  const fail = () => expect.unreachable(`the ${part} were used`)
-  return new Proxy({}, { get: fail })
-}
-
-function unreadable(): Logs {
-  return new Proxy({} as Logs, {
-    get: (_, name) => expect.unreachable(`the log was asked for ${String(name)}`),
-  })
-}
 
 async function call(route: Route<ManagementApp>, token: string | null): Promise<Response> {
   const path = route.path.replace(/:(\w+)/g, (_, name: string) => samples[name] ?? 'sample')

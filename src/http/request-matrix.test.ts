@@ -1,22 +1,15 @@
 import type { Hono } from 'hono'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { BODIES, FRAME, id, SAMPLES } from '../../build/testing/management-requests.ts'
-import { ENVIRONMENT_ID, PROJECT_ID } from '../../build/testing/operators.ts'
+import { mountedRoutes } from '../../build/testing/management/mounted-routes.ts'
+import { BODIES, FRAME, id, SAMPLES } from '../../build/testing/management/requests.ts'
 import {
   type ExternalLogins,
   externalLogins,
   MANAGED_HEADER,
 } from '../../build/testing/providers/external-logins.ts'
-import type { ConsoleObjects } from '../product/buckets/console-objects.ts'
-import type { Files } from '../product/files/files.ts'
-import type { Logs } from '../product/logs/logs.ts'
-import type { Product } from '../product/product.ts'
-import { ConcurrencyLimit } from '../system/concurrency.ts'
-import { Metrics } from '../telemetry/metrics/metrics.ts'
 import { PACKAGE_MEDIA_TYPE } from '../value/packages/workspace-package.ts'
 import { jsonSchemaOf } from '../wire/reading/json-schema.ts'
 import { EXPECTED_HEAD_HEADER } from '../wire/workspace.ts'
-import { mountManagement } from './management/mount.ts'
 import { JSON_BODY_BYTES_MAX, type Route } from './management/route.ts'
 import { type ManagementApp, managementRoutes } from './management/routes.ts'
 
@@ -54,51 +47,12 @@ const authorityFor = ({ path }: R): Record<string, string> => {
 
 beforeAll(async () => {
   t = await externalLogins()
-  hono = mountManagement<ManagementApp>({
-    app: {
-      identity: t.identity,
-      sessions: t.identity,
-      managementOrigin: null,
-      linkableEnvironments: async () => [],
-      openApiDocument: () => '{}',
-      environment: { projectId: PROJECT_ID, environmentId: ENVIRONMENT_ID },
-      product: untouchable(),
-      metrics: new Metrics(t.system),
-      logs: unreadable(),
-      files: unused('files') as Files,
-      objects: unused('objects') as ConsoleObjects,
-      objectUploads: new ConcurrencyLimit(1, 'PRODUCT_UNAVAILABLE'),
-      health: () => expect.unreachable('the health was asked for'),
-    },
-    system: t.system,
-    log: t.log.log,
-    routes: managementRoutes,
-  })
+  hono = mountedRoutes(t)
 })
 
 afterAll(async () => {
   await t.dispose()
 })
-
-/** A Product that fails when used: invalid requests must be rejected before. */
-function untouchable(): Product {
-  const parts: Partial<Product> = { publications: new ConcurrencyLimit(1, 'PRODUCT_UNAVAILABLE') }
-  return new Proxy(parts as Product, {
-    get: (target, name) =>
-      Reflect.get(target, name) ?? expect.unreachable(`the Product was asked for ${String(name)}`),
-  })
-}
-
-function unused(part: string): object {
-  const fail = () => expect.unreachable(`the ${part} were used`)
-  return new Proxy({}, { get: fail })
-}
-
-function unreadable(): Logs {
-  return new Proxy({} as Logs, {
-    get: (_, name) => expect.unreachable(`the log was asked for ${String(name)}`),
-  })
-}
 
 interface Bent {
   readonly query?: string

@@ -12,19 +12,17 @@ import type { Value } from '../../value/values.ts'
 import { Invoked } from '../../wire/invocations.ts'
 import { type CommandSpec, type Context, command, flag, option } from '../contexts.ts'
 import { explained, explanation, explanationOf } from '../explanations.ts'
-import { parseOrigin } from '../origins.ts'
 import { openRemote, type Remote, readStatus } from '../remotes.ts'
 import { isUnsent, send } from '../requests.ts'
 import { usage } from '../usage.ts'
 import { printableJson } from '../visible-text.ts'
 import {
   ARGUMENTS_POSITIONAL,
+  callerFrom,
   FUNCTION_OPTIONS,
   findFunction,
-  keyFrom,
   printedResult,
   readArguments,
-  tokenFrom,
   toValues,
 } from './functions/function-calls.ts'
 
@@ -56,9 +54,7 @@ export const callCommand: CommandSpec = command({
     '  --key-env APP_KEY --target channel:production',
   ],
   async run(context, options, [name = '', given]) {
-    const origin = parseOrigin(context.environment, options.url)
-    const key = keyFrom(context, callCommand, options['key-env'])
-    const token = tokenFrom(context, callCommand, options['token-env'])
+    const caller = callerFrom(context, callCommand, options)
     const operationId = options['operation-id']
     if (operationId !== undefined && !isId('opn', operationId)) {
       throw usage('--operation-id needs an opn_ identifier.', callCommand)
@@ -72,7 +68,7 @@ export const callCommand: CommandSpec = command({
       throw usage(`--operation-id is for Mutations; this is ${found}.`, callCommand)
     }
     const { target } = options
-    const input = { origin, key, token, kind, target, name, operationId }
+    const input = { ...caller, kind, target, name, operationId }
     const values = toValues(json, options.tagged ? null : (declared.arguments as Json))
     const invoked = await invoke(context, input, values).catch(async (error) => {
       throw isFault(error, 'UNAVAILABLE') ? await whyUnavailable(remote, error) : error

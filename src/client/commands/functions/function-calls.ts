@@ -16,6 +16,7 @@ import {
   requiredOption,
 } from '../../contexts.ts'
 import { readIfPresent } from '../../files.ts'
+import { parseOrigin } from '../../origins.ts'
 import { type Remote, readFunctions } from '../../remotes.ts'
 import { resolvePath } from '../../roots.ts'
 import { secretFrom } from '../../secret-variables.ts'
@@ -41,23 +42,31 @@ export const ARGUMENTS_POSITIONAL: PositionalSpec = {
   required: false,
 }
 
-export function keyFrom(context: Context, command: CommandSpec, variable: string): Secret {
-  const text = secretFrom(context, command, '--key-env', variable)
-  if (APPLICATION_KEY.test(text)) return new Secret(text)
-  throw usage(
-    `The variable ${variable} holds no Application Key (rk_pub_v1_... or rk_sec_v1_...).`,
-    command,
-  )
+interface CallerOptions {
+  readonly url: string
+  readonly 'key-env': string
+  readonly 'token-env'?: string | undefined
 }
 
-/** Reads the functional token, which only the server validates. */
-export function tokenFrom(
-  context: Context,
-  command: CommandSpec,
-  variable: string | undefined,
-): Secret | null {
-  if (variable === undefined) return null
-  return new Secret(secretFrom(context, command, '--token-env', variable))
+/**
+ * Returns the origin of the application API, the Application Key, and the functional token, which
+ * only the server validates; null for none.
+ */
+export function callerFrom(context: Context, command: CommandSpec, options: CallerOptions) {
+  const origin = parseOrigin(context.environment, options.url)
+  const { 'key-env': keyVariable, 'token-env': tokenVariable } = options
+  const key = secretFrom(context, command, '--key-env', keyVariable)
+  if (!APPLICATION_KEY.test(key)) {
+    throw usage(
+      `The variable ${keyVariable} holds no Application Key (rk_pub_v1_... or rk_sec_v1_...).`,
+      command,
+    )
+  }
+  const token =
+    tokenVariable === undefined
+      ? null
+      : new Secret(secretFrom(context, command, '--token-env', tokenVariable))
+  return { origin, key: new Secret(key), token }
 }
 
 export async function readArguments(

@@ -3,18 +3,16 @@ import { formatTimestamp } from '../../../value/plain.ts'
 import type { Json } from '../../../value/strict-json.ts'
 import { encodeTagged } from '../../../value/tagged.ts'
 import { type CommandSpec, type Context, command, flag } from '../../contexts.ts'
-import { parseOrigin } from '../../origins.ts'
 import { openRemote } from '../../remotes.ts'
 import { usage } from '../../usage.ts'
 import { printableJson } from '../../visible-text.ts'
 import {
   ARGUMENTS_POSITIONAL,
+  callerFrom,
   FUNCTION_OPTIONS,
   findFunction,
-  keyFrom,
   printedResult,
   readArguments,
-  tokenFrom,
   toValues,
 } from './function-calls.ts'
 import type { State, WatchedCall } from './watched-states.ts'
@@ -44,9 +42,7 @@ export const watchCommand: CommandSpec = command({
     '  --url https://app.example.com --key-env APP_KEY --target channel:production',
   ],
   async run(context, options, [name = '', given]) {
-    const origin = parseOrigin(context.environment, options.url)
-    const key = keyFrom(context, watchCommand, options['key-env'])
-    const token = tokenFrom(context, watchCommand, options['token-env'])
+    const caller = callerFrom(context, watchCommand, options)
     const json = await readArguments(context, watchCommand, given, options['args-file'])
     const remote = await openRemote(context, options.root)
     const { target } = options
@@ -58,7 +54,7 @@ export const watchCommand: CommandSpec = command({
       throw usage(`${what} Call it with \`svc call\`.`, watchCommand)
     }
     const values = toValues(json, options.tagged ? null : (declared.arguments as Json))
-    const call = { origin, key, token, target, name, errors: { ...declared.errors } }
+    const call = { ...caller, target, name, errors: { ...declared.errors } }
     const tagged = JSON.parse(encodeTagged(values)) as Json
     await printStates(context, { ...call, arguments: tagged }, options.tagged)
   },

@@ -1,5 +1,5 @@
 /** A valid request of each route of the management origin, for tests that bend it. */
-import { ENVIRONMENT, ENVIRONMENT_ID, PROJECT_ID } from './operators.ts'
+import { ENVIRONMENT, ENVIRONMENT_ID, PROJECT_ID } from '../operators.ts'
 
 export const id = (prefix: string) => `${prefix}_00000000000000000000000001`
 const DOCUMENT_ID = 'notes_01ARZ3NDEKTSV4RRFFQ69G5FAV'

@@ -1,0 +1,33 @@
+/** The identity of an installation, for the modes that give owners access again. */
+import { type Identity, openIdentity } from '../identity/identity.ts'
+import { parseSettings } from '../settings/settings.ts'
+import { realSystem } from '../system/system.ts'
+import { createLog } from '../telemetry/log.ts'
+import type { ProcessEnvironment, ServerIo } from './io.ts'
+
+interface ModeInput {
+  readonly mode: 'recover-bootstrap' | 'recover-owner'
+  readonly environment: ProcessEnvironment
+  readonly io: ServerIo
+}
+
+/** Throws what the settings of the mode and `use` throw. */
+export async function withIdentity<T>(
+  { mode, environment, io }: ModeInput,
+  use: (identity: Identity) => Promise<T>,
+): Promise<T> {
+  const configuration = parseSettings(environment, mode)
+  const system = realSystem()
+  const identity = openIdentity({
+    databaseUrl: configuration.identityDatabase.url,
+    pepper: configuration.identityPepper,
+    stateDirectory: configuration.stateDirectory,
+    system,
+    log: createLog({ system, sink: io.err, level: 'warn' }),
+  })
+  try {
+    return await use(identity)
+  } finally {
+    await identity.close()
+  }
+}
