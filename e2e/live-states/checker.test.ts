@@ -16,6 +16,12 @@ const COMMITS = [
   { sequence: 8, changes: [{ ...put(1, 5), kind: 'add' as const }] },
 ]
 
+/** The first commit alone is seen after these. */
+const CANCELLED = [
+  ...COMMITS.slice(0, 2),
+  { sequence: 6, changes: [{ ...put(2, 20), kind: 'remove' as const }] },
+]
+
 function state(
   revision: number,
   snapshot: number,
@@ -54,6 +60,10 @@ test.each<[string, LiveHistory]>([
   [
     'a subscription that ended behind, since its connection was lost',
     history([state(1, 3)], { isFinal: false }),
+  ],
+  [
+    'a pong between changes that cancel each other out',
+    { ...history([state(1, 3), current(5), current(6)]), commits: CANCELLED },
   ],
   [
     'a pong about an older sequence than that of the state',
@@ -98,6 +108,14 @@ test.each<[string, LiveHistory, RegExp]>([
     'a pong that comes before the state',
     history([state(1, 3), current(5), state(2, 8), current(9)]),
     /said to be current at 5/,
+  ],
+  [
+    'a pong that comes before the state, where a later change is cancelled',
+    {
+      ...history([state(1, 3), current(5), state(2, 5), state(3, 6, { answer: [1, 10] })]),
+      commits: CANCELLED,
+    },
+    /revision 1 of 3.*said to be current at 5/,
   ],
   ['a subscription that ends behind', history(VALID.slice(0, 3)), /it ends at 4, behind 8/],
   ['a lost change at the end', history([state(1, 6), current(9)]), /revision 1 of 6.*current at 9/],

@@ -4,7 +4,7 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import { Documents } from './documents.ts'
-import type { Commit, LiveHistory, Received, ReceivedState, Watch } from './history.ts'
+import type { Commit, LiveHistory, ReceivedState, Watch, WatchedQuery } from './history.ts'
 
 /** Returns a sentence for each finding. */
 export function check({ commits, watches, finalRelease }: LiveHistory): string[] {
@@ -72,57 +72,95 @@ function endFindings(watch: Watch, last: number, finalRelease: number): string[]
   return findings
 }
 
-/** A state, and a sequence at which it must be the result of its Query. */
+/**
+ * A state, and the sequences at one of which it must be the result of its Query. A state holds at
+ * its snapshot. A pong says that the state is current at its sequence or a later one: states are
+ * coalesced, and none is sent for changes that cancel each other out.
+ */
 interface Claim {
   readonly watch: Watch
   readonly state: ReceivedState
-  readonly sequence: number
+  readonly from: number
+  readonly to: number
   readonly text: string
 }
 
 function claimsOf(watch: Watch): Claim[] {
   const claims: Claim[] = []
   let state: ReceivedState | null = null
-  for (const each of watch.received) {
-    if (each.type === 'state') state = each
-    const claim = claimOf(each, state)
-    if (claim !== null && state !== null) claims.push({ watch, state, ...claim })
+  for (const [i, each] of watch.received.entries()) {
+    if (each.type === 'state') {
+      state = each
+      const { snapshot, revision } = each
+      const text = `revision ${revision} of ${snapshot}`
+      claims.push({ watch, state, from: snapshot, to: snapshot, text })
+    }
+    // A pong is about all subscriptions of a connection, so this one may have a newer state.
+    if (each.type !== 'current' || state === null || each.sequence < state.snapshot) continue
+    const { revision, snapshot } = state
+    const pong = `which is said to be current at ${each.sequence},`
+    const text = `revision ${revision} of ${snapshot}, ${pong}`
+    const next = watch.received.slice(i).find(({ type }) => type === 'state')
+    const to = next?.type === 'state' ? next.snapshot - 1 : Number.POSITIVE_INFINITY
+    claims.push({ watch, state, from: each.sequence, to, text })
   }
   return claims
 }
 
-function claimOf(each: Received, state: ReceivedState | null) {
-  if (each.type === 'state') {
-    return { sequence: each.snapshot, text: `revision ${each.revision} of ${each.snapshot}` }
-  }
-  // A pong is about all subscriptions of a connection, so this one may have a newer state.
-  if (each.type !== 'current' || state === null || each.sequence < state.snapshot) return null
-  const { sequence } = each
-  const { revision, snapshot } = state
-  const text = `revision ${revision} of ${snapshot}, which is said to be current at ${sequence},`
-  return { sequence, text }
-}
-
 /** Compares every state with the model, which advances from commit to commit. */
 function valueFindings(sorted: readonly Commit[], watches: readonly Watch[]): string[] {
-  const claims = watches.flatMap(claimsOf).sort((a, b) => a.sequence - b.sequence)
-  const documents = new Documents()
-  const findings: string[] = []
-  let next = 0
-  for (const { watch, state, sequence, text } of claims) {
-    while (next < sorted.length && sorted[next]!.sequence <= sequence) {
-      documents.apply(sorted[next++]!.changes)
+  const claims = watches.flatMap(claimsOf).sort((a, b) => a.from - b.from)
+  const model = new Model()
+  for (const claim of claims) {
+    while (sorted.length > model.commits && sorted[model.commits]!.sequence <= claim.from) {
+      model.apply(sorted[model.commits]!)
     }
-    const { query } = watch
-    const expected = documents.answer(query)
-    const padding = query.name === 'padded' ? query.bytes : 0
-    if (isDeepStrictEqual(state.answer, expected) && state.padding === padding) continue
-    findings.push(
-      `${describe(watch)}: ${text} shows [${state.answer}] and ${state.padding} bytes, ` +
-        `the commits make [${expected}] and ${padding}`,
-    )
+    model.check(claim)
   }
-  return findings
+  for (const commit of sorted.slice(model.commits)) model.apply(commit)
+  return model.findings()
+}
+
+class Model {
+  readonly #documents = new Documents()
+  readonly #findings: string[] = []
+  /** Claims that did not hold yet, with their findings. */
+  readonly #open = new Map<Claim, string>()
+  commits = 0
+
+  apply({ sequence, changes }: Commit): void {
+    for (const [claim, finding] of this.#open) {
+      if (sequence <= claim.to) continue
+      this.#findings.push(finding)
+      this.#open.delete(claim)
+    }
+    this.#documents.apply(changes)
+    this.commits += 1
+    for (const claim of this.#open.keys()) if (this.#holds(claim)) this.#open.delete(claim)
+  }
+
+  check(claim: Claim): void {
+    if (this.#holds(claim)) return
+    const { watch, state, text } = claim
+    const { query } = watch
+    const finding =
+      `${describe(watch)}: ${text} shows [${state.answer}] and ${state.padding} bytes, ` +
+      `the commits make [${this.#documents.answer(query)}] and ${paddingOf(query)}`
+    this.#open.set(claim, finding)
+  }
+
+  findings(): string[] {
+    return [...this.#findings, ...this.#open.values()]
+  }
+
+  #holds({ watch: { query }, state }: Claim): boolean {
+    if (state.padding !== paddingOf(query)) return false
+    return isDeepStrictEqual(state.answer, this.#documents.answer(query))
+  }
+}
+
+function paddingOf(query: WatchedQuery): number {
+  return query.name === 'padded' ? query.bytes : 0
 }
 
 function describe({ subscriber, query }: Watch): string {

@@ -5,8 +5,9 @@ import type { Change, WatchedQuery } from './history.ts'
 export const CELLS = 8
 const KEYS = 60
 const ROOMS = 4
-/** Ranks are drawn below this and are unique, since the key makes up their last digits. */
 const POSITIONS = 100
+/** No two changes draw the same rank, so that a rank is one position, as a cursor is. */
+const RANKS_PER_POSITION = 1_000_000
 const VALUES = 1_000_000
 const CHANGES_MAX = 4
 const ABORT_SHARE = 0.05
@@ -25,14 +26,16 @@ export interface PlannedMutation {
 
 export function plannedMutation(seed: number, number: number): PlannedMutation {
   const random = new SeededRandom(seed, number)
-  const changes = Array.from({ length: 1 + random.below(CHANGES_MAX) }, () => drawChange(random))
+  const changes = Array.from({ length: 1 + random.below(CHANGES_MAX) }, (_, i) =>
+    drawChange(random, number * CHANGES_MAX + i),
+  )
   return { changes, aborts: random.chance(ABORT_SHARE) }
 }
 
-function drawChange(random: SeededRandom): Change {
+function drawChange(random: SeededRandom, number: number): Change {
   const kind = random.pick(KINDS)
   const key = random.below(kind === 'cell' ? CELLS : KEYS)
-  const rank = random.below(POSITIONS) * KEYS + key
+  const rank = random.below(POSITIONS) * RANKS_PER_POSITION + number
   return { kind, key, rank, room: random.below(ROOMS), value: random.below(VALUES) }
 }
 
@@ -54,12 +57,12 @@ export function drawQuery(random: SeededRandom): WatchedQuery {
 }
 
 function drawRange(random: SeededRandom): WatchedQuery {
-  const from = random.below(POSITIONS) * KEYS
+  const from = random.below(POSITIONS) * RANKS_PER_POSITION
   return {
     name: 'range',
     room: random.below(ROOMS),
     from,
-    to: from + (1 + random.below(POSITIONS / 2)) * KEYS,
+    to: from + (1 + random.below(POSITIONS / 2)) * RANKS_PER_POSITION,
     limit: 1 + random.below(10),
     order: random.pick(['asc', 'desc']),
   }
