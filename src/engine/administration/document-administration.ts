@@ -186,8 +186,7 @@ async function perform(transaction: Transaction, change: DocumentChange): Promis
   const { documentId } = change
   const before = await transaction.get(documentId)
   if (change.kind === 'insert') {
-    const { createdAtMicros } = change
-    const fields = JSON.parse(encodeStored(change.value)) as unknown
+    const { createdAtMicros, value: fields } = change
     await transaction.insertAs(documentId, { createdAtMicros, fields })
     return recordText(createdAtMicros, null, encodeStored(change.value))
   }
@@ -199,7 +198,7 @@ async function perform(transaction: Transaction, change: DocumentChange): Promis
     await transaction.delete(documentId)
     return recordText(before.createdAtMicros, before.sequence, before.text)
   }
-  await transaction.replace(documentId, JSON.parse(encodeStored(change.value)))
+  await transaction.update(documentId, () => change.value)
   return recordText(before.createdAtMicros, null, encodeStored(change.value))
 }
 

@@ -54,7 +54,7 @@ export async function importOnce(
 ): Promise<ImportOutcome> {
   const table = requireTable(prepared, request.table)
   const documents = request.documents.map(({ documentId, value }, i) => {
-    return { documentId, text: encodeStored(checkValue(table, value, `documents[${i}].value`)) }
+    return { documentId, value: checkValue(table, value, `documents[${i}].value`) }
   })
   const outcome = await port.mutations.invoke({
     prepared,
@@ -75,22 +75,19 @@ export async function importOnce(
 
 async function insertAll(
   transaction: Transaction,
-  documents: readonly { readonly documentId: string; readonly text: string }[],
+  documents: readonly ImportedDocument[],
   createdAtMicros: bigint,
 ): Promise<string> {
   let inserted = 0
-  for (const [i, { documentId, text }] of documents.entries()) {
+  for (const [i, { documentId, value: fields }] of documents.entries()) {
     const current = transaction.get(documentId)
     const before = current instanceof Promise ? await current : current
     if (before !== null) {
-      if (before.text === text) continue
+      if (before.text === encodeStored(fields)) continue
       throw conflict(i, 'documentId', 'an ID without a document, or the fields of that document')
     }
     try {
-      const written = transaction.insertAs(documentId, {
-        createdAtMicros,
-        fields: JSON.parse(text) as unknown,
-      })
+      const written = transaction.insertAs(documentId, { createdAtMicros, fields })
       if (written instanceof Promise) await written
     } catch (error) {
       if (!isStateConflict(error)) throw error

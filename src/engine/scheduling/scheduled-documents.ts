@@ -48,7 +48,7 @@ export function summaryOf({ argumentsText: _, ...work }: ScheduledWork): Schedul
 
 /** Inserts pending work and returns its ID. */
 export function insertWork(transaction: Transaction, work: WorkFields): MaybePromise<string> {
-  return transaction.insert(SCHEDULED_DOCUMENTS, pendingJson(work))
+  return transaction.insert(SCHEDULED_DOCUMENTS, storedJson(pendingFields(work)))
 }
 
 /** Inserts pending work with an ID that the caller chose. Throws OperationError where it exists. */
@@ -59,16 +59,17 @@ export function insertWorkAs(
 ): MaybePromise<void> {
   // The order of the IDs is that of the creation.
   const createdAtMicros = BigInt(idMillis(id)) * 1_000n
-  return transaction.insertAs(id, { createdAtMicros, fields: pendingJson(work) })
+  const fields = new Map(Object.entries(pendingFields(work)))
+  return transaction.insertAs(id, { createdAtMicros, fields })
 }
 
-function pendingJson(work: WorkFields): unknown {
+function pendingFields(work: WorkFields): Fields {
   const { function: name, kind, releaseId, argumentsText, source, cron, dueAtMicros } = work
-  return storedJson({
+  return {
     ...{ function: name, kind, releaseId, arguments: argumentsText, source, cron },
     ...{ state: 'pending', dueAt: new Timestamp(dueAtMicros), attempts: 0n },
     ...{ lastErrorCode: null, finishedAt: null },
-  })
+  }
 }
 
 /** Returns the work; null where there is none. `id` is a canonical ID of scheduled work. */

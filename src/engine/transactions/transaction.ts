@@ -234,13 +234,16 @@ export class Transaction {
     return written instanceof Promise ? written.then(() => id) : id
   }
 
-  /** Inserts a document whose ID the caller chose. Throws OperationError where it exists. */
+  /**
+   * Inserts a document whose ID the caller chose, with decoded fields. Throws OperationError where
+   * it exists.
+   */
   insertAs(
     id: string,
-    { createdAtMicros, fields }: { readonly createdAtMicros: bigint; readonly fields: unknown },
+    { createdAtMicros, fields }: { readonly createdAtMicros: bigint; readonly fields: ValueObject },
   ): MaybePromise<void> {
     const table = this.#writableTableOf(id, 'insert')
-    const value = checkedFields(table, fields, 'insert', id)
+    const value = checkedValue(table, fields, 'insert', id)
     return andThen(this.#current(id), (current) => {
       if (current !== null) throw new OperationError(DOCUMENT_EXISTS, `"${id}" exists`)
       return this.#write(table, id, { createdAtMicros, before: null }, value)
