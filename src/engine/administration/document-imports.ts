@@ -78,6 +78,8 @@ async function insertAll(
   documents: readonly ImportedDocument[],
   createdAtMicros: bigint,
 ): Promise<string> {
+  // Concurrent reads are one request to PostgreSQL; the transaction keeps what they find.
+  await Promise.all(documents.map(({ documentId }) => transaction.get(documentId)))
   let inserted = 0
   for (const [i, { documentId, value: fields }] of documents.entries()) {
     const current = transaction.get(documentId)
