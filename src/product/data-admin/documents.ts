@@ -127,10 +127,11 @@ export async function importDocuments(
   const isRepeat = await administration.isCommitted(operationId)
   if (!isRepeat) requireRecent(ports.system, changedAtMicros, 'changedAtMicros')
   const release = await ports.releases.load(locateTarget(ports, target))
-  const texts = documents.map(({ documentId, value }) => [documentId, encodeStored(value)])
+  // An ID has no space, and the JSON of a value no line break.
+  const lines = documents.map(({ documentId, value }) => `${documentId} ${encodeStored(value)}`)
   const fingerprint = canonicalJson({
     ...{ operatorId: actor.operatorId, target, kind: 'import', table },
-    ...{ documents: sha256Hex(JSON.stringify(texts)), at: String(changedAtMicros) },
+    ...{ documents: sha256Hex(lines.join('\n')), at: String(changedAtMicros) },
   })
   const createdAtMicros = changedAtMicros
   const request = { operationId, fingerprint, table, createdAtMicros, documents, requestId, trace }
