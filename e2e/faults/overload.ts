@@ -48,14 +48,16 @@ export interface Overload {
   readonly connections: number
   /** Application Key of the calls. */
   readonly key: string
+  /** Application Key of the calls before, whose rate limit is no bound of them. */
+  readonly unlimitedKey: string
 }
 
 /** Sends more calls than the server can serve, and prints the figures. */
 export async function overload(
   app: Application,
-  { key, connections, seconds, perSecond: perSecondOf }: Overload,
+  { key, unlimitedKey, connections, seconds, perSecond: perSecondOf }: Overload,
 ): Promise<OverloadReport> {
-  const target = { origin: app.server.application!, key: app.key }
+  const target = { origin: app.server.application!, key: unlimitedKey }
   const calm = { ...target, connections: 16, perSecond: null, seconds: 1 }
   // The first calls start runners and trigger the compilation of the code.
   await crowd({ ...calm, seconds: 0.3 })
