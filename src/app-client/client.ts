@@ -26,6 +26,7 @@ import type {
   FunctionKind,
   FunctionReference,
   Mutation,
+  PageArguments,
   Query,
 } from './references.ts'
 import { encodeArguments, type Shapes } from './shapes.ts'
@@ -70,8 +71,8 @@ export interface MutationOptions extends CallOptions {
 /** The watched Queries as an optimistic update sees them. */
 export interface LocalValues {
   /** Returns undefined where the Query is not watched or has no state yet. */
-  get<A, R, E extends string>(reference: Query<A, R, E>, args: A): R | undefined
-  set<A, R, E extends string>(reference: Query<A, R, E>, args: A, value: R): void
+  get<A, R, E extends string>(reference: Query<A, R, E>, args: NoInfer<A>): R | undefined
+  set<A, R, E extends string>(reference: Query<A, R, E>, args: NoInfer<A>, value: NoInfer<R>): void
 }
 
 export interface ConnectionState {
@@ -182,9 +183,9 @@ export class Client {
    */
   watch<A, R, E extends string>(
     reference: Query<A, R, E>,
-    args: A,
-    onValue: (value: R) => void,
-    onError?: (error: ErrorOf<E>) => void,
+    args: NoInfer<A>,
+    onValue: (value: NoInfer<R>) => void,
+    onError?: (error: ErrorOf<NoInfer<E>>) => void,
   ): () => void {
     const observation = this.observe(reference, args)
     let last: unknown
@@ -201,7 +202,10 @@ export class Client {
   }
 
   /** Returns a Query to watch. Equal Queries share one subscription. Throws ARGUMENTS_INVALID. */
-  observe<A, R, E extends string>(reference: Query<A, R, E>, args: A): Observation<R, ErrorOf<E>> {
+  observe<A, R, E extends string>(
+    reference: Query<A, R, E>,
+    args: NoInfer<A>,
+  ): Observation<R, ErrorOf<E>> {
     const text = encodeArguments(reference.arguments as Shapes, args)
     const { target } = this.#options
     const request = { target, function: reference.name, arguments: JSON.parse(text) }
@@ -214,7 +218,7 @@ export class Client {
    */
   paginate<A, I, E extends string>(
     reference: Query<A, Page<I>, E>,
-    args: Omit<A, 'cursor' | 'limit' | 'until'>,
+    args: PageArguments<A>,
     { pageSize }: { readonly pageSize: number },
   ): PagedObservation<I, ErrorOf<E>> {
     const canBound = Object.hasOwn(reference.arguments, 'until')
@@ -301,7 +305,7 @@ export class Client {
     const key = (reference: { readonly name: string; readonly arguments: object }, args: unknown) =>
       keyOf(reference, encodeArguments(reference.arguments as Shapes, args))
     return {
-      get: <A, R, E extends string>(reference: Query<A, R, E>, args: A) =>
+      get: <A, R, E extends string>(reference: Query<A, R, E>, args: NoInfer<A>) =>
         values.get(key(reference, args)) as R | undefined,
       set: (reference, args, value) => values.set(key(reference, args), value),
     }

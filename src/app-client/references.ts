@@ -26,11 +26,18 @@ export type Query<A, R, E extends string> = FunctionReference<'query', A, R, E>
 export type Mutation<A, R, E extends string> = FunctionReference<'mutation', A, R, E>
 export type Action<A, R, E extends string> = FunctionReference<'action', A, R, E>
 
-/** The parameters of a call: arguments may be left out where all of them are optional. */
+/**
+ * The parameters of a call: arguments may be left out where all of them are optional. The type of
+ * the arguments comes from the reference alone. A compiler that also inferred it from the call
+ * would widen it until the call fits.
+ */
 export type CallParameters<Arguments, Options> =
   Record<never, never> extends Arguments
-    ? [args?: Arguments, options?: Options]
-    : [args: Arguments, options?: Options]
+    ? [args?: NoInfer<Arguments>, options?: Options]
+    : [args: NoInfer<Arguments>, options?: Options]
+
+/** The arguments of a Query that is watched in pages: those that do not name a page. */
+export type PageArguments<Arguments> = NoInfer<Omit<Arguments, 'cursor' | 'limit' | 'until'>>
 
 /** The errors of calls of one Function. */
 export type ErrorOf<ErrorCode extends string> = CallError<ErrorCode | ServiceErrorCode>

@@ -351,8 +351,15 @@ export interface FunctionReference<Kind extends FunctionKind, Arguments, Result>
  */
 type Run<Kind extends FunctionKind> = <Arguments, Result>(
   reference: FunctionReference<Kind, Arguments, Result>,
-  ...args: Record<never, never> extends Arguments ? [args?: Arguments] : [args: Arguments]
+  ...args: CallArguments<Arguments>
 ) => Promise<Result>
+
+/**
+ * The parameters of a call behind the reference: none where all arguments are optional. The types
+ * of the arguments come from the reference alone.
+ */
+type CallArguments<Arguments> =
+  Record<never, never> extends Arguments ? [args?: NoInfer<Arguments>] : [args: NoInfer<Arguments>]
 
 /** The sum of its units, up to 10 years. */
 export interface Duration {
@@ -379,9 +386,6 @@ export interface ScheduledWork {
   readonly lastErrorCode: string | null
 }
 
-type ScheduledArguments<Arguments> =
-  Record<never, never> extends Arguments ? [args?: Arguments] : [args: Arguments]
-
 /**
  * Schedules calls of Mutations and Actions of this Workspace. They run in the Release that
  * scheduled them and have no identity: the Function needs `auth: "none"` or `"optional"`. A
@@ -393,13 +397,13 @@ export interface Scheduler {
   runAfter<Arguments>(
     delay: Duration,
     reference: FunctionReference<'mutation' | 'action', Arguments, unknown>,
-    ...args: ScheduledArguments<Arguments>
+    ...args: CallArguments<Arguments>
   ): Promise<ScheduledId>
   /** Schedules a call at a time, in microseconds since the Unix epoch as of `ctx.now()`. */
   runAt<Arguments>(
     micros: bigint,
     reference: FunctionReference<'mutation' | 'action', Arguments, unknown>,
-    ...args: ScheduledArguments<Arguments>
+    ...args: CallArguments<Arguments>
   ): Promise<ScheduledId>
   /** Cancels the work. Returns true only if that prevented the run. */
   cancel(id: ScheduledId): Promise<boolean>

@@ -72,7 +72,9 @@ export interface TestCaller {
 interface Call<Kind extends FunctionKind> {
   <Arguments, Result>(
     reference: FunctionReference<Kind, Arguments, Result>,
-    ...args: Record<never, never> extends Arguments ? [args?: Arguments] : [args: Arguments]
+    ...args: Record<never, never> extends Arguments
+      ? [args?: NoInfer<Arguments>]
+      : [args: NoInfer<Arguments>]
   ): Promise<Result>
   /** Calls a Function by its name, such as "messages.send". */
   (name: string, args?: { readonly [name: string]: unknown }): Promise<unknown>

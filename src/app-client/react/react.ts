@@ -13,7 +13,14 @@ import type { CallOptions, Client, ConnectionState, MutationOptions } from '../c
 import type { Observation } from '../live/live-queries.ts'
 import type { Page, PagedState } from '../live/pages.ts'
 import type { QueryState } from '../live/watched-query.ts'
-import type { Action, CallParameters, ErrorOf, Mutation, Query } from '../references.ts'
+import type {
+  Action,
+  CallParameters,
+  ErrorOf,
+  Mutation,
+  PageArguments,
+  Query,
+} from '../references.ts'
 
 const ClientContext = createContext<Client | null>(null)
 
@@ -65,7 +72,7 @@ export function useQuery<A, R, E extends string>(
 ): QueryState<R, ErrorOf<E>>
 export function useQuery<A, R, E extends string>(
   reference: Query<A, R, E>,
-  args: A,
+  args: NoInfer<A>,
   options: { readonly suspense: true },
 ): R
 export function useQuery<A, R, E extends string>(
@@ -120,7 +127,7 @@ export function useAction<A, R, E extends string>(
 /** Watches a list in pages: `loadMore` asks for the next one. */
 export function usePaginatedQuery<A, I, E extends string>(
   reference: Query<A, Page<I>, E>,
-  args: Omit<A, 'cursor' | 'limit' | 'until'>,
+  args: PageArguments<A>,
   { pageSize }: { readonly pageSize: number },
 ): PagedState<I, ErrorOf<E>> & { readonly loadMore: () => void } {
   const client = useClient()
