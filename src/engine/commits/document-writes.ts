@@ -2,12 +2,14 @@
 import { encodeTrailer } from '../../documents/key-encoding.ts'
 import { indexKeyOf } from '../../documents/keys.ts'
 import type { DocumentWrite, EntryWrite, PhysicalIndex } from '../../documents/store.ts'
-import { FILE_DOCUMENTS } from '../../value/files/files.ts'
+import { FILE_DOCUMENTS, MULTIPART_DOCUMENTS, PART_DOCUMENTS } from '../../value/files/files.ts'
 import { SCHEDULED_DOCUMENTS } from '../../value/scheduling/scheduled-work.ts'
 import type { BufferedWrite } from '../transactions/overlay.ts'
 import type { CommitWrites } from './read-set.ts'
 
 type SystemChanges = Pick<CommitWrites, 'files' | 'scheduled'>
+/** Tables whose documents have, or count, bytes of files. */
+const FILE_TABLES: readonly string[] = [FILE_DOCUMENTS, MULTIPART_DOCUMENTS, PART_DOCUMENTS]
 const NO_CHANGES: SystemChanges = {}
 
 /** Returns the changes of documents of the server, which few commits have. */
@@ -16,8 +18,8 @@ export function systemChanges(writes: readonly BufferedWrite[]): SystemChanges {
   const files = writes.filter(isFileWrite)
   const works = writes.filter(isScheduledWrite)
   const scheduled = works.map(({ id, before, after }) => ({ scheduledId: id, before, after }))
-  const changed = files.map(({ id, createdAtMicros, before, after }) => {
-    return { fileId: id, createdAtMicros, before, after }
+  const changed = files.map(({ table, id, createdAtMicros, before, after }) => {
+    return { table, id, createdAtMicros, before, after }
   })
   return {
     ...(files.length > 0 && { files: changed }),
@@ -31,7 +33,7 @@ export function countSchedules(writes: readonly BufferedWrite[]): number {
 }
 
 function isFileWrite({ table }: BufferedWrite): boolean {
-  return table === FILE_DOCUMENTS
+  return FILE_TABLES.includes(table)
 }
 
 function isScheduledWrite({ table }: BufferedWrite): boolean {

@@ -14,7 +14,7 @@ export interface CommitWrites {
    * otherwise the reader of a range would miss a change of the document.
    */
   readonly keys: ReadonlyMap<number, readonly string[]>
-  /** Changes of metadata of files; absent where there are none. */
+  /** Changes of metadata of files, uploads and parts; absent where there are none. */
   readonly files?: readonly FileChange[]
   /** Changes of scheduled work; absent where there are none. */
   readonly scheduled?: readonly ScheduledChange[]
@@ -27,9 +27,11 @@ export interface ScheduledChange {
   readonly after: ValueObject | null
 }
 
-/** The fields of the metadata of one file before and after a commit; null for no file. */
+/** The fields of a file, a multipart upload or a part before and after a commit; null for none. */
 export interface FileChange {
-  readonly fileId: string
+  /** The system table of the document. */
+  readonly table: string
+  readonly id: string
   readonly createdAtMicros: bigint
   readonly before: ValueObject | null
   readonly after: ValueObject | null

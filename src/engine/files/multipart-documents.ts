@@ -182,9 +182,12 @@ function creationOrder(table: string, afterKey: string | null, limit: number) {
 
 function multipartOf({ id, createdAtMicros, text }: StoredDocument): MultipartDocument {
   const fields = decodeStored(text) as ValueObject
+  return { multipartId: id, createdAtMicros, ...multipartFields(fields) }
+}
+
+/** Reads the upload of decoded fields. */
+export function multipartFields(fields: ValueObject): MultipartFields {
   return {
-    multipartId: id,
-    createdAtMicros,
     bucket: fields.get('bucket') as string,
     key: fields.get('key') as string,
     contentType: fields.get('contentType') as string,

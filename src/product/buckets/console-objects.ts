@@ -127,7 +127,7 @@ export class ConsoleObjects {
         await authorized(() => undefined)
         const request = { bucketId, key, contentType, sha256: digest }
         return await this.#once(actor, { ...input, verb: 'put', request }, (record) =>
-          storeFile(files, staged, { bucket, key, contentType, uploadId: null, etag }, record),
+          storeFile(files, staged, { bucket, key, contentType, uploadId: null, etag }, { record }),
         )
       } finally {
         await staged.discard()

@@ -1,55 +1,67 @@
 /**
- * Counts the files and bytes of each bucket, and keeps commits within quotas. One process owns the
- * documents, so the counts are in memory: the files of the start are read once, and every durable
- * change updates them.
+ * Counts the files and bytes of each bucket, and keeps files, parts of multipart uploads and what
+ * is being received within quotas.
  */
 import type { FileChange } from '../../engine/commits/read-set.ts'
-import {
-  type FileDocument,
-  type FilePage,
-  fileFields,
-  listFiles,
-} from '../../engine/files/file-documents.ts'
+import { fileFields, listFiles } from '../../engine/files/file-documents.ts'
+import { listMultiparts, multipartFields } from '../../engine/files/multipart-documents.ts'
 import type { SystemDocuments } from '../../engine/files/system-documents.ts'
 import { Fault } from '../../errors/fault.ts'
 import type { Logger } from '../../telemetry/log.ts'
+import { FILE_DOCUMENTS, MULTIPART_DOCUMENTS } from '../../value/files/files.ts'
 import { type Bucket, bucketFault } from './buckets.ts'
+import { type BucketUse, type CountedTable, TableCount } from './table-count.ts'
 
 export interface UsageOptions {
   readonly documents: SystemDocuments
   readonly log: Logger
-  /** Files of one read. Tests shorten it. */
+  /** Documents of one read. Tests shorten it. */
   readonly pageFiles?: number
 }
 
-export interface BucketUse {
-  readonly files: number
-  readonly bytes: bigint
-}
-
-/** The place of a file in the order in which files are read. */
-type Position = Pick<FileDocument, 'createdAtMicros' | 'fileId'>
-
-/** A file that is being committed. */
-interface Reservation {
-  readonly bucket: string
-  readonly bytes: bigint
-}
-
 const PAGE_FILES = 1_000
-const NONE: BucketUse = { files: 0, bytes: 0n }
+
+const FILES: CountedTable = {
+  table: FILE_DOCUMENTS,
+  async list(transaction, page) {
+    const { files, lastKey } = await listFiles(transaction, page)
+    const documents = files.map(({ fileId: id, createdAtMicros, bucket, size: bytes }) => {
+      return { id, createdAtMicros, bucket, files: 1, bytes }
+    })
+    return { documents, lastKey }
+  },
+  useOf(fields) {
+    const { bucket, size } = fileFields(fields)
+    return { bucket, files: 1, bytes: size }
+  },
+}
+
+/** The parts of open uploads. Those of a closed one are part of a file, or are being removed. */
+const PARTS: CountedTable = {
+  table: MULTIPART_DOCUMENTS,
+  async list(transaction, page) {
+    const { uploads, lastKey } = await listMultiparts(transaction, page)
+    const documents = uploads.map(({ multipartId: id, createdAtMicros, ...upload }) => {
+      return { id, createdAtMicros, bucket: upload.bucket, ...openUse(upload) }
+    })
+    return { documents, lastKey }
+  },
+  useOf(fields) {
+    const upload = multipartFields(fields)
+    return { bucket: upload.bucket, ...openUse(upload) }
+  },
+}
+
+function openUse({ isOpen, bytes }: { readonly isOpen: boolean; readonly bytes: bigint }) {
+  return { files: 0, bytes: isOpen ? bytes : 0n }
+}
 
 export class BucketUsage {
   readonly #options: UsageOptions
-  /** Buckets that have files. */
-  readonly #uses = new Map<string, BucketUse>()
-  readonly #reservations = new Map<string, Reservation>()
+  readonly #files = new TableCount(FILES)
+  readonly #parts = new TableCount(PARTS)
+  readonly #reservations = new Set<Reservation>()
   readonly #stopListening: () => void
-  /** The last file that was counted. Changes of later ones are found when they are read. */
-  #countedTo: Position | null = null
-  #isCounted = false
-  /** Changes since the snapshot of the page in progress; null while none is read. */
-  #during: FileChange[] | null = null
   #counting: Promise<void> | null = null
   #isClosed = false
 
@@ -67,7 +79,7 @@ export class BucketUsage {
     })
   }
 
-  /** Resolves once the files that existed at the start are counted. Raises UNAVAILABLE. */
+  /** Resolves once what existed at the start is counted. Raises UNAVAILABLE. */
   whenCounted(): Promise<void> {
     this.#counting ??= this.#count().catch((error: unknown) => {
       this.#counting = null
@@ -76,16 +88,16 @@ export class BucketUsage {
     return this.#counting
   }
 
-  /** Returns what a bucket holds; null until all files are counted. */
+  /** Returns the files of a bucket; null until all files are counted. */
   of(bucket: string): BucketUse | null {
-    return this.#hasCounted() ? (this.#uses.get(bucket) ?? NONE) : null
+    return this.#hasCounted() ? this.#files.of(bucket) : null
   }
 
-  /** Returns what all buckets hold together; null until all files are counted. */
+  /** Returns the files of all buckets; null until all files are counted. */
   total(): BucketUse | null {
     if (!this.#hasCounted()) return null
     let [files, bytes] = [0, 0n]
-    for (const use of this.#uses.values()) {
+    for (const use of this.#files.uses.values()) {
       files += use.files
       bytes += use.bytes
     }
@@ -93,29 +105,15 @@ export class BucketUsage {
   }
 
   /**
-   * Reserves what a commit adds to its bucket, until the file is durable or `release` is called.
-   * Other commits see neither the bytes that it frees nor those of a deletion before they are
-   * durable. Call it after `whenCounted` for a bucket with a quota. Throws LIMIT_EXCEEDED where
-   * the quota would be exceeded.
+   * Begins a reservation of no byte, for a transfer or a commit that replaces `replacedBytes` of
+   * the bucket. Its owner always calls `release`.
    */
-  reserve(bucket: Bucket, fileId: string, addedBytes: bigint): void {
-    const { name, quotaBytes } = bucket
-    const bytes = addedBytes > 0n ? addedBytes : 0n
-    if (quotaBytes !== null && bytes > 0n) {
-      let used = this.#uses.get(name)?.bytes ?? 0n
-      for (const other of this.#reservations.values()) {
-        if (other.bucket === name) used += other.bytes
-      }
-      if (used + bytes > quotaBytes) {
-        throw bucketFault('quotaBytes', `at most ${quotaBytes} bytes in all files of the bucket`)
-      }
-    }
-    this.#reservations.set(fileId, { bucket: name, bytes })
-  }
-
-  /** Ends the reservation of a commit that failed or will be repeated. */
-  release(fileId: string): void {
-    this.#reservations.delete(fileId)
+  reserve(replacedBytes = 0n): Reservation {
+    const reservation: Reservation = new Reservation(replacedBytes, {
+      requireSpace: (bucket, bytes) => this.#requireSpace(reservation, bucket, bytes),
+      release: () => void this.#reservations.delete(reservation),
+    })
+    return reservation
   }
 
   async close(): Promise<void> {
@@ -124,69 +122,103 @@ export class BucketUsage {
     await this.#counting?.catch(() => undefined)
   }
 
-  /** Whether all files are counted. Begins again where the last count failed. */
+  /** Holds the reservation. Throws LIMIT_EXCEEDED where it would have no space in the quota. */
+  #requireSpace(reservation: Reservation, { name, quotaBytes }: Bucket, bytes: bigint): void {
+    if (quotaBytes !== null && bytes > 0n) {
+      let used = this.#files.of(name).bytes + this.#parts.of(name).bytes
+      for (const other of this.#reservations) {
+        if (other !== reservation && other.bucket === name) used += other.bytes
+      }
+      if (used + bytes > quotaBytes) {
+        throw bucketFault('quotaBytes', `at most ${quotaBytes} bytes in all files of the bucket`)
+      }
+    }
+    this.#reservations.add(reservation)
+  }
+
+  /** Whether all is counted. Begins again where the last count failed. */
   #hasCounted(): boolean {
     if (this.#counting === null && !this.#isClosed) this.start()
-    return this.#isCounted
+    return this.#files.isCounted
   }
 
   async #count(): Promise<void> {
     const { documents, pageFiles = PAGE_FILES } = this.#options
-    this.#uses.clear()
-    this.#countedTo = null
-    let afterKey: string | null = null
-    try {
-      do {
-        if (this.#isClosed) throw new Fault('UNAVAILABLE', { detail: 'the server stops' })
-        const after: string | null = afterKey
-        const page: FilePage = await documents.read((transaction) => {
-          // The snapshot was taken in this turn of the event loop.
-          this.#during = []
-          return listFiles(transaction, { afterKey: after, limit: pageFiles })
-        })
-        this.#add(page)
-        afterKey = page.lastKey
-      } while (afterKey !== null)
-    } finally {
-      this.#during = null
+    const onPage = () => {
+      if (this.#isClosed) throw new Fault('UNAVAILABLE', { detail: 'the server stops' })
     }
-  }
-
-  /** Counts a page, then the changes since its snapshot. */
-  #add({ files, lastKey }: FilePage): void {
-    for (const { bucket, size } of files) this.#change(bucket, 1, size)
-    this.#countedTo = files.at(-1) ?? this.#countedTo
-    this.#isCounted = lastKey === null
-    const during = this.#during ?? []
-    this.#during = null
-    for (const change of during) this.#changed(change)
+    await this.#files.count(documents, { limit: pageFiles, onPage })
+    await this.#parts.count(documents, { limit: pageFiles, onPage })
   }
 
   #changed(change: FileChange): void {
-    this.#reservations.delete(change.fileId)
-    if (this.#during !== null) this.#during.push(change)
-    else if (this.#isBehind(change)) this.#apply(change)
+    for (const reservation of this.#reservations) {
+      if (reservation.documentId === change.id) this.#reservations.delete(reservation)
+    }
+    this.#files.changed(change)
+    this.#parts.changed(change)
+  }
+}
+
+/** The functions by which a reservation holds its bytes. */
+interface Holder {
+  requireSpace(bucket: Bucket, bytes: bigint): void
+  release(): void
+}
+
+/**
+ * The bytes that a transfer or a commit adds to a bucket, until they are durable: from then on the
+ * counts include them. Others see neither the bytes that it frees nor those of a deletion before
+ * they are durable.
+ */
+export class Reservation {
+  readonly #replacedBytes: bigint
+  readonly #holder: Holder
+  #bucket: string | null = null
+  #bytes = 0n
+  #documentId: string | null = null
+
+  constructor(replacedBytes: bigint, holder: Holder) {
+    this.#replacedBytes = replacedBytes
+    this.#holder = holder
   }
 
-  /** Whether the file is among those that were counted, which are read in order of creation. */
-  #isBehind({ createdAtMicros, fileId }: Position): boolean {
-    const last = this.#countedTo
-    if (this.#isCounted || last === null) return this.#isCounted
-    return createdAtMicros === last.createdAtMicros
-      ? fileId <= last.fileId
-      : createdAtMicros < last.createdAtMicros
+  get bucket(): string | null {
+    return this.#bucket
   }
 
-  #apply({ before, after }: FileChange): void {
-    const [old, current] = [before, after].map((each) => (each === null ? null : fileFields(each)))
-    if (old) this.#change(old.bucket, -1, -old.size)
-    if (current) this.#change(current.bucket, 1, current.size)
+  get bytes(): bigint {
+    return this.#bytes
   }
 
-  #change(bucket: string, files: number, bytes: bigint): void {
-    const use = this.#uses.get(bucket) ?? NONE
-    const next = { files: use.files + files, bytes: use.bytes + bytes }
-    if (next.files === 0) this.#uses.delete(bucket)
-    else this.#uses.set(bucket, next)
+  /** The document that makes the bytes durable; null before its commit. */
+  get documentId(): string | null {
+    return this.#documentId
+  }
+
+  /**
+   * Reserves space for so many bytes that arrive. Call it after `whenCounted` for a bucket with a
+   * quota. Throws LIMIT_EXCEEDED where the quota would be exceeded.
+   */
+  extendTo(bucket: Bucket, receivedBytes: bigint): void {
+    const bytes = receivedBytes - this.#replacedBytes
+    if (bytes > this.#bytes) this.#hold(bucket, bytes)
+  }
+
+  /** Reserves what the commit of a document adds exactly. Throws as `extendTo` does. */
+  commit(bucket: Bucket, addedBytes: bigint, documentId: string): void {
+    this.#hold(bucket, addedBytes > 0n ? addedBytes : 0n)
+    this.#documentId = documentId
+  }
+
+  /** Ends the reservation, also of bytes that are durable. */
+  release(): void {
+    this.#holder.release()
+  }
+
+  #hold(bucket: Bucket, bytes: bigint): void {
+    this.#holder.requireSpace(bucket, bytes)
+    this.#bucket = bucket.name
+    this.#bytes = bytes
   }
 }

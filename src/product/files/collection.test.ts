@@ -121,7 +121,7 @@ test('bytes of a part whose upload was aborted meanwhile go', async () => {
   const staged = await ports.blobs.stage(0)
   await staged.write(new TextEncoder().encode('late'))
   await abortMultipart(ports, { ...address, multipartId })
-  const part = { number: 1, etag: '0'.repeat(32) }
+  const part = { number: 1, reservation: ports.usage.reserve(), etag: '0'.repeat(32) }
   expect(await storePart(ports, staged, { ...address, multipartId }, part)).toBe(false)
   expect(await stored()).toEqual(digests('late'))
   system.advance(60_000)

@@ -8,6 +8,7 @@ import type { BlobStore } from '../../storage/blobs/blobs.ts'
 import { CoalescingTask } from '../../system/concurrency.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
+import { FILE_DOCUMENTS } from '../../value/files/files.ts'
 
 export interface CollectionOptions {
   readonly system: System
@@ -43,8 +44,10 @@ export class FileCollection {
       (error) => options.log.warn('files.collection_failed', { error }),
     )
     this.#stopListening = options.documents.listen((changes) => {
-      for (const { before } of changes) {
-        if (before !== null) this.#suspect(fileFields(before).sha256, GRACE_MILLIS)
+      for (const { table, before } of changes) {
+        // What becomes of a part is up to its upload.
+        if (table !== FILE_DOCUMENTS || before === null) continue
+        this.#suspect(fileFields(before).sha256, GRACE_MILLIS)
       }
     })
     this.#timer = setInterval(() => this.#runs.start(), PERIOD_MILLIS)

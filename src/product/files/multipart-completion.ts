@@ -44,8 +44,10 @@ export async function completeMultipart(
       ...{ bucket, key, contentType, headers, etag, partSizes, uploadId: null },
       requireReplaceable,
       inCommit: async (transaction) => {
-        if ((await readOpen(transaction, { bucket, key, multipartId })) === null) throw closed()
+        const open = await readOpen(transaction, { bucket, key, multipartId })
+        if (open === null) throw closed()
         await patchMultipart(transaction, multipartId, { isOpen: false })
+        return open.bytes
       },
     })
   } finally {

@@ -28,7 +28,8 @@ import {
   MULTIPART_SECONDS_MAX,
   MULTIPART_UPLOADS_MAX,
 } from '../../value/files/files.ts'
-import { bucketFault, requireAdmission } from './buckets.ts'
+import type { Reservation } from './bucket-usage.ts'
+import { requireAdmission } from './buckets.ts'
 import type { FilePorts } from './ports.ts'
 
 export interface NewMultipart {
@@ -43,6 +44,15 @@ export interface MultipartAddress {
   readonly bucket: string
   readonly key: string
   readonly multipartId: string
+}
+
+/** A part whose bytes are staged. */
+export interface NewPart {
+  readonly number: number
+  /** The MD5 in hexadecimal. */
+  readonly etag: string
+  /** The reservation of its transfer, which its owner releases. */
+  readonly reservation: Reservation
 }
 
 /** Documents that one transaction reads or deletes. */
@@ -88,11 +98,10 @@ export async function storePart(
   ports: FilePorts,
   staged: StagedBlob,
   address: MultipartAddress,
-  { number, etag }: { readonly number: number; readonly etag: string },
+  { number, etag, reservation }: NewPart,
 ): Promise<boolean> {
   const { documents, collection } = ports
   const { sha256, size } = await staged.finish()
-  await requireSpace(ports, address.bucket, size)
   const stored = await collection.hold(sha256, async () => {
     await staged.commit()
     return documents.change(async (transaction) => {
@@ -101,11 +110,14 @@ export async function storePart(
       const { multipartId } = upload
       const replaced = await findPart(transaction, multipartId, number)
       if (replaced !== null) await deletePart(transaction, replaced.partId)
-      await insertPart(transaction, { multipartId, number, size, sha256, etag })
-      const bytes = upload.bytes + BigInt(size) - BigInt(replaced?.size ?? 0)
-      requireAdmission(ports.buckets, address.bucket, bytes)
+      const partId = await insertPart(transaction, { multipartId, number, size, sha256, etag })
+      const added = BigInt(size) - BigInt(replaced?.size ?? 0)
+      const bytes = upload.bytes + added
+      const bucket = requireAdmission(ports.buckets, address.bucket, bytes)
       if (bytes > FILE_BYTES_MAX)
         throw new Fault('LIMIT_EXCEEDED', { detail: 'bytes of an upload' })
+      if (bucket.quotaBytes !== null) await ports.usage.whenCounted()
+      reservation.commit(bucket, added, partId)
       await patchMultipart(transaction, multipartId, { bytes })
       return { replaced }
     })
@@ -116,19 +128,14 @@ export async function storePart(
   return stored !== null
 }
 
-/** Throws LIMIT_EXCEEDED where the parts of all uploads would pass the quota of the bucket. */
-async function requireSpace(ports: FilePorts, name: string, size: number): Promise<void> {
-  const { quotaBytes } = requireAdmission(ports.buckets, name, BigInt(size))
-  if (quotaBytes === null) return
-  await ports.usage.whenCounted()
-  const limit = MULTIPART_UPLOADS_MAX
-  const uploads = await ports.documents.read((transaction) =>
-    rangeMultiparts(transaction, { bucket: name, prefix: '', limit }),
-  )
-  const pending = uploads.reduce((sum, { bytes }) => sum + bytes, 0n)
-  const used = ports.usage.of(name)?.bytes ?? 0n
-  if (used + pending + BigInt(size) <= quotaBytes) return
-  throw bucketFault('quotaBytes', `at most ${quotaBytes} bytes in all`)
+/** Returns the bytes of the part that a part with this number replaces. */
+export async function replacedPartBytes(
+  { documents }: Pick<FilePorts, 'documents'>,
+  { multipartId }: MultipartAddress,
+  number: number,
+): Promise<bigint> {
+  const part = await documents.read((transaction) => findPart(transaction, multipartId, number))
+  return BigInt(part?.size ?? 0)
 }
 
 /** Returns the parts with a number over `after`, at most `limit`, in the order of their numbers. */

@@ -13,7 +13,8 @@ import type { RecordOperation } from '../../engine/files/system-documents.ts'
 import type { Transaction } from '../../engine/transactions/transaction.ts'
 import type { Content, StagedBlob } from '../../storage/blobs/blobs.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
-import { requireAdmission } from './buckets.ts'
+import type { Reservation } from './bucket-usage.ts'
+import { type Bucket, requireAdmission } from './buckets.ts'
 import type { FilePorts } from './ports.ts'
 
 /** The object that staged bytes become. */
@@ -32,29 +33,53 @@ export interface NewObject {
    * none. It runs in the transaction, perhaps several times.
    */
   readonly requireReplaceable?: ((replaced: FileDocument | null) => void) | undefined
-  /** Runs in the same transaction, after `requireReplaceable`. */
-  readonly inCommit?: ((transaction: Transaction) => MaybePromise<void>) | undefined
+  /**
+   * Runs in the same transaction, after `requireReplaceable`. Returns the bytes of the bucket that
+   * the object takes the place of, beside those of the replaced file.
+   */
+  readonly inCommit?: ((transaction: Transaction) => MaybePromise<bigint>) | undefined
+}
+
+/** Options of the commit of a file. */
+export interface CommitOptions {
+  /** Committed with the metadata. */
+  readonly record?: RecordOperation<FileDocument> | null
+  /** The reservation of the transfer, or else one of the commit alone. The commit releases it. */
+  readonly reservation?: Reservation | undefined
 }
 
 /**
  * Makes staged bytes durable and then the file that they belong to. Raises LIMIT_EXCEEDED and
  * FILE_NOT_FOUND where the bucket does not admit it, UNAVAILABLE where nothing was stored,
- * RESULT_UNCERTAIN, and what `requireReplaceable` throws. `record` is committed with the metadata.
+ * RESULT_UNCERTAIN, and what `requireReplaceable` throws.
  */
 export async function storeFile(
   ports: FilePorts,
   staged: StagedBlob,
   object: NewObject,
-  record: RecordOperation<FileDocument> | null = null,
+  options: CommitOptions = {},
 ): Promise<FileDocument> {
   const content = await staged.finish()
-  return storeContent(ports, content, object, { makeDurable: () => staged.commit(), record })
+  return storeContent(ports, content, object, { ...options, makeDurable: () => staged.commit() })
 }
 
-export interface StoreOptions {
+export interface StoreOptions extends CommitOptions {
   /** Makes the bytes durable. */
   readonly makeDurable: () => Promise<void>
-  readonly record?: RecordOperation<FileDocument> | null
+}
+
+/**
+ * Begins a reservation for bytes that arrive, so that simultaneous transfers stay within the quota
+ * of the bucket. Only for one with a quota it waits, and asks how many bytes are replaced.
+ */
+export async function reserveIn(
+  { usage }: Pick<FilePorts, 'usage'>,
+  { quotaBytes }: Bucket,
+  replacedBytes: () => Promise<bigint>,
+): Promise<Reservation> {
+  if (quotaBytes === null) return usage.reserve()
+  await usage.whenCounted()
+  return usage.reserve(await replacedBytes())
 }
 
 /** Stores an object with the bytes of another file. Raises as `storeFile` does. */
@@ -62,12 +87,12 @@ export function storeContent(
   ports: FilePorts,
   { sha256, size }: Content,
   object: NewObject,
-  { makeDurable, record = null }: StoreOptions,
+  { makeDurable, ...options }: StoreOptions,
 ): Promise<FileDocument> {
   requireAdmission(ports.buckets, object.bucket, BigInt(size))
   return ports.collection.hold(sha256, async () => {
     await makeDurable()
-    return commitMetadata(ports, { ...object, sha256, size: BigInt(size) }, record)
+    return commitMetadata(ports, { ...object, sha256, size: BigInt(size) }, options)
   })
 }
 
@@ -75,25 +100,22 @@ export function storeContent(
 async function commitMetadata(
   { documents, buckets, usage }: FilePorts,
   file: NewObject & { readonly sha256: string; readonly size: bigint },
-  record: RecordOperation<FileDocument> | null,
+  { record = null, reservation = usage.reserve() }: CommitOptions,
 ): Promise<FileDocument> {
-  let reserved: string | null = null
   try {
     return await documents.change(async (transaction) => {
-      if (reserved !== null) usage.release(reserved)
       const bucket = requireAdmission(buckets, file.bucket, file.size)
       if (bucket.quotaBytes !== null) await usage.whenCounted()
       const { key } = file
       const replaced = key === null ? null : await findObject(transaction, bucket.name, key)
       file.requireReplaceable?.(replaced)
-      await file.inCommit?.(transaction)
+      const freed = (replaced?.size ?? 0n) + ((await file.inCommit?.(transaction)) ?? 0n)
       if (replaced !== null) await deleteFile(transaction, replaced.fileId)
       const fileId = await insertFile(transaction, file)
-      usage.reserve(bucket, fileId, file.size - (replaced?.size ?? 0n))
-      reserved = fileId
+      reservation.commit(bucket, file.size - freed, fileId)
       return (await readFile(transaction, fileId))!
     }, record)
   } finally {
-    if (reserved !== null) usage.release(reserved)
+    reservation.release()
   }
 }

@@ -3,6 +3,8 @@ import { decodeChunks } from './chunked-bodies.ts'
 
 const OPTIONS = { signatures: null, hasTrailers: false, onTrailer: () => undefined }
 
+const chunk = (size: number) => `${size.toString(16)}\r\n${'x'.repeat(size)}\r\n`
+
 function sourceOf(text: string) {
   const state = { isClosed: false }
   async function* chunks() {
@@ -19,9 +21,9 @@ function sourceOf(text: string) {
 }
 
 test('a body whose reader stops early is not received any more', async () => {
-  const { state, chunks } = sourceOf('3\r\nabc\r\n')
-  for await (const chunk of chunks) {
-    expect(Buffer.from(chunk).toString()).toBe('abc')
+  const { state, chunks } = sourceOf(chunk(64 * 1024))
+  for await (const { length } of chunks) {
+    expect(length).toBe(64 * 1024)
     break
   }
   expect(state.isClosed).toBe(true)
@@ -31,4 +33,31 @@ test('a malformed body is not received any more', async () => {
   const { state, chunks } = sourceOf('no chunk\r\n')
   await expect(chunks.next()).rejects.toThrow()
   expect(state.isClosed).toBe(true)
+})
+
+/** Returns the sizes of the pieces that a body is decoded to. */
+async function piecesOf(body: string): Promise<number[]> {
+  async function* source() {
+    yield Buffer.from(body)
+  }
+  const sizes: number[] = []
+  for await (const piece of decodeChunks(source(), OPTIONS)) sizes.push(piece.length)
+  return sizes
+}
+
+const END = '0\r\n\r\n'
+
+test('small chunks are gathered, and large ones are passed on as they are', async () => {
+  expect(await piecesOf(chunk(64).repeat(2_000) + END)).toEqual([65_472, 64, 62_464])
+  expect(await piecesOf(chunk(3) + chunk(100_000) + chunk(4) + END)).toEqual([3, 100_000, 4])
+  expect(await piecesOf(END)).toEqual([])
+})
+
+test('chunks have 64 bytes on average, except for some small ones', async () => {
+  expect(await piecesOf(chunk(1).repeat(63) + END)).toEqual([63])
+  await expect(piecesOf(chunk(1).repeat(70) + END)).rejects.toThrow(
+    expect.objectContaining({ s3Code: 'InvalidRequest' }),
+  )
+  await expect(piecesOf(chunk(6_400) + chunk(1).repeat(200) + END)).rejects.toThrow()
+  expect(await piecesOf(chunk(6_400) + chunk(1).repeat(100) + END)).toEqual([6_500])
 })

@@ -4,7 +4,7 @@
  * on before must be discarded; nothing of a body is stored before its end.
  */
 import { sha256Stream } from '../../../../system/digests.ts'
-import { inSlices } from '../../../../system/event-loop.ts'
+import { inSlices, nextTurn } from '../../../../system/event-loop.ts'
 import { S3Fault } from '../errors.ts'
 import type { ChunkSignatures } from '../signature/signatures.ts'
 
@@ -18,6 +18,17 @@ export interface ChunkedOptions {
 
 const LINE_BYTES_MAX = 1_024
 const TRAILERS_MAX = 8
+/**
+ * Each chunk takes some microseconds, however small it is.
+ * @limit Stored files: bytes of the chunks of a signed or `aws-chunked` body, at least, on average
+ */
+export const CHUNK_BYTES_MIN = 64
+/** Chunks that may be smaller. */
+const SMALL_CHUNKS_MAX = 64
+/** Chunks after which other requests have a turn. */
+const CHUNKS_PER_TURN = 256
+/** Bytes that small chunks are gathered to, so that what follows has few pieces. */
+const GATHERED_BYTES = 64 * 1024
 /** At most 1 TiB: the sum of all chunks is bounded by the reader. */
 const CHUNK_HEAD = /^([0-9a-fA-F]{1,10})(?:;chunk-signature=([0-9a-f]{64}))?$/
 const TRAILER = /^([A-Za-z0-9-]{1,64}):[ \t]*([\x21-\x7e]{0,256})[ \t]*$/
@@ -46,24 +57,35 @@ async function* readChunks(
   reader: ByteReader,
   { signatures }: ChunkedOptions,
 ): AsyncGenerator<Uint8Array> {
-  for (;;) {
+  const gathered = new GatheredBytes()
+  let received = 0
+  for (let chunks = 1; ; chunks++) {
+    if (chunks % CHUNKS_PER_TURN === 0) await nextTurn()
     const head = CHUNK_HEAD.exec(await reader.line())
     const signature = head?.[2]
     if (head === null || (signature === undefined) !== (signatures === null)) {
       throw new S3Fault('IncompleteBody', 'the head of a chunk')
     }
     const size = Number.parseInt(head[1]!, 16)
-    const digest = sha256Stream()
+    received += size
+    if (chunks > SMALL_CHUNKS_MAX + received / CHUNK_BYTES_MIN) {
+      throw new S3Fault('InvalidRequest', `chunks of less than ${CHUNK_BYTES_MIN} bytes`)
+    }
+    const digest = signatures === null ? null : sha256Stream()
     for (let left = size; left > 0; ) {
       const bytes = await reader.take(left)
       left -= bytes.length
-      if (signatures !== null) await inSlices(bytes, (slice) => void digest.update(slice))
-      yield bytes
+      if (digest !== null) await inSlices(bytes, (slice) => void digest.update(slice))
+      yield* gathered.add(bytes)
     }
-    if (signatures?.isNextChunk(signature!, digest.digest().toString('hex')) === false) {
+    const sha256 = digest?.digest().toString('hex')
+    if (signatures !== null && !signatures.isNextChunk(signature!, sha256!)) {
       throw new S3Fault('SignatureDoesNotMatch', 'the signature of a chunk')
     }
-    if (size === 0) return
+    if (size === 0) {
+      yield* gathered.rest()
+      return
+    }
     if ((await reader.line()) !== '') throw new S3Fault('IncompleteBody', 'the end of a chunk')
   }
 }
@@ -98,6 +120,30 @@ async function requireEnd(reader: ByteReader): Promise<void> {
     if ((await reader.line()) !== '') break
   }
   if (!(await reader.isAtEnd())) throw new S3Fault('IncompleteBody', 'bytes after the last chunk')
+}
+
+/** Joins pieces that are small. */
+class GatheredBytes {
+  #buffer = new Uint8Array(0)
+  #length = 0;
+
+  /** Yields what is complete; large pieces as they are. */
+  *add(bytes: Uint8Array): Generator<Uint8Array> {
+    if (this.#length + bytes.length >= GATHERED_BYTES) {
+      yield* this.rest()
+      yield bytes
+      return
+    }
+    if (this.#length === 0) this.#buffer = new Uint8Array(GATHERED_BYTES)
+    this.#buffer.set(bytes, this.#length)
+    this.#length += bytes.length
+  }
+
+  /** Yields what was gathered. */
+  *rest(): Generator<Uint8Array> {
+    if (this.#length > 0) yield this.#buffer.subarray(0, this.#length)
+    this.#length = 0
+  }
 }
 
 class ByteReader {

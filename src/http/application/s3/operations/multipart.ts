@@ -1,13 +1,18 @@
 /** Multipart uploads: their beginning, parts and end. */
+import type { FileDocument } from '../../../../engine/files/file-documents.ts'
 import type { PartDocument } from '../../../../engine/files/multipart-documents.ts'
+import { requireAdmission } from '../../../../product/files/buckets.ts'
 import { openBytes } from '../../../../product/files/downloads.ts'
 import {
   abortMultipart,
   beginMultipart,
   findMultipart,
   listPartsOf,
+  type MultipartAddress,
+  type NewPart,
   readEntityTag,
   removeParts,
+  replacedPartBytes,
   storePart,
 } from '../../../../product/files/multipart.ts'
 import {
@@ -15,6 +20,8 @@ import {
   multipartTag,
   readContent,
 } from '../../../../product/files/multipart-completion.ts'
+import type { FilePorts } from '../../../../product/files/ports.ts'
+import { reserveIn } from '../../../../product/files/store.ts'
 import { checksumStream } from '../../../../system/checksums.ts'
 import { inSlices } from '../../../../system/event-loop.ts'
 import { FILE_BYTES_MAX, PART_BYTES_MIN, PARTS_MAX } from '../../../../value/files/files.ts'
@@ -42,39 +49,68 @@ export async function uploadPart(call: ObjectCall): Promise<Response> {
   const address = addressOf(call)
   const number = partNumberOf(call.query)
   await requireUpload(call)
-  return receive(call, async (staged, { md5, checksums }) => {
-    const part = { number, etag: md5 }
-    if (!(await storePart(gateway.files, staged, address, part))) throw new S3Fault('NoSuchUpload')
-    return new Response(null, { headers: { etag: `"${md5}"`, ...checksums } })
+  return receive(call, {
+    replacedBytes: () => replacedPartBytes(gateway.files, address, number),
+    async store(staged, { md5, checksums, reservation }) {
+      const part = { number, etag: md5, reservation }
+      const isOpen = await storePart(gateway.files, staged, address, part)
+      if (!isOpen) throw new S3Fault('NoSuchUpload')
+      return new Response(null, { headers: { etag: `"${md5}"`, ...checksums } })
+    },
   })
 }
 
 /** Copies an object, or a range of one, into a part. */
 export async function uploadPartCopy(call: ObjectCall): Promise<Response> {
-  const { gateway, request } = call
+  const { gateway, request, bucket } = call
   const { files } = gateway
   const number = partNumberOf(call.query)
+  const address = addressOf(call)
   await requireUpload(call)
   const { file } = await copySource(call)
   const slice = copiedRange(request.headers.get('x-amz-copy-source-range'), Number(file.size))
-  return transferring(call, async () => {
-    const staged = await files.blobs.stage(slice.end - slice.start)
-    try {
-      const md5 = checksumStream('md5')
-      for await (const chunk of readContent(await openBytes(files, file, slice))) {
-        await inSlices(chunk, (slice) => void md5.update(slice))
-        await staged.write(chunk)
-      }
-      const etag = md5.digest().toHex()
-      const isOpen = await storePart(files, staged, addressOf(call), { number, etag })
-      if (!isOpen) throw new S3Fault('NoSuchUpload')
+  const bytes = BigInt(slice.end - slice.start)
+  const admitting = requireAdmission(files.buckets, bucket, bytes)
+  const reservation = await reserveIn(files, admitting, () => {
+    return replacedPartBytes(files, address, number)
+  })
+  try {
+    reservation.extendTo(admitting, bytes)
+    return await transferring(call, async () => {
+      const etag = await copyPart(files, { file, slice, address, number, reservation })
       const at = isoTime({ createdAtMicros: gateway.system.nowMicros() })
       const fields = textFields({ ETag: `"${etag}"`, LastModified: at })
       return xmlResponse(element('CopyPartResult', fields, true))
-    } finally {
-      await staged.discard()
+    })
+  } finally {
+    reservation.release()
+  }
+}
+
+interface CopiedPart extends Omit<NewPart, 'etag'> {
+  readonly file: FileDocument
+  readonly slice: ReturnType<typeof copiedRange>
+  readonly address: MultipartAddress
+}
+
+/** Returns the entity tag. Throws NoSuchUpload. */
+async function copyPart(
+  files: FilePorts,
+  { file, slice, address, ...part }: CopiedPart,
+): Promise<string> {
+  const staged = await files.blobs.stage(slice.end - slice.start)
+  try {
+    const md5 = checksumStream('md5')
+    for await (const chunk of readContent(await openBytes(files, file, slice))) {
+      await inSlices(chunk, (bytes) => void md5.update(bytes))
+      await staged.write(chunk)
     }
-  })
+    const etag = md5.digest().toHex()
+    if (await storePart(files, staged, address, { ...part, etag })) return etag
+    throw new S3Fault('NoSuchUpload')
+  } finally {
+    await staged.discard()
+  }
 }
 
 /** Throws InvalidArgument and InvalidRange. */

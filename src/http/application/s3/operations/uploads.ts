@@ -1,10 +1,12 @@
 /** PutObject, and the receipt of bytes that it shares with UploadPart. */
+import type { Reservation } from '../../../../product/files/bucket-usage.ts'
 import { requireAdmission } from '../../../../product/files/buckets.ts'
-import { storeFile } from '../../../../product/files/store.ts'
+import { readObject } from '../../../../product/files/objects.ts'
+import { reserveIn, storeFile } from '../../../../product/files/store.ts'
 import { inSlices } from '../../../../system/event-loop.ts'
 import { FILE_BYTES_MAX } from '../../../../value/files/files.ts'
 import { peerOf } from '../../../rate-limits.ts'
-import { streamS3Body } from '../bodies/bodies.ts'
+import { type S3Body, streamS3Body } from '../bodies/bodies.ts'
 import { S3Fault } from '../errors.ts'
 import { writeCondition } from './conditions.ts'
 import { objectHeadersOf } from './object-headers.ts'
@@ -14,10 +16,13 @@ export async function putObject(call: ObjectCall): Promise<Response> {
   const { gateway, request, bucket, key } = call
   const stored = objectHeadersOf(request.headers)
   const requireReplaceable = writeCondition(request.headers)
-  return receive(call, async (staged, { md5, checksums }) => {
-    const object = { bucket, key, ...stored, etag: md5, uploadId: null, requireReplaceable }
-    await storeFile(gateway.files, staged, object)
-    return new Response(null, { headers: { etag: `"${md5}"`, ...checksums } })
+  return receive(call, {
+    replacedBytes: async () => (await readObject(gateway.files, bucket, key))?.size ?? 0n,
+    async store(staged, { md5, checksums, reservation }) {
+      const object = { bucket, key, ...stored, etag: md5, uploadId: null, requireReplaceable }
+      await storeFile(gateway.files, staged, object, { reservation })
+      return new Response(null, { headers: { etag: `"${md5}"`, ...checksums } })
+    },
   })
 }
 
@@ -28,47 +33,74 @@ export interface Received {
   readonly md5: string
   /** Verified checksums as headers. */
   readonly checksums: Readonly<Record<string, string>>
+  readonly reservation: Reservation
+}
+
+export interface Receipt {
+  /** Returns the bytes of the bucket that the received ones take the place of. */
+  replacedBytes(): Promise<bigint>
+  store(staged: StagedBytes, received: Received): Promise<Response>
 }
 
 /** Stages the body, verifies it and passes it to `store`. Leaves nothing of a body that fails. */
-export async function receive(
-  call: ObjectCall,
-  store: (staged: StagedBytes, received: Received) => Promise<Response>,
-): Promise<Response> {
+export async function receive(call: ObjectCall, receipt: Receipt): Promise<Response> {
   const { gateway, incoming, caller, bucket } = call
-  const { files, log } = gateway
-  const { checks, chunks } = streamS3Body(gateway, incoming, caller)
-  const { maximumObjectBytes } = requireAdmission(files.buckets, bucket, BigInt(checks.length ?? 0))
+  const body = streamS3Body(gateway, incoming, caller)
+  const { files } = gateway
+  const length = body.checks.length ?? 0
+  const admitting = requireAdmission(files.buckets, bucket, BigInt(length))
+  const { maximumObjectBytes } = admitting
   const bytesMax = Math.min(FILE_BYTES_MAX, Number(maximumObjectBytes ?? FILE_BYTES_MAX))
-  if ((checks.length ?? 0) > bytesMax) throw new S3Fault('EntityTooLarge')
-  return transferring(call, async () => {
-    const staged = await files.blobs.stage(checks.length ?? 0)
-    let received = 0
-    try {
-      for await (const chunk of chunks) {
-        received += chunk.length
-        if (received > bytesMax) throw new S3Fault('EntityTooLarge')
-        await inSlices(chunk, (slice) => checks.update(slice))
-        await staged.write(chunk)
-      }
-      const response = await store(staged, checks.finish())
-      gateway.counts.transferred('uploaded', received)
-      return response
-    } catch (error) {
-      const { requestId } = incoming
-      const { storageKeyId } = caller
-      // A rejected body is in the log of rejections; one that broke off is only here.
-      log[error instanceof S3Fault ? 'debug' : 'warn']('files.upload_failed', {
-        requestId,
-        storageKeyId,
-        received,
-        error,
-      })
-      throw error
-    } finally {
-      await staged.discard()
+  const reservation = await reserveIn(files, admitting, receipt.replacedBytes)
+  const requireFit = (bytes: number): void => {
+    if (bytes > bytesMax) throw new S3Fault('EntityTooLarge')
+    reservation.extendTo(admitting, BigInt(bytes))
+  }
+  try {
+    requireFit(length)
+    return await transferring(call, () =>
+      stage(call, { ...receipt, body, reservation, requireFit }),
+    )
+  } finally {
+    reservation.release()
+  }
+}
+
+interface Staging extends Receipt {
+  readonly body: S3Body
+  readonly reservation: Reservation
+  /** Throws where so many bytes are too many. */
+  readonly requireFit: (bytes: number) => void
+}
+
+async function stage(
+  { gateway, incoming, caller }: ObjectCall,
+  { store, body, reservation, requireFit }: Staging,
+): Promise<Response> {
+  const { files, log, counts } = gateway
+  const { checks, chunks } = body
+  const staged = await files.blobs.stage(checks.length ?? 0)
+  let received = 0
+  try {
+    for await (const chunk of chunks) {
+      received += chunk.length
+      requireFit(received)
+      await inSlices(chunk, (slice) => checks.update(slice))
+      await staged.write(chunk)
     }
-  })
+    const response = await store(staged, { ...checks.finish(), reservation })
+    counts.transferred('uploaded', received)
+    return response
+  } catch (error) {
+    const { requestId } = incoming
+    const { storageKeyId } = caller
+    // A rejected body is in the log of rejections; one that broke off is only here.
+    const level = error instanceof S3Fault ? 'debug' : 'warn'
+    log[level]('files.upload_failed', { requestId, storageKeyId, received, error })
+    throw error
+  } finally {
+    await staged.discard()
+  }
 }
 
 /** Runs a transfer with a permit and without the idle timeout of the connection. */
