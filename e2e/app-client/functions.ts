@@ -24,6 +24,7 @@ export const grantUpload = action({
   clients,
   uses: { storage: 'write' },
   arguments: { maximumBytes: v.int64() },
+  returns: v.uploadGrant(),
   handler: (ctx, { maximumBytes }) =>
     ctx.storage.createUpload({ contentType: 'text/plain', maximumBytes: Number(maximumBytes) }),
 })
@@ -32,6 +33,7 @@ export const grantDownload = action({
   clients,
   uses: { storage: 'read' },
   arguments: { file: v.id('files') },
+  returns: v.downloadGrant(),
   handler: (ctx, { file }) => ctx.storage.createDownload(file),
 })
 

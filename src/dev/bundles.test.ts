@@ -17,6 +17,7 @@ async function rejectionOf(text: string): Promise<string | undefined> {
     workspace: 'default',
     modules,
     client: null,
+    clients: [],
     hasCrons: false,
   })
   const error = await bundling.catch((thrown: unknown) => thrown)

@@ -79,6 +79,8 @@ function configuration(files: WorkspaceFiles): Bun.BuildConfig & { readonly macr
       'process.env.NODE_ENV': '"production"',
       __dirname: '"/"',
       __filename: '"/bundle.js"',
+      // Read by sdk/functions.ts.
+      'globalThis.__svcClients': JSON.stringify(files.clients),
     },
     plugins: [
       {

@@ -50,6 +50,9 @@ test.each([
   ['{ "workspace": ["default"] }', 'Expected a Workspace name ($.workspace).'],
   ['{ "workspace": "Default" }', 'Expected a Workspace name ($.workspace).'],
   ['{ "workspace": "default", "Workspace": "x" }', 'Expected no unknown field ($.Workspace).'],
+  ['{ "clients": "public" }', 'Expected'],
+  ['{ "clients": ["anyone"] }', 'Expected'],
+  ['{ "clients": ["public", "public"] }', 'Expected each kind once ($.clients).'],
   ...['../web', '/tmp', 'web/../..', '.ssh', 'functions/web', '_generated', 'node_modules', ''].map(
     (client): [string, string] => [
       JSON.stringify({ client }),

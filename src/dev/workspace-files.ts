@@ -1,10 +1,12 @@
 /** Reads the files of a Workspace: the modules with Functions, their names, and svc.json. */
 import { type Dirent, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import type { ClientKind } from '../value/manifest.ts'
 import { parseWrittenJson } from '../value/strict-json.ts'
 import { ValidationError } from '../value/validation-error.ts'
 import { text } from '../wire/fields.ts'
 import { parse } from '../wire/reading/read.ts'
+import { rule } from '../wire/rules.ts'
 import { type Infer, schema } from '../wire/schema.ts'
 import { WorkspaceName } from '../wire/workspace.ts'
 import { fileProblem, type Problem, workspaceFault } from './problems.ts'
@@ -23,6 +25,8 @@ export interface WorkspaceFiles {
   readonly workspace: string
   /** Directory of the generated client, relative to the Workspace; null for none. */
   readonly client: string | null
+  /** Kinds of Application Key that may call public Functions which name none. */
+  readonly clients: readonly ClientKind[]
   /** Sorted by name. */
   readonly modules: readonly WorkspaceModule[]
   /** Whether there is a file of Crons. */
@@ -38,12 +42,18 @@ const CLIENT_DIRECTORY =
 const SettingsFile = schema({
   'workspace?': WorkspaceName,
   'client?': text(CLIENT_DIRECTORY, 'a directory of the Workspace, such as web/_generated'),
+  'clients?': [
+    "('public' | 'confidential')[]",
+    ':',
+    rule('each kind once', (kinds: readonly string[]) => new Set(kinds).size === kinds.length),
+  ],
 })
-const DEFAULTS = { workspace: 'default', client: null }
+const DEFAULTS = { workspace: 'default', client: null, clients: [] }
 const SETTINGS_HINT =
   'Write { "workspace": "default" }, or another name: a lower-case letter, then lower-case ' +
-  'letters, digits and -, at most 63 characters. The only other setting is "client", the ' +
-  'directory for svc/client, svc/react and api.ts.'
+  'letters, digits and -, at most 63 characters. The other settings are "client", the directory ' +
+  'for svc/client, svc/react and api.ts, and "clients", such as ["public"], the kinds of keys ' +
+  'that may call Functions which name none.'
 const FUNCTIONS_DIRECTORY = 'functions'
 const SEGMENT = /^[A-Za-z0-9_-]+$/
 const SOURCE = /\.[cm]?[jt]sx?$/
@@ -174,7 +184,7 @@ function checkCase(modules: readonly WorkspaceModule[], problems: Problem[]): vo
 function readSettings(
   directory: string,
   problems: Problem[],
-): Pick<WorkspaceFiles, 'workspace' | 'client'> {
+): Pick<WorkspaceFiles, 'workspace' | 'client' | 'clients'> {
   const path = join(directory, SETTINGS_FILE)
   if (!isFile(path)) return DEFAULTS
   try {

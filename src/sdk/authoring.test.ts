@@ -41,6 +41,8 @@ test('every validator becomes plain data that a manifest accepts', () => {
     array: v.array(v.string(), { maximumItems: 3 }),
     object: v.object({ a: v.optional(v.nullable(v.any())) }),
     record: v.record(v.int64(), { maximumItems: 3 }),
+    uploadGrant: v.uploadGrant(),
+    downloadGrant: v.downloadGrant(),
   }
   for (const validator of Object.values(validators)) {
     const json = jsonOf(validator)
@@ -59,6 +61,11 @@ test('every validator becomes plain data that a manifest accepts', () => {
     pattern: '^[a-z]+(\\/\\d{2})?$',
   })
   expect(jsonOf(v.string({ maximumLength: undefined }))).toEqual({ type: 'string' })
+  const fields = ['path', 'token', 'expiresAt']
+  expect(jsonOf(v.downloadGrant())).toMatchObject({ fields: { expiresAt: { type: 'timestamp' } } })
+  const namesOf = (grant: unknown) => Object.keys((grant as { fields: object }).fields)
+  expect(namesOf(jsonOf(v.downloadGrant()))).toEqual(fields)
+  expect(namesOf(jsonOf(v.uploadGrant()))).toEqual([...fields, 'uploadId', 'maximumBytes'])
 })
 
 test('a Function definition holds what it declares, with sorted clients', () => {

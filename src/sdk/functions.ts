@@ -22,6 +22,11 @@ import { fieldsJson, kindOf, validatorJson } from './validators.ts'
 
 const FUNCTION = Symbol.for('svc.function')
 const CLIENTS: readonly string[] = ['public', 'confidential']
+/**
+ * The clients of public Functions that name none. The builder replaces the expression by the list
+ * in svc.json (dev/bundles.ts).
+ */
+const DEFAULT_CLIENTS = (globalThis as { readonly __svcClients?: unknown }).__svcClients ?? []
 const ERROR_KINDS: readonly string[] = ['invalid', 'forbidden', 'not_found', 'conflict']
 
 /** The part of a Function that the runner reads; its name comes from the file and the export. */
@@ -85,7 +90,7 @@ function define(
   const content: FunctionContent = {
     kind,
     visibility,
-    clients: clientsOf(definition.clients ?? [], owner),
+    clients: clientsOf(definition.clients ?? (internal ? [] : DEFAULT_CLIENTS), owner),
     auth: authOf(definition.auth, owner),
     arguments: fieldsJson(definition.arguments ?? {}, `${owner} arguments`),
     returns:

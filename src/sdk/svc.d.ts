@@ -107,6 +107,10 @@ export declare const v: {
   nullable<T>(inner: Validator<T>): Validator<T | null>
   /** Any value that can be stored or sent. */
   any(): Validator<unknown>
+  /** The grant that `ctx.storage.createUpload` makes, for `returns` of an Action. */
+  uploadGrant(): Validator<UploadGrant>
+  /** The grant that `ctx.storage.createDownload` makes, for `returns`. */
+  downloadGrant(): Validator<DownloadGrant>
 }
 
 type InferFields<F extends Fields> = Flatten<
@@ -202,7 +206,10 @@ interface InternalDefinition<Context, M extends AuthMode, A extends Fields, R> {
 
 interface PublicDefinition<Context, M extends AuthMode, A extends Fields, R>
   extends InternalDefinition<Context, M, A, R> {
-  /** The kinds of Application Key that may call it; none by default. */
+  /**
+   * The kinds of Application Key that may call it. By default those that `"clients"` in svc.json
+   * lists, otherwise none.
+   */
   clients?: readonly ClientKind[]
 }
 

@@ -215,6 +215,18 @@ function union(members: readonly unknown[]): ValidatorJson {
   }
 }
 
+/** Fields of the grants that `ctx.storage` makes. */
+const DOWNLOAD_GRANT: FieldsJson = {
+  path: { type: 'string' },
+  token: { type: 'string' },
+  expiresAt: { type: 'timestamp' },
+}
+const UPLOAD_GRANT: FieldsJson = {
+  ...DOWNLOAD_GRANT,
+  uploadId: { type: 'string' },
+  maximumBytes: { type: 'float64' },
+}
+
 const BUILDERS = Object.freeze({
   null: () => define({ type: 'null' }),
   boolean: () => define({ type: 'boolean' }),
@@ -255,6 +267,8 @@ const BUILDERS = Object.freeze({
   nullable: (inner: unknown) =>
     define({ type: 'nullable', inner: validatorJson(inner, 'v.nullable(...)') }),
   any: () => define({ type: 'any' }),
+  uploadGrant: () => objectOf(UPLOAD_GRANT),
+  downloadGrant: () => objectOf(DOWNLOAD_GRANT),
 })
 
 /** The builders, with an error for unknown names: "v.number is not a function" names no fix. */

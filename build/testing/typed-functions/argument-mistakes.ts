@@ -2,6 +2,7 @@
  * Calls with arguments of the wrong type, in every entry that takes a reference and arguments. Each
  * mistake is made on its own, in otherwise correct arguments.
  */
+import { v, validatorJson } from '../../../src/sdk/validators.ts'
 import type { FunctionManifest } from '../../../src/value/manifest.ts'
 import type { FieldsJson } from '../../../src/value/validators.ts'
 
@@ -44,6 +45,11 @@ export const CALLED: readonly FunctionManifest[] = [
   manifest('read', {}),
   manifest('write', { kind: 'mutation' }),
   manifest('act', { kind: 'action' }),
+  manifest('grant', {
+    kind: 'action',
+    arguments: {},
+    returns: validatorJson(v.uploadGrant(), 'returns'),
+  }),
   manifest('list', {
     arguments: { ...FIELDS, ...PAGE },
     returns: {
@@ -148,6 +154,13 @@ import { useAction, useMutation, usePaginatedQuery, useQuery } from 'svc/react'
 declare const client: Client
 declare const local: LocalValues
 ${callsOf(CLIENT_ENTRIES)}
+export async function uploads() {
+  const grant = await client.action(api.calls.grant)
+  const stored = await client.upload(grant, new Uint8Array(1))
+  await client.mutation(api.calls.write, ${argumentsText({ ...GOOD, file: 'stored.fileId' })})
+  // @ts-expect-error the ID of the grant
+  await client.mutation(api.calls.write, ${argumentsText({ ...GOOD, file: 'stored.uploadId' })})
+}
 `
 
 /** The calls of Functions and of their tests. */

@@ -22,6 +22,24 @@ export const stores = action({
     return ctx.storage.put(new Uint8Array(1), { contentType: 'a/b', key: null })
   },
 })
+export const grants = action({
+  uses: { storage: 'write' },
+  returns: v.uploadGrant(),
+  handler: (ctx) => ctx.storage.createUpload({ contentType: 'a/b', maximumBytes: 1 }),
+})
+export const fetches = action({
+  uses: { storage: 'read' },
+  arguments: { file: v.id('files') },
+  returns: v.downloadGrant(),
+  handler: (ctx, { file }) => ctx.storage.createDownload(file),
+})
+export const mistaken = action({
+  uses: { storage: 'read' },
+  arguments: { file: v.id('files') },
+  returns: v.uploadGrant(),
+  // @ts-expect-error a grant of another kind
+  handler: (ctx, { file }) => ctx.storage.createDownload(file),
+})
 export const detaches = mutation({
   arguments: { file: v.id('files') },
   handler: async (ctx, { file }) => {

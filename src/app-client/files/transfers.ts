@@ -7,6 +7,13 @@ import { type CallError, clientError, isCallError, responseInvalid } from '../er
 import type { Platform } from '../platform.ts'
 import { hasExactly } from '../results.ts'
 
+/** The ID of a stored file, as the generated references have it. */
+export type FileId = string & { readonly __table: 'files' }
+
+function isFileId(value: unknown): value is FileId {
+  return isId('fil', value)
+}
+
 export interface UploadGrant {
   readonly path: string
   readonly token: string
@@ -20,7 +27,7 @@ export interface DownloadGrant {
 }
 
 export interface StoredFile {
-  readonly fileId: string
+  readonly fileId: FileId
   readonly uploadId: string
   readonly contentType: string
   /** Bytes. */
@@ -32,7 +39,7 @@ export interface StoredFile {
 }
 
 export interface DownloadedFile {
-  readonly fileId: string
+  readonly fileId: FileId
   readonly contentType: string
   /** The digest of the whole file. */
   readonly sha256: string
@@ -134,7 +141,7 @@ function readFile(
   const size = parseSequence(file.size)
   const createdAt = parseSequence(file.createdAtMicros)
   const isFile =
-    isId('fil', fileId) &&
+    isFileId(fileId) &&
     uploadId === sent.uploadId &&
     size === BigInt(sent.size) &&
     typeof contentType === 'string' &&
@@ -198,7 +205,7 @@ async function downloadOnce(
   const fileId = headers.get('x-service-file-id')
   const contentType = headers.get('content-type')
   const sha256 = /^"([0-9a-f]{64})"$/.exec(headers.get('etag') ?? '')?.[1]
-  const isOfGrant = isId('fil', fileId) && path.endsWith(fileId)
+  const isOfGrant = isFileId(fileId) && path.endsWith(fileId)
   if (!isOfGrant || contentType === null || sha256 === undefined) {
     throw responseInvalid('another file')
   }
