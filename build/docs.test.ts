@@ -6,6 +6,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { parseLine } from '../src/client/arguments.ts'
 import { COMMANDS } from '../src/client/main.ts'
 import { DOCUMENTS } from '../src/docs/embedded.generated.ts'
+import { takesArguments } from '../src/server/arguments.ts'
 import { MODES } from '../src/server/usage.ts'
 import { readJwtProviders } from '../src/settings/jwt-providers.ts'
 import { readOidcConfig } from '../src/settings/oidc.ts'
@@ -61,8 +62,11 @@ function reasonAgainst(program: string, words: readonly string[]): string | null
   }
 }
 
-function isMode([mode, ...rest]: readonly string[]): boolean {
-  return rest.length === 0 && (mode === '--help' || MODES.some(([name]) => name === mode))
+/** A word in capitals stands for a number. */
+function isMode([mode = '', ...rest]: readonly string[]): boolean {
+  if (mode === '--help') return rest.length === 0
+  const args = rest.map((word) => (/^[A-Z]+$/.test(word) ? '1' : word))
+  return MODES.some(([name]) => name === mode) && takesArguments(mode, args)
 }
 
 /** Names each command or option in the prose that does not exist; it need not be complete. */

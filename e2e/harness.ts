@@ -98,7 +98,8 @@ export interface Installation {
   readonly clientEnvironment: Environment
   /** Runs svc. The caller adds `--json` if needed. */
   svc(args: readonly string[], environment?: Environment): Promise<Result>
-  start(environment?: Environment): Promise<ServerProcess>
+  /** `args` follow `serve`. */
+  start(environment?: Environment, args?: readonly string[]): Promise<ServerProcess>
   /** Kills the servers that still run and removes everything. */
   dispose(): Promise<void>
 }
@@ -137,9 +138,10 @@ export async function createInstallation(): Promise<Installation> {
         environment: { ...clientEnvironment, ...extra },
         directory: within('run'),
       }),
-    start: async (extra = {}) => {
+    start: async (extra = {}, args = []) => {
       const server = await startServer({
         executable: SERVER,
+        args,
         environment: { ...environment, ...extra },
         directory: within('run'),
       })

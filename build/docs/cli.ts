@@ -28,8 +28,9 @@ Every command of \`svc\` takes \`--json\`, which prints one JSON document on sta
 nothing else there, and \`--help\`. An option is written \`--name VALUE\` or \`--name=VALUE\`.
 `
 
-const SERVER = `A mode takes no arguments. Its settings are variables of the environment: see
-[settings](settings.md).
+const SERVER = `The settings of all modes are variables of the environment: see
+[settings](settings.md). Only two modes have an argument:
+\`serve --accept-loss SEQUENCE\` ([backup](backup.md)) and \`verify-storage --repair\`.
 `
 
 function commandSection(command: CommandSpec): string {

@@ -1,4 +1,5 @@
 /** Ownership and validation of Product roots. */
+import { Database } from 'bun:sqlite'
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -42,4 +43,26 @@ test('a damaged descriptor stops the server and creates no new Environment', asy
   const settings = productEnvironment(installation)
   writeFileSync(join(installation.productRoot, 'service.json'), '{"version":1}\n')
   await expect(installation.start(settings)).rejects.toThrow('SERVER_PRODUCT_ROOT_INVALID')
+})
+
+test('documents that end too early are served once their loss is accepted', async () => {
+  const settings = productEnvironment(installation)
+  const first = await installation.start(settings)
+  expect(await first.stop()).toBe(0)
+  // As if the document store had lost nine commits.
+  const control = new Database(join(installation.productRoot, 'control.db'))
+  control.run('update environment set documents_sequence = 9')
+  control.close()
+  await expect(installation.start(settings)).rejects.toThrow(
+    /SERVER_DOCUMENTS_OLDER: .*they end at sequence 0, and 9 was durable/,
+  )
+  const wrong = installation.start(settings, ['--accept-loss', '9'])
+  await expect(wrong).rejects.toThrow('SERVER_DOCUMENTS_OLDER')
+  const accepting = await installation.start(settings, ['--accept-loss', '0'])
+  await expect
+    .poll(() => accepting.lines.join('\n'), { timeout: 60_000 })
+    .toContain('"event":"product.documents.accept_loss"')
+  expect(await accepting.stop()).toBe(0)
+  const again = await installation.start(settings)
+  expect(await again.stop()).toBe(0)
 })

@@ -141,6 +141,14 @@ export const CODES = {
     message: 'Another process owns this Product root.',
     next: 'Stop the other svc-server first: only one process may own a Product root.',
   },
+  SERVER_DOCUMENTS_OLDER: {
+    kind: 'startup',
+    message: 'The documents are older than the Product root: acknowledged changes are missing.',
+    next:
+      'Restore the documents that belong to this root, with their log (-wal) where there is one. ' +
+      'To continue without the missing changes, start once with `svc-server serve --accept-loss ' +
+      'SEQUENCE` and the sequence that the documents end at.',
+  },
   SERVER_LISTEN_FAILED: {
     kind: 'startup',
     message: 'A listener could not be opened.',

@@ -32,6 +32,8 @@ export interface CompositionOptions {
   readonly log: Logger
   readonly metrics: Metrics
   readonly counts: Readonly<Record<Surface, RequestCounts>>
+  /** The sequence of `--accept-loss`; null accepts no loss of documents. */
+  readonly acceptedLoss: number | null
   /** Gains what is open, also where the rest cannot be opened. */
   readonly closing: ShutdownStack
 }

@@ -7,9 +7,15 @@ import { join } from 'node:path'
 import { openPostgresDocuments } from '../documents/postgres/stores.ts'
 import { openSqliteDocuments } from '../documents/sqlite/stores.ts'
 import type { DocumentStore } from '../documents/store.ts'
+import {
+  type AcceptedLoss,
+  DocumentsWatermark,
+} from '../product/environments/documents-watermark.ts'
 import type { DatabaseAddress } from '../settings/addresses.ts'
+import { readDocumentsSequence } from '../storage/control/environment.ts'
+import { hasReleases } from '../storage/control/releases.ts'
 import { invalidRoot, isAbsentOrEmpty } from '../storage/files.ts'
-import { DOCUMENTS_FILE, DOCUMENTS_POSTGRES_FILE } from '../storage/root.ts'
+import { DOCUMENTS_FILE, DOCUMENTS_POSTGRES_FILE, type ProductRoot } from '../storage/root.ts'
 import { FileFailure, readSecretFile, writeFileAtomic } from '../system/files.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
@@ -18,13 +24,54 @@ import type { Metrics } from '../telemetry/metrics/metrics.ts'
 export interface DocumentsOptions {
   readonly rootPath: string
   readonly environmentId: string
-  /** Whether a Release was ever published: before that nothing can have written a document. */
+  /** Whether a Release was ever published or a document written. */
   readonly mayHoldDocuments: boolean
   /** Null keeps the documents in the root. */
   readonly database: DatabaseAddress | null
   readonly system: System
   readonly log: Logger
   readonly metrics: Metrics
+}
+
+export interface RootDocumentsOptions
+  extends Pick<DocumentsOptions, 'database' | 'system' | 'log' | 'metrics'> {
+  readonly root: ProductRoot
+  /** Null accepts no loss of documents. */
+  readonly acceptedLoss: AcceptedLoss | null
+}
+
+export interface RootDocuments {
+  readonly store: DocumentStore
+  /** Closes the store and records where it ends. */
+  close(): Promise<void>
+}
+
+/**
+ * Opens the documents of a root and follows what is durable in its control database. Throws what
+ * `openDocuments` throws, and SERVER_DOCUMENTS_OLDER where they have lost commits.
+ */
+export async function openRootDocuments(options: RootDocumentsOptions): Promise<RootDocuments> {
+  const { root, database, acceptedLoss, system, log, metrics } = options
+  const rootPath = root.path
+  const { environmentId } = root.descriptor
+  const mayHoldDocuments = root.control.read(
+    (reader) => hasReleases(reader) || readDocumentsSequence(reader) > 0,
+  )
+  const which = { rootPath, environmentId, mayHoldDocuments, database }
+  const store = await openDocuments({ ...which, system, log, metrics })
+  try {
+    const watermark = new DocumentsWatermark({ system, log, root, store })
+    watermark.requireNewest(acceptedLoss)
+    watermark.start()
+    const close = async (): Promise<void> => {
+      await store.close()
+      await watermark.stop()
+    }
+    return { store, close }
+  } catch (error) {
+    await store.close()
+    throw error
+  }
 }
 
 const ID = /^[A-Za-z0-9_-]{22}$/
@@ -40,8 +87,8 @@ export async function openDocuments(options: DocumentsOptions): Promise<Document
   if (mayHoldDocuments && databaseId === null && isAbsentOrEmpty(file)) {
     throw invalidRoot(
       `${DOCUMENTS_FILE} (in PostgreSQL: ${DOCUMENTS_POSTGRES_FILE}) is missing or empty, but ` +
-        'Releases were published: restore it, with its log (-wal) where there is one, from the ' +
-        'backup that the rest is from',
+        'Releases or documents were written: restore it, with its log (-wal) where there is one, ' +
+        'from the backup that the rest is from',
     )
   }
   requireConfigured({ file, databaseId, database })

@@ -10,6 +10,7 @@ import { loggedAudit } from '../product/audit/audit-log.ts'
 import type { AuditSink } from '../product/audit/audit-outbox.ts'
 import { ConsoleObjects } from '../product/buckets/console-objects.ts'
 import { LiveConfiguration } from '../product/configuration/live-configuration.ts'
+import type { AcceptedLoss } from '../product/environments/documents-watermark.ts'
 import { type Files, openFilesOf } from '../product/files/files.ts'
 import { StorageKeys } from '../product/files/storage-keys.ts'
 import { StoredBuckets } from '../product/files/stored-buckets.ts'
@@ -20,7 +21,6 @@ import { closeProduct, openProduct, type Product, schedulerHost } from '../produ
 import { runnerCommand } from '../runner/command.ts'
 import { runnerSpawner } from '../runner/processes.ts'
 import type { ServerSettings } from '../settings/settings.ts'
-import { hasReleases } from '../storage/control/releases.ts'
 import { Cursors } from '../storage/cursors.ts'
 import { openProductRoot, type ProductRoot } from '../storage/root.ts'
 import type { System } from '../system/system.ts'
@@ -29,7 +29,7 @@ import type { Metrics } from '../telemetry/metrics/metrics.ts'
 import type { Traces } from '../telemetry/traces/spans.ts'
 import { prepareManifests } from '../wire/files/manifest.ts'
 import { openBlobs } from './blobs.ts'
-import { openDocuments } from './documents.ts'
+import { openRootDocuments } from './documents.ts'
 import { openLogs } from './environment-logs.ts'
 import type { ShutdownStack } from './shutdown-stack.ts'
 
@@ -53,6 +53,8 @@ export interface EnvironmentOptions {
   readonly configuration: EnvironmentSettings
   readonly rootPath: string
   readonly auditSink: AuditSink
+  /** Null or absent accepts no loss of documents. */
+  readonly acceptedLoss?: AcceptedLoss | null
   /** `ProductOptions.cronsChannel`. */
   readonly cronsChannel?: string
   readonly system: System
@@ -65,8 +67,8 @@ export interface EnvironmentOptions {
 }
 
 /**
- * Throws SERVER_PRODUCT_ROOT_*, SERVER_DOCUMENT_DATABASE_UNAVAILABLE, SERVER_SANDBOX_UNAVAILABLE,
- * PRODUCT_CORRUPT.
+ * Throws SERVER_PRODUCT_ROOT_*, SERVER_DOCUMENT_DATABASE_UNAVAILABLE, SERVER_DOCUMENTS_OLDER,
+ * SERVER_SANDBOX_UNAVAILABLE, PRODUCT_CORRUPT.
  */
 export async function openEnvironment(options: EnvironmentOptions): Promise<OpenEnvironment> {
   const { configuration, rootPath, system, metrics, closing } = options
@@ -93,10 +95,10 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   const world = { system, log, metrics }
   const tokens = await openTokens(configuration, root, { system, log })
   const database = configuration.product?.database ?? null
-  const mayHoldDocuments = root.control.read(hasReleases)
-  const which = { rootPath, environmentId, mayHoldDocuments, database }
-  const store = await openDocuments({ ...which, ...world })
-  closing.add(() => store.close())
+  const { acceptedLoss = null } = options
+  const documents = await openRootDocuments({ root, database, acceptedLoss, ...world })
+  closing.add(() => documents.close())
+  const { store } = documents
   // Takes less time than the start of the first runner, which goes on meanwhile.
   prepareManifests()
   const pool = await starting

@@ -53,6 +53,10 @@ describe('svc-server', () => {
       ['check', '--repair'],
       ['verify-storage', '--verbose'],
       ['verify-storage', '--repair', 'x'],
+      ['serve', '--accept-loss'],
+      ['serve', '--accept-loss', '-1'],
+      ['serve', '--accept-loss', '9007199254740993'],
+      ['check', '--accept-loss', '1'],
     ],
   ])('rejects the arguments %j without repeating them', async (...args) => {
     const { exit, out, err } = await run(...args)

@@ -1,4 +1,5 @@
 /** Chooses the mode of `svc-server` by its argument; each mode loads only its own code. */
+import { takesArguments } from './arguments.ts'
 import { renderFailure } from './failures.ts'
 import type { Mode, ProcessEnvironment, ServerIo } from './io.ts'
 
@@ -30,7 +31,7 @@ export async function runServer(
   }
   const [name = '', ...rest] = args
   const load = MODES.get(ALIASES.get(name) ?? name)
-  if (load === undefined || !takes(name, rest)) {
+  if (load === undefined || !takesArguments(name, rest)) {
     if (name !== '') io.err(`svc-server: ${wrongUse(load === undefined)}\n\n`)
     io.err(usage())
     return 2
@@ -43,12 +44,6 @@ export async function runServer(
     io.err(text)
     return exit
   }
-}
-
-/** Whether the mode has these arguments. */
-function takes(mode: string, args: readonly string[]): boolean {
-  const known = mode === 'verify-storage' ? ['--repair'] : []
-  return args.length <= 1 && args.every((each) => known.includes(each))
 }
 
 /** The argument itself is not repeated: a secret may have been pasted there. */

@@ -15,6 +15,7 @@ import { Metrics } from '../telemetry/metrics/metrics.ts'
 import { watchProcess } from '../telemetry/metrics/process.ts'
 import { VERSION } from '../value/version.ts'
 import { Admission } from './admission.ts'
+import { acceptedLoss } from './arguments.ts'
 import type { ProcessEnvironment, ServerIo } from './io.ts'
 import { type ListenOptions, type OpenListener, openListener, type Surface } from './listeners.ts'
 import { ShutdownStack } from './shutdown-stack.ts'
@@ -36,7 +37,11 @@ interface AdmittingListener extends OpenListener {
   readonly admission: Admission
 }
 
-export async function run(environment: ProcessEnvironment, io: ServerIo): Promise<number> {
+export async function run(
+  environment: ProcessEnvironment,
+  io: ServerIo,
+  args: readonly string[],
+): Promise<number> {
   const configuration = parseSettings(environment, 'serve')
   const system = realSystem()
   const format = io.errIsTerminal ? 'human' : 'json'
@@ -59,7 +64,7 @@ export async function run(environment: ProcessEnvironment, io: ServerIo): Promis
     closing.add(() => close(listeners))
     listen(world, listeners)
     const { openServer } = await import('./composition.ts')
-    const apps = await openServer({ ...world, closing })
+    const apps = await openServer({ ...world, acceptedLoss: acceptedLoss(args), closing })
     closing.add(() => drain(listeners, DRAIN_MILLIS))
     // Calls are served meanwhile: it spreads the reconnections of many clients over seconds.
     closing.add(() => apps.application?.drain())

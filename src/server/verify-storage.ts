@@ -5,16 +5,14 @@ import { KINDS } from '../errors/kinds.ts'
 import { type LostContent, type StorageReport, verifyStorage } from '../product/files/verify.ts'
 import { parseSettings } from '../settings/settings.ts'
 import { fault } from '../settings/sources.ts'
-import { hasReleases } from '../storage/control/releases.ts'
 import { openProductRoot } from '../storage/root.ts'
 import { realSystem } from '../system/system.ts'
 import { createLog } from '../telemetry/log.ts'
 import { Metrics } from '../telemetry/metrics/metrics.ts'
+import { REPAIR } from './arguments.ts'
 import { openBlobs } from './blobs.ts'
-import { openDocuments } from './documents.ts'
+import { openRootDocuments } from './documents.ts'
 import type { ProcessEnvironment, ServerIo } from './io.ts'
-
-export const REPAIR = '--repair'
 
 /** Returns the exit code of corruption where bytes are missing or damaged. */
 export async function run(
@@ -34,20 +32,19 @@ export async function run(
     const { environmentId } = root.descriptor
     const rootPath = product.root
     const blobs = await openBlobs({ rootPath, environmentId, storage: product.storage })
-    const store = await openDocuments({
-      ...{ rootPath, environmentId },
-      mayHoldDocuments: root.control.read(hasReleases),
-      database: product.database,
-      ...{ system, log, metrics: new Metrics(system) },
-    })
+    const metrics = new Metrics(system)
+    const { database } = product
+    // Bytes of files whose documents were lost would look orphaned.
+    const world = { acceptedLoss: null, system, log, metrics }
+    const opened = await openRootDocuments({ root, database, ...world })
     try {
-      const documents = openSystemDocuments(store, system)
+      const documents = openSystemDocuments(opened.store, system)
       const repair = args.includes(REPAIR)
       const found = await verifyStorage({ documents, blobs }, { repair })
       report(io, found, repair)
       return found.lost.length > 0 ? KINDS.corrupt.exit : 0
     } finally {
-      await store.close()
+      await opened.close()
     }
   } finally {
     root.close()

@@ -285,4 +285,13 @@ create index storage_keys_of_bucket on storage_keys (bucket_id, storage_key_id);
 alter table workspace_revisions rename column operator_id to publisher_id;
 `,
   },
+  {
+    version: 10,
+    name: 'documents-sequence',
+    sql: `-- The newest sequence of the document store that was durable, a second late at most: documents that
+-- end before it have lost commits. 0 where none is known.
+
+alter table environment add column documents_sequence integer not null default 0;
+`,
+  },
 ]

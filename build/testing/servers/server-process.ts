@@ -17,6 +17,8 @@ export interface ServerProcess {
 
 export interface ServerOptions {
   readonly executable: string
+  /** Arguments after `serve`. */
+  readonly args?: readonly string[]
   readonly environment: Readonly<Record<string, string>>
   readonly directory: string
   readonly onLine?: (line: string) => void
@@ -27,7 +29,7 @@ const START_TIMEOUT_MS = 60_000
 
 /** Resolves once the server is ready; otherwise rejects with the last lines. */
 export async function startServer(options: ServerOptions): Promise<ServerProcess> {
-  const supervised = superviseProcess([options.executable, 'serve'], {
+  const supervised = superviseProcess([options.executable, 'serve', ...(options.args ?? [])], {
     signal: 'TERM',
     directory: options.directory,
     environment: options.environment,

@@ -109,6 +109,8 @@ export async function openLocalEnvironment(options: LocalOptions): Promise<Local
     ...{ configuration: settingsOf(options), rootPath, system, log, metrics, closing },
     // A local root has no audit trail: only its author can change it.
     auditSink: async () => undefined,
+    // The author is warned: the documents of a machine that lost its power are theirs alone.
+    acceptedLoss: 'any',
     cronsChannel: options.channel,
   })
   requireDevelopment(environment)

@@ -3,6 +3,7 @@
  * other code runs between synchronous calls, so several reads without an `await` see one state.
  */
 import type { Database, SQLQueryBindings } from 'bun:sqlite'
+import { open } from 'node:fs/promises'
 import { assert } from '../../errors/assert.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
 import { sha256Hex } from '../../system/digests.ts'
@@ -25,11 +26,13 @@ export interface ControlTx extends ControlReader {
 }
 
 export class ControlDatabase {
+  readonly #path: string
   readonly #database: Database
   readonly #statements: ControlTx
   #changes = 0
 
-  private constructor(database: Database) {
+  private constructor(path: string, database: Database) {
+    this.#path = path
     this.#database = database
     this.#statements = {
       get: <Row>(sql: string, ...parameters: Parameter[]) =>
@@ -60,7 +63,7 @@ export class ControlDatabase {
       database.exec('pragma secure_delete = on')
       const check = database.query<{ quick_check: string }, []>('pragma quick_check').get()
       if (check?.quick_check !== 'ok') throw invalidRoot('control.db fails its integrity check')
-      const control = new ControlDatabase(database)
+      const control = new ControlDatabase(path, database)
       control.#migrate(nowMicros)
       return control
     } catch (cause) {
@@ -89,21 +92,46 @@ export class ControlDatabase {
    * throws, or PRODUCT_UNAVAILABLE or PRODUCT_CORRUPT.
    */
   transaction<T>(body: (tx: ControlTx) => T): T {
+    const result = this.#run(body)
+    this.#changes += 1
+    return result
+  }
+
+  /**
+   * Runs `body` as `transaction` does and waits for the disk on another thread. A power failure
+   * before the promise resolves may lose the writes, which `changes` does not count. Rejects with
+   * what `transaction` throws, and with the error of the disk.
+   */
+  async writeBehind(body: (tx: ControlTx) => void): Promise<void> {
+    this.#database.exec('pragma synchronous = normal')
     try {
-      this.#database.exec('begin immediate')
-      const result = body(this.#statements)
-      assert(!(result instanceof Promise), 'a control transaction is synchronous')
-      this.#database.exec('commit')
-      this.#changes += 1
-      return result
-    } catch (cause) {
-      if (this.#database.inTransaction) this.#database.exec('rollback')
-      throw storageFault(cause)
+      this.#run(body)
+    } finally {
+      this.#database.exec('pragma synchronous = full')
+    }
+    const log = await open(`${this.#path}-wal`, 'r')
+    try {
+      await log.sync()
+    } finally {
+      await log.close()
     }
   }
 
   close(): void {
     this.#database.close()
+  }
+
+  #run<T>(body: (tx: ControlTx) => T): T {
+    try {
+      this.#database.exec('begin immediate')
+      const result = body(this.#statements)
+      assert(!(result instanceof Promise), 'a control transaction is synchronous')
+      this.#database.exec('commit')
+      return result
+    } catch (cause) {
+      if (this.#database.inTransaction) this.#database.exec('rollback')
+      throw storageFault(cause)
+    }
   }
 
   #migrate(nowMicros: bigint): void {

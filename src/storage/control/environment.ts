@@ -100,3 +100,14 @@ export function updateEnvironment(
 export function advanceRevision(tx: ControlTx): void {
   tx.run('update environment set revision = revision + 1')
 }
+
+/** Returns the newest durable sequence of the documents that was recorded; 0 for none. */
+export function readDocumentsSequence(reader: ControlReader): number {
+  return reader.get<{ documents_sequence: number }>('select documents_sequence from environment')!
+    .documents_sequence
+}
+
+/** Records the newest durable sequence of the documents, which is no part of the status. */
+export function recordDocumentsSequence(tx: ControlTx, sequence: number): void {
+  tx.run('update environment set documents_sequence = ?', sequence)
+}
