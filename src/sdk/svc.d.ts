@@ -368,14 +368,18 @@ type Run<Kind extends FunctionKind> = <Arguments, Result>(
 type CallArguments<Arguments> =
   Record<never, never> extends Arguments ? [args?: NoInfer<Arguments>] : [args: NoInfer<Arguments>]
 
-/** The sum of its units, up to 10 years. */
-export interface Duration {
-  readonly milliseconds?: number
-  readonly seconds?: number
-  readonly minutes?: number
-  readonly hours?: number
-  readonly days?: number
+interface DurationUnits {
+  readonly milliseconds: number
+  readonly seconds: number
+  readonly minutes: number
+  readonly hours: number
+  readonly days: number
 }
+
+/** The sum of its units, of which at least one is given, up to 10 years. */
+export type Duration = {
+  [Unit in keyof DurationUnits]: Pick<DurationUnits, Unit> & Partial<DurationUnits>
+}[keyof DurationUnits]
 
 /** The ID of scheduled work: `sch_` and 26 characters. Store it with `v.string()`. */
 export type ScheduledId = `sch_${string}`

@@ -96,7 +96,12 @@ describe('failures', () => {
     await expect(mutation('notes.add', { text: 1 })).rejects.toEqual(code('ARGUMENTS_INVALID'))
     await expect(query(undefined)).rejects.toThrow('undefined')
     await expect(backend.documents('nowhere')).rejects.toEqual(code('REQUEST_INVALID'))
-    await expect(backend.advance({ weeks: 1 })).rejects.toThrow('days')
+    const durations = [{ weeks: 1 }, {}, { hours: undefined }, { hours: -1 }, { days: 4_000 }]
+    for (const duration of durations) {
+      await expect(backend.advance(duration as object)).rejects.toThrow('at least one of')
+    }
+    const advancing = backend.advance({ hours: 1 }, { crons: ['hourly', 'weekly'] })
+    await expect(advancing).rejects.toEqual(code('REQUEST_INVALID'))
   })
 
   test('a Workspace that is not valid says so with file and line, and is built again', async () => {
@@ -196,6 +201,22 @@ describe('simulated time', () => {
     expect(dueOf('hourly')).toHaveLength(48)
     expect(dueOf('hourly')[0]).toBe('2026-03-28T13:00:00.000Z')
     expect(new Set(work.map(({ state }) => state))).toEqual(new Set(['succeeded']))
+  })
+
+  test('Crons that are left out do not run, and make up for nothing', async () => {
+    await using backend = await open()
+    const crons = async () => {
+      const work = (await backend.scheduled()) as { cron: string | null }[]
+      return work.map(({ cron }) => cron)
+    }
+    await backend.mutation('notes.later', { text: 'later', minutes: 5n })
+    await backend.advance({ hours: 36 }, { crons: false })
+    expect(await crons()).toEqual([null])
+    expect(await backend.query('notes.list')).toEqual(['later'])
+    await backend.advance({ hours: 24 }, { crons: ['daily'] })
+    expect(await crons()).toEqual([null, 'daily'])
+    await backend.advance({ hours: 1 })
+    expect(await crons()).toEqual([null, 'daily', 'hourly'])
   })
 
   test('a failure of scheduled work is logged and in its history', async () => {

@@ -1,6 +1,11 @@
 /** The module "svc/test". testing.d.ts declares and describes it. */
 import { decodeResult } from '../app-client/results.ts'
 import { encodeArguments, type Shapes } from '../app-client/shapes.ts'
+import {
+  DURATION_UNITS,
+  type Duration,
+  durationMillis,
+} from '../value/scheduling/scheduled-work.ts'
 import type {
   Caller,
   DescribedFunction,
@@ -25,6 +30,10 @@ interface Options {
   readonly workspace?: string
 }
 
+interface AdvanceOptions {
+  readonly crons?: false | readonly string[]
+}
+
 type FetchHandler = (request: Request) => Response | Promise<Response>
 type Kind = 'query' | 'mutation' | 'action'
 type Reference = string | { readonly kind: Kind; readonly name: string }
@@ -40,13 +49,6 @@ type TestCaller = Readonly<Record<Kind, Send>>
 
 const START = new Date('2026-01-01T00:00:00Z')
 const ISSUER = 'https://identity.test'
-const UNITS = {
-  milliseconds: 1,
-  seconds: 1_000,
-  minutes: 60_000,
-  hours: 3_600_000,
-  days: 86_400_000,
-}
 
 /** One for this process: it starts in a fraction of a second, and a further environment at once. */
 let host: HostProcess | null = null
@@ -113,8 +115,10 @@ class TestEnvironment implements HostedEnvironment {
     return this.#as({ kind: 'guest', ...caller })
   }
 
-  async advance(duration: Readonly<Record<string, number>> = {}): Promise<void> {
-    await this.#request({ kind: 'advance', millis: millisOf(duration) })
+  async advance(duration?: Duration, options: AdvanceOptions = {}): Promise<void> {
+    const { crons = null } = options
+    const millis = duration === undefined ? 0 : millisOf(duration)
+    await this.#request({ kind: 'advance', millis, crons: crons === false ? [] : crons })
   }
 
   async scheduled(): Promise<readonly object[]> {
@@ -227,15 +231,11 @@ function withDefaults({ issuer = ISSUER, roles = [], email }: Claims) {
   return { issuer, roles: [...roles], ...(email !== undefined && { email }) }
 }
 
-function millisOf(duration: Readonly<Record<string, number>>): number {
-  let millis = 0
-  for (const [unit, count] of Object.entries(duration)) {
-    if (!Object.hasOwn(UNITS, unit) || !(count >= 0)) {
-      throw kitError(`A duration has ${Object.keys(UNITS).join(', ')}, each of 0 or more.`)
-    }
-    millis += count * UNITS[unit as keyof typeof UNITS]
-  }
-  return Math.ceil(millis)
+function millisOf(duration: Duration): number {
+  const millis = durationMillis(duration)
+  if (millis !== null) return millis
+  const units = Object.keys(DURATION_UNITS).join(', ')
+  throw kitError(`A duration has at least one of ${units}, each from 0, and at most 10 years.`)
 }
 
 function print({ level, function: name, message, data }: TestLogLine): void {

@@ -98,7 +98,7 @@ export interface TestEnvironment extends TestCaller, AsyncDisposable {
    * order of their times; they run only here. Without a duration it runs what is due now. Failures
    * of that work are logged, and in `scheduled()`.
    */
-  advance(duration?: Duration): Promise<void>
+  advance(duration?: Duration, options?: AdvanceOptions): Promise<void>
   /** Returns all scheduled work, ended work included, in the order of its creation. */
   scheduled(): Promise<ScheduledCall[]>
   /** Returns the documents of a table in the order of their creation. */
@@ -107,6 +107,15 @@ export interface TestEnvironment extends TestCaller, AsyncDisposable {
   fetch: FetchHandler | null
   /** Ends the environment. Calls in progress are rejected. */
   close(): Promise<void>
+}
+
+export interface AdvanceOptions {
+  /**
+   * The Crons that run meanwhile: by default all, with `false` none, otherwise those with these
+   * names. The others are disabled as by an operator: their times pass, and an interval begins
+   * again when they run again.
+   */
+  readonly crons?: false | readonly string[]
 }
 
 export interface IdentityClaims {

@@ -61,6 +61,8 @@ const Advance = schema({
   id: Count,
   environment: Count,
   millis: integer(0, MILLIS_MAX),
+  /** Names of the Crons that run meanwhile; null for all. */
+  crons: 'string[] | null',
 })
 const Scheduled = schema({ kind: "'scheduled'", id: Count, environment: Count })
 const Documents = schema({ kind: "'documents'", id: Count, environment: Count, table: 'string' })

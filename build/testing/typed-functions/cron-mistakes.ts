@@ -29,6 +29,18 @@ cronJobs({
   both: { schedule: '0 7 * * *', every: { hours: 1 }, function: sweep },
 })
 cronJobs({
+  // @ts-expect-error an interval of nothing
+  nothing: { every: {}, function: sweep },
+})
+declare const scheduler: import('svc').Scheduler
+scheduler.runAfter({ hours: 1, minutes: 30 }, sweep)
+// @ts-expect-error a delay of nothing
+scheduler.runAfter({}, sweep)
+// @ts-expect-error a delay of nothing
+scheduler.runAfter({ seconds: undefined }, sweep)
+// @ts-expect-error a delay without a unit
+scheduler.runAfter(5, sweep)
+cronJobs({
   // @ts-expect-error another overlap
   overlap: { every: { hours: 1 }, function: sweep, overlap: 'wait' },
 })

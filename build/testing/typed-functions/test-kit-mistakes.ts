@@ -19,6 +19,8 @@ export async function works() {
   const topic: string | undefined = first?.topic
   const untyped: unknown = await backend.query('messages.list', { channel })
   await backend.advance()
+  await backend.advance({ hours: 1 }, { crons: false })
+  await backend.advance({ hours: 1 }, { crons: ['digest'] })
   try {
     await backend.asGuest().query(api.channels.list)
   } catch (error) {
@@ -36,6 +38,10 @@ export async function mistakes() {
   await backend.query(api.channels.create, { name: 'general', author: 'Ada' })
   // @ts-expect-error no such unit
   await backend.advance({ weeks: 1 })
+  // @ts-expect-error a duration of nothing
+  await backend.advance({})
+  // @ts-expect-error all Crons is the default
+  await backend.advance({ hours: 1 }, { crons: true })
   // @ts-expect-error no such table
   await backend.documents('nowhere')
   // @ts-expect-error a number is no time

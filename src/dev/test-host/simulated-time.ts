@@ -35,10 +35,14 @@ export class SimulatedTime {
 
   /**
    * Runs all that becomes due until so many milliseconds from now, in the order of the due times.
-   * Throws LIMIT_EXCEEDED where work schedules itself without a delay.
+   * Calls `prepare` at the beginning, once earlier calls have ended. Throws LIMIT_EXCEEDED where
+   * work schedules itself without a delay.
    */
-  advance(millis: number): Promise<void> {
-    const advanced = this.#last.then(() => this.#advance(millis))
+  advance(millis: number, prepare = (): void => undefined): Promise<void> {
+    const advanced = this.#last.then(() => {
+      prepare()
+      return this.#advance(millis)
+    })
     this.#last = advanced.catch(() => undefined)
     return advanced
   }

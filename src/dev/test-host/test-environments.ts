@@ -6,6 +6,7 @@ import { createEngine } from '../../engine/create-engine.ts'
 import type { Engine } from '../../engine/engine.ts'
 import { documentText } from '../../engine/invocations/document-text.ts'
 import type { RunnerPool } from '../../engine/runners/runner-pool.ts'
+import type { CronActivation } from '../../engine/scheduling/crons/crons.ts'
 import { ManualTimers } from '../../engine/scheduling/timers.ts'
 import { Fault } from '../../errors/fault.ts'
 import { admittedPrincipal } from '../../http/application/callers.ts'
@@ -70,6 +71,8 @@ interface Parts {
 export class TestEnvironment {
   readonly release: TestRelease
   readonly #parts: Parts
+  /** By the names of the Crons. */
+  readonly #activations = new Map<string, CronActivation>()
 
   private constructor(release: TestRelease, parts: Parts) {
     this.release = release
@@ -98,7 +101,8 @@ export class TestEnvironment {
     const release = this.release
     scheduler.start({ load: async () => release, admits: () => this.#parts.time.admits })
     const crons = plannedCrons({ functions: release.functions, manifest: release.description })
-    const activationOf = () => ({ revision: 0n, isEnabled: true })
+    for (const { name } of crons) this.#activations.set(name, { revision: 0n, isEnabled: true })
+    const activationOf = (name: string) => this.#activations.get(name)!
     scheduler.crons.follow({ releaseId: release.releaseId, crons, activationOf })
     // Intervals of Crons begin now.
     await this.#parts.time.advance(0)
@@ -135,8 +139,13 @@ export class TestEnvironment {
     }
   }
 
-  advance(millis: number): Promise<void> {
-    return this.#parts.time.advance(millis)
+  /** Runs what becomes due, of the Crons only those with these names; null for all. */
+  async advance(millis: number, crons: readonly string[] | null): Promise<void> {
+    const unknown = crons?.find((name) => !this.#activations.has(name))
+    if (unknown !== undefined) {
+      throw new Fault('REQUEST_INVALID', { detail: `crons.ts has no Cron ${unknown}` })
+    }
+    await this.#parts.time.advance(millis, () => this.#enableCrons(crons))
   }
 
   /** Returns all scheduled work in the order of its creation. */
@@ -171,6 +180,16 @@ export class TestEnvironment {
 
   async close(): Promise<void> {
     await closeParts(this.#parts)
+  }
+
+  /** Enables these Crons and disables the others, as an operator does. */
+  #enableCrons(names: readonly string[] | null): void {
+    for (const [name, { revision, isEnabled }] of this.#activations) {
+      const isWanted = names === null || names.includes(name)
+      if (isWanted === isEnabled) continue
+      // With another revision a Cron waits for its next time, and makes up for none that passed.
+      this.#activations.set(name, { revision: revision + 1n, isEnabled: isWanted })
+    }
   }
 
   async #principalOf(caller: Caller): Promise<Principal | null> {

@@ -147,7 +147,7 @@ class TestHost {
         async () => {
           if (request.kind === 'documents') return environment.documents(request.table)
           if (request.kind === 'scheduled') return JSON.stringify(await environment.scheduled())
-          await environment.advance(request.millis)
+          await environment.advance(request.millis, request.crons)
           return 'null'
         },
         { environment },

@@ -47,6 +47,7 @@ bad: mutation(async (ctx, { way }) => {
   if (way === 'absent') return schedule('mutation', 'absent')
   if (way === 'arguments') return schedule('mutation', 'mark', { name: 1 })
   if (way === 'identity') return schedule('mutation', 'onlyUsers')
+  if (way === 'nothing') return schedule('mutation', 'mark', { name: 'x' }, {})
   if (way === 'delay') return schedule('mutation', 'mark', { name: 'x' }, { weeks: 1 })
   if (way === 'document') return ctx.db.get(await schedule('mutation', 'mark', { name: 'x' }))
   for (let i = 0; i <= 1024; i++) await schedule('mutation', 'mark', { name: 'x' })
@@ -141,6 +142,7 @@ describe('a scheduled Mutation', () => {
     ['arguments', /must be a string/],
     ['identity', /requires a user/],
     ['delay', /the delay is an object/],
+    ['nothing', /the delay is an object/],
     ['document', /declares no table/],
     ['many', /LIMIT_EXCEEDED|limit/],
   ])('fails the call that schedules it wrongly: %s', async (way, rule) => {

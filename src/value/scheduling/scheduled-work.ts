@@ -52,11 +52,14 @@ export const BACKOFF_MILLIS_MAX = 86_400_000
 /** Most times that a pause is longer than the one before. */
 export const BACKOFF_FACTOR_MAX = 100
 
-/** Returns whole milliseconds, rounded up; null for what is no duration up to 10 years. */
+/**
+ * Returns whole milliseconds, rounded up; null for what is no duration up to 10 years. A unit that
+ * is undefined counts as absent, and a duration has at least one.
+ */
 export function durationMillis(value: unknown): number | null {
   if (typeof value !== 'object' || value === null) return null
   let total = 0
-  const parts = Object.entries(value)
+  const parts = Object.entries(value).filter(([, amount]) => amount !== undefined)
   for (const [unit, amount] of parts) {
     if (!Object.hasOwn(DURATION_UNITS, unit)) return null
     if (typeof amount !== 'number' || !(amount >= 0)) return null
