@@ -94,6 +94,11 @@ export interface RunnerProcess {
   usage(): RunnerUsage
   /** CPU microseconds of all its threads; null where the kernel does not report them. */
   processCpuMicros(): number | null
+  /**
+   * Whether the thread that runs Functions has a CPU or waits for one; false where the kernel does
+   * not report it.
+   */
+  isRunnable(): boolean
   /** Number of its threads; 0 where the kernel does not report it. */
   threads(): number
   /** Whether the kernel shows every thread as contained; null if it does not report that. */
@@ -235,6 +240,12 @@ class SpawnedRunner implements RunnerProcess {
 
   processCpuMicros(): number | null {
     return this.#counts?.cpuMicros() ?? null
+  }
+
+  isRunnable(): boolean {
+    const { pid } = this.#child
+    // The name of the thread, in parentheses, may contain anything.
+    return kernelText(`/proc/${pid}/task/${pid}/stat`)?.includes(') R ') ?? false
   }
 
   threads(): number {

@@ -23,6 +23,11 @@ class FakeRunner {
   sentBytes = 0
   sentFrames = 0
   isKilled = false
+  runnable = false
+
+  isRunnable(): boolean {
+    return this.runnable
+  }
 
   kill(): void {
     this.isKilled = true
@@ -152,6 +157,31 @@ describe('memory', () => {
     expect(run(5_000, () => {})).toEqual({ call: 7, limit: 'memory', millis: 0 })
   })
 
+  test('growth of several calls between two looks is not held against the last one', () => {
+    const { runner, run } = watched()
+    runner.record = { call: 4, segment: 1, spentMicros: 0 }
+    expect(run(TICK, () => {})).toBeNull()
+    // The first goes on after the look, three end, and a fifth is seen.
+    runner.record = { call: 8, segment: 5, spentMicros: 0 }
+    runner.residentBytes += 4 * 50 * MEBIBYTE
+    expect(run(10 * TICK, () => {})).toBeNull()
+    runner.record = { call: 0, segment: 5, spentMicros: 0 }
+    run(2 * TICK, () => {})
+    runner.residentBytes -= 100 * MEBIBYTE
+    run(2 * TICK, () => {})
+    runner.record = { call: 9, segment: 6, spentMicros: 0 }
+    runner.residentBytes += 65 * MEBIBYTE
+    expect(run(TICK, () => {})).toMatchObject({ call: 9, limit: 'memory' })
+  })
+
+  test('several calls between two looks cannot grow by more than all of them may', () => {
+    const { runner, run } = watched()
+    run(TICK, () => {})
+    runner.record = { call: 8, segment: 2, spentMicros: 0 }
+    runner.residentBytes += 129 * MEBIBYTE
+    expect(run(TICK, () => {})).toMatchObject({ call: 8, limit: 'memory' })
+  })
+
   test('what a call was sent is not held against it', () => {
     const { runner, run } = watched()
     runner.record = { call: 7, segment: 1, spentMicros: 0 }
@@ -243,7 +273,7 @@ describe('a process that was stopped', () => {
     expect(found).toBeLessThanOrEqual(3_000 + 2 * TICK)
   })
 
-  test('is not one that waits for replies, computes, processes frames or has no figures', () => {
+  test('is not one that waits, computes, processes frames or has no figures', () => {
     const idle = stoppedAfter((runner) => {
       runner.sentFrames = 4
       runner.record = { call: 0, segment: 4, spentMicros: 0 }
@@ -260,6 +290,10 @@ describe('a process that was stopped', () => {
       runner.sentFrames = 1
       runner.cpuMicros = null
     })
-    expect([idle, slow, busy, unknown]).toEqual([null, null, null, null])
+    const starved = stoppedAfter((runner) => {
+      runner.sentFrames = 1
+      runner.runnable = true
+    })
+    expect([idle, slow, busy, unknown, starved]).toEqual([null, null, null, null, null])
   })
 })

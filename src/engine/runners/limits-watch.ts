@@ -29,6 +29,8 @@ export interface LimitExcess {
 interface Segment {
   readonly call: number
   readonly segment: number
+  /** Bytes that it may grow by, with the segments that began and ended before its first sample. */
+  readonly growthBytesMax: number
   readonly usage: RunnerUsage
   readonly atMillis: number
   /** Resident bytes of the runner before the first sample of the segment. */
@@ -52,6 +54,8 @@ export class RunnerWatch {
   readonly #limits: WatchLimits
   readonly #whole: ProcessWatch
   #seen: Segment | null = null
+  /** Number of the segment at the last sample. */
+  #lastSegment = 0
   #heldBytes = 0
   /** Most resident bytes of any sample. */
   #mostBytes = 0
@@ -129,6 +133,7 @@ export class RunnerWatch {
     this.#mark = { frames: this.#process.sentFrames, bytes: this.#process.sentBytes }
     this.#processedBytes = this.#mark.bytes
     this.#heldBytes = this.#loadedBytes ?? 0
+    this.#lastSegment = this.#process.progress().segment
     this.#whole.markLoaded()
   }
 
@@ -150,12 +155,14 @@ export class RunnerWatch {
     this.#mostBytes = Math.max(this.#mostBytes, this.#heldBytes)
     this.#noteProcessed(call === 0 ? segment : segment - 1)
     this.#measureShare(usage, nowMillis)
+    const growthBytesMax = this.#limits.callGrowthBytes * this.#newSegments(segment)
+    this.#lastSegment = segment
     if (call === 0) {
       this.#seen = null
       return null
     }
     const known = this.#seen?.call === call && this.#seen.segment === segment ? this.#seen : null
-    const seen = known ?? { call, segment, usage, atMillis: nowMillis, ...before }
+    const seen = known ?? { call, segment, growthBytesMax, usage, atMillis: nowMillis, ...before }
     this.#seen = seen
     if (this.#isTooLarge(seen)) return { call, limit: 'memory' }
     // The runner itself writes this figure, so it may only increase the kernel's.
@@ -186,6 +193,16 @@ export class RunnerWatch {
     this.#mark = { frames: this.#process.sentFrames, bytes: this.#process.sentBytes }
   }
 
+  /**
+   * Returns the number of segments that may have grown the runner since the last sample. On a busy
+   * machine samples are late, and the growth of many calls must not be held against the last one.
+   */
+  #newSegments(segment: number): number {
+    const begun = (segment - this.#lastSegment) | 0
+    const wasExecuting = begun > 0 && this.#seen !== null
+    return Math.max(1, begun + (wasExecuting ? 1 : 0))
+  }
+
   #measureShare({ cpuMicros }: RunnerUsage, atMillis: number): void {
     const before = this.#lastSample
     this.#lastSample = cpuMicros === null ? null : { cpuMicros, atMillis }
@@ -194,18 +211,19 @@ export class RunnerWatch {
   }
 
   #isTooLarge(seen: Segment): boolean {
-    const { callGrowthBytes, runnerGrowthBytes } = this.#limits
+    const { runnerGrowthBytes } = this.#limits
     const grown = this.#grownSince(seen)
     if (seen.call === LOADING) return grown > runnerGrowthBytes
     return (
-      grown > callGrowthBytes ||
+      grown > seen.growthBytesMax ||
       this.grownBytes - givenBytes(this.#process, seen.processedBytes) > runnerGrowthBytes
     )
   }
 
   /**
-   * Returns whether the process has frames to process and has used no CPU time for a while: it was
-   * stopped, or the kernel blocks it. Always false where the kernel reports no CPU time.
+   * Returns whether the process has frames to process, has used no CPU time for a while and waits
+   * for no CPU: it was stopped, or the kernel blocks it. Always false where the kernel reports no
+   * CPU time.
    */
   #isStopped(nowMillis: number): boolean {
     const { call, segment } = this.#process.progress()
@@ -218,7 +236,7 @@ export class RunnerWatch {
     }
     const { segments: before, cpuMicros: cpuBefore, atMillis } = this.#paused ?? {}
     if (atMillis !== undefined && before === segments && cpuBefore === cpuMicros) {
-      return nowMillis - atMillis > STOPPED_MILLIS
+      return nowMillis - atMillis > STOPPED_MILLIS && !this.#process.isRunnable()
     }
     this.#paused = { segments, cpuMicros, atMillis: nowMillis }
     return false

@@ -134,6 +134,7 @@ function makeRunner(random: Random) {
       cancel: ignore,
       flush: ignore,
       isContained: () => null,
+      isRunnable: () => false,
       processCpuMicros: () => null,
       threads: () => 0,
       sentBytes: 0,
