@@ -4,12 +4,13 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
+import { NODE_PATH } from '../../build/testing/servers/node-path.ts'
 import { CLIENT } from '../harness.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'svc-first-test-'))
 afterAll(() => rmSync(root, { recursive: true, force: true }))
 
-const PATH = [dirname(CLIENT), process.env.PATH].join(delimiter)
+const PATH = [dirname(CLIENT), NODE_PATH].join(delimiter)
 
 /** Runs a program without a network where the kernel lets this user have a namespace of its own. */
 function offline(program: string, args: readonly string[], cwd: string) {
