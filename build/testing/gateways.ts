@@ -158,6 +158,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
     resolveTarget: (target, caller, affinity) => resolveTarget(product, caller, target, affinity),
     revision: () => product.root.control.changes + product.serving.changes,
     unservedReason: () => unservedReason(product),
+    canServe: () => product.serving.canServe(),
   }
   const realtime = new Realtime(gateway, input.realtime ?? REALTIME_LIMITS, metrics)
   const application = mountApplication(gateway, realtime)

@@ -64,6 +64,7 @@ test('the health is degraded if the log reports missing containment', async () =
       { name: 'runtime', status: runtime },
       { name: 'documents', status: 'healthy' },
       { name: 'scheduler', status: 'healthy' },
+      { name: 'releases', status: 'healthy' },
       { name: 'files', status: 'healthy' },
       { name: 'realtime', status: 'healthy' },
       { name: 'logs', status: 'healthy' },

@@ -36,6 +36,7 @@ export function openApplication(
     resolveTarget: (target, caller, source) => resolveTarget(product, caller, target, source),
     revision: () => product.root.control.changes + product.serving.changes,
     unservedReason: () => unservedReason(product),
+    canServe: () => product.serving.canServe(),
   }
   return mountApplication(gateway, new Realtime(gateway, realtime, metrics))
 }

@@ -131,6 +131,7 @@ function managementApp(running: Running, application: ApplicationOrigin | null):
       objectUploads: new ConcurrencyLimit(OBJECT_UPLOADS_MAX, 'PRODUCT_UNAVAILABLE'),
       health: async () => [
         ...(await environment!.engine.health()),
+        await environment!.releases.check(),
         await environment!.files.health(),
         application!.health(),
         await environment!.logs.health(),

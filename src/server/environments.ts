@@ -18,6 +18,7 @@ import { openJwtProviders } from '../product/functional-tokens/providers.ts'
 import { FunctionalTokens } from '../product/functional-tokens/tokens.ts'
 import type { Logs } from '../product/logs/logs.ts'
 import { closeProduct, openProduct, type Product, schedulerHost } from '../product/product.ts'
+import { ServingHealth } from '../product/serving/serving-health.ts'
 import { runnerCommand } from '../runner/command.ts'
 import { runnerSpawner } from '../runner/processes.ts'
 import type { ServerSettings } from '../settings/settings.ts'
@@ -36,6 +37,7 @@ import type { ShutdownStack } from './shutdown-stack.ts'
 export interface OpenEnvironment {
   readonly product: Product
   readonly engine: Engine
+  readonly releases: ServingHealth
   readonly files: Files
   readonly objects: ConsoleObjects
   readonly logs: Logs
@@ -132,7 +134,8 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   closing.add(() => keyUsage.stop())
   const rejections = new RejectionLog(log)
   closing.add(() => rejections.stop())
-  return { product, engine, files, objects, logs, tokens, log, keyUsage, rejections }
+  const releases = new ServingHealth({ ...product, log })
+  return { product, engine, releases, files, objects, logs, tokens, log, keyUsage, rejections }
 }
 
 async function openTokens(

@@ -4,8 +4,9 @@
  * the control database references are always detected.
  */
 import { constants } from 'node:fs'
+import type { FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Fault } from '../errors/fault.ts'
+import { Fault, isFault } from '../errors/fault.ts'
 import { sha256Hex } from '../system/digests.ts'
 import { type Files, realFiles } from './files.ts'
 
@@ -134,22 +135,42 @@ export class ArtifactStore {
     await guarded(() => this.#files.unlink(file))
   }
 
+  /** Whether the file is there and has its length. Throws PRODUCT_UNAVAILABLE. */
+  async has(digest: string, bytesExpected: number): Promise<boolean> {
+    try {
+      return await this.#withFile(digest, async (_, bytes) => bytes === bytesExpected)
+    } catch (error) {
+      if (isFault(error, 'PRODUCT_CORRUPT')) return false
+      throw error
+    }
+  }
+
   /** Throws PRODUCT_CORRUPT where the bytes are missing, too many or not those of the digest. */
   async get(digest: string, bytesExpected: number): Promise<Uint8Array> {
-    const { file } = this.#locate(digest)
-    const bytes = await guarded(async () => {
-      const handle = await this.#files.open(file, READ)
-      try {
-        const stats = await handle.stat()
-        return stats.isFile() && stats.size === bytesExpected ? await handle.readFile() : null
-      } finally {
-        await handle.close()
-      }
-    })
+    const bytes = await this.#withFile(digest, async (handle, bytes) =>
+      bytes === bytesExpected ? await handle.readFile() : null,
+    )
     if (bytes === null || `sha256:${sha256Hex(bytes)}` !== digest) {
       throw new Fault('PRODUCT_CORRUPT', { detail: `artifact ${digest} is altered` })
     }
     return bytes
+  }
+
+  /** Passes the open file and its length, which is null for what is no regular file. */
+  #withFile<T>(
+    digest: string,
+    use: (handle: FileHandle, bytes: number | null) => Promise<T>,
+  ): Promise<T> {
+    const { file } = this.#locate(digest)
+    return guarded(async () => {
+      const handle = await this.#files.open(file, READ)
+      try {
+        const stats = await handle.stat()
+        return await use(handle, stats.isFile() ? stats.size : null)
+      } finally {
+        await handle.close()
+      }
+    })
   }
 
   async #makeDirectory(path: string): Promise<void> {

@@ -16,7 +16,7 @@ export const Health = schema({
   /** The components of this server. */
   components: [
     {
-      name: "'runtime' | 'documents' | 'scheduler' | 'files' | 'realtime' | 'logs'",
+      name: "'runtime' | 'documents' | 'scheduler' | 'releases' | 'files' | 'realtime' | 'logs'",
       status: HealthStatus,
     },
     '[]',

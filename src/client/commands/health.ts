@@ -8,6 +8,8 @@ export const healthCommand = command({
   summary: 'Show the health of the Environment and its components',
   details: [
     'The runtime is degraded if the system cannot sandbox Functions or if runners keep failing.',
+    'Releases are degraded while one of a Channel or of the serving policy cannot be loaded, or',
+    'lacks its files, and unavailable while none can be served: publish its package again.',
     'Documents are degraded while commits fail, for example on a full disk, and unavailable if',
     'their store does not respond. The server log has the reason.',
   ],

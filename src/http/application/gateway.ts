@@ -73,4 +73,6 @@ export interface Gateway {
   revision(): number
   /** Reason for the log why nothing is served; null while something is. */
   unservedReason(): string | null
+  /** Whether a target can be served; it tries again to load what failed to load. */
+  canServe(): boolean
 }

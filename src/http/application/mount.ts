@@ -365,9 +365,10 @@ function preflight(gateway: Gateway, context: Context): Response {
   return new Response(null, { status: 204, headers })
 }
 
-/** Checks documents too. Calls skip that check, since each reports its own failure. */
+/** Checks Releases and documents too. Calls skip that, since each reports its own failure. */
 async function readiness(gateway: Gateway): Promise<Response> {
-  const ready = isReady(gateway) && (await gateway.engine.canReadDocuments())
+  const canServe = isReady(gateway) && gateway.canServe()
+  const ready = canServe && (await gateway.engine.canReadDocuments())
   return probe(gateway, ready ? 'ready' : 'unavailable')
 }
 

@@ -301,7 +301,8 @@ export const PROBES: readonly Probe[] = [
     path: '/readyz',
     name: 'readAdmission',
     summary:
-      'Reports whether calls are served: a Channel or policy is active and documents are readable.',
+      'Reports whether calls are served: a Channel or policy has a Release that can be loaded, ' +
+      'and documents are readable.',
     replies: { 200: Ready, 503: Ready },
     asks: 'readiness',
   },

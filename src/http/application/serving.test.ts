@@ -3,6 +3,8 @@
  * still answers. A real Product has real keys and tokens, two Releases, and Functions that wait
  * until a test lets them continue.
  */
+import { renameSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openTestGateway, type TestGateway } from '../../../build/testing/gateways.ts'
 import { functionManifest, publishRelease, REQUEST_ID } from '../../../build/testing/products.ts'
@@ -237,6 +239,26 @@ describe('environment:default', () => {
       expect(await outcome('query.none', { affinity })).toBe('400 REQUEST_INVALID')
     },
   )
+})
+
+test('readiness fails while no target can be served, and recovers by itself', async () => {
+  const { product, directory } = gateway.harness
+  const ready = async () =>
+    (await gateway.application.fetch(new Request('http://app.test/readyz'))).status
+  expect(await ready()).toBe(200)
+  const files = join(directory, 'artifacts/sha256')
+  renameSync(files, `${files}-away`)
+  product.serving.stop()
+  product.releases.forget(first)
+  // As at the start of a server.
+  product.serving.start()
+  await product.serving.whenIdle()
+  expect(await ready()).toBe(503)
+  expect(await outcome('query.none', { target: 'channel:production' })).toBe('503 UNAVAILABLE')
+  renameSync(`${files}-away`, files)
+  gateway.harness.system.advance(1_000)
+  await expect.poll(ready, { timeout: 60_000 }).toBe(200)
+  expect(await outcome('query.none', { target: 'channel:production' })).toBe('200')
 })
 
 describe('an archived Environment', () => {

@@ -83,6 +83,16 @@ export class ReleaseCache {
     return loading
   }
 
+  /** Whether the files of a Release that is in memory are stored. Throws PRODUCT_UNAVAILABLE. */
+  async isStored(id: ReleaseId): Promise<boolean> {
+    const { artifacts } = this.#options
+    const { manifest, artifact } = this.#require(id)
+    for (const { digest, bytes } of [manifest, artifact]) {
+      if (!(await artifacts.has(digest, bytes))) return false
+    }
+    return true
+  }
+
   async #read(id: ReleaseId): Promise<LoadedRelease> {
     const { artifacts } = this.#options
     const record = this.#require(id)

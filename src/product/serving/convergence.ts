@@ -69,6 +69,11 @@ export class Convergence<T> {
     return this.#observed?.key === this.#desired?.key
   }
 
+  /** Whether the last attempt to load the desired value failed. */
+  get isFailing(): boolean {
+    return !this.isConverged && this.#failedAtMillis !== Number.NEGATIVE_INFINITY
+  }
+
   /** Drops the desired and the observed value; loads in progress observe nothing. */
   end(): void {
     this.#desired = null

@@ -138,6 +138,27 @@ export class Serving {
     return this.#changes
   }
 
+  /**
+   * Whether a target can be served, now or once its first load ends. Loads that failed are tried
+   * again, since calls may wait for a probe that succeeds.
+   */
+  canServe(): boolean {
+    const all = this.#all().map((each) => each.peek() !== null || !each.isFailing)
+    return all.includes(true)
+  }
+
+  /** Whether the last load of a Channel or of the policy failed. */
+  get isFailing(): boolean {
+    return this.#all().some(({ isFailing }) => isFailing)
+  }
+
+  /** The Releases that are served now. */
+  servedReleases(): ReadonlySet<ReleaseId> {
+    const bound = [...this.#channels.values()].map((channel) => channel.peek())
+    const weighted = this.observedPolicy?.releases.map(({ release }) => release) ?? []
+    return new Set([...bound, ...weighted].flatMap((release) => release?.releaseId ?? []))
+  }
+
   /** State of the Environment: it serves when every Channel and the policy converged. */
   overall(): 'stopped' | 'starting' | 'serving' {
     if (!this.isStarted) return 'stopped'
