@@ -18,6 +18,11 @@ export interface QueryState {
 export interface SubscriptionObserver {
   /** Called with the first state, and whenever the bytes of the result have changed. */
   state(state: QueryState): void
+  /**
+   * Called when `isCurrent` or `currentAt` of the subscription may have changed without a state,
+   * and in any other way than by the durable sequence.
+   */
+  progressed?(): void
   /** Called once, after which nothing follows. */
   failed(fault: Fault): void
 }
@@ -87,6 +92,16 @@ export class LiveQuery {
   currentAt(observer: SubscriptionObserver, durable: number): number {
     if ((this.#members.get(observer)?.received ?? null) === null) return -1
     return this.isCurrent ? durable : this.snapshot
+  }
+
+  /** Whether the observer has the state at the newest durable sequence. */
+  hasCurrent(observer: SubscriptionObserver): boolean {
+    return this.isCurrent && this.#members.get(observer)?.received === this.state
+  }
+
+  /** Tells every subscription that it is current, or is not any more. */
+  progressed(): void {
+    for (const observer of this.#members.keys()) observer.progressed?.()
   }
 
   remove(observer: SubscriptionObserver): void {

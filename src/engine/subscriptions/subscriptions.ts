@@ -37,6 +37,8 @@ export interface SubscriptionsPort {
 export interface Subscription {
   /** The newest sequence at which the delivered state is current; -1 before the first state. */
   readonly currentAt: number
+  /** Whether the delivered state is the result at the newest durable sequence. */
+  readonly isCurrent: boolean
   /** Ends it; its observer receives nothing more. A second call does nothing. */
   close(): void
 }
@@ -101,6 +103,9 @@ export class Subscriptions {
       get currentAt() {
         return query.currentAt(observer, committer.durable)
       },
+      get isCurrent() {
+        return query.hasCurrent(observer)
+      },
       close: () => {
         query.remove(observer)
         if (query.size === 0) this.#remove(query)
@@ -153,7 +158,9 @@ export class Subscriptions {
   }
 
   #invalidate(query: LiveQuery): void {
+    const wasCurrent = query.isCurrent
     query.isStale = true
+    if (wasCurrent) query.progressed()
     this.#refresh(query)
   }
 
@@ -180,6 +187,7 @@ export class Subscriptions {
       }
     }
     query.isRunning = false
+    query.progressed()
   }
 
   #isFailing({ failingSince }: LiveQuery): boolean {
@@ -261,6 +269,8 @@ export class Subscriptions {
     query.failingSince = null
     if (lifetimeMillis !== null) this.#refreshLater(query, lifetimeMillis)
     query.update(outcome, committer.durable)
+    // It runs again at once: commits without a pause must not hide how far its subscribers are.
+    if (query.isStale) query.progressed()
   }
 
   /** Retries a passing failure of a Query that has a state; ends its subscriptions otherwise. */

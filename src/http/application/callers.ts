@@ -54,6 +54,19 @@ export function chargeCall({ limits }: Gateway, caller: ApplicationCaller): void
   requireNoWait(seconds, 'RATE_LIMITED', 'the rate of requests of the credential')
 }
 
+/** Charges one call where the rate of the credential leaves it. Returns whether it does. */
+export function mayCall(
+  { limits }: Gateway,
+  { credentialId, rateLimit }: ApplicationCaller,
+): boolean {
+  return limits === null || limits.credentials.take(credentialId, credentialLimit(rateLimit)) === 0
+}
+
+/** Charges one call that is made in any case, to the account of later ones. */
+export function overdrawCall({ limits }: Gateway, caller: ApplicationCaller): void {
+  limits?.credentials.charge(caller.credentialId, credentialLimit(caller.rateLimit))
+}
+
 /** Bytes of a body that cost its credential as much as a call. */
 const BYTES_PER_CALL = 16 * 1024
 

@@ -9,6 +9,7 @@ import {
   openRealtimeSession,
   type RealtimeSession,
 } from '../../../../build/testing/realtime/sessions.ts'
+import { nextTurn } from '../../../system/event-loop.ts'
 import { realSystem, TestSystem } from '../../../system/system.ts'
 import { type MemoryLog, memoryLog } from '../../../telemetry/log.ts'
 import type { CounterName } from '../../../telemetry/metrics/names.ts'
@@ -142,10 +143,21 @@ describe('messages', () => {
   test('to a peer that reads nothing end its connection once too many wait', async () => {
     const session = await authenticated()
     session.isReading = false
-    for (let i = 0; i < 1_900; i++) session.send({ type: 'ping' })
+    for (let i = 0; i < 1_900; i++) session.send({ type: 'unsubscribe', subscriptionId: 'none' })
     expect(await session.closeCode()).toBe(1008)
     expect(session.closed?.reason).toBe('LIMIT_EXCEEDED')
-    expect(session.of('pong')).toHaveLength(1)
+    expect(session.of('unsubscribed')).toHaveLength(1)
+  })
+
+  test('that are pings get one answer, to the newest, once the peer reads again', async () => {
+    const session = await authenticated()
+    session.isReading = false
+    for (let i = 0; i < 1_900; i++) session.send({ type: 'ping', nonce: `${i}` })
+    // By then all of them are processed, since none waits for anything.
+    await nextTurn()
+    session.read()
+    expect(session.of('pong')).toMatchObject([{ nonce: '0' }, { nonce: '1899' }])
+    expect(session.closed).toBeNull()
   })
 
   test.each<[string, object]>([

@@ -23,6 +23,8 @@ export interface OutgoingEvents {
 export class OutgoingMessages {
   readonly #events: OutgoingEvents
   readonly #control: string[] = []
+  /** The newest answer to a ping, which replaces one that waits. */
+  #pong: string | null = null
   /** Sources with unsent states, in the order in which they got them. */
   readonly #sources = new Set<StateSource>()
   #socket: Socket | null = null
@@ -47,6 +49,7 @@ export class OutgoingMessages {
   close(): void {
     this.#socket = null
     this.#control.length = 0
+    this.#pong = null
     this.#sources.clear()
   }
 
@@ -59,6 +62,12 @@ export class OutgoingMessages {
       return
     }
     this.#control.push(JSON.stringify({ version: 1, ...message }))
+    this.#flush()
+  }
+
+  /** Sends an answer to a ping, in place of one that waits. */
+  sendPong(message: object): void {
+    this.#pong = JSON.stringify({ version: 1, ...message })
     this.#flush()
   }
 
@@ -79,11 +88,17 @@ export class OutgoingMessages {
 
   #flush(): void {
     while (!this.#isBlocked && this.#socket !== null) {
-      const message = this.#control.shift() ?? this.#nextState()
+      const message = this.#control.shift() ?? this.#takePong() ?? this.#nextState()
       if (message === null) return
       this.#events.onSent(Buffer.byteLength(message))
       this.#isBlocked = !this.#socket.send(message)
     }
+  }
+
+  #takePong(): string | null {
+    const pong = this.#pong
+    this.#pong = null
+    return pong
   }
 
   /** The parts of one state follow each other, so a source stays first until it has no message. */

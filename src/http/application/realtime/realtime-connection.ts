@@ -9,7 +9,7 @@ import { read } from '../../../wire/reading/read.ts'
 import { REALTIME_SUBSCRIPTIONS_MAX, RealtimeRequest } from '../../../wire/realtime.ts'
 import { APPLICATION_CODES, toFault } from '../../errors.ts'
 import { RateLimiter } from '../../rate-limits.ts'
-import { admitKey, chargeCall, verifyToken } from '../callers.ts'
+import { admitKey, chargeCall, overdrawCall, verifyToken } from '../callers.ts'
 import type { Gateway } from '../gateway.ts'
 import type { ApplicationCaller } from '../incoming.ts'
 import {
@@ -19,8 +19,10 @@ import {
   requireSameCaller,
 } from './authorizations.ts'
 import { Heartbeat } from './heartbeat.ts'
+import { IncomingMessages } from './incoming-messages.ts'
 import { startOperation, tracedAuthentication } from './operation-traces.ts'
 import { OutgoingMessages } from './outgoing-messages.ts'
+import { Pings } from './pings.ts'
 import { RealtimeSubscription } from './realtime-subscription.ts'
 import { readArguments } from './request-arguments.ts'
 import { CLOSE, type Socket, type SocketSession } from './sockets.ts'
@@ -32,9 +34,6 @@ import type { Traffic } from './traffic.ts'
 const TRUST_MILLIS = 60_000
 /** Messages of one connection: it may subscribe to everything at once after a reconnect. */
 const MESSAGE_LIMIT = { perSecond: 100, burst: 2 * REALTIME_SUBSCRIPTIONS_MAX }
-/** Messages that may wait while one is processed, and their characters. */
-const WAITING_MAX = 2 * REALTIME_SUBSCRIPTIONS_MAX
-const WAITING_CHARACTERS_MAX = 4 * 1024 * 1024
 
 /** The registry of all connections, to which each reports. */
 export interface ConnectionRegistry {
@@ -62,13 +61,12 @@ export class RealtimeConnection implements SocketSession {
   readonly #outgoing: OutgoingMessages
   readonly #messages: RateLimiter
   readonly #subscriptions = new Map<string, RealtimeSubscription>()
-  readonly #waiting: (string | null)[] = []
+  readonly #incoming = new IncomingMessages((text) => this.#process(text))
+  readonly #pings: Pings
   #socket: Socket | null = null
   #authorization: Authorization | null = null
   readonly #heartbeat: Heartbeat
   readonly #expiry = new TokenExpiry()
-  #waitingCharacters = 0
-  #isProcessing = false
   #isClosed = false
   /** Monotonic milliseconds. */
   #trustedAt: number
@@ -96,6 +94,7 @@ export class RealtimeConnection implements SocketSession {
       onSent: (bytes) => traffic.sent(bytes),
     })
     this.#messages = new RateLimiter(gateway.system, MESSAGE_LIMIT, 1)
+    this.#pings = new Pings(gateway, this.#outgoing)
   }
 
   get authorization(): Authorization | null {
@@ -138,16 +137,8 @@ export class RealtimeConnection implements SocketSession {
     this.#heartbeat.messageHeard(this.gateway.system.monotonicMillis())
     this.traffic.received(text === null ? 0 : Buffer.byteLength(text))
     if (this.#isClosed) return
-    const isTooMuch =
-      this.#messages.take('') > 0 ||
-      this.#waiting.length >= WAITING_MAX ||
-      this.#waitingCharacters > WAITING_CHARACTERS_MAX
-    if (isTooMuch) this.#end(new Fault('RATE_LIMITED', { detail: 'messages of a connection' }))
-    else {
-      this.#waiting.push(text)
-      this.#waitingCharacters += text?.length ?? 0
-      void this.#process()
-    }
+    if (this.#messages.take('') === 0 && this.#incoming.add(text)) return
+    this.#end(new Fault('RATE_LIMITED', { detail: 'messages of a connection' }))
   }
 
   /** Checks times and whether its authorization still holds. Called four times a second. */
@@ -162,6 +153,7 @@ export class RealtimeConnection implements SocketSession {
     }
     if (due === 'ping') this.#socket.ping()
     if (this.#isClosed || this.#authorization === null) return
+    this.#pings.answer(this.#authorization.caller)
     this.#checkExpiry(this.#authorization, system.nowMillis())
     const revision = this.gateway.revision()
     if (revision !== this.#revision) {
@@ -176,16 +168,10 @@ export class RealtimeConnection implements SocketSession {
     }
   }
 
-  async #process(): Promise<void> {
-    if (this.#isProcessing) return
-    this.#isProcessing = true
-    while (this.#waiting.length > 0 && !this.#isClosed) {
-      const text = this.#waiting.shift()!
-      this.#waitingCharacters -= text?.length ?? 0
-      if (text === null) this.#close(CLOSE.unsupported, 'Messages are text.')
-      else await this.#handle(text).catch((error: unknown) => this.#end(faultOf(error)))
-    }
-    this.#isProcessing = false
+  async #process(text: string | null): Promise<void> {
+    if (this.#isClosed) return
+    if (text === null) this.#close(CLOSE.unsupported, 'Messages are text.')
+    else await this.#handle(text).catch((error: unknown) => this.#end(faultOf(error)))
   }
 
   /** Throws where the connection has to end. */
@@ -198,13 +184,12 @@ export class RealtimeConnection implements SocketSession {
       case 'subscribe':
         return this.#subscribe(authorization, message)
       case 'unsubscribe':
+        overdrawCall(this.gateway, authorization.caller)
         this.#drop(message.subscriptionId)
         this.#outgoing.send({ type: 'unsubscribed', subscriptionId: message.subscriptionId })
         return
-      case 'ping': {
-        const nonce = message.nonce === undefined ? {} : { nonce: message.nonce }
-        this.#outgoing.send({ type: 'pong', ...nonce, snapshotSequence: this.#currentAt() })
-      }
+      case 'ping':
+        this.#pings.received(message, authorization.caller)
     }
   }
 
@@ -263,6 +248,7 @@ export class RealtimeConnection implements SocketSession {
     const port = subscriptionPort(this, {
       outgoing: this.#outgoing,
       traffic: this.traffic,
+      current: this.#pings.current,
       onFailure: (failed, fault) => {
         if (this.#subscriptions.get(subscriptionId) === failed) this.#drop(subscriptionId)
         this.#report(subscriptionId, fault, request.function)
@@ -281,6 +267,7 @@ export class RealtimeConnection implements SocketSession {
     const trace = startOperation(this, 'subscribe')
     const subscription = new RealtimeSubscription(port, request, trace)
     this.#subscriptions.set(subscriptionId, subscription)
+    this.#pings.current.update(subscription)
     gateway.keyUsage.answered(incoming.caller!, 200)
     await subscription.resolve()
   }
@@ -291,6 +278,7 @@ export class RealtimeConnection implements SocketSession {
     this.#subscriptions.delete(subscriptionId)
     subscription.close()
     this.#outgoing.remove(subscription)
+    this.#pings.current.remove(subscription)
   }
 
   #endSubscriptions(): void {
@@ -299,14 +287,6 @@ export class RealtimeConnection implements SocketSession {
 
   #resolveAll(): void {
     for (const subscription of this.#subscriptions.values()) void subscription.resolve()
-  }
-
-  /** The sequence up to which all subscriptions are current; null before their first states. */
-  #currentAt(): string | null {
-    const durable = this.gateway.engine.durableSequence()
-    const current = [...this.#subscriptions.values()].map(({ currentAt }) => currentAt)
-    const sequence = Math.min(durable, ...current)
-    return sequence < 0 ? null : String(sequence)
   }
 
   #checkExpiry({ principal }: Authorization, nowMillis: number): void {
@@ -385,7 +365,7 @@ export class RealtimeConnection implements SocketSession {
     const subscriptions = this.#subscriptions.size
     this.#endSubscriptions()
     this.#outgoing.close()
-    this.#waiting.length = 0
+    this.#incoming.clear()
     this.#registry.closed(this, { code, reason, subscriptions })
   }
 }

@@ -11,6 +11,7 @@ import type { ReleaseId } from '../../../value/ids.ts'
 import type { FunctionManifest } from '../../../value/manifest.ts'
 import type { ValueObject } from '../../../value/values.ts'
 import type { ResyncReason } from '../../../wire/realtime.ts'
+import type { Tracked } from './current-sequence.ts'
 import { failureOf } from './operation-traces.ts'
 import type { StateSource } from './outgoing-messages.ts'
 import { type StateHead, stateMessages } from './state-messages.ts'
@@ -45,6 +46,8 @@ export interface SubscriptionPort {
   ): Subscription
   /** Whether the peer reads more slowly than states are made. */
   isBlocked(): boolean
+  /** `isCurrent` or `currentAt` of the subscription may have changed. */
+  progressed(subscription: RealtimeSubscription): void
   /** Something is to be sent. */
   hasMessages(subscription: RealtimeSubscription): void
   /** The subscription has ended with a failure. */
@@ -60,7 +63,7 @@ interface Unsent {
   readonly releaseId: ReleaseId
 }
 
-export class RealtimeSubscription implements StateSource {
+export class RealtimeSubscription implements StateSource, Tracked {
   readonly request: SubscriptionRequest
   readonly #port: SubscriptionPort
   /** The span until the first state is sent; null afterwards, and where nothing is traced. */
@@ -85,10 +88,18 @@ export class RealtimeSubscription implements StateSource {
     this.#trace = trace
   }
 
-  /** The sequence up to which the peer has been sent all states; -1 before the first one. */
   get currentAt(): number {
-    const isSent = this.#unsent === null && this.#messages === null
-    return isSent && this.#watched !== null ? this.#watched.subscription.currentAt : this.#sentAt
+    return this.#isSent && this.#watched !== null
+      ? this.#watched.subscription.currentAt
+      : this.#sentAt
+  }
+
+  get isCurrent(): boolean {
+    return this.#isSent && this.#watched?.subscription.isCurrent === true
+  }
+
+  get #isSent(): boolean {
+    return this.#unsent === null && this.#messages === null
   }
 
   close(): void {
@@ -133,6 +144,7 @@ export class RealtimeSubscription implements StateSource {
     if (done !== true) return value
     this.#messages = null
     this.#sentAt = this.#sendingAt ?? this.#sentAt
+    this.#progressed()
     return this.nextMessage()
   }
 
@@ -174,7 +186,7 @@ export class RealtimeSubscription implements StateSource {
     // The first state may come before `watch` has returned.
     const watched: { query: ResolvedQuery; subscription: Subscription } = {
       query: resolved,
-      subscription: { currentAt: -1, close: () => undefined },
+      subscription: { currentAt: -1, isCurrent: false, close: () => undefined },
     }
     this.#watched = watched
     const trace = this.#trace
@@ -188,11 +200,15 @@ export class RealtimeSubscription implements StateSource {
         state: (state) => {
           if (isCurrent()) this.#receive({ state, releaseId })
         },
+        progressed: () => {
+          if (isCurrent()) this.#progressed()
+        },
         failed: (fault) => {
           if (isCurrent()) this.#fail(fault)
         },
       },
     )
+    this.#progressed()
   }
 
   #receive(unsent: Unsent): void {
@@ -204,7 +220,12 @@ export class RealtimeSubscription implements StateSource {
     }
     if (this.#unsent !== null && this.#port.isBlocked()) this.#resync ??= 'slow_consumer'
     this.#unsent = unsent
+    this.#progressed()
     this.#port.hasMessages(this)
+  }
+
+  #progressed(): void {
+    if (!this.#isClosed) this.#port.progressed(this)
   }
 
   #fail(error: unknown): void {

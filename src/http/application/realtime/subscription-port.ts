@@ -4,6 +4,7 @@ import { admittedPrincipal } from '../callers.ts'
 import type { Gateway } from '../gateway.ts'
 import { checkPolicy, functionOf } from '../invoke.ts'
 import type { Authorization, OpenedBy } from './authorizations.ts'
+import type { CurrentSequence } from './current-sequence.ts'
 import type { OutgoingMessages } from './outgoing-messages.ts'
 import type { RealtimeSubscription, SubscriptionPort } from './realtime-subscription.ts'
 import type { Traffic } from './traffic.ts'
@@ -11,6 +12,7 @@ import type { Traffic } from './traffic.ts'
 export interface SubscriptionEvents {
   readonly outgoing: OutgoingMessages
   readonly traffic: Traffic
+  readonly current: CurrentSequence
   readonly onFailure: (subscription: RealtimeSubscription, fault: Fault) => void
 }
 
@@ -24,7 +26,7 @@ export interface AuthorizedConnection {
 
 export function subscriptionPort(
   connection: AuthorizedConnection,
-  { outgoing, traffic, onFailure }: SubscriptionEvents,
+  { outgoing, traffic, current, onFailure }: SubscriptionEvents,
 ): SubscriptionPort {
   const { gateway, incoming } = connection
   return {
@@ -45,6 +47,7 @@ export function subscriptionPort(
       return gateway.engine.watch({ ...resolved, arguments: request.arguments, context }, observer)
     },
     isBlocked: () => outgoing.isBlocked,
+    progressed: (subscription) => current.update(subscription),
     hasMessages: (subscription) => outgoing.enqueue(subscription),
     failed: onFailure,
     onState: () => traffic.stateSent(),
