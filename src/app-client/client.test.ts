@@ -111,20 +111,25 @@ describe('a call', () => {
     expect(await tokens.action(charge)).toBe(null)
   })
 
-  test('with a rejected token is sent once more with a new one', async () => {
+  test('with a rejected token is sent once more with the one that the hook refreshed', async () => {
     const asked: boolean[] = []
     const tokens = open({
       token: ({ refresh }) => {
         asked.push(refresh)
-        return asked.includes(true) ? 'new' : 'old'
+        return refresh ? 'new' : 'old'
       },
     })
-    platform.respond = ({ init }) =>
-      new Headers(init.headers).get('authorization') === 'Bearer new'
-        ? answer(QUERY, NONE)
-        : failure(401, 'FUNCTIONAL_TOKEN_INVALID', false)
-    expect(await tokens.query(list)).toEqual([])
-    expect(asked).toEqual([false, true, false])
+    const sent = () =>
+      platform.requests.map(({ init }) => new Headers(init.headers).get('authorization'))
+    platform.respond = () => {
+      if (sent().at(-1) !== 'Bearer new') return failure(401, 'FUNCTIONAL_TOKEN_INVALID', false)
+      return sent().length < 3 ? failure(503, 'BUSY', true) : answer(QUERY, NONE)
+    }
+    const called = tokens.query(list)
+    await platform.pass(5_000)
+    expect(await called).toEqual([])
+    expect(sent()).toEqual(['Bearer old', 'Bearer new', 'Bearer new'])
+    expect(asked).toEqual([false, true])
   })
 
   test.each<[string, () => Response]>([

@@ -52,17 +52,18 @@ export async function sendCall(origin: Origin, call: Call): Promise<Answer> {
 
 async function attemptAll(origin: Origin, call: Call, deadline: Deadline): Promise<Answer> {
   let isUncertain = false
-  let hasRefreshed = false
+  /** The token that the hook gave after a rejection; the rest of the call is sent with it. */
+  let refreshed: string | null = null
   let failure: Failure | null = null
   for (let attempt = 1; deadline.reason === null; attempt++) {
-    const token = await origin.tokens.current()
+    const token = refreshed ?? (await origin.tokens.current())
     const answer = await attemptOnce(origin, call, token, deadline)
     if ('result' in answer) return answer
     failure = answer
     isUncertain ||= failure.isUncertain
-    if (await isRefreshable(origin, call, { failure, token, hasRefreshed })) {
-      hasRefreshed = true
-      continue
+    if (refreshed === null) {
+      refreshed = await refreshedToken(origin, call, { failure, token })
+      if (refreshed !== null) continue
     }
     if (call.kind === 'action' || !failure.mayRetry || attempt === ATTEMPTS_MAX) break
     const millis = backoffMillis(CALL_BACKOFF, attempt, origin.platform)
@@ -74,19 +75,21 @@ async function attemptAll(origin: Origin, call: Call, deadline: Deadline): Promi
 interface RejectedAttempt {
   readonly failure: Failure
   readonly token: string | null
-  readonly hasRefreshed: boolean
 }
 
 /**
- * Returns whether the call may be sent once more with another token: the server has rejected the
+ * Returns another token with which the call is sent once more, or null: the server has rejected the
  * credential, so it is not an identical retry. An Action is never sent again.
  */
-async function isRefreshable(origin: Origin, call: Call, state: RejectedAttempt): Promise<boolean> {
-  const { failure, token, hasRefreshed } = state
+async function refreshedToken(
+  origin: Origin,
+  call: Call,
+  { failure, token }: RejectedAttempt,
+): Promise<string | null> {
   const isRejected = hasCode(failure.error, 'FUNCTIONAL_TOKEN_INVALID', 'FUNCTIONAL_TOKEN_REQUIRED')
-  if (!isRejected || hasRefreshed || !origin.tokens.canRefresh) return false
+  if (!isRejected || !origin.tokens.canRefresh) return null
   const refreshed = await origin.tokens.refresh()
-  return call.kind !== 'action' && refreshed !== null && refreshed !== token
+  return call.kind === 'action' || refreshed === token ? null : refreshed
 }
 
 async function attemptOnce(
