@@ -289,6 +289,16 @@ describe('a revocation', () => {
   })
 })
 
+// The last one: the server accepts no connection any more.
+test('a server that stops spreads the reconnections over 10 s, few as they are', async () => {
+  const sessions = [await authenticated(), await authenticated(), await authenticated()]
+  const drained = gateway.realtime.drain()
+  const reconnects = await Promise.all(sessions.map((session) => session.next('reconnect')))
+  expect(reconnects.map(({ afterMillis }) => afterMillis)).toEqual([0, 3_333, 6_666])
+  for (const session of sessions) session.drop()
+  await drained
+})
+
 const clockSeconds = () => Math.floor(clock.nowMillis() / 1000)
 
 /** Lets time pass in steps, with a frame of each peer in each, so that none counts as silent. */

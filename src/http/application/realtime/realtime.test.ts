@@ -145,6 +145,11 @@ describe('the handshake', () => {
       ...([400, 'REQUEST_INVALID'] as const),
     ],
     [
+      'an upgrade that the header Connection does not name',
+      { ...upgrade, ...protocol, connection: 'keep-alive' },
+      ...([400, 'REQUEST_INVALID'] as const),
+    ],
+    [
       'an upgrade of an old version',
       { ...upgrade, ...protocol, 'sec-websocket-version': '8' },
       ...([426, 'UPGRADE_REQUIRED'] as const),

@@ -19,9 +19,11 @@ export interface RealtimeLimits {
 }
 
 const TICK_MILLIS = 250
-/** At shutdown, clients connect again over this time, or less where they are few. */
-const RECONNECT_MILLIS_MAX = 10_000
-const RECONNECT_MILLIS_PER_CONNECTION = 1
+/**
+ * Few connections may have many subscriptions, so their number does not matter.
+ * @limit Realtime: time over which a server that stops closes its connections, evenly
+ */
+export const RECONNECT_MILLIS = 10_000
 /** Part of the bound on connections from which on the component is degraded. */
 const NEARLY_FULL = 0.9
 
@@ -106,11 +108,10 @@ export class Realtime implements ConnectionRegistry {
     if (this.#connections.size === 0) return
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#onEmpty = resolve
-    const spread = this.#connections.size * RECONNECT_MILLIS_PER_CONNECTION
-    const millisMax = Math.min(spread, RECONNECT_MILLIS_MAX)
+    const { size } = this.#connections
     let position = 0
     for (const connection of this.#connections) {
-      connection.reconnect(Math.floor((millisMax * position++) / this.#connections.size))
+      connection.reconnect(Math.floor((RECONNECT_MILLIS * position++) / size))
     }
     await promise
   }
@@ -174,14 +175,28 @@ function busy(limit: string): Fault {
   return new Fault('BUSY', { detail: limit })
 }
 
-/** Throws UPGRADE_REQUIRED and REQUEST_INVALID (RFC 6455, 4.2.1). */
+/**
+ * Throws UPGRADE_REQUIRED and REQUEST_INVALID (RFC 6455, 4.2.1). The runtime does not tell the
+ * version of HTTP: a request of version 1.0 that has all headers is upgraded.
+ */
 function checkHandshake({ headers }: Request): void {
   if (headers.get('upgrade')?.toLowerCase() !== 'websocket') throw new Fault('UPGRADE_REQUIRED')
   if (headers.get('sec-websocket-version') !== '13') {
     throw new Fault('UPGRADE_REQUIRED', { detail: 'sec-websocket-version: 13' })
   }
-  const protocols = (headers.get('sec-websocket-protocol') ?? '').split(',')
-  if (!protocols.some((protocol) => protocol.trim() === REALTIME_PROTOCOL)) {
+  if (!listOf(headers.get('connection')).some(isUpgrade)) {
+    throw new Fault('REQUEST_INVALID', { detail: 'connection: Upgrade' })
+  }
+  if (!listOf(headers.get('sec-websocket-protocol')).includes(REALTIME_PROTOCOL)) {
     throw new Fault('REQUEST_INVALID', { detail: `sec-websocket-protocol: ${REALTIME_PROTOCOL}` })
   }
+}
+
+function isUpgrade(option: string): boolean {
+  return option.toLowerCase() === 'upgrade'
+}
+
+/** Returns the elements of a header that is a list. */
+function listOf(header: string | null): string[] {
+  return (header ?? '').split(',').map((element) => element.trim())
 }
