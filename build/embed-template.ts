@@ -41,6 +41,7 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   SERVICE_APPLICATION_LISTEN: '127.0.0.1:3210',
   SERVICE_APPLICATION_TLS_TERMINATED: 'true',
   SERVICE_PRODUCT_ALLOWED_ORIGINS: 'https://app.example.com',
+  SERVICE_S3_HOST: 's3.example.com',
   SERVICE_PRODUCT_AUTH_CONFIG: 'auth.json',
   SERVICE_RUNNER_SANDBOX: 'required',
   SERVICE_STORAGE_S3_ENDPOINT: 'https://s3.example.com',

@@ -81,6 +81,8 @@ export interface GatewayInput {
   readonly transfers?: Transfers
   /** Default: the limits of a server with the default settings. */
   readonly realtime?: RealtimeLimits
+  /** Default: none. */
+  readonly s3Host?: string
   /** Clock of the origin and of tokens, not of the engine. Default: the real one. */
   readonly system?: System
   /**
@@ -150,9 +152,8 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
     files,
     workspaces: product,
     counts: requestCounts(metrics, 'application'),
-    keyUsage,
-    rejections,
-    allowedOrigins: new Set([ORIGIN]),
+    ...{ keyUsage, rejections, allowedOrigins: new Set([ORIGIN]) },
+    s3Host: input.s3Host ?? null,
     authenticateKey: (key) => product.keys.authenticate(key),
     explainKey: (key) => product.keys.explain(key),
     resolveTarget: (target, caller, affinity) => resolveTarget(product, caller, target, affinity),

@@ -16,9 +16,13 @@ import {
 } from '@aws-sdk/client-s3'
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { RCLONE, reasonWithout, S3CMD } from '../../build/testing/files/s3-programs.ts'
+import { RCLONE, RESTIC, reasonWithout, S3CMD } from '../../build/testing/files/s3-programs.ts'
 import { type S3Keys, type S3Remote, s3ClientOf } from '../../build/testing/files/s3-remotes.ts'
-import { syncWithRclone, syncWithS3cmd } from '../../build/testing/files/s3-round-trips.ts'
+import {
+  backUpWithRestic,
+  syncWithRclone,
+  syncWithS3cmd,
+} from '../../build/testing/files/s3-round-trips.ts'
 import { sha256Hex } from '../../src/system/digests.ts'
 import { type Application, application, query, string } from '../application.ts'
 import { writeFileFunctions } from './workspace.ts'
@@ -28,7 +32,7 @@ const MIB = 1024 * 1024
 
 let app: Application
 beforeAll(async () => {
-  app = await application(writeFileFunctions)
+  app = await application(writeFileFunctions, { SERVICE_S3_HOST: 'localhost' })
 })
 afterAll(() => app?.installation.dispose())
 
@@ -147,6 +151,14 @@ describe('the clients of S3, with keys of a bucket', () => {
   test.skipIf(!existsSync(S3CMD))(
     `s3cmd syncs files both ways, in parts where they are large${reasonWithout(S3CMD)}`,
     () => syncWithS3cmd(remote, { count: 5, largeBytes: 6 * MIB }),
+  )
+
+  test.skipIf(!existsSync(RESTIC))(
+    `restic backs up, checks and restores at the host of the door${reasonWithout(RESTIC)}`,
+    () => {
+      const { port } = new URL(app.server.application!)
+      return backUpWithRestic({ ...remote, endpoint: `http://localhost:${port}` })
+    },
   )
 
   test('wrong keys, and clocks that are wrong, get nothing', async () => {

@@ -10,7 +10,10 @@ import type { Metrics } from '../telemetry/metrics/metrics.ts'
 import type { OpenEnvironment } from './environments.ts'
 
 export interface ApplicationOptions
-  extends Pick<Gateway, 'system' | 'transfers' | 'counts' | 'allowedOrigins' | 'traces'> {
+  extends Pick<
+    Gateway,
+    'system' | 'transfers' | 'counts' | 'allowedOrigins' | 's3Host' | 'traces'
+  > {
   readonly metrics: Metrics
   readonly realtime: RealtimeSettings
 }
@@ -24,11 +27,12 @@ export type ServedEnvironment = Pick<
 
 export function openApplication(
   { product, engine, files, tokens, log, keyUsage, rejections }: ServedEnvironment,
-  { system, transfers, counts, allowedOrigins, metrics, realtime, traces }: ApplicationOptions,
+  options: ApplicationOptions,
 ): ApplicationOrigin {
+  const { system, transfers, counts, allowedOrigins, s3Host, metrics, realtime, traces } = options
   const gateway: Gateway = {
     ...{ system, log, engine, tokens, transfers, files, counts, keyUsage, rejections },
-    ...{ allowedOrigins, workspaces: product, traces: traces ?? null },
+    ...{ allowedOrigins, s3Host, workspaces: product, traces: traces ?? null },
     envelopes: new QueryEnvelopes(),
     limits: applicationLimits(system),
     authenticateKey: (key) => product.keys.authenticate(key),

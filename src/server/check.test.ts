@@ -89,6 +89,7 @@ describe('svc-server check shows', () => {
       ...APPLICATION,
       SERVICE_PRODUCT_ROOT: root,
       SERVICE_PRODUCT_ALLOWED_ORIGINS: origins,
+      SERVICE_S3_HOST: 's3.test',
       SERVICE_PUBLIC_MANAGEMENT_URL: 'https://manage.test',
       SERVICE_MANAGEMENT_TLS_TERMINATED: 'true',
       SERVICE_PLATFORM_DATABASE_URL: URL_OK,
@@ -114,6 +115,7 @@ describe('svc-server check shows', () => {
   Application listener   127.0.0.9:4567 (TLS ends at a proxy before it)
   Documents              canary_db at canary-db.test:5433
   Files                  in the Product root
+  S3 clients             at / of the host s3.test, and at /v1/s3
   Allowed origins        https://app.test, http://localhost:5173
   JWT providers          none: guests only
   Networks of Actions    public, 10.1.0.0/16

@@ -93,6 +93,7 @@ function describeProduct(product: ProductSettings): [string, string][] {
     ],
     ['Documents', documents],
     ['Files', files(product.storage)],
+    ['S3 clients', s3Clients(product)],
     ['Allowed origins', allowedOrigins.length === 0 ? 'none' : allowedOrigins.join(', ')],
     ['JWT providers', providers.length === 0 ? 'none: guests only' : providers.join(', ')],
     ['Networks of Actions', ['public', ...actionNetworks.map(({ text }) => text)].join(', ')],
@@ -102,6 +103,11 @@ function describeProduct(product: ProductSettings): [string, string][] {
 function listener(address: Parameters<typeof formatListener>[0], tlsTerminated: boolean): string {
   const boundary = tlsTerminated ? 'TLS ends at a proxy before it' : 'loopback, plain'
   return `${formatListener(address)} (${boundary})`
+}
+
+function s3Clients({ applicationListen, s3Host }: ProductSettings): string {
+  if (applicationListen === null) return 'none'
+  return s3Host === null ? 'at /v1/s3' : `at / of the host ${s3Host}, and at /v1/s3`
 }
 
 function database({ host, port, name }: DatabaseAddress): string {

@@ -154,5 +154,6 @@ function applicationOf(running: Running, environment: OpenEnvironment): Applicat
     counts: counts.application,
     realtime: configuration.realtime,
     allowedOrigins: new Set(configuration.product?.allowedOrigins),
+    s3Host: configuration.product?.s3Host ?? null,
   })
 }

@@ -32,7 +32,7 @@ import {
   type SecretSource,
   wholeNumber,
 } from './sources.ts'
-import { readStorage, type StorageSettings } from './storage.ts'
+import { readS3Host, readStorage, type StorageSettings } from './storage.ts'
 import { readTraces, type TraceSettings } from './traces.ts'
 import type { PlainName, SecretName } from './variables.ts'
 
@@ -95,6 +95,8 @@ export interface ProductSettings {
   readonly root: string
   /** Always behind a trusted proxy that ends TLS. */
   readonly applicationListen: Listener | null
+  /** The host, without a port, at whose root the application listener answers S3 clients. */
+  readonly s3Host: string | null
   readonly allowedOrigins: readonly string[]
   /** Networks that Actions may call although they are not public, also without TLS. */
   readonly actionNetworks: readonly ActionNetwork[]
@@ -270,6 +272,10 @@ function product(environment: ProcessEnvironment): ProductSettings | null {
   const platformDatabase = database(environment, 'SERVICE_PLATFORM_DATABASE_URL')
   const origins = allowedOrigins(environment)
   const networks = actionNetworks(environment)
+  const s3Host = readS3Host(environment)
+  if (s3Host !== null && applicationListen === null) {
+    throw invalid('SERVICE_S3_HOST', `only together with ${listenName}`)
+  }
   const authConfigPath = authConfig(environment)
   const storage = readStorage(environment)
   if (root !== null) {
@@ -277,7 +283,7 @@ function product(environment: ProcessEnvironment): ProductSettings | null {
     const jwtProviders =
       authConfigPath === null ? [] : readJwtProviders(`${root}/${authConfigPath}`)
     const lists = { allowedOrigins: origins ?? [], actionNetworks: networks ?? [], jwtProviders }
-    return { root, applicationListen, database, storage, ...lists }
+    return { root, applicationListen, s3Host, database, storage, ...lists }
   }
   if (storage.s3 !== null) throw needsRoot('SERVICE_STORAGE_S3_ENDPOINT')
   if (applicationListen !== null) throw needsRoot(listenName)

@@ -32,6 +32,15 @@ export function readStorage(environment: ProcessEnvironment): StorageSettings {
   return { freeFloorBytes: Number(floor), s3: readS3(environment) }
 }
 
+/** Returns the host of the S3 API; null for none. Throws SERVER_CONFIGURATION_INVALID. */
+export function readS3Host(environment: ProcessEnvironment): string | null {
+  const name = 'SERVICE_S3_HOST'
+  const value = readPlain(environment, name)
+  if (value === null) return null
+  if (isOrigin(`https://${value}`, ['https']) && !/:\d+$/.test(value)) return value
+  throw invalid(name, 'a host name or address without a port, such as s3.example.com')
+}
+
 /** The variables that say that the bytes are elsewhere than in the root. */
 export const S3_NAMES = [
   'SERVICE_STORAGE_S3_ENDPOINT',

@@ -129,6 +129,15 @@ export const VARIABLES = [
       'the Product root',
   },
   {
+    name: 'SERVICE_S3_HOST',
+    required: 'no',
+    secret: false,
+    file: false,
+    description:
+      'Host name, without a port, under which the application listener answers S3 clients at /; ' +
+      'any other host has them below /v1/s3',
+  },
+  {
     name: 'SERVICE_PRODUCT_AUTH_CONFIG',
     required: 'no',
     secret: false,

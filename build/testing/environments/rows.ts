@@ -42,6 +42,7 @@ const AUTH_CONFIG = 'SERVICE_PRODUCT_AUTH_CONFIG'
 const P_ROOT = 'SERVICE_PRODUCT_ROOT'
 const SANDBOX = 'SERVICE_RUNNER_SANDBOX'
 const NETWORKS = 'SERVICE_ACTION_ALLOWED_NETWORKS'
+const S3_HOST = 'SERVICE_S3_HOST'
 const REQUEST_MIB = 'SERVICE_REQUEST_MEMORY_MIB'
 const RESPONSE_MIB = 'SERVICE_RESPONSE_MEMORY_MIB'
 const CONNECTIONS = 'SERVICE_REALTIME_CONNECTIONS_MAX'
@@ -229,6 +230,7 @@ const ADDRESSES: readonly Row[] = [
 ]
 
 const root = (name: string, value: string): Environment => ({ ...ROOT, [name]: value })
+const app = (name: string, value: string): Environment => ({ ...APPLICATION, [name]: value })
 const many = Array.from({ length: 65 }, (_, i) => `https://canary${i}.test`).join()
 const networks = Array.from({ length: 65 }, (_, i) => `10.${i}.0.0/16`).join()
 const PRODUCT: readonly Row[] = [
@@ -251,6 +253,11 @@ const PRODUCT: readonly Row[] = [
     { ...APPLICATION, [A_LISTEN]: '[::1]:4567', [LISTEN]: '[0:0::1]:4567' },
   ],
   ['the platform URL needs the Product root', INVALID, DOC_URL, { [DOC_URL]: URL_OK }],
+  ['the host of S3 needs a listener', INVALID, S3_HOST, root(S3_HOST, 's3.canary.test')],
+  ['the host of S3 has no port', INVALID, S3_HOST, app(S3_HOST, 's3.canary.test:8443')],
+  ['the host of S3 has no scheme', INVALID, S3_HOST, app(S3_HOST, 'https://s3.canary.test')],
+  ['the host of S3 is in lower case', INVALID, S3_HOST, app(S3_HOST, 'S3.canary.test')],
+  ['the host of S3 is no pattern', INVALID, S3_HOST, app(S3_HOST, '*.canary.test')],
   ['origins need the Product root', INVALID, ORIGINS, { [ORIGINS]: 'https://canary.test' }],
   ['the descriptor needs the Product root', INVALID, AUTH_CONFIG, { [AUTH_CONFIG]: 'canary.json' }],
   ['at most 64 origins', INVALID, ORIGINS, root(ORIGINS, many)],

@@ -25,6 +25,8 @@ export interface S3Door {
   /** A client of the bucket `default` that may write. */
   readonly client: S3Client
   clientOf(keys: S3Keys): S3Client
+  /** Returns a client of the bucket `default` with another endpoint. */
+  clientAt(endpoint: string): S3Client
   issueKey(access: 'read' | 'write', bucket?: string): StorageKeys
   revokeKey(keys: StorageKeys): void
   makeBucket(name: string, bounds?: { quotaBytes?: bigint; maximumObjectBytes?: bigint }): void
@@ -52,6 +54,7 @@ export async function openS3Door(input: Partial<GatewayInput> = {}): Promise<S3D
   const client = clientOf(keys)
   return {
     ...{ server, endpoint, keys, client, clientOf, issueKey },
+    clientAt: (other) => s3ClientOf({ endpoint: other, keys }),
     revokeKey: ({ accessKeyId }) => {
       const now = system.nowMicros()
       root.control.transaction((tx) => markStorageKeyRevoked(tx, accessKeyId, now))

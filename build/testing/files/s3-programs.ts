@@ -7,6 +7,7 @@ import type { S3Remote } from './s3-remotes.ts'
 
 export const RCLONE = '/usr/bin/rclone'
 export const S3CMD = '/usr/bin/s3cmd'
+export const RESTIC = '/usr/bin/restic'
 
 /** Returns a suffix for names of tests that need the program, which says why they are skipped. */
 export function reasonWithout(program: string): string {
@@ -20,9 +21,18 @@ export interface Ran {
 }
 
 /** Does not block, since the door may be in this process. */
-export async function run(program: string, ...parameters: readonly string[]): Promise<Ran> {
+export function run(program: string, ...parameters: readonly string[]): Promise<Ran> {
+  return runWith({}, program, ...parameters)
+}
+
+/** Runs a program with variables of its own. */
+export async function runWith(
+  variables: Readonly<Record<string, string>>,
+  program: string,
+  ...parameters: readonly string[]
+): Promise<Ran> {
   // Variables such as AWS_CA_BUNDLE would change what the programs do.
-  const env = { PATH: process.env.PATH, LANG: 'C.UTF-8', HOME: tmpdir() }
+  const env = { PATH: process.env.PATH, LANG: 'C.UTF-8', HOME: tmpdir(), ...variables }
   const child = spawn(program, parameters, { stdio: ['ignore', 'pipe', 'pipe'], env })
   let output = ''
   for (const stream of [child.stdout, child.stderr]) {

@@ -1,9 +1,17 @@
-/** The ordinary work of rclone and s3cmd: sync both ways, compare, list, info, delete. */
+/** The ordinary work of rclone, s3cmd and restic: sync both ways, compare, list, info, delete. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { configurePrograms, RCLONE, run, S3CMD, writeFiles } from './s3-programs.ts'
+import {
+  configurePrograms,
+  RCLONE,
+  RESTIC,
+  run,
+  runWith,
+  S3CMD,
+  writeFiles,
+} from './s3-programs.ts'
 import type { S3Remote } from './s3-remotes.ts'
 
 /** The folder that each program uses. */
@@ -84,6 +92,35 @@ export function manageWithS3cmd(remote: S3Remote): Promise<void> {
     await s3cmd('multipart', `s3://${remote.bucket}`)
     await s3cmd('rm', '--recursive', '--force', target)
     expect(await s3cmd('ls', '--recursive', target)).toBe('')
+  })
+}
+
+/** Backs files up with restic, checks every byte of the backup, and restores it. */
+export function backUpWithRestic({ endpoint, bucket, keys }: S3Remote): Promise<void> {
+  return withDirectory(async (directory) => {
+    const [files, back] = [join(directory, 'files'), join(directory, 'back')]
+    writeFiles(files, 10, 1024 * 1024)
+    const variables = {
+      AWS_ACCESS_KEY_ID: keys.accessKeyId,
+      AWS_SECRET_ACCESS_KEY: keys.secretAccessKey,
+      RESTIC_PASSWORD: 'a password of this test',
+      RESTIC_REPOSITORY: `s3:${endpoint}/${bucket}/restic`,
+      RESTIC_CACHE_DIR: join(directory, 'cache'),
+    }
+    const restic = async (...parameters: readonly string[]) => {
+      const { code, output } = await runWith(variables, RESTIC, ...parameters)
+      expect(code, output).toBe(0)
+      return output
+    }
+    await restic('init')
+    await restic('backup', files)
+    expect(await restic('check', '--read-data')).toContain('no errors were found')
+    await restic('restore', 'latest', '--target', back)
+    const names = readdirSync(files, { recursive: true }).map(String).sort()
+    const restored = join(back, files)
+    expect(readdirSync(restored, { recursive: true }).map(String).sort()).toEqual(names)
+    const [stored, found] = [files, restored].map((each) => readFileSync(join(each, 'large')))
+    expect(found!.equals(stored!)).toBe(true)
   })
 }
 

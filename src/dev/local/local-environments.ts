@@ -120,6 +120,7 @@ export async function openLocalEnvironment(options: LocalOptions): Promise<Local
     { ...environment, engine, rejections },
     {
       ...{ system, metrics, realtime: readRealtime({}), allowedOrigins: LOCAL_ORIGINS },
+      s3Host: null,
       transfers: new Transfers(system),
       counts: requestCounts(metrics, 'application'),
     },
@@ -133,7 +134,8 @@ function settingsOf({ rootPath, workspaceDirectory }: LocalOptions): Environment
     logs: readLogSettings({}),
     sandbox: 'preferred',
     product: {
-      ...{ root: rootPath, applicationListen: null, allowedOrigins: [], database: null },
+      ...{ root: rootPath, applicationListen: null, s3Host: null, database: null },
+      allowedOrigins: [],
       actionNetworks: LOCAL_NETWORKS.map((text) => ({ text, range: parseNetwork(text)! })),
       jwtProviders: existsSync(auth) ? readJwtProviders(auth) : [],
       storage: readStorage({}),

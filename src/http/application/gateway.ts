@@ -57,6 +57,8 @@ export interface Gateway {
   readonly traces?: Traces | null
   readonly keyUsage: KeyUsage
   readonly rejections: Pick<RejectionLog, 'add'>
+  /** The host, without a port, at whose root S3 clients are answered; null for none. */
+  readonly s3Host: string | null
   /** Exact browser origins; any other Origin header is rejected. */
   readonly allowedOrigins: BrowserOrigins
   /** Null for a key that is unknown, revoked or deleted. */

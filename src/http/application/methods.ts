@@ -1,6 +1,5 @@
 /** The methods of each path of the application origin, for Allow headers and preflights. */
 import { DEVELOPMENT_ROUTES, FILE_TRANSFERS, INVOCATIONS, PROBES, REALTIME } from './routes.ts'
-import { isS3Path } from './s3/requests.ts'
 
 /** Headers that pages may send. */
 const REQUEST_HEADERS = [
@@ -29,8 +28,7 @@ function methodsOfPattern(path: string): string | undefined {
 }
 
 /** Returns what pages may send. The headers of S3 clients are many, and signatures cover them. */
-export function allowedRequests({ headers }: Request, path: string) {
-  const isS3 = isS3Path(path)
+export function allowedRequests({ headers }: Request, path: string, isS3: boolean) {
   const asked = headers.get('access-control-request-headers') ?? ''
   const names = isS3 && /^[\w!#$%&'*+.^`|~, -]{1,2000}$/.test(asked) ? asked : REQUEST_HEADERS
   const methods = isS3 ? S3_METHODS : (methodsOfPattern(path) ?? 'POST')

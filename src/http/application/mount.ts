@@ -28,7 +28,7 @@ import {
   REALTIME,
 } from './routes.ts'
 import { answerS3 } from './s3/door.ts'
-import { isS3Path } from './s3/requests.ts'
+import { isS3Url } from './s3/requests.ts'
 
 /** Seconds for which a browser may cache a preflight response. */
 const PREFLIGHT_SECONDS = 600
@@ -57,11 +57,12 @@ export function mountApplication(gateway: Gateway, realtime: Realtime): Applicat
     fetch(request, binding) {
       const { url } = request
       const path = url.slice(url.indexOf('/', url.indexOf('://') + 3))
-      const invocation = INVOCATION_AT.get(path)
+      const isS3 = isS3Url(url, gateway.s3Host)
+      const invocation = isS3 ? undefined : INVOCATION_AT.get(path)
       if (invocation !== undefined && request.method === 'POST') {
         return handleCall(gateway, request, binding, invocation)
       }
-      if (isS3Path(path) && request.method !== 'OPTIONS') {
+      if (isS3 && request.method !== 'OPTIONS') {
         return answerS3(gateway, incomingOf(gateway, request, binding ?? {}))
       }
       const transfer = transferOf(gateway, request, path)
@@ -69,8 +70,7 @@ export function mountApplication(gateway: Gateway, realtime: Realtime): Applicat
       return answerExchange(gateway, request, binding, transfer)
     },
     answersHead: ({ url }) => {
-      const { pathname } = new URL(url)
-      return pathname.startsWith('/v1/files/') || isS3Path(pathname)
+      return isS3Url(url, gateway.s3Host) || new URL(url).pathname.startsWith('/v1/files/')
     },
     health: () => realtime.health(),
     drain: () => realtime.drain(),
@@ -359,7 +359,7 @@ function preflight(gateway: Gateway, context: Context): Response {
   }
   const headers = new Headers({
     ...commonHeaders(request.requestId),
-    ...allowedRequests(context.req.raw, context.req.path),
+    ...allowedRequests(context.req.raw, context.req.path, isS3Url(context.req.url, gateway.s3Host)),
     'access-control-max-age': String(PREFLIGHT_SECONDS),
   })
   return new Response(null, { status: 204, headers })

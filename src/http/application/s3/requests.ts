@@ -1,4 +1,7 @@
-/** URLs of the S3 door: path style below `/v1/s3`, with names of buckets and keys decoded. */
+/**
+ * URLs of the S3 door: path style, below `/v1/s3` or at the root of a host of its own, with names
+ * of buckets and keys decoded.
+ */
 import { isObjectKey, OBJECT_KEY_BYTES_MAX } from '../../../value/files/files.ts'
 import { S3Fault } from './errors.ts'
 
@@ -24,13 +27,29 @@ export function isS3Path(path: string): boolean {
   return next === undefined || next === '/' || next === '?'
 }
 
+/**
+ * Returns the part of a path that is below the door: all of it at the host of the door, where the
+ * path of the door is possible too, since no bucket is called `v1`.
+ */
+export function belowDoor(path: string): string {
+  return isS3Path(path) ? path.slice(S3_PATH.length) || '/' : path
+}
+
+const AUTHORITY = /^https?:\/\/([^/?#]*?)(?::\d+)?(?=[/?#]|$)/
+
+/** Whether a request with this URL is one to the S3 door: by its path, or by its host. */
+export function isS3Url(url: string, s3Host: string | null): boolean {
+  if (s3Host !== null && AUTHORITY.exec(url)?.[1]?.toLowerCase() === s3Host) return true
+  return isS3Path(url.slice(url.indexOf('/', url.indexOf('://') + 3)))
+}
+
 /** Parses a URL of the door. Throws InvalidURI, KeyTooLongError and InvalidArgument. */
 export function parseS3Url(url: string): S3Url {
   const target = url.slice(url.indexOf('/', url.indexOf('://') + 3)).split('#', 1)[0]!
   const question = target.indexOf('?')
   const path = question < 0 ? target : target.slice(0, question)
   const query = parseQuery(question < 0 ? '' : target.slice(question + 1))
-  const rest = path.slice(S3_PATH.length + 1)
+  const rest = belowDoor(path).slice(1)
   const slash = rest.indexOf('/')
   const bucket = decodePart(slash < 0 ? rest : rest.slice(0, slash), false)
   const key = slash < 0 ? '' : decodePart(rest.slice(slash + 1), false)

@@ -4,7 +4,7 @@
  */
 import { digestEquals, hmacSha256, sha256Hex } from '../../../../system/digests.ts'
 import type { Secret } from '../../../../value/secret.ts'
-import { S3_PATH, type S3Url, uriEncode, uriEncodePath } from '../requests.ts'
+import { belowDoor, S3_PATH, type S3Url, uriEncode, uriEncodePath } from '../requests.ts'
 import { ALGORITHM, type Authorization } from './authorizations.ts'
 
 /** The parts of a request that a signature covers. */
@@ -43,7 +43,7 @@ export function isSignedBy(
  */
 function canonicalForms(request: SignedRequest, authorization: Authorization): string[] {
   const path = canonicalPath(request.url.path)
-  const below = path.slice(S3_PATH.length) || '/'
+  const below = belowDoor(path)
   const host = request.headers.get('host') ?? ''
   return [
     canonicalRequest(request, authorization, { host, path }),
