@@ -2,10 +2,16 @@
  * Bundles src/main.ts with its dependencies into one module, dist/bundle/main.js, and collects the
  * licences of the packages inside. The same source always gives the same bytes.
  */
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { build, type Metafile, type Plugin } from 'esbuild'
-import { assert } from '../src/errors/assert.ts'
+import { build, type Plugin } from 'esbuild'
+import { commitDefine } from './commit.ts'
+import {
+  joinLicences,
+  licenceOf,
+  packageLicences,
+  runtimeLicences,
+} from './third-party-licences.ts'
 
 export const ROOT = join(import.meta.dirname, '..')
 export const BUNDLE = join(ROOT, 'dist/bundle/main.js')
@@ -13,15 +19,6 @@ export const BUNDLE = join(ROOT, 'dist/bundle/main.js')
 /** CommonJS packages require Node's modules, for which an ES module has no `require`. */
 const REQUIRE =
   "import { createRequire } from 'node:module';" + 'const require = createRequire(import.meta.url);'
-
-/** Licences of the runtime inside the executable; its package contains no licence file. */
-const RUNTIME = [
-  'Bun (MIT), https://github.com/oven-sh/bun, is the runtime inside the executable. It links',
-  'JavaScriptCore and other parts of WebKit (LGPL-2.1); its own list of what it contains is at',
-  'https://bun.com/docs/project/license.',
-  '',
-]
-const RULE = '-'.repeat(79)
 
 /** Embedded beside the bundle by build/compile.ts. */
 const COMPILER = join(ROOT, 'node_modules/typescript-api')
@@ -57,6 +54,7 @@ export async function bundle(options: BundleOptions = {}): Promise<void> {
     banner: { js: REQUIRE },
     define: {
       ...WITHOUT_NATIVE_MODULES,
+      ...commitDefine(),
       'process.env.NODE_ENV': '"production"',
       // The variable would make pg load a module of the current directory.
       'process.env.NODE_PG_FORCE_NATIVE': 'undefined',
@@ -68,31 +66,8 @@ export async function bundle(options: BundleOptions = {}): Promise<void> {
     metafile: true,
     logLevel: 'warning',
   })
-  const texts = [RUNTIME.join('\n'), licenceOf(COMPILER), licences(result.metafile)]
-  writeFileSync(join(ROOT, 'dist/THIRD-PARTY-LICENSES'), texts.join(`\n${RULE}\n\n`))
-}
-
-/** Returns the licences of all packages with code in the output, sorted by name. */
-export function licences(metafile: Metafile): string {
-  const folders = new Set<string>()
-  for (const input of Object.keys(metafile.inputs)) {
-    const match = /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(input)
-    if (match?.[1] !== undefined) folders.add(match[1])
-  }
-  const parts = [...folders].sort().map((folder) => licenceOf(join(ROOT, folder)))
-  return `${parts.join(`\n${RULE}\n\n`)}\n`
-}
-
-function licenceOf(folder: string): string {
-  const about = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
-  const files = readdirSync(folder).filter((name) => /^(licen[cs]e|notice)/i.test(name))
-  assert(
-    files.length > 0 || typeof about.license === 'string',
-    `${about.name} has no licence file: do not ship it`,
-  )
-  const texts = files.sort().map((name) => readFileSync(join(folder, name), 'utf8').trim())
-  const head = `${about.name} ${about.version} (${about.license ?? 'see below'})`
-  return [head, ...texts].join('\n\n')
+  const texts = [runtimeLicences(), licenceOf(COMPILER), packageLicences(result.metafile)]
+  writeFileSync(join(ROOT, 'dist/THIRD-PARTY-LICENSES'), joinLicences(texts))
 }
 
 if (import.meta.main) {

@@ -8,10 +8,14 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path'
 import { build, type Metafile } from 'esbuild'
 import { assert } from '../src/errors/assert.ts'
-import { licences, ROOT, WITHOUT_NATIVE_MODULES } from './bundle.ts'
+import { ROOT, WITHOUT_NATIVE_MODULES } from './bundle.ts'
+import { commitDefine } from './commit.ts'
+import { packageLicences } from './third-party-licences.ts'
 
 const OUT = join(ROOT, 'dist/svc-client')
 const WORK = join(OUT, 'work')
+/** The packed client. */
+export const CLIENT = join(OUT, 'svc.mjs')
 const ENTRY = {
   contents: [
     "import { processEnvironment } from './src/client/environment.ts'",
@@ -43,7 +47,8 @@ function rejectBun(metafile: Metafile): void {
   }
 }
 
-async function pack(): Promise<void> {
+/** Writes CLIENT, which ends with its licences. Throws if Node cannot run it. */
+export async function packClient(): Promise<void> {
   rmSync(OUT, { recursive: true, force: true })
   mkdirSync(WORK, { recursive: true })
   const result = await build({
@@ -55,7 +60,7 @@ async function pack(): Promise<void> {
     platform: 'node',
     target: 'node20',
     banner: { js: REQUIRE },
-    define: WITHOUT_NATIVE_MODULES,
+    define: { ...WITHOUT_NATIVE_MODULES, ...commitDefine() },
     charset: 'utf8',
     metafile: true,
     write: false,
@@ -75,14 +80,16 @@ async function pack(): Promise<void> {
   const file = readdirSync(join(WORK, 'out')).find((name) => /^index\.m?js$/.test(name))
   assert(file !== undefined, 'ncc wrote no index')
   const text = readFileSync(join(WORK, 'out', file), 'utf8')
-  writeFileSync(join(OUT, 'svc.mjs'), `#!/usr/bin/env node\n${text}`, { mode: 0o755 })
+  // The file is downloaded alone, so it contains the licences.
+  const notices = packageLicences(result.metafile).replaceAll('*/', '* /')
+  const program = `#!/usr/bin/env node\n${text}\n/*!\n${notices}*/\n`
+  writeFileSync(CLIENT, program, { mode: 0o755 })
   rmSync(WORK, { recursive: true })
-  writeFileSync(join(OUT, 'THIRD-PARTY-LICENSES'), licences(result.metafile))
+  const run = spawnSync('node', [CLIENT, '--help'], { encoding: 'utf8', cwd: '/' })
+  assert(run.status === 0, `the packed client does not run under Node: ${run.stderr}`)
 }
 
 if (import.meta.main) {
-  await pack()
-  const run = spawnSync('node', [join(OUT, 'svc.mjs'), '--help'], { encoding: 'utf8', cwd: '/' })
-  assert(run.status === 0, `the packed client does not run under Node: ${run.stderr}`)
+  await packClient()
   process.stdout.write('dist/svc-client/svc.mjs\n')
 }

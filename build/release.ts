@@ -1,23 +1,29 @@
 /**
- * Builds a release in dist/release: one archive per target, the packed client, SHA256SUMS, and an
- * install.sh that contains the digests. Targets may be named as arguments.
+ * Builds a release in dist/release, or in the directory after `--out`: one archive per target, the
+ * packed client, SHA256SUMS, and an install.sh that contains the digests. Targets may be named as
+ * arguments. It changes no tracked file; build/prepare-release.ts makes a commit a release.
  *
  * SVC_RELEASE_URL is the URL that will serve the files. SVC_RELEASE_KEY_FILE is a P-256 private key
  * in PEM; without it the release is unsigned.
  */
 import { createHash, createPrivateKey, createPublicKey, createSign } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join, relative, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
 import { APP_CLIENT_FILES } from '../src/app-client/embedded.generated.ts'
 import { assert } from '../src/errors/assert.ts'
 import { VERSION } from '../src/value/version.ts'
 import { type Entry, tarGzip } from './archives.ts'
-import { bundle, ROOT } from './bundle.ts'
+import { BUNDLE, bundle, ROOT } from './bundle.ts'
+import { CLIENT, packClient } from './client-pack.ts'
+import { sourceCommit } from './commit.ts'
 import { compileTarget } from './compile.ts'
 import { TARGETS, type Target } from './targets.ts'
 
 const OUT = join(ROOT, 'dist/release')
 const RELEASED = 'migrations/released.json'
+/** Heading of the changelog over what no version has yet. */
+export const UNRELEASED = '## Unreleased'
 
 const sha256 = (bytes: Uint8Array | string): string =>
   createHash('sha256').update(bytes).digest('hex')
@@ -65,36 +71,66 @@ export function renderInstaller(
   return text
 }
 
-/** Records the digest of each migration. Throws if a released one has changed. */
-function recordMigrations(): void {
-  const released = JSON.parse(readFileSync(join(ROOT, RELEASED), 'utf8'))
-  const files = readdirSync(join(ROOT, 'migrations'), { recursive: true, encoding: 'utf8' })
-  for (const file of files.filter((name) => name.endsWith('.sql')).sort()) {
-    const path = `migrations/${file.replaceAll('\\', '/')}`
-    const digest = sha256(readFileSync(join(ROOT, path)))
+/** Digests of migrations by path. */
+export type MigrationDigests = Readonly<Record<string, string>>
+
+/** Returns the digest of each migration. Throws if a released one has changed. */
+export function migrationDigests(root: string): MigrationDigests {
+  const released = releasedMigrations(root)
+  const files = readdirSync(join(root, 'migrations'), { recursive: true, encoding: 'utf8' })
+  const paths = files
+    .filter((name) => name.endsWith('.sql'))
+    .map((file) => `migrations/${file.replaceAll('\\', '/')}`)
+  const digests = paths.sort().map((path): [string, string] => {
+    const digest = sha256(readFileSync(join(root, path)))
     assert((released[path] ?? digest) === digest, `${path} was released and has changed`)
-    released[path] = digest
-  }
-  writeFileSync(join(ROOT, RELEASED), `${JSON.stringify(released, null, 2)}\n`)
+    return [path, digest]
+  })
+  return Object.fromEntries(digests)
 }
 
-function sign(sums: string): string {
+function releasedMigrations(root: string): MigrationDigests {
+  return JSON.parse(readFileSync(join(root, RELEASED), 'utf8'))
+}
+
+/** Records that the migrations are released, after which none of them may change. */
+export function recordMigrations(root: string): void {
+  const all = { ...releasedMigrations(root), ...migrationDigests(root) }
+  writeFileSync(join(root, RELEASED), `${JSON.stringify(all, null, 2)}\n`)
+}
+
+/** Returns why the sources are those of a snapshot; nothing where they are those of a release. */
+export function snapshotReasons(root: string): string[] {
+  const released = releasedMigrations(root)
+  const fresh = Object.keys(migrationDigests(root)).filter((path) => !(path in released))
+  const commit = sourceCommit(root)
+  const isUnreleased = readFileSync(join(root, 'CHANGELOG.md'), 'utf8').includes(UNRELEASED)
+  return [
+    ...(commit === '' ? ['it is no checkout, so that the version names no commit'] : []),
+    ...(commit.endsWith('.modified') ? ['tracked files differ from the commit'] : []),
+    ...(isUnreleased ? ['the changelog has unreleased entries'] : []),
+    ...(fresh.length === 0 ? [] : [`${fresh.length} migrations are not recorded as released`]),
+  ]
+}
+
+function sign(sums: string, out: string): string {
   const keyFile = process.env.SVC_RELEASE_KEY_FILE
   if (keyFile === undefined) return ''
   const key = createPrivateKey(readFileSync(keyFile))
-  writeFileSync(join(OUT, 'SHA256SUMS.sig'), createSign('sha256').update(sums).sign(key))
+  writeFileSync(join(out, 'SHA256SUMS.sig'), createSign('sha256').update(sums).sign(key))
   return createPublicKey(key).export({ type: 'spki', format: 'pem' }).toString().trim()
 }
 
-export async function release(targets: readonly Target[]): Promise<void> {
-  recordMigrations()
-  rmSync(OUT, { recursive: true, force: true })
-  mkdirSync(OUT, { recursive: true })
+async function release(targets: readonly Target[], out: string): Promise<void> {
+  rmSync(out, { recursive: true, force: true })
+  mkdirSync(out, { recursive: true })
+  mkdirSync(dirname(BUNDLE), { recursive: true })
   await bundle()
+  await packClient()
   const sums: string[] = []
   const digests: string[] = []
   const put = (name: string, bytes: Uint8Array): string => {
-    writeFileSync(join(OUT, name), bytes)
+    writeFileSync(join(out, name), bytes)
     const digest = sha256(bytes)
     sums.push(`${digest}  ${name}\n`)
     return digest
@@ -104,23 +140,33 @@ export async function release(targets: readonly Target[]): Promise<void> {
     const digest = put(`svc-${VERSION}-${target.name}.tar.gz`, archiveOf(target))
     digests.push(`${target.name} ${digest}`)
   }
-  put(`svc-${VERSION}.mjs`, readFileSync(join(ROOT, 'dist/svc-client/svc.mjs')))
+  put(`svc-${VERSION}.mjs`, readFileSync(CLIENT))
   put(`svc-npm-${VERSION}.tgz`, clientPackage())
   const list = sums.sort().join('')
-  writeFileSync(join(OUT, 'SHA256SUMS'), list)
+  writeFileSync(join(out, 'SHA256SUMS'), list)
   const installer = renderInstaller(readFileSync(join(ROOT, 'install.sh'), 'utf8'), {
     VERSION,
     BASE_URL: process.env.SVC_RELEASE_URL ?? '',
     DIGESTS: digests.join('\n'),
-    PUBLIC_KEY: sign(list),
+    PUBLIC_KEY: sign(list, out),
   })
-  writeFileSync(join(OUT, 'install.sh'), installer, { mode: 0o755 })
+  writeFileSync(join(out, 'install.sh'), installer, { mode: 0o755 })
 }
 
 if (import.meta.main) {
-  const named = process.argv.slice(2)
-  const targets = TARGETS.filter((each) => named.length === 0 || named.includes(each.name))
-  assert(targets.length > 0, `targets are ${TARGETS.map((each) => each.name).join(', ')}`)
-  await release(targets)
-  for (const name of readdirSync(OUT).sort()) process.stdout.write(`dist/release/${name}\n`)
+  const { values, positionals } = parseArgs({
+    options: { out: { type: 'string', default: OUT } },
+    allowPositionals: true,
+  })
+  const names: readonly string[] = TARGETS.map((each) => each.name)
+  const unknown = positionals.filter((name) => !names.includes(name))
+  assert(unknown.length === 0, `targets are ${names.join(', ')}`)
+  for (const reason of snapshotReasons(ROOT)) {
+    process.stdout.write(`This is a snapshot, not a release: ${reason}.\n`)
+  }
+  const isWanted = ({ name }: Target) => positionals.length === 0 || positionals.includes(name)
+  await release(TARGETS.filter(isWanted), resolve(values.out))
+  for (const name of readdirSync(values.out).sort()) {
+    process.stdout.write(`${relative(process.cwd(), join(values.out, name))}\n`)
+  }
 }

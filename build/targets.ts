@@ -35,11 +35,19 @@ function target(name: string, base: string): Target {
   }
 }
 
-/** Fetches the unpatched base of a target through npm and checks it against the lock file. */
+/**
+ * Returns the unpatched base of a target: the installed one where the target is this machine's,
+ * else one that npm fetches, which is checked against the lock file.
+ */
 export function fetchBase(wanted: Target): string {
   const lock = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8'))
   const entry = lock.packages[`node_modules/${wanted.package}`]
   assert(typeof entry?.integrity === 'string', `${wanted.package} is not in package-lock.json`)
+  const installed = join(ROOT, 'node_modules', wanted.package)
+  if (existsSync(join(installed, wanted.executable))) {
+    const about = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8'))
+    if (about.version === entry.version) return join(installed, wanted.executable)
+  }
   const folder = join(ROOT, 'dist/base', `${wanted.name}-${entry.version}`)
   const executable = join(folder, 'package', wanted.executable)
   if (existsSync(executable)) return executable

@@ -7,6 +7,7 @@ import {
   call,
   createInstallation,
   type Environment,
+  type Executables,
   type Installation,
   productEnvironment,
 } from './harness.ts'
@@ -38,8 +39,9 @@ export const UNTYPED = '--no-typecheck'
 export async function application(
   writeFunctions?: (workspace: string) => void,
   environment: Environment = {},
+  executables?: Executables,
 ): Promise<Application> {
-  const installation = await createInstallation()
+  const installation = await createInstallation(executables)
   const svc = async (args: readonly string[], environment: Record<string, string> = {}) => {
     const result = await installation.svc([...args, '--json'], environment)
     if (result.status !== 0) {

@@ -104,8 +104,16 @@ export interface Installation {
   dispose(): Promise<void>
 }
 
+/** Executables of both programs. */
+export interface Executables {
+  readonly server: string
+  readonly client: string
+}
+
 /** Creates the database, secrets and directories of one server; the Product root does not exist. */
-export async function createInstallation(): Promise<Installation> {
+export async function createInstallation(
+  executables: Executables = { server: SERVER, client: CLIENT },
+): Promise<Installation> {
   const directory = mkdtempSync(join(tmpdir(), 'svc-e2e-'))
   const database = await freshDatabase()
   const within = (name: string): string => join(directory, name)
@@ -134,13 +142,13 @@ export async function createInstallation(): Promise<Installation> {
     environment,
     clientEnvironment,
     svc: (args, extra = {}) =>
-      run([CLIENT, ...args], {
+      run([executables.client, ...args], {
         environment: { ...clientEnvironment, ...extra },
         directory: within('run'),
       }),
     start: async (extra = {}, args = []) => {
       const server = await startServer({
-        executable: SERVER,
+        executable: executables.server,
         args,
         environment: { ...environment, ...extra },
         directory: within('run'),

@@ -137,7 +137,6 @@ describe('a call', () => {
     ['the kind of another call', () => answer({ ...QUERY, kind: 'action' }, NONE)],
     ['another request ID in the header', () => answer(QUERY, NONE, wrong('x-service-request-id'))],
     ['another Release in the header', () => answer(QUERY, NONE, wrong('x-service-release-id'))],
-    ['an unknown field', () => answer(QUERY, NONE, { body: { extra: 1 } })],
     ['another version', () => answer(QUERY, NONE, { body: { version: 2 } })],
     ['text', () => answer(QUERY, NONE, { headers: { 'content-type': 'text/plain' } })],
     ['an int64 that is not canonical', () => answer(QUERY, { type: 'int64', value: '01' })],

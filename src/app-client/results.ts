@@ -6,8 +6,8 @@ import { responseInvalid } from './errors.ts'
 
 const view = new DataView(new ArrayBuffer(8))
 
-/** Returns whether `value` is an object that has all of these fields and no others. */
-export function hasExactly(
+/** Returns whether `value` is an object with all of these fields; a newer server may send more. */
+export function hasFields(
   value: unknown,
   ...fields: readonly string[]
 ): value is { readonly [name: string]: unknown } {
@@ -15,9 +15,16 @@ export function hasExactly(
     typeof value === 'object' &&
     value !== null &&
     !Array.isArray(value) &&
-    Object.keys(value).length === fields.length &&
     fields.every((field) => Object.hasOwn(value, field))
   )
+}
+
+/** Returns whether `value` is an object that has all of these fields and no others. */
+function hasExactly(
+  value: unknown,
+  ...fields: readonly string[]
+): value is { readonly [name: string]: unknown } {
+  return hasFields(value, ...fields) && Object.keys(value).length === fields.length
 }
 
 function notCanonical(): Error {

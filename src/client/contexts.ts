@@ -122,6 +122,8 @@ export interface Context extends Network {
   readonly tools: (() => Promise<WorkspaceTools>) | null
   /** Protects a promise: an interrupted command waits for it before it ends. */
   uninterrupted<T>(work: Promise<T>): Promise<T>
+  /** Adds a remark that is printed once, on stderr, when the command ends. */
+  remark(text: string): void
   /** Gives the command 10 s to end after an interrupt, where 0.2 s are usual. */
   endsInOrder(): void
 }

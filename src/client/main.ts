@@ -108,6 +108,7 @@ export async function runClient(
   const output = new Output(environment, { json: wantsJson(argv) })
   const interrupt = new AbortController()
   const critical = new Set<Promise<unknown>>()
+  const remarks = new Set<string>()
   let graceMs = INTERRUPT_GRACE_MS
   const context: Context = {
     environment,
@@ -118,6 +119,7 @@ export async function runClient(
       critical.add(work)
       return work.finally(() => critical.delete(work))
     },
+    remark: (text) => void remarks.add(text),
     endsInOrder: () => {
       graceMs = ORDERLY_END_MS
     },
@@ -130,6 +132,7 @@ export async function runClient(
     await Promise.allSettled(critical)
     return output.fail(isFault(error) ? error : unexpected(error))
   } finally {
+    for (const remark of remarks) await output.note(remark)
     undo()
   }
 }

@@ -1,7 +1,7 @@
 /**
  * Sends a request with bounds on time, attempts and bytes of the response. It follows no redirect
- * and validates every response. `replay` decides which failures are retried; sessions.ts adds the
- * credentials of the operator.
+ * and validates every response, in which it overlooks unknown fields. `replay` decides which
+ * failures are retried; sessions.ts adds the credentials of the operator.
  */
 import type { Code } from '../errors/codes.ts'
 import { Fault, isFault, type Violation } from '../errors/fault.ts'
@@ -12,7 +12,7 @@ import { type Json, parseStrictJson } from '../value/strict-json.ts'
 import { ValidationError } from '../value/validation-error.ts'
 import { text } from '../wire/fields.ts'
 import { isJson } from '../wire/media-types.ts'
-import { type Schema, schema } from '../wire/schema.ts'
+import { openSchema, type Schema, schema } from '../wire/schema.ts'
 import type { ClientEnvironment } from './environment.ts'
 import { explanation } from './explanations.ts'
 import { ConnectFailure } from './network/connections.ts'
@@ -54,6 +54,8 @@ export interface Call<T> {
   /** Milliseconds for all attempts together; DEADLINE_MS by default. */
   readonly deadlineMs?: number
   readonly responseBytesMax?: number
+  /** Receives the headers of each response before its body is read. */
+  readonly onHeaders?: (headers: Headers) => void
 }
 
 /** A response whose body is no JSON. */
@@ -138,6 +140,7 @@ async function sendOnce<T>(network: Network, call: Call<T>, leftMs: number): Pro
       redirect: 'manual',
       signal: AbortSignal.any([deadline, network.signal]),
     })
+    call.onHeaders?.(response.headers)
     bytes = await readBounded(response, call.responseBytesMax ?? RESPONSE_BYTES_MAX)
   } catch (error) {
     throw transportFault(network, call, deadline.aborted ? deadline.reason : error)
@@ -170,6 +173,7 @@ export async function sendForLines(
       redirect: 'manual',
       signal: AbortSignal.any([silence.signal, network.signal]),
     })
+    call.onHeaders?.(response.headers)
     if (response.status !== 200) {
       throw await failureOf(full, response, await readBounded(response, RESPONSE_BYTES_MAX))
     }
@@ -270,7 +274,7 @@ async function readReply<T>(call: Call<T>, response: Response, bytes: Uint8Array
   const json = jsonOf(response, bytes)
   // arktype takes longer to load than most commands take, so it is loaded for a response only.
   const { read } = await import('../wire/reading/read.ts')
-  return read(call.reply, json, 'CLIENT_RESPONSE_INVALID')
+  return read(openSchema(call.reply), json, 'CLIENT_RESPONSE_INVALID')
 }
 
 /** Parses the body as strict JSON. Throws CLIENT_RESPONSE_INVALID. */

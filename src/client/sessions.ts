@@ -6,7 +6,9 @@
 import { Fault, isFault } from '../errors/fault.ts'
 import { formatTimestamp } from '../value/plain.ts'
 import { Secret } from '../value/secret.ts'
+import { BUILD_VERSION, compareVersions } from '../value/version.ts'
 import { Login } from '../wire/identity/auth.ts'
+import { VERSION_HEADER } from '../wire/operations.ts'
 import type { Context } from './contexts.ts'
 import { type Explanation, explained, isReported } from './explanations.ts'
 import { isAccessToken, isRefreshToken, type Profile, ProfileStore } from './profiles.ts'
@@ -31,6 +33,17 @@ const LISTS: Readonly<Record<string, string>> = {
   bucketId: 'svc buckets list',
   storageKeyId: 'svc buckets keys list NAME',
   key: 'svc files list',
+}
+
+function newerServer(version: string): string {
+  const difference = `The server is svc ${version}, newer than this svc ${BUILD_VERSION}.`
+  return `${difference} Install its version to use all of it.`
+}
+
+function olderServer(version: string | null): string {
+  const server = version === null ? 'older' : `svc ${version}, older`
+  const difference = `The server is ${server} than this svc ${BUILD_VERSION}.`
+  return `${difference} What is new in this svc fails there: upgrade the server.`
 }
 
 export type SessionCall<T> = Omit<Call<T>, 'origin' | 'bearer'> & {
@@ -104,7 +117,11 @@ export class OperatorSession {
     const origin = this.#profile.managementOrigin
     try {
       await this.#authenticated((bearer) =>
-        sendForLines(this.#context, { method: 'GET', origin, path, bearer, headers }, onLine),
+        sendForLines(
+          this.#context,
+          { method: 'GET', origin, path, bearer, headers, onHeaders: this.#compareVersions },
+          onLine,
+        ),
       )
     } catch (error) {
       throw isFault(error) && isReported(error) ? this.#explained(error, path, {}) : error
@@ -113,12 +130,23 @@ export class OperatorSession {
 
   async #send<T>({ subjects = {}, ...call }: SessionCall<T>, origin: string): Promise<T> {
     try {
-      return await this.#authenticated((bearer) => send(this.#context, { ...call, origin, bearer }))
+      return await this.#authenticated((bearer) =>
+        send(this.#context, { ...call, origin, bearer, onHeaders: this.#compareVersions }),
+      )
     } catch (error) {
       throw isFault(error) && isReported(error)
         ? this.#explained(error, call.path, subjects)
         : error
     }
+  }
+
+  /** Remarks that the server is older or newer. Other programs that answer here name no request. */
+  readonly #compareVersions = (headers: Headers): void => {
+    if (!headers.has('x-service-request-id')) return
+    const server = headers.get(VERSION_HEADER)
+    const difference = compareVersions(server)
+    if (difference === 'newer') this.#context.remark(newerServer(server!))
+    if (difference === 'older') this.#context.remark(olderServer(server))
   }
 
   /** Adds the operator and the Environment of the path, which the server does not repeat. */

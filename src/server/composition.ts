@@ -20,7 +20,7 @@ import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics/metrics.ts'
 import type { Traces } from '../telemetry/traces/spans.ts'
-import { VERSION } from '../value/version.ts'
+import { BUILD_VERSION } from '../value/version.ts'
 import { openApplication } from './application-origins.ts'
 import { type OpenEnvironment, openEnvironment } from './environments.ts'
 import type { ListenerApp, Surface } from './listeners.ts'
@@ -91,7 +91,7 @@ async function openTraces(options: CompositionOptions): Promise<Traces | null> {
   if (settings === null) return null
   const { openTraces: open } = await import('../telemetry/traces/open-telemetry.ts')
   const { system, log, metrics } = options
-  return open({ ...settings, version: VERSION, system, log, metrics })
+  return open({ ...settings, version: BUILD_VERSION, system, log, metrics })
 }
 
 const MIB = 1024 * 1024

@@ -13,7 +13,7 @@ import { realSystem, type System } from '../system/system.ts'
 import { createLog, type Logger } from '../telemetry/log.ts'
 import { Metrics } from '../telemetry/metrics/metrics.ts'
 import { watchProcess } from '../telemetry/metrics/process.ts'
-import { VERSION } from '../value/version.ts'
+import { BUILD_VERSION } from '../value/version.ts'
 import { Admission } from './admission.ts'
 import { acceptedLoss } from './arguments.ts'
 import type { ProcessEnvironment, ServerIo } from './io.ts'
@@ -70,7 +70,7 @@ export async function run(
     closing.add(() => apps.application?.drain())
     closing.add(() => apps.endStreams())
     for (const { surface, admission } of listeners) admission.open(apps[surface]!)
-    log.info('server.ready', { message: `svc-server ${VERSION} is ready.` })
+    log.info('server.ready', { message: `svc-server ${BUILD_VERSION} is ready.` })
     const signal = await stop
     log.info('server.stopping', { message: `Stopping after ${signal}.` })
   } finally {

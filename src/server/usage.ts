@@ -1,6 +1,6 @@
 /** The help of `svc-server`, from the same table of settings that the parser reads. */
 import { isRequired, VARIABLES, type Variable } from '../settings/variables.ts'
-import { VERSION } from '../value/version.ts'
+import { BUILD_VERSION } from '../value/version.ts'
 
 /** Each mode with what it does. */
 export const MODES = [
@@ -18,7 +18,7 @@ export function usage(): string {
   const modes = MODES.map(([name, description]) => `  ${name.padEnd(19)}${description}`)
   const rows: readonly Variable[] = VARIABLES.filter((row) => row.required !== 'client only')
   return [
-    `svc-server ${VERSION}: serves operator identity and one Product Environment.`,
+    `svc-server ${BUILD_VERSION}: serves operator identity and one Product Environment.`,
     '',
     'Usage: svc-server <mode>',
     '',

@@ -16,12 +16,15 @@ export interface Check {
 
 class Definition {
   readonly definition: unknown
+  /** Whether objects may have fields that the definition does not name. */
+  readonly isOpen: boolean
   isUsed = false
   /** The check that read.ts compiled from the definition. */
   check: Check | null = null
 
-  constructor(definition: unknown) {
+  constructor(definition: unknown, isOpen = false) {
     this.definition = definition
+    this.isOpen = isOpen
   }
 }
 
@@ -42,6 +45,21 @@ export function schemaOf<T>(definition: unknown): Schema<T> {
 
 export function isSchema(value: unknown): value is Schema<unknown> {
   return value instanceof Definition
+}
+
+const openSchemas = new WeakMap<Definition, Definition>()
+
+/**
+ * Returns the schema of the same data in which objects of every depth may have unknown fields. A
+ * client reads responses with it, since a newer server may send more (wire decisions, section 7).
+ */
+export function openSchema<T>(closed: Schema<T>): Schema<T> {
+  let open = openSchemas.get(closed)
+  if (open === undefined) {
+    open = new Definition(closed.definition, true)
+    openSchemas.set(closed, open)
+  }
+  return open as Schema<T>
 }
 
 export const NO_FIELDS = schema({})

@@ -2,7 +2,7 @@
 import { isId } from '../../value/ids.ts'
 import { CallError, responseInvalid } from '../errors.ts'
 import type { FunctionKind } from '../references.ts'
-import { decodeResult, hasExactly } from '../results.ts'
+import { decodeResult, hasFields } from '../results.ts'
 
 export interface Answer {
   readonly result: unknown
@@ -80,7 +80,7 @@ export async function readJson(response: Response, bytesMax: number): Promise<un
 
 /** Returns the error of an error envelope; null for anything else. */
 export function readError(json: unknown, { headers, status }: Response): CallError | null {
-  if (status < 400 || !hasExactly(json, 'version', 'status', 'requestId', 'error')) return null
+  if (status < 400 || !hasFields(json, 'version', 'status', 'requestId', 'error')) return null
   const { version, requestId, error } = json
   const isEnvelope = version === 1 && json.status === 'error' && isId('req', requestId)
   if (!isEnvelope || headers.get('x-service-request-id') !== requestId) return null
@@ -89,7 +89,7 @@ export function readError(json: unknown, { headers, status }: Response): CallErr
 
 /** Reads the fields of an error, which Realtime messages have too. */
 export function readErrorFields(error: unknown, requestId: string | null): CallError | null {
-  if (!hasExactly(error, 'code', 'message', 'retryable')) return null
+  if (!hasFields(error, 'code', 'message', 'retryable')) return null
   const { code, message, retryable } = error
   if (typeof code !== 'string' || typeof message !== 'string') return null
   if (typeof retryable !== 'boolean') return null
@@ -103,7 +103,7 @@ export function readAnswer(
   { kind, target }: { readonly kind: FunctionKind; readonly target: string },
 ): Answer {
   const fields = ['version', 'status', 'requestId', 'releaseId', 'result', 'metadata']
-  if (!hasExactly(json, ...fields)) throw responseInvalid('an unknown response')
+  if (!hasFields(json, ...fields)) throw responseInvalid('an unknown response')
   const { requestId, releaseId, metadata } = json
   const isAnswer = json.version === 1 && json.status === 'ok'
   if (!isAnswer || !isId('req', requestId) || !isId('rel', releaseId)) {
@@ -124,16 +124,16 @@ export function readAnswer(
 /** Returns the commit sequence; undefined for metadata of another kind or form. */
 function readMetadata(metadata: unknown, kind: FunctionKind): bigint | null | undefined {
   if (kind === 'query') {
-    if (!hasExactly(metadata, 'kind', 'snapshotSequence')) return undefined
+    if (!hasFields(metadata, 'kind', 'snapshotSequence')) return undefined
     parseSequence(metadata.snapshotSequence)
     return metadata.kind === kind ? null : undefined
   }
   if (kind === 'action') {
-    if (!hasExactly(metadata, 'kind', 'schedulesCreated')) return undefined
+    if (!hasFields(metadata, 'kind', 'schedulesCreated')) return undefined
     const isCount = parseSequence(metadata.schedulesCreated) !== null
     return metadata.kind === kind && isCount ? null : undefined
   }
-  if (!hasExactly(metadata, 'kind', 'commitSequence', 'replayed', 'attempts')) return undefined
+  if (!hasFields(metadata, 'kind', 'commitSequence', 'replayed', 'attempts')) return undefined
   const { replayed, attempts } = metadata
   const isCounted = Number.isSafeInteger(attempts) && (attempts as number) >= 1
   if (metadata.kind !== kind || typeof replayed !== 'boolean' || !isCounted) return undefined

@@ -5,7 +5,7 @@ import { Deadline } from '../calls/deadlines.ts'
 import { parseSequence, readBody, readError, readJson } from '../calls/responses.ts'
 import { type CallError, clientError, isCallError, responseInvalid } from '../errors.ts'
 import type { Platform } from '../platform.ts'
-import { hasExactly } from '../results.ts'
+import { hasFields } from '../results.ts'
 
 /** The ID of a stored file, as the generated references have it. */
 export type FileId = string & { readonly __table: 'files' }
@@ -129,12 +129,12 @@ function readFile(
   { status, headers }: Response,
   sent: { readonly uploadId: string; readonly size: number },
 ): StoredFile {
-  const isAnswer = status === 201 && hasExactly(json, 'version', 'status', 'requestId', 'file')
+  const isAnswer = status === 201 && hasFields(json, 'version', 'status', 'requestId', 'file')
   if (!isAnswer || json.version !== 1 || json.status !== 'ok') {
     throw responseInvalid(`an unknown response (${status})`)
   }
   const { requestId, file } = json
-  if (requestId !== headers.get('x-service-request-id') || !hasExactly(file, ...FILE_FIELDS)) {
+  if (requestId !== headers.get('x-service-request-id') || !hasFields(file, ...FILE_FIELDS)) {
     throw responseInvalid('the response to another request')
   }
   const { fileId, uploadId, contentType, sha256 } = file

@@ -1,7 +1,7 @@
 /** Reads the states of one subscription: without gaps, and whole where they come in parts. */
 import { parseSequence } from '../calls/responses.ts'
 import { responseInvalid } from '../errors.ts'
-import { hasExactly } from '../results.ts'
+import { hasFields } from '../results.ts'
 import type { Message } from './connection.ts'
 
 /** Characters of a state in parts (wire decisions, section 4). */
@@ -25,7 +25,7 @@ export class StateReader {
     const sequence = parseSequence(message.snapshotSequence)
     if (revision !== this.#revision + 1n) throw responseInvalid('a state out of order')
     let result: unknown
-    if (hasExactly(message, ...HEAD, 'result')) {
+    if (hasFields(message, ...HEAD, 'result')) {
       if (this.#fragments.length > 0) throw responseInvalid('a state within another')
       result = message.result
     } else {
@@ -41,7 +41,7 @@ export class StateReader {
   #addPart(message: Message): string | null {
     const { part, parts, fragment } = message
     const isNext =
-      hasExactly(message, ...HEAD, 'part', 'parts', 'fragment') &&
+      hasFields(message, ...HEAD, 'part', 'parts', 'fragment') &&
       part === this.#fragments.length + 1 &&
       Number.isSafeInteger(parts) &&
       (parts as number) >= Math.max(2, part as number) &&

@@ -1,5 +1,5 @@
 /** `svc version`: prints the version of the client. */
-import { VERSION } from '../../value/version.ts'
+import { BUILD_VERSION } from '../../value/version.ts'
 import { command } from '../contexts.ts'
 
 export const versionCommand = command({
@@ -7,6 +7,8 @@ export const versionCommand = command({
   summary: 'Print the version of this client',
   options: {},
   async run({ output }) {
-    await output.result({ version: 1, name: 'svc', productVersion: VERSION }, [`svc ${VERSION}`])
+    await output.result({ version: 1, name: 'svc', productVersion: BUILD_VERSION }, [
+      `svc ${BUILD_VERSION}`,
+    ])
   },
 })

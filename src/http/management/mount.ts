@@ -13,7 +13,8 @@ import type { Span, Traces } from '../../telemetry/traces/spans.ts'
 import { isId, type OperationId, type RequestId } from '../../value/ids.ts'
 import { environmentScope } from '../../value/scope.ts'
 import { parseStrictJson } from '../../value/strict-json.ts'
-import { OPERATION_ID_HEADER } from '../../wire/operations.ts'
+import { BUILD_VERSION } from '../../value/version.ts'
+import { OPERATION_ID_HEADER, VERSION_HEADER } from '../../wire/operations.ts'
 import { read } from '../../wire/reading/read.ts'
 import { NO_FIELDS } from '../../wire/schema.ts'
 import { AuthenticationAttempt } from '../authentication-attempts.ts'
@@ -111,7 +112,7 @@ async function handleRequest<A>(
     const reply = await runSteps(options, context, route, received)
     const response = render(reply, route, options.transfers, received)
     status = response.status
-    return response
+    return withVersion(response, received)
   } catch (error) {
     const fault = attempt.failed(faultOf(error, context.req.raw.signal))
     options.counts?.failed(fault)
@@ -120,7 +121,7 @@ async function handleRequest<A>(
     const entry = { requestId, errorCode, detail: fault.detail }
     if (status >= 500) log.error('http.failed', { ...entry, error: fault.cause })
     else log.debug('http.rejected', entry)
-    return errorResponse(fault, requestId, MANAGEMENT_CODES)
+    return withVersion(errorResponse(fault, requestId, MANAGEMENT_CODES), received)
   } finally {
     received.bodyMemory?.release()
     const millis = system.monotonicMillis() - started
@@ -137,6 +138,12 @@ async function handleRequest<A>(
     })
     endTrace(received.trace, status, errorCode)
   }
+}
+
+/** Names the version to authenticated operators only: strangers choose their attack by it. */
+function withVersion(response: Response, { caller }: Received): Response {
+  if (caller !== null) response.headers.set(VERSION_HEADER, BUILD_VERSION)
+  return response
 }
 
 /**

@@ -3,7 +3,7 @@ import { CODES, type TableCode } from '../../errors/codes.ts'
 import { KINDS } from '../../errors/kinds.ts'
 import { ApplicationError, ManagementError } from '../../wire/errors.ts'
 import { idField, text } from '../../wire/fields.ts'
-import { type HeaderName, headersOf } from './headers.ts'
+import { HEADERS, type HeaderName, headersOf } from './headers.ts'
 import type { Operation, Origin } from './operations.ts'
 import type { Schemas } from './schemas.ts'
 import { statusName } from './statuses.ts'
@@ -78,6 +78,9 @@ export class Failures {
     }
     return {
       ...headersOf(names, 'no-store'),
+      ...(origin === 'management' && {
+        'X-Service-Version': { ...HEADERS['X-Service-Version'], required: false },
+      }),
       ...(origin === 'application' && { 'X-Service-Invocation-Id': invocation }),
     }
   }

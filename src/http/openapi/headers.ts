@@ -24,6 +24,10 @@ export const HEADERS = {
   'X-Service-Invocation-Id': header(jsonSchemaOf(idField('ivc'))),
   'X-Service-Release-Id': header(jsonSchemaOf(idField('rel'))),
   'X-Service-Request-Id': header(jsonSchemaOf(idField('req'))),
+  'X-Service-Version': {
+    description: 'The version and the commit of the server, for authenticated operators.',
+    ...header({ type: 'string', pattern: '^\\d+\\.\\d+\\.\\d+(\\+[0-9A-Za-z.-]+)?$' }),
+  },
 } as const
 
 export type HeaderName = keyof typeof HEADERS

@@ -43,7 +43,10 @@ export function managementOperation(route: AnyRoute): Operation {
     headers: headersOf(route),
     body: bodyOf(route),
     replies: repliesOf(route),
-    replyHeaders: route.mediaTypes.includes(ANY_MEDIA_TYPE) ? FILE_HEADERS : HEADERS,
+    replyHeaders: [
+      ...(route.mediaTypes.includes(ANY_MEDIA_TYPE) ? FILE_HEADERS : HEADERS),
+      ...(access.kind === 'public' ? [] : (['X-Service-Version'] as const)),
+    ],
     cache: route.cache,
     errors: [...new Set([...mountErrors(route), ...route.errors])],
     declaredErrors: false,

@@ -15,9 +15,12 @@ const compiler = scope(keywords, { jitless: false })
 export type ArkErrors = Errors
 export const ArkErrors: typeof Errors = wire.type.errors
 
+/** Scope in which objects may have fields that are not declared. */
+const open = scope(keywords, { onUndeclaredKey: 'ignore' } as object)
+
 /** Parses a definition, which may contain types. */
-export function typeFrom(definition: unknown): Type {
-  return wire.type.raw(definition) as unknown as Type
+export function typeFrom(definition: unknown, { isOpen }: { readonly isOpen: boolean }): Type {
+  return (isOpen ? open : wire).type.raw(definition) as unknown as Type
 }
 
 /** Compiles a type to code. */

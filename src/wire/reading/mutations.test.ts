@@ -1,35 +1,13 @@
-import { readdirSync } from 'node:fs'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { expect, test } from 'vitest'
 import { mutatedJson, Random } from '../../../build/testing/fuzzing/fuzz.ts'
 import { arbitraryOf } from '../../../build/testing/openapi/arbitrary-requests.ts'
 import { fc } from '../../../build/testing/properties.ts'
+import { declaredSchemas } from '../../../build/testing/wire-schemas.ts'
 import { isFault } from '../../errors/fault.ts'
-import { isSchema, type Schema } from '../schema.ts'
+import type { Schema } from '../schema.ts'
 import { jsonSchemaOf } from './json-schema.ts'
 import { read, typeOf } from './read.ts'
-
-const FOLDER = new URL('../', import.meta.url)
-const files = readdirSync(FOLDER, { recursive: true })
-  .map(String)
-  .filter((name) => /^(?:identity\/)?[a-z-]+\.ts$/.test(name))
-const modules = await Promise.all(
-  files.map((file): Promise<Record<string, unknown>> => import(new URL(file, FOLDER).href)),
-)
-const PAGED = [
-  'PageLimit',
-  'AuditQuery',
-  'HistoryQuery',
-  'LogQuery',
-  'OperatorsQuery',
-  'ScheduledQuery',
-  'SessionsQuery',
-]
-const declared = modules
-  .flatMap((exported) => Object.entries(exported))
-  .filter((entry): entry is [string, Schema<unknown>] => isSchema(entry[1]))
-  // Limits of a query are texts, but their JSON Schema describes numbers.
-  .filter(([name]) => !PAGED.includes(name))
 
 /** Rules that JSON Schema cannot express. */
 const UNSAID = [
@@ -52,7 +30,7 @@ function rulesAgainst(schema: Schema<unknown>, data: unknown): readonly string[]
   }
 }
 
-test.each(declared)(
+test.each(await declaredSchemas())(
   'mutations of %s are accepted exactly where its JSON Schema accepts them',
   (_, schema) => {
     const described = jsonSchemaOf(schema, { checkedOnly: true })

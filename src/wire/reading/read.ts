@@ -8,7 +8,7 @@ import { Fault, type Violation } from '../../errors/fault.ts'
 import { isJsonObject } from '../../value/strict-json.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import { NO_LIST } from '../rules.ts'
-import { type Check, isSchema, type Schema } from '../schema.ts'
+import { type Check, isSchema, openSchema, type Schema } from '../schema.ts'
 import { ArkErrors, compiled, typeFrom } from './arktype.ts'
 
 const VIOLATIONS_MAX = 16
@@ -78,23 +78,23 @@ function checkOf(type: Type): Check {
 export function typeOf(schema: Schema<unknown>): Type {
   const known = types.get(schema)
   if (known !== undefined) return known
-  const made = typeFrom(resolve(schema.definition))
+  const made = typeFrom(resolve(schema.definition, schema), schema)
   types.set(schema, made)
   return made
 }
 
 /** Replaces schemas by their types, and excludes lists from every object. */
-function resolve(definition: unknown): unknown {
-  if (isSchema(definition)) return typeOf(definition)
+function resolve(definition: unknown, schema: Schema<unknown>): unknown {
+  if (isSchema(definition)) return typeOf(schema.isOpen ? openSchema(definition) : definition)
   if (Array.isArray(definition)) {
     const [base, operator, ...operands] = definition
     return operator === '@'
-      ? [resolve(base), operator, ...operands]
-      : [resolve(base), operator, ...operands.map(resolve)]
+      ? [resolve(base, schema), operator, ...operands]
+      : [resolve(base, schema), operator, ...operands.map((each) => resolve(each, schema))]
   }
   if (definition?.constructor !== Object) return definition
-  const fields = Object.entries(definition).map(([name, field]) => [name, resolve(field)])
-  const object = typeFrom(Object.fromEntries(fields))
+  const fields = Object.entries(definition).map(([name, field]) => [name, resolve(field, schema)])
+  const object = typeFrom(Object.fromEntries(fields), schema)
   return object.allows([]) ? object.filter(NO_LIST) : object
 }
 

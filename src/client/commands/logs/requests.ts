@@ -11,6 +11,7 @@ import {
   type LogPruneRequest,
   type LogRecord,
 } from '../../../wire/logs.ts'
+import { openSchema } from '../../../wire/schema.ts'
 import { pause } from '../../pauses.ts'
 import type { Remote } from '../../remotes.ts'
 
@@ -60,7 +61,11 @@ export async function followLogs(
 async function readLine(text: string): Promise<LogLine> {
   const { read } = await import('../../../wire/reading/read.ts')
   try {
-    return read(LogLine, parseStrictJson(Buffer.from(text)), 'CLIENT_RESPONSE_INVALID') as LogLine
+    return read(
+      openSchema(LogLine),
+      parseStrictJson(Buffer.from(text)),
+      'CLIENT_RESPONSE_INVALID',
+    ) as LogLine
   } catch (error) {
     if (!(error instanceof ValidationError)) throw error
     throw new Fault('CLIENT_RESPONSE_INVALID', { detail: 'A line of the log is not JSON.' })

@@ -1,0 +1,83 @@
+/**
+ * Goal: the client of one release works with the server of its neighbour. Method: the programs of
+ * the previous release run from the sources of its commit; each client releases a Workspace to the
+ * server of the other version, calls it and reads every resource.
+ */
+import { describe, expect, onTestFinished, test } from 'vitest'
+import {
+  type Programs,
+  previousCommit,
+  previousPrograms,
+} from '../../build/testing/servers/previous-release.ts'
+import { VERSION } from '../../src/value/version.ts'
+import { application, mutation, operationId, string } from '../application.ts'
+import { CLIENT, SERVER } from '../harness.ts'
+
+const TARGET = '--target channel:production'
+/** Commands that read or change every resource, after a Workspace is released and called. */
+const COMMANDS = [
+  ...['auth status', 'whoami', 'sessions list', 'resources', 'operators list', 'audit'],
+  ...[
+    'status',
+    'health',
+    'metrics',
+    'logs',
+    'logs archive-status',
+    `functions ${TARGET}`,
+    `tables ${TARGET}`,
+  ],
+  ...[`data query channels ${TARGET}`, 'releases list', 'serve-policy get', 'environments get'],
+  ...['config set GREETING hello', 'config list', 'config history', 'clients list'],
+  ...['scheduled list', 'crons list', 'buckets create uploads', 'buckets list'],
+  ...['buckets keys list uploads', 'files list --bucket uploads', `data export channels ${TARGET}`],
+]
+/** Commands that act on this machine, or on every Environment. */
+const WITHOUT_ROOT = ['auth', 'whoami', 'sessions', 'resources', 'operators', 'audit']
+
+const commit = previousCommit()
+const isThere = commit === '' ? ' (the history lacks the previous release)' : ''
+
+async function story(executables: { readonly client: string; readonly server: string }) {
+  const app = await application(undefined, {}, executables)
+  onTestFinished(() => app.installation.dispose())
+  const root = ['--root', app.installation.productRoot]
+  const made = await mutation(app, {
+    function: 'channels.create',
+    arguments: { author: string('ann'), name: string('general') },
+    operationId: operationId(),
+  })
+  expect(made.body).toMatchObject({ status: 'ok' })
+  const remarks = new Set<string>()
+  const failures: string[] = []
+  for (const command of COMMANDS) {
+    const words = command.split(' ')
+    const scope = WITHOUT_ROOT.includes(words[0]!) ? [] : root
+    const { status, stdout, stderr } = await app.installation.svc([...words, ...scope])
+    if (status !== 0) failures.push(`${command}: ${status} ${stdout}${stderr}`)
+    for (const line of stderr.split('\n')) if (line.startsWith('The server is')) remarks.add(line)
+  }
+  return { failures, remarks: [...remarks] }
+}
+
+describe.skipIf(commit === '')(`the previous release${isThere}`, () => {
+  const previous = (): Programs => previousPrograms(commit)
+
+  test('its client works with this server', async () => {
+    const { failures } = await story({ client: previous().client, server: SERVER })
+    expect(failures).toEqual([])
+  })
+
+  test('its server works with this client, which says that it is older', async () => {
+    const { server, version } = previous()
+    expect(version).not.toBe(VERSION)
+    const { failures, remarks } = await story({ client: CLIENT, server })
+    expect(failures).toEqual([])
+    expect(remarks).toEqual([expect.stringMatching(/^The server is .*older than this svc /)])
+    expect(remarks[0]).toContain(`this svc ${VERSION}`)
+  })
+})
+
+test('a client says nothing where the server has its version', async () => {
+  const { failures, remarks } = await story({ client: CLIENT, server: SERVER })
+  expect({ failures, remarks }).toEqual({ failures: [], remarks: [] })
+})
