@@ -1,4 +1,5 @@
 /** Liveness and readiness (Document 1, Endpoints). */
+import { text } from './fields.ts'
 import { type Infer, schema } from './schema.ts'
 
 export const Live = schema({ status: "'live'" })
@@ -16,7 +17,8 @@ export const Health = schema({
   /** The components of this server. */
   components: [
     {
-      name: "'runtime' | 'documents' | 'scheduler' | 'releases' | 'files' | 'realtime' | 'logs'",
+      /** Not a list of names: a client shows components that only a newer server has. */
+      name: text(/^[a-z][a-z-]{0,31}$/, 'the name of a component'),
       status: HealthStatus,
     },
     '[]',
