@@ -9,7 +9,6 @@ import { configurationRoutes } from '../../src/http/management/configuration.ts'
 import { environmentRoutes } from '../../src/http/management/environments.ts'
 import { type InstancesApp, instanceRoutes } from '../../src/http/management/instances.ts'
 import { type MetricsApp, metricsRoutes } from '../../src/http/management/metrics.ts'
-import { mountManagement } from '../../src/http/management/mount.ts'
 import type { ProductApp } from '../../src/http/management/product-app.ts'
 import { workspaceRoutes } from '../../src/http/management/publish.ts'
 import { releaseRoutes } from '../../src/http/management/releases.ts'
@@ -22,6 +21,7 @@ import { CAPABILITIES, type Capability } from '../../src/value/capabilities.ts'
 import { PACKAGE_MEDIA_TYPE } from '../../src/value/packages/workspace-package.ts'
 import { read } from '../../src/wire/reading/read.ts'
 import type { Schema } from '../../src/wire/schema.ts'
+import { type TestManagement, testManagement } from './openapi/checked-origins.ts'
 import { publishedContract } from './openapi/contract.ts'
 import { sessionsOf } from './operators.ts'
 import { ENVIRONMENT_ID, PROJECT_ID } from './product-roots.ts'
@@ -59,12 +59,12 @@ export class ProductRoutes {
   readonly metrics: Metrics
   /** The health that the engine reports. */
   components: readonly ComponentHealth[] = []
-  readonly #hono: ReturnType<typeof mountManagement>
+  readonly #hono: TestManagement
 
   private constructor(harness: TestProduct) {
     this.harness = harness
     this.metrics = new Metrics(harness.system)
-    this.#hono = mountManagement<App>({
+    this.#hono = testManagement<App>({
       app: {
         product: harness.product,
         metrics: this.metrics,

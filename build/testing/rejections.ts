@@ -1,7 +1,7 @@
 /** A gateway whose rejections are observed, with a real Product, keys, tokens and documents. */
 
-import type { RejectionLog } from '../../src/http/application/rejection-log.ts'
 import { applicationLimits } from '../../src/http/rate-limits.ts'
+import type { RejectionLog } from '../../src/http/rejection-log.ts'
 import { realSystem } from '../../src/system/system.ts'
 import { type LogRecord, type MemoryLog, memoryLog } from '../../src/telemetry/log.ts'
 import type { ApplicationScope } from '../../src/value/application-scopes.ts'

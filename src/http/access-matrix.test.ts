@@ -1,7 +1,7 @@
-import type { Hono } from 'hono'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
 import { mountedRoutes } from '../../build/testing/management/mounted-routes.ts'
+import type { TestManagement } from '../../build/testing/openapi/checked-origins.ts'
 import {
   actorOf,
   ENVIRONMENT,
@@ -57,7 +57,7 @@ const guarded = managementRoutes.filter((route) => capabilityOf(route) !== null)
 const withSession = managementRoutes.filter((route) => route.access.kind !== 'public')
 
 let t: TestIdentity
-let hono: Hono
+let hono: TestManagement
 let owner: Login
 /** Path parameters and bodies that refer to existing records. */
 let samples: Readonly<Record<string, string>>

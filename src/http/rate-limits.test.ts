@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { testManagement } from '../../build/testing/openapi/checked-origins.ts'
 import { sessionsOf } from '../../build/testing/operators.ts'
 import { Fault } from '../errors/fault.ts'
 import type { Actor } from '../identity/actor.ts'
@@ -6,7 +7,6 @@ import { TestSystem } from '../system/system.ts'
 import { memoryLog } from '../telemetry/log.ts'
 import { schema } from '../wire/schema.ts'
 import { healthRoutes } from './management/health.ts'
-import { mountManagement } from './management/mount.ts'
 import { operatorRoute, publicRoute } from './management/route.ts'
 import { type ManagementLimits, managementLimits, RateLimiter } from './rate-limits.ts'
 
@@ -100,7 +100,7 @@ function mounted(limits: ManagementLimits | null, system: TestSystem) {
       recognize: (token: string) => (ISSUED.includes(letterOf(token)) ? letterOf(token) : null),
     },
   }
-  const hono = mountManagement<App & Parameters<(typeof healthRoutes)[0]['handle']>[0]['app']>({
+  const hono = testManagement<App & Parameters<(typeof healthRoutes)[0]['handle']>[0]['app']>({
     system,
     log: memoryLog().log,
     limits,

@@ -1,7 +1,7 @@
-import type { Hono } from 'hono'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { mountedRoutes } from '../../build/testing/management/mounted-routes.ts'
 import { BODIES, FRAME, id, SAMPLES } from '../../build/testing/management/requests.ts'
+import type { TestManagement } from '../../build/testing/openapi/checked-origins.ts'
 import {
   type ExternalLogins,
   externalLogins,
@@ -37,7 +37,7 @@ const hasMediaType = (route: R): boolean => {
 const withOperation = managementRoutes.filter((route) => route.operationId !== 'none')
 
 let t: ExternalLogins
-let hono: Hono
+let hono: TestManagement
 /** Credentials of a caller with every capability. */
 const authorityFor = ({ path }: R): Record<string, string> => {
   if (path.includes('/managed/')) return MANAGED_HEADER

@@ -1,5 +1,6 @@
 /** Tests that a request with a slow body is authorized again when the body is complete. */
 import { expect, test } from 'vitest'
+import { testManagement } from '../../build/testing/openapi/checked-origins.ts'
 import { actorWith } from '../../build/testing/products.ts'
 import { Fault } from '../errors/fault.ts'
 import type { Actor } from '../identity/actor.ts'
@@ -7,7 +8,6 @@ import { TestSystem } from '../system/system.ts'
 import { memoryLog } from '../telemetry/log.ts'
 import type { Capability } from '../value/capabilities.ts'
 import { NO_FIELDS } from '../wire/schema.ts'
-import { mountManagement } from './management/mount.ts'
 import { operatorRoute, type Sessions } from './management/route.ts'
 
 const CAPABILITY: Capability = 'operators:manage'
@@ -25,7 +25,7 @@ async function send(bodyMillis: number, later: () => Actor) {
       return work(later())
     },
   }
-  const hono = mountManagement({
+  const hono = testManagement({
     system,
     log: memoryLog().log,
     app: { environment: null, sessions },

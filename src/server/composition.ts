@@ -5,6 +5,7 @@ import { mountManagement } from '../http/management/mount.ts'
 import { managementRoutes } from '../http/management/routes.ts'
 import { openApiText } from '../http/openapi/published.ts'
 import { managementLimits } from '../http/rate-limits.ts'
+import { RejectionLog } from '../http/rejection-log.ts'
 import type { RequestCounts } from '../http/request-counts.ts'
 import { Transfers } from '../http/transfers/transfers.ts'
 import { deliverProductAudit } from '../identity/audit.ts'
@@ -110,9 +111,10 @@ function managementApp(running: Running, application: ApplicationOrigin | null):
   const { configuration, system, log, metrics, identity, environment, transfers } = running
   const product = environment?.product ?? null
   const managementOrigin = configuration.management.publicUrl
-  const hono = mountManagement({
-    system,
-    log,
+  const rejections = new RejectionLog(log)
+  running.closing.add(() => rejections.stop())
+  const origin = mountManagement({
+    ...{ system, log, rejections },
     routes: managementRoutes,
     limits: managementLimits(system),
     transfers,
@@ -144,7 +146,7 @@ function managementApp(running: Running, application: ApplicationOrigin | null):
         product === null ? [] : [{ ...readLinkable(product), managementOrigin }],
     },
   })
-  return { fetch: hono.fetch, answersHead: isObjectRequest }
+  return { fetch: origin.fetch, reject: origin.reject, answersHead: isObjectRequest }
 }
 
 function applicationOf(running: Running, environment: OpenEnvironment): ApplicationOrigin {

@@ -2,11 +2,11 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { Hono } from 'hono'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
+import { testManagement } from '../../build/testing/openapi/checked-origins.ts'
 import { mountApplication } from '../http/application/mount.ts'
-import { RejectionLog } from '../http/application/rejection-log.ts'
 import { APPLICATION_CODES, MANAGEMENT_CODES } from '../http/errors.ts'
 import { healthRoutes } from '../http/management/health.ts'
-import { mountManagement } from '../http/management/mount.ts'
+import { RejectionLog } from '../http/rejection-log.ts'
 import { requestCounts } from '../http/request-counts.ts'
 import { TOKEN_BYTES_MAX } from '../identity/jwt/rejections.ts'
 import { TestSystem } from '../system/system.ts'
@@ -119,7 +119,7 @@ const { fetch: echo } = new Hono().post('/', async ({ req }) => new Response(awa
 /** The options that each origin needs for its probes. */
 const ORIGINS: Readonly<Record<string, Pick<ListenOptions, 'app' | 'codes'>>> = {
   '/health/live': {
-    app: mountManagement({
+    app: testManagement({
       app: { identity: { ready: async () => true } } as never,
       routes: healthRoutes,
       system,

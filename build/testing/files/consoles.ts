@@ -5,13 +5,13 @@ import type { BucketsApp } from '../../../src/http/management/buckets/app.ts'
 import { bucketRoutes } from '../../../src/http/management/buckets/buckets.ts'
 import { isObjectRequest, objectRoutes } from '../../../src/http/management/buckets/objects.ts'
 import { storageKeyRoutes } from '../../../src/http/management/buckets/storage-keys.ts'
-import { mountManagement } from '../../../src/http/management/mount.ts'
 import { ConsoleObjects } from '../../../src/product/buckets/console-objects.ts'
 import { openListener } from '../../../src/server/listeners.ts'
 import { ConcurrencyLimit } from '../../../src/system/concurrency.ts'
 import { realSystem } from '../../../src/system/system.ts'
 import { type MemoryLog, memoryLog } from '../../../src/telemetry/log.ts'
 import { openTestGateway, type TestGateway } from '../gateways.ts'
+import { testManagement } from '../openapi/checked-origins.ts'
 import { publishedContract } from '../openapi/contract.ts'
 import { sessionsOf } from '../operators.ts'
 import { ENVIRONMENT_ID, PROJECT_ID } from '../product-roots.ts'
@@ -60,7 +60,7 @@ export async function openConsole(): Promise<Console> {
   const objectUploads = new ConcurrencyLimit(16, 'PRODUCT_UNAVAILABLE')
   const actor = actorWith()
   const sessions = sessionsOf(async () => actor)
-  const hono = mountManagement<BucketsApp>({
+  const hono = testManagement<BucketsApp>({
     app: { product, files, objects, objectUploads, environment: root.descriptor, sessions },
     ...{ system, log: log.log },
     routes: [...bucketRoutes, ...storageKeyRoutes, ...objectRoutes],

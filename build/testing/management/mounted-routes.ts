@@ -1,6 +1,5 @@
 /** Every route of the management origin, mounted before parts that fail the test when used. */
 import { expect } from 'vitest'
-import { mountManagement } from '../../../src/http/management/mount.ts'
 import { type ManagementApp, managementRoutes } from '../../../src/http/management/routes.ts'
 import type { Identity } from '../../../src/identity/identity.ts'
 import type { ConsoleObjects } from '../../../src/product/buckets/console-objects.ts'
@@ -11,6 +10,7 @@ import { ConcurrencyLimit } from '../../../src/system/concurrency.ts'
 import type { System } from '../../../src/system/system.ts'
 import type { Logger } from '../../../src/telemetry/log.ts'
 import { Metrics } from '../../../src/telemetry/metrics/metrics.ts'
+import { type TestManagement, testManagement } from '../openapi/checked-origins.ts'
 import { ENVIRONMENT_ID, PROJECT_ID } from '../operators.ts'
 
 interface World {
@@ -20,14 +20,10 @@ interface World {
 }
 
 /** Requests are rejected before they reach a part other than the identity. */
-export function mountedRoutes({
-  identity,
-  system,
-  log: { log },
-}: World): ReturnType<typeof mountManagement> {
+export function mountedRoutes({ identity, system, log: { log } }: World): TestManagement {
   // The route reads the number of places before the request.
   const publications = new ConcurrencyLimit(1, 'PRODUCT_UNAVAILABLE')
-  return mountManagement<ManagementApp>({
+  return testManagement<ManagementApp>({
     app: {
       identity,
       sessions: identity,

@@ -1,6 +1,5 @@
 /** Both origins over one real identity database, one real Product and one engine, in process. */
 
-import { mountManagement } from '../../../src/http/management/mount.ts'
 import { type ManagementApp, managementRoutes } from '../../../src/http/management/routes.ts'
 import { openApiText } from '../../../src/http/openapi/published.ts'
 import { requestCounts } from '../../../src/http/request-counts.ts'
@@ -18,6 +17,7 @@ import { functionManifest } from '../products.ts'
 import { type ExternalLogins, externalLogins, MANAGED_TOKEN } from '../providers/external-logins.ts'
 import { PROVIDER } from '../providers/identity-providers.ts'
 import type { Sample } from './arbitrary-requests.ts'
+import { testManagement } from './checked-origins.ts'
 import type { DocumentedOperation } from './contract.ts'
 
 const callable = { clients: ['confidential', 'public'], returns: { type: 'any' } } as const
@@ -164,7 +164,7 @@ export async function openOrigins(): Promise<Origins> {
 /** Mounts the management origin over the Product of the gateway. */
 function managementOf(logins: ExternalLogins, gateway: TestGateway, logs: ManagementApp['logs']) {
   const { product, root } = gateway.harness
-  return mountManagement<ManagementApp>({
+  return testManagement<ManagementApp>({
     app: {
       identity: logins.identity,
       sessions: logins.identity,

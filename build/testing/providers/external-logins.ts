@@ -6,7 +6,6 @@ import { invitationRoutes } from '../../../src/http/management/identity/invitati
 import { managedGrantRoutes } from '../../../src/http/management/identity/managed-grants.ts'
 import { oidcRoutes } from '../../../src/http/management/identity/oidc.ts'
 import { sessionRoutes } from '../../../src/http/management/identity/sessions.ts'
-import { mountManagement } from '../../../src/http/management/mount.ts'
 import { exchange } from '../../../src/identity/exchange.ts'
 import type { Identity } from '../../../src/identity/identity.ts'
 import { issueInvitation } from '../../../src/identity/invitations.ts'
@@ -16,6 +15,7 @@ import type { Id, ProjectId } from '../../../src/value/ids.ts'
 import { INSTALLATION, type Scope } from '../../../src/value/scope.ts'
 import { Secret } from '../../../src/value/secret.ts'
 import { type TestIdentity, testIdentity } from '../identity.ts'
+import { testManagement } from '../openapi/checked-origins.ts'
 import { publishedContract } from '../openapi/contract.ts'
 import { PROVIDER, type TestProvider, testProvider } from './identity-providers.ts'
 
@@ -114,7 +114,7 @@ export async function externalLogins(
 }
 
 function hono({ system, log }: TestIdentity, identity: Identity) {
-  return mountManagement<AuthApp>({
+  return testManagement<AuthApp>({
     app: {
       identity,
       sessions: identity,

@@ -9,13 +9,13 @@ import type { Logger } from '../../telemetry/log.ts'
 import type { Traces } from '../../telemetry/traces/spans.ts'
 import type { Principal } from '../../value/identities.ts'
 import type { ApplicationLimits } from '../rate-limits.ts'
+import type { RejectionLog } from '../rejection-log.ts'
 import type { RequestCounts } from '../request-counts.ts'
 import type { Transfers } from '../transfers/transfers.ts'
 import type { BrowserOrigins } from './browser-origins.ts'
 import type { QueryEnvelopes } from './call-envelopes.ts'
 import type { ApplicationCaller, KeyRejection } from './incoming.ts'
 import type { KeyUsage } from './key-usage.ts'
-import type { RejectionLog } from './rejection-log.ts'
 
 /** A principal whose token ends. */
 export interface ExpiringPrincipal extends Principal {

@@ -1,4 +1,5 @@
 /** A request to the application origin, and the application that sent it. */
+import type { CredentialName } from '../../product/application-clients/application-credentials.ts'
 import type { System } from '../../system/system.ts'
 import type { Span } from '../../telemetry/traces/spans.ts'
 import type { ApplicationScope } from '../../value/application-scopes.ts'
@@ -18,9 +19,6 @@ export interface ApplicationCaller {
   /** Requests a second; null for the default. */
   readonly rateLimit: number | null
 }
-
-/** The IDs of a credential, active or not. */
-export type CredentialName = Pick<ApplicationCaller, 'clientId' | 'credentialId'>
 
 /** The reason why a text is not an active Application Key. Only the log shows it. */
 export interface KeyRejection {

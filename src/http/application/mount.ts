@@ -8,6 +8,7 @@ import type { Live, Ready } from '../../wire/health.ts'
 import { APPLICATION_CODES, errorResponse, toFault } from '../errors.ts'
 import { probeResponse } from '../probes.ts'
 import type { PeerBinding } from '../rate-limits.ts'
+import type { RejectedRequest } from '../rejection-log.ts'
 import { countedStatus, type RouteClass } from '../request-counts.ts'
 import { answerBody } from '../transfers/answers.ts'
 import { allowOrigin, originDenied } from './browser-origins.ts'
@@ -17,7 +18,6 @@ import { type ApplicationBinding, type Incoming, incomingOf } from './incoming.t
 import { Call, type CallResponse, invokeInTurn, readEnvelope } from './invoke.ts'
 import { allowedRequests, methodsAt } from './methods.ts'
 import type { Realtime } from './realtime/realtime.ts'
-import type { RejectedRequest } from './rejection-log.ts'
 import { endTrace, startTrace } from './request-traces.ts'
 import {
   DEVELOPMENT_ROUTES,

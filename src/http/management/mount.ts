@@ -6,7 +6,12 @@
  */
 import { type Context, Hono } from 'hono'
 import { Fault } from '../../errors/fault.ts'
-import { type Actor, requireCapability, requireCapabilitySomewhere } from '../../identity/actor.ts'
+import {
+  type Actor,
+  type RecordedActor,
+  requireCapability,
+  requireCapabilitySomewhere,
+} from '../../identity/actor.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { Span, Traces } from '../../telemetry/traces/spans.ts'
@@ -23,6 +28,7 @@ import { errorResponse, MANAGEMENT_CODES, toFault } from '../errors.ts'
 import { preferredType } from '../media-types.ts'
 import { PATH_PARAMETERS, type PathParameter, routePattern } from '../parameters.ts'
 import { type ManagementLimits, type PeerBinding, peerOf } from '../rate-limits.ts'
+import type { RejectionLog } from '../rejection-log.ts'
 import type { RequestCounts } from '../request-counts.ts'
 import { answerBody } from '../transfers/answers.ts'
 import { lineStream } from '../transfers/line-streams.ts'
@@ -45,10 +51,11 @@ const AUTHORIZATION_BYTES_MAX = 16 * 1024
 /** If a body takes longer to arrive, the authorization of the request is checked again. */
 const BODY_MILLIS_MAX = 1_000
 
-interface MountOptions<A> {
+export interface MountOptions<A> {
   readonly app: A & ManagementCore
   readonly system: System
   readonly log: Logger
+  readonly rejections: Pick<RejectionLog, 'add'>
   readonly routes: readonly Route<A>[]
   /** Null disables rate limits. */
   readonly limits?: ManagementLimits | null
@@ -61,8 +68,14 @@ interface MountOptions<A> {
 
 type Mounted<A> = MountOptions<A> & { readonly transfers: Transfers }
 
-/** Returns the Hono application of the management origin. Every failure has the error envelope. */
-export function mountManagement<A>(input: MountOptions<A>): Hono {
+/** The management origin. Every failure has the error envelope. */
+export interface ManagementOrigin {
+  fetch(request: Request, binding?: PeerBinding): Response | Promise<Response>
+  /** Returns the response to a request that the listener rejects. */
+  reject(binding: PeerBinding, fault: Fault): Response
+}
+
+export function mountManagement<A>(input: MountOptions<A>): ManagementOrigin {
   const options = { ...input, transfers: input.transfers ?? new Transfers(input.system) }
   const hono = new Hono({ strict: true })
   const methodsByPath = Map.groupBy(options.routes, (route) => route.path)
@@ -77,20 +90,34 @@ export function mountManagement<A>(input: MountOptions<A>): Hono {
     )
   }
   hono.notFound((context) => rejectPath(options, context, 'PLATFORM_NOT_FOUND'))
-  return hono
+  return {
+    fetch: (request, binding) => hono.fetch(request, binding),
+    reject: (binding, fault) => rejectUnread(options, binding, fault),
+  }
 }
 
 function rejectPath<A>(
-  { system, log, counts }: MountOptions<A>,
-  context: Context,
+  options: MountOptions<A>,
+  { env }: Context,
   code: 'PLATFORM_METHOD_NOT_ALLOWED' | 'PLATFORM_NOT_FOUND',
   allow?: string,
 ): Response {
-  const requestId = system.ids.make('req')
-  log.debug('http.rejected', { requestId, method: context.req.method, errorCode: code })
-  const response = errorResponse(new Fault(code), requestId, MANAGEMENT_CODES)
-  counts?.answered(response.status)
+  const response = rejectUnread(options, env as PeerBinding | undefined, new Fault(code))
   if (allow !== undefined) response.headers.set('allow', allow)
+  return response
+}
+
+/** Rejects a request of which only the peer is known. */
+function rejectUnread<A>(
+  { system, rejections, counts }: MountOptions<A>,
+  binding: PeerBinding | undefined,
+  fault: Fault,
+): Response {
+  const requestId = system.ids.make('req')
+  counts?.failed(fault)
+  rejections.add({ requestId, binding }, fault)
+  const response = errorResponse(fault, requestId, MANAGEMENT_CODES)
+  counts?.answered(response.status)
   return response
 }
 
@@ -99,44 +126,37 @@ async function handleRequest<A>(
   context: Context,
   route: Route<A>,
 ): Promise<Response> {
-  const { system, log } = options
+  const { system } = options
   const requestId = system.ids.make('req')
   const started = system.monotonicMillis()
   const binding = context.env as PeerBinding | undefined
   const attempt = new AuthenticationAttempt(options.limits ?? null, peerOf(binding))
   const known = { requestId, started, attempt, binding }
-  const received: Received = { ...known, caller: null, trace: null, bodyMemory: null }
+  const received: Received = {
+    ...known,
+    method: route.method,
+    route: route.path,
+    ...{ caller: null, session: null, trace: null, bodyMemory: null },
+  }
   let status = 500
-  let errorCode: string | undefined
+  let fault: Fault | null = null
   try {
     const reply = await runSteps(options, context, route, received)
     const response = render(reply, route, options.transfers, received)
     status = response.status
     return withVersion(response, received)
   } catch (error) {
-    const fault = attempt.failed(faultOf(error, context.req.raw.signal))
+    fault = attempt.failed(faultOf(error, context.req.raw.signal))
     options.counts?.failed(fault)
     status = fault.status
-    errorCode = fault.code
-    const entry = { requestId, errorCode, detail: fault.detail }
-    if (status >= 500) log.error('http.failed', { ...entry, error: fault.cause })
-    else log.debug('http.rejected', entry)
     return withVersion(errorResponse(fault, requestId, MANAGEMENT_CODES), received)
   } finally {
     received.bodyMemory?.release()
     const millis = system.monotonicMillis() - started
     const routeClass = route.method === 'GET' ? 'managementRead' : 'managementChange'
     options.counts?.answered(status, routeClass, millis)
-    log.info('http.request', {
-      requestId,
-      method: route.method,
-      route: route.path,
-      status,
-      errorCode,
-      durationMicros: Math.round(millis * 1000),
-      ...received.trace?.logFields,
-    })
-    endTrace(received.trace, status, errorCode)
+    logRequest(options, received, { status, fault, millis })
+    endTrace(received.trace, status, fault?.code)
   }
 }
 
@@ -144,6 +164,44 @@ async function handleRequest<A>(
 function withVersion(response: Response, { caller }: Received): Response {
   if (caller !== null) response.headers.set(VERSION_HEADER, BUILD_VERSION)
   return response
+}
+
+interface Outcome {
+  readonly status: number
+  /** Null for a request that did not fail. */
+  readonly fault: Fault | null
+  readonly millis: number
+}
+
+/**
+ * Logs a request with a session, or its failure. Anybody can send requests without one, as many as
+ * the line carries, so they leave nothing but the bounded records of rejections.
+ */
+function logRequest<A>(
+  { log, rejections }: MountOptions<A>,
+  received: Received,
+  { status, fault, millis }: Outcome,
+): void {
+  const { requestId, binding, method, route, session, trace } = received
+  if (fault !== null && (session === null || status < 500)) {
+    rejections.add({ requestId, binding, method, route, session, trace }, fault)
+    return
+  }
+  if (session === null) return
+  const errorCode = fault?.code
+  if (fault !== null) {
+    log.error('http.failed', { requestId, errorCode, detail: fault.detail, error: fault.cause })
+  }
+  log.info('http.request', {
+    requestId,
+    method,
+    route,
+    status,
+    errorCode,
+    durationMicros: Math.round(millis * 1000),
+    ...session,
+    ...trace?.logFields,
+  })
 }
 
 /**
@@ -162,10 +220,13 @@ function faultOf(error: unknown, { aborted }: AbortSignal): Fault {
 /** State of one request. */
 interface Received extends Sender {
   readonly requestId: RequestId
+  readonly method: string
+  readonly route: string
   /** Monotonic milliseconds. */
   readonly started: number
   readonly attempt: AuthenticationAttempt
   caller: Sender['caller']
+  session: RecordedActor | null
   /** The span of the request, once its session is authenticated; null where nothing is traced. */
   trace: Span | null
 }
@@ -184,10 +245,10 @@ async function runSteps<A>(
   route.admit?.({ app, request })
   let actor = route.access.kind === 'public' ? null : await authenticate(app, request, attempt)
   if (actor !== null) {
-    received.caller = { credentialId: actor.sessionId }
-    const { method, path } = route
-    const { headers } = request
-    received.trace = startTrace(traces, { method, path, headers, ...received })
+    const { operatorId, sessionId } = actor
+    received.caller = { credentialId: sessionId }
+    received.session = { operatorId, sessionId }
+    received.trace = startTrace(traces, { path: route.path, headers: request.headers, ...received })
   }
   requireEncodedPath(request)
   const params = context.req.param() as Record<string, string>
@@ -291,12 +352,7 @@ function checkParams(params: Record<string, string>): void {
 }
 
 function readQuery<A>(request: Request, route: Route<A>): unknown {
-  const url = URL.parse(request.url)
-  // The authority of the URL is the Host header of the client.
-  if (url === null) {
-    throw new Fault('PLATFORM_REQUEST_INVALID', { violations: [{ path: 'host', rule: 'a host' }] })
-  }
-  const pairs = [...url.searchParams]
+  const pairs = [...new URL(request.url).searchParams]
   const query = Object.fromEntries(pairs)
   if (Object.keys(query).length < pairs.length) {
     throw new Fault('PLATFORM_REQUEST_INVALID', {

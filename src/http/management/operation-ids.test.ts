@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
+import { testManagement } from '../../../build/testing/openapi/checked-origins.ts'
 import { sessionsOf } from '../../../build/testing/operators.ts'
 import type { Actor } from '../../identity/actor.ts'
 import { TestSystem } from '../../system/system.ts'
 import { memoryLog } from '../../telemetry/log.ts'
 import type { OperationId } from '../../value/ids.ts'
-import { mountManagement } from './mount.ts'
 import { operatorRoute } from './route.ts'
 
 const OPERATION_ID = 'opn_00000000000000000000000001'
@@ -12,7 +12,7 @@ const seen: (OperationId | null)[] = []
 
 const DESCRIBED = { name: 'test', summary: 'A test.', replies: { 204: null } } as const
 
-const hono = mountManagement({
+const hono = testManagement({
   system: new TestSystem(),
   log: memoryLog().log,
   app: {

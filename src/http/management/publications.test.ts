@@ -3,10 +3,13 @@
  * route over a real identity and a real Product, where the authorization changes while the body is
  * sent.
  */
-import type { Hono } from 'hono'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { postgresProxy } from '../../../build/testing/databases/postgres-proxy.ts'
 import { type TestIdentity, testIdentity } from '../../../build/testing/identity.ts'
+import {
+  type TestManagement,
+  testManagement,
+} from '../../../build/testing/openapi/checked-origins.ts'
 import { actorOf, firstOwner, operatorWith } from '../../../build/testing/operators.ts'
 import { ENVIRONMENT_ID, PROJECT_ID } from '../../../build/testing/product-roots.ts'
 import { makePackage, openTestProduct, type TestProduct } from '../../../build/testing/products.ts'
@@ -15,7 +18,6 @@ import { type Login, refresh, revokeSession } from '../../identity/sessions.ts'
 import { readStatus } from '../../product/environments/status.ts'
 import { PACKAGE_MEDIA_TYPE } from '../../value/packages/workspace-package.ts'
 import { environmentScope } from '../../value/scope.ts'
-import { mountManagement } from './mount.ts'
 import type { ProductApp } from './product-app.ts'
 import { workspaceRoutes } from './publish.ts'
 
@@ -24,7 +26,7 @@ const SCOPE = environmentScope(PROJECT_ID, ENVIRONMENT_ID)
 
 let t: TestIdentity
 let fixture: TestProduct
-let hono: Hono
+let hono: TestManagement
 let owner: Login
 let publisher: Login
 
@@ -36,8 +38,8 @@ beforeEach(async () => {
   hono = originOf(t.identity)
 })
 
-function originOf(sessions: Identity): Hono {
-  return mountManagement<ProductApp>({
+function originOf(sessions: Identity): TestManagement {
+  return testManagement<ProductApp>({
     app: { product: fixture.product, environment: fixture.root.descriptor, sessions },
     system: t.system,
     log: t.log.log,

@@ -138,7 +138,11 @@ function success(reply: Reply, { replyHeaders, cache }: Operation, schemas: Sche
   })
   return {
     description: `${statusName(reply.status)}.`,
-    headers: headersOf(replyHeaders, cache),
+    // Readiness is unavailable without being an error.
+    headers: headersOf(
+      reply.status === 503 ? [...replyHeaders, 'Retry-After'] : replyHeaders,
+      cache,
+    ),
     ...(content.length > 0 && { content: Object.fromEntries(content) }),
   }
 }

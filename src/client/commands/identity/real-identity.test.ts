@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { TestClient } from '../../../../build/testing/client/test-client.ts'
 import { type TestIdentity, testIdentity } from '../../../../build/testing/identity.ts'
+import { testManagement } from '../../../../build/testing/openapi/checked-origins.ts'
 import { type AuditApp, auditRoutes } from '../../../http/management/identity/audit.ts'
 import { type AuthApp, authRoutes } from '../../../http/management/identity/auth.ts'
 import { invitationOperationRoutes } from '../../../http/management/identity/invitation-operations.ts'
@@ -12,7 +13,6 @@ import {
 } from '../../../http/management/identity/invitations.ts'
 import { operatorRoutes } from '../../../http/management/identity/operators.ts'
 import { type SessionsApp, sessionRoutes } from '../../../http/management/identity/sessions.ts'
-import { mountManagement } from '../../../http/management/mount.ts'
 import type { Route } from '../../../http/management/route.ts'
 import { LOCAL_ORIGIN } from '../../origins.ts'
 
@@ -38,7 +38,7 @@ beforeEach(async () => {
   ] as readonly Route<App>[]
   const { identity } = t
   const app = { identity, sessions: identity, environment: null, managementOrigin: null }
-  const server = mountManagement<App>({ app, system: t.system, log: t.log.log, routes })
+  const server = testManagement<App>({ app, system: t.system, log: t.log.log, routes })
   lost = []
   owner = new TestClient()
   guest = new TestClient()

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { TestClient } from '../../../../build/testing/client/test-client.ts'
 import { type TestIdentity, testIdentity } from '../../../../build/testing/identity.ts'
+import { testManagement } from '../../../../build/testing/openapi/checked-origins.ts'
 import {
   SHAPES,
   type WorkloadIssuers,
@@ -14,7 +15,6 @@ import { invitationOperationRoutes } from '../../../http/management/identity/inv
 import { invitationRoutes } from '../../../http/management/identity/invitations.ts'
 import { oidcRoutes } from '../../../http/management/identity/oidc.ts'
 import { sessionRoutes } from '../../../http/management/identity/sessions.ts'
-import { mountManagement } from '../../../http/management/mount.ts'
 import { LOCAL_ORIGIN } from '../../origins.ts'
 
 let t: TestIdentity
@@ -32,7 +32,7 @@ beforeEach(async () => {
   t.system.advance(Date.now() - t.system.nowMillis())
   await t.identity.startup()
   const { identity } = t
-  const server = mountManagement<AuthApp>({
+  const server = testManagement<AuthApp>({
     app: { identity, sessions: identity, environment: null, managementOrigin: null },
     system: t.system,
     log: t.log.log,

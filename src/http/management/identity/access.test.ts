@@ -1,6 +1,9 @@
-import type { Hono } from 'hono'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type TestIdentity, testIdentity } from '../../../../build/testing/identity.ts'
+import {
+  type TestManagement,
+  testManagement,
+} from '../../../../build/testing/openapi/checked-origins.ts'
 import {
   ENVIRONMENT,
   everythingBut,
@@ -15,7 +18,6 @@ import { INSTALLATION } from '../../../value/scope.ts'
 import { InvitationIssued, InvitationOperation } from '../../../wire/identity/access.ts'
 import { AuditPage } from '../../../wire/identity/audit.ts'
 import { read } from '../../../wire/reading/read.ts'
-import { mountManagement } from '../mount.ts'
 import { auditRoutes } from './audit.ts'
 import { type AuthApp, authRoutes } from './auth.ts'
 import { invitationOperationRoutes } from './invitation-operations.ts'
@@ -23,13 +25,13 @@ import { invitationRoutes } from './invitations.ts'
 
 const REQUEST = { operatorName: 'Grace', role: 'developer', scope: ENVIRONMENT }
 let t: TestIdentity
-let hono: Hono
+let hono: TestManagement
 let owner: Login
 
 beforeEach(async () => {
   t = await testIdentity()
   owner = await firstOwner(t)
-  hono = mountManagement<AuthApp>({
+  hono = testManagement<AuthApp>({
     app: {
       identity: t.identity,
       sessions: t.identity,

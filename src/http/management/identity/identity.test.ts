@@ -1,8 +1,11 @@
 import { readFileSync } from 'node:fs'
-import type { Hono } from 'hono'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { postgresProxy } from '../../../../build/testing/databases/postgres-proxy.ts'
 import { type TestIdentity, testIdentity } from '../../../../build/testing/identity.ts'
+import {
+  type TestManagement,
+  testManagement,
+} from '../../../../build/testing/openapi/checked-origins.ts'
 import { deliverProductAudit } from '../../../identity/audit.ts'
 import type { Identity } from '../../../identity/identity.ts'
 import type { LinkableEnvironment } from '../../../identity/resources.ts'
@@ -11,7 +14,6 @@ import type { EnvironmentId, ProjectId } from '../../../value/ids.ts'
 import { Login, Resources, Self, Sessions } from '../../../wire/identity/auth.ts'
 import { read } from '../../../wire/reading/read.ts'
 import { healthRoutes } from '../health.ts'
-import { mountManagement } from '../mount.ts'
 import { type AuthApp, authRoutes } from './auth.ts'
 import { type ResourcesApp, resourceRoutes } from './resources.ts'
 import { sessionRoutes } from './sessions.ts'
@@ -24,7 +26,7 @@ const ENVIRONMENT: LinkableEnvironment = {
   managementOrigin: 'https://manage.example.com',
 }
 let t: TestIdentity
-let hono: Hono
+let hono: TestManagement
 
 beforeEach(async () => {
   t = await testIdentity()
@@ -32,8 +34,8 @@ beforeEach(async () => {
   hono = originOf(t.identity)
 })
 
-function originOf(identity: Identity): Hono {
-  return mountManagement<AuthApp & ResourcesApp>({
+function originOf(identity: Identity): TestManagement {
+  return testManagement<AuthApp & ResourcesApp>({
     app: {
       identity,
       sessions: identity,

@@ -268,8 +268,8 @@ it('the log states why a login was rejected, and nothing that was presented', as
     const requestId = response.headers.get('x-service-request-id')
     expect(await rejection(response), reason).toBe(UNAUTHENTICATED)
     const records = t.log.records().filter((record) => record.requestId === requestId)
-    const rejected = records.filter((record) => record.event === 'http.rejected')
-    expect(rejected).toMatchObject([{ level: 'debug', detail: reason }])
+    const rejected = records.filter((record) => record.event === 'request.rejected')
+    expect(rejected).toMatchObject([{ level: 'info', detail: reason }])
   }
   expect(t.log.text()).not.toMatch(/canary|DDDD|7777777|7_777_777/)
 })

@@ -1,6 +1,9 @@
-import type { Hono } from 'hono'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type TestIdentity, testIdentity } from '../../../../build/testing/identity.ts'
+import {
+  type TestManagement,
+  testManagement,
+} from '../../../../build/testing/openapi/checked-origins.ts'
 import { publishedContract } from '../../../../build/testing/openapi/contract.ts'
 import { ENVIRONMENT, firstOwner, operatorWith } from '../../../../build/testing/operators.ts'
 import {
@@ -13,13 +16,12 @@ import { changeOperator } from '../../../identity/operators.ts'
 import type { Login } from '../../../identity/sessions.ts'
 import { CAPABILITIES } from '../../../value/capabilities.ts'
 import { INSTALLATION } from '../../../value/scope.ts'
-import { mountManagement } from '../mount.ts'
 import { auditRoutes } from './audit.ts'
 import { type AuthApp, authRoutes } from './auth.ts'
 import { operatorRoutes } from './operators.ts'
 
 let t: TestIdentity
-let hono: Hono
+let hono: TestManagement
 let owner: Login
 let ana: Login
 
@@ -29,7 +31,7 @@ beforeEach(async () => {
   t.system.advance(1)
   ana = await operatorWith(t, { scope: ENVIRONMENT, capabilities: ['releases:read'] })
   const { identity, system } = t
-  hono = mountManagement<AuthApp>({
+  hono = testManagement<AuthApp>({
     app: { identity, sessions: identity, environment: null, managementOrigin: null },
     system,
     log: t.log.log,

@@ -132,7 +132,7 @@ describe('a token that does not fit', () => {
         check === null
           ? 'the subject has no link, invitation or enrollment'
           : `external token: ${TOKEN_REJECTIONS[check]}`
-      const rejected = logged.filter(({ event }) => event === 'http.rejected')
+      const rejected = logged.filter(({ event }) => event === 'request.rejected')
       expect(rejected, name).toMatchObject([{ detail }])
     }
     expect(await w.stored()).toEqual(before)

@@ -16,7 +16,7 @@ import {
 } from '../../product/application-clients/application-credentials.ts'
 import { retire } from '../../product/releases/retire.ts'
 import { realSystem } from '../../system/system.ts'
-import { CODE_RECORDS_MAX, PEERS_MAX } from './rejection-log.ts'
+import { CODE_RECORDS_MAX, PEERS_MAX } from '../rejection-log.ts'
 
 const system = realSystem()
 let bench: RejectionBench
