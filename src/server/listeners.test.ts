@@ -188,15 +188,54 @@ test('a call with two Hosts is rejected, with a record of its peer', async () =>
   ])
 })
 
-test.each(['a:b', 'a:99999', '[::1', '1.2.3.4.5'])(
-  'the Host %s, which makes no URL, is the fault of the request',
-  async (host) => {
-    const head = `GET /health/live HTTP/1.1\r\nHost: ${host}\r\n\r\n`
-    const answer = await raw(ORIGINS['/health/live']!, head)
-    expect(answer).toMatch(/^HTTP\/1.1 400 /)
-    expect(answer).toContain('"path":"host"')
-  },
-)
+describe.each(Object.entries(ORIGINS))('the origin of %s', (probe, origin) => {
+  const hosts = ['[', '%', 'x:99999', 'x:-1', 'a:b', '[::1', '1.2.3.4.5', 'xn--', 'x%2fy']
+  const targets = [
+    ...[`GET ${probe}`, `HEAD ${probe}`, 'HEAD /nothing', 'GET /v1/s3', 'GET /v1/s3/a/b'],
+    ...['HEAD /v1/s3/a/b', 'PUT /v1/files/uploads/a', 'POST /v1/query', 'OPTIONS /v1/query'],
+  ]
+
+  test.each(hosts)('rejects the Host %s once, before anything else', async (host) => {
+    const app = { ...origin, app: { ...origin.app, fetch: () => expect.unreachable() } }
+    open = openListener({ ...COMMON, listen: LISTEN, ...app })
+    const [, port] = open.address.split(':')
+    for (const target of targets) {
+      const before = memory.records().length
+      const socket = connect(Number(port), '127.0.0.1')
+      socket.write(`${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
+      expect(String((await once(socket, 'data'))[0]), target).toMatch(/^HTTP\/1.1 400 /)
+      socket.destroy()
+      const records = memory.records().slice(before)
+      expect(records.length, target).toBeLessThanOrEqual(1)
+      for (const record of records) expect(record.event).toBe('request.rejected')
+    }
+    open.cut()
+  })
+
+  test.each(['[::1]:80', 'a_b', 'x:', 'EXAMPLE.com:1'])('accepts the Host %s', async (host) => {
+    const answer = await raw(origin, `GET ${probe} HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
+    expect(answer).toMatch(/^HTTP\/1.1 200 /)
+  })
+})
+
+test('the record of a Host that is none names the peer', async () => {
+  const own = memoryLog()
+  const application = mountApplication(
+    {
+      ...{ system, log: own.log, rejections: new RejectionLog(own.log) },
+      counts: requestCounts(new Metrics(new TestSystem()), 'application'),
+    } as never,
+    null as never,
+  )
+  const head = 'HEAD /v1/s3/a HTTP/1.1\r\nHost: [\r\n\r\n'
+  await raw({ app: application, codes: APPLICATION_CODES }, head)
+  expect(own.records()).toMatchObject([
+    {
+      ...{ event: 'request.rejected', peer: '127.0.0.1', errorCode: 'REQUEST_INVALID' },
+      detail: 'host: one host, with or without a port',
+    },
+  ])
+})
 
 test('a request that names no host keeps its body', async () => {
   const head = 'POST / HTTP/1.0\r\nContent-Length: 3\r\n\r\n'

@@ -64,6 +64,8 @@ const DRAIN_POLL_MILLIS = 5
 /** Every route bounds its body itself, with an error of its own; the runtime's has no envelope. */
 const BODY_BYTES_MAX = Number.MAX_SAFE_INTEGER
 
+const HOST_VIOLATION = { path: 'host', rule: 'one host, with or without a port' }
+
 /** Begins the URL of a request whose Host is none, empty or no host; any other begins with http. */
 const SLASH = 0x2f
 
@@ -72,6 +74,8 @@ export function openListener(options: ListenOptions): OpenListener {
   const { listen, app, codes, system, surface, tlsTerminated } = options
   let warnsOfProxy = !tlsTerminated
   let isDraining = false
+  /** The Host of the last request, which most later requests have too. */
+  let knownHost: string | null = null
   // Of the whole process: the runtime knows no bound of one server.
   Object.assign(http, { maxHeaderSize: HEAD_BYTES_MAX })
   const server = bind(surface, () =>
@@ -89,14 +93,12 @@ export function openListener(options: ListenOptions): OpenListener {
         const host = request.headers.get('host')
         const isNamed = request.url.charCodeAt(0) !== SLASH
         const binding = new Binding(request, server, tlsTerminated)
-        // Two Host headers arrive joined; which of them a proxy believed cannot be known.
-        if (host?.includes(',') === true || (!isNamed && host)) {
-          const fault = new Fault(codes.invalid, {
-            detail: 'host: one host, with or without a port',
-          })
+        if (host && host !== knownHost && !isHost(host, request.url)) {
+          const fault = new Fault(codes.invalid, { violations: [HOST_VIOLATION] })
           if (app.reject !== undefined) return app.reject(binding, fault)
           return errorResponse(fault, system.ids.make('req'), codes)
         }
+        knownHost = host
         if (warnsOfProxy && request.headers.has(FORWARDED)) {
           warnsOfProxy = false
           warnOfProxy(options)
@@ -120,6 +122,15 @@ export function openListener(options: ListenOptions): OpenListener {
     },
     cut: () => void server.stop(true),
   }
+}
+
+/**
+ * Whether the header names one host. Two Host headers arrive joined, and which of them a proxy
+ * believed cannot be known. The runtime makes no absolute URL of some texts that are no host, and
+ * one of others that cannot be parsed.
+ */
+function isHost(host: string, url: string): boolean {
+  return !host.includes(',') && url.charCodeAt(0) !== SLASH && URL.canParse(url)
 }
 
 /** Logs that a proxy seems to stand before a listener whose settings know of none. */
