@@ -31,7 +31,7 @@ export interface RejectedRequest {
   /** The key of an S3 client whose signature is valid. */
   readonly storageKeyId?: string | undefined
   readonly session?: RecordedActor | null
-  /** Of the route, never as they were received. */
+  /** The method and the path of the route, never as they were received. */
   readonly method?: string
   readonly route?: string
   readonly trace?: Pick<Span, 'logFields'> | null

@@ -1,6 +1,6 @@
 /**
- * Mounts the origins for tests, and checks each of their responses against the OpenAPI document: the
- * status, the headers and a body of JSON. Requests of no documented operation are not checked.
+ * Mounts the origins for tests, and checks each response against the OpenAPI document: the status,
+ * the headers and a body of JSON. Requests of no documented operation are not checked.
  */
 import type { ApplicationOrigin } from '../../../src/http/application/mount.ts'
 import {

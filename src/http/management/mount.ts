@@ -15,18 +15,14 @@ import {
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { Span, Traces } from '../../telemetry/traces/spans.ts'
-import { isId, type OperationId, type RequestId } from '../../value/ids.ts'
+import { isId, type RequestId } from '../../value/ids.ts'
 import { environmentScope } from '../../value/scope.ts'
-import { parseStrictJson } from '../../value/strict-json.ts'
 import { BUILD_VERSION } from '../../value/version.ts'
-import { OPERATION_ID_HEADER, VERSION_HEADER } from '../../wire/operations.ts'
-import { read } from '../../wire/reading/read.ts'
-import { NO_FIELDS } from '../../wire/schema.ts'
+import { VERSION_HEADER } from '../../wire/operations.ts'
 import { AuthenticationAttempt } from '../authentication-attempts.ts'
-import { isCompressed, readBody, requireJson } from '../bodies.ts'
 import { errorResponse, MANAGEMENT_CODES, toFault } from '../errors.ts'
 import { preferredType } from '../media-types.ts'
-import { PATH_PARAMETERS, type PathParameter, routePattern } from '../parameters.ts'
+import { routePattern } from '../parameters.ts'
 import { type ManagementLimits, type PeerBinding, peerOf } from '../rate-limits.ts'
 import type { RejectionLog } from '../rejection-log.ts'
 import type { RequestCounts } from '../request-counts.ts'
@@ -34,12 +30,18 @@ import { answerBody } from '../transfers/answers.ts'
 import { lineStream } from '../transfers/line-streams.ts'
 import type { Sender } from '../transfers/senders.ts'
 import { Transfers } from '../transfers/transfers.ts'
+import {
+  checkParams,
+  readHeaders,
+  readOperationId,
+  readQuery,
+  readRouteBody,
+  requireEncodedPath,
+} from './inputs.ts'
 import { endTrace, startTrace } from './request-traces.ts'
 import {
   type Access,
   ANY_MEDIA_TYPE,
-  type Body,
-  JSON_BODY_BYTES_MAX,
   JSON_MEDIA_TYPE,
   type ManagementCore,
   type Reply,
@@ -331,91 +333,6 @@ function checkEnvironment(
       violations: [{ path: 'environment', rule: 'the Environment that this server serves' }],
     })
   }
-}
-
-/** Throws where Hono would keep a part of the path that is no percent-encoded UTF-8 as it is. */
-function requireEncodedPath({ url }: Request): void {
-  const path = url.slice(0, url.indexOf('?') === -1 ? undefined : url.indexOf('?'))
-  if (!path.includes('%')) return
-  try {
-    decodeURIComponent(path)
-  } catch {
-    const rule = 'percent-encoded UTF-8'
-    throw new Fault('PLATFORM_REQUEST_INVALID', { violations: [{ path: 'url', rule }] })
-  }
-}
-
-function checkParams(params: Record<string, string>): void {
-  for (const [name, text] of Object.entries(params)) {
-    read(PATH_PARAMETERS[name as PathParameter], text, 'PLATFORM_REQUEST_INVALID', 'url')
-  }
-}
-
-function readQuery<A>(request: Request, route: Route<A>): unknown {
-  const pairs = [...new URL(request.url).searchParams]
-  const query = Object.fromEntries(pairs)
-  if (Object.keys(query).length < pairs.length) {
-    throw new Fault('PLATFORM_REQUEST_INVALID', {
-      violations: [{ path: 'query', rule: 'each parameter at most once' }],
-    })
-  }
-  return read(route.query, query, 'PLATFORM_REQUEST_INVALID', 'query')
-}
-
-function readHeaders<A>({ headers }: Request, route: Route<A>): Record<string, string | null> {
-  return Object.fromEntries(
-    Object.entries(route.headers).map(([name, declared]) => {
-      const text = headers.get(name)
-      if ('optional' in declared && text === null) return [name, null]
-      const schema = 'optional' in declared ? declared.optional : declared
-      return [name, read(schema, text, 'PLATFORM_REQUEST_INVALID', name)]
-    }),
-  )
-}
-
-/** Reads the Operation ID. Two headers arrive joined by a comma, which no ID contains. */
-function readOperationId<A>(request: Request, route: Route<A>): OperationId | null {
-  if (route.operationId === 'none') return null
-  const header = request.headers.get(OPERATION_ID_HEADER)
-  if (isId('opn', header) || (header === null && route.operationId === 'optional')) return header
-  throw new Fault('PLATFORM_REQUEST_INVALID', {
-    violations: [{ path: OPERATION_ID_HEADER, rule: 'a canonical opn_ identifier, exactly once' }],
-  })
-}
-
-async function readRouteBody<A>(
-  request: Request,
-  route: Route<A>,
-  transfers: Transfers,
-  sender: Sender,
-): Promise<unknown> {
-  const readAll = (bytesMax: number) => {
-    return readBody(request, bytesMax, MANAGEMENT_CODES, transfers, sender)
-  }
-  if (route.body === null) return readEmptyBody(request, route, readAll)
-  if ('mediaType' in route.body) {
-    const { headers } = request
-    const mediaType = headers.get('content-type')?.toLowerCase()
-    const isAccepted = [ANY_MEDIA_TYPE, mediaType].includes(route.body.mediaType)
-    if (isAccepted && !isCompressed(headers)) return undefined
-    throw new Fault('PLATFORM_MEDIA_TYPE_UNSUPPORTED')
-  }
-  requireJson(request, MANAGEMENT_CODES)
-  const { schema, bytesMax } = route.body as Body<unknown>
-  const bytes = await readAll(bytesMax ?? JSON_BODY_BYTES_MAX)
-  return read(schema, parseStrictJson(bytes), 'PLATFORM_REQUEST_INVALID')
-}
-
-/** Accepts no body, or the empty object that many clients send with every POST. */
-async function readEmptyBody<A>(
-  request: Request,
-  { method }: Route<A>,
-  readAll: (bytesMax: number) => Promise<Uint8Array>,
-): Promise<undefined> {
-  const bytes = await readAll(method === 'POST' ? JSON_BODY_BYTES_MAX : 0)
-  if (bytes.length === 0) return
-  requireJson(request, MANAGEMENT_CODES)
-  read(NO_FIELDS, parseStrictJson(bytes), 'PLATFORM_REQUEST_INVALID')
 }
 
 function render<A>(
