@@ -3,6 +3,8 @@ import { formatTimestamp } from '../../../value/plain.ts'
 import type { LogRecord } from '../../../wire/logs.ts'
 import type { Output, Style } from '../../output.ts'
 
+/** Begins the further lines of a record. A record begins with its time, so text forges none. */
+const CONTINUATION = '\n    | '
 const TIME_WIDTH = 27
 const LEVEL_WIDTH = 5
 const ORIGIN_WIDTH = 24
@@ -25,13 +27,14 @@ export function humanLine(output: Output, record: LogRecord): string {
   const style = STYLE_OF_LEVEL[level]
   const shownLevel = level.padEnd(LEVEL_WIDTH)
   const isNamed = message === event || event === 'function.log'
-  return [
+  const columns = [
     output.styled('dim', formatTimestamp(BigInt(atMicros)).padEnd(TIME_WIDTH)),
     style === null ? shownLevel : output.styled(style, shownLevel),
     (record.function ?? stream).padEnd(ORIGIN_WIDTH),
     isNamed ? message : `${event}: ${message}`,
     ...(facts.length === 0 ? [] : [output.styled('dim', facts.join(' '))]),
-  ].join(' ')
+  ]
+  return columns.join(' ').replaceAll('\n', CONTINUATION)
 }
 
 /** Whether the pattern occurs in what people read of the record. */
