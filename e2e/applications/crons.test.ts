@@ -8,16 +8,27 @@ let app: Application
 
 const CRONS = `
 import { cronJobs } from 'svc'
-import { api } from './_generated/api'
+import { api, internal } from './_generated/api'
 const call = { function: api.channels.create, arguments: { name: 'ticks', author: 'cron' } }
 export default cronJobs({
   digest: { schedule: '0 7 * * mon-fri', timeZone: 'Europe/Rome', ...call },
+  slow: { every: { days: 1 }, function: internal.slow.wait, arguments: {} },
   tick: { every: { seconds: 1 }, ...call },
+})
+`
+/** Takes much longer than the end of a server that waits for nothing. */
+const SLOW = `
+import { internalAction } from 'svc'
+export const wait = internalAction({
+  handler: async () => void (await new Promise((resolve) => setTimeout(resolve, 3_000))),
 })
 `
 
 beforeAll(async () => {
-  app = await application((workspace) => writeFileSync(join(workspace, 'crons.ts'), CRONS))
+  app = await application((workspace) => {
+    writeFileSync(join(workspace, 'crons.ts'), CRONS)
+    writeFileSync(join(workspace, 'functions/slow.ts'), SLOW)
+  })
 })
 afterAll(() => app?.installation.dispose())
 
@@ -28,9 +39,9 @@ const listed = async () => (await crons('list')).crons as readonly Item[]
 
 test('Crons run at their times, and a disabled one does not', async () => {
   await expect
-    .poll(async () => (await listed())[1]!.lastRunAtMicros, { timeout: 20_000 })
+    .poll(async () => (await listed())[2]!.lastRunAtMicros, { timeout: 20_000 })
     .toMatch(/^\d+$/)
-  const [digest, tick] = await listed()
+  const [digest, , tick] = await listed()
   expect(digest).toMatchObject({ name: 'digest', timeZone: 'Europe/Rome', activation: 'enabled' })
   const next = new Date(Number(digest!.nextRunAtMicros) / 1_000)
   const local = next.toLocaleTimeString('sv-SE', { timeZone: 'Europe/Rome' })
@@ -39,4 +50,16 @@ test('Crons run at their times, and a disabled one does not', async () => {
   expect(disabled).toMatchObject({ activation: 'disabled', nextRunAtMicros: null })
   const work = await crons('run', 'digest')
   expect(work).toMatchObject({ function: 'channels.create', source: 'cron' })
+})
+
+test('an orderly stop lets a scheduled Action end, whose work cannot be repeated', async () => {
+  const { scheduledId } = await crons('run', 'slow')
+  const found = async (): Promise<Item> => {
+    const list = ['scheduled', 'list', '--remote', '--root', app.installation.productRoot]
+    const { items } = await app.svc(list)
+    return items.find((item: Item) => item.scheduledId === scheduledId)
+  }
+  await expect.poll(async () => (await found()).state, { timeout: 60_000 }).toBe('running')
+  await app.restart('stop')
+  expect(await found()).toMatchObject({ state: 'succeeded', lastErrorCode: null })
 })

@@ -50,6 +50,8 @@ export interface Composition {
   readonly management: ListenerApp
   /** Null without a Product. */
   readonly application: ApplicationOrigin | null
+  /** Starts no scheduled work any more; resolves once what runs has ended. */
+  drainWork(): Promise<void>
   /** Ends responses that would last as long as their clients listen. */
   endStreams(): void
 }
@@ -82,6 +84,7 @@ export async function openServer(options: CompositionOptions): Promise<Compositi
   return {
     management: managementApp(running, application),
     application,
+    drainWork: async () => environment?.engine.scheduler.drain(),
     endStreams: () => environment?.logs.endFollowers(),
   }
 }

@@ -20,7 +20,7 @@ import type { ProcessEnvironment, ServerIo } from './io.ts'
 import { type ListenOptions, type OpenListener, openListener, type Surface } from './listeners.ts'
 import { ShutdownStack } from './shutdown-stack.ts'
 
-/** How long requests in flight may take once the server was told to stop. */
+/** How long requests and scheduled work may take once the server was told to stop. */
 const DRAIN_MILLIS = 15_000
 /** How long the answers to requests of a listener that closes may take to be sent. */
 const LAST_ANSWERS_MILLIS = 1_000
@@ -65,7 +65,7 @@ export async function run(
     listen(world, listeners)
     const { openServer } = await import('./composition.ts')
     const apps = await openServer({ ...world, acceptedLoss: acceptedLoss(args), closing })
-    closing.add(() => drain(listeners, DRAIN_MILLIS))
+    closing.add(() => drain(listeners, DRAIN_MILLIS, () => apps.drainWork()))
     // Calls are served meanwhile: it spreads the reconnections of many clients over seconds.
     closing.add(() => apps.application?.drain())
     closing.add(() => apps.endStreams())
@@ -170,14 +170,23 @@ function ignoresHangups(): boolean {
   }
 }
 
-/** Rejects new requests and waits for those in flight; cuts them after `millis`. */
-async function drain(listeners: readonly AdmittingListener[], millis: number): Promise<void> {
+/**
+ * Rejects new requests and waits for those in flight, and for `work`; cuts the requests and no
+ * longer waits after `millis`.
+ */
+async function drain(
+  listeners: readonly AdmittingListener[],
+  millis: number,
+  work: () => Promise<void> = async () => undefined,
+): Promise<void> {
   for (const { admission } of listeners) admission.drain()
-  const drained = Promise.all(listeners.map((listener) => listener.drain()))
+  const drained = listeners.map((listener) => listener.drain())
+  const late = Promise.withResolvers<void>()
   const timer = setTimeout(() => {
     for (const listener of listeners) listener.cut()
+    late.resolve()
   }, millis)
-  await drained
+  await Promise.all([...drained, Promise.race([work(), late.promise])])
   clearTimeout(timer)
 }
 

@@ -147,6 +147,28 @@ test('few scheduled Mutations run at one time while applications call', async ()
   await expect.poll(() => held.length).toBe(SCHEDULED_MUTATION_RUNS_MAX)
 })
 
+test('a drain waits for the work that runs, and starts no other', async () => {
+  const { scheduler } = bench.engine
+  await schedule('a.slow', 1_000)
+  await schedule('a.tick', 2_000)
+  bench.system.advance(1_000)
+  bench.timers.run()
+  await expect.poll(() => held.length, { timeout: 60_000 }).toBe(1)
+  let isDrained = false
+  const drained = scheduler.drain().then(() => {
+    isDrained = true
+  })
+  bench.system.advance(1_000)
+  bench.timers.run()
+  await new Promise<void>((resolve) => setImmediate(resolve))
+  expect([isDrained, scheduler.statistics.running]).toEqual([false, 1])
+  held.shift()!()
+  await drained
+  const { items } = await scheduler.list(null, 10)
+  expect(items.map(({ state }) => state).toSorted()).toEqual(['pending', 'succeeded'])
+  expect(ticks).toBe(0)
+})
+
 describe('an idle server', () => {
   /** Returns how often an hour uses the store, with so many pieces that are due in a day. */
   async function usesOf(count: number): Promise<number> {

@@ -30,7 +30,10 @@ beforeEach(async () => {
   committer = new Committer({
     ...{ store, system, metrics: new Metrics(system) },
     onCommit: (_, { scheduled = [] }) => {
-      for (const change of scheduled) pending.change(change)
+      for (const change of scheduled) {
+        pending.assign(change)
+        pending.commit(change)
+      }
     },
   })
   const tables = new SystemTablesLoader(store, committer)

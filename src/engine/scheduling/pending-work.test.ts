@@ -22,20 +22,38 @@ describe('the counts', () => {
   test('follow the states of the work', () => {
     const pending = new PendingWork()
     const counts = () => [pending.count, pending.countOf(RELEASE), pending.finished]
-    pending.change(change(null, 'pending'))
-    pending.change(change('pending', 'running'))
+    const store = (each: ReturnType<typeof change>) => {
+      pending.assign(each)
+      pending.commit(each)
+    }
+    store(change(null, 'pending'))
+    store(change('pending', 'running'))
+    store(change('running', 'pending'))
     expect(counts()).toEqual([1, 1, 0])
-    pending.change(change('running', 'succeeded'))
+    store(change('pending', 'succeeded'))
     expect(counts()).toEqual([0, 0, 1])
-    pending.change(change('succeeded', null))
+    store(change('succeeded', null))
     expect(counts()).toEqual([0, 0, 0])
+  })
+
+  test('have a piece from its assignment until its end is durable', () => {
+    const pending = new PendingWork()
+    const [scheduled, ended] = [change(null, 'pending'), change('pending', 'succeeded')]
+    pending.assign(scheduled)
+    expect(pending.countOf(RELEASE)).toBe(1)
+    pending.assign(ended)
+    expect(pending.countOf(RELEASE)).toBe(1)
+    pending.commit(scheduled)
+    expect(pending.countOf(RELEASE)).toBe(1)
+    pending.commit(ended)
+    expect(pending.countOf(RELEASE)).toBe(0)
   })
 
   test('are those from before after a commit that was rolled back', () => {
     const pending = new PendingWork()
-    pending.change(change(null, 'pending'))
+    pending.assign(change(null, 'pending'))
     for (const each of [change('pending', 'succeeded'), change(null, 'pending')]) {
-      pending.change(each)
+      pending.assign(each)
       pending.revert(each)
     }
     expect([pending.count, pending.countOf(RELEASE), pending.finished]).toEqual([1, 1, 0])

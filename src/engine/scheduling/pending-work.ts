@@ -1,6 +1,7 @@
 /**
- * Counts of scheduled work, kept in memory from the changes of commits. A commit counts once its
- * sequence is assigned: a Release cannot be retired between that and its durability.
+ * Counts of scheduled work, kept in memory from the changes of commits. A piece counts from the
+ * assignment of the commit that schedules it until the commit that ends it is durable: a Release
+ * that is retired meanwhile would be unable to execute it, after a crash too.
  */
 import type { ReleaseId } from '../../value/ids.ts'
 import type { ValueObject } from '../../value/values.ts'
@@ -55,19 +56,28 @@ export class PendingWork {
     this.#isComplete = false
   }
 
-  change({ before, after }: ScheduledChange): void {
-    if (before !== null) this.#countFields(before, -1)
-    if (after !== null) this.#countFields(after, 1)
+  /** Counts what a commit whose sequence is assigned adds. */
+  assign(change: ScheduledChange): void {
+    this.#countAdded(change, 1)
   }
 
-  /** Undoes `change` for a commit that was rolled back. */
-  revert({ scheduledId, before, after }: ScheduledChange): void {
-    this.change({ scheduledId, before: after, after: before })
+  /** Undoes `assign` for a commit that was rolled back. */
+  revert(change: ScheduledChange): void {
+    this.#countAdded(change, -1)
   }
 
-  #countFields(fields: ValueObject, by: 1 | -1): void {
-    if (isUnfinished(fields)) this.#count(fields.get('releaseId') as ReleaseId, by)
-    else this.#finished += by
+  /** Counts what a durable commit removes. */
+  commit({ before, after }: ScheduledChange): void {
+    const wasUnfinished = before !== null && isUnfinished(before)
+    const isStillUnfinished = after !== null && isUnfinished(after)
+    if (wasUnfinished && !isStillUnfinished) this.#count(releaseOf(before), -1)
+    if (before !== null && !wasUnfinished) this.#finished -= 1
+  }
+
+  #countAdded({ before, after }: ScheduledChange, by: 1 | -1): void {
+    if (after === null) return
+    if (!isUnfinished(after)) this.#finished += by
+    else if (before === null || !isUnfinished(before)) this.#count(releaseOf(after), by)
   }
 
   #count(releaseId: ReleaseId, by: number): void {
@@ -76,6 +86,10 @@ export class PendingWork {
     if (count === 0) this.#byRelease.delete(releaseId)
     else this.#byRelease.set(releaseId, count)
   }
+}
+
+function releaseOf(fields: ValueObject): ReleaseId {
+  return fields.get('releaseId') as ReleaseId
 }
 
 function isUnfinished(fields: ValueObject): boolean {

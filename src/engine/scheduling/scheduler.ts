@@ -165,6 +165,16 @@ export class Scheduler {
     this.#dispatcher.stop()
   }
 
+  /**
+   * Starts nothing more; resolves once what runs has ended and is recorded. Until `stop`, a record
+   * that cannot be stored is tried again.
+   */
+  async drain(): Promise<void> {
+    this.crons.stop()
+    this.#dispatcher.stop()
+    await this.#dispatcher.whenIdle()
+  }
+
   /** Resolves once every run has ended and is recorded. Call it after `stop`. */
   async whenIdle(): Promise<void> {
     await this.whenSettled()
@@ -199,7 +209,7 @@ export class Scheduler {
       if (this.#host?.isRetired?.(releaseId as ReleaseId)) throw new Fault('RELEASE_RETIRED')
       checked = releaseId
     }
-    for (const change of changes) this.#options.pending.change(change)
+    for (const change of changes) this.#options.pending.assign(change)
   }
 
   /** Undoes `onAssign` for a commit that was not stored. */
@@ -209,6 +219,7 @@ export class Scheduler {
 
   /** Notices durable changes of scheduled work. It must not throw. */
   onCommit(changes: readonly ScheduledChange[]): void {
+    for (const change of changes) this.#options.pending.commit(change)
     this.#dispatcher.onCommit(changes)
     this.crons.onCommit(changes)
     for (const listener of this.#listeners) listener(changes)

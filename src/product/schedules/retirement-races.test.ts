@@ -67,6 +67,22 @@ test('a Release is in use while a commit that schedules its work is not durable 
   await expect.poll(() => runs).toBe(1)
 })
 
+test('a Release is in use until the end of its work is durable', async () => {
+  const scheduled = gateway.engine.scheduler
+  held.hold()
+  const scheduling = schedule(old)
+  await held.arrived()
+  held.release()
+  await scheduling
+  // The commit that ends the work, since nothing else is due.
+  held.hold()
+  await held.arrived()
+  expect(scheduled.pendingOf(old)).toBe(1)
+  expect(retireOld).toThrow(expect.objectContaining({ code: 'PRODUCT_STATE_CONFLICT' }))
+  held.release()
+  await expect.poll(() => scheduled.pendingOf(old), { timeout: 60_000 }).toBe(0)
+})
+
 test('a Release is unused again after that commit has failed', async () => {
   held.hold()
   const scheduling = schedule(old)
@@ -81,5 +97,5 @@ test('a call in flight at the retirement schedules nothing', async () => {
   await expect(schedule(old, retireOld)).rejects.toMatchObject({ code: 'RELEASE_RETIRED' })
   expect(gateway.engine.scheduler.pendingOf(old)).toBe(0)
   const { items } = await gateway.engine.scheduler.list(null, 100)
-  expect(items.map(({ state }) => state)).toEqual(['succeeded'])
+  expect(items.map(({ state }) => state)).toEqual(['succeeded', 'succeeded'])
 })
