@@ -23,6 +23,11 @@ const HOSTILE = [
   ['a tag', '\u{e0041}', '\\udb40\\udc41', '\\u{e0041}'],
   ['a variation selector', '\u{e0100}', '\\udb40\\udd00', '\\u{e0100}'],
 ] as const
+/** In the short run Node shows one of each length in UTF-16: it takes longest to start. */
+const underNode =
+  process.env.SVC_TEST_LONG === '1'
+    ? HOSTILE
+    : HOSTILE.filter(([name]) => ['an escape sequence', 'a tag'].includes(name))
 const ALL = HOSTILE.map(([, character]) => character).join('')
 /** Characters that must be escaped. A pseudo-terminal ends lines with CR LF. */
 const RAW = /[[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]--[\r\n]]/v
@@ -57,7 +62,7 @@ afterEach(() => {
   session[Symbol.dispose]()
 })
 
-describe.each(CLIENTS)('$build', ({ command, needs }) => {
+describe.each(CLIENTS)('$build', ({ build, command, needs }) => {
   const svc = (args: readonly string[]): Promise<Result> =>
     run([...command, ...args], { environment: { ...needs, ...session.environment } })
 
@@ -73,20 +78,23 @@ describe.each(CLIENTS)('$build', ({ command, needs }) => {
     return stdout
   }
 
-  test.each(HOSTILE)('escapes %s', async (_, character, inJson, forUsers) => {
-    message = `Look: ${character}!`
-    const json = await svc(['whoami', '--json'])
-    expect(json.stdout).toContain(`Look: ${inJson}!`)
-    expect(json.stdout).not.toMatch(RAW)
-    expect(JSON.parse(json.stdout).error).toMatchObject({
-      message,
-      violations: [{ path: `a${message}`, rule: `b${message}` }],
-    })
-    const text = await svc(['whoami'])
-    expect(text.stderr).toContain(`Look: ${forUsers}!`)
-    expect(text.stderr).toContain(`a${`Look: ${forUsers}!`}: b`)
-    expect(text.stderr).not.toMatch(RAW)
-  })
+  test.each(build === 'the executable' ? HOSTILE : underNode)(
+    'escapes %s',
+    async (_, character, inJson, forUsers) => {
+      message = `Look: ${character}!`
+      const json = await svc(['whoami', '--json'])
+      expect(json.stdout).toContain(`Look: ${inJson}!`)
+      expect(json.stdout).not.toMatch(RAW)
+      expect(JSON.parse(json.stdout).error).toMatchObject({
+        message,
+        violations: [{ path: `a${message}`, rule: `b${message}` }],
+      })
+      const text = await svc(['whoami'])
+      expect(text.stderr).toContain(`Look: ${forUsers}!`)
+      expect(text.stderr).toContain(`a${`Look: ${forUsers}!`}: b`)
+      expect(text.stderr).not.toMatch(RAW)
+    },
+  )
 
   test('sends no controls to a terminal except its own styles', async () => {
     message = `Look: ${ALL}`

@@ -12,7 +12,7 @@ import { CLIENT, createInstallation, type Installation, run, SERVER } from '../h
 const PROCESSES = 16
 /** Delay of requests to the server, so that the other processes overtake one that refreshes. */
 const DELAY_MS = 400
-const ROUNDS = 3
+const ROUNDS = process.env.SVC_TEST_LONG === '1' ? 20 : 1
 
 let installation: Installation
 let server: ServerProcess

@@ -16,7 +16,7 @@ import { type Death, type LastWords, POINTS, type Started } from './deaths.ts'
 
 const LONG = process.env.SVC_TEST_LONG === '1'
 /** Number of kills at each point. */
-const KILLS = LONG ? { sqlite: 200, postgres: 200 } : { sqlite: 3, postgres: 2 }
+const KILLS = LONG ? { sqlite: 200, postgres: 200 } : { sqlite: 1, postgres: 1 }
 const WRITERS = 8
 /** Bound of the number of batches that pass the point before the kill. */
 const PASSES_MAX = 6

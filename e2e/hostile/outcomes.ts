@@ -125,6 +125,21 @@ export const OUTCOMES: Readonly<Record<string, Readonly<Record<string, Outcome>>
   },
 }
 
+/**
+ * Attempts that only the long run makes: each uses up a bound, for up to ten seconds, that another
+ * attempt reaches in the same way.
+ */
+export const ONLY_LONG: readonly string[] = [
+  'actions.floodsRequests',
+  'exhaustion.catchesEverything',
+  'exhaustion.sortsForever',
+  'exhaustion.multipliesForever',
+  'exhaustion.answersForever',
+  'exhaustion.resolvesForever',
+  'floods.asksForever',
+  'floods.insertsForever',
+]
+
 const text = (value: string) => ({ type: 'string', value })
 
 /** Results of the attempts that are `held`: the values that they forge are returned as data. */

@@ -31,10 +31,10 @@ import {
 
 export interface RunOptions {
   readonly seed: number
-  /** Without the time that restarts take. */
-  readonly seconds: number
-  /** From the end of a restart to the next kill. */
-  readonly secondsBetweenKills: number
+  /** Number of applied changes after which the run ends, however long they take. */
+  readonly changes: number
+  /** Number of applied changes from one kill to the next. */
+  readonly changesBetweenKills: number
 }
 
 export interface Run {
@@ -47,6 +47,8 @@ const CLIENTS = 32
 const TIMEOUT_MILLIS = 60_000
 /** Longest pause of a client between two of its changes. */
 const PAUSE_MILLIS = 150
+/** Pause between two looks at the number of changes. */
+const COUNT_MILLIS = 5
 /** Pause between two requests about an operation whose outcome is unknown. */
 const RETRY_MILLIS = 20
 const READ_SHARE = 0.15
@@ -85,7 +87,8 @@ class Driver {
   readonly #tracked: OpenChange[] = []
   readonly #observed: Observation[] = []
   readonly #newest: Record<Resource, { revision: number; stamp: string }>
-  #endsAt = 0
+  #applied = 0
+  #hasEnded = false
 
   constructor(app: Application, options: DriverOptions) {
     this.#app = app
@@ -104,9 +107,11 @@ class Driver {
   async run(): Promise<Run> {
     await this.#readAll()
     const initial = this.#initial()
-    this.#endsAt = performance.now() + this.#options.seconds * 1_000
     const clients = Array.from({ length: CLIENTS }, (_, client) => this.#client(client))
-    const [kills] = await Promise.all([this.#kill(), ...clients])
+    const ended = Promise.all(clients).finally(() => {
+      this.#hasEnded = true
+    })
+    const [kills] = await Promise.all([this.#kill(), ended])
     // The state after a last crash is the one to check.
     await this.#app.restart('kill')
     await this.#repeatAll()
@@ -125,17 +130,12 @@ class Driver {
 
   /** Kills the server again and again. Returns the number of kills. */
   async #kill(): Promise<number> {
-    const between = this.#options.secondsBetweenKills * 1_000
+    const { changes, changesBetweenKills } = this.#options
     let kills = 0
-    for (let at = performance.now() + between; at < this.#endsAt; at += between) {
-      await delay(at - performance.now())
-      const killedAt = performance.now()
+    for (let next = changesBetweenKills; next < changes; next += changesBetweenKills) {
+      while (this.#applied < next && !this.#hasEnded) await delay(COUNT_MILLIS)
+      if (this.#hasEnded) break
       await this.#app.restart('kill')
-      // A restart prolongs the run. Otherwise a busy machine could kill each server before it
-      // completes an operation that takes a second, which would then never get a reply.
-      const restartMillis = performance.now() - killedAt
-      at += restartMillis
-      this.#endsAt += restartMillis
       kills += 1
     }
     return kills
@@ -143,7 +143,7 @@ class Driver {
 
   async #client(client: number): Promise<void> {
     const random = new SeededRandom(this.#options.seed, client)
-    while (performance.now() < this.#endsAt) {
+    while (this.#applied < this.#options.changes) {
       if (random.chance(READ_SHARE)) await this.#read(random.pick(RESOURCES))
       else await this.#perform(draw(random, this.#known()), random)
       if (random.chance(AGAIN_SHARE)) await this.#repeatOne(random)
@@ -178,6 +178,7 @@ class Driver {
       if (random.chance(LOOK_SHARE)) await this.#look(open)
     }
     await twin
+    if (open.attempts.some(({ reply }) => reply !== null && reply.status < 300)) this.#applied += 1
   }
 
   async #repeatOne(random: SeededRandom): Promise<void> {
