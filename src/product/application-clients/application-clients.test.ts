@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openTestProduct, REQUEST_ID, type TestProduct } from '../../../build/testing/products.ts'
+import { findEnvironment, updateEnvironment } from '../../storage/control/environment.ts'
 import { type ClientInput, createClient, listClients } from './application-clients.ts'
 import {
   type CredentialInput,
@@ -109,6 +110,28 @@ describe('an Application Client', () => {
     expect(listClients(harness.product)).toEqual([])
   })
 })
+
+test('an Application Client for development cannot be made in production', async () => {
+  const development = { kind: 'development', maximumScopes: ['workspace'] } as const
+  const made = addClient(development)
+  setPurpose('production')
+  // The client that exists is still returned to a repeat.
+  expect(addClient(development)).toEqual({ ...made, replayed: true })
+  const other = { ...development, clientId: harness.system.ids.make('app') }
+  expect(codeOf(() => addClient(other))).toBe('PRODUCT_STATE_CONFLICT')
+  expect(listClients(harness.product)).toHaveLength(1)
+  expect(addClient({ clientId: other.clientId }).replayed).toBe(false)
+  setPurpose('staging')
+  expect(addClient({ ...other, clientId: harness.system.ids.make('app') }).replayed).toBe(false)
+})
+
+function setPurpose(purpose: 'production' | 'staging'): void {
+  harness.product.root.control.transaction((tx) => {
+    const environment = findEnvironment(tx)!
+    const configuration = { ...environment.configuration, purpose }
+    updateEnvironment(tx, { ...environment, configuration })
+  })
+}
 
 describe('a credential', () => {
   test('of a public client has a key that a repeat shows again', async () => {

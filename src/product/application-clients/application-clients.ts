@@ -10,12 +10,14 @@ import {
   insertClient,
   listClients as listRows,
 } from '../../storage/control/application-clients.ts'
+import type { ControlReader } from '../../storage/control/database.ts'
+import { findEnvironment } from '../../storage/control/environment.ts'
 import { requireRecent } from '../../system/client-clock.ts'
 import { APPLICATION_SCOPES, type ApplicationScope } from '../../value/application-scopes.ts'
 import type { ClientId, RequestId } from '../../value/ids.ts'
 import { isName } from '../../value/names.ts'
 import type { ChangePorts, RootPort } from '../ports.ts'
-import { limitReached } from '../resource-faults.ts'
+import { limitReached, stateConflict } from '../resource-faults.ts'
 
 export type { ApplicationClient } from '../../storage/control/application-clients.ts'
 
@@ -43,7 +45,7 @@ export function listClients({ root }: RootPort): ApplicationClient[] {
 /**
  * Creates an Application Client; returns the existing one to an exact repeat. Throws
  * PRODUCT_INVALID, PRODUCT_OPERATION_REUSED where the ID was used with other content,
- * PRODUCT_STATE_CONFLICT where there are too many.
+ * PRODUCT_STATE_CONFLICT where there are too many, and for the kind `development` in production.
  */
 export function createClient(
   { system, root, audit }: ChangePorts,
@@ -64,6 +66,7 @@ export function createClient(
       return { client: earlier, replayed: true }
     }
     requireRecent(system, client.createdAtMicros, 'createdAtMicros')
+    if (client.kind === 'development') requireDevelopable(tx)
     if (countClients(tx) >= CLIENTS_MAX) {
       throw limitReached('clientId', CLIENTS_MAX, 'Application Clients')
     }
@@ -83,6 +86,14 @@ export function createClient(
 export function requireName(name: string): string {
   if (isName(name)) return name
   throw invalid('name', '1 to 128 characters, NFC, without control characters')
+}
+
+/** Throws PRODUCT_STATE_CONFLICT in production, where a key of a developer opens nothing. */
+function requireDevelopable(reader: ControlReader): void {
+  const { purpose } = findEnvironment(reader)!.configuration
+  if (purpose !== 'production') return
+  const rule = 'public or confidential: the purpose of the Environment is production'
+  throw stateConflict({ path: 'kind', rule, detail: 'the kind development in production' })
 }
 
 /** Returns the scopes sorted: at least one of `allowed`, each once. Throws PRODUCT_INVALID. */
