@@ -16,7 +16,8 @@ import type { Grant, UploadGrant } from './function-storage.ts'
 export function checkDownload(fileId: string, { fileName }: DownloadOperand): void {
   checkFileId('createDownload', fileId)
   if (fileName === null || isFileName(fileName)) return
-  throw invalid('createDownload', 'fileName is a name of 1 to 255 bytes without / and \\')
+  const rule = 'without / and \\, control characters and controls of the direction of text'
+  throw invalid('createDownload', `fileName is a name of 1 to 255 bytes ${rule}`)
 }
 
 export function checkFileId(method: string, fileId: string): void {

@@ -67,9 +67,15 @@ export function isObjectKey(text: string): boolean {
   return text.length > 0 && !text.includes('\0') && fits(text, OBJECT_KEY_BYTES_MAX)
 }
 
-/** Whether the text is 1 to 255 bytes of UTF-8 without control characters and separators. */
+/**
+ * Control characters, separators, and the controls that change the direction of text, with which
+ * "exe.txt" can be shown for a program.
+ */
+const NO_FILE_NAME = /[\u0000-\u001f\u007f-\u009f/\\\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/
+
+/** Whether the text is 1 to 255 bytes of UTF-8 without what no name of a file may have. */
 export function isFileName(text: string): boolean {
-  return /^[^\u0000-\u001f\u007f-\u009f/\\]+$/.test(text) && fits(text, FILE_NAME_BYTES_MAX)
+  return text.length > 0 && !NO_FILE_NAME.test(text) && fits(text, FILE_NAME_BYTES_MAX)
 }
 
 function fits(text: string, bytesMax: number): boolean {

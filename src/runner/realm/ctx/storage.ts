@@ -46,7 +46,7 @@ interface FilePage {
 const { stringify } = JSON
 const { isSafeInteger } = Number
 const bytesPrototype = Uint8Array.prototype
-const { getPrototypeOf } = Object
+const { getPrototypeOf, keys } = Object
 // Bytes may have a method of their own by that name.
 const { toBase64 } = bytesPrototype
 const { apply } = Reflect
@@ -87,9 +87,26 @@ function objectText(method: string, { bucket, key, contentType }: ObjectOptions)
   return `"bucket":${stringify(name)},"key":${named},"contentType":${stringify(type)}`
 }
 
-function optionsOf<T extends object>(method: string, options: T | undefined): T {
-  if (typeof options === 'object' && options !== null) return options
-  throw new TypeError(`ctx.storage.${method} needs an object of options`)
+const OBJECT_OPTIONS = ['bucket', 'key', 'contentType']
+const UPLOAD_OPTIONS = [...OBJECT_OPTIONS, 'maximumBytes', 'expiresInSeconds']
+const DOWNLOAD_OPTIONS = ['expiresInSeconds', 'fileName']
+const LIST_OPTIONS = ['bucket', 'prefix', 'cursor', 'limit']
+
+/** Returns the options. Throws where one has none of these names: it would be overlooked. */
+function optionsOf<T extends object>(
+  method: string,
+  options: T | undefined,
+  names: readonly string[],
+): T {
+  if (typeof options !== 'object' || options === null) {
+    throw new TypeError(`ctx.storage.${method} needs an object of options`)
+  }
+  for (const name of keys(options)) {
+    if (names.includes(name)) continue
+    const rule = `there is no option ${stringify(name)}; the options are ${names.join(', ')}`
+    throw new TypeError(`ctx.storage.${method}: ${rule}`)
+  }
+  return options
 }
 
 /** The bounds of the keys that begin with a prefix, as a range has them. */
@@ -127,7 +144,7 @@ export class Storage {
       prefix,
       cursor = null,
       limit = 100,
-    } = optionsOf('list', options)
+    } = optionsOf('list', options, LIST_OPTIONS)
     const name = textOf('list', 'bucket', bucket)
     if (!isSafeInteger(limit) || (limit as number) < 1 || (limit as number) > FILES_PAGE_MAX) {
       throw new RangeError(`ctx.storage.list: limit is a whole number from 1 to ${FILES_PAGE_MAX}`)
@@ -147,7 +164,7 @@ export class Storage {
           'be; make the grant in a Query or an Action',
       )
     }
-    const { expiresInSeconds, fileName } = optionsOf('createDownload', options)
+    const { expiresInSeconds, fileName } = optionsOf('createDownload', options, DOWNLOAD_OPTIONS)
     const seconds = secondsOf('createDownload', expiresInSeconds, DOWNLOAD_SECONDS)
     const name = stringify(nullableTextOf('createDownload', 'fileName', fileName))
     const operand = `{"expiresInSeconds":${seconds},"fileName":${name}}`
@@ -164,7 +181,11 @@ export class Storage {
 
   createUpload(options: UploadOptions): Promise<unknown> {
     const call = this.#actionCall('createUpload')
-    const { maximumBytes, expiresInSeconds, ...object } = optionsOf('createUpload', options)
+    const { maximumBytes, expiresInSeconds, ...object } = optionsOf(
+      'createUpload',
+      options,
+      UPLOAD_OPTIONS,
+    )
     const isSize = isSafeInteger(maximumBytes) && (maximumBytes as number) >= 0
     if (!isSize || (maximumBytes as number) > FILE_BYTES_MAX) {
       const rule = `maximumBytes is a whole number from 0 to ${FILE_BYTES_MAX}`
@@ -186,7 +207,7 @@ export class Storage {
       const most = `at most ${FUNCTION_PUT_BYTES_MAX}: make an upload grant for a longer file`
       throw new RangeError(`ctx.storage.put: ${length} bytes, ${most}`)
     }
-    const object = objectText('put', optionsOf('put', options))
+    const object = objectText('put', optionsOf('put', options, OBJECT_OPTIONS))
     // Added as text: base64 needs no escapes, and stringify would make another copy.
     const text = apply(toBase64, bytes, []) as string
     return sendWriting(call, `["putFile",{${object}},"${text}"]`, 'ctx.storage.put')
