@@ -194,6 +194,15 @@ class Binding implements ApplicationBinding {
     this.#server.timeout(this.#request, IDLE_SECONDS)
   }
 
+  setTime(seconds: number): void {
+    this.#server.timeout(this.#request, seconds)
+  }
+
+  isAnswered(): boolean {
+    // The runtime knows the peer of a request as long as it has not answered it.
+    return this.#server.requestIP(this.#request) === null
+  }
+
   upgrade({ headers, session }: Upgrade): boolean {
     return this.#server.upgrade(this.#request, { headers: { ...headers }, data: session })
   }

@@ -33,6 +33,13 @@ export interface ApplicationBinding extends PeerBinding {
   takeTime(): void
   /** Restores the idle timeout, which otherwise stays suspended for later requests. */
   returnTime(): void
+  /**
+   * Sets the idle timeout of the connection. The runtime sets its own one when a file begins to be
+   * sent, so call it after that.
+   */
+  setTime(seconds: number): void
+  /** Returns whether the response was sent, or its connection ended. */
+  isAnswered(): boolean
   /** Turns the connection into a WebSocket; returns false where its key header is malformed. */
   upgrade(upgrade: Upgrade): boolean
 }

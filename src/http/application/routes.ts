@@ -205,7 +205,7 @@ export const FILE_TRANSFERS: readonly FileTransfer[] = [
     method: 'GET',
     name: 'downloadFile',
     summary: 'Sends a file, or one range of it.',
-    errors: [...TRANSFER_ERRORS, 'FILE_NOT_FOUND', 'RANGE_INVALID'],
+    errors: [...TRANSFER_ERRORS, 'FILE_NOT_FOUND', 'RANGE_INVALID', 'BUSY'],
   },
   {
     ...DOWNLOAD,

@@ -21,8 +21,17 @@ const CALL_PACE: PaceLimits = {
   bytesPerSecondMin: BYTES_PER_SECOND_MIN,
   graceSeconds: GRACE_SECONDS,
 }
-/** For uploads, which hold no memory and may come from a train in a tunnel. */
-export const UPLOAD_PACE: PaceLimits = { bytesPerSecondMin: 1024, graceSeconds: 60 }
+/**
+ * Uploads hold no memory and may come from a train in a tunnel.
+ * @limit Requests: pace below which the upload of a file is ended
+ */
+export const UPLOAD_BYTES_PER_SECOND_MIN = 1024
+/** @limit Requests: time for which an upload of a file may send nothing at all */
+export const UPLOAD_GRACE_SECONDS = 60
+export const UPLOAD_PACE: PaceLimits = {
+  bytesPerSecondMin: UPLOAD_BYTES_PER_SECOND_MIN,
+  graceSeconds: UPLOAD_GRACE_SECONDS,
+}
 const TICK_SECONDS = 1
 
 export class TransferPace {

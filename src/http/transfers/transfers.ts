@@ -1,6 +1,7 @@
 /** Limits of both origins on transfers: memory, rate, and the parsing of long bodies. */
 import { FairSemaphore } from '../../system/fair-semaphore.ts'
 import type { System } from '../../system/system.ts'
+import { Downloads } from './downloads.ts'
 import { MemoryBudget } from './memory-budget.ts'
 import { TransferPace, UPLOAD_PACE } from './transfer-pace.ts'
 
@@ -9,6 +10,8 @@ export interface TransferLimits {
   readonly unfinishedBodyBytesMax: number
   /** Bytes of responses that the peer has not received. */
   readonly unsentAnswerBytesMax: number
+  /** Downloads of long files of one address; default: PEER_DOWNLOADS_MAX. */
+  readonly peerDownloadsMax?: number
 }
 
 const MIB = 1024 * 1024
@@ -25,8 +28,15 @@ const PARSING = {
   ...{ permits: 1, permitsPerKey: 1, waiting: 4_096, waitingPerKey: 2_048, waitMillis: 10_000 },
 }
 
-/** Uploads of files hold a file and a connection each; one more is BUSY. */
-const UPLOADS = { permits: 256, permitsPerKey: 64, waiting: 0, waitingPerKey: 0, waitMillis: 0 }
+/** @limit Requests: uploads of files at one time; one more is `BUSY` */
+export const UPLOADS_MAX = 256
+/** @limit Requests: uploads of files of one address at one time; one more is `BUSY` */
+export const PEER_UPLOADS_MAX = 64
+/** Uploads of files hold a file and a connection each. */
+const UPLOADS = {
+  ...{ permits: UPLOADS_MAX, permitsPerKey: PEER_UPLOADS_MAX },
+  ...{ waiting: 0, waitingPerKey: 0, waitMillis: 0 },
+}
 
 /** Pause after a long body, for other requests, as a multiple of its parse time. */
 const PAUSE_FACTOR = 4
@@ -38,13 +48,15 @@ export class Transfers {
   readonly uploadPace = new TransferPace(UPLOAD_PACE)
   /** Permits of uploads, by peer. */
   readonly uploads: FairSemaphore
+  readonly downloads: Downloads
   readonly #system: Pick<System, 'monotonicMillis'>
   readonly #parsing: FairSemaphore
 
-  constructor(system: Pick<System, 'monotonicMillis'>, limits = DEFAULT_LIMITS) {
+  constructor(system: Pick<System, 'monotonicMillis'>, limits: TransferLimits = DEFAULT_LIMITS) {
     this.bodies = new MemoryBudget(limits.unfinishedBodyBytesMax)
     this.answers = new MemoryBudget(limits.unsentAnswerBytesMax)
     this.#system = system
+    this.downloads = new Downloads(system, limits.peerDownloadsMax)
     this.uploads = new FairSemaphore(system, UPLOADS, 'uploads')
     this.#parsing = new FairSemaphore(system, PARSING, 'the parsing of long bodies')
   }

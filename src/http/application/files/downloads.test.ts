@@ -165,7 +165,8 @@ test('pages of a listed origin may read a download, and send its conditions', as
   const reply = await server.get({ path, token }, { origin: ORIGIN })
   expect(reply.headers.get('access-control-allow-origin')).toBe(ORIGIN)
   const exposed = reply.headers.get('access-control-expose-headers')!
-  for (const name of ['ETag', 'Content-Range', 'Content-Length', 'X-Service-File-Id']) {
+  const names = ['ETag', 'Content-Range', 'Content-Length', 'X-Service-File-Id']
+  for (const name of [...names, 'Content-Disposition']) {
     expect(exposed).toContain(name)
   }
 })

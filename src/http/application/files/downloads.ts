@@ -3,6 +3,7 @@ import { Fault } from '../../../errors/fault.ts'
 import { findGranted } from '../../../product/files/downloads.ts'
 import { FILE_DOCUMENTS } from '../../../value/files/files.ts'
 import { APPLICATION_CODES, errorResponse } from '../../errors.ts'
+import { peerOf } from '../../rate-limits.ts'
 import type { Gateway } from '../gateway.ts'
 import type { Incoming } from '../incoming.ts'
 import { fileAnswer } from './file-answers.ts'
@@ -17,7 +18,13 @@ export async function sendDownload(
   const file = await withGrant(gateway, incoming, (token) =>
     findGranted(gateway.files, fileId, token),
   )
-  const answer = await fileAnswer(gateway.files, incoming.request, file, file)
+  const { request, binding } = incoming
+  const answer = await fileAnswer(gateway.files, request, file, {
+    fileName: file.fileName,
+    send: (bytes, open) => {
+      return gateway.transfers.downloads.send({ peer: peerOf(binding), bytes }, binding, open)
+    },
+  })
   if (!(answer instanceof Response)) return unsatisfiable(gateway, incoming, file.size)
   if (answer.body !== null) {
     gateway.counts.transferred('downloaded', Number(answer.headers.get('content-length')))

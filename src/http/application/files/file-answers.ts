@@ -12,6 +12,8 @@ export interface AnswerOptions {
   readonly fileName: string | null
   /** Bytes of one response; default: no bound. */
   readonly bytesMax?: number
+  /** Opens the bytes that are sent; by default at once. */
+  readonly send?: <T>(bytes: number, open: () => Promise<T>) => Promise<T>
 }
 
 /**
@@ -22,7 +24,7 @@ export async function fileAnswer(
   files: FilePorts,
   request: Pick<Request, 'method' | 'headers'>,
   file: FileDocument,
-  { fileName, bytesMax = Number.POSITIVE_INFINITY }: AnswerOptions,
+  { fileName, bytesMax = Number.POSITIVE_INFINITY, send = openAtOnce }: AnswerOptions,
 ): Promise<Response | 'unsatisfiable' | 'too-large'> {
   const size = Number(file.size)
   const tag = `"${file.sha256}"`
@@ -40,10 +42,14 @@ export async function fileAnswer(
   if (range === 'unsatisfiable') return range
   const { start, end } = range ?? { start: 0, end: size }
   if (end - start > bytesMax) return 'too-large'
-  const body = await openBytes(files, file, { start, end })
+  const body = await send(end - start, () => openBytes(files, file, { start, end }))
   headers.set('content-length', String(end - start))
   if (range !== null) headers.set('content-range', `bytes ${start}-${end - 1}/${size}`)
   return new Response(body, { status: range === null ? 200 : 206, headers })
+}
+
+function openAtOnce<T>(_: number, open: () => Promise<T>): Promise<T> {
+  return open()
 }
 
 function headersOf(

@@ -1,0 +1,85 @@
+/** How many downloads of long files there are, and how long they wait for their readers. */
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { DOWNLOAD_IDLE_SECONDS, DOWNLOADS_MAX, Downloads, PEER_DOWNLOADS_MAX } from './downloads.ts'
+
+const LONG = 64 * 1024 + 1
+
+let millis = 0
+let downloads: Downloads
+beforeEach(() => {
+  vi.useFakeTimers()
+  millis = 0
+  downloads = new Downloads({ monotonicMillis: () => millis })
+})
+afterEach(() => void vi.useRealTimers())
+
+/** Lets the clock and the timers go on. */
+function pass(passed: number): void {
+  millis += passed
+  vi.advanceTimersByTime(passed)
+}
+
+function connection() {
+  const times: number[] = []
+  const opened = { isDone: false, times }
+  return {
+    ...{ opened, times },
+    isAnswered: () => opened.isDone,
+    setTime: (seconds: number) => void times.push(seconds),
+  }
+}
+
+const send = (peer: string, to = connection(), bytes = LONG) =>
+  downloads.send({ peer, bytes }, to, async () => 'sent')
+const BUSY = { code: 'BUSY' }
+
+test('one address has a share of the downloads, and its next one is BUSY', async () => {
+  for (let i = 0; i < PEER_DOWNLOADS_MAX; i++) await send('one')
+  await expect(send('one')).rejects.toMatchObject(BUSY)
+  expect(await send('two')).toBe('sent')
+  expect(await send('one', connection(), LONG - 1)).toBe('sent')
+  expect(downloads.running).toBe(PEER_DOWNLOADS_MAX + 1)
+})
+
+test('all addresses together have a bound', async () => {
+  for (let i = 0; i < DOWNLOADS_MAX; i++) await send(`peer ${Math.floor(i / 100)}`)
+  await expect(send('another')).rejects.toMatchObject(BUSY)
+})
+
+test('a download that was answered makes room at once', async () => {
+  const first = connection()
+  await send('one', first)
+  for (let i = 1; i < PEER_DOWNLOADS_MAX; i++) await send('one')
+  first.opened.isDone = true
+  expect(await send('one')).toBe('sent')
+  expect(downloads.running).toBe(PEER_DOWNLOADS_MAX)
+})
+
+test('downloads that ended are forgotten without another one', async () => {
+  const [first, second] = [connection(), connection()]
+  await send('one', first)
+  await send('one', second)
+  first.opened.isDone = true
+  pass(1_000)
+  expect(downloads.running).toBe(1)
+  second.opened.isDone = true
+  pass(1_000)
+  expect([downloads.running, vi.getTimerCount()]).toEqual([0, 0])
+})
+
+test('a download that is not opened holds nothing', async () => {
+  const failure = new Error('the bytes are missing')
+  const opening = downloads.send({ peer: 'one', bytes: LONG }, connection(), async () => {
+    throw failure
+  })
+  await expect(opening).rejects.toBe(failure)
+  expect(downloads.running).toBe(0)
+})
+
+test('a reader has its time once, after the file began to be sent', async () => {
+  const reader = connection()
+  await send('one', reader)
+  expect(reader.times).toEqual([])
+  for (let i = 0; i < 5; i++) pass(1_000)
+  expect(reader.times).toEqual([DOWNLOAD_IDLE_SECONDS])
+})
