@@ -139,16 +139,16 @@ test.skipIf(!canRun)(
     await shows(/Created|created/)
     const command = `${CLIENT} dev --root ${root} --port ${port}`
     tmux('send-keys', '-t', 'tape', `${command}; echo ended with $?`, 'Enter')
-    const first = await shows(/Try .*curl/)
+    const first = await shows(/Try .*svc call/)
     expect(first).toMatch(/served .*4 Functions, 2 tables in \d+ ms/)
     const [, key = ''] = /Key +(rk_pub_v1_[\w-]{43})/.exec(first) ?? []
     const origin = `http://127.0.0.1:${port}`
 
-    // The printed line works as it is pasted.
-    const [, sample = ''] = /Try +(curl .*\}')/.exec(first) ?? []
-    expect(
-      runSync(['/bin/sh', '-c', `${sample} -s`], { environment: process.env as never }).stdout,
-    ).toContain('"status":"ok"')
+    // The printed line works as it is pasted, where svc is on the PATH.
+    const [, sample = ''] = /Try +(svc call \S+ --root \S+)/.exec(first) ?? []
+    const PATH = `${join(CLIENT, '..')}:${process.env.PATH}`
+    const called = runSync(['/bin/sh', '-c', sample], { environment: { PATH, HOME: directory } })
+    expect(called).toMatchObject({ status: 0, stdout: '[]\n' })
     await shows(/query {2}channels\.list {2}ok/)
 
     // The page finds the address and the key by itself, and git leaves them alone.

@@ -27,6 +27,8 @@ export interface DevelopmentRequest {
   readonly workspaceDirectory: string
   /** Null for the usual port, or any other where that one is in use. */
   readonly port: number | null
+  /** Whether devices of the local network may call Functions too. */
+  readonly opensToNetwork: boolean
   /** Content of the seed file; null for none. */
   readonly seed: Uint8Array | null
   /** Whether all documents, files, Releases and keys are removed first. */

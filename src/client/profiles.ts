@@ -70,6 +70,11 @@ export class ProfileStore {
     return profile
   }
 
+  /** Returns what is known: a rejected request reads the file again. */
+  async newest(known: Profile): Promise<Profile> {
+    return known
+  }
+
   #requireOrigin(origin: string): void {
     try {
       parseOrigin(this.#context.environment, origin)

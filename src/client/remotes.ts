@@ -1,6 +1,5 @@
 /** The routes of the linked Environment, one function each. */
 import { Fault, isFault } from '../errors/fault.ts'
-import { encodeBase64Url } from '../value/base64url.ts'
 import type { OperationId, ReleaseId, WorkspaceRevisionId } from '../value/ids.ts'
 import { PACKAGE_MEDIA_TYPE } from '../value/packages/workspace-package.ts'
 import { FunctionCatalog, TableCatalog } from '../wire/catalogs.ts'
@@ -15,6 +14,7 @@ import {
   type EnvironmentConfigurationField,
   EnvironmentState,
 } from '../wire/environment.ts'
+import type { LocalServer } from '../wire/files/local-server.ts'
 import { Health } from '../wire/health.ts'
 import { MetricsReport } from '../wire/metrics.ts'
 import { OPERATION_ID_HEADER } from '../wire/operations.ts'
@@ -29,8 +29,10 @@ import {
 } from '../wire/workspace.ts'
 import type { Context } from './contexts.ts'
 import { explanation } from './explanations.ts'
+import { encodedProvenance } from './provenance/provenance.ts'
 import { openRoot, type Root, readLink } from './roots.ts'
 import { OperatorSession } from './sessions.ts'
+import { usage } from './usage.ts'
 
 /** Milliseconds for a package of 64 MiB at 256 KiB/s and the checks of the server. */
 export const PUBLISH_DEADLINE_MS = 300_000
@@ -44,27 +46,53 @@ export interface Remote extends Root {
   readonly session: OperatorSession
   /** Path of the routes of the Environment. */
   readonly base: string
+  /** The `svc dev` that is the server; null for a server that the root is linked to. */
+  readonly local: LocalServer | null
+}
+
+/** The options by which commands find their server; `dev` is absent where it must be linked. */
+export interface RemoteOptions {
+  readonly root?: string | undefined
+  readonly remote?: boolean
+  readonly dev?: boolean
 }
 
 export const EMPTY = 'empty'
 export type Expected<T extends string> = T | typeof EMPTY
 
 /**
- * Opens the root, its link and the stored session, which must have one Management origin. Throws
+ * Opens the root, its link and the stored session, which must have one Management origin; or the
+ * `svc dev` that serves a root without a link, or the nearest one with --dev. Throws CLIENT_USAGE,
  * CLIENT_ROOT_INVALID, CLIENT_NOT_LOGGED_IN, CLIENT_ORIGIN_MISMATCH.
  */
-export async function openRemote(context: Context, path: string | undefined): Promise<Remote> {
+export async function openRemote(context: Context, options: RemoteOptions): Promise<Remote> {
+  const { root: path, remote = false, dev } = options
+  if (dev === true) {
+    if (remote) throw usage('Give --remote or --dev, not both.')
+    const { openNearest } = await import('./development/local-servers.ts')
+    return withBase(await openNearest(context, path))
+  }
   const root = await openRoot(context.environment, path)
   const origin = await readLink(root.directory)
   if (origin === null) {
+    if (dev !== undefined && !remote) {
+      const { openLocal } = await import('./development/local-servers.ts')
+      const local = await openLocal(context, root)
+      if (local !== null) return withBase(local)
+    }
+    const local = dev === undefined ? '' : ', or serve the root on this machine with `svc dev`'
     throw new Fault('CLIENT_ROOT_INVALID', {
       detail: `${root.directory} is not linked to a server.`,
-      cause: explanation({ next: `Run \`svc link --root ${path ?? '.'}\`.` }),
+      cause: explanation({ next: `Run \`svc link --root ${path ?? '.'}\`${local}.` }),
     })
   }
   const session = await OperatorSession.open(context)
   requireOrigin(session, origin, 'The root is linked to')
-  return { ...root, session, base: basePath(root.descriptor) }
+  return withBase({ ...root, session, local: null })
+}
+
+function withBase(root: Omit<Remote, 'base'>): Remote {
+  return { ...root, base: basePath(root.descriptor) }
 }
 
 /** Compares the origins. `needs` begins the message. Throws CLIENT_ORIGIN_MISMATCH. */
@@ -141,11 +169,6 @@ export function publish(
     replay: 'safe',
     deadlineMs: PUBLISH_DEADLINE_MS,
   })
-}
-
-/** Returns the value of the header that declares a provenance. */
-export function encodedProvenance(provenance: Provenance): string {
-  return encodeBase64Url(new TextEncoder().encode(JSON.stringify(provenance)))
 }
 
 /** Makes the checks of a validation without a publication: nothing changes. */

@@ -16,6 +16,7 @@ import { ValidationError } from '../value/validation-error.ts'
 import { rule } from '../wire/rules.ts'
 import { schema } from '../wire/schema.ts'
 import type { ClientEnvironment } from './environment.ts'
+import { explanation } from './explanations.ts'
 import { createFile, readIfPresent } from './files.ts'
 import { canonicalOrigin } from './origins.ts'
 
@@ -51,8 +52,15 @@ export async function openRoot(
 ): Promise<Root> {
   const directory = resolvePath(environment, path ?? '.')
   const descriptor = await readDescriptor(directory)
-  if (descriptor === null) throw invalid(directory, `has no ${DESCRIPTOR_FILE}`)
-  return { directory, descriptor }
+  if (descriptor !== null) return { directory, descriptor }
+  const next =
+    path === undefined
+      ? 'Name the root with --root DIR, or run the command in it.'
+      : `Name a directory that has one, as \`svc init\` and \`svc dev\` create it.`
+  throw new Fault('CLIENT_ROOT_INVALID', {
+    detail: `${directory} has no ${DESCRIPTOR_FILE}.`,
+    cause: explanation({ next }),
+  })
 }
 
 /** Returns null if there is no descriptor. Throws CLIENT_ROOT_INVALID, CLIENT_FILE_FAILED. */
@@ -102,8 +110,4 @@ export async function readRootFile<T>(
     const rule = error instanceof ValidationError ? error.message : 'UTF-8 text'
     throw new Fault('CLIENT_ROOT_INVALID', { detail: `${path}: ${rule}.` })
   }
-}
-
-function invalid(directory: string, what: string): Fault {
-  return new Fault('CLIENT_ROOT_INVALID', { detail: `${directory} ${what}.` })
 }

@@ -75,12 +75,22 @@ export function profileOf(login: Login, origins: LoginOrigins): Profile {
   }
 }
 
+/** Where the tokens of a session are kept. */
+export interface SessionStore {
+  /** Returns the profile that a request begins with: `known`, unless it may be outdated. */
+  newest(known: Profile): Promise<Profile>
+  /** `ProfileStore.change`. */
+  change<T>(signal: AbortSignal, work: (profile: Profile | null) => Promise<T>): Promise<T>
+  /** Stores refreshed tokens. Called inside `change` only. */
+  write(profile: Profile): void
+}
+
 export class OperatorSession {
   readonly #context: Context
-  readonly #store: ProfileStore
+  readonly #store: SessionStore
   #profile: Profile
 
-  private constructor(context: Context, store: ProfileStore, profile: Profile) {
+  constructor(context: Context, store: SessionStore, profile: Profile) {
     this.#context = context
     this.#store = store
     this.#profile = profile
@@ -100,12 +110,12 @@ export class OperatorSession {
 
   /** Sends a request to the authentication origin: sessions and resources. */
   authentication<T>(call: SessionCall<T>): Promise<T> {
-    return this.#send(call, this.#profile.authenticationOrigin)
+    return this.#send(call, 'authenticationOrigin')
   }
 
   /** Sends a request to the Management origin. */
   management<T>(call: SessionCall<T>): Promise<T> {
-    return this.#send(call, this.#profile.managementOrigin)
+    return this.#send(call, 'managementOrigin')
   }
 
   /** Reads lines of a stream of the Management origin until it ends. */
@@ -114,9 +124,8 @@ export class OperatorSession {
     onLine: (line: string) => Promise<void>,
     headers: Readonly<Record<string, string>> = {},
   ): Promise<void> {
-    const origin = this.#profile.managementOrigin
     try {
-      await this.#authenticated((bearer) =>
+      await this.#authenticated(({ managementOrigin: origin, accessToken: bearer }) =>
         sendForLines(
           this.#context,
           { method: 'GET', origin, path, bearer, headers, onHeaders: this.#compareVersions },
@@ -128,10 +137,18 @@ export class OperatorSession {
     }
   }
 
-  async #send<T>({ subjects = {}, ...call }: SessionCall<T>, origin: string): Promise<T> {
+  async #send<T>(
+    { subjects = {}, ...call }: SessionCall<T>,
+    origin: keyof LoginOrigins,
+  ): Promise<T> {
     try {
-      return await this.#authenticated((bearer) =>
-        send(this.#context, { ...call, origin, bearer, onHeaders: this.#compareVersions }),
+      return await this.#authenticated((profile) =>
+        send(this.#context, {
+          ...call,
+          origin: profile[origin],
+          bearer: profile.accessToken,
+          onHeaders: this.#compareVersions,
+        }),
       )
     } catch (error) {
       throw isFault(error) && isReported(error)
@@ -166,12 +183,13 @@ export class OperatorSession {
   }
 
   /** Refreshes the token where it ends soon, or once where the server rejects it. */
-  async #authenticated<T>(request: (bearer: Secret) => Promise<T>): Promise<T> {
+  async #authenticated<T>(request: (profile: Profile) => Promise<T>): Promise<T> {
     let refreshed = false
+    this.#profile = await this.#store.newest(this.#profile)
     if (this.#endsSoon()) refreshed = await this.#refresh()
     for (;;) {
       try {
-        return await request(this.#profile.accessToken)
+        return await request(this.#profile)
       } catch (error) {
         // A rejected request had no effect, so even a change may be sent again.
         if (!isFault(error, 'PLATFORM_AUTHENTICATION_FAILED') || refreshed) throw error

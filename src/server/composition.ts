@@ -2,7 +2,7 @@
 import type { ApplicationOrigin } from '../http/application/mount.ts'
 import { isObjectRequest } from '../http/management/buckets/objects.ts'
 import { mountManagement } from '../http/management/mount.ts'
-import { managementRoutes } from '../http/management/routes.ts'
+import { type EnvironmentApp, managementRoutes } from '../http/management/routes.ts'
 import { openApiText } from '../http/openapi/published.ts'
 import { managementLimits } from '../http/rate-limits.ts'
 import { RejectionLog } from '../http/rejection-log.ts'
@@ -10,20 +10,16 @@ import type { RequestCounts } from '../http/request-counts.ts'
 import { Transfers } from '../http/transfers/transfers.ts'
 import { deliverProductAudit } from '../identity/audit.ts'
 import { type Identity, openIdentity } from '../identity/identity.ts'
-import type { ConsoleObjects } from '../product/buckets/console-objects.ts'
 import { readLinkable } from '../product/environments/environments.ts'
-import type { Files } from '../product/files/files.ts'
-import type { Logs } from '../product/logs/logs.ts'
 import { findSubjectProvenance } from '../product/workspaces/provenance.ts'
 import type { ServerSettings } from '../settings/settings.ts'
-import { ConcurrencyLimit } from '../system/concurrency.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics/metrics.ts'
 import type { Traces } from '../telemetry/traces/spans.ts'
 import { BUILD_VERSION } from '../value/version.ts'
 import { openApplication } from './application-origins.ts'
-import { type OpenEnvironment, openEnvironment } from './environments.ts'
+import { environmentApp, type OpenEnvironment, openEnvironment } from './environments.ts'
 import type { ListenerApp, Surface } from './listeners.ts'
 import type { ShutdownStack } from './shutdown-stack.ts'
 
@@ -99,8 +95,6 @@ async function openTraces(options: CompositionOptions): Promise<Traces | null> {
 }
 
 const MIB = 1024 * 1024
-/** Objects that operators send at once. */
-const OBJECT_UPLOADS_MAX = 16
 
 function transfersOf({ configuration, system }: CompositionOptions): Transfers {
   const { requestMib, responseMib } = configuration.memory
@@ -113,6 +107,11 @@ function transfersOf({ configuration, system }: CompositionOptions): Transfers {
 function managementApp(running: Running, application: ApplicationOrigin | null): ListenerApp {
   const { configuration, system, log, metrics, identity, environment, transfers } = running
   const product = environment?.product ?? null
+  // Routes of the Product run only where mount found its Environment configured.
+  const ofEnvironment =
+    environment === null || application === null
+      ? ({ metrics } as EnvironmentApp)
+      : environmentApp(environment, application, metrics)
   const managementOrigin = configuration.management.publicUrl
   const rejections = new RejectionLog(log)
   running.closing.add(() => rejections.stop())
@@ -124,23 +123,10 @@ function managementApp(running: Running, application: ApplicationOrigin | null):
     counts: running.counts.management,
     traces: running.traces,
     app: {
+      ...ofEnvironment,
       identity,
       managementOrigin,
-      metrics,
       openApiDocument: openApiText,
-      // Routes of the Product run only where mount found its Environment configured.
-      product: product!,
-      logs: environment?.logs as Logs,
-      files: environment?.files as Files,
-      objects: environment?.objects as ConsoleObjects,
-      objectUploads: new ConcurrencyLimit(OBJECT_UPLOADS_MAX, 'PRODUCT_UNAVAILABLE'),
-      health: async () => [
-        ...(await environment!.engine.health()),
-        await environment!.releases.check(),
-        await environment!.files.health(),
-        application!.health(),
-        await environment!.logs.health(),
-      ],
       environment: product?.root.descriptor ?? null,
       sessions: identity,
       findProvenance: (actor, subject) =>

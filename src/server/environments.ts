@@ -5,6 +5,8 @@ import type { Engine } from '../engine/engine.ts'
 import type { IssueGuest } from '../engine/invocations/guest-identities.ts'
 import { createRunnerPool, type RunnerPool } from '../engine/runners/runner-pool.ts'
 import { KeyUsage } from '../http/application/key-usage.ts'
+import type { ApplicationOrigin } from '../http/application/mount.ts'
+import type { EnvironmentApp } from '../http/management/routes.ts'
 import { RejectionLog } from '../http/rejection-log.ts'
 import { loggedAudit } from '../product/audit/audit-log.ts'
 import type { AuditSink } from '../product/audit/audit-outbox.ts'
@@ -24,6 +26,7 @@ import { runnerSpawner } from '../runner/processes.ts'
 import type { ServerSettings } from '../settings/settings.ts'
 import { Cursors } from '../storage/cursors.ts'
 import { openProductRoot, type ProductRoot } from '../storage/root.ts'
+import { ConcurrencyLimit } from '../system/concurrency.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics/metrics.ts'
@@ -160,4 +163,26 @@ function startPool(
   // Where a store cannot be opened, the caller fails with that and awaits no runner.
   starting.catch(() => undefined)
   return starting
+}
+
+/** Objects that operators send at once. */
+const OBJECT_UPLOADS_MAX = 16
+
+/** Returns the parts of an open Environment that its management routes use. */
+export function environmentApp(
+  { product, engine, releases, logs, files, objects }: OpenEnvironment,
+  application: ApplicationOrigin,
+  metrics: Metrics,
+): EnvironmentApp {
+  return {
+    ...{ product, logs, files, objects, metrics },
+    objectUploads: new ConcurrencyLimit(OBJECT_UPLOADS_MAX, 'PRODUCT_UNAVAILABLE'),
+    health: async () => [
+      ...(await engine.health()),
+      await releases.check(),
+      await files.health(),
+      application.health(),
+      await logs.health(),
+    ],
+  }
 }

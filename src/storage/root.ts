@@ -8,6 +8,7 @@ import type { Fault } from '../errors/fault.ts'
 import {
   DESCRIPTOR_FILE,
   KEYRING_FILE,
+  LOCAL_SERVER_FILE,
   ROOT_FILE_BYTES_MAX,
   type RootDescriptor,
 } from '../value/product-root.ts'
@@ -42,8 +43,6 @@ export const LOGS_UNWRITTEN_FILE = 'logs.unwritten'
 export const LOGS_DIRECTORY = 'logs'
 /** Contains the name of the S3 bucket that holds them, if one does. */
 export const FILES_S3_FILE = 'files.s3'
-/** Names the process of `svc dev` that serves the root. */
-export const HOLDER_FILE = 'dev.json'
 /** The development key by which programs of this machine reach `svc dev`. */
 export const DEVELOPMENT_KEY_FILE = 'development.key'
 const LOCK_FILE = 'lock.db'
@@ -60,7 +59,7 @@ const STATE_FILES = [
 
 /** The names of the entries of a root, which are no source even where a Workspace is in it. */
 export const ROOT_FILES: ReadonlySet<string> = new Set([
-  ...[DESCRIPTOR_FILE, KEYRING_FILE, HOLDER_FILE, DEVELOPMENT_KEY_FILE],
+  ...[DESCRIPTOR_FILE, KEYRING_FILE, LOCAL_SERVER_FILE, DEVELOPMENT_KEY_FILE],
   ...withLogs(LOCK_FILE),
   ...STATE_FILES,
   ...[DOCUMENTS_POSTGRES_FILE, FILES_S3_FILE],

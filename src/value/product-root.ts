@@ -6,10 +6,18 @@
  */
 import { encodeBase64Url } from './base64url.ts'
 import { canonicalJson } from './canonical-json.ts'
-import type { EnvironmentId, ProjectId } from './ids.ts'
+import {
+  type EnvironmentId,
+  type OperatorId,
+  type ProjectId,
+  parseId,
+  type SessionId,
+} from './ids.ts'
 
 export const DESCRIPTOR_FILE = 'service.json'
 export const KEYRING_FILE = 'keyring.json'
+/** Names the `svc dev` that serves the root; wire/files/local-server.ts has its form. */
+export const LOCAL_SERVER_FILE = 'dev.json'
 /** Most bytes of each file. */
 export const ROOT_FILE_BYTES_MAX = 64 * 1024
 
@@ -59,4 +67,16 @@ export function formatKeyring(keyring: KeyringFile): string {
     createdAtMicros: String(createdAtMicros),
   }))
   return `${canonicalJson({ version: 1, keys, active: keyring.active })}\n`
+}
+
+/** The author at this machine, under whose name `svc dev` records changes. */
+export interface LocalAuthor {
+  readonly operatorId: OperatorId
+  readonly sessionId: SessionId
+}
+
+/** Returns the same author for an Environment each time. No login ever has these IDs. */
+export function localAuthor(environmentId: EnvironmentId): LocalAuthor {
+  const unique = environmentId.slice('env_'.length)
+  return { operatorId: parseId('opr', `opr_${unique}`), sessionId: parseId('ops', `ops_${unique}`) }
 }

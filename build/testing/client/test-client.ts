@@ -40,6 +40,8 @@ export class TestClient implements Disposable {
   git: ClientEnvironment['git'] = async () => null
   /** Called with every text that is written to stderr, while the command runs. */
   onError: (text: string) => void = () => {}
+  /** Called with every text that is written to stdout, while the command runs. */
+  onOutput: (text: string) => void = () => {}
   interrupt: () => void = () => {}
   /** Milliseconds of all pauses between attempts, as the client knows them. */
   pausedMillis = 0
@@ -83,7 +85,13 @@ export class TestClient implements Disposable {
         },
         readLine: async () => this.typed?.shift() ?? null,
       },
-      stdout: { isTTY: false, write: async (text) => void out.push(text) },
+      stdout: {
+        isTTY: false,
+        write: async (text) => {
+          out.push(text)
+          this.onOutput(text)
+        },
+      },
       stderr: {
         isTTY,
         write: async (text) => {

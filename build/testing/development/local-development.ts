@@ -17,6 +17,7 @@ export interface StartOptions {
   readonly seed?: string
   readonly reset?: boolean
   readonly port?: number
+  readonly opensToNetwork?: boolean
   readonly startTypeChecker?: StartTypeChecker
 }
 
@@ -70,11 +71,12 @@ export class LocalDevelopment {
 
   /** Resolves when calls are answered. */
   async start(options: StartOptions = {}): Promise<EventOf<'ready'>> {
-    const { seed, reset = false, port = 0, startTypeChecker } = options
+    const { seed, reset = false, port = 0, opensToNetwork = false, startTypeChecker } = options
     const from = this.events.length
     const stop = new AbortController()
     const ended = runDevelopment({
       ...{ rootPath: this.root, workspaceDirectory: this.workspace, port, reset },
+      opensToNetwork,
       seed: seed === undefined ? null : Buffer.from(seed),
       signal: stop.signal,
       startTypeChecker,

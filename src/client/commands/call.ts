@@ -25,6 +25,7 @@ import {
   readArguments,
   toValues,
 } from './functions/function-calls.ts'
+import { targetOf } from './targets.ts'
 
 /** Milliseconds: the ten minutes of an Action, and the time of the network. */
 const ACTION_MS = 630_000
@@ -50,24 +51,25 @@ export const callCommand: CommandSpec = command({
     tagged: flag('Arguments and result are tagged JSON, which keeps every type exact'),
   },
   examples: [
+    'svc call messages.list \'{"channel":"channels_..."}\' --dev',
     'svc call messages.send \'{"body":"hi"}\' --remote --url https://app.example.com \\',
     '  --key-env APP_KEY --target channel:production',
   ],
   async run(context, options, [name = '', given]) {
-    const caller = callerFrom(context, callCommand, options)
     const operationId = options['operation-id']
     if (operationId !== undefined && !isId('opn', operationId)) {
       throw usage('--operation-id needs an opn_ identifier.', callCommand)
     }
     const json = await readArguments(context, callCommand, given, options['args-file'])
-    const remote = await openRemote(context, options.root)
-    const declared = await findFunction(context, remote, options.target, name)
+    const remote = await openRemote(context, options)
+    const caller = callerFrom(context, callCommand, options, remote)
+    const target = targetOf(remote, options.target, callCommand)
+    const declared = await findFunction(context, remote, target, name)
     const { kind } = declared
     if (kind !== 'mutation' && operationId !== undefined) {
       const found = kind === 'query' ? 'a Query' : 'an Action'
       throw usage(`--operation-id is for Mutations; this is ${found}.`, callCommand)
     }
-    const { target } = options
     const input = { ...caller, kind, target, name, operationId }
     const values = toValues(json, options.tagged ? null : (declared.arguments as Json))
     const invoked = await invoke(context, input, values).catch(async (error) => {

@@ -1,26 +1,26 @@
 /** `svc functions` and `svc tables`: what a target offers and what it stores. */
 import type { Json } from '../../value/strict-json.ts'
 import type { FieldsJson, ValidatorJson } from '../../value/validators.ts'
-import { command, requiredOption } from '../contexts.ts'
+import { type CommandSpec, command, option } from '../contexts.ts'
 import { openRemote, readFunctions, readTables } from '../remotes.ts'
 import { REMOTE } from './operations.ts'
+import { targetOf } from './targets.ts'
 
 const OPTIONS = {
   ...REMOTE,
-  target: requiredOption(
-    'TARGET',
-    'channel:NAME, workspace:NAME, release:rel_ID or environment:default',
-  ),
+  target: option('TARGET', 'channel:NAME, workspace:NAME or the like; needed without svc dev'),
 } as const
 
-export const functionsCommand = command({
+export const functionsCommand: CommandSpec = command({
   name: 'functions',
   summary: 'List the Functions of a target, with their arguments and results',
   options: OPTIONS,
   examples: ['svc functions --remote --target workspace:default'],
-  async run(context, { root, target }) {
+  async run(context, { target: given, ...at }) {
     const { output } = context
-    const request = readFunctions(await openRemote(context, root), target)
+    const remote = await openRemote(context, at)
+    const target = targetOf(remote, given, functionsCommand)
+    const request = readFunctions(remote, target)
     const catalog = await output.progress('reading the Functions', request)
     const rows = catalog.functions.map((item) => [
       item.name,
@@ -39,14 +39,16 @@ export const functionsCommand = command({
   },
 })
 
-export const tablesCommand = command({
+export const tablesCommand: CommandSpec = command({
   name: 'tables',
   summary: 'List the tables of a target, with their fields and indexes',
   options: OPTIONS,
   examples: ['svc tables --remote --target workspace:default'],
-  async run(context, { root, target }) {
+  async run(context, { target: given, ...at }) {
     const { output } = context
-    const request = readTables(await openRemote(context, root), target)
+    const remote = await openRemote(context, at)
+    const target = targetOf(remote, given, tablesCommand)
+    const request = readTables(remote, target)
     const catalog = await output.progress('reading the tables', request)
     const tables = catalog.tables.flatMap(({ name, fields, indexes }) => [
       '',

@@ -40,7 +40,7 @@ const create: CommandSpec = command({
       maximumScopes,
       createdAtMicros: createdAtMicros(clientId),
     }
-    const creation = createClient(await openRemote(context, options.root), request)
+    const creation = createClient(await openRemote(context, options), request)
     const created = await context.output.progress('creating the client', creation)
     await context.output.result(created, [
       `${created.replayed ? 'Created before' : 'Created'}: ${clientId} (${kind}).`,
@@ -57,7 +57,7 @@ const list: CommandSpec = command({
     root: option('DIR', 'The linked root; by default the working directory'),
   },
   async run(context, { root }) {
-    const request = listClients(await openRemote(context, root))
+    const request = listClients(await openRemote(context, { root }))
     const found = await context.output.progress('reading the clients', request)
     const rows = found.clients.map((client) => [
       client.clientId,

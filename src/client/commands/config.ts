@@ -11,6 +11,7 @@ import {
   editConfiguration,
   listConfiguration,
   openRemote,
+  type RemoteOptions,
   readConfigurationHistory,
 } from '../remotes.ts'
 import { usage } from '../usage.ts'
@@ -33,8 +34,8 @@ const list: CommandSpec = command({
   name: 'config list',
   summary: 'List variables with their values, and secrets without values',
   options: REMOTE,
-  async run(context, { root }) {
-    const request = listConfiguration(await openRemote(context, root))
+  async run(context, at) {
+    const request = listConfiguration(await openRemote(context, at))
     const found = await context.output.progress('reading the configuration', request)
     const rows = found.entries.map((entry) => [
       entry.name,
@@ -78,7 +79,7 @@ const set: CommandSpec = command({
     const content = options.secret
       ? { kind: 'secret' as const, value: await secretValue(context, set, input) }
       : { kind: 'variable' as const, value: await variableValue(context, set, input) }
-    await apply(context, options.root, { ...edit, content })
+    await apply(context, options, { ...edit, content })
   },
 })
 
@@ -89,7 +90,7 @@ const unset: CommandSpec = command({
   options: EDIT,
   examples: ['svc config unset API_KEY --remote'],
   async run(context, options, [name]) {
-    await apply(context, options.root, { ...editOf(context, unset, name, options), content: null })
+    await apply(context, options, { ...editOf(context, unset, name, options), content: null })
   },
 })
 
@@ -101,11 +102,11 @@ const history: CommandSpec = command({
     limit: option('COUNT', `Number of changes, 1 to ${PAGE_MAX}; 100 by default`),
     after: option('CURSOR', 'The `next` value of the previous page'),
   },
-  async run(context, { root, limit, after }) {
+  async run(context, { limit, after, ...at }) {
     if (limit !== undefined && !(/^[1-9][0-9]*$/.test(limit) && Number(limit) <= PAGE_MAX)) {
       throw usage(`--limit needs a number from 1 to ${PAGE_MAX}.`, history)
     }
-    const request = readConfigurationHistory(await openRemote(context, root), { limit, after })
+    const request = readConfigurationHistory(await openRemote(context, at), { limit, after })
     const page = await context.output.progress('reading the history', request)
     const rows = page.entries.map((change) => [
       change.revision,
@@ -138,10 +139,10 @@ function editOf(
 
 async function apply(
   context: Context,
-  root: string | undefined,
+  at: RemoteOptions,
   { expected, ...edit }: Edit & Pick<ConfigurationEdit, 'content'>,
 ): Promise<void> {
-  const remote = await openRemote(context, root)
+  const remote = await openRemote(context, at)
   const work = async (): Promise<ConfigurationChanged> => {
     const expectedRevision =
       expected ??

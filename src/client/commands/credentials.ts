@@ -61,7 +61,7 @@ const create: CommandSpec = command({
     const clientId = clientIdOf(options.client, create)
     const credentialId = newIdOf(context, options['credential-id'], create)
     const wanted = options.scopes === undefined ? null : parseScopes(options.scopes, create)
-    const remote = await openRemote(context, options.root)
+    const remote = await openRemote(context, options)
     const request = {
       credentialId,
       name: options.name,
@@ -113,7 +113,7 @@ const rotate: CommandSpec = command({
       ...(options.scopes !== undefined && { scopes: parseScopes(options.scopes, rotate) }),
       ...rateLimitOf(options['rate-limit'], rotate),
     }
-    const remote = await openRemote(context, options.root)
+    const remote = await openRemote(context, options)
     await receiveKey(context, options['key-out'], {
       label: 'rotating the key',
       wanted: { clientId: source.clientId, credentialId },
@@ -129,7 +129,7 @@ const reveal: CommandSpec = command({
   options: { ...CREDENTIAL, 'key-out': KEY_OUT },
   async run(context, options) {
     const credential = pathOf(options, reveal)
-    const remote = await openRemote(context, options.root)
+    const remote = await openRemote(context, options)
     const file = keyFileOf(context, options['key-out'])
     const request = () =>
       context.output.progress('reading the key', revealKey(remote, credential)).catch((error) => {
@@ -151,7 +151,7 @@ const revoke: CommandSpec = command({
   options: CREDENTIAL,
   async run(context, options) {
     const credential = pathOf(options, revoke)
-    const request = revokeCredential(await openRemote(context, options.root), credential)
+    const request = revokeCredential(await openRemote(context, options), credential)
     const revoked = await context.output.progress('revoking the key', request)
     await context.output.result(revoked, [`${credential.credentialId} is revoked.`])
   },
@@ -164,7 +164,7 @@ const remove: CommandSpec = command({
   options: CREDENTIAL,
   async run(context, options) {
     const credential = pathOf(options, remove)
-    const request = deleteCredential(await openRemote(context, options.root), credential)
+    const request = deleteCredential(await openRemote(context, options), credential)
     await context.output.progress('deleting the credential', request).catch((error) => {
       if (!isFault(error, 'PRODUCT_STATE_CONFLICT')) throw error
       throw explained(error, { next: 'Revoke it with `svc credentials revoke`, then delete it.' })
@@ -238,7 +238,7 @@ const list: CommandSpec = command({
   options: REMOTE,
   async run(context, { root, client }) {
     const clientId = clientIdOf(client, list)
-    const request = listCredentials(await openRemote(context, root), clientId)
+    const request = listCredentials(await openRemote(context, { root }), clientId)
     const found = await context.output.progress('reading the credentials', request)
     const rows = found.credentials.map((credential) => [
       credential.credentialId,

@@ -7,7 +7,13 @@ import type {
 } from '../../wire/environment.ts'
 import { EnvironmentConfigurationField as Configuration } from '../../wire/environment.ts'
 import { type CommandSpec, type Context, command, flag, option } from '../contexts.ts'
-import { changeEnvironment, openRemote, type Remote, readEnvironment } from '../remotes.ts'
+import {
+  changeEnvironment,
+  openRemote,
+  type Remote,
+  type RemoteOptions,
+  readEnvironment,
+} from '../remotes.ts'
 import { usage } from '../usage.ts'
 import {
   type ChangeIntent,
@@ -23,8 +29,8 @@ const get: CommandSpec = command({
   name: 'environments get',
   summary: 'Show the configuration of the Environment and whether it serves',
   options: REMOTE,
-  async run(context, { root }) {
-    const request = readEnvironment(await openRemote(context, root))
+  async run(context, at) {
+    const request = readEnvironment(await openRemote(context, at))
     const state = await context.output.progress('reading the Environment', request)
     const { configuration } = state.desired
     const rows = Object.entries(configuration).map(([name, value]) => [name, value ?? '(none)'])
@@ -65,7 +71,7 @@ const update: CommandSpec = command({
     }
     if (Object.keys(given).length === 0)
       throw usage('No setting is given. Give at least one setting to change.', update)
-    await change(context, options.root, changeIntent(context, update, options), async (state) => ({
+    await change(context, options, changeIntent(context, update, options), async (state) => ({
       verb: 'update',
       configuration: await complete({ ...state.desired.configuration, ...given }),
     }))
@@ -78,7 +84,7 @@ const archive: CommandSpec = command({
   options: CHANGE,
   async run(context, options) {
     const intent = changeIntent(context, archive, options)
-    await change(context, options.root, intent, async () => ({ verb: 'archive' }))
+    await change(context, options, intent, async () => ({ verb: 'archive' }))
   },
 })
 
@@ -88,7 +94,7 @@ const restore: CommandSpec = command({
   options: CHANGE,
   async run(context, options) {
     const intent = changeIntent(context, restore, options)
-    await change(context, options.root, intent, async () => ({ verb: 'restore' }))
+    await change(context, options, intent, async () => ({ verb: 'restore' }))
   },
 })
 
@@ -114,11 +120,11 @@ async function complete(configuration: object): Promise<EnvironmentConfiguration
 
 async function change(
   context: Context,
-  root: string | undefined,
+  at: RemoteOptions,
   { expected, ...intent }: ChangeIntent,
   asked: (state: EnvironmentState) => Promise<Parameters<typeof changeEnvironment>[2]>,
 ): Promise<void> {
-  const remote: Remote = await openRemote(context, root)
+  const remote: Remote = await openRemote(context, at)
   const work = async (): Promise<EnvironmentChanged> => {
     const state = await readEnvironment(remote)
     const expectedRevision = expected ?? state.desired.revision

@@ -14,9 +14,9 @@ export const healthCommand = command({
     'their store does not respond. The server log has the reason.',
   ],
   options: REMOTE,
-  async run(context, { root }) {
+  async run(context, at) {
     const { output } = context
-    const remote = await openRemote(context, root)
+    const remote = await openRemote(context, at)
     const request = Promise.all([readHealth(remote), readEnvironment(remote)])
     const [health, { desired }] = await output.progress('reading the health', request)
     const isArchived = desired.lifecycle === 'archived'

@@ -24,6 +24,7 @@ import { LOCAL_ORIGIN } from '../origins.ts'
 import { requireTools } from '../packages.ts'
 import { createDescriptor, readRootFile, resolvePath } from '../roots.ts'
 import { usage } from '../usage.ts'
+import { quoted } from '../visible-text.ts'
 
 const PRIVATE_FILE = 0o600
 const PRIVATE_DIRECTORY = 0o700
@@ -218,8 +219,4 @@ async function report(context: Context, made: Made): Promise<void> {
       ...next.map((line) => `  ${line}`),
     ],
   )
-}
-
-function quoted(path: string): string {
-  return /^[A-Za-z0-9_@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`
 }

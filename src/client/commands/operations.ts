@@ -1,14 +1,15 @@
 /** Shared by the commands that change the linked Environment under an Operation ID. */
 import { isFault } from '../../errors/fault.ts'
 import { isId, type OperationId } from '../../value/ids.ts'
-import { type CommandSpec, type Context, option, REMOTE_FLAG } from '../contexts.ts'
+import { type CommandSpec, type Context, flag, option, REMOTE_FLAG } from '../contexts.ts'
 import { explained } from '../explanations.ts'
 import { usage } from '../usage.ts'
 import { createdAtMicros } from './scopes.ts'
 
 export const REMOTE = {
   remote: REMOTE_FLAG,
-  root: option('DIR', 'The linked root; by default the working directory'),
+  dev: flag('Act on the running svc dev of the root or a directory above it'),
+  root: option('DIR', 'The root, linked or of svc dev; by default the working directory'),
 } as const
 
 /** The remark of commands whose effect is not served while the Environment is archived. */

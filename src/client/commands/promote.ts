@@ -47,7 +47,7 @@ export const promoteCommand: CommandSpec = command({
     const channel = parseChannel(options.channel, promoteCommand)
     const releaseId = parseReleaseId(options.release, promoteCommand)
     const expectedReleaseId = parseExpected(options.expected)
-    const remote = await openRemote(context, options.root)
+    const remote = await openRemote(context, options)
     const bound = await promoteOrReconcile(context, remote, {
       channel,
       releaseId,

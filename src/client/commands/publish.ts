@@ -27,7 +27,7 @@ export const publishCommand: CommandSpec = command({
   examples: ['svc publish --remote --root . --package app.svcpkg --expected-head empty'],
   async run(context, options) {
     const given = parseHead(options['expected-head'])
-    const remote = await openRemote(context, options.root)
+    const remote = await openRemote(context, options)
     const directory = sourceDirectory(context, remote, options)
     const { message } = options
     const declared = { message, directory }

@@ -56,7 +56,7 @@ export const releaseCommand: CommandSpec = command({
     if (given !== undefined && (options['dry-run'] || options.message !== undefined)) {
       throw usage('--release takes neither --dry-run nor --message.', releaseCommand)
     }
-    const remote = await openRemote(context, options.root)
+    const remote = await openRemote(context, options)
     if (options['dry-run']) {
       const provenance = await provenanceOf(context, remote, options)
       return checkOnly(context, remote, { ...options, against, channel, provenance })

@@ -17,7 +17,7 @@ const list: CommandSpec = command({
     root: option('DIR', 'The linked root; by default the working directory'),
   },
   async run(context, { root }) {
-    const request = readStatusAndPolicy(await openRemote(context, root))
+    const request = readStatusAndPolicy(await openRemote(context, { root }))
     const { status, policy } = await context.output.progress('reading the Releases', request)
     const releases = status.releases.map((release) => ({
       ...release,
@@ -69,7 +69,7 @@ const retire: CommandSpec = command({
   examples: ['svc releases retire --remote --release rel_...'],
   async run(context, options) {
     const releaseId = parseReleaseId(options.release, retire)
-    const request = retireRemote(await openRemote(context, options.root), releaseId)
+    const request = retireRemote(await openRemote(context, options), releaseId)
     const retired = await context.output.progress('retiring', request).catch((error) => {
       if (!isFault(error, 'PRODUCT_STATE_CONFLICT')) throw error
       const next = 'Remove the uses that `svc releases list` shows, then retire the Release.'

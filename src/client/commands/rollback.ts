@@ -22,7 +22,7 @@ export const rollbackCommand: CommandSpec = command({
     const channel = parseChannel(options.channel, rollbackCommand)
     const expectedReleaseId = parseReleaseId(options.expected, rollbackCommand, 'expected')
     const targetReleaseId = parseReleaseId(options.to, rollbackCommand, 'to')
-    const remote = await openRemote(context, options.root)
+    const remote = await openRemote(context, options)
     const bound = await bindOrReconcile(context, remote, {
       channel,
       releaseId: targetReleaseId,

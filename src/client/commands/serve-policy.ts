@@ -17,8 +17,8 @@ const get: CommandSpec = command({
   name: 'serve-policy get',
   summary: 'Show which Releases serve environment:default, and with which weights',
   options: REMOTE,
-  async run(context, { root }) {
-    const request = readServingPolicy(await openRemote(context, root))
+  async run(context, at) {
+    const request = readServingPolicy(await openRemote(context, at))
     const policy = await context.output.progress('reading the policy', request)
     const rows = policy.desired.releases.map(({ releaseId, weight }) => [releaseId, String(weight)])
     const table = rows.length === 0 ? [] : context.output.table(['RELEASE', 'WEIGHT'], rows)
@@ -46,7 +46,7 @@ const set: CommandSpec = command({
     const releases = parseReleases(options.releases)
     const mode = releases.length === 1 ? ('atomic' as const) : ('weighted' as const)
     const { expected, ...intent } = changeIntent(context, set, options)
-    const remote = await openRemote(context, options.root)
+    const remote = await openRemote(context, options)
     const work = async () => {
       const expectedRevision = expected ?? (await readServingPolicy(remote)).desired.revision
       return setServingPolicy(remote, { ...intent, expectedRevision, mode, releases })

@@ -2,20 +2,17 @@
 import { formatTimestamp } from '../../value/plain.ts'
 import type { ServingPolicy } from '../../wire/serving-policy.ts'
 import type { Status } from '../../wire/status.ts'
-import { type Context, command, option, REMOTE_FLAG } from '../contexts.ts'
+import { type Context, command } from '../contexts.ts'
 import { sourceText } from '../provenance/provenance.ts'
 import { openRemote, readStatusAndPolicy } from '../remotes.ts'
-import { ARCHIVED } from './operations.ts'
+import { ARCHIVED, REMOTE } from './operations.ts'
 
 export const statusCommand = command({
   name: 'status',
   summary: 'Show Releases and Channels of the linked Environment',
-  options: {
-    remote: REMOTE_FLAG,
-    root: option('DIR', 'The linked root; by default the working directory'),
-  },
-  async run(context, { root }) {
-    const remote = await openRemote(context, root)
+  options: REMOTE,
+  async run(context, at) {
+    const remote = await openRemote(context, at)
     const request = readStatusAndPolicy(remote)
     const { status, policy } = await context.output.progress('reading the status', request)
     const servingPolicy = policy && policyOf(policy)

@@ -7,6 +7,8 @@ export type DevelopmentEvent =
       readonly event: 'ready'
       /** Origin of the application API. */
       readonly url: string
+      /** Origins for devices of the local network; empty unless they may call. */
+      readonly networkUrls: readonly string[]
       readonly applicationKey: string
       /** Absolute path of the Workspace. */
       readonly workspace: string

@@ -1,4 +1,5 @@
 /** The routes of development keys at the application origin of a shared Environment. */
+
 import { type Fault, isFault } from '../../errors/fault.ts'
 import type { WorkspaceRevisionId } from '../../value/ids.ts'
 import { PACKAGE_MEDIA_TYPE } from '../../value/packages/workspace-package.ts'
@@ -13,12 +14,8 @@ import {
 import { type CommandSpec, type Context, option } from '../contexts.ts'
 import { explained } from '../explanations.ts'
 import { parseOrigin } from '../origins.ts'
-import {
-  type Expected,
-  encodedProvenance,
-  PUBLISH_DEADLINE_MS,
-  VALIDATE_DEADLINE_MS,
-} from '../remotes.ts'
+import { encodedProvenance } from '../provenance/provenance.ts'
+import { type Expected, PUBLISH_DEADLINE_MS, VALIDATE_DEADLINE_MS } from '../remotes.ts'
 import { send } from '../requests.ts'
 import { secretFrom } from '../secret-variables.ts'
 import { usage } from '../usage.ts'

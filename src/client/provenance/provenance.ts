@@ -1,4 +1,5 @@
 /** The declared origin of a publication: a message, the commit, the run of a pipeline. */
+import { encodeBase64Url } from '../../value/base64url.ts'
 import {
   BRANCH_CHARACTERS_MAX,
   COMMIT,
@@ -79,4 +80,9 @@ export function sourceText(provenance: Provenance | null): string {
   const tree = `${branch ?? ''}${at}${dirty === true ? '+' : ''}`
   const parts = [tree, run === null ? '' : `${run.provider} ${run.id}`]
   return parts.filter((part) => part !== '').join(' ') || '-'
+}
+
+/** Returns the value of the header that declares a provenance. */
+export function encodedProvenance(provenance: Provenance): string {
+  return encodeBase64Url(new TextEncoder().encode(JSON.stringify(provenance)))
 }

@@ -2,25 +2,23 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { Fault } from '../../errors/fault.ts'
-import { HOLDER_FILE } from '../../storage/root.ts'
 import { readSecretFile, writeFileAtomic } from '../../system/files.ts'
 import { isProcessRunning } from '../../system/processes.ts'
-import { parseStrictJson } from '../../value/strict-json.ts'
-import { integer } from '../../wire/fields.ts'
-import { parse } from '../../wire/reading/read.ts'
-import { schema } from '../../wire/schema.ts'
-
-const HolderFile = schema({ version: '1', pid: integer(1, 2 ** 31 - 1), url: 'string' })
-const BYTES_MAX = 4_096
+import { LOCAL_SERVER_FILE } from '../../value/product-root.ts'
+import {
+  formatLocalServer,
+  LOCAL_SERVER_BYTES_MAX,
+  type LocalServer,
+  parseLocalServer,
+} from '../../wire/files/local-server.ts'
 
 /** Names this process; only the owner of the root's lock may call it. */
-export function writeHolder(rootPath: string, holder: { pid: number; url: string }): void {
-  const text = JSON.stringify({ version: 1, ...holder })
-  writeFileAtomic(join(rootPath, HOLDER_FILE), `${text}\n`)
+export function writeHolder(rootPath: string, server: LocalServer): void {
+  writeFileAtomic(join(rootPath, LOCAL_SERVER_FILE), formatLocalServer(server))
 }
 
 export function removeHolder(rootPath: string): void {
-  rmSync(join(rootPath, HOLDER_FILE), { force: true })
+  rmSync(join(rootPath, LOCAL_SERVER_FILE), { force: true })
 }
 
 /** Returns the failure of a locked root, with the process that holds it where that is known. */
@@ -34,10 +32,10 @@ export function lockedBy(rootPath: string, cause: unknown): Fault {
   return new Fault('SERVER_PRODUCT_ROOT_LOCKED', { detail, cause })
 }
 
-function readHolder(rootPath: string): { readonly pid: number; readonly url: string } | null {
+function readHolder(rootPath: string): Pick<LocalServer, 'pid' | 'url'> | null {
   try {
-    const bytes = readSecretFile(join(rootPath, HOLDER_FILE), { bytesMax: BYTES_MAX })
-    return parse(HolderFile, parseStrictJson(bytes))
+    const path = join(rootPath, LOCAL_SERVER_FILE)
+    return parseLocalServer(readSecretFile(path, { bytesMax: LOCAL_SERVER_BYTES_MAX }))
   } catch {
     // The file only explains the lock.
     return null

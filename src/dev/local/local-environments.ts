@@ -38,6 +38,8 @@ export interface LocalOptions {
   readonly system: System
   readonly log: Logger
   readonly onCall: (call: ObservedCall) => void
+  /** Addresses of this machine that devices of the local network may call; empty for none. */
+  readonly networkAddresses: readonly string[]
   /** The Channel whose Crons are in force. */
   readonly channel: string
   /** Gains what is open, also where the rest cannot be opened. */
@@ -46,18 +48,22 @@ export interface LocalOptions {
 
 export interface LocalEnvironment extends OpenEnvironment {
   readonly application: ApplicationOrigin
+  readonly metrics: Metrics
+  readonly transfers: Transfers
 }
 
 export interface LocalListener {
   readonly admission: Admission
-  /** Origin that applications call. */
+  /** Origin that applications of this machine call. */
   readonly url: string
+  /** Origins that other devices call; empty where the address is of this machine alone. */
+  readonly networkUrls: readonly string[]
 }
 
 const HOST = '127.0.0.1'
+const EVERY_HOST = '0.0.0.0'
 /** Pages on this machine; any other Origin belongs to a site that the author visits. */
 const LOCAL_ORIGIN = /^https?:\/\/(?:(?:[a-z0-9-]+\.)*localhost|127\.0\.0\.1|\[::1\])(?::[0-9]+)?$/
-const LOCAL_ORIGINS = { has: (origin: string) => LOCAL_ORIGIN.test(origin) }
 /** Networks of this machine, which Actions may call as a substitute for other services. */
 const LOCAL_NETWORKS = ['127.0.0.0/8', '::1/128']
 const AUTH_FILE = 'auth.json'
@@ -67,9 +73,15 @@ const AUTH_FILE = 'auth.json'
  * `port` it prefers `preferred`, and takes any other where that one is in use.
  */
 export function openLocalListener(
-  { system, log, closing }: Pick<LocalOptions, 'system' | 'log' | 'closing'>,
+  {
+    system,
+    log,
+    closing,
+    networkAddresses,
+  }: Pick<LocalOptions, 'system' | 'log' | 'closing' | 'networkAddresses'>,
   { port, preferred }: { readonly port: number | null; readonly preferred: number },
 ): LocalListener {
+  const isLocal = networkAddresses.length === 0
   const probes = { live: '/healthz', ready: '/readyz' }
   const admission = new Admission({
     ...{ codes: APPLICATION_CODES, system, probes },
@@ -78,7 +90,7 @@ export function openLocalListener(
   const bind = (wanted: number): OpenListener =>
     openListener({
       ...{ surface: 'application', app: admission, codes: APPLICATION_CODES, system, log },
-      listen: { host: HOST, port: wanted, loopback: true },
+      listen: { host: isLocal ? HOST : EVERY_HOST, port: wanted, loopback: isLocal },
       tlsTerminated: false,
     })
   const listener = port === null ? bindNear(bind, preferred) : bind(port)
@@ -86,7 +98,9 @@ export function openLocalListener(
     admission.drain()
     listener.cut()
   })
-  return { admission, url: `http://${listener.address}` }
+  const bound = listener.address.split(':').at(-1)
+  const urlOf = (host: string): string => `http://${host}:${bound}`
+  return { admission, url: urlOf(HOST), networkUrls: networkAddresses.map(urlOf) }
 }
 
 function bindNear(bind: (port: number) => OpenListener, preferred: number): OpenListener {
@@ -116,16 +130,24 @@ export async function openLocalEnvironment(options: LocalOptions): Promise<Local
   requireDevelopment(environment)
   const engine = observeCalls(environment.engine, system, options.onCall)
   const rejections = { add: reportRejection(options) }
+  const transfers = new Transfers(system)
   const application = openApplication(
     { ...environment, engine, rejections },
     {
-      ...{ system, metrics, realtime: readRealtime({}), allowedOrigins: LOCAL_ORIGINS },
-      s3Host: null,
-      transfers: new Transfers(system),
+      ...{ system, metrics, realtime: readRealtime({}), transfers, s3Host: null },
+      allowedOrigins: { has: (origin) => isOfMachine(origin, options.networkAddresses) },
       counts: requestCounts(metrics, 'application'),
     },
   )
-  return { ...environment, application }
+  return { ...environment, application, metrics, transfers }
+}
+
+/** Tells whether a page comes from this machine; `addresses` are its own in the local network. */
+function isOfMachine(origin: string, addresses: readonly string[]): boolean {
+  if (LOCAL_ORIGIN.test(origin)) return true
+  return (
+    addresses.length > 0 && URL.canParse(origin) && addresses.includes(new URL(origin).hostname)
+  )
 }
 
 function settingsOf({ rootPath, workspaceDirectory }: LocalOptions): EnvironmentSettings {

@@ -8,23 +8,26 @@ import { findEnvironment } from '../../storage/control/environment.ts'
 import { ROOT_FILES, resetProductRoot } from '../../storage/root.ts'
 import { realSystem } from '../../system/system.ts'
 import { createLog, type LogRecord } from '../../telemetry/log.ts'
-import type { LocalSettings } from '../clients/local-settings.ts'
+import { localAuthor } from '../../value/product-root.ts'
+import type { Secret } from '../../value/secret.ts'
+import type { LocalServer } from '../../wire/files/local-server.ts'
 import { CONFIGURATION_FILE } from '../configuration/configuration-file.ts'
 import { LocalConfiguration } from '../configuration/local-configuration.ts'
 import type { StartTypeChecker } from '../type-check/type-check.ts'
 import { withoutLinks } from '../workspace-files.ts'
 import { CHANNEL, DevelopmentSession } from './development-session.ts'
 import { lockedBy, removeHolder, writeHolder } from './holders.ts'
-import { localAuthor } from './local-author.ts'
 import { localDevelopmentKey } from './local-development-key.ts'
 import {
   type LocalEnvironment,
+  type LocalOptions,
   openLocalEnvironment,
   openLocalListener,
 } from './local-environments.ts'
 import { localApplicationKey } from './local-keys.ts'
+import { openLocalManagement } from './local-management.ts'
 import { eventOf } from './log-events.ts'
-import type { ObservedCall } from './observed-calls.ts'
+import { networkAddresses } from './network-addresses.ts'
 import { sampleCall } from './sample-calls.ts'
 import { ScheduledReports } from './scheduled-reports.ts'
 import { hasNoDocuments, parseSeeds, runSeeds } from './seeds.ts'
@@ -66,21 +69,21 @@ export async function runDevelopment(request: LocalDevelopmentRequest): Promise<
   try {
     const seeds = request.seed === null ? null : parseSeeds(request.seed)
     if (request.reset) reset(rootPath)
-    const world = { rootPath, workspaceDirectory, system, log, closing, channel: CHANNEL }
-    const onCall = (call: ObservedCall) => report({ event: 'call', ...call })
-    const environment = await openOwned({ ...world, onCall })
+    const world: LocalOptions = {
+      ...{ rootPath, workspaceDirectory, system, log, closing, channel: CHANNEL },
+      networkAddresses: request.opensToNetwork ? networkAddresses() : [],
+      onCall: (call) => report({ event: 'call', ...call }),
+    }
+    const environment = await openOwned(world)
     const listener = openLocalListener(world, { port: request.port, preferred: PREFERRED_PORT })
     const { engine, product } = environment
     const ports = { scheduler: engine.scheduler, crons: product.crons, system, report }
     scheduled = new ScheduledReports(ports)
-    writeHolder(rootPath, { pid: process.pid, url: listener.url })
-    closing.add(() => removeHolder(rootPath))
     const author = localAuthor(environment.product.root.descriptor.environmentId)
-    const local = {
-      url: listener.url,
-      applicationKey: localApplicationKey(environment.product, author),
-      target: `channel:${CHANNEL}`,
-    }
+    const { url, networkUrls } = listener
+    const { applicationKey, target } = admitCommands(environment, world, url)
+    // A page that a phone shows cannot call 127.0.0.1, which is the phone itself there.
+    const local = { url: networkUrls[0] ?? url, applicationKey, target }
     const configuration = new LocalConfiguration({
       ...{ ports: environment.product, author, workspaceDirectory, report },
     })
@@ -103,12 +106,29 @@ export async function runDevelopment(request: LocalDevelopmentRequest): Promise<
     const developmentKeyFile = allowsTargets(environment)
       ? localDevelopmentKey(environment.product, author, rootPath)
       : null
-    report(ready(environment, session, { local, workspaceDirectory, developmentKeyFile }))
+    const where = { url, networkUrls, applicationKey, rootPath, workspaceDirectory }
+    report(ready(environment, session, { ...where, developmentKeyFile }))
     await stopped
   } finally {
     await closing.close(CLOSE_MILLIS)
     process.umask(umask)
   }
+}
+
+/** Opens the address of commands, and names it in the root with what calls of Functions need. */
+function admitCommands(
+  environment: LocalEnvironment,
+  options: LocalOptions,
+  url: string,
+): Pick<LocalServer, 'applicationKey' | 'target'> {
+  const { product } = environment
+  const author = localAuthor(product.root.descriptor.environmentId)
+  const applicationKey = localApplicationKey(product, author)
+  const called = { url, applicationKey, target: `channel:${CHANNEL}` }
+  const { url: managementUrl, accessToken } = openLocalManagement(environment, options)
+  writeHolder(options.rootPath, { pid: process.pid, ...called, managementUrl, accessToken })
+  options.closing.add(() => removeHolder(options.rootPath))
+  return called
 }
 
 /** Returns the paths that change with every call where the root is in the Workspace, or is it. */
@@ -158,7 +178,10 @@ async function seed(
 }
 
 interface ReadyInput {
-  readonly local: LocalSettings
+  readonly url: string
+  readonly networkUrls: readonly string[]
+  readonly applicationKey: Secret
+  readonly rootPath: string
   readonly workspaceDirectory: string
   readonly developmentKeyFile: string | null
 }
@@ -171,23 +194,20 @@ function allowsTargets({ product }: LocalEnvironment): boolean {
 function ready(
   environment: LocalEnvironment,
   { served }: DevelopmentSession,
-  { local, workspaceDirectory, developmentKeyFile }: ReadyInput,
+  { url, networkUrls, applicationKey, rootPath, workspaceDirectory, ...given }: ReadyInput,
 ): DevelopmentEvent {
-  const { url, target } = local
-  const applicationKey = local.applicationKey.reveal()
-  const targets = [target]
+  const targets = [`channel:${CHANNEL}`]
   if (served !== null && allowsTargets(environment)) {
     targets.push(`workspace:${served.manifest.workspace}`)
   }
-  const functions = served?.manifest.functions ?? []
-  const sample = sampleCall({ url, applicationKey, target, functions })
   return {
     event: 'ready',
     url,
-    applicationKey,
+    networkUrls: [...networkUrls],
+    applicationKey: applicationKey.reveal(),
     workspace: workspaceDirectory,
     targets,
-    developmentKeyFile,
-    try: sample,
+    developmentKeyFile: given.developmentKeyFile,
+    try: sampleCall(rootPath, served?.manifest.functions ?? []),
   }
 }

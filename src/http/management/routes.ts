@@ -33,19 +33,40 @@ import { scheduleRoutes } from './schedules.ts'
 import { servingPolicyRoutes } from './serving-policy.ts'
 import { statusRoutes } from './status.ts'
 
-export type ManagementApp = AuditApp &
+/** The parts of the application that routes of one Environment use. */
+export type EnvironmentApp = BucketsApp & InstancesApp & LogsApp & MetricsApp & ProductApp
+
+export type ManagementApp = EnvironmentApp &
+  AuditApp &
   AuthApp &
-  BucketsApp &
   HealthApp &
-  InstancesApp &
   InvitationsApp &
-  LogsApp &
-  MetricsApp &
   OpenApiApp &
   OperatorsApp &
-  ProductApp &
   ResourcesApp &
   SessionsApp
+
+/** The routes of one Environment, which need no identity of their own. */
+export const routesOfEnvironment: readonly Route<EnvironmentApp>[] = [
+  ...(environmentRoutes as readonly Route<EnvironmentApp>[]),
+  ...(statusRoutes as readonly Route<EnvironmentApp>[]),
+  ...(workspaceRoutes as readonly Route<EnvironmentApp>[]),
+  ...(releaseRoutes as readonly Route<EnvironmentApp>[]),
+  ...(channelRoutes as readonly Route<EnvironmentApp>[]),
+  ...(servingPolicyRoutes as readonly Route<EnvironmentApp>[]),
+  ...(configurationRoutes as readonly Route<EnvironmentApp>[]),
+  ...(applicationClientRoutes as readonly Route<EnvironmentApp>[]),
+  ...(cronRoutes as readonly Route<EnvironmentApp>[]),
+  ...(bucketRoutes as readonly Route<EnvironmentApp>[]),
+  ...(storageKeyRoutes as readonly Route<EnvironmentApp>[]),
+  ...(objectRoutes as readonly Route<EnvironmentApp>[]),
+  ...(scheduleRoutes as readonly Route<EnvironmentApp>[]),
+  ...(catalogRoutes as readonly Route<EnvironmentApp>[]),
+  ...(dataRoutes as readonly Route<EnvironmentApp>[]),
+  ...(instanceRoutes as readonly Route<EnvironmentApp>[]),
+  ...(metricsRoutes as readonly Route<EnvironmentApp>[]),
+  ...(logRoutes as readonly Route<EnvironmentApp>[]),
+]
 
 export const managementRoutes: readonly Route<ManagementApp>[] = [
   ...(healthRoutes as readonly Route<ManagementApp>[]),
@@ -59,22 +80,5 @@ export const managementRoutes: readonly Route<ManagementApp>[] = [
   ...(invitationOperationRoutes as readonly Route<ManagementApp>[]),
   ...(operatorRoutes as readonly Route<ManagementApp>[]),
   ...(auditRoutes as readonly Route<ManagementApp>[]),
-  ...(environmentRoutes as readonly Route<ManagementApp>[]),
-  ...(statusRoutes as readonly Route<ManagementApp>[]),
-  ...(workspaceRoutes as readonly Route<ManagementApp>[]),
-  ...(releaseRoutes as readonly Route<ManagementApp>[]),
-  ...(channelRoutes as readonly Route<ManagementApp>[]),
-  ...(servingPolicyRoutes as readonly Route<ManagementApp>[]),
-  ...(configurationRoutes as readonly Route<ManagementApp>[]),
-  ...(applicationClientRoutes as readonly Route<ManagementApp>[]),
-  ...(cronRoutes as readonly Route<ManagementApp>[]),
-  ...(bucketRoutes as readonly Route<ManagementApp>[]),
-  ...(storageKeyRoutes as readonly Route<ManagementApp>[]),
-  ...(objectRoutes as readonly Route<ManagementApp>[]),
-  ...(scheduleRoutes as readonly Route<ManagementApp>[]),
-  ...(catalogRoutes as readonly Route<ManagementApp>[]),
-  ...(dataRoutes as readonly Route<ManagementApp>[]),
-  ...(instanceRoutes as readonly Route<ManagementApp>[]),
-  ...(metricsRoutes as readonly Route<ManagementApp>[]),
-  ...(logRoutes as readonly Route<ManagementApp>[]),
+  ...(routesOfEnvironment as readonly Route<ManagementApp>[]),
 ]

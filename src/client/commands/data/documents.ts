@@ -23,6 +23,7 @@ import { openRemote, type Remote } from '../../remotes.ts'
 import { usage } from '../../usage.ts'
 import { tablesCommand } from '../catalogs.ts'
 import { changeIntent, changeOptions, REMOTE } from '../operations.ts'
+import { targetOf } from '../targets.ts'
 import { exportCommand } from './exports.ts'
 import { importCommand } from './imports.ts'
 import { fieldsOf, PAGE_BYTES_MAX, TABLE, TAGGED, TARGET, valid } from './tables.ts'
@@ -56,8 +57,9 @@ const query: CommandSpec = command({
   },
   examples: ['svc data query messages --remote --target channel:production --index byRoom'],
   async run(context, options, [table]) {
-    const { target, index, after, tagged } = options
-    const remote = await openRemote(context, options.root)
+    const { index, after, tagged } = options
+    const remote = await openRemote(context, options)
+    const target = targetOf(remote, options.target, query)
     const range =
       options.where === undefined
         ? []
@@ -96,8 +98,9 @@ const get: CommandSpec = command({
   positionals: [TABLE, DOCUMENT],
   options: { ...REMOTE, target: TARGET, tagged: TAGGED },
   examples: ['svc data get messages messages_... --remote --target channel:production'],
-  async run(context, { root, target, tagged }, [table, id]) {
-    const request = readDocument(await openRemote(context, root), target, table!, id!)
+  async run(context, { target: given, tagged, ...at }, [table, id]) {
+    const remote = await openRemote(context, at)
+    const request = readDocument(remote, targetOf(remote, given, get), table!, id!)
     const { document } = await context.output.progress('reading the document', request)
     const printed = shown(document, tagged)
     await context.output.result({ version: 1, document: printed }, [
@@ -123,8 +126,9 @@ const put: CommandSpec = command({
   examples: [`svc data put messages '{"body":"hello"}' --remote --target channel:production`],
   async run(context, options, [table, text]) {
     const { operationId, changedAtMicros, expected } = changeIntent(context, put, options)
-    const { target, tagged, id } = options
-    const remote = await openRemote(context, options.root)
+    const { tagged, id } = options
+    const remote = await openRemote(context, options)
+    const target = targetOf(remote, options.target, put)
     const json = valid(() => parseStrictJson(text!))
     const value = tagged
       ? valid(() => decodeTagged(json))
@@ -164,8 +168,9 @@ const remove: CommandSpec = command({
   examples: ['svc data delete messages messages_... --remote --target channel:production'],
   async run(context, options, [table, id]) {
     const { operationId, changedAtMicros, expected } = changeIntent(context, remove, options)
-    const { target, tagged } = options
-    const remote = await openRemote(context, options.root)
+    const { tagged } = options
+    const remote = await openRemote(context, options)
+    const target = targetOf(remote, options.target, remove)
     const expectedRevision =
       expected ?? (await readDocument(remote, target, table!, id!)).document.revision
     await context.output.note(`Operation ${operationId}`)

@@ -8,6 +8,7 @@ import { withPath } from '../../files.ts'
 import { openRemote, type Remote } from '../../remotes.ts'
 import { resolvePath } from '../../roots.ts'
 import { REMOTE } from '../operations.ts'
+import { targetOf } from '../targets.ts'
 import { documentLine } from './document-lines.ts'
 import { PAGE_BYTES_MAX, TABLE, TAGGED, TARGET } from './tables.ts'
 
@@ -28,8 +29,9 @@ export const exportCommand: CommandSpec = command({
   ],
   options: { ...REMOTE, target: TARGET, tagged: TAGGED },
   examples: ['svc data export messages messages.jsonl --remote --target channel:production'],
-  async run(context, { root, target, tagged }, [table, path]) {
-    const remote = await openRemote(context, root)
+  async run(context, { target: given, tagged, ...at }, [table, path]) {
+    const remote = await openRemote(context, at)
+    const target = targetOf(remote, given, exportCommand)
     let documents = 0
     const lines = { table: table!, target, isTagged: tagged }
     if (path === undefined) {

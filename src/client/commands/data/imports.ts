@@ -7,6 +7,7 @@ import { explained } from '../../explanations.ts'
 import { openRemote, type Remote } from '../../remotes.ts'
 import { resolvePath } from '../../roots.ts'
 import { REMOTE } from '../operations.ts'
+import { targetOf } from '../targets.ts'
 import { type DocumentLine, lineReader } from './document-lines.ts'
 import { type Batch, batchesOf, readLine, withLines } from './import-batches.ts'
 import { type Journal, openJournal, unusable, writeJournal } from './import-journals.ts'
@@ -40,8 +41,9 @@ export const importCommand: CommandSpec = command({
   },
   examples: ['svc data import messages messages.jsonl --remote --target channel:production'],
   async run(context, options, [table, path]) {
-    const { target, tagged } = options
-    const remote = await openRemote(context, options.root)
+    const { tagged } = options
+    const remote = await openRemote(context, options)
+    const target = targetOf(remote, options.target, importCommand)
     const read = lineReader(table!, await fieldsOf(remote, target, table!), tagged)
     const filePath = resolvePath(context.environment, path!)
     const file = await LineFile.open(filePath)

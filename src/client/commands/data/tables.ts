@@ -4,10 +4,10 @@ import type { Json } from '../../../value/strict-json.ts'
 import { ValidationError } from '../../../value/validation-error.ts'
 import { parseFields } from '../../../value/validator-json.ts'
 import type { FieldsJson } from '../../../value/validators.ts'
-import { flag, requiredOption } from '../../contexts.ts'
+import { flag, option } from '../../contexts.ts'
 import { type Remote, readTables } from '../../remotes.ts'
 
-export const TARGET = requiredOption('TARGET', 'A target such as channel:production')
+export const TARGET = option('TARGET', 'Such as channel:production; needed without svc dev')
 export const TAGGED = flag('Print and read tagged values, whose types are exact')
 export const TABLE = {
   name: 'TABLE',

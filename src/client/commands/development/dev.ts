@@ -37,6 +37,7 @@ export const devCommand: CommandSpec = command({
     freeze: flag('With --attach: freeze each state too, so that calls reach it'),
     prepare: flag('Create the root and the Workspace if needed, build once, and end'),
     port: option('PORT', 'Port on 127.0.0.1; by default 3210, or any that is free'),
+    host: flag('Let phones and other devices of the local network call too, with the key'),
     seed: option('FILE', 'Mutations to run if there is no document yet, as a JSON list'),
     reset: flag('Delete all documents, files, Releases and keys of the root first'),
     open: option('URL', 'A page to open in the browser once calls are answered'),
@@ -71,13 +72,13 @@ export const devCommand: CommandSpec = command({
       ])
       return
     }
-    const { reset } = options
+    const { reset, host: opensToNetwork } = options
     const shown = new Shown(context, options.open)
     const report = (event: DevelopmentEvent) => shown.add(event)
     context.endsInOrder()
     const { signal } = context
-    const given = { rootPath, workspaceDirectory, port, seed, reset, report, signal }
-    await context.uninterrupted(tools.develop(given))
+    const given = { rootPath, workspaceDirectory, port, opensToNetwork, seed, reset }
+    await context.uninterrupted(tools.develop({ ...given, report, signal }))
     await shown.whenIdle()
   },
 })
@@ -91,13 +92,14 @@ interface AttachedOptions {
   readonly port: string | undefined
   readonly seed: string | undefined
   readonly reset: boolean
+  readonly host: boolean
   readonly open: string | undefined
 }
 
 async function attachTo(context: Context, url: string, options: AttachedOptions): Promise<void> {
-  const { root, workspace, freeze, prepare, port, seed, reset, open } = options
-  if (prepare || reset || port !== undefined || seed !== undefined || open !== undefined) {
-    const detail = '--attach takes none of --prepare, --port, --seed, --reset and --open.'
+  const { root, workspace, freeze, prepare, port, seed, reset, host, open } = options
+  if (prepare || reset || host || port !== undefined || seed !== undefined || open !== undefined) {
+    const detail = '--attach takes none of --prepare, --port, --host, --seed, --reset and --open.'
     throw usage(detail, devCommand)
   }
   const { environment } = context

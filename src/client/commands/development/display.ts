@@ -7,6 +7,12 @@ import { changeLines } from '../releases/changes.ts'
 const INDENT = ' '.repeat(10)
 const SLOW_MILLIS = 100
 
+const NETWORK_LINES = [
+  '  Every device of this network reaches that address, so the key keeps others out: each call',
+  '  needs it, and it calls every public Function. `svc call` and the like stay on this machine.',
+  '',
+]
+
 /** The state that a rejected save leaves as it was. */
 const LAST_CODE = 'The last valid code goes on serving.'
 
@@ -142,6 +148,7 @@ function readyLines(
 ): string[] {
   const rows: [string, string][] = [
     ['Application', event.url],
+    ...event.networkUrls.map((url): [string, string] => ['Network', url]),
     ['Key', event.applicationKey],
     ['Targets', event.targets.join(', ')],
     ['Workspace', event.workspace],
@@ -152,6 +159,7 @@ function readyLines(
     '',
     ...rows.map(([name, value]) => `  ${output.bold(name.padEnd(13))}${printable(value)}`),
     '',
+    ...(event.networkUrls.length === 0 ? [] : NETWORK_LINES),
     '  Save a file, and the next call runs it. Ctrl-C ends.',
     '',
   ]

@@ -19,8 +19,8 @@ const list: CommandSpec = command({
   name: 'buckets list',
   summary: 'List the buckets and what they hold',
   options: REMOTE,
-  async run(context, { root }) {
-    const request = listBuckets(await openRemote(context, root))
+  async run(context, at) {
+    const request = listBuckets(await openRemote(context, at))
     const buckets = await context.output.progress('reading the buckets', request)
     const rows = buckets.map(({ configuration, lifecycle, revision, usage: use, ...bucket }) => [
       configuration.name,
@@ -56,7 +56,7 @@ const create: CommandSpec = command({
     const intent = changeIntent(context, create, { ...options, expected: undefined })
     const bounds = boundsIn(options, create)
     const configuration = { quotaBytes: null, maximumObjectBytes: null, ...bounds, name: name! }
-    const remote = await openRemote(context, options.root)
+    const remote = await openRemote(context, options)
     await context.output.note(`Operation ${intent.operationId}`)
     const request = createBucket(remote, intent, configuration)
     const created = await context.output.progress('creating the bucket', request)
@@ -76,7 +76,7 @@ const update: CommandSpec = command({
     const intent = changeIntent(context, update, options)
     const bounds = boundsIn(options, update)
     if (Object.keys(bounds).length === 0) throw usage('Give --quota or --object-max.', update)
-    const remote = await openRemote(context, options.root)
+    const remote = await openRemote(context, options)
     const { bucketId, configuration, revision } = await findBucket(remote, name)
     await context.output.note(`Operation ${intent.operationId}`)
     const change = { ...intentOf(intent), expectedRevision: intent.expected ?? revision }
@@ -102,7 +102,7 @@ const archive: CommandSpec = command({
   examples: ['svc buckets archive uploads --remote'],
   async run(context, options, [name]) {
     const intent = changeIntent(context, archive, options)
-    const remote = await openRemote(context, options.root)
+    const remote = await openRemote(context, options)
     const { bucketId, configuration, revision } = await findBucket(remote, name)
     await context.output.note(`Operation ${intent.operationId}`)
     const change = { ...intentOf(intent), expectedRevision: intent.expected ?? revision }

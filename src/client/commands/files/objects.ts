@@ -38,11 +38,11 @@ const list: CommandSpec = command({
     after: option('CURSOR', 'The `next` of the page before'),
   },
   examples: ['svc files list invoices/ --remote --bucket uploads'],
-  async run(context, { root, bucket, limit = '100', after }, [prefix = '']) {
+  async run(context, { bucket, limit = '100', after, ...at }, [prefix = '']) {
     if (!/^[1-9][0-9]{0,3}$/.test(limit) || Number(limit) > PAGE_MAX) {
       throw usage(`--limit is 1 to ${PAGE_MAX}.`, list)
     }
-    const remote = await openRemote(context, root)
+    const remote = await openRemote(context, at)
     const { bucketId } = await findBucket(remote, bucket)
     const query = new URLSearchParams({ prefix, limit, ...(after !== undefined && { after }) })
     const request = listObjects(remote, bucketId, query)
@@ -83,7 +83,7 @@ const put: CommandSpec = command({
     const path = resolvePath(context.environment, file!)
     const key = requireKey(options.key ?? basename(path), put)
     if (!isContentType(type)) throw usage('--type is a media type, such as image/png.', put)
-    const remote = await openRemote(context, options.root)
+    const remote = await openRemote(context, options)
     const bytes = readWhole(path)
     const { bucketId } = await findBucket(remote, options.bucket)
     await context.output.note(`Operation ${operationId}`)
@@ -112,14 +112,14 @@ const get: CommandSpec = command({
     out: option('FILE', 'The new file; by default named as the last segment of the key'),
   },
   examples: ['svc files get img/logo.png --remote --bucket uploads --out logo.png'],
-  async run(context, { root, bucket, out }, [text]) {
+  async run(context, { bucket, out, ...at }, [text]) {
     const key = requireKey(text!, get)
     const name = out ?? localName(key)
     if (name === null)
       throw usage('The key ends with no plain file name: give one with --out.', get)
     const target = resolvePath(context.environment, name)
     if (existsSync(target)) throw exists(target)
-    const remote = await openRemote(context, root)
+    const remote = await openRemote(context, at)
     const { bucketId } = await findBucket(remote, bucket)
     const object = await findObject(remote, bucketId, key)
     const size = Number(object.size)
@@ -144,7 +144,7 @@ const remove: CommandSpec = command({
   async run(context, options, [text]) {
     const key = requireKey(text!, remove)
     const { operationId } = changeIntent(context, remove, { ...options, expected: undefined })
-    const remote = await openRemote(context, options.root)
+    const remote = await openRemote(context, options)
     const { bucketId } = await findBucket(remote, options.bucket)
     await context.output.note(`Operation ${operationId}`)
     const request = deleteObject(remote, operationId, { bucketId, key })

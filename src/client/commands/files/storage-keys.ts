@@ -5,7 +5,7 @@ import { formatTimestamp } from '../../../value/plain.ts'
 import type { StorageKeyIssued } from '../../../wire/files/buckets.ts'
 import { type CommandSpec, type Context, command, option, requiredOption } from '../../contexts.ts'
 import { explained } from '../../explanations.ts'
-import { openRemote } from '../../remotes.ts'
+import { openRemote, type RemoteOptions } from '../../remotes.ts'
 import { resolvePath } from '../../roots.ts'
 import { withSecretFile } from '../../secret-files.ts'
 import { usage } from '../../usage.ts'
@@ -26,8 +26,8 @@ const list: CommandSpec = command({
   summary: 'List the storage keys of a bucket, without secrets',
   positionals: [BUCKET],
   options: REMOTE,
-  async run(context, { root }, [bucket]) {
-    const remote = await openRemote(context, root)
+  async run(context, at, [bucket]) {
+    const remote = await openRemote(context, at)
     const { bucketId } = await findBucket(remote, bucket)
     const request = listStorageKeys(remote, bucketId)
     const page = await context.output.progress('reading the keys', request)
@@ -87,7 +87,7 @@ const revoke: CommandSpec = command({
   async run(context, options, [bucket]) {
     const storageKeyId = keyIdOf(options.key, revoke)
     const intent = changeIntent(context, revoke, { ...options, expected: undefined })
-    const remote = await openRemote(context, options.root)
+    const remote = await openRemote(context, options)
     const { bucketId } = await findBucket(remote, bucket)
     await context.output.note(`Operation ${intent.operationId}`)
     const request = revokeStorageKey(remote, intent, bucketId, storageKeyId)
@@ -98,9 +98,8 @@ const revoke: CommandSpec = command({
 
 export const storageKeyCommands: readonly CommandSpec[] = [list, issue, rotate, revoke]
 
-interface SecretRequest {
+interface SecretRequest extends RemoteOptions {
   readonly bucket: string
-  readonly root: string | undefined
   readonly 'operation-id': string | undefined
   readonly 'secret-out': string | undefined
   readonly spec: CommandSpec
@@ -114,7 +113,7 @@ async function receiveSecret(
 ): Promise<void> {
   const { bucket, spec, 'secret-out': out } = asked
   const intent = changeIntent(context, spec, { ...asked, expected: undefined })
-  const remote = await openRemote(context, asked.root)
+  const remote = await openRemote(context, asked)
   const { bucketId } = await findBucket(remote, bucket)
   const file = out === undefined ? null : resolvePath(context.environment, out)
   await context.output.note(`Operation ${intent.operationId}`)

@@ -7,32 +7,25 @@ import { decodeTagged } from '../../../value/tagged.ts'
 import { ValidationError } from '../../../value/validation-error.ts'
 import { parseFields } from '../../../value/validator-json.ts'
 import type { Value } from '../../../value/values.ts'
-import {
-  type CommandSpec,
-  type Context,
-  option,
-  type PositionalSpec,
-  REMOTE_FLAG,
-  requiredOption,
-} from '../../contexts.ts'
+import { type CommandSpec, type Context, option, type PositionalSpec } from '../../contexts.ts'
 import { readIfPresent } from '../../files.ts'
 import { parseOrigin } from '../../origins.ts'
 import { type Remote, readFunctions } from '../../remotes.ts'
 import { resolvePath } from '../../roots.ts'
 import { secretFrom } from '../../secret-variables.ts'
 import { usage } from '../../usage.ts'
+import { REMOTE } from '../operations.ts'
 
 const APPLICATION_KEY = /^rk_(?:pub|sec)_v1_[A-Za-z0-9_-]{43}$/
 /** Bytes of the public request envelope (Document 2, Limits). */
 const ARGUMENTS_BYTES_MAX = 2 * 1024 * 1024
 
 export const FUNCTION_OPTIONS = {
-  remote: REMOTE_FLAG,
-  root: option('DIR', 'The linked root; by default the working directory'),
-  url: requiredOption('ORIGIN', 'Origin of the application API'),
-  'key-env': requiredOption('VAR', 'Environment variable that holds the Application Key'),
+  ...REMOTE,
+  url: option('ORIGIN', 'Origin of the application API; needed without svc dev'),
+  'key-env': option('VAR', 'Environment variable with the Application Key; needed with --url'),
   'token-env': option('VAR', 'Environment variable that holds a functional token'),
-  target: requiredOption('TARGET', 'channel:NAME, release:rel_ID or environment:default'),
+  target: option('TARGET', 'channel:NAME, release:rel_ID or environment:default; needed likewise'),
   'args-file': option('FILE', 'Arguments from a file'),
 } as const
 
@@ -43,30 +36,43 @@ export const ARGUMENTS_POSITIONAL: PositionalSpec = {
 }
 
 interface CallerOptions {
-  readonly url: string
-  readonly 'key-env': string
+  readonly url: string | undefined
+  readonly 'key-env': string | undefined
   readonly 'token-env'?: string | undefined
 }
 
 /**
  * Returns the origin of the application API, the Application Key, and the functional token, which
- * only the server validates; null for none.
+ * only the server validates; null for none. Those of `svc dev` are the default.
  */
-export function callerFrom(context: Context, command: CommandSpec, options: CallerOptions) {
-  const origin = parseOrigin(context.environment, options.url)
-  const { 'key-env': keyVariable, 'token-env': tokenVariable } = options
-  const key = secretFrom(context, command, '--key-env', keyVariable)
-  if (!APPLICATION_KEY.test(key)) {
-    throw usage(
-      `The variable ${keyVariable} holds no Application Key (rk_pub_v1_... or rk_sec_v1_...).`,
-      command,
-    )
-  }
+export function callerFrom(
+  context: Context,
+  command: CommandSpec,
+  options: CallerOptions,
+  { local }: Pick<Remote, 'local'>,
+) {
+  const { url, 'key-env': keyVariable, 'token-env': tokenVariable } = options
   const token =
     tokenVariable === undefined
       ? null
       : new Secret(secretFrom(context, command, '--token-env', tokenVariable))
-  return { origin, key: new Secret(key), token }
+  if (local !== null && url === undefined) {
+    const key = keyVariable === undefined ? local.applicationKey : keyFrom(keyVariable)
+    return { origin: local.url, key, token }
+  }
+  if (url === undefined) throw usage('--url ORIGIN is required, except for svc dev.', command)
+  const origin = parseOrigin(context.environment, url)
+  if (keyVariable === undefined) throw usage('--key-env VAR is required with --url.', command)
+  return { origin, key: keyFrom(keyVariable), token }
+
+  function keyFrom(variable: string): Secret {
+    const key = secretFrom(context, command, '--key-env', variable)
+    if (APPLICATION_KEY.test(key)) return new Secret(key)
+    throw usage(
+      `The variable ${variable} holds no Application Key (rk_pub_v1_... or rk_sec_v1_...).`,
+      command,
+    )
+  }
 }
 
 export async function readArguments(

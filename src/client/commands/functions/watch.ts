@@ -6,6 +6,7 @@ import { type CommandSpec, type Context, command, flag } from '../../contexts.ts
 import { openRemote } from '../../remotes.ts'
 import { usage } from '../../usage.ts'
 import { printableJson } from '../../visible-text.ts'
+import { targetOf } from '../targets.ts'
 import {
   ARGUMENTS_POSITIONAL,
   callerFrom,
@@ -38,14 +39,15 @@ export const watchCommand: CommandSpec = command({
     tagged: flag('Arguments and results are tagged JSON, which keeps every type exact'),
   },
   examples: [
+    'svc watch messages.list \'{"channel":"channels_..."}\' --dev',
     'svc watch messages.list \'{"channel":"channels_..."}\' --remote \\',
     '  --url https://app.example.com --key-env APP_KEY --target channel:production',
   ],
   async run(context, options, [name = '', given]) {
-    const caller = callerFrom(context, watchCommand, options)
     const json = await readArguments(context, watchCommand, given, options['args-file'])
-    const remote = await openRemote(context, options.root)
-    const { target } = options
+    const remote = await openRemote(context, options)
+    const caller = callerFrom(context, watchCommand, options, remote)
+    const target = targetOf(remote, options.target, watchCommand)
     const declared = await findFunction(context, remote, target, name)
     const { kind } = declared
     if (kind !== 'query') {

@@ -151,7 +151,7 @@ async function scopeOf(
       if (environmentId !== undefined) {
         throw usage('--scope project takes no --environment-id.', inviteCommand)
       }
-      const id = projectId ?? (await openRemote(context, root)).descriptor.projectId
+      const id = projectId ?? (await openRemote(context, { root })).descriptor.projectId
       return { kind: 'project', projectId: id, environmentId: null }
     }
     case 'environment': {
@@ -161,7 +161,7 @@ async function scopeOf(
       if (projectId !== undefined || environmentId !== undefined) {
         throw usage('Give --project-id and --environment-id together, or neither.', inviteCommand)
       }
-      const { descriptor } = await openRemote(context, root)
+      const { descriptor } = await openRemote(context, { root })
       return environmentScope(descriptor.projectId, descriptor.environmentId)
     }
     default:

@@ -52,7 +52,7 @@ const logs: CommandSpec = command({
   async run(context, options) {
     const query = queryOf(context, options)
     const pattern = patternOf(options.grep)
-    const remote = await openRemote(context, options.root)
+    const remote = await openRemote(context, options)
     const show = async (record: LogRecord): Promise<void> => {
       if (!matches(pattern, record)) return
       await context.output.line(record as unknown as Json, humanLine(context.output, record))
@@ -125,8 +125,8 @@ const archiveStatus: CommandSpec = command({
   name: 'logs archive-status',
   summary: 'Show what of the log is archived',
   options: REMOTE,
-  async run(context, { root }) {
-    const remote = await openRemote(context, root)
+  async run(context, at) {
+    const remote = await openRemote(context, at)
     const status = await context.output.progress('reading the archive', readArchiveStatus(remote))
     await context.output.result(status, [
       `${status.segments} segments, ${status.bytes} bytes`,
@@ -149,7 +149,8 @@ const prune: CommandSpec = command({
     environment: option('env_ID', 'The Environment, exactly'),
   },
   examples: ['svc logs prune --remote --before-micros 1767225600000000 --maximum 100000'],
-  async run(context, { root, apply, environment, maximum, ...options }) {
+  async run(context, options) {
+    const { apply, environment, maximum } = options
     const beforeMicros = options['before-micros']
     if (!/^(?:0|[1-9][0-9]{0,17})$/.test(beforeMicros)) {
       throw usage('--before-micros needs microseconds since 1970.', prune)
@@ -161,7 +162,7 @@ const prune: CommandSpec = command({
     if (environment !== undefined && !isId('env', environment)) {
       throw usage('--environment needs an env_ identifier.', prune)
     }
-    const request = pruneLogs(await openRemote(context, root), {
+    const request = pruneLogs(await openRemote(context, options), {
       ...{ beforeMicros, maximum: Number(maximum), apply },
       ...(environment !== undefined && { environmentId: environment }),
     })

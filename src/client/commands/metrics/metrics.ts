@@ -23,8 +23,8 @@ export const metricsCommand: CommandSpec = command({
     listen: option('ADDRESS', 'Serve them at 127.0.0.1:PORT or [::1]:PORT; port 0 is any'),
   },
   examples: ['svc metrics --remote --listen 127.0.0.1:9464'],
-  async run(context, { root, listen }) {
-    const remote = await openRemote(context, root)
+  async run(context, { listen, ...at }) {
+    const remote = await openRemote(context, at)
     if (listen !== undefined) return serveMetrics(context, remote, listen)
     const metrics = await context.output.progress('reading the metrics', readMetrics(remote))
     await context.output.result(metrics, humanMetrics(context, metrics))

@@ -28,7 +28,7 @@ export const diffCommand: CommandSpec = command({
     const { output } = context
     const channel =
       options.channel === undefined ? null : parseChannel(options.channel, diffCommand)
-    const remote = await openRemote(context, options.root)
+    const remote = await openRemote(context, options)
     const { manifest, packageDigest } = await loadPackage(context, remote, options)
     const { workspace } = manifest
     const status = await output.progress('reading the status', readStatus(remote))

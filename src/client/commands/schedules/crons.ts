@@ -28,8 +28,8 @@ const list: CommandSpec = command({
     target: option('TARGET', 'A target such as channel:staging; by default what is in force'),
   },
   examples: ['svc crons list --remote'],
-  async run(context, { root, target }) {
-    const remote = await openRemote(context, root)
+  async run(context, { target, ...at }) {
+    const remote = await openRemote(context, at)
     const request = listCrons(remote, target)
     const found = await context.output.progress('reading the Crons', request)
     const rows = found.crons.map((cron) => [
@@ -62,7 +62,7 @@ function activation(verb: string, state: Activation, summary: string): CommandSp
     async run(context, options, [given]) {
       const name = requireName(given ?? '', spec)
       const { expected, ...intent } = changeIntent(context, spec, options)
-      const remote = await openRemote(context, options.root)
+      const remote = await openRemote(context, options)
       const work = async () => {
         const expectedRevision = expected ?? revisionOf(await listCrons(remote, undefined), name)
         return activateCron(remote, { ...intent, name, expectedRevision, activation: state })
@@ -87,11 +87,11 @@ const run: CommandSpec = command({
     'operation-id': option('opn_ID', 'Operation ID; a new one by default'),
   },
   examples: ['svc crons run digest --remote'],
-  async run(context, { root, 'operation-id': id }, [given]) {
+  async run(context, { 'operation-id': id, ...at }, [given]) {
     const name = requireName(given ?? '', run)
     const operationId = id ?? context.environment.system.ids.make('opn')
     if (!isId('opn', operationId)) throw usage('--operation-id needs an opn_ identifier.', run)
-    const remote = await openRemote(context, root)
+    const remote = await openRemote(context, at)
     const request = runCron(remote, { name, operationId })
     const work = await context.output.progress(`running ${name}`, request)
     const where = 'See how it ends with `svc scheduled list`.'

@@ -17,12 +17,12 @@ const list: CommandSpec = command({
     after: option('sch_ID', 'The `next` of the page before'),
   },
   examples: ['svc scheduled list --remote'],
-  async run(context, { root, limit = '100', after }) {
+  async run(context, { limit = '100', after, ...at }) {
     if (!/^[1-9][0-9]{0,3}$/.test(limit) || Number(limit) > PAGE_MAX) {
       throw usage(`--limit is 1 to ${PAGE_MAX}.`, list)
     }
     if (after !== undefined) requireId(after, '--after', list)
-    const remote = await openRemote(context, root)
+    const remote = await openRemote(context, at)
     const request = listScheduled(remote, { limit: Number(limit), after })
     const page = await context.output.progress('reading the scheduled work', request)
     const rows = page.items.map((work) => [
@@ -49,11 +49,11 @@ const cancel: CommandSpec = command({
     'operation-id': option('opn_ID', 'Operation ID; a new one by default'),
   },
   examples: ['svc scheduled cancel sch_... --remote'],
-  async run(context, { root, 'operation-id': given }, [id]) {
+  async run(context, { 'operation-id': given, ...at }, [id]) {
     const scheduledId = requireId(id ?? '', 'ID', cancel)
     const operationId = given ?? context.environment.system.ids.make('opn')
     if (!isId('opn', operationId)) throw usage('--operation-id needs an opn_ identifier.', cancel)
-    const remote = await openRemote(context, root)
+    const remote = await openRemote(context, at)
     const request = cancelScheduled(remote, { scheduledId, operationId })
     const canceled = await context.output.progress('canceling', request)
     await context.output.result(canceled, [`${scheduledId} is canceled.`])

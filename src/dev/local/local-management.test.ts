@@ -1,0 +1,143 @@
+/**
+ * Goal: commands of the client act on a running `svc dev`, and no other program can.
+ * Method: `svc dev` and the client in this process, connected by the loopback address.
+ */
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { networkInterfaces } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { TestClient } from '../../../build/testing/client/test-client.ts'
+import {
+  type EventOf,
+  LocalDevelopment,
+} from '../../../build/testing/development/local-development.ts'
+import { parseLocalServer } from '../../wire/files/local-server.ts'
+
+let dev: LocalDevelopment
+let ready: EventOf<'ready'>
+const client = new TestClient()
+beforeAll(async () => {
+  dev = new LocalDevelopment()
+  ready = await dev.start()
+})
+afterAll(async () => {
+  await dev.dispose()
+  client[Symbol.dispose]()
+})
+
+const serverFile = () => join(dev.root, 'dev.json')
+const server = () => parseLocalServer(readFileSync(serverFile()))
+/** Runs a command, which must succeed. */
+async function svc(...argv: string[]): Promise<string> {
+  const { exit, out, err } = await client.run(...argv)
+  expect({ exit, err }).toMatchObject({ exit: 0 })
+  return out
+}
+
+describe('a running svc dev', () => {
+  test('prints a command that calls a Function', async () => {
+    expect(ready.try).toBe(`svc call notes.fail --root ${dev.root}`)
+    const { err } = await client.run(...ready.try!.split(' ').slice(1))
+    expect(err).toContain('FUNCTION_FAILED')
+    expect(await svc('call', 'notes.version', '--root', dev.root)).toBe('"1"\n')
+  })
+
+  test('answers the commands that name its root, without address, key or target', async () => {
+    const at = ['--root', dev.root]
+    expect(await svc('call', 'notes.add', '{"text":"first"}', ...at)).toBe('null\n')
+    expect(await svc('functions', ...at)).toContain('notes.list')
+    expect(await svc('tables', ...at)).toContain('byText')
+    expect(await svc('status', ...at)).toMatch(/CHANNEL[\s\S]*dev /)
+    expect(await svc('data', 'query', 'notes', ...at)).toContain('{"text":"first"}')
+    await svc('data', 'put', 'notes', '{"text":"second"}', ...at)
+    expect(JSON.parse(await svc('call', 'notes.list', ...at))).toEqual(['first', 'second'])
+    expect(await svc('logs', ...at, '--grep', 'broken on purpose')).toContain('notes.fail')
+    expect(await svc('health', ...at)).toContain('healthy')
+  })
+
+  test('is found by --dev from a directory below its root', async () => {
+    const below = join(dev.root, 'a', 'b')
+    mkdirSync(below, { recursive: true })
+    // A file of the same name, as a page has one beside it, is passed over.
+    writeFileSync(join(below, 'dev.json'), '{"url":"http://127.0.0.1:1"}')
+    expect(await svc('call', 'notes.version', '--dev', '--root', below)).toBe('"1"\n')
+  })
+
+  test('is watched by svc watch, which ends when it is interrupted', async () => {
+    const shown = Promise.withResolvers<string>()
+    client.onOutput = shown.resolve
+    const watching = client.run('watch', 'notes.version', '--root', dev.root, '--json')
+    expect(JSON.parse(await shown.promise)).toMatchObject({ revision: '1', result: '1' })
+    client.interrupt()
+    expect(await watching).toMatchObject({ exit: 130 })
+    client.onOutput = () => {}
+  })
+
+  test('rejects other tokens, and changes of what the Workspace decides', async () => {
+    const { managementUrl, accessToken } = server()
+    const { environmentId, projectId } = JSON.parse(
+      readFileSync(join(dev.root, 'service.json'), 'utf8'),
+    )
+    const path = `${managementUrl}/v1/projects/${projectId}/environments/${environmentId}/status`
+    const status = async (token: string | null) => {
+      const headers = token === null ? {} : { authorization: `Bearer ${token}` }
+      return (await fetch(path, { headers })).status
+    }
+    expect(await status(accessToken.reveal())).toBe(200)
+    expect(await status(null)).toBe(401)
+    expect(await status(`rk_at_v1_${'A'.repeat(43)}`)).toBe(401)
+    expect((await fetch(`${managementUrl}/v1/sessions`)).status).toBe(404)
+    const set = await client.run('config', 'set', 'CURRENCY', 'EUR', '--root', dev.root)
+    expect(set).toMatchObject({ exit: 3 })
+    expect(set.err).toContain('configuration:manage')
+  })
+
+  test('keeps its token in a file of this user, which every start replaces', async () => {
+    expect(statSync(serverFile()).mode & 0o777).toBe(0o600)
+    const first = server().accessToken.reveal()
+    await dev.stop()
+    const none = await client.run('status', '--dev', '--root', dev.root)
+    expect(none).toMatchObject({ exit: 8, err: expect.stringContaining('svc dev --root DIR') })
+    await dev.start()
+    expect(server().accessToken.reveal()).not.toBe(first)
+    expect(await svc('call', 'notes.version', '--dev', '--root', dev.root)).toBe('"1"\n')
+  })
+
+  test('opens only the application API to the network, and only with --host', async () => {
+    const addresses = Object.values(networkInterfaces())
+      .flatMap((each = []) => each)
+      .filter(({ family, internal }) => family === 'IPv4' && !internal)
+    expect(ready.networkUrls).toEqual([])
+    await dev.stop()
+    const { networkUrls, applicationKey } = await dev.start({ opensToNetwork: true })
+    expect(networkUrls).toHaveLength(addresses.length)
+    for (const url of networkUrls) {
+      const body = JSON.stringify({
+        ...{ version: 1, target: 'channel:dev', function: 'notes.version' },
+        arguments: { type: 'object', value: [] },
+      })
+      const page = url.replace(/:[0-9]+$/, ':5173')
+      const send = (key: Record<string, string>, origin = page) => {
+        const headers = { 'content-type': 'application/json', origin, ...key }
+        return fetch(`${url}/v1/query`, { method: 'POST', headers, body })
+      }
+      const key = { 'x-service-key': applicationKey }
+      expect((await send({})).status).toBe(401)
+      expect((await send(key, 'http://192.0.2.1:5173')).status).toBe(403)
+      const answered = await send(key)
+      expect(answered.status).toBe(200)
+      expect(answered.headers.get('access-control-allow-origin')).toBe(page)
+      const management = server().managementUrl.replace('127.0.0.1', new URL(url).hostname)
+      await expect(fetch(management)).rejects.toThrow()
+    }
+    expect(server().url).toMatch(/^http:\/\/127\.0\.0\.1:/)
+  })
+})
+
+test('a directory that nothing serves names what to type', async () => {
+  const outside = await client.run('status')
+  expect(outside).toMatchObject({ exit: 8 })
+  expect(outside.err).toContain('--root DIR')
+  const both = await client.run('status', '--dev', '--remote')
+  expect(both).toMatchObject({ exit: 2, err: expect.stringContaining('not both') })
+})

@@ -1,0 +1,108 @@
+/**
+ * The management API of `svc dev`: the routes of its Environment on a loopback address, for the
+ * commands that this user runs in another terminal. It has one access token, which ends with the
+ * process, in place of operators, logins and sessions.
+ */
+import { Fault } from '../../errors/fault.ts'
+import { MANAGEMENT_CODES } from '../../http/errors.ts'
+import { mountManagement } from '../../http/management/mount.ts'
+import type { Sessions } from '../../http/management/route.ts'
+import { routesOfEnvironment } from '../../http/management/routes.ts'
+import { managementLimits } from '../../http/rate-limits.ts'
+import { requestCounts } from '../../http/request-counts.ts'
+import type { Actor } from '../../identity/actor.ts'
+import { Credentials } from '../../identity/credentials.ts'
+import { environmentApp } from '../../server/environments.ts'
+import { openListener } from '../../server/listeners.ts'
+import { CAPABILITIES, type Capability } from '../../value/capabilities.ts'
+import type { EnvironmentId, ProjectId } from '../../value/ids.ts'
+import { localAuthor } from '../../value/product-root.ts'
+import { environmentScope } from '../../value/scope.ts'
+import type { Secret } from '../../value/secret.ts'
+import type { LocalEnvironment, LocalOptions } from './local-environments.ts'
+
+export interface LocalManagement {
+  /** Origin. */
+  readonly url: string
+  readonly accessToken: Secret
+}
+
+const HOST = '127.0.0.1'
+const PEPPER_BYTES = 32
+/** The end of a session that lasts as long as its process: the last second of the year 9999. */
+const NEVER_MICROS = 253_402_300_799_000_000n
+
+/** Capabilities to change what the files of the Workspace decide: the next save would undo it. */
+const OF_FILES: ReadonlySet<Capability> = new Set([
+  'channels:promote',
+  'configuration:manage',
+  'environments:manage',
+  'releases:publish',
+])
+
+/** Opens the address. Throws SERVER_LISTEN_FAILED. */
+export function openLocalManagement(
+  environment: LocalEnvironment,
+  { system, log, closing }: Pick<LocalOptions, 'system' | 'log' | 'closing'>,
+): LocalManagement {
+  const { product, application, metrics, transfers, rejections } = environment
+  const { projectId, environmentId } = product.root.descriptor
+  // The pepper is forgotten at the end, and with it the token.
+  const credentials = new Credentials(system.randomBytes(PEPPER_BYTES), system)
+  const { secret: accessToken } = credentials.issueAccessToken()
+  const actor = localActor({ projectId, environmentId })
+  const app = mountManagement({
+    ...{ system, log, transfers, rejections, limits: managementLimits(system) },
+    routes: routesOfEnvironment,
+    counts: requestCounts(metrics, 'management'),
+    app: {
+      ...environmentApp(environment, application, metrics),
+      environment: { projectId, environmentId },
+      sessions: sessionsOf(credentials, actor),
+    },
+  })
+  const listener = openListener({
+    ...{ surface: 'management', app, codes: MANAGEMENT_CODES, system, log },
+    listen: { host: HOST, port: 0, loopback: true },
+    tlsTerminated: false,
+  })
+  closing.add(() => listener.cut())
+  return { url: `http://${listener.address}`, accessToken }
+}
+
+function sessionsOf(credentials: Credentials, actor: Actor): Sessions {
+  const recognize = (token: string): string | null =>
+    credentials.recognizeAccessToken(token)?.toString('hex') ?? null
+  return {
+    recognize,
+    authenticate: async (token) => {
+      if (recognize(token) === null) throw new Fault('PLATFORM_AUTHENTICATION_FAILED')
+      return actor
+    },
+    whileAuthorized: async (_, work) => work(actor),
+  }
+}
+
+function localActor(scope: {
+  readonly projectId: ProjectId
+  readonly environmentId: EnvironmentId
+}): Actor {
+  const author = localAuthor(scope.environmentId)
+  const operatorName = 'svc dev'
+  const times = { createdAtMicros: 0n, lastUsedAtMicros: 0n }
+  const ends = { accessExpiresAtMicros: NEVER_MICROS, refreshExpiresAtMicros: NEVER_MICROS }
+  const { operatorId } = author
+  return {
+    ...author,
+    operatorName,
+    operator: { operatorId, operatorName, createdAtMicros: 0n, authorizationRevision: 1n },
+    session: { ...author, deviceName: null, ...times, ...ends },
+    grants: [
+      {
+        scope: environmentScope(scope.projectId, scope.environmentId),
+        capabilities: CAPABILITIES.filter((capability) => !OF_FILES.has(capability)),
+        source: 'bootstrap',
+      },
+    ],
+  }
+}
