@@ -92,7 +92,8 @@ function failed(
   error: unknown,
 ): Response {
   const { request, requestId, trace } = incoming
-  const { fault, s3Code } = s3FaultOf(error)
+  const failure = s3FaultOf(error)
+  const { fault, s3Code } = failure
   trace?.set({ 'svc.error.code': s3Code })
   const storageKeyId = caller?.storageKeyId
   const status = s3StatusOf(s3Code)
@@ -107,7 +108,7 @@ function failed(
       ...trace?.logFields,
     })
   }
-  return errorResponse(s3Code, resourceOf(request), requestId)
+  return errorResponse(failure, resourceOf(request), requestId)
 }
 
 /** Returns the path without its query, which may hold a signature. */

@@ -61,13 +61,18 @@ const S3_CODES = {
 
 export type S3Code = keyof typeof S3_CODES
 
-/** A failure with a code of S3. Only the log shows the rule that the request broke. */
+/**
+ * A failure with a code of S3. Only the log shows the rule that the request broke; clients see the
+ * message, by default that of the code.
+ */
 export class S3Fault extends Fault {
   readonly s3Code: S3Code
+  readonly s3Message: string
 
-  constructor(s3Code: S3Code, rule?: string) {
+  constructor(s3Code: S3Code, rule?: string, s3Message: string = S3_CODES[s3Code].message) {
     super(S3_CODES[s3Code].code, { detail: rule === undefined ? s3Code : `${s3Code}, ${rule}` })
     this.s3Code = s3Code
+    this.s3Message = s3Message
   }
 }
 
@@ -84,11 +89,18 @@ const BY_CODE: Partial<Record<Code, S3Code>> = {
   DEADLINE_EXCEEDED: 'ServiceUnavailable',
 }
 
-/** Returns the failure of the log, and the code of S3 for the client. */
-export function s3FaultOf(error: unknown): { readonly fault: Fault; readonly s3Code: S3Code } {
+/** A failure as the log has it, and as the client sees it. */
+interface Failure {
+  readonly fault: Fault
+  readonly s3Code: S3Code
+  readonly s3Message: string
+}
+
+export function s3FaultOf(error: unknown): Failure {
   const fault = toFault(error, APPLICATION_CODES)
-  if (fault instanceof S3Fault) return { fault, s3Code: fault.s3Code }
-  return { fault, s3Code: BY_CODE[fault.code] ?? 'InternalError' }
+  if (fault instanceof S3Fault) return { fault, s3Code: fault.s3Code, s3Message: fault.s3Message }
+  const s3Code = BY_CODE[fault.code] ?? 'InternalError'
+  return { fault, s3Code, s3Message: s3MessageOf(s3Code) }
 }
 
 export function s3StatusOf(s3Code: S3Code): number {
@@ -100,9 +112,13 @@ export function s3MessageOf(s3Code: S3Code): string {
 }
 
 /** Returns the failure of a whole request. */
-export function errorResponse(s3Code: S3Code, path: string, requestId: string): Response {
-  const { status, message } = S3_CODES[s3Code]
-  const fields = [element('Code', s3Code), element('Message', message)]
+export function errorResponse(
+  { s3Code, s3Message }: Omit<Failure, 'fault'>,
+  path: string,
+  requestId: string,
+): Response {
+  const { status } = S3_CODES[s3Code]
+  const fields = [element('Code', s3Code), element('Message', s3Message)]
   const where = [element('Resource', path), element('RequestId', requestId)]
   const response = xmlResponse(element('Error', [...fields, ...where], false), status)
   if (status === 503) response.headers.set('retry-after', '1')

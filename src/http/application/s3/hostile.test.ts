@@ -1,5 +1,9 @@
 /** The S3 door to wrong signatures, replays, malformed requests and hostile names. */
-import { GetObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3'
+import {
+  CreateMultipartUploadCommand,
+  GetObjectCommand,
+  PutObjectCommand,
+} from '@aws-sdk/client-s3'
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openS3Door, type S3Door } from '../../../../build/testing/files/s3-doors.ts'
@@ -233,7 +237,7 @@ describe('XML of requests', () => {
   test.each([
     ['10,000 parts in descending order', 10_000, -1, 'InvalidPartOrder'],
     ['10,001 parts', 10_001, 1, 'InvalidArgument'],
-    ['10,000 parts of no upload', 10_000, 1, 'NoSuchUpload'],
+    ['10,000 parts that are not stored', 10_000, 1, 'InvalidPart'],
   ])('%s are rejected', async (_, count, direction, code) => {
     const numbers = Array.from({ length: count }, (_, i) => i + 1)
     const etag = `<ETag>&quot;${'a'.repeat(32)}&quot;</ETag>`
@@ -241,7 +245,10 @@ describe('XML of requests', () => {
       .sort((a, b) => direction * (a - b))
       .map((number) => `<Part><PartNumber>${number}</PartNumber>${etag}</Part>`)
     const body = `<CompleteMultipartUpload>${parts.join('')}</CompleteMultipartUpload>`
-    const url = at('/default/parts?uploadId=s3u_01JZ0000000000000000000000')
+    const { UploadId } = await door.client.send(
+      new CreateMultipartUploadCommand({ Bucket: 'default', Key: 'parts' }),
+    )
+    const url = at(`/default/parts?uploadId=${UploadId}`)
     expect((await answered(await send({ method: 'POST', url, body })))[1]).toBe(code)
   })
 
@@ -278,14 +285,6 @@ test.each([
   const reply = await send({ ...put('rejected'), headers: headers as Record<string, string> })
   expect(codeIn(await reply.text())).toBe(code)
 })
-
-test.each(['toString', '__proto__', 'SIGNED'])(
-  'a body of the form %s is rejected',
-  async (payload) => {
-    const reply = await send({ ...put('rejected'), payload })
-    expect(await answered(reply)).toEqual([501, 'NotImplemented'])
-  },
-)
 
 test('headers of a response cannot be injected', async () => {
   const type = 'response-content-type'

@@ -43,7 +43,8 @@ export function objectHeadersOf(headers: Headers): ObjectHeaders {
     else continue
     if (!HEADER_VALUE.test(value)) throw new S3Fault('InvalidArgument', `the header ${name}`)
     const kept = name === 'content-encoding' ? storedEncoding(value) : value
-    if (kept !== '') stored.set(name, kept)
+    // Metadata may be empty; an empty header of another kind says nothing.
+    if (kept !== '' || name.startsWith(METADATA_PREFIX)) stored.set(name, kept)
   }
   if (metadataBytes > USER_METADATA_BYTES_MAX || keptBytes > KEPT_BYTES_MAX) {
     throw new S3Fault('MetadataTooLarge')

@@ -21,6 +21,10 @@ export interface Authorization {
 }
 
 export const ALGORITHM = 'AWS4-HMAC-SHA256'
+const VERSION_MESSAGE =
+  'The request has a signature of version 2. Configure the client for version 4 (AWS4-HMAC-SHA256).'
+const FORM_MESSAGE =
+  'This server does not implement forms of browsers (presigned POST). Use a presigned PUT.'
 const HEADER_CHARACTERS_MAX = 4_096
 const EXPIRES_SECONDS_MAX = 7 * 24 * 3_600
 const CREDENTIAL = /^([^/]{1,128})\/((\d{8})\/([A-Za-z0-9-]{0,64})\/s3\/aws4_request)$/
@@ -30,7 +34,7 @@ const SIGNATURE = /^[0-9a-f]{64}$/
 
 type MalformedCode = 'AuthorizationHeaderMalformed' | 'AuthorizationQueryParametersError'
 
-/** Throws AccessDenied for a request without a signature, and for malformed ones. */
+/** Throws AccessDenied for a request without a signature, and codes of malformed ones. */
 export function parseAuthorization(headers: Headers, { query }: S3Url): Authorization {
   const header = headers.get('authorization')
   const isPresigned = query.has('X-Amz-Algorithm') || query.has('X-Amz-Signature')
@@ -38,13 +42,16 @@ export function parseAuthorization(headers: Headers, { query }: S3Url): Authoriz
     throw new S3Fault('InvalidToken')
   }
   if (header?.startsWith('AWS ') || query.has('AWSAccessKeyId')) {
-    throw new S3Fault('InvalidRequest', 'a signature of version 2: clients must use version 4')
+    throw new S3Fault('InvalidRequest', 'a signature of version 2', VERSION_MESSAGE)
   }
   if (header !== null && isPresigned) {
     throw new S3Fault('InvalidArgument', 'one signature: in the header or in the query')
   }
   if (header !== null) return fromHeader(header, headers.get('x-amz-date'))
   if (isPresigned) return fromQuery(query)
+  if (headers.get('content-type')?.startsWith('multipart/form-data') === true) {
+    throw new S3Fault('NotImplemented', 'a form of a browser', FORM_MESSAGE)
+  }
   throw new S3Fault('AccessDenied', 'a request without a signature')
 }
 

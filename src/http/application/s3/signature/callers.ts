@@ -18,6 +18,8 @@ export interface S3Caller extends StorageCaller {
 }
 
 export const UNSIGNED_PAYLOAD = 'UNSIGNED-PAYLOAD'
+/** Digests, and the names of modes: those that are implemented, and others of S3. */
+const PAYLOAD = /^(?:[0-9a-f]{64}|UNSIGNED-PAYLOAD|STREAMING-[A-Z0-9-]{1,64})$/
 const SKEW_MILLIS = 15 * 60 * 1000
 
 /**
@@ -52,6 +54,7 @@ function findCaller(gateway: Gateway, { method, headers }: Request, url: S3Url):
   const stated = headers.get('x-amz-content-sha256') ?? url.query.get('X-Amz-Content-Sha256')
   const payload = stated ?? (expiresSeconds === null ? null : UNSIGNED_PAYLOAD)
   if (payload === null) throw new S3Fault('InvalidRequest', 'x-amz-content-sha256 is missing')
+  if (!PAYLOAD.test(payload)) throw new S3Fault('InvalidArgument', 'x-amz-content-sha256')
   const found = gateway.files.storageKeys.find(accessKeyId)
   if (found === null) throw new S3Fault('InvalidAccessKeyId')
   const key = signingKey(found.secretAccessKey, authorization)
