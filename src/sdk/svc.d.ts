@@ -661,6 +661,10 @@ export interface StoredFile {
    * one of 17 bytes. Absent in other files.
    */
   readonly partSizes?: string
+  /** The multipart upload of an S3 client that it was completed from; absent in other files. */
+  readonly multipartId?: string
+  /** Base64 of the checksums that an S3 client sent, such as of "crc32"; absent without any. */
+  readonly checksums?: { readonly [algorithm: string]: string }
 }
 
 interface StorageReader {

@@ -26,6 +26,13 @@ export interface FileFields {
   readonly headers?: ReadonlyMap<string, string> | undefined
   /** The sizes of the parts of a multipart upload (value/files/part-sizes.ts). */
   readonly partSizes?: string | undefined
+  /** The multipart upload that became the file; absent in others, and in copies. */
+  readonly multipartId?: string | undefined
+  /**
+   * Checksums that an S3 client announced and that were verified: base64 by algorithm, as `crc32`.
+   * A composite one, of the checksums of parts, has their number after a hyphen.
+   */
+  readonly checksums?: ReadonlyMap<string, string> | undefined
 }
 
 export interface FileDocument extends FileFields {
@@ -110,17 +117,25 @@ export function listFiles(
 
 /** Inserts a file and returns its ID. */
 export function insertFile(transaction: Transaction, file: FileFields): MaybePromise<string> {
-  const { bucket, key, contentType, size, sha256, uploadId, etag, headers, partSizes } = file
+  const { bucket, key, contentType, size, sha256, uploadId, headers } = file
   const upload = uploadId === null ? null : new TypedId(uploadId)
   const fields = { bucket, key, contentType, size, sha256, uploadId: upload }
-  const tag = etag === undefined ? {} : { etag }
-  const kept = headers === undefined || headers.size === 0 ? {} : { headers }
-  const parts = partSizes === undefined ? {} : { partSizes }
-  return transaction.insert(FILE_DOCUMENTS, storedJson({ ...fields, ...tag, ...kept, ...parts }))
+  const { etag, partSizes, multipartId } = file
+  const optional = { etag, partSizes, multipartId, headers, checksums: file.checksums }
+  return transaction.insert(FILE_DOCUMENTS, storedJson({ ...fields, ...withoutEmpty(optional) }))
 }
 
 export function deleteFile(transaction: Transaction, id: string): MaybePromise<void> {
   return transaction.delete(id)
+}
+
+/** Returns the fields that have a value, and the maps that have an entry. */
+export function withoutEmpty(
+  fields: Readonly<Record<string, Value | ReadonlyMap<string, string> | undefined>>,
+): Fields {
+  const isPresent = ([, value]: readonly [string, unknown]) =>
+    value !== undefined && !(value instanceof Map && value.size === 0)
+  return Object.fromEntries(Object.entries(fields).filter(isPresent)) as Fields
 }
 
 /** Inserts an upload grant and returns its ID. */
@@ -179,6 +194,8 @@ export function fileFields(fields: ValueObject): FileFields {
     etag: fields.get('etag') as string | undefined,
     headers: fields.get('headers') as ReadonlyMap<string, string> | undefined,
     partSizes: fields.get('partSizes') as string | undefined,
+    multipartId: fields.get('multipartId') as string | undefined,
+    checksums: fields.get('checksums') as ReadonlyMap<string, string> | undefined,
   }
 }
 

@@ -6,7 +6,7 @@ import { tableOfId } from '../../value/ids.ts'
 import { decodeStored } from '../../value/stored.ts'
 import { TypedId, type ValueObject } from '../../value/values.ts'
 import type { Transaction } from '../transactions/transaction.ts'
-import { storedJson } from './file-documents.ts'
+import { storedJson, withoutEmpty } from './file-documents.ts'
 
 export interface MultipartFields {
   readonly bucket: string
@@ -17,6 +17,10 @@ export interface MultipartFields {
   readonly bytes: bigint
   /** False once it was completed or aborted; its parts are then removed. */
   readonly isOpen: boolean
+  /** The algorithm of the checksum that the object gets; absent for none. */
+  readonly checksum?: string | undefined
+  /** Whether that is the checksum of the checksums of the parts. */
+  readonly isComposite?: boolean | undefined
 }
 
 export interface MultipartDocument extends MultipartFields {
@@ -33,6 +37,8 @@ export interface PartFields {
   readonly sha256: string
   /** The MD5 in hexadecimal. */
   readonly etag: string
+  /** Verified checksums, as those of a file. */
+  readonly checksums?: ReadonlyMap<string, string> | undefined
 }
 
 export interface PartDocument extends PartFields {
@@ -62,7 +68,9 @@ export function insertMultipart(
   transaction: Transaction,
   upload: MultipartFields,
 ): MaybePromise<string> {
-  return transaction.insert(MULTIPART_DOCUMENTS, storedJson({ ...upload }))
+  const { checksum, isComposite, ...fields } = upload
+  const declared = withoutEmpty({ checksum, isComposite })
+  return transaction.insert(MULTIPART_DOCUMENTS, storedJson({ ...fields, ...declared }))
 }
 
 /** Returns the upload, open or not; null where there is none. `id` is a canonical ID. */
@@ -122,10 +130,11 @@ export function deleteMultipart(transaction: Transaction, id: string): MaybeProm
 
 /** Inserts a part and returns its ID. */
 export function insertPart(transaction: Transaction, part: PartFields): MaybePromise<string> {
-  const { multipartId, number, size, sha256, etag } = part
+  const { multipartId, number, size, sha256, etag, checksums } = part
   const numbers = { number: BigInt(number), size: BigInt(size) }
   const upload = new TypedId(multipartId)
-  return transaction.insert(PART_DOCUMENTS, storedJson({ upload, ...numbers, sha256, etag }))
+  const fields = { upload, ...numbers, sha256, etag, ...withoutEmpty({ checksums }) }
+  return transaction.insert(PART_DOCUMENTS, storedJson(fields))
 }
 
 /** Returns the parts of an upload with a number over `after`, in the order of their numbers. */
@@ -194,6 +203,8 @@ export function multipartFields(fields: ValueObject): MultipartFields {
     headers: fields.get('headers') as ReadonlyMap<string, string>,
     bytes: fields.get('bytes') as bigint,
     isOpen: fields.get('isOpen') as boolean,
+    checksum: fields.get('checksum') as string | undefined,
+    isComposite: fields.get('isComposite') as boolean | undefined,
   }
 }
 
@@ -207,5 +218,6 @@ function partOf({ id, createdAtMicros, text }: StoredDocument): PartDocument {
     size: Number(fields.get('size') as bigint),
     sha256: fields.get('sha256') as string,
     etag: fields.get('etag') as string,
+    checksums: fields.get('checksums') as ReadonlyMap<string, string> | undefined,
   }
 }

@@ -33,6 +33,8 @@ const FILES: TableManifest = {
     etag: { type: 'optional', inner: { type: 'string' } },
     headers: { type: 'optional', inner: { type: 'record', values: { type: 'string' } } },
     partSizes: { type: 'optional', inner: { type: 'string' } },
+    multipartId: { type: 'optional', inner: { type: 'string' } },
+    checksums: { type: 'optional', inner: { type: 'record', values: { type: 'string' } } },
   },
   indexes: [
     { name: 'byContent', fields: ['sha256'], unique: false },
@@ -67,6 +69,8 @@ const MULTIPARTS: TableManifest = {
     headers: { type: 'record', values: { type: 'string' } },
     bytes: { type: 'int64' },
     isOpen: { type: 'boolean' },
+    checksum: { type: 'optional', inner: { type: 'string' } },
+    isComposite: { type: 'optional', inner: { type: 'boolean' } },
   },
   indexes: [{ name: 'byKey', fields: ['bucket', 'key'], unique: false }],
 }
@@ -80,6 +84,7 @@ const PARTS: TableManifest = {
     size: { type: 'int64' },
     sha256: { type: 'string' },
     etag: { type: 'string' },
+    checksums: { type: 'optional', inner: { type: 'record', values: { type: 'string' } } },
   },
   indexes: [
     { name: 'byContent', fields: ['sha256'], unique: false },

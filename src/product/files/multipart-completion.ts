@@ -8,6 +8,7 @@ import { checksumStream } from '../../system/checksums.ts'
 import { sha256Stream } from '../../system/digests.ts'
 import { inSlices } from '../../system/event-loop.ts'
 import { formatPartSizes } from '../../value/files/part-sizes.ts'
+import { JoinedChecksum, type JoinedChecksumOptions } from './joined-checksums.ts'
 import { readOpen } from './multipart.ts'
 import type { FilePorts } from './ports.ts'
 import { storeFile } from './store.ts'
@@ -17,6 +18,8 @@ export interface Completion {
   /** At least one, in the order of their bytes. */
   readonly parts: readonly PartDocument[]
   readonly requireReplaceable: (replaced: FileDocument | null) => void
+  /** The checksum that the object gets, and its check, which throws; null for none. */
+  readonly checksum: (JoinedChecksumOptions & { check(value: string): void }) | null
   /** Returns the failure for an upload that was closed meanwhile. */
   readonly closed: () => Fault
 }
@@ -31,17 +34,31 @@ export function multipartTag(partTags: readonly string[]): string {
 /** Raises as `storeFile` does, and PRODUCT_CORRUPT where the bytes of a part are damaged. */
 export async function completeMultipart(
   ports: FilePorts,
-  { upload, parts, requireReplaceable, closed }: Completion,
+  { upload, parts, requireReplaceable, checksum, closed }: Completion,
 ): Promise<FileDocument> {
   const { multipartId, bucket, key, contentType, headers } = upload
   const size = parts.reduce((sum, part) => sum + part.size, 0)
   const etag = multipartTag(parts.map((part) => part.etag))
   const partSizes = formatPartSizes(parts.map((part) => part.size))
+  const joined = checksum === null ? null : new JoinedChecksum(checksum)
   const staged = await ports.blobs.stage(size)
   try {
-    for (const part of parts) await appendPart(ports, staged, part)
+    for (const part of parts) await appendPart(ports, staged, part, joined)
+    const value = joined?.finish()
+    if (value !== undefined) checksum!.check(value)
+    const checksums = value === undefined ? undefined : new Map([[checksum!.algorithm, value]])
     return await storeFile(ports, staged, {
-      ...{ bucket, key, contentType, headers, etag, partSizes, uploadId: null },
+      ...{
+        bucket,
+        key,
+        contentType,
+        headers,
+        etag,
+        partSizes,
+        multipartId,
+        checksums,
+        uploadId: null,
+      },
       requireReplaceable,
       inCommit: async (transaction) => {
         const open = await readOpen(transaction, { bucket, key, multipartId })
@@ -59,14 +76,19 @@ async function appendPart(
   { blobs }: FilePorts,
   staged: StagedBlob,
   { sha256, size }: PartDocument,
+  joined: JoinedChecksum | null,
 ): Promise<void> {
   const digest = sha256Stream()
   for await (const chunk of readContent(
     await blobs.open({ sha256, size }, { start: 0, end: size }),
   )) {
-    await inSlices(chunk, (slice) => void digest.update(slice))
+    await inSlices(chunk, (slice) => {
+      digest.update(slice)
+      joined?.update(slice)
+    })
     await staged.write(chunk)
   }
+  joined?.endPart()
   if (digest.digest().toString('hex') === sha256) return
   throw new Fault('PRODUCT_CORRUPT', { detail: `the part with the content ${sha256} is damaged` })
 }

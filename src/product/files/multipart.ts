@@ -3,7 +3,7 @@
  * documents of upload and parts are their references. Completing an upload joins the parts into
  * one file and closes the upload in the same commit.
  */
-import { findObject } from '../../engine/files/file-documents.ts'
+import { type FileDocument, findObject } from '../../engine/files/file-documents.ts'
 import {
   deleteMultipart,
   deletePart,
@@ -37,6 +37,8 @@ export interface NewMultipart {
   readonly key: string
   readonly contentType: string
   readonly headers: ReadonlyMap<string, string>
+  readonly checksum?: string | undefined
+  readonly isComposite?: boolean | undefined
 }
 
 /** The object that an upload is for. */
@@ -51,6 +53,7 @@ export interface NewPart {
   readonly number: number
   /** The MD5 in hexadecimal. */
   readonly etag: string
+  readonly checksums?: ReadonlyMap<string, string> | undefined
   /** The reservation of its transfer, which its owner releases. */
   readonly reservation: Reservation
 }
@@ -98,7 +101,7 @@ export async function storePart(
   ports: FilePorts,
   staged: StagedBlob,
   address: MultipartAddress,
-  { number, etag, reservation }: NewPart,
+  { number, etag, checksums, reservation }: NewPart,
 ): Promise<boolean> {
   const { documents, collection } = ports
   const { sha256, size } = await staged.finish()
@@ -110,7 +113,8 @@ export async function storePart(
       const { multipartId } = upload
       const replaced = await findPart(transaction, multipartId, number)
       if (replaced !== null) await deletePart(transaction, replaced.partId)
-      const partId = await insertPart(transaction, { multipartId, number, size, sha256, etag })
+      const part = { multipartId, number, size, sha256, etag, checksums }
+      const partId = await insertPart(transaction, part)
       const added = BigInt(size) - BigInt(replaced?.size ?? 0)
       const bytes = upload.bytes + added
       const bucket = requireAdmission(ports.buckets, address.bucket, bytes)
@@ -221,11 +225,11 @@ export async function listOpenMultiparts(
   return found.filter(({ isOpen }) => isOpen)
 }
 
-/** Returns the entity tag of the object; null where there is none, or it has none. */
-export async function readEntityTag(
+/** Returns the object that the upload became; null where there is none. */
+export async function readCompleted(
   { documents }: Pick<FilePorts, 'documents'>,
-  { bucket, key }: MultipartAddress,
-): Promise<string | null> {
+  { bucket, key, multipartId }: MultipartAddress,
+): Promise<FileDocument | null> {
   const found = await documents.read((transaction) => findObject(transaction, bucket, key))
-  return found?.etag ?? null
+  return found?.multipartId === multipartId ? found : null
 }

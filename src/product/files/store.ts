@@ -28,6 +28,8 @@ export interface NewObject {
   readonly etag?: string | undefined
   readonly headers?: ReadonlyMap<string, string> | undefined
   readonly partSizes?: string | undefined
+  readonly multipartId?: string | undefined
+  readonly checksums?: ReadonlyMap<string, string> | undefined
   /**
    * Throws where the object must not be stored in place of the file that its key names, null for
    * none. It runs in the transaction, perhaps several times.

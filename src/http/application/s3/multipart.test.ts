@@ -98,6 +98,22 @@ test('parts in any order become one object, whose entity tag has their number', 
   expect(await nameOf(upload('joined', id, 1, first))).toBe('NoSuchUpload')
 })
 
+test('an unknown upload is not found, whatever is sent to complete it', async () => {
+  const id = await begin('finished')
+  const { ETag } = await upload('finished', id, 1, Buffer.from('x'))
+  const parts = [{ PartNumber: 1, ETag }]
+  await complete('finished', id, parts)
+  const unknown = await begin('another')
+  for (const UploadId of [unknown, 's3u_01JZ0000000000000000000000', 'none']) {
+    // The object has the entity tag of these parts.
+    expect(await nameOf(complete('finished', UploadId, parts))).toBe('NoSuchUpload')
+    expect(await nameOf(complete('finished', UploadId, [{ PartNumber: 1, ETag: 'x' }]))).toBe(
+      'NoSuchUpload',
+    )
+    expect(await nameOf(complete('finished', UploadId, []))).toBe('NoSuchUpload')
+  }
+})
+
 test(`${PARTS} parts in any order are listed in theirs (SVC_SEED=${SEED})`, async () => {
   const id = await begin('many')
   const order = Array.from({ length: PARTS }, (_, i) => ({

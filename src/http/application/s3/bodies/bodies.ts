@@ -36,16 +36,17 @@ export function streamS3Body(gateway: Gateway, { request }: Incoming, caller: S3
   return decodeBody(source, request.headers, caller)
 }
 
-/** Returns a whole, verified body. */
+/** Returns a whole, verified body; `headers` have what it is verified by. */
 export async function readS3Body(
   gateway: Gateway,
   incoming: Incoming,
   caller: S3Caller,
+  headers: Headers = incoming.request.headers,
 ): Promise<Uint8Array> {
   const { request } = incoming
   const { transfers } = gateway
   const bytes = await readBody(request, XML_BYTES_MAX, APPLICATION_CODES, transfers, incoming)
-  const { checks, chunks } = decodeBody(once(bytes), request.headers, caller)
+  const { checks, chunks } = decodeBody(once(bytes), headers, caller)
   const parts: Uint8Array[] = []
   for await (const chunk of chunks) {
     checks.update(chunk)

@@ -5,20 +5,14 @@ import {
   checksumStream,
 } from '../../../../system/checksums.ts'
 import { digestEquals } from '../../../../system/digests.ts'
+import { algorithmOfHeader, CHECKSUMS, type Checksums } from '../checksums.ts'
 import { S3Fault } from '../errors.ts'
 
-/** Checksums that clients may announce, and their lengths in bytes. */
-const CHECKSUMS: ReadonlyMap<string, readonly [ChecksumAlgorithm, number]> = new Map([
-  ['x-amz-checksum-crc32', ['crc32', 4]],
-  ['x-amz-checksum-crc32c', ['crc32c', 4]],
-  ['x-amz-checksum-crc64nvme', ['crc64nvme', 8]],
-  ['x-amz-checksum-sha1', ['sha1', 20]],
-  ['x-amz-checksum-sha256', ['sha256', 32]],
-])
 const SHA256_HEX = /^[0-9a-f]{64}$/
 
 /** A checksum whose value is known before the body, or after it. */
 interface Expected {
+  readonly algorithm: ChecksumAlgorithm
   readonly stream: ChecksumStream
   readonly bytes: number
   value: string | null
@@ -41,19 +35,19 @@ export class BodyChecks {
       ? { stream: checksumStream('sha256'), expected: Uint8Array.fromHex(payload) }
       : null
     this.length = announcedLength(headers, payload)
-    for (const name of CHECKSUMS.keys()) {
-      const value = headers.get(name)
-      if (value !== null) this.#expect(name, value)
+    for (const [name, value] of headers) {
+      if (algorithmOfHeader(name) !== null) this.#expect(name, value)
     }
     const trailers = headers.get('x-amz-trailer')?.split(',') ?? []
     for (const name of trailers) this.#expect(name.trim().toLowerCase(), null)
   }
 
   #expect(name: string, value: string | null): void {
-    const [algorithm, bytes] = CHECKSUMS.get(name) ?? []
-    if (algorithm === undefined) throw new S3Fault('InvalidRequest', 'an unknown trailer')
-    if (value !== null) decodeBase64(value, bytes!)
-    this.#expected.set(name, { stream: checksumStream(algorithm), bytes: bytes!, value })
+    const algorithm = algorithmOfHeader(name)
+    if (algorithm === null) throw new S3Fault('InvalidRequest', 'an unknown trailer')
+    const { bytes } = CHECKSUMS.get(algorithm)!
+    if (value !== null) decodeBase64(value, bytes)
+    this.#expected.set(name, { algorithm, stream: checksumStream(algorithm), bytes, value })
   }
 
   update(bytes: Uint8Array): void {
@@ -74,10 +68,10 @@ export class BodyChecks {
   }
 
   /**
-   * Returns the MD5 in hexadecimal, and the checksums as headers. Throws BadDigest, IncompleteBody
+   * Returns the MD5 in hexadecimal, and the verified checksums. Throws BadDigest, IncompleteBody
    * and XAmzContentSHA256Mismatch.
    */
-  finish(): { readonly md5: string; readonly checksums: Readonly<Record<string, string>> } {
+  finish(): { readonly md5: string; readonly checksums: Checksums } {
     if (this.length !== null && this.#received !== this.length) throw new S3Fault('IncompleteBody')
     const md5 = this.#md5.digest()
     if (this.#contentMd5 !== null && !digestEquals(md5, this.#contentMd5)) {
@@ -87,12 +81,12 @@ export class BodyChecks {
       const isEqual = digestEquals(this.#sha256.stream.digest(), this.#sha256.expected)
       if (!isEqual) throw new S3Fault('XAmzContentSHA256Mismatch')
     }
-    const checksums: Record<string, string> = {}
-    for (const [name, { stream, bytes, value }] of this.#expected) {
+    const checksums = new Map<string, string>()
+    for (const [name, { algorithm, stream, bytes, value }] of this.#expected) {
       if (value === null) throw new S3Fault('IncompleteBody', `the trailer ${name} is missing`)
       const isEqual = digestEquals(stream.digest(), decodeBase64(value, bytes))
       if (!isEqual) throw new S3Fault('BadDigest', name)
-      checksums[name] = value
+      checksums.set(algorithm, value)
     }
     return { md5: md5.toHex(), checksums }
   }

@@ -1,5 +1,6 @@
 /** CopyObject: another name for bytes that are stored, with new headers or the old ones. */
 import { storeContent } from '../../../../product/files/store.ts'
+import { checksumElements } from '../checksums.ts'
 import { S3Fault } from '../errors.ts'
 import { decodePart, requireKey } from '../requests.ts'
 import { requireAccess } from '../signature/callers.ts'
@@ -38,7 +39,7 @@ export async function copyObject(call: ObjectCall): Promise<Response> {
     throw new S3Fault('InvalidRequest', 'a copy of an object to itself changes its metadata')
   }
   const { file } = source
-  const { sha256, etag, partSizes } = file
+  const { sha256, etag, partSizes, checksums } = file
   const kept = directive === 'COPY' ? file : given
   const object = { bucket, key, contentType: kept.contentType, headers: kept.headers, etag }
   const requireReplaceable = writeCondition(request.headers)
@@ -46,7 +47,7 @@ export async function copyObject(call: ObjectCall): Promise<Response> {
     gateway.files,
     { sha256, size: Number(file.size) },
     // A copy keeps the entity tag, and with it the parts that the tag counts.
-    { ...object, partSizes, uploadId: null, requireReplaceable },
+    { ...object, partSizes, checksums, uploadId: null, requireReplaceable },
     // The source is durable. It may be deleted just now, and its bytes a while later.
     {
       makeDurable: async () => {
@@ -54,6 +55,10 @@ export async function copyObject(call: ObjectCall): Promise<Response> {
       },
     },
   )
-  const fields = [element('ETag', entityTag(stored)), element('LastModified', isoTime(stored))]
+  const fields = [
+    element('ETag', entityTag(stored)),
+    element('LastModified', isoTime(stored)),
+    ...checksumElements(stored.checksums, { withType: true }),
+  ]
   return xmlResponse(element('CopyObjectResult', fields, true))
 }

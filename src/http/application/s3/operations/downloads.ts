@@ -4,6 +4,7 @@ import { openBytes } from '../../../../product/files/downloads.ts'
 import { readObject } from '../../../../product/files/objects.ts'
 import { partsOfSizes } from '../../../../value/files/part-sizes.ts'
 import { allowsRange, requestedRange } from '../../files/ranges.ts'
+import { checksumHeaders } from '../checksums.ts'
 import { S3Fault } from '../errors.ts'
 import { checkRead } from './conditions.ts'
 import { downloadHeaders, entityTag } from './object-headers.ts'
@@ -33,6 +34,11 @@ export async function getObject(call: ObjectCall): Promise<Response> {
   const size = Number(file.size)
   const slice = number === null ? requestedSlice(request, file) : partOf(file, number, headers)
   const { start, end } = slice ?? { start: 0, end: size }
+  if (slice === null && wantsChecksum(call)) {
+    for (const [name, value] of Object.entries(checksumHeaders(file.checksums))) {
+      headers.set(name, value)
+    }
+  }
   headers.set('content-length', String(end - start))
   // A part without a byte has no range that could be sent.
   const isPartial = slice !== null && end > start
@@ -42,6 +48,12 @@ export async function getObject(call: ObjectCall): Promise<Response> {
   const body = await openBytes(gateway.files, file, { start, end })
   gateway.counts.transferred('downloaded', end - start)
   return new Response(body, { status, headers })
+}
+
+/** Whether the client verifies what it gets; a signed URL has the header as a parameter. */
+function wantsChecksum({ request: { headers }, query }: ObjectCall): boolean {
+  const name = 'x-amz-checksum-mode'
+  return (headers.get(name) ?? query.get(name))?.toUpperCase() === 'ENABLED'
 }
 
 /** Returns the range that is asked for, null for the whole object. Throws InvalidRange. */

@@ -3,6 +3,7 @@ import type { MultipartDocument } from '../../../../engine/files/multipart-docum
 import { listOpenMultiparts, listPartsOf } from '../../../../product/files/multipart.ts'
 import { commonPrefix, compareKeys } from '../../../../product/files/objects.ts'
 import { PARTS_MAX } from '../../../../value/files/files.ts'
+import { algorithmOfName, checksumElements, namesOf } from '../checksums.ts'
 import { S3Fault } from '../errors.ts'
 import { uriEncodePath } from '../requests.ts'
 import { element, type XmlNode, xmlResponse } from '../xml/writer.ts'
@@ -26,13 +27,22 @@ export async function listUploadParts(call: ObjectCall): Promise<Response> {
     ...{ PartNumberMarker: String(after), MaxParts: String(limit) },
     NextPartNumberMarker: String(parts.at(-1)?.number ?? after),
     IsTruncated: String(found.length > limit),
+    ...declaredFields(upload),
   })
   const entries = parts.map((part) => {
     const texts = { ETag: `"${part.etag}"`, LastModified: isoTime(part), Size: String(part.size) }
-    return element('Part', textFields({ PartNumber: String(part.number), ...texts }))
+    const checksums = checksumElements(part.checksums, { withType: false })
+    const number = { PartNumber: String(part.number) }
+    return element('Part', [...textFields({ ...number, ...texts }), ...checksums])
   })
   const owners = [ownerOf('Initiator'), ownerOf('Owner')]
   return xmlResponse(element('ListPartsResult', [...fields, ...owners, ...entries], true))
+}
+
+function declaredFields({ checksum, isComposite = false }: MultipartDocument) {
+  if (checksum === undefined) return {}
+  const { name, type } = namesOf({ algorithm: algorithmOfName(checksum), isComposite })
+  return { ChecksumAlgorithm: name, ChecksumType: type }
 }
 
 /** One upload, or the common prefix of several, in the order of the list. */

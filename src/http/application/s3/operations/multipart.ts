@@ -1,6 +1,9 @@
 /** Multipart uploads: their beginning, parts and end. */
 import type { FileDocument } from '../../../../engine/files/file-documents.ts'
-import type { PartDocument } from '../../../../engine/files/multipart-documents.ts'
+import type {
+  MultipartDocument,
+  PartDocument,
+} from '../../../../engine/files/multipart-documents.ts'
 import { requireAdmission } from '../../../../product/files/buckets.ts'
 import { openBytes } from '../../../../product/files/downloads.ts'
 import {
@@ -10,7 +13,7 @@ import {
   listPartsOf,
   type MultipartAddress,
   type NewPart,
-  readEntityTag,
+  readCompleted,
   removeParts,
   replacedPartBytes,
   storePart,
@@ -26,12 +29,24 @@ import { checksumStream } from '../../../../system/checksums.ts'
 import { inSlices } from '../../../../system/event-loop.ts'
 import { FILE_BYTES_MAX, PART_BYTES_MIN, PARTS_MAX } from '../../../../value/files/files.ts'
 import { readS3Body } from '../bodies/bodies.ts'
+import {
+  algorithmOfHeader,
+  algorithmOfName,
+  CHECKSUMS,
+  type Checksums,
+  checksumElements,
+  checksumHeaders,
+  declaredChecksum,
+  expectedChecksum,
+  namesOf,
+  TYPE_HEADER,
+} from '../checksums.ts'
 import { S3Fault } from '../errors.ts'
-import { childText, readXml } from '../xml/reader.ts'
+import { childText, readXml, type XmlElement } from '../xml/reader.ts'
 import { element, xmlResponse } from '../xml/writer.ts'
 import { writeCondition } from './conditions.ts'
 import { copySource } from './copies.ts'
-import { isoTime, objectHeadersOf } from './object-headers.ts'
+import { entityTag, isoTime, objectHeadersOf } from './object-headers.ts'
 import type { ObjectCall } from './operation.ts'
 import { partNumberOf } from './part-numbers.ts'
 import { receive, transferring } from './uploads.ts'
@@ -39,9 +54,18 @@ import { receive, transferring } from './uploads.ts'
 export async function createMultipart(call: ObjectCall): Promise<Response> {
   const { gateway, request, bucket, key } = call
   const stored = objectHeadersOf(request.headers)
-  const uploadId = await beginMultipart(gateway.files, { bucket, key, ...stored })
+  const declared = declaredChecksum(request.headers)
+  const { algorithm: checksum, isComposite } = declared ?? {}
+  const upload = { bucket, key, ...stored, checksum, isComposite }
+  const uploadId = await beginMultipart(gateway.files, upload)
   const fields = { Bucket: bucket, Key: key, UploadId: uploadId }
-  return xmlResponse(element('InitiateMultipartUploadResult', textFields(fields), true))
+  const response = xmlResponse(element('InitiateMultipartUploadResult', textFields(fields), true))
+  if (declared !== null) {
+    const { name, type } = namesOf(declared)
+    response.headers.set('x-amz-checksum-algorithm', name)
+    response.headers.set(TYPE_HEADER, type)
+  }
+  return response
 }
 
 export async function uploadPart(call: ObjectCall): Promise<Response> {
@@ -52,10 +76,11 @@ export async function uploadPart(call: ObjectCall): Promise<Response> {
   return receive(call, {
     replacedBytes: () => replacedPartBytes(gateway.files, address, number),
     async store(staged, { md5, checksums, reservation }) {
-      const part = { number, etag: md5, reservation }
+      const part = { number, etag: md5, checksums, reservation }
       const isOpen = await storePart(gateway.files, staged, address, part)
       if (!isOpen) throw new S3Fault('NoSuchUpload')
-      return new Response(null, { headers: { etag: `"${md5}"`, ...checksums } })
+      const { [TYPE_HEADER]: _, ...headers } = checksumHeaders(checksums)
+      return new Response(null, { headers: { etag: `"${md5}"`, ...headers } })
     },
   })
 }
@@ -126,36 +151,58 @@ function copiedRange(header: string | null, size: number) {
 interface ListedPart {
   readonly number: number
   readonly etag: string
+  readonly checksums: Checksums
 }
 
 export async function completeUpload(call: ObjectCall): Promise<Response> {
-  const { gateway, incoming, request, caller, bucket, key } = call
+  const { gateway, incoming, request, caller } = call
   const { files } = gateway
-  const listed = listedParts(await readS3Body(gateway, incoming, caller))
+  // Its checksums are those of the object.
+  const ofBody = new Headers([...request.headers].filter(([name]) => !algorithmOfHeader(name)))
+  const body = await readS3Body(gateway, incoming, caller, ofBody)
   const requireReplaceable = writeCondition(request.headers)
   const address = addressOf(call)
   const upload = await findMultipart(files, address)
+  // A client repeats a request whose answer it did not get.
+  const repeated = upload === null ? await readCompleted(files, address) : null
+  if (upload === null && repeated === null) throw new S3Fault('NoSuchUpload')
+  const listed = listedParts(body)
   const tag = multipartTag(listed.map(({ etag }) => etag))
   if (upload === null) {
-    // A client repeats a request whose answer it did not get.
-    if ((await readEntityTag(files, address)) !== tag) throw new S3Fault('NoSuchUpload')
-    return completed(bucket, key, tag)
+    if (repeated?.etag !== tag) throw new S3Fault('NoSuchUpload')
+    return completed(call, repeated)
   }
   const parts = await storedParts(call, listed)
   const closed = () => new S3Fault('NoSuchUpload')
-  await transferring(call, () =>
-    completeMultipart(files, { upload, parts, requireReplaceable, closed }),
+  const checksum = wantedChecksum(request.headers, upload)
+  const file = await transferring(call, () =>
+    completeMultipart(files, { upload, parts, requireReplaceable, checksum, closed }),
   )
   // The file exists; what is left of the upload is removed later where this fails.
   removeParts(files, upload.multipartId).catch((error: unknown) => {
     gateway.log.warn('files.parts_left', { requestId: incoming.requestId, error })
   })
-  return completed(bucket, key, tag)
+  return completed(call, file)
 }
 
-function completed(bucket: string, key: string, tag: string): Response {
-  const fields = textFields({ Bucket: bucket, Key: key, ETag: `"${tag}"` })
-  return xmlResponse(element('CompleteMultipartUploadResult', fields, true))
+/** Returns the checksum that the object gets: the one that is expected, or that was declared. */
+function wantedChecksum(headers: Headers, { checksum, isComposite = false }: MultipartDocument) {
+  const declared = checksum === undefined ? null : { algorithm: algorithmOfName(checksum) }
+  const expected = expectedChecksum(headers)
+  if (expected === null && declared === null) return null
+  const wanted = expected ?? { ...declared!, isComposite, expected: null }
+  return {
+    ...wanted,
+    check(value: string) {
+      if ((wanted.expected ?? value) !== value) throw new S3Fault('BadDigest', 'the object')
+    },
+  }
+}
+
+function completed({ bucket, key }: ObjectCall, file: FileDocument): Response {
+  const fields = textFields({ Bucket: bucket, Key: key, ETag: entityTag(file) })
+  const checksums = checksumElements(file.checksums, { withType: true })
+  return xmlResponse(element('CompleteMultipartUploadResult', [...fields, ...checksums], true))
 }
 
 /** Throws MalformedXML, InvalidPart and InvalidPartOrder. */
@@ -171,14 +218,24 @@ function listedParts(bytes: Uint8Array): readonly ListedPart[] {
     const [, etag] = /^"?([0-9a-f]{32})"?$/.exec(childText(part, 'ETag')?.trim() ?? '') ?? []
     if (!(number >= 1 && number <= PARTS_MAX)) throw new S3Fault('MalformedXML', 'PartNumber')
     if (etag === undefined) throw new S3Fault('InvalidPart', 'the entity tag of a part')
-    return { number, etag }
+    return { number, etag, checksums: checksumsIn(part) }
   })
   const isAscending = parts.every(({ number }, i) => i === 0 || parts[i - 1]!.number < number)
   if (!isAscending) throw new S3Fault('InvalidPartOrder')
   return parts
 }
 
-/** Throws InvalidPart, EntityTooSmall and EntityTooLarge. */
+/** Returns the checksums that a client states of a part. */
+function checksumsIn(part: XmlElement): Checksums {
+  const checksums = new Map<string, string>()
+  for (const [algorithm, { name }] of CHECKSUMS) {
+    const value = childText(part, `Checksum${name}`)?.trim()
+    if (value !== undefined) checksums.set(algorithm, value)
+  }
+  return checksums
+}
+
+/** Throws InvalidPart, EntityTooSmall, EntityTooLarge and InvalidRequest. */
 async function storedParts(
   call: ObjectCall,
   listed: readonly ListedPart[],
@@ -187,9 +244,13 @@ async function storedParts(
   const page = { after: 0, limit: PARTS_MAX }
   const known = await listPartsOf(call.gateway.files, multipartId, page)
   const byNumber = new Map(known.map((part) => [part.number, part]))
-  const parts = listed.map(({ number, etag }) => {
+  const parts = listed.map(({ number, etag, checksums }) => {
     const part = byNumber.get(number)
     if (part?.etag !== etag) throw new S3Fault('InvalidPart', `part ${number}`)
+    for (const [algorithm, value] of checksums) {
+      const isSame = part.checksums?.get(algorithm) === value
+      if (!isSame) throw new S3Fault('InvalidPart', `the ${algorithm} of part ${number}`)
+    }
     return part
   })
   if (parts.slice(0, -1).some(({ size }) => size < PART_BYTES_MIN)) {
@@ -197,6 +258,8 @@ async function storedParts(
   }
   const size = parts.reduce((sum, part) => sum + part.size, 0)
   if (size > FILE_BYTES_MAX) throw new S3Fault('EntityTooLarge')
+  const stated = call.request.headers.get('x-amz-mp-object-size') ?? String(size)
+  if (stated !== String(size)) throw new S3Fault('InvalidRequest', 'x-amz-mp-object-size')
   return parts
 }
 

@@ -1,5 +1,6 @@
 /** Which operation a request asks for: by its method, its subresource, and what it addresses. */
 import { type S3Code, S3Fault } from '../errors.ts'
+import { getAttributes } from './attributes.ts'
 import {
   accessControl,
   bucketLocation,
@@ -76,6 +77,7 @@ const OBJECT_OPERATIONS: Readonly<Record<string, Operation<ObjectCall>>> = {
   'PUT copy': write(copyObject),
   DELETE: write(deleteOne),
   'GET acl': read(accessControl),
+  'GET attributes': read(getAttributes),
   'GET tagging': read(objectTagging),
   'GET uploadId': read(listUploadParts),
   'POST uploads': write(createMultipart),

@@ -7,6 +7,7 @@ import { inSlices } from '../../../../system/event-loop.ts'
 import { FILE_BYTES_MAX } from '../../../../value/files/files.ts'
 import { peerOf } from '../../../rate-limits.ts'
 import { type S3Body, streamS3Body } from '../bodies/bodies.ts'
+import { type Checksums, checksumHeaders } from '../checksums.ts'
 import { S3Fault } from '../errors.ts'
 import { writeCondition } from './conditions.ts'
 import { objectHeadersOf } from './object-headers.ts'
@@ -19,9 +20,10 @@ export async function putObject(call: ObjectCall): Promise<Response> {
   return receive(call, {
     replacedBytes: async () => (await readObject(gateway.files, bucket, key))?.size ?? 0n,
     async store(staged, { md5, checksums, reservation }) {
-      const object = { bucket, key, ...stored, etag: md5, uploadId: null, requireReplaceable }
-      await storeFile(gateway.files, staged, object, { reservation })
-      return new Response(null, { headers: { etag: `"${md5}"`, ...checksums } })
+      const object = { bucket, key, ...stored, etag: md5, checksums, uploadId: null }
+      const conditional = { ...object, requireReplaceable }
+      await storeFile(gateway.files, staged, conditional, { reservation })
+      return new Response(null, { headers: { etag: `"${md5}"`, ...checksumHeaders(checksums) } })
     },
   })
 }
@@ -31,8 +33,8 @@ type StagedBytes = Parameters<typeof storeFile>[1]
 export interface Received {
   /** In hexadecimal. */
   readonly md5: string
-  /** Verified checksums as headers. */
-  readonly checksums: Readonly<Record<string, string>>
+  /** Verified checksums. */
+  readonly checksums: Checksums
   readonly reservation: Reservation
 }
 
