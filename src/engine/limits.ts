@@ -30,6 +30,10 @@ export const ACTION_MILLIS_MAX = 600_000
 export const CALL_CPU_MILLIS_MAX = 1_000
 /** @limit Actions: CPU time of an Action */
 export const ACTION_CPU_MILLIS_MAX = 60_000
+/** @limit Workspaces and Releases: CPU time of loading the code of a Release */
+export const LOAD_CPU_MILLIS_MAX = 2_000
+/** @limit Calls: operations of `ctx` in one call */
+export const OPERATIONS_MAX = 100_000
 /**
  * Bytes that the memory of a runner may grow by while one call runs without a pause.
  * @limit Calls: growth of memory during one uninterrupted part of a call

@@ -235,7 +235,10 @@ describe('an Action', () => {
     const spinning = failureOf('spins')
     const query = bench.call('all').then(() => 'returned')
     expect(await Promise.race([spinning, query])).toBe('returned')
-    expect(await spinning).toMatchObject({ code: 'LIMIT_EXCEEDED', detail: 'cpu' })
+    expect(await spinning).toMatchObject({
+      code: 'LIMIT_EXCEEDED',
+      detail: 'cpu: at most 60000 ms',
+    })
   })
 
   test('stops when its caller disconnects', async () => {

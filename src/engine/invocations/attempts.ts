@@ -16,7 +16,7 @@ import { logOutcome } from './function-logs.ts'
 import type { IssueGuest } from './guest-identities.ts'
 import { type Invocation, runnerCall } from './invocation.ts'
 import { type TransactionCalls, TransactionHost } from './nested-calls.ts'
-import { type CompletedRun, conclude, limitFault } from './run-outcomes.ts'
+import { type CompletedRun, conclude } from './run-outcomes.ts'
 
 export interface InvocationPort {
   readonly cursors: Cursors
@@ -76,7 +76,8 @@ export async function runAttempt(
   }
   port.usage.record(invocation, outcome, { startedMillis, grownBytes: host.grownBytes })
   log.end(outcome)
-  if (transaction.limit !== null) throw limitFault(transaction.limit)
+  const { limit } = transaction
+  if (limit !== null) throw new Fault('LIMIT_EXCEEDED', { detail: limit })
   if (outcome.kind === 'threw' && transaction.hasRejectedCursor) {
     throw new Fault('ARGUMENTS_INVALID', { detail: outcome.error.message })
   }

@@ -27,7 +27,7 @@ export function checkedArguments(prepared: PreparedRelease, call: Call): string 
   check(prepared, call.definition, call.arguments)
   const argumentsText = encodeStored(call.arguments)
   if (argumentsText.length > ARGUMENT_BYTES_MAX) {
-    throw new Fault('LIMIT_EXCEEDED', { detail: 'argument bytes' })
+    throw new Fault('LIMIT_EXCEEDED', { detail: `arguments: at most ${ARGUMENT_BYTES_MAX} bytes` })
   }
   return argumentsText
 }

@@ -15,6 +15,7 @@ import { checkDownload, grantText, noFile } from '../files/file-requests.ts'
 import type { FunctionStorage } from '../files/function-storage.ts'
 import { NESTED_CALLS_MAX, NESTED_CHARACTERS_MAX, NESTED_DEPTH_MAX } from '../limits.ts'
 import type { PreparedRelease } from '../releases/prepared-release.ts'
+import { limitText } from '../runners/limit-texts.ts'
 import type { OperationResult } from '../runners/outcomes.ts'
 import type { InvokePart, RunnerCall, RunnerHost, RunnerOutcome } from '../runners/runner-pool.ts'
 import {
@@ -234,7 +235,7 @@ export class TransactionHost implements RunnerHost {
         throw violation ?? new OperationError(error.name, error.message)
       }
       case 'limit':
-        throw new Fault('LIMIT_EXCEEDED', { detail: outcome.limit })
+        throw new Fault('LIMIT_EXCEEDED', { detail: limitText(outcome.limit, definition.kind) })
       case 'deadline':
         throw new Fault('DEADLINE_EXCEEDED')
       // The calling Function runs in the same runner and has ended too.

@@ -9,6 +9,7 @@ import { fromStoredJson } from '../../value/stored.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import { VALUE_DEPTH_MAX, type Value } from '../../value/values.ts'
 import { RESULT_BYTES_MAX } from '../limits.ts'
+import { limitText } from '../runners/limit-texts.ts'
 import { documentText } from './document-text.ts'
 
 /**
@@ -69,6 +70,6 @@ export function withinBounds<T>(read: () => T): T {
     return read()
   } catch (error) {
     if (!(error instanceof ResultTooLong)) throw error
-    throw new Fault('LIMIT_EXCEEDED', { detail: 'result bytes' })
+    throw new Fault('LIMIT_EXCEEDED', { detail: limitText('result', 'query') })
   }
 }

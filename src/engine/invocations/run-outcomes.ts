@@ -1,11 +1,14 @@
 /** Turns the outcome of one run into the result of the call or the Fault that its caller gets. */
 import type { Code } from '../../errors/codes.ts'
 import { Fault } from '../../errors/fault.ts'
-import type { FunctionManifest } from '../../value/manifest.ts'
+import type { FunctionKind, FunctionManifest } from '../../value/manifest.ts'
 import { ValidationError } from '../../value/validation-error.ts'
+import type { Value } from '../../value/values.ts'
 import { RESULT_BYTES_MAX } from '../limits.ts'
 import type { PreparedRelease } from '../releases/prepared-release.ts'
-import type { RunnerOutcome } from '../runners/outcomes.ts'
+import { limitText } from '../runners/limit-texts.ts'
+import type { RunnerLimit, RunnerOutcome } from '../runners/outcomes.ts'
+import { describeAt } from './found-values.ts'
 import type { Invocation } from './invocation.ts'
 import { type CalledFailures, errorKind } from './nested-calls.ts'
 import { uncaughtViolation, type Violations } from './operation-error.ts'
@@ -51,7 +54,7 @@ export function conclude(
       throw new Fault('FUNCTION_FAILED', { detail: `${name}: ${message}` })
     }
     case 'limit':
-      throw limitFault(outcome.limit)
+      throw limitFault(outcome.limit, definition.kind)
     case 'deadline':
       throw new Fault('DEADLINE_EXCEEDED')
     case 'broken':
@@ -69,8 +72,9 @@ export function cancelledFault(): Fault {
   return new Fault('UNAVAILABLE', { detail: 'the caller disconnected' })
 }
 
-export function limitFault(limit: string): Fault {
-  return new Fault('LIMIT_EXCEEDED', { detail: limit })
+/** Returns the failure of a call of a Function of this kind that exceeded the limit. */
+function limitFault(limit: RunnerLimit, kind: FunctionKind): Fault {
+  return new Fault('LIMIT_EXCEEDED', { detail: limitText(limit, kind) })
 }
 
 /** An undeclared code is a mistake of the author, not a new public code. */
@@ -96,21 +100,24 @@ function checkedResult(
   const { encodeResult, checkResult } = prepared.functions.get(definition.name)!
   const text = withinBounds(() => encodeResult(result, documents))
   if (text === null) {
-    const value = () => withinBounds(() => returnedValue(result, documents))
-    const detail = violationOf(() => checkResult(value(), 'result'))
+    const read = () => withinBounds(() => returnedValue(result, documents))
+    const detail = violationOf(read, (value) => checkResult(value, 'result'))
     throw new Fault('RESULT_INVALID', { detail: `${definition.name}: ${detail}` })
   }
-  if (text.length > RESULT_BYTES_MAX) throw limitFault('result bytes')
+  if (text.length > RESULT_BYTES_MAX) throw limitFault('result', definition.kind)
   return text
 }
 
-/** Returns the message of the ValidationError that the check throws. */
-function violationOf(check: () => unknown): string {
+/** Returns the rule that the value breaks, and what it is instead. */
+function violationOf(read: () => Value, check: (value: Value) => unknown): string {
+  let value: Value | undefined
   try {
-    check()
+    value = read()
+    check(value)
     return 'the result does not match `returns`'
   } catch (error) {
     if (!(error instanceof ValidationError)) throw error
-    return error.message
+    const found = value === undefined ? null : describeAt(value, error.path)
+    return found === null ? error.message : `${error.message}, but it is ${found}`
   }
 }

@@ -105,7 +105,7 @@ describe('a promise that is rejected and never awaited', () => {
     async (n) => {
       await expect(bench.call('leavesLoop', { n })).rejects.toMatchObject({
         code: 'LIMIT_EXCEEDED',
-        detail: 'cpu',
+        detail: 'cpu: at most 1000 ms',
       })
       expect(await bench.call('early')).toBe(1)
     },

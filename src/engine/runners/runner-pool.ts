@@ -17,7 +17,9 @@ import {
   ACTIONS_MAX,
   CALL_CPU_MILLIS_MAX,
   CALL_GROWTH_BYTES_MAX,
+  LOAD_CPU_MILLIS_MAX,
   NESTED_ACTIONS_MAX,
+  OPERATIONS_MAX,
   RESULT_BYTES_MAX,
   RUNNER_GROWTH_BYTES_MAX,
 } from '../limits.ts'
@@ -29,6 +31,7 @@ import {
   levelOf,
 } from './containment.ts'
 import { type GroupLimits, RunnerGroup } from './groups.ts'
+import { limitText } from './limit-texts.ts'
 import type { LoadFailure, RunnerCall, RunnerFate, RunnerHost, RunnerOutcome } from './outcomes.ts'
 import type { RunnerLimits, RunnerRole } from './ports.ts'
 import { Runner } from './runner.ts'
@@ -115,7 +118,7 @@ const LIMITS: Omit<PoolLimits, 'runners' | 'runnersOfAll' | 'actionRunnersOfAll'
   actionRunners: 2,
   // A nested Action must find a place, since its caller waits and keeps its own.
   actionCallsPerRunner: ACTIONS_MAX + NESTED_ACTIONS_MAX,
-  loadCpuMillis: 2_000,
+  loadCpuMillis: LOAD_CPU_MILLIS_MAX,
   callGrowthBytes: CALL_GROWTH_BYTES_MAX,
   runnerGrowthBytes: RUNNER_GROWTH_BYTES_MAX,
   processGrowthBytes: GROWTH_BYTES_MAX,
@@ -123,7 +126,7 @@ const LIMITS: Omit<PoolLimits, 'runners' | 'runnersOfAll' | 'actionRunnersOfAll'
   unexplainedCpuMillis: 10_000,
   resultBytes: RESULT_BYTES_MAX,
   fixedClock: false,
-  operations: 100_000,
+  operations: OPERATIONS_MAX,
   backlogBytes: 32 * MEBIBYTE,
   deferredCharacters: 32 * MEBIBYTE,
   startMillis: 30_000,
@@ -379,7 +382,7 @@ function loadFault(failure: LoadFailure): Fault {
       })
     }
     case 'limit':
-      return new Fault('LIMIT_EXCEEDED', { detail: failure.limit })
+      return new Fault('LIMIT_EXCEEDED', { detail: limitText(failure.limit, 'load') })
     case 'broken':
       return new Fault('FUNCTION_FAILED', { detail: failure.detail })
     case 'deadline':

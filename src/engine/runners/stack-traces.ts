@@ -19,17 +19,26 @@ const ENTRIES_MAX = 1_000_000
 const SOURCE_CHARACTERS_MAX = 256
 
 /**
- * `stack` has one frame per line. Frames that the map does not know stay as they are, and so does
- * the whole stack if the map is absent or damaged: an operator published it, so it is not trusted.
+ * `stack` has one frame per line. Frames that the map does not know stay as they are, and so do all
+ * frames if the map is absent or damaged: an operator published it, so it is not trusted.
  */
 export function mapStack(stack: string, sourceMapText: string | null): string {
   const map = sourceMapText === null || stack === '' ? null : parseSourceMap(sourceMapText)
-  if (map === null) return stack
-  return stack
-    .split('\n')
-    .slice(0, FRAMES_MAX)
-    .map((frame) => mapFrame(frame, map))
-    .join('\n')
+  const frames = stack.split('\n').slice(0, FRAMES_MAX)
+  return withoutRepeats(map === null ? frames : frames.map((frame) => mapFrame(frame, map)))
+}
+
+/** Joins frames. Equal ones in a row, as of a recursion, become one line with their count. */
+function withoutRepeats(frames: readonly string[]): string {
+  const lines: string[] = []
+  for (let i = 0; i < frames.length; ) {
+    const frame = frames[i]!
+    let end = i + 1
+    while (frames[end] === frame) end++
+    lines.push(end - i === 1 ? frame : `${frame} (${end - i} times)`)
+    i = end
+  }
+  return lines.join('\n')
 }
 
 function mapFrame(frame: string, { sources, trace }: SourceMap): string {

@@ -24,7 +24,7 @@ export class TransactionBounds {
   #bytesRead = 0
   #exceeded: string | null = null
 
-  /** Name of the exceeded limit, also where the author's code caught the failure. */
+  /** The exceeded limit with its bound, also where the author's code caught the failure. */
   get exceeded(): string | null {
     return this.#exceeded
   }
@@ -66,7 +66,8 @@ export class TransactionBounds {
   }
 
   #exceed(name: string, bound: number): never {
-    this.#exceeded ??= name
-    throw new Fault('LIMIT_EXCEEDED', { detail: `${name}: at most ${bound}` })
+    const detail = `${name}: at most ${bound}`
+    this.#exceeded ??= detail
+    throw new Fault('LIMIT_EXCEEDED', { detail })
   }
 }

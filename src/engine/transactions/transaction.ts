@@ -107,7 +107,7 @@ export class Transaction {
     await this.#options.pending?.whenDurable(this.snapshot)
   }
 
-  /** Name of the exceeded limit; null where none was exceeded. */
+  /** The exceeded limit with its bound; null where none was exceeded. */
   get limit(): string | null {
     return this.#bounds.exceeded
   }

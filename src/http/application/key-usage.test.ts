@@ -88,9 +88,9 @@ test('one warning names the limit that a call exceeded, and its Function', async
   expect(status).toBe(413)
   expect(records).toMatchObject([
     {
-      ...{ level: 'warn', errorCode: 'LIMIT_EXCEEDED', detail: 'result bytes' },
+      ...{ level: 'warn', errorCode: 'LIMIT_EXCEEDED', detail: 'result: at most 8 MiB' },
       ...{
-        message: 'Rejected with LIMIT_EXCEEDED: result bytes.',
+        message: 'Rejected with LIMIT_EXCEEDED: result: at most 8 MiB.',
         requestId: expect.stringMatching(/^req_/),
       },
       ...{ invocationId: expect.stringMatching(/^ivc_/) },

@@ -255,7 +255,7 @@ const FOUND: readonly Omit<Row, 'names'>[] = [
     title: 'a result over the bound',
     sent: { function: 'a.large' },
     code: 'LIMIT_EXCEEDED',
-    detail: 'result bytes',
+    detail: 'result: at most 8 MiB',
   },
   {
     title: 'a duplicate key of a unique index',
