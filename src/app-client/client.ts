@@ -76,6 +76,7 @@ export interface LocalValues {
 }
 
 export interface ConnectionState {
+  /** `waiting` while the server cannot be reached: what is shown may be old. */
   readonly status: ConnectionStatus
   /** Mutations that are not answered yet. */
   readonly pendingMutations: number
@@ -99,7 +100,7 @@ export class Client {
   readonly #live: LiveQueries
   readonly #mutations: MutationQueue
   readonly #listeners = new Set<() => void>()
-  readonly #undoWake: () => void
+  readonly #undoEvents: readonly (() => void)[]
   #state: ConnectionState = { status: 'idle', pendingMutations: 0, error: null }
 
   constructor(options: ClientOptions, platform: Platform) {
@@ -120,10 +121,13 @@ export class Client {
       onSettled: (settled) => options.onSettled?.(settled),
       send: (mutation) => sendCall(this.#origin, { ...mutation, kind: 'mutation' }),
     })
-    this.#undoWake = this.#platform.onWake(() => {
-      this.#live.connection.wake()
-      this.#mutations.wake()
-    })
+    this.#undoEvents = [
+      this.#platform.onWake(() => {
+        this.#live.connection.wake()
+        this.#mutations.wake()
+      }),
+      this.#platform.onOffline(() => this.#live.connection.offline()),
+    ]
   }
 
   /** Calls a Query once. Rejects with CallError, as every call does. */
@@ -266,7 +270,7 @@ export class Client {
 
   /** Ends everything. Mutations that are stored are sent by the next client of the store. */
   close(): void {
-    this.#undoWake()
+    for (const undo of this.#undoEvents) undo()
     this.#mutations.close()
     this.#live.close()
   }

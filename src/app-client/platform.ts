@@ -23,6 +23,8 @@ export interface Platform {
   openSocket(url: string, protocol: string): Promise<Socket>
   /** Calls `task` when the network or the page is back. Returns a function that ends that. */
   onWake(task: () => void): () => void
+  /** Calls `task` when the network is gone. Returns a function that ends that. */
+  onOffline(task: () => void): () => void
 }
 
 /** Loads a WebSocket where the runtime has none. */
@@ -43,19 +45,23 @@ export function standardPlatform(loadSocket?: LoadSocket): Platform {
       return new Implementation(url, protocol) as unknown as Socket
     },
     onWake,
+    onOffline: (task) => onEvents(['offline'], task),
   }
 }
 
 const WAKE_EVENTS = ['online', 'pageshow', 'visibilitychange']
 
 function onWake(task: () => void): () => void {
+  return onEvents(WAKE_EVENTS, () => {
+    if (globalThis.document?.visibilityState !== 'hidden') task()
+  })
+}
+
+function onEvents(events: readonly string[], task: () => void): () => void {
   // React Native and Node have no page events: there the application calls reconnectNow().
   if (typeof globalThis.addEventListener !== 'function') return () => undefined
-  const wake = (): void => {
-    if (globalThis.document?.visibilityState !== 'hidden') task()
-  }
-  for (const event of WAKE_EVENTS) globalThis.addEventListener(event, wake)
+  for (const event of events) globalThis.addEventListener(event, task)
   return () => {
-    for (const event of WAKE_EVENTS) globalThis.removeEventListener(event, wake)
+    for (const event of events) globalThis.removeEventListener(event, task)
   }
 }

@@ -58,6 +58,7 @@ export class FakePlatform implements Platform {
   readonly delays: number[] = []
   readonly #timers = new Set<{ at: number; task: () => void }>()
   readonly #wakes = new Set<() => void>()
+  readonly #losses = new Set<() => void>()
 
   nowMillis = (): number => this.nowMillisValue
   random = (): number => this.randomValue
@@ -93,6 +94,15 @@ export class FakePlatform implements Platform {
 
   wake(): void {
     for (const task of this.#wakes) task()
+  }
+
+  onOffline = (task: () => void): (() => void) => {
+    this.#losses.add(task)
+    return () => this.#losses.delete(task)
+  }
+
+  loseNetwork(): void {
+    for (const task of this.#losses) task()
   }
 
   get socket(): FakeSocket {

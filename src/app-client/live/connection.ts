@@ -5,7 +5,7 @@
 import { backoffMillis, CONNECTION_BACKOFF } from '../backoff.ts'
 import { readErrorFields } from '../calls/responses.ts'
 import type { Tokens } from '../calls/tokens.ts'
-import { type CallError, hasCode, responseInvalid, toCallError } from '../errors.ts'
+import { type CallError, clientError, hasCode, responseInvalid, toCallError } from '../errors.ts'
 import type { Platform, Socket } from '../platform.ts'
 
 const PROTOCOL = 'service.realtime.v1'
@@ -87,6 +87,15 @@ export class Connection {
     } else if (this.isReady) this.#ping()
   }
 
+  /**
+   * The network is gone: what is shown may be old from now on. A server on this machine may still
+   * be there, so the next attempt does not wait for the network.
+   */
+  offline(): void {
+    if (this.#status !== 'connected' && this.#status !== 'connecting') return
+    this.#lost(unreachable())
+  }
+
   /** Connects anew, with the current token. */
   reconnect(): void {
     this.#failures = 0
@@ -152,7 +161,7 @@ export class Connection {
     } else if (message.type === 'reconnect') {
       const millis = Number(message.afterMillis)
       this.#cancelTimer()
-      this.#cancelTimer = this.#options.platform.after(millis || 0, () => this.#lost())
+      this.#cancelTimer = this.#options.platform.after(millis || 0, () => this.#lost(null))
     } else if (message.type === 'error' && message.subscriptionId === null) this.#rejected(message)
     else this.#options.onMessage(message)
   }
@@ -216,7 +225,7 @@ export class Connection {
     this.#cancelTimer = this.#options.platform.after(PONG_MILLIS_MAX, () => this.#lost())
   }
 
-  #lost(error: CallError | null = this.#error): void {
+  #lost(error: CallError | null = this.#error ?? unreachable()): void {
     const { platform } = this.#options
     this.#drop()
     this.#failures += 1
@@ -240,6 +249,12 @@ export class Connection {
     this.#error = error
     this.#options.onChange()
   }
+}
+
+function unreachable(): CallError {
+  return clientError('CLIENT_SERVER_UNREACHABLE', 'The server cannot be reached.', {
+    retryable: true,
+  })
 }
 
 function parseMessage(data: unknown): Message {
