@@ -58,10 +58,15 @@ export function toFault(error: unknown, codes: SurfaceCodes): Fault {
 }
 
 /** Returns a response with the error envelope of the contract. */
-export function errorResponse(fault: Fault, requestId: string, codes: SurfaceCodes): Response {
+export function errorResponse(
+  fault: Fault,
+  requestId: string,
+  codes: SurfaceCodes,
+  message = fault.message,
+): Response {
   const error: Record<string, unknown> = {
     code: fault.code,
-    message: fault.message,
+    message,
     retryable: fault.retryable,
   }
   if (codes.showViolations && fault.violations.length > 0) {

@@ -16,6 +16,7 @@ import { type LocalSettings, writeLocalSettings } from '../clients/local-setting
 import { encodeWorkspacePackage } from '../package.ts'
 import { formatProblem } from '../problems.ts'
 import { type Save, SaveLoop, type SaveLoopOptions } from '../saves/save-loop.ts'
+import { allowsTargets } from './local-environments.ts'
 
 export const CHANNEL = 'dev'
 
@@ -100,7 +101,9 @@ export class DevelopmentSession {
           return described
         })
         const { directory, client } = build
-        if (client !== null) writeLocalSettings(join(directory, client), local)
+        // An author sees which argument breaks which rule where the target is the Workspace.
+        const target = allowsTargets(ports) ? `workspace:${build.workspace}` : local.target
+        if (client !== null) writeLocalSettings(join(directory, client), { ...local, target })
         built = build
         return { frame: encodeWorkspacePackage(build, ports.root.descriptor.projectId), described }
       },

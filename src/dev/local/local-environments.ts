@@ -192,3 +192,8 @@ function requireDevelopment({ product }: OpenEnvironment): void {
 function unusable(reason: string): Fault {
   return new Fault('CLIENT_ROOT_INVALID', { detail: `Its Environment ${reason}.` })
 }
+
+/** Returns whether targets `workspace:NAME` answer. */
+export function allowsTargets({ root }: Pick<OpenEnvironment['product'], 'root'>): boolean {
+  return root.control.read(findEnvironment)!.configuration.workspaceTargets === 'allowed'
+}

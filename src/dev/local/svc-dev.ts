@@ -4,7 +4,6 @@ import type { DevelopmentRequest } from '../../client/contexts.ts'
 import type { DevelopmentEvent } from '../../client/development/events.ts'
 import { isFault } from '../../errors/fault.ts'
 import { ShutdownStack } from '../../server/shutdown-stack.ts'
-import { findEnvironment } from '../../storage/control/environment.ts'
 import { ROOT_FILES, resetProductRoot } from '../../storage/root.ts'
 import { realSystem } from '../../system/system.ts'
 import { createLog, type LogRecord } from '../../telemetry/log.ts'
@@ -19,6 +18,7 @@ import { CHANNEL, DevelopmentSession } from './development-session.ts'
 import { lockedBy, removeHolder, writeHolder } from './holders.ts'
 import { localDevelopmentKey } from './local-development-key.ts'
 import {
+  allowsTargets,
   type LocalEnvironment,
   type LocalOptions,
   openLocalEnvironment,
@@ -103,7 +103,7 @@ export async function runDevelopment(request: LocalDevelopmentRequest): Promise<
     await session.update()
     if (seeds !== null) await seed(environment, session, { seeds, report })
     listener.admission.open(environment.application)
-    const developmentKeyFile = allowsTargets(environment)
+    const developmentKeyFile = allowsTargets(environment.product)
       ? localDevelopmentKey(environment.product, author, rootPath)
       : null
     const where = { url, networkUrls, applicationKey, rootPath, workspaceDirectory }
@@ -186,18 +186,13 @@ interface ReadyInput {
   readonly developmentKeyFile: string | null
 }
 
-function allowsTargets({ product }: LocalEnvironment): boolean {
-  const { configuration } = product.root.control.read(findEnvironment)!
-  return configuration.workspaceTargets === 'allowed'
-}
-
 function ready(
   environment: LocalEnvironment,
   { served }: DevelopmentSession,
   { url, networkUrls, applicationKey, rootPath, workspaceDirectory, ...given }: ReadyInput,
 ): DevelopmentEvent {
   const targets = [`channel:${CHANNEL}`]
-  if (served !== null && allowsTargets(environment)) {
+  if (served !== null && allowsTargets(environment.product)) {
     targets.push(`workspace:${served.manifest.workspace}`)
   }
   return {

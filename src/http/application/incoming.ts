@@ -53,6 +53,8 @@ export interface Incoming extends Sender {
   caller: ApplicationCaller | null
   /** Set once the invocation exists; failures report it. */
   invocationId: InvocationId | null
+  /** Set once the envelope is read. */
+  target: string | null
   /** Set once the target is resolved. */
   releaseId: ReleaseId | null
   function: string | null
@@ -77,6 +79,7 @@ export function incomingOf(
     caller: null,
     bodyMemory: null,
     invocationId: null,
+    target: null,
     releaseId: null,
     function: null,
     trace: null,

@@ -195,6 +195,7 @@ function admitCall(
   envelope: QueryEnvelope,
   kind: FunctionKind,
 ): MaybePromise<QueryRequest> {
+  call.incoming.target = envelope.target
   const release = call.gateway.resolveTarget(envelope.target, call.caller, call)
   return release instanceof Promise
     ? identifyCallLater(call, envelope, kind, release)

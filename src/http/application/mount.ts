@@ -13,6 +13,7 @@ import { countedStatus, type RouteClass } from '../request-counts.ts'
 import { answerBody } from '../transfers/answers.ts'
 import { allowOrigin, originDenied } from './browser-origins.ts'
 import { authenticate, chargeBody } from './callers.ts'
+import { callerMessage } from './development-targets.ts'
 import type { Gateway } from './gateway.ts'
 import { type ApplicationBinding, type Incoming, incomingOf } from './incoming.ts'
 import { Call, type CallResponse, invokeInTurn, readEnvelope } from './invoke.ts'
@@ -322,15 +323,19 @@ function failRequest(gateway: Gateway, error: unknown, incoming: Incoming): Resp
   return failureResponse(incoming, fault)
 }
 
+type FailedRequest = RejectedRequest & Partial<Pick<Incoming, 'target'>>
+
 /** Returns the response to a rejected request, and logs the rule that it broke. */
-function rejectRequest(gateway: Gateway, request: RejectedRequest, fault: Fault): Response {
+function rejectRequest(gateway: Gateway, request: FailedRequest, fault: Fault): Response {
   gateway.counts.failed(fault)
   gateway.rejections.add(request, fault)
   return failureResponse(request, fault)
 }
 
-function failureResponse({ requestId, invocationId }: RejectedRequest, fault: Fault): Response {
-  const response = errorResponse(fault, requestId, APPLICATION_CODES)
+function failureResponse(request: FailedRequest, fault: Fault): Response {
+  const { requestId, invocationId, target = null } = request
+  const message = callerMessage(fault, target)
+  const response = errorResponse(fault, requestId, APPLICATION_CODES, message)
   if (invocationId) response.headers.set('x-service-invocation-id', invocationId)
   return response
 }

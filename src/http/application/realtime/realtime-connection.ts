@@ -10,6 +10,7 @@ import { REALTIME_SUBSCRIPTIONS_MAX, RealtimeRequest } from '../../../wire/realt
 import { APPLICATION_CODES, toFault } from '../../errors.ts'
 import { RateLimiter } from '../../rate-limits.ts'
 import { admitKey, chargeCall, overdrawCall, verifyToken } from '../callers.ts'
+import { type CallName, callerError } from '../development-targets.ts'
 import type { Gateway } from '../gateway.ts'
 import type { ApplicationCaller } from '../incoming.ts'
 import {
@@ -251,7 +252,7 @@ export class RealtimeConnection implements SocketSession {
       current: this.#pings.current,
       onFailure: (failed, fault) => {
         if (this.#subscriptions.get(subscriptionId) === failed) this.#drop(subscriptionId)
-        this.#report(subscriptionId, fault, request.function)
+        this.#report(subscriptionId, fault, request)
       },
     })
     try {
@@ -261,7 +262,7 @@ export class RealtimeConnection implements SocketSession {
         throw new Fault('LIMIT_EXCEEDED', { detail: 'subscriptions of a connection' })
       }
     } catch (error) {
-      this.#report(subscriptionId, faultOf(error), request.function)
+      this.#report(subscriptionId, faultOf(error), request)
       return
     }
     const trace = startOperation(this, 'subscribe')
@@ -332,14 +333,13 @@ export class RealtimeConnection implements SocketSession {
   }
 
   /** Sends a failure, of a subscription or of the connection, and leaves a record of it. */
-  #report(subscriptionId: string | null, fault: Fault, name: string | null = null): void {
-    const { code, message, retryable, status } = fault
+  #report(subscriptionId: string | null, fault: Fault, call: CallName | null = null): void {
     const { gateway, incoming } = this
-    this.#outgoing.send({ type: 'error', subscriptionId, error: { code, message, retryable } })
+    this.#outgoing.send({ type: 'error', subscriptionId, error: callerError(fault, call) })
     if (this.#authorization !== null) {
-      gateway.keyUsage.answered(this.#authorization.caller, status)
+      gateway.keyUsage.answered(this.#authorization.caller, fault.status)
     }
-    gateway.rejections.add({ ...incoming, function: name }, fault)
+    gateway.rejections.add({ ...incoming, function: call?.function ?? null }, fault)
   }
 
   #end(fault: Fault): void {

@@ -11,6 +11,7 @@ import type { ReleaseId } from '../../../value/ids.ts'
 import type { FunctionManifest } from '../../../value/manifest.ts'
 import type { ValueObject } from '../../../value/values.ts'
 import type { ResyncReason } from '../../../wire/realtime.ts'
+import { isDevelopmentTarget } from '../development-targets.ts'
 import type { Tracked } from './current-sequence.ts'
 import { failureOf } from './operation-traces.ts'
 import type { StateSource } from './outgoing-messages.ts'
@@ -244,7 +245,7 @@ export class RealtimeSubscription implements StateSource, Tracked {
 
 /** Whether a Workspace has a new HEAD that is not validated yet: the one before it still serves. */
 function isAwaitingValidation(target: string, error: unknown): boolean {
-  return target.startsWith('workspace:') && isFault(error, 'TARGET_NOT_FOUND')
+  return isDevelopmentTarget(target) && isFault(error, 'TARGET_NOT_FOUND')
 }
 
 function isSameCaller(one: Principal | null, other: Principal | null): boolean {
