@@ -148,11 +148,13 @@ function entryText({ directory, modules, hasCrons }: WorkspaceFiles): string {
     `throw Object.assign(new Error(${JSON.stringify(message)}), { name: 'DefinitionError' })`,
   ]
   return [
+    `import { __requireExports } from '${SDK}'`,
     `import schema from ${path(SCHEMA_FILE)}`,
     ...modules.map(({ file }, i) => `import * as m${i} from ${path(file)}`),
     ...(hasCrons ? [`import crons from ${path(CRONS_FILE)}`] : []),
     ...requireMark('schema', NO_SCHEMA),
     ...(hasCrons ? requireMark('crons', NO_CRONS) : []),
+    `__requireExports([${modules.map((_, i) => `m${i}`).join()}])`,
     `__svc.define({ schema, ${hasCrons ? 'crons, ' : ''}modules: {`,
     ...modules.map(({ name }, i) => `${JSON.stringify(name)}: m${i},`),
     `} })`,

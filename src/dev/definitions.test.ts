@@ -36,3 +36,52 @@ export const hidden = internalQuery({ handler })
     ['a.plain', ['confidential', 'public']],
   ])
 })
+
+const PING = "export const ping = query({ clients: ['public'], handler: () => 1n })"
+
+/** Returns the message of a failed build of a module with these lines. */
+async function rejectionOf(lines: string, more: Readonly<Record<string, string>> = {}) {
+  const text = `import { query } from 'svc'\n${PING}\n${lines}\n`
+  const error = await build({ 'functions/a.ts': text, ...more }).then(
+    () => expect.unreachable('it builds'),
+    (thrown: unknown) => thrown as { code: string; detail: string },
+  )
+  expect(error.code).toBe('WORKSPACE_INVALID')
+  return error.detail
+}
+
+const UNEXPORTED =
+  '  This query(...) has no export of its own. ' +
+  'Write export const NAME = query(...) in a file below functions.'
+const HELPERS = "import { query } from 'svc'\nexport const help = query({ handler: () => 1n })\n"
+
+test.each([
+  ['without export', 'const list = query({ handler: () => 1n })', 'functions/a.ts:3'],
+  [
+    'in an object',
+    '\nexport const all = { one: query({ handler: () => 1n }) }',
+    'functions/a.ts:4',
+  ],
+  ['outside of functions', "import '../lib/helpers'", 'lib/helpers.ts:2'],
+])('a definition %s is an error with its line', async (_, lines, location) => {
+  const found = await rejectionOf(lines, { 'lib/helpers.ts': HELPERS })
+  expect(found).toMatch(new RegExp(`^${RegExp.escape(location)}(?::\\d+)?\n`))
+  expect(found).toContain(UNEXPORTED)
+})
+
+test('a definition as the default export is an error with its line', async () => {
+  expect(await rejectionOf('export default query({ handler: () => 1n })')).toBe(
+    'functions/a.ts:3\n' +
+      '  A default export has no name by which applications could call it.\n' +
+      '  Write export const NAME = query(...).',
+  )
+})
+
+test('a definition may be exported by another file than the one that makes it', async () => {
+  const { description } = await build({
+    'lib/helpers.ts': HELPERS,
+    'functions/a.ts': "export { help } from '../lib/helpers'\n",
+    'functions/b.ts': "import { help } from '../lib/helpers'\nexport const again = help\n",
+  })
+  expect(description.functions.map(({ name }) => name)).toEqual(['a.help', 'b.again'])
+})

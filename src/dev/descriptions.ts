@@ -25,6 +25,7 @@ export function descriptionProblems(
     problems: [
       ...functions.flatMap((each) => referenceProblems(each, tables, files)),
       ...nameProblems(functions, files),
+      ...functions.filter(isDefaultExport).map((each) => defaultExportProblem(each, files)),
     ],
     diagnostics: diagnosticsOf(functions, files),
   }
@@ -49,6 +50,18 @@ function referenceProblems(
           ? `Declare the table in ${SCHEMA_FILE}.`
           : `Use ${quotedList(tables)}, or declare the table in ${SCHEMA_FILE}.`,
     }))
+}
+
+function isDefaultExport({ name }: FunctionManifest): boolean {
+  return name.endsWith('.default')
+}
+
+function defaultExportProblem({ name, kind }: FunctionManifest, files: WorkspaceFiles): Problem {
+  return {
+    ...locationOfFunction(name, files),
+    message: 'A default export has no name by which applications could call it.',
+    fix: `Write export const NAME = ${kind}(...).`,
+  }
 }
 
 /** Finds Functions with the name of a folder: references nest by path and export. */

@@ -10,7 +10,8 @@ const FRAME = /(?:^|[\s(@])([^\s()@]+):(\d+):(\d+)\)?\s*$/
 /** Returns WORKSPACE_INVALID if the code caused the failure, or else the failure itself. */
 export function loadFailure(error: unknown, bundle: Bundle): unknown {
   if (isFault(error, 'DEADLINE_EXCEEDED', 'LIMIT_EXCEEDED')) {
-    const message = 'Loading the Workspace exceeded the limit of time or memory.'
+    const limit = error.detail ?? 'time'
+    const message = `Loading the Workspace exceeded a limit (${limit}).`
     const fix = 'Do less outside of handlers.'
     return workspaceFault([fileProblem('functions', message, fix)], error)
   }

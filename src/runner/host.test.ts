@@ -302,7 +302,10 @@ describe('errors', () => {
 
   test.each([
     ['fetches', 'fetch is not defined: Queries and Mutations reach no network; do it in an Action'],
-    ['process', 'process is not defined: there is no process; take settings as arguments'],
+    [
+      'process',
+      'process is not defined: there is no process; read settings with ctx.config.variable("NAME")',
+    ],
     [
       'sleeps',
       'setTimeout is not defined: Queries and Mutations have no timers; do it in an Action',

@@ -1,6 +1,7 @@
 /**
  * The module "svc" at run time. It is bundled into every artifact, so it depends only on the
- * language. Its types are written by hand in svc.d.ts, and a test compares the two.
+ * language. Its types are written by hand in svc.d.ts, and a test compares the two; a name that
+ * begins with `__` is for the builder alone.
  */
 export { cronJobs } from './crons.ts'
 export { UniqueViolation } from './errors.ts'
@@ -11,6 +12,7 @@ export {
   internalQuery,
   mutation,
   query,
+  requireExports as __requireExports,
 } from './functions.ts'
 export { defineSchema, table } from './schemas.ts'
 export { v } from './validators.ts'

@@ -45,6 +45,22 @@ export const internalQuery = (definition: unknown) => define('query', 'internal'
 export const internalMutation = (definition: unknown) => define('mutation', 'internal', definition)
 export const internalAction = (definition: unknown) => define('action', 'internal', definition)
 
+/** The definitions that were made while the code is loaded; null once it is. */
+let made: Map<FunctionDefinition, Error> | null = new Map()
+
+/**
+ * Throws the DefinitionError of the first definition that no module exports: nothing could call it.
+ * The builder calls it after all modules are loaded.
+ */
+export function requireExports(modules: readonly object[]): void {
+  const definitions = made
+  made = null
+  const exported = new Set(modules.flatMap((module) => Object.values(module)))
+  for (const [definition, error] of definitions ?? []) {
+    if (!exported.has(definition)) throw error
+  }
+}
+
 const OPTIONS = ['clients', 'auth', 'arguments', 'returns', 'errors', 'handler']
 
 function define(
@@ -102,7 +118,15 @@ function define(
     ...(definition.retry !== undefined && { retry: retryOf(definition.retry, owner) }),
     handler: handler as FunctionContent['handler'],
   }
-  return Object.freeze({ [FUNCTION]: Object.freeze(content) })
+  const defined = Object.freeze({ [FUNCTION]: Object.freeze(content) })
+  noteMade(defined, owner)
+  return defined
+}
+
+function noteMade(definition: FunctionDefinition, owner: string): void {
+  const fix = `Write export const NAME = ${owner} in a file below functions`
+  // Made here, since its stack is where the author wrote the definition.
+  made?.set(definition, new DefinitionError(`This ${owner} has no export of its own`, fix))
 }
 
 function authOf(value: unknown, owner: string): AuthMode {

@@ -9,10 +9,17 @@
 export type Id<Table extends string> = string & { readonly __table: Table }
 
 /** A document as it is stored, with `_id`, `_createdAt` and `_revision`. */
-export type Doc<Name extends TableName> = Flatten<SystemFields<Name> & NewDoc<Name>>
+export type Doc<Name extends TableName> = {
+  // Mapped here, so that an editor shows the type by this name.
+  [Key in keyof (SystemFields<Name> & FieldsOf<Name>)]: (SystemFields<Name> & FieldsOf<Name>)[Key]
+}
 
 /** The fields of a document, the argument of `insert` and `replace`. */
-export type NewDoc<Name extends TableName> = Name extends keyof Tables
+export type NewDoc<Name extends TableName> = {
+  [Key in keyof FieldsOf<Name>]: FieldsOf<Name>[Key]
+}
+
+type FieldsOf<Name extends TableName> = Name extends keyof Tables
   ? TableFields<Tables[Name]>
   : never
 

@@ -1,4 +1,5 @@
 /** Turns messages of the compiler about Functions into sentences with a fix. */
+import { REPLACEMENTS } from '../../runner/realm/missing-globals.ts'
 import type { Problem } from '../problems.ts'
 
 export type Explanation = Pick<Problem, 'message' | 'fix'>
@@ -11,8 +12,6 @@ const UNKNOWN_FIELD = /'([^']+)' does not exist in type/
 const MISSPELT = /Did you mean(?: to write)? '([^']+)'/
 const MISSING_PROPERTY = /^Property '([^']+)' does not exist on type '([^\n]*)'/
 const MISSING_NAME = /^Cannot find name '([^']+)'/
-/** Globals of Node that authors expect. */
-const NODE_NAMES = new Set(['process', 'Buffer', 'require', 'module', 'global', '__dirname'])
 const ACTION_ONLY = new Set(['runAction', 'secret', 'createUpload', 'put', 'read'])
 
 /** Explains a message. `before` is the source of the file up to its location. */
@@ -97,10 +96,11 @@ function explainProperty(text: string): Explanation | null {
 
 function explainName(text: string): Explanation | null {
   const name = MISSING_NAME.exec(text)?.[1]
-  if (name === undefined || !NODE_NAMES.has(name)) return null
+  const replacement = name === undefined ? undefined : REPLACEMENTS[name]
+  if (replacement === undefined) return null
   return {
-    message: `"${name}" is not available: a Function does not run in Node.`,
-    fix: 'Remove it; read settings with ctx.config.variable("NAME").',
+    message: `"${name}" is not available in Functions.`,
+    fix: `${replacement[0]!.toUpperCase()}${replacement.slice(1)}.`,
   }
 }
 

@@ -2,6 +2,7 @@
 import type { ErrorReport } from '../messages.ts'
 import { ERROR_CHARACTERS_MAX } from '../messages.ts'
 import { inspect } from './logging.ts'
+import { REPLACEMENTS } from './missing-globals.ts'
 import { SCRIPT_NAME } from './workspace-script.ts'
 
 const { stringify } = JSON
@@ -10,35 +11,6 @@ const STACK_CHARACTERS_MAX = 8 * ERROR_CHARACTERS_MAX
 const SCRIPT_FRAME = new RegExp(`^ *(at .*?${SCRIPT_NAME.replace('.', '\\.')}:)(\\d+)(.*)$`)
 const UNKNOWN_NAME = /^(?:Can't find variable: (\w+)|(\w+) is not defined)$/
 
-const NO_TIMERS = 'Queries and Mutations have no timers; do it in an Action'
-/** Globals that a Workspace does not have, and what to do instead. */
-const REPLACEMENTS: Readonly<Record<string, string>> = Object.assign(Object.create(null), {
-  fetch: 'Queries and Mutations reach no network; do it in an Action',
-  process: 'there is no process; take settings as arguments',
-  Buffer: 'use Uint8Array, TextEncoder and TextDecoder',
-  require: 'use import; svc bundles it',
-  setTimeout: NO_TIMERS,
-  setInterval: NO_TIMERS,
-  clearTimeout: NO_TIMERS,
-  clearInterval: NO_TIMERS,
-  setImmediate: 'use setTimeout, in an Action',
-  XMLHttpRequest: 'use fetch, in an Action',
-  WebSocket: 'use fetch, in an Action',
-  ReadableStream: 'bodies are whole: use text(), json() or bytes()',
-  FormData: 'use URLSearchParams, or put the parts of the body together',
-  Blob: 'use a Uint8Array',
-  performance: 'use ctx.now()',
-  WeakRef: 'when memory is freed is not deterministic',
-  FinalizationRegistry: 'when memory is freed is not deterministic',
-  SharedArrayBuffer: 'a Function runs on one thread; use ArrayBuffer',
-  Atomics: 'a Function runs on one thread',
-  WebAssembly: 'Functions are JavaScript only',
-  Event: 'only an AbortSignal has listeners; call a function',
-  EventTarget: 'only an AbortSignal has listeners; keep functions in a Set and call them',
-  window: 'use globalThis',
-  self: 'use globalThis',
-  global: 'use globalThis',
-})
 const READ_ONLY =
   'all calls share what is built in, with the names that an object inherits from it: give a ' +
   'name to the object itself by Object.defineProperty or a class'
