@@ -283,26 +283,6 @@ describe('a watch', () => {
     expect(platform.sockets).toHaveLength(opened + 1)
   })
 
-  test('waits from the moment at which the network is gone until it is back', async () => {
-    platform.socket.receive(state(1, 1, 'a'))
-    expect(client.connection.current().status).toBe('connected')
-    platform.loseNetwork()
-    expect(client.connection.current()).toMatchObject({
-      status: 'waiting',
-      error: { code: 'CLIENT_SERVER_UNREACHABLE', retryable: true },
-    })
-    expect(platform.sockets[0]!.isClosed).toBe(true)
-    await platform.pass(1_000)
-    platform.socket.onclose?.({ code: 1006 })
-    expect(client.connection.current().status).toBe('waiting')
-    platform.wake()
-    await settle()
-    platform.socket.accept()
-    expect(client.connection.current()).toMatchObject({ status: 'connected', error: null })
-    platform.socket.receive(state(1, 2, 'b'))
-    expect(shown).toEqual([['a'], ['b']])
-  })
-
   test('finds out that a silent connection is dead', async () => {
     await platform.pass(25_000)
     expect(platform.socket.ofType('ping')).toHaveLength(1)
