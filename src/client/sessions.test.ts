@@ -29,6 +29,8 @@ function refreshes(): Recorded[] {
   return server.asked('POST', '/v1/auth/refresh')
 }
 
+const PROCESSES = process.env.SVC_TEST_LONG === '1' ? 16 : 6
+
 describe('a session', () => {
   it('is refreshed once after a 401, and stored before the new token is used', async () => {
     server.expireAccess()
@@ -199,15 +201,15 @@ function startStatus(): Promise<{ exit: number | null; out: string }> {
 describe('parallel processes', () => {
   it('refresh an expired access token once, and none is logged out', async () => {
     server.expireAccess()
-    // All sixteen have sent the expired token before the first 401 is returned.
+    // All have sent the expired token before the first 401 is returned.
     let waiting = 0
     const { promise: everyone, resolve: open } = Promise.withResolvers<void>()
     server.gate = async ({ path }) => {
       if (!path.endsWith('/status')) return
-      if (++waiting === 16) open()
+      if (++waiting === PROCESSES) open()
       await everyone
     }
-    const ran = await Promise.all(Array.from({ length: 16 }, startStatus))
+    const ran = await Promise.all(Array.from({ length: PROCESSES }, startStatus))
     expect(ran.filter(({ exit }) => exit !== 0)).toEqual([])
     expect([refreshes().length, server.sessionRevoked]).toEqual([1, false])
     expect(readdirSync(join(client.home, 'config'))).toEqual(['credentials-v1.json'])
@@ -217,7 +219,7 @@ describe('parallel processes', () => {
     // A token of one second is always about to expire, so every process refreshes or adopts.
     server.accessLifetimeMs = 1_000
     server.expireAccess()
-    const ran = await Promise.all(Array.from({ length: 8 }, startStatus))
+    const ran = await Promise.all(Array.from({ length: PROCESSES / 2 }, startStatus))
     expect(ran.filter(({ exit }) => exit !== 0)).toEqual([])
     expect(server.sessionRevoked).toBe(false)
     const tokens = refreshes().map(({ body }) => body)

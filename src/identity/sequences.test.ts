@@ -28,7 +28,7 @@ const refreshOf = (login: Login, identity = t.identity): Promise<Login> =>
 test(`eight concurrent operations are serializable (SVC_SEED=${SEED})`, async () => {
   const external = await externalLogins()
   try {
-    await runSequences(external, 60, SEED)
+    await runSequences(external, 20, SEED)
   } finally {
     await external.dispose()
   }

@@ -12,7 +12,7 @@ import { type KitWorkspace, kitWorkspace } from '../../build/testing/test-kit/wo
 import { createClient } from '../app-client/node.ts'
 import { testEnvironment } from './test-kit.ts'
 
-const PROGRAMS = process.env.SVC_TEST_LONG === '1' ? 2_000 : 150
+const PROGRAMS = process.env.SVC_TEST_LONG === '1' ? 2_000 : 60
 
 const server = new LocalDevelopment()
 let workspace: KitWorkspace

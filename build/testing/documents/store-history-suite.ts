@@ -126,6 +126,8 @@ class History {
   }
 }
 
+const RUNS = process.env.SVC_TEST_LONG === '1' ? 60 : 20
+
 export function documentHistorySuite(name: string, make: () => Promise<StoreHarness>): void {
   test(`any history of ${name} is read as if every version were kept`, async () => {
     await fc.assert(
@@ -139,7 +141,7 @@ export function documentHistorySuite(name: string, make: () => Promise<StoreHarn
           await history.end()
         }
       }),
-      { numRuns: 60 },
+      { numRuns: RUNS },
     )
   })
 }

@@ -7,7 +7,7 @@ import { expect, test } from 'vitest'
 const given = process.env.SVC_SEED
 const isLong = process.env.SVC_TEST_LONG === '1'
 const LONG_RUNS = 1_000_000
-const SHORT_RUNS = 10_000
+const SHORT_RUNS = 3_000
 /** Number of inputs that are checked concurrently, if a check is asynchronous. */
 const BATCH = 64
 const TIMEOUT_MILLIS = 1_800_000

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { RandomSaves } from '../../../build/testing/development/random-saves.ts'
 import { SEED } from '../../../build/testing/seeds.ts'
 
-const SAVES = 16
+const SAVES = 8
 
 test(`after ${SAVES} random saves the last valid state answers, SVC_SEED=${SEED}`, async () => {
   const saves = new RandomSaves(SEED)

@@ -33,7 +33,7 @@ import { PendingWork } from '../scheduling/pending-work.ts'
 import { Transaction } from '../transactions/transaction.ts'
 import { FunctionUsage } from '../usage/function-usage.ts'
 
-const PROGRAMS = 1_500
+const PROGRAMS = process.env.SVC_TEST_LONG === '1' ? 1_500 : 300
 
 const SCHEMA = `tables({ notes: {
   fields: {

@@ -268,6 +268,9 @@ test('temporary files of an interrupted write are removed by the next rotation',
  * and kills itself before its nth step, for n = 0, 1, ... until one finishes; after each process
  * the same root is opened, read and written, then rotated again by the next one.
  */
+/** Every third step in the short run. */
+const STRIDE = process.env.SVC_TEST_LONG === '1' ? 1 : 3
+
 test('a rotation that is killed at any step loses nothing and can be repeated', async () => {
   system = new TestSystem({ millis: realSystem().nowMillis() })
   await open()
@@ -286,7 +289,7 @@ test('a rotation that is killed at any step loses nothing and can be repeated', 
   const input = { ...common, clientId, credentialId, scopes, rateLimit: null }
   const key = createCredential(harness.product, actor, input).key!.reveal()
   let steps = 0
-  for (let finished = false; !finished; steps++) {
+  for (let finished = false; !finished; steps += STRIDE) {
     await closeProduct(harness.product)
     const child = Bun.spawnSync([process.execPath, DYING_ROTATION, directory, String(steps)], {
       env: {},

@@ -30,6 +30,9 @@ function rulesAgainst(schema: Schema<unknown>, data: unknown): readonly string[]
   }
 }
 
+/** For each schema. */
+const MUTATIONS = process.env.SVC_TEST_LONG === '1' ? 300 : 60
+
 test.each(await declaredSchemas())(
   'mutations of %s are accepted exactly where its JSON Schema accepts them',
   (_, schema) => {
@@ -39,7 +42,7 @@ test.each(await declaredSchemas())(
     const valid = fc.sample(arbitraryOf(contract, described as never), 20)
     const random = new Random(fc.sample(fc.nat(), 1)[0]!)
     let accepted = 0
-    for (let i = 0; i < 300; i++) {
+    for (let i = 0; i < MUTATIONS; i++) {
       const sample = valid[i % valid.length]
       const data: unknown = i < valid.length ? sample : mutatedJson(random, sample)
       const rules = rulesAgainst(schema, data)
