@@ -11,7 +11,10 @@ const LINES = GUIDE.split('\n').filter((line) => /^[<>] /.test(line))
 
 test('every message of the example of the guide is one of the protocol', async () => {
   const isDeclared = await openMessageCheck()
-  expect(LINES.length).toBeGreaterThan(8)
+  const typesOf = (sign: string) =>
+    LINES.filter((line) => line.startsWith(sign)).map((line) => JSON.parse(line.slice(2)).type)
+  expect(new Set(typesOf('>')).size).toBe(4)
+  expect(new Set(typesOf('<')).size).toBe(9)
   for (const line of LINES) {
     const message = parseStrictJson(line.slice(2))
     if (line.startsWith('<')) expect([line, isDeclared(message)]).toEqual([line, true])
