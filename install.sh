@@ -60,6 +60,7 @@ main() {
   case "$VERSION" in
     @*) die 'This is the source of the installer. Use the install.sh of a release.' ;;
   esac
+  if [ "$service" = 1 ]; then check_service; fi
   need uname mktemp tar gzip mv cp rm mkdir chmod ln grep cut
   target=${SVC_TARGET:-$(detect_target)}
   digest=$(printf '%s\n' "$DIGESTS" | grep "^$target " | cut -d ' ' -f 2)
@@ -281,13 +282,17 @@ remove() {
   if [ "$dry_run" = 0 ]; then say 'Removed. Data, settings and secrets are where they were.'; fi
 }
 
-set_up_service() {
+# Before anything is installed: who cannot have the service may not want the rest.
+check_service() {
   root=${DESTDIR:-}
   [ "$(uname -s)" = Linux ] || die '--service is for Linux with systemd.'
   if [ -z "$root" ]; then
     [ "$(id -u)" = 0 ] || die '--service needs root.'
     command -v systemctl >/dev/null 2>&1 || die '--service needs systemd.'
   fi
+}
+
+set_up_service() {
   if [ "$dry_run" = 1 ]; then
     say 'Would create the user svc, /etc/svc and svc-server.service.'
     return

@@ -333,6 +333,18 @@ test('an installation can be removed', () => {
   expect(readdirSync(join(work, 'bin'))).toEqual(['other'])
 })
 
+test('a user who cannot have the service installs nothing', () => {
+  release()
+  mkdirSync(join(work, 'fake'))
+  const id = join(work, 'fake/id')
+  writeFileSync(id, '#!/bin/sh\necho 1000\n', { mode: 0o755 })
+  const path = `${join(work, 'fake')}:/usr/bin:/bin:/usr/sbin:/sbin`
+  const result = install(['--service'], { PATH: path })
+  expect([result.status, result.stdout]).toEqual([1, ''])
+  expect(result.stderr).toBe('install.sh: --service needs root.\n')
+  expect(existsSync(join(work, 'bin'))).toBe(false)
+})
+
 test('a service gets its unit, its settings and one pepper, each once', () => {
   release()
   const root = join(work, 'root')
