@@ -35,6 +35,15 @@ export function parseListener(text: string): Listener | null {
   return host === undefined ? null : { host, port, loopback: host === '::1' }
 }
 
+/** Whether the system opens only one of the two: an unspecified address includes the others. */
+export function overlaps(one: Listener, other: Listener): boolean {
+  if (one.port !== other.port || one.port === 0) return false
+  const hosts = [one.host, other.host]
+  if (hosts.includes('::')) return true
+  if (hosts.includes('0.0.0.0')) return hosts.every((host) => IPV4.test(host))
+  return one.host === other.host
+}
+
 export function formatListener({ host, port }: Pick<Listener, 'host' | 'port'>): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
 }

@@ -9,10 +9,10 @@ import type { JwtProvider } from '../value/jwt-providers.ts'
 import type { Secret } from '../value/secret.ts'
 import {
   type DatabaseAddress,
-  formatListener,
   isAppOrigin,
   isOrigin,
   type Listener,
+  overlaps,
   parseDatabaseUrl,
   parseListener,
 } from './addresses.ts'
@@ -364,10 +364,9 @@ function confirmedPepperChanges(
 
 function requireDistinctListeners({ management, product }: ServerSettings): void {
   const other = product?.applicationListen
-  if (!other || other.port === 0) return
-  if (formatListener(other) === formatListener(management.listen)) {
-    throw invalid('SERVICE_APPLICATION_LISTEN', 'another address than the Management listener')
-  }
+  if (!other || !overlaps(other, management.listen)) return
+  const rule = 'another port than the Management listener, or another address of the machine'
+  throw invalid('SERVICE_APPLICATION_LISTEN', rule)
 }
 
 /** Prevents accidents only: the operator of the mode already holds the pepper and the database. */

@@ -18,6 +18,7 @@ import {
   renameSync,
   rmSync,
   type Stats,
+  statfsSync,
   statSync,
   unlinkSync,
   writeSync,
@@ -266,8 +267,19 @@ export function checkPrivateDirectory(path: string): void {
     let ancestor = dirname(path)
     while (!exists(ancestor)) ancestor = dirname(ancestor)
     accessSync(ancestor, constants.W_OK | constants.X_OK)
+    const reason = KERNEL_FILE_SYSTEMS.get(statfsSync(ancestor).type)
+    if (reason !== undefined) throw new FileFailure(reason)
   })
 }
+
+/**
+ * The failures of a new directory in /proc and in /sys, where the superuser has every right. The
+ * keys are the types of these file systems.
+ */
+const KERNEL_FILE_SYSTEMS: ReadonlyMap<number, FileReason> = new Map([
+  [0x9fa0, 'missing'],
+  [0x62656572, 'denied'],
+])
 
 function exists(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false }) !== undefined

@@ -252,6 +252,18 @@ const PRODUCT: readonly Row[] = [
     A_LISTEN,
     { ...APPLICATION, [A_LISTEN]: '[::1]:4567', [LISTEN]: '[0:0::1]:4567' },
   ],
+  [
+    'every address includes one of them',
+    INVALID,
+    A_LISTEN,
+    { ...APPLICATION, [A_LISTEN]: '0.0.0.0:4567', [LISTEN]: '127.0.0.7:4567' },
+  ],
+  [
+    'every IPv6 address includes those of IPv4',
+    INVALID,
+    A_LISTEN,
+    { ...APPLICATION, [A_LISTEN]: '127.0.0.9:4567', ...listen('[::]:4567'), [LISTEN_TLS]: 'true' },
+  ],
   ['the platform URL needs the Product root', INVALID, DOC_URL, { [DOC_URL]: URL_OK }],
   ['the host of S3 needs a listener', INVALID, S3_HOST, root(S3_HOST, 's3.canary.test')],
   ['the host of S3 has no port', INVALID, S3_HOST, app(S3_HOST, 's3.canary.test:8443')],
