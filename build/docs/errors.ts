@@ -29,7 +29,7 @@ export function errorsDocument(): string {
 const COLUMNS = ['Code', 'HTTP', 'Exit', 'Retry', 'What happened', 'What to do']
 
 /** Kinds that no HTTP response has. */
-const LOCAL = ['startup', 'usage']
+const LOCAL = ['startup', 'setting', 'usage']
 
 function rowOf(name: string, row: CodeRow): string[] {
   const kind: KindRow = KINDS[row.kind]

@@ -6,11 +6,11 @@ export const SERVERS: readonly Situation[] = [
     situation: 'no database is configured',
     run: ['svc-server', 'check'],
     environment: { SERVICE_IDENTITY_DATABASE_URL_FILE: '', SERVICE_IDENTITY_DATABASE_URL: '' },
-    exit: 1,
+    exit: 78,
     message: [
       'svc-server: SERVER_CONFIGURATION_MISSING: SERVICE_IDENTITY_DATABASE_URL: A ' +
         'required setting is missing or empty. Expected: PostgreSQL URL of the identity ' +
-        'database: postgres://[redacted]@host/database. Set the named variable, or its ' +
+        'database: postgres://user:password@host/database. Set the named variable, or its ' +
         '_FILE form, then restart the server.',
     ],
   },
@@ -21,19 +21,19 @@ export const SERVERS: readonly Situation[] = [
       SERVICE_IDENTITY_DATABASE_URL_FILE: '',
       SERVICE_IDENTITY_DATABASE_URL: 'postgres://ada@localhost',
     },
-    exit: 1,
+    exit: 78,
     message: [
       'svc-server: SERVER_DATABASE_URL_INVALID: SERVICE_IDENTITY_DATABASE_URL: A ' +
         'database URL needs the postgres scheme, a host and one database name. Expected: ' +
-        'postgres://[redacted]@host:port/database. Correct the named variable. The form is ' +
-        'postgres://[redacted]@host:5432/database.',
+        'postgres://user:password@host:port/database. Correct the named variable. The form is ' +
+        'postgres://user:password@host:5432/database.',
     ],
   },
   {
     situation: 'one secret is configured twice',
     run: ['svc-server', 'check'],
     environment: { SERVICE_IDENTITY_DATABASE_URL: 'postgres://ada@localhost/a' },
-    exit: 1,
+    exit: 78,
     message: [
       'svc-server: SERVER_SECRET_CONFIGURATION_CONFLICT: SERVICE_IDENTITY_DATABASE_URL, ' +
         'SERVICE_IDENTITY_DATABASE_URL_FILE: One secret is configured in more than one ' +
@@ -49,7 +49,7 @@ export const SERVERS: readonly Situation[] = [
       SERVICE_PLATFORM_IDENTITY_PEPPER_FILE: '',
       SERVICE_PLATFORM_IDENTITY_PEPPER: 'AAAA',
     },
-    exit: 1,
+    exit: 78,
     message: [
       'svc-server: SERVER_CONFIGURATION_INVALID: SERVICE_PLATFORM_IDENTITY_PEPPER: A ' +
         'setting does not have the required form. Expected: URL-safe base64 without ' +
@@ -66,7 +66,7 @@ export const SERVERS: readonly Situation[] = [
       SERVICE_PLATFORM_IDENTITY_PEPPER_FILE: '',
       SERVICE_PLATFORM_IDENTITY_PEPPER: 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA',
     },
-    exit: 1,
+    exit: 78,
     message: [
       'svc-server: SERVER_IDENTITY_PEPPER_MISMATCH: SERVICE_PLATFORM_IDENTITY_PEPPER is ' +
         'not the pepper that this identity database was used with, so no session, ' +

@@ -70,7 +70,7 @@ describe.each([
     (mode) => {
       chmodSync(path(), Number.parseInt(mode, 8))
       const result = check()
-      expect(result.status).toBe(1)
+      expect(result.status).toBe(78)
       expect(result.stderr).toContain(`${code}: ${name}: `)
       expect(result.stderr).toContain('Expected: a file that other users cannot write')
     },
@@ -84,7 +84,7 @@ describe.each([
       for (const mode of modes('703', '777', '773').map((each) => Number.parseInt(each, 8))) {
         chmodSync(folder, mode)
         const result = check()
-        expect(result.status).toBe(1)
+        expect(result.status).toBe(78)
         expect(result.stderr).toContain(`${code}: ${name}: `)
         expect(result.stderr).toContain(
           'Expected: a file in directories that other users cannot write',

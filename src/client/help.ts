@@ -18,6 +18,7 @@ export const EXIT_CODES: Readonly<Record<string, string>> = {
   7: 'not found',
   8: 'invalid input',
   9: 'uncertain outcome',
+  78: 'setting of the server',
   130: 'interrupted',
 }
 const EXIT_LINE_COLUMNS = 96

@@ -15,37 +15,37 @@ export interface CodeRow {
 export const CODES = {
   // Server start (Document 1, Errors).
   SERVER_CONFIGURATION_MISSING: {
-    kind: 'startup',
+    kind: 'setting',
     message: 'A required setting is missing or empty.',
     next: 'Set the named variable, or its _FILE form, then restart the server.',
   },
   SERVER_CONFIGURATION_INVALID: {
-    kind: 'startup',
+    kind: 'setting',
     message: 'A setting does not have the required form.',
     next: 'Correct the named variable; `svc-server check` validates it and changes nothing.',
   },
   SERVER_DATABASE_URL_INVALID: {
-    kind: 'startup',
+    kind: 'setting',
     message: 'A database URL needs the postgres scheme, a host and one database name.',
     next: 'Correct the named variable. The form is postgres://user:password@host:5432/database.',
   },
   SERVER_SECRET_CONFIGURATION_CONFLICT: {
-    kind: 'startup',
+    kind: 'setting',
     message: 'One secret is configured in more than one way.',
     next: 'Keep exactly one of the named variables.',
   },
   SERVER_OIDC_CONFIG_INVALID: {
-    kind: 'startup',
+    kind: 'setting',
     message: 'The OIDC configuration file has an invalid field.',
     next: 'Correct the named field of the file, then restart the server.',
   },
   SERVER_MANAGED_SOURCE_AUTHORITY_INVALID: {
-    kind: 'startup',
+    kind: 'setting',
     message: 'The managed source authority is not one exact canonical HTTPS origin.',
     next: 'Set SERVICE_PLATFORM_MANAGED_SOURCE_AUTHORITY to https://host without a path.',
   },
   SERVER_MANAGED_SOURCE_CONFIGURATION_INCOMPLETE: {
-    kind: 'startup',
+    kind: 'setting',
     message: 'Only one of the managed enrollment token and the source authority is set.',
     next: 'Set both variables, or remove both.',
   },
@@ -64,7 +64,7 @@ export const CODES = {
       'database holds the documents of this Environment.',
   },
   SERVER_IDENTITY_PEPPER_MISMATCH: {
-    kind: 'startup',
+    kind: 'setting',
     message:
       'SERVICE_PLATFORM_IDENTITY_PEPPER is not the pepper that this identity database was used ' +
       'with, so no session, invitation or recovery code in it can be verified.',
@@ -74,7 +74,7 @@ export const CODES = {
       'SERVICE_PEPPER_CHANGE_CONFIRM=void-every-session-and-invitation.',
   },
   SERVER_OIDC_PEPPER_MISMATCH: {
-    kind: 'startup',
+    kind: 'setting',
     message:
       'subjectPepper of the OIDC configuration is not the pepper that this identity database was ' +
       'used with, so no identity link of this provider can be resolved.',
@@ -142,7 +142,7 @@ export const CODES = {
     next: 'Stop the other svc-server first: only one process may own a Product root.',
   },
   SERVER_DOCUMENTS_OLDER: {
-    kind: 'startup',
+    kind: 'setting',
     message: 'The documents are older than the Product root: acknowledged changes are missing.',
     next:
       'Restore the documents that belong to this root, with their log (-wal) where there is one. ' +

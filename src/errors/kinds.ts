@@ -33,6 +33,8 @@ export const KINDS = {
   deadline: { status: 504, exit: 5, retryable: true },
   /** The server cannot start. Never sent over HTTP. */
   startup: { status: 500, exit: 1, retryable: false },
+  /** The server cannot start before an operator corrects a setting: EX_CONFIG of sysexits.h. */
+  setting: { status: 500, exit: 78, retryable: false },
   /** The command line is not valid. Never sent over HTTP. */
   usage: { status: 400, exit: 2, retryable: false },
 } as const satisfies Record<string, KindRow>

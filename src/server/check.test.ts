@@ -2,13 +2,14 @@ import {
   chmodSync,
   mkdirSync,
   readdirSync,
+  rmdirSync,
   rmSync,
   statSync,
   symlinkSync,
   unlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import {
   BASE as ANYWHERE,
@@ -63,11 +64,16 @@ async function check(environment: Environment) {
   return { exit: await runServer(['check'], environment, io), out, err }
 }
 
+function linkParent(state: string, target: string): void {
+  rmdirSync(dirname(state))
+  symlinkSync(target, dirname(state))
+}
+
 describe('svc-server check rejects', () => {
   it.each(ROWS)('%s: %s in one line without a value', async (_rule, code, name, given) => {
     const environment = { ...BASE, ...given }
     const { exit, out, err } = await check(environment)
-    expect(exit).toBe(1)
+    expect(exit).toBe(78)
     expect(out).toBe('')
     expect(err.startsWith(`svc-server: ${code}: ${name}: `)).toBe(true)
     expect(err.endsWith('.\n')).toBe(true)
@@ -164,7 +170,7 @@ describe('svc-server check shows', () => {
     }
     expect((await checked(fitting)).out).toContain('idp (user, https://idp.test)\n')
     const { exit, err } = await checked(useless)
-    expect(exit).toBe(1)
+    expect(exit).toBe(78)
     expect(err).toMatch(/^svc-server: SERVER_CONFIGURATION_INVALID: SERVICE_PRODUCT_AUTH_CONFIG/)
     expect(err).toContain('provider idp: a key set with a key of its algorithms')
   })
@@ -254,6 +260,8 @@ describe('svc-server check says what serve would say', () => {
     ['is a link', (state) => symlinkSync(DIR, state)],
     ['is a file', (state) => writeFileSync(state, '')],
     ['is below a file', (state) => writeFileSync(join(state, '..'), '')],
+    ['is in /proc', (state) => linkParent(state, '/proc')],
+    ['is in /sys', (state) => linkParent(state, '/sys')],
     [
       'can be written by others',
       (state) => {
@@ -269,7 +277,7 @@ describe('svc-server check says what serve would say', () => {
       },
     ],
   ])('of a state directory that %s', async (rule, spoil) => {
-    const parent = join(DIR, rule.replaceAll(' ', '-'))
+    const parent = join(DIR, rule.replaceAll(/[ /]/g, '-'))
     const state = join(parent, 'state')
     if (rule !== 'is below a file') mkdirSync(parent)
     spoil(state)

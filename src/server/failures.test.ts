@@ -11,8 +11,16 @@ describe('a failure of the server', () => {
         'svc-server: SERVER_CONFIGURATION_INVALID: SERVICE_X: A setting does not have the' +
         ' required form. Expected: a number. Correct the named variable; `svc-server check`' +
         ' validates it and changes nothing.\n',
-      exit: 1,
+      exit: 78,
     })
+  })
+
+  it('shows the form of a setting as it is, and redacts what was given', () => {
+    const given = 'postgres://ada:secret@db/x'
+    const invalid = renderFailure(new Fault('SERVER_DATABASE_URL_INVALID', { detail: given })).text
+    expect(invalid).toContain('postgres://user:password@host:5432/database')
+    expect(invalid).toContain('(postgres://[redacted]@db/x)')
+    expect(invalid).not.toContain('secret')
   })
 
   it('shows the detail where no variable is at fault, still in one line', () => {

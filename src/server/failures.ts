@@ -13,6 +13,7 @@ export function renderFailure(error: unknown): { readonly text: string; readonly
   return { text: `svc-server: PLATFORM_INTERNAL: ${message}\n${redactText(stack)}\n`, exit: 1 }
 }
 
+/** Only a detail can hold what was given: the other texts are those of the program. */
 function faultLine(fault: Fault): string {
   const parts = [`${fault.code}:`]
   if (fault.violations.length > 0) {
@@ -21,7 +22,7 @@ function faultLine(fault: Fault): string {
   parts.push(fault.message)
   const rules = [...new Set(fault.violations.map((violation) => violation.rule))]
   if (rules.length > 0) parts.push(`Expected: ${rules.join('; ')}.`)
-  else if (fault.detail !== undefined) parts.push(`(${fault.detail})`)
+  else if (fault.detail !== undefined) parts.push(redactText(`(${fault.detail})`))
   if (Object.hasOwn(CODES, fault.code)) parts.push(CODES[fault.code as TableCode].next)
-  return redactText(parts.join(' ')).replace(CONTROL, ' ')
+  return parts.join(' ').replace(CONTROL, ' ')
 }

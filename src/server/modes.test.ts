@@ -75,7 +75,7 @@ describe('svc-server', () => {
     'verify-storage',
   ])('%s without configuration names the first missing variable', async (mode) => {
     const { exit, out, err } = await run(mode)
-    expect([exit, out]).toEqual([1, ''])
+    expect([exit, out]).toEqual([78, ''])
     expect(err).toMatch(
       /^svc-server: SERVER_CONFIGURATION_MISSING: SERVICE_IDENTITY_DATABASE_URL: /,
     )

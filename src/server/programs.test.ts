@@ -41,7 +41,7 @@ describe('the program', () => {
 
   it('ends with the exit code of the mode and its line on standard error', () => {
     const { exit, out, err } = start('svc-server', 'check')
-    expect([exit, out]).toEqual([1, ''])
+    expect([exit, out]).toEqual([78, ''])
     expect(err).toMatch(/^svc-server: SERVER_CONFIGURATION_MISSING: [^\n]+\n$/)
   })
 

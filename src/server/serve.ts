@@ -4,7 +4,6 @@
  * open: until then clients of a server that restarts are refused. A second signal ends the process
  * at once.
  */
-import { readFileSync } from 'node:fs'
 import { allowOrigin } from '../http/application/browser-origins.ts'
 import { APPLICATION_CODES, MANAGEMENT_CODES } from '../http/errors.ts'
 import { type RequestCounts, requestCounts } from '../http/request-counts.ts'
@@ -51,6 +50,7 @@ export async function run(
   warnOfSettings(configuration, log)
   const closing = new ShutdownStack(log)
   installCrashHandlers(log)
+  outliveHangups(log)
   const unwatch = watchProcess(metrics, system)
   const counts = {
     management: requestCounts(metrics, 'management'),
@@ -146,7 +146,6 @@ function installCrashHandlers(log: Logger): void {
 /** Resolves with the first signal; the next one has the effect that signals have by default. */
 function stopSignal(): Promise<NodeJS.Signals> {
   const signals: NodeJS.Signals[] = ['SIGINT', 'SIGTERM']
-  if (!ignoresHangups()) signals.push('SIGHUP')
   return new Promise((resolve) => {
     const stop = (signal: NodeJS.Signals): void => {
       for (const each of signals) process.off(each, stop)
@@ -156,18 +155,10 @@ function stopSignal(): Promise<NodeJS.Signals> {
   })
 }
 
-/**
- * Whether the end of its terminal is nothing to the process, as under `nohup`: to listen for it
- * would undo that. Elsewhere than on Linux nothing tells, so the system decides there.
- */
-function ignoresHangups(): boolean {
-  try {
-    const status = readFileSync('/proc/self/status', 'utf8')
-    const signals = /^SigIgn:\s*([0-9a-f]+)$/m.exec(status)?.[1]
-    return signals === undefined || (BigInt(`0x${signals}`) & 1n) === 1n
-  } catch {
-    return true
-  }
+/** Says that a hangup, by which other programs read their settings again, changes nothing. */
+function outliveHangups(log: Logger): void {
+  const message = 'SIGHUP changes nothing: settings are read at the start, and SIGTERM stops.'
+  process.on('SIGHUP', () => log.info('server.hangup', { message }))
 }
 
 /**

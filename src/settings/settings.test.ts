@@ -45,7 +45,7 @@ describe('a broken setting ends every mode before it begins', () => {
       const fault = failure(environment, mode)
       expect(fault.code).toBe(code)
       expect(fault.violations.map((violation) => violation.path).join(', ')).toBe(name)
-      expect(fault.kind).toBe('startup')
+      expect(fault.kind).toBe('setting')
       // The operating system's error, as a cause, would name the configured path.
       expect(fault.cause).toBeUndefined()
       const said = `${fault.message}${fault.detail}${JSON.stringify(fault)}`
