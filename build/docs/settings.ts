@@ -23,6 +23,7 @@ export function settingsDocument(): string {
     HEAD,
     table(['Variable', 'Required', 'Default', 'What it is'], rows),
     REQUIRED,
+    PORTS,
     `## Secrets\n\n${SECRETS}\n${table(['Setting', 'One of these variables'], secrets)}`,
     `## Deprecated names\n\n${table(['Name', 'Use instead'], legacy)}`,
   ].join('\n')
@@ -38,6 +39,19 @@ changes nothing. \`dist-config/environment.template\` is a template with every v
 const REQUIRED = `*Required* has these values: **yes**; **one source**: exactly one of the variable
 and its \`..._FILE\` form; **paired**: together with the other settings of the same feature;
 **no**; **recovery only**: read by the named mode alone; **client only**: read by \`svc\`.
+`
+
+const PORTS = `## Addresses and ports
+
+An address is literal: \`127.0.0.1:3220\` or \`[::1]:3220\`, never a name. The port is always given;
+0 takes any that is free, which the record \`server.listening\` names. The Management listener has
+\`127.0.0.1:3220\` unless it is set. The application listener has no default, and there is none
+without \`SERVICE_APPLICATION_LISTEN\`; the samples of \`dist-config\` use
+\`127.0.0.1:3210\`. The two need different ports, or different addresses of the machine:
+\`0.0.0.0\` is every IPv4 address and \`[::]\` every address. A port below 1024 needs
+\`CAP_NET_BIND_SERVICE\`, which the unit of \`dist-config\` does not give: let the proxy have 443.
+No other port is opened. Public URLs, origins and \`Host\` headers have the port of the proxy, not
+of the listener.
 `
 
 const SECRETS = `A secret is given directly or as a file, never both. \`..._FILE\` is an absolute
