@@ -166,8 +166,15 @@ describe('a multipart upload', () => {
     expect(await failureOf(complete(upload, Parts, short))).toBe('InvalidRequest')
     const of = (...given: readonly Uint8Array[]) => ({ ChecksumCRC32: base64('CRC32', ...given) })
     expect(await failureOf(complete(upload, Parts, of(parts[0]!)))).toBe('BadDigest')
-    const done = await complete(upload, Parts, of(...parts))
-    expect(done).toMatchObject({ ...of(...parts), ChecksumType: 'FULL_OBJECT' })
+    const whole = { ...of(...parts), ChecksumType: 'FULL_OBJECT' as const }
+    expect(await complete(upload, Parts, whole)).toMatchObject(whole)
+  })
+
+  test('may be completed with a composite checksum that has no number of parts', async () => {
+    const { upload, Parts } = await send('bare', 'CRC32C')
+    const ChecksumCRC32C = base64('CRC32C', ...parts.map((part) => bytesOf('CRC32C', part)))
+    const done = await complete(upload, Parts, { ChecksumCRC32C })
+    expect(done.ChecksumCRC32C).toBe(`${ChecksumCRC32C}-2`)
   })
 
   test('needs a known algorithm, and a type that fits it', async () => {

@@ -98,13 +98,29 @@ export function namesOf({ algorithm, isComposite }: Omit<WantedChecksum, 'expect
   return { name: CHECKSUMS.get(algorithm)!.name, type }
 }
 
-/** Returns what the request that completes an upload expects; null for nothing. */
-export function expectedChecksum(headers: Headers): WantedChecksum | null {
+/**
+ * Returns the checksum of a completed upload: the one that the request expects, or else the one
+ * that was declared; null for none. Some clients send a composite one without the number of parts.
+ */
+export function wantedChecksum(
+  headers: Headers,
+  declared: Omit<WantedChecksum, 'expected'> | null,
+): WantedChecksum | null {
   for (const [header, expected] of headers) {
     const algorithm = algorithmOfHeader(header)
     if (algorithm === null) continue
     if (!OBJECT_CHECKSUM.test(expected)) throw new S3Fault('InvalidDigest')
-    return { algorithm, isComposite: COMPOSITE.test(expected), expected }
+    const type = headers.get(TYPE_HEADER)?.toUpperCase()
+    const isDeclared = declared?.algorithm === algorithm && declared.isComposite
+    const isComposite = type === undefined ? isDeclared : type === 'COMPOSITE'
+    return { algorithm, isComposite: isComposite || COMPOSITE.test(expected), expected }
   }
-  return null
+  return declared === null ? null : { ...declared, expected: null }
+}
+
+/** Throws BadDigest unless the checksum of the object is the expected one. */
+export function requireExpected({ expected, isComposite }: WantedChecksum, value: string): void {
+  if (expected === null || value === expected) return
+  if (isComposite && value.replace(COMPOSITE, '') === expected) return
+  throw new S3Fault('BadDigest', 'the checksum of the object')
 }

@@ -47,6 +47,31 @@ async function piecesOf(body: string): Promise<number[]> {
 
 const END = '0\r\n\r\n'
 
+test.each([
+  ['CR LF', 'x-a:1\r\nx-amz-trailer-signature:s\r\n\r\n'],
+  ['LF and an empty line', 'x-a:1\n\r\nx-amz-trailer-signature:s\r\n\r\n'],
+])('signed trailers may end with %s', async (_, trailers) => {
+  const seen: string[] = []
+  const isTrailer = (signature: string, text: string) => signature === 's' && text === 'x-a:1\n'
+  const options = {
+    signatures: { isNextChunk: () => true, isTrailer },
+    hasTrailers: true,
+    onTrailer: (name: string, value: string) => void seen.push(`${name}=${value}`),
+  }
+  const decoded = async (end: string) => {
+    async function* source() {
+      yield Buffer.from(`0;chunk-signature=${'0'.repeat(64)}\r\n${end}`)
+    }
+    for await (const _ of decodeChunks(source(), options)) throw new Error('a chunk')
+  }
+  await decoded(trailers)
+  expect(seen).toEqual(['x-a=1'])
+  const unsigned = { s3Code: 'SignatureDoesNotMatch' }
+  for (const end of ['x-a:1\r\n\r\n', 'x-a:1\n\r\n', 'x-a:1\n\r\n\r\n']) {
+    await expect(decoded(end)).rejects.toThrow(expect.objectContaining(unsigned))
+  }
+})
+
 test('small chunks are gathered, and large ones are passed on as they are', async () => {
   expect(await piecesOf(chunk(64).repeat(2_000) + END)).toEqual([65_472, 64, 62_464])
   expect(await piecesOf(chunk(3) + chunk(100_000) + chunk(4) + END)).toEqual([3, 100_000, 4])

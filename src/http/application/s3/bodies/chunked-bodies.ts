@@ -10,7 +10,7 @@ import type { ChunkSignatures } from '../signature/signatures.ts'
 
 export interface ChunkedOptions {
   /** Null for chunks without signatures. */
-  readonly signatures: ChunkSignatures | null
+  readonly signatures: Pick<ChunkSignatures, 'isNextChunk' | 'isTrailer'> | null
   readonly hasTrailers: boolean
   /** Receives a trailer, whose name is in lower case. */
   readonly onTrailer: (name: string, value: string) => void
@@ -90,16 +90,25 @@ async function* readChunks(
   }
 }
 
+/**
+ * Trailers end with CR LF, or with LF as in the documentation of AWS, after which an empty line
+ * precedes the signature.
+ */
 async function readTrailers(
   reader: ByteReader,
   { signatures, onTrailer }: ChunkedOptions,
 ): Promise<void> {
   let signed = ''
+  let isSignatureNext = false
   for (let count = 0; count <= TRAILERS_MAX; count++) {
-    const line = await reader.line()
+    const line = await reader.line({ allowsLineFeed: true })
     if (line === '') {
-      if (signatures !== null) throw new S3Fault('SignatureDoesNotMatch', 'unsigned trailers')
-      return
+      if (signatures === null) return
+      if (isSignatureNext || (await reader.isAtEnd())) {
+        throw new S3Fault('SignatureDoesNotMatch', 'unsigned trailers')
+      }
+      isSignatureNext = true
+      continue
     }
     const [, name, value] = TRAILER.exec(line) ?? []
     if (name === undefined) break
@@ -167,8 +176,8 @@ class ByteReader {
     return taken
   }
 
-  /** Returns the text up to CR LF, which it skips. Throws IncompleteBody. */
-  async line(): Promise<string> {
+  /** Returns the text up to its CR LF, or an allowed LF, and skips both. Throws IncompleteBody. */
+  async line({ allowsLineFeed = false } = {}): Promise<string> {
     let text = ''
     for (;;) {
       const bytes = await this.take(LINE_BYTES_MAX)
@@ -178,8 +187,9 @@ class ByteReader {
       if (text.length > LINE_BYTES_MAX) throw new S3Fault('IncompleteBody', 'a line of a chunk')
       if (newline < 0) continue
       this.#unread(bytes.subarray(newline + 1))
-      if (!text.endsWith('\r')) throw new S3Fault('IncompleteBody', 'a line without CR LF')
-      return text.slice(0, -1)
+      if (text.endsWith('\r')) return text.slice(0, -1)
+      if (allowsLineFeed) return text
+      throw new S3Fault('IncompleteBody', 'a line without CR LF')
     }
   }
 

@@ -37,9 +37,10 @@ import {
   checksumElements,
   checksumHeaders,
   declaredChecksum,
-  expectedChecksum,
   namesOf,
+  requireExpected,
   TYPE_HEADER,
+  wantedChecksum,
 } from '../checksums.ts'
 import { S3Fault } from '../errors.ts'
 import { childText, readXml, type XmlElement } from '../xml/reader.ts'
@@ -174,7 +175,9 @@ export async function completeUpload(call: ObjectCall): Promise<Response> {
   }
   const parts = await storedParts(call, listed)
   const closed = () => new S3Fault('NoSuchUpload')
-  const checksum = wantedChecksum(request.headers, upload)
+  const wanted = wantedChecksum(request.headers, declaredOf(upload))
+  const check = (value: string) => requireExpected(wanted!, value)
+  const checksum = wanted === null ? null : { ...wanted, check }
   const file = await transferring(call, () =>
     completeMultipart(files, { upload, parts, requireReplaceable, checksum, closed }),
   )
@@ -185,18 +188,9 @@ export async function completeUpload(call: ObjectCall): Promise<Response> {
   return completed(call, file)
 }
 
-/** Returns the checksum that the object gets: the one that is expected, or that was declared. */
-function wantedChecksum(headers: Headers, { checksum, isComposite = false }: MultipartDocument) {
-  const declared = checksum === undefined ? null : { algorithm: algorithmOfName(checksum) }
-  const expected = expectedChecksum(headers)
-  if (expected === null && declared === null) return null
-  const wanted = expected ?? { ...declared!, isComposite, expected: null }
-  return {
-    ...wanted,
-    check(value: string) {
-      if ((wanted.expected ?? value) !== value) throw new S3Fault('BadDigest', 'the object')
-    },
-  }
+/** Returns the checksum that the beginning of the upload declared; null for none. */
+function declaredOf({ checksum, isComposite = false }: MultipartDocument) {
+  return checksum === undefined ? null : { algorithm: algorithmOfName(checksum), isComposite }
 }
 
 function completed({ bucket, key }: ObjectCall, file: FileDocument): Response {
