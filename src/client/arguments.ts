@@ -10,8 +10,10 @@ import { declareCommand, declareProgram, HELP_OPTIONS, JSON_OPTION, optionForm }
 import { usage } from './usage.ts'
 
 export interface ParsedLine {
-  /** Null for the program itself: `svc`, `svc --help`. */
+  /** Null for the program itself, as `svc --help`, and for a group, as `svc buckets --help`. */
   readonly command: CommandSpec | null
+  /** The words that begin the names of a group of commands; null for none. */
+  readonly group: string | null
   readonly json: boolean
   readonly help: boolean
   readonly invocation: Invocation
@@ -24,12 +26,30 @@ export function wantsJson(argv: readonly string[]): boolean {
 
 /** Parses the words after the program name. Throws CLIENT_USAGE. */
 export function parseLine(argv: readonly string[], commands: readonly CommandSpec[]): ParsedLine {
-  const { command, rest } = findCommand(argv, commands)
-  const json = wantsJson(argv)
-  if (command === null || beforeDashes(rest).some((word) => HELP_OPTIONS.includes(word))) {
-    return { command, json, help: true, invocation: { options: {}, positionals: [] } }
-  }
-  return { command, json, help: false, invocation: parseCommand(command, rest) }
+  const line = helpWord(argv)
+  const json = wantsJson(line)
+  const isHelp = beforeDashes(line).some((word) => HELP_OPTIONS.includes(word))
+  const invocation = { options: {}, positionals: [] }
+  const group = isHelp ? groupOf(line, commands) : null
+  if (group !== null) return { command: null, group, json, help: true, invocation }
+  const { command, rest } = findCommand(line, commands)
+  if (command === null || isHelp) return { command, group: null, json, help: true, invocation }
+  return { command, group: null, json, help: false, invocation: parseCommand(command, rest) }
+}
+
+/** Returns `COMMAND --help` for `help COMMAND`. */
+function helpWord(argv: readonly string[]): readonly string[] {
+  const at = argv.findIndex((word) => word !== JSON_OPTION)
+  return argv[at] === 'help' ? [...argv.slice(0, at), ...argv.slice(at + 1), '--help'] : argv
+}
+
+/** Returns the group that the words name; null where they name a command or nothing. */
+function groupOf(argv: readonly string[], commands: readonly CommandSpec[]): string | null {
+  const group = beforeDashes(argv)
+    .filter((word) => word !== JSON_OPTION && !HELP_OPTIONS.includes(word))
+    .join(' ')
+  const isCommand = commands.some(({ name }) => name === group)
+  return !isCommand && commands.some(({ name }) => name.startsWith(`${group} `)) ? group : null
 }
 
 /**

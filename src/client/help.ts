@@ -37,7 +37,22 @@ export function programHelp(commands: readonly CommandSpec[]): string[] {
   ])
 }
 
-export function commandHelp(spec: CommandSpec): string[] {
+/** Returns the commands whose names begin with the words of the group. */
+export function groupHelp(group: string, members: readonly CommandSpec[]): string[] {
+  return linesOf([
+    { title: 'Usage', body: `  $ svc ${group} <command> [options]` },
+    { title: 'Commands', body: indented(memberRows(members)) },
+    { body: `Run \`svc ${group} <command> --help\` for one command.` },
+  ])
+}
+
+function memberRows(members: readonly CommandSpec[]): string[] {
+  const width = Math.max(...members.map(({ name }) => name.length))
+  return members.map(({ name, summary }) => `${name.padEnd(width)}  ${summary}`)
+}
+
+/** `members` are the commands whose names begin with that of the command. */
+export function commandHelp(spec: CommandSpec, members: readonly CommandSpec[]): string[] {
   const program = declareProgram()
   const [usage, ...sections] = takeSections(program, declareCommand(program, spec))
   const { positionals } = spec
@@ -48,6 +63,9 @@ export function commandHelp(spec: CommandSpec): string[] {
     { body: [`${spec.summary}.`, ...spec.details].join('\n') },
     ...(rows.length === 0 ? [] : [{ title: 'Arguments', body: indented(rows) }]),
     ...sections,
+    ...(members.length === 0
+      ? []
+      : [{ title: 'Further commands', body: indented(memberRows(members)) }]),
   ])
 }
 

@@ -248,6 +248,45 @@ describe('--json', () => {
 })
 
 describe('help', () => {
+  it.each([
+    [
+      ['buckets', '--help'],
+      ['svc buckets <command>', 'buckets keys issue', 'buckets list'],
+    ],
+    [
+      ['buckets', 'keys', '-h'],
+      ['svc buckets keys <command>', 'buckets keys rotate'],
+    ],
+    [
+      ['help', 'config'],
+      ['config set', 'config history'],
+    ],
+    [
+      ['operators', '--help'],
+      ['operators list', 'operators disable'],
+    ],
+    [
+      ['help', 'data', 'query'],
+      ['svc data query <TABLE>', '--where'],
+    ],
+    [['help', '--json', 'call'], ['"call"']],
+    [
+      ['logs', '--help'],
+      ['--follow', 'Further commands', 'logs prune'],
+    ],
+  ])('of %j names the commands that it has', async (line, texts) => {
+    const { exit, out, err } = await client.run(...line)
+    expect([exit, err]).toEqual([0, ''])
+    for (const text of texts) expect(out).toContain(text)
+  })
+
+  it('without a command is that of the program', async () => {
+    const [asked, plain] = [await client.run('help'), await client.run('--help')]
+    expect(asked).toEqual(plain)
+    const unknown = await client.run('help', 'statsu')
+    expect(unknown).toMatchObject({ exit: 2, err: expect.stringContaining('Did you mean status?') })
+  })
+
   it('of the program and of every command equals the golden file', async () => {
     const texts = [(await client.run()).out, (await client.run('--help')).out]
     expect(texts[0]).toBe(texts[1])

@@ -49,7 +49,7 @@ import { versionCommand } from './commands/version.ts'
 import { codegenCommand } from './commands/workspaces/codegen.ts'
 import type { CommandSpec, Context, WorkspaceTools } from './contexts.ts'
 import type { ClientEnvironment } from './environment.ts'
-import { commandHelp, helpDocument, programHelp } from './help.ts'
+import { commandHelp, groupHelp, helpDocument, programHelp } from './help.ts'
 import { Output } from './output.ts'
 
 export const COMMANDS: readonly CommandSpec[] = [
@@ -140,9 +140,17 @@ export async function runClient(
 async function runLine(argv: readonly string[], context: Context): Promise<void> {
   const line = parseLine(argv, COMMANDS)
   if (!line.help && line.command !== null) return line.command.run(context, line.invocation)
-  const shown = line.command === null ? COMMANDS : [line.command]
-  const text = line.command === null ? programHelp(COMMANDS) : commandHelp(line.command)
-  await context.output.result(helpDocument(shown), text)
+  const within = (group: string) => COMMANDS.filter(({ name }) => name.startsWith(`${group} `))
+  const { command, group } = line
+  if (group !== null) {
+    const members = within(group)
+    return context.output.result(helpDocument(members), groupHelp(group, members))
+  }
+  if (command === null) {
+    return context.output.result(helpDocument(COMMANDS), programHelp(COMMANDS))
+  }
+  const members = within(command.name)
+  await context.output.result(helpDocument([command]), commandHelp(command, members))
 }
 
 /** Time for a command to report what was interrupted; a build does not observe the signal. */

@@ -251,7 +251,7 @@ const REJECTED: readonly [rule: string, files: Record<string, string>, said: str
   [
     'a default export that is not a schema is rejected',
     { 'schema.ts': 'export default { tables: {} }\n' },
-    'schema.ts\n  The default export of schema.ts must be defineSchema({ ... }).',
+    'schema.ts\n  The default export of schema.ts must be defineSchema({ ... }). Write: import {',
   ],
   [
     'an ID of a table that is not in the schema is rejected',

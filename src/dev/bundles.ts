@@ -137,7 +137,10 @@ const reference = (path) => new Proxy(nothing, {
 export const api = reference([]), internal = api
 `
 
-const NO_SCHEMA = `The default export of ${SCHEMA_FILE} must be defineSchema({ ... }).`
+const NO_SCHEMA = [
+  `The default export of ${SCHEMA_FILE} must be defineSchema({ ... }).`,
+  "Write: import { defineSchema } from 'svc', then: export default defineSchema({})",
+].join(' ')
 
 const NO_CRONS = `The default export of ${CRONS_FILE} must be cronJobs({ ... }).`
 

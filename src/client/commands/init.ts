@@ -30,6 +30,7 @@ const PRIVATE_FILE = 0o600
 const PRIVATE_DIRECTORY = 0o700
 const LISTEN = /^(?:[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:]{2,45}\]):(0|[1-9][0-9]{0,4})$/
 const WORKSPACE_ENTRY = 'schema.ts'
+export const TEMPLATES = 'chat (default), api or empty'
 
 export const initCommand: CommandSpec = command({
   name: 'init',
@@ -43,7 +44,7 @@ export const initCommand: CommandSpec = command({
     root: requiredOption('DIR', 'The new root, which a server serves'),
     workspace: requiredOption('DIR', 'The Workspace, which has the source of the Functions'),
     listen: option('HOST:PORT', 'Address for applications, kept in service.json'),
-    template: option('NAME', 'What the Workspace starts with: chat (default), api or empty'),
+    template: option('NAME', `What the Workspace starts with: ${TEMPLATES}`),
     name: option('NAME', 'Display name; by default the name of the Workspace directory'),
   },
   examples: ['svc init --root ./my-app-root --workspace ./my-app'],
@@ -193,6 +194,7 @@ export interface Made {
 async function report(context: Context, made: Made): Promise<void> {
   const { root, workspace, descriptor, written } = made
   const { projectId, environmentId, name, slug } = descriptor
+  const develop = `svc dev --root ${quoted(root)}`
   const next = [
     `SERVICE_PRODUCT_ROOT=${quoted(root)} svc-server serve`,
     `svc login --url ${LOCAL_ORIGIN} --code-env SVC_CODE && svc link --root ${quoted(root)}`,
@@ -208,6 +210,7 @@ async function report(context: Context, made: Made): Promise<void> {
       name,
       slug,
       workspaceFiles: [...written],
+      develop,
       next,
     },
     [
@@ -215,7 +218,9 @@ async function report(context: Context, made: Made): Promise<void> {
       written.length === 0
         ? `The Workspace ${workspace} stays as it is.`
         : `Created the Workspace ${workspace}: ${written.length} files.`,
-      'Next:',
+      'Next, on this machine alone:',
+      `  ${develop}`,
+      'Or on a server:',
       ...next.map((line) => `  ${line}`),
     ],
   )

@@ -119,16 +119,26 @@ export class DevelopmentSession {
     const isFirst = this.#served === null
     this.#served = release
     if (!changed && !isFirst && !recovers) return
+    const changes = changesOf(release.manifest, (previous ?? release).manifest)
     report({
       event: 'served',
       releaseId: release.releaseId,
       functions: release.functions.size,
       tables: release.tables.size,
       durationMillis: Math.round(ports.system.monotonicMillis() - startedAt),
-      changes: changesOf(release.manifest, (previous ?? release).manifest),
-      warnings: build.diagnostics.map(formatProblem),
+      changes,
+      warnings: [...build.diagnostics.map(formatProblem), ...changes.tables.removed.map(keptText)],
     })
   }
+}
+
+/** Says where the documents of a removed table are, and how to delete them. */
+function keptText(table: string): string {
+  return [
+    `Documents of the table ${table}, if there are any, stay stored, and are back when the schema`,
+    'declares it again. To delete them, declare it again, delete them with a Mutation, and remove',
+    'it then; or start again with `svc dev --reset`.',
+  ].join(' ')
 }
 
 /** Whether only a change of the source can end the failure. */

@@ -10,8 +10,13 @@ import { TestClient } from '../../../build/testing/client/test-client.ts'
 import {
   type EventOf,
   LocalDevelopment,
+  notesSchema,
 } from '../../../build/testing/development/local-development.ts'
 import { parseLocalServer } from '../../wire/files/local-server.ts'
+
+const VERSION_ONLY = `import { query, v } from 'svc'
+export const version = query({ clients: ['public'], returns: v.string(), handler: () => '2' })
+`
 
 let dev: LocalDevelopment
 let ready: EventOf<'ready'>
@@ -52,6 +57,9 @@ describe('a running svc dev', () => {
     await svc('data', 'put', 'notes', '{"text":"second"}', ...at)
     expect(JSON.parse(await svc('call', 'notes.list', ...at))).toEqual(['first', 'second'])
     expect(await svc('logs', ...at, '--grep', 'broken on purpose')).toContain('notes.fail')
+    // A pattern finds what is printed, with the codes.
+    expect(await svc('logs', ...at, '--grep', 'errorCode=FUNCTION_FAILED')).toContain('notes.fail')
+    expect(await svc('logs', ...at, '--grep', 'errorCode=NO_SUCH')).toBe('')
     expect(await svc('health', ...at)).toContain('healthy')
   })
 
@@ -131,6 +139,39 @@ describe('a running svc dev', () => {
       await expect(fetch(management)).rejects.toThrow()
     }
     expect(server().url).toMatch(/^http:\/\/127\.0\.0\.1:/)
+  })
+})
+
+describe('a change of the schema', () => {
+  test('that renames a field says what to type', async () => {
+    await dev.stop()
+    await dev.start({ reset: true })
+    await svc('call', 'notes.add', '{"text":"kept"}', '--root', dev.root)
+    const rejected = dev.next('rejected')
+    dev.write('functions/notes.ts', VERSION_ONLY)
+    dev.write('schema.ts', notesSchema().replaceAll('text', 'body'))
+    expect((await rejected).next).toEqual([
+      expect.stringContaining('keep `text: v.optional(...)`'),
+      expect.stringContaining('ctx.db.patch(_id, { newName: text, text: undefined })'),
+      expect.stringContaining('Then remove `text`'),
+      expect.stringContaining('--reset'),
+    ])
+  })
+
+  test('that leaves schema.ts empty says what to write', async () => {
+    const rejected = dev.next('rejected')
+    dev.write('schema.ts', '')
+    expect((await rejected).details.join()).toContain('export default defineSchema({})')
+  })
+
+  test('that removes a table keeps its documents and says how to delete them', async () => {
+    const removed = dev.next('served', ({ changes }) => changes.tables.removed.length > 0)
+    dev.write('schema.ts', `import { defineSchema } from 'svc'\nexport default defineSchema({})`)
+    expect((await removed).warnings.join()).toMatch(/table notes.* stay stored.*--reset/)
+    const again = dev.next('served')
+    dev.write('schema.ts', notesSchema())
+    await again
+    expect(await svc('data', 'query', 'notes', '--root', dev.root)).toContain('kept')
   })
 })
 

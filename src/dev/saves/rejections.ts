@@ -11,6 +11,7 @@ const WAYS_OUT = [
   'Or make them optional first, save, fill them with a Mutation, then make them required.',
   'Or delete all documents: start again with `svc dev --reset`.',
 ]
+const UNDECLARED = /\([a-z0-9_]+\.([A-Za-z0-9_]+): no undeclared field\)/i
 /** Codes of a full disk or a used-up quota in the detail of a failed write. */
 const DISK_FULL = /\b(?:ENOSPC|EDQUOT|SQLITE_FULL)\b/
 const FREE_SPACE = 'Free space on this disk; documents and code that are stored stay as they are.'
@@ -37,7 +38,9 @@ export function rejectionOf(error: unknown, { directory, isRetried }: RejectionO
   if (violations.some(({ path }) => DOCUMENT_CHECK.test(path))) {
     const details = violationLines(error).map((line) => line.replace(/^checks\./, ''))
     const fit = 'The stored documents do not fit the new schema.'
-    return { event: 'rejected', code, message: fit, details, next: WAYS_OUT }
+    const field = UNDECLARED.exec(details.join('\n'))?.[1]
+    const next = field === undefined ? WAYS_OUT : waysOutOfRemoval(field)
+    return { event: 'rejected', code, message: fit, details, next }
   }
   const details = [...violationLines(error), ...(detail === undefined ? [] : [detail])]
   const retried = isRetried ? [RETRIED] : []
@@ -48,6 +51,16 @@ export function rejectionOf(error: unknown, { directory, isRetried }: RejectionO
   const own = CODES[code as TableCode]?.next
   const next = [...(own === undefined ? [] : [own]), ...retried]
   return { event: 'rejected', code, message, details, next }
+}
+
+/** Returns what to type where documents have a field that the schema no longer declares. */
+function waysOutOfRemoval(field: string): string[] {
+  return [
+    `To rename or remove it, keep \`${field}: v.optional(...)\` and declare a new name likewise.`,
+    `Save, and run a Mutation: \`ctx.db.patch(_id, { newName: ${field}, ${field}: undefined })\`.`,
+    `Then remove \`${field}\` from the schema, and save.`,
+    WAYS_OUT.at(-1)!,
+  ]
 }
 
 /** Adds the lines of source below each location that a problem begins with. */

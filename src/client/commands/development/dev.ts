@@ -11,7 +11,7 @@ import { readIfPresent } from '../../files.ts'
 import { requireTools, workspaceDirectoryOf } from '../../packages.ts'
 import { openRoot, readDescriptor, readLink, resolvePath } from '../../roots.ts'
 import { usage } from '../../usage.ts'
-import { createRoot } from '../init.ts'
+import { createRoot, TEMPLATES } from '../init.ts'
 import { attach } from './attach.ts'
 import { eventLines } from './display.ts'
 
@@ -32,6 +32,7 @@ export const devCommand: CommandSpec = command({
   options: {
     root: option('DIR', 'The root, which keeps the documents; it is created if needed'),
     workspace: option('DIR', 'The Workspace; by default the one that the root names'),
+    template: option('NAME', `What a new Workspace starts with: ${TEMPLATES}`),
     attach: option('URL', 'Synchronize into the shared Environment of this application origin'),
     'key-env': KEY_OPTION,
     freeze: flag('With --attach: freeze each state too, so that calls reach it'),
@@ -60,7 +61,7 @@ export const devCommand: CommandSpec = command({
       throw usage('--open needs the http or https address of a page.', devCommand)
     }
     const tools = await requireTools(context, 'Development')
-    const prepared = await prepare(context, rootPath, options.workspace)
+    const prepared = await prepare(context, rootPath, options)
     const { workspaceDirectory } = prepared
     if (options.prepare) {
       const { projectId } = prepared
@@ -93,13 +94,16 @@ interface AttachedOptions {
   readonly seed: string | undefined
   readonly reset: boolean
   readonly host: boolean
+  readonly template: string | undefined
   readonly open: string | undefined
 }
 
 async function attachTo(context: Context, url: string, options: AttachedOptions): Promise<void> {
-  const { root, workspace, freeze, prepare, port, seed, reset, host, open } = options
-  if (prepare || reset || host || port !== undefined || seed !== undefined || open !== undefined) {
-    const detail = '--attach takes none of --prepare, --port, --host, --seed, --reset and --open.'
+  const { root, workspace, freeze, prepare, port, seed, reset, host, template, open } = options
+  const isNew = prepare || template !== undefined
+  if (isNew || reset || host || port !== undefined || seed !== undefined || open !== undefined) {
+    const detail =
+      '--attach takes none of --prepare, --template, --port, --host, --seed, --reset and --open.'
     throw usage(detail, devCommand)
   }
   const { environment } = context
@@ -161,16 +165,26 @@ function readSeed({ environment }: Context, file: string): Uint8Array {
 }
 
 /** Creates the root unless there is one. Throws CLIENT_ROOT_INVALID for a linked directory. */
-async function prepare(context: Context, root: string, workspace: string | undefined) {
+async function prepare(
+  context: Context,
+  root: string,
+  {
+    workspace,
+    template,
+  }: { readonly workspace: string | undefined; readonly template: string | undefined },
+) {
   const { environment } = context
   const given = workspace === undefined ? null : resolvePath(environment, workspace)
   const known = await readDescriptor(root)
   if (known === null) {
     const directory = given ?? join(root, WORKSPACE_DIRECTORY)
     const name = given === null ? basename(root) : undefined
-    const wanted = { root, workspace: directory, listen: undefined, name }
+    const wanted = { root, workspace: directory, listen: undefined, name, template }
     const { descriptor } = await createRoot(context, wanted)
     return { workspaceDirectory: directory, projectId: descriptor.projectId, created: true }
+  }
+  if (template !== undefined) {
+    throw usage(`--template is for a new root; ${root} has a Workspace already.`, devCommand)
   }
   if (!existsSync(join(root, KEYRING_FILE)) && (await readLink(root)) !== null) {
     const detail = `${root} is linked to a server and has no documents of its own.`

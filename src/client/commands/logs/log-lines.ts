@@ -18,7 +18,7 @@ const SHOWN: ReadonlySet<string> = new Set([
 ])
 
 /** Time, level, Function or stream, message, and further facts; aligned up to the message. */
-export function humanLine(output: Output, record: LogRecord): string {
+export function humanLine(output: Pick<Output, 'styled'>, record: LogRecord): string {
   const { atMicros, level, stream, event, message, fields = {} } = record
   const rest = Object.entries(record).filter(([name]) => !SHOWN.has(name))
   const facts = [...rest, ...Object.entries(fields)].map(([name, value]) => {
@@ -37,9 +37,9 @@ export function humanLine(output: Output, record: LogRecord): string {
   return columns.join(' ').replaceAll('\n', CONTINUATION)
 }
 
-/** Whether the pattern occurs in what people read of the record. */
+/** Tells whether the pattern occurs in the record as it is printed, with its codes and fields. */
 export function matches(pattern: RegExp | null, record: LogRecord): boolean {
-  if (pattern === null) return true
-  const { event, message, fields = {} } = record
-  return pattern.test(`${event} ${record.function ?? ''} ${message} ${JSON.stringify(fields)}`)
+  return pattern === null || pattern.test(humanLine(UNSTYLED, record))
 }
+
+const UNSTYLED: Pick<Output, 'styled'> = { styled: (_, text) => text }
