@@ -41,6 +41,7 @@ import type { ReleaseId } from '../../src/value/ids.ts'
 import type { JwtProvider } from '../../src/value/jwt-providers.ts'
 import type { CronManifest, FunctionManifest, TableManifest } from '../../src/value/manifest.ts'
 import { inProcessPool, type TestHandler } from './engine/in-process-pool.ts'
+import { checkedApplication } from './openapi/checked-origins.ts'
 import { openTestProduct, publishRelease, REQUEST_ID, type TestProduct } from './products.ts'
 
 export interface TestGateway {
@@ -89,6 +90,8 @@ export interface GatewayInput {
    * Default: records are created and dropped, since those of a million requests fill the memory.
    */
   readonly log?: Logger
+  /** False where the test observes how responses are read, which are not read ahead then. */
+  readonly readsBodies?: boolean
 }
 
 export const ORIGIN = 'https://app.example'
@@ -162,7 +165,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
     canServe: () => product.serving.canServe(),
   }
   const realtime = new Realtime(gateway, input.realtime ?? REALTIME_LIMITS, metrics)
-  const application = mountApplication(gateway, realtime)
+  const application = checkedApplication(mountApplication(gateway, realtime), input.readsBodies)
   return {
     application,
     realtime,

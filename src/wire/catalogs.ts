@@ -1,6 +1,7 @@
 /** The catalogs of a target: its Functions and its tables (wire decisions, section 5). */
 import type { FieldsJson, ValidatorJson } from '../value/validators.ts'
 import { idField, TargetField } from './fields.ts'
+import { RetryField } from './retries.ts'
 import { type Infer, type Schema, schema, schemaOf } from './schema.ts'
 
 export const CatalogQuery = schema({
@@ -33,6 +34,8 @@ export const FunctionCatalog = schema({
       errors: schema({ '[string]': "'invalid' | 'forbidden' | 'not_found' | 'conflict'" }),
       /** Resources that an Action may use; empty lists and `none` for other kinds. */
       uses: { network: 'string[]', secrets: 'string[]', storage: "'none' | 'read' | 'write'" },
+      /** Attempts of an Action that may run more than once where it is scheduled. */
+      'retry?': RetryField,
     },
     '[]',
   ],

@@ -45,6 +45,14 @@ export interface Checked {
   readonly code: string | null
 }
 
+export interface CheckedRequest {
+  readonly method: string
+  /** Without a query. */
+  readonly path: string
+  /** False where the test observes how the body is read. */
+  readonly readsBody?: boolean
+}
+
 let published: Contract | undefined
 
 /** Returns the contract of the document that this version serves. */
@@ -57,6 +65,8 @@ type Node = Readonly<Record<string, unknown>>
 const METHODS = ['get', 'post', 'put', 'delete', 'patch', 'options', 'head', 'trace']
 /** Headers that every response may have. */
 const TRANSPORT_HEADERS = ['content-type', 'content-length', 'content-range', 'date']
+/** Headers of responses of the application origin to pages of a listed browser origin. */
+const BROWSER_HEADERS = ['access-control-allow-origin', 'access-control-expose-headers', 'vary']
 
 export class Contract {
   readonly operations: readonly DocumentedOperation[]
@@ -115,14 +125,17 @@ export class Contract {
 
   /**
    * Checks a response to any documented operation, and leaves it to be read. Bodies are read ahead
-   * where they have a schema, so one that the test reads slowly is left alone.
+   * where they have a schema.
    */
-  async checkAny(method: string, path: string, response: Response): Promise<void> {
+  async checkAny(
+    { method, path, readsBody = true }: CheckedRequest,
+    response: Response,
+  ): Promise<void> {
     const operation = this.#operationAt(method, path)
     if (operation === undefined) return
     const at = `${operation.name} ${response.status}`
     const documented = this.#checkHead(operation, response, at)
-    if (this.#schemaOf(documented, response, at) === undefined) return
+    if (this.#schemaOf(documented, response, at) === undefined || !readsBody) return
     await this.check(operation, response.clone())
   }
 
@@ -133,7 +146,8 @@ export class Contract {
   #checkHead(operation: DocumentedOperation, response: Response, at: string): DocumentedResponse {
     const documented = this.resolve(operation.responses[String(response.status)])
     expect(documented, at).toBeDefined()
-    this.#checkHeaders(documented!, response.headers, at)
+    const transported = operation.elsewhere ? BROWSER_HEADERS : []
+    this.#checkHeaders(documented!, response.headers, [...TRANSPORT_HEADERS, ...transported], at)
     return documented!
   }
 
@@ -146,7 +160,12 @@ export class Contract {
     return media!.schema
   }
 
-  #checkHeaders({ headers = {} }: DocumentedResponse, answered: Headers, at: string): void {
+  #checkHeaders(
+    { headers = {} }: DocumentedResponse,
+    answered: Headers,
+    transported: readonly string[],
+    at: string,
+  ): void {
     for (const [name, reference] of Object.entries(headers)) {
       const { required, schema } = this.resolve(reference)
       const text = answered.get(name)
@@ -157,7 +176,7 @@ export class Contract {
       const value = schema.type === 'integer' ? Number(text) : text
       expect(this.problem(schema, value), `${at}: ${name}: ${text}`).toBeNull()
     }
-    const known = [...TRANSPORT_HEADERS, ...Object.keys(headers).map((name) => name.toLowerCase())]
+    const known = [...transported, ...Object.keys(headers).map((name) => name.toLowerCase())]
     expect(
       [...answered.keys()].filter((name) => !known.includes(name)),
       at,

@@ -19,6 +19,7 @@ import { PROVIDER } from '../providers/identity-providers.ts'
 import type { Sample } from './arbitrary-requests.ts'
 import { testManagement } from './checked-origins.ts'
 import type { DocumentedOperation } from './contract.ts'
+import { EVERY_CRON, EVERY_FUNCTION, EVERY_TABLE } from './every-option.ts'
 
 const callable = { clients: ['confidential', 'public'], returns: { type: 'any' } } as const
 
@@ -42,6 +43,7 @@ export const FUNCTIONS = [
   }),
   functionManifest('echo.mutation', { ...callable, kind: 'mutation' }),
   functionManifest('echo.query', callable),
+  EVERY_FUNCTION,
   // Functions that fail with the code in their arguments.
   functionManifest('fail.action', {
     ...failing,
@@ -64,13 +66,7 @@ export const DECLARED_FAILURES = ['query', 'mutation', 'action'].flatMap((name) 
   KINDS_OF_FAILURE.map(([code, status]) => ({ name, code, status })),
 )
 
-/** One that is not due while the tests run. */
-export const CRONS: readonly CronManifest[] = [
-  {
-    ...{ name: 'digest', schedule: '0 0 29 2 *', timeZone: 'UTC', everyMillis: null },
-    ...{ function: 'echo.mutation', arguments: {}, overlap: 'skip' },
-  },
-]
+export const CRONS: readonly CronManifest[] = EVERY_CRON
 
 export interface Origins {
   readonly logins: ExternalLogins
@@ -86,6 +82,7 @@ export interface Origins {
 
 /** The tables of every Release of the origins. */
 export const TABLES: readonly TableManifest[] = [
+  EVERY_TABLE,
   { name: 'notes', fields: { body: { type: 'string' } }, indexes: [] },
 ]
 const nativeClient = {
@@ -108,6 +105,7 @@ const fail: TestHandler = (_, { code }) => {
 }
 const HANDLERS = {
   ...{ 'echo.action': echo, 'echo.mutation': echo, 'echo.query': echo },
+  'every.option': echo,
   ...{ 'fail.action': fail, 'fail.mutation': fail, 'fail.query': fail },
 }
 

@@ -22,6 +22,7 @@ beforeAll(async () => {
     functions,
     tables: [],
     handlers: { 'a.text': (_, { count }) => textOf(count as number) },
+    readsBodies: false,
   })
   const { application } = gateway
   server = Bun.serve({

@@ -123,6 +123,7 @@ function downloadReplies(method: 'GET' | 'HEAD' | 'PUT'): Reply[] {
 
 function repliesOf({ replies }: Pick<Invocation, 'replies'>): Reply[] {
   return Object.entries(replies).map(([status, schema]) => {
-    return { status: Number(status), schema, mediaTypes: [JSON_MEDIA_TYPE] }
+    const mediaTypes = schema === null ? [] : [JSON_MEDIA_TYPE]
+    return { status: Number(status), schema, mediaTypes }
   })
 }

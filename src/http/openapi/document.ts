@@ -25,6 +25,8 @@ const DESCRIPTION = [
   'Every object is closed: a request with an unknown field, a duplicate key or an undeclared query',
   'parameter is rejected. An unknown path is 404 and an unknown method 405. Every failure has the',
   'error envelope: branch on its `code`, never on its `message`.',
+  'Responses of the application origin to a page of a listed browser origin also have the headers',
+  'of CORS.',
   `The application origin also serves \`${S3_PATH}\`, which is no part of this document: its`,
   'requests and responses are those of the Amazon S3 API, with its signatures, XML and errors.',
   'The topic `s3` of `svc docs` lists the operations.',

@@ -71,6 +71,7 @@ export class Failures {
       ...(['Cache-Control', 'X-Content-Type-Options', 'X-Service-Request-Id'] as const),
       ...(status === 401 ? (['WWW-Authenticate'] as const) : []),
       ...(waits ? (['Retry-After'] as const) : []),
+      ...(status === 426 ? (['Sec-WebSocket-Version', 'Upgrade'] as const) : []),
     ]
     const invocation = {
       description: 'Present once the invocation exists.',

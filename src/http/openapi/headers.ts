@@ -18,6 +18,8 @@ export const HEADERS = {
     description: 'Seconds to wait.',
     ...header({ type: 'integer', minimum: 0 }),
   },
+  'Sec-WebSocket-Version': header({ const: '13' }),
+  Upgrade: header({ const: 'websocket' }),
   'WWW-Authenticate': header({ const: 'Bearer' }),
   'X-Content-Type-Options': header({ const: 'nosniff' }),
   'X-Service-File-Id': header(jsonSchemaOf(idField('fil'))),

@@ -32,6 +32,7 @@ beforeAll(async () => {
     },
     limits: applicationLimits(realSystem()),
     transfers,
+    readsBodies: false,
   })
   const { application } = gateway
   server = Bun.serve({

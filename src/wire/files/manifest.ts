@@ -32,16 +32,12 @@ import {
   isTimeZone,
   OVERLAPS,
 } from '../../value/scheduling/crons.ts'
-import {
-  ATTEMPTS_MAX,
-  BACKOFF_FACTOR_MAX,
-  BACKOFF_MILLIS_MAX,
-} from '../../value/scheduling/scheduled-work.ts'
 import { type Json, parseStrictJson } from '../../value/strict-json.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import { parseFields, parseValidator } from '../../value/validator-json.ts'
 import { idField, integer, listUpTo, text } from '../fields.ts'
 import { parse, prepare } from '../reading/read.ts'
+import { RetryField } from '../retries.ts'
 import { rule } from '../rules.ts'
 import { type Infer, type Schema, schema, schemaOf } from '../schema.ts'
 import { DigestField, WorkspaceName } from '../workspace.ts'
@@ -84,15 +80,6 @@ const ActionUses = schema({
   network: ascending(schema(['string', ':', rule('a host', isHost)]), USES_MAX),
   secrets: ascending(text(CONFIGURATION_NAME, 'the name of a secret'), USES_MAX),
   'storage?': "'read' | 'write'",
-})
-
-const RetryField = schema({
-  maximumAttempts: integer(2, ATTEMPTS_MAX),
-  backoff: {
-    initialMillis: integer(1, BACKOFF_MILLIS_MAX),
-    factor: `1 <= number <= ${BACKOFF_FACTOR_MAX}`,
-    maximumMillis: integer(1, BACKOFF_MILLIS_MAX),
-  },
 })
 
 const FunctionField = schema([
