@@ -1,7 +1,7 @@
 /** The catalogs of a target: its Functions and its tables (wire decisions, section 5). */
 import type { FieldsJson, ValidatorJson } from '../value/validators.ts'
 import { idField, TargetField } from './fields.ts'
-import { RetryField } from './retries.ts'
+import { RetryField } from './files/retries.ts'
 import { type Infer, type Schema, schema, schemaOf } from './schema.ts'
 
 export const CatalogQuery = schema({

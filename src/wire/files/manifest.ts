@@ -37,10 +37,10 @@ import { ValidationError } from '../../value/validation-error.ts'
 import { parseFields, parseValidator } from '../../value/validator-json.ts'
 import { idField, integer, listUpTo, text } from '../fields.ts'
 import { parse, prepare } from '../reading/read.ts'
-import { RetryField } from '../retries.ts'
 import { rule } from '../rules.ts'
 import { type Infer, type Schema, schema, schemaOf } from '../schema.ts'
 import { DigestField, WorkspaceName } from '../workspace.ts'
+import { RetryField } from './retries.ts'
 
 /** Strings sorted by code units, without duplicates. */
 function ascending<T extends string>(entry: Schema<T>, max: number): Schema<T[]> {

@@ -3,9 +3,9 @@ import {
   ATTEMPTS_MAX,
   BACKOFF_FACTOR_MAX,
   BACKOFF_MILLIS_MAX,
-} from '../value/scheduling/scheduled-work.ts'
-import { integer } from './fields.ts'
-import { schema } from './schema.ts'
+} from '../../value/scheduling/scheduled-work.ts'
+import { integer } from '../fields.ts'
+import { schema } from '../schema.ts'
 
 export const RetryField = schema({
   maximumAttempts: integer(2, ATTEMPTS_MAX),
