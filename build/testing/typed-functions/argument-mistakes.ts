@@ -154,6 +154,12 @@ import { useAction, useMutation, usePaginatedQuery, useQuery } from 'svc/react'
 declare const client: Client
 declare const local: LocalValues
 ${callsOf(CLIENT_ENTRIES)}
+export function Skipping() {
+  const args = text === '' ? 'skip' : ${argumentsText(GOOD)}
+  // @ts-expect-error the kind was widened to any text
+  useQuery(api.calls.read, args)
+  return useQuery(api.calls.read, text === '' ? 'skip' : ${argumentsText(GOOD)})
+}
 export async function uploads() {
   const grant = await client.action(api.calls.grant)
   const stored = await client.upload(grant, new Uint8Array(1))
