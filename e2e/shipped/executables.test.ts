@@ -54,7 +54,7 @@ test('an unknown command exits with 2 and prints only to standard error', () => 
 test('without settings the server reports the first missing one', () => {
   for (const mode of ['check', 'migrate', 'serve']) {
     const result = runSync([SERVER, mode], { directory: empty })
-    expect(result.status).toBe(1)
+    expect(result.status).toBe(78)
     expect(result.stderr).toContain('SERVER_CONFIGURATION_MISSING')
     expect(result.stderr).toContain('SERVICE_IDENTITY_DATABASE_URL')
   }

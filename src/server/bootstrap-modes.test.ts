@@ -99,7 +99,7 @@ test.each([
 ])('another pepper ends %s with what to restore', async (mode, more) => {
   await run('migrate')
   const { exit, out, err } = await run(mode, { ...OTHER_PEPPER, ...more })
-  expect([exit, out]).toEqual([1, ''])
+  expect([exit, out]).toEqual([78, ''])
   expect(err).toMatch(/^svc-server: SERVER_IDENTITY_PEPPER_MISMATCH: .*\n$/)
   expect(err).toContain('Restore the pepper that belongs to this database')
   expect(err).toContain(`SERVICE_PEPPER_CHANGE_CONFIRM=${PHRASE}`)
@@ -111,7 +111,7 @@ test('migrate takes another pepper by its exact phrase alone, and says what it d
   for (const phrase of ['', 'yes', `${PHRASE} `, 'void-every-identity-link']) {
     const given = { ...OTHER_PEPPER, SERVICE_PEPPER_CHANGE_CONFIRM: phrase }
     const { exit, err } = await run('migrate', given)
-    expect(exit).toBe(1)
+    expect(exit).toBe(78)
     expect(err).toContain('SERVER_CONFIGURATION_INVALID: SERVICE_PEPPER_CHANGE_CONFIRM: ')
   }
   const wrong = {
@@ -141,7 +141,7 @@ test('another subject pepper ends migrate, until its change is confirmed', async
   }
   expect((await run('migrate', oidc(9))).exit).toBe(0)
   const { exit, err } = await run('migrate', oidc(10))
-  expect(exit).toBe(1)
+  expect(exit).toBe(78)
   expect(err).toMatch(/^svc-server: SERVER_OIDC_PEPPER_MISMATCH: /)
   const confirmed = { SERVICE_SUBJECT_PEPPER_CHANGE_CONFIRM: 'void-every-identity-link' }
   const { out } = await run('migrate', { ...oidc(10), ...confirmed })
