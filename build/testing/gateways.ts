@@ -99,6 +99,7 @@ const REALTIME_LIMITS: RealtimeLimits = {
   connectionsMax: 20_000,
   connectionsPerCredentialMax: 10_000,
   connectionsPerPeerMax: 1_000,
+  memoryBytesMax: 256 * 1024 * 1024,
 }
 
 /** Has the Product use the engine for calls and scheduled work, which runs from now on. */

@@ -116,8 +116,24 @@ export const INVOCATIONS_MAX = 4_096
  * `BUSY` at once
  */
 export const CALL_WAIT_MILLIS_MAX = 5_000
-/** Most runs of watched Queries in flight; more wait, so that calls come before them. */
-export const REFRESHES_MAX = 64
+/**
+ * Bytes that the runs of watched Queries in flight read and return. More runs wait, so that calls
+ * come before them and runners have the memory. One address may have a quarter, a key half.
+ * @limit Realtime: documents read and results of the runs of watched Queries in flight; a quarter
+ * of it for one address, half of it for one key; more runs wait
+ */
+export const REFRESHED_BYTES_MAX = 64 * 1024 * 1024
+/** Bytes that one run counts for at least, and where nothing is known of its Function. */
+export const REFRESH_BYTES = { least: 1024 * 1024, unknown: 8 * 1024 * 1024 } as const
+/**
+ * Bytes of a watched Query beside its result and the documents that it read, without arguments.
+ * Measured, with the garbage that is not collected yet.
+ */
+export const WATCHED_QUERY_BYTES = 3 * 1024
+/** Bytes of a read set for each document or interval, beside their texts. */
+export const READ_SET_ENTRY_BYTES = 256
+/** The detail of LIMIT_EXCEEDED where the memory of subscriptions is exhausted. */
+export const SUBSCRIPTION_MEMORY = 'the memory of subscriptions'
 /** Most characters of keys, results and read sets in the query cache. */
 export const CACHE_CHARACTERS_MAX = 64 * 1024 * 1024
 /** Lifetime of a cached result of a Query that read the clock. */

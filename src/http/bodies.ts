@@ -1,8 +1,8 @@
 /** Reads request bodies, with a declared length or chunked, within size, memory and time limits. */
 import { Fault } from '../errors/fault.ts'
+import { discard, type Reservation } from '../system/memory-budget.ts'
 import { isJson } from '../wire/media-types.ts'
 import type { SurfaceCodes } from './errors.ts'
-import { discard, type Reservation } from './transfers/memory-budget.ts'
 import { holderOf, type Sender } from './transfers/senders.ts'
 import type { TransferPace } from './transfers/transfer-pace.ts'
 import type { Transfers } from './transfers/transfers.ts'

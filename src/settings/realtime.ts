@@ -4,11 +4,16 @@ import type { PlainName } from './variables.ts'
 
 const CONNECTIONS = { min: 1, max: 1_000_000, unit: '' }
 
-/** Most open Realtime connections. */
+/** The budgets of the server for what peers make it hold. */
+export const MEMORY_MIB = { min: 128, max: 65_536, unit: ' of MiB' }
+const MIB = 1024 * 1024
+
+/** Most open Realtime connections, and most bytes that their subscriptions hold. */
 export interface RealtimeSettings {
   readonly connectionsMax: number
   readonly connectionsPerCredentialMax: number
   readonly connectionsPerPeerMax: number
+  readonly memoryBytesMax: number
 }
 
 /** Throws SERVER_CONFIGURATION_INVALID. */
@@ -18,5 +23,6 @@ export function readRealtime(environment: ProcessEnvironment): RealtimeSettings 
     connectionsMax: connections('SERVICE_REALTIME_CONNECTIONS_MAX'),
     connectionsPerCredentialMax: connections('SERVICE_REALTIME_CONNECTIONS_PER_CREDENTIAL_MAX'),
     connectionsPerPeerMax: connections('SERVICE_REALTIME_CONNECTIONS_PER_PEER_MAX'),
+    memoryBytesMax: wholeNumber(environment, 'SERVICE_REALTIME_MEMORY_MIB', MEMORY_MIB) * MIB,
   }
 }

@@ -165,6 +165,7 @@ describe('a valid environment', () => {
         SERVICE_REQUEST_MEMORY_MIB: '128',
         SERVICE_RESPONSE_MEMORY_MIB: '65536',
         SERVICE_REALTIME_CONNECTIONS_PER_PEER_MAX: '50',
+        SERVICE_REALTIME_MEMORY_MIB: '512',
       },
       'serve',
     )
@@ -174,6 +175,7 @@ describe('a valid environment', () => {
         connectionsMax: 20_000,
         connectionsPerCredentialMax: 10_000,
         connectionsPerPeerMax: 50,
+        memoryBytesMax: 512 * 1024 * 1024,
       },
       stateDirectory: '/var/lib/canary',
       management: {
@@ -346,7 +348,7 @@ describe('the table of settings', () => {
   it('names every source once', () => {
     const names = VARIABLES.flatMap((row) => sourceNames(row))
     expect(new Set(names).size).toBe(names.length)
-    expect(names).toHaveLength(44 + 7 + 2 * 2)
+    expect(names).toHaveLength(45 + 7 + 2 * 2)
   })
 
   it('tells which SERVICE_ and OTEL_ names nothing reads', () => {

@@ -20,7 +20,7 @@ import { readIdentityProviders } from './identity-providers.ts'
 import { readJwtProviders } from './jwt-providers.ts'
 import { type LogSettings, readLogSettings } from './logs.ts'
 import { isPepper, type OidcProvider } from './oidc.ts'
-import { type RealtimeSettings, readRealtime } from './realtime.ts'
+import { MEMORY_MIB, type RealtimeSettings, readRealtime } from './realtime.ts'
 import {
   deprecatedNames,
   exposedNames,
@@ -125,7 +125,6 @@ const ORIGIN_RULE =
   'name in its xn-- form, no wildcard, path, trailing slash or default port, and no blanks between'
 const ACTION_NETWORKS_MAX = 64
 /** A peer may hold a quarter, in which the largest response has room. */
-const MEMORY_MIB = { min: 128, max: 65_536, unit: ' of MiB' }
 const MANAGED_TOKEN_BYTES_MIN = 32
 /** It travels in one header, whose limit is 16 KiB. */
 const MANAGED_TOKEN_BYTES_MAX = 8192

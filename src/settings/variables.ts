@@ -313,6 +313,15 @@ export const VARIABLES = [
     description: 'Open Realtime connections of one peer address, 1 to 1000000; more are 503',
   },
   {
+    name: 'SERVICE_REALTIME_MEMORY_MIB',
+    required: 'no',
+    secret: false,
+    file: false,
+    default: '256',
+    description:
+      'MiB that subscriptions may hold, 128 to 65536; one address a quarter, one key half of it',
+  },
+  {
     name: 'SERVICE_BOOTSTRAP_RECOVERY_CONFIRM',
     required: 'recovery only',
     secret: false,

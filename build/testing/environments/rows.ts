@@ -48,6 +48,7 @@ const RESPONSE_MIB = 'SERVICE_RESPONSE_MEMORY_MIB'
 const CONNECTIONS = 'SERVICE_REALTIME_CONNECTIONS_MAX'
 const OF_CREDENTIAL = 'SERVICE_REALTIME_CONNECTIONS_PER_CREDENTIAL_MAX'
 const OF_PEER = 'SERVICE_REALTIME_CONNECTIONS_PER_PEER_MAX'
+const REALTIME_MIB = 'SERVICE_REALTIME_MEMORY_MIB'
 const SEGMENT_MIB = 'SERVICE_LOG_SEGMENT_MIB'
 const LOG_DAYS = 'SERVICE_LOG_RETENTION_DAYS'
 const SEGMENT_SECONDS = 'SERVICE_LOG_SEGMENT_SECONDS'
@@ -297,6 +298,7 @@ const PRODUCT: readonly Row[] = [
   ['memory of responses has a maximum', INVALID, RESPONSE_MIB, { [RESPONSE_MIB]: '65537' }],
   ['no connections', INVALID, CONNECTIONS, { [CONNECTIONS]: '0' }],
   ['connections in words', INVALID, OF_CREDENTIAL, { [OF_CREDENTIAL]: 'many' }],
+  ['memory of subscriptions has room for a few', INVALID, REALTIME_MIB, { [REALTIME_MIB]: '127' }],
   ['a million and one connections', INVALID, OF_PEER, { [OF_PEER]: '1000001' }],
   ['a segment without bytes', INVALID, SEGMENT_MIB, { [SEGMENT_MIB]: '0' }],
   ['a segment of two days', INVALID, SEGMENT_SECONDS, { [SEGMENT_SECONDS]: '172800' }],

@@ -34,6 +34,8 @@ export interface QueryDependencies {
   /** The sequence at which the run read. */
   readonly snapshot: number
   readonly readSet: ReadSet
+  /** Bytes of the documents that the run read. */
+  readonly bytesRead: number
   /** Whether the code read the identity of its caller. */
   readonly usedIdentity: boolean
   /** The configuration whose variables it read; null where it read none. */
@@ -149,6 +151,7 @@ export class Queries {
       const dependencies: QueryDependencies = {
         snapshot: transaction.snapshot,
         readSet: transaction.readSet,
+        bytesRead: transaction.usage.bytesRead.used,
         usedIdentity: run.usedIdentity,
         configuration: run.usedConfiguration ? invocation.configuration : null,
         lifetimeMillis: lifetimeMillis(run),

@@ -1,10 +1,13 @@
 /** One watched Query: its newest state, and the subscriptions that receive it. */
-import type { Fault } from '../../errors/fault.ts'
+import { Fault } from '../../errors/fault.ts'
+import type { MemoryShare } from '../../system/memory-budget.ts'
 import type { Span } from '../../telemetry/traces/spans.ts'
 import { flatText } from '../../value/memory/flat-text.ts'
 import type { QueryExecution } from '../invocations/queries.ts'
 import type { QueryRequest } from '../invocations/requests.ts'
+import { READ_SET_ENTRY_BYTES, SUBSCRIPTION_MEMORY, WATCHED_QUERY_BYTES } from '../limits.ts'
 import type { CacheKeys } from '../query-cache/query-cache.ts'
+import { type Keeper, SharedMemory } from './shared-memory.ts'
 
 /** A state of a Query: its whole result at one snapshot. */
 export interface QueryState {
@@ -12,6 +15,8 @@ export interface QueryState {
   readonly resultText: string
   /** The sequence at which it was read; null where nothing was read. */
   readonly snapshotSequence: number | null
+  /** The memory of the text. An observer that needs it after a newer state has to keep it. */
+  readonly memory: SharedMemory
 }
 
 /** Receives the states of one subscription, in commit order. Must not throw. */
@@ -31,23 +36,37 @@ export interface SubscriptionObserver {
  * A request to watch a Query. It ends by `close`, so it has no cancellation token. Its span causes
  * the first run alone.
  */
-export type WatchRequest = Omit<QueryRequest, 'signal'>
+export interface WatchRequest extends Omit<QueryRequest, 'signal'> {
+  /** The subscriber, who pays for the memory of the Query unless another one does. */
+  readonly memory: MemoryShare
+}
 
 interface Member {
+  readonly share: MemoryShare
   /** The state that it received last; null before the first one. */
   received: QueryState | null
   /** The durable sequence when it subscribed: no state that it receives is older. */
   readonly since: number
 }
 
-export class LiveQuery {
+export interface LiveQueryOptions {
+  /** Bytes of the newest result of its Function; 0 where none is known. */
+  readonly expectedBytes: number
+  /** Nobody has room for its memory any more. */
+  readonly onEvicted: (query: LiveQuery) => void
+}
+
+export class LiveQuery implements Keeper {
   readonly keys: CacheKeys
-  readonly request: Omit<WatchRequest, 'trace'>
+  readonly request: Omit<WatchRequest, 'trace' | 'memory'>
   readonly #members = new Map<SubscriptionObserver, Member>()
+  readonly #onEvicted: LiveQueryOptions['onEvicted']
   /** The newest state; null before the first run. */
   state: QueryState | null = null
   /** The snapshot of the newest run; -1 before it. */
   snapshot = -1
+  /** Bytes that the newest run read and returned; null before it. */
+  runBytes: number | null = null
   /** Whether the result may have changed since the snapshot of the newest run. */
   isStale = true
   isRunning = false
@@ -57,11 +76,19 @@ export class LiveQuery {
   failingSince: number | null = null
   /** The span that causes the next run; null for a run that follows from a commit or the time. */
   #cause: Span | null
+  /** The memory of all but the state, and before the first state what it will probably take. */
+  #overhead: SharedMemory
 
-  constructor(keys: CacheKeys, { trace = null, ...request }: WatchRequest) {
+  constructor(
+    keys: CacheKeys,
+    { trace = null, memory: _, ...request }: WatchRequest,
+    { expectedBytes, onEvicted }: LiveQueryOptions,
+  ) {
     this.keys = keys
     this.request = request
     this.#cause = trace
+    this.#onEvicted = onEvicted
+    this.#overhead = new SharedMemory(WATCHED_QUERY_BYTES + expectedBytes)
   }
 
   takeCause(): Span | null {
@@ -80,12 +107,26 @@ export class LiveQuery {
     return this.state !== null && !this.isStale && !this.isRunning
   }
 
-  /** Adds a subscription, which receives a current state at once; `durable` is its sequence. */
-  add(observer: SubscriptionObserver, durable: number): void {
-    this.#members.set(observer, { received: this.isCurrent ? this.state : null, since: durable })
-    if (!this.isCurrent) return
-    const { resultText, snapshotSequence } = this.state!
-    observer.state({ resultText, snapshotSequence: snapshotSequence === null ? null : durable })
+  *shares(): Iterable<MemoryShare> {
+    for (const { share } of this.#members.values()) yield share
+  }
+
+  evicted(): void {
+    this.#onEvicted(this)
+  }
+
+  /**
+   * Adds a subscription, which receives a current state at once; `durable` is its sequence. Throws
+   * LIMIT_EXCEEDED where nobody has room for the memory of the Query.
+   */
+  add(observer: SubscriptionObserver, share: MemoryShare, durable: number): void {
+    const received = this.isCurrent ? this.state : null
+    this.#members.set(observer, { share, received, since: durable })
+    if (this.#members.size === 1) requireMemory(this.#overhead.keep(this))
+    if (received === null) return
+    const { snapshotSequence } = received
+    const sequence = snapshotSequence === null ? null : durable
+    observer.state({ ...received, snapshotSequence: sequence })
   }
 
   /** The newest sequence at which the state that the observer has is current; -1 without one. */
@@ -104,29 +145,57 @@ export class LiveQuery {
     for (const observer of this.#members.keys()) observer.progressed?.()
   }
 
+  /** Removes a subscription. Its share of the memory passes to another one. */
   remove(observer: SubscriptionObserver): void {
-    this.#members.delete(observer)
+    const member = this.#members.get(observer)
+    if (!this.#members.delete(observer)) return
+    if (this.#members.size === 0) return
+    this.#overhead.left(this, member!.share)
+    this.state?.memory.left(this, member!.share)
   }
 
   /**
-   * Takes the outcome of a run and delivers it to every subscription that has another state. One
-   * that came after the snapshot of the run waits for the next run where the result may have
+   * Takes the outcome of a run. `memory` is that of its text, which other Queries may share. Throws
+   * LIMIT_EXCEEDED where nobody has room for it.
+   */
+  keep(outcome: QueryExecution, memory: SharedMemory): void {
+    const { readSet, snapshot } = outcome.dependencies
+    this.snapshot = snapshot
+    this.runBytes = runBytesOf(outcome)
+    this.#overhead.drop(this)
+    this.#overhead = new SharedMemory(
+      WATCHED_QUERY_BYTES + readSet.bytes + readSet.count * READ_SET_ENTRY_BYTES,
+    )
+    requireMemory(this.#overhead.keep(this))
+    const { resultText, snapshotSequence } = outcome
+    // Equal bytes keep the object, by which members know whether they have the state.
+    if (this.state?.resultText === resultText) return
+    this.state?.memory.drop(this)
+    this.state = { resultText: flatText(resultText), snapshotSequence, memory }
+    requireMemory(memory.keep(this))
+  }
+
+  /**
+   * Delivers the outcome of a run, which was kept, to every subscription that has another state.
+   * One that came after the snapshot of the run waits for the next run where the result may have
    * changed since; otherwise the result holds at `durable` as well.
    */
-  update({ resultText, snapshotSequence, dependencies }: QueryExecution, durable: number): void {
-    this.snapshot = dependencies.snapshot
-    // Equal bytes keep the object, by which members know whether they have the state.
-    if (this.state?.resultText !== resultText) {
-      this.state = { resultText: flatText(resultText), snapshotSequence }
-    }
+  deliver({ snapshotSequence }: QueryExecution, durable: number): void {
+    const state = this.state!
     for (const [observer, member] of this.#members) {
-      if (member.received === this.state) continue
+      if (member.received === state) continue
       const isOlder = snapshotSequence !== null && snapshotSequence < member.since
       if (isOlder && this.isStale) continue
-      member.received = this.state
-      const sequence = isOlder ? durable : snapshotSequence
-      observer.state({ resultText: this.state.resultText, snapshotSequence: sequence })
+      member.received = state
+      observer.state({ ...state, snapshotSequence: isOlder ? durable : snapshotSequence })
     }
+  }
+
+  /** Frees its memory. It must not be used any more. */
+  close(): void {
+    this.clearTimer()
+    this.#overhead.drop(this)
+    this.state?.memory.drop(this)
   }
 
   /** Ends every subscription. */
@@ -140,4 +209,17 @@ export class LiveQuery {
     if (this.timer !== null) clearTimeout(this.timer)
     this.timer = null
   }
+}
+
+/** Returns the bytes that a run read and returned. */
+export function runBytesOf({ resultText, dependencies }: QueryExecution): number {
+  return dependencies.bytesRead + resultText.length
+}
+
+function requireMemory(isKept: boolean): void {
+  if (!isKept) throw memoryExhausted()
+}
+
+export function memoryExhausted(): Fault {
+  return new Fault('LIMIT_EXCEEDED', { detail: SUBSCRIPTION_MEMORY })
 }

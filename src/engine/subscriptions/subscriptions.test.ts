@@ -9,6 +9,7 @@ import { noStorage } from '../../../build/testing/files/function-storage.ts'
 import { SEED } from '../../../build/testing/seeds.ts'
 import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
 import { Fault } from '../../errors/fault.ts'
+import { MemoryBudget } from '../../system/memory-budget.ts'
 import { realSystem } from '../../system/system.ts'
 import { memoryLog } from '../../telemetry/log.ts'
 import { Metrics } from '../../telemetry/metrics/metrics.ts'
@@ -29,6 +30,7 @@ const ROOMS: TableManifest = {
 
 const system = realSystem()
 const context = { requestId: 'req_test', invocationId: 'ivc_test' }
+const memory = new MemoryBudget(1024 ** 3).shareOf({ credential: null, peer: 'test' })
 const ANA = principal('ana')
 const BEN = principal('ben')
 
@@ -122,7 +124,7 @@ function principal(subject: string): Principal {
 function request(name: string, input: Value, caller: Principal | null = null) {
   const values: ValueObject = new Map([['input', input]])
   const definition = release.functions.get(name)!
-  return { release, definition, arguments: values, principal: caller, context }
+  return { release, definition, arguments: values, principal: caller, context, memory }
 }
 
 async function mutate(name: string, input: Value) {

@@ -3,19 +3,31 @@
  * all its subscriptions, and delivers the result where its bytes have changed.
  */
 import { Fault, isFault } from '../../errors/fault.ts'
+import { sha256 } from '../../system/digests.ts'
+import { textBytes } from '../../system/memory-bytes.ts'
 import type { System } from '../../system/system.ts'
 import type { Span, Traces } from '../../telemetry/traces/spans.ts'
+import { encodeBase64Url } from '../../value/base64url.ts'
+import type { FunctionManifest } from '../../value/manifest.ts'
 import { encodeStored } from '../../value/stored.ts'
-import { Semaphore } from '../actions/semaphore.ts'
 import type { Committer } from '../commits/committer.ts'
 import type { CommitWrites } from '../commits/read-set.ts'
 import type { CallAdmission } from '../invocations/admission.ts'
 import type { ConfigurationSource } from '../invocations/function-configuration.ts'
 import { endWith, startRun } from '../invocations/invocation-spans.ts'
 import { cacheKeysOf, type QueryExecution } from '../invocations/queries.ts'
-import { REFRESHES_MAX } from '../limits.ts'
+import { REFRESH_BYTES, REFRESHED_BYTES_MAX } from '../limits.ts'
+import type { CacheKeys } from '../query-cache/query-cache.ts'
 import { ReadSetIndex } from '../query-cache/read-set-index.ts'
-import { LiveQuery, type SubscriptionObserver, type WatchRequest } from './live-query.ts'
+import {
+  LiveQuery,
+  memoryExhausted,
+  runBytesOf,
+  type SubscriptionObserver,
+  type WatchRequest,
+} from './live-query.ts'
+import { RunPermits } from './run-permits.ts'
+import { SharedMemory } from './shared-memory.ts'
 
 /** Pauses before a run that failed for a passing reason is repeated, and for how long it is. */
 const RETRY_MILLIS_MIN = 100
@@ -53,6 +65,14 @@ export interface SubscriptionStatistics {
   readonly refreshes: number
 }
 
+/** The memory that the runs of a Function take. */
+interface FunctionCost {
+  /** Bytes read and returned; new runs count more than those long ago. */
+  readonly runBytes: number
+  /** Bytes of the newest result. */
+  readonly resultBytes: number
+}
+
 /** The watched Queries that differ in their callers alone. */
 interface CallerGroup {
   readonly queries: Set<LiveQuery>
@@ -67,8 +87,10 @@ export class Subscriptions {
   readonly #queries = new Map<string, LiveQuery>()
   readonly #groups = new Map<string, CallerGroup>()
   readonly #readSets: ReadSetIndex<LiveQuery>
-  readonly #permits = new Semaphore(REFRESHES_MAX)
-  readonly #closed = new AbortController()
+  readonly #permits = new RunPermits(REFRESHED_BYTES_MAX)
+  readonly #costs = new WeakMap<FunctionManifest, FunctionCost>()
+  /** The memory of results, which the callers of one Query may share. */
+  readonly #results = new WeakMap<QueryExecution, SharedMemory>()
   /** Queries that read a variable of the configuration in their newest run. */
   readonly #configured = new Set<LiveQuery>()
   #refreshes = 0
@@ -97,8 +119,17 @@ export class Subscriptions {
   watch(request: WatchRequest, observer: SubscriptionObserver): Subscription {
     const query = this.#queryOf(request)
     const { committer } = this.#port
-    query.add(observer, committer.durable)
-    this.#refresh(query)
+    const close = (): void => {
+      query.remove(observer)
+      if (query.size === 0) this.#remove(query)
+    }
+    try {
+      query.add(observer, request.memory, committer.durable)
+      this.#refresh(query)
+    } catch (error) {
+      close()
+      observer.failed(faultOf(error))
+    }
     return {
       get currentAt() {
         return query.currentAt(observer, committer.durable)
@@ -106,10 +137,7 @@ export class Subscriptions {
       get isCurrent() {
         return query.hasCurrent(observer)
       },
-      close: () => {
-        query.remove(observer)
-        if (query.size === 0) this.#remove(query)
-      },
+      close,
     }
   }
 
@@ -120,20 +148,21 @@ export class Subscriptions {
 
   /** Ends all subscriptions with UNAVAILABLE. */
   close(): void {
-    this.#closed.abort(new Fault('UNAVAILABLE', { detail: 'the engine is closed' }))
     for (const query of [...this.#queries.values()]) {
-      this.#remove(query)
-      query.fail(new Fault('UNAVAILABLE', { detail: 'the engine is closed' }))
+      this.#end(query, new Fault('UNAVAILABLE', { detail: 'the engine is closed' }))
     }
   }
 
   #queryOf(request: WatchRequest): LiveQuery {
-    const { release, definition } = request
-    const callKey = `${release.releaseId}\n${definition.name}\n${encodeStored(request.arguments)}`
-    const keys = cacheKeysOf(request, callKey)
+    const keys = digestsOf(request)
     const known = this.#queries.get(keys.perCaller)
     if (known !== undefined) return known
-    const query = new LiveQuery(keys, request)
+    // Where nobody has room for such a result it is not even computed.
+    const expectedBytes = this.#costs.get(request.definition)?.resultBytes ?? 0
+    const query = new LiveQuery(keys, request, {
+      expectedBytes,
+      onEvicted: () => this.#end(query, memoryExhausted()),
+    })
     this.#queries.set(keys.perCaller, query)
     const group = this.#groups.get(keys.shared)
     if (group !== undefined) group.queries.add(query)
@@ -151,10 +180,16 @@ export class Subscriptions {
     this.#queries.delete(perCaller)
     this.#readSets.remove(query)
     this.#configured.delete(query)
-    query.clearTimer()
+    this.#permits.cancel(query)
+    query.close()
     const group = this.#groups.get(shared)
     group?.queries.delete(query)
     if (group?.queries.size === 0) this.#groups.delete(shared)
+  }
+
+  #end(query: LiveQuery, fault: Fault): void {
+    this.#remove(query)
+    query.fail(fault)
   }
 
   #invalidate(query: LiveQuery): void {
@@ -178,9 +213,9 @@ export class Subscriptions {
     let hasFailed = false
     while (query.isStale && this.#isWatched(query) && !hasFailed) {
       try {
-        const { signal } = this.#closed
-        const outcome = await this.#permits.use(signal, () => this.#execute(query))
-        if (this.#isWatched(query)) this.#take(query, outcome)
+        const cost = { shares: query.shares(), bytes: this.#runBytesOf(query) }
+        const outcome = await this.#permits.use(query, cost, () => this.#execute(query))
+        if (outcome !== null && this.#isWatched(query)) this.#take(query, outcome)
       } catch (error) {
         hasFailed = true
         if (this.#isWatched(query)) this.#fail(query, error)
@@ -188,6 +223,12 @@ export class Subscriptions {
     }
     query.isRunning = false
     query.progressed()
+  }
+
+  /** Returns the bytes that a run takes, as far as they are known. */
+  #runBytesOf({ runBytes, request: { definition } }: LiveQuery): number {
+    const known = runBytes ?? this.#costs.get(definition)?.runBytes ?? REFRESH_BYTES.unknown
+    return Math.max(known, REFRESH_BYTES.least)
   }
 
   #isFailing({ failingSince }: LiveQuery): boolean {
@@ -223,6 +264,8 @@ export class Subscriptions {
     try {
       const outcome = await mine.outcome
       group.usesIdentity = outcome.dependencies.usedIdentity
+      // Without another caller nobody takes it, and it would keep a text that is not shown.
+      if (group.queries.size === 1 && group.newest === mine) group.newest = null
       return outcome
     } catch (error) {
       if (group.newest === mine) group.newest = null
@@ -258,6 +301,8 @@ export class Subscriptions {
   #take(query: LiveQuery, outcome: QueryExecution): void {
     const { committer, configuration } = this.#port
     const { readSet, snapshot, configuration: read, lifetimeMillis } = outcome.dependencies
+    this.#measure(query.request.definition, outcome)
+    query.keep(outcome, this.#memoryOf(outcome))
     // From now on commits find this read set; those since the snapshot are in the write log, which
     // also holds pending ones: they are reported once they are durable.
     this.#readSets.add(query, readSet)
@@ -268,14 +313,28 @@ export class Subscriptions {
       (read !== null && read !== configuration.current)
     query.failingSince = null
     if (lifetimeMillis !== null) this.#refreshLater(query, lifetimeMillis)
-    query.update(outcome, committer.durable)
+    query.deliver(outcome, committer.durable)
     // It runs again at once: commits without a pause must not hide how far its subscribers are.
     if (query.isStale) query.progressed()
   }
 
+  #measure(definition: FunctionManifest, outcome: QueryExecution): void {
+    const before = this.#costs.get(definition)?.runBytes ?? 0
+    const runBytes = Math.max(runBytesOf(outcome), before - before / 16)
+    this.#costs.set(definition, { runBytes, resultBytes: textBytes(outcome.resultText) })
+  }
+
+  #memoryOf(outcome: QueryExecution): SharedMemory {
+    const known = this.#results.get(outcome)
+    if (known !== undefined) return known
+    const memory = new SharedMemory(textBytes(outcome.resultText))
+    this.#results.set(outcome, memory)
+    return memory
+  }
+
   /** Retries a passing failure of a Query that has a state; ends its subscriptions otherwise. */
   #fail(query: LiveQuery, error: unknown): void {
-    const fault = isFault(error) ? error : new Fault('INTERNAL', { cause: error })
+    const fault = faultOf(error)
     const now = this.#port.system.monotonicMillis()
     query.failingSince ??= now
     const failingFor = now - query.failingSince
@@ -284,8 +343,7 @@ export class Subscriptions {
       this.#refreshLater(query, Math.min(RETRY_MILLIS_MIN + failingFor, RETRY_MILLIS_MAX))
       return
     }
-    this.#remove(query)
-    query.fail(fault)
+    this.#end(query, fault)
   }
 
   #refreshLater(query: LiveQuery, millis: number): void {
@@ -296,6 +354,19 @@ export class Subscriptions {
     }, millis)
     query.timer.unref()
   }
+}
+
+/** Returns the keys of a Query as digests, since the arguments may be long. */
+function digestsOf(request: WatchRequest): CacheKeys {
+  const { release, definition } = request
+  const call = `${release.releaseId}\n${definition.name}\n${encodeStored(request.arguments)}`
+  const shared = encodeBase64Url(sha256(call))
+  const { perCaller } = cacheKeysOf(request, shared)
+  return { shared, perCaller: perCaller === shared ? shared : encodeBase64Url(sha256(perCaller)) }
+}
+
+function faultOf(error: unknown): Fault {
+  return isFault(error) ? error : new Fault('INTERNAL', { cause: error })
 }
 
 function sum(numbers: readonly number[]): number {

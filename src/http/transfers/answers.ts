@@ -1,6 +1,6 @@
 /** Response bodies: sent at the rate of the peer, within the budget for unsent responses. */
 import { nextTurn } from '../../system/event-loop.ts'
-import type { Holder, MemoryBudget, Reservation } from './memory-budget.ts'
+import type { Holder, MemoryBudget, Reservation } from '../../system/memory-budget.ts'
 import { holderOf, type Sender } from './senders.ts'
 import type { Transfers } from './transfers.ts'
 

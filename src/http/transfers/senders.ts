@@ -1,6 +1,7 @@
 /** The sender of a request and the memory that its body holds. */
+
+import type { Holder, Reservation } from '../../system/memory-budget.ts'
 import { type PeerBinding, peerOf } from '../rate-limits.ts'
-import type { Holder, Reservation } from './memory-budget.ts'
 
 export interface Sender {
   readonly binding: Partial<PeerBinding> | undefined

@@ -1,8 +1,8 @@
 /** Limits of both origins on transfers: memory, rate, and the parsing of long bodies. */
 import { FairSemaphore } from '../../system/fair-semaphore.ts'
+import { MemoryBudget } from '../../system/memory-budget.ts'
 import type { System } from '../../system/system.ts'
 import { Downloads } from './downloads.ts'
-import { MemoryBudget } from './memory-budget.ts'
 import { TransferPace, UPLOAD_PACE } from './transfer-pace.ts'
 
 export interface TransferLimits {

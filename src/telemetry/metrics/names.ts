@@ -35,6 +35,7 @@ export const COUNTERS = {
   realtimeMessagesReceived: 'Messages from Realtime clients',
   realtimeStatesSent: 'States that were sent to Realtime clients',
   realtimeResyncs: 'States that a Realtime client must resynchronize to',
+  realtimeMemoryRejections: 'Subscriptions that ended for want of memory',
   realtimeReceivedBytes: 'Bytes of messages from Realtime clients',
   realtimeSentBytes: 'Bytes of messages to Realtime clients',
 
@@ -89,6 +90,7 @@ export const GAUGES = {
   actionsRunning: 'Running Actions, including those that Actions called',
   actionsWaiting: 'Actions that wait for a permit',
   realtimeConnections: 'Open Realtime connections',
+  realtimeMemoryBytes: 'Memory of subscriptions: arguments, read sets, results',
   scheduledUnfinished: 'Scheduled work that is pending or running',
   scheduledRunning: 'Scheduled runs in progress',
   scheduledDue: 'Scheduled work that is due and waits for a run; beyond 2,048 not all is counted',

@@ -39,7 +39,10 @@ beforeAll(async () => {
   gateway = await openTestGateway({
     functions: FUNCTIONS,
     tables: [{ name: 'messages', fields: { body: { type: 'string' } }, indexes: [] }],
-    realtime: { connectionsMax: 20, connectionsPerCredentialMax: 3, connectionsPerPeerMax: 5 },
+    realtime: {
+      ...{ connectionsMax: 20, connectionsPerCredentialMax: 3, connectionsPerPeerMax: 5 },
+      memoryBytesMax: 256 * 1024 * 1024,
+    },
     system: clock,
     log: log.log,
     handlers: {

@@ -35,6 +35,7 @@ beforeAll(async () => {
     realtime: {
       ...{ connectionsMax: 1_000_000, connectionsPerCredentialMax: 1_000_000 },
       connectionsPerPeerMax: 1_000_000,
+      memoryBytesMax: 256 * 1024 * 1024,
     },
     handlers: { 'chat.list': () => 'nothing' },
   })

@@ -2,23 +2,27 @@
  * The protocol of one Realtime connection (wire decisions, section 4): authentication in the first
  * message, subscriptions, renewal and expiry. Messages are processed one after the other.
  */
+import { SUBSCRIPTION_MEMORY } from '../../../engine/limits.ts'
+import { memoryExhausted } from '../../../engine/subscriptions/live-query.ts'
 import { Fault, isFault } from '../../../errors/fault.ts'
+import type { MemoryBudget, MemoryShare, Reservation } from '../../../system/memory-budget.ts'
+import { valueBytes } from '../../../system/memory-bytes.ts'
 import type { CredentialId } from '../../../value/ids.ts'
 import { type Json, parseStrictJson } from '../../../value/strict-json.ts'
 import { read } from '../../../wire/reading/read.ts'
 import { REALTIME_SUBSCRIPTIONS_MAX, RealtimeRequest } from '../../../wire/realtime.ts'
 import { APPLICATION_CODES, toFault } from '../../errors.ts'
-import { RateLimiter } from '../../rate-limits.ts'
+import { peerOf, RateLimiter } from '../../rate-limits.ts'
 import { admitKey, chargeCall, overdrawCall, verifyToken } from '../callers.ts'
 import { type CallName, callerError } from '../development-targets.ts'
 import type { Gateway } from '../gateway.ts'
-import type { ApplicationCaller } from '../incoming.ts'
 import {
   type Authorization,
   type OpenedBy,
   requireRealtime,
   requireSameCaller,
 } from './authorizations.ts'
+import type { ConnectionParts, ConnectionRegistry, OpenConnection } from './connection-registry.ts'
 import { Heartbeat } from './heartbeat.ts'
 import { IncomingMessages } from './incoming-messages.ts'
 import { startOperation, tracedAuthentication } from './operation-traces.ts'
@@ -36,29 +40,18 @@ const TRUST_MILLIS = 60_000
 /** Messages of one connection: it may subscribe to everything at once after a reconnect. */
 const MESSAGE_LIMIT = { perSecond: 100, burst: 2 * REALTIME_SUBSCRIPTIONS_MAX }
 
-/** The registry of all connections, to which each reports. */
-export interface ConnectionRegistry {
-  /** Counts the connection for its credential. Throws BUSY beyond the bound. */
-  authenticated(connection: RealtimeConnection, caller: ApplicationCaller): void
-  closed(connection: RealtimeConnection, ending: Ending): void
-}
+/** Bytes of a subscription beside its arguments and the Query that it watches; measured. */
+const SUBSCRIPTION_BYTES = 3 * 1024
 
-export interface Ending {
-  /** Close code; 1006 where there was no close frame. */
-  readonly code: number
-  /** Error code or other reason of the server; null where the peer or the network ended it. */
-  readonly reason: string | null
-  /** Subscriptions that ended with it. */
-  readonly subscriptions: number
-}
-
-export class RealtimeConnection implements SocketSession {
+export class RealtimeConnection implements SocketSession, OpenConnection {
   readonly gateway: Gateway
   readonly incoming: OpenedBy
   readonly traffic: Traffic
-  /** The credential that the registry counts it for; null before the authentication. */
   countedFor: CredentialId | null = null
   readonly #registry: ConnectionRegistry
+  readonly #budget: MemoryBudget
+  /** Its share of the memory; null before the authentication. */
+  #memory: MemoryShare | null = null
   readonly #outgoing: OutgoingMessages
   readonly #messages: RateLimiter
   readonly #subscriptions = new Map<string, RealtimeSubscription>()
@@ -77,12 +70,13 @@ export class RealtimeConnection implements SocketSession {
   constructor(
     gateway: Gateway,
     incoming: OpenedBy,
-    { registry, traffic }: { readonly registry: ConnectionRegistry; readonly traffic: Traffic },
+    { registry, traffic, memory }: ConnectionParts,
   ) {
     this.gateway = gateway
     this.incoming = incoming
     this.traffic = traffic
     this.#registry = registry
+    this.#budget = memory
     const now = gateway.system.monotonicMillis()
     this.#heartbeat = new Heartbeat(now)
     this.#trustedAt = now
@@ -102,7 +96,6 @@ export class RealtimeConnection implements SocketSession {
     return this.#authorization
   }
 
-  /** Milliseconds since the upgrade. */
   get ageMillis(): number {
     return this.#heartbeat.ageMillis(this.gateway.system.monotonicMillis())
   }
@@ -128,7 +121,6 @@ export class RealtimeConnection implements SocketSession {
     this.#closed(code, null)
   }
 
-  /** Tells the client to connect again, and closes after that time. */
   reconnect(afterMillis: number): void {
     this.#outgoing.send({ type: 'reconnect', afterMillis, reason: 'draining' })
     setTimeout(() => this.#close(CLOSE.goingAway, 'draining'), afterMillis)
@@ -142,7 +134,6 @@ export class RealtimeConnection implements SocketSession {
     this.#end(new Fault('RATE_LIMITED', { detail: 'messages of a connection' }))
   }
 
-  /** Checks times and whether its authorization still holds. Called four times a second. */
   tick(): void {
     if (this.#isClosed || this.#socket === null) return
     const { system } = this.gateway
@@ -224,7 +215,9 @@ export class RealtimeConnection implements SocketSession {
   }
 
   #install(authorization: Authorization, before: Authorization | null): void {
-    const { principal } = authorization
+    const { principal, caller } = authorization
+    const { credentialId: credential } = caller
+    this.#memory ??= this.#budget.shareOf({ credential, peer: peerOf(this.incoming.binding) })
     this.#authorization = authorization
     this.#expiry.renew()
     this.#trustedAt = this.gateway.system.monotonicMillis()
@@ -246,27 +239,29 @@ export class RealtimeConnection implements SocketSession {
     const { subscriptionId } = message
     this.#drop(subscriptionId)
     const request = { ...message, arguments: readArguments(message.arguments as Json) }
+    const memory = this.#memory!
     const port = subscriptionPort(this, {
-      outgoing: this.#outgoing,
-      traffic: this.traffic,
-      current: this.#pings.current,
+      ...{ outgoing: this.#outgoing, traffic: this.traffic, current: this.#pings.current, memory },
       onFailure: (failed, fault) => {
         if (this.#subscriptions.get(subscriptionId) === failed) this.#drop(subscriptionId)
         this.#report(subscriptionId, fault, request)
       },
     })
+    let held: Reservation | null
     try {
       if (this.#expiry.isExpired) throw new Fault('FUNCTIONAL_TOKEN_INVALID')
       chargeCall(gateway, authorization.caller)
       if (this.#subscriptions.size >= REALTIME_SUBSCRIPTIONS_MAX) {
         throw new Fault('LIMIT_EXCEEDED', { detail: 'subscriptions of a connection' })
       }
+      held = memory.reserve(SUBSCRIPTION_BYTES + valueBytes(request.arguments))
+      if (held === null) throw memoryExhausted()
     } catch (error) {
       this.#report(subscriptionId, faultOf(error), request)
       return
     }
     const trace = startOperation(this, 'subscribe')
-    const subscription = new RealtimeSubscription(port, request, trace)
+    const subscription = new RealtimeSubscription(port, request, { trace, held })
     this.#subscriptions.set(subscriptionId, subscription)
     this.#pings.current.update(subscription)
     gateway.keyUsage.answered(incoming.caller!, 200)
@@ -340,6 +335,7 @@ export class RealtimeConnection implements SocketSession {
       gateway.keyUsage.answered(this.#authorization.caller, fault.status)
     }
     gateway.rejections.add({ ...incoming, function: call?.function ?? null }, fault)
+    if (fault.detail === SUBSCRIPTION_MEMORY) this.#registry.memoryExhausted()
   }
 
   #end(fault: Fault): void {

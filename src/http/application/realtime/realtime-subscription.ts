@@ -2,9 +2,15 @@
 
 import { RESULT_BYTES_MAX } from '../../../engine/limits.ts'
 import type { Release } from '../../../engine/releases/executable-release.ts'
-import type { QueryState, SubscriptionObserver } from '../../../engine/subscriptions/live-query.ts'
+import {
+  memoryExhausted,
+  type QueryState,
+  type SubscriptionObserver,
+} from '../../../engine/subscriptions/live-query.ts'
+import type { Keeper } from '../../../engine/subscriptions/shared-memory.ts'
 import type { Subscription } from '../../../engine/subscriptions/subscriptions.ts'
 import { Fault, isFault } from '../../../errors/fault.ts'
+import type { MemoryShare, Reservation } from '../../../system/memory-budget.ts'
 import type { Span, SpanEnd } from '../../../telemetry/traces/spans.ts'
 import type { Principal } from '../../../value/identities.ts'
 import type { ReleaseId } from '../../../value/ids.ts'
@@ -38,6 +44,8 @@ export interface WatchedQuery extends ResolvedQuery {
 
 /** The connection of a subscription. */
 export interface SubscriptionPort {
+  /** The memory that its subscriptions share with all of its key and its address. */
+  readonly memory: MemoryShare
   /** Resolves the target and checks the policy of the Function. Rejects with a Fault. */
   resolve(request: SubscriptionRequest): Promise<ResolvedQuery>
   watch(
@@ -64,12 +72,14 @@ interface Unsent {
   readonly releaseId: ReleaseId
 }
 
-export class RealtimeSubscription implements StateSource, Tracked {
+export class RealtimeSubscription implements StateSource, Tracked, Keeper {
   readonly request: SubscriptionRequest
   readonly #port: SubscriptionPort
   /** The span until the first state is sent; null afterwards, and where nothing is traced. */
   #trace: Span | null
   #watched: { readonly query: ResolvedQuery; readonly subscription: Subscription } | null = null
+  /** The memory of the subscription and its arguments. */
+  readonly #held: Reservation
   #unsent: Unsent | null = null
   #resync: ResyncReason | null = null
   /** The messages of the state that is being sent. */
@@ -77,16 +87,21 @@ export class RealtimeSubscription implements StateSource, Tracked {
   #revision = 0
   /** The sequence of the state that was sent last, whole; -1 before the first one. */
   #sentAt = -1
-  /** The sequence of the state that is being sent; null where it has none. */
-  #sendingAt: number | null = null
+  /** The state that is being sent. */
+  #sending: QueryState | null = null
   #isClosed = false
   #isResolving = false
   #isOutdated = false
 
-  constructor(port: SubscriptionPort, request: SubscriptionRequest, trace: Span | null) {
+  constructor(
+    port: SubscriptionPort,
+    request: SubscriptionRequest,
+    { trace, held }: { readonly trace: Span | null; readonly held: Reservation },
+  ) {
     this.#port = port
     this.request = request
     this.#trace = trace
+    this.#held = held
   }
 
   get currentAt(): number {
@@ -110,6 +125,17 @@ export class RealtimeSubscription implements StateSource, Tracked {
     this.#watched = null
     this.#unsent = null
     this.#messages = null
+    this.#sending?.memory.drop(this)
+    this.#sending = null
+    this.#held.release()
+  }
+
+  shares(): Iterable<MemoryShare> {
+    return [this.#port.memory]
+  }
+
+  evicted(): void {
+    this.#fail(memoryExhausted())
   }
 
   /**
@@ -144,7 +170,9 @@ export class RealtimeSubscription implements StateSource, Tracked {
     const { value, done } = this.#messages!.next()
     if (done !== true) return value
     this.#messages = null
-    this.#sentAt = this.#sendingAt ?? this.#sentAt
+    this.#sentAt = this.#sending?.snapshotSequence ?? this.#sentAt
+    this.#sending?.memory.drop(this)
+    this.#sending = null
     this.#progressed()
     return this.nextMessage()
   }
@@ -160,7 +188,7 @@ export class RealtimeSubscription implements StateSource, Tracked {
     const { resultText, snapshotSequence } = state
     this.#unsent = null
     this.#revision += 1
-    this.#sendingAt = snapshotSequence
+    this.#sending = state
     const { subscriptionId } = this.request
     const head: StateHead = {
       subscriptionId,
@@ -177,12 +205,11 @@ export class RealtimeSubscription implements StateSource, Tracked {
     const before = this.#watched
     const isSameRelease = before?.query.release.releaseId === resolved.release.releaseId
     if (isSameRelease && isSameCaller(before.query.principal, resolved.principal)) return
+    if (!this.#keepSending()) return
     before?.subscription.close()
-    // What the previous Release showed is not sent any more, only a state of the new one.
-    if (before !== null && !isSameRelease) {
-      this.#unsent = null
-      this.#resync = 'release_changed'
-    }
+    // What was shown before is not sent any more, only a new state.
+    this.#unsent = null
+    if (before !== null && !isSameRelease) this.#resync = 'release_changed'
     const { releaseId } = resolved.release
     // The first state may come before `watch` has returned.
     const watched: { query: ResolvedQuery; subscription: Subscription } = {
@@ -219,10 +246,21 @@ export class RealtimeSubscription implements StateSource, Tracked {
         return
       }
     }
+    if (!this.#keepSending()) return
     if (this.#unsent !== null && this.#port.isBlocked()) this.#resync ??= 'slow_consumer'
     this.#unsent = unsent
     this.#progressed()
     this.#port.hasMessages(this)
+  }
+
+  /**
+   * Keeps the state whose messages the peer has not read yet, although there is a newer one.
+   * Returns false where the subscription has ended, since there is no memory for it.
+   */
+  #keepSending(): boolean {
+    if (this.#sending === null || this.#sending.memory.keep(this)) return true
+    this.#fail(memoryExhausted())
+    return false
   }
 
   #progressed(): void {

@@ -1,14 +1,16 @@
 /** The Realtime connections of the application origin: handshake, bounds, times, shutdown. */
 import type { ComponentHealth } from '../../../engine/usage/health.ts'
 import { Fault } from '../../../errors/fault.ts'
+import { MemoryBudget } from '../../../system/memory-budget.ts'
 import type { Metrics } from '../../../telemetry/metrics/metrics.ts'
 import type { CredentialId } from '../../../value/ids.ts'
 import { REALTIME_PROTOCOL } from '../../../wire/realtime.ts'
 import { peerOf } from '../../rate-limits.ts'
 import type { Gateway } from '../gateway.ts'
 import type { ApplicationCaller, Incoming } from '../incoming.ts'
+import type { ConnectionRegistry, Ending, OpenConnection } from './connection-registry.ts'
 import { traceHeadersOf } from './operation-traces.ts'
-import { type ConnectionRegistry, type Ending, RealtimeConnection } from './realtime-connection.ts'
+import { RealtimeConnection } from './realtime-connection.ts'
 import { CLOSE, type Upgrade } from './sockets.ts'
 import { Traffic } from './traffic.ts'
 
@@ -16,6 +18,8 @@ export interface RealtimeLimits {
   readonly connectionsMax: number
   readonly connectionsPerCredentialMax: number
   readonly connectionsPerPeerMax: number
+  /** Bytes that subscriptions hold; a quarter of it for one address, half of it for one key. */
+  readonly memoryBytesMax: number
 }
 
 const TICK_MILLIS = 250
@@ -26,15 +30,20 @@ const TICK_MILLIS = 250
 export const RECONNECT_MILLIS = 10_000
 /** Part of the bound on connections from which on the component is degraded. */
 const NEARLY_FULL = 0.9
+/** Milliseconds for which the component is degraded after a subscription found no memory. */
+const EXHAUSTED_MILLIS = 60_000
 
 export class Realtime implements ConnectionRegistry {
   readonly #gateway: Gateway
   readonly #limits: RealtimeLimits
   readonly #metrics: Metrics
-  readonly #connections = new Set<RealtimeConnection>()
+  readonly #memory: MemoryBudget
+  readonly #connections = new Set<OpenConnection>()
   readonly #byPeer = new Map<string, number>()
   readonly #byCredential = new Map<CredentialId, number>()
   #timer: ReturnType<typeof setInterval> | null = null
+  /** Monotonic milliseconds when a subscription found no memory last. */
+  #exhaustedAt = Number.NEGATIVE_INFINITY
   #isDraining = false
   #onEmpty: (() => void) | null = null
 
@@ -42,7 +51,11 @@ export class Realtime implements ConnectionRegistry {
     this.#gateway = gateway
     this.#limits = limits
     this.#metrics = metrics
-    metrics.addSource(() => ({ realtimeConnections: this.#connections.size }))
+    this.#memory = new MemoryBudget(limits.memoryBytesMax)
+    metrics.addSource(() => ({
+      realtimeConnections: this.#connections.size,
+      realtimeMemoryBytes: this.#memory.used,
+    }))
   }
 
   /**
@@ -65,6 +78,7 @@ export class Realtime implements ConnectionRegistry {
       {
         registry: this,
         traffic: new Traffic(this.#metrics),
+        memory: this.#memory,
       },
     )
     this.#connections.add(connection)
@@ -89,7 +103,8 @@ export class Realtime implements ConnectionRegistry {
 
   /**
    * Returns `unavailable` while no further connection is accepted, and `degraded` near the bound on
-   * connections or while watched Queries fail, so that their subscribers see old states.
+   * connections, while subscriptions find no memory, or while watched Queries fail, so that their
+   * subscribers see old states.
    */
   health(): ComponentHealth {
     const { connectionsMax } = this.#limits
@@ -99,7 +114,9 @@ export class Realtime implements ConnectionRegistry {
     }
     const isFull = open >= connectionsMax * NEARLY_FULL
     const isFailing = this.#gateway.engine.statistics().subscriptions.failing > 0
-    return { name: 'realtime', status: isFull || isFailing ? 'degraded' : 'healthy' }
+    const exhaustedFor = this.#gateway.system.monotonicMillis() - this.#exhaustedAt
+    const isDegraded = isFull || isFailing || exhaustedFor < EXHAUSTED_MILLIS
+    return { name: 'realtime', status: isDegraded ? 'degraded' : 'healthy' }
   }
 
   /** Tells every client to connect again, spread over time; resolves once all are closed. */
@@ -116,7 +133,7 @@ export class Realtime implements ConnectionRegistry {
     await promise
   }
 
-  authenticated(connection: RealtimeConnection, caller: ApplicationCaller): void {
+  authenticated(connection: OpenConnection, caller: ApplicationCaller): void {
     const { clientId, credentialId } = caller
     const { connectionsPerCredentialMax } = this.#limits
     const open = this.#byCredential.get(credentialId) ?? 0
@@ -131,7 +148,12 @@ export class Realtime implements ConnectionRegistry {
     })
   }
 
-  closed(connection: RealtimeConnection, { code, reason, subscriptions }: Ending): void {
+  memoryExhausted(): void {
+    this.#exhaustedAt = this.#gateway.system.monotonicMillis()
+    this.#metrics.counters.realtimeMemoryRejections.add()
+  }
+
+  closed(connection: OpenConnection, { code, reason, subscriptions }: Ending): void {
     if (!this.#connections.delete(connection)) return
     const { incoming, authorization, ageMillis, countedFor, traffic } = connection
     add(this.#byPeer, peerOf(incoming.binding), -1)

@@ -1,5 +1,6 @@
 /** Resolves the subscriptions of a connection to Queries, by the rules of a Query call. */
 import type { Fault } from '../../../errors/fault.ts'
+import type { MemoryShare } from '../../../system/memory-budget.ts'
 import { admittedPrincipal } from '../callers.ts'
 import type { Gateway } from '../gateway.ts'
 import { checkPolicy, functionOf } from '../invoke.ts'
@@ -13,6 +14,7 @@ export interface SubscriptionEvents {
   readonly outgoing: OutgoingMessages
   readonly traffic: Traffic
   readonly current: CurrentSequence
+  readonly memory: MemoryShare
   readonly onFailure: (subscription: RealtimeSubscription, fault: Fault) => void
 }
 
@@ -26,10 +28,11 @@ export interface AuthorizedConnection {
 
 export function subscriptionPort(
   connection: AuthorizedConnection,
-  { outgoing, traffic, current, onFailure }: SubscriptionEvents,
+  { outgoing, traffic, current, memory, onFailure }: SubscriptionEvents,
 ): SubscriptionPort {
   const { gateway, incoming } = connection
   return {
+    memory,
     async resolve(request) {
       const { caller, principal } = connection.authorization!
       // All subscriptions of a principal, or of a connection without one, get the same Release.
@@ -44,7 +47,8 @@ export function subscriptionPort(
       const invocationId = gateway.system.ids.make('ivc')
       const { requestId } = incoming
       const context = { requestId, invocationId, clientId, credentialId }
-      return gateway.engine.watch({ ...resolved, arguments: request.arguments, context }, observer)
+      const call = { ...resolved, arguments: request.arguments, context }
+      return gateway.engine.watch({ ...call, memory }, observer)
     },
     isBlocked: () => outgoing.isBlocked,
     progressed: (subscription) => current.update(subscription),

@@ -1,18 +1,25 @@
 /**
- * Bounds the memory that the transfers of one direction hold while peers send or receive. A single
- * peer or credential gets only a share, so that it cannot exhaust the budget for others.
+ * Bounds the memory that is held for peers, such as that of the transfers of one direction. A
+ * single peer or credential gets only a share, so that it cannot exhaust the budget for others.
  */
-import { TransientMap } from '../../value/memory/transient-map.ts'
+import { TransientMap } from '../value/memory/transient-map.ts'
 
 /** Fractions of the budget that one peer and one credential may hold. */
 const PEER_SHARE = 1 / 4
 const CREDENTIAL_SHARE = 1 / 2
 
-/** The sender of a request, to whom its memory is charged. */
+/** The sender of a request or the client of a connection, to whom its memory is charged. */
 export interface Holder {
   /** Null before authentication, and on public routes. */
   readonly credential: string | null
   readonly peer: string
+}
+
+/** A budget as one holder uses it. */
+export interface MemoryShare {
+  readonly holder: Holder
+  /** Returns null where the budget or a share of the holder is exhausted. */
+  reserve(bytes: number): Reservation | null
 }
 
 export class MemoryBudget {
@@ -32,10 +39,15 @@ export class MemoryBudget {
     return this.#used
   }
 
+  /** Whether the whole has room, whatever the shares of the holders are. */
+  hasRoom(bytes: number): boolean {
+    return this.#used + bytes <= this.#bytesMax
+  }
+
   /** Whether `reserve` would succeed. */
   fits(bytes: number, { credential, peer }: Holder): boolean {
     return (
-      this.#used + bytes <= this.#bytesMax &&
+      this.hasRoom(bytes) &&
       this.#peers.fits(peer, bytes) &&
       (credential === null || this.#credentials.fits(credential, bytes))
     )
@@ -46,6 +58,10 @@ export class MemoryBudget {
     if (!this.fits(bytes, holder)) return null
     this.#add(bytes, holder)
     return new Reservation(() => this.#add(-bytes, holder))
+  }
+
+  shareOf(holder: Holder): MemoryShare {
+    return { holder, reserve: (bytes) => this.reserve(bytes, holder) }
   }
 
   #add(bytes: number, { credential, peer }: Holder): void {
