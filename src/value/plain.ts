@@ -2,10 +2,12 @@
  * Converts plain JSON, as people write and read it, to values and back. JSON has fewer types than
  * values, so parsing follows the declared validator: an int64 is an integer or a string of digits,
  * bytes are base64url, a timestamp is ISO 8601 or a string of microseconds, an ID is a string.
- * Printed values parse to equal values under the same validator.
+ * Printed values parse to equal values under the same validator where it decides the type; where it
+ * does not, `plainWriter` (plain/writer.ts) tags them.
  */
 import { decodeBase64Url, encodeBase64Url } from './base64url.ts'
 import { isTableName, tableOfId } from './ids.ts'
+import { accepts, taggedOrNull } from './plain/tags.ts'
 import { isJsonObject, type Json } from './strict-json.ts'
 import { parseInt64 } from './tagged.ts'
 import { ValidationError } from './validation-error.ts'
@@ -17,10 +19,13 @@ export function plainToValue(json: Json, validator: ValidatorJson, path = '$'): 
   return plainReader(validator)(json, path)
 }
 
+export type PlainReader = (json: Json, path?: string) => Value
+
 /** Returns `plainToValue` of a validator, which it compiles once. */
-export function plainReader(validator: ValidatorJson): (json: Json, path?: string) => Value {
+export function plainReader(validator: ValidatorJson): PlainReader {
   const check = compileValidator(validator, { coerce: false })
-  return (json, path = '$') => check(convert(json, validator, path), path)
+  const convert = converter(validator)
+  return (json, path = '$') => check(convert(json, path), path)
 }
 
 /** Parses the arguments of a Function. Throws ValidationError. */
@@ -61,45 +66,63 @@ function numberToPlain(value: bigint | number): Json {
   return Number.isSafeInteger(number) ? number : String(value)
 }
 
-function convert(json: Json, validator: ValidatorJson, path: string): Value {
+type Convert = (json: Json, path: string) => Value
+
+function converter(validator: ValidatorJson): Convert {
   switch (validator.type) {
     case 'int64':
-      return int64(json, path)
+      return int64
     case 'float64':
-      return float64(json, path)
+      return float64
     case 'bytes':
-      return bytes(json, path)
+      return bytes
     case 'timestamp':
-      return new Timestamp(timestamp(json, path))
+      return (json, path) => new Timestamp(timestamp(json, path))
     case 'id':
-      return id(json, validator.table, path)
+      return (json, path) => id(json, validator.table, path)
     case 'literal':
-      return 'int64' in validator.value ? int64(json, path) : untyped(json, path)
-    case 'array':
-      if (!Array.isArray(json)) throw new ValidationError('an array', path)
-      return json.map((item, i) => convert(item, validator.items, `${path}[${i}]`))
+      return 'int64' in validator.value ? int64 : untyped
+    case 'array': {
+      const convert = converter(validator.items)
+      return (json, path) => {
+        if (!Array.isArray(json)) throw new ValidationError('an array', path)
+        return json.map((item, i) => convert(item, `${path}[${i}]`))
+      }
+    }
     case 'object':
-      return object(json, validator.fields, path)
-    case 'record':
-      return entries(json, path, (item, _, at) => convert(item, validator.values, at))
+      return object(validator.fields)
+    case 'record': {
+      const convert = converter(validator.values)
+      return (json, path) => entries(json, path, (item, _, at) => convert(item, at))
+    }
     case 'union':
-      return union(json, validator.members, path)
-    case 'nullable':
-      return json === null ? null : convert(json, validator.inner, path)
+      return union(validator)
+    case 'nullable': {
+      const convert = converter(validator.inner)
+      return (json, path) => (json === null ? null : convert(json, path))
+    }
     case 'null':
     case 'boolean':
     case 'string':
+      return untyped
     case 'any':
-      return untyped(json, path)
+      return anything
   }
 }
 
-/** Converts JSON without a declared type: a number is a float64, as in JavaScript. */
-function untyped(json: Json, path: string): Value {
-  if (typeof json === 'number') return json === 0 ? 0 : json
-  if (json === null || typeof json !== 'object') return json
-  if (Array.isArray(json)) return json.map((item, i) => untyped(item, `${path}[${i}]`))
-  return entries(json, path, (item, _, at) => untyped(item, at))
+/** Converts JSON whose type needs no validator: a number is a float64, as in JavaScript. */
+function untyped(json: Json): Value {
+  // No validator of these types accepts a composite, whatever is in it.
+  if (typeof json === 'object' && json !== null) return new Map()
+  return typeof json === 'number' && json === 0 ? 0 : json
+}
+
+/** Converts JSON without a declared type, in which values may be tagged. */
+function anything(json: Json, path: string): Value {
+  if (typeof json !== 'object' || json === null) return untyped(json)
+  if (Array.isArray(json)) return json.map((item, i) => anything(item, `${path}[${i}]`))
+  const tagged = taggedOrNull(json)
+  return tagged === null ? entries(json, path, (item, _, at) => anything(item, at)) : tagged.value
 }
 
 const INT64_RULE = 'an int64: an integer within 2^53, or a string of decimal digits'
@@ -143,12 +166,18 @@ function id(json: Json, table: string, path: string): TypedId {
   return new TypedId(json)
 }
 
-function object(json: Json, fields: FieldsJson, path: string): Value {
-  return entries(json, path, (item, name, at) => {
-    const field = Object.hasOwn(fields, name) ? fields[name]! : null
-    if (field === null) throw new ValidationError(expectedField(fields), at)
-    return convert(item, field.type === 'optional' ? field.inner : field, at)
-  })
+function object(fields: FieldsJson): Convert {
+  const converters = new Map(
+    Object.entries(fields).map(([name, field]) => {
+      return [name, converter(field.type === 'optional' ? field.inner : field)]
+    }),
+  )
+  return (json, path) =>
+    entries(json, path, (item, name, at) => {
+      const convert = converters.get(name)
+      if (convert === undefined) throw new ValidationError(expectedField(fields), at)
+      return convert(item, at)
+    })
 }
 
 const FIELDS_SHOWN_MAX = 16
@@ -171,18 +200,24 @@ function entries(
   )
 }
 
-/** Applies the first member that accepts the value, as the server does. */
-function union(json: Json, members: readonly ValidatorJson[], path: string): Value {
-  const rules = new Set<string>()
-  for (const member of members) {
-    try {
-      return plainToValue(json, member, path)
-    } catch (error) {
-      if (!(error instanceof ValidationError)) throw error
-      rules.add(error.path === path ? error.rule : `${error.path}: ${error.rule}`)
+/** Takes a tagged value that the union accepts, otherwise the first member that does. */
+function union(validator: ValidatorJson & { readonly type: 'union' }): Convert {
+  const check = compileValidator(validator, { coerce: false })
+  const members = validator.members.map(plainReader)
+  return (json, path) => {
+    const tagged = taggedOrNull(json)
+    if (tagged !== null && accepts(check, tagged.value)) return tagged.value
+    const rules = new Set<string>()
+    for (const member of members) {
+      try {
+        return member(json, path)
+      } catch (error) {
+        if (!(error instanceof ValidationError)) throw error
+        rules.add(error.path === path ? error.rule : `${error.path}: ${error.rule}`)
+      }
     }
+    throw new ValidationError([...rules].slice(0, FIELDS_SHOWN_MAX).join('; or '), path)
   }
-  throw new ValidationError([...rules].slice(0, FIELDS_SHOWN_MAX).join('; or '), path)
 }
 
 const ISO = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?(Z|[+-]\d\d:\d\d)$/

@@ -22,10 +22,14 @@ export interface StrictJsonLimits {
   readonly depthMax: number
   /** Members of one array or object. */
   readonly entriesMax: number
+  /** Whether integers beyond 2^53 are rounded, as a float64 is, rather than rejected. */
+  readonly roundsIntegers?: boolean
 }
 
 /** A tagged value of depth 64 has three levels of JSON for each level, inside an envelope. */
 const DEFAULT_LIMITS: StrictJsonLimits = { depthMax: 200, entriesMax: 10_000 }
+/** For plain JSON that is read by a validator, which accepts such a number for a float64 alone. */
+export const ROUNDED: StrictJsonLimits = { ...DEFAULT_LIMITS, roundsIntegers: true }
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
@@ -219,7 +223,7 @@ class Parser {
     const value = Number(written)
     const whole = fraction === undefined && exponent === undefined
     if (!Number.isFinite(value)) this.#fail('a number in range')
-    if (whole && !Number.isSafeInteger(value)) {
+    if (whole && !Number.isSafeInteger(value) && !this.#limits.roundsIntegers) {
       this.#fail('an integer within 2^53; write a larger one as a string')
     }
     this.#at += written.length

@@ -3,7 +3,7 @@
  * exists with equal fields stays as it is, so a repeat under another operation ID inserts none
  * twice.
  */
-import { Fault } from '../../errors/fault.ts'
+import { Fault, isFault } from '../../errors/fault.ts'
 import { sha256Hex } from '../../system/digests.ts'
 import type { Span } from '../../telemetry/traces/spans.ts'
 import { encodeStored } from '../../value/stored.ts'
@@ -30,6 +30,7 @@ export interface DocumentImportRequest {
   /** Identifies the operator and all that an exact repeat has in common. */
   readonly fingerprint: string
   readonly table: string
+  /** The creation time of the first document; each other one is a microsecond later. */
   readonly createdAtMicros: bigint
   readonly documents: readonly ImportedDocument[]
   readonly requestId: string
@@ -89,15 +90,23 @@ async function insertAll(
       throw conflict(i, 'documentId', 'an ID without a document, or the fields of that document')
     }
     try {
-      const written = transaction.insertAs(documentId, { createdAtMicros, fields })
+      // One time for all would leave their order to their IDs.
+      const created = { createdAtMicros: createdAtMicros + BigInt(i), fields }
+      const written = transaction.insertAs(documentId, created)
       if (written instanceof Promise) await written
     } catch (error) {
+      if (isFault(error, 'LIMIT_EXCEEDED')) throw tooLarge(i, error)
       if (!isStateConflict(error)) throw error
       throw conflict(i, 'value', 'fields that no unique index has yet')
     }
     inserted += 1
   }
   return JSON.stringify({ inserted })
+}
+
+function tooLarge(index: number, { detail = '' }: Fault): Fault {
+  const violations = [{ path: `documents[${index}].value`, rule: detail }]
+  return new Fault('PLATFORM_BODY_TOO_LARGE', { detail, violations })
 }
 
 function conflict(index: number, part: 'documentId' | 'value', rule: string): Fault {

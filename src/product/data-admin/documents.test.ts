@@ -20,6 +20,7 @@ const TABLES: readonly TableManifest[] = [
       { name: 'byStars', fields: ['stars'], unique: false },
     ],
   },
+  { name: 'pages', fields: { text: { type: 'string' } }, indexes: [] },
 ]
 const TARGET = 'channel:production'
 
@@ -247,6 +248,30 @@ describe('an import', () => {
     ])
     expect(second).toMatchObject({ inserted: 1, unchanged: 1 })
     expect((await query()).documents.slice(0, 2)).toEqual(documents)
+  })
+
+  test('creates documents in the order of the request, whatever their IDs', async () => {
+    const first = gateway.harness.system.nowMicros()
+    await importNotes([
+      [3, fields('three')],
+      [1, fields('one')],
+      [2, fields('two')],
+    ])
+    const { documents } = await query()
+    expect(documents.map(({ id }) => id)).toEqual([idOf(3), idOf(1), idOf(2)])
+    const times = documents.map(({ createdAtMicros }) => createdAtMicros)
+    expect(times).toEqual([first, first + 1n, first + 2n])
+  })
+
+  test('names a document over its bound', async () => {
+    const documents = ['short', 'x'.repeat(1024 ** 2)].map((text, i) => {
+      return { documentId: idOf(i).replace('notes', 'pages'), value: new Map([['text', text]]) }
+    })
+    const failed = await importNotes([], { table: 'pages', documents }).catch(
+      (error: unknown) => error,
+    )
+    const path = 'documents[1].value'
+    expect(failed).toMatchObject({ code: 'PLATFORM_BODY_TOO_LARGE', violations: [{ path }] })
   })
 
   test('has an effect once for an operation ID', async () => {

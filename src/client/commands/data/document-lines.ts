@@ -3,8 +3,15 @@
  * `_createdAt` beside the author's fields, in plain JSON or as a tagged value.
  */
 import { isOfTable } from '../../../value/ids.ts'
+import { plainWriter } from '../../../value/plain/writer.ts'
 import { plainReader, valueToPlain } from '../../../value/plain.ts'
-import { isJsonObject, type Json, parseStrictJson } from '../../../value/strict-json.ts'
+import {
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  parseStrictJson,
+  ROUNDED,
+} from '../../../value/strict-json.ts'
 import { decodeTagged, encodeTagged, isTypedId } from '../../../value/tagged.ts'
 import { ValidationError } from '../../../value/validation-error.ts'
 import { compileValidator, type FieldsJson } from '../../../value/validators.ts'
@@ -21,20 +28,28 @@ export interface DocumentLine {
   readonly value: string
 }
 
-/** Formats a document as a line without its end. */
-export function documentLine(document: DocumentField, isTagged: boolean): string {
-  const fields = decodeTagged(document.value as Json) as ValueObject
-  const value: ValueObject = new Map<string, Value>([
-    [ID, new TypedId(document.id)],
-    [CREATED_AT, new Timestamp(BigInt(document.createdAtMicros))],
-    ...fields,
-  ])
-  return isTagged ? encodeTagged(value) : JSON.stringify(valueToPlain(value))
+/**
+ * Returns a function that formats documents as lines without their ends: tagged where `fields` is
+ * null, otherwise in plain JSON that `lineReader` of these fields reads as the same document.
+ */
+export function lineWriter(fields: FieldsJson | null): (document: DocumentField) => string {
+  const write = fields === null ? null : plainWriter({ type: 'object', fields })
+  return (document) => {
+    const own = decodeTagged(document.value as Json) as ValueObject
+    const system: readonly [string, Value][] = [
+      [ID, new TypedId(document.id)],
+      [CREATED_AT, new Timestamp(BigInt(document.createdAtMicros))],
+    ]
+    if (write === null) return encodeTagged(new Map([...system, ...own]))
+    const plain = valueToPlain(new Map(system)) as JsonObject
+    return JSON.stringify({ ...plain, ...(write(own) as JsonObject) })
+  }
 }
 
 /**
  * Returns a parser of lines, which checks the fields against the schema. It throws ValidationError
  * with the path of the first defect. `_createdAt` is ignored, since the import creates documents.
+ * In plain JSON a value may be tagged where the schema does not decide its type.
  */
 export function lineReader(
   table: string,
@@ -62,7 +77,7 @@ export function lineReader(
   }
   const read = plainReader(validator)
   return (line) => {
-    const json = parseStrictJson(line)
+    const json = parseStrictJson(line, ROUNDED)
     if (!isJsonObject(json)) throw new ValidationError('an object of fields')
     const { [ID]: id, [CREATED_AT]: _, ...rest } = json
     return { documentId: checkedId(id), value: encodeTagged(read(rest)) }

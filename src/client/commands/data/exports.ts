@@ -1,7 +1,7 @@
 /** `svc data export`: writes the documents of a table as JSON lines. */
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs'
 import type { Json } from '../../../value/strict-json.ts'
-import { DocumentPage } from '../../../wire/data.ts'
+import { type DocumentField, DocumentPage } from '../../../wire/data.ts'
 import { PAGE_MAX } from '../../../wire/fields.ts'
 import { type CommandSpec, command } from '../../contexts.ts'
 import { withPath } from '../../files.ts'
@@ -9,8 +9,8 @@ import { openRemote, type Remote } from '../../remotes.ts'
 import { resolvePath } from '../../roots.ts'
 import { REMOTE } from '../operations.ts'
 import { targetOf } from '../targets.ts'
-import { documentLine } from './document-lines.ts'
-import { PAGE_BYTES_MAX, TABLE, TAGGED, TARGET } from './tables.ts'
+import { lineWriter } from './document-lines.ts'
+import { fieldsOf, PAGE_BYTES_MAX, TABLE, TAGGED, TARGET } from './tables.ts'
 
 /** Stored documents may be confidential. */
 const PRIVATE_FILE = 0o600
@@ -33,7 +33,8 @@ export const exportCommand: CommandSpec = command({
     const remote = await openRemote(context, at)
     const target = targetOf(remote, given, exportCommand)
     let documents = 0
-    const lines = { table: table!, target, isTagged: tagged }
+    const fields = tagged ? null : await fieldsOf(remote, target, table!)
+    const lines = { table: table!, target, write: lineWriter(fields) }
     if (path === undefined) {
       // A spinner would run into the lines where both streams are one terminal.
       await exportPages(remote, lines, async (page) => {
@@ -59,12 +60,12 @@ export const exportCommand: CommandSpec = command({
 interface ExportedLines {
   readonly table: string
   readonly target: string
-  readonly isTagged: boolean
+  readonly write: (document: DocumentField) => string
 }
 
 async function exportPages(
   { session, base }: Remote,
-  { target, table, isTagged }: ExportedLines,
+  { target, table, write }: ExportedLines,
   onPage: (lines: readonly string[]) => Promise<void>,
 ): Promise<void> {
   let after: string | null = null
@@ -77,7 +78,7 @@ async function exportPages(
       replay: 'safe',
       responseBytesMax: PAGE_BYTES_MAX,
     })
-    await onPage(page.items.map((item) => documentLine(item, isTagged)))
+    await onPage(page.items.map(write))
     after = page.next
   } while (after !== null)
 }

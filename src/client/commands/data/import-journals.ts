@@ -30,7 +30,7 @@ const Journal = schema({
   seed: text(/^[A-Za-z0-9_-]{7}$/, 'a seed'),
   /** Time part of the IDs. */
   startedAtMicros: Micros,
-  /** Creation time of the documents that are inserted from now on. */
+  /** The time to which the number of a line is added: the creation time of its document. */
   changedAtMicros: Micros,
   lines: integer(0),
   bytes: integer(0),

@@ -135,6 +135,42 @@ describe('svc data import', () => {
     expect([changed.exit, changed.err]).toEqual([4, expect.stringContaining('line 1 documentId')])
   })
 
+  it('asks for creation times in the order of the file, over batches and empty lines', async () => {
+    writeNotes(700)
+    const text = readFileSync(path(), 'utf8')
+    writeFileSync(path(), `\ufeff${text.replace('\n', '\n\n\n')}`)
+    expect((await importNotes()).out).toContain('Inserted 700 documents')
+    const times = server.asked('POST', `${server.base}/data/import`).map(({ body }) => {
+      const { documents, changedAtMicros } = JSON.parse(body)
+      return { at: BigInt(changedAtMicros), count: BigInt(documents.length) }
+    })
+    expect(times.map(({ count }) => count)).toEqual([500n, 200n])
+    const [first, second] = times
+    // The server adds a microsecond for each document.
+    expect(second!.at).toBeGreaterThanOrEqual(first!.at + first!.count)
+    expect(first!.at).toBe(BigInt(journal().changedAtMicros))
+    expect(bodies()).toHaveLength(700)
+  })
+
+  it('names a line that is too long, and a document that the server finds too large', async () => {
+    writeFileSync(path(), `{"body":"note 0"}\n{"body":"${'x'.repeat(13 * 1024 * 1024)}"}\n`)
+    const long = await importNotes('--dry-run')
+    expect([long.exit, long.err]).toEqual([8, expect.stringContaining('line 2: at most 12582912')])
+    writeNotes(3)
+    const { status, body } = failure('PLATFORM_BODY_TOO_LARGE')
+    const violations = [{ path: 'documents[2].value', rule: 'at most 1048576 bytes' }]
+    const { error } = body as { error: object }
+    server.intercept = (request) =>
+      request.path.endsWith('/data/import')
+        ? { status, body: { ...(body as object), error: { ...error, violations } } as Json }
+        : answer(request)
+    const large = await importNotes()
+    expect([large.exit, large.err]).toEqual([
+      8,
+      expect.stringContaining('line 3 value: at most 1048576 bytes'),
+    ])
+  })
+
   it('names the line that does not fit, and continues there once it is corrected', async () => {
     writeNotes(1_000)
     const before = readFileSync(path(), 'utf8')

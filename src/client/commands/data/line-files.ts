@@ -7,6 +7,8 @@ import { errorCode } from '../../files.ts'
 const CHUNK_BYTES = 1024 * 1024
 const NEWLINE = 10
 const CARRIAGE_RETURN = 13
+/** Some programs begin UTF-8 text with it. */
+const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf]
 /** Bytes of one line: a document as it may be sent. */
 const LINE_BYTES_MAX = 12 * 1024 * 1024
 
@@ -83,7 +85,10 @@ export class LineFile {
     return this.position().digest === digest
   }
 
-  /** Yields the lines that follow. Throws CLIENT_FILE_FAILED. */
+  /**
+   * Yields the lines that follow. Throws CLIENT_FILE_FAILED, and PRODUCT_INVALID for a line that is
+   * too long.
+   */
   async *lines(): AsyncGenerator<FileLine> {
     let rest: Uint8Array = new Uint8Array()
     for (let offset = this.#bytes; ; ) {
@@ -98,8 +103,9 @@ export class LineFile {
       }
       rest = text.slice(from)
       if (rest.length > LINE_BYTES_MAX) {
-        throw new Fault('CLIENT_FILE_FAILED', {
-          detail: `${this.#path}: line ${this.#lines + 1} has more than ${LINE_BYTES_MAX} bytes.`,
+        const rule = `at most ${LINE_BYTES_MAX} bytes`
+        throw new Fault('PRODUCT_INVALID', {
+          violations: [{ path: `line ${this.#lines + 1}`, rule }],
         })
       }
     }
@@ -113,7 +119,8 @@ export class LineFile {
     let end = raw.length
     if (raw[end - 1] === NEWLINE) end -= 1
     if (raw[end - 1] === CARRIAGE_RETURN) end -= 1
-    return { number: this.#lines, content: raw.subarray(0, end) }
+    const start = this.#lines === 1 && hasMark(raw) ? BYTE_ORDER_MARK.length : 0
+    return { number: this.#lines, content: raw.subarray(start, end) }
   }
 
   #take(bytes: Uint8Array): void {
@@ -130,6 +137,10 @@ export class LineFile {
       throw failed(this.#path, error)
     }
   }
+}
+
+function hasMark(bytes: Uint8Array): boolean {
+  return BYTE_ORDER_MARK.every((byte, i) => bytes[i] === byte)
 }
 
 function failed(path: string, error: unknown): Fault {
