@@ -49,6 +49,8 @@ export interface BenchOptions {
   readonly outbound?: RequestsOptions
   readonly configuration?: ConfigurationSource
   readonly limits?: Partial<PoolLimits>
+  /** Bytes that stay free on the disk of files; default: none. */
+  readonly freeFloorBytes?: number
 }
 
 const system = realSystem()
@@ -59,6 +61,7 @@ export async function engineBench(
   options: BenchOptions = {},
 ): Promise<EngineBench> {
   const { schema, outbound, configuration = new TestConfiguration(), limits = {} } = options
+  const { freeFloorBytes = 0 } = options
   const { pool, log, metrics, release: releaseOf } = poolBench({ limits })
   await pool.start({ sandbox: 'preferred' })
   const directory = mkdtempSync(join(tmpdir(), 'svc-engine-'))
@@ -67,7 +70,7 @@ export async function engineBench(
   const cursors = testCursors()
   const world = { system, log: log.log }
   const base = { store, pool, ...world, metrics, issueGuest, cursors, configuration }
-  const blobs = await FileBlobs.open({ directory: join(directory, 'files'), freeFloorBytes: 0 })
+  const blobs = await FileBlobs.open({ directory: join(directory, 'files'), freeFloorBytes })
   const storageKeys = { find: () => null }
   const { engine, files } = openFilesOf(
     { ...world, metrics, keyring: testKeyring(), buckets: DEFAULT_BUCKETS, storageKeys, blobs },

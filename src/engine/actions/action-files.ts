@@ -1,6 +1,7 @@
 /** The `ctx.storage` operations of one Action, each of which is a transaction of its own. */
 import { isFault } from '../../errors/fault.ts'
 import type { FileOperation } from '../../runner/file-operations.ts'
+import type { ErrorReport } from '../../runner/messages.ts'
 import type { RangeRequest } from '../../runner/operations.ts'
 import {
   FILE_DOCUMENTS,
@@ -45,9 +46,13 @@ export function concernsFiles([type, operand]: MetadataOperation): boolean {
   return type === 'range' ? operand.table === FILE_DOCUMENTS : operand.startsWith('fil_')
 }
 
+const SERVICE_ERROR = 'ServiceError'
+
 export class ActionFiles {
   readonly #port: ActionFilesPort
   readonly #invocation: Pick<Invocation, 'definition' | 'prepared'>
+  /** The messages of failures of the storage. */
+  readonly #unavailable = new Set<string>()
 
   constructor(port: ActionFilesPort, invocation: Pick<Invocation, 'definition' | 'prepared'>) {
     this.#port = port
@@ -62,9 +67,18 @@ export class ActionFiles {
     } catch (error) {
       if (!isFault(error)) throw error
       const { code, message, detail } = error
-      const shown = detail === undefined ? message : `${message} (${detail})`
-      throw new OperationError('ServiceError', `ctx.storage: ${shown}`, code)
+      const shown = `ctx.storage: ${detail === undefined ? message : `${message} (${detail})`}`
+      if (code === 'UNAVAILABLE') this.#unavailable.add(shown)
+      throw new OperationError(SERVICE_ERROR, shown, code)
     }
+  }
+
+  /**
+   * Whether the code rethrew or did not catch a failure of the storage. The runner's report is not
+   * trusted, so the server must have thrown it inside this Action.
+   */
+  isUnavailable({ name, message }: ErrorReport): boolean {
+    return name === SERVICE_ERROR && this.#unavailable.has(message)
   }
 
   #perform(operation: FileOperation | MetadataOperation): Promise<OperationResult> {

@@ -62,7 +62,7 @@ export class ActionHost implements RunnerHost {
   readonly #runCallee: RunCallee
   readonly #depth: number
   readonly #schedules: ScheduleCounter
-  readonly #files: ActionFiles
+  readonly files: ActionFiles
   /** The codes of failed calls. The Action fails with one of them unless its code catches it. */
   readonly failures = new Map<string, DeclaredErrorKind>()
   /** The unique index violations that called Functions failed with, by message. */
@@ -93,7 +93,7 @@ export class ActionHost implements RunnerHost {
     this.#invocation = invocation
     this.#runCallee = runCallee
     this.#depth = depth
-    this.#files = new ActionFiles(port, invocation)
+    this.files = new ActionFiles(port, invocation)
   }
 
   /** Whether the Action may have had an effect, so that it must not run again. */
@@ -153,7 +153,7 @@ export class ActionHost implements RunnerHost {
     this.#countRequest('ctx.storage')
     if (isWrite(operation)) this.#hasStored = true
     const { signal } = this.#ended
-    const perform = () => this.#requests.use(signal, () => this.#files.perform(operation))
+    const perform = () => this.#requests.use(signal, () => this.files.perform(operation))
     return this.#counting(operation[0] === 'putFile' ? operation[2].length : 0, perform)
   }
 

@@ -22,6 +22,7 @@ import {
   ACTIONS_WAITING_MAX,
   NESTED_ACTIONS_MAX,
 } from '../limits.ts'
+import type { RunnerOutcome } from '../runners/outcomes.ts'
 import { ActionHost, type RunCallee, type ScheduleCounter } from './action-host.ts'
 import type { ActionPort } from './ports.ts'
 
@@ -108,6 +109,7 @@ export class Actions {
         const outcome = await pool.invoke(input.prepared.release, call, host)
         usage.record(invocation, outcome, { startedMillis, grownBytes: host.grownBytes })
         logOutcome(this.#port.log, invocation, input.definition, outcome)
+        requireStorage(outcome, host)
         const ran = conclude(invocation, outcome, host.failures, host.violations)
         if (ran !== null) return ran.resultText
         if (host.hasActed) {
@@ -164,4 +166,10 @@ export class Actions {
       end()
     }
   }
+}
+
+/** Throws UNAVAILABLE for an Action that failed because the storage did. */
+function requireStorage(outcome: RunnerOutcome, { files }: ActionHost): void {
+  if (outcome.kind !== 'threw' || !files.isUnavailable(outcome.error)) return
+  throw new Fault('UNAVAILABLE', { detail: outcome.error.message, retryable: false })
 }

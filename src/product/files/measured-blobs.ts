@@ -32,6 +32,7 @@ export function measuredBlobs(blobs: BlobStore, metrics: Metrics): BlobStore {
 
   return {
     stage: async (bytesExpected) => measured(await blobs.stage(bytesExpected)),
+    requireSpace: () => blobs.requireSpace(),
     open: (content, slice) => blobs.open(content, slice),
     read: (content) => blobs.read(content),
     list: () => blobs.list(),

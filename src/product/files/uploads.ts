@@ -23,14 +23,18 @@ export const UPLOAD_PREFIX = 'rk_upl_v1_'
 export const UPLOADS_PATH = '/v1/files/uploads/'
 const EXPIRED_MAX = 500
 
-/** Raises FILE_NOT_FOUND for an unknown bucket, LIMIT_EXCEEDED for an archived one, UNAVAILABLE. */
+/**
+ * Raises FILE_NOT_FOUND for an unknown bucket, LIMIT_EXCEEDED for an archived one, and UNAVAILABLE,
+ * also where the disk is full.
+ */
 export async function issueUpload(
-  { system, keyring, buckets, documents }: FilePorts,
+  { system, keyring, buckets, documents, blobs }: FilePorts,
   request: UploadRequest,
 ): Promise<UploadGrant> {
   const { bucket, key, contentType, releaseId } = request
   const maximumBytes = BigInt(request.maximumBytes)
   requireAdmission(buckets, bucket, 0n)
+  await blobs.requireSpace()
   const token = randomSecret(system, UPLOAD_PREFIX)
   const keyId = keyring.activeId
   const digest = uploadDigest(keyring.derive(keyId, 'upload-grant'), token)

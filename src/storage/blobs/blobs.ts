@@ -48,6 +48,9 @@ export interface BlobStore {
    */
   stage(bytesExpected: number): Promise<StagedBlob>
 
+  /** Raises UNAVAILABLE where nothing can be stored now, as `stage` does. */
+  requireSpace(): Promise<void>
+
   /**
    * Returns a part of the bytes as a body of a response, which opens them when it is sent. Raises
    * PRODUCT_CORRUPT where they are missing or of another length, and UNAVAILABLE.

@@ -58,6 +58,10 @@ export class FileBlobs implements BlobStore {
     return this.#staging.stage(bytesExpected, (file) => this.#commit(file))
   }
 
+  requireSpace(): Promise<void> {
+    return this.#staging.requireSpace(0)
+  }
+
   async #commit(file: StagedFile): Promise<void> {
     const { directory, path } = this.#locate(file.finish().sha256)
     await file.sync()

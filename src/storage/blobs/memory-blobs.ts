@@ -24,6 +24,10 @@ export class MemoryBlobs implements BlobStore {
     }
   }
 
+  async requireSpace(): Promise<void> {
+    // Memory has no floor.
+  }
+
   async open(content: Content, { start, end }: Slice): Promise<Blob> {
     return new Blob([new Uint8Array(this.#require(content).subarray(start, end))])
   }

@@ -57,6 +57,10 @@ export class S3Blobs implements BlobStore {
     return this.#staging.stage(bytesExpected, (file) => this.#commit(file))
   }
 
+  requireSpace(): Promise<void> {
+    return this.#staging.requireSpace(0)
+  }
+
   async #commit(file: StagedFile): Promise<void> {
     const { sha256, size } = file.finish()
     const key = this.#keyOf(sha256)
