@@ -2,6 +2,7 @@
  * Sends the messages of one connection as fast as its peer reads. Control messages come first; of
  * each subscription only the newest state waits, so a slow reader holds no backlog.
  */
+import type { Deliveries, Receiver } from './deliveries.ts'
 import type { Socket } from './sockets.ts'
 
 /** Control messages that may wait for a peer that does not read. */
@@ -20,8 +21,9 @@ export interface OutgoingEvents {
   readonly onSent: (bytes: number) => void
 }
 
-export class OutgoingMessages {
+export class OutgoingMessages implements Receiver {
   readonly #events: OutgoingEvents
+  readonly #deliveries: Deliveries
   readonly #control: string[] = []
   /** The newest answer to a ping, which replaces one that waits. */
   #pong: string | null = null
@@ -31,8 +33,9 @@ export class OutgoingMessages {
   #isBlocked = false
   #hasOverflowed = false
 
-  constructor(events: OutgoingEvents) {
+  constructor(events: OutgoingEvents, deliveries: Deliveries) {
     this.#events = events
+    this.#deliveries = deliveries
   }
 
   /** Whether the peer reads more slowly than messages are made. */
@@ -51,6 +54,7 @@ export class OutgoingMessages {
     this.#control.length = 0
     this.#pong = null
     this.#sources.clear()
+    this.#deliveries.remove(this)
   }
 
   send(message: object): void {
@@ -71,9 +75,13 @@ export class OutgoingMessages {
     this.#flush()
   }
 
-  /** Sends what the source has, after the sources that wait. */
+  /** Sends what the source has in a slice of time, after the sources that wait. */
   enqueue(source: StateSource): void {
     this.#sources.add(source)
+    this.#deliveries.add(this)
+  }
+
+  deliver(): void {
     this.#flush()
   }
 

@@ -70,7 +70,7 @@ export class RealtimeConnection implements SocketSession, OpenConnection {
   constructor(
     gateway: Gateway,
     incoming: OpenedBy,
-    { registry, traffic, memory }: ConnectionParts,
+    { registry, traffic, memory, deliveries }: ConnectionParts,
   ) {
     this.gateway = gateway
     this.incoming = incoming
@@ -82,12 +82,15 @@ export class RealtimeConnection implements SocketSession, OpenConnection {
     this.#trustedAt = now
     this.#keysRevision = gateway.tokens.revision
     this.#revision = gateway.revision()
-    this.#outgoing = new OutgoingMessages({
-      onOverflow: () => {
-        this.#end(new Fault('LIMIT_EXCEEDED', { detail: 'the peer does not read its messages' }))
+    this.#outgoing = new OutgoingMessages(
+      {
+        onOverflow: () => {
+          this.#end(new Fault('LIMIT_EXCEEDED', { detail: 'the peer does not read its messages' }))
+        },
+        onSent: (bytes) => traffic.sent(bytes),
       },
-      onSent: (bytes) => traffic.sent(bytes),
-    })
+      deliveries,
+    )
     this.#messages = new RateLimiter(gateway.system, MESSAGE_LIMIT, 1)
     this.#pings = new Pings(gateway, this.#outgoing)
   }

@@ -9,6 +9,7 @@ import { peerOf } from '../../rate-limits.ts'
 import type { Gateway } from '../gateway.ts'
 import type { ApplicationCaller, Incoming } from '../incoming.ts'
 import type { ConnectionRegistry, Ending, OpenConnection } from './connection-registry.ts'
+import { Deliveries } from './deliveries.ts'
 import { traceHeadersOf } from './operation-traces.ts'
 import { RealtimeConnection } from './realtime-connection.ts'
 import { CLOSE, type Upgrade } from './sockets.ts'
@@ -38,6 +39,7 @@ export class Realtime implements ConnectionRegistry {
   readonly #limits: RealtimeLimits
   readonly #metrics: Metrics
   readonly #memory: MemoryBudget
+  readonly #deliveries: Deliveries
   readonly #connections = new Set<OpenConnection>()
   readonly #byPeer = new Map<string, number>()
   readonly #byCredential = new Map<CredentialId, number>()
@@ -52,6 +54,7 @@ export class Realtime implements ConnectionRegistry {
     this.#limits = limits
     this.#metrics = metrics
     this.#memory = new MemoryBudget(limits.memoryBytesMax)
+    this.#deliveries = new Deliveries(gateway.system)
     metrics.addSource(() => ({
       realtimeConnections: this.#connections.size,
       realtimeMemoryBytes: this.#memory.used,
@@ -79,6 +82,7 @@ export class Realtime implements ConnectionRegistry {
         registry: this,
         traffic: new Traffic(this.#metrics),
         memory: this.#memory,
+        deliveries: this.#deliveries,
       },
     )
     this.#connections.add(connection)
