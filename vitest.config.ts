@@ -7,31 +7,59 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 const long = process.env.SVC_TEST_LONG === '1'
 
 /**
- * Starts the files of e2e before all others: they run programs, so a short file may take longest,
- * and the end of a run would wait for it alone.
+ * Folders whose test files share a process and the modules in it, since most of the time of a short
+ * file is the start of a process that loads the product. Their helpers keep no state of one file.
+ * Files of the engine measure and kill the runners of their process, so each has its own.
  */
-class ProgramTestsFirst extends BaseSequencer {
+const SHARED = [
+  ...['database', 'documents', 'http', 'identity', 'product', 'storage', 'system', 'telemetry'],
+  ...['value', 'wire'],
+].map((folder) => `src/${folder}/**/*.test.ts`)
+
+/**
+ * Starts the files of e2e first: they wait for programs most of the time, and the end of a run would
+ * wait for one of them alone. Files that share a process are last, since they use the CPU all the
+ * time, and a process is kept from one file to the next.
+ */
+class WaitingTestsFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files)
-    const isProgram = ({ moduleId }: TestSpecification) =>
-      relative(import.meta.dirname, moduleId).startsWith('e2e')
-    return [...sorted.filter(isProgram), ...sorted.filter((file) => !isProgram(file))]
+    const rank = ({ moduleId, project }: TestSpecification) => {
+      if (relative(import.meta.dirname, moduleId).startsWith('e2e')) return 0
+      return project.config.isolate ? 1 : 2
+    }
+    return sorted.sort((a, b) => rank(a) - rank(b))
   }
 }
 
+const common = {
+  pool: 'forks',
+  // The runtime reads TypeScript itself, which takes less time than a module server does.
+  experimental: { viteModuleRunner: false, nodeLoader: false },
+  testTimeout: 120_000,
+  hookTimeout: 120_000,
+  // Only a hang takes this long, on a machine that runs other programs too.
+  expect: { poll: { timeout: 60_000 } },
+} as const
+const exclude = [...defaultExclude, ...(long ? [] : ['**/*.long.test.ts'])]
+
 export default defineConfig({
   test: {
-    include: ['src/**/*.test.ts', 'build/**/*.test.ts', 'e2e/**/*.test.ts'],
-    exclude: [...defaultExclude, ...(long ? [] : ['**/*.long.test.ts'])],
+    ...common,
     globalSetup: ['build/testing/global-setup.ts'],
-    pool: 'forks',
-    // The runtime reads TypeScript itself, which takes less time than a module server does.
-    experimental: { viteModuleRunner: false, nodeLoader: false },
-    // One more than the cores of the smallest machine, since tests wait for processes.
-    maxWorkers: 3,
-    sequence: { sequencer: ProgramTestsFirst },
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
-    expect: { poll: { timeout: 10_000 } },
+    // Two more than the cores of the smallest machine, since tests wait for processes.
+    maxWorkers: 4,
+    sequence: { sequencer: WaitingTestsFirst },
+    projects: [
+      {
+        test: {
+          ...common,
+          name: 'own process',
+          include: ['src/**/*.test.ts', 'build/**/*.test.ts', 'e2e/**/*.test.ts'],
+          exclude: [...exclude, ...SHARED],
+        },
+      },
+      { test: { ...common, name: 'shared process', include: SHARED, exclude, isolate: false } },
+    ],
   },
 })
