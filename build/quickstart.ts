@@ -5,6 +5,7 @@
  */
 import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { bundlePage, type ServedPage, servePage } from './quickstart/page.ts'
 import {
   type Decisions,
   ensurePepper,
@@ -17,7 +18,14 @@ import {
   writeDecisions,
   writePrivate,
 } from './quickstart/paths.ts'
-import { mutationBody, type Shown, summary, TARGET, taggedObject } from './quickstart/printed.ts'
+import {
+  commandsText,
+  mutationBody,
+  type Shown,
+  summary,
+  TARGET,
+  taggedObject,
+} from './quickstart/printed.ts'
 import {
   type Client,
   clientAt,
@@ -36,6 +44,7 @@ const DIST = join(ROOT, 'dist')
 const DATABASE = 'svc_identity'
 const MANAGEMENT_PORT = 3220
 const APPLICATION_PORT = 3210
+const PAGE_PORT = 5173
 
 interface Run {
   readonly paths: Paths
@@ -43,6 +52,7 @@ interface Run {
   readonly signal: AbortSignal
   cluster: Cluster | null
   server: ServerProcess | null
+  page: ServedPage | null
 }
 
 async function startDatabase(run: Run): Promise<void> {
@@ -85,6 +95,8 @@ async function choosePorts({ decisions, paths }: Run): Promise<void> {
   const near = async (port: number): Promise<number> => ((await isFree(port)) ? port : freePort())
   decisions.managementPort = wanted ?? (await near(MANAGEMENT_PORT))
   decisions.applicationPort = await near(decisions.applicationPort ?? APPLICATION_PORT)
+  // A browser keeps unsent messages of the page by its address.
+  decisions.pagePort = await near(decisions.pagePort ?? PAGE_PORT)
   writeDecisions(paths, decisions)
 }
 
@@ -97,6 +109,9 @@ function serverEnvironment({ paths, decisions }: Run): Record<string, string> {
     SERVICE_PRODUCT_ROOT: paths.productRoot,
     SERVICE_APPLICATION_LISTEN: `127.0.0.1:${decisions.applicationPort}`,
     SERVICE_APPLICATION_TLS_TERMINATED: 'true',
+    SERVICE_PRODUCT_ALLOWED_ORIGINS: ['127.0.0.1', 'localhost']
+      .map((host) => `http://${host}:${decisions.pagePort}`)
+      .join(','),
   }
 }
 
@@ -212,6 +227,22 @@ async function firstMessage(run: Run, application: string, key: string): Promise
   return channel.value
 }
 
+/** Returns null where the Workspace has no page, or one that cannot be bundled. */
+async function startPage(run: Run, url: string, applicationKey: string): Promise<string | null> {
+  const { workspace } = run.paths
+  if (!existsSync(join(workspace, 'web/index.html'))) return null
+  say('Serving the page of chat ...')
+  const settings = JSON.stringify({ url, applicationKey, target: TARGET })
+  try {
+    const files = await bundlePage(workspace, `export const settings = ${settings}`)
+    run.page = await servePage(files, run.decisions.pagePort!)
+    return run.page.url
+  } catch (error) {
+    say(`  The page is not served: ${String(error)}`)
+    return null
+  }
+}
+
 async function bringUp(run: Run): Promise<Shown> {
   const { paths, signal } = run
   await startDatabase(run)
@@ -227,8 +258,12 @@ async function bringUp(run: Run): Promise<Shown> {
   await untilReady(`${application}/readyz`, signal)
   const publicKey = await createKeys(run, svc)
   const channelId = await firstMessage(run, application, publicKey)
+  const isLive = (run.decisions.keys?.scopes ?? FIRST_SCOPES).includes('realtime')
+  const page = isLive ? await startPage(run, application, publicKey) : null
   say('Ready.')
   return {
+    page,
+    commands: paths.commands,
     management: server.management,
     application,
     publicKey,
@@ -240,7 +275,7 @@ async function bringUp(run: Run): Promise<Shown> {
     productRoot,
     workspace: paths.workspace,
     log: paths.log,
-    isLive: (run.decisions.keys?.scopes ?? FIRST_SCOPES).includes('realtime'),
+    isLive,
   }
 }
 
@@ -261,7 +296,8 @@ function untilStopped({ server, cluster, paths, signal }: Run): Promise<void> {
   })
 }
 
-async function shutDown({ server, cluster }: Run): Promise<void> {
+async function shutDown({ server, cluster, page }: Run): Promise<void> {
+  page?.close()
   if (server !== null) {
     say('Stopping the server ...')
     await server.stop()
@@ -281,9 +317,11 @@ async function main(): Promise<number> {
     run.cluster?.kill()
     process.exit(130)
   })
-  const run: Run = { paths, decisions, signal, cluster: null, server: null }
+  const run: Run = { paths, decisions, signal, cluster: null, server: null, page: null }
   try {
-    process.stdout.write(summary(await bringUp(run)))
+    const shown = await bringUp(run)
+    writePrivate(paths.commands, commandsText(shown))
+    process.stdout.write(summary(shown))
     await untilStopped(run)
     return 0
   } catch (error) {

@@ -30,6 +30,8 @@ export interface Paths {
   readonly codeFile: string
   readonly secretKeyFile: string
   readonly log: string
+  /** Commands to paste. */
+  readonly commands: string
   readonly decisions: string
 }
 
@@ -50,6 +52,8 @@ export interface Decisions {
   databasePort: number | null
   managementPort: number | null
   applicationPort: number | null
+  /** Absent until a version that serves the page has started. */
+  pagePort?: number
   /** Null until they exist: the server accepts a new identifier only on the day it was made. */
   keys: KeyIds | null
   readonly channelOperationId: string
@@ -77,6 +81,7 @@ export function preparePaths(home: string): Paths {
     codeFile: within('state/bootstrap/initial-owner.code'),
     secretKeyFile: within('keys/confidential.key'),
     log: within('server.log'),
+    commands: within('commands.txt'),
     decisions: within('quickstart.json'),
   }
 }

@@ -12,6 +12,10 @@ export interface Shown {
   readonly productRoot: string
   readonly workspace: string
   readonly log: string
+  /** Address of the page of chat; null where the Workspace has none. */
+  readonly page: string | null
+  /** The file with all commands. */
+  readonly commands: string
   /** Whether the public key has the scope realtime. */
   readonly isLive: boolean
 }
@@ -60,11 +64,7 @@ function curl(shown: Shown, path: string, body: object): string {
 }
 
 /** Commands that can be pasted whole; the last one is for a second terminal. */
-export function commands(shown: Shown): { title: string; command: string }[] {
-  const environment = Object.entries(shown.clientEnvironment).map(
-    ([name, value]) => `${name}=${quoted(value)}`,
-  )
-  const status = [quoted(shown.client), 'status', '--remote', '--root', quoted(shown.productRoot)]
+function commands(shown: Shown): { title: string; command: string }[] {
   return [
     {
       title: 'Read the messages of the channel (a Query):',
@@ -80,17 +80,26 @@ export function commands(shown: Shown): { title: string; command: string }[] {
     },
     {
       title: 'See what is released, as the operator:',
-      command: [...environment, ...status].join(' '),
+      command: statusCommand(shown),
     },
-    ...(shown.isLive ? [watchCommand(shown, environment)] : []),
+    ...(shown.isLive ? [watchCommand(shown)] : []),
   ]
 }
 
-function watchCommand(shown: Shown, environment: readonly string[]) {
+function environmentOf({ clientEnvironment }: Shown): string[] {
+  return Object.entries(clientEnvironment).map(([name, value]) => `${name}=${quoted(value)}`)
+}
+
+function statusCommand(shown: Shown): string {
+  const status = [quoted(shown.client), 'status', '--remote', '--root', quoted(shown.productRoot)]
+  return [...environmentOf(shown), ...status].join(' ')
+}
+
+function watchCommand(shown: Shown) {
   const { client, channelId, productRoot, application, publicKey } = shown
   // A plain address on this machine needs the permission on every port but those of the defaults.
   const loopback = 'SVC_ALLOW_LOOPBACK_HTTP=true'
-  const others = environment.filter((each) => each !== loopback)
+  const others = environmentOf(shown).filter((each) => each !== loopback)
   const watch = [quoted(client), 'watch', 'messages.list', `'{"channel":"${channelId}"}'`]
   const where = ['--remote', '--root', quoted(productRoot), '--url', application]
   const call = ['--key-env', 'KEY', '--target', TARGET]
@@ -98,6 +107,13 @@ function watchCommand(shown: Shown, environment: readonly string[]) {
     title: 'Watch the channel in a second terminal while you write (Ctrl-C ends it):',
     command: [...others, loopback, `KEY=${publicKey}`, ...watch, ...where, ...call].join(' '),
   }
+}
+
+/** Returns the text of the file with all commands. */
+export function commandsText(shown: Shown): string {
+  return commands(shown)
+    .map(({ title, command }) => `# ${title}\n\n${command}\n`)
+    .join('\n')
 }
 
 export function summary(shown: Shown): string {
@@ -108,8 +124,10 @@ export function summary(shown: Shown): string {
     ['Secret key', `in ${shown.secretKeyFile}`],
     ['Functions', `${shown.workspace} (edit, then npm start again, or svc release)`],
     ['Server log', shown.log],
+    ['More commands', `in ${shown.commands}`],
   ]
   const lines = rows.map(([name = '', value = '']) => `  ${name.padEnd(17)}${value}`)
-  const parts = commands(shown).map(({ title, command }) => `${title}\n\n${command}\n`)
-  return `\n${lines.join('\n')}\n\n${parts.join('\n')}\nCtrl-C stops everything; the data stays.\n`
+  const page = shown.page === null ? '' : `\nOpen the chat in two windows:\n\n  ${shown.page}\n`
+  const parts = [page, `See what is released:\n\n${statusCommand(shown)}\n`, lines.join('\n')]
+  return `${parts.join('\n')}\n\nCtrl-C stops everything; the data stays.\n`
 }

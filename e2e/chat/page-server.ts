@@ -2,14 +2,10 @@
  * Serves the page of the chat template, bundled, with a functional token for each window. Only its
  * settings are replaced: they come from this server, with a token hook.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
-import { build } from 'esbuild'
+import { bundlePage } from '../../build/quickstart/page.ts'
 import type { UserTokens } from '../../build/testing/providers/user-tokens.ts'
-
-const ROOT = join(import.meta.dirname, '../..')
 
 const SETTINGS = `
 const { url, applicationKey } = await (await fetch('/settings')).json()
@@ -51,23 +47,7 @@ export async function pageServer(tokens: UserTokens): Promise<PageServer> {
     origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     settings: { url: '', applicationKey: '' },
     async prepare(workspace) {
-      const web = join(workspace, 'web')
-      writeFileSync(join(web, 'src/settings.ts'), SETTINGS)
-      const result = await build({
-        entryPoints: { main: join(web, 'src/main.tsx') },
-        outdir: '/',
-        bundle: true,
-        write: false,
-        format: 'esm',
-        target: 'es2022',
-        alias: { svc: join(web, '_generated/svc') },
-        nodePaths: [join(ROOT, 'node_modules')],
-        define: { 'process.env.NODE_ENV': '"production"' },
-      })
-      for (const { path, text } of result.outputFiles) files.set(path, text)
-      const html = readFileSync(join(web, 'index.html'), 'utf8')
-      const style = '<link rel="stylesheet" href="/main.css" /></head>'
-      files.set('/', html.replace('/src/main.tsx', '/main.js').replace('</head>', style))
+      for (const [path, text] of await bundlePage(workspace, SETTINGS)) files.set(path, text)
     },
     close: () => {
       server.closeAllConnections()

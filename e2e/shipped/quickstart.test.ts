@@ -11,6 +11,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { superviseProcess } from '../../build/testing/servers/supervisor.ts'
 import { runSync } from '../harness.ts'
 
+/** The address of the page, behind the last line of progress. */
+const PAGE = /Ready\.\n\nOpen the chat.*\n\n {2}(http:\S+)\n/
 const SCRIPT = join(import.meta.dirname, '../../build/quickstart.ts')
 
 let folder: string
@@ -96,8 +98,24 @@ function leftovers(): string[] {
 
 test('the printed commands work, Ctrl-C ends all processes, a second start continues', async () => {
   const first = await start()
-  const [query = '', mutation = '', status = '', watch = ''] = first.commands
-  expect(first.commands.length).toBe(4)
+  // The address of the page comes first, then one plain command; a file has all of them.
+  expect(first.output).toMatch(PAGE)
+  const address = PAGE.exec(first.output)![1]!
+  const page = await fetch(address)
+  expect(await page.text()).toContain('/main.js')
+  expect(await (await fetch(`${address}/main.js`)).text()).toContain(first.publicKey)
+  expect((await fetch(`${address}/missing`)).status).toBe(404)
+  const application = /^ {2}Application API +(\S+)/m.exec(first.output)![1]
+  const asked = await fetch(`${application}/v1/query`, {
+    method: 'POST',
+    headers: { origin: address },
+  })
+  expect(asked.headers.get('access-control-allow-origin')).toBe(address)
+  expect(first.commands.length).toBe(1)
+  const all = commandsIn(readFileSync(join(home, 'commands.txt'), 'utf8'))
+  const [query = '', mutation = '', status = '', watch = ''] = all
+  expect(all.length).toBe(4)
+  expect(paste(first.commands[0]!)).toContain('production')
   expect(paste(query)).toContain('It works.')
   expect(JSON.parse(paste(mutation))).toMatchObject({
     status: 'ok',
@@ -119,7 +137,8 @@ test('the printed commands work, Ctrl-C ends all processes, a second start conti
   const second = await start()
   expect(second.publicKey).toBe(first.publicKey)
   expect(readFileSync(secret, 'utf8')).toBe(secretKey)
-  expect(paste(second.commands[0] ?? '')).toContain('Hello from curl')
+  expect(second.output).toContain(address)
+  expect(paste(query)).toContain('Hello from curl')
   expect(await second.stop('SIGTERM')).toBe(0)
   expect(leftovers()).toEqual([])
 })
