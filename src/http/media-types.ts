@@ -8,14 +8,14 @@ interface Range {
 /**
  * Returns the type of `offered` with the highest quality in `accept`, the first of equals; null
  * where it accepts none. The most specific range decides for a type. Of the parameters only `q`
- * is read, and `version` where a type of `offered` has it: `text/plain; version=0.0.4`.
+ * is read.
  */
 export function preferredType<T extends string>(
   accept: string | null,
   offered: readonly T[],
 ): T | null {
   if (accept === null) return offered[0] ?? null
-  const ranges = accept.split(',').map((part) => readRange(part, offered))
+  const ranges = accept.split(',').map(readRange)
   let best: T | null = null
   let bestQuality = 0
   for (const type of offered) {
@@ -27,21 +27,19 @@ export function preferredType<T extends string>(
   return best
 }
 
-function readRange(part: string, offered: readonly string[]): Range {
+function readRange(part: string): Range {
   const [type = '', ...parameters] = part.split(';').map((text) => text.trim().toLowerCase())
   const weight = parameters.find((text) => text.startsWith('q='))
   const quality = weight === undefined ? 1 : Number(weight.slice(2))
-  const versioned = parameters.map((text) => `${type}; ${text}`)
   return {
-    type: versioned.find((text) => offered.includes(text)) ?? type,
+    type,
     quality: quality >= 0 && quality <= 1 ? quality : 0,
   }
 }
 
-function qualityOf(offered: string, ranges: readonly Range[]): number {
-  const [type = ''] = offered.split(';')
+function qualityOf(type: string, ranges: readonly Range[]): number {
   const [group] = type.split('/')
-  for (const wanted of [offered, type, `${group}/*`, '*/*']) {
+  for (const wanted of [type, `${group}/*`, '*/*']) {
     const found = ranges.filter((range) => range.type === wanted)
     if (found.length > 0) return Math.max(...found.map(({ quality }) => quality))
   }

@@ -53,7 +53,7 @@ export const dataRoutes: readonly Route<ProductApp>[] = [
     name: 'queryDocuments',
     summary: 'Lists documents of a table in the order of an index.',
     capability: 'data:read',
-    body: { schema: DataQuery, bytesMax: DOCUMENT_BODY_BYTES_MAX },
+    body: { schema: DataQuery },
     replies: { 200: DocumentPage },
     errors: READ_ERRORS,
     async handle({ app, body: query }) {

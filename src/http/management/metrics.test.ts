@@ -42,7 +42,7 @@ describe('metrics', () => {
   test.each([
     ['application/json', 'application/json; charset=utf-8'],
     ['*/*', 'application/json; charset=utf-8'],
-    ['text/plain', 'text/plain; charset=utf-8'],
+    ['text/plain', 'text/plain; version=0.0.4; charset=utf-8'],
     ['text/plain;version=0.0.4;q=0.9,*/*;q=0.1', 'text/plain; version=0.0.4; charset=utf-8'],
     [
       'application/openmetrics-text; version=1.0.0, text/plain;q=0.5',
@@ -57,7 +57,7 @@ describe('metrics', () => {
 
   test('are equal as text and as JSON', async () => {
     const { counters } = await report()
-    const families = parseOpenMetrics(await (await scrape('text/plain')).text())
+    const families = parseOpenMetrics(await (await scrape('application/openmetrics-text')).text())
     for (const [name, value] of Object.entries(counters)) {
       if (name.endsWith('Micros') || name.startsWith('managementRequests')) continue
       const family = `svc_${name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}`
@@ -74,7 +74,8 @@ describe('metrics', () => {
         return [status, `${stdout}${stderr}`]
       }
       expect(await check('text/plain;version=0.0.4')).toEqual([0, ''])
-      expect(await check('text/plain')).not.toEqual([0, ''])
+      expect(await check('text/plain')).toEqual([0, ''])
+      expect(await check('application/openmetrics-text')).not.toEqual([0, ''])
     },
   )
 

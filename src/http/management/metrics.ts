@@ -10,10 +10,9 @@ export interface MetricsApp {
 }
 
 const OPEN_METRICS = 'application/openmetrics-text'
+/** The format of Prometheus, which collectors read that ask for plain text. */
 const TEXT = 'text/plain'
 const MEDIA_TYPES = [JSON_MEDIA_TYPE, OPEN_METRICS, TEXT] as const
-/** Without a version, text is OpenMetrics (wire decisions, section 5). */
-const PROMETHEUS = 'text/plain; version=0.0.4'
 
 export const metricsRoutes: readonly Route<MetricsApp>[] = [
   environmentRoute({
@@ -27,14 +26,13 @@ export const metricsRoutes: readonly Route<MetricsApp>[] = [
     handle({ app, request }) {
       const collected = app.metrics.collect()
       const accept = request.headers.get('accept')
-      const mediaType = preferredType(accept, [...MEDIA_TYPES, PROMETHEUS])
-      if (mediaType === PROMETHEUS) {
-        const contentType = `${PROMETHEUS}; charset=utf-8`
+      const mediaType = preferredType(accept, MEDIA_TYPES)
+      if (mediaType === TEXT) {
+        const contentType = `${TEXT}; version=0.0.4; charset=utf-8`
         return { status: 200, text: prometheusText(collected), contentType }
       }
-      if (mediaType === OPEN_METRICS || mediaType === TEXT) {
-        const version = mediaType === OPEN_METRICS ? '; version=1.0.0' : ''
-        const contentType = `${mediaType}${version}; charset=utf-8`
+      if (mediaType === OPEN_METRICS) {
+        const contentType = `${OPEN_METRICS}; version=1.0.0; charset=utf-8`
         return { status: 200, text: openMetricsText(collected), contentType }
       }
       return { status: 200, body: reportOf(collected) }
