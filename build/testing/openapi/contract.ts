@@ -27,6 +27,7 @@ interface DocumentedResponse {
 
 export interface DocumentedOperation {
   readonly name: string
+  readonly description: string
   readonly method: string
   /** The path, with `{name}` for a parameter. */
   readonly path: string
@@ -190,6 +191,7 @@ export class Contract {
     const [content] = Object.entries(body?.content ?? {})
     return {
       name: node.operationId as string,
+      description: node.description as string,
       method: method.toUpperCase(),
       path,
       elsewhere: item.servers !== undefined,

@@ -53,12 +53,15 @@ test('the S3 door, which has a protocol of its own, is named and not described',
   expect(Object.keys(document.paths).filter(isS3Path)).toEqual([])
 })
 
-test('each operation has a unique name and a sentence as summary', () => {
+test('each operation has a unique name and sentences as summary and description', () => {
   const names = contract.operations.map(({ name }) => name)
   expect(new Set(names).size).toBe(names.length)
   for (const name of names) expect(name).toMatch(/^[a-z][A-Za-z]*$/)
   for (const route of [...managementRoutes, ...APPLICATION]) {
     expect(route.summary).toMatch(/^[A-Z].*\.$/)
+  }
+  for (const { name, description } of contract.operations) {
+    expect(description, name).toMatch(/^[A-Z].*\.$/)
   }
 })
 

@@ -84,10 +84,8 @@ function describe(operation: Operation, schemas: Schemas, failures: Failures): o
     operationId: name,
     summary,
     tags: [origin],
-    ...(capability !== null && {
-      description: `Requires the capability \`${capability}\`.`,
-      'x-capability': capability,
-    }),
+    description: capability === null ? summary : `${summary} ${requirementOf(capability)}`,
+    ...(capability !== null && { 'x-capability': capability }),
     security: authorities.map((all) => Object.fromEntries(all.map((each) => [each, []]))),
     parameters: [
       ...pathParameters(operation.path).map((each) => ({
@@ -105,6 +103,10 @@ function describe(operation: Operation, schemas: Schemas, failures: Failures): o
     }),
     responses: { ...Object.fromEntries(replies), ...failures.of(operation) },
   }
+}
+
+function requirementOf(capability: string): string {
+  return `Requires the capability \`${capability}\`.`
 }
 
 function queryParameters({ query }: Operation, schemas: Schemas): object[] {

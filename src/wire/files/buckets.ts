@@ -1,5 +1,5 @@
 /** Buckets, storage keys and objects (wire decisions, section 5). */
-import { isObjectKey } from '../../value/files/files.ts'
+import { BUCKET_NAME, isObjectKey } from '../../value/files/files.ts'
 import {
   documented,
   idField,
@@ -19,8 +19,10 @@ import { type Infer, schema } from '../schema.ts'
 const Bytes = schema([U64, '|', 'null'])
 
 const BucketConfiguration = schema({
-  /** 3 to 63 lower-case letters, digits and hyphens. */
-  name: textUpTo(63),
+  name: documented(textUpTo(63), {
+    pattern: BUCKET_NAME.source,
+    description: '3 to 63 lower-case letters, digits and hyphens',
+  }),
   /** Bytes of all files of the bucket; null for no bound. */
   quotaBytes: Bytes,
   /** Bytes of one file; null for no bound of the bucket. */
