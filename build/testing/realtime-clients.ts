@@ -53,7 +53,7 @@ export async function openRealtimeClient(
           }
           return message
         },
-        { timeout: 10_000, interval: 5 },
+        { timeout: 60_000, interval: 5 },
       )
       awaited.add(found)
       return found
@@ -63,7 +63,7 @@ export async function openRealtimeClient(
         () => {
           if (closeCode === null) throw new Error('the connection is open')
         },
-        { timeout: 10_000, interval: 5 },
+        { timeout: 60_000, interval: 5 },
       )
       return closeCode!
     },

@@ -107,7 +107,7 @@ class Program {
 
   async until(fits: (record: Printed) => boolean): Promise<Printed> {
     const seen = () => JSON.stringify(this.printed.slice(-20)) + this.#errors
-    await expect.poll(() => (this.printed.some(fits) ? '' : seen()), { timeout: 30_000 }).toBe('')
+    await expect.poll(() => (this.printed.some(fits) ? '' : seen())).toBe('')
     return this.printed.find(fits)
   }
 
@@ -140,7 +140,7 @@ describe.each([
       await program.until(({ bodies }) => bodies?.length === 1)
       program.do('send', { body: 'one' })
       await program.until(({ sent }) => /^messages_/.test(sent))
-      await expect.poll(() => program.bodies.at(-1), { timeout: 10_000 }).toBe('one')
+      await expect.poll(() => program.bodies.at(-1)).toBe('one')
       const shown = program.printed.filter(({ bodies }) => bodies !== undefined)
       expect(shown.some(({ bodies }) => bodies.at(-1) === 'one (sending)')).toBe(true)
       program.do('wrong')
@@ -172,7 +172,7 @@ describe.each([
       await expect
         .poll(() => program.printed.filter(({ sent }) => sent).length, { timeout: 60_000 })
         .toBe(bodies.length)
-      await expect.poll(() => program.bodies.slice(1), { timeout: 30_000 }).toEqual(bodies)
+      await expect.poll(() => program.bodies.slice(1)).toEqual(bodies)
       const listed = await query(app, {
         function: 'messages.list',
         arguments: { channel: { type: 'typed_id', value: channel } },
@@ -188,7 +188,7 @@ describe.each([
     const program = new Program(command, channel)
     const last = () => program.printed.findLast(({ page }) => page !== undefined)
     const shows = (page: string, items: readonly string[]) =>
-      expect.poll(last, { timeout: 30_000 }).toEqual({ page, items })
+      expect.poll(last).toEqual({ page, items })
     try {
       await program.until(({ bodies }) => bodies?.length === 1)
       for (let i = 1; i <= 8; i++) program.do('send', { body: `m${i}` })
@@ -202,7 +202,7 @@ describe.each([
       program.do('more')
       const all = Array.from({ length: 9 }, (_, i) => `m${9 - i}`)
       const opened = `test opened #pages ${name}`
-      await expect.poll(() => last()?.items, { timeout: 30_000 }).toEqual([...all, opened])
+      await expect.poll(() => last()?.items).toEqual([...all, opened])
       program.do('more')
       await shows('exhausted', [...all, opened])
     } finally {
@@ -233,7 +233,7 @@ describe.each([
     try {
       program.do('me')
       await program.until(({ subject }) => subject === 'subject-1')
-      await expect.poll(() => tokens.refreshes - before, { timeout: 30_000 }).toBeGreaterThan(3)
+      await expect.poll(() => tokens.refreshes - before).toBeGreaterThan(3)
       const { channels } = program.printed.findLast(({ subject }) => subject === 'subject-1')
       await newChannel(`seen ${name}`)
       const more = `${Number.parseInt(channels, 10) + 1}n`

@@ -74,7 +74,7 @@ async function which(affinity?: string): Promise<string> {
 
 async function served(revision: string): Promise<void> {
   const observed = async () => (await policy('get')).observed.revision
-  await expect.poll(observed, { timeout: 20_000, interval: 200 }).toBe(revision)
+  await expect.poll(observed, { interval: 200 }).toBe(revision)
 }
 
 const ready = async () => (await send(app.server.application!, 'GET', '/readyz')).status
@@ -152,7 +152,7 @@ describe('environment:default of the compiled server', () => {
     expect(await observed()).toEqual(archived)
     await environments('restore')
     const serving = { revision: '2', lifecycle: 'active', serving: 'serving' }
-    await expect.poll(observed, { timeout: 20_000, interval: 200 }).toEqual(serving)
+    await expect.poll(observed, { interval: 200 }).toEqual(serving)
     expect([await ready(), await which()]).toEqual([200, `two ${two}`])
   })
 

@@ -63,7 +63,7 @@ async function recordsOf({ headers }: Reply): Promise<Json[]> {
     app.server.lines
       .filter((line) => line.includes(`"${requestId}"`))
       .map((line) => JSON.parse(line) as Json)
-  await expect.poll(() => found().length, { timeout: 10_000 }).toBeGreaterThan(0)
+  await expect.poll(() => found().length).toBeGreaterThan(0)
   return found()
 }
 

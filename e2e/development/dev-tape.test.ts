@@ -62,7 +62,7 @@ function open(terminal: string, line: string): void {
 
 /** Resolves with the screen once it shows the pattern behind what it showed before. */
 async function shows(pattern: RegExp, terminal = 'tape'): Promise<string> {
-  await expect.poll(() => screen(terminal), { interval: 20, timeout: 20_000 }).toMatch(pattern)
+  await expect.poll(() => screen(terminal), { interval: 20 }).toMatch(pattern)
   return screen(terminal)
 }
 

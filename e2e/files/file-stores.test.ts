@@ -95,7 +95,7 @@ describe('with bytes in an S3-compatible store', () => {
     await app.start()
     await removeFile(app, fileId)
     await app.restart('stop')
-    await expect.poll(() => s3.objects.size, { timeout: 20_000 }).toBe(1)
+    await expect.poll(() => s3.objects.size).toBe(1)
   })
 
   test('the server does not start where the settings name another place', async () => {

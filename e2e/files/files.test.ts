@@ -102,7 +102,7 @@ describe.each(['SQLite', 'PostgreSQL'])('with documents in %s', (kind) => {
     expect(JSON.parse(gone.stdout).error.code).toBe('FILE_NOT_FOUND')
     expect((await query(app, { function: 'uploads.list' })).body.result.value).toEqual([])
     await app.restart('stop')
-    await expect.poll(storedBytes, { timeout: 20_000 }).toEqual([])
+    await expect.poll(storedBytes).toEqual([])
   })
 
   test('damage is found on a stopped server, and told apart from what no file has', async () => {

@@ -240,7 +240,7 @@ describe('afterwards', () => {
         const { queryMillis } = await state()
         expect(queryMillis).toBeLessThan(10 * before.queryMillis)
       },
-      { timeout: 20_000, interval: 500 },
+      { timeout: 60_000, interval: 500 },
     )
   })
 

@@ -73,7 +73,7 @@ function follow(...args: string[]): { process: Supervised; lines: Interface } {
 
 test('a request finds its records, without its arguments and without a secret', async () => {
   const request = await say(argument)
-  await expect.poll(() => records('--request', request), { timeout: 10_000 }).toHaveLength(2)
+  await expect.poll(() => records('--request', request)).toHaveLength(2)
   const [warned, detail] = await records('--request', request)
   expect(warned).toMatchObject({
     ...{ stream: 'function', level: 'warn', event: 'function.log', function: 'voice.say' },
@@ -92,7 +92,7 @@ test('a change of an operator is in the stream audit, without its value', async 
   const value = `value-${randomBytes(8).toString('hex')}`
   await app.svc(['config', 'set', 'GREETING', value, ...remote()])
   const audited = () => records('--stream', 'audit', '--grep', 'product.configuration')
-  await expect.poll(audited, { timeout: 10_000 }).not.toEqual([])
+  await expect.poll(audited).not.toEqual([])
   const record = (await audited()).at(-1)
   const kinds = { operatorId: 'opr_', auditId: 'aud_' }
   for (const [name, prefix] of Object.entries(kinds)) expect(record.fields[name]).toContain(prefix)
@@ -108,10 +108,10 @@ test('a stream follows across a restart, loses nothing and ends with its session
     if (line.startsWith('{"cursor"')) seen.push(JSON.parse(line).requestId)
   })
   const first = await say('one')
-  await expect.poll(() => seen, { timeout: 20_000 }).toContain(first)
+  await expect.poll(() => seen).toContain(first)
   await app.restart('stop')
   const second = await say('two')
-  await expect.poll(() => seen, { timeout: 20_000 }).toContain(second)
+  await expect.poll(() => seen).toContain(second)
   expect(new Set(seen).size).toBe(seen.length)
   const { sessions } = await app.svc(['sessions', 'list'])
   const { sessionId } = sessions[0]
@@ -127,7 +127,7 @@ test('no file of the root contains a secret, and no archived record does', async
     return [...files].filter(([name]) => name.endsWith(DECOMPRESSED))
   }
   const archived = () => Buffer.concat(contents().map(([, bytes]) => bytes))
-  await expect.poll(() => archived().includes('with [redacted]'), { timeout: 10_000 }).toBe(true)
+  await expect.poll(() => archived().includes('with [redacted]')).toBe(true)
   const files = filesBelow(app.installation.productRoot)
   // The arguments, too, are in no record: the Function prints their length alone.
   for (const canary of [secret, app.key]) expect(locationsOf(canary, files)).toEqual([])

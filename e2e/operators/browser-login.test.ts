@@ -58,7 +58,7 @@ async function login(browser: Browser, args: readonly string[], code: string | n
     if (line === undefined) throw new Error(`no address was opened or printed: ${printed}`)
     return line
   }
-  const page = await browser.visit(await vi.waitFor(address, { timeout: 20_000 }))
+  const page = await browser.visit(await vi.waitFor(address, { timeout: 60_000 }))
   const { status, stdout, stderr } = await running
   return { page, status, stdout, stderr, opened: existsSync(within('opened')) }
 }

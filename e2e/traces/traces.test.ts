@@ -76,7 +76,7 @@ afterAll(async () => {
 async function traced(traceId: string, ...names: string[]): Promise<Map<string, ReceivedSpan>> {
   const spans = () => receiver.spans.filter((span) => span.traceId === traceId)
   const found = () => spans().map(({ name }) => name)
-  await expect.poll(found, { timeout: 20_000 }).toEqual(expect.arrayContaining(names))
+  await expect.poll(found).toEqual(expect.arrayContaining(names))
   return new Map(spans().map((span) => [span.name, span]))
 }
 
@@ -120,7 +120,7 @@ test('a call, its invocation and its commit are connected, also to the log', asy
   const records = () =>
     app.installation.svc(['logs', ...remote(), '--json', '--request', requestId])
   const logged = async () => (await records()).stdout.trim()
-  await expect.poll(logged, { timeout: 10_000 }).not.toBe('')
+  await expect.poll(logged).not.toBe('')
   const fields = { trace_id: traceId, span_id: invocation!.spanId }
   expect(JSON.parse(await logged())).toMatchObject({ event: 'function.log', fields })
 })
@@ -166,7 +166,7 @@ test('scheduled work has a trace of its own', async () => {
   const name = string(canary())
   expect((await mutation(app, { function: 'traced.later', arguments: { name } })).status).toBe(200)
   const run = () => receiver.spans.find((span) => span.name === 'scheduled traced.work')
-  await expect.poll(run, { timeout: 20_000 }).toBeDefined()
+  await expect.poll(run).toBeDefined()
   const { traceId, spanId, parentSpanId, attributes } = run()!
   expect([parentSpanId, attributes['svc.scheduled.outcome']]).toEqual(['', 'succeeded'])
   const spans = await traced(traceId, 'mutation traced.work', 'commit')
@@ -186,7 +186,7 @@ test('a request of an operator has a span, and one without a key has none', asyn
   await app.svc(['status', ...remote()])
   const route = expect.stringMatching(/^GET \/v1\/projects\/.*\/status$/)
   const later = () => receiver.spans.slice(before).map(({ name }) => name)
-  await expect.poll(later, { timeout: 10_000 }).toContainEqual(route)
+  await expect.poll(later).toContainEqual(route)
   expect(receiver.spans.filter(({ traceId }) => traceId === stranger)).toEqual([])
 })
 
@@ -318,7 +318,7 @@ test('the operations of a Realtime connection are in the trace of its upgrade', 
   await client.next('state')
   const isRerun = ({ name, parentSpanId }: ReceivedSpan) =>
     name === 'watch traced.list' && parentSpanId === ''
-  await expect.poll(() => receiver.spans.some(isRerun), { timeout: 20_000 }).toBe(true)
+  await expect.poll(() => receiver.spans.some(isRerun)).toBe(true)
 
   subscribe('unknown', 'traced.none')
   await client.next('error')
@@ -331,7 +331,7 @@ test('the operations of a Realtime connection are in the trace of its upgrade', 
       .filter((span) => span.traceId === traceId && span.name === 'realtime subscribe')
       .map(({ attributes }) => attributes['svc.error.code'] ?? attributes['svc.snapshot.sequence'])
   // The last one ends without a state, unless its first run is faster than the next message.
-  await expect.poll(ended, { timeout: 20_000 }).toHaveLength(3)
+  await expect.poll(ended).toHaveLength(3)
   expect(ended().slice(0, 2)).toEqual([Number(snapshotSequence), 'FUNCTION_NOT_FOUND'])
 })
 
@@ -379,7 +379,7 @@ test('a receiver that is down costs spans alone, and the end does not wait for i
   }
   const dropped = async () =>
     Number((await app.svc(['metrics', ...remote()])).counters.spansDropped)
-  await expect.poll(dropped, { timeout: 30_000, interval: 500 }).toBeGreaterThan(0)
+  await expect.poll(dropped, { interval: 500 }).toBeGreaterThan(0)
   const warned = app.server.lines.map((line) => JSON.parse(line))
   expect(warned.filter(({ event }) => event === 'traces.dropped')).toHaveLength(1)
   if (LONG) receiver = await OtlpReceiver.start(port)

@@ -353,6 +353,6 @@ describe('the process', () => {
     silent.closeAllConnections()
     silent.close()
     expect([ran.exit, JSON.parse(ran.out).error.code]).toEqual([130, 'CLIENT_INTERRUPTED'])
-    expect(performance.now() - started).toBeLessThan(10_000)
+    expect(performance.now() - started).toBeLessThan(60_000)
   })
 })

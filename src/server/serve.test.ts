@@ -60,7 +60,7 @@ async function serve(stderr: number | 'ignore' = 'ignore', before = '') {
     return reply?.status
   }
   const isReady = () => probe('/health/ready')
-  await expect.poll(isReady, { timeout: 25_000 }).toBe(200)
+  await expect.poll(isReady).toBe(200)
   return { child, ended, isReady, isLive: () => probe('/health/live'), port }
 }
 

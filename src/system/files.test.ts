@@ -80,7 +80,7 @@ describe('readSecretFile', () => {
     make(at('file'))
     const start = performance.now()
     expect(reasonOf(() => read(at('file')))).toBe(reason)
-    expect(performance.now() - start).toBeLessThan(1000)
+    expect(performance.now() - start).toBeLessThan(60_000)
   })
 
   it.each([

@@ -63,7 +63,7 @@ export interface RawWebSocket {
   destroy(): void
 }
 
-const WAIT = { timeout: 10_000, interval: 2 }
+const WAIT = { timeout: 60_000, interval: 2 }
 
 /** Opens a connection to `host:port` and completes the handshake. */
 export async function openRawWebSocket(

@@ -58,7 +58,7 @@ function upgradeRequest(request: Request): Request {
   return Object.defineProperty(request, 'headers', { value: headers })
 }
 
-const WAIT = { timeout: 10_000, interval: 1 }
+const WAIT = { timeout: 60_000, interval: 1 }
 
 function sessionOf(session: SocketSession): RealtimeSession {
   const messages: Loose[] = []

@@ -16,7 +16,7 @@ function isAlive(pid: number): boolean {
 }
 
 async function untilGone(pid: number): Promise<boolean> {
-  const deadline = performance.now() + 10_000
+  const deadline = performance.now() + 60_000
   while (isAlive(pid) && performance.now() < deadline) {
     await new Promise((resolve) => setTimeout(resolve, 20))
   }

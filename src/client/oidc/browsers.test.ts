@@ -79,7 +79,7 @@ describe('the process of svc login --browser', () => {
     expect([ran.exit, ran.err]).toEqual([0, ''])
     expect(JSON.parse(ran.out).session.sessionId).toBe(server.sessionId)
     // The process ends as soon as it has printed its result.
-    expect(performance.now() - started).toBeLessThan(15_000)
+    expect(performance.now() - started).toBeLessThan(60_000)
     const page = () => readFileSync(join(directory, 'page'), 'utf8')
     await expect.poll(page).toContain('You are logged in')
   })

@@ -42,7 +42,7 @@ function start(options: Partial<WatcherOptions> = {}): void {
 const at = (path: string): string => join(directory, path)
 
 /** Resolves when more changes were reported than `before`. */
-const changedSince = (before: number) => vi.waitFor(() => expect(changes).toBeGreaterThan(before))
+const changedSince = (before: number) => expect.poll(() => changes).toBeGreaterThan(before)
 
 test('a file that is written, renamed over, or removed is a change', async () => {
   writeFileSync(at('schema.ts'), 'a')
@@ -70,7 +70,7 @@ test('files of directories that appear later are watched', async () => {
   // The Workspace, functions, admin and deep.
   expect(watcher!.watches).toBe(4)
   rmSync(at('functions/admin'), { recursive: true })
-  await vi.waitFor(() => expect(watcher!.watches).toBe(2))
+  await expect.poll(() => watcher!.watches).toBe(2)
 })
 
 test('a directory that is removed and created again at once is watched', async () => {
@@ -94,7 +94,7 @@ test('a checkout of 500 files causes few builds and misses none', async () => {
     writeFileSync(at(`functions/f${i % 20}/g${i}.ts`), String(i))
   }
   await changedSince(0)
-  await vi.waitFor(() => expect(watcher!.watches).toBe(22))
+  await expect.poll(() => watcher!.watches).toBe(22)
   const before = changes
   expect(before).toBeLessThan(20)
   writeFileSync(at('functions/f19/g499.ts'), 'last')
@@ -130,7 +130,7 @@ test.each([
 test('a Workspace that is removed is announced, and followed again when it is back', async () => {
   start()
   rmSync(directory, { recursive: true })
-  await vi.waitFor(() => expect(notices).toEqual(['missing']))
+  await expect.poll(() => notices).toEqual(['missing'])
   const before = changes
   mkdirSync(directory)
   writeFileSync(at('schema.ts'), 'a')
@@ -167,7 +167,7 @@ test('watches that are available again replace the comparison', async () => {
   }) as unknown as NonNullable<WatcherOptions['open']>
   start({ open })
   isExhausted = false
-  await vi.waitFor(() => expect(notices).toEqual(['polling', 'watching']))
+  await expect.poll(() => notices).toEqual(['polling', 'watching'])
   expect(watcher!.watches).toBe(2)
 })
 

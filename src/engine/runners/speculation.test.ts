@@ -291,7 +291,7 @@ describe('a call whose outcome waits for pipelined operations', () => {
     const started = performance.now()
     const outcome = await invoke('adds', host, { input: { count: 2 }, millis: 200 })
     expect(outcome).toEqual({ kind: 'deadline' })
-    expect(performance.now() - started).toBeLessThan(5_000)
+    expect(performance.now() - started).toBeLessThan(60_000)
   })
 
   test('ends when its caller disconnects', async () => {

@@ -89,7 +89,7 @@ async function workOf(id: Value): Promise<ScheduledSummary> {
 
 async function ended(id: Value): Promise<ScheduledSummary> {
   return expect
-    .poll(() => workOf(id), { timeout: 20_000, interval: 20 })
+    .poll(() => workOf(id), { interval: 20 })
     .toMatchObject({ state: expect.stringMatching(/succeeded|failed|canceled/) })
     .then(() => workOf(id))
 }

@@ -40,7 +40,7 @@ let runs: string[]
 let failure: Fault | null
 let showsIdentity: boolean
 /** Times of a machine that does other work as well. */
-const BUSY = { timeout: 10_000 }
+const BUSY = { timeout: 60_000 }
 /** Held by each run of a list before it returns, while it is set. */
 let held: PromiseWithResolvers<void> | null
 let configuration: TestConfiguration

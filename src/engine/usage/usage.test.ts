@@ -191,10 +191,14 @@ describe('a Function', () => {
   })
 
   test('reports the growth of its runner', async () => {
-    await call('hold')
-    const grown = bench.metrics.collect().gauges.largestFunctionGrowthBytes!
-    expect(grown).toBeGreaterThan(5e6)
-    expect(grown).toBeLessThan(128e6)
+    const grown = () => bench.metrics.collect().gauges.largestFunctionGrowthBytes!
+    // On a busy machine the only sample of a call may be an early one.
+    const growth = expect.poll(async () => {
+      await call('hold')
+      return grown()
+    })
+    await growth.toBeGreaterThan(5e6)
+    expect(grown()).toBeLessThan(128e6)
   })
 
   test('has a usage record of its own when the engine closes', async () => {

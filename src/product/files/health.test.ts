@@ -68,9 +68,9 @@ test('files are degraded while bytes are damaged or missing, until they are whol
   const sha256 = await store()
   expect(await status(files)).toBe('healthy')
   await blobs.quarantine(sha256)
-  await expect.poll(() => status(files), { timeout: 10_000 }).toBe('degraded')
+  await expect.poll(() => status(files)).toBe('degraded')
   await store()
-  await expect.poll(() => status(files), { timeout: 10_000 }).toBe('healthy')
+  await expect.poll(() => status(files)).toBe('healthy')
 })
 
 test('files are unavailable while the S3-compatible store fails, and recover', async () => {

@@ -281,7 +281,7 @@ describe('an S3-compatible store', () => {
       expect(bench.staged()).toEqual([])
       s3.failure = null
       for (const each of [blobs, failing]) {
-        await expect.poll(() => each.availability(), { timeout: 10_000 }).toBe('available')
+        await expect.poll(() => each.availability()).toBe('available')
       }
       expect(await listed(blobs)).toEqual([content.sha256])
       expect(new Uint8Array(await blobs.read(content))).toEqual(bytesOf('before'))

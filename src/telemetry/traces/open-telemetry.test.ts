@@ -72,7 +72,7 @@ describe.each(['http/protobuf', 'http/json'] as const)('by %s', (protocol) => {
     })
     inner.end({ error: 'UNAVAILABLE' })
     outer.end({ attributes: { 'svc.query.cached': true, 'svc.client.id': undefined } })
-    await expect.poll(() => receiver.spans.length, { timeout: 10_000 }).toBe(2)
+    await expect.poll(() => receiver.spans.length).toBe(2)
     const [commit, served] = receiver.spans
     expect(served).toMatchObject({
       ...{ traceId: TRACE, parentSpanId: PARENT, traceState: 'rojo=1', kind: 2, status: 0 },
@@ -162,11 +162,11 @@ describe('a receiver that fails', () => {
     const { traces, counted } = open()
     receiver.answer = () => (receiver.requests.length === 1 ? { status: 503 } : {})
     traces.root(start()).end()
-    await expect.poll(counted, { timeout: 10_000 }).toEqual([1, 0, 0])
+    await expect.poll(counted).toEqual([1, 0, 0])
     expect(receiver.requests).toHaveLength(2)
     receiver.answer = () => ({ status: 400, body: 'canary' })
     traces.root(start()).end()
-    await expect.poll(counted, { timeout: 10_000 }).toEqual([1, 1, 0])
+    await expect.poll(counted).toEqual([1, 1, 0])
     expect(receiver.requests).toHaveLength(3)
   })
 
@@ -174,7 +174,7 @@ describe('a receiver that fails', () => {
     const { traces, counted, memory } = open()
     receiver.answer = () => ({ status: 307, headers: { location: `${receiver.endpoint}/else` } })
     traces.root(start()).end()
-    await expect.poll(counted, { timeout: 10_000 }).toEqual([0, 1, 0])
+    await expect.poll(counted).toEqual([0, 1, 0])
     expect(receiver.requests).toHaveLength(1)
     expect(memory.records().at(-1)).toMatchObject({ event: 'traces.dropped', reason: 'status 307' })
   })
@@ -187,7 +187,7 @@ describe('a receiver that fails', () => {
     const url = `https://localhost:${secure.port}/v1/traces`
     const { traces, counted, memory } = open({ url, exportMillis: 1_000 })
     traces.root(start()).end()
-    await expect.poll(counted, { timeout: 10_000 }).toEqual([0, 1, 0])
+    await expect.poll(counted).toEqual([0, 1, 0])
     expect(secure.requests).toEqual([])
     expect(memory.records().at(-1)!.reason).toMatch(/^connection/)
   })
@@ -196,7 +196,7 @@ describe('a receiver that fails', () => {
     const { traces, counted, memory } = open({ protocol: 'http/json' })
     receiver.answer = () => ({ body: '{"partialSuccess":{"rejectedSpans":"1"}}' })
     for (let i = 0; i < 3; i++) traces.root(start()).end()
-    await expect.poll(counted, { timeout: 10_000 }).toEqual([2, 1, 0])
+    await expect.poll(counted).toEqual([2, 1, 0])
     expect(memory.records().at(-1)).toMatchObject({ count: 1, reason: 'rejected' })
   })
 
@@ -206,7 +206,7 @@ describe('a receiver that fails', () => {
     for (let round = 0; round < 3; round++) {
       for (let i = 0; i < 10; i++) traces.root(start()).end()
       const dropped = (round + 1) * 10
-      await expect.poll(counted, { timeout: 10_000 }).toEqual([0, dropped, 0])
+      await expect.poll(counted).toEqual([0, dropped, 0])
     }
     const said = () => memory.records().filter(({ event }) => event === 'traces.dropped')
     expect(said()).toHaveLength(1)

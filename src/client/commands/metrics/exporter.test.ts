@@ -36,7 +36,7 @@ function answerWith(text: string) {
 
 async function start() {
   command = client.run('metrics', '--remote', '--root', 'root', '--listen', `127.0.0.1:${port}`)
-  const deadline = Date.now() + 20_000
+  const deadline = Date.now() + 60_000
   for (;;) {
     try {
       await scrape({ path: '/' })
