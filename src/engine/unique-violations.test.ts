@@ -63,7 +63,9 @@ const FUNCTIONS = `
     (each) => each instanceof UniqueViolation)),
 `
 /** The module "svc" as the body of a function. */
-const SDK = SDK_TEXTS.runtime.replace('export {', 'return {')
+const SDK = SDK_TEXTS.runtime
+  .replace('export {', 'return {')
+  .replace(/(\w+) as (\w+),$/gm, '$2: $1,')
 const PRELUDE = `const { UniqueViolation } = (() => { ${SDK} })();
 const shown = (error) => [
   error instanceof UniqueViolation, error instanceof Error,

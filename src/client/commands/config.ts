@@ -1,5 +1,5 @@
 /** `svc config`: variables and secrets of the linked Environment. A secret is never an argument. */
-import { isFault } from '../../errors/fault.ts'
+import { Fault, isFault } from '../../errors/fault.ts'
 import { isConfigurationName } from '../../value/configuration.ts'
 import { formatTimestamp } from '../../value/plain.ts'
 import type { ConfigurationChanged, EntryField } from '../../wire/configuration.ts'
@@ -37,6 +37,10 @@ const list: CommandSpec = command({
   async run(context, at) {
     const request = listConfiguration(await openRemote(context, at))
     const found = await context.output.progress('reading the configuration', request)
+    // Other unknown fields are printed with --json, but never the value of a secret.
+    if (found.entries.some((entry) => entry.kind === 'secret' && 'value' in entry)) {
+      throw new Fault('CLIENT_RESPONSE_INVALID', { detail: 'A secret has a value.' })
+    }
     const rows = found.entries.map((entry) => [
       entry.name,
       entry.kind,

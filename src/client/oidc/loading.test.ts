@@ -3,10 +3,11 @@ import { build, type Metafile } from 'esbuild'
 import { expect, test } from 'vitest'
 
 const ROOT = join(import.meta.dirname, '../../..')
+const ENTRY = 'src/client/main.ts'
 
 /** Returns the files that are evaluated at start: those that are imported statically. */
 function loadedAtStart({ outputs }: Metafile): string[] {
-  const start = Object.keys(outputs).find((path) => outputs[path]?.entryPoint !== undefined)!
+  const start = Object.keys(outputs).find((path) => outputs[path]?.entryPoint === ENTRY)!
   const reached = new Set([start])
   for (const path of reached) {
     for (const each of outputs[path]?.imports ?? []) {
@@ -19,7 +20,7 @@ function loadedAtStart({ outputs }: Metafile): string[] {
 test('the protocol library is loaded by a browser login and not at the start', async () => {
   const { metafile } = await build({
     absWorkingDir: ROOT,
-    entryPoints: ['src/client/main.ts'],
+    entryPoints: [ENTRY],
     outdir: 'dist/unused',
     bundle: true,
     splitting: true,
