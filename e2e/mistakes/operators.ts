@@ -105,7 +105,8 @@ export const OPERATORS: readonly Situation[] = [
     message: [
       'svc: CLIENT_ROOT_INVALID: The directory is not a root that this command can use. ' +
         '{empty} has no service.json.',
-      '  Create a root with `svc init`, or connect one with `svc link`.',
+      '  Name the root with --root DIR. Create one with `svc init`, or connect one with ' +
+        '`svc link`.',
     ],
   },
   {
@@ -115,7 +116,7 @@ export const OPERATORS: readonly Situation[] = [
     message: [
       'svc: CLIENT_ROOT_INVALID: The directory is not a root that this command can use. ' +
         '{unlinked} is not linked to a server.',
-      '  Run `svc link --root {unlinked}`.',
+      '  Run `svc link --root {unlinked}`, or serve the root on this machine with `svc dev`.',
     ],
   },
   {

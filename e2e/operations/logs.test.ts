@@ -84,7 +84,9 @@ test('a request finds its records, without its arguments and without a secret', 
     level: 'debug',
     fields: { header: { authorization: 'Bearer [redacted]' } },
   })
-  expect(await records('--request', request, '--grep', '^function.log .*detail')).toEqual([detail])
+  expect(await records('--request', request, '--grep', 'voice.say .* detail .*header=')).toEqual([
+    detail,
+  ])
   expect(await records('--request', request, '--level', 'error')).toEqual([])
 })
 

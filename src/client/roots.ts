@@ -55,7 +55,7 @@ export async function openRoot(
   if (descriptor !== null) return { directory, descriptor }
   const next =
     path === undefined
-      ? 'Name the root with --root DIR, or run the command in it.'
+      ? 'Name the root with --root DIR. Create one with `svc init`, or connect one with `svc link`.'
       : `Name a directory that has one, as \`svc init\` and \`svc dev\` create it.`
   throw new Fault('CLIENT_ROOT_INVALID', {
     detail: `${directory} has no ${DESCRIPTOR_FILE}.`,
