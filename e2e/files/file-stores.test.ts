@@ -123,24 +123,32 @@ describe('with bytes in an S3-compatible store', () => {
 describe('with a disk that has less free space than the floor', () => {
   let app: Application
   beforeAll(async () => {
-    const floor = { SERVICE_STORAGE_FREE_FLOOR_BYTES: '999999999999999' }
-    app = await application(writeFileFunctions, floor)
+    app = await application(writeFileFunctions)
   })
   afterAll(() => app?.installation.dispose())
 
+  async function restartWith(settings: Readonly<Record<string, string>>): Promise<void> {
+    await app.server.stop()
+    const { installation } = app
+    // A start makes the directory again, which cleaners of temporary files remove.
+    rmSync(join(installation.productRoot, 'files/temporary'), { recursive: true })
+    const product = productEnvironment(installation)
+    app.server = await startServer({
+      environment: { ...installation.environment, ...product, ...settings },
+      ...{ executable: SERVER, directory: installation.directory },
+    })
+  }
+
   test('an upload is 503 and keeps its grant, and nothing else suffers', async () => {
     const grant = await grantUpload(app, 100)
+    await restartWith({ SERVICE_STORAGE_FREE_FLOOR_BYTES: '999999999999999' })
+    await expect(grantUpload(app, 100)).rejects.toThrow('UNAVAILABLE')
     const rejected = await upload(app, grant, 'x')
     expect([rejected.status, rejected.body.error.code]).toEqual([503, 'UNAVAILABLE'])
     expect(rejected.headers.get('retry-after')).toBe('1')
     expect((await query(app, { function: 'uploads.list' })).status).toBe(200)
     expect((await send(app.server.application!, 'GET', '/readyz')).status).toBe(200)
-    await app.server.stop()
-    rmSync(join(app.installation.productRoot, 'files/temporary'), { recursive: true })
-    const roomy = { ...app.installation.environment, ...productEnvironment(app.installation) }
-    app.server = await startServer({
-      ...{ executable: SERVER, environment: roomy, directory: app.installation.directory },
-    })
+    await restartWith({})
     expect((await upload(app, grant, 'x')).status).toBe(201)
   })
 })
