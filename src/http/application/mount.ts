@@ -6,6 +6,7 @@ import type { LogFields } from '../../telemetry/log.ts'
 import type { RequestId } from '../../value/ids.ts'
 import type { Live, Ready } from '../../wire/health.ts'
 import { APPLICATION_CODES, errorResponse, toFault } from '../errors.ts'
+import { frontPage } from '../front-page.ts'
 import { probeResponse } from '../probes.ts'
 import type { PeerBinding } from '../rate-limits.ts'
 import type { RejectedRequest } from '../rejection-log.ts'
@@ -118,7 +119,9 @@ function router(gateway: Gateway, realtime: Realtime): Hono {
   // For any path: a browser hides the response to a call whose preflight was not found.
   hono.options('*', (context) => counted(context, preflight(gateway, context)))
   hono.notFound((context) => {
-    const { path } = context.req
+    const { path, raw } = context.req
+    const page = frontPage(raw, gateway.system.ids.make('req'), 'application')
+    if (page !== null) return counted(context, page)
     const allow = methodsAt(path)
     const code = allow === undefined ? 'ROUTE_NOT_FOUND' : 'METHOD_NOT_ALLOWED'
     return counted(context, rejectPath(gateway, context, code, allow))

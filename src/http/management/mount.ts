@@ -21,6 +21,7 @@ import { BUILD_VERSION } from '../../value/version.ts'
 import { VERSION_HEADER } from '../../wire/operations.ts'
 import { AuthenticationAttempt } from '../authentication-attempts.ts'
 import { errorResponse, MANAGEMENT_CODES, toFault } from '../errors.ts'
+import { frontPage } from '../front-page.ts'
 import { preferredType } from '../media-types.ts'
 import { routePattern } from '../parameters.ts'
 import { type ManagementLimits, type PeerBinding, peerOf } from '../rate-limits.ts'
@@ -91,7 +92,12 @@ export function mountManagement<A>(input: MountOptions<A>): ManagementOrigin {
       rejectPath(options, context, 'PLATFORM_METHOD_NOT_ALLOWED', allow),
     )
   }
-  hono.notFound((context) => rejectPath(options, context, 'PLATFORM_NOT_FOUND'))
+  hono.notFound((context) => {
+    const page = frontPage(context.req.raw, input.system.ids.make('req'), 'management')
+    if (page === null) return rejectPath(options, context, 'PLATFORM_NOT_FOUND')
+    input.counts?.answered(page.status)
+    return page
+  })
   return {
     fetch: (request, binding) => hono.fetch(request, binding),
     reject: (binding, fault) => rejectUnread(options, binding, fault),

@@ -2,7 +2,7 @@
 import type { TableCode } from '../../errors/codes.ts'
 import { idField } from '../../wire/fields.ts'
 import { OPERATION_ID_HEADER } from '../../wire/operations.ts'
-import type { Schema } from '../../wire/schema.ts'
+import { type Schema, schema } from '../../wire/schema.ts'
 import {
   ANY_MEDIA_TYPE,
   type Body,
@@ -29,6 +29,14 @@ const FILE_HEADERS: readonly HeaderName[] = [
   'X-Service-File-Id',
 ]
 
+/**
+ * Headers with which a client asks for a part of an object, or only for another one. What they do
+ * not understand, servers ignore (RFC 9110, sections 13.1.2 and 14.2).
+ */
+const CONDITIONS: readonly Header[] = ['if-none-match', 'range', 'if-range'].map((name) => {
+  return { name, schema: schema('string'), required: false }
+})
+
 export function managementOperation(route: AnyRoute): Operation {
   const { method, path, name, summary, access, authorities, query } = route
   return {
@@ -40,7 +48,10 @@ export function managementOperation(route: AnyRoute): Operation {
     capability: access.kind === 'public' ? null : access.capability,
     authorities,
     query,
-    headers: headersOf(route),
+    headers: [
+      ...headersOf(route),
+      ...(route.mediaTypes.includes(ANY_MEDIA_TYPE) ? CONDITIONS : []),
+    ],
     body: bodyOf(route),
     replies: repliesOf(route),
     replyHeaders: [
