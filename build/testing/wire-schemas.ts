@@ -1,5 +1,7 @@
 /** Lists the schemas of `src/wire`, for tests of rules that all of them follow. */
 import { readdirSync } from 'node:fs'
+import { isFault } from '../../src/errors/fault.ts'
+import { read } from '../../src/wire/reading/read.ts'
 import { isSchema, type Schema } from '../../src/wire/schema.ts'
 
 const FOLDER = new URL('../../src/wire/', import.meta.url)
@@ -26,4 +28,15 @@ export async function declaredSchemas(): Promise<[string, Schema<unknown>][]> {
     .flatMap((exported) => Object.entries(exported))
     .filter((entry): entry is [string, Schema<unknown>] => isSchema(entry[1]))
     .filter(([name]) => !PAGED.includes(name))
+}
+
+/** Returns the rules that the data breaks; nothing where the schema accepts it. */
+export function rulesAgainst(schema: Schema<unknown>, data: unknown): readonly string[] {
+  try {
+    read(schema, data, 'REQUEST_INVALID')
+    return []
+  } catch (error) {
+    if (!isFault(error)) throw error
+    return error.violations.map(({ rule }) => rule)
+  }
 }

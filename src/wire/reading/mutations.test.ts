@@ -3,11 +3,10 @@ import { expect, test } from 'vitest'
 import { mutatedJson, Random } from '../../../build/testing/fuzzing/fuzz.ts'
 import { arbitraryOf } from '../../../build/testing/openapi/arbitrary-requests.ts'
 import { fc } from '../../../build/testing/properties.ts'
-import { declaredSchemas } from '../../../build/testing/wire-schemas.ts'
-import { isFault } from '../../errors/fault.ts'
+import { declaredSchemas, rulesAgainst } from '../../../build/testing/wire-schemas.ts'
 import type { Schema } from '../schema.ts'
 import { jsonSchemaOf } from './json-schema.ts'
-import { read, typeOf } from './read.ts'
+import { typeOf } from './read.ts'
 
 /** Rules that JSON Schema cannot express. */
 const UNSAID = [
@@ -19,16 +18,6 @@ const UNSAID = [
 
 /** One for all schemas: it compiles the schema of schemas once. */
 const ajv = new Ajv2020({ strict: false, addUsedSchema: false })
-
-function rulesAgainst(schema: Schema<unknown>, data: unknown): readonly string[] {
-  try {
-    read(schema, data, 'REQUEST_INVALID')
-    return []
-  } catch (error) {
-    if (!isFault(error)) throw error
-    return error.violations.map(({ rule }) => rule)
-  }
-}
 
 /** For each schema. */
 const MUTATIONS = process.env.SVC_TEST_LONG === '1' ? 300 : 60

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest'
 import { arbitraryOf } from '../../../build/testing/openapi/arbitrary-requests.ts'
 import { fc } from '../../../build/testing/properties.ts'
-import { declaredSchemas } from '../../../build/testing/wire-schemas.ts'
-import { isFault } from '../../errors/fault.ts'
+import { declaredSchemas, rulesAgainst } from '../../../build/testing/wire-schemas.ts'
 import { isJsonObject } from '../../value/strict-json.ts'
 import { OperationField } from '../operations.ts'
 import { openSchema, type Schema } from '../schema.ts'
@@ -14,16 +13,6 @@ function samples(schema: Schema<unknown>, count: number): unknown[] {
   const contract = { resolve: (inner: unknown) => inner } as never
   const described = jsonSchemaOf(schema, { checkedOnly: true }) as never
   return fc.sample(arbitraryOf(contract, described), count)
-}
-
-function rulesAgainst(schema: Schema<unknown>, data: unknown): readonly string[] {
-  try {
-    read(schema, data, 'REQUEST_INVALID')
-    return []
-  } catch (error) {
-    if (!isFault(error)) throw error
-    return error.violations.map(({ rule }) => rule)
-  }
 }
 
 /** Returns copies of the data in each of which one object has one more field. */
