@@ -4,7 +4,6 @@ import { mutatedJson, Random } from '../../../build/testing/fuzzing/fuzz.ts'
 import { arbitraryOf } from '../../../build/testing/openapi/arbitrary-requests.ts'
 import { fc } from '../../../build/testing/properties.ts'
 import { declaredSchemas, rulesAgainst } from '../../../build/testing/wire-schemas.ts'
-import type { Schema } from '../schema.ts'
 import { jsonSchemaOf } from './json-schema.ts'
 import { typeOf } from './read.ts'
 
