@@ -226,11 +226,15 @@ test('an address that guesses tokens has only its guesses rejected', async () =>
     query(app, { function: 'who.user', key, headers: { ...headers, 'x-forwarded-for': peer } })
   const wrong = { authorization: 'Bearer wrong' }
   const outcomes: string[] = []
-  for (let i = 0; i < 40; i++) {
+  const guess = async (): Promise<number> => {
     const reply = await from('198.51.100.1', wrong)
     outcomes.push(outcome(reply))
     if (reply.status === 429) expect(Number(reply.headers.get('retry-after'))).toBeGreaterThan(0)
+    return reply.status
   }
+  // Guesses that are sent at once come faster than the limit on any machine.
+  const guesses = () => Promise.all(Array.from({ length: 40 }, guess))
+  await expect.poll(guesses).toContain(429)
   expect(new Set(outcomes)).toEqual(new Set(['401 FUNCTIONAL_TOKEN_INVALID', '429 RATE_LIMITED']))
   const user = await signed({ jti: 'unknown' })
   for (const peer of ['198.51.100.1', '198.51.100.2']) {

@@ -59,16 +59,14 @@ async function failures(forwarded: (i: number) => string): Promise<Set<number>> 
 
 test('one peer is limited, whatever it writes into X-Forwarded-For', async () => {
   await serve()
-  // Those under way at once may all fail; what follows is rejected.
-  await failures((i) => `198.51.100.${i}`)
-  expect(await failures((i) => `203.0.113.${i}`)).toContain(429)
+  // Those under way at once may all fail, and a slow machine gains tokens meanwhile.
+  await expect.poll(() => failures((i) => `203.0.113.${i}`)).toContain(429)
   const health = await fetch(`${server?.management}/health/ready`)
   expect(health.status).toBe(200)
 })
 
 test('behind a trusted proxy each client has its own limit', async () => {
   await serve({ SERVICE_MANAGEMENT_TLS_TERMINATED: 'true' })
-  await failures(() => '198.51.100.1')
-  expect(await failures(() => '203.0.113.9, 198.51.100.1')).toContain(429)
+  await expect.poll(() => failures(() => '203.0.113.9, 198.51.100.1')).toContain(429)
   expect(await failures((i) => `198.51.100.1, 203.0.113.${i}`)).toEqual(new Set([401]))
 })

@@ -31,7 +31,7 @@ beforeAll(async () => {
         throw new TypeError('x')
       },
     },
-    limits: applicationLimits(realSystem()),
+    limits: applicationLimits({ monotonicMillis: () => 0 }),
     log: memory.log,
   })
 })
