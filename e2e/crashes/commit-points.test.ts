@@ -164,13 +164,16 @@ class Server {
     expect(reply.status).toBe(204)
   }
 
-  add({ operationId, writer }: Sent) {
+  /**
+   * Sends the Mutation, again while the answer is UNAVAILABLE: a database that a busy machine
+   * keeps waiting makes it so, and the operation ID keeps the Mutation from taking effect twice.
+   */
+  async add({ operationId, writer }: Sent) {
     const input = { token: string(operationId), writer: string(writer) }
-    return this.#call('mutation', {
-      operationId,
-      function: 'entries.add',
-      arguments: object(input),
-    })
+    const call = { operationId, function: 'entries.add', arguments: object(input) }
+    let reply = await this.#call('mutation', call)
+    while (reply.body.error?.code === 'UNAVAILABLE') reply = await this.#call('mutation', call)
+    return reply
   }
 
   tally(writer: string) {

@@ -182,7 +182,7 @@ describe('with documents in the Product root', () => {
         ...{ connections: 6_000, unlimitedKey },
         ...(IS_LONG
           ? { key: unlimitedKey, seconds: 600, perSecond: (sustainable) => 2 * sustainable }
-          : { key: await keyWith(app, 500), seconds: 1, perSecond: () => 4_000 }),
+          : { key: await keyWith(app, 100), seconds: 1, perSecond: () => 4_000 }),
       })
       const ended = performance.now()
       await renewToken(app)
