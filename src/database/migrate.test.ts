@@ -76,6 +76,7 @@ test('an empty database gets every version, and a second run changes nothing', a
     { version: 5, name: 'workloads', applied_at_micros: String(AT) },
     { version: 6, name: 'operator-operations', applied_at_micros: String(AT) },
     { version: 7, name: 'audited-credentials', applied_at_micros: String(AT) },
+    { version: 8, name: 'retention', applied_at_micros: String(AT) },
   ])
 })
 

@@ -100,6 +100,7 @@ describe('svc-server check shows', () => {
       SERVICE_MANAGEMENT_TLS_TERMINATED: 'true',
       SERVICE_PLATFORM_DATABASE_URL: URL_OK,
       SERVICE_RUNNER_SANDBOX: 'required',
+      SERVICE_SESSION_RETENTION_DAYS: '1',
       SERVICE_ACTION_ALLOWED_NETWORKS: '10.1.0.0/16',
       SERVICE_PLATFORM_WORKLOAD_OIDC_CONFIG: file('workloads.json', JSON.stringify(WORKLOADS)),
     }
@@ -116,6 +117,7 @@ describe('svc-server check shows', () => {
   Identity provider      none
   Workload providers     canary-ci (https://ci.canary.test), canary-pods (https://pods.canary.test)
   Managed source         none
+  Kept                   audit records for 730 days, ended sessions for 1 day
   Product root           ${root}
   Environment            My app (${ENVIRONMENT_ID} of ${PROJECT_ID})
   Application listener   127.0.0.9:4567 (TLS ends at a proxy before it)

@@ -56,12 +56,18 @@ function describe(
     ['Identity provider', configuration.oidc?.issuer ?? 'none'],
     ['Workload providers', workloads(configuration)],
     ['Managed source', configuration.managedSource?.authority ?? 'none'],
+    ['Kept', retention(configuration)],
     ['Product root', product?.root ?? 'none: identity only'],
     ...(rootDescriptor === null ? [] : describeEnvironment(rootDescriptor)),
     ...(product === null ? [] : describeProduct(product)),
     ['Function sandbox', sandbox(configuration.sandbox)],
     ['Traces', traces(configuration)],
   ]
+}
+
+function retention({ retention: { auditDays, sessionDays } }: ServerSettings): string {
+  const days = (count: number) => (count === 1 ? '1 day' : `${count} days`)
+  return `audit records for ${days(auditDays)}, ended sessions for ${days(sessionDays)}`
 }
 
 function traces({ traces }: ServerSettings): string {

@@ -10,6 +10,7 @@ import type { RequestCounts } from '../http/request-counts.ts'
 import { Transfers } from '../http/transfers/transfers.ts'
 import { deliverProductAudit } from '../identity/audit.ts'
 import { type Identity, openIdentity } from '../identity/identity.ts'
+import { IdentityRetention } from '../identity/retention.ts'
 import { readLinkable } from '../product/environments/environments.ts'
 import { findSubjectProvenance } from '../product/workspaces/provenance.ts'
 import type { ServerSettings } from '../settings/settings.ts'
@@ -69,6 +70,11 @@ export async function openServer(options: CompositionOptions): Promise<Compositi
   })
   closing.add(() => identity.close())
   await identity.startup()
+  const retention = new IdentityRetention({
+    ...{ database: identity.database, system, log },
+    ...configuration.retention,
+  })
+  closing.add(() => retention.close())
   const root = configuration.product?.root
   const auditSink = deliverProductAudit.bind(null, identity)
   const environment =

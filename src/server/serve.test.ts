@@ -3,7 +3,9 @@ import { closeSync, constants, mkdirSync, mkdtempSync, openSync, rmSync, writeSy
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Client } from 'pg'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { execute } from '../../build/testing/databases/cluster.ts'
 import { freshDatabase, type TestDatabase } from '../../build/testing/databases/postgres.ts'
 import { IDENTITY_TEMPLATE, TEST_PEPPER } from '../../build/testing/identity.ts'
 import { freePort } from '../../build/testing/servers/ports.ts'
@@ -63,6 +65,23 @@ async function serve(stderr: number | 'ignore' = 'ignore', before = '') {
   await expect.poll(isReady).toBe(200)
   return { child, ended, isReady, isLive: () => probe('/health/live'), port }
 }
+
+test('what is older than its retention is removed at the start', async () => {
+  const audit = async () => {
+    const client = new Client({ connectionString: database.url })
+    await client.connect()
+    const { rows } = await client.query('select operation from service_platform_audit')
+    await client.end()
+    return rows.map((row) => row.operation)
+  }
+  await execute(
+    database.url,
+    `insert into service_platform_audit (audit_id, operation, outcome, at_micros)
+     values ('aud_00000000000000000000000001', 'session.create', 'succeeded', 1)`,
+  )
+  await serve()
+  await expect.poll(audit, { timeout: 60_000 }).toEqual(['bootstrap.create'])
+})
 
 test('another pepper than that of the database ends the start', async () => {
   const { child, ended } = await serve()

@@ -3,7 +3,8 @@ import { type ProcessEnvironment, wholeNumber } from './sources.ts'
 
 const SEGMENT_MIB = { min: 1, max: 512, unit: ' of MiB' }
 const SEGMENT_SECONDS = { min: 1, max: 86_400, unit: ' of seconds' }
-const DAYS = { min: 1, max: 3_650, unit: ' of days' }
+/** Bounds of every retention. */
+export const DAYS = { min: 1, max: 3_650, unit: ' of days' }
 const MIB = 1024 * 1024
 
 export interface LogSettings {

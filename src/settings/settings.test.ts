@@ -348,7 +348,7 @@ describe('the table of settings', () => {
   it('names every source once', () => {
     const names = VARIABLES.flatMap((row) => sourceNames(row))
     expect(new Set(names).size).toBe(names.length)
-    expect(names).toHaveLength(45 + 7 + 2 * 2)
+    expect(names).toHaveLength(47 + 7 + 2 * 2)
   })
 
   it('tells which SERVICE_ and OTEL_ names nothing reads', () => {

@@ -21,6 +21,7 @@ import { readJwtProviders } from './jwt-providers.ts'
 import { type LogSettings, readLogSettings } from './logs.ts'
 import { isPepper, type OidcProvider } from './oidc.ts'
 import { MEMORY_MIB, type RealtimeSettings, readRealtime } from './realtime.ts'
+import { type RetentionSettings, readRetention } from './retention.ts'
 import {
   deprecatedNames,
   exposedNames,
@@ -58,6 +59,8 @@ export interface ServerSettings {
   readonly product: ProductSettings | null
   readonly memory: MemorySettings
   readonly logs: LogSettings
+  /** How long the identity database keeps what has ended. */
+  readonly retention: RetentionSettings
   readonly realtime: RealtimeSettings
   /** Null where traces are not exported. */
   readonly traces: TraceSettings | null
@@ -152,6 +155,7 @@ export function parseSettings(environment: ProcessEnvironment, mode: SettingsMod
       responseMib: wholeNumber(environment, 'SERVICE_RESPONSE_MEMORY_MIB', MEMORY_MIB),
     },
     logs: readLogSettings(environment),
+    retention: readRetention(environment),
     realtime: readRealtime(environment),
     traces: readTraces(environment),
     sandbox: sandbox(environment),

@@ -251,6 +251,22 @@ export const VARIABLES = [
     description: 'Days after which archive segments of the log are removed, 1 to 3650',
   },
   {
+    name: 'SERVICE_AUDIT_RETENTION_DAYS',
+    required: 'no',
+    secret: false,
+    file: false,
+    default: '730',
+    description: 'Days after which records of the security audit are removed, 1 to 3650',
+  },
+  {
+    name: 'SERVICE_SESSION_RETENTION_DAYS',
+    required: 'no',
+    secret: false,
+    file: false,
+    default: '90',
+    description: 'Days after which ended sessions of operators are removed, 1 to 3650',
+  },
+  {
     name: 'OTEL_EXPORTER_OTLP_ENDPOINT',
     required: 'no',
     secret: false,

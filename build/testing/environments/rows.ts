@@ -51,6 +51,8 @@ const OF_PEER = 'SERVICE_REALTIME_CONNECTIONS_PER_PEER_MAX'
 const REALTIME_MIB = 'SERVICE_REALTIME_MEMORY_MIB'
 const SEGMENT_MIB = 'SERVICE_LOG_SEGMENT_MIB'
 const LOG_DAYS = 'SERVICE_LOG_RETENTION_DAYS'
+const AUDIT_DAYS = 'SERVICE_AUDIT_RETENTION_DAYS'
+const SESSION_DAYS = 'SERVICE_SESSION_RETENTION_DAYS'
 const SEGMENT_SECONDS = 'SERVICE_LOG_SEGMENT_SECONDS'
 const OIDC = 'SERVICE_PLATFORM_OIDC_CONFIG'
 const INVALID = 'SERVER_CONFIGURATION_INVALID'
@@ -304,6 +306,8 @@ const PRODUCT: readonly Row[] = [
   ['a segment of two days', INVALID, SEGMENT_SECONDS, { [SEGMENT_SECONDS]: '172800' }],
   ['a retention of no day', INVALID, LOG_DAYS, { [LOG_DAYS]: '0' }],
   ['an archive of no day', INVALID, 'SERVICE_LOG_ARCHIVE_DAYS', { SERVICE_LOG_ARCHIVE_DAYS: '0' }],
+  ['an audit of ten years and a day', INVALID, AUDIT_DAYS, { [AUDIT_DAYS]: '3651' }],
+  ['ended sessions of no day', INVALID, SESSION_DAYS, { [SESSION_DAYS]: '0' }],
   ['networks need the Product root', INVALID, NETWORKS, { [NETWORKS]: '10.0.0.0/8' }],
   ['at most 64 networks', INVALID, NETWORKS, root(NETWORKS, networks)],
   ['a network is no address', INVALID, NETWORKS, root(NETWORKS, '10.0.0.1')],

@@ -1,4 +1,7 @@
-/** Rows of service_platform_audit, which are never changed. They have IDs, never credentials. */
+/**
+ * Rows of service_platform_audit, which are never changed, and removed after a time. They have IDs,
+ * never credentials.
+ */
 import type {
   AuditId,
   CredentialId,
@@ -11,6 +14,7 @@ import type {
 import type { Parameter, RawRow } from '../connection.ts'
 import type { Reader } from '../database.ts'
 import { readBoolean, readCount, readId, readMember, readNullable, readText } from '../rows.ts'
+import type { Tx } from '../transaction.ts'
 
 const OUTCOMES = ['succeeded', 'denied', 'failed'] as const
 
@@ -192,4 +196,21 @@ export async function hasInvitationRecord(
     [invitationId, operation],
   )
   return readBoolean(rows[0] ?? {}, 'found')
+}
+
+/**
+ * Deletes at most `limit` records that are older, the oldest first. Skips rows that others delete.
+ * Returns the number of deleted rows.
+ */
+export function deleteOldAudit(tx: Tx, beforeMicros: bigint, limit: number): Promise<number> {
+  return tx.execute(
+    `delete from service_platform_audit
+      where audit_id in (
+        select audit_id from service_platform_audit
+         where at_micros < $1
+         order by at_micros, audit_id
+         limit $2
+           for update skip locked)`,
+    [beforeMicros, limit],
+  )
 }

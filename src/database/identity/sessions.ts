@@ -276,6 +276,32 @@ export async function listActiveSessions(
   return rows.map(toSession)
 }
 
+/**
+ * Deletes at most `limit` sessions that ended before, the oldest first, and returns their number.
+ * Skips rows that others use. Keeps a session whose token of a workload must not open another one,
+ * and the session of each operator that was used last, which says when that was.
+ */
+export function deleteEndedSessions(tx: Tx, beforeMicros: bigint, limit: number): Promise<number> {
+  return tx.execute(
+    `delete from service_operator_sessions
+      where session_id in (
+        select s.session_id from service_operator_sessions s
+         where least(s.revoked_at_micros, s.refresh_expires_at_micros) < $1
+           and not exists (
+             select 1 from service_operator_token_uses u
+              where u.session_id = s.session_id)
+           and exists (
+             select 1 from service_operator_sessions later
+              where later.operator_id = s.operator_id
+                and (later.last_used_at_micros, later.session_id)
+                  > (s.last_used_at_micros, s.session_id))
+         order by least(s.revoked_at_micros, s.refresh_expires_at_micros)
+         limit $2
+           for update of s skip locked)`,
+    [beforeMicros, limit],
+  )
+}
+
 function toSession(row: RawRow): Session {
   return {
     sessionId: readId(row, 'session_id', 'ops'),

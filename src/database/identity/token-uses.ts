@@ -57,13 +57,16 @@ export async function markTokenReplayed(
   expectOneRow(changed, 'the use of a token was not marked')
 }
 
-/** Deletes at most `limit` uses of tokens that expired before. Skips rows that others delete. */
-export async function deleteExpiredTokenUses(
+/**
+ * Deletes at most `limit` uses of tokens that expired before. Skips rows that others delete.
+ * Returns the number of deleted rows.
+ */
+export function deleteExpiredTokenUses(
   tx: Tx,
   beforeMicros: bigint,
   limit: number,
-): Promise<void> {
-  await tx.execute(
+): Promise<number> {
+  return tx.execute(
     `delete from service_operator_token_uses
       where token_digest in (
         select token_digest from service_operator_token_uses
