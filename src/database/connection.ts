@@ -60,6 +60,12 @@ export class Connection {
     }
   }
 
+  /** The process of PostgreSQL as named when the connection was opened; null if it was not. */
+  get processId(): number | null {
+    // The types of pg do not declare it.
+    return (this.#client as { readonly processID?: number | null }).processID ?? null
+  }
+
   /** Whether further statements can be sent. */
   get usable(): boolean {
     return !this.#broken

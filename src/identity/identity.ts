@@ -2,6 +2,7 @@
 import { Database } from '../database/database.ts'
 import { toStartupFault } from '../database/errors.ts'
 import { migrate } from '../database/migrate.ts'
+import { requireSessions } from '../database/poolers.ts'
 import { checkReadiness } from '../database/readiness.ts'
 import type { Network } from '../system/guarded-fetch.ts'
 import type { System } from '../system/system.ts'
@@ -108,6 +109,7 @@ export class Identity implements IdentityCore {
    * schema already has the checks.
    */
   async migrate(confirmed: readonly PepperKind[] = []): Promise<IdentityMigration> {
+    await requireSessions(this.database, 'SERVER_PLATFORM_DATABASE_UNAVAILABLE')
     await this.#starting(() => checkPeppers(this, this.#peppers, confirmed))
     const result = await migrate(this.database, this.system.nowMicros())
     if (result.from !== result.to) this.#log.info('identity.migrated', { ...result })

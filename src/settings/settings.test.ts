@@ -19,7 +19,8 @@ import {
   type SettingsMode,
   SUBJECT_PEPPER_CHANGE_PHRASE,
 } from './settings.ts'
-import { sourceNames, unreadNames, VARIABLES } from './variables.ts'
+import { unreadNames } from './sources.ts'
+import { sourceNames, VARIABLES } from './variables.ts'
 
 const MODES = ['check', 'migrate', 'recover-bootstrap', 'recover-owner', 'serve'] as const
 const CONFIRMED = {

@@ -152,3 +152,12 @@ export function wholeNumber(
   if (number >= min && number <= max) return number
   throw invalid(name, `a whole number${unit} from ${min} to ${max}`)
 }
+
+/** Names of an environment that nothing here reads, though they look so: often misspelled ones. */
+export function unreadNames(environment: ProcessEnvironment): string[] {
+  const known = new Set(VARIABLES.flatMap((row) => sourceNames(row)))
+  return Object.keys(environment)
+    .filter((name) => /^(?:SERVICE|OTEL)_/.test(name) && environment[name] !== undefined)
+    .filter((name) => !known.has(name))
+    .sort()
+}

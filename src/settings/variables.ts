@@ -393,12 +393,3 @@ export function sourceNames(row: Variable): readonly string[] {
   const names = row.legacy === undefined ? [row.name] : [row.name, row.legacy]
   return row.file ? names.flatMap((name) => [name, `${name}_FILE`]) : names
 }
-
-/** Names of an environment that nothing here reads, though they look so: often misspelled ones. */
-export function unreadNames(environment: Readonly<Record<string, string | undefined>>): string[] {
-  const known = new Set(VARIABLES.flatMap((row) => sourceNames(row)))
-  return Object.keys(environment)
-    .filter((name) => /^(?:SERVICE|OTEL)_/.test(name) && environment[name] !== undefined)
-    .filter((name) => !known.has(name))
-    .sort()
-}

@@ -149,10 +149,15 @@ function relay(client: Socket, upstream: Socket, rules: Rules): void {
   })
 }
 
-/** Splits the bytes of a client into messages. The startup message, which has no type, is ''. */
-function messageSplitter(): (bytes: Buffer) => { type: string; whole: Buffer }[] {
+/**
+ * Splits the bytes of one side into messages. The startup message of a client, which has no type,
+ * is ''.
+ */
+export function messageSplitter(
+  side: 'client' | 'server' = 'client',
+): (bytes: Buffer) => { type: string; whole: Buffer }[] {
   let rest: Buffer = Buffer.alloc(0)
-  let started = false
+  let started = side === 'server'
   return (bytes) => {
     rest = Buffer.concat([rest, bytes])
     const messages: { type: string; whole: Buffer }[] = []

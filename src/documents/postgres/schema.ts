@@ -1,6 +1,7 @@
 /** The schema of documents in PostgreSQL, and the settings of its connections. */
 import { Database } from '../../database/database.ts'
 import { type MigrationResult, migrate, type Schema } from '../../database/migrate.ts'
+import { requireSessions } from '../../database/poolers.ts'
 import type { Secret } from '../../value/secret.ts'
 import { MIGRATIONS } from './migrations.generated.ts'
 
@@ -38,8 +39,9 @@ export function documentDatabase(options: DocumentDatabaseOptions): Database {
 
 /** Applies pending migrations. Throws SERVER_DOCUMENT_DATABASE_UNAVAILABLE. */
 export async function migrateDocuments(url: Secret, atMicros: bigint): Promise<MigrationResult> {
-  const database = documentDatabase({ url, connectionsMax: 1, onIdleLoss: () => undefined })
+  const database = documentDatabase({ url, connectionsMax: 2, onIdleLoss: () => undefined })
   try {
+    await requireSessions(database, DOCUMENT_SCHEMA.unavailable)
     return await migrate(database, atMicros, DOCUMENT_SCHEMA)
   } finally {
     await database.close()
