@@ -1,7 +1,7 @@
 /**
  * Goal: `npm run release` in a fresh clone gives what people install. Method: in a clone of this
- * checkout it builds the target of this machine alone, and the installer of that release installs it
- * from the directory.
+ * checkout it builds the target of this machine alone, and the installer of that release installs
+ * it from the directory.
  */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
