@@ -48,6 +48,7 @@ export function bucketSteps({ now, newId, from }: Walk): readonly Step[] {
       () => ({ params: bucket(), query: { after: undefined, prefix: 'a folder/' } }),
     ],
     ['readObject', 200, () => ({ params: object() })],
+    ['readObjectHeaders', 200, () => ({ params: object() })],
     ['deleteObject', 200, () => change({ params: object() })],
     [
       'archiveBucket',

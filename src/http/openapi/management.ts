@@ -37,7 +37,34 @@ const CONDITIONS: readonly Header[] = ['if-none-match', 'range', 'if-range'].map
   return { name, schema: schema('string'), required: false }
 })
 
-export function managementOperation(route: AnyRoute): Operation {
+/** Failures of reading bytes. */
+const BYTES_ERRORS: readonly TableCode[] = [
+  'PLATFORM_BODY_TOO_LARGE',
+  'RANGE_INVALID',
+  'UNAVAILABLE',
+]
+
+/** Returns the operation of a route, and that of HEAD where the response is the bytes of a file. */
+export function managementOperations(route: AnyRoute): Operation[] {
+  const operation = managementOperation(route)
+  const isFile = route.method === 'GET' && route.mediaTypes.includes(ANY_MEDIA_TYPE)
+  return isFile ? [operation, headOperation(operation)] : [operation]
+}
+
+/** A range is answered to GET alone, so that none is too large or beyond the end. */
+function headOperation(read: Operation): Operation {
+  return {
+    ...read,
+    method: 'HEAD',
+    name: `${read.name}Headers`,
+    summary: 'Returns the headers of an object, of any size, without its bytes.',
+    headers: read.headers.filter(({ name }) => name === 'if-none-match'),
+    replies: [200, 304].map((status) => ({ status, schema: null, mediaTypes: [] })),
+    errors: read.errors.filter((code) => !BYTES_ERRORS.includes(code)),
+  }
+}
+
+function managementOperation(route: AnyRoute): Operation {
   const { method, path, name, summary, access, authorities, query } = route
   return {
     origin: 'management',

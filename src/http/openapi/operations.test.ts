@@ -356,7 +356,9 @@ describe('a request that violates the schemas is rejected as documented', () => 
     for (const [defect, bent] of invalidRequests(contract, operation, sent.get(operation.name)!)) {
       const { status, code } = await contract.check(operation, await origins.send(operation, bent))
       const expected = isOverlooked(operation, defect) ? [200, [null]] : [400, rejected]
-      const answer = [status, rejected.includes(code ?? '') ? rejected : [code]]
+      // Of a failed HEAD on the management origin the status alone is left.
+      const isCode = operation.name === 'readObjectHeaders' || rejected.includes(code ?? '')
+      const answer = [status, isCode ? rejected : [code]]
       expect(answer, `${operation.name}: ${defect}`).toEqual(expected)
     }
   })

@@ -16,7 +16,7 @@ import {
   transferOperation,
 } from './application.ts'
 import { openApiDocument } from './document.ts'
-import { managementOperation } from './management.ts'
+import { managementOperations } from './management.ts'
 
 let text: string | undefined
 
@@ -28,7 +28,7 @@ export function openApiText(): string {
 
 export function publishedDocument(): object {
   return openApiDocument([
-    ...(managementRoutes as readonly Route<never>[]).map(managementOperation),
+    ...(managementRoutes as readonly Route<never>[]).flatMap(managementOperations),
     ...INVOCATIONS.map(invocationOperation),
     ...FILE_TRANSFERS.map(transferOperation),
     ...DEVELOPMENT_ROUTES.map(developmentOperation),

@@ -64,6 +64,10 @@ test('an object is stored, read, listed and deleted', async () => {
     '',
   ])
   expect(head.headers.get('etag')).toBe(read.headers.get('etag'))
+  const beyondEnd = { headers: { range: 'bytes=5-' } }
+  expect((await t.call('HEAD', pathOf('a/b c.txt'), beyondEnd)).status).toBe(200)
+  const absent = await t.call('HEAD', pathOf('absent'))
+  expect([absent.status, await absent.text()]).toEqual([404, ''])
   const part = await t.call('GET', pathOf('a/b c.txt'), { headers: { range: 'bytes=1-3' } })
   expect([part.status, await part.text()]).toEqual([206, 'ell'])
   const beyond = t.call('GET', pathOf('a/b c.txt'), { headers: { range: 'bytes=5-' } })
