@@ -119,9 +119,16 @@ export const CODES = {
     next: 'Run `svc-server recover-owner` again: it revokes any unknown pending code first.',
   },
   SERVER_STATE_DIRECTORY_INVALID: {
-    kind: 'startup',
-    message: 'The state directory or a file in it has an unsafe type, owner or mode.',
+    kind: 'setting',
+    message:
+      'The state directory cannot be created, or it or a file in it has an unsafe type, owner or ' +
+      'mode.',
     next: 'Make it a directory that only the user of the server can write (mode 0700).',
+  },
+  SERVER_STATE_DIRECTORY_UNAVAILABLE: {
+    kind: 'startup',
+    message: 'The state directory cannot be read or written.',
+    next: 'Check that its disk is mounted and has free space, then start the server again.',
   },
   SERVER_PRODUCT_ROOT_INVALID: {
     kind: 'startup',

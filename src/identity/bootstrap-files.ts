@@ -33,7 +33,8 @@ export interface BootstrapFiles {
 const FILE_BYTES_MAX = 4_096
 
 /**
- * Opens the files. All failures are SERVER_STATE_DIRECTORY_INVALID. `stateDirectory` is absolute.
+ * Opens the files. Failures are SERVER_STATE_DIRECTORY_UNAVAILABLE where they may end by
+ * themselves, and otherwise SERVER_STATE_DIRECTORY_INVALID. `stateDirectory` is absolute.
  */
 export function openBootstrapFiles(
   stateDirectory: string,
@@ -60,7 +61,7 @@ export function openBootstrapFiles(
 }
 
 /**
- * Throws SERVER_STATE_DIRECTORY_INVALID where `prepare` would, as far as this can be checked
+ * Throws SERVER_STATE_DIRECTORY_* where `prepare` would, as far as this can be checked
  * without creating a directory.
  */
 export function checkStateDirectory(stateDirectory: string): void {
@@ -90,6 +91,10 @@ function guarded<T>(what: BootstrapFile | 'directory', work: () => T): T {
   } catch (error) {
     if (!(error instanceof FileFailure)) throw error
     const detail = `bootstrap ${what}: expected ${error.message}`
-    throw new Fault('SERVER_STATE_DIRECTORY_INVALID', { detail, cause: error.cause })
+    const isTransient = error.reason === 'full' || error.reason === 'failed'
+    const code = isTransient
+      ? 'SERVER_STATE_DIRECTORY_UNAVAILABLE'
+      : 'SERVER_STATE_DIRECTORY_INVALID'
+    throw new Fault(code, { detail, cause: error.cause })
   }
 }

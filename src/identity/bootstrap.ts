@@ -33,8 +33,8 @@ export type BootstrapOutcome = 'complete' | 'pending' | 'created' | 'renewed'
 
 /**
  * Creates or checks the first owner's code at each start. Throws SERVER_BOOTSTRAP_FILE_MISSING
- * where no file holds the code of the pending bootstrap, and SERVER_STATE_DIRECTORY_INVALID where
- * its file cannot be kept.
+ * where no file holds the code of the pending bootstrap, and SERVER_STATE_DIRECTORY_* where its
+ * file cannot be kept.
  */
 export async function ensureBootstrap(
   core: IdentityCore,

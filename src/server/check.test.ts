@@ -286,6 +286,6 @@ describe('svc-server check says what serve would say', () => {
     const said = await lineOf(() => openBootstrapFiles(state).prepare())
     expect(said).toContain('SERVER_STATE_DIRECTORY_INVALID')
     const environment = { ...BASE, SERVICE_STATE_DIRECTORY: state }
-    expect(await check(environment)).toEqual({ exit: 1, out: '', err: said })
+    expect(await check(environment)).toEqual({ exit: 78, out: '', err: said })
   })
 })

@@ -83,6 +83,20 @@ test('what is older than its retention is removed at the start', async () => {
   await expect.poll(audit, { timeout: 60_000 }).toEqual(['bootstrap.create'])
 })
 
+test('a disk that takes no file is tried again, unlike a state directory that is wrong', () => {
+  const start = (before: string, state: string) => {
+    const script = `${before}\nexec "$0" "$@"`
+    const args = ['-c', script, process.execPath, MAIN, 'svc-server', 'serve']
+    const env = { ...settings('127.0.0.1:0'), SERVICE_STATE_DIRECTORY: state }
+    const { status, stderr } = spawnSync('sh', args, { env, encoding: 'utf8' })
+    return [status, /SERVER_[A-Z_]+/.exec(stderr)?.[0]]
+  }
+  // Each write to a file fails with EFBIG, as others do with EIO or ENOSPC.
+  const full = start('trap "" XFSZ; ulimit -f 0', join(directory, 'state'))
+  expect(full).toEqual([1, 'SERVER_STATE_DIRECTORY_UNAVAILABLE'])
+  expect(start('', '/proc/state')).toEqual([78, 'SERVER_STATE_DIRECTORY_INVALID'])
+})
+
 test('another pepper than that of the database ends the start', async () => {
   const { child, ended } = await serve()
   child.kill('SIGTERM')
