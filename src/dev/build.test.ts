@@ -73,7 +73,7 @@ test('the template builds into a package that a server accepts', async () => {
   const { source, sourceMap } = decodeArtifact(decoded.artifact, sha256)
   expect(source).toBe(built.bundle.source)
   expect(JSON.parse(sourceMap!).sources).toEqual([
-    ...['svc', 'schema.ts'],
+    ...['svc', 'schema.ts', 'svc:schema-check'],
     'functions/channels.ts',
     'functions/messages.ts',
     'crons.ts',
@@ -251,6 +251,17 @@ const REJECTED: readonly [rule: string, files: Record<string, string>, said: str
   [
     'a default export that is not a schema is rejected',
     { 'schema.ts': 'export default { tables: {} }\n' },
+    'schema.ts\n  The default export of schema.ts must be defineSchema({ ... }). Write: import {',
+  ],
+  [
+    'an empty schema is rejected before Functions that use it',
+    {
+      'schema.ts': '\n',
+      'functions/a.ts':
+        "import { query, v } from 'svc'\nimport schema from '../schema'\n" +
+        "export const all = query({\n  returns: v.array(schema.document('notes')),\n" +
+        '  handler: () => [],\n})\n',
+    },
     'schema.ts\n  The default export of schema.ts must be defineSchema({ ... }). Write: import {',
   ],
   [

@@ -25,6 +25,7 @@ export interface Bundle {
 const ENTRY = 'svc:entry'
 const SDK = 'svc'
 const REFERENCES = 'svc:references'
+const SCHEMA_CHECK = 'svc:schema-check'
 const NAMESPACE = 'svc-virtual'
 
 /** Throws WORKSPACE_INVALID with the file, line and fix of every problem. */
@@ -86,7 +87,7 @@ function configuration(files: WorkspaceFiles): Bun.BuildConfig & { readonly macr
       {
         name: 'svc',
         setup(build) {
-          build.onResolve({ filter: /^svc(?::entry)?$/ }, ({ path }) => ({
+          build.onResolve({ filter: /^svc(?::(?:entry|schema-check))?$/ }, ({ path }) => ({
             path,
             namespace: NAMESPACE,
           }))
@@ -118,6 +119,7 @@ function isReferences(path: string, { directory }: WorkspaceFiles): boolean {
 
 function virtualText(path: string, files: WorkspaceFiles): string {
   if (path === REFERENCES) return REFERENCES_TEXT
+  if (path === SCHEMA_CHECK) return schemaCheckText(files)
   return path === SDK ? SDK_TEXTS.runtime : entryText(files)
 }
 
@@ -144,18 +146,27 @@ const NO_SCHEMA = [
 
 const NO_CRONS = `The default export of ${CRONS_FILE} must be cronJobs({ ... }).`
 
-function entryText({ directory, modules, hasCrons }: WorkspaceFiles): string {
-  const path = (file: string) => JSON.stringify(resolve(directory, file))
-  const requireMark = (name: string, message: string) => [
+function requireMark(name: string, message: string): string[] {
+  return [
     `if (!${name}?.[Symbol.for('svc.${name}')])`,
     `throw Object.assign(new Error(${JSON.stringify(message)}), { name: 'DefinitionError' })`,
   ]
+}
+
+/** A module of its own, so that it runs before Functions that use the schema while they load. */
+function schemaCheckText({ directory }: WorkspaceFiles): string {
+  const path = JSON.stringify(resolve(directory, SCHEMA_FILE))
+  return [`import schema from ${path}`, ...requireMark('schema', NO_SCHEMA)].join('\n')
+}
+
+function entryText({ directory, modules, hasCrons }: WorkspaceFiles): string {
+  const path = (file: string) => JSON.stringify(resolve(directory, file))
   return [
     `import { __requireExports } from '${SDK}'`,
     `import schema from ${path(SCHEMA_FILE)}`,
+    `import '${SCHEMA_CHECK}'`,
     ...modules.map(({ file }, i) => `import * as m${i} from ${path(file)}`),
     ...(hasCrons ? [`import crons from ${path(CRONS_FILE)}`] : []),
-    ...requireMark('schema', NO_SCHEMA),
     ...(hasCrons ? requireMark('crons', NO_CRONS) : []),
     `__requireExports([${modules.map((_, i) => `m${i}`).join()}])`,
     `__svc.define({ schema, ${hasCrons ? 'crons, ' : ''}modules: {`,

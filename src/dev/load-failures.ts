@@ -40,7 +40,7 @@ function problemOf(detail: string, bundle: Bundle): Problem {
 
 /** Tells whether a location is outside the SDK and the generated entry. */
 function isInWorkspace({ file }: SourceLocation): boolean {
-  return file !== 'svc' && file !== 'svc:entry'
+  return file !== 'svc' && !file.startsWith('svc:')
 }
 
 /** Parses a stack frame, which is a location in a source or in the bundle. */
