@@ -15,7 +15,7 @@ import { explained, explanation, explanationOf } from '../explanations.ts'
 import { openRemote, type Remote, readStatus } from '../remotes.ts'
 import { isUnsent, send } from '../requests.ts'
 import { usage } from '../usage.ts'
-import { printableJson } from '../visible-text.ts'
+import { printableJson, quoted } from '../visible-text.ts'
 import {
   ARGUMENTS_POSITIONAL,
   callerFrom,
@@ -62,7 +62,7 @@ export const callCommand: CommandSpec = command({
     }
     const json = await readArguments(context, callCommand, given, options['args-file'])
     const remote = await openRemote(context, options)
-    const caller = callerFrom(context, callCommand, options, remote)
+    const { keyFor, ...caller } = callerFrom(context, callCommand, options, remote)
     const target = targetOf(remote, options.target, callCommand)
     const declared = await findFunction(context, remote, target, name)
     const { kind } = declared
@@ -70,7 +70,8 @@ export const callCommand: CommandSpec = command({
       const found = kind === 'query' ? 'a Query' : 'an Action'
       throw usage(`--operation-id is for Mutations; this is ${found}.`, callCommand)
     }
-    const input = { ...caller, kind, target, name, operationId }
+    const key = keyFor(declared)
+    const input = { ...caller, key, kind, target, name, operationId, logs: logsOf(remote) }
     const values = toValues(json, options.tagged ? null : (declared.arguments as Json))
     const invoked = await invoke(context, input, values).catch(async (error) => {
       throw isFault(error, 'UNAVAILABLE') ? await whyUnavailable(remote, error) : error
@@ -87,6 +88,8 @@ interface Input {
   readonly target: string
   readonly name: string
   readonly operationId: string | undefined
+  /** The command that reads the log of the server. */
+  readonly logs: string
 }
 
 async function invoke(context: Context, input: Input, values: Value): Promise<Invoked> {
@@ -113,7 +116,7 @@ async function invoke(context: Context, input: Input, values: Value): Promise<In
     responseBytesMax: RESULT_BYTES_MAX,
     ...(kind === 'action' && { deadlineMs: ACTION_MS }),
   }).catch((error) => {
-    throw withNextStep(error, kind, operation)
+    throw withNextStep(error, input, operation)
   })
   const invoked = await context.output.progress(`calling ${name}`, request)
   if (invoked.metadata.kind === kind) return invoked
@@ -133,8 +136,9 @@ async function whyUnavailable(remote: Remote, fault: Fault): Promise<Fault> {
 }
 
 /** Adds the next step: a Query changes nothing, and a lost Mutation can be repeated safely. */
-function withNextStep(error: unknown, kind: FunctionKind, operation: string): unknown {
-  if (isFault(error, 'AUTH_POLICY_DENIED')) return withRule(error, kind)
+function withNextStep(error: unknown, { kind, logs }: Input, operation: string): unknown {
+  if (isFault(error, 'AUTH_POLICY_DENIED')) return withRule(error, kind, logs)
+  if (isFault(error, ...EXPLAINED_IN_LOG)) return withRecord(error, logs)
   const interrupted = isFault(error, 'CLIENT_CHANGE_INTERRUPTED')
   if (kind === 'query' && interrupted) return new Fault('CLIENT_INTERRUPTED', { cause: error })
   const lost = interrupted || (isFault(error, 'CLIENT_SERVER_UNREACHABLE') && !isUnsent(error))
@@ -144,10 +148,24 @@ function withNextStep(error: unknown, kind: FunctionKind, operation: string): un
   return new Fault(code, { cause: explanation({ next }) })
 }
 
-/** Says where the rule is that rejected the call, and how a key gets a scope. */
-function withRule(fault: Fault, kind: FunctionKind): Fault {
+/** Codes whose reason is in the log alone. */
+const EXPLAINED_IN_LOG = ['FUNCTION_FAILED', 'RESULT_INVALID', 'LIMIT_EXCEEDED'] as const
+
+function logsOf({ local, directory }: Remote): string {
+  return local === null ? 'svc logs --remote' : `svc logs --root ${quoted(directory)}`
+}
+
+/** Says where the reason is. */
+function withRecord(fault: Fault, logs: string): Fault {
   const { requestId } = explanationOf(fault)
-  const log = requestId === null ? 'svc logs --remote' : `svc logs --remote --request ${requestId}`
+  if (requestId === null) return fault
+  return explained(fault, { next: `Run \`${logs} --request ${requestId}\`: it has the reason.` })
+}
+
+/** Says where the rule is that rejected the call, and how a key gets a scope. */
+function withRule(fault: Fault, kind: FunctionKind, logs: string): Fault {
+  const { requestId } = explanationOf(fault)
+  const log = requestId === null ? logs : `${logs} --request ${requestId}`
   const next =
     `Run \`${log}\`, which names the rule. Where the key lacks the scope ${kind}, create a ` +
     'Client and a key of it that have the scope: both commands take --scopes.'

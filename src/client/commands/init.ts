@@ -51,7 +51,7 @@ export const initCommand: CommandSpec = command({
   async run(context, options) {
     const root = resolvePath(context.environment, options.root)
     const workspace = resolvePath(context.environment, options.workspace)
-    await report(context, await createRoot(context, { ...options, root, workspace }))
+    await report(context, await createRoot(context, { ...options, root, workspace }, initCommand))
   },
 })
 
@@ -66,12 +66,16 @@ interface Wanted {
 }
 
 /**
- * Creates a root, and a Workspace if the directory has none. Throws CLIENT_USAGE,
+ * Creates a root, and a Workspace if the directory has none. `spec` is the command. Throws CLIENT_USAGE,
  * CLIENT_ROOT_EXISTS, CLIENT_FILE_FAILED; nothing is left of a failed attempt.
  */
-export async function createRoot(context: Context, wanted: Wanted): Promise<Made> {
+export async function createRoot(
+  context: Context,
+  wanted: Wanted,
+  spec: CommandSpec,
+): Promise<Made> {
   const { root, workspace } = wanted
-  const template = templateOf(wanted)
+  const template = templateOf(wanted, spec)
   const descriptor = describe(context, wanted)
   if (existsSync(join(root, DESCRIPTOR_FILE))) {
     throw rootExists(root)
@@ -88,10 +92,10 @@ export async function createRoot(context: Context, wanted: Wanted): Promise<Made
   return { root, workspace, descriptor, written }
 }
 
-function templateOf({ template = TEMPLATE_NAMES[0] }: Wanted): TemplateName {
+function templateOf({ template = TEMPLATE_NAMES[0] }: Wanted, spec: CommandSpec): TemplateName {
   const known = TEMPLATE_NAMES.find((name) => name === template)
   if (known === undefined) {
-    throw usage(`--template needs one of ${TEMPLATE_NAMES.join(', ')}.`, initCommand)
+    throw usage(`--template needs one of ${TEMPLATE_NAMES.join(', ')}.`, spec)
   }
   return known
 }

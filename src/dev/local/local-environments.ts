@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { Fault, isFault, reasonOf } from '../../errors/fault.ts'
 import type { ApplicationOrigin } from '../../http/application/mount.ts'
 import { APPLICATION_CODES } from '../../http/errors.ts'
+import type { RejectionLog } from '../../http/rejection-log.ts'
 import { requestCounts } from '../../http/request-counts.ts'
 import { Transfers } from '../../http/transfers/transfers.ts'
 import { isForDevelopment } from '../../product/workspaces/synchronize.ts'
@@ -129,7 +130,13 @@ export async function openLocalEnvironment(options: LocalOptions): Promise<Local
   })
   requireDevelopment(environment)
   const engine = observeCalls(environment.engine, system, options.onCall)
-  const rejections = { add: reportRejection(options) }
+  const report = reportRejection(options)
+  const rejections: Pick<RejectionLog, 'add'> = {
+    add(request, fault) {
+      environment.rejections.add(request, fault)
+      report(request, fault)
+    },
+  }
   const transfers = new Transfers(system)
   const application = openApplication(
     { ...environment, engine, rejections },

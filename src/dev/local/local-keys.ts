@@ -1,17 +1,23 @@
-/** The Application Key that `svc dev` prints. It stays the same for one root. */
+/**
+ * The Application Keys of `svc dev`: the public one that it prints, which stays the same for one
+ * root, and the confidential one of its commands.
+ */
 import type { RecordedActor } from '../../identity/actor.ts'
 import { createClient, listClients } from '../../product/application-clients/application-clients.ts'
 import {
   type CredentialPorts,
   createCredential,
+  deleteCredential,
   listCredentials,
   revealKey,
+  revokeCredential,
 } from '../../product/application-clients/application-credentials.ts'
 import { APPLICATION_SCOPES } from '../../value/application-scopes.ts'
 import { parseId } from '../../value/ids.ts'
 import type { Secret } from '../../value/secret.ts'
 
 const NAME = 'svc dev'
+const OF_COMMANDS = 'svc dev commands'
 
 /** Returns a public key with every scope. Creates its Application Client at the first call. */
 export function localApplicationKey(ports: CredentialPorts, actor: RecordedActor): Secret {
@@ -36,4 +42,29 @@ export function localApplicationKey(ports: CredentialPorts, actor: RecordedActor
   const credentialId = isUsed ? system.ids.make('crd') : first
   const input = { clientId, credentialId, name: NAME, scopes: APPLICATION_SCOPES, rateLimit: null }
   return createCredential(ports, actor, { ...input, ...recorded }).key!
+}
+
+/**
+ * Creates a confidential key with every scope, with which commands call Functions that no public
+ * key may call. The keys of earlier processes are gone: this kind of key is shown once.
+ */
+export function localConfidentialKey(ports: CredentialPorts, actor: RecordedActor): Secret {
+  const { ids } = ports.system
+  const recorded = { createdAtMicros: ports.system.nowMicros(), requestId: ids.make('req') }
+  const known = listClients(ports).find(({ name, kind }) => {
+    return name === OF_COMMANDS && kind === 'confidential'
+  })
+  const clientId = known?.clientId ?? ids.make('app')
+  const scopes = APPLICATION_SCOPES
+  if (known === undefined) {
+    const client = { clientId, name: OF_COMMANDS, kind: 'confidential' } as const
+    createClient(ports, actor, { ...client, maximumScopes: scopes, ...recorded })
+  }
+  for (const { credentialId, state } of listCredentials(ports, clientId)) {
+    const credential = { clientId, credentialId, requestId: recorded.requestId }
+    if (state === 'active') revokeCredential(ports, actor, credential)
+    if (state !== 'deleted') deleteCredential(ports, actor, credential)
+  }
+  const credential = { credentialId: ids.make('crd'), name: OF_COMMANDS, scopes, rateLimit: null }
+  return createCredential(ports, actor, { clientId, ...credential, ...recorded }).key!
 }

@@ -18,6 +18,23 @@ const VERSION_ONLY = `import { query, v } from 'svc'
 export const version = query({ clients: ['public'], returns: v.string(), handler: () => '2' })
 `
 
+const BACKEND = `import { internalMutation, query, v } from 'svc'
+const clients = ['confidential'] as const
+export const secret = query({ clients, returns: v.string(), handler: () => 'for backends' })
+export const long = query({ clients: ['public'], handler: () => 'x'.repeat(9_000_000) })
+export const wrong = query({
+  clients: ['public'], returns: v.string(), handler: () => 5n as never,
+})
+export const tick = internalMutation({ returns: v.null(), handler: () => null })
+`
+
+const CRONS = `import { cronJobs } from 'svc'
+import { internal } from './_generated/api'
+export default cronJobs({
+  yearly: { schedule: '0 0 1 1 *', function: internal.backend.tick },
+})
+`
+
 let dev: LocalDevelopment
 let ready: EventOf<'ready'>
 const client = new TestClient()
@@ -61,6 +78,53 @@ describe('a running svc dev', () => {
     expect(await svc('logs', ...at, '--grep', 'errorCode=FUNCTION_FAILED')).toContain('notes.fail')
     expect(await svc('logs', ...at, '--grep', 'errorCode=NO_SUCH')).toBe('')
     expect(await svc('health', ...at)).toContain('healthy')
+  })
+
+  test('calls and watches what only confidential clients may call', async () => {
+    const served = dev.next('served')
+    dev.write('functions/backend.ts', BACKEND)
+    await served
+    const at = ['--root', dev.root]
+    expect(await svc('call', 'backend.secret', ...at)).toBe('"for backends"\n')
+    const shown = Promise.withResolvers<string>()
+    client.onOutput = shown.resolve
+    const watching = client.run('watch', 'backend.secret', ...at, '--json')
+    expect(JSON.parse(await shown.promise)).toMatchObject({ result: 'for backends' })
+    client.interrupt()
+    expect(await watching).toMatchObject({ exit: 130 })
+    client.onOutput = () => {}
+    // The key that pages have is public, as that of an application is.
+    expect((await dev.call('backend.secret')).error).toMatchObject({ code: 'AUTH_POLICY_DENIED' })
+  })
+
+  test('says where the reason of a failure is, and the log has it', async () => {
+    const at = ['--root', dev.root]
+    const codes = { 'backend.long': 'LIMIT_EXCEEDED', 'backend.wrong': 'RESULT_INVALID' }
+    for (const [name, code] of Object.entries(codes)) {
+      const failed = await client.run('call', name, ...at)
+      expect(failed.err).toContain(code)
+      const [, command = ''] = /Run `svc (logs .*)`/.exec(failed.err) ?? []
+      const record = await svc(...command.split(' '))
+      expect(record).toContain(code === 'LIMIT_EXCEEDED' ? 'result: at most 8 MiB' : 'a string')
+      expect(await svc('logs', ...at, '--grep', `errorCode=${code}`)).toContain(name)
+    }
+  })
+
+  test('lists, disables and runs the Crons that it runs', async () => {
+    const at = ['--root', dev.root]
+    const none = await client.run('crons', 'disable', 'yearly', ...at)
+    expect(none).toMatchObject({ exit: 7 })
+    const served = dev.next('served')
+    dev.write('crons.ts', CRONS)
+    await served
+    await dev.next('crons', ({ crons }) => crons.length === 1, 0)
+    expect(await svc('crons', 'list', ...at)).toMatch(/yearly +enabled/)
+    expect(await svc('crons', 'disable', 'yearly', ...at)).toContain('yearly is disabled')
+    const ran = dev.next('ran', ({ cron }) => cron === 'yearly')
+    await svc('crons', 'run', 'yearly', ...at)
+    expect((await ran).outcome).toBe('ok')
+    expect(await svc('scheduled', 'list', ...at)).toContain('succeeded')
+    expect(await svc('crons', 'enable', 'yearly', ...at)).toContain('yearly is enabled')
   })
 
   test('is found by --dev from a directory below its root', async () => {

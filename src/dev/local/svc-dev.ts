@@ -24,7 +24,7 @@ import {
   openLocalEnvironment,
   openLocalListener,
 } from './local-environments.ts'
-import { localApplicationKey } from './local-keys.ts'
+import { localApplicationKey, localConfidentialKey } from './local-keys.ts'
 import { openLocalManagement } from './local-management.ts'
 import { eventOf } from './log-events.ts'
 import { networkAddresses } from './network-addresses.ts'
@@ -124,7 +124,8 @@ function admitCommands(
   const { product } = environment
   const author = localAuthor(product.root.descriptor.environmentId)
   const applicationKey = localApplicationKey(product, author)
-  const called = { url, applicationKey, target: `channel:${CHANNEL}` }
+  const confidentialKey = localConfidentialKey(product, author)
+  const called = { url, applicationKey, confidentialKey, target: `channel:${CHANNEL}` }
   const { url: managementUrl, accessToken } = openLocalManagement(environment, options)
   writeHolder(options.rootPath, { pid: process.pid, ...called, managementUrl, accessToken })
   options.closing.add(() => removeHolder(options.rootPath))

@@ -29,30 +29,27 @@ export interface CronsInForceOptions {
   readonly channel?: string | undefined
 }
 
-/**
- * Returns the Release whose Crons are in force; null where nothing is served. `channel` decides
- * without a policy.
- */
-export function findReleaseInForce(
-  reader: ControlReader,
-  channel: string = CHANNEL,
-): ReleaseId | null {
-  const policy = findConvergedPolicy(reader)
-  if (policy !== null) return heaviest(policy.releases)
-  return findChannel(reader, channel)?.releaseId ?? null
-}
-
 export class CronsInForce {
+  /** Decides without a policy. */
+  readonly channel: string
   readonly #options: CronsInForceOptions
   readonly #following: CoalescingTask
   #retry: ReturnType<typeof setTimeout> | null = null
 
   constructor(options: CronsInForceOptions) {
+    this.channel = options.channel ?? CHANNEL
     this.#options = options
     this.#following = new CoalescingTask(
       () => this.#apply(),
       (error) => this.#fail(error),
     )
+  }
+
+  /** Returns the Release whose Crons are in force; null where nothing is served. */
+  findRelease(reader: ControlReader): ReleaseId | null {
+    const policy = findConvergedPolicy(reader)
+    if (policy !== null) return heaviest(policy.releases)
+    return findChannel(reader, this.channel)?.releaseId ?? null
   }
 
   /** Puts the Crons of what is served now in force. Call it after every change of that. */
@@ -74,8 +71,8 @@ export class CronsInForce {
   }
 
   async #apply(): Promise<void> {
-    const { log, control, releases, engine, channel } = this.#options
-    const releaseId = control.read((reader) => findReleaseInForce(reader, channel))
+    const { log, control, releases, engine } = this.#options
+    const releaseId = control.read((reader) => this.findRelease(reader))
     if (releaseId === null) engine.scheduler.crons.suspend()
     else {
       const release = await releases.load(releaseId)

@@ -24,9 +24,10 @@ import {
   workState,
 } from '../schedules/scheduled-work.ts'
 import { locateTarget } from '../serving/targets.ts'
-import { findReleaseInForce } from './crons-in-force.ts'
+import type { CronsInForce } from './crons-in-force.ts'
 
 interface CronsPort {
+  readonly crons: Pick<CronsInForce, 'channel' | 'findRelease'>
   readonly engine: { readonly scheduler: Pick<Engine['scheduler'], 'crons'> }
 }
 
@@ -66,10 +67,10 @@ export interface ActivateInput {
  * PRODUCT_NOT_FOUND, PRODUCT_RELEASE_RETIRED, PRODUCT_UNAVAILABLE and PRODUCT_CORRUPT.
  */
 export async function listCrons(ports: ReadPorts, target: string | null): Promise<CronList> {
-  const inForce = ports.root.control.read((reader) => findReleaseInForce(reader))
+  const inForce = ports.root.control.read((reader) => ports.crons.findRelease(reader))
   const releaseId = target === null ? inForce : locateTarget(ports, target)
   if (releaseId === null) {
-    const rule = 'left out where a policy or the Channel production has a Release'
+    const rule = `left out where a policy or the Channel ${ports.crons.channel} has a Release`
     throw notFound({ path: 'target', rule, detail: 'nothing is served' })
   }
   const { manifest } = await ports.releases.load(releaseId)
@@ -177,7 +178,7 @@ export async function runCron(
 }
 
 async function findInForce(ports: ReadPorts, name: string): Promise<CronManifest | null> {
-  const releaseId = ports.root.control.read((reader) => findReleaseInForce(reader))
+  const releaseId = ports.root.control.read((reader) => ports.crons.findRelease(reader))
   if (releaseId === null) return null
   const { manifest } = await ports.releases.load(releaseId)
   return manifest.crons?.find((cron) => cron.name === name) ?? null

@@ -13,6 +13,8 @@ export interface LocalServer {
   /** Origin of the application API on this machine. */
   readonly url: string
   readonly applicationKey: Secret
+  /** Calls the Functions that only confidential clients may call, as long as the process runs. */
+  readonly confidentialKey: Secret
   /** The target that follows each save. */
   readonly target: string
   /** Origin of the management API. */
@@ -30,23 +32,30 @@ const LocalServerFile = schema({
   pid: integer(1, 2 ** 31 - 1),
   url: Origin,
   applicationKey: text(/^rk_pub_v1_[A-Za-z0-9_-]{43}$/, 'a public key'),
+  confidentialKey: text(/^rk_sec_v1_[A-Za-z0-9_-]{43}$/, 'a confidential key'),
   target: 'string',
   managementUrl: Origin,
   accessToken: text(/^rk_at_v1_[A-Za-z0-9_-]{43}$/, 'an access token'),
 })
 
 export function formatLocalServer(server: LocalServer): string {
-  const { applicationKey, accessToken, ...plain } = server
-  const secrets = { applicationKey: applicationKey.reveal(), accessToken: accessToken.reveal() }
+  const { applicationKey, confidentialKey, accessToken, ...plain } = server
+  const secrets = {
+    applicationKey: applicationKey.reveal(),
+    confidentialKey: confidentialKey.reveal(),
+    accessToken: accessToken.reveal(),
+  }
   return `${JSON.stringify({ version: 2, ...plain, ...secrets })}\n`
 }
 
 /** Throws ValidationError. */
 export function parseLocalServer(bytes: Uint8Array): LocalServer {
   const { version: _, ...file } = parse(LocalServerFile, parseStrictJson(bytes))
-  const { applicationKey, accessToken, ...plain } = file
+  const { applicationKey, confidentialKey, accessToken, ...plain } = file
   return {
     ...plain,
-    ...{ applicationKey: new Secret(applicationKey), accessToken: new Secret(accessToken) },
+    applicationKey: new Secret(applicationKey),
+    confidentialKey: new Secret(confidentialKey),
+    accessToken: new Secret(accessToken),
   }
 }

@@ -180,7 +180,7 @@ async function prepare(
     const directory = given ?? join(root, WORKSPACE_DIRECTORY)
     const name = given === null ? basename(root) : undefined
     const wanted = { root, workspace: directory, listen: undefined, name, template }
-    const { descriptor } = await createRoot(context, wanted)
+    const { descriptor } = await createRoot(context, wanted, devCommand)
     return { workspaceDirectory: directory, projectId: descriptor.projectId, created: true }
   }
   if (template !== undefined) {

@@ -41,9 +41,14 @@ interface CallerOptions {
   readonly 'token-env'?: string | undefined
 }
 
+/** The kinds of keys that may call a Function. */
+interface Callable {
+  readonly clients: readonly ('public' | 'confidential')[]
+}
+
 /**
- * Returns the origin of the application API, the Application Key, and the functional token, which
- * only the server validates; null for none. Those of `svc dev` are the default.
+ * Returns the origin of the application API, the Application Key for a Function, and the functional
+ * token, which only the server validates; null for none. Those of `svc dev` are the default.
  */
 export function callerFrom(
   context: Context,
@@ -57,13 +62,16 @@ export function callerFrom(
       ? null
       : new Secret(secretFrom(context, command, '--token-env', tokenVariable))
   if (local !== null && url === undefined) {
-    const key = keyVariable === undefined ? local.applicationKey : keyFrom(keyVariable)
-    return { origin: local.url, key, token }
+    const given = keyVariable === undefined ? null : keyFrom(keyVariable)
+    const keyFor = ({ clients }: Callable): Secret =>
+      given ?? (isConfidential(clients) ? local.confidentialKey : local.applicationKey)
+    return { origin: local.url, keyFor, token }
   }
   if (url === undefined) throw usage('--url ORIGIN is required, except for svc dev.', command)
   const origin = parseOrigin(context.environment, url)
   if (keyVariable === undefined) throw usage('--key-env VAR is required with --url.', command)
-  return { origin, key: keyFrom(keyVariable), token }
+  const key = keyFrom(keyVariable)
+  return { origin, keyFor: (_: Callable): Secret => key, token }
 
   function keyFrom(variable: string): Secret {
     const key = secretFrom(context, command, '--key-env', variable)
@@ -73,6 +81,10 @@ export function callerFrom(
       command,
     )
   }
+}
+
+function isConfidential(clients: Callable['clients']): boolean {
+  return clients.includes('confidential') && !clients.includes('public')
 }
 
 export async function readArguments(

@@ -46,7 +46,7 @@ export const watchCommand: CommandSpec = command({
   async run(context, options, [name = '', given]) {
     const json = await readArguments(context, watchCommand, given, options['args-file'])
     const remote = await openRemote(context, options)
-    const caller = callerFrom(context, watchCommand, options, remote)
+    const { keyFor, ...caller } = callerFrom(context, watchCommand, options, remote)
     const target = targetOf(remote, options.target, watchCommand)
     const declared = await findFunction(context, remote, target, name)
     const { kind } = declared
@@ -56,7 +56,7 @@ export const watchCommand: CommandSpec = command({
       throw usage(`${what} Call it with \`svc call\`.`, watchCommand)
     }
     const values = toValues(json, options.tagged ? null : (declared.arguments as Json))
-    const call = { ...caller, target, name, errors: { ...declared.errors } }
+    const call = { ...caller, key: keyFor(declared), target, name, errors: { ...declared.errors } }
     const tagged = JSON.parse(encodeTagged(values)) as Json
     await printStates(context, { ...call, arguments: tagged }, options.tagged)
   },

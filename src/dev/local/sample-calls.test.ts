@@ -1,0 +1,93 @@
+import { expect, test } from 'vitest'
+import { v, validatorJson } from '../../sdk/validators.ts'
+import type { FunctionManifest } from '../../value/manifest.ts'
+import { plainToArguments } from '../../value/plain.ts'
+import { parseStrictJson } from '../../value/strict-json.ts'
+import { compileValidator, type FieldsJson } from '../../value/validators.ts'
+import { sampleCall } from './sample-calls.ts'
+
+const ROOT = '/tmp/a root'
+
+function manifest(name: string, more: Partial<FunctionManifest> = {}): FunctionManifest {
+  return {
+    name,
+    ...{ kind: 'query', visibility: 'public', clients: ['public'], auth: 'none', errors: {} },
+    ...{ arguments: {}, returns: { type: 'any' } },
+    ...more,
+  }
+}
+
+const fields = (validators: Parameters<typeof v.object>[0]): FieldsJson => {
+  const json = validatorJson(v.object(validators), 'fields')
+  return json.type === 'object' ? json.fields : {}
+}
+const ID = fields({ channel: v.id('channels') })
+const TEXT = fields({ text: v.string() })
+
+test.each([
+  ['a Query without arguments', 'b', [manifest('a', { arguments: TEXT }), manifest('b')]],
+  ['a Query before a Mutation', 'b', [manifest('a', { kind: 'mutation' }), manifest('b')]],
+  [
+    'a Mutation before an Action',
+    'b',
+    [manifest('a', { kind: 'action' }), manifest('b', { kind: 'mutation', arguments: TEXT })],
+  ],
+  [
+    'what needs no identity',
+    'b',
+    [manifest('a', { auth: 'user' }), manifest('b', { auth: 'optional' })],
+  ],
+  [
+    'what a key may call',
+    'c',
+    [
+      manifest('a', { visibility: 'internal', clients: [] }),
+      manifest('b', { clients: [] }),
+      manifest('c', { clients: ['confidential'] }),
+    ],
+  ],
+  ['what needs no ID', 'b', [manifest('a', { arguments: ID }), manifest('b', { kind: 'action' })]],
+])('the sample calls %s', (_, name, functions) => {
+  expect(sampleCall(ROOT, functions)).toMatch(new RegExp(`^svc call ${name}(?: '.*')? --root '`))
+})
+
+test('there is no sample where arguments cannot be made up', () => {
+  const pattern = fields({ code: v.string({ pattern: /[A-Z]{3}/ }) })
+  const long = fields({ text: v.string({ minimumLength: 300 }) })
+  const functions = [ID, pattern, long].map((each) => manifest('a', { arguments: each }))
+  expect(sampleCall(ROOT, functions)).toBeNull()
+  expect(sampleCall(ROOT, [])).toBeNull()
+})
+
+test('the arguments of the sample fit their validators', () => {
+  const everything = fields({
+    none: v.null(),
+    flag: v.boolean(),
+    few: v.int64({ minimum: -9n, maximum: -5n }),
+    many: v.int64({ minimum: 9_007_199_254_740_993n }),
+    share: v.float64({ maximum: 0.5 }),
+    short: v.string({ maximumLength: 2 }),
+    quote: v.literal("it's"),
+    five: v.literal(5n),
+    at: v.timestamp(),
+    data: v.bytes(),
+    tags: v.array(v.id('tags')),
+    byName: v.record(v.int64()),
+    inner: v.object({ long: v.string({ minimumLength: 9 }), more: v.optional(v.id('tags')) }),
+    either: v.union(v.id('tags'), v.boolean()),
+    owner: v.nullable(v.id('users')),
+    any: v.any(),
+  })
+  const functions = ['a', 'b'].map((half, i) => {
+    const entries = Object.entries(everything).filter((_, at) => at % 2 === i)
+    return manifest(half, { arguments: Object.fromEntries(entries) })
+  })
+  for (const each of functions) {
+    const line = sampleCall(ROOT, [each])
+    const word = /^svc call [ab] '(.*)' --root '\/tmp\/a root'$/.exec(line ?? '')?.[1]
+    const text = (word ?? '').replaceAll("'\\''", "'")
+    const values = plainToArguments(parseStrictJson(text), each.arguments)
+    const type = { type: 'object', fields: each.arguments } as const
+    expect(() => compileValidator(type, { coerce: false })(values, '$')).not.toThrow()
+  }
+})
