@@ -254,17 +254,6 @@ const REJECTED: readonly [rule: string, files: Record<string, string>, said: str
     'schema.ts\n  The default export of schema.ts must be defineSchema({ ... }). Write: import {',
   ],
   [
-    'an empty schema is rejected before Functions that use it',
-    {
-      'schema.ts': '\n',
-      'functions/a.ts':
-        "import { query, v } from 'svc'\nimport schema from '../schema'\n" +
-        "export const all = query({\n  returns: v.array(schema.document('notes')),\n" +
-        '  handler: () => [],\n})\n',
-    },
-    'schema.ts\n  The default export of schema.ts must be defineSchema({ ... }). Write: import {',
-  ],
-  [
     'an ID of a table that is not in the schema is rejected',
     {
       'functions/a.ts':

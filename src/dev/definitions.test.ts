@@ -77,6 +77,14 @@ test('a definition as the default export is an error with its line', async () =>
   )
 })
 
+test('an empty schema is named before the Functions that use it while they load', async () => {
+  const use = "import schema from '../schema'\nexport const note = schema.document('notes')"
+  expect(await rejectionOf(use, { 'schema.ts': '' })).toBe(
+    'schema.ts\n  The default export of schema.ts must be defineSchema({ ... }). Write: ' +
+      "import { defineSchema } from 'svc', then: export default defineSchema({})",
+  )
+})
+
 test('a definition may be exported by another file than the one that makes it', async () => {
   const { description } = await build({
     'lib/helpers.ts': HELPERS,

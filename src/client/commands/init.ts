@@ -66,8 +66,8 @@ interface Wanted {
 }
 
 /**
- * Creates a root, and a Workspace if the directory has none. `spec` is the command. Throws CLIENT_USAGE,
- * CLIENT_ROOT_EXISTS, CLIENT_FILE_FAILED; nothing is left of a failed attempt.
+ * Creates a root, and a Workspace if the directory has none. `spec` is the command that runs.
+ * Throws CLIENT_USAGE, CLIENT_ROOT_EXISTS, CLIENT_FILE_FAILED; nothing is left of a failed attempt.
  */
 export async function createRoot(
   context: Context,

@@ -4,14 +4,14 @@ import type { FunctionManifest } from '../../value/manifest.ts'
 import type { Json } from '../../value/strict-json.ts'
 import type { FieldsJson, ValidatorJson } from '../../value/validators.ts'
 
-/** What reads comes first, and what may reach other services last. */
+/** In the order of preference: an Action may reach other services. */
 const KINDS = ['query', 'mutation', 'action'] as const
 /** Characters of sample arguments; longer ones are nothing to paste. */
 const ARGUMENTS_LENGTH_MAX = 200
 
 /**
- * Prefers Queries, and of one kind a Function without arguments. Returns null where every public Function needs
- * an identity, or arguments that cannot be made up, such as the ID of a document.
+ * Prefers Queries, and of one kind a Function without arguments. Returns null where every public
+ * Function needs an identity, or arguments that cannot be made up, such as the ID of a document.
  */
 export function sampleCall(
   rootPath: string,
