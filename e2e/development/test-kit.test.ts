@@ -22,7 +22,7 @@ function offline(program: string, args: readonly string[], cwd: string) {
 
 test.each([
   ['chat', 2],
-  ['api', 3],
+  ['api', 4],
   ['empty', 1],
 ])('the tests of a new %s Workspace pass without a network', (template, count) => {
   const paths = ['--root', `${template}-root`, '--workspace', template]

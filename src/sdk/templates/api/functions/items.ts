@@ -14,7 +14,7 @@ export const list = query({
   handler: (ctx, { after }) =>
     ctx.db
       .table('items')
-      .index('bySku', (q) => q.gt('sku', after ?? ''))
+      .index('bySku', (q) => (after === undefined ? q : q.gt('sku', after)))
       .take(100),
 })
 

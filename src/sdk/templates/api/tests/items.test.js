@@ -17,6 +17,15 @@ test('an update changes the given fields only', async () => {
   assert.equal(item.quantity, 1n)
 })
 
+test('a list begins with the first SKU, or after the one that is given', async () => {
+  for (const sku of ['b', 'a', 'c']) {
+    await backend.mutation(api.items.create, { sku, name: 'Anvil', quantity: 1n })
+  }
+  const list = async (args) => (await backend.query(api.items.list, args)).map(({ sku }) => sku)
+  assert.deepEqual(await list({}), ['a', 'b', 'c'])
+  assert.deepEqual(await list({ after: 'a' }), ['b', 'c'])
+})
+
 test('two items cannot have one SKU', async () => {
   const item = { sku: 'a-1', name: 'Anvil', quantity: 2n }
   await backend.mutation(api.items.create, item)
