@@ -1,3 +1,4 @@
+import { connect } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { ORIGIN, openTestGateway, type TestGateway } from '../../../../build/testing/gateways.ts'
 import { functionManifest, publishRelease, REQUEST_ID } from '../../../../build/testing/products.ts'
@@ -163,6 +164,28 @@ describe('the handshake', () => {
     const reply = await fetch(`${origin}/v1/realtime`, { headers })
     expect(reply.status).toBe(status)
     expect(((await reply.json()) as { error: { code: string } }).error.code).toBe(code)
+  })
+
+  test.each([
+    ['of HTTP/1.0 without Host', 'HTTP/1.0', []],
+    ['of HTTP/1.0 without Connection', 'HTTP/1.0', ['host: localhost', 'connection: close']],
+    ['with an empty Host', 'HTTP/1.1', ['host:']],
+  ])('a handshake %s is rejected', async (_, version, more) => {
+    const { connection, ...rest } = { ...upgrade, ...protocol }
+    const options = more.some((line) => line.startsWith('connection'))
+      ? rest
+      : { ...rest, connection }
+    const lines = Object.entries(options).map(([name, value]) => `${name}: ${value}`)
+    const head = [`GET /v1/realtime ${version}`, ...lines, ...more, '', ''].join('\r\n')
+    const { hostname, port } = new URL(origin)
+    const socket = connect({ host: hostname, port: Number(port) })
+    const answered = new Promise<string>((resolve, reject) => {
+      socket.once('data', (data) => resolve(String(data)))
+      socket.once('error', reject)
+    })
+    socket.write(head)
+    expect(await answered).toMatch(/^HTTP\/1\.1 400 [\s\S]*"REQUEST_INVALID"/)
+    socket.destroy()
   })
 
   test('a page of a listed origin opens a connection with the subprotocol', async () => {

@@ -203,13 +203,14 @@ function busy(limit: string): Fault {
 
 /**
  * Throws UPGRADE_REQUIRED and REQUEST_INVALID (RFC 6455, 4.2.1). The runtime does not tell the
- * version of HTTP: a request of version 1.0 that has all headers is upgraded.
+ * version of HTTP, but only one of version 1.0 has no Host. One that has all headers is upgraded.
  */
 function checkHandshake({ headers }: Request): void {
   if (headers.get('upgrade')?.toLowerCase() !== 'websocket') throw new Fault('UPGRADE_REQUIRED')
   if (headers.get('sec-websocket-version') !== '13') {
     throw new Fault('UPGRADE_REQUIRED', { detail: 'sec-websocket-version: 13' })
   }
+  if (!headers.get('host')) throw new Fault('REQUEST_INVALID', { detail: 'host' })
   if (!listOf(headers.get('connection')).some(isUpgrade)) {
     throw new Fault('REQUEST_INVALID', { detail: 'connection: Upgrade' })
   }
