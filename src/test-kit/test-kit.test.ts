@@ -100,6 +100,10 @@ describe('failures', () => {
     for (const duration of durations) {
       await expect(backend.advance(duration as object)).rejects.toThrow('at least one of')
     }
+    for (const crons of ['hourly', true, null, {}, [5]]) {
+      const options = { crons } as unknown as { crons: false }
+      await expect(backend.advance({ hours: 1 }, options)).rejects.toThrow('a list of names')
+    }
     const advancing = backend.advance({ hours: 1 }, { crons: ['hourly', 'weekly'] })
     await expect(advancing).rejects.toEqual(code('REQUEST_INVALID'))
   })

@@ -116,9 +116,8 @@ class TestEnvironment implements HostedEnvironment {
   }
 
   async advance(duration?: Duration, options: AdvanceOptions = {}): Promise<void> {
-    const { crons = null } = options
     const millis = duration === undefined ? 0 : millisOf(duration)
-    await this.#request({ kind: 'advance', millis, crons: crons === false ? [] : crons })
+    await this.#request({ kind: 'advance', millis, crons: cronsOf(options.crons) })
   }
 
   async scheduled(): Promise<readonly object[]> {
@@ -236,6 +235,14 @@ function millisOf(duration: Duration): number {
   if (millis !== null) return millis
   const units = Object.keys(DURATION_UNITS).join(', ')
   throw kitError(`A duration has at least one of ${units}, each from 0, and at most 10 years.`)
+}
+
+/** Returns the names of the Crons that run; null for all. */
+function cronsOf(crons: AdvanceOptions['crons']): readonly string[] | null {
+  if (crons === undefined) return null
+  if (crons === false) return []
+  if (Array.isArray(crons) && crons.every((name) => typeof name === 'string')) return crons
+  throw kitError('The option `crons` is false, or a list of names of Crons.')
 }
 
 function print({ level, function: name, message, data }: TestLogLine): void {
