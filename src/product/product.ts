@@ -116,11 +116,16 @@ export function schedulerHost({
 
 /** Stops the background tasks, then closes the root. No rule may run any more. */
 export async function closeProduct(product: Product): Promise<void> {
+  await stopProduct(product)
+  product.root.close()
+}
+
+/** Stops the background tasks. The root stays open for what the documents record at their end. */
+export async function stopProduct(product: Product): Promise<void> {
   await product.serving.whenIdle()
   await product.crons.close()
   await product.audit.close()
   await product.collection.close()
   await product.engineCollection.close()
   product.keys.close()
-  product.root.close()
 }

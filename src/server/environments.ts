@@ -19,7 +19,7 @@ import { StoredBuckets } from '../product/files/stored-buckets.ts'
 import { openJwtProviders } from '../product/functional-tokens/providers.ts'
 import { FunctionalTokens } from '../product/functional-tokens/tokens.ts'
 import type { Logs } from '../product/logs/logs.ts'
-import { closeProduct, openProduct, type Product, schedulerHost } from '../product/product.ts'
+import { openProduct, type Product, schedulerHost, stopProduct } from '../product/product.ts'
 import { ServingHealth } from '../product/serving/serving-health.ts'
 import { runnerCommand } from '../runner/command.ts'
 import { runnerSpawner } from '../runner/processes.ts'
@@ -127,7 +127,7 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   const auditSink = loggedAudit(options.auditSink, log)
   const rules = { configuration: live, auditSink, cronsChannel: options.cronsChannel }
   const product = openProduct({ system, log, root, engine, ...rules })
-  closing.add(() => closeProduct(product))
+  closing.add(() => stopProduct(product))
   const objects = new ConsoleObjects({ root, files, heldAudits: product.heldAudits })
   await product.heldAudits.resolve(
     async (id) => (await engine.administration.isCommitted(id)) || objects.isCommitted(id),

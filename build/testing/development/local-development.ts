@@ -147,6 +147,7 @@ export class LocalDevelopment {
     return (await response.json()) as {
       readonly status: string
       readonly result?: { readonly value?: unknown }
+      readonly metadata?: { readonly commitSequence: string }
       readonly error?: { readonly code: string }
     }
   }
