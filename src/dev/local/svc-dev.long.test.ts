@@ -20,9 +20,9 @@ const list = async () => (await dev.call('notes.list')).result?.value
 const add = (text: string) => dev.call('notes.add', { text }, { kind: 'mutation' })
 
 test('a save is served on both targets, and documents stay', async () => {
-  const { targets, url, try: sample } = await dev.start()
+  const { targets, try: sample } = await dev.start()
   expect(targets).toEqual(['channel:dev', 'workspace:default'])
-  expect(sample).toContain(`curl ${url}/v1/query`)
+  expect(sample).toBe(`svc call notes.fail --root ${dev.root}`)
   expect([await dev.version(), await dev.version('workspace:default')]).toEqual(['1', '1'])
   expect(await add('kept')).toMatchObject({ status: 'ok' })
   const served = dev.next('served')
