@@ -32,7 +32,7 @@ export interface RealtimeSession {
 
 const HEADERS = {
   ...{ connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' },
-  'sec-websocket-protocol': REALTIME_PROTOCOL,
+  ...{ host: 'localhost', 'sec-websocket-protocol': REALTIME_PROTOCOL },
 }
 
 /** Opens a connection from the peer. Throws the error code where the upgrade is rejected. */
