@@ -1,8 +1,9 @@
+import { heapStats } from 'bun:jsc'
 import { describe, expect, test } from 'vitest'
 import { fc } from '../../build/testing/properties.ts'
 import { SEED } from '../../build/testing/seeds.ts'
 import { canonicalJson } from './canonical-json.ts'
-import { type Json, parseStrictJson } from './strict-json.ts'
+import { type Json, parseKeptJson, parseStrictJson } from './strict-json.ts'
 import { ValidationError } from './validation-error.ts'
 
 const bytes = (...values: number[]) => new Uint8Array(values)
@@ -163,3 +164,26 @@ function shuffled(value: Json): Json {
       .map(([key, member]) => [key, shuffled(member)]),
   )
 }
+
+test('a text that is kept in parts is read as any other', () => {
+  for (const text of ['{"a":["b",1,null]}', ' { "a" : [ "\\u0062" , 1e3 , true ] } ']) {
+    expect(parseKeptJson(text)).toEqual(parseStrictJson(text))
+  }
+  for (const text of ['{"a":1,"a":1}', '{ "__proto__": 1 }', '[1', '9007199254740993']) {
+    expect(() => parseKeptJson(text)).toThrow(ValidationError)
+  }
+})
+
+test('a part of a text that is kept does not hold the whole text in memory', () => {
+  const [count, blanks] = [100, ' '.repeat(100_000)]
+  const texts = Array.from({ length: count }, (_, i) => `${blanks}{"name":"part ${i}"}`)
+  const kept = texts.map((text) => (parseKeptJson(text) as { readonly name: string }).name)
+  const held = () => {
+    Bun.gc(true)
+    return heapStats().extraMemorySize
+  }
+  const before = held()
+  texts.length = 0
+  expect(before - held()).toBeGreaterThan((count * blanks.length) / 2)
+  expect(kept.at(-1)).toBe(`part ${count - 1}`)
+})

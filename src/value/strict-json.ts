@@ -50,6 +50,17 @@ export function parseStrictJson(
   return parseCompact(text, limits) ?? new Parser(text, limits).document()
 }
 
+/**
+ * Parses a text of which parts are kept for long. The parser's strings are slices, and one of them
+ * holds the whole text in memory: a short one that of a message full of white space. Throws
+ * ValidationError.
+ */
+export function parseKeptJson(text: string): Json {
+  const compact = parseCompact(text, DEFAULT_LIMITS)
+  if (compact !== null) return compact
+  return JSON.parse(JSON.stringify(new Parser(text, DEFAULT_LIMITS).document()))
+}
+
 /** Parses a file that a person wrote: some editors begin it with a byte order mark. */
 export function parseWrittenJson(bytes: Uint8Array): Json {
   const isMarked = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf
