@@ -67,10 +67,13 @@ export function overdrawCall({ limits }: Gateway, caller: ApplicationCaller): vo
   limits?.credentials.charge(caller.credentialId, credentialLimit(caller.rateLimit))
 }
 
-/** Bytes of a body that cost its credential as much as a call. */
+/** Bytes of a body or a message that cost its credential as much as a call. */
 const BYTES_PER_CALL = 16 * 1024
 
-/** Charges the rate of the credential for a body that has arrived, in addition to the call. */
+/**
+ * Charges the rate of the credential for a body or a message that has arrived, in addition to the
+ * call.
+ */
 export function chargeBody({ limits }: Gateway, caller: ApplicationCaller, bytes: number): void {
   if (limits === null || bytes < BYTES_PER_CALL) return
   const { credentialId, rateLimit } = caller

@@ -75,3 +75,14 @@ test('an unsubscribe is charged to the calls that follow, and is done in any cas
   expect(await statusOfCall(key)).toBe(200)
   session.drop()
 })
+
+test('a long message is charged as a long body is', async () => {
+  const { session, key } = await authenticated()
+  const ping = JSON.stringify({ version: 1, type: 'ping' })
+  session.send(`${' '.repeat(40_000)}${ping}`)
+  await session.next('pong')
+  // The authentication took one of ten, and the message three.
+  for (let i = 0; i < 6; i++) expect(await statusOfCall(key)).toBe(200)
+  expect(await statusOfCall(key)).toBe(429)
+  session.drop()
+})

@@ -8,12 +8,12 @@ import { Fault, isFault } from '../../../errors/fault.ts'
 import type { MemoryBudget, MemoryShare, Reservation } from '../../../system/memory-budget.ts'
 import { valueBytes } from '../../../system/memory-bytes.ts'
 import type { CredentialId } from '../../../value/ids.ts'
-import { type Json, parseStrictJson } from '../../../value/strict-json.ts'
+import { type Json, parseKeptJson } from '../../../value/strict-json.ts'
 import { read } from '../../../wire/reading/read.ts'
 import { REALTIME_SUBSCRIPTIONS_MAX, RealtimeRequest } from '../../../wire/realtime.ts'
 import { APPLICATION_CODES, toFault } from '../../errors.ts'
 import { peerOf, RateLimiter } from '../../rate-limits.ts'
-import { admitKey, chargeCall, overdrawCall, verifyToken } from '../callers.ts'
+import { admitKey, chargeBody, chargeCall, overdrawCall, verifyToken } from '../callers.ts'
 import { type CallName, callerError } from '../development-targets.ts'
 import type { Gateway } from '../gateway.ts'
 import {
@@ -171,10 +171,11 @@ export class RealtimeConnection implements SocketSession, OpenConnection {
 
   /** Throws where the connection has to end. */
   async #handle(text: string): Promise<void> {
-    const message = read(RealtimeRequest, parseStrictJson(text), 'REQUEST_INVALID')
+    const message = read(RealtimeRequest, parseKeptJson(text), 'REQUEST_INVALID')
     if (message.type === 'authenticate') return this.#authenticate(message)
     const authorization = this.#authorization
     if (authorization === null) throw new Fault('APPLICATION_KEY_REQUIRED')
+    chargeBody(this.gateway, authorization.caller, Buffer.byteLength(text))
     switch (message.type) {
       case 'subscribe':
         return this.#subscribe(authorization, message)

@@ -22,12 +22,15 @@ let clock: TestSystem
 let log: MemoryLog
 let gateway: TestGateway
 let opened: RealtimeSession[]
+/** Runs of the list. */
+let runs = 0
 
 beforeEach(async () => {
   const returns = { type: 'any' } as const
   const input = { type: 'optional', inner: returns } as const
   const manifest = { clients: ['confidential' as const], arguments: { input }, returns }
   opened = []
+  runs = 0
   log = memoryLog()
   clock = new TestSystem({ millis: realSystem().nowMillis() })
   gateway = await openTestGateway({
@@ -46,6 +49,7 @@ beforeEach(async () => {
     handlers: {
       'chat.small': () => 1,
       'chat.list': async (ctx) => {
+        runs += 1
         const { documents } = await ctx.range({ table: 'messages' })
         return 'x'.repeat(LIST_CHARACTERS + documents.length)
       },
@@ -126,6 +130,15 @@ test('a result is charged once for all its readers, and distinct ones each', asy
   await session.next('error', 3)
   expect(session.of('error')).toMatchObject(Array(3).fill(LIMIT))
   expect(held()).toBeLessThan(MEMORY_BYTES / 4)
+})
+
+test('a result that nobody has room for is not computed, once its length is known', async () => {
+  const session = await authenticated('a')
+  // All of them are accepted before the first result.
+  for (let i = 0; i < 20; i++) subscribe(session, `s${i}`, 'chat.list', `${i}`)
+  await session.next('error', 18)
+  expect(session.of('error')).toMatchObject(Array(18).fill(LIMIT))
+  expect(runs).toBeLessThan(5)
 })
 
 test('a state that a slow reader has not read is charged until it has', async () => {
