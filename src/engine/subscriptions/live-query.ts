@@ -78,6 +78,8 @@ export class LiveQuery implements Keeper {
   #cause: Span | null
   /** The memory of all but the state, and before the first state what it will probably take. */
   #overhead: SharedMemory
+  /** The bytes of the first state as they are charged before it is known. */
+  #expectedBytes: number
 
   constructor(
     keys: CacheKeys,
@@ -88,6 +90,7 @@ export class LiveQuery implements Keeper {
     this.request = request
     this.#cause = trace
     this.#onEvicted = onEvicted
+    this.#expectedBytes = expectedBytes
     this.#overhead = new SharedMemory(WATCHED_QUERY_BYTES + expectedBytes)
   }
 
@@ -155,6 +158,22 @@ export class LiveQuery implements Keeper {
   }
 
   /**
+   * Charges what the first state will probably take, where more is known of its Function than when
+   * it was subscribed to. Throws LIMIT_EXCEEDED where nobody has room for it.
+   */
+  expect(resultBytes: number): void {
+    if (this.state !== null || resultBytes <= this.#expectedBytes) return
+    this.#expectedBytes = resultBytes
+    this.#chargeOverhead(WATCHED_QUERY_BYTES + resultBytes)
+  }
+
+  #chargeOverhead(bytes: number): void {
+    this.#overhead.drop(this)
+    this.#overhead = new SharedMemory(bytes)
+    requireMemory(this.#overhead.keep(this))
+  }
+
+  /**
    * Takes the outcome of a run. `memory` is that of its text, which other Queries may share. Throws
    * LIMIT_EXCEEDED where nobody has room for it.
    */
@@ -162,11 +181,7 @@ export class LiveQuery implements Keeper {
     const { readSet, snapshot } = outcome.dependencies
     this.snapshot = snapshot
     this.runBytes = runBytesOf(outcome)
-    this.#overhead.drop(this)
-    this.#overhead = new SharedMemory(
-      WATCHED_QUERY_BYTES + readSet.bytes + readSet.count * READ_SET_ENTRY_BYTES,
-    )
-    requireMemory(this.#overhead.keep(this))
+    this.#chargeOverhead(WATCHED_QUERY_BYTES + readSet.bytes + readSet.count * READ_SET_ENTRY_BYTES)
     const { resultText, snapshotSequence } = outcome
     // Equal bytes keep the object, by which members know whether they have the state.
     if (this.state?.resultText === resultText) return

@@ -157,8 +157,7 @@ export class Subscriptions {
     const keys = digestsOf(request)
     const known = this.#queries.get(keys.perCaller)
     if (known !== undefined) return known
-    // Where nobody has room for such a result it is not even computed.
-    const expectedBytes = this.#costs.get(request.definition)?.resultBytes ?? 0
+    const expectedBytes = this.#expectedBytes(request)
     const query = new LiveQuery(keys, request, {
       expectedBytes,
       onEvicted: () => this.#end(query, memoryExhausted()),
@@ -214,7 +213,11 @@ export class Subscriptions {
     while (query.isStale && this.#isWatched(query) && !hasFailed) {
       try {
         const cost = { shares: query.shares(), bytes: this.#runBytesOf(query) }
-        const outcome = await this.#permits.use(query, cost, () => this.#execute(query))
+        const outcome = await this.#permits.use(query, cost, () => {
+          // Where nobody has room for such a result it is not even computed.
+          query.expect(this.#expectedBytes(query.request))
+          return this.#execute(query)
+        })
         if (outcome !== null && this.#isWatched(query)) this.#take(query, outcome)
       } catch (error) {
         hasFailed = true
@@ -229,6 +232,11 @@ export class Subscriptions {
   #runBytesOf({ runBytes, request: { definition } }: LiveQuery): number {
     const known = runBytes ?? this.#costs.get(definition)?.runBytes ?? REFRESH_BYTES.unknown
     return Math.max(known, REFRESH_BYTES.least)
+  }
+
+  /** Returns the bytes of the newest result of the Function; 0 where none is known. */
+  #expectedBytes({ definition }: Pick<WatchRequest, 'definition'>): number {
+    return this.#costs.get(definition)?.resultBytes ?? 0
   }
 
   #isFailing({ failingSince }: LiveQuery): boolean {
