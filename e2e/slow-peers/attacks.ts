@@ -87,9 +87,18 @@ export async function attackOn({ app, attackerKeys }: Target, attack: Attack): P
   return figures
 }
 
-async function client(task: ClientTask): Promise<ClientReport> {
-  const path = join(import.meta.dirname, 'client.ts')
-  const { status, stdout, stderr } = await run([BUN, path, JSON.stringify(task)])
+function client(task: ClientTask): Promise<ClientReport> {
+  return runClient('client.ts', task)
+}
+
+/**
+ * Runs a program of this folder to its end, and returns its report. `onStderr` is called for what
+ * it says in the meantime.
+ */
+export async function runClient<T>(file: string, task: object, onStderr?: () => void): Promise<T> {
+  const path = join(import.meta.dirname, file)
+  const options = { ...(onStderr !== undefined && { onStderr }) }
+  const { status, stdout, stderr } = await run([BUN, path, JSON.stringify(task)], options)
   if (status !== 0) throw new Error(stderr)
   return JSON.parse(stdout)
 }
@@ -114,4 +123,13 @@ export function memoryMib(pid: number, field: 'VmHWM' | 'VmRSS'): number {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   const kilobytes = new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1]
   return Math.round((Number(kilobytes) * 1024) / MIB)
+}
+
+const TICK_MILLIS = 10
+
+/** CPU time of a process since its start, in user and kernel mode. */
+export function cpuMillis(pid: number): number {
+  // The name of the program, which stands before these fields, contains no space.
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(' ')
+  return (Number(fields[13]) + Number(fields[14])) * TICK_MILLIS
 }

@@ -1,0 +1,62 @@
+/** Greedy subscribers with one public key and one address, in full size. */
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import {
+  callsOf,
+  openWatchedTarget,
+  pingOver,
+  type Subscribers,
+  subscribeTo,
+  type WatchedTarget,
+} from './watched-target.ts'
+
+const BUDGET_MIB = 256
+const SLACK_MIB = 64
+const SLOWER_MAX = 3
+/** Tests beside this one delay calls as well, so the bound must hold for one of the attacks. */
+const ATTACKS = 3
+const PINGING_SECONDS = 16
+const TIMEOUT = { timeout: 600_000 }
+
+let target: WatchedTarget
+afterEach(() => target?.app.installation.dispose())
+
+describe('subscriptions hold no more than their budget', () => {
+  beforeEach(async () => {
+    target = await openWatchedTarget()
+    // The first calls start a runner and trigger the compilation of the code.
+    await callsOf(target, 2)
+  })
+
+  const many = { function: 'slow.one', connections: 12, subscriptions: 1_000, seconds: 16 }
+  const lists = { function: 'slow.short', connections: 10, subscriptions: 200, seconds: 16 }
+  const attacks: readonly (readonly [string, Subscribers])[] = [
+    ['with arguments of 60 KB', { ...many, paddingCharacters: 60_000 }],
+    ['with white space of 60 KB', { ...many, blankCharacters: 60_000 }],
+    ['of lists of 700 KB', lists],
+    ['of lists of 700 KB that are not read', { ...lists, isReading: false }],
+    ['of lists of 7.2 MB', { ...lists, function: 'slow.long', connections: 3, subscriptions: 100 }],
+  ]
+
+  test.each(attacks)('%s', TIMEOUT, async (_, attack) => {
+    const { mibBefore, mibPeak, attacked } = await subscribeTo(target, attack)
+    expect(mibPeak - mibBefore).toBeLessThanOrEqual(BUDGET_MIB + SLACK_MIB)
+    expect(Object.keys(attacked.statuses)).toEqual(['200'])
+  })
+})
+
+test('pings over 60,000 subscriptions delay no other client', TIMEOUT, async () => {
+  // A quarter of it is the share of the address.
+  target = await openWatchedTarget({ SERVICE_REALTIME_MEMORY_MIB: '2048' })
+  const pings = { connections: 60, count: 2_750 * PINGING_SECONDS }
+  const p99With = async (subscriptions: number): Promise<number> => {
+    const { beside, attack } = await pingOver(target, { ...pings, subscriptions }, PINGING_SECONDS)
+    expect(Object.keys(beside!.statuses)).toEqual(['200'])
+    expect(attack.states).toBe(pings.connections * subscriptions)
+    return beside!.p99
+  }
+  for (let count = 1; ; count++) {
+    const slower = (await p99With(1_000)) / (await p99With(1))
+    if (slower <= SLOWER_MAX) return
+    expect(count, `p99 of other calls is ${slower} times as long`).toBeLessThan(ATTACKS)
+  }
+})

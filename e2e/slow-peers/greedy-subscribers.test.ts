@@ -1,0 +1,62 @@
+/** Greedy subscribers in small size: half of the default budget, and smaller attacks. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import {
+  openWatchedTarget,
+  pingOver,
+  type Subscribers,
+  subscribeTo,
+  type WatchedTarget,
+} from './watched-target.ts'
+
+const BUDGET_MIB = 128
+const SLACK_MIB = 64
+
+let target: WatchedTarget
+beforeAll(async () => {
+  target = await openWatchedTarget({ SERVICE_REALTIME_MEMORY_MIB: String(BUDGET_MIB) })
+})
+afterAll(() => target?.app.installation.dispose())
+
+async function statusOfRealtime(): Promise<unknown> {
+  const { installation, svc } = target.app
+  const { components } = await svc(['health', '--remote', '--root', installation.productRoot])
+  return components.find(({ name }: { name: string }) => name === 'realtime').status
+}
+
+describe('subscriptions hold no more than their budget, and some are rejected', () => {
+  const many = { function: 'slow.one', connections: 4, subscriptions: 500, seconds: 4 }
+  const lists = { function: 'slow.short', connections: 5, subscriptions: 20, seconds: 4 }
+  const attacks: readonly (readonly [string, Subscribers])[] = [
+    ['with arguments of 60 KB', { ...many, paddingCharacters: 60_000 }],
+    ['of lists of 700 KB', lists],
+    ['of lists of 7.2 MB', { ...lists, function: 'slow.long', subscriptions: 5 }],
+  ]
+
+  test.each(attacks)('%s', async (_, attack) => {
+    const { mibBefore, mibPeak, attacked, attack: report } = await subscribeTo(target, attack)
+    expect(mibPeak - mibBefore).toBeLessThanOrEqual(BUDGET_MIB + SLACK_MIB)
+    expect(Object.keys(report.errors)).toContain('LIMIT_EXCEEDED')
+    expect(Object.keys(attacked.statuses)).toEqual(['200'])
+    expect(await statusOfRealtime()).toBe('degraded')
+  })
+
+  test.each([
+    ['of lists that are not read', { ...lists, isReading: false }],
+    ['with much white space', { ...many, blankCharacters: 60_000 }],
+  ])('%s', async (_, attack) => {
+    const { mibBefore, mibPeak, attacked } = await subscribeTo(target, attack)
+    expect(mibPeak - mibBefore).toBeLessThanOrEqual(BUDGET_MIB + SLACK_MIB)
+    expect(Object.keys(attacked.statuses)).toEqual(['200'])
+  })
+})
+
+test('a ping over many subscriptions costs as much as over one', async () => {
+  const pings = { connections: 8, count: 8_000 }
+  const cpuWith = async (subscriptions: number): Promise<number> => {
+    const { cpuMillis, attack } = await pingOver(target, { ...pings, subscriptions }, 0)
+    expect(attack).toMatchObject({ states: pings.connections * subscriptions, errors: {} })
+    return cpuMillis
+  }
+  const one = await cpuWith(1)
+  expect(await cpuWith(500)).toBeLessThanOrEqual(3 * one)
+})
