@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { APP_CLIENT_FILES } from '../src/app-client/embedded.generated.ts'
 import { bundleEntry } from './embed-app-client.ts'
 import { clientPackage } from './release.ts'
 
@@ -81,6 +82,11 @@ client.query(send, { body: 'a' })
 // @ts-expect-error a Query has no operation
 client.mutation(all, {})
 `
+
+test('the package cites no document that only the repository has', () => {
+  const citing = Object.entries(APP_CLIENT_FILES).filter(([, text]) => /\(contract\//.test(text))
+  expect(citing.map(([path]) => path)).toEqual([])
+})
 
 test('the types accept good programs and reject bad ones', () => {
   writeFileSync(join(project, 'api.ts'), API)

@@ -101,9 +101,14 @@ function declarations(root: string): Record<string, string> {
   }
 }
 
-/** The compiler keeps the endings of imports, which a package must not have. */
+/**
+ * The compiler keeps the endings of imports, which a package must not have, and the citations of
+ * files that only the repository has.
+ */
 function declaration(text: string): string {
-  return text.replace(/((?:from|import\()\s*['"]\.[^'"]*)\.ts(['"])/g, '$1.js$2')
+  return text
+    .replace(/((?:from|import\()\s*['"]\.[^'"]*)\.ts(['"])/g, '$1.js$2')
+    .replace(/(?:\s*\n\s*\*)?\s\(contract\/[^)]*\)/g, '')
 }
 
 /** Returns the declarations that the entries import, directly or not; sorted. */

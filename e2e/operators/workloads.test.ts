@@ -100,7 +100,8 @@ test('of jobs that release at once, each succeeds when it is run until it does',
       try {
         return await deploy(app, await token(platform), platform)
       } catch (error) {
-        // Another job published first: the expected HEAD is stale (Document 1, exit 4).
+        // Another job published first: the expected HEAD is stale (contract/management.md, Exit
+        // codes and retries).
         if (attempt === 8 || !/PRODUCT_CAS_CONFLICT/.test(String(error))) throw error
       }
     }

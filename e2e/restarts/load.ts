@@ -1,6 +1,7 @@
 /**
- * Callers that follow the retry policy of the application contract: a Query or a Mutation is sent
- * again, with the same bytes, after a transport failure and after an error that is retryable.
+ * Callers that follow the retry policy (contract/application.md, Client retry policy): a Query or a
+ * Mutation is sent again, with the same bytes, after a transport failure and after an error that is
+ * retryable.
  */
 import { type Application, int64, type Json, object, operationId } from '../application.ts'
 

@@ -1,4 +1,7 @@
-/** Decodes tagged JSON to plain JavaScript values (Document 2, Canonical tagged values). */
+/**
+ * Decodes tagged JSON to plain JavaScript values (contract/application.md, Canonical tagged
+ * values).
+ */
 import { decodeBase64Url } from '../value/base64url.ts'
 import { FLOAT64, isTypedId, parseInt64 } from '../value/tagged.ts'
 import { compareUtf8, VALUE_DEPTH_MAX, VALUE_ENTRIES_MAX } from '../value/values.ts'

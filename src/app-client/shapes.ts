@@ -53,8 +53,8 @@ export function taggedTimestamp(micros: bigint): TaggedArgument {
 }
 
 /**
- * Returns the canonical text of the arguments of a call (Document 2, Canonical tagged values).
- * Throws ARGUMENTS_INVALID with the path of the first defect.
+ * Returns the canonical text of the arguments of a call (contract/application.md, Canonical tagged
+ * values). Throws ARGUMENTS_INVALID with the path of the first defect.
  */
 export function encodeArguments(shapes: Shapes, args: unknown): string {
   return encodeFields(shapes, args ?? {}, 'arguments', 0)

@@ -6,7 +6,7 @@ import { declareCommand, declareProgram, usageOf } from './program.ts'
 
 type HelpSection = Parameters<NonNullable<Command['helpCallback']>>[0][number]
 
-/** Exit codes of every command (wire decisions, section 6). */
+/** Exit codes of every command (contract/wire.md, Exit codes). */
 export const EXIT_CODES: Readonly<Record<string, string>> = {
   0: 'done',
   1: 'internal',

@@ -12,7 +12,7 @@ import type { ClientEnvironment } from './environment.ts'
 import { explanationOf } from './explanations.ts'
 import { printable, printableJson, printableJsonLine, printableLines } from './visible-text.ts'
 
-/** Exit code of a command that a signal ended (wire decisions, section 6). */
+/** Exit code of a command that a signal ended (contract/wire.md, Exit codes). */
 export const EXIT_INTERRUPTED = 130
 const INTERRUPTED: readonly Code[] = ['CLIENT_INTERRUPTED', 'CLIENT_CHANGE_INTERRUPTED']
 const SPINNER_AFTER_MS = 500

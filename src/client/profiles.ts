@@ -1,7 +1,7 @@
 /**
- * The stored session: one profile in credentials-v1.json (Document 1, Client credentials file).
- * Schema 2 keeps the authentication origin apart from the Management origin; schema 1 had one
- * origin for both and is read until the next refresh or login replaces it.
+ * The stored session: one profile in credentials-v1.json (contract/management.md, Client
+ * credentials file). Schema 2 keeps the authentication origin apart from the Management origin;
+ * schema 1 had one origin for both and is read until the next refresh or login replaces it.
  */
 import { isAbsolute, join } from 'node:path'
 import { Fault, isFault } from '../errors/fault.ts'

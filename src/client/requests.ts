@@ -149,7 +149,7 @@ async function sendOnce<T>(network: Network, call: Call<T>, leftMs: number): Pro
   throw await failureOf(call, response, bytes)
 }
 
-/** A stream says something every 15 s (wire decisions, section 5). */
+/** A stream says something every 15 s (contract/wire.md, Logs). */
 const SILENCE_MS = 45_000
 const LINE_CHARACTERS_MAX = 1024 * 1024
 

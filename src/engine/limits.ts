@@ -1,6 +1,6 @@
 /**
- * Bounds of invocations (architecture, section 4). Exceeding one is LIMIT_EXCEEDED or BUSY. A
- * `@limit` line is a row of src/docs/limits.md: its section, and what the value bounds.
+ * Bounds of invocations. Exceeding one is LIMIT_EXCEEDED or BUSY. A `@limit` line is a row of
+ * src/docs/limits.md: its section, and what the value bounds.
  */
 
 /** @limit Data Admin: stored bytes of the documents of one page */

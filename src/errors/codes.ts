@@ -13,7 +13,7 @@ export interface CodeRow {
 }
 
 export const CODES = {
-  // Server start (Document 1, Errors).
+  // Server start (contract/management.md, Errors).
   SERVER_CONFIGURATION_MISSING: {
     kind: 'setting',
     message: 'A required setting is missing or empty.',
@@ -169,7 +169,7 @@ export const CODES = {
       'without a sandbox.',
   },
 
-  // Management origin (wire decisions, section 1).
+  // Management origin (contract/wire.md, Error codes).
   PLATFORM_REQUEST_INVALID: {
     kind: 'invalid',
     message: 'The request is not valid.',
@@ -260,7 +260,8 @@ export const CODES = {
     message: 'The Product request is not valid.',
     next: 'Correct the request and send it again.',
   },
-  // Reserved by the contract for schema documents: nothing raises it yet.
+  // Reserved for documents that break the schema (contract/wire.md, Error codes): nothing raises it
+  // yet.
   PRODUCT_SCHEMA_INVALID: {
     kind: 'invalid',
     message: 'The document does not match the schema.',
@@ -309,7 +310,7 @@ export const CODES = {
     next: 'Stop the server, keep a copy of the Product root, then investigate or restore a backup.',
   },
 
-  // Application origin (wire decisions, section 1).
+  // Application origin (contract/wire.md, Error codes).
   REQUEST_INVALID: {
     kind: 'invalid',
     message: 'The request is not valid.',
@@ -340,7 +341,6 @@ export const CODES = {
     message: 'The functional token is not valid.',
     next: 'Obtain a fresh token.',
   },
-  // Reserved by the contract for upload and download grants: nothing raises it yet.
   GRANT_INVALID: {
     kind: 'unauthenticated',
     message: 'The grant is not valid.',
@@ -373,7 +373,6 @@ export const CODES = {
     message: 'The target has no such public Function of this kind.',
     next: 'Check the Function name and its kind.',
   },
-  // Reserved by the contract for stored files: nothing raises it yet.
   FILE_NOT_FOUND: {
     kind: 'not_found',
     message: 'The file does not exist.',
@@ -425,7 +424,6 @@ export const CODES = {
     message: 'The request or its result exceeds a limit.',
     next: 'Reduce the size of the request. The server log names the limit.',
   },
-  // Reserved by the contract for range requests for stored files: nothing raises it yet.
   RANGE_INVALID: {
     kind: 'range',
     message: 'The requested range is outside the file.',

@@ -6,7 +6,7 @@
 export interface KindRow {
   /** HTTP status code. */
   readonly status: number
-  /** Exit code of the command line (wire decisions, section 6). */
+  /** Exit code of the command line (contract/wire.md, Exit codes). */
   readonly exit: number
   /** Whether an identical request may succeed later. */
   readonly retryable: boolean

@@ -20,9 +20,10 @@ import type { Route } from './management/route.ts'
 import { type ManagementApp, managementRoutes } from './management/routes.ts'
 
 /*
- * Goal: no route of the management origin answers anybody whom the contract keeps out. Method: each
- * route of the array that the server mounts is called by each kind of caller. A new route fails
- * until it asks for a capability or stands in one of the lists below.
+ * Goal: no route of the management origin answers anybody who has no right to it
+ * (contract/management.md, Authentication). Method: each route of the array that the server mounts
+ * is called by each kind of caller. A new route fails until it asks for a capability or stands in
+ * one of the lists below.
  */
 
 /** Routes that require no session. */
@@ -87,7 +88,7 @@ beforeAll(async () => {
     'POST /v1/access/operators/:operatorId/disable': change,
     'POST /v1/access/operators/:operatorId/enable': change,
   }
-  // Authentication comes first (Document 1, Authentication, rule 1).
+  // Authentication comes first (contract/management.md, Authentication).
   hono = mountedRoutes(t)
 })
 

@@ -57,7 +57,7 @@ export function toFault(error: unknown, codes: SurfaceCodes): Fault {
   return new Fault(codes.internal, { cause: error, detail: String(error) })
 }
 
-/** Returns a response with the error envelope of the contract. */
+/** Returns a response with the error envelope (contract/application.md, Error envelope). */
 export function errorResponse(
   fault: Fault,
   requestId: string,

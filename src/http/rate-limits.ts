@@ -1,6 +1,6 @@
 /**
- * Token buckets in this process (wire decisions, section 1, Rate limits): per credential where the
- * caller has one, otherwise per peer address, which the listener determines.
+ * Token buckets in this process (contract/wire.md, Rate limits): per credential where the caller
+ * has one, otherwise per peer address, which the listener determines.
  */
 import { Fault } from '../errors/fault.ts'
 import type { System } from '../system/system.ts'

@@ -58,7 +58,10 @@ const SCOPES: Readonly<Record<Scope['kind'], string>> = {
   environment: 'at the Environment',
 }
 
-/** Names the missing capability, which the contract publishes, and the kind of the scope only. */
+/**
+ * Names the missing capability, which is public (contract/management.md, Roles and capabilities),
+ * and the kind of the scope only.
+ */
 function denied(capability: Capability, where: string): Fault {
   return new Fault('PLATFORM_ACCESS_DENIED', {
     detail: `lacks ${capability} ${where}`,

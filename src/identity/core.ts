@@ -17,7 +17,7 @@ export interface Origin {
 
 const MICROS_PER_SECOND = 1_000_000n
 /**
- * Lifetimes (Document 1, Limits), in microseconds.
+ * Lifetimes (contract/management.md, Limits), in microseconds.
  * @limit Identity and keys: lifetime of an access token of an operator
  */
 export const ACCESS_LIFETIME_MICROS = 600n * MICROS_PER_SECOND

@@ -1,6 +1,6 @@
 /**
  * Operator credentials: how codes and tokens are made, recognized and digested. A copy of the
- * database without the pepper can verify none of them (wire decisions, Secrets).
+ * database without the pepper can verify none of them (contract/wire.md, Secrets).
  */
 import { assert } from '../errors/assert.ts'
 import { digestEquals, randomSecret, secretDigest } from '../system/digests.ts'

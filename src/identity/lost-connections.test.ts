@@ -181,7 +181,8 @@ const CHANGES: readonly Change[] = [
       return {
         run: (core) => issueInvitation({ ...core, workloads: [] }, owner, given),
         async stored() {
-          // As the contract tells clients: 404 proves that there was no commit.
+          // 404 proves that there was no commit (contract/management.md, Creation of an
+          // invitation).
           const look = await codeOf(readInvitationOperation(t.identity, owner, operationId))
           expect(['none', 'PLATFORM_NOT_FOUND']).toContain(look)
           const after = await count('select 1 from service_operator_invitations')

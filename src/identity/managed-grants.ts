@@ -1,7 +1,7 @@
 /**
  * Grants of a trusted control plane. It owns a subset of an operator's grants and replaces the
  * whole subset, in the order of its own revisions. It does not change grants of other origins,
- * except legacy grants without an origin (Document 1, Managed grant source).
+ * except legacy grants without an origin (contract/management.md, Managed grant sources).
  */
 import type { Grant } from '../database/identity/grants.ts'
 import { hasIdentity } from '../database/identity/identities.ts'

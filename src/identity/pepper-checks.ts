@@ -36,8 +36,9 @@ const MISMATCH = {
 } as const
 
 /**
- * Lists the configured peppers. Another provider ID is another trust namespace (Document 1), so the
- * pepper of each provider is checked by itself.
+ * Lists the configured peppers. Another provider ID is another trust namespace
+ * (contract/management.md, External identity links), so the pepper of each provider is checked by
+ * itself.
  */
 export function configuredPeppers(
   identityPepper: Secret,

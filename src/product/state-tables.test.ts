@@ -1,6 +1,7 @@
 /**
- * The state tables of Document 1 (Workspace HEAD, Release, Channel): one test for each row. The
- * tables of credentials, the serving policy and the Environment are tested beside their rules.
+ * The state tables of Workspace HEAD, Release and Channel (contract/management.md, States of
+ * Workspaces and Channels): one test for each row. The tables of credentials, the serving policy
+ * and the Environment are tested beside their rules.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {

@@ -1,6 +1,7 @@
 /**
- * The JWT descriptor inside the Product root (wire decisions, section 4): the issuers whose tokens
- * identify the callers of Functions. The keys of an inline set are checked where they are imported.
+ * The JWT descriptor inside the Product root (contract/wire.md, Product auth descriptor): the
+ * issuers whose tokens identify the callers of Functions. The keys of an inline set are checked
+ * where they are imported.
  */
 import {
   type ClaimPath,

@@ -1,4 +1,7 @@
-/** The OIDC provider configuration file (Document 1), and what workload providers share with it. */
+/**
+ * The OIDC provider file (contract/management.md, OIDC provider file), and what workload providers
+ * share with it.
+ */
 import type { Fault } from '../errors/fault.ts'
 import { absolutePath, FILE_RULES } from '../system/files.ts'
 import { decodeBase64Url } from '../value/base64url.ts'

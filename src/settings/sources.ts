@@ -21,7 +21,7 @@ export type ProcessEnvironment = Readonly<Record<string, string | undefined>>
 
 /** The one file with a secret (the pepper of subjects) whose setting has no `_FILE` form. */
 const OIDC_CONFIG: VariableName = 'SERVICE_PLATFORM_OIDC_CONFIG'
-/** Secret files and values (Document 1, Limits). */
+/** Secret files and values (contract/management.md, Limits). */
 export const VALUE_BYTES_MAX = 64 * 1024
 const CONTROL = /[\u0000-\u001f\u007f]/
 

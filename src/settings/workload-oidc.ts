@@ -1,6 +1,6 @@
 /**
- * The file of workload providers: issuers that say who a CI job or a service account is (wire
- * decisions, section 2, Workload identity).
+ * The file of workload providers: issuers that say who a CI job or a service account is
+ * (contract/wire.md, Workload identity).
  */
 import { absolutePath, FILE_RULES } from '../system/files.ts'
 import { rule, someEntries } from '../wire/rules.ts'

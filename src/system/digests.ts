@@ -1,6 +1,6 @@
 /**
  * Keyed and plain digests. Credentials are stored as HMAC-SHA-256 with a label per purpose, so that
- * a digest of one kind is never valid as another (wire decisions, section 1).
+ * a digest of one kind is never valid as another (contract/wire.md, Secrets).
  */
 import { createHash, createHmac, hash, timingSafeEqual } from 'node:crypto'
 import { encodeBase64Url } from '../value/base64url.ts'

@@ -7,7 +7,9 @@ import { type System, TestSystem } from '../system/system.ts'
 import { LOG_LEVELS, type LogLevel } from '../value/logs/log-levels.ts'
 import { Secret } from '../value/secret.ts'
 
-/** The subjects of an event (Document 1, Health, metrics, logs), and any other facts. */
+/**
+ * The subjects of an event (contract/management.md, Health, metrics, logs), and any other facts.
+ */
 export interface LogFields {
   /** One sentence for the operator. The name of the event if absent. */
   readonly message?: string | undefined

@@ -1,6 +1,7 @@
 /**
- * Capabilities and the roles that grant them (Document 1, Roles and capabilities; wire decisions,
- * section 2). Authorization checks capabilities and scope, never the name of a role.
+ * Capabilities and the roles that grant them (contract/management.md, Roles and capabilities;
+ * contract/wire.md, Capabilities of the roles). Authorization checks capabilities and scope, never
+ * the name of a role.
  */
 
 /** All capabilities, sorted. Roles also grant those that no route needs. */

@@ -1,4 +1,4 @@
-/** Names and values of variables and secrets (Document 1, Configuration). */
+/** Names and values of variables and secrets (contract/management.md, Configuration). */
 
 /**
  * Bytes of UTF-8.

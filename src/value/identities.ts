@@ -1,4 +1,7 @@
-/** Functional identities: the callers of Functions, as functional tokens name them (Document 2). */
+/**
+ * Functional identities: the callers of Functions, as functional tokens name them
+ * (contract/application.md, Functional identities).
+ */
 
 /** Values of a Function's `auth`: the identity that a caller must present. */
 export const AUTH_MODES = ['none', 'optional', 'guest', 'user', 'service'] as const

@@ -64,7 +64,7 @@ describe('identifiers', () => {
     expect(new Set(made).size).toBe(made.length)
   })
 
-  test('every prefix of the contract identifies one kind only', () => {
+  test('every prefix identifies one kind only', () => {
     const ids = new IdFactory({ nowMillis: () => 1, randomBytes: (n) => new Uint8Array(n) })
     for (const prefix of ID_PREFIXES) {
       const id = ids.make(prefix)

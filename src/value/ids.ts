@@ -1,10 +1,12 @@
 /**
  * Canonical identifiers: `prefix_` and 26 characters of upper-case Crockford base32 that hold a
- * 48-bit millisecond time and 80 random bits (wire decisions, section 1).
+ * 48-bit millisecond time and 80 random bits (contract/wire.md, IDs).
  */
 import { ValidationError } from './validation-error.ts'
 
-/** Every prefix of the contract and of the wire decisions. */
+/**
+ * Every prefix (contract/management.md, Identifier and credential prefixes; contract/wire.md, IDs).
+ */
 export const ID_PREFIXES = [
   'opn',
   'opi',

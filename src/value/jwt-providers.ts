@@ -1,6 +1,6 @@
 /**
  * The JWT providers that an Environment trusts to identify its callers, from the descriptor that
- * SERVICE_PRODUCT_AUTH_CONFIG names (wire decisions, section 4).
+ * SERVICE_PRODUCT_AUTH_CONFIG names (contract/wire.md, Product auth descriptor).
  */
 
 /** Asymmetric algorithms only: with a shared secret, a verifier could also sign. */

@@ -1,4 +1,4 @@
-/** Names of operators and devices, chosen by people (wire decisions, section 2). */
+/** Names of operators and devices, chosen by people (contract/wire.md, Identity types). */
 
 /** 1 to 128 code points without control characters. isName also requires NFC. */
 export const NAME = /^[^\u0000-\u001f\u007f-\u009f]{1,128}$/u

@@ -1,4 +1,6 @@
-/** Scopes of grants (Document 1, Scope object). A grant never covers a sibling or a parent. */
+/**
+ * Scopes of grants (contract/management.md, Scopes). A grant never covers a sibling or a parent.
+ */
 import type { EnvironmentId, ProjectId } from './ids.ts'
 
 export type Scope =

@@ -1,7 +1,7 @@
 /**
  * A JSON parser that rejects ambiguous documents: no duplicate key, no `__proto__`, no lone
  * surrogate, no number that a double cannot represent as written, no text after the document (RFC
- * 8259 with the rules of the wire decisions, Notation). `JSON.parse` keeps the last duplicate,
+ * 8259) with stricter rules (contract/wire.md, Notation). `JSON.parse` keeps the last duplicate,
  * turns 1e400 into Infinity and rounds beyond 2^53, so it is unsafe for untrusted input.
  */
 import { ValidationError } from './validation-error.ts'

@@ -1,4 +1,7 @@
-/** Tagged JSON: the public form of arguments and results (Document 2, Canonical tagged values). */
+/**
+ * Tagged JSON: the public form of arguments and results (contract/application.md, Canonical tagged
+ * values).
+ */
 import { decodeBase64Url, encodeBase64Url } from './base64url.ts'
 import type { Json } from './strict-json.ts'
 import { inPart, keyPart, ValidationError } from './validation-error.ts'

@@ -1,4 +1,7 @@
-/** Names of a Release (Document 2, Targets), for the server and for its OpenAPI document. */
+/**
+ * Names of a Release (contract/application.md, Targets), for the server and for its OpenAPI
+ * document.
+ */
 import { idPattern } from './ids.ts'
 import { WORKSPACE_NAME } from './manifest.ts'
 

@@ -1,8 +1,8 @@
 /**
- * The values that Functions, documents and the wire share (Document 2, Canonical tagged values).
- * Each canonical type has one type in memory: int64 is bigint, float64 number, bytes Uint8Array,
- * object a Map in any order. Timestamps and typed IDs have classes that distinguish them from int64
- * and string.
+ * The values that Functions, documents and the wire share (contract/application.md, Canonical
+ * tagged values). Each canonical type has one type in memory: int64 is bigint, float64 number,
+ * bytes Uint8Array, object a Map in any order. Timestamps and typed IDs have classes that
+ * distinguish them from int64 and string.
  */
 
 export class Timestamp {
@@ -39,12 +39,12 @@ export type Value =
 export const INT64_MIN = -(2n ** 63n)
 export const INT64_MAX = 2n ** 63n - 1n
 /**
- * Nesting of arrays and objects in one value (Document 2, Limits).
+ * Nesting of arrays and objects in one value (contract/application.md, Limits).
  * @limit Calls: levels of nesting of a value
  */
 export const VALUE_DEPTH_MAX = 64
 /**
- * Entries of one array or object (Document 2, Limits).
+ * Entries of one array or object (contract/application.md, Limits).
  * @limit Calls: entries of one array or object
  */
 export const VALUE_ENTRIES_MAX = 10_000

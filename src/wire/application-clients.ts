@@ -1,4 +1,4 @@
-/** Application Clients and their credentials (wire decisions, section 3). */
+/** Application Clients and their credentials (contract/wire.md, Application Clients). */
 import { APPLICATION_SCOPES } from '../value/application-scopes.ts'
 import { documented, idField, integer, listUpTo, Micros, Name, textUpTo } from './fields.ts'
 import { type Infer, schema } from './schema.ts'

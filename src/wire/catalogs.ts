@@ -1,11 +1,11 @@
-/** The catalogs of a target: its Functions and its tables (wire decisions, section 5). */
+/** The catalogs of a target: its Functions and its tables (contract/wire.md, Catalogs). */
 import type { FieldsJson, ValidatorJson } from '../value/validators.ts'
 import { idField, TargetField } from './fields.ts'
 import { RetryField } from './files/retries.ts'
 import { type Infer, type Schema, schema, schemaOf } from './schema.ts'
 
 export const CatalogQuery = schema({
-  /** Required, without a default (Document 2, Targets). */
+  /** Required, without a default (contract/application.md, Targets). */
   target: TargetField,
 })
 

@@ -1,4 +1,4 @@
-/** Promotion and rollback of a Channel (wire decisions, section 3). */
+/** Promotion and rollback of a Channel (contract/wire.md, Channels, status and serving policy). */
 import { CHANNEL_NAME } from '../value/targets.ts'
 import { idField, Micros, text, U64 } from './fields.ts'
 import { type Infer, schema } from './schema.ts'

@@ -1,4 +1,4 @@
-/** Variables and secrets of the Environment (wire decisions, section 3). */
+/** Variables and secrets of the Environment (contract/wire.md, Variables and secrets). */
 import { CONFIGURATION_NAME, CONFIGURATION_VALUE_BYTES_MAX } from '../value/configuration.ts'
 import {
   documented,
@@ -14,7 +14,7 @@ import {
 import { OperationField } from './operations.ts'
 import { type Infer, schema } from './schema.ts'
 
-/** Bytes of the body that sets a value (Document 1, Limits). */
+/** Bytes of the body that sets a value (contract/management.md, Limits). */
 export const CONFIGURATION_BODY_BYTES_MAX = 72 * 1024
 
 export const ConfigurationName = text(CONFIGURATION_NAME, 'a name such as API_KEY')

@@ -1,4 +1,4 @@
-/** Crons: their list, their activation and runs by hand (wire decisions, section 5). */
+/** Crons: their list, their activation and runs by hand (contract/wire.md, Crons). */
 import { ACTIVATIONS, CRON_NAME, CRONS_MAX, OVERLAPS } from '../value/scheduling/crons.ts'
 import {
   idField,

@@ -1,4 +1,4 @@
-/** Data Admin: documents as operators read and write them (wire decisions, section 5). */
+/** Data Admin: documents as operators read and write them (contract/wire.md, Data Admin). */
 import { FIELD_NAME, INDEX_NAME } from '../value/manifest.ts'
 import {
   idField,

@@ -1,9 +1,9 @@
-/** State of the Environment (wire decisions, section 3). */
+/** State of the Environment (contract/wire.md, Environment state). */
 import { idField, Micros, Name, Revision, text, U64 } from './fields.ts'
 import { OperationField } from './operations.ts'
 import { type Infer, schema } from './schema.ts'
 
-/** Bytes of a body with a configuration (Document 1, Limits). */
+/** Bytes of a body with a configuration (contract/management.md, Limits). */
 export const ENVIRONMENT_BODY_BYTES_MAX = 72 * 1024
 
 /** The complete configuration, which a change replaces as a whole. */

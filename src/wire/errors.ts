@@ -1,4 +1,4 @@
-/** The error envelope of both origins (Document 2, Error envelope). */
+/** The error envelope of both origins (contract/application.md, Error envelope). */
 import { idField, textUpTo } from './fields.ts'
 import { schema } from './schema.ts'
 

@@ -80,7 +80,7 @@ export const TargetField = documented(textUpTo(128), {
   description: 'a target such as channel:production',
 })
 
-/** Entries of a page of a list (wire decisions, section 5, Page). */
+/** Entries of a page of a list (contract/wire.md, Pages). */
 export const PAGE_MAX = 1_000
 export const PAGE_DEFAULT = 100
 

@@ -1,4 +1,4 @@
-/** Liveness and readiness (Document 1, Endpoints). */
+/** Liveness and readiness (contract/management.md, Authentication and session routes). */
 import { text } from './fields.ts'
 import { type Infer, schema } from './schema.ts'
 
@@ -10,7 +10,9 @@ export type Ready = Infer<typeof Ready>
 
 const HealthStatus = schema("'healthy' | 'degraded' | 'unavailable'")
 
-/** Health of the components of the Environment, and the worst of them (wire, section 5). */
+/**
+ * Health of the components of the Environment, and the worst of them (contract/wire.md, Health).
+ */
 export const Health = schema({
   version: '1',
   status: HealthStatus,

@@ -1,9 +1,14 @@
-/** Envelopes of Function calls (Document 2, Request envelope and Success response). */
+/**
+ * Envelopes of Function calls (contract/application.md, Request envelope; contract/application.md,
+ * Success response).
+ */
 import { FUNCTION_NAME } from '../value/manifest.ts'
 import { documented, idField, integer, TargetField, textUpTo, U64 } from './fields.ts'
 import { type Infer, schema } from './schema.ts'
 
-/** A tagged value (Document 2, Canonical tagged values), checked by value/tagged.ts. */
+/**
+ * A tagged value (contract/application.md, Canonical tagged values), checked by value/tagged.ts.
+ */
 export const TaggedField = schema(['unknown', '@', { title: 'TaggedValue' }])
 /** A tagged value that is an object. */
 export const TaggedObjectField = schema(['unknown', '@', { title: 'TaggedObject' }])

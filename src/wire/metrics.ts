@@ -1,4 +1,4 @@
-/** Metrics of the server's process (wire decisions, section 5). */
+/** Metrics of the server's process (contract/wire.md, Metrics). */
 import { Micros, U64 } from './fields.ts'
 import { type Infer, schema } from './schema.ts'
 

@@ -1,4 +1,4 @@
-/** Outcome of a change with an Operation ID (wire decisions, section 3). */
+/** Outcome of a change with an Operation ID (contract/wire.md, Operations with an Operation ID). */
 import { idField, Micros, textUpTo, U64 } from './fields.ts'
 import { type Infer, schema } from './schema.ts'
 

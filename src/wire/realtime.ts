@@ -1,11 +1,13 @@
-/** Messages of the Realtime WebSocket (Document 2, Events; wire decisions, section 4). */
+/**
+ * Messages of the Realtime WebSocket (contract/application.md, Events; contract/wire.md, Realtime).
+ */
 import { idField, integer, Micros, TargetField, text, textUpTo, U64 } from './fields.ts'
 import { FunctionNameField, TaggedField, TaggedObjectField } from './invocations.ts'
 import { type Infer, schema } from './schema.ts'
 
 /** The subprotocol that a client must ask for. */
 export const REALTIME_PROTOCOL = 'service.realtime.v1'
-/** Bytes of one message in either direction (Document 2, Limits). */
+/** Bytes of one message in either direction (contract/application.md, Limits). */
 export const REALTIME_MESSAGE_BYTES_MAX = 64 * 1024
 /** Subscriptions of one connection. */
 export const REALTIME_SUBSCRIPTIONS_MAX = 1_000

@@ -1,6 +1,6 @@
 /**
- * Checks, validation and retirement of a Release (wire decisions, section 3), and the HEAD of a
- * Workspace as development keys see and freeze it (section 4).
+ * Checks, validation and retirement of a Release (contract/wire.md, Release states), and the HEAD
+ * of a Workspace as development keys see and freeze it (contract/wire.md, Development routes).
  */
 import { ChannelName } from './channels.ts'
 import { idField, Micros } from './fields.ts'

@@ -1,4 +1,4 @@
-/** Scheduled work: its list and its cancellation (wire decisions, section 5). */
+/** Scheduled work: its list and its cancellation (contract/wire.md, Scheduled work). */
 import { SCHEDULED_SOURCES, SCHEDULED_STATES } from '../value/scheduling/scheduled-work.ts'
 import { idField, integer, listUpTo, Micros, PAGE_MAX, PageLimit, textUpTo } from './fields.ts'
 import { OperationField } from './operations.ts'

@@ -51,7 +51,8 @@ const openSchemas = new WeakMap<Definition, Definition>()
 
 /**
  * Returns the schema of the same data in which objects of every depth may have unknown fields. A
- * client reads responses with it, since a newer server may send more (wire decisions, section 7).
+ * client reads responses with it, since a newer server may send more (contract/wire.md, Unknown
+ * fields).
  */
 export function openSchema<T>(closed: Schema<T>): Schema<T> {
   let open = openSchemas.get(closed)

@@ -1,4 +1,7 @@
-/** The serving policy of environment:default (wire decisions, section 3). */
+/**
+ * The serving policy of environment:default (contract/wire.md, Channels, status and serving
+ * policy).
+ */
 import { POLICY_RELEASES_MAX, WEIGHTS_TOTAL } from '../value/targets.ts'
 import { documented, idField, integer, Micros, Revision, U64 } from './fields.ts'
 import { OperationField } from './operations.ts'

@@ -1,4 +1,7 @@
-/** The snapshot of Workspaces, Releases and Channels (wire decisions, section 3). */
+/**
+ * The snapshot of Workspaces, Releases and Channels (contract/wire.md, Channels, status and serving
+ * policy).
+ */
 import { ChannelName } from './channels.ts'
 import { idField, Micros, U64 } from './fields.ts'
 import { ReleaseStateField } from './releases.ts'

@@ -1,6 +1,7 @@
 /**
  * The lines between the test kit, which runs in the process of a test, and the process that hosts
- * its environments. Each line is one message in JSON. Values are tagged, as in Document 2.
+ * its environments. Each line is one message in JSON. Values are tagged (contract/application.md,
+ * Canonical tagged values).
  */
 import type { Json } from '../value/strict-json.ts'
 import { integer, Micros } from './fields.ts'

@@ -1,4 +1,6 @@
-/** Publication of a Workspace package (wire decisions, section 3). The body is not JSON. */
+/**
+ * Publication of a Workspace package (contract/wire.md, Workspace package). The body is not JSON.
+ */
 import { WORKSPACE_NAME } from '../value/manifest.ts'
 import {
   BRANCH_CHARACTERS_MAX,

@@ -1,6 +1,7 @@
 /**
- * Calls over HTTP with the policy of Document 2: bounded retries of Queries and Mutations, none of
- * Actions, one total deadline, bounded and checked responses.
+ * Calls over HTTP with the client's retry policy (contract/application.md, Client retry policy):
+ * bounded retries of Queries and Mutations, none of Actions, one total deadline, bounded and
+ * checked responses.
  */
 import { backoffMillis, CALL_BACKOFF } from '../backoff.ts'
 import { CallError, clientError, hasCode, isCallError, responseInvalid } from '../errors.ts'

@@ -1,4 +1,4 @@
-/** Reads and checks the responses to calls (Document 2, Client retry policy). */
+/** Reads and checks the responses to calls (contract/application.md, Client retry policy). */
 import { isId } from '../../value/ids.ts'
 import { CallError, responseInvalid } from '../errors.ts'
 import type { FunctionKind } from '../references.ts'

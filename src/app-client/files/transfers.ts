@@ -1,4 +1,7 @@
-/** Uploads and downloads with the grants that Functions make (Document 2, grants). */
+/**
+ * Uploads and downloads with the grants that Functions make (contract/application.md, Uploads and
+ * downloads).
+ */
 import { isId } from '../../value/ids.ts'
 import { backoffMillis, CALL_BACKOFF } from '../backoff.ts'
 import { Deadline } from '../calls/deadlines.ts'

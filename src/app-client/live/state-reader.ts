@@ -4,7 +4,7 @@ import { responseInvalid } from '../errors.ts'
 import { hasFields } from '../results.ts'
 import type { Message } from './connection.ts'
 
-/** Characters of a state in parts (wire decisions, section 4). */
+/** Characters of a state in parts (contract/wire.md, Realtime). */
 const STATE_CHARACTERS_MAX = 8 * 1024 * 1024
 const HEAD = ['version', 'type', 'subscriptionId', 'revision', 'snapshotSequence', 'releaseId']
 

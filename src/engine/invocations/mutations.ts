@@ -309,7 +309,7 @@ interface Fingerprinted extends Pick<MutationInput, 'target' | 'caller' | 'argum
   readonly definition: Pick<FunctionManifest, 'name'>
 }
 
-/** Hashes all that an exact repeat has in common (application contract, Mutation operation). */
+/** Hashes all that an exact repeat has in common (contract/application.md, Mutation operations). */
 function fingerprintOf({ target, definition, caller, argumentsText }: Fingerprinted): Uint8Array {
   // The lengths make the concatenation unambiguous.
   const lengths = `${target.length},${definition.name.length},${caller.length}`

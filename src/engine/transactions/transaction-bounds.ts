@@ -1,4 +1,4 @@
-/** The bounds of one transaction and how much of them is used (architecture, Bounds). */
+/** The bounds of one transaction and how much of them is used. */
 import { Fault } from '../../errors/fault.ts'
 import {
   BYTES_READ_MAX,

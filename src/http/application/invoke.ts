@@ -26,7 +26,7 @@ import type { ApplicationCaller, Incoming } from './incoming.ts'
 import { operationCaller, possibleCallers } from './operation-callers.ts'
 
 /**
- * Bytes of a public request envelope (Document 2, Limits).
+ * Bytes of a public request envelope (contract/application.md, Limits).
  * @limit Requests: the body of a call
  */
 export const ENVELOPE_BYTES_MAX = 2 * 1024 * 1024

@@ -1,6 +1,6 @@
 /**
- * Counts the uses of each Application Key and logs them once a minute (Document 2: per-key logs and
- * metrics). Keys come and go, so they cannot be names of metrics.
+ * Counts the uses of each Application Key and logs them once a minute (contract/application.md,
+ * Application Keys). Keys come and go, so they cannot be names of metrics.
  */
 import type { Logger } from '../../telemetry/log.ts'
 import { UsagePeriods } from '../../telemetry/usage-periods.ts'

@@ -20,7 +20,7 @@ export const ANY_MEDIA_TYPE = '*/*'
 export const LINES_MEDIA_TYPE = 'application/x-ndjson'
 
 /**
- * An ordinary JSON body (Document 1, Limits).
+ * An ordinary JSON body (contract/management.md, Limits).
  * @limit Requests: the body of an ordinary management request
  */
 export const JSON_BODY_BYTES_MAX = 16 * 1024

@@ -1,4 +1,7 @@
-/** Credentials that callers present (Documents 1 and 2, Authentication). */
+/**
+ * Credentials that callers present (contract/management.md, Authentication;
+ * contract/application.md, Authentication).
+ */
 import { ENROLLMENT_HEADER } from '../../wire/identity/oidc.ts'
 import { KEY_HEADER } from '../application/callers.ts'
 

@@ -12,7 +12,7 @@ import type { SignatureAlgorithm } from '../../value/jwt-providers.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import { readKeySet, type VerificationKey } from './key-sets.ts'
 
-/** OIDC verifier bounds (wire decisions, section 2). */
+/** Bounds of the verifier (contract/wire.md, Bounds of the OIDC verifier). */
 const DOCUMENT_BYTES_MAX = 256 * 1024
 const DOCUMENT_TIMEOUT_MS = 5_000
 const KEYS_FRESH_MS = 600_000

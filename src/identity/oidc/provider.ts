@@ -35,6 +35,9 @@ export interface NativeClient {
   readonly resource: string | null
 }
 
-/** OIDC verifier bounds (wire decisions, section 2); those of keys and texts are in ../jwt. */
+/**
+ * Bounds of the verifier (contract/wire.md, Bounds of the OIDC verifier); those of keys and texts
+ * are in ../jwt.
+ */
 export const TOKEN_LIFETIME_SECONDS_MAX = 86_400
 export const CLOCK_SKEW_SECONDS = 60

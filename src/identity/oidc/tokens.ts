@@ -1,6 +1,6 @@
 /**
  * Verifies an external token: signature, issuer, audience, validity period, and the claim that
- * marks tokens for operators (Document 1, Verifier rules).
+ * marks tokens for operators (contract/management.md, Verification of OIDC tokens).
  */
 import { Fault } from '../../errors/fault.ts'
 import type { System } from '../../system/system.ts'

@@ -1,4 +1,7 @@
-/** The credential lifecycle of Document 2: one test for each row, and the guarantees of each. */
+/**
+ * The credential lifecycle (contract/application.md, Credential lifecycle): one test for each row,
+ * and the guarantees of each.
+ */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openTestProduct, REQUEST_ID, type TestProduct } from '../../../build/testing/products.ts'
 import type { ApplicationKind } from '../../storage/control/application-clients.ts'

@@ -1,6 +1,6 @@
 /**
  * Data Admin: operators read and write documents by the schema of an exact target, without a
- * Function (Document 1, Storage, runtime, data, schedules, Cron).
+ * Function (contract/management.md, Storage, runtime, data, schedules, Crons).
  */
 import type {
   AdministeredDocument,

@@ -9,7 +9,7 @@ import {
 } from '../../telemetry/log.ts'
 import { LOG_RECORD_BYTES_MAX } from '../../wire/logs.ts'
 
-/** Attributions of the contract that stand beside the event (Document 1, Health, metrics, logs). */
+/** Attributions that stand beside the event (contract/management.md, Health, metrics, logs). */
 const ATTRIBUTIONS = [
   'releaseId',
   'function',

@@ -37,7 +37,7 @@ const PAGE_RECORDS = 500
 export const RECHECK_MILLIS = 1_500
 /** Pages that are not full are gathered for this time: each one reads the authorization. */
 const GATHER_MILLIS = 100
-/** Wire decisions, section 5. */
+/** The interval of heartbeats in a stream (contract/wire.md, Logs). */
 export const HEARTBEAT_MILLIS = 15_000
 
 /** Yields at most a page at a time; the next page is read once the consumer took the last one. */

@@ -91,7 +91,10 @@ export function retireUnused(
   }
 }
 
-/** Describes scheduled work, which stays on its Release (Document 1, Channels). */
+/**
+ * Describes scheduled work, which stays on its Release (contract/management.md, States of
+ * Workspaces and Channels).
+ */
 function pendingUse(pending: number | null): string {
   if (pending === null) return 'before stored scheduled work is counted; try again in a moment'
   return `the Release of ${pending} unfinished pieces of scheduled work`

@@ -1,4 +1,7 @@
-/** Resolves the text of a target to the exact Release that serves it (Document 2, Targets). */
+/**
+ * Resolves the text of a target to the exact Release that serves it (contract/application.md,
+ * Targets).
+ */
 
 import { Fault } from '../../errors/fault.ts'
 import { findChannel } from '../../storage/control/channels.ts'

@@ -1,7 +1,8 @@
 /**
  * The metrics of this server with their descriptions. Names are fixed and have no labels, so their
- * number is bounded whatever is published or called (Document 1, Health, metrics, logs). The log
- * has the usage of each Function (`function.usage`) and each Application Key (`credential.usage`).
+ * number is bounded whatever is published or called (contract/management.md, Health, metrics,
+ * logs). The log has the usage of each Function (`function.usage`) and each Application Key
+ * (`credential.usage`).
  *
  * A name ends with its unit: Micros, Bytes or Percent. A name without a unit is a count.
  */

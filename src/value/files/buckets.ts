@@ -1,4 +1,4 @@
-/** Buckets and storage keys (wire decisions, section 5). */
+/** Buckets and storage keys (contract/wire.md, Buckets and storage keys). */
 
 /** Bytes that a quota may have: the largest integer that every JSON reader keeps. */
 export const QUOTA_BYTES_MAX = BigInt(Number.MAX_SAFE_INTEGER)

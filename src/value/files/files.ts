@@ -1,6 +1,6 @@
 /**
- * Stored files: names, bounds and grants (Document 2, Upload and download grants; wire decisions,
- * section 4). The metadata of a file is a document of the reserved table `files`.
+ * Stored files: names, bounds and grants (contract/application.md, Upload and download grants;
+ * contract/wire.md, Grants). The metadata of a file is a document of the reserved table `files`.
  */
 
 /** The name of the table in validators and schemas. */

@@ -27,7 +27,7 @@ describe('the package', () => {
     )
   })
 
-  test('has the layout of the wire decisions', () => {
+  test('has exactly the documented layout', () => {
     const frame = encodePackage({ manifest: '{}', artifact: Uint8Array.of(1, 2, 3) }, sha256)
     const lengths = Buffer.from([0, 0, 0, 2, 0, 0, 0, 3])
     const head = [Buffer.from('SVCPKG\0\x01'), lengths, Buffer.from('{}'), Buffer.of(1, 2, 3)]

@@ -1,8 +1,8 @@
 /**
- * The two containers of a publication (wire decisions, section 3). The package is sent: magic, two
- * lengths, manifest, artifact, SHA-256 of all before. The artifact is stored: magic, index length,
- * canonical index, contents. A source has exactly one encoding of each. The caller supplies the
- * digest function, since client and server use different ones.
+ * The two containers of a publication (contract/wire.md, Workspace package). The package is sent:
+ * magic, two lengths, manifest, artifact, SHA-256 of all before. The artifact is stored: magic,
+ * index length, canonical index, contents. A source has exactly one encoding of each. The caller
+ * supplies the digest function, since client and server use different ones.
  */
 import { canonicalJson } from '../canonical-json.ts'
 import { isJsonObject, type Json, parseStrictJson } from '../strict-json.ts'

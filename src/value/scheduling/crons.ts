@@ -1,4 +1,4 @@
-/** Crons: calls of Functions at times of a calendar or at intervals (wire decisions, section 5). */
+/** Crons: calls of Functions at times of a calendar or at intervals (contract/wire.md, Crons). */
 import { DELAY_MILLIS_MAX } from './scheduled-work.ts'
 
 export const CRON_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/

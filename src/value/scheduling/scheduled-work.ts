@@ -1,6 +1,6 @@
 /**
- * Scheduled work: names, states and bounds (wire decisions, section 5). Each piece is a document of
- * a reserved table.
+ * Scheduled work: names, states and bounds (contract/wire.md, Scheduled work). Each piece is a
+ * document of a reserved table.
  */
 
 /**

@@ -1,4 +1,4 @@
-/** Buckets, storage keys and objects (wire decisions, section 5). */
+/** Buckets, storage keys and objects (contract/wire.md, Buckets and storage keys). */
 import { BUCKET_NAME, isObjectKey } from '../../value/files/files.ts'
 import {
   documented,

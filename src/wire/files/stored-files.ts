@@ -1,4 +1,4 @@
-/** The answer to an upload (wire decisions, section 4, Grants). */
+/** The answer to an upload (contract/wire.md, Grants). */
 import { idField, Micros, text, U64 } from '../fields.ts'
 import { type Infer, schema } from '../schema.ts'
 

@@ -1,4 +1,4 @@
-/** Scopes, grants, invitations and operators in messages (wire decisions, section 2). */
+/** Scopes, grants, invitations and operators in messages (contract/wire.md, Identity types). */
 import {
   CapabilityField,
   idField,

@@ -1,4 +1,4 @@
-/** Pages of the security audit (wire decisions, section 5, Page). */
+/** Pages of the security audit (contract/wire.md, Pages). */
 import { idField, listUpTo, Micros, Name, PAGE_MAX, PageLimit, text, textUpTo } from '../fields.ts'
 import { type Infer, schema } from '../schema.ts'
 import { Provenance } from '../workspace.ts'

@@ -1,4 +1,7 @@
-/** Login, sessions, and the Environments that an operator may link (wire decisions, section 2). */
+/**
+ * Login, sessions, and the Environments that an operator may link (contract/wire.md, Identity
+ * routes).
+ */
 
 import {
   CapabilityField,
@@ -72,9 +75,9 @@ export const Self = schema({
 })
 export type Self = Infer<typeof Self>
 
-/** Entries of one response (Document 1, Limits). */
+/** Entries of one response (contract/management.md, Limits). */
 export const RESOURCES_MAX = 1_024
-/** Bytes of one response (Document 1, Limits). */
+/** Bytes of one response (contract/management.md, Limits). */
 export const RESOURCES_BYTES_MAX = 1024 * 1024
 
 export const ResourceField = schema({

@@ -1,4 +1,7 @@
-/** Login with an external identity, and grants of a managed source (wire decisions, section 2). */
+/**
+ * Login with an external identity, and grants of a managed source (contract/wire.md, Identity
+ * routes).
+ */
 
 import { integer, listUpTo, Name, RoleField, textUpTo, U64 } from '../fields.ts'
 import { type Infer, schema } from '../schema.ts'

@@ -17,7 +17,7 @@ import { usage } from '../../usage.ts'
 import { REMOTE } from '../operations.ts'
 
 const APPLICATION_KEY = /^rk_(?:pub|sec)_v1_[A-Za-z0-9_-]{43}$/
-/** Bytes of the public request envelope (Document 2, Limits). */
+/** Bytes of the public request envelope (contract/application.md, Limits). */
 const ARGUMENTS_BYTES_MAX = 2 * 1024 * 1024
 
 export const FUNCTION_OPTIONS = {

@@ -1,7 +1,8 @@
 /**
  * `svc invite`: issues a delegated invitation. Only the first response carries the code, so a lost
- * response is reconciled by its Operation ID (Document 1, Invitation operation): if nothing is
- * committed, the same bytes are sent again; if the invitation is committed, its code is lost.
+ * response is reconciled by its Operation ID (contract/management.md, States of an invitation
+ * operation): if nothing is committed, the same bytes are sent again; if the invitation is
+ * committed, its code is lost.
  */
 import { Fault, isFault } from '../../../errors/fault.ts'
 import { isRole, ROLES, type Role } from '../../../value/capabilities.ts'

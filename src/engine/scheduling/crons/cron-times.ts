@@ -1,7 +1,7 @@
 /**
- * The times of a Cron. An expression is read in the local time of its zone (wire decisions, section
- * 5). Where every hour matches, it runs at every real minute that fits. Otherwise it runs once a
- * local time: a time that the zone skips runs right after the change, a repeated time the first
+ * The times of a Cron. An expression is read in the local time of its zone (contract/wire.md,
+ * Crons). Where every hour matches, it runs at every real minute that fits. Otherwise it runs once
+ * a local time: a time that the zone skips runs right after the change, a repeated time the first
  * time only.
  */
 import { Cron } from 'croner'

@@ -1,5 +1,5 @@
 /**
- * The protocol of one Realtime connection (wire decisions, section 4): authentication in the first
+ * The protocol of one Realtime connection (contract/wire.md, Realtime): authentication in the first
  * message, subscriptions, renewal and expiry. Messages are processed one after the other.
  */
 import { SUBSCRIPTION_MEMORY } from '../../../engine/limits.ts'

@@ -1,4 +1,7 @@
-/** The end of the functional token of a connection (wire decisions, section 4). */
+/**
+ * The end of the functional token of a connection (contract/wire.md, Rules of Realtime
+ * connections).
+ */
 import type { ExpiringPrincipal } from '../gateway.ts'
 
 /** Milliseconds before the end of the token at which the client is told. */

@@ -1,6 +1,7 @@
 /**
- * The S3 door: `/v1/s3` on the application origin, path style, outside the error envelope (wire
- * decisions, section 5). Keys belong to one bucket and are authenticated by their signatures.
+ * The S3 door: `/v1/s3` on the application origin, path style, outside the error envelope
+ * (contract/wire.md, S3-compatible API). Keys belong to one bucket and are authenticated by their
+ * signatures.
  */
 import { Fault } from '../../../errors/fault.ts'
 import { countedStatus } from '../../request-counts.ts'
