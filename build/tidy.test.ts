@@ -5,6 +5,8 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { VERSION } from '../src/value/version.ts'
+import { readMarkdown } from './testing/markdown/markdown.ts'
+import { citationFindings, contractHeadings, headingFindings } from './tidy/contract-citations.ts'
 import { circleFindings } from './tidy/import-circles.ts'
 import { FOLDERS, importFindings } from './tidy/import-rules.ts'
 import { languageFindings, subjectFindings } from './tidy/language-rules.ts'
@@ -16,6 +18,8 @@ import { unusedFindings } from './tidy/unused-files.ts'
 const ROOT = join(import.meta.dirname, '..')
 const files = readSourceFiles(ROOT)
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
+const documents = readMarkdown(ROOT)
+const headings = contractHeadings(documents)
 const about = JSON.parse(read('package.json'))
 
 function report(findings: readonly Finding[]): string {
@@ -85,6 +89,41 @@ test('a docstring without a subject, an invented term and a vague subject are fo
     'culprit is an invented term',
     '"whoever" names no subject',
   ])
+})
+
+test('every citation of the contract names one of its files and a heading of it', () => {
+  expect([...headings.keys()]).toEqual(['application.md', 'management.md', 'wire.md'])
+  expect(report(headingFindings(headings))).toBe('')
+  const sources = files.map(({ path, lines }) => ({ path, text: lines.join('\n') }))
+  const found = [...sources, ...documents].flatMap((file) => citationFindings(file, headings))
+  expect(report(found)).toBe('')
+})
+
+test('a citation that leads nowhere is found, also one that continues in the next line', () => {
+  const text = [
+    '/** A bound (contract/management.md, Limits). See [it](docs/contract/none.md). */',
+    '/**',
+    ' * Rules (contract/application.md, Events; contract/wire.md, Rules of Realtime',
+    ' * connections), then (contract/wire.md, Rules of',
+    ' * nothing).',
+    ' */',
+    '// (contract/none.md, Limits), contract/wire.md, Realtime, and',
+    '// (see contract/wire.md, Realtime) or (contract/wire.md).',
+    '// Bytes (Document 1, Limits; the wire',
+    '// decisions, section 4).',
+  ].join('\n')
+  const found = citationFindings({ path: 'src/value/x.ts', text }, headings)
+  expect(found.map(({ line, rule }) => `${line}: ${rule}`)).toEqual([
+    '9: "Document 1" is not in the repository',
+    '9: "wire decisions" is not in the repository',
+    '4: wire.md has no heading "Rules of nothing"',
+    '7: the contract has no file none.md',
+    '7: a citation of wire.md in another form',
+    '8: a citation of wire.md in another form',
+    '8: a citation of wire.md in another form',
+  ])
+  const twice = contractHeadings([{ path: 'src/docs/contract/x.md', text: '# A\n## B\n### B\n' }])
+  expect(headingFindings(twice).map(({ rule }) => rule)).toEqual(['"B" cannot be cited'])
 })
 
 test('no folder has more files than the limit', () => {
