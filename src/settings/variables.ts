@@ -208,7 +208,8 @@ export const VARIABLES = [
     secret: false,
     file: false,
     default: '256',
-    description: 'MiB that unfinished request bodies may hold, 128 to 65536; more are 503 at once',
+    description:
+      'MiB that unfinished request bodies and waiting Realtime messages may hold, 128 to 65536; more are 503 at once',
   },
   {
     name: 'SERVICE_RESPONSE_MEMORY_MIB',

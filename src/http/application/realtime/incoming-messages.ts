@@ -1,34 +1,54 @@
-/** The messages of one connection that were received, which are processed one after the other. */
+/**
+ * The messages of one connection that were received, which are processed one after the other. They
+ * hold memory as request bodies do that are not parsed yet, and are charged to the same budget:
+ * while a token is verified or a target is looked up, anybody may send on.
+ */
+import type { MemoryShare, Reservation } from '../../../system/memory-budget.ts'
+import { textBytes } from '../../../system/memory-bytes.ts'
 import { REALTIME_SUBSCRIPTIONS_MAX } from '../../../wire/realtime.ts'
 
 /** Messages that may wait while one is processed, and their characters. */
 const WAITING_MAX = 2 * REALTIME_SUBSCRIPTIONS_MAX
 const WAITING_CHARACTERS_MAX = 4 * 1024 * 1024
 
+interface Received {
+  /** Null for a binary message. */
+  readonly text: string | null
+  readonly memory: Reservation
+}
+
+/** The bound that a message exceeds. */
+export type Exceeded = 'messages of a connection' | 'the memory of messages that wait'
+
 export class IncomingMessages {
   /** Must not reject. */
   readonly #handle: (text: string | null) => Promise<void>
-  readonly #waiting: (string | null)[] = []
+  readonly #memory: MemoryShare
+  readonly #waiting: Received[] = []
   #waitingCharacters = 0
   #isProcessing = false
 
-  constructor(handle: (text: string | null) => Promise<void>) {
+  constructor(memory: MemoryShare, handle: (text: string | null) => Promise<void>) {
+    this.#memory = memory
     this.#handle = handle
   }
 
-  /** Returns false where too many messages wait; `null` stands for a binary message. */
-  add(text: string | null): boolean {
+  /** Returns the bound that the message would exceed, otherwise null. */
+  add(text: string | null): Exceeded | null {
     if (this.#waiting.length >= WAITING_MAX || this.#waitingCharacters > WAITING_CHARACTERS_MAX) {
-      return false
+      return 'messages of a connection'
     }
-    this.#waiting.push(text)
+    const memory = this.#memory.reserve(text === null ? 0 : textBytes(text))
+    if (memory === null) return 'the memory of messages that wait'
+    this.#waiting.push({ text, memory })
     this.#waitingCharacters += text?.length ?? 0
     void this.#process()
-    return true
+    return null
   }
 
   /** Drops everything that waits. */
   clear(): void {
+    for (const { memory } of this.#waiting) memory.release()
     this.#waiting.length = 0
     this.#waitingCharacters = 0
   }
@@ -37,9 +57,10 @@ export class IncomingMessages {
     if (this.#isProcessing) return
     this.#isProcessing = true
     while (this.#waiting.length > 0) {
-      const text = this.#waiting.shift()!
+      const { text, memory } = this.#waiting.shift()!
       this.#waitingCharacters -= text?.length ?? 0
       await this.#handle(text)
+      memory.release()
     }
     this.#isProcessing = false
   }

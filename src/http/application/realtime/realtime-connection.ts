@@ -55,7 +55,7 @@ export class RealtimeConnection implements SocketSession, OpenConnection {
   readonly #outgoing: OutgoingMessages
   readonly #messages: RateLimiter
   readonly #subscriptions = new Map<string, RealtimeSubscription>()
-  readonly #incoming = new IncomingMessages((text) => this.#process(text))
+  readonly #incoming: IncomingMessages
   readonly #pings: Pings
   #socket: Socket | null = null
   #authorization: Authorization | null = null
@@ -93,6 +93,12 @@ export class RealtimeConnection implements SocketSession, OpenConnection {
     )
     this.#messages = new RateLimiter(gateway.system, MESSAGE_LIMIT, 1)
     this.#pings = new Pings(gateway, this.#outgoing)
+    // Charged to the address alone: much may wait before the credential is known.
+    const share = gateway.transfers.bodies.shareOf({
+      credential: null,
+      peer: peerOf(incoming.binding),
+    })
+    this.#incoming = new IncomingMessages(share, (text) => this.#process(text))
   }
 
   get authorization(): Authorization | null {
@@ -133,8 +139,9 @@ export class RealtimeConnection implements SocketSession, OpenConnection {
     this.#heartbeat.messageHeard(this.gateway.system.monotonicMillis())
     this.traffic.received(text === null ? 0 : Buffer.byteLength(text))
     if (this.#isClosed) return
-    if (this.#messages.take('') === 0 && this.#incoming.add(text)) return
-    this.#end(new Fault('RATE_LIMITED', { detail: 'messages of a connection' }))
+    const isWithinRate = this.#messages.take('') === 0
+    const exceeded = isWithinRate ? this.#incoming.add(text) : 'messages of a connection'
+    if (exceeded !== null) this.#end(new Fault('RATE_LIMITED', { detail: exceeded }))
   }
 
   tick(): void {
