@@ -23,9 +23,18 @@ export interface DownloadOperand {
   readonly fileName: string | null
 }
 
+export interface SignedDownloadOperand extends DownloadOperand {
+  readonly inline: boolean
+}
+
+/** An operation that makes a grant to download a file. */
+export type DownloadOperation =
+  | readonly ['grantDownload', string, DownloadOperand]
+  | readonly ['signDownload', string, SignedDownloadOperand]
+
 /** Replies: a grant, a grant, the ID of a file, bytes. The text of `putFile` is base64. */
 export type FileOperation =
-  | readonly ['grantDownload', string, DownloadOperand]
+  | DownloadOperation
   | readonly ['grantUpload', UploadOperand]
   | readonly ['putFile', ObjectOperand, string]
   | readonly ['readFile', string]
@@ -33,7 +42,9 @@ export type FileOperation =
 const OBJECT_KEYS = ['bucket', 'key', 'contentType']
 const OBJECT: ReadonlySet<string> = new Set(OBJECT_KEYS)
 const UPLOAD: ReadonlySet<string> = new Set([...OBJECT_KEYS, 'maximumBytes', 'expiresInSeconds'])
-const DOWNLOAD: ReadonlySet<string> = new Set(['expiresInSeconds', 'fileName'])
+const DOWNLOAD_KEYS = ['expiresInSeconds', 'fileName']
+const DOWNLOAD: ReadonlySet<string> = new Set(DOWNLOAD_KEYS)
+const SIGNED_DOWNLOAD: ReadonlySet<string> = new Set([...DOWNLOAD_KEYS, 'inline'])
 
 /** Decodes an operation on files; null for one of another kind. Throws ValidationError. */
 export function decodeFileOperation(json: readonly unknown[]): FileOperation | null {
@@ -42,6 +53,9 @@ export function decodeFileOperation(json: readonly unknown[]): FileOperation | n
     case 'grantDownload':
       sized(json, 3)
       return [type, text(first), download(second)]
+    case 'signDownload':
+      sized(json, 3)
+      return [type, text(first), signedDownload(second)]
     case 'grantUpload':
       sized(json, 2)
       return [type, upload(first)]
@@ -63,6 +77,12 @@ function upload(json: unknown): UploadOperand {
     maximumBytes: count(operand.maximumBytes),
     expiresInSeconds: seconds(operand.expiresInSeconds, UPLOAD_SECONDS.max),
   }
+}
+
+function signedDownload(json: unknown): SignedDownloadOperand {
+  const { inline, ...operand } = record(json, SIGNED_DOWNLOAD)
+  if (typeof inline !== 'boolean') throw new ValidationError('a boolean')
+  return { ...download(operand), inline }
 }
 
 function download(json: unknown): DownloadOperand {

@@ -44,6 +44,7 @@ test('every validator becomes plain data that a manifest accepts', () => {
     record: v.record(v.int64(), { maximumItems: 3 }),
     uploadGrant: v.uploadGrant(),
     downloadGrant: v.downloadGrant(),
+    downloadUrl: v.downloadUrl(),
   }
   for (const validator of Object.values(validators)) {
     const json = jsonOf(validator)
@@ -66,6 +67,7 @@ test('every validator becomes plain data that a manifest accepts', () => {
   expect(jsonOf(v.downloadGrant())).toMatchObject({ fields: { expiresAt: { type: 'timestamp' } } })
   const namesOf = (grant: unknown) => Object.keys((grant as { fields: object }).fields)
   expect(namesOf(jsonOf(v.downloadGrant()))).toEqual(fields)
+  expect(namesOf(jsonOf(v.downloadUrl()))).toEqual(['path', 'expiresAt'])
   expect(namesOf(jsonOf(v.uploadGrant()))).toEqual([...fields, 'uploadId', 'maximumBytes'])
 })
 

@@ -118,6 +118,8 @@ export declare const v: {
   uploadGrant(): Validator<UploadGrant>
   /** The grant that `ctx.storage.createDownload` makes, for `returns`. */
   downloadGrant(): Validator<DownloadGrant>
+  /** The signed URL that `ctx.storage.createDownloadUrl` makes, for `returns`. */
+  downloadUrl(): Validator<DownloadUrl>
 }
 
 type InferFields<F extends Fields> = Flatten<
@@ -530,7 +532,7 @@ export interface QueryContext<ErrorCode extends string = never, Mode extends Aut
 /** The `ctx` of a Mutation. It is also accepted where a QueryContext is expected. */
 export interface MutationContext<ErrorCode extends string = never, Mode extends AuthMode = AuthMode>
   extends QueryContext<ErrorCode, Mode> {
-  /** `createDownload` throws here: the result of a Mutation is stored, and a grant must not be. */
+  /** Downloads cannot be granted here: the result of a Mutation is stored, a grant must not be. */
   readonly storage: StorageReader & DownloadIssuer & StorageDeleter
   readonly auth: Auth<Mode> & GuestIssuer
   readonly db: DatabaseWriter
@@ -705,6 +707,20 @@ interface DownloadIssuer {
     id: Id<'files'>,
     options?: { expiresInSeconds?: number; fileName?: string },
   ): Promise<DownloadGrant>
+  /**
+   * Makes a signed URL of a file, for what sends no header: `<img>`, `<video>`, `<audio>`, links.
+   * It is a credential: every client that has it reads the file until it expires, so never log or
+   * store it. It lives 300 seconds unless `expiresInSeconds` (1 to 3,600) says otherwise, or up to
+   * a quarter less: equal calls within a quarter get the same URL, so that a page does not load an
+   * image again. A Query with one is cached for half of that life at most. With `inline`, a browser
+   * that opens the URL shows PNG, JPEG, GIF, WebP, AVIF, BMP, and usual audio and video; it saves
+   * files of every other type, SVG among them. `fileName` is the name that it saves the file under.
+   * Throws if there is no such file. `downloadUrl` of `svc/client` makes the whole URL.
+   */
+  createDownloadUrl(
+    id: Id<'files'>,
+    options?: { expiresInSeconds?: number; fileName?: string; inline?: boolean },
+  ): Promise<DownloadUrl>
 }
 
 interface StorageDeleter {
@@ -740,6 +756,13 @@ interface StorageWriter {
 
 /** The ID of an upload grant. */
 export type UploadId = string & { readonly __upload: true }
+
+export interface DownloadUrl {
+  /** Path on the application origin; a credential. */
+  readonly path: string
+  /** Microseconds since the Unix epoch. */
+  readonly expiresAt: bigint
+}
 
 export interface DownloadGrant {
   /** Path on the application origin. */

@@ -221,6 +221,10 @@ const DOWNLOAD_GRANT: FieldsJson = {
   token: { type: 'string' },
   expiresAt: { type: 'timestamp' },
 }
+const DOWNLOAD_URL: FieldsJson = {
+  path: { type: 'string' },
+  expiresAt: { type: 'timestamp' },
+}
 const UPLOAD_GRANT: FieldsJson = {
   ...DOWNLOAD_GRANT,
   uploadId: { type: 'string' },
@@ -269,6 +273,7 @@ const BUILDERS = Object.freeze({
   any: () => define({ type: 'any' }),
   uploadGrant: () => objectOf(UPLOAD_GRANT),
   downloadGrant: () => objectOf(DOWNLOAD_GRANT),
+  downloadUrl: () => objectOf(DOWNLOAD_URL),
 })
 
 /** The builders, with an error for unknown names: "v.number is not a function" names no fix. */

@@ -16,6 +16,7 @@ export type KeyUse =
   | 'cursor-cipher'
   | 'cursor-digest'
   | 'download-grant'
+  | 'download-url'
   | 'guest-identity'
   | 'keyring-check'
   | 'operation-fingerprint'

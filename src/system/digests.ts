@@ -21,6 +21,7 @@ export type Purpose =
   | 'operation-fingerprint'
   | 'upload-grant'
   | 'download-grant'
+  | 'download-url'
   | 'storage-key'
 
 /** Returns 32 bytes: HMAC-SHA-256(key, "service/<purpose>/v1" || 0x00 || text). */

@@ -44,6 +44,19 @@ describe('calls', () => {
     expect(await backend.query('notes.list')).toEqual([text])
   })
 
+  test('a signed URL of a file is renewed in simulated time', async () => {
+    await using backend = await open({ now: new Date('2026-03-01T12:00:00Z') })
+    const file = await backend.action('notes.draw')
+    const show = () => backend.query('notes.show', { file }) as Promise<Record<string, unknown>>
+    const { path, expiresAt } = await show()
+    expect(path).toMatch(/^\/v1\/files\/signed-downloads\/rk_url_v1_/)
+    expect(expiresAt).toBe(BigInt(Date.parse('2026-03-01T12:01:00Z')) * 1_000n)
+    await backend.advance({ seconds: 10 })
+    expect((await show()).path).toBe(path)
+    await backend.advance({ seconds: 30 })
+    expect((await show()).path).not.toBe(path)
+  })
+
   test('each environment has documents of its own', async () => {
     await using one = await open()
     await using other = await open()

@@ -8,6 +8,7 @@ export function noStorage(): FunctionStorage {
   }
   return {
     issueDownload: reject,
+    signDownload: reject,
     issueUpload: async () => reject(),
     put: async () => reject(),
     read: async () => reject(),

@@ -84,6 +84,15 @@ export const weather = action({
     return response.status + ' ' + new TextDecoder().decode(bytes) + ' ' + new Date().toISOString()
   },
 })
+export const draw = action({
+  clients, returns: v.id('files'), uses: { storage: 'write' },
+  handler: (ctx) => ctx.storage.put(new Uint8Array(1), { contentType: 'image/png' }),
+})
+export const show = query({
+  clients, arguments: { file: v.id('files') }, returns: v.downloadUrl(),
+  handler: (ctx, { file }) =>
+    ctx.storage.createDownloadUrl(file, { expiresInSeconds: 60, inline: true }),
+})
 export const sweepLater = mutation({
   clients, returns: v.string(),
   handler: (ctx) => ctx.scheduler.runAfter({ hours: 2 }, internal.notes.sweep),

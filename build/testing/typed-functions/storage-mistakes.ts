@@ -33,6 +33,18 @@ export const fetches = action({
   returns: v.downloadGrant(),
   handler: (ctx, { file }) => ctx.storage.createDownload(file),
 })
+export const shows = query({
+  arguments: { file: v.id('files') },
+  returns: v.array(v.downloadUrl()),
+  handler: async (ctx, { file }) => {
+    // @ts-expect-error there is no such option
+    await ctx.storage.createDownloadUrl(file, { Inline: true })
+    // @ts-expect-error a signed URL has no token
+    const { token } = await ctx.storage.createDownloadUrl(file)
+    ctx.log.info(token)
+    return [await ctx.storage.createDownloadUrl(file, { expiresInSeconds: 60, inline: true })]
+  },
+})
 export const mistaken = action({
   uses: { storage: 'read' },
   arguments: { file: v.id('files') },

@@ -1,6 +1,6 @@
 /** The `ctx.storage` operations of one Action, each of which is a transaction of its own. */
 import { isFault } from '../../errors/fault.ts'
-import type { FileOperation } from '../../runner/file-operations.ts'
+import type { DownloadOperation, FileOperation } from '../../runner/file-operations.ts'
 import type { ErrorReport } from '../../runner/messages.ts'
 import type { RangeRequest } from '../../runner/operations.ts'
 import {
@@ -15,7 +15,8 @@ import {
   checkFileId,
   checkObject,
   checkUpload,
-  grantText,
+  DOWNLOAD_METHODS,
+  downloadText,
   noFile,
   uploadGrantText,
 } from '../files/file-requests.ts'
@@ -95,6 +96,7 @@ export class ActionFiles {
           performOperation({ prepared, transaction, cursors }, operation),
         )
       case 'grantDownload':
+      case 'signDownload':
         return this.#grantDownload(operation)
       case 'grantUpload':
         return this.#grantUpload(operation)
@@ -105,13 +107,13 @@ export class ActionFiles {
     }
   }
 
-  async #grantDownload([, fileId, operand]: OperationOf<'grantDownload'>): Promise<string> {
+  async #grantDownload(operation: DownloadOperation): Promise<string> {
     const { documents, storage, system } = this.#port
-    checkDownload(fileId, operand)
+    const [type, fileId] = operation
+    checkDownload(operation)
     const found = await documents.read((transaction) => transaction.get(fileId))
-    if (found === null) throw noFile('createDownload', fileId)
-    const nowMicros = system.nowMicros()
-    return grantText(storage.issueDownload({ fileId, nowMicros, ...operand }))
+    if (found === null) throw noFile(DOWNLOAD_METHODS[type], fileId)
+    return downloadText(storage, operation, system.nowMicros())
   }
 
   async #grantUpload([, operand]: OperationOf<'grantUpload'>): Promise<string> {

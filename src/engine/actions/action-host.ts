@@ -128,6 +128,7 @@ export class ActionHost implements RunnerHost {
         return issueSeededGuest(this.#port.issueGuest, runnerCall(this.#invocation), input)
       }
       case 'grantDownload':
+      case 'signDownload':
       case 'grantUpload':
       case 'putFile':
       case 'readFile':

@@ -1,5 +1,9 @@
 /** Checks of the arguments of `ctx.storage`, whose messages are for the author. */
-import type { DownloadOperand, ObjectOperand, UploadOperand } from '../../runner/file-operations.ts'
+import type {
+  DownloadOperation,
+  ObjectOperand,
+  UploadOperand,
+} from '../../runner/file-operations.ts'
 import {
   FILE_BYTES_MAX,
   FILE_DOCUMENTS,
@@ -10,14 +14,21 @@ import {
 } from '../../value/files/files.ts'
 import { isId } from '../../value/ids.ts'
 import { OperationError } from '../invocations/operation-error.ts'
-import type { Grant, UploadGrant } from './function-storage.ts'
+import type { FunctionStorage, UploadGrant } from './function-storage.ts'
+
+/** The methods of `ctx.storage` that make a grant to download a file. */
+export const DOWNLOAD_METHODS = {
+  grantDownload: 'createDownload',
+  signDownload: 'createDownloadUrl',
+} as const
 
 /** Throws OperationError for an ID that is no file's, and for a name that is no file name. */
-export function checkDownload(fileId: string, { fileName }: DownloadOperand): void {
-  checkFileId('createDownload', fileId)
+export function checkDownload([type, fileId, { fileName }]: DownloadOperation): void {
+  const method = DOWNLOAD_METHODS[type]
+  checkFileId(method, fileId)
   if (fileName === null || isFileName(fileName)) return
   const rule = 'without / and \\, control characters and controls of the direction of text'
-  throw invalid('createDownload', `fileName is a name of 1 to 255 bytes ${rule}`)
+  throw invalid(method, `fileName is a name of 1 to 255 bytes ${rule}`)
 }
 
 export function checkFileId(method: string, fileId: string): void {
@@ -51,8 +62,18 @@ export function noFile(method: string, fileId: string): OperationError {
   return new OperationError('Error', message, 'FILE_NOT_FOUND')
 }
 
-/** Returns the stored JSON of a grant. */
-export function grantText({ path, token, expiresAtMicros }: Grant): string {
+/** Makes a grant to download a file; returns its stored JSON. */
+export function downloadText(
+  storage: Pick<FunctionStorage, 'issueDownload' | 'signDownload'>,
+  operation: DownloadOperation,
+  nowMicros: bigint,
+): string {
+  const [type, fileId, operand] = operation
+  if (type === 'signDownload') {
+    const { path, expiresAtMicros } = storage.signDownload({ fileId, nowMicros, ...operand })
+    return JSON.stringify({ path, expiresAt: { $t: String(expiresAtMicros) } })
+  }
+  const { path, token, expiresAtMicros } = storage.issueDownload({ fileId, nowMicros, ...operand })
   return JSON.stringify({ path, token, expiresAt: { $t: String(expiresAtMicros) } })
 }
 

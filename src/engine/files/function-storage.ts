@@ -22,11 +22,20 @@ export interface DownloadRequest {
   readonly fileName: string | null
 }
 
-export interface Grant {
-  /** Path of the route on the application origin. */
+export interface SignedDownloadRequest extends DownloadRequest {
+  /** Whether a browser may show the file in place, if it has a type for that. */
+  readonly inline: boolean
+}
+
+/** A download without a header: the path is the credential. */
+export interface SignedDownload {
+  /** Path on the application origin. */
   readonly path: string
-  readonly token: string
   readonly expiresAtMicros: bigint
+}
+
+export interface Grant extends SignedDownload {
+  readonly token: string
 }
 
 export interface UploadGrant extends Grant {
@@ -37,6 +46,12 @@ export interface UploadGrant extends Grant {
 export interface FunctionStorage {
   /** Returns a grant of the file, which is equal for equal requests. */
   issueDownload(request: DownloadRequest): Grant
+
+  /**
+   * Returns the path of a signed URL of the file. Equal requests within a quarter of its life get
+   * the same one, which then lives at least three quarters of what they asked for.
+   */
+  signDownload(request: SignedDownloadRequest): SignedDownload
 
   /** Raises LIMIT_EXCEEDED and FILE_NOT_FOUND for what the bucket does not admit. */
   issueUpload(request: UploadRequest): Promise<UploadGrant>

@@ -23,6 +23,10 @@ const FUNCTIONS = `
   grant: query((ctx, { id, seconds }) =>
     ctx.storage.createDownload(id, { expiresInSeconds: seconds, fileName: 'a.txt' }),
     { arguments: { id: { type: 'id', table: 'files' }, seconds: { type: 'float64' } } }),
+  sign: query((ctx, { id, options }) => ctx.storage.createDownloadUrl(id, options),
+    { arguments: { id: { type: 'id', table: 'files' }, options: { type: 'any' } } }),
+  signInAction: action((ctx, { id }) => ctx.storage.createDownloadUrl(id, { inline: true }),
+    { arguments: { id: { type: 'id', table: 'files' } }, uses: { storage: 'read' } }),
   attach: mutation((ctx, { id }) => ctx.db.insert('posts', { file: id }), ${ID}),
   posts: query(async (ctx) => {
     const posts = await ctx.db.table('posts').scan().collect()
@@ -182,6 +186,53 @@ describe('a download grant', () => {
   })
 })
 
+describe('a signed URL', () => {
+  const sign = async (id: TypedId, options: Record<string, Value> = {}) =>
+    (await bench.call('sign', { id, options: object(options) })) as ValueObject
+  const SIGNED = /^\/v1\/files\/signed-downloads\/rk_url_v1_[A-Za-z0-9_-]+$/
+
+  test('has a path and an end, in a Query and in an Action', async () => {
+    const id = await put('signed')
+    for (const made of [await sign(id), await bench.call('signInAction', { id })]) {
+      expect([...(made as ValueObject).keys()]).toEqual(['expiresAt', 'path'])
+      expect((made as ValueObject).get('path')).toMatch(SIGNED)
+    }
+  })
+
+  test('lives what was asked for, or up to a quarter less', async () => {
+    const id = await put('lives')
+    const before = BigInt(Date.now()) * 1000n
+    const life = ((await sign(id, { expiresInSeconds: 3_600 })).get('expiresAt') as bigint) - before
+    expect(life).toBeGreaterThan(2_700_000_000n - 1n)
+    expect(life).toBeLessThan(3_600_000_000n + 60_000_000n)
+  })
+
+  test('of another disposition, name or life is another one', async () => {
+    const id = await put('differs')
+    const options: Record<string, Value>[] = [
+      ...[{}, { inline: true }, { fileName: 'a' }, { expiresInSeconds: 3_000 }],
+    ]
+    const made = await Promise.all(options.map((each) => sign(id, each)))
+    expect(new Set(made.map((each) => each.get('path'))).size).toBe(options.length)
+  })
+
+  test('in the result of a Query is cached, and made anew before it ends', async () => {
+    const id = await put('signed and cached')
+    const { hits } = bench.engine.statistics().cache
+    const short = async () => (await sign(id, { expiresInSeconds: 1 })).get('path')
+    for (let i = 0; i < 4; i++) await short()
+    expect(bench.engine.statistics().cache.hits).toBeGreaterThan(hits)
+    const path = await short()
+    await expect.poll(short).not.toBe(path)
+  })
+
+  test('is made in no Mutation', async () => {
+    const args = [(await put('not in a Mutation')).id]
+    const direct = await bench.call('attemptInMutation', { method: 'createDownloadUrl', args })
+    expect(String(direct)).toContain('createDownloadUrl in a Mutation: its result is stored')
+  })
+})
+
 test('an upload grant names its bounds, and its file is found by its ID', async () => {
   const options = object({ contentType: 'image/png', maximumBytes: 10, key: 'up' })
   const grant = (await bench.call('upload', { options })) as ValueObject
@@ -232,6 +283,13 @@ test.each<[string, string, readonly Value[], string]>([
   ['attempt', 'createDownload', [FILE, object({ fileName: '\u2066a\u2069' })], 'fileName'],
   ['attempt', 'createDownload', [FILE, object({ filename: 'a' })], 'no option "filename"'],
   ['attempt', 'createDownload', [FILE, object({ fileName: 'é'.repeat(128) })], 'fileName'],
+  ['attempt', 'createDownloadUrl', [FILE], 'createDownloadUrl: there is no file'],
+  ['attempt', 'createDownloadUrl', [FILE, object({ expiresInSeconds: 3_601 })], '1 to 3600'],
+  ['attempt', 'createDownloadUrl', [FILE, object({ expiresInSeconds: 0 })], '1 to 3600'],
+  ['attempt', 'createDownloadUrl', [FILE, object({ fileName: 'a/b' })], 'fileName'],
+  ['attempt', 'createDownloadUrl', [FILE, object({ inline: 'yes' })], 'inline is true or false'],
+  ['attempt', 'createDownloadUrl', [FILE, object({ Inline: true })], 'no option "Inline"'],
+  ['attemptWithout', 'createDownloadUrl', [FILE], 'add uses: { storage: "read" }'],
   ['attempt', 'list', [object({ limit: 0 })], '1 to 1000'],
   ['attemptInMutation', 'delete', [FILE], 'there is no document'],
   ['attemptInMutation', 'put', [new Uint8Array(1), TYPE], 'only an Action'],

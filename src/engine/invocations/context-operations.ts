@@ -58,6 +58,7 @@ export function performOperation(
     case 'abort':
     case 'sleep':
     case 'grantDownload':
+    case 'signDownload':
     case 'grantUpload':
     case 'putFile':
     case 'readFile':

@@ -4,6 +4,7 @@
  * fails.
  */
 import { Fault } from '../../errors/fault.ts'
+import type { DownloadOperation } from '../../runner/file-operations.ts'
 import type { Operation } from '../../runner/operations.ts'
 import type { ScheduleOperation } from '../../runner/schedule-operations.ts'
 import { sha256Hex } from '../../system/digests.ts'
@@ -11,7 +12,7 @@ import { andThen, type MaybePromise } from '../../system/maybe-promise.ts'
 import { admit, type Principal } from '../../value/identities.ts'
 import type { DeclaredErrorKind, FunctionKind, FunctionManifest } from '../../value/manifest.ts'
 import { encodeStored } from '../../value/stored.ts'
-import { checkDownload, grantText, noFile } from '../files/file-requests.ts'
+import { checkDownload, DOWNLOAD_METHODS, downloadText, noFile } from '../files/file-requests.ts'
 import type { FunctionStorage } from '../files/function-storage.ts'
 import { NESTED_CALLS_MAX, NESTED_CHARACTERS_MAX, NESTED_DEPTH_MAX } from '../limits.ts'
 import type { PreparedRelease } from '../releases/prepared-release.ts'
@@ -36,7 +37,6 @@ type RunOperation = Extract<Operation, readonly ['run', ...unknown[]]>
 const ignore = (): void => undefined
 
 type Returned = Extract<RunnerOutcome, { readonly kind: 'returned' }>
-type DownloadOperation = Extract<Operation, readonly ['grantDownload', ...unknown[]]>
 type ConfigOperation = Extract<Operation, readonly ['config', ...unknown[]]>
 
 /** The codes that called Functions failed with. */
@@ -48,7 +48,7 @@ export interface TransactionCalls extends OperationContext {
   /** The principal of the invocation; a called Function sees it where its auth mode admits it. */
   readonly principal: Principal | null
   readonly issueGuest: IssueGuest
-  readonly storage: Pick<FunctionStorage, 'issueDownload'>
+  readonly storage: Pick<FunctionStorage, 'issueDownload' | 'signDownload'>
   readonly configuration: ConfigurationSnapshot
   readonly pendingWork: PendingWork
   /** Logs the outcomes of called Functions. */
@@ -120,7 +120,9 @@ export class TransactionHost implements RunnerHost {
     const { transaction, count } = this.#calls
     if (operation[0] === 'run') return this.#run(operation, invokePart)
     if (operation[0] === 'issueGuest') return this.#issueGuest(operation[1])
-    if (operation[0] === 'grantDownload') return this.#grantDownload(operation)
+    if (operation[0] === 'grantDownload' || operation[0] === 'signDownload') {
+      return this.#grantDownload(operation)
+    }
     if (operation[0] === 'config') return this.#readConfiguration(operation)
     if (isScheduleOperation(operation)) return this.#schedule(operation)
     if (operation[0] !== 'usage') return performOperation(this.#calls, operation)
@@ -151,19 +153,19 @@ export class TransactionHost implements RunnerHost {
   }
 
   /** Makes a grant in a Query: the result of a Mutation is stored, and a grant must not be. */
-  #grantDownload([, fileId, operand]: DownloadOperation): MaybePromise<string> {
+  #grantDownload(operation: DownloadOperation): MaybePromise<string> {
     const calls = this.#calls
+    const [type, fileId, { expiresInSeconds }] = operation
+    const method = DOWNLOAD_METHODS[type]
     if (calls.transaction.isWritable) {
       const rule = 'the result of a Mutation is stored; make the grant in a Query or an Action'
-      throw new OperationError('TypeError', `ctx.storage.createDownload: ${rule}`)
+      throw new OperationError('TypeError', `ctx.storage.${method}: ${rule}`)
     }
-    checkDownload(fileId, operand)
+    checkDownload(operation)
     return andThen(calls.transaction.get(fileId), (found) => {
-      if (found === null) throw noFile('createDownload', fileId)
-      const { expiresInSeconds } = operand
-      const { nowMicros } = this.#call
+      if (found === null) throw noFile(method, fileId)
       calls.grantSeconds = Math.min(calls.grantSeconds ?? expiresInSeconds, expiresInSeconds)
-      return grantText(calls.storage.issueDownload({ fileId, nowMicros, ...operand }))
+      return downloadText(calls.storage, operation, this.#call.nowMicros)
     })
   }
 

@@ -1,19 +1,32 @@
 /**
- * Download grants: bearers for one file that the Environment recognizes by their MAC alone. They
- * contain the ID of their key, so grants of older keys stay valid.
+ * Grants to download one file, which the Environment recognizes by their MAC alone: bearers, and
+ * signed URLs. They contain the ID of their key, so grants of older keys stay valid.
  */
 import { Fault } from '../../errors/fault.ts'
 import type { Keyring } from '../../storage/keyring.ts'
 import { digestEquals, secretDigest } from '../../system/digests.ts'
 import { decodeBase64Url, encodeBase64Url } from '../../value/base64url.ts'
-import { decodeUlid } from '../../value/ids.ts'
+import { decodeUlid, encodeUlid } from '../../value/ids.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 
-/** A prefix by which the log redacts the token. */
-export const DOWNLOAD_PREFIX = 'rk_dnl_v1_'
 const TIME_BYTES = 6
 const FILE_BYTES = 16
 const MAC_BYTES = 32
+
+/**
+ * One form of grant. A token of one form is never valid as another: each has a key of its own. The
+ * log redacts tokens by their prefix.
+ */
+interface Form {
+  readonly prefix: string
+  readonly use: 'download-grant' | 'download-url'
+}
+const BEARER: Form = { prefix: 'rk_dnl_v1_', use: 'download-grant' }
+const SIGNED_URL: Form = { prefix: 'rk_url_v1_', use: 'download-url' }
+
+/** The first byte of the end of a signed URL. */
+const ATTACHMENT = 0
+const INLINE = 1
 
 export interface DownloadClaims {
   readonly fileId: string
@@ -22,16 +35,14 @@ export interface DownloadClaims {
   readonly fileName: string | null
 }
 
-/** Returns the prefix and base64url of: length and key ID, expiry, file, name, and their MAC. */
+export interface SignedDownloadClaims extends DownloadClaims {
+  /** Whether a browser may show the file in place, if it has a type for that. */
+  readonly inline: boolean
+}
+
+/** Returns the bearer of a download grant. */
 export function sealDownload(keyring: Keyring, claims: DownloadClaims): string {
-  const { fileId, expiresAtMillis, fileName } = claims
-  const keyId = Buffer.from(keyring.activeId)
-  const expiry = Buffer.alloc(TIME_BYTES)
-  expiry.writeUIntBE(expiresAtMillis, 0, TIME_BYTES)
-  const name = Buffer.from(fileName ?? '')
-  const body = Buffer.concat([Buffer.of(keyId.length), keyId, expiry, ulidOf(fileId), name])
-  const sealed = Buffer.concat([body, mac(keyring, keyring.activeId, body)])
-  return DOWNLOAD_PREFIX + encodeBase64Url(sealed)
+  return seal(keyring, BEARER, claims, Buffer.from(claims.fileName ?? ''))
 }
 
 /** Throws GRANT_INVALID for any token but a grant of this file that has not expired. */
@@ -40,45 +51,86 @@ export function openDownload(
   token: string,
   { fileId, nowMillis }: { readonly fileId: string; readonly nowMillis: number },
 ): DownloadClaims {
-  const bytes = bytesOf(token)
-  const keyEnd = 1 + (bytes[0] ?? 0)
-  const nameStart = keyEnd + TIME_BYTES + FILE_BYTES
-  const bodyEnd = bytes.length - MAC_BYTES
-  if (bodyEnd < nameStart) throw grantInvalid('no download grant')
-  const keyId = bytes.toString('latin1', 1, keyEnd)
-  if (!keyring.ids.includes(keyId)) throw grantInvalid('the key of the grant is unknown')
-  const body = bytes.subarray(0, bodyEnd)
-  if (!digestEquals(mac(keyring, keyId, body), bytes.subarray(bodyEnd))) {
-    throw grantInvalid('the grant was not made by this Environment')
-  }
-  const expiresAtMillis = bytes.readUIntBE(keyEnd, TIME_BYTES)
-  if (expiresAtMillis <= nowMillis) throw grantInvalid('the grant has expired')
-  const file = bytes.subarray(keyEnd + TIME_BYTES, nameStart)
-  if (!file.equals(ulidOf(fileId))) throw grantInvalid('the grant is for another file')
-  const name = bytes.toString('utf8', nameStart, bodyEnd)
-  return { fileId, expiresAtMillis, fileName: name === '' ? null : name }
+  const { end, ...claims } = open(keyring, BEARER, token, nowMillis)
+  if (claims.fileId !== fileId) throw grantInvalid('the grant is for another file')
+  return { ...claims, fileName: nameOf(end) }
+}
+
+/** Returns the token of a signed URL. */
+export function sealSignedDownload(keyring: Keyring, claims: SignedDownloadClaims): string {
+  const disposition = claims.inline ? INLINE : ATTACHMENT
+  const end = Buffer.concat([Buffer.of(disposition), Buffer.from(claims.fileName ?? '')])
+  return seal(keyring, SIGNED_URL, claims, end)
+}
+
+/** Throws GRANT_INVALID for any token but that of a signed URL that has not expired. */
+export function openSignedDownload(
+  keyring: Keyring,
+  token: string,
+  nowMillis: number,
+): SignedDownloadClaims {
+  const { end, ...claims } = open(keyring, SIGNED_URL, token, nowMillis)
+  return { ...claims, inline: end[0] === INLINE, fileName: nameOf(end.subarray(1)) }
 }
 
 export function grantInvalid(detail: string): Fault {
   return new Fault('GRANT_INVALID', { detail })
 }
 
-function bytesOf(token: string): Buffer {
-  if (!token.startsWith(DOWNLOAD_PREFIX)) throw grantInvalid('no download grant')
+/** Returns the prefix and base64url of: length and key ID, expiry, file, `end`, and their MAC. */
+function seal(
+  keyring: Keyring,
+  form: Form,
+  { fileId, expiresAtMillis }: Pick<DownloadClaims, 'fileId' | 'expiresAtMillis'>,
+  end: Buffer,
+): string {
+  const keyId = Buffer.from(keyring.activeId)
+  const expiry = Buffer.alloc(TIME_BYTES)
+  expiry.writeUIntBE(expiresAtMillis, 0, TIME_BYTES)
+  const file = decodeUlid(fileId.slice(fileId.lastIndexOf('_') + 1))
+  const body = Buffer.concat([Buffer.of(keyId.length), keyId, expiry, file, end])
+  const sealed = Buffer.concat([body, mac(keyring, form, keyring.activeId, body)])
+  return form.prefix + encodeBase64Url(sealed)
+}
+
+interface Opened extends Pick<DownloadClaims, 'fileId' | 'expiresAtMillis'> {
+  readonly end: Buffer
+}
+
+function open(keyring: Keyring, form: Form, token: string, nowMillis: number): Opened {
+  const bytes = bytesOf(form, token)
+  const keyEnd = 1 + (bytes[0] ?? 0)
+  const fileStart = keyEnd + TIME_BYTES
+  const bodyEnd = bytes.length - MAC_BYTES
+  if (bodyEnd < fileStart + FILE_BYTES) throw grantInvalid('no download grant')
+  const keyId = bytes.toString('latin1', 1, keyEnd)
+  if (!keyring.ids.includes(keyId)) throw grantInvalid('the key of the grant is unknown')
+  const body = bytes.subarray(0, bodyEnd)
+  if (!digestEquals(mac(keyring, form, keyId, body), bytes.subarray(bodyEnd))) {
+    throw grantInvalid('the grant was not made by this Environment')
+  }
+  const expiresAtMillis = bytes.readUIntBE(keyEnd, TIME_BYTES)
+  if (expiresAtMillis <= nowMillis) throw grantInvalid('the grant has expired')
+  const file = bytes.subarray(fileStart, fileStart + FILE_BYTES)
+  const fileId = `fil_${encodeUlid(file.readUIntBE(0, TIME_BYTES), file.subarray(TIME_BYTES))}`
+  return { fileId, expiresAtMillis, end: body.subarray(fileStart + FILE_BYTES) }
+}
+
+function bytesOf({ prefix }: Form, token: string): Buffer {
+  if (!token.startsWith(prefix)) throw grantInvalid('no download grant')
   try {
-    return Buffer.from(decodeBase64Url(token.slice(DOWNLOAD_PREFIX.length)))
+    return Buffer.from(decodeBase64Url(token.slice(prefix.length)))
   } catch (error) {
     if (error instanceof ValidationError) throw grantInvalid('no download grant')
     throw error
   }
 }
 
-function ulidOf(fileId: string): Buffer {
-  return Buffer.from(decodeUlid(fileId.slice(fileId.lastIndexOf('_') + 1)))
+function nameOf(bytes: Buffer): string | null {
+  return bytes.length === 0 ? null : bytes.toString('utf8')
 }
 
 /** The derived key is salted with the Environment's ID, so grants of others never match. */
-function mac(keyring: Keyring, keyId: string, body: Uint8Array): Uint8Array {
-  const key = keyring.derive(keyId, 'download-grant')
-  return secretDigest(key, 'download-grant', encodeBase64Url(body))
+function mac(keyring: Keyring, { use }: Form, keyId: string, body: Uint8Array): Uint8Array {
+  return secretDigest(keyring.derive(keyId, use), use, encodeBase64Url(body))
 }

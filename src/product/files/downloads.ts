@@ -2,7 +2,7 @@
 import { type FileDocument, readFile } from '../../engine/files/file-documents.ts'
 import { Fault } from '../../errors/fault.ts'
 import type { BlobBody } from '../../storage/blobs/blobs.ts'
-import { openDownload } from './download-tokens.ts'
+import { openDownload, openSignedDownload } from './download-tokens.ts'
 import type { FilePorts } from './ports.ts'
 
 export interface GrantedFile extends FileDocument {
@@ -23,6 +23,23 @@ export async function findGranted(
   const found = await documents.read((transaction) => readFile(transaction, fileId))
   if (found === null) throw new Fault('FILE_NOT_FOUND')
   return { ...found, fileName }
+}
+
+export interface SignedFile extends GrantedFile {
+  /** Whether a browser may show the file in place, if it has a type for that. */
+  readonly inline: boolean
+}
+
+/** Returns the file of a signed URL. Raises GRANT_INVALID, FILE_NOT_FOUND and UNAVAILABLE. */
+export async function findSigned(
+  { keyring, documents, system }: FilePorts,
+  token: string,
+): Promise<SignedFile> {
+  const claims = openSignedDownload(keyring, token, system.nowMillis())
+  const { fileId, fileName, inline } = claims
+  const found = await documents.read((transaction) => readFile(transaction, fileId))
+  if (found === null) throw new Fault('FILE_NOT_FOUND')
+  return { ...found, fileName, inline }
 }
 
 /**

@@ -2,12 +2,15 @@
 import type { FunctionStorage } from '../../engine/files/function-storage.ts'
 import { checksumStream } from '../../system/checksums.ts'
 import { inSlices } from '../../system/event-loop.ts'
-import { sealDownload } from './download-tokens.ts'
+import { sealDownload, sealSignedDownload } from './download-tokens.ts'
 import type { FilePorts } from './ports.ts'
 import { storeFile } from './store.ts'
 import { issueUpload } from './uploads.ts'
 
 export const DOWNLOADS_PATH = '/v1/files/downloads/'
+export const SIGNED_DOWNLOADS_PATH = '/v1/files/signed-downloads/'
+/** The life of a signed URL has so many steps, in each of which equal URLs are made. */
+const SIGNED_STEPS = 4
 
 /** `ports` returns the ports of files, which need the engine and so exist after it. */
 export function functionStorage(ports: () => FilePorts): FunctionStorage {
@@ -17,6 +20,16 @@ export function functionStorage(ports: () => FilePorts): FunctionStorage {
       const token = sealDownload(ports().keyring, { fileId, expiresAtMillis, fileName })
       const path = `${DOWNLOADS_PATH}${fileId}`
       return { path, token, expiresAtMicros: BigInt(expiresAtMillis) * 1000n }
+    },
+    signDownload({ fileId, nowMicros, expiresInSeconds, fileName, inline }) {
+      // A Query runs again after each change of what it read. With another URL a page would load
+      // each image again.
+      const stepMillis = (expiresInSeconds * 1000) / SIGNED_STEPS
+      const steps = Math.floor(Number(nowMicros / 1000n) / stepMillis) + SIGNED_STEPS
+      const expiresAtMillis = steps * stepMillis
+      const claims = { fileId, expiresAtMillis, fileName, inline }
+      const path = SIGNED_DOWNLOADS_PATH + sealSignedDownload(ports().keyring, claims)
+      return { path, expiresAtMicros: BigInt(expiresAtMillis) * 1000n }
     },
     issueUpload: (request) => issueUpload(ports(), request),
     async put(object, bytes) {

@@ -37,6 +37,10 @@ interface DownloadOptions {
   readonly fileName?: unknown
 }
 
+interface DownloadUrlOptions extends DownloadOptions {
+  readonly inline?: unknown
+}
+
 interface FilePage {
   readonly items: readonly unknown[]
   readonly cursor: string | null
@@ -87,9 +91,17 @@ function objectText(method: string, { bucket, key, contentType }: ObjectOptions)
   return `"bucket":${stringify(name)},"key":${named},"contentType":${stringify(type)}`
 }
 
+/** The JSON text of the fields of a grant to download a file, without braces. */
+function downloadText(method: string, { expiresInSeconds, fileName }: DownloadOptions): string {
+  const seconds = secondsOf(method, expiresInSeconds, DOWNLOAD_SECONDS)
+  const name = stringify(nullableTextOf(method, 'fileName', fileName))
+  return `"expiresInSeconds":${seconds},"fileName":${name}`
+}
+
 const OBJECT_OPTIONS = ['bucket', 'key', 'contentType']
 const UPLOAD_OPTIONS = [...OBJECT_OPTIONS, 'maximumBytes', 'expiresInSeconds']
 const DOWNLOAD_OPTIONS = ['expiresInSeconds', 'fileName']
+const DOWNLOAD_URL_OPTIONS = [...DOWNLOAD_OPTIONS, 'inline']
 const LIST_OPTIONS = ['bucket', 'prefix', 'cursor', 'limit']
 
 /** Returns the options. Throws where one has none of these names: it would be overlooked. */
@@ -157,18 +169,21 @@ export class Storage {
   }
 
   createDownload(id: unknown, options: DownloadOptions = {}): Promise<unknown> {
-    const call = this.#call
-    if (call.definition.kind === 'mutation') {
-      throw new TypeError(
-        'ctx.storage.createDownload in a Mutation: its result is stored, and a grant must not ' +
-          'be; make the grant in a Query or an Action',
-      )
-    }
-    const { expiresInSeconds, fileName } = optionsOf('createDownload', options, DOWNLOAD_OPTIONS)
-    const seconds = secondsOf('createDownload', expiresInSeconds, DOWNLOAD_SECONDS)
-    const name = stringify(nullableTextOf('createDownload', 'fileName', fileName))
-    const operand = `{"expiresInSeconds":${seconds},"fileName":${name}}`
+    const call = this.#grantingCall('createDownload')
+    const given = optionsOf('createDownload', options, DOWNLOAD_OPTIONS)
+    const operand = `{${downloadText('createDownload', given)}}`
     return sendRead(call, `["grantDownload",${idText('createDownload', id)},${operand}]`)
+  }
+
+  createDownloadUrl(id: unknown, options: DownloadUrlOptions = {}): Promise<unknown> {
+    const call = this.#grantingCall('createDownloadUrl')
+    const given = optionsOf('createDownloadUrl', options, DOWNLOAD_URL_OPTIONS)
+    const { inline = false } = given
+    if (typeof inline !== 'boolean') {
+      throw new TypeError('ctx.storage.createDownloadUrl: inline is true or false')
+    }
+    const operand = `{${downloadText('createDownloadUrl', given)},"inline":${inline}}`
+    return sendRead(call, `["signDownload",${idText('createDownloadUrl', id)},${operand}]`)
   }
 
   delete(id: unknown): Promise<unknown> {
@@ -216,6 +231,15 @@ export class Storage {
   read(id: unknown): Promise<unknown> {
     const call = this.#actionCall('read')
     return sendRead(call, `["readFile",${idText('read', id)}]`)
+  }
+
+  /** Throws for a Mutation. */
+  #grantingCall(method: string): Call {
+    if (this.#call.definition.kind !== 'mutation') return this.#call
+    throw new TypeError(
+      `ctx.storage.${method} in a Mutation: its result is stored, and a grant must not be; ` +
+        'make the grant in a Query or an Action',
+    )
   }
 
   /** Throws for a Function that is no Action. */
