@@ -5,6 +5,7 @@ import { CronName } from '../wire/crons.ts'
 import { DocumentIdField, TableName } from '../wire/data.ts'
 import { idField } from '../wire/fields.ts'
 import { ObjectKey } from '../wire/files/buckets.ts'
+import { SignedDownload } from '../wire/files/stored-files.ts'
 import type { Infer } from '../wire/schema.ts'
 import { WorkspaceName } from '../wire/workspace.ts'
 
@@ -21,6 +22,8 @@ export const PATH_PARAMETERS = {
   credentialId: idField('crd'),
   uploadId: idField('upl'),
   fileId: idField('fil'),
+  /** A credential: the token of a signed URL. */
+  signedDownload: SignedDownload,
   bucketId: idField('bkt'),
   storageKeyId: idField('stk'),
   /** All that is left of the path, slashes included. */

@@ -1,7 +1,10 @@
 /** An application listener with stored files, for transfers over real connections. */
 import { readdirSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
-import type { UploadGrant } from '../../../src/engine/files/function-storage.ts'
+import type {
+  SignedDownloadRequest,
+  UploadGrant,
+} from '../../../src/engine/files/function-storage.ts'
 import { APPLICATION_CODES } from '../../../src/http/errors.ts'
 import { functionStorage } from '../../../src/product/files/function-storage.ts'
 import { issueUpload } from '../../../src/product/files/uploads.ts'
@@ -18,10 +21,12 @@ export interface FileServer {
   staged(): readonly string[]
   grantUpload(request?: Partial<UploadTerms>): Promise<UploadGrant>
   grantDownload(fileId: string, fileName?: string | null): { path: string; token: string }
+  /** Returns the path of a signed URL. */
+  signDownload(fileId: string, terms?: Partial<SignedTerms>): string
   put(grant: Granted, body: BodyInit | null, headers?: Record<string, string>): Promise<Response>
   get(grant: Granted, headers?: Record<string, string>, method?: string): Promise<Response>
   /** Uploads the bytes and returns the ID of the file. */
-  upload(bytes: string | Uint8Array<ArrayBuffer>): Promise<string>
+  upload(bytes: string | Uint8Array<ArrayBuffer>, contentType?: string): Promise<string>
   socket(): Socket
   close(): Promise<void>
 }
@@ -33,6 +38,8 @@ interface UploadTerms {
   readonly maximumBytes: number
   readonly expiresInSeconds: number
 }
+
+type SignedTerms = Omit<SignedDownloadRequest, 'fileId'>
 
 type Granted = Pick<UploadGrant, 'path' | 'token'>
 
@@ -74,11 +81,17 @@ export async function openFileServer(input: Partial<GatewayInput> = {}): Promise
       const request = { fileId, nowMicros, expiresInSeconds: 60, fileName }
       return functionStorage(() => files).issueDownload(request)
     },
+    signDownload: (fileId, terms = {}) => {
+      const nowMicros = realSystem().nowMicros()
+      const usual = { nowMicros, expiresInSeconds: 60, fileName: null, inline: false }
+      return functionStorage(() => files).signDownload({ fileId, ...usual, ...terms }).path
+    },
     put,
     get: ({ path, token }, headers = {}, method = 'GET') =>
       fetch(origin + path, { method, headers: { authorization: `Bearer ${token}`, ...headers } }),
-    upload: async (bytes) => {
-      const reply = await put(await grantUpload(), bytes)
+    upload: async (bytes, contentType = 'text/plain') => {
+      const grant = await grantUpload({ contentType, maximumBytes: bytes.length })
+      const reply = await put(grant, bytes, { 'content-type': contentType })
       const { file } = (await reply.json()) as { file: { fileId: string } }
       return file.fileId
     },

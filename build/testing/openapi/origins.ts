@@ -4,7 +4,10 @@ import { type ManagementApp, managementRoutes } from '../../../src/http/manageme
 import { openApiText } from '../../../src/http/openapi/published.ts'
 import { requestCounts } from '../../../src/http/request-counts.ts'
 import { ConsoleObjects } from '../../../src/product/buckets/console-objects.ts'
-import { functionStorage } from '../../../src/product/files/function-storage.ts'
+import {
+  functionStorage,
+  SIGNED_DOWNLOADS_PATH,
+} from '../../../src/product/files/function-storage.ts'
 import { issueUpload } from '../../../src/product/files/uploads.ts'
 import type { Product } from '../../../src/product/product.ts'
 import { ConcurrencyLimit } from '../../../src/system/concurrency.ts'
@@ -76,6 +79,8 @@ export interface Origins {
   grantUpload(): Promise<string>
   /** Makes the grant of the file, which downloads show from then on. */
   grantDownload(fileId: string): void
+  /** Returns the token of a signed URL of the file. */
+  signDownload(fileId: string): string
   send(operation: DocumentedOperation, sample: Sample): Promise<Response>
   close(): Promise<void>
 }
@@ -135,6 +140,7 @@ export async function openOrigins(): Promise<Origins> {
     product,
     grantUpload: () => grants.upload(),
     grantDownload: (fileId) => grants.download(fileId),
+    signDownload: (fileId) => grants.signed(fileId),
     async send(operation, sample) {
       const shown = Object.keys(operation.security[0] ?? {}).map((name) => authorities[name]!())
       const headers = new Headers(await Promise.all(shown))
@@ -201,6 +207,12 @@ function grantsOf({ files }: TestGateway) {
     download(fileId: string): void {
       const request = { fileId, nowMicros: realSystem().nowMicros(), ...DOWNLOAD }
       tokens.download = functionStorage(() => files).issueDownload(request).token
+    },
+    signed(fileId: string): string {
+      const request = { fileId, nowMicros: realSystem().nowMicros(), ...DOWNLOAD, inline: true }
+      return functionStorage(() => files)
+        .signDownload(request)
+        .path.slice(SIGNED_DOWNLOADS_PATH.length)
     },
   }
 }

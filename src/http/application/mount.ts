@@ -37,8 +37,8 @@ const PREFLIGHT_SECONDS = 600
 /** The close code of a connection that ended without a close frame (RFC 6455, 7.1.5). */
 const NO_CLOSE_FRAME = 1006
 const INVOCATION_AT = new Map(INVOCATIONS.map((invocation) => [invocation.path, invocation]))
-/** The path of a transfer of a file, whose ID its handler checks. */
-const FILE_PATH = /^(\/v1\/files\/(?:uploads|downloads)\/)([^/]+)$/
+/** The path of a transfer of a file, whose last segment its handler checks. */
+const FILE_PATH = /^(\/v1\/files\/(?:uploads|downloads|signed-downloads)\/)([^/]+)$/
 
 export interface ApplicationOrigin {
   fetch(request: Request, binding?: Partial<ApplicationBinding>): Response | Promise<Response>

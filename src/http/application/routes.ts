@@ -29,6 +29,7 @@ import {
 } from '../management/route.ts'
 import { freezeHead, readHead, receivePackage } from './development/workspaces.ts'
 import { sendDownload } from './files/downloads.ts'
+import { sendSignedDownload } from './files/signed-downloads.ts'
 import { receiveUpload } from './files/uploads.ts'
 import type { Gateway } from './gateway.ts'
 import type { Incoming } from './incoming.ts'
@@ -62,6 +63,8 @@ export interface Invocation extends Described {
 /** One transfer of a file, which a grant alone authorizes. */
 export interface FileTransfer extends Described {
   readonly method: 'PUT' | 'GET' | 'HEAD'
+  /** The grant: a bearer, or the last segment of the path. */
+  readonly grant: 'uploadGrant' | 'downloadGrant' | 'signedDownload'
   readonly errors: readonly TableCode[]
   /** `id` is the last segment of the path, whatever it is. */
   readonly transfer: (gateway: Gateway, incoming: Incoming, id: string) => Promise<Response>
@@ -177,14 +180,31 @@ const TRANSFER_ERRORS: readonly TableCode[] = [
 
 const DOWNLOAD = {
   path: '/v1/files/downloads/:fileId',
+  grant: 'downloadGrant',
   replies: { 200: null, 206: null, 304: null },
   transfer: sendDownload,
 } as const
+
+const SIGNED_DOWNLOAD = {
+  path: '/v1/files/signed-downloads/:signedDownload',
+  grant: 'signedDownload',
+  replies: { 200: null, 206: null, 304: null },
+  transfer: sendSignedDownload,
+} as const
+
+const DOWNLOAD_ERRORS: readonly TableCode[] = [
+  ...TRANSFER_ERRORS,
+  'FILE_NOT_FOUND',
+  'RANGE_INVALID',
+  'BUSY',
+]
+const HEAD_ERRORS: readonly TableCode[] = [...TRANSFER_ERRORS, 'FILE_NOT_FOUND']
 
 export const FILE_TRANSFERS: readonly FileTransfer[] = [
   {
     method: 'PUT',
     path: '/v1/files/uploads/:uploadId',
+    grant: 'uploadGrant',
     name: 'uploadFile',
     summary: 'Uses an upload grant: stores the body as a file.',
     replies: { 201: UploadAnswer },
@@ -205,14 +225,28 @@ export const FILE_TRANSFERS: readonly FileTransfer[] = [
     method: 'GET',
     name: 'downloadFile',
     summary: 'Sends a file, or one range of it.',
-    errors: [...TRANSFER_ERRORS, 'FILE_NOT_FOUND', 'RANGE_INVALID', 'BUSY'],
+    errors: DOWNLOAD_ERRORS,
   },
   {
     ...DOWNLOAD,
     method: 'HEAD',
     name: 'readFileHeaders',
     summary: 'Sends the headers of a download without the bytes.',
-    errors: [...TRANSFER_ERRORS, 'FILE_NOT_FOUND'],
+    errors: HEAD_ERRORS,
+  },
+  {
+    ...SIGNED_DOWNLOAD,
+    method: 'GET',
+    name: 'downloadSignedFile',
+    summary: 'Sends a file, or one range of it. The signed URL is the only credential.',
+    errors: DOWNLOAD_ERRORS,
+  },
+  {
+    ...SIGNED_DOWNLOAD,
+    method: 'HEAD',
+    name: 'readSignedFileHeaders',
+    summary: 'Sends the headers of a signed download without the bytes.',
+    errors: HEAD_ERRORS,
   },
 ]
 

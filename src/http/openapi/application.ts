@@ -37,6 +37,16 @@ const FILE_HEADERS = [
   ...(['X-Service-File-Id'] as const),
 ]
 
+/** A signed URL may be shown in place, on pages of other sites. */
+const SIGNED_HEADERS = [
+  ...FILE_HEADERS,
+  ...(['Cross-Origin-Resource-Policy', 'Referrer-Policy'] as const),
+]
+const SIGNED_VALUES = {
+  'Content-Disposition': { type: 'string', pattern: '^(?:attachment|inline)' },
+  'Content-Security-Policy': { type: 'string', pattern: '^sandbox; ' },
+} as const
+
 export function invocationOperation(route: Invocation): Operation {
   const { method, path, name, summary, body, errors } = route
   return {
@@ -96,18 +106,35 @@ export function realtimeOperation(route: RealtimeRoute): Operation {
 }
 
 export function transferOperation(route: FileTransfer): Operation {
-  const { method, path, name, summary, errors } = route
+  const { method, path, name, summary, errors, grant } = route
+  if (grant === 'signedDownload') return signedOperation(route)
   const isUpload = method === 'PUT'
   const conditions = method === 'GET' ? DOWNLOAD_HEADERS : DOWNLOAD_HEADERS.slice(0, 1)
   return {
     ...COMMON,
     ...{ method, path, name, summary, errors },
-    authorities: [[isUpload ? 'uploadGrant' : 'downloadGrant']],
+    authorities: [[grant]],
     headers: isUpload ? [] : conditions,
     body: isUpload ? { mediaType: '*/*', schema: null, bytesMax: FILE_BYTES_MAX } : null,
     replies: isUpload ? repliesOf(route) : downloadReplies(method),
     cache: isUpload ? COMMON.cache : 'private, no-store',
     replyHeaders: isUpload ? HEADERS : FILE_HEADERS,
+    declaredErrors: false,
+  }
+}
+
+/** The credential is a parameter of the path, which OpenAPI has no security scheme for. */
+function signedOperation({ method, path, name, summary, errors }: FileTransfer): Operation {
+  return {
+    ...COMMON,
+    ...{ method, path, name, summary, errors },
+    authorities: [],
+    headers: method === 'GET' ? DOWNLOAD_HEADERS : DOWNLOAD_HEADERS.slice(0, 1),
+    body: null,
+    replies: downloadReplies(method),
+    cache: 'private, no-cache',
+    replyHeaders: SIGNED_HEADERS,
+    headerValues: SIGNED_VALUES,
     declaredErrors: false,
   }
 }

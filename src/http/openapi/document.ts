@@ -136,7 +136,11 @@ function parametersOf(operations: readonly Operation[], schemas: Schemas): objec
   )
 }
 
-function success(reply: Reply, { replyHeaders, cache }: Operation, schemas: Schemas): object {
+function success(
+  reply: Reply,
+  { replyHeaders, cache, headerValues }: Operation,
+  schemas: Schemas,
+): object {
   const content = reply.mediaTypes.map((type, i) => {
     return [type, mediaOf(i === 0 ? reply.schema : null, schemas)]
   })
@@ -146,6 +150,7 @@ function success(reply: Reply, { replyHeaders, cache }: Operation, schemas: Sche
     headers: headersOf(
       reply.status === 503 ? [...replyHeaders, 'Retry-After'] : replyHeaders,
       cache,
+      headerValues,
     ),
     ...(content.length > 0 && { content: Object.fromEntries(content) }),
   }

@@ -10,10 +10,12 @@ export const HEADERS = {
   'Cache-Control': header({ const: 'no-store' }),
   'Content-Disposition': header({ type: 'string', pattern: '^attachment' }),
   'Content-Security-Policy': header({ const: 'sandbox' }),
+  'Cross-Origin-Resource-Policy': header({ const: 'cross-origin' }),
   ETag: {
     description: 'The SHA-256 of the whole file.',
     ...header({ type: 'string', pattern: '^"[0-9a-f]{64}"$' }),
   },
+  'Referrer-Policy': header({ const: 'no-referrer' }),
   'Retry-After': {
     description: 'Seconds to wait.',
     ...header({ type: 'integer', minimum: 0 }),
@@ -34,9 +36,17 @@ export const HEADERS = {
 
 export type HeaderName = keyof typeof HEADERS
 
+/** Values of headers that differ from those of the component. */
+export type HeaderValues = Readonly<Partial<Record<HeaderName, JsonSchema>>>
+
 /** Returns references to headers. `cache` is the value of Cache-Control. */
-export function headersOf(names: readonly HeaderName[], cache: string): Record<string, object> {
+export function headersOf(
+  names: readonly HeaderName[],
+  cache: string,
+  values: HeaderValues = {},
+): Record<string, object> {
   const references = names.map((name) => [name, { $ref: `#/components/headers/${name}` }] as const)
+  const own = Object.entries(values).map(([name, schema]) => [name, header(schema)] as const)
   const control = cache === 'no-store' ? {} : { 'Cache-Control': header({ const: cache }) }
-  return { ...Object.fromEntries(references), ...control }
+  return { ...Object.fromEntries([...references, ...own]), ...control }
 }

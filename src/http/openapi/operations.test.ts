@@ -19,6 +19,7 @@ import {
   developmentSteps,
   PROVENANCE,
 } from '../../../build/testing/openapi/development-steps.ts'
+import { fileSteps } from '../../../build/testing/openapi/file-steps.ts'
 import {
   CRONS,
   DECLARED_FAILURES,
@@ -90,15 +91,6 @@ const call = (name: string): State => ({
   },
 })
 const entry = { name: 'API_KEY' }
-
-/** Conditions that name another file, so that all of this one is sent. */
-function download(): State {
-  const fileId = from('uploadFile', 'file', 'fileId')
-  origins.grantDownload(fileId)
-  const other = `"${'0'.repeat(64)}"`
-  const headers = { 'if-none-match': other, 'if-range': other, range: 'bytes=0-0' }
-  return { params: { fileId }, headers }
-}
 
 /** Steps in an order in which each operation succeeds: name, status, and required state. */
 const STEPS: readonly Step[] = [
@@ -285,17 +277,7 @@ const STEPS: readonly Step[] = [
   ['query', 200, () => call('echo.query')],
   ['mutation', 200, () => call('echo.mutation')],
   ['action', 200, () => call('echo.action')],
-  [
-    'uploadFile',
-    201,
-    async () => ({
-      params: { uploadId: await origins.grantUpload() },
-      headers: { 'content-type': 'text/plain' },
-      body: new Uint8Array([1]),
-    }),
-  ],
-  ['downloadFile', 200, download],
-  ['readFileHeaders', 200, download],
+  ...fileSteps({ from }, () => origins),
   ['retireRelease', 200, () => ({ params: { releaseId: from('publishWorkspace', 'releaseId') } })],
   ['archiveEnvironment', 200, () => after('updateEnvironment')],
   ['restoreEnvironment', 200, () => after('archiveEnvironment')],
@@ -364,7 +346,7 @@ describe('a request that violates the schemas is rejected as documented', () => 
 
 /** Returns whether the operation ignores the defect: probes ignore all, others the affinity. */
 function isOverlooked({ name }: DocumentedOperation, defect: string): boolean {
-  const isCondition = name === 'downloadFile' || name === 'readFileHeaders'
+  const isCondition = /^(?:download|read)(?:Signed)?File(?:Headers)?$/.test(name)
   const overlooked = isCondition ? /If-|Range/i : /Affinity/i
   return ['readProcessLiveness', 'readAdmission'].includes(name) || overlooked.test(defect)
 }

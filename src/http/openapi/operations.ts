@@ -1,7 +1,7 @@
 /** The OpenAPI operation of one route, of either origin. */
 import type { TableCode } from '../../errors/codes.ts'
 import type { Schema } from '../../wire/schema.ts'
-import type { HeaderName } from './headers.ts'
+import type { HeaderName, HeaderValues } from './headers.ts'
 
 export type Origin = 'management' | 'application'
 
@@ -43,6 +43,8 @@ export interface Operation {
   /** Headers of the responses in `replies`. */
   readonly replyHeaders: readonly HeaderName[]
   readonly cache: string
+  /** Values of `replyHeaders` that differ from those of the component; default: none. */
+  readonly headerValues?: HeaderValues
   readonly errors: readonly TableCode[]
   /** Whether a failure may have a code that a Function declares. */
   readonly declaredErrors: boolean

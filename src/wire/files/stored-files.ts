@@ -1,6 +1,14 @@
-/** The answer to an upload (contract/wire.md, Grants). */
+/** Transfers of files: the answer to an upload, and paths (contract/wire.md, Grants). */
 import { idField, Micros, text, U64 } from '../fields.ts'
 import { type Infer, schema } from '../schema.ts'
+
+/** Longer than any token: a file name has at most 255 bytes. */
+const SIGNED_DOWNLOAD = /^rk_url_v1_[A-Za-z0-9_-]{64,600}$/
+export const SignedDownload = text(SIGNED_DOWNLOAD, 'the token of a signed URL')
+
+export function isSignedDownload(segment: string): boolean {
+  return SIGNED_DOWNLOAD.test(segment)
+}
 
 export const StoredFile = schema({
   fileId: idField('fil'),

@@ -1,6 +1,6 @@
 /** GET and HEAD /v1/files/downloads/{fileId}: the bytes of one file, or one range of them. */
 import { Fault } from '../../../errors/fault.ts'
-import { findGranted } from '../../../product/files/downloads.ts'
+import { findGranted, type GrantedFile } from '../../../product/files/downloads.ts'
 import { FILE_DOCUMENTS } from '../../../value/files/files.ts'
 import { APPLICATION_CODES, errorResponse } from '../../errors.ts'
 import { peerOf } from '../../rate-limits.ts'
@@ -18,9 +18,20 @@ export async function sendDownload(
   const file = await withGrant(gateway, incoming, (token) =>
     findGranted(gateway.files, fileId, token),
   )
+  return answerDownload(gateway, incoming, file)
+}
+
+/** Sends the file with these headers beside those of every download, within the budgets of them. */
+export async function answerDownload(
+  gateway: Gateway,
+  incoming: Incoming,
+  file: GrantedFile,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Response> {
   const { request, binding } = incoming
   const answer = await fileAnswer(gateway.files, request, file, {
     fileName: file.fileName,
+    headers,
     send: (bytes, open) => {
       return gateway.transfers.downloads.send({ peer: peerOf(binding), bytes }, binding, open)
     },

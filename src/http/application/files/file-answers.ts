@@ -1,6 +1,6 @@
 /**
  * Responses with the bytes of a stored file, or one range of them. No browser executes what it gets
- * here: it is an attachment in a sandbox.
+ * here: it is in a sandbox, and an attachment unless the caller says otherwise.
  */
 import type { FileDocument } from '../../../engine/files/file-documents.ts'
 import { openBytes } from '../../../product/files/downloads.ts'
@@ -10,6 +10,8 @@ import { allowsRange, isNotModified, requestedRange } from './ranges.ts'
 export interface AnswerOptions {
   /** The name that a browser saves the file under; null for none. */
   readonly fileName: string | null
+  /** Headers in place of those that this module sets, and beside them. */
+  readonly headers?: Readonly<Record<string, string>>
   /** Bytes of one response; default: no bound. */
   readonly bytesMax?: number
   /** Opens the bytes that are sent; by default at once. */
@@ -24,11 +26,12 @@ export async function fileAnswer(
   files: FilePorts,
   request: Pick<Request, 'method' | 'headers'>,
   file: FileDocument,
-  { fileName, bytesMax = Number.POSITIVE_INFINITY, send = openAtOnce }: AnswerOptions,
+  options: AnswerOptions,
 ): Promise<Response | 'unsatisfiable' | 'too-large'> {
+  const { bytesMax = Number.POSITIVE_INFINITY, send = openAtOnce } = options
   const size = Number(file.size)
   const tag = `"${file.sha256}"`
-  const headers = headersOf(file, tag, fileName)
+  const headers = headersOf(file, tag, options)
   if (isNotModified(request.headers.get('if-none-match'), tag)) {
     return new Response(null, { status: 304, headers })
   }
@@ -55,25 +58,26 @@ function openAtOnce<T>(_: number, open: () => Promise<T>): Promise<T> {
 function headersOf(
   { fileId, contentType }: FileDocument,
   tag: string,
-  fileName: string | null,
+  { fileName, headers }: AnswerOptions,
 ): Headers {
   return new Headers({
     'content-type': contentType,
     etag: tag,
     'accept-ranges': 'bytes',
     'cache-control': 'private, no-store',
-    'content-disposition': disposition(fileName),
+    'content-disposition': disposition('attachment', fileName),
     'content-security-policy': 'sandbox',
     'x-service-file-id': fileId,
+    ...headers,
   })
 }
 
 /** RFC 6266: a name of ASCII for old clients, and the whole one. */
-function disposition(fileName: string | null): string {
-  if (fileName === null) return 'attachment'
+export function disposition(kind: 'attachment' | 'inline', fileName: string | null): string {
+  if (fileName === null) return kind
   const plain = fileName.replace(/[^\x20-\x7e]/g, '_').replace(/["\\%]/g, '_')
   const encoded = encodeURIComponent(fileName).replace(/['()*]/g, percentEncoded)
-  return `attachment; filename="${plain}"; filename*=UTF-8''${encoded}`
+  return `${kind}; filename="${plain}"; filename*=UTF-8''${encoded}`
 }
 
 function percentEncoded(character: string): string {

@@ -11,23 +11,40 @@ const TOKEN = /^Bearer +(rk_[a-z]{3}_v1_[A-Za-z0-9_-]{1,600})$/i
 
 /** Throws REQUEST_INVALID unless the last segment of the path is a canonical ID. */
 export function requireId(prefix: IdPrefix, id: string): void {
-  if (isId(prefix, id)) return
-  throw new Fault('REQUEST_INVALID', { detail: `the path ends with a canonical ${prefix}_ ID` })
+  if (!isId(prefix, id)) throw malformedPath(`a canonical ${prefix}_ ID`)
+}
+
+export function malformedPath(end: string): Fault {
+  return new Fault('REQUEST_INVALID', { detail: `the path ends with ${end}` })
 }
 
 /**
  * Returns what `check` returns for the bearer of the request. Throws GRANT_INVALID where it has
  * none, and RATE_LIMITED where the peer presented too many wrong ones.
  */
-export async function withGrant<T>(
+export function withGrant<T>(
   gateway: Gateway,
-  { request, binding }: Incoming,
+  incoming: Incoming,
   check: (token: string) => Promise<T>,
 ): Promise<T> {
-  try {
-    const token = TOKEN.exec(request.headers.get('authorization') ?? '')?.[1]
+  return chargeFailures(gateway, incoming, async () => {
+    const token = TOKEN.exec(incoming.request.headers.get('authorization') ?? '')?.[1]
     if (token === undefined) throw new Fault('GRANT_INVALID', { detail: 'no bearer of a grant' })
-    return await check(token)
+    return check(token)
+  })
+}
+
+/**
+ * Returns what `check` returns. Raises what it raises, but RATE_LIMITED in place of GRANT_INVALID
+ * where the peer presented too many wrong grants.
+ */
+export async function chargeFailures<T>(
+  gateway: Gateway,
+  { binding }: Incoming,
+  check: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await check()
   } catch (error) {
     if (isFault(error, 'GRANT_INVALID') && gateway.limits !== null) {
       const seconds = gateway.limits.failures.take(peerOf(binding))

@@ -19,32 +19,36 @@ const transfers = new Transfers(realSystem(), {
 
 let server: FileServer
 let grant: { path: string; token: string }
+let signed: string
 beforeAll(async () => {
   server = await openFileServer({ transfers })
   const reply = await server.put(await server.grantUpload({ maximumBytes: LONG.length }), LONG)
   const { file } = (await reply.json()) as { file: { fileId: string } }
   grant = server.grantDownload(file.fileId)
+  signed = server.signDownload(file.fileId)
 })
 afterAll(() => server.close())
 
 /** Opens a download from an address and reads nothing of it. */
-async function unread(peer: string): Promise<Socket> {
+async function unread(peer: string, path = grant.path): Promise<Socket> {
   const socket = server.socket()
   const head = `host: a.test\r\nx-forwarded-for: ${peer}\r\nauthorization: Bearer ${grant.token}`
   const before = transfers.downloads.running
-  socket.pause().write(`GET ${grant.path} HTTP/1.1\r\n${head}\r\n\r\n`)
+  socket.pause().write(`GET ${path} HTTP/1.1\r\n${head}\r\n\r\n`)
   await expect.poll(() => transfers.downloads.running, DEADLINE).toBe(before + 1)
   return socket
 }
 
 test('readers that do not read take the downloads of their own address only', async () => {
   const first = await unread('192.0.2.1')
-  const second = await unread('192.0.2.1')
+  const second = await unread('192.0.2.1', signed)
   const from = (peer: string) => ({ 'x-forwarded-for': peer, range: `bytes=0-${MIB}` })
   const rejected = await server.get(grant, from('192.0.2.1'))
   const { error } = (await rejected.json()) as { error: { code: string; retryable: boolean } }
   expect([rejected.status, error.code, error.retryable]).toEqual([503, 'BUSY', true])
   expect(rejected.headers.get('retry-after')).toBe('1')
+  const alsoRejected = await server.get({ ...grant, path: signed }, from('192.0.2.1'))
+  expect(alsoRejected.status).toBe(503)
   // What the operating system takes at once is not counted.
   const short = { ...from('192.0.2.1'), range: 'bytes=0-99' }
   expect((await server.get(grant, short)).status).toBe(206)
