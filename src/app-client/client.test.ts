@@ -340,6 +340,15 @@ describe('a watch', () => {
 })
 declare function set(reference: typeof list, args: Record<string, never>, value: string[]): void
 
+const SIGNED = '/v1/files/signed-downloads/rk_url_v1_A-b_c'
+test('a signed URL is its path at the address of the server, and no other path', () => {
+  expect(client.downloadUrl({ path: SIGNED })).toBe(`http://a.test${SIGNED}`)
+  const others = ['', '/', `/..${SIGNED}`, `${SIGNED}/..`, `${SIGNED}?a`, `//evil.test${SIGNED}`]
+  for (const path of [...others, SIGNED.replace('signed-', ''), `${SIGNED}\n`, `@evil${SIGNED}`]) {
+    expect(() => client.downloadUrl({ path }), path).toThrow('another path')
+  }
+})
+
 test('an authorization is renewed in place; after its end all is subscribed', async () => {
   const asked: boolean[] = []
   const renewing = open({ token: ({ refresh }) => `token ${asked.push(refresh)}` })

@@ -8,7 +8,9 @@ import {
   type DownloadedFile,
   type DownloadGrant,
   type DownloadOptions,
+  type DownloadUrl,
   download,
+  downloadUrl,
   type StoredFile,
   type TransferOptions,
   type UploadGrant,
@@ -246,6 +248,14 @@ export class Client {
   /** Downloads a file, or a part of it, with a grant, and checks what arrives. */
   download(grant: DownloadGrant, options?: DownloadOptions): Promise<DownloadedFile> {
     return download(this.#origin, grant, options)
+  }
+
+  /**
+   * Returns the URL of a file for `<img>`, `<video>` or a link, from what
+   * `ctx.storage.createDownloadUrl` made. Never log or store it. Throws ARGUMENTS_INVALID.
+   */
+  downloadUrl(made: DownloadUrl): string {
+    return downloadUrl(this.#origin, made)
   }
 
   /** The state of the connection and of the Mutations, to show it. */

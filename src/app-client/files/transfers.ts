@@ -29,6 +29,10 @@ export interface DownloadGrant {
   readonly token: string
 }
 
+export interface DownloadUrl {
+  readonly path: string
+}
+
 export interface StoredFile {
   readonly fileId: FileId
   readonly uploadId: string
@@ -74,11 +78,18 @@ const DOWNLOAD_BYTES_MAX = 256 * 1024 * 1024
 const ANSWER_BYTES_MAX = 64 * 1024
 const DOWNLOADS_MAX = 5
 
-/** Sends nothing but the grant, and that only to the path of such a grant. */
-function pathOf(path: string, kind: 'uploads' | 'downloads', prefix: 'upl' | 'fil'): string {
-  const start = `/v1/files/${kind}/`
-  if (path.startsWith(start) && isId(prefix, path.slice(start.length))) return path
+/**
+ * Returns the path of a grant. Throws ARGUMENTS_INVALID for any other path, so that nothing is sent
+ * elsewhere.
+ */
+function pathOf(path: string, kind: 'uploads' | 'downloads' | 'signed-downloads'): string {
+  if (/^\/v1\/files\/([a-z-]+)\/[\w-]+$/.exec(path)?.[1] === kind) return path
   throw clientError('ARGUMENTS_INVALID', 'The grant has another path.')
+}
+
+/** Returns the whole URL. Throws ARGUMENTS_INVALID for any path but that of a signed URL. */
+export function downloadUrl({ url }: Pick<Service, 'url'>, { path }: DownloadUrl): string {
+  return url + pathOf(path, 'signed-downloads')
 }
 
 /** Uploads the bytes once: after a lost response the outcome is not known. Throws CallError. */
@@ -88,7 +99,7 @@ export async function upload(
   body: Blob | Uint8Array<ArrayBuffer>,
   options: TransferOptions & { readonly contentType?: string } = {},
 ): Promise<StoredFile> {
-  const path = pathOf(grant.path, 'uploads', 'upl')
+  const path = pathOf(grant.path, 'uploads')
   const size = body instanceof Uint8Array ? body.length : body.size
   if (size > grant.maximumBytes) {
     throw clientError('LIMIT_EXCEEDED', `The grant is for at most ${grant.maximumBytes} bytes.`)
@@ -189,7 +200,7 @@ async function downloadOnce(
   { range, bytesMax = DOWNLOAD_BYTES_MAX }: DownloadOptions,
   { signal }: Deadline,
 ): Promise<DownloadedFile> {
-  const path = pathOf(grant.path, 'downloads', 'fil')
+  const path = pathOf(grant.path, 'downloads')
   const response = await platform.fetch(url + path, {
     headers: {
       authorization: `Bearer ${grant.token}`,
