@@ -18,6 +18,8 @@ export interface RunningProxy {
   readonly port: number
   /** PEM of the authority that clients have to trust. */
   readonly authority: string
+  /** Lines of its access log; empty for a proxy that keeps none as shipped. */
+  accessLog(): string
   stop(): Promise<void>
 }
 
@@ -33,6 +35,7 @@ export interface ProxyKind {
 }
 
 const CONFIGURATIONS = join(import.meta.dirname, '../../../dist-config')
+const ACCESS_LOG = 'access.log'
 const START_MS_MAX = 30_000
 const POLL_MS = 50
 
@@ -82,7 +85,9 @@ function proxyKind(
         await stop()
         throw error
       }
-      return { port, authority: readFileSync(authority, 'utf8'), stop }
+      const log = join(directory, ACCESS_LOG)
+      const accessLog = () => (existsSync(log) ? readFileSync(log, 'utf8') : '')
+      return { port, authority: readFileSync(authority, 'utf8'), accessLog, stop }
     },
   }
 }
@@ -105,6 +110,7 @@ export const NGINX: ProxyKind = proxyKind(
     const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
       (name) => `${name}_temp_path ${within(name)};`,
     )
+    const http = ['access_log', within(ACCESS_LOG)].join(' ')
     const process = [
       // Its workers could not enter the directory as another user.
       ...(isRoot() ? ['user root;'] : []),
@@ -112,7 +118,7 @@ export const NGINX: ProxyKind = proxyKind(
       'daemon off;',
       'error_log stderr warn;',
       'events {}',
-      `http { access_log off; ${temporary.join(' ')} include ${within('svc.conf')}; }`,
+      `http { ${http}; ${temporary.join(' ')} include ${within('svc.conf')}; }`,
     ]
     writeFileSync(within('nginx.conf'), `${process.join('\n')}\n`)
     const command = ['-e', 'stderr', '-p', directory, '-c', within('nginx.conf')]
