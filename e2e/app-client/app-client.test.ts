@@ -218,6 +218,8 @@ describe.each([
       const sizes = ['8n', 8, 8]
       const type = 'text/plain'
       expect(stored).toEqual({ whole: 'contents', part: 'ont', same: true, type, sizes })
+      const { signed } = await program.until((record) => record.signed !== undefined)
+      expect(signed).toEqual([200, 'image/gif', 'ARGUMENTS_INVALID'])
       const { rejected } = await program.until((record) => record.rejected !== undefined)
       const codes = ['GRANT_INVALID', 'MEDIA_TYPE_UNSUPPORTED', 'LIMIT_EXCEEDED', 'RANGE_INVALID']
       expect(rejected).toEqual(codes)
@@ -294,6 +296,8 @@ test.skipIf(!chromiumInstalled)(
       await until(({ pages }) => pages === 'exhausted: 1.5,one,test opened #react')
       page.do('file', 'page')
       await until(({ file }) => file === 'page,pa,4,true')
+      page.do('picture')
+      await until(({ file }) => file === 'picture 1')
       app.server.kill()
       await app.server.ended
       page.do('send', 'two')

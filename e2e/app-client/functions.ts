@@ -37,6 +37,18 @@ export const grantDownload = action({
   handler: (ctx, { file }) => ctx.storage.createDownload(file),
 })
 
+/** Stores a picture of one pixel, and a URL that shows it. */
+export const picture = action({
+  clients,
+  uses: { storage: 'write' },
+  returns: v.downloadUrl(),
+  handler: async (ctx) => {
+    const bytes = Uint8Array.fromBase64('R0lGODlhAQABAIAAAP///wAAACwAAAAAAQABAAACAkQBADs=')
+    const file = await ctx.storage.put(bytes, { contentType: 'image/gif' })
+    return ctx.storage.createDownloadUrl(file, { inline: true })
+  },
+})
+
 /** The signed-in user, and how many channels there are. */
 export const me = query({
   clients,

@@ -60,7 +60,12 @@ function File() {
   const client = useClient()
   const grantUpload = useAction(api.lab.grantUpload)
   const grantDownload = useAction(api.lab.grantDownload)
+  const picture = useAction(api.lab.picture)
   const [shown, show] = useState('')
+  const [source, setSource] = useState(null)
+  useEffect(() => {
+    commands.picture = async () => setSource(client.downloadUrl(await picture()))
+  }, [client, picture])
   useEffect(() => {
     commands.file = async (text) => {
       try {
@@ -77,7 +82,11 @@ function File() {
       }
     }
   }, [client, grantUpload, grantDownload])
-  return h('p', { id: 'file' }, shown)
+  return h('div', {}, h('p', { id: 'file' }, shown), source && h('img', {
+    src: source,
+    onLoad: ({ target }) => show('picture ' + target.naturalWidth),
+    onError: () => show('no picture'),
+  }))
 }
 function State() {
   const { status, pendingMutations } = useConnectionState()
@@ -122,8 +131,8 @@ export interface PageServer {
   settings: object
   /** Bundles the page in a directory with `api.ts` and the package. */
   prepare(directory: string): Promise<void>
-  /** Has the page do something: `send` a message, load `more`, store a `file`. */
-  do(name: 'send' | 'more' | 'file', body?: string): void
+  /** Has the page do something: `send` a message, load `more`, store a `file`, show a `picture`. */
+  do(name: 'send' | 'more' | 'file' | 'picture', body?: string): void
   close(): void
 }
 

@@ -72,6 +72,10 @@ const commands = {
       const same = whole.sha256 === sha256 && part.sha256 === sha256 && whole.fileId === fileId
       print({ whole: textOf(whole), part: textOf(part), same, type: whole.contentType,
         sizes: [size, whole.size, part.size] })
+      const shown = await fetch(client.downloadUrl(await client.action(api.lab.picture, {})))
+      let refused
+      try { client.downloadUrl(down) } catch (error) { refused = error.code }
+      print({ signed: [shown.status, shown.headers.get('content-type'), refused] })
       const again = await client.upload(grant, bytes, { contentType }).catch((error) => error)
       const next = await client.action(api.lab.grantUpload, { maximumBytes: 1_000n })
       const other = await client.upload(next, bytes, { contentType: 'image/png' })

@@ -11,7 +11,13 @@ import { type OwnCluster, ownCluster } from '../../build/testing/databases/clust
 import { sha256Hex } from '../../src/system/digests.ts'
 import { type Application, application, id, mutation, query, string } from '../application.ts'
 import { productEnvironment, run, SERVER } from '../harness.ts'
-import { grantDownload, grantUpload, removeFile, writeFileFunctions } from './workspace.ts'
+import {
+  grantDownload,
+  grantUpload,
+  removeFile,
+  signDownload,
+  writeFileFunctions,
+} from './workspace.ts'
 
 const BYTES = randomBytes(3 * 1024 * 1024)
 const DIGEST = sha256Hex(BYTES)
@@ -94,12 +100,41 @@ describe.each(['SQLite', 'PostgreSQL'])('with documents in %s', (kind) => {
     expect(head.stdout).toContain("filename*=UTF-8''film.bin")
   })
 
+  test('a signed URL is read in ranges without a header, and no log has it', async () => {
+    const path = await signDownload(app, fileId)
+    expect(path).toMatch(/^\/v1\/files\/signed-downloads\/rk_url_v1_[A-Za-z0-9_-]{64,}$/)
+    expect(await signDownload(app, fileId)).toBe(path)
+    const target = join(app.installation.directory, 'shown.bin')
+    const url = () => app.server.application + path
+    const log = [...app.server.lines]
+    const half = await curl('-D', '-', '-r', '0-1000000', '-o', target, url())
+    expect(half.stdout).toMatch(/^HTTP\/1.1 206 Partial Content/)
+    expect(half.stdout).toContain(`bytes 0-1000000/${BYTES.length}`)
+    await app.restart('stop')
+    const rest = await curl('-C', '-', '-o', target, url())
+    expect(rest.status, rest.stderr).toBe(0)
+    expect(sha256Hex(readFileSync(target))).toBe(DIGEST)
+    const etag = ['-H', `If-Range: "${DIGEST}"`]
+    const head = await curl('-I', ...etag, url())
+    expect(head.stdout).toMatch(new RegExp(`^content-length: ${BYTES.length}\r$`, 'im'))
+    // The file has no type that may be shown in place.
+    expect(head.stdout).toMatch(/^content-disposition: attachment\r$/im)
+    expect(head.stdout).toMatch(/^content-security-policy: sandbox; default-src 'none'/im)
+    const forged = await curl(`${url().slice(0, -4)}AAAA`)
+    expect(JSON.parse(forged.stdout).error.code).toBe('GRANT_INVALID')
+    await expect.poll(() => app.server.lines.join()).toContain('GRANT_INVALID')
+    const said = [...log, ...app.server.lines].join()
+    expect(said).not.toContain(path.slice(-60, -10))
+  })
+
   test('once a Mutation has deleted it, nothing of it is left after a start', async () => {
     const grant = await grantDownload(app, fileId)
+    const signed = app.server.application + (await signDownload(app, fileId))
     expect(storedBytes()).toEqual([DIGEST])
     expect((await removeFile(app, fileId)).status).toBe(200)
     const gone = await curl(...bearer(grant.token), urlOf(grant))
     expect(JSON.parse(gone.stdout).error.code).toBe('FILE_NOT_FOUND')
+    expect(JSON.parse((await curl(signed)).stdout).error.code).toBe('FILE_NOT_FOUND')
     expect((await query(app, { function: 'uploads.list' })).body.result.value).toEqual([])
     await app.restart('stop')
     await expect.poll(storedBytes).toEqual([])

@@ -9,6 +9,7 @@ import {
   int64,
   type Json,
   mutation,
+  query,
   string,
 } from '../application.ts'
 
@@ -74,6 +75,14 @@ export const grantDownload = action({
   handler: (ctx, { file, fileName }) => ctx.storage.createDownload(file, { fileName }),
 })
 
+export const sign = query({
+  clients: ['confidential'],
+  arguments: { file: v.id('files') },
+  returns: v.downloadUrl(),
+  handler: (ctx, { file }) =>
+    ctx.storage.createDownloadUrl(file, { expiresInSeconds: 3_600, inline: true }),
+})
+
 export const remove = mutation({
   clients: ['confidential'],
   arguments: { file: v.id('files') },
@@ -132,6 +141,13 @@ export async function grantDownload(app: Application, fileId: string): Promise<G
   })
   if (reply.status !== 200) throw new Error(JSON.stringify(reply.body))
   return grantOf(reply.body.result)
+}
+
+/** Returns the path of a signed URL. Throws where the call fails. */
+export async function signDownload(app: Application, fileId: string): Promise<string> {
+  const reply = await query(app, { function: 'uploads.sign', arguments: { file: id(fileId) } })
+  if (reply.status !== 200) throw new Error(JSON.stringify(reply.body))
+  return fields(reply.body.result).path.value
 }
 
 export function removeFile(app: Application, fileId: string) {
