@@ -5,6 +5,7 @@ import { makeRoot } from '../../../build/testing/product-roots.ts'
 import { openTestProduct, REQUEST_ID, type TestProduct } from '../../../build/testing/products.ts'
 import { keyringFiles } from '../../storage/keyring-files.ts'
 import { realSystem, TestSystem } from '../../system/system.ts'
+import { DOWNLOAD_SECONDS } from '../../value/files/files.ts'
 import { formatKeyring, KEYS_MAX } from '../../value/product-root.ts'
 import { createClient } from '../application-clients/application-clients.ts'
 import { createCredential, KEY_PREFIXES } from '../application-clients/application-credentials.ts'
@@ -13,6 +14,12 @@ import {
   readConfiguration,
   setConfiguration,
 } from '../configuration/configuration.ts'
+import {
+  openDownload,
+  openSignedDownload,
+  sealDownload,
+  sealSignedDownload,
+} from '../files/download-tokens.ts'
 import { FunctionalTokens } from '../functional-tokens/tokens.ts'
 import { closeProduct } from '../product.ts'
 import { type KeyRotation, rotateKeys } from './key-rotation.ts'
@@ -191,6 +198,23 @@ describe('after a rotation', () => {
     system.advance(DAY_MS - 1_000)
     await rotate()
     expect(await tokens().verify(bearer)).toMatchObject({ kind: 'guest' })
+  })
+
+  test('a download that was granted before stays granted until its end', async () => {
+    await open()
+    const fileId = `fil_${system.ids.ulid()}`
+    const expiresAtMillis = system.nowMillis() + DOWNLOAD_SECONDS.max * 1_000
+    const claims = { fileId, expiresAtMillis, fileName: null, inline: true }
+    const { keyring } = harness.root
+    const [bearer, signed] = [sealDownload(keyring, claims), sealSignedDownload(keyring, claims)]
+    await rotate()
+    system.advance(DOWNLOAD_SECONDS.max * 1_000 - 1)
+    await rotate()
+    const nowMillis = system.nowMillis()
+    const { keyring: rotated } = harness.root
+    expect(rotated.activeId).not.toBe(keyring.activeId)
+    expect(openDownload(rotated, bearer, { fileId, nowMillis })).toMatchObject({ fileId })
+    expect(openSignedDownload(rotated, signed, nowMillis)).toEqual(claims)
   })
 })
 

@@ -79,7 +79,8 @@ export function rotateKeys({ system, root, files }: RotationPorts): KeyRotation 
 function removeUnused(tx: ControlTx, system: System, { keys, active }: KeyringFile): string[] {
   pruneIdempotencyRecords(tx, system)
   const removed = keys.filter(({ id }, i) => {
-    // Guest tokens are not stored: those of a replaced key have expired after their longest life.
+    // Guest tokens and grants of downloads are not stored: those of a replaced key have expired
+    // after the longest life of a guest, which is the longer one.
     // Cursors become invalid with their key: a list that was left for a day starts again.
     const replacedAt = keys[i + 1]?.createdAtMicros
     if (id === active || replacedAt === undefined) return false
