@@ -16,9 +16,16 @@ import {
 } from '@aws-sdk/client-s3'
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { RCLONE, RESTIC, reasonWithout, S3CMD } from '../../build/testing/files/s3-programs.ts'
+import {
+  KOPIA,
+  RCLONE,
+  RESTIC,
+  reasonWithout,
+  S3CMD,
+} from '../../build/testing/files/s3-programs.ts'
 import { type S3Keys, type S3Remote, s3ClientOf } from '../../build/testing/files/s3-remotes.ts'
 import {
+  backUpWithKopia,
   backUpWithRestic,
   syncWithRclone,
   syncWithS3cmd,
@@ -158,6 +165,14 @@ describe('the clients of S3, with keys of a bucket', () => {
     () => {
       const { port } = new URL(app.server.application!)
       return backUpWithRestic({ ...remote, endpoint: `http://localhost:${port}` })
+    },
+  )
+
+  test.skipIf(!existsSync(KOPIA))(
+    `kopia backs up, checks and restores at the host of the door${reasonWithout(KOPIA)}`,
+    () => {
+      const { port } = new URL(app.server.application!)
+      return backUpWithKopia({ ...remote, endpoint: `http://localhost:${port}` })
     },
   )
 

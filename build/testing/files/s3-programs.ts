@@ -8,6 +8,7 @@ import type { S3Remote } from './s3-remotes.ts'
 export const RCLONE = '/usr/bin/rclone'
 export const S3CMD = '/usr/bin/s3cmd'
 export const RESTIC = '/usr/bin/restic'
+export const KOPIA = '/usr/bin/kopia'
 
 /** Returns a suffix for names of tests that need the program, which says why they are skipped. */
 export function reasonWithout(program: string): string {

@@ -1,10 +1,11 @@
-/** The ordinary work of rclone, s3cmd and restic: sync both ways, compare, list, info, delete. */
+/** The ordinary work of rclone, s3cmd, restic and kopia: store, compare, list, restore, delete. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import {
   configurePrograms,
+  KOPIA,
   RCLONE,
   RESTIC,
   run,
@@ -116,12 +117,43 @@ export function backUpWithRestic({ endpoint, bucket, keys }: S3Remote): Promise<
     await restic('backup', files)
     expect(await restic('check', '--read-data')).toContain('no errors were found')
     await restic('restore', 'latest', '--target', back)
-    const names = readdirSync(files, { recursive: true }).map(String).sort()
-    const restored = join(back, files)
-    expect(readdirSync(restored, { recursive: true }).map(String).sort()).toEqual(names)
-    const [stored, found] = [files, restored].map((each) => readFileSync(join(each, 'large')))
-    expect(found!.equals(stored!)).toBe(true)
+    expectEqualFiles(files, join(back, files))
   })
+}
+
+/** Makes a snapshot with kopia, checks every byte of it, and restores it. */
+export function backUpWithKopia({ endpoint, bucket, keys }: S3Remote): Promise<void> {
+  return withDirectory(async (directory) => {
+    const [files, back] = [join(directory, 'files'), join(directory, 'back')]
+    writeFiles(files, 10, 1024 * 1024)
+    const variables = {
+      AWS_ACCESS_KEY_ID: keys.accessKeyId,
+      AWS_SECRET_ACCESS_KEY: keys.secretAccessKey,
+      HOME: directory,
+      KOPIA_CHECK_FOR_UPDATES: 'false',
+      KOPIA_PASSWORD: 'a password of this test',
+    }
+    const kopia = async (...parameters: readonly string[]) => {
+      const { code, output } = await runWith(variables, KOPIA, ...parameters)
+      expect(code, output).toBe(0)
+    }
+    const repository = [`--bucket=${bucket}`, '--prefix=kopia/', '--disable-tls']
+    const place = `--endpoint=${new URL(endpoint).host}`
+    await kopia('repository', 'create', 's3', ...repository, place)
+    await kopia('snapshot', 'create', files)
+    await kopia('snapshot', 'verify', '--verify-files-percent=100')
+    await kopia('snapshot', 'restore', files, back)
+    expectEqualFiles(files, back)
+  })
+}
+
+function expectEqualFiles(files: string, restored: string): void {
+  const [names, found] = [files, restored].map((each) => {
+    return readdirSync(each, { recursive: true }).map(String).sort()
+  })
+  expect(found).toEqual(names)
+  const [stored, back] = [files, restored].map((each) => readFileSync(join(each, 'large')))
+  expect(back!.equals(stored!)).toBe(true)
 }
 
 /** Returns a function that runs the program with its configuration, which must succeed. */
