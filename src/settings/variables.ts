@@ -209,7 +209,8 @@ export const VARIABLES = [
     file: false,
     default: '256',
     description:
-      'MiB that unfinished request bodies and waiting Realtime messages may hold, 128 to 65536; more are 503 at once',
+      'MiB that unfinished request bodies and waiting Realtime messages may hold, 128 to 65536; ' +
+      'more are 503 at once',
   },
   {
     name: 'SERVICE_RESPONSE_MEMORY_MIB',
