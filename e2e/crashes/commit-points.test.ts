@@ -15,24 +15,27 @@ import { SeededRandom } from '../serializability/random.ts'
 import { type Death, type LastWords, POINTS, type Started } from './deaths.ts'
 
 const LONG = process.env.SVC_TEST_LONG === '1'
-/** Number of kills at each point. */
-const KILLS = LONG ? { sqlite: 200, postgres: 200 } : { sqlite: 1, postgres: 1 }
+/** Number of kills at each point of each store in the long run; otherwise there is one. */
+const LONG_KILLS = 200
 const WRITERS = 8
 /** Bound of the number of batches that pass the point before the kill. */
 const PASSES_MAX = 6
 const WRITE_MILLIS_MAX = 4
 const TIMEOUT_MILLIS = LONG ? 1_800_000 : 120_000
 
+const campaigns = LONG
+  ? POINTS.map((point) => ({ where: point, points: Array<Death['point']>(LONG_KILLS).fill(point) }))
+  : [{ where: 'at each point of a commit', points: POINTS }]
 const cases = (['sqlite', 'postgres'] as const).flatMap((store) =>
-  POINTS.map((point) => ({ store, point, kills: KILLS[store] })),
+  campaigns.map(({ where, points }) => ({ store, where, points, kills: points.length })),
 )
 
 test.each(cases)(
-  '$store: $kills kills $point lose no acknowledged Mutation and apply none twice',
+  '$store: $kills kills $where lose no acknowledged Mutation and apply none twice',
   { timeout: TIMEOUT_MILLIS },
-  async ({ store, point, kills }) => {
+  async ({ store, points }) => {
     const seed = Date.now() % 2 ** 31
-    const random = new SeededRandom(seed, POINTS.indexOf(point))
+    const random = new SeededRandom(seed, 0)
     const directory = mkdtempSync(join(tmpdir(), 'svc-crashes-'))
     const database = store === 'postgres' ? await freshDatabase() : null
     const start = () => Server.start(directory, database?.url ?? '')
@@ -40,7 +43,7 @@ test.each(cases)(
     try {
       server = await start()
       const lives: Life[] = []
-      for (let kill = 0; kill < kills; kill++) {
+      for (const [kill, point] of points.entries()) {
         const life = await live(server, `${kill}`, {
           point,
           passes: random.below(PASSES_MAX),
