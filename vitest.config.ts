@@ -12,8 +12,20 @@ const long = process.env.SVC_TEST_LONG === '1'
  * Files of the engine measure and kill the runners of their process, so each has its own.
  */
 const SHARED = [
-  ...['database', 'documents', 'http', 'identity', 'product', 'storage', 'system', 'telemetry'],
-  ...['value', 'wire'],
+  'app-client',
+  'client',
+  'database',
+  'dev',
+  'documents',
+  'http',
+  'identity',
+  'product',
+  'sdk',
+  'storage',
+  'system',
+  'telemetry',
+  'value',
+  'wire',
 ].map((folder) => `src/${folder}/**/*.test.ts`)
 
 /**

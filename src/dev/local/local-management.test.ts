@@ -73,7 +73,9 @@ describe('a running svc dev', () => {
     expect(await svc('data', 'query', 'notes', ...at)).toContain('{"text":"first"}')
     await svc('data', 'put', 'notes', '{"text":"second"}', ...at)
     expect(JSON.parse(await svc('call', 'notes.list', ...at))).toEqual(['first', 'second'])
-    expect(await svc('logs', ...at, '--grep', 'broken on purpose')).toContain('notes.fail')
+    await expect
+      .poll(() => svc('logs', ...at, '--grep', 'broken on purpose'))
+      .toContain('notes.fail')
     // A pattern finds what is printed, with the codes.
     expect(await svc('logs', ...at, '--grep', 'errorCode=FUNCTION_FAILED')).toContain('notes.fail')
     expect(await svc('logs', ...at, '--grep', 'errorCode=NO_SUCH')).toBe('')
@@ -104,8 +106,9 @@ describe('a running svc dev', () => {
       const failed = await client.run('call', name, ...at)
       expect(failed.err).toContain(code)
       const [, command = ''] = /Run `svc (logs .*)`/.exec(failed.err) ?? []
-      const record = await svc(...command.split(' '))
-      expect(record).toContain(code === 'LIMIT_EXCEEDED' ? 'result: at most 8 MiB' : 'a string')
+      const reason = code === 'LIMIT_EXCEEDED' ? 'result: at most 8 MiB' : 'a string'
+      // Records are written in batches, so one may follow the answer of its call.
+      await expect.poll(() => svc(...command.split(' '))).toContain(reason)
       expect(await svc('logs', ...at, '--grep', `errorCode=${code}`)).toContain(name)
     }
   })
