@@ -279,9 +279,7 @@ test.skipIf(!chromiumInstalled)(
     const browser = await chromium()
     const until = (fits: (shown: Shown) => boolean) =>
       expect
-        .poll(() => (page.reports.some(fits) ? '' : JSON.stringify(page.reports.slice(-5))), {
-          timeout: 30_000,
-        })
+        .poll(() => (page.reports.some(fits) ? '' : JSON.stringify(page.reports.slice(-5))))
         .toBe('')
     try {
       await browser.visit(page.origin)

@@ -57,7 +57,7 @@ async function serve(stderr: number | 'ignore' = 'ignore', before = '') {
     child.once('exit', (code, signal) => resolve(signal ?? code))
   })
   const probe = async (path: string) => {
-    const options = { signal: AbortSignal.timeout(5_000) }
+    const options = { signal: AbortSignal.timeout(60_000) }
     const reply = await fetch(`http://${listen}${path}`, options).catch(() => null)
     return reply?.status
   }
