@@ -1,6 +1,6 @@
 /** Spans of invocations, of their commits and of work that no request causes. */
-import { isFault } from '../../errors/fault.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
+import { failureEnd } from '../../telemetry/traces/failures.ts'
 import type { Span, SpanEnd, SpanStart, Traces } from '../../telemetry/traces/spans.ts'
 import type { FunctionManifest } from '../../value/manifest.ts'
 import type { CommitOutcome } from '../commits/committer.ts'
@@ -52,7 +52,7 @@ export function startRun(
 export function endWith<T>(span: Span, call: Promise<T>): Promise<T> {
   call.then(
     () => span.end(),
-    (error: unknown) => span.end(failureOf(error)),
+    (error: unknown) => span.end(failureEnd(error)),
   )
   return call
 }
@@ -69,11 +69,11 @@ export function tracedCommit(
     const outcome = commit()
     commitEnd(outcome).then(
       (end) => span.end(end),
-      (error: unknown) => span.end(failureOf(error)),
+      (error: unknown) => span.end(failureEnd(error)),
     )
     return outcome
   } catch (error) {
-    span.end(failureOf(error))
+    span.end(failureEnd(error))
     throw error
   }
 }
@@ -84,11 +84,4 @@ async function commitEnd(outcome: MaybePromise<CommitOutcome>): Promise<SpanEnd>
   await known.durable
   const { sequence } = known
   return { attributes: { 'svc.commit.outcome': 'durable', 'svc.commit.sequence': sequence } }
-}
-
-/** Tells mistakes of callers, which are outcomes, from failures. */
-export function failureOf(error: unknown): SpanEnd {
-  if (!isFault(error)) return { error: 'INTERNAL' }
-  const isFailure = error.status >= 500
-  return isFailure ? { error: error.code } : { attributes: { 'error.type': error.code } }
 }

@@ -15,12 +15,12 @@ import { answerBody } from '../transfers/answers.ts'
 import { allowOrigin, originDenied } from './browser-origins.ts'
 import { authenticate, chargeBody } from './callers.ts'
 import { callerMessage } from './development-targets.ts'
+import { endExchange, startSpan } from './exchanges.ts'
 import type { Gateway } from './gateway.ts'
 import { type ApplicationBinding, type Incoming, incomingOf } from './incoming.ts'
 import { Call, type CallResponse, invokeInTurn, readEnvelope } from './invoke.ts'
 import { allowedRequests, methodsAt } from './methods.ts'
 import type { Realtime } from './realtime/realtime.ts'
-import { endTrace, startTrace } from './request-traces.ts'
 import {
   DEVELOPMENT_ROUTES,
   FILE_TRANSFERS,
@@ -142,7 +142,7 @@ async function handleCall(
   try {
     checkRequest(gateway, request, origin)
     const caller = authenticate(gateway, incoming)
-    if (gateway.traces) startTrace(gateway, incoming, { ...invocation, started })
+    if (gateway.traces) startSpan(gateway, incoming, { ...invocation, started })
     const bytes = await readEnvelope(gateway, incoming)
     chargeBody(gateway, caller, bytes.length)
     const invoked = invokeInTurn(new Call(gateway, incoming, caller, bytes), invocation.invoke)
@@ -152,12 +152,7 @@ async function handleCall(
     incoming.bodyMemory?.release()
     response = failRequest(gateway, error, incoming)
   }
-  allowOrigin(gateway.allowedOrigins, response, origin)
-  const status = countedStatus(request, response.status)
-  endTrace(incoming, status)
-  gateway.counts.answered(status, 'call', gateway.system.monotonicMillis() - started)
-  if (incoming.caller !== null) gateway.keyUsage.answered(incoming.caller, status)
-  return response
+  return endExchange(gateway, incoming, { response, started, routeClass: 'call' })
 }
 
 /** A request that is answered with a response of its own. */
@@ -205,14 +200,10 @@ async function answerExchange(
   } catch (error) {
     response = failRequest(gateway, error, incoming)
   }
-  allowOrigin(gateway.allowedOrigins, response, origin)
-  const status = countedStatus(request, response.status)
   // A grant is checked as a part of its use, so only an exchange that was admitted has a span.
-  if (gateway.traces && status < 400) startTrace(gateway, incoming, { ...route, started })
-  endTrace(incoming, status)
-  gateway.counts.answered(status, routeClass, gateway.system.monotonicMillis() - started)
-  if (incoming.caller !== null) gateway.keyUsage.answered(incoming.caller, status)
-  return response
+  const isAdmitted = countedStatus(request, response.status) < 400
+  if (gateway.traces && isAdmitted) startSpan(gateway, incoming, { ...route, started })
+  return endExchange(gateway, incoming, { response, started, routeClass })
 }
 
 /** Opens a Realtime connection. The listener ignores the response of one that it has upgraded. */

@@ -27,6 +27,7 @@ import { routePattern } from '../parameters.ts'
 import { type ManagementLimits, type PeerBinding, peerOf } from '../rate-limits.ts'
 import type { RejectionLog } from '../rejection-log.ts'
 import type { RequestCounts } from '../request-counts.ts'
+import { endTrace, startTrace } from '../request-traces.ts'
 import { answerBody } from '../transfers/answers.ts'
 import { lineStream } from '../transfers/line-streams.ts'
 import type { Sender } from '../transfers/senders.ts'
@@ -39,7 +40,6 @@ import {
   readRouteBody,
   requireEncodedPath,
 } from './inputs.ts'
-import { endTrace, startTrace } from './request-traces.ts'
 import {
   type Access,
   ANY_MEDIA_TYPE,

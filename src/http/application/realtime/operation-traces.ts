@@ -2,8 +2,8 @@
  * The spans of a Realtime connection: one for each operation of its client. The connection itself
  * has none, since it lasts for hours, and a state belongs to the run of the Query that made it.
  */
-import type { Fault } from '../../../errors/fault.ts'
-import type { Span, SpanEnd } from '../../../telemetry/traces/spans.ts'
+import { failureEnd } from '../../../telemetry/traces/failures.ts'
+import type { Span } from '../../../telemetry/traces/spans.ts'
 import { APPLICATION_CODES, toFault } from '../../errors.ts'
 import type { Gateway } from '../gateway.ts'
 import { REALTIME } from '../routes.ts'
@@ -54,13 +54,7 @@ export async function tracedAuthentication(
     startOperation(connection, 'authenticate', startedMillis)?.end()
   } catch (error) {
     const span = startOperation(connection, 'authenticate', startedMillis)
-    span?.end(failureOf(toFault(error, APPLICATION_CODES)))
+    span?.end(failureEnd(toFault(error, APPLICATION_CODES)))
     throw error
   }
-}
-
-/** Returns the end of an operation that failed. */
-export function failureOf({ code, status }: Fault): SpanEnd {
-  const attributes = { 'svc.error.code': code }
-  return status < 500 ? { attributes } : { attributes, error: code }
 }

@@ -11,6 +11,7 @@ import type { Keeper } from '../../../engine/subscriptions/shared-memory.ts'
 import type { Subscription } from '../../../engine/subscriptions/subscriptions.ts'
 import { Fault, isFault } from '../../../errors/fault.ts'
 import type { MemoryShare, Reservation } from '../../../system/memory-budget.ts'
+import { failureEnd } from '../../../telemetry/traces/failures.ts'
 import type { Span, SpanEnd } from '../../../telemetry/traces/spans.ts'
 import type { Principal } from '../../../value/identities.ts'
 import type { ReleaseId } from '../../../value/ids.ts'
@@ -19,7 +20,6 @@ import type { ValueObject } from '../../../value/values.ts'
 import type { ResyncReason } from '../../../wire/realtime.ts'
 import { isDevelopmentTarget } from '../development-targets.ts'
 import type { Tracked } from './current-sequence.ts'
-import { failureOf } from './operation-traces.ts'
 import type { StateSource } from './outgoing-messages.ts'
 import { type StateHead, stateMessages } from './state-messages.ts'
 
@@ -270,7 +270,7 @@ export class RealtimeSubscription implements StateSource, Tracked, Keeper {
   #fail(error: unknown): void {
     if (this.#isClosed) return
     const fault = error instanceof Fault ? error : new Fault('INTERNAL', { cause: error })
-    this.#endTrace(failureOf(fault))
+    this.#endTrace(failureEnd(fault))
     this.close()
     this.#port.failed(this, fault)
   }

@@ -4,11 +4,9 @@
  * signatures.
  */
 import { Fault } from '../../../errors/fault.ts'
-import { countedStatus } from '../../request-counts.ts'
-import { allowOrigin } from '../browser-origins.ts'
+import { endExchange, startSpan } from '../exchanges.ts'
 import type { Gateway } from '../gateway.ts'
 import type { Incoming } from '../incoming.ts'
-import { endTrace, startTrace } from '../request-traces.ts'
 import { errorResponse, S3Fault, s3FaultOf, s3StatusOf } from './errors.ts'
 import { listBuckets } from './operations/listing.ts'
 import type { BucketCall, ObjectCall, S3Call } from './operations/operation.ts'
@@ -34,7 +32,10 @@ export async function answerS3(gateway: Gateway, incoming: Incoming): Promise<Re
     const url = parseS3Url(request.url)
     const caller = authenticateS3(gateway, incoming, url)
     known.caller = caller
-    if (gateway.traces) startTrace(gateway, incoming, { ...routeOf(request, url), started }, caller)
+    if (gateway.traces) {
+      const credential = { 'svc.storage_key.id': caller.storageKeyId }
+      startSpan(gateway, incoming, { ...routeOf(request, url), started }, credential)
+    }
     response = await perform({ gateway, incoming, request, url, query: url.query, caller }, known)
   } catch (error) {
     response = failed(gateway, incoming, known.caller, error)
@@ -44,12 +45,8 @@ export async function answerS3(gateway: Gateway, incoming: Incoming): Promise<Re
   headers.set('x-amz-request-id', requestId)
   headers.set('x-service-request-id', requestId)
   headers.set('x-content-type-options', 'nosniff')
-  allowOrigin(gateway.allowedOrigins, response, origin)
-  const millis = gateway.system.monotonicMillis() - started
-  const status = countedStatus(request, response.status)
-  endTrace(incoming, status)
-  gateway.counts.answered(status, known.routeClass ?? undefined, millis)
-  return response
+  const routeClass = known.routeClass ?? undefined
+  return endExchange(gateway, incoming, { response, started, routeClass })
 }
 
 function checkRequest({ allowedOrigins, engine }: Gateway, origin: string | null): void {

@@ -1,35 +1,41 @@
-/** The spans of management requests. */
-import type { Span, Traces } from '../../telemetry/traces/spans.ts'
-import type { RequestId } from '../../value/ids.ts'
+/** The spans of requests to both origins. */
+import type { Span, SpanAttributes, Traces } from '../telemetry/traces/spans.ts'
+import type { RequestId } from '../value/ids.ts'
 
 interface TracedRequest {
   readonly method: string
-  /** The path of the route. */
+  /** The path of the route, with names in place of values. */
   readonly path: string
   readonly headers: Headers
   readonly requestId: RequestId
   /** Monotonic milliseconds. */
   readonly started: number
+  /** The credential of the caller. */
+  readonly attributes?: SpanAttributes
 }
 
-/** Starts the span of a request whose session is authenticated; null where nothing is traced. */
+/** Starts the span of a request whose caller is authenticated; null where nothing is traced. */
 export function startTrace(
   traces: Traces | null | undefined,
-  { method, path, headers, requestId, started }: TracedRequest,
+  { method, path, headers, requestId, started, attributes }: TracedRequest,
 ): Span | null {
   if (!traces) return null
   return traces.request({
-    ...{ name: `${method} ${path}`, kind: 'server', headers, startedMillis: started },
+    name: `${method} ${path}`,
+    kind: 'server',
+    headers,
+    startedMillis: started,
     attributes: {
       'http.request.method': method,
       'http.route': path,
       'svc.request.id': requestId,
+      ...attributes,
     },
   })
 }
 
 /** Ends the span with the status of the response and the code of a failure. */
-export function endTrace(trace: Span | null, status: number, errorCode: string | undefined): void {
+export function endTrace(trace: Span | null, status: number, errorCode?: string): void {
   const attributes = { 'http.response.status_code': status, 'svc.error.code': errorCode }
   trace?.end(status < 500 ? { attributes } : { attributes, error: String(status) })
 }
