@@ -5,6 +5,7 @@ import type { CommitOutcome } from '../commits/committer.ts'
 import { tracedCommit } from './invocation-spans.ts'
 
 const unavailable = new Fault('UNAVAILABLE')
+const UNAVAILABLE = { attributes: { 'svc.error.code': 'UNAVAILABLE' }, error: 'UNAVAILABLE' }
 const assigned = (durable: Promise<void>): CommitOutcome => {
   return { kind: 'assigned', sequence: 7, durable, outcomeKnown: Promise.resolve() }
 }
@@ -20,13 +21,13 @@ test.each<[string, () => CommitOutcome | Promise<CommitOutcome>, SpanEnd]>([
     () => Promise.resolve({ kind: 'conflict', keys: [] }),
     { attributes: { 'svc.commit.outcome': 'conflict' } },
   ],
-  ['not stored', () => assigned(Promise.reject(unavailable)), { error: 'UNAVAILABLE' }],
+  ['not stored', () => assigned(Promise.reject(unavailable)), UNAVAILABLE],
   [
     'rejected at once',
     () => {
       throw unavailable
     },
-    { error: 'UNAVAILABLE' },
+    UNAVAILABLE,
   ],
 ])('the span of a commit that is %s has an end', async (_, commit, expected) => {
   const ends: (SpanEnd | undefined)[] = []
