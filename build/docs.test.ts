@@ -169,6 +169,16 @@ test('every command, mode and option that a document names exists', () => {
   expect(files.flatMap(unknownCommands)).toEqual([])
 })
 
+test('no sample names --remote, which is the default', () => {
+  const withDefault = /\bsvc [a-z][^`|;&]*--remote\b/g
+  const samples = files.flatMap(({ path, text }) =>
+    [...text.replace(/\\?\n\s*/g, ' ').matchAll(withDefault)].map(
+      ([sample]) => `${path}: ${sample}`,
+    ),
+  )
+  expect(samples).toEqual([])
+})
+
 test('a wrong sample is found wherever it stands in a script', () => {
   const script = [
     'export A=1 B="$(svc whoam)" # svc nothing',

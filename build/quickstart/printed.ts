@@ -91,7 +91,7 @@ function environmentOf({ clientEnvironment }: Shown): string[] {
 }
 
 function statusCommand(shown: Shown): string {
-  const status = [quoted(shown.client), 'status', '--remote', '--root', quoted(shown.productRoot)]
+  const status = [quoted(shown.client), 'status', '--root', quoted(shown.productRoot)]
   return [...environmentOf(shown), ...status].join(' ')
 }
 
@@ -101,7 +101,7 @@ function watchCommand(shown: Shown) {
   const loopback = 'SVC_ALLOW_LOOPBACK_HTTP=true'
   const others = environmentOf(shown).filter((each) => each !== loopback)
   const watch = [quoted(client), 'watch', 'messages.list', `'{"channel":"${channelId}"}'`]
-  const where = ['--remote', '--root', quoted(productRoot), '--url', application]
+  const where = ['--root', quoted(productRoot), '--url', application]
   const call = ['--key-env', 'KEY', '--target', TARGET]
   return {
     title: 'Watch the channel in a second terminal while you write (Ctrl-C ends it):',

@@ -71,7 +71,7 @@ export const ARCHIVED: readonly Situation[] = [
         'this change.',
       '  environment {environmentId}: an Environment that is not archived yet; this one ' +
         'is archived',
-      '  Read the state with `svc status --remote`, then decide whether to repeat the ' + 'change.',
+      '  Read the state with `svc status`, then decide whether to repeat the change.',
       '  request {request}',
     ],
   },

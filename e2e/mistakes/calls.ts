@@ -69,7 +69,7 @@ export const CALLS: readonly Situation[] = [
     message: [
       'operation {operation}',
       'svc: AUTH_POLICY_DENIED: The key or identity may not call this Function.',
-      '  Run `svc logs --remote --request {request}`, which names the rule. Where the key ' +
+      '  Run `svc logs --request {request}`, which names the rule. Where the key ' +
         'lacks the scope mutation, create a Client and a key of it that have the scope: both ' +
         'commands take --scopes.',
       '  request {request}',

@@ -55,7 +55,7 @@ export const CONFIGURATION: readonly Situation[] = [
         'this change.',
       '  environment {environmentId}: an Environment that is not active yet; this one is ' +
         'active',
-      '  Read the state with `svc status --remote`, then decide whether to repeat the ' + 'change.',
+      '  Read the state with `svc status`, then decide whether to repeat the change.',
       '  request {request}',
     ],
   },

@@ -205,8 +205,8 @@ export const RELEASES: readonly Situation[] = [
     message: [
       'svc: PRODUCT_CAS_CONFLICT: The current state is not the one that the request ' +
         'expects. production is bound to {release}.',
-      '  Read the current state with `svc status --remote` or `svc config list ' +
-        '--remote`, then repeat the change from there.',
+      '  Read the current state with `svc status` or `svc config list`, then ' +
+        'repeat the change from there.',
       '  request {request}',
     ],
   },
@@ -275,7 +275,7 @@ export const RELEASES: readonly Situation[] = [
       'svc: PRODUCT_STATE_CONFLICT: The current state of the resource does not allow ' +
         'this change.',
       '  releases[0].releaseId {published}: a validated Release; this one is published',
-      '  Read the state with `svc status --remote`, then decide whether to repeat the ' + 'change.',
+      '  Read the state with `svc status`, then decide whether to repeat the change.',
       '  request {request}',
     ],
   },

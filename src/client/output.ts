@@ -167,14 +167,14 @@ const NEXT_OF_KIND: Partial<Record<Kind, string>> = {
   invalid: 'Correct the request, then send it again.',
   unauthenticated: 'Log in again with `svc login`.',
   forbidden: 'Ask an owner to grant the capability at this scope.',
-  not_found: 'Check the identifiers with `svc status --remote`.',
-  conflict: 'Read the current state with `svc status --remote`, then repeat the change from there.',
-  gone: 'Choose a resource that still exists; `svc status --remote` lists them.',
+  not_found: 'Check the identifiers with `svc status`.',
+  conflict: 'Read the current state with `svc status`, then repeat the change from there.',
+  gone: 'Choose a resource that still exists; `svc status` lists them.',
   too_large: 'Send a smaller request.',
   rate_limited: 'Wait a moment, then try again.',
   unavailable: 'Wait a moment, then try again.',
   deadline: 'Try again, or have the request do less.',
-  uncertain: 'Read the current state with `svc status --remote` before you try again.',
+  uncertain: 'Read the current state with `svc status` before you try again.',
   corrupt: 'Stop the server, keep a copy of its data, then investigate or restore a backup.',
 }
 

@@ -275,7 +275,7 @@ export const CODES = {
   PRODUCT_NOT_FOUND: {
     kind: 'not_found',
     message: 'The Product resource does not exist.',
-    next: 'Check the identifiers with `svc status --remote`.',
+    next: 'Check the identifiers with `svc status`.',
   },
   PRODUCT_RELEASE_RETIRED: {
     kind: 'gone',
@@ -286,7 +286,7 @@ export const CODES = {
     kind: 'conflict',
     message: 'The current state is not the one that the request expects.',
     next:
-      'Read the current state with `svc status --remote` or `svc config list --remote`, then ' +
+      'Read the current state with `svc status` or `svc config list`, then ' +
       'repeat the change from there.',
   },
   PRODUCT_OPERATION_REUSED: {
@@ -297,7 +297,7 @@ export const CODES = {
   PRODUCT_STATE_CONFLICT: {
     kind: 'conflict',
     message: 'The current state of the resource does not allow this change.',
-    next: 'Read the state with `svc status --remote`, then decide whether to repeat the change.',
+    next: 'Read the state with `svc status`, then decide whether to repeat the change.',
   },
   PRODUCT_UNAVAILABLE: {
     kind: 'unavailable',
@@ -366,7 +366,7 @@ export const CODES = {
   TARGET_NOT_FOUND: {
     kind: 'not_found',
     message: 'The target does not exist or does not serve a Release.',
-    next: 'Check Channels and Releases with `svc status --remote`.',
+    next: 'Check Channels and Releases with `svc status`.',
   },
   FUNCTION_NOT_FOUND: {
     kind: 'not_found',
@@ -510,7 +510,7 @@ export const CODES = {
   CLIENT_RESULT_UNCERTAIN: {
     kind: 'uncertain',
     message: 'The connection was lost before the response. The change may have been made.',
-    next: 'Read the current state with `svc status --remote` before you try again.',
+    next: 'Read the current state with `svc status` before you try again.',
   },
   CLIENT_CODE_UNDELIVERED: {
     kind: 'uncertain',
@@ -557,7 +557,7 @@ export const CODES = {
   CLIENT_CHANGE_INTERRUPTED: {
     kind: 'uncertain',
     message: 'The command was interrupted. The change may have been made.',
-    next: 'Read the current state with `svc status --remote` before you try again.',
+    next: 'Read the current state with `svc status` before you try again.',
   },
   WORKSPACE_INVALID: {
     kind: 'invalid',

@@ -223,7 +223,7 @@ describe('svc call', () => {
       path === '/v1/mutation' ? failure('AUTH_POLICY_DENIED') : null
     const ran = await call(...SEND)
     expect(ran.exit).toBe(3)
-    expect(ran.err).toMatch(/Run `svc logs --remote --request (req_\w+)`.*request \1\n/s)
+    expect(ran.err).toMatch(/Run `svc logs --request (req_\w+)`.*request \1\n/s)
     expect(ran.err).toContain('the scope mutation')
   })
 

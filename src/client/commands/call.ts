@@ -52,7 +52,7 @@ export const callCommand: CommandSpec = command({
   },
   examples: [
     'svc call messages.list \'{"channel":"channels_..."}\' --dev',
-    'svc call messages.send \'{"body":"hi"}\' --remote --url https://app.example.com \\',
+    'svc call messages.send \'{"body":"hi"}\' --url https://app.example.com \\',
     '  --key-env APP_KEY --target channel:production',
   ],
   async run(context, options, [name = '', given]) {
@@ -152,7 +152,7 @@ function withNextStep(error: unknown, { kind, logs }: Input, operation: string):
 const EXPLAINED_IN_LOG = ['FUNCTION_FAILED', 'RESULT_INVALID', 'LIMIT_EXCEEDED'] as const
 
 function logsOf({ local, directory }: Remote): string {
-  return local === null ? 'svc logs --remote' : `svc logs --root ${quoted(directory)}`
+  return local === null ? 'svc logs' : `svc logs --root ${quoted(directory)}`
 }
 
 /** Says where the reason is. */

@@ -15,7 +15,7 @@ export const functionsCommand: CommandSpec = command({
   name: 'functions',
   summary: 'List the Functions of a target, with their arguments and results',
   options: OPTIONS,
-  examples: ['svc functions --remote --target workspace:default'],
+  examples: ['svc functions --target workspace:default'],
   async run(context, { target: given, ...at }) {
     const { output } = context
     const remote = await openRemote(context, at)
@@ -43,7 +43,7 @@ export const tablesCommand: CommandSpec = command({
   name: 'tables',
   summary: 'List the tables of a target, with their fields and indexes',
   options: OPTIONS,
-  examples: ['svc tables --remote --target workspace:default'],
+  examples: ['svc tables --target workspace:default'],
   async run(context, { target: given, ...at }) {
     const { output } = context
     const remote = await openRemote(context, at)

@@ -23,7 +23,7 @@ const create: CommandSpec = command({
     scopes: option('LIST', `Maximum scopes of its keys; by default ${DEFAULT_SCOPES}`),
     'client-id': option('app_ID', 'The identifier; a new one by default'),
   },
-  examples: ['svc clients create --remote --name web --kind public --scopes query,mutation'],
+  examples: ['svc clients create --name web --kind public --scopes query,mutation'],
   async run(context, options) {
     const { name, kind } = options
     if (!KINDS.includes(kind)) throw usage(`--kind must be one of ${KINDS.join(', ')}.`, create)
@@ -44,7 +44,7 @@ const create: CommandSpec = command({
     const created = await context.output.progress('creating the client', creation)
     await context.output.result(created, [
       `${created.replayed ? 'Created before' : 'Created'}: ${clientId} (${kind}).`,
-      `Next: svc credentials create --remote --client ${clientId} --name NAME`,
+      `Next: svc credentials create --client ${clientId} --name NAME`,
     ])
   },
 })

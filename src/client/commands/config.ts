@@ -73,10 +73,7 @@ const set: CommandSpec = command({
     secret: flag('Seal the value: only Actions that name it can read it'),
     'value-env': option('VAR', 'Environment variable that holds the value'),
   },
-  examples: [
-    'svc config set GREETING hello --remote',
-    'svc config set API_KEY --secret --remote < api-key.txt',
-  ],
+  examples: ['svc config set GREETING hello', 'svc config set API_KEY --secret < api-key.txt'],
   async run(context, options, [name, argument]) {
     const input = { argument, variable: options['value-env'] }
     const edit = editOf(context, set, name, options)
@@ -92,7 +89,7 @@ const unset: CommandSpec = command({
   summary: 'Delete a variable or a secret',
   positionals: [NAME],
   options: EDIT,
-  examples: ['svc config unset API_KEY --remote'],
+  examples: ['svc config unset API_KEY'],
   async run(context, options, [name]) {
     await apply(context, options, { ...editOf(context, unset, name, options), content: null })
   },

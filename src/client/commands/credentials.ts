@@ -56,7 +56,7 @@ const create: CommandSpec = command({
     'credential-id': option('crd_ID', 'The identifier; a new one by default'),
     'key-out': KEY_OUT,
   },
-  examples: ['svc credentials create --remote --client app_... --name ci --key-out ci.key'],
+  examples: ['svc credentials create --client app_... --name ci --key-out ci.key'],
   async run(context, options) {
     const clientId = clientIdOf(options.client, create)
     const credentialId = newIdOf(context, options['credential-id'], create)
@@ -102,7 +102,7 @@ const rotate: CommandSpec = command({
     'credential-id': option('crd_ID', 'The identifier of the new key; a new one by default'),
     'key-out': KEY_OUT,
   },
-  examples: ['svc credentials rotate --remote --client app_... --credential crd_... --key-out k'],
+  examples: ['svc credentials rotate --client app_... --credential crd_... --key-out k'],
   async run(context, options) {
     const source = pathOf(options, rotate)
     const credentialId = newIdOf(context, options['credential-id'], rotate)

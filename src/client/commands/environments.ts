@@ -59,7 +59,7 @@ const update: CommandSpec = command({
     'no-location': flag('Remove the location'),
     'workspace-targets': option('POLICY', 'allowed or denied'),
   },
-  examples: ['svc environments update --remote --purpose production --protection protected'],
+  examples: ['svc environments update --purpose production --protection protected'],
   async run(context, options) {
     if (options.location !== undefined && options['no-location']) {
       throw usage('--location and --no-location exclude each other.', update)

@@ -202,7 +202,7 @@ async function report(context: Context, made: Made): Promise<void> {
   const next = [
     `SERVICE_PRODUCT_ROOT=${quoted(root)} svc-server serve`,
     `svc login --url ${LOCAL_ORIGIN} --code-env SVC_CODE && svc link --root ${quoted(root)}`,
-    `svc release --remote --root ${quoted(root)} --channel production`,
+    `svc release --root ${quoted(root)} --channel production`,
   ]
   await context.output.result(
     {

@@ -42,7 +42,7 @@ export const promoteCommand: CommandSpec = command({
     expected: option('empty|rel_ID', 'The Release that the Channel must be bound to now'),
     serve: flag('Let only this Release serve environment:default'),
   },
-  examples: ['svc promote --remote --channel production --release rel_... --expected empty'],
+  examples: ['svc promote --channel production --release rel_... --expected empty'],
   async run(context, options) {
     const channel = parseChannel(options.channel, promoteCommand)
     const releaseId = parseReleaseId(options.release, promoteCommand)

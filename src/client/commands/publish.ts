@@ -24,7 +24,7 @@ export const publishCommand: CommandSpec = command({
     ...PROVENANCE_OPTIONS,
     'expected-head': option('empty|wsr_ID', 'The head that the Workspace must have now'),
   },
-  examples: ['svc publish --remote --root . --package app.svcpkg --expected-head empty'],
+  examples: ['svc publish --root . --package app.svcpkg --expected-head empty'],
   async run(context, options) {
     const given = parseHead(options['expected-head'])
     const remote = await openRemote(context, options)
@@ -46,7 +46,7 @@ export const publishCommand: CommandSpec = command({
         ['REVISION', 'RELEASE'],
         [[published.revisionId, published.releaseId]],
       ),
-      `Next: svc release --remote --release ${published.releaseId}`,
+      `Next: svc release --release ${published.releaseId}`,
     ])
   },
 })

@@ -46,8 +46,8 @@ export const releaseCommand: CommandSpec = command({
     'dry-run': flag('Build and check only'),
   },
   examples: [
-    'svc release --remote --root . --channel production --message "Fix the inbox"',
-    'svc release --remote --against production --channel production --dry-run --json',
+    'svc release --root . --channel production --message "Fix the inbox"',
+    'svc release --against production --channel production --dry-run --json',
   ],
   async run(context, options) {
     const against = optionalChannel(options.against)

@@ -66,7 +66,7 @@ const retire: CommandSpec = command({
     root: option('DIR', 'The linked root; by default the working directory'),
     release: requiredOption('rel_ID', 'The Release'),
   },
-  examples: ['svc releases retire --remote --release rel_...'],
+  examples: ['svc releases retire --release rel_...'],
   async run(context, options) {
     const releaseId = parseReleaseId(options.release, retire)
     const request = retireRemote(await openRemote(context, options), releaseId)

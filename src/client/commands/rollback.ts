@@ -17,7 +17,7 @@ export const rollbackCommand: CommandSpec = command({
     expected: requiredOption('rel_ID', 'The Release that the Channel must be bound to now'),
     to: requiredOption('rel_ID', 'The earlier Release'),
   },
-  examples: ['svc rollback --remote --channel production --expected rel_... --to rel_...'],
+  examples: ['svc rollback --channel production --expected rel_... --to rel_...'],
   async run(context, options) {
     const channel = parseChannel(options.channel, rollbackCommand)
     const expectedReleaseId = parseReleaseId(options.expected, rollbackCommand, 'expected')

@@ -39,8 +39,8 @@ const set: CommandSpec = command({
     releases: requiredOption('LIST', 'rel_ID, or rel_ID=WEIGHT,rel_ID=WEIGHT'),
   },
   examples: [
-    'svc serve-policy set --remote --releases rel_...',
-    'svc serve-policy set --remote --releases rel_...=9500,rel_...=500',
+    'svc serve-policy set --releases rel_...',
+    'svc serve-policy set --releases rel_...=9500,rel_...=500',
   ],
   async run(context, options) {
     const releases = parseReleases(options.releases)

@@ -269,7 +269,7 @@ export class ActionHost implements RunnerHost {
     if (secret !== null) return JSON.stringify(secret.reveal())
     throw new OperationError(
       'Error',
-      `${call}: it is not set: svc config set ${name} --secret --remote, for svc dev in .env.local`,
+      `${call}: it is not set: svc config set ${name} --secret, for svc dev in .env.local`,
     )
   }
 

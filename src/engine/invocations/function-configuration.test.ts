@@ -182,7 +182,7 @@ describe('a secret', () => {
   test('that is not set throws with the command that sets it', async () => {
     expect(await bench.call('caught')).toBe(
       'Error: ctx.config.secret("NOT_SET"): it is not set: ' +
-        'svc config set NOT_SET --secret --remote, for svc dev in .env.local',
+        'svc config set NOT_SET --secret, for svc dev in .env.local',
     )
   })
 

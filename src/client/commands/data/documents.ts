@@ -55,7 +55,7 @@ const query: CommandSpec = command({
     after: option('CURSOR', 'Continue after the page with this cursor'),
     tagged: TAGGED,
   },
-  examples: ['svc data query messages --remote --target channel:production --index byRoom'],
+  examples: ['svc data query messages --target channel:production --index byRoom'],
   async run(context, options, [table]) {
     const { index, after, tagged } = options
     const remote = await openRemote(context, options)
@@ -97,7 +97,7 @@ const get: CommandSpec = command({
   summary: 'Show a document',
   positionals: [TABLE, DOCUMENT],
   options: { ...REMOTE, target: TARGET, tagged: TAGGED },
-  examples: ['svc data get messages messages_... --remote --target channel:production'],
+  examples: ['svc data get messages messages_... --target channel:production'],
   async run(context, { target: given, tagged, ...at }, [table, id]) {
     const remote = await openRemote(context, at)
     const request = readDocument(remote, targetOf(remote, given, get), table!, id!)
@@ -123,7 +123,7 @@ const put: CommandSpec = command({
     ...CHANGE,
     id: option('ID', 'The document to replace, or to insert with --expected 0'),
   },
-  examples: [`svc data put messages '{"body":"hello"}' --remote --target channel:production`],
+  examples: [`svc data put messages '{"body":"hello"}' --target channel:production`],
   async run(context, options, [table, text]) {
     const { operationId, changedAtMicros, expected } = changeIntent(context, put, options)
     const { tagged, id } = options
@@ -165,7 +165,7 @@ const remove: CommandSpec = command({
   summary: 'Delete a document',
   positionals: [TABLE, DOCUMENT],
   options: CHANGE,
-  examples: ['svc data delete messages messages_... --remote --target channel:production'],
+  examples: ['svc data delete messages messages_... --target channel:production'],
   async run(context, options, [table, id]) {
     const { operationId, changedAtMicros, expected } = changeIntent(context, remove, options)
     const { tagged } = options
@@ -192,7 +192,7 @@ const remove: CommandSpec = command({
 const tables: CommandSpec = {
   ...tablesCommand,
   name: 'data tables',
-  examples: ['svc data tables --remote --target channel:production'],
+  examples: ['svc data tables --target channel:production'],
 }
 
 export const dataCommands: readonly CommandSpec[] = [

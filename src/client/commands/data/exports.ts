@@ -28,7 +28,7 @@ export const exportCommand: CommandSpec = command({
     { name: 'FILE', description: 'The file to create, which must not exist', required: false },
   ],
   options: { ...REMOTE, target: TARGET, tagged: TAGGED },
-  examples: ['svc data export messages messages.jsonl --remote --target channel:production'],
+  examples: ['svc data export messages messages.jsonl --target channel:production'],
   async run(context, { target: given, tagged, ...at }, [table, path]) {
     const remote = await openRemote(context, at)
     const target = targetOf(remote, given, exportCommand)

@@ -39,7 +39,7 @@ export const importCommand: CommandSpec = command({
     journal: option('FILE', 'The journal of the import; by default FILE.journal'),
     'dry-run': flag('Check every line against the schema, and insert nothing'),
   },
-  examples: ['svc data import messages messages.jsonl --remote --target channel:production'],
+  examples: ['svc data import messages messages.jsonl --target channel:production'],
   async run(context, options, [table, path]) {
     const { tagged } = options
     const remote = await openRemote(context, options)

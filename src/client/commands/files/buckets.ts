@@ -51,7 +51,7 @@ const create: CommandSpec = command({
     ...BOUNDS,
     'operation-id': option('opn_ID', 'Operation ID; a new one by default'),
   },
-  examples: ['svc buckets create uploads --remote --quota 10GiB --object-max 100MiB'],
+  examples: ['svc buckets create uploads --quota 10GiB --object-max 100MiB'],
   async run(context, options, [name]) {
     const intent = changeIntent(context, create, { ...options, expected: undefined })
     const bounds = boundsIn(options, create)
@@ -71,7 +71,7 @@ const update: CommandSpec = command({
   details: ['A bound that is not given stays. Files stay even if they exceed the new bounds.'],
   positionals: [NAME],
   options: { ...CHANGE, ...BOUNDS },
-  examples: ['svc buckets update uploads --remote --quota none'],
+  examples: ['svc buckets update uploads --quota none'],
   async run(context, options, [name]) {
     const intent = changeIntent(context, update, options)
     const bounds = boundsIn(options, update)
@@ -99,7 +99,7 @@ const archive: CommandSpec = command({
   ],
   positionals: [NAME],
   options: CHANGE,
-  examples: ['svc buckets archive uploads --remote'],
+  examples: ['svc buckets archive uploads'],
   async run(context, options, [name]) {
     const intent = changeIntent(context, archive, options)
     const remote = await openRemote(context, options)

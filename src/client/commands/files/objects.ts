@@ -37,7 +37,7 @@ const list: CommandSpec = command({
     limit: option('COUNT', `Objects of the page, 1 to ${PAGE_MAX}; 100 by default`),
     after: option('CURSOR', 'The `next` of the page before'),
   },
-  examples: ['svc files list invoices/ --remote --bucket uploads'],
+  examples: ['svc files list invoices/ --bucket uploads'],
   async run(context, { bucket, limit = '100', after, ...at }, [prefix = '']) {
     if (!/^[1-9][0-9]{0,3}$/.test(limit) || Number(limit) > PAGE_MAX) {
       throw usage(`--limit is 1 to ${PAGE_MAX}.`, list)
@@ -74,9 +74,7 @@ const put: CommandSpec = command({
     key: option('KEY', 'The key; by default the name of the file'),
     type: option('TYPE', `The media type; ${BINARY} by default`),
   },
-  examples: [
-    'svc files put logo.png --remote --bucket uploads --key img/logo.png --type image/png',
-  ],
+  examples: ['svc files put logo.png --bucket uploads --key img/logo.png --type image/png'],
   async run(context, options, [file]) {
     const { operationId } = changeIntent(context, put, { ...options, expected: undefined })
     const { type = BINARY } = options
@@ -111,7 +109,7 @@ const get: CommandSpec = command({
     ...IN_BUCKET,
     out: option('FILE', 'The new file; by default named as the last segment of the key'),
   },
-  examples: ['svc files get img/logo.png --remote --bucket uploads --out logo.png'],
+  examples: ['svc files get img/logo.png --bucket uploads --out logo.png'],
   async run(context, { bucket, out, ...at }, [text]) {
     const key = requireKey(text!, get)
     const name = out ?? localName(key)
@@ -140,7 +138,7 @@ const remove: CommandSpec = command({
   summary: 'Delete an object',
   positionals: [KEY],
   options: CHANGE,
-  examples: ['svc files delete img/logo.png --remote --bucket uploads'],
+  examples: ['svc files delete img/logo.png --bucket uploads'],
   async run(context, options, [text]) {
     const key = requireKey(text!, remove)
     const { operationId } = changeIntent(context, remove, { ...options, expected: undefined })

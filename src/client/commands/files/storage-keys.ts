@@ -57,7 +57,7 @@ const issue: CommandSpec = command({
     access: requiredOption('ACCESS', 'read or write; write includes reading'),
     'secret-out': SECRET_OUT,
   },
-  examples: ['svc buckets keys issue uploads --remote --name backup --access read'],
+  examples: ['svc buckets keys issue uploads --name backup --access read'],
   async run(context, options, [bucket]) {
     const { name, access } = options
     if (!ACCESSES.includes(access)) throw usage('--access is read or write.', issue)
@@ -71,7 +71,7 @@ const rotate: CommandSpec = command({
   summary: 'Issue a second key like one, which stays valid until it is revoked',
   positionals: [BUCKET],
   options: { ...OPERATION, key: KEY, 'secret-out': SECRET_OUT },
-  examples: ['svc buckets keys rotate uploads --remote --key stk_...'],
+  examples: ['svc buckets keys rotate uploads --key stk_...'],
   async run(context, options, [bucket]) {
     const storageKeyId = keyIdOf(options.key, rotate)
     await receiveSecret(context, { ...options, bucket: bucket!, spec: rotate }, storageKeyId)
@@ -83,7 +83,7 @@ const revoke: CommandSpec = command({
   summary: 'Revoke a storage key for good, from its next request on',
   positionals: [BUCKET],
   options: { ...OPERATION, key: KEY },
-  examples: ['svc buckets keys revoke uploads --remote --key stk_...'],
+  examples: ['svc buckets keys revoke uploads --key stk_...'],
   async run(context, options, [bucket]) {
     const storageKeyId = keyIdOf(options.key, revoke)
     const intent = changeIntent(context, revoke, { ...options, expected: undefined })

@@ -40,7 +40,7 @@ export const watchCommand: CommandSpec = command({
   },
   examples: [
     'svc watch messages.list \'{"channel":"channels_..."}\' --dev',
-    'svc watch messages.list \'{"channel":"channels_..."}\' --remote \\',
+    'svc watch messages.list \'{"channel":"channels_..."}\' \\',
     '  --url https://app.example.com --key-env APP_KEY --target channel:production',
   ],
   async run(context, options, [name = '', given]) {

@@ -45,10 +45,7 @@ const logs: CommandSpec = command({
     limit: option('COUNT', `Records of the page, 1 to ${PAGE_MAX}; 100 by default`),
     grep: option('PATTERN', 'Only records that this regular expression matches'),
   },
-  examples: [
-    'svc logs --remote --follow --level warn',
-    'svc logs --remote --since 1h --function tasks.add --json',
-  ],
+  examples: ['svc logs --follow --level warn', 'svc logs --since 1h --function tasks.add --json'],
   async run(context, options) {
     const query = queryOf(context, options)
     const pattern = patternOf(options.grep)
@@ -148,7 +145,7 @@ const prune: CommandSpec = command({
     apply: flag('Remove them; needs --environment'),
     environment: option('env_ID', 'The Environment, exactly'),
   },
-  examples: ['svc logs prune --remote --before-micros 1767225600000000 --maximum 100000'],
+  examples: ['svc logs prune --before-micros 1767225600000000 --maximum 100000'],
   async run(context, options) {
     const { apply, environment, maximum } = options
     const beforeMicros = options['before-micros']

@@ -22,7 +22,7 @@ export const metricsCommand: CommandSpec = command({
     ...REMOTE,
     listen: option('ADDRESS', 'Serve them at 127.0.0.1:PORT or [::1]:PORT; port 0 is any'),
   },
-  examples: ['svc metrics --remote --listen 127.0.0.1:9464'],
+  examples: ['svc metrics --listen 127.0.0.1:9464'],
   async run(context, { listen, ...at }) {
     const remote = await openRemote(context, at)
     if (listen !== undefined) return serveMetrics(context, remote, listen)

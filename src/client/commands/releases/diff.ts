@@ -23,7 +23,7 @@ export const diffCommand: CommandSpec = command({
     ...PACKAGE_OPTIONS,
     channel: option('NAME', 'Compare with the Release of this Channel'),
   },
-  examples: ['svc diff --remote --root . --channel production'],
+  examples: ['svc diff --root . --channel production'],
   async run(context, options) {
     const { output } = context
     const channel =

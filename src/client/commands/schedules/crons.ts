@@ -27,7 +27,7 @@ const list: CommandSpec = command({
     ...REMOTE,
     target: option('TARGET', 'A target such as channel:staging; by default what is in force'),
   },
-  examples: ['svc crons list --remote'],
+  examples: ['svc crons list'],
   async run(context, { target, ...at }) {
     const remote = await openRemote(context, at)
     const request = listCrons(remote, target)
@@ -58,7 +58,7 @@ function activation(verb: string, state: Activation, summary: string): CommandSp
     summary,
     positionals: [CRON],
     options: changeOptions('the activation'),
-    examples: [`svc crons ${verb} digest --remote`],
+    examples: [`svc crons ${verb} digest`],
     async run(context, options, [given]) {
       const name = requireName(given ?? '', spec)
       const { expected, ...intent } = changeIntent(context, spec, options)
@@ -86,7 +86,7 @@ const run: CommandSpec = command({
     ...REMOTE,
     'operation-id': option('opn_ID', 'Operation ID; a new one by default'),
   },
-  examples: ['svc crons run digest --remote'],
+  examples: ['svc crons run digest'],
   async run(context, { 'operation-id': id, ...at }, [given]) {
     const name = requireName(given ?? '', run)
     const operationId = id ?? context.environment.system.ids.make('opn')

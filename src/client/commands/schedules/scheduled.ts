@@ -16,7 +16,7 @@ const list: CommandSpec = command({
     limit: option('COUNT', `Entries of the page, 1 to ${PAGE_MAX}; 100 by default`),
     after: option('sch_ID', 'The `next` of the page before'),
   },
-  examples: ['svc scheduled list --remote'],
+  examples: ['svc scheduled list'],
   async run(context, { limit = '100', after, ...at }) {
     if (!/^[1-9][0-9]{0,3}$/.test(limit) || Number(limit) > PAGE_MAX) {
       throw usage(`--limit is 1 to ${PAGE_MAX}.`, list)
@@ -48,7 +48,7 @@ const cancel: CommandSpec = command({
     ...REMOTE,
     'operation-id': option('opn_ID', 'Operation ID; a new one by default'),
   },
-  examples: ['svc scheduled cancel sch_... --remote'],
+  examples: ['svc scheduled cancel sch_...'],
   async run(context, { 'operation-id': given, ...at }, [id]) {
     const scheduledId = requireId(id ?? '', 'ID', cancel)
     const operationId = given ?? context.environment.system.ids.make('opn')
