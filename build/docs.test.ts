@@ -1,5 +1,13 @@
 /** The documents: links, sample commands, sample files, titles and sizes. */
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, posix } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -10,6 +18,7 @@ import { takesArguments } from '../src/server/arguments.ts'
 import { MODES } from '../src/server/usage.ts'
 import { readJwtProviders } from '../src/settings/jwt-providers.ts'
 import { readOidcConfig } from '../src/settings/oidc.ts'
+import { DECISIONS, readRecords } from './docs/decisions.ts'
 import { limitsOf, limitText } from './docs/limits.ts'
 import { between } from './docs/markdown.ts'
 import { DOCS, readGuides } from './embed-docs.ts'
@@ -232,15 +241,25 @@ test('documents name the caller, the operator or the author', () => {
   expect(found).toEqual([])
 })
 
-test('the list of decisions has every record, once, with its title', () => {
-  const records = files.filter(({ path }) => /^src\/decisions\/\d{4}-/.test(path))
-  const rows = records.map(({ path, text }) => {
-    const [, number, title] = /^# (\d{4})\. (.*)\n/.exec(text) ?? []
-    return `| ${number} | [${title}](${posix.basename(path)}) |`
-  })
-  expect(new Set(rows.map((row) => row.slice(0, 6))).size).toBe(records.length)
-  const list = read('src/decisions/README.md').split('\n')
-  expect(list.filter((line) => /^\| \d/.test(line))).toEqual(rows)
+test('a decision stands in a chapter, with a number of its own and its title', () => {
+  expect(readRecords(join(ROOT, DECISIONS)).length).toBeGreaterThan(100)
+  const folder = mkdtempSync(join(tmpdir(), 'svc-decisions-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  for (const chapter of ['engine', 'runner']) mkdirSync(join(folder, chapter))
+  const file = (path: string, text: string): void => writeFileSync(join(folder, path), text)
+  file('runner/0002-b.md', '# 0002. B\n')
+  file('engine/0001-a.md', '# 0001. A\n')
+  expect(readRecords(folder)).toEqual([
+    { chapter: 'engine', number: '0001', file: '0001-a.md', title: 'A' },
+    { chapter: 'runner', number: '0002', file: '0002-b.md', title: 'B' },
+  ])
+  file('engine/0002-c.md', '# 0002. C\n')
+  expect(() => readRecords(folder)).toThrow('two records have the number 0002')
+  file('engine/0002-c.md', '# 0003. C\n')
+  expect(() => readRecords(folder)).toThrow('begins with another number')
+  rmSync(join(folder, 'engine/0002-c.md'))
+  file('0004-d.md', '# 0004. D\n')
+  expect(() => readRecords(folder)).toThrow('is not a chapter')
 })
 
 test('every Markdown file of the folder is a topic, and none of the contract is', () => {

@@ -1,13 +1,14 @@
 /**
  * The documents of `svc docs`: writes the references among src/docs/*.md, their list in README.md,
- * the table of folders of src/README.md, and every document as one TypeScript module of text.
- * `--check` changes nothing and fails if something is stale.
+ * the table of folders of src/README.md, the list of decisions, and every document as one
+ * TypeScript module of text. `--check` changes nothing and fails if something is stale.
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { assert } from '../src/errors/assert.ts'
 import { accessDocument } from './docs/access.ts'
 import { cliDocument } from './docs/cli.ts'
+import { DECISIONS, withDecisions } from './docs/decisions.ts'
 import { errorsDocument } from './docs/errors.ts'
 import { withFolderTable } from './docs/folders.ts'
 import { limitsDocument } from './docs/limits.ts'
@@ -19,6 +20,7 @@ export const DOCS = 'src/docs'
 const MODULE = `${DOCS}/embedded.generated.ts`
 const MAP = 'src/README.md'
 const README = 'README.md'
+const DECISION_LIST = `${DECISIONS}/${README}`
 
 /** The generated documents. Every other file of src/docs is a guide. */
 export const REFERENCES: Readonly<Record<string, (root: string) => Promise<string> | string>> = {
@@ -55,11 +57,13 @@ export async function renderDocs(root: string): Promise<Record<string, string>> 
   const files = Object.entries(references).map(([topic, text]) => [`${DOCS}/${topic}.md`, text])
   const hasReadme = (folder: string): boolean => existsSync(join(root, 'src', folder, 'README.md'))
   const map = withFolderTable(readFileSync(join(root, MAP), 'utf8'), hasReadme)
+  const decisions = withDecisions(readFileSync(join(root, DECISION_LIST), 'utf8'), root)
   const readme = between(readFileSync(join(root, README), 'utf8'), 'documents', lists(documents))
   return {
     ...Object.fromEntries(files),
     [README]: readme,
     [MAP]: map,
+    [DECISION_LIST]: decisions,
     [MODULE]: embedded(documents),
   }
 }
