@@ -163,6 +163,19 @@ function alternatives(word: string): string[] {
   return inside === undefined ? [word] : inside.split(',').map((each) => before + each + after)
 }
 
+test('the page of a folder of src names each folder inside it', () => {
+  const pages = files.filter(({ path }) => /^src\/(?!decisions\/)[\w-]+\/README\.md$/.test(path))
+  expect(pages.map(({ path }) => path)).toContain('src/product/README.md')
+  const missing = pages.flatMap(({ path, text }) => {
+    const named = inlineCode(text).flatMap(alternatives)
+    return readdirSync(join(ROOT, posix.dirname(path)), { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .filter(({ name }) => !named.some((word) => word === name || word === `${name}/`))
+      .map(({ name }) => `${path}: ${name}`)
+  })
+  expect(missing).toEqual([])
+})
+
 test('every sample command parses', () => {
   const samples = files.flatMap(({ text }) =>
     codeBlocks(text)
