@@ -8,6 +8,7 @@ import { prepareRelease } from '../../src/engine/releases/prepared-release.ts'
 import type { Actor } from '../../src/identity/actor.ts'
 import type { ProductAudit } from '../../src/product/audit/audit-outbox.ts'
 import { LiveConfiguration } from '../../src/product/configuration/live-configuration.ts'
+import type { Authorized } from '../../src/product/ports.ts'
 import {
   closeProduct,
   openProduct,
@@ -15,7 +16,7 @@ import {
   type ReleaseEngine,
 } from '../../src/product/product.ts'
 import { validate } from '../../src/product/releases/validate.ts'
-import { type Authorized, type Published, publish } from '../../src/product/workspaces/publish.ts'
+import { type Published, publish } from '../../src/product/workspaces/publish.ts'
 import { openProductRoot, type ProductRoot } from '../../src/storage/root.ts'
 import { sha256 } from '../../src/system/digests.ts'
 import { type System, TestSystem } from '../../src/system/system.ts'

@@ -1,6 +1,6 @@
 /** An application listener with the S3 door, and storage keys for its clients. */
 import type { S3Client } from '@aws-sdk/client-s3'
-import { storageSecret } from '../../../src/product/files/storage-keys.ts'
+import { storageSecret } from '../../../src/product/buckets/storage-callers.ts'
 import { findBucketByName, insertBucket } from '../../../src/storage/control/buckets.ts'
 import {
   insertStorageKey,

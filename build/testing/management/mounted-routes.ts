@@ -2,7 +2,7 @@
 import { expect } from 'vitest'
 import { type ManagementApp, managementRoutes } from '../../../src/http/management/routes.ts'
 import type { Identity } from '../../../src/identity/identity.ts'
-import type { ConsoleObjects } from '../../../src/product/buckets/console-objects.ts'
+import type { ConsoleObjects } from '../../../src/product/files/console-objects.ts'
 import type { Files } from '../../../src/product/files/files.ts'
 import type { Logs } from '../../../src/product/logs/logs.ts'
 import type { Product } from '../../../src/product/product.ts'

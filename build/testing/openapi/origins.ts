@@ -3,7 +3,7 @@
 import { type ManagementApp, managementRoutes } from '../../../src/http/management/routes.ts'
 import { openApiText } from '../../../src/http/openapi/published.ts'
 import { requestCounts } from '../../../src/http/request-counts.ts'
-import { ConsoleObjects } from '../../../src/product/buckets/console-objects.ts'
+import { ConsoleObjects } from '../../../src/product/files/console-objects.ts'
 import {
   functionStorage,
   SIGNED_DOWNLOADS_PATH,

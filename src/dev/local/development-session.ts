@@ -4,7 +4,7 @@ import { changesOf } from '../../client/commands/releases/changes.ts'
 import type { Engine } from '../../engine/engine.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
 import type { RecordedActor } from '../../identity/actor.ts'
-import type { LoadedRelease } from '../../product/releases/release-cache.ts'
+import type { LoadedRelease } from '../../product/ports.ts'
 import {
   boundRelease,
   type DevelopmentPorts,

@@ -5,7 +5,7 @@ import type { Engine } from '../../engine/engine.ts'
 import { cronTimes } from '../../engine/scheduling/crons/cron-times.ts'
 import { dueAtOf, stateOf } from '../../engine/scheduling/scheduled-documents.ts'
 import type { CronsInForce } from '../../product/crons/crons-in-force.ts'
-import type { LoadedRelease } from '../../product/releases/release-cache.ts'
+import type { LoadedRelease } from '../../product/ports.ts'
 import type { System } from '../../system/system.ts'
 import { timesText } from '../../value/scheduling/crons.ts'
 

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import type { RunnerPool } from '../../engine/runners/runner-pool.ts'
-import type { LoadedRelease } from '../../product/releases/release-cache.ts'
+import type { LoadedRelease } from '../../product/ports.ts'
 import { sha256 } from '../../system/digests.ts'
 import { encodeUlid, parseId } from '../../value/ids.ts'
 import type { WorkspaceDescription } from '../../value/manifest.ts'

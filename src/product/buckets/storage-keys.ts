@@ -16,11 +16,11 @@ import type { BucketId, OperationId, RequestId, StorageKeyId } from '../../value
 import type { StorageAccess } from '../../value/manifest.ts'
 import type { Secret } from '../../value/secret.ts'
 import { requireName } from '../application-clients/application-clients.ts'
-import { storageSecret } from '../files/storage-keys.ts'
 import { type Applied, applyOnce } from '../idempotency/idempotency-records.ts'
 import type { ChangePorts, RootPort } from '../ports.ts'
 import { limitReached, notFound, stateConflict } from '../resource-faults.ts'
 import { requireActive, requireBucket } from './buckets.ts'
+import { storageSecret } from './storage-callers.ts'
 
 /** @limit Files: active storage keys of a bucket */
 export const STORAGE_KEYS_MAX = 100

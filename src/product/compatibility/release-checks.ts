@@ -6,7 +6,7 @@ import type { WorkspaceDescription } from '../../value/manifest.ts'
 import type { Json } from '../../value/strict-json.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import { parseDescription } from '../../wire/files/manifest.ts'
-import type { LoadedRelease } from '../releases/release-cache.ts'
+import type { LoadedRelease } from '../ports.ts'
 import { removedTables, SchemaComparison } from './schema-comparison.ts'
 
 /** Names that one detail lists. */

@@ -7,8 +7,7 @@ import { canonicalJson } from '../../value/canonical-json.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import { digestName } from '../../value/packages/workspace-package.ts'
 import type { Json } from '../../value/strict-json.ts'
-import type { ReleasesPort, RootPort } from '../ports.ts'
-import type { LoadedRelease } from '../releases/release-cache.ts'
+import type { LoadedRelease, ReleasesPort, RootPort } from '../ports.ts'
 import { SchemaComparison } from './schema-comparison.ts'
 
 export interface SchemaEvidence {

@@ -14,8 +14,9 @@ import { CoalescingTask } from '../../system/concurrency.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import { cronArguments } from '../../value/scheduling/cron-arguments.ts'
-import type { LoadedRelease, ReleaseCache } from '../releases/release-cache.ts'
-import { heaviest } from '../serving/targets.ts'
+import type { LoadedRelease } from '../ports.ts'
+import type { ReleaseCache } from '../releases/release-cache.ts'
+import { heaviest } from '../targets.ts'
 
 const CHANNEL = 'production'
 const RETRY_MILLIS = 1_000

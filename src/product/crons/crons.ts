@@ -23,7 +23,7 @@ import {
   type WorkState,
   workState,
 } from '../schedules/scheduled-work.ts'
-import { locateTarget } from '../serving/targets.ts'
+import { locateTarget } from '../targets.ts'
 import type { CronsInForce } from './crons-in-force.ts'
 
 interface CronsPort {

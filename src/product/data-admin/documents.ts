@@ -26,7 +26,7 @@ import { encodeStored } from '../../value/stored.ts'
 import { encodeTagged } from '../../value/tagged.ts'
 import type { HeldAudits } from '../audit/held-audits.ts'
 import type { ChangePorts, ReleasesPort, RootPort } from '../ports.ts'
-import { locateTarget } from '../serving/targets.ts'
+import { locateTarget } from '../targets.ts'
 
 interface ReadPorts extends RootPort, ReleasesPort {
   readonly engine: { readonly administration: DocumentAdministration }

@@ -9,7 +9,7 @@ import type { SystemDocuments } from '../../engine/files/system-documents.ts'
 import { Fault } from '../../errors/fault.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import { FILE_DOCUMENTS, MULTIPART_DOCUMENTS } from '../../value/files/files.ts'
-import { type Bucket, bucketFault } from './buckets.ts'
+import { type Bucket, bucketFault } from '../buckets/admission.ts'
 import { type BucketUse, type CountedTable, TableCount } from './table-count.ts'
 
 export interface UsageOptions {

@@ -13,7 +13,7 @@ import { S3Blobs } from '../../storage/blobs/s3-blobs.ts'
 import { TestSystem } from '../../system/system.ts'
 import { memoryLog } from '../../telemetry/log.ts'
 import { Metrics } from '../../telemetry/metrics/metrics.ts'
-import { DEFAULT_BUCKETS } from './buckets.ts'
+import { DEFAULT_BUCKETS } from '../buckets/admission.ts'
 import { type Files, openFilesOf } from './files.ts'
 import { storeFile } from './store.ts'
 

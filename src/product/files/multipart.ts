@@ -28,8 +28,8 @@ import {
   MULTIPART_SECONDS_MAX,
   MULTIPART_UPLOADS_MAX,
 } from '../../value/files/files.ts'
+import { requireAdmission } from '../buckets/admission.ts'
 import type { Reservation } from './bucket-usage.ts'
-import { requireAdmission } from './buckets.ts'
 import type { FilePorts } from './ports.ts'
 
 export interface NewMultipart {

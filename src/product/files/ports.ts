@@ -3,8 +3,8 @@ import type { SystemDocuments } from '../../engine/files/system-documents.ts'
 import type { BlobStore } from '../../storage/blobs/blobs.ts'
 import type { Keyring } from '../../storage/keyring.ts'
 import type { System } from '../../system/system.ts'
+import type { Buckets } from '../buckets/admission.ts'
 import type { BucketUsage } from './bucket-usage.ts'
-import type { Buckets } from './buckets.ts'
 import type { FileCollection } from './collection.ts'
 
 export interface FilePorts {

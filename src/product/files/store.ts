@@ -13,8 +13,8 @@ import type { RecordOperation } from '../../engine/files/system-documents.ts'
 import type { Transaction } from '../../engine/transactions/transaction.ts'
 import type { Content, StagedBlob } from '../../storage/blobs/blobs.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
+import { type Bucket, requireAdmission } from '../buckets/admission.ts'
 import type { Reservation } from './bucket-usage.ts'
-import { type Bucket, requireAdmission } from './buckets.ts'
 import type { FilePorts } from './ports.ts'
 
 /** The object that staged bytes become. */

@@ -13,7 +13,7 @@ import {
 import type { UploadGrant, UploadRequest } from '../../engine/files/function-storage.ts'
 import type { StagedBlob } from '../../storage/blobs/blobs.ts'
 import { digestEquals, randomSecret, secretDigest } from '../../system/digests.ts'
-import { requireAdmission } from './buckets.ts'
+import { requireAdmission } from '../buckets/admission.ts'
 import { grantInvalid } from './download-tokens.ts'
 import type { FilePorts } from './ports.ts'
 import { type NewObject, storeFile } from './store.ts'

@@ -2,7 +2,7 @@
 import type { ReleaseId } from '../../value/ids.ts'
 import type { FunctionManifest, TableManifest } from '../../value/manifest.ts'
 import type { ReleasesPort, RootPort } from '../ports.ts'
-import { locateTarget } from '../serving/targets.ts'
+import { locateTarget } from '../targets.ts'
 
 export interface FunctionCatalog {
   readonly releaseId: ReleaseId

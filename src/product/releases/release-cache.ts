@@ -3,7 +3,6 @@
  * no entry is ever stale; callers decide whether a Release may serve.
  */
 
-import type { Release } from '../../engine/releases/executable-release.ts'
 import { Fault } from '../../errors/fault.ts'
 import type { ArtifactStore } from '../../storage/artifacts.ts'
 import type { ControlDatabase } from '../../storage/control/database.ts'
@@ -14,11 +13,8 @@ import type { WorkspaceManifest } from '../../value/manifest.ts'
 import { decodeArtifact } from '../../value/packages/workspace-package.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import { parseManifest } from '../../wire/files/manifest.ts'
+import type { LoadedRelease } from '../ports.ts'
 import { releaseNotFound } from '../resource-faults.ts'
-
-export interface LoadedRelease extends Release {
-  readonly manifest: WorkspaceManifest
-}
 
 interface Entry {
   readonly release: LoadedRelease

@@ -13,7 +13,6 @@ import {
 import type { ReleaseId, RequestId } from '../../value/ids.ts'
 import type { ChangePorts } from '../ports.ts'
 import { releaseNotFound } from '../resource-faults.ts'
-import type { Serving } from '../serving/serving.ts'
 import type { ArtifactCollection } from './artifact-collection.ts'
 import type { EngineCollection } from './engine-collection.ts'
 import type { ReleaseCache } from './release-cache.ts'
@@ -28,7 +27,8 @@ const USES_MAX = 16
 
 /** The parts that a publication needs to retire Releases in its own transaction. */
 export interface UnusedRetirementPorts extends Pick<ChangePorts, 'system' | 'audit'> {
-  readonly serving: Pick<Serving, 'isServed'>
+  /** Returns whether a Channel serves the Release, even if only until its replacement is ready. */
+  readonly serving: { isServed(releaseId: ReleaseId): boolean }
   readonly engine: { readonly scheduler: Pick<Engine['scheduler'], 'pendingOf'> }
 }
 

@@ -30,9 +30,8 @@ import {
   loadFailure,
 } from '../compatibility/release-checks.ts'
 import { prepareRelease } from '../compatibility/stored-documents.ts'
-import type { ChangePorts, ReleasesPort, RootPort } from '../ports.ts'
+import type { ChangePorts, LoadedRelease, ReleasesPort, RootPort } from '../ports.ts'
 import { channelNotFound, releaseNotFound } from '../resource-faults.ts'
-import type { LoadedRelease } from './release-cache.ts'
 
 export interface Validated {
   readonly releaseId: ReleaseId

@@ -9,11 +9,11 @@ import {
 import { bindChannel } from '../../../build/testing/releases.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import { changeEnvironment, readEnvironment } from '../environments/environments.ts'
+import type { LoadedRelease } from '../ports.ts'
 import { closeProduct } from '../product.ts'
-import type { LoadedRelease } from '../releases/release-cache.ts'
 import { retire } from '../releases/retire.ts'
 import { readServingPolicy, setServingPolicy } from './serving-policy.ts'
-import { pickRelease } from './targets.ts'
+import { pickRelease } from './target-resolution.ts'
 
 let harness: TestProduct
 let first: ReleaseId

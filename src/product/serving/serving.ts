@@ -15,7 +15,8 @@ import {
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { ReleaseId } from '../../value/ids.ts'
-import type { LoadedRelease, ReleaseCache } from '../releases/release-cache.ts'
+import type { LoadedRelease } from '../ports.ts'
+import type { ReleaseCache } from '../releases/release-cache.ts'
 import { Convergence, type Desired } from './convergence.ts'
 
 /** A policy whose Releases are ready. */

@@ -19,7 +19,7 @@ import {
 import type { ReleaseId, RequestId, WorkspaceRevisionId } from '../../value/ids.ts'
 import type { Chunks } from '../../value/packages/package-stream.ts'
 import type { Provenance } from '../../value/packages/provenance.ts'
-import type { ChangePorts } from '../ports.ts'
+import type { Authorized, ChangePorts } from '../ports.ts'
 import type { ArtifactCollection } from '../releases/artifact-collection.ts'
 import type { EngineCollection } from '../releases/engine-collection.ts'
 import { retireUnused, type UnusedRetirementPorts } from '../releases/retire.ts'
@@ -85,12 +85,6 @@ function requireWorkspace({ workspace }: Candidate, required: string | undefined
   const violations = [{ path: '$.workspace', rule: 'the Workspace that the request names' }]
   throw new Fault('PRODUCT_INVALID', { violations })
 }
-
-/**
- * Runs `commit` once while the publisher is locked as authorized: a body may take hours to arrive.
- * Throws before `commit` where the publisher is no longer authorized.
- */
-export type Authorized = <T>(commit: () => T) => Promise<T>
 
 interface CommitInput extends PublicationInput {
   readonly staged: StagedArtifact

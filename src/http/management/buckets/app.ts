@@ -1,5 +1,5 @@
 /** The part of the application that the routes of buckets use. */
-import type { ConsoleObjects } from '../../../product/buckets/console-objects.ts'
+import type { ConsoleObjects } from '../../../product/files/console-objects.ts'
 import type { Files } from '../../../product/files/files.ts'
 import type { ConcurrencyLimit } from '../../../system/concurrency.ts'
 import type { ProductApp } from '../product-app.ts'

@@ -1,6 +1,6 @@
 /** Objects of a bucket that pass through the management origin. */
 import { Fault } from '../../../errors/fault.ts'
-import { type ObjectState, objectState } from '../../../product/buckets/console-objects.ts'
+import { type ObjectState, objectState } from '../../../product/files/console-objects.ts'
 import type { Applied } from '../../../product/idempotency/idempotency-records.ts'
 import { decodeBase64Url, encodeBase64Url } from '../../../value/base64url.ts'
 import { CONSOLE_OBJECT_BYTES_MAX } from '../../../value/files/buckets.ts'

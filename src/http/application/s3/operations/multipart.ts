@@ -4,7 +4,7 @@ import type {
   MultipartDocument,
   PartDocument,
 } from '../../../../engine/files/multipart-documents.ts'
-import { requireAdmission } from '../../../../product/files/buckets.ts'
+import { requireAdmission } from '../../../../product/buckets/admission.ts'
 import { openBytes } from '../../../../product/files/downloads.ts'
 import {
   abortMultipart,

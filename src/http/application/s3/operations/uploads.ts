@@ -1,6 +1,7 @@
 /** PutObject, and the receipt of bytes that it shares with UploadPart. */
+
+import { requireAdmission } from '../../../../product/buckets/admission.ts'
 import type { Reservation } from '../../../../product/files/bucket-usage.ts'
-import { requireAdmission } from '../../../../product/files/buckets.ts'
 import { readObject } from '../../../../product/files/objects.ts'
 import { reserveIn, storeFile } from '../../../../product/files/store.ts'
 import { inSlices } from '../../../../system/event-loop.ts'

@@ -1,5 +1,5 @@
 /** Authenticates requests of S3 clients by their signature. */
-import type { StorageCaller } from '../../../../product/files/storage-keys.ts'
+import type { StorageCaller } from '../../../../product/buckets/storage-callers.ts'
 import { credentialLimit, peerOf, requireNoWait } from '../../../rate-limits.ts'
 import { FAILURE_RATE } from '../../callers.ts'
 import type { Gateway } from '../../gateway.ts'

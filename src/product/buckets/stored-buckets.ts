@@ -6,7 +6,7 @@ import { DEFAULT_BUCKET } from '../../value/files/files.ts'
 import type { BucketId } from '../../value/ids.ts'
 import type { RootDescriptor } from '../../value/product-root.ts'
 import { rethrowForApplication } from '../application-faults.ts'
-import type { Bucket, Buckets } from './buckets.ts'
+import type { Bucket, Buckets } from './admission.ts'
 
 export class StoredBuckets implements Buckets {
   readonly #control: ControlDatabase

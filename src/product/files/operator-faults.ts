@@ -1,6 +1,6 @@
 /** Codes under which an operator sees failures of stored files. */
 import { Fault, isFault } from '../../errors/fault.ts'
-import type { BucketRule } from '../files/buckets.ts'
+import type { BucketRule } from '../buckets/admission.ts'
 
 /**
  * Rethrows an error: a rule of the bucket becomes PLATFORM_BODY_TOO_LARGE or

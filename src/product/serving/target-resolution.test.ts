@@ -10,7 +10,8 @@ import type { ApplicationScope } from '../../value/application-scopes.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import { promote } from '../channels/promote.ts'
 import { listFunctions } from '../releases/catalogs.ts'
-import { locateTarget, resolveTarget } from './targets.ts'
+import { locateTarget } from '../targets.ts'
+import { resolveTarget } from './target-resolution.ts'
 
 let harness: TestProduct
 let first: ReleaseId
