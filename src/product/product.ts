@@ -44,11 +44,16 @@ export interface Product {
   readonly heldAudits: HeldAudits
   readonly collection: ArtifactCollection
   readonly engineCollection: EngineCollection
-  /** Bounds the disk: a publication holds up to 64 MiB from the first byte of its body on. */
+  /**
+   * Limits the disk space of publications: each holds up to 64 MiB from the first byte of its body.
+   */
   readonly publications: ConcurrencyLimit
   /** Serializes validations, which load code and build indexes. */
   readonly validations: SerialQueue
-  /** Keyed by the revision of the desired policy: a read compares up to 240 pairs of Releases. */
+  /**
+   * The evidence by the revision of the desired policy. It is cached, because a read compares up to
+   * 240 pairs of Releases.
+   */
   readonly schemaEvidence: SingleFlight<bigint, SchemaEvidence>
 }
 
@@ -62,13 +67,13 @@ export interface ProductOptions {
   readonly engine: ReleaseEngine
   readonly configuration: LiveConfiguration
   readonly auditSink: AuditSink
-  /** `CronsInForceOptions.channel`. */
+  /** See `CronsInForceOptions.channel`. */
   readonly cronsChannel?: string | undefined
 }
 
 /**
- * Starts to load the Releases that the Channels serve, to deliver pending audit records and to
- * remove artifacts that no Release references.
+ * Opens the Product. In the background it loads the Releases that the Channels serve, delivers
+ * pending audit records and removes artifacts that no Release references.
  */
 export function openProduct({ auditSink, cronsChannel, ...options }: ProductOptions): Product {
   const { system, log, root, engine } = options
@@ -114,13 +119,16 @@ export function schedulerHost({
   }
 }
 
-/** Stops the background tasks, then closes the root. No rule may run any more. */
+/** Stops the background tasks, then closes the root. No rule may be called afterwards. */
 export async function closeProduct(product: Product): Promise<void> {
   await stopProduct(product)
   product.root.close()
 }
 
-/** Stops the background tasks. The root stays open for what the documents record at their end. */
+/**
+ * Stops the background tasks. The root stays open, because closing the documents records their last
+ * sequence in it.
+ */
 export async function stopProduct(product: Product): Promise<void> {
   await product.serving.whenIdle()
   await product.crons.close()

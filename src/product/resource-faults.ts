@@ -9,7 +9,7 @@ export interface ResourceFaultOptions {
   readonly path: string
   /** The resource that the member must name, and its state. */
   readonly rule: string
-  /** For the log only. */
+  /** Text for the log only. */
   readonly detail: string
 }
 

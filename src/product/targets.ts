@@ -19,7 +19,7 @@ export type Target =
 const parsed = new Map<string, Target>()
 const PARSED_MAX = 256
 
-/** Returns null for a text that is no target. */
+/** Parses a target; returns null for an invalid one. */
 export function parseTarget(text: string): Target | null {
   const found = parsed.get(text)
   if (found !== undefined) return found

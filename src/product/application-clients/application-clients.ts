@@ -44,8 +44,8 @@ export function listClients({ root }: RootPort): ApplicationClient[] {
 
 /**
  * Creates an Application Client; returns the existing one to an exact repeat. Throws
- * PRODUCT_INVALID, PRODUCT_OPERATION_REUSED where the ID was used with other content,
- * PRODUCT_STATE_CONFLICT where there are too many, and for the kind `development` in production.
+ * PRODUCT_INVALID, PRODUCT_OPERATION_REUSED if the ID was used with other content,
+ * PRODUCT_STATE_CONFLICT if there are too many, and for the kind `development` in production.
  */
 export function createClient(
   { system, root, audit }: ChangePorts,
@@ -88,7 +88,7 @@ export function requireName(name: string): string {
   throw invalid('name', '1 to 128 characters, NFC, without control characters')
 }
 
-/** Throws PRODUCT_STATE_CONFLICT in production, where a key of a developer opens nothing. */
+/** Throws PRODUCT_STATE_CONFLICT in production, where development keys are rejected. */
 function requireDevelopable(reader: ControlReader): void {
   const { purpose } = findEnvironment(reader)!.configuration
   if (purpose !== 'production') return

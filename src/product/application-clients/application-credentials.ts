@@ -67,14 +67,14 @@ export interface RotateInput extends CredentialName {
 
 export interface CredentialCreated {
   readonly credential: ApplicationCredential
-  /** null where it was shown before and cannot be shown again. */
+  /** Null if it was shown before and cannot be shown again. */
   readonly key: Secret | null
   readonly secretShownOnce: boolean
   readonly replayed: boolean
 }
 
 export interface CredentialPorts extends ChangePorts {
-  /** Caches verified keys, so a change of any credential drops them. */
+  /** The cache of verified keys. Every change of a credential drops them. */
   readonly keys: { forget(): void }
 }
 
@@ -87,9 +87,9 @@ export function listCredentials({ root }: RootPort, clientId: ClientId): Applica
 }
 
 /**
- * Creates a credential; returns the existing one to an exact repeat, with its key only where it is
- * public. Throws PRODUCT_INVALID, PRODUCT_NOT_FOUND for the client, PRODUCT_OPERATION_REUSED where
- * the ID was used with other content, PRODUCT_STATE_CONFLICT where there are too many.
+ * Creates a credential; returns the existing one to an exact repeat, with its key only if it is
+ * public. Throws PRODUCT_INVALID, PRODUCT_NOT_FOUND for the client, PRODUCT_OPERATION_REUSED if the
+ * ID was used with other content, PRODUCT_STATE_CONFLICT if there are too many.
  */
 export function createCredential(
   ports: CredentialPorts,
@@ -105,7 +105,7 @@ export function createCredential(
 /**
  * Creates a replacement with a key of its own. It copies from its source what `input` leaves out;
  * the source stays unchanged and active. Throws what createCredential throws, and
- * PRODUCT_STATE_CONFLICT where the source is not active.
+ * PRODUCT_STATE_CONFLICT if the source is not active.
  */
 export function rotateCredential(
   ports: CredentialPorts,
@@ -125,7 +125,7 @@ export function rotateCredential(
 interface IssuePlan {
   readonly client: ApplicationClient
   readonly credential: ApplicationCredential
-  /** Checks the conditions of a new credential, which a repeat need not meet any more. */
+  /** Checks the conditions of a new credential. An exact repeat need not meet them. */
   readonly checkNew: () => void
 }
 
@@ -326,7 +326,7 @@ function replay(
   return { credential, key, secretShownOnce: false, replayed: true }
 }
 
-/** Derives a public key. Throws PRODUCT_CORRUPT where it does not match its digest. */
+/** Derives a public key. Throws PRODUCT_CORRUPT if it does not match its digest. */
 function verifiedKey(keyring: Keyring, { credential, keyId, digest }: KeyedCredential): Secret {
   const key = publicKey(keyring, keyId, credential.credentialId)
   if (digestEquals(keyDigest(keyring, keyId, key), digest)) return key

@@ -50,7 +50,7 @@ export class ApplicationKeys {
    * anyway; a keyed digest instead would cost more than all other checks of the gateway.
    */
   readonly #verified = new Map<string, VerifiedKey>()
-  /** Times of use that are not written yet. */
+  /** Times of the last use that are not written yet. */
   readonly #unwritten = new Map<CredentialId, bigint>()
   #flush: NodeJS.Timeout | null = null
 
@@ -59,8 +59,8 @@ export class ApplicationKeys {
   }
 
   /**
-   * Returns null for a text that is no active key of this Environment. Throws UNAVAILABLE or
-   * INTERNAL where an unknown key cannot be looked up.
+   * Returns null unless the text is an active key of this Environment. Throws UNAVAILABLE or
+   * INTERNAL if an unknown key cannot be looked up.
    */
   authenticate(text: string): ApplicationCaller | null {
     const verified = this.#verified.get(text)
@@ -76,7 +76,7 @@ export class ApplicationKeys {
   }
 
   /**
-   * Explains for the log why `authenticate` returned null. Throws UNAVAILABLE or INTERNAL where the
+   * Explains for the log why `authenticate` returned null. Throws UNAVAILABLE or INTERNAL if the
    * key cannot be looked up.
    */
   explain(text: string): {
@@ -154,7 +154,7 @@ export class ApplicationKeys {
     this.#flush.unref()
   }
 
-  /** Writes all in one transaction; a failure loses times of use and fails no request. */
+  /** Writes all times of use in one transaction. A failure loses them and fails no request. */
   #writeUses(): void {
     if (this.#flush !== null) clearTimeout(this.#flush)
     this.#flush = null

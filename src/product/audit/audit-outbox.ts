@@ -26,15 +26,15 @@ export interface ProductAudit {
   readonly auditId: AuditId
   readonly operation: `product.${string}.${string}`
   readonly outcome: 'succeeded' | 'failed'
-  /** null for a development key, and for a command that runs on the machine of the Product root. */
+  /** Null for a development key, and for a command that runs on the machine of the Product root. */
   readonly actor: OperatorId | null
-  /** The application credential of a change with a development key; null for any other. */
+  /** The application credential of a change with a development key; null for all other changes. */
   readonly credentialId: CredentialId | null
   readonly subject: string
   readonly atMicros: bigint
   readonly requestId: RequestId | null
   readonly sessionId: SessionId | null
-  /** null for a change that carries none. */
+  /** Null for a change without an Operation ID. */
   readonly operationId: OperationId | null
 }
 
@@ -130,7 +130,7 @@ export class AuditOutbox {
       if (pending.length === 0) return
       for (const { auditId, record } of pending) {
         const fields = JSON.parse(record) as ProductAudit
-        // A record that an earlier version stored has no such member.
+        // Records that an earlier version stored lack this member.
         const { credentialId = null } = fields
         await sink({ ...fields, credentialId, auditId, atMicros: BigInt(fields.atMicros) })
         control.transaction((tx) => deletePendingAudit(tx, auditId))

@@ -22,7 +22,7 @@ interface HeldAuditsOptions {
 
 export interface HeldChange<T> {
   readonly perform: () => Promise<T>
-  /** Whether a failure of `perform` means that nothing was committed. */
+  /** Returns whether a failure of `perform` means that nothing was committed. */
   readonly isUndone: (error: unknown) => boolean
 }
 
@@ -41,7 +41,7 @@ export class HeldAudits {
   ): Promise<T> {
     const { system, control } = this.#options
     const auditId = control.transaction((tx) => {
-      // An attempt before this one had no known outcome.
+      // The outcome of an earlier attempt was unknown. This attempt replaces its record.
       for (const held of this.#heldFor(change.operationId)) deletePendingAudit(tx, held)
       return appendAudit(tx, system, actor, change, 'held')
     })
@@ -50,30 +50,34 @@ export class HeldAudits {
       this.#release(auditId)
       return result
     } catch (error) {
-      // Where the outcome is unknown the next server looks it up.
+      // If the outcome is unknown, the record stays held until a repeat or the next server finds
+      // it.
       if (isUndone(error)) control.transaction((tx) => deletePendingAudit(tx, auditId))
       throw error
     }
   }
 
-  /** Decides about the records of an earlier server. Rejects where a change cannot be looked up. */
+  /**
+   * Delivers the records of an earlier server whose change was committed, and deletes the others.
+   * Rejects if a change cannot be looked up.
+   */
   async resolve(isCommitted: (operationId: OperationId) => Promise<boolean>): Promise<void> {
     const { control } = this.#options
     for (const { auditId, record } of control.read(listHeldAudit)) {
-      if (await isCommitted(operationOf(record))) this.#release(auditId)
+      if (await isCommitted(readOperationId(record))) this.#release(auditId)
       else control.transaction((tx) => deletePendingAudit(tx, auditId))
     }
   }
 
-  /** Delivers the record of a change whose outcome became known by its repeat. */
-  settle(operationId: OperationId): void {
+  /** Delivers the held record of a change that a repeat found to be committed. */
+  deliverHeld(operationId: OperationId): void {
     for (const auditId of this.#heldFor(operationId)) this.#release(auditId)
   }
 
   #heldFor(operationId: OperationId): AuditId[] {
     return this.#options.control
       .read(listHeldAudit)
-      .filter(({ record }) => operationOf(record) === operationId)
+      .filter(({ record }) => readOperationId(record) === operationId)
       .map(({ auditId }) => auditId)
   }
 
@@ -84,6 +88,6 @@ export class HeldAudits {
   }
 }
 
-function operationOf(record: string): OperationId {
+function readOperationId(record: string): OperationId {
   return (JSON.parse(record) as { readonly operationId: OperationId }).operationId
 }

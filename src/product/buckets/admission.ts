@@ -1,23 +1,26 @@
-/** Buckets as the rules of files see them: what a bucket admits. */
+/** Decides which files a bucket admits. */
 import { Fault } from '../../errors/fault.ts'
 import { DEFAULT_BUCKET } from '../../value/files/files.ts'
 
 export interface Bucket {
   readonly name: string
-  /** Bytes of all its files; null for no bound. */
+  /** Maximum bytes of all its files; null if unbounded. */
   readonly quotaBytes: bigint | null
-  /** Bytes of one of its files; null for no bound beyond that of all files. */
+  /** Maximum bytes of one file; null if only the bound of every file applies. */
   readonly maximumObjectBytes: bigint | null
   /** An archived bucket admits no new file. */
   readonly isArchived: boolean
 }
 
 export interface Buckets {
-  /** Returns null where there is none of this name. Raises UNAVAILABLE and INTERNAL. */
+  /** Returns null for an unknown name. Raises UNAVAILABLE and INTERNAL. */
   find(name: string): Bucket | null
 }
 
-/** The only bucket is `default`, which admits every file. */
+/**
+ * The buckets of an engine without a control database, such as that of `svc/test`: only `default`,
+ * which admits every file.
+ */
 export const DEFAULT_BUCKETS: Buckets = {
   find: (name) =>
     name === DEFAULT_BUCKET
@@ -29,8 +32,8 @@ export const DEFAULT_BUCKETS: Buckets = {
 export type BucketRule = 'archived' | 'maximumObjectBytes' | 'quotaBytes'
 
 /**
- * Returns the bucket. Throws FILE_NOT_FOUND for an unknown one, and LIMIT_EXCEEDED where it is
- * archived or admits no file of this size, whatever its quota.
+ * Returns the bucket. Throws FILE_NOT_FOUND for an unknown one, and LIMIT_EXCEEDED if it is
+ * archived or the size exceeds its maximum for one object. Does not check the quota.
  */
 export function requireAdmission(buckets: Buckets, name: string, size: bigint): Bucket {
   const bucket = buckets.find(name)

@@ -1,6 +1,6 @@
 /**
- * Storage keys as the S3 door checks them. The secret is a MAC of the key's ID under a key of the
- * keyring: signatures can be checked although nothing is stored that reveals it.
+ * Looks up the storage keys of S3 clients. The secret is a MAC of the key's ID under a key of the
+ * keyring, so that signatures can be checked without a stored secret.
  */
 import { findBucket } from '../../storage/control/buckets.ts'
 import type { ControlDatabase } from '../../storage/control/database.ts'
@@ -22,7 +22,7 @@ export interface StorageCaller {
   readonly secretAccessKey: Secret
 }
 
-/** A prefix by which the log redacts the secret. */
+/** Prefix of every secret, by which the log redacts it. */
 export const STORAGE_SECRET_PREFIX = 'rk_stk_v1_'
 
 export class StorageKeys {
@@ -41,8 +41,9 @@ export class StorageKeys {
   }
 
   /**
-   * Returns null for a text that is no active key of an active bucket. Each look-up reads the
-   * database: a revocation and an archive are effective at once. Raises UNAVAILABLE and INTERNAL.
+   * Returns null unless the text is the ID of an active key of an active bucket. Each look-up reads
+   * the database, so that a revocation or an archive is effective at once. Raises UNAVAILABLE and
+   * INTERNAL.
    */
   find(accessKeyId: string): StorageCaller | null {
     if (!isId('stk', accessKeyId)) return null

@@ -1,4 +1,7 @@
-/** The buckets of the control database. Each look-up reads it: a change is effective at once. */
+/**
+ * The buckets of the control database. Each look-up reads it, so that a change is effective at
+ * once.
+ */
 
 import { findBucketByName, insertBucket } from '../../storage/control/buckets.ts'
 import type { ControlDatabase, ControlTx } from '../../storage/control/database.ts'
@@ -11,7 +14,7 @@ import type { Bucket, Buckets } from './admission.ts'
 export class StoredBuckets implements Buckets {
   readonly #control: ControlDatabase
 
-  /** Stores the bucket `default` where it is missing. Throws PRODUCT_UNAVAILABLE. */
+  /** Inserts the bucket `default` if it is missing. Throws PRODUCT_UNAVAILABLE. */
   constructor(control: ControlDatabase, descriptor: RootDescriptor) {
     this.#control = control
     control.transaction((tx) => ensureDefault(tx, descriptor))

@@ -17,14 +17,14 @@ export const CHANNELS_MAX = 1_000
 export interface PromoteInput {
   readonly channel: string
   readonly releaseId: ReleaseId
-  /** The present binding; null accepts any, which a protected Environment rejects. */
+  /** The present binding; null accepts any. A protected Environment rejects null. */
   readonly expectedReleaseId: 'empty' | ReleaseId | null
   readonly requestId: RequestId
 }
 
 /**
- * Throws PRODUCT_CAS_CONFLICT where the binding is not the expected one, PRODUCT_INVALID where none
- * is expected in a protected Environment, PRODUCT_NOT_FOUND for an unknown Release,
+ * Throws PRODUCT_CAS_CONFLICT if the binding is not the expected one, PRODUCT_INVALID if none is
+ * expected in a protected Environment, PRODUCT_NOT_FOUND for an unknown Release,
  * PRODUCT_RELEASE_RETIRED, PRODUCT_STATE_CONFLICT for a Release that may not serve, and what
  * requireStoredDocumentsFit throws. A Channel that is bound to the Release already stays unchanged.
  */
@@ -61,7 +61,10 @@ function requirePromotable(
   return current
 }
 
-/** In a protected Environment no operator overwrites another operator's change unseen. */
+/**
+ * Throws PRODUCT_INVALID in a protected Environment, where no operator may overwrite another
+ * operator's change unseen.
+ */
 function requireUnprotected(reader: ControlReader): void {
   if (findEnvironment(reader)!.configuration.protection === 'none') return
   throw new Fault('PRODUCT_INVALID', {

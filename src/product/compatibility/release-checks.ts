@@ -9,9 +9,9 @@ import { parseDescription } from '../../wire/files/manifest.ts'
 import type { LoadedRelease } from '../ports.ts'
 import { removedTables, SchemaComparison } from './schema-comparison.ts'
 
-/** Names that one detail lists. */
+/** Maximum number of names in one detail. */
 const NAMES_MAX = 5
-/** Characters of one detail. */
+/** Maximum length of one detail, in characters. */
 const DETAIL_MAX = 500
 
 /** Compares the manifest with the description that the loaded code returned. */
@@ -40,7 +40,10 @@ export function codeChecks(manifest: WorkspaceDescription, described: Json): Rel
   ]
 }
 
-/** The failed check of code that could not be loaded; its detail is what the code threw, if any. */
+/**
+ * Returns the failed check of code that could not be loaded. Its detail is the error that the code
+ * threw, if any.
+ */
 export function loadFailure(fault: Fault): ReleaseCheck {
   return failedCheck('load', fault.violations[0]?.rule ?? fault.message)
 }
@@ -77,7 +80,7 @@ export function failedChecks({ violations }: Fault): ReleaseCheck[] {
 }
 
 /**
- * Translates a failure of the engine that does not decide about the Release: it may be validated
+ * Translates a failure of the engine that leaves the Release undecided, so that it can be validated
  * again. Returns PRODUCT_INCOMPATIBLE, PRODUCT_UNAVAILABLE, or the error itself.
  */
 export function engineFailure(error: unknown): unknown {
@@ -95,7 +98,9 @@ export function passedCheck(name: string, detail: string): ReleaseCheck {
   return { name, outcome: 'passed', detail }
 }
 
-/** Cuts the detail at DETAIL_MAX, as names chosen by the code may be as long as a package. */
+/**
+ * Cuts the detail at DETAIL_MAX, because names that the code chooses may be as long as a package.
+ */
 export function failedCheck(name: string, detail: string): ReleaseCheck {
   return { name, outcome: 'failed', detail: detail.slice(0, DETAIL_MAX) }
 }

@@ -1,6 +1,6 @@
 /**
  * Decides from two schemas alone whether every document that fits one fits the other. It errs on
- * one side only: where it finds no reason, the schema rejects no such document.
+ * the safe side only: if it finds no reason, the schema rejects no such document.
  */
 import { sha256 } from '../../system/digests.ts'
 import type { TableManifest } from '../../value/manifest.ts'
@@ -9,9 +9,9 @@ import type { FieldsJson, LiteralJson, ValidatorJson } from '../../value/validat
 import { codePoints } from '../../value/validators.ts'
 
 /**
- * Steps of one comparison, each of some 100 ns in which nothing else runs. The bound is needed as
- * unions inside unions multiply, a request names up to 240 pairs of Releases, and a publisher
- * chooses all of these schemas.
+ * Maximum steps of one comparison. A step blocks the event loop for about 100 ns. Without this
+ * bound a publisher, who chooses all of the schemas, could block the server: unions inside unions
+ * multiply the steps, and a request names up to 240 pairs of Releases.
  */
 export const STEPS_MAX = 2_000_000
 /** Characters of a literal that cost one step when they are compared or counted. */
@@ -32,7 +32,7 @@ export function removedTables(next: Tables, previous: Tables): string[] {
 
 /**
  * The comparisons of one request, which share STEPS_MAX; tables that are left when the steps are
- * spent count as incompatible. Each private method that returns `string | null` returns null where
+ * spent count as incompatible. Each private method that returns `string | null` returns null if
  * `next` accepts every value that `previous` accepted, else the reason why it may not.
  */
 export class SchemaComparison {

@@ -22,7 +22,7 @@ export interface SchemaEvidence {
 }
 
 export interface SchemaEvidencePorts extends RootPort, ReleasesPort {
-  /** Keyed by the revision of the desired policy. */
+  /** The evidence by the revision of the desired policy. */
   readonly schemaEvidence: Pick<SingleFlight<bigint, SchemaEvidence>, 'get'>
 }
 
@@ -30,10 +30,13 @@ interface PolicyRelease {
   readonly releaseId: ReleaseId
 }
 
-/** Pairs that one PRODUCT_INCOMPATIBLE lists. */
+/** Maximum number of pairs that one PRODUCT_INCOMPATIBLE lists. */
 const CONFLICTS_SHOWN = 5
 
-/** Throws PRODUCT_CORRUPT and PRODUCT_UNAVAILABLE where an artifact cannot be read. */
+/**
+ * Reads the evidence for the desired policy. Throws PRODUCT_CORRUPT and PRODUCT_UNAVAILABLE if an
+ * artifact cannot be read.
+ */
 export function readSchemaEvidence(ports: SchemaEvidencePorts): Promise<SchemaEvidence> {
   const policy = ports.root.control.read(findDesiredPolicy)
   // Neither the policy of a revision nor a Release ever changes.

@@ -1,7 +1,8 @@
 /**
  * Checks the stored documents against the tables of a Release: every document passes its table's
  * validator, and no two share the key of a unique index. The check is repeated when a validated
- * Release is bound, as the Releases served since its validation have gone on writing.
+ * Release is bound, because the Releases served since its validation may have written other
+ * documents.
  */
 import { encodeKey } from '../../documents/keys.ts'
 import type { PhysicalIndex } from '../../documents/store.ts'
@@ -26,12 +27,12 @@ export interface StoredDocumentsPorts extends RootPort, ReleasesPort {
   readonly validations: Pick<SerialQueue, 'run'>
 }
 
-/** Document IDs that one detail lists. */
+/** Maximum number of document IDs in one detail. */
 const SAMPLES_MAX = 5
 
 /**
- * Throws PRODUCT_INCOMPATIBLE with a violation for each failed check, PRODUCT_UNAVAILABLE where the
- * engine has no capacity now, PRODUCT_CORRUPT where the Release cannot be read. Reads only tables
+ * Throws PRODUCT_INCOMPATIBLE with a violation for each failed check, PRODUCT_UNAVAILABLE if the
+ * engine has no capacity now, PRODUCT_CORRUPT if the Release cannot be read. Reads only tables
  * where a served Release may have stored a document that this Release rejects. Documents that are
  * stored during the check are not checked.
  */
@@ -51,8 +52,8 @@ export async function requireStoredDocumentsFit(
 
 /**
  * Builds the indexes of a Release, checks the stored documents of its tables, or of those named,
- * and starts its runners where every check passed. A failed check leaves other Releases as they
- * were. Throws PRODUCT_INCOMPATIBLE and PRODUCT_UNAVAILABLE as `engineFailure` returns them.
+ * and starts its runners if every check passed. A failed check leaves other Releases as they were.
+ * Throws PRODUCT_INCOMPATIBLE and PRODUCT_UNAVAILABLE as `engineFailure` returns them.
  */
 export async function prepareRelease(
   engine: PreparingEngine,
@@ -68,7 +69,7 @@ export async function prepareRelease(
   }
 }
 
-/** Checks what `prepareRelease` does, and starts no runner. Throws like it. */
+/** Makes the checks of `prepareRelease` without starting a runner. Throws the same errors. */
 export async function checkStoredDocuments(
   engine: Pick<PreparingEngine, 'prepare'>,
   release: LoadedRelease,
@@ -103,7 +104,9 @@ export async function uncertainTables(
   return uncertain
 }
 
-/** One check for the indexes, then one for each table's validators and each unique index. */
+/**
+ * Returns one check for the indexes, then one for each table's validators and each unique index.
+ */
 async function preparationChecks(
   engine: Pick<PreparingEngine, 'prepare'>,
   release: LoadedRelease,
@@ -113,7 +116,8 @@ async function preparationChecks(
   try {
     stored = await engine.prepare(release)
   } catch (error) {
-    // A key that is too long for an index is a defect of the Release; the rest are of the server.
+    // A key that is too long for an index is a defect of the Release. All other failures are the
+    // server's.
     if (!isFault(error, 'LIMIT_EXCEEDED')) throw error
     return [{ name: 'indexes', outcome: 'failed', detail: error.detail ?? 'a key is too long' }]
   }
@@ -142,7 +146,7 @@ async function checkValidators(stored: StoredTables, table: PreparedTable): Prom
   return rejected.check(name, 'stored documents do not fit the validators')
 }
 
-/** Reads in the order of the keys, so that documents with one key follow each other. */
+/** Reads in the order of the keys, so that documents with equal keys follow each other. */
 async function checkUnique(
   stored: StoredTables,
   index: PhysicalIndex,

@@ -87,7 +87,7 @@ export function readConfigurationHistory(
 
 /**
  * Adds a name or replaces the value of an existing one. Throws PRODUCT_INVALID,
- * PRODUCT_CAS_CONFLICT, PRODUCT_OPERATION_REUSED, and PRODUCT_STATE_CONFLICT where the name has the
+ * PRODUCT_CAS_CONFLICT, PRODUCT_OPERATION_REUSED, and PRODUCT_STATE_CONFLICT if the name has the
  * other kind or there are too many.
  */
 export function setConfiguration(

@@ -25,7 +25,7 @@ export class LiveConfiguration implements ConfigurationSource {
     return this.#current
   }
 
-  /** Replaces the state after a committed change: calls that start from now on see it. */
+  /** Replaces the state after a committed change. Calls that start later see it. */
   reload(): void {
     this.#current = new LoadedConfiguration(this.#root)
     for (const listener of this.#listeners) listener()
@@ -75,7 +75,7 @@ class LoadedConfiguration implements ConfigurationSnapshot {
     return this.#load().get(name) ?? null
   }
 
-  /** Loads all entries at once: a call that reads two names sees one state of both. */
+  /** Loads all entries at once, so that a call that reads two names sees one state of both. */
   #load(): ReadonlyMap<string, ConfigurationEntry> {
     this.#entries ??= forFunctions(() => {
       const entries = this.#root.control.read(listEntries)

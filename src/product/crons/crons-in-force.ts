@@ -26,12 +26,15 @@ export interface CronsInForceOptions {
   readonly control: ControlDatabase
   readonly releases: Pick<ReleaseCache, 'load'>
   readonly engine: { readonly scheduler: Pick<Engine['scheduler'], 'crons'> }
-  /** The Channel that decides without a policy; `production` where absent. */
+  /**
+   * The Channel whose Release has its Crons in force while there is no policy; `production` by
+   * default.
+   */
   readonly channel?: string | undefined
 }
 
 export class CronsInForce {
-  /** Decides without a policy. */
+  /** The Channel whose Release has its Crons in force while there is no policy. */
   readonly channel: string
   readonly #options: CronsInForceOptions
   readonly #following: CoalescingTask
@@ -46,21 +49,22 @@ export class CronsInForce {
     )
   }
 
-  /** Returns the Release whose Crons are in force; null where nothing is served. */
+  /** Returns the Release whose Crons are in force; null if nothing is served. */
   findRelease(reader: ControlReader): ReleaseId | null {
     const policy = findConvergedPolicy(reader)
     if (policy !== null) return heaviest(policy.releases)
     return findChannel(reader, this.channel)?.releaseId ?? null
   }
 
-  /** Puts the Crons of what is served now in force. Call it after every change of that. */
+  /**
+   * Puts the Crons of the Release that is served now in force, in the background. Call it after
+   * every change of what is served.
+   */
   follow(): void {
     this.#following.start()
   }
 
-  /**
-   * Resolves once no change is being followed, and no run follows from what was in force before.
-   */
+  /** Resolves once every change is applied and no run of a replaced Cron can start. */
   async whenIdle(): Promise<void> {
     await this.#following.whenIdle()
     await this.#options.engine.scheduler.crons.whenIdle()
@@ -86,7 +90,7 @@ export class CronsInForce {
 
   #fail(error: unknown): void {
     this.#options.log.error('cron.release_failed', { error })
-    // A Release that is gone was replaced, which is followed by itself.
+    // The Release was replaced and then retired; its replacement calls `follow`.
     if (isFault(error, 'PRODUCT_RELEASE_RETIRED') || this.#following.isClosed) return
     this.#retry = setTimeout(() => this.follow(), RETRY_MILLIS)
   }
@@ -115,7 +119,7 @@ export function plannedCrons({
     const callee = functions.get(cron.function)!
     return {
       ...cron,
-      // The manifest was checked when it was read.
+      // The parser of the manifest rejects a Cron that calls a Query.
       kind: callee.kind as PlannedCron['kind'],
       argumentsText: cronArguments(cron, callee),
     }

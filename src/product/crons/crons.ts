@@ -1,4 +1,4 @@
-/** Crons as operators see them: their declarations, their activation, and runs by hand. */
+/** Crons for operators: their declarations, their activation, and manual runs. */
 
 import type { Engine } from '../../engine/engine.ts'
 import { cronTimes } from '../../engine/scheduling/crons/cron-times.ts'
@@ -63,7 +63,7 @@ export interface ActivateInput {
 }
 
 /**
- * Lists the Crons of a target, or those in force for null. Rejects with PRODUCT_INVALID,
+ * Lists the Crons of a target; for null, those in force. Rejects with PRODUCT_INVALID,
  * PRODUCT_NOT_FOUND, PRODUCT_RELEASE_RETIRED, PRODUCT_UNAVAILABLE and PRODUCT_CORRUPT.
  */
 export async function listCrons(ports: ReadPorts, target: string | null): Promise<CronList> {
@@ -84,7 +84,7 @@ export async function listCrons(ports: ReadPorts, target: string | null): Promis
         releaseId === inForce &&
         activation === 'enabled' &&
         findEnvironment(reader)!.lifecycle === 'active'
-      // Before the first pass of the scheduler, the stored time is the next one.
+      // Until the scheduler has planned the Cron, the stored time is the next one.
       const nextRunAtMicros =
         crons.nextTimes.get(cron.name) ?? states.get(cron.name)?.nextAtMicros ?? null
       return itemOf(cron, {
@@ -146,8 +146,8 @@ export interface RunCronInput {
 }
 
 /**
- * Schedules a run of a Cron in force now, whether it is enabled or not. Rejects with
- * PRODUCT_STATE_CONFLICT while its newest run has not ended, and as `activateCron` does.
+ * Schedules an immediate run of a Cron that is in force, even of a disabled one. Rejects with
+ * PRODUCT_STATE_CONFLICT while its newest run has not ended, and with the errors of `activateCron`.
  */
 export async function runCron(
   ports: CronPorts,
@@ -155,7 +155,8 @@ export async function runCron(
   { operationId, name, requestId }: RunCronInput,
 ): Promise<Applied<WorkState>> {
   const { crons } = ports.engine.scheduler
-  // The work has an ID of the same digits: a repeat finds it where the record was not stored.
+  // The ID of the work has the digits of the Operation ID, so that a repeat finds the work even if
+  // the record was not stored.
   const scheduledId = `sch_${operationId.slice('opn_'.length)}`
   const changedAtMicros = operationMicros(ports, operationId)
   const run = isApplied(ports, operationId)

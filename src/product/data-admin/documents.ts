@@ -1,6 +1,6 @@
 /**
- * Data Admin: operators read and write documents by the schema of an exact target, without a
- * Function (contract/management.md, Storage, runtime, data, schedules, Crons).
+ * Data Admin: reads and writes of documents by operators, under the schema of an exact target and
+ * without a Function (contract/management.md, Storage, runtime, data, schedules, Crons).
  */
 import type {
   AdministeredDocument,
@@ -43,7 +43,7 @@ export interface ChangeInput {
   /** The client's clock. */
   readonly changedAtMicros: bigint
   readonly requestId: RequestId
-  /** The span of the request; absent where nothing is traced. */
+  /** The span of the request; absent if the request is not traced. */
   readonly trace?: Span | null | undefined
 }
 
@@ -78,8 +78,8 @@ export async function readDocument(
 }
 
 /**
- * Changes one document; an exact repeat by the same operator gets the first result. Throws what
- * DocumentAdministration.change throws, and what a read throws.
+ * Changes one document; an exact repeat by the same operator gets the first result. Throws the
+ * errors of DocumentAdministration.change and of a read.
  */
 export async function changeDocument(
   ports: WritePorts,
@@ -107,8 +107,8 @@ export async function changeDocument(
 
 /**
  * Inserts documents in one commit; those that exist with equal fields stay as they are. An exact
- * repeat by the same operator gets the first result. Throws what DocumentAdministration.import
- * throws, and what a read throws.
+ * repeat by the same operator gets the first result. Throws the errors of
+ * DocumentAdministration.import and of a read.
  */
 export async function importDocuments(
   ports: WritePorts,
@@ -127,7 +127,7 @@ export async function importDocuments(
   const isRepeat = await administration.isCommitted(operationId)
   if (!isRepeat) requireRecent(ports.system, changedAtMicros, 'changedAtMicros')
   const release = await ports.releases.load(locateTarget(ports, target))
-  // An ID has no space, and the JSON of a value no line break.
+  // The text is unambiguous: an ID has no space, and the JSON of a value has no line break.
   const lines = documents.map(({ documentId, value }) => `${documentId} ${encodeStored(value)}`)
   const fingerprint = canonicalJson({
     ...{ operatorId: actor.operatorId, target, kind: 'import', table },
@@ -151,7 +151,7 @@ interface AuditedWrite<T> {
   readonly perform: () => Promise<T>
 }
 
-/** Performs a write with its audit record, which a repeat has already. */
+/** Performs a write with its audit record. The first attempt of a repeat has stored the record. */
 async function audited<T>(
   { heldAudits }: WritePorts,
   actor: Actor,
@@ -159,7 +159,7 @@ async function audited<T>(
 ): Promise<T> {
   if (isRepeat) {
     const changed = await perform()
-    heldAudits.settle(change.operationId)
+    heldAudits.deliverHeld(change.operationId)
     return changed
   }
   return heldAudits.hold(actor, change, {

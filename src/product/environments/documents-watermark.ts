@@ -1,6 +1,7 @@
 /**
- * The newest durable sequence of the documents, which control.db records too. A document store that
- * ends before it has lost acknowledged changes, by a truncated write-ahead log or an older backup.
+ * The record in control.db of the newest durable sequence of the documents. A document store that
+ * ends before it has lost acknowledged changes, for example by a truncated write-ahead log or an
+ * older backup.
  */
 import type { DocumentStore } from '../../documents/store.ts'
 import { Fault } from '../../errors/fault.ts'
@@ -15,7 +16,8 @@ import type { Logger } from '../../telemetry/log.ts'
 import { appendAudit } from '../audit/audit-outbox.ts'
 
 /**
- * How far the record may be behind the document store.
+ * Interval at which the record follows the document store. A loss of only the changes of the last
+ * interval goes unnoticed.
  * @limit Storage: how far the record of the newest durable sequence is behind, at most
  */
 export const WATERMARK_PERIOD_MILLIS = 1_000
@@ -49,8 +51,8 @@ export class DocumentsWatermark {
   }
 
   /**
-   * Throws SERVER_DOCUMENTS_OLDER where the store ends before the record, unless exactly that is
-   * accepted. An accepted loss is audited, and the record goes back to the end of the store.
+   * Throws SERVER_DOCUMENTS_OLDER if the store ends before the record, unless exactly this loss is
+   * accepted. An accepted loss is audited, and the record is set back to the end of the store.
    */
   requireNewest(accepted: AcceptedLoss | null): void {
     const { log, store } = this.#options
@@ -74,7 +76,7 @@ export class DocumentsWatermark {
     this.#sweep.start()
   }
 
-  /** Records the end of the store, which was closed. Call it once. */
+  /** Records the last sequence of the store. Call it once, after the store was closed. */
   async stop(): Promise<void> {
     await this.#sweep.stop()
     const { root, store } = this.#options

@@ -72,8 +72,8 @@ export function readEnvironment(ports: RootPort & ObservedStatePorts): Environme
 }
 
 /**
- * Returns the state right after the commit, which is applied from there on. Throws
- * PRODUCT_CAS_CONFLICT for another revision than the expected one, PRODUCT_STATE_CONFLICT where the
+ * Returns the state right after the commit. The change is applied in the background. Throws
+ * PRODUCT_CAS_CONFLICT for another revision than the expected one, PRODUCT_STATE_CONFLICT if the
  * Environment is configured, archived or active already, PRODUCT_OPERATION_REUSED, PRODUCT_INVALID.
  */
 export function changeEnvironment(
@@ -152,7 +152,7 @@ function conflict(state: Environment['lifecycle'] | 'configured'): Fault {
   return stateConflict({ path: 'environment', rule, detail: `the Environment is ${state}` })
 }
 
-/** Returns the IDs and names by which a client links a directory to this Environment. */
+/** Returns the IDs and names that a client needs to link a directory to this Environment. */
 export function readLinkable({ root }: RootPort) {
   const { projectId, environmentId, configuration } = root.control.read(findEnvironment)!
   return { projectId, environmentId, name: configuration.name, slug: configuration.slug }

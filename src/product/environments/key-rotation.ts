@@ -42,13 +42,14 @@ export interface RotationPorts {
  * Adds a key, makes it the active one and removes unused keys. No other part of the process may use
  * the root, whose `keyring` stays the old one. After an interruption at any step the root opens
  * complete and can be rotated again. Throws PRODUCT_CORRUPT, PRODUCT_UNAVAILABLE, and
- * PRODUCT_STATE_CONFLICT where too many keys are in use.
+ * PRODUCT_STATE_CONFLICT if too many keys are in use.
  */
 export function rotateKeys({ system, root, files }: RotationPorts): KeyRotation {
   const { control, descriptor } = root
   const file = files.read()
   const atMicros = system.nowMicros()
-  // Committed before the file is written: a check without its key would keep the root from opening.
+  // The removal is committed before the file is written: a check without its key would keep the
+  // root from opening.
   const removedIds = control.transaction((tx) => removeUnused(tx, system, file))
   const left = file.keys.filter(({ id }) => !removedIds.includes(id))
   if (left.length >= KEYS_MAX) {
@@ -79,9 +80,9 @@ export function rotateKeys({ system, root, files }: RotationPorts): KeyRotation 
 function removeUnused(tx: ControlTx, system: System, { keys, active }: KeyringFile): string[] {
   pruneIdempotencyRecords(tx, system)
   const removed = keys.filter(({ id }, i) => {
-    // Guest tokens and grants of downloads are not stored: those of a replaced key have expired
-    // after the longest life of a guest, which is the longer one.
-    // Cursors become invalid with their key: a list that was left for a day starts again.
+    // Guest tokens and download grants are not stored. Those of a replaced key have expired after
+    // the maximum lifetime of a guest token, which is the longer one.
+    // Cursors become invalid with their key: a client that pauses for a day starts its list again.
     const replacedAt = keys[i + 1]?.createdAtMicros
     if (id === active || replacedAt === undefined) return false
     if (system.nowMicros() - replacedAt <= GUEST_MICROS_MAX) return false

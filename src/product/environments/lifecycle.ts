@@ -1,6 +1,6 @@
 /**
  * Applies the desired state of the Environment: it serves while it is active and stops when it is
- * archived. The observed state follows the desired one: archived once the last call ended.
+ * archived. The observed state follows the desired one: it is archived once the last call ended.
  */
 import type { Engine } from '../../engine/engine.ts'
 import type { Scheduler } from '../../engine/scheduling/scheduler.ts'
@@ -35,7 +35,7 @@ export class Lifecycle {
     return this.#observed
   }
 
-  /** Whether the Environment is to serve: calls may start. */
+  /** True while the Environment is to serve: only then may calls start. */
   get isActive(): boolean {
     return this.#isActive
   }

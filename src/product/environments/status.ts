@@ -8,9 +8,12 @@ import type { ReleaseId } from '../../value/ids.ts'
 import type { RootPort } from '../ports.ts'
 import type { Serving } from '../serving/serving.ts'
 
-/** Newest Releases of a status, beside all that a Channel or a HEAD references. */
+/**
+ * Maximum number of the newest Releases in a status, beside all that a Channel or a HEAD
+ * references.
+ */
 const RELEASES_MAX = 1_000
-/** Earlier bindings listed for each Channel. */
+/** Maximum number of earlier bindings listed for each Channel. */
 const HISTORY_MAX = 100
 
 export interface Status {
@@ -21,7 +24,7 @@ export interface Status {
   /** Newest first. */
   readonly releases: readonly ListedRelease[]
   readonly channels: readonly (Channel & { readonly history: readonly ReleaseId[] })[]
-  /** null before the first policy; observed is 0 while environment:default serves nothing. */
+  /** Null before the first policy; observed is 0 while environment:default serves nothing. */
   readonly servingPolicy: {
     readonly desiredRevision: bigint
     readonly observedRevision: bigint
@@ -32,7 +35,10 @@ export interface StatusPorts extends RootPort {
   readonly serving: Pick<Serving, 'observedPolicy'>
 }
 
-/** Reads everything in one turn of the event loop on one connection, so no change comes between. */
+/**
+ * Reads everything in one turn of the event loop on one connection, so that no change happens in
+ * between.
+ */
 export function readStatus({ root, serving }: StatusPorts): Status {
   return root.control.read((reader) => {
     const { revision, lifecycle } = findEnvironment(reader)!

@@ -1,6 +1,6 @@
 /**
- * Counts the files and bytes of each bucket, and keeps files, parts of multipart uploads and what
- * is being received within quotas.
+ * Counts the files and bytes of each bucket, and enforces quotas on files, parts of multipart
+ * uploads and bytes that are being received.
  */
 import type { FileChange } from '../../engine/commits/read-set.ts'
 import { fileFields, listFiles } from '../../engine/files/file-documents.ts'
@@ -15,7 +15,7 @@ import { type BucketUse, type CountedTable, TableCount } from './table-count.ts'
 export interface UsageOptions {
   readonly documents: SystemDocuments
   readonly log: Logger
-  /** Documents of one read. Tests shorten it. */
+  /** Maximum documents of one read. Tests lower it. */
   readonly pageFiles?: number
 }
 
@@ -36,7 +36,10 @@ const FILES: CountedTable = {
   },
 }
 
-/** The parts of open uploads. Those of a closed one are part of a file, or are being removed. */
+/**
+ * Counts the parts of open uploads. The parts of a closed upload belong to a file, or are being
+ * removed.
+ */
 const PARTS: CountedTable = {
   table: MULTIPART_DOCUMENTS,
   async list(transaction, page) {
@@ -72,7 +75,7 @@ export class BucketUsage {
     })
   }
 
-  /** Starts to count, in the background. A failure is logged; the next use begins again. */
+  /** Starts the count in the background. A failure is logged; the next use starts a new count. */
   start(): void {
     this.whenCounted().catch((error: unknown) => {
       this.#options.log.warn('files.usage_not_counted', { error })
@@ -105,8 +108,8 @@ export class BucketUsage {
   }
 
   /**
-   * Begins a reservation of no byte, for a transfer or a commit that replaces `replacedBytes` of
-   * the bucket. Its owner always calls `release`.
+   * Creates an empty reservation for a transfer or a commit that replaces `replacedBytes` of the
+   * bucket. Its owner always calls `release`.
    */
   reserve(replacedBytes = 0n): Reservation {
     const reservation: Reservation = new Reservation(replacedBytes, {
@@ -122,7 +125,9 @@ export class BucketUsage {
     await this.#counting?.catch(() => undefined)
   }
 
-  /** Holds the reservation. Throws LIMIT_EXCEEDED where it would have no space in the quota. */
+  /**
+   * Adds the reservation to those that others see. Throws LIMIT_EXCEEDED if it exceeds the quota.
+   */
   #requireSpace(reservation: Reservation, { name, quotaBytes }: Bucket, bytes: bigint): void {
     if (quotaBytes !== null && bytes > 0n) {
       let used = this.#files.of(name).bytes + this.#parts.of(name).bytes
@@ -136,7 +141,7 @@ export class BucketUsage {
     this.#reservations.add(reservation)
   }
 
-  /** Whether all is counted. Begins again where the last count failed. */
+  /** Returns whether all files are counted. Starts a new count if the last one failed. */
   #hasCounted(): boolean {
     if (this.#counting === null && !this.#isClosed) this.start()
     return this.#files.isCounted
@@ -167,9 +172,9 @@ interface Holder {
 }
 
 /**
- * The bytes that a transfer or a commit adds to a bucket, until they are durable: from then on the
- * counts include them. Others see neither the bytes that it frees nor those of a deletion before
- * they are durable.
+ * The bytes that a transfer or a commit adds to a bucket, until they are durable and the counts
+ * include them. Space that a replacement or a deletion frees is available to others only once that
+ * is durable too, because its commit may still fail.
  */
 export class Reservation {
   readonly #replacedBytes: bigint
@@ -197,21 +202,21 @@ export class Reservation {
   }
 
   /**
-   * Reserves space for so many bytes that arrive. Call it after `whenCounted` for a bucket with a
-   * quota. Throws LIMIT_EXCEEDED where the quota would be exceeded.
+   * Extends the reservation to the bytes received so far. Call it after `whenCounted` for a bucket
+   * with a quota. Throws LIMIT_EXCEEDED if the quota would be exceeded.
    */
   extendTo(bucket: Bucket, receivedBytes: bigint): void {
     const bytes = receivedBytes - this.#replacedBytes
     if (bytes > this.#bytes) this.#hold(bucket, bytes)
   }
 
-  /** Reserves what the commit of a document adds exactly. Throws as `extendTo` does. */
+  /** Reserves exactly the bytes that the commit of a document adds. Throws as `extendTo` does. */
   commit(bucket: Bucket, addedBytes: bigint, documentId: string): void {
     this.#hold(bucket, addedBytes > 0n ? addedBytes : 0n)
     this.#documentId = documentId
   }
 
-  /** Ends the reservation, also of bytes that are durable. */
+  /** Ends the reservation. It has no effect once the bytes are durable. */
   release(): void {
     this.#holder.release()
   }

@@ -1,6 +1,7 @@
 /**
- * Removes the bytes that no file references any more. Metadata alone decides: there is no counter.
- * A crash at any step leaves bytes for the next start, and never a file without its bytes.
+ * Removes the bytes of deleted files. Metadata alone decides which bytes are unused; a counter
+ * could drift from it. A crash at any step leaves bytes for the next start, and never a file
+ * without its bytes.
  */
 import { fileFields, isContentReferenced } from '../../engine/files/file-documents.ts'
 import type { SystemDocuments } from '../../engine/files/system-documents.ts'
@@ -18,15 +19,16 @@ export interface CollectionOptions {
 }
 
 /**
- * Time from the deletion of a file to the removal of its bytes. A response opens them some
- * milliseconds after the metadata was read, and an open file stays readable.
+ * Time from the deletion of a file to the removal of its bytes. A response reads the metadata and
+ * opens the bytes a few milliseconds later, so an immediate removal would break it. Once opened, a
+ * file stays readable.
  */
 const GRACE_MILLIS = 30_000
 const PERIOD_MILLIS = 10_000
 
 export class FileCollection {
   readonly #options: CollectionOptions
-  /** Monotonic milliseconds from when on bytes may be removed, by SHA-256. */
+  /** Monotonic milliseconds after which bytes may be removed, by SHA-256. */
   readonly #candidates = new Map<string, number>()
   /** Number of tasks that store a file with these bytes. */
   readonly #held = new Map<string, number>()
@@ -45,7 +47,7 @@ export class FileCollection {
     )
     this.#stopListening = options.documents.listen((changes) => {
       for (const { table, before } of changes) {
-        // What becomes of a part is up to its upload.
+        // The bytes of a part are suspected by its upload, which may move them into a file.
         if (table !== FILE_DOCUMENTS || before === null) continue
         this.#suspect(fileFields(before).sha256, GRACE_MILLIS)
       }
@@ -54,7 +56,7 @@ export class FileCollection {
     this.#timer.unref()
   }
 
-  /** Looks for bytes that an earlier process left, in the background. */
+  /** Starts to look for bytes that an earlier process left, in the background. */
   start(): void {
     this.#runs.start()
   }
@@ -65,7 +67,7 @@ export class FileCollection {
     try {
       if (this.#removal?.sha256 === sha256) await this.#removal.ended
       const result = await task()
-      // A check that began before is out of date: the bytes are referenced now.
+      // A check that is in progress is out of date, because the bytes are referenced now.
       this.#candidates.delete(sha256)
       return result
     } catch (error) {
@@ -79,12 +81,12 @@ export class FileCollection {
     }
   }
 
-  /** Looks, after a while, whether anything still needs the bytes. */
+  /** Removes the bytes after the grace period, unless a file references them then. */
   suspect(sha256: string): void {
     this.#suspect(sha256, GRACE_MILLIS)
   }
 
-  /** Removes what is due now. Resolves when the run has ended. */
+  /** Removes the bytes that are due. Resolves when the run has ended. */
   async collect(): Promise<void> {
     this.#runs.start()
     await this.#runs.whenIdle()
@@ -112,7 +114,9 @@ export class FileCollection {
     if (removed > 0) log.info('files.collected', { removed })
   }
 
-  /** Suspects all stored bytes that nothing references: a killed process may have left some. */
+  /**
+   * Suspects all stored bytes that no file references, because a killed process may have left some.
+   */
   async #list(): Promise<void> {
     const { blobs } = this.#options
     for await (const { sha256 } of blobs.list()) {
@@ -124,7 +128,7 @@ export class FileCollection {
     this.#hasListed = true
   }
 
-  /** Returns whether it removed the bytes. */
+  /** Removes the bytes unless a file references them. Returns whether it removed them. */
   async #removeUnreferenced(sha256: string, dueAt: number): Promise<boolean> {
     const isReferenced = await this.#isReferenced(sha256)
     // A task may have begun to hold them since, or have stored a file. No other code runs between

@@ -1,7 +1,7 @@
 /**
- * Objects that operators store and delete. A change happens once for its Operation ID: its record
- * is committed with the metadata, in the document store, and not with those of the control
- * database.
+ * Objects that operators store and delete. A change is applied once for its Operation ID: its
+ * record is committed with the metadata in the document store, since one transaction cannot span
+ * that and the control database.
  */
 import type { FileDocument } from '../../engine/files/file-documents.ts'
 import type { RecordOperation } from '../../engine/files/system-documents.ts'
@@ -45,7 +45,7 @@ export interface ChangeObjectInput extends ObjectName {
   readonly requestId: RequestId
 }
 
-/** A change of an object, and all that an exact repeat of it has in common. */
+/** A change of an object, with every member that an exact repeat must equal. */
 interface Intent extends ChangeObjectInput {
   readonly verb: 'put' | 'delete'
   readonly request: Json
@@ -66,7 +66,10 @@ export interface ConsoleObjectPorts extends RootPort {
   readonly heldAudits: HeldAudits
 }
 
-/** IDs of records in the document store, where Functions' calls have plain Operation IDs. */
+/**
+ * Prefix of the IDs of records in the document store, where calls of Functions have plain Operation
+ * IDs.
+ */
 const RECORD_PREFIX = 'object '
 
 export class ConsoleObjects {
@@ -99,9 +102,9 @@ export class ConsoleObjects {
   }
 
   /**
-   * Stores an object, in place of the one that its key names. Throws PRODUCT_INVALID,
-   * PRODUCT_NOT_FOUND, PRODUCT_OPERATION_REUSED, PRODUCT_STATE_CONFLICT for an archived or a full
-   * bucket, PLATFORM_BODY_TOO_LARGE, PRODUCT_UNAVAILABLE and what `body` and `authorized` throw.
+   * Stores an object; it replaces the one with its key. Throws PRODUCT_INVALID, PRODUCT_NOT_FOUND,
+   * PRODUCT_OPERATION_REUSED, PRODUCT_STATE_CONFLICT for an archived or a full bucket,
+   * PLATFORM_BODY_TOO_LARGE, PRODUCT_UNAVAILABLE and what `body` and `authorized` throw.
    */
   async put(actor: Actor, input: PutObjectInput): Promise<Applied<ObjectState>> {
     const { bucketId, key, contentType, authorized } = input
@@ -110,7 +113,7 @@ export class ConsoleObjects {
     const bucket = this.#nameOf(bucketId)
     const { files } = this.#ports
     return this.#operating(async () => {
-      // An exact repeat gets the first result, whatever became of the bucket.
+      // An exact repeat gets the first result, even if the bucket is archived or full now.
       const isRepeat = await this.isCommitted(input.operationId)
       if (!isRepeat) requireAdmission(files.buckets, bucket, BigInt(input.bytesExpected))
       const staged = await files.blobs.stage(input.bytesExpected)
@@ -122,7 +125,7 @@ export class ConsoleObjects {
         }
         const etag = md5.digest().toHex()
         const { sha256: digest } = await staged.finish()
-        // The body may have taken long.
+        // The authorization may have ended while the body arrived.
         await authorized(() => undefined)
         const request = { bucketId, key, contentType, sha256: digest }
         return await this.#once(actor, { ...input, verb: 'put', request }, (record) =>
@@ -134,7 +137,7 @@ export class ConsoleObjects {
     })
   }
 
-  /** Deletes an object, also of an archived bucket. Throws as `put` does. */
+  /** Deletes an object, even of an archived bucket. Throws as `put` does. */
   async remove(actor: Actor, input: ChangeObjectInput): Promise<Applied<ObjectState>> {
     const { bucketId, key } = input
     requireKey(key)
@@ -151,13 +154,13 @@ export class ConsoleObjects {
     )
   }
 
-  /** Returns a committed change of an object; null where none has the ID. */
+  /** Returns a committed change of an object; null if none has the ID. */
   async findOperation(operationId: OperationId): Promise<Operation | null> {
     const found = await this.#operating(() => this.#recordOf(operationId))
     return found && { ...operationOf(operationId, found), replayed: true }
   }
 
-  /** Whether a change with the ID was committed. */
+  /** Returns whether a change with the ID was committed. */
   async isCommitted(operationId: OperationId): Promise<boolean> {
     return (await this.#recordOf(operationId)) !== null
   }
@@ -179,7 +182,9 @@ export class ConsoleObjects {
     }
   }
 
-  /** Performs a change unless the operation has a record; one at a time of those with its ID. */
+  /**
+   * Performs a change unless the operation has a record. Changes with one ID run one after another.
+   */
   async #once(actor: Actor, intent: Intent, perform: Perform): Promise<Applied<ObjectState>> {
     const { operationId } = intent
     const before = this.#running.get(operationId) ?? Promise.resolve()
@@ -205,7 +210,7 @@ export class ConsoleObjects {
     if (earlier !== null) {
       if (!digestEquals(earlier.fingerprint, fingerprint))
         throw new Fault('PRODUCT_OPERATION_REUSED')
-      heldAudits.settle(operationId)
+      heldAudits.deliverHeld(operationId)
       const result = JSON.parse(earlier.result) as ObjectState
       return { result, operation: { ...operationOf(operationId, earlier), replayed: true } }
     }

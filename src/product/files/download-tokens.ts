@@ -45,7 +45,10 @@ export function sealDownload(keyring: Keyring, claims: DownloadClaims): string {
   return seal(keyring, BEARER, claims, Buffer.from(claims.fileName ?? ''))
 }
 
-/** Throws GRANT_INVALID for any token but a grant of this file that has not expired. */
+/**
+ * Returns the claims of the token. Throws GRANT_INVALID unless it is a grant of this file that has
+ * not expired.
+ */
 export function openDownload(
   keyring: Keyring,
   token: string,

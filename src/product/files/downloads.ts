@@ -1,4 +1,4 @@
-/** Downloads: what a grant shows of a file, and its bytes. */
+/** Downloads: the file of a grant, and its bytes. */
 import { type FileDocument, readFile } from '../../engine/files/file-documents.ts'
 import { Fault } from '../../errors/fault.ts'
 import type { BlobBody } from '../../storage/blobs/blobs.ts'
@@ -44,7 +44,7 @@ export async function findSigned(
 
 /**
  * Returns the bytes from `start` to `end` (exclusive) as a body, which opens them when it is sent.
- * Raises PRODUCT_CORRUPT where they are missing or of another length, and UNAVAILABLE.
+ * Raises PRODUCT_CORRUPT if they are missing or have another length, and UNAVAILABLE.
  */
 export function openBytes(
   { blobs }: FilePorts,

@@ -1,4 +1,4 @@
-/** Stored files of one Environment: the ports of their rules, and what runs in the background. */
+/** Stored files of one Environment: the ports of their rules, and their background tasks. */
 import type { FunctionStorage } from '../../engine/files/function-storage.ts'
 import type { ComponentHealth } from '../../engine/usage/health.ts'
 import { nextTurn } from '../../system/event-loop.ts'
@@ -29,18 +29,21 @@ export interface Files extends FilePorts {
   readonly log: Logger
   readonly storageKeys: Pick<StorageKeys, 'find'>
   health(): Promise<ComponentHealth>
-  /** Stops what runs in the background. */
+  /** Stops the background tasks. */
   close(): Promise<void>
 }
 
 type Documented = Pick<FilePorts, 'documents'>
 
-/** Opens the files of an engine that stores its files with them. */
+/**
+ * Creates an engine and its files. Each needs the other: the engine stores files of Functions, and
+ * the files store their metadata as documents of the engine.
+ */
 export function openFilesOf<E extends Documented>(
   options: Omit<FilesOptions, 'documents'>,
   createEngine: (storage: FunctionStorage) => E,
 ): { readonly engine: E; readonly files: Files } {
-  // Functions run only after the engine was made, and so after the files.
+  // No Function runs before the engine is returned, and `opened.files` is set by then.
   const opened: { files?: Files } = {}
   const engine = createEngine(functionStorage(() => opened.files!))
   const files = openFiles({ ...options, documents: engine.documents })
@@ -50,7 +53,7 @@ export function openFilesOf<E extends Documented>(
 
 const EXPIRY_PERIOD_MILLIS = 60_000
 
-/** The counts are missing until all files are counted. */
+/** Returns the gauges. The counts are missing until all files are counted. */
 function gaugesOf(usage: BucketUsage, { damaged }: Scrubber) {
   const total = usage.total()
   const counts = total && { files: total.files, fileBytes: Number(total.bytes) }

@@ -1,4 +1,4 @@
-/** `ctx.storage` beyond metadata, as the engine calls it. */
+/** Implements the parts of `ctx.storage` that need more than metadata, for the engine. */
 import type { FunctionStorage } from '../../engine/files/function-storage.ts'
 import { checksumStream } from '../../system/checksums.ts'
 import { inSlices } from '../../system/event-loop.ts'
@@ -12,7 +12,10 @@ export const SIGNED_DOWNLOADS_PATH = '/v1/files/signed-downloads/'
 /** The life of a signed URL has so many steps, in each of which equal URLs are made. */
 const SIGNED_STEPS = 4
 
-/** `ports` returns the ports of files, which need the engine and so exist after it. */
+/**
+ * Returns the storage for an engine. `ports` is a function, because the ports need the engine and
+ * exist only after it.
+ */
 export function functionStorage(ports: () => FilePorts): FunctionStorage {
   return {
     issueDownload({ fileId, nowMicros, expiresInSeconds, fileName }) {

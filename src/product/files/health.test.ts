@@ -1,4 +1,4 @@
-/** The health of files: a full disk and damaged bytes are told from a store that is gone. */
+/** The health of files distinguishes a full disk and damaged bytes from an unreachable store. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -7,7 +7,7 @@ import {
 
 export interface JoinedChecksumOptions {
   readonly algorithm: ChecksumAlgorithm
-  /** Whether it is the checksum of the checksums of the parts, rather than of all bytes. */
+  /** True for the checksum of the checksums of the parts, false for that of all bytes. */
   readonly isComposite: boolean
 }
 
@@ -32,7 +32,7 @@ export class JoinedChecksum {
     }
   }
 
-  /** Ends a part, also an empty one. */
+  /** Ends a part, which may be empty. */
   endPart(): void {
     this.#parts += 1
     if (!this.#isComposite) return
@@ -40,7 +40,7 @@ export class JoinedChecksum {
     this.#part = null
   }
 
-  /** Returns the base64 of the checksum, with the number of parts where it is composite. */
+  /** Returns the base64 of the checksum, with the number of parts if it is composite. */
   finish(): string {
     const text = this.#whole.digest().toBase64()
     return this.#isComposite ? `${text}-${this.#parts}` : text

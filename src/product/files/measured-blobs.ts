@@ -1,4 +1,6 @@
-/** Counts what is stored through a store of bytes, and what began and was not stored. */
+/**
+ * Counts contents that are stored, that are dropped before they are stored, and uploads in flight.
+ */
 import type { BlobStore, StagedBlob } from '../../storage/blobs/blobs.ts'
 import type { Metrics } from '../../telemetry/metrics/metrics.ts'
 

@@ -15,10 +15,13 @@ import { storeFile } from './store.ts'
 
 export interface Completion {
   readonly upload: MultipartDocument
-  /** At least one, in the order of their bytes. */
+  /** The parts in the order of their bytes; at least one. */
   readonly parts: readonly PartDocument[]
   readonly requireReplaceable: (replaced: FileDocument | null) => void
-  /** The checksum that the object gets, and its check, which throws; null for none. */
+  /**
+   * The checksum that the object gets, and the check of its value, which throws; null for no
+   * checksum.
+   */
   readonly checksum: (JoinedChecksumOptions & { check(value: string): void }) | null
   /** Returns the failure for an upload that was closed meanwhile. */
   readonly closed: () => Fault
@@ -31,7 +34,10 @@ export function multipartTag(partTags: readonly string[]): string {
   return `${md5.digest().toHex()}-${partTags.length}`
 }
 
-/** Raises as `storeFile` does, and PRODUCT_CORRUPT where the bytes of a part are damaged. */
+/**
+ * Joins the parts and closes the upload in one commit. Raises as `storeFile` does, and
+ * PRODUCT_CORRUPT if the bytes of a part are damaged.
+ */
 export async function completeMultipart(
   ports: FilePorts,
   { upload, parts, requireReplaceable, checksum, closed }: Completion,

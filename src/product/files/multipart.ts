@@ -58,7 +58,7 @@ export interface NewPart {
   readonly reservation: Reservation
 }
 
-/** Documents that one transaction reads or deletes. */
+/** Maximum documents that one transaction reads or deletes. */
 const BATCH = 1_000
 
 /** Returns the ID. Raises FILE_NOT_FOUND and LIMIT_EXCEEDED as `storeFile`, and UNAVAILABLE. */
@@ -74,7 +74,7 @@ export async function beginMultipart(ports: FilePorts, upload: NewMultipart): Pr
   })
 }
 
-/** Returns the open upload; null where there is none for this object. */
+/** Returns the open upload; null if this object has none with this ID. */
 export async function findMultipart(
   { documents }: Pick<FilePorts, 'documents'>,
   address: MultipartAddress,
@@ -82,7 +82,7 @@ export async function findMultipart(
   return documents.read((transaction) => readOpen(transaction, address))
 }
 
-/** Returns the open upload in the transaction; null where there is none for this object. */
+/** Returns the open upload in the transaction; null if this object has none with this ID. */
 export async function readOpen(
   transaction: Transaction,
   { bucket, key, multipartId }: MultipartAddress,
@@ -93,8 +93,8 @@ export async function readOpen(
 }
 
 /**
- * Stores a part in place of an earlier one with its number; returns false where the upload is not
- * open any more. Raises LIMIT_EXCEEDED beyond the bounds of the bucket, UNAVAILABLE, and
+ * Stores a part, which replaces an earlier one with its number. Returns false if the upload is no
+ * longer open. Raises LIMIT_EXCEEDED beyond the bounds of the bucket, UNAVAILABLE, and
  * RESULT_UNCERTAIN.
  */
 export async function storePart(
@@ -126,7 +126,7 @@ export async function storePart(
       return { replaced }
     })
   })
-  // After `hold`, which takes bytes for referenced whose task has succeeded.
+  // This must follow `hold`, which assumes after a successful task that the bytes are referenced.
   if (stored === null) collection.suspect(sha256)
   else if (stored.replaced !== null) collection.suspect(stored.replaced.sha256)
   return stored !== null
@@ -159,7 +159,7 @@ export async function listPartsOf(
   return parts
 }
 
-/** Closes the upload and removes its parts; returns false where it is not open. */
+/** Closes the upload and removes its parts. Returns false if it is not open. */
 export async function abortMultipart(
   ports: FilePorts,
   address: MultipartAddress,
@@ -192,8 +192,8 @@ export async function removeParts(ports: FilePorts, multipartId: string): Promis
 }
 
 /**
- * Closes uploads that are too old, and removes what is left of closed ones. Ends early, between two
- * uploads, once `isStopped`. Raises UNAVAILABLE.
+ * Closes uploads that are too old, and removes the documents that closed ones left. Stops between
+ * two uploads once `isStopped` returns true. Raises UNAVAILABLE.
  */
 export async function removeAbandoned(ports: FilePorts, isStopped: () => boolean): Promise<void> {
   const { documents, system } = ports
@@ -225,7 +225,7 @@ export async function listOpenMultiparts(
   return found.filter(({ isOpen }) => isOpen)
 }
 
-/** Returns the object that the upload became; null where there is none. */
+/** Returns the object that the upload became; null if its key has no such object. */
 export async function readCompleted(
   { documents }: Pick<FilePorts, 'documents'>,
   { bucket, key, multipartId }: MultipartAddress,

@@ -1,6 +1,6 @@
 /**
- * Objects: files that a bucket and a key name. The console routes and the S3 door use these rules
- * alone; both store an object with `storeFile` and send its bytes with `openBytes`.
+ * Objects: files that a bucket and a key name. The management API and the S3-compatible API share
+ * these rules; both store an object with `storeFile` and send its bytes with `openBytes`.
  */
 import {
   deleteFile,
@@ -20,7 +20,9 @@ export interface ObjectDocument extends FileDocument {
 export interface ListInput {
   readonly bucket: string
   readonly prefix: string
-  /** Keys that have it after the prefix are listed once, up to it; null for none. */
+  /**
+   * Keys with the delimiter after the prefix are grouped by the text up to it; null groups no keys.
+   */
   readonly delimiter: string | null
   /** The first key that may be listed: `next` of the page before, or `keyAfter`; '' for all. */
   readonly from: string
@@ -29,23 +31,28 @@ export interface ListInput {
 }
 
 export interface ObjectList {
-  /** In the order of the UTF-8 of their keys. */
+  /** Sorted by the UTF-8 of their keys. */
   readonly objects: readonly ObjectDocument[]
   readonly prefixes: readonly string[]
   /** `from` of the next page; null for the last one. */
   readonly next: string | null
 }
 
-/** Documents of one read; with a delimiter, where most may have one common prefix. */
+/**
+ * Maximum documents of one read. It is lower with a delimiter: most of the documents may share a
+ * common prefix, and the list skips the rest of the prefix.
+ */
 const READ_MAX = 1_000
 const READ_DELIMITED_MAX = 16
 
-/** Returns the least text, in the order of keys, above this key. It is no key itself. */
+/**
+ * Returns the smallest text that sorts after the key. The NUL at its end keeps it from being a key.
+ */
 export function keyAfter(key: string): string {
   return `${key}\0`
 }
 
-/** Lists objects. Each read has a snapshot of its own. Raises UNAVAILABLE. */
+/** Lists objects in several reads, each with a snapshot of its own. Raises UNAVAILABLE. */
 export async function listObjects(
   ports: Pick<FilePorts, 'documents'>,
   input: ListInput,
@@ -67,18 +74,18 @@ export async function listObjects(
       if (skipped === null) objects.push(object)
       else prefixes.push(skipped)
     }
-    // The rest of the prefix is not read.
+    // Skips the rest of the prefix.
     if (from !== null && skipped !== null) from = keyPrefixEnd(skipped)
   }
   return { objects, prefixes, next: null }
 }
 
-/** Compares keys as lists have them: by their UTF-8. */
+/** Compares keys by their UTF-8, as lists are sorted. */
 export function compareKeys(a: string, b: string): number {
   return Buffer.compare(Buffer.from(a), Buffer.from(b))
 }
 
-/** Returns the object; null where there is none. Raises UNAVAILABLE. */
+/** Returns the object; null if the bucket has none with this key. Raises UNAVAILABLE. */
 export function readObject(
   { documents }: Pick<FilePorts, 'documents'>,
   bucket: string,
@@ -88,8 +95,8 @@ export function readObject(
 }
 
 /**
- * Deletes the object and returns what it was; null where there was none. Raises UNAVAILABLE,
- * RESULT_UNCERTAIN, and what `requireDeletable` throws.
+ * Deletes the object and returns it; null if there was none. Raises UNAVAILABLE, RESULT_UNCERTAIN,
+ * and what `requireDeletable` throws.
  */
 export function deleteObject(
   { documents }: Pick<FilePorts, 'documents'>,
@@ -104,13 +111,13 @@ export interface DeleteInput {
   readonly bucket: string
   readonly key: string
   /**
-   * Throws where the object, null for none, must not be deleted. It runs in the transaction,
-   * perhaps several times.
+   * Throws if the object (null for none) must not be deleted. It may run several times, in the
+   * transaction.
    */
   readonly requireDeletable?: ((found: FileDocument | null) => void) | undefined
 }
 
-/** Deletes as `deleteObject` does, in a transaction. */
+/** Deletes as `deleteObject` does, in the caller's transaction. */
 export async function deleteIn(
   transaction: Transaction,
   { bucket, key, requireDeletable }: DeleteInput,
@@ -121,7 +128,7 @@ export async function deleteIn(
   return found
 }
 
-/** Returns the key up to the first delimiter after the prefix; null where it has none there. */
+/** Returns the key up to the first delimiter after the prefix; null if no delimiter follows it. */
 export function commonPrefix(key: string, prefix: string, delimiter: string | null): string | null {
   if (delimiter === null || delimiter === '') return null
   const at = key.indexOf(delimiter, prefix.length)
@@ -143,7 +150,7 @@ async function readFrom(
       index: 'byKey',
       equal: [bucket],
       field: 'key',
-      // Files without a key come before all texts.
+      // The lower bound excludes files without a key, which sort before all texts.
       lower: { value: from, inclusive: true },
       ...(end !== null && { upper: { value: end, inclusive: false } }),
       order: 'asc',

@@ -9,7 +9,7 @@ import type { FileCollection } from './collection.ts'
 
 export interface FilePorts {
   readonly system: System
-  /** Keys of grants. */
+  /** The keys that grants are authenticated with. */
   readonly keyring: Keyring
   readonly buckets: Buckets
   readonly usage: BucketUsage

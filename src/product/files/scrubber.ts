@@ -1,5 +1,5 @@
 /**
- * Compares stored bytes with the metadata of files, slowly and without end, so that damage is found
+ * Compares stored bytes with the metadata of files, slowly and repeatedly, so that damage is found
  * while a backup of the bytes still exists.
  */
 import { type FileDocument, type FilePage, listFiles } from '../../engine/files/file-documents.ts'
@@ -11,26 +11,27 @@ export interface ScrubberOptions {
   readonly log: Logger
   readonly documents: SystemDocuments
   readonly blobs: BlobStore
-  /** Milliseconds of rest. Tests shorten them. */
+  /** Pauses between reads. Tests shorten them. */
   readonly pauses?: ScrubberPauses
 }
 
 export interface ScrubberPauses {
-  /** After each MiB of bytes, and after each file. */
+  /** Pause after each MiB of bytes, and after each file. */
   readonly mibMillis: number
-  /** Before the first round, and after each round. */
+  /** Pause before the first round. */
   readonly firstMillis: number
+  /** Pause after each round. */
   readonly roundMillis: number
 }
 
-/** Reads at most 8 MiB a second: a disk of 1 TB in a day and a half. */
+/** Limits reads to 8 MiB per second, which is a disk of 1 TB in a day and a half. */
 const PAUSES: ScrubberPauses = { mibMillis: 125, firstMillis: 60_000, roundMillis: 3_600_000 }
 const PAGE_FILES = 100
 
 export class Scrubber {
   readonly #options: ScrubberOptions
   readonly #pauses: ScrubberPauses
-  /** SHA-256 of contents that were found damaged or missing and not whole since. */
+  /** SHA-256 of contents that were damaged or missing at their last check. */
   readonly #damaged = new Set<string>()
   #running: Promise<void> = Promise.resolve()
   #isClosed = false
@@ -41,7 +42,7 @@ export class Scrubber {
     this.#pauses = options.pauses ?? PAUSES
   }
 
-  /** Number of contents that are damaged or missing, as far as is known. */
+  /** Number of contents that were damaged or missing at their last check. */
   get damaged(): number {
     return this.#damaged.size
   }
@@ -84,7 +85,7 @@ export class Scrubber {
       }
       afterKey = page.lastKey
     } while (afterKey !== null)
-    // Files that were deleted since are no damage any more.
+    // Contents of files that were deleted meanwhile no longer count as damage.
     for (const sha256 of this.#damaged) if (!seen.has(sha256)) this.#damaged.delete(sha256)
   }
 

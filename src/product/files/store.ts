@@ -1,6 +1,7 @@
 /**
  * Stores a file: its bytes first, then the metadata, which alone makes it exist. The commit of the
- * metadata checks the rules of the bucket, whatever was admitted when the upload began.
+ * metadata checks the rules of the bucket again, since they may have changed after the upload was
+ * admitted.
  */
 import {
   deleteFile,
@@ -31,13 +32,13 @@ export interface NewObject {
   readonly multipartId?: string | undefined
   readonly checksums?: ReadonlyMap<string, string> | undefined
   /**
-   * Throws where the object must not be stored in place of the file that its key names, null for
-   * none. It runs in the transaction, perhaps several times.
+   * Throws if the object must not replace the file with its key (null for none). It may run several
+   * times, in the transaction.
    */
   readonly requireReplaceable?: ((replaced: FileDocument | null) => void) | undefined
   /**
-   * Runs in the same transaction, after `requireReplaceable`. Returns the bytes of the bucket that
-   * the object takes the place of, beside those of the replaced file.
+   * Runs in the same transaction, after `requireReplaceable`. Returns the bytes that the commit
+   * frees in the bucket, beside those of the replaced file.
    */
   readonly inCommit?: ((transaction: Transaction) => MaybePromise<bigint>) | undefined
 }
@@ -51,8 +52,8 @@ export interface CommitOptions {
 }
 
 /**
- * Makes staged bytes durable and then the file that they belong to. Raises LIMIT_EXCEEDED and
- * FILE_NOT_FOUND where the bucket does not admit it, UNAVAILABLE where nothing was stored,
+ * Makes staged bytes durable, then commits the file that they belong to. Raises LIMIT_EXCEEDED and
+ * FILE_NOT_FOUND if the bucket does not admit it, UNAVAILABLE if nothing was stored,
  * RESULT_UNCERTAIN, and what `requireReplaceable` throws.
  */
 export async function storeFile(
@@ -71,8 +72,8 @@ export interface StoreOptions extends CommitOptions {
 }
 
 /**
- * Begins a reservation for bytes that arrive, so that simultaneous transfers stay within the quota
- * of the bucket. Only for one with a quota it waits, and asks how many bytes are replaced.
+ * Creates a reservation for bytes that arrive, so that simultaneous transfers stay within the quota
+ * of the bucket. A bucket without a quota needs neither the counts nor `replacedBytes`.
  */
 export async function reserveIn(
   { usage }: Pick<FilePorts, 'usage'>,
@@ -98,7 +99,7 @@ export function storeContent(
   })
 }
 
-/** Replaces the file of the key in the same commit. */
+/** Commits the metadata. The same commit deletes the replaced file. */
 async function commitMetadata(
   { documents, buckets, usage }: FilePorts,
   file: NewObject & { readonly sha256: string; readonly size: bigint },

@@ -1,6 +1,7 @@
 /**
  * Counts the documents of one table by bucket. One process owns the documents, so the counts are in
- * memory: the documents of the start are read once, and every durable change updates the counts.
+ * memory: existing documents are read once after the start, and every durable change updates the
+ * counts.
  */
 import type { FileChange } from '../../engine/commits/read-set.ts'
 import type { SystemDocuments } from '../../engine/files/system-documents.ts'
@@ -14,7 +15,7 @@ export interface BucketUse {
   readonly bytes: bigint
 }
 
-/** A document of the table: its place in the order of creation, and what it adds to its bucket. */
+/** A document of the table: its position in the order of creation, and its bytes. */
 export interface CountedDocument extends BucketUse {
   readonly id: string
   readonly createdAtMicros: bigint
@@ -34,7 +35,7 @@ export interface CountedTable {
     transaction: Transaction,
     page: { readonly afterKey: string | null; readonly limit: number },
   ): MaybePromise<CountedPage>
-  /** Returns what a document with these fields adds to which bucket. */
+  /** Returns the bucket of a document with these fields, and what it adds to it. */
   useOf(fields: ValueObject): BucketUse & { readonly bucket: string }
 }
 
@@ -46,7 +47,7 @@ export class TableCount {
   readonly #table: CountedTable
   /** Buckets that have documents. */
   readonly uses = new Map<string, BucketUse>()
-  /** The last document that was counted. Changes of later ones are found when they are read. */
+  /** The last document that was counted. Later ones are read with their changes applied. */
   #countedTo: Position | null = null
   #isCounted = false
   /** Changes since the snapshot of the page in progress; null while none is read. */
@@ -56,7 +57,7 @@ export class TableCount {
     this.#table = table
   }
 
-  /** Whether all documents are counted. */
+  /** Returns whether all documents are counted. */
   get isCounted(): boolean {
     return this.#isCounted
   }
@@ -65,7 +66,10 @@ export class TableCount {
     return this.uses.get(bucket) ?? NO_USE
   }
 
-  /** Reads all documents in pages, each after `onPage`. Rejects as reading and `onPage` do. */
+  /**
+   * Reads all documents in pages and calls `onPage` before each. Rejects with errors of the reads
+   * and of `onPage`.
+   */
   async count(
     documents: SystemDocuments,
     { limit, onPage }: { readonly limit: number; readonly onPage: () => void },
@@ -79,7 +83,7 @@ export class TableCount {
         onPage()
         const after: string | null = afterKey
         const page: CountedPage = await documents.read((transaction) => {
-          // The snapshot was taken in this turn of the event loop.
+          // The snapshot was taken in this turn of the event loop, so no change is missed.
           this.#during = []
           return this.#table.list(transaction, { afterKey: after, limit })
         })
@@ -108,7 +112,9 @@ export class TableCount {
     for (const change of during) this.changed(change)
   }
 
-  /** Whether the document is among those that were counted, which are read in order of creation. */
+  /**
+   * Returns whether the document was counted already: documents are read in the order of creation.
+   */
   #isBehind({ createdAtMicros, id }: Position): boolean {
     const last = this.#countedTo
     if (this.#isCounted || last === null) return this.#isCounted

@@ -18,14 +18,14 @@ import { grantInvalid } from './download-tokens.ts'
 import type { FilePorts } from './ports.ts'
 import { type NewObject, storeFile } from './store.ts'
 
-/** A prefix by which the log redacts the token. */
+/** Prefix of every token, by which the log redacts it. */
 export const UPLOAD_PREFIX = 'rk_upl_v1_'
 export const UPLOADS_PATH = '/v1/files/uploads/'
 const EXPIRED_MAX = 500
 
 /**
- * Raises FILE_NOT_FOUND for an unknown bucket, LIMIT_EXCEEDED for an archived one, and UNAVAILABLE,
- * also where the disk is full.
+ * Issues a grant. Raises FILE_NOT_FOUND for an unknown bucket, LIMIT_EXCEEDED for an archived one,
+ * and UNAVAILABLE, for example if the disk is full.
  */
 export async function issueUpload(
   { system, keyring, buckets, documents, blobs }: FilePorts,
@@ -56,7 +56,10 @@ export async function findUpload(
   return checked(ports, found, token)
 }
 
-/** Uses the grant: for one caller of all. Raises GRANT_INVALID, UNAVAILABLE, RESULT_UNCERTAIN. */
+/**
+ * Deletes the grant. Of concurrent callers exactly one succeeds. Raises GRANT_INVALID, UNAVAILABLE,
+ * RESULT_UNCERTAIN.
+ */
 export async function consumeUpload(
   ports: FilePorts,
   uploadId: string,
@@ -68,7 +71,7 @@ export async function consumeUpload(
   })
 }
 
-/** Stores what was uploaded with a grant that is used. Raises as `storeFile` does. */
+/** Stores the file of a consumed grant. Raises as `storeFile` does. */
 export function storeUpload(
   ports: FilePorts,
   staged: StagedBlob,
@@ -77,7 +80,7 @@ export function storeUpload(
   return storeFile(ports, staged, { bucket, key, contentType, uploadId, etag })
 }
 
-/** Deletes expired grants. Returns whether there may be more of them. */
+/** Deletes some expired grants. Returns whether more may be left. */
 export async function removeExpiredUploads({ documents, system }: FilePorts): Promise<boolean> {
   const now = system.nowMicros()
   const removed = await documents.change((transaction) =>
@@ -86,7 +89,7 @@ export async function removeExpiredUploads({ documents, system }: FilePorts): Pr
   return removed === EXPIRED_MAX
 }
 
-/** Throws GRANT_INVALID unless the token is the one of the grant, and it has not expired. */
+/** Throws GRANT_INVALID unless the token belongs to the grant and the grant has not expired. */
 function checked(
   { system, keyring }: FilePorts,
   upload: UploadFields | null,

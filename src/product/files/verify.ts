@@ -5,11 +5,11 @@ import type { FilePorts } from './ports.ts'
 
 export type VerifyPorts = Pick<FilePorts, 'documents' | 'blobs'>
 
-/** A content that files refer to and that is not whole. */
+/** A content that files refer to and that is missing or damaged. */
 export interface LostContent {
   readonly sha256: string
   readonly condition: 'missing' | 'damaged'
-  /** The files, and the parts of unfinished uploads, that have it. */
+  /** The files and the parts of unfinished uploads with this content. */
   readonly fileIds: readonly string[]
 }
 
@@ -30,9 +30,9 @@ interface Referenced {
 }
 
 /**
- * `repair` removes orphaned bytes and sets damaged ones aside; metadata stays, so that a backup of
- * the bytes can be restored. No other part of the process may store files meanwhile. Raises
- * UNAVAILABLE and PRODUCT_CORRUPT.
+ * Compares metadata with bytes. `repair` removes orphaned bytes and moves damaged ones to
+ * quarantine; metadata stays, so that a backup of the bytes can be restored. No other part of the
+ * process may store files meanwhile. Raises UNAVAILABLE and PRODUCT_CORRUPT.
  */
 export async function verifyStorage(
   ports: VerifyPorts,

@@ -10,7 +10,7 @@ import type { GuestIdentity } from '../../value/identities.ts'
 import { decodeUlid, type EnvironmentId, encodeUlid } from '../../value/ids.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 
-/** A prefix by which the log redacts the token; no JWT starts with it. */
+/** Prefix of every guest token, by which the log redacts it. No JWT starts with it. */
 export const GUEST_PREFIX = 'rk_gst_v1_'
 const TIME_BYTES = 6
 const SUBJECT_BYTES = 16
@@ -45,7 +45,10 @@ export function issueGuest({ keyring }: GuestsOptions, request: GuestRequest): s
   return GUEST_PREFIX + encodeBase64Url(Buffer.concat([body, mac(keyring, keyring.activeId, body)]))
 }
 
-/** Throws TokenRejection, also for an expired token and one of another Environment. */
+/**
+ * Returns the guest of a token. Throws TokenRejection for an invalid or expired token, and for one
+ * of another Environment.
+ */
 export function verifyGuest(
   { keyring, environmentId }: GuestsOptions,
   token: string,

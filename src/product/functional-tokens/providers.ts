@@ -50,14 +50,16 @@ export type JwtProviders = ReadonlyMap<string, Trusted>
 export interface VerifiedJwt {
   readonly identity: ProvidedIdentity
   readonly expiresAtMillis: number
-  /** Whether the provider still publishes the key that signed the token. Throws UNAVAILABLE. */
+  /**
+   * Resolves whether the provider still publishes the key that signed the token. Throws
+   * UNAVAILABLE.
+   */
   readonly isTrusted: () => Promise<boolean>
 }
 
 /**
- * Opens the providers, keyed by issuer. Connects to nothing: published keys are loaded when a token
- * needs them. Throws SERVER_CONFIGURATION_INVALID where a key set of the descriptor has no usable
- * key.
+ * Opens the providers, keyed by issuer. Makes no connection: published keys are loaded when a token
+ * needs them. Throws SERVER_CONFIGURATION_INVALID if a key set of the descriptor has no usable key.
  */
 export async function openJwtProviders(options: ProvidersOptions): Promise<JwtProviders> {
   const { providers, control } = options
@@ -117,8 +119,8 @@ function keySetStore(control: ControlDatabase, publisher: KeyPublisher): KeySetS
 }
 
 /**
- * Reads the keys in the descriptor; returns null where it names a URI. Throws
- * SERVER_CONFIGURATION_INVALID where no key is usable.
+ * Reads the keys in the descriptor; returns null if it names a URI. Throws
+ * SERVER_CONFIGURATION_INVALID if no key is usable.
  */
 export async function readFixedKeys({
   name,
@@ -138,8 +140,9 @@ export async function readFixedKeys({
 }
 
 /**
- * Throws TokenRejection for a token that fails a check, UNAVAILABLE where the keys cannot be
- * loaded. Loads keys only after all checks that need none have passed.
+ * Verifies a token. Throws TokenRejection if it fails a check, UNAVAILABLE if the keys cannot be
+ * loaded. Keys are loaded only after all other checks have passed, so that a token that fails one
+ * of them causes no request.
  */
 export async function verifyJwt(
   providers: JwtProviders,
@@ -180,7 +183,7 @@ function identityOf({ kind, issuer, claims }: JwtProvider, values: JsonObject): 
   return { kind, subject, issuer, roles, email }
 }
 
-/** Returns null for an absent claim too: issuers use both for a missing value. */
+/** Returns the claim; null for an absent one too, because issuers use both for a missing value. */
 function claimAt(claims: JsonObject, path: ClaimPath): Json {
   let value: Json = claims as { [key: string]: Json }
   for (const key of path) {

@@ -17,13 +17,13 @@ import {
 import { type JwtProviders, verifyJwt } from './providers.ts'
 
 export interface VerifiedPrincipal extends Principal {
-  /** Unix milliseconds from which on the token is rejected. */
+  /** Unix milliseconds at which the token expires. */
   readonly expiresAtMillis: number
 }
 
 interface VerifiedToken {
   readonly principal: VerifiedPrincipal
-  /** Whether the key that signed the token is still trusted. */
+  /** Returns whether the key that signed the token is still trusted. */
   readonly isTrusted: () => boolean | Promise<boolean>
 }
 
@@ -45,7 +45,7 @@ export class FunctionalTokens {
     this.#options = options
   }
 
-  /** Grows whenever the published keys of a provider were loaded. */
+  /** Increases whenever the published keys of a provider were loaded. */
   get revision(): number {
     let revision = 0
     for (const { keys } of this.#options.providers.values()) revision += keys.revision
@@ -57,12 +57,18 @@ export class FunctionalTokens {
     return issueGuest(this.#options, request)
   }
 
-  /** Whether the token was verified before: its holder does not guess, even after it expired. */
+  /**
+   * Returns whether the token was verified before. Its caller does not guess tokens, even after it
+   * expired.
+   */
   knows(token: string): boolean {
     return this.#verified.has(token)
   }
 
-  /** Throws FUNCTIONAL_TOKEN_INVALID, and UNAVAILABLE where a provider's keys cannot be loaded. */
+  /**
+   * Returns the principal of a token. Throws FUNCTIONAL_TOKEN_INVALID, and UNAVAILABLE if a
+   * provider's keys cannot be loaded.
+   */
   async verify(token: string): Promise<VerifiedPrincipal> {
     const cached = this.#verified.get(token)
     if (cached !== undefined) {

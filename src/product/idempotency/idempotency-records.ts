@@ -22,7 +22,10 @@ import type { Json } from '../../value/strict-json.ts'
 import type { ChangePorts, RootPort } from '../ports.ts'
 import { notFound } from '../resource-faults.ts'
 
-/** Retention of a record. Its request is rejected as too old for a first attempt long before. */
+/**
+ * Retention of a record. A first attempt is rejected as too old long before, so that a request
+ * cannot be applied again after its record was deleted.
+ */
 const RETENTION_MICROS = 30n * 24n * 60n * 60n * 1_000_000n
 
 export interface Intent {
@@ -52,9 +55,8 @@ export interface Applied<T> {
 
 /**
  * Commits the writes of `apply`, their audit record and their result; returns the first result to
- * an exact repeat. Throws PRODUCT_OPERATION_REUSED where the ID was used by another operator or
- * with other content, PRODUCT_INVALID where the client's clock is off by a day, and what `apply`
- * throws.
+ * an exact repeat. Throws PRODUCT_OPERATION_REUSED if the ID was used by another operator or with
+ * other content, PRODUCT_INVALID if the client's clock is off by a day, and what `apply` throws.
  */
 export function applyOnce<T extends Json>(
   { system, root, audit }: ChangePorts,
@@ -76,7 +78,7 @@ export function applyOnce<T extends Json>(
       kind,
       fingerprint: fingerprintOf(root.keyring, keyId, actor, intent),
       keyId,
-      // Keeps the order of its keys, so that a repeat gets the same bytes.
+      // JSON.stringify keeps the order of the keys, so that a repeat gets the same bytes.
       result: JSON.stringify(result),
       revision,
       createdAtMicros,
@@ -89,14 +91,16 @@ export function applyOnce<T extends Json>(
   return applied
 }
 
-/** Whether the ID was used: a repeat needs none of the checks that precede its transaction. */
+/**
+ * Returns whether the ID was used. A repeat needs none of the checks that precede its transaction.
+ */
 export function isApplied({ root }: RootPort, operationId: OperationId): boolean {
   return root.control.read((reader) => findIdempotencyRecord(reader, operationId)) !== null
 }
 
 /**
  * Returns the operation that was committed under the ID on this kind of resource, the first part of
- * `kind`. Throws PRODUCT_NOT_FOUND where none was committed until now.
+ * `kind`. Throws PRODUCT_NOT_FOUND if none was committed.
  */
 export function findApplied(
   ports: RootPort,
@@ -108,7 +112,9 @@ export function findApplied(
   return found
 }
 
-/** Returns what `findApplied` does for any of the resources; null where none was committed. */
+/**
+ * Returns the operation as `findApplied` does, of any of the resources; null if none was committed.
+ */
 export function appliedOrNull(
   { root }: RootPort,
   resources: readonly string[],
@@ -146,7 +152,10 @@ function replay<T extends Json>(
   }
 }
 
-/** Keyed, so that a stolen control database allows no guessing of secrets by plain digests. */
+/**
+ * Returns the fingerprint of a request. It is keyed, so that secrets in requests cannot be guessed
+ * from a stolen control database.
+ */
 function fingerprintOf(
   keyring: Keyring,
   keyId: string,

@@ -1,4 +1,6 @@
-/** Where archive segments are, and how long: in the root, and in an S3-compatible store. */
+/**
+ * The location and the retention of archive segments, in the root and in an S3-compatible store.
+ */
 import { Database } from 'bun:sqlite'
 import {
   existsSync,

@@ -9,7 +9,10 @@ import {
 } from '../../telemetry/log.ts'
 import { LOG_RECORD_BYTES_MAX } from '../../wire/logs.ts'
 
-/** Attributions that stand beside the event (contract/management.md, Health, metrics, logs). */
+/**
+ * Attributions, which are members of the record beside the event (contract/management.md, Health,
+ * metrics, logs).
+ */
 const ATTRIBUTIONS = [
   'releaseId',
   'function',
@@ -54,8 +57,8 @@ export function collectedRecord(entry: LogRecord, atMicros: bigint): string {
 }
 
 /**
- * Makes the records of the lines that a Function printed in one call: the JSON of what they have in
- * common is made once. The data of a line become `fields`.
+ * Returns the records of the lines that a Function printed in one call. The JSON of their common
+ * members is made once. The data of a line become `fields`.
  */
 export function lineRecords(
   call: CleanFields,
@@ -73,7 +76,7 @@ export function lineRecords(
   })
 }
 
-/** Makes the record that tells of dropped ones. */
+/** Returns the record that reports dropped records. */
 export function droppedRecord(dropped: DroppedRecords, atMicros: bigint): string {
   const count = dropped.rate + dropped.queue + dropped.failed
   const entry: LogRecord = {
@@ -102,7 +105,7 @@ function attributionsOf(entry: CleanFields): Record<string, Plain> {
   return found
 }
 
-/** The code alone of an error that the record tells of. */
+/** Returns only the code of the record's error, whose message is private. */
 function errorCodeOf({ error }: LogRecord): string | null {
   if (error === null || typeof error !== 'object' || Array.isArray(error)) return null
   const { code } = error as { readonly [name: string]: Plain }
@@ -122,12 +125,15 @@ function entriesOf(object: CleanFields): string {
   return JSON.stringify(object).slice(1, -1)
 }
 
-/** The entries of data that are an object are fields of their own, and replace common ones. */
+/**
+ * Returns the entries of `fields`. If the data are an object, its entries replace common ones with
+ * their names; otherwise they are the field `data`.
+ */
 function fieldEntries(common: CleanFields, data: string | null): string {
   const entries = entriesOf(common)
   if (data === null || data === 'null') return entries
   if (!data.startsWith('{')) return joined(entries, `"data":${data}`)
-  // Names in both would be twice in the JSON.
+  // The data are parsed, because a name in both would be twice in the JSON.
   return entries === '' ? data.slice(1, -1) : entriesOf({ ...common, ...JSON.parse(data) })
 }
 
@@ -140,7 +146,7 @@ function fits(text: string): boolean {
   return new TextEncoder().encode(text).length <= LOG_RECORD_BYTES_MAX
 }
 
-/** Stands for the fields of a record that would be longer than the bound. */
+/** Returns the replacement for the fields of a record that would exceed LOG_RECORD_BYTES_MAX. */
 function omitted(text: string) {
   return { omitted: `fields of ${text.length} characters in all` }
 }

@@ -3,13 +3,16 @@ import type { LogStore } from '../../storage/logs/log-store.ts'
 import type { System } from '../../system/system.ts'
 import type { LogFollowQuery, LogHeartbeat, LogRecord } from '../../wire/logs.ts'
 
-/** Resolves while the caller may follow; rejects once session, grant or operator is gone. */
+/**
+ * Resolves while the caller may follow the log; rejects once its session, grant or operator was
+ * revoked or has expired.
+ */
 export type Reauthorize = () => Promise<void>
 
 export interface LogRecords {
-  /** Ascending. */
+  /** Sorted by sequence. */
   readonly items: readonly LogRecord[]
-  /** Sequence up to which the page is complete. */
+  /** The last sequence that the page covers. */
   readonly end: number
 }
 
@@ -23,7 +26,7 @@ export interface FollowOptions {
   readonly store: LogStore
   readonly system: Pick<System, 'monotonicMillis'>
   readonly query: LogFollowQuery
-  /** Sequence after which the stream starts. */
+  /** The sequence after which the stream starts. */
   readonly from: number
   readonly reauthorize: Reauthorize
   readonly signal: AbortSignal
@@ -31,11 +34,14 @@ export interface FollowOptions {
 
 const PAGE_RECORDS = 500
 /**
- * The authorization is checked at least this often, also while there are no records, so that a
- * stream ends within 2 s of its session.
+ * Maximum interval between checks of the authorization, even without records, so that a stream ends
+ * within 2 s of the end of its session.
  */
 export const RECHECK_MILLIS = 1_500
-/** Pages that are not full are gathered for this time: each one reads the authorization. */
+/**
+ * Pause after a page that was not full, so that records gather: each page costs a check of the
+ * authorization.
+ */
 const GATHER_MILLIS = 100
 /** The interval of heartbeats in a stream (contract/wire.md, Logs). */
 export const HEARTBEAT_MILLIS = 15_000
@@ -44,8 +50,9 @@ export const HEARTBEAT_MILLIS = 15_000
 export async function* followLog(options: FollowOptions): AsyncGenerator<string> {
   const { logs, store, system, query, reauthorize, signal } = options
   let sequence = options.from
-  let spokeAt = system.monotonicMillis()
-  // At once, so that a client knows that it follows, and from where.
+  let writtenAtMillis = system.monotonicMillis()
+  // The first heartbeat is sent at once: it tells the client that the stream is open, and its
+  // start.
   yield heartbeat(logs, sequence)
   while (!signal.aborted) {
     if (!(await isAuthorized(reauthorize)) || signal.aborted) return
@@ -54,10 +61,10 @@ export async function* followLog(options: FollowOptions): AsyncGenerator<string>
     sequence = Math.max(sequence, end)
     if (items.length > 0) {
       yield items.map((record) => `${JSON.stringify(record)}\n`).join('')
-      spokeAt = system.monotonicMillis()
-    } else if (system.monotonicMillis() - spokeAt >= HEARTBEAT_MILLIS) {
+      writtenAtMillis = system.monotonicMillis()
+    } else if (system.monotonicMillis() - writtenAtMillis >= HEARTBEAT_MILLIS) {
       yield heartbeat(logs, sequence)
-      spokeAt = system.monotonicMillis()
+      writtenAtMillis = system.monotonicMillis()
     }
     if (items.length === PAGE_RECORDS) continue
     if (advanced) await pause(GATHER_MILLIS, signal)
@@ -75,7 +82,7 @@ async function isAuthorized(reauthorize: Reauthorize): Promise<boolean> {
     await reauthorize()
     return true
   } catch {
-    // Also where the identity database does not reply: the client connects again.
+    // The stream ends even if only the identity database does not reply; the client reconnects.
     return false
   }
 }

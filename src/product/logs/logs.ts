@@ -29,7 +29,7 @@ export interface LogsHealth {
   readonly status: 'healthy' | 'degraded' | 'unavailable'
 }
 
-/** Names the list in a sealed cursor. */
+/** The name of the list in a sealed cursor. */
 const LIST = '["logs"]'
 const CURSOR_PREFIX = 'logc_'
 /** @limit Logs: streams that follow one Environment */
@@ -53,12 +53,12 @@ export class Logs {
   }
 
   /**
-   * Degraded while records or segments cannot be stored, or a segment is missing or damaged.
-   * Unavailable where the log cannot be read, or its writing thread is not started again.
+   * Returns `degraded` while records or segments cannot be stored, or a segment is missing or
+   * damaged; `unavailable` if the log cannot be read, or its writing thread is not started again.
    */
   async health(): Promise<LogsHealth> {
     const { store } = this.#options
-    // A segment that was removed is noticed here, before records are pruned.
+    // This notices a removed segment before records are pruned.
     await store.archiveState().catch(() => {})
     if (store.stopped !== null || !store.isReadable()) {
       return { name: 'logs', status: 'unavailable' }
@@ -66,7 +66,10 @@ export class Logs {
     return { name: 'logs', status: store.degraded === null ? 'healthy' : 'degraded' }
   }
 
-  /** Throws PLATFORM_REQUEST_INVALID for a cursor that this Environment did not issue. */
+  /**
+   * Returns a page. Throws PLATFORM_REQUEST_INVALID for a cursor that this Environment did not
+   * issue.
+   */
   async page(query: LogFollowQuery, limit: number) {
     const { store } = this.#options
     const filter = filterOf(query)
@@ -79,7 +82,7 @@ export class Logs {
     return { items: [...items], next: isLast ? null : this.cursor(end) }
   }
 
-  /** Returns the records after a sequence that match; `end` is where the next page starts. */
+  /** Returns the matching records after a sequence; the next page starts after `end`. */
   async recordsAfter(sequence: number, query: LogFollowQuery, limit: number): Promise<LogRecords> {
     return this.#records(await this.#after(sequence, filterOf(query), limit))
   }
@@ -87,7 +90,7 @@ export class Logs {
   /**
    * Returns the lines of a stream that follows the log. It ends once `reauthorize` rejects, the
    * signal is aborted or the server stops. Throws PLATFORM_REQUEST_INVALID for a foreign cursor and
-   * PRODUCT_UNAVAILABLE where too many streams are open.
+   * PRODUCT_UNAVAILABLE if too many streams are open.
    */
   follow(
     query: LogFollowQuery,
@@ -98,7 +101,7 @@ export class Logs {
     if (this.#followers >= LOG_FOLLOWERS_MAX) {
       throw new Fault('PRODUCT_UNAVAILABLE', { detail: 'too many streams follow the log' })
     }
-    // A stream that is given a time begins with the oldest record of that time.
+    // A stream with `since` starts with the oldest record of that time.
     const start = query.since === undefined ? store.newest : 0
     const from = query.after === undefined ? start : this.open(query.after)
     const ended = AbortSignal.any([signal, this.#stopping.signal])
@@ -108,7 +111,7 @@ export class Logs {
     )
   }
 
-  /** Ends every stream; a further one ends at once. */
+  /** Ends every stream. A stream that is opened later ends at once. */
   endFollowers(): void {
     this.#stopping.abort()
   }
@@ -127,7 +130,10 @@ export class Logs {
     }
   }
 
-  /** Throws PLATFORM_REQUEST_INVALID where it is to be applied to another Environment. */
+  /**
+   * Prunes records. Throws PLATFORM_REQUEST_INVALID if the request names another Environment, or
+   * applies the pruning without naming this one.
+   */
   async prune(request: LogPruneRequest): Promise<LogPruned> {
     const { beforeMicros, maximum, apply = false, environmentId } = request
     const own = this.#options.environmentId

@@ -2,12 +2,12 @@
 import type { Secret } from '../../value/secret.ts'
 
 /**
- * Shorter values are not redacted: they occur in words that have nothing to do with the secret, and
- * a short secret can be guessed from what is missing.
+ * Minimum length of redacted values. Shorter values occur in unrelated words, and the redactions
+ * would reveal them.
  */
 export const REDACTED_CHARACTERS_MIN = 4
 const REDACTED = '[redacted]'
-/** Values that are kept. Earlier values are, as calls in flight may still print them. */
+/** Maximum number of values. Replaced values stay, because calls in flight may still print them. */
 const SECRETS_MAX = 4_096
 
 export class SecretRedaction {
@@ -17,7 +17,7 @@ export class SecretRedaction {
   readonly #isFirst = new Uint8Array(2 ** 16)
   #count = 0
 
-  /** Adds values; one that is there already counts once. */
+  /** Adds values. A value that is present already is ignored. */
   add(secrets: Iterable<Secret>): void {
     for (const secret of secrets) {
       const text = secret.reveal()
@@ -33,7 +33,7 @@ export class SecretRedaction {
     }
   }
 
-  /** Looks each position of the text up once, however many secrets there are. */
+  /** Redacts all secrets in the text, with one look-up at each position. */
   redact(text: string): string {
     if (this.#count === 0) return text
     let out = ''

@@ -1,6 +1,6 @@
 /**
- * Removes the artifacts that no Release references. A crash at any step leaves some of them for the
- * next run, and never a Release without its bytes.
+ * Removes the artifacts that no Release references. A crash at any step may leave some of them for
+ * the next run, but never a Release without its bytes.
  */
 import type { ArtifactStore } from '../../storage/artifacts.ts'
 import type { ControlDatabase } from '../../storage/control/database.ts'
@@ -30,7 +30,10 @@ export class ArtifactCollection {
     )
   }
 
-  /** Runs a task that writes artifacts and then references them; removes none of them before. */
+  /**
+   * Runs a task that writes artifacts and then references them. None of them is removed before it
+   * ends.
+   */
   async hold<T>(digests: readonly string[], task: () => Promise<T>): Promise<T> {
     for (const digest of digests) {
       this.#held.set(digest, (this.#held.get(digest) ?? 0) + 1)

@@ -20,8 +20,9 @@ interface EngineCollectionOptions {
   readonly artifacts: ArtifactStore
   readonly engine: Pick<Engine, 'retainOnly'>
   /**
-   * Prepares Releases only after their rows are stored, so all prepared ones are listed. A check of
-   * a package prepares one that is never stored, and starts a run.
+   * A run excludes validations, which prepare Releases only after their rows are stored: every
+   * prepared Release is therefore listed. A check of a package prepares a Release that is never
+   * stored, and starts a run afterwards.
    */
   readonly validations: Pick<SerialQueue, 'runUnbounded'>
 }

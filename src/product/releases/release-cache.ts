@@ -51,7 +51,7 @@ export class ReleaseCache {
     return entry.release
   }
 
-  /** Adds a Release of which `bytes` were stored just now, so that they are not read again. */
+  /** Adds a Release whose bytes were just stored, so that they are not read again. */
   add(release: LoadedRelease, bytes: number): void {
     this.#insert(release.releaseId, { release, bytes })
   }
@@ -65,9 +65,9 @@ export class ReleaseCache {
   }
 
   /**
-   * Throws PRODUCT_NOT_FOUND for an unknown Release, PRODUCT_RELEASE_RETIRED for a retired one,
-   * whose bytes may be removed, PRODUCT_CORRUPT where the bytes differ from those published,
-   * PRODUCT_UNAVAILABLE where they cannot be read now.
+   * Returns the Release, from memory or from its artifacts. Throws PRODUCT_NOT_FOUND for an unknown
+   * Release, PRODUCT_RELEASE_RETIRED for a retired one, whose bytes may be removed, PRODUCT_CORRUPT
+   * if the bytes differ from those published, PRODUCT_UNAVAILABLE if they cannot be read now.
    */
   async load(id: ReleaseId): Promise<LoadedRelease> {
     const cached = this.peek(id)
@@ -79,7 +79,7 @@ export class ReleaseCache {
     return loading
   }
 
-  /** Whether the files of a Release that is in memory are stored. Throws PRODUCT_UNAVAILABLE. */
+  /** Resolves whether the artifacts of a Release are still stored. Throws PRODUCT_UNAVAILABLE. */
   async isStored(id: ReleaseId): Promise<boolean> {
     const { artifacts } = this.#options
     const { manifest, artifact } = this.#require(id)
@@ -99,7 +99,7 @@ export class ReleaseCache {
       this.#insert(id, { release, bytes: manifest.length + artifact.length })
       return release
     } catch (error) {
-      // A Release that was retired meanwhile may have lost its bytes, which is no damage.
+      // The bytes of a Release that was retired meanwhile may be removed; that is not damage.
       this.#require(id)
       throw error
     }
@@ -124,7 +124,7 @@ export class ReleaseCache {
   }
 }
 
-/** Throws PRODUCT_CORRUPT where the bytes are none of a package. */
+/** Assembles a stored Release. Throws PRODUCT_CORRUPT if the bytes are not those of a package. */
 export function assembleRelease(
   releaseId: ReleaseId,
   manifestBytes: Uint8Array,
@@ -132,7 +132,7 @@ export function assembleRelease(
 ): LoadedRelease {
   try {
     const manifest = parseManifest(new TextDecoder().decode(manifestBytes))
-    return releaseOf(releaseId, manifest, artifactBytes)
+    return decodeRelease(releaseId, manifest, artifactBytes)
   } catch (error) {
     // The digests match, so another version of this program accepted these bytes.
     if (!(error instanceof ValidationError)) throw error
@@ -140,8 +140,8 @@ export function assembleRelease(
   }
 }
 
-/** Throws ValidationError for bytes that are no artifact. */
-export function releaseOf(
+/** Decodes the artifact of a Release. Throws ValidationError for bytes that are not an artifact. */
+export function decodeRelease(
   releaseId: ReleaseId,
   manifest: WorkspaceManifest,
   artifactBytes: Uint8Array,

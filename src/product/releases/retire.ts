@@ -22,7 +22,7 @@ import type { ReleaseCache } from './release-cache.ts'
  * @limit Workspaces and Releases: newest Releases that are kept although nothing uses them
  */
 export const RELEASES_KEPT = 100
-/** Uses of one Release that a PRODUCT_STATE_CONFLICT lists. */
+/** Maximum number of uses that a PRODUCT_STATE_CONFLICT lists. */
 const USES_MAX = 16
 
 /** The parts that a publication needs to retire Releases in its own transaction. */
@@ -44,8 +44,8 @@ export interface RetireInput {
 }
 
 /**
- * Throws PRODUCT_NOT_FOUND, and PRODUCT_STATE_CONFLICT for a Release in use, with its uses.
- * Retiring a retired Release again changes nothing.
+ * Retires a Release. Throws PRODUCT_NOT_FOUND, and PRODUCT_STATE_CONFLICT for a Release in use,
+ * with its uses. Retiring a retired Release again changes nothing.
  */
 export function retire(
   ports: RetirementPorts,
@@ -92,8 +92,8 @@ export function retireUnused(
 }
 
 /**
- * Describes scheduled work, which stays on its Release (contract/management.md, States of
- * Workspaces and Channels).
+ * Describes the scheduled work that uses a Release: work stays on its Release
+ * (contract/management.md, States of Workspaces and Channels).
  */
 function pendingUse(pending: number | null): string {
   if (pending === null) return 'before stored scheduled work is counted; try again in a moment'

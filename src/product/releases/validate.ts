@@ -1,7 +1,7 @@
 /**
  * Validation makes a published Release servable: its code is loaded inside the sandbox and compared
  * with its manifest, its schema with a Channel's Release, then its indexes are built and the stored
- * documents checked. Only a defect of the code itself rejects the Release for good.
+ * documents checked. Only a defect of the code itself rejects the Release permanently.
  */
 
 import type { Engine } from '../../engine/engine.ts'
@@ -45,7 +45,7 @@ export interface ValidateInput {
   /** A Channel whose Release the schema must stay compatible with. */
   readonly against: string | null
   readonly requestId: RequestId
-  /** Throws, in the transaction of the decision, where it may not be made any more. */
+  /** Runs in the transaction of the decision. Throws if the decision is no longer permitted. */
   readonly confirm?: (reader: ControlReader) => void
 }
 
@@ -56,10 +56,10 @@ export interface ValidationPorts extends ChangePorts, ReleasesPort {
 }
 
 /**
- * Throws PRODUCT_INCOMPATIBLE with a violation for each failed check, PRODUCT_NOT_FOUND for an
- * unknown Release or an unbound Channel, PRODUCT_RELEASE_RETIRED, PRODUCT_UNAVAILABLE where the
- * engine has no capacity now, PRODUCT_CORRUPT. Validating a validated Release again changes
- * nothing. Throws what `confirm` throws.
+ * Validates a Release. Throws PRODUCT_INCOMPATIBLE with a violation for each failed check,
+ * PRODUCT_NOT_FOUND for an unknown Release or an unbound Channel, PRODUCT_RELEASE_RETIRED,
+ * PRODUCT_UNAVAILABLE if the engine has no capacity now, PRODUCT_CORRUPT. Validating a validated
+ * Release again changes nothing. Throws what `confirm` throws.
  */
 export async function validate(
   ports: ValidationPorts,
@@ -100,7 +100,10 @@ function requireCandidate({ root }: RootPort, releaseId: ReleaseId): ReleaseReco
   return record
 }
 
-/** Attributes FUNCTION_FAILED and LIMIT_EXCEEDED to the code; other failures decide nothing. */
+/**
+ * Checks the code against the manifest. A FUNCTION_FAILED or LIMIT_EXCEEDED of the engine is a
+ * failed check; its other failures are thrown, so that the Release stays undecided.
+ */
 export async function checkCode(
   { engine, log }: { readonly engine: Pick<Engine, 'describe'>; readonly log: Logger },
   release: LoadedRelease,
@@ -116,7 +119,10 @@ export async function checkCode(
   return codeChecks(release.manifest, described)
 }
 
-/** Throws PRODUCT_NOT_FOUND for a Channel that is not bound. Checks nothing for null. */
+/**
+ * Checks the schema against that of a Channel's Release; makes no check for null. Throws
+ * PRODUCT_NOT_FOUND for a Channel that is not bound.
+ */
 export async function checkAgainst(
   { root, releases }: RootPort & ReleasesPort,
   release: LoadedRelease,

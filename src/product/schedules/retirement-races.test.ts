@@ -1,4 +1,6 @@
-/** Retirement against scheduled work: no work is left that no Release can run. */
+/**
+ * Races of a retirement with scheduled work: all work that remains has a Release that can run it.
+ */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** Scheduled work as operators see and cancel it. */
+/** Scheduled work for operators: lists and cancellations. */
 
 import type { Engine } from '../../engine/engine.ts'
 import type { ScheduledSummary } from '../../engine/scheduling/scheduled-documents.ts'
@@ -55,7 +55,7 @@ export async function cancelScheduled(
   { scheduledId, operationId, requestId }: CancelScheduledInput,
 ): Promise<Applied<WorkState>> {
   const changedAtMicros = operationMicros(ports, operationId)
-  // A cancellation whose record was not stored is canceled already.
+  // A crash may have lost the record of a cancellation; canceling canceled work again succeeds.
   const canceled = isApplied(ports, operationId)
     ? null
     : await failingAsProduct(() => ports.engine.scheduler.cancel(scheduledId))
@@ -75,8 +75,8 @@ export async function cancelScheduled(
 }
 
 /**
- * Returns the time of a change whose request has no body: that of its Operation ID. Throws
- * PRODUCT_INVALID for an ID of another time that was never used.
+ * Returns the time of a change whose request has no body: the time in its Operation ID. Throws
+ * PRODUCT_INVALID if that is not recent, unless the ID was used.
  */
 export function operationMicros(ports: ChangePorts, operationId: OperationId): bigint {
   const micros = BigInt(idMillis(operationId)) * 1_000n
@@ -84,7 +84,7 @@ export function operationMicros(ports: ChangePorts, operationId: OperationId): b
   return micros
 }
 
-/** Reports failures of the document store by the code of this origin. */
+/** Translates failures of the document store into PRODUCT_UNAVAILABLE. */
 export async function failingAsProduct<T>(task: () => Promise<T>): Promise<T> {
   try {
     return await task()

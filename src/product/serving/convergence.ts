@@ -1,6 +1,7 @@
 /**
- * Convergence of an observed value on a desired one that takes time to load. The value observed
- * before stays until then, so that neither a slow disk nor a damaged artifact stops traffic.
+ * Convergence of an observed value on a desired one that takes time to load. The earlier value
+ * stays observed until the load ends, so that neither a slow disk nor a damaged artifact stops
+ * traffic.
  */
 import { Fault } from '../../errors/fault.ts'
 import type { System } from '../../system/system.ts'
@@ -47,9 +48,9 @@ export class Convergence<T> {
   }
 
   /**
-   * Returns the observed value; null where nothing is desired. Returns a promise only until the
-   * first value is observed; it rejects with what `load` throws, and with PRODUCT_UNAVAILABLE in
-   * the second after that.
+   * Returns the observed value; null if nothing is desired. Returns a promise only until the first
+   * value is observed; it rejects with the error of `load`, and with PRODUCT_UNAVAILABLE for a
+   * second after such an error.
    */
   find(): T | Promise<T> | null {
     if (this.#desired === null) return null
@@ -59,7 +60,7 @@ export class Convergence<T> {
     return this.#observed.value
   }
 
-  /** Returns the observed value, if any, and starts to load the desired one where it differs. */
+  /** Returns the observed value, if any, and starts to load the desired one if it differs. */
   peek(): T | null {
     if (this.#desired !== null && !this.isConverged) this.#refreshInBackground(this.#desired)
     return this.#observed?.value ?? null
@@ -69,7 +70,7 @@ export class Convergence<T> {
     return this.#observed?.key === this.#desired?.key
   }
 
-  /** Whether the last attempt to load the desired value failed. */
+  /** Returns whether the last attempt to load the desired value failed. */
   get isFailing(): boolean {
     return !this.isConverged && this.#failedAtMillis !== Number.NEGATIVE_INFINITY
   }

@@ -13,7 +13,7 @@ interface ServingHealthOptions {
 
 export class ServingHealth {
   readonly #options: ServingHealthOptions
-  /** Served Releases without their files, which the log has named. */
+  /** Served Releases whose files are missing, and which the log has reported. */
   #damaged: ReadonlySet<ReleaseId> = new Set()
 
   constructor(options: ServingHealthOptions) {
@@ -21,7 +21,7 @@ export class ServingHealth {
   }
 
   /**
-   * Returns `unavailable` where no target can be served, and `degraded` where one serves an earlier
+   * Returns `unavailable` if no target can be served, and `degraded` if one serves an earlier
    * Release or nothing, or a Release that the next start could not load.
    */
   async check(): Promise<ComponentHealth> {
@@ -36,12 +36,15 @@ export class ServingHealth {
     return serving.isFailing || !areStored ? 'degraded' : 'healthy'
   }
 
-  /** Whether the files of every served Release are there: memory alone has it otherwise. */
+  /**
+   * Resolves whether the files of every served Release exist. A Release without files is only in
+   * memory, and is lost at the next restart.
+   */
   async #areStored(): Promise<boolean> {
     const { log, serving, releases } = this.#options
     const damaged = new Set<ReleaseId>()
     for (const releaseId of serving.servedReleases()) {
-      // A disk that cannot be read is no damage, and a Release may be retired meanwhile.
+      // A failed read does not prove damage, and a Release may be retired meanwhile.
       const isStored = await releases.isStored(releaseId).catch(() => true)
       if (isStored) continue
       damaged.add(releaseId)

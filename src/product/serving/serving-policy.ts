@@ -51,7 +51,7 @@ export interface SetPolicyInput {
   readonly requestId: RequestId
 }
 
-/** Returns revision 0 without Releases where no policy was ever set. */
+/** Returns the policy; revision 0 without Releases if no policy was ever set. */
 export function readServingPolicy(ports: RootPort & ObservedPolicyPort): PolicyState {
   return stateOf(ports, ports.root.control.read(findDesiredPolicy) ?? NO_POLICY)
 }
@@ -121,7 +121,10 @@ function requireAllServable(reader: ControlReader, releases: readonly WeightedRe
   }
 }
 
-/** Runs before the transaction, as it reads artifacts; their content never changes. */
+/**
+ * Checks the Releases before the transaction, because the checks read artifacts. Their content
+ * never changes, so the result stays valid.
+ */
 async function requireCompatible(
   ports: PolicyPorts,
   releases: readonly WeightedRelease[],

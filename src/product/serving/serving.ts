@@ -37,7 +37,7 @@ interface ServingOptions {
   readonly onChange: () => void
 }
 
-/** Called after a Channel started to serve another Release. */
+/** A function that is called after a Channel started to serve another Release. */
 export type ServingListener = (channel: string, release: LoadedRelease) => void
 
 export class Serving {
@@ -61,7 +61,7 @@ export class Serving {
     const { control } = this.#options
     for (const channel of control.read(listChannels)) this.bind(channel)
     const converged = control.read(findConvergedPolicy)
-    // The converged policy was ready once: it serves until the desired one is ready.
+    // The converged policy serves until the desired one is ready.
     if (converged !== null) this.#desirePolicy(converged)
     const resumed = this.#policy?.whenIdle() ?? Promise.resolve()
     this.#resuming = resumed.then(() => this.followPolicy())
@@ -103,24 +103,24 @@ export class Serving {
   }
 
   /**
-   * Returns the Release that the Channel serves; null where it is not bound. Returns a promise only
-   * before its first Release is loaded; it rejects with what ReleaseCache.load throws.
+   * Returns the Release that the Channel serves; null if it is not bound. Returns a promise only
+   * before its first Release is loaded; it rejects with the errors of ReleaseCache.load.
    */
   find(name: string): LoadedRelease | Promise<LoadedRelease> | null {
     return this.#channels.get(name)?.find() ?? null
   }
 
-  /** Whether a Channel serves the Release, even if only until its replacement is ready. */
+  /** Returns whether a Channel serves the Release, even if only until its replacement is ready. */
   isServed(releaseId: ReleaseId): boolean {
     return [...this.#channels.values()].some((channel) => channel.peek()?.releaseId === releaseId)
   }
 
-  /** Returns the policy that environment:default serves, as `find`; null where there is none. */
+  /** Returns the policy that environment:default serves, as `find` does; null if there is none. */
   findPolicy(): ServedPolicy | Promise<ServedPolicy> | null {
     return this.#policy?.find() ?? null
   }
 
-  /** The policy that environment:default serves now; null where it serves nothing. */
+  /** The policy that environment:default serves now; null if it serves nothing. */
   get observedPolicy(): ServedPolicy | null {
     return this.#policy?.peek() ?? null
   }
@@ -129,26 +129,26 @@ export class Serving {
     return this.#channels.get(name)?.isConverged === true ? 'converged' : 'pending'
   }
 
-  /** Whether anything is desired; every call reads it. */
+  /** Returns whether any Channel or policy is desired. Every call reads it. */
   get isStarted(): boolean {
     return this.#channels.size > 0 || this.#policy !== null
   }
 
-  /** Number of times that what is served has changed. */
+  /** Number of changes of the served Releases. */
   get changes(): number {
     return this.#changes
   }
 
   /**
-   * Whether a target can be served, now or once its first load ends. Loads that failed are tried
-   * again, since calls may wait for a probe that succeeds.
+   * Returns whether a target can be served, now or once its first load ends. Retries loads that
+   * failed, because a load balancer may send no calls until this returns true.
    */
   canServe(): boolean {
     const all = this.#all().map((each) => each.peek() !== null || !each.isFailing)
     return all.includes(true)
   }
 
-  /** Whether the last load of a Channel or of the policy failed. */
+  /** Returns whether the last load of a Channel or of the policy failed. */
   get isFailing(): boolean {
     return this.#all().some(({ isFailing }) => isFailing)
   }
@@ -160,7 +160,9 @@ export class Serving {
     return new Set([...bound, ...weighted].flatMap((release) => release?.releaseId ?? []))
   }
 
-  /** State of the Environment: it serves when every Channel and the policy converged. */
+  /**
+   * Returns the state of the Environment: it serves when every Channel and the policy converged.
+   */
   overall(): 'stopped' | 'starting' | 'serving' {
     if (!this.isStarted) return 'stopped'
     return this.#all().every(({ isConverged }) => isConverged) ? 'serving' : 'starting'

@@ -30,11 +30,11 @@ interface ScopedCaller {
 }
 
 interface AffinitySource {
-  /** Returns one text for all calls that stay on one Release of a weighted policy. */
+  /** Returns the affinity key: calls with equal keys stay on one Release of a weighted policy. */
   affinity(): string | Promise<string>
 }
 
-/** Returns the reason for the log why nothing is served; null while something is. */
+/** Returns why nothing is served, for the log; null while anything is served. */
 export function unservedReason({
   root,
   serving,
@@ -47,10 +47,10 @@ export function unservedReason({
 }
 
 /**
- * Resolves the target of an application call; returns no promise where the Release is in memory.
- * Only a weighted policy reads `source`, by which it tells callers apart. Throws, or rejects with,
- * REQUEST_INVALID for a text that is no target, TARGET_DENIED, TARGET_NOT_FOUND, RELEASE_RETIRED,
- * UNAVAILABLE, INTERNAL, and what `source` throws.
+ * Resolves the target of an application call; returns no promise if the Release is in memory. Only
+ * a weighted policy reads `source`, which distinguishes callers. Throws, or rejects with,
+ * REQUEST_INVALID for an invalid target, TARGET_DENIED, TARGET_NOT_FOUND, RELEASE_RETIRED,
+ * UNAVAILABLE, INTERNAL, and errors of `source`.
  */
 export function resolveTarget(
   ports: TargetPorts,
@@ -74,7 +74,8 @@ function resolve(
 ): LoadedRelease | Promise<LoadedRelease> {
   const target = parseTarget(text)
   if (target === null) throw new Fault('REQUEST_INVALID', { detail: 'not a target' })
-  // The gateway checked this before it read the body; the Environment may be archived since.
+  // The gateway checked this before it read the body, but the Environment may be archived
+  // meanwhile.
   const detail = unservedReason(ports)
   if (detail !== null) throw new Fault('UNAVAILABLE', { detail })
   switch (target.kind) {
@@ -120,8 +121,9 @@ function policyRelease(
 }
 
 /**
- * Picks the Release of one caller. Callers with one key stay on one Release while the weights stay,
- * and few callers move when the weights change, as the shares keep the order of the Releases.
+ * Picks the Release of one caller. Callers with equal keys stay on one Release while the weights
+ * stay, and few callers move when the weights change, because the shares keep the order of the
+ * Releases.
  */
 export function pickRelease({ releases }: ServedPolicy, key: string): LoadedRelease {
   const point = sha256(key).readUIntBE(0, 6) % WEIGHTS_TOTAL
@@ -152,7 +154,9 @@ function developmentRelease(
   })
 }
 
-/** Throws for a Release that is only published: only validated Releases are ever executed. */
+/**
+ * Loads a validated Release. Throws for every other one: only validated Releases are ever executed.
+ */
 function loadServable(
   { root, releases }: ReleasesPorts,
   releaseId: ReleaseId,

@@ -1,4 +1,4 @@
-/** Packages on their way in, checked by form. A Release of them is not stored yet. */
+/** Received packages whose form is checked and whose Release is not stored yet. */
 import { Fault } from '../../errors/fault.ts'
 import type { StagedArtifact } from '../../storage/artifacts.ts'
 import type { StoredBytes } from '../../storage/control/releases.ts'

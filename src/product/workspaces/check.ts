@@ -20,7 +20,7 @@ import { readCandidate } from './candidates.ts'
 export interface PackageChecked {
   readonly workspace: string
   readonly packageDigest: string
-  /** Whether every check passed. The first kind of check that fails is the last that is made. */
+  /** True if every check passed. The first kind of check that fails is the last that is made. */
   readonly compatible: boolean
   readonly checks: readonly ReleaseCheck[]
 }
@@ -35,9 +35,9 @@ export interface CheckPorts extends RootPort, ReleasesPort {
 }
 
 /**
- * Throws PRODUCT_INVALID for a package that breaks a rule or belongs to another Project,
- * PRODUCT_NOT_FOUND for a Channel that is not bound, PRODUCT_UNAVAILABLE where the server has no
- * capacity now, and what `frame` throws.
+ * Checks a package. Throws PRODUCT_INVALID for a package that breaks a rule or belongs to another
+ * Project, PRODUCT_NOT_FOUND for a Channel that is not bound, PRODUCT_UNAVAILABLE if the server has
+ * no capacity now, and errors of `frame`.
  */
 export async function checkPackage(
   ports: CheckPorts,
@@ -51,7 +51,8 @@ export async function checkPackage(
     )
     return await ports.validations.run(async () => {
       const releaseId = ports.system.ids.make('rel')
-      // Read in turn: packages that wait are on the disk and not in memory.
+      // The artifact is read inside the queue, so that waiting packages are on the disk and not in
+      // memory.
       const release = assembleRelease(releaseId, manifest.content, await staged.read())
       const checks = await checkRelease(ports, release, against)
       return { workspace, packageDigest, compatible: !checks.some(isFailed), checks }

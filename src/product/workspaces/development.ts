@@ -25,7 +25,7 @@ import { prepareRelease, uncertainTables } from '../compatibility/stored-documen
 import type { CronsInForce } from '../crons/crons-in-force.ts'
 import type { LoadedRelease } from '../ports.ts'
 import type { ArtifactCollection } from '../releases/artifact-collection.ts'
-import { type ReleaseCache, releaseOf } from '../releases/release-cache.ts'
+import { decodeRelease, type ReleaseCache } from '../releases/release-cache.ts'
 import { type RetirementPorts, retire } from '../releases/retire.ts'
 import { limitReached } from '../resource-faults.ts'
 import type { Serving } from '../serving/serving.ts'
@@ -59,14 +59,14 @@ export interface DevelopmentPublication {
   readonly release: LoadedRelease
   /** The Release that the Channel served before; null for the first one. */
   readonly previous: LoadedRelease | null
-  /** False where the Channel serves the same package already; nothing was changed then. */
+  /** False if the Channel served the same package already; then nothing was changed. */
   readonly changed: boolean
 }
 
 /**
  * Resolves when the Channel serves the package. Throws PRODUCT_INCOMPATIBLE with a violation for
- * each failed check, PRODUCT_INVALID for a package that breaks a rule, PRODUCT_STATE_CONFLICT where
- * there are too many Workspaces or Channels, PRODUCT_UNAVAILABLE, and what `build` throws.
+ * each failed check, PRODUCT_INVALID for a package that breaks a rule, PRODUCT_STATE_CONFLICT if
+ * there are too many Workspaces or Channels, PRODUCT_UNAVAILABLE, and errors of `build`.
  */
 export async function publishForDevelopment(
   ports: DevelopmentPorts,
@@ -82,7 +82,8 @@ export async function publishForDevelopment(
     }
   })
   await ports.serving.whenIdle()
-  // Its Crons schedule no work that would be pinned to a retired Release.
+  // The Crons of the replaced Release stop first: work that they scheduled now would be pinned to a
+  // retired Release.
   await ports.crons.whenIdle()
   if (published.changed) retireReplaced(ports, actor, input.requestId, published.previous)
   return published
@@ -103,7 +104,7 @@ async function publishChecked(
     return { release: previous, previous, changed: false }
   }
   const { declared, manifest, artifact, artifactBytes } = candidate
-  const release = releaseOf(releaseId, declared, artifactBytes)
+  const release = decodeRelease(releaseId, declared, artifactBytes)
   const checks = await checkRelease(ports, release, described)
   const channel = await ports.collection.hold([manifest.digest, artifact.digest], async () => {
     // Written before the row that references them: a crash must not leave a row without bytes.
@@ -118,7 +119,9 @@ async function publishChecked(
   return { release, previous, changed: true }
 }
 
-/** Returns the Release that a Channel is bound to; null for none, or one with damaged bytes. */
+/**
+ * Returns the Release that a Channel is bound to; null if there is none or its bytes are damaged.
+ */
 export async function boundRelease(
   ports: Pick<DevelopmentPorts, 'root' | 'releases'>,
   name: string,
@@ -127,7 +130,7 @@ export async function boundRelease(
   return bound === null ? null : loadIfPossible(ports, bound.releaseId)
 }
 
-/** Returns null for a Release whose bytes are damaged, which another one may replace. */
+/** Loads a Release; returns null if its bytes are damaged, so that another one can replace it. */
 async function loadIfPossible(
   { releases }: Pick<DevelopmentPorts, 'releases'>,
   releaseId: ReleaseId,
@@ -140,14 +143,17 @@ async function loadIfPossible(
   }
 }
 
-/** Whether the package is the validated HEAD of its Workspace, and bound to the Channel. */
+/** Returns whether the package is the validated HEAD of its Workspace, and bound to the Channel. */
 function isServing(reader: ControlReader, candidate: Candidate, bound: Channel | null): boolean {
   const head = findWorkspaceHead(reader, candidate.workspace)
   if (head === null || head.releaseId !== bound?.releaseId) return false
   return findRelease(reader, head.releaseId)?.packageDigest === candidate.packageDigest
 }
 
-/** Throws PRODUCT_INCOMPATIBLE. Reads only tables where a stored document may not fit. */
+/**
+ * Checks the stored documents, only of tables in which one may not fit. Throws
+ * PRODUCT_INCOMPATIBLE.
+ */
 async function checkRelease(
   ports: DevelopmentPorts,
   release: LoadedRelease,
@@ -192,7 +198,7 @@ function commit(ports: DevelopmentPorts, actor: RecordedActor, input: CommitInpu
   })
 }
 
-/** Failures that leave a replaced Release to a later publication. */
+/** Failures after which a later publication retires a replaced Release. */
 const UNRETIRED = [
   'PRODUCT_STATE_CONFLICT',
   'PRODUCT_RELEASE_RETIRED',
@@ -210,7 +216,7 @@ function retireReplaced(
   try {
     retire(ports, actor, { releaseId: previous.releaseId, requestId })
   } catch (error) {
-    // The bound of a publication removes it later (retireUnused), also where the disk is full now.
+    // A later publication retires it (retireUnused), for example if the disk is full now.
     if (!isFault(error, ...UNRETIRED)) throw error
   }
 }

@@ -45,12 +45,12 @@ export interface PublicationPorts extends ChangePorts, UnusedRetirementPorts {
 }
 
 /**
- * Reads the frame as it arrives and writes the artifact straight to the disk. Throws
- * PRODUCT_INVALID for a package that breaks a rule or belongs to another Project,
- * PRODUCT_CAS_CONFLICT where the HEAD is not the expected one, PRODUCT_STATE_CONFLICT where there
- * are too many Workspaces, PRODUCT_UNAVAILABLE, and what `frame` and `authorized` throw. Publishing
- * the same package under the same precondition again returns the first result, however far the HEAD
- * has moved since, and keeps the first provenance.
+ * Publishes a package. Reads the frame as it arrives and writes the artifact straight to the disk.
+ * Throws PRODUCT_INVALID for a package that breaks a rule or belongs to another Project,
+ * PRODUCT_CAS_CONFLICT if the HEAD is not the expected one, PRODUCT_STATE_CONFLICT if there are too
+ * many Workspaces, PRODUCT_UNAVAILABLE, and errors of `frame` and `authorized`. Publishing the same
+ * package under the same precondition again returns the first result, however far the HEAD has
+ * moved since, and keeps the first provenance.
  */
 export async function publish(
   ports: PublicationPorts,
@@ -58,9 +58,9 @@ export async function publish(
   input: {
     readonly frame: Chunks
     readonly expectedHead: ExpectedHead
-    /** The Workspace that the package must be of; any unless it is given. */
+    /** The Workspace that the package must name; any if it is absent. */
     readonly workspace?: string
-    /** Nothing is declared unless it is given. */
+    /** The declared origin of the package; none if it is absent. */
     readonly provenance?: Provenance | null
     readonly requestId: RequestId
     readonly authorized: Authorized
@@ -120,8 +120,8 @@ async function commit(
 }
 
 /**
- * Returns the earlier result of the same publication, or null where this one may be committed.
- * Throws PRODUCT_CAS_CONFLICT and PRODUCT_STATE_CONFLICT.
+ * Returns the earlier result of the same publication, or null if this one may be committed. Throws
+ * PRODUCT_CAS_CONFLICT and PRODUCT_STATE_CONFLICT.
  */
 function replayOrCheck(
   reader: ControlReader,
@@ -145,7 +145,7 @@ export interface PublicationInput {
   readonly candidate: Candidate
   readonly expectedHead: ExpectedHead
   readonly provenance?: Provenance | null
-  /** A new ID unless given. */
+  /** The ID of the Release; a new one if it is absent. */
   readonly releaseId?: ReleaseId
   readonly requestId: RequestId
 }

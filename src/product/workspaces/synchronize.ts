@@ -1,6 +1,6 @@
 /**
- * A Workspace as developers change it with development keys: a synchronization publishes a package,
- * a freeze validates the Release of the HEAD. Neither binds a Channel nor calls a Function. Only an
+ * Changes of a Workspace with development keys: a synchronization publishes a package, a freeze
+ * validates the Release of the HEAD. Neither binds a Channel nor calls a Function. Only an
  * Environment that is meant for development has these rules.
  */
 import { Fault, isFault } from '../../errors/fault.ts'
@@ -42,7 +42,7 @@ export interface SynchronizationPorts extends PublicationPorts, ValidationPorts 
 /** A developer with a development key. */
 export interface Developer {
   readonly credentialId: CredentialId
-  /** Throws where the key is not active any more, or may not change Workspaces. */
+  /** Throws if the key is no longer active, or may not change Workspaces. */
   readonly requireActive: () => void
 }
 
@@ -81,7 +81,7 @@ export interface Frozen {
   readonly checks: readonly ReleaseCheck[]
 }
 
-/** Whether the Environment is one that developers change with each save. */
+/** Returns whether developers may change the Environment with each save. */
 export function isForDevelopment(purpose: string): boolean {
   return purpose === 'development' || purpose === 'preview'
 }
@@ -108,7 +108,7 @@ function checkEnvironment(reader: ControlReader): void {
   }
 }
 
-/** Returns the HEAD of a Workspace, which need not exist. */
+/** Returns the HEAD of a Workspace; null if it has no revision. */
 export function readWorkspace({ root }: RootPort, workspace: string): WorkspaceState {
   const { projectId, environmentId } = root.descriptor
   return root.control.read((reader) => {
@@ -122,9 +122,9 @@ export function readWorkspace({ root }: RootPort, workspace: string): WorkspaceS
 }
 
 /**
- * Publishes a package of the Workspace. Throws what publish throws, PRODUCT_INVALID for a package
- * of another Workspace, and what requireSynchronizable and `requireActive` throw, also where that
- * is so only once the package has arrived.
+ * Publishes a package of the Workspace. Throws the errors of `publish`, PRODUCT_INVALID for a
+ * package of another Workspace, and the errors of requireSynchronizable and `requireActive`, which
+ * are checked again once the package has arrived.
  */
 export function synchronize(
   ports: SynchronizationPorts,
@@ -145,11 +145,11 @@ export function synchronize(
 }
 
 /**
- * Validates the Release of a revision, which must be the HEAD until the Release is decided; a
- * repeat for a Release that is decided returns the decision wherever the HEAD is. Throws
- * PRODUCT_NOT_FOUND for a revision that the Workspace does not have, PRODUCT_CAS_CONFLICT where it
- * is not the HEAD, PRODUCT_RELEASE_RETIRED, PRODUCT_UNAVAILABLE, PRODUCT_CORRUPT, and what
- * requireSynchronizable and `requireActive` throw.
+ * Validates the Release of a revision, which must stay the HEAD until the Release is decided. A
+ * repeat for a decided Release returns the decision even if the HEAD has moved. Throws
+ * PRODUCT_NOT_FOUND for a revision that the Workspace does not have, PRODUCT_CAS_CONFLICT if it is
+ * not the HEAD, PRODUCT_RELEASE_RETIRED, PRODUCT_UNAVAILABLE, PRODUCT_CORRUPT, and the errors of
+ * requireSynchronizable and `requireActive`.
  */
 export async function freeze(
   ports: SynchronizationPorts,
@@ -178,7 +178,7 @@ export async function freeze(
     return { releaseId, state, checks }
   } catch (error) {
     if (!isFault(error, 'PRODUCT_INCOMPATIBLE')) throw error
-    // An application response has no violations, so that the checks are the result.
+    // The checks are the result, because an application response has no violations.
     const { state, checks } = control.read((reader) => findRelease(reader, releaseId)!)
     return { releaseId, state, checks: state === 'rejected' ? checks : failedChecks(error) }
   }
