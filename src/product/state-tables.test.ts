@@ -76,7 +76,7 @@ function boundTo(): ReleaseId | undefined {
 }
 
 describe('a Workspace HEAD', () => {
-  test('without a revision moves to a publication that expects it to be empty', async () => {
+  test('a HEAD without a revision moves to a publication that expects it to be empty', async () => {
     const published = await push('a', 'empty')
     expect(published).toMatchObject({ replayed: false })
     expect(readStatus(harness.product).workspaces[0]).toMatchObject({
@@ -84,28 +84,28 @@ describe('a Workspace HEAD', () => {
     })
   })
 
-  test('moves to a publication that expects its revision', async () => {
+  test('a HEAD moves to a publication that expects its revision', async () => {
     const first = await push('a', 'empty')
     const second = await push('b', first.revisionId)
     expect(second.replayed).toBe(false)
     expect(second.revisionId).not.toBe(first.revisionId)
   })
 
-  test('stays for a repeat, which returns the first revision as replayed', async () => {
+  test('a HEAD stays for a repeat, which returns the first revision as replayed', async () => {
     const first = await push('a', 'empty')
     await push('b', first.revisionId)
     expect(await push('a', 'empty')).toEqual({ ...first, replayed: true })
     expect(readStatus(harness.product).releases).toHaveLength(2)
   })
 
-  test('stays for a publication that expects a stale revision, which conflicts', async () => {
+  test('a publication that expects a stale revision conflicts, and the HEAD stays', async () => {
     const first = await push('a', 'empty')
     await push('b', first.revisionId)
     expect(await faultCode(() => push('c', 'empty'))).toBe('PRODUCT_CAS_CONFLICT')
     expect(await faultCode(() => push('c', first.revisionId))).toBe('PRODUCT_CAS_CONFLICT')
   })
 
-  test('stays when another Workspace is published', async () => {
+  test('a HEAD stays when another Workspace is published', async () => {
     const one = await publishRelease(harness, { workspace: 'one' })
     const two = await publishRelease(harness, { workspace: 'two' })
     const next = await publishRelease(harness, { workspace: 'one', source: 'next' })
@@ -131,23 +131,23 @@ describe('a Release', () => {
     return releaseId
   }
 
-  test('that is published cannot be promoted', async () => {
+  test('a published Release cannot be promoted', async () => {
     const releaseId = await unvalidated({})
     expect(stateOf(releaseId)).toBe('published')
     expect(await faultCode(() => bind(releaseId))).toBe('PRODUCT_STATE_CONFLICT')
   })
 
-  test('that is published becomes validated by a successful validation', async () => {
+  test('a published Release becomes validated by a successful validation', async () => {
     const releaseId = await unvalidated({})
     expect(await check(releaseId)).toMatchObject({ state: 'validated' })
     expect(stateOf(releaseId)).toBe('validated')
   })
 
-  test('that is published becomes rejected for a defect of its code', async () => {
+  test('a published Release becomes rejected for a defect of its code', async () => {
     expect(stateOf(await rejected())).toBe('rejected')
   })
 
-  test('that does not fit a Channel stays published', async () => {
+  test('a Release that does not fit a Channel stays published', async () => {
     await bind(await servable({ tables: [NOTES] }), 'empty')
     const releaseId = await unvalidated({})
     harness.engine.describe = async () => ({ functions: [], tables: [] }) as unknown as Json
@@ -155,12 +155,12 @@ describe('a Release', () => {
     expect(stateOf(releaseId)).toBe('published')
   })
 
-  test('that is validated stays validated by another validation', async () => {
+  test('a validated Release stays validated after another validation', async () => {
     const releaseId = await servable({})
     expect(await check(releaseId)).toMatchObject({ state: 'validated' })
   })
 
-  test('that is rejected stays rejected by another validation', async () => {
+  test('a rejected Release stays rejected after another validation', async () => {
     const releaseId = await rejected()
     expect(await faultCode(() => check(releaseId))).toBe('PRODUCT_INCOMPATIBLE')
     expect(stateOf(releaseId)).toBe('rejected')
@@ -170,27 +170,27 @@ describe('a Release', () => {
     ['published', () => unvalidated({})],
     ['validated', () => servable({})],
     ['rejected', () => rejected()],
-  ])('that is %s and unused can be retired', async (_, make) => {
+  ])('a Release that is %s and unused can be retired', async (_, make) => {
     const releaseId = await make()
     retireRelease(harness, releaseId)
     expect(stateOf(releaseId)).toBe('retired')
   })
 
-  test('that a Channel is bound to cannot be retired', async () => {
+  test('a Release that a Channel is bound to cannot be retired', async () => {
     const releaseId = await servable({})
     await bind(releaseId)
     expect(await faultCode(() => retireRelease(harness, releaseId))).toBe('PRODUCT_STATE_CONFLICT')
     expect(stateOf(releaseId)).toBe('validated')
   })
 
-  test('that is retired stays retired', async () => {
+  test('a retired Release stays retired', async () => {
     const releaseId = await servable({})
     retireRelease(harness, releaseId)
     retireRelease(harness, releaseId)
     expect(stateOf(releaseId)).toBe('retired')
   })
 
-  test('that is retired can be neither validated nor promoted', async () => {
+  test('a retired Release can be neither validated nor promoted', async () => {
     const releaseId = await servable({})
     retireRelease(harness, releaseId)
     expect(await faultCode(() => check(releaseId))).toBe('PRODUCT_RELEASE_RETIRED')
@@ -207,7 +207,7 @@ describe('a Channel', () => {
     b = await servable({ source: 'b' })
   })
 
-  test('without a binding is bound by a promotion that expects none', async () => {
+  test('a Channel without a binding is bound by a promotion that expects none', async () => {
     expect(await bind(a!, 'empty')).toMatchObject({
       releaseId: a,
       previousReleaseId: null,
@@ -215,22 +215,22 @@ describe('a Channel', () => {
     })
   })
 
-  test('without a binding rejects a promotion that expects one', async () => {
+  test('a Channel without a binding rejects a promotion that expects one', async () => {
     expect(await faultCode(() => bind(a!, b!))).toBe('PRODUCT_CAS_CONFLICT')
     expect(boundTo()).toBeUndefined()
   })
 
-  test('without a binding cannot be rolled back', async () => {
+  test('a Channel without a binding cannot be rolled back', async () => {
     expect(await faultCode(() => back(a!, b!))).toBe('PRODUCT_NOT_FOUND')
   })
 
-  test('moves to a promotion that expects its binding or any', async () => {
+  test('a Channel moves to a promotion that expects its binding or any', async () => {
     await bind(a!)
     expect(await bind(b!, a!)).toMatchObject({ releaseId: b, previousReleaseId: a })
     expect(await bind(a!)).toMatchObject({ releaseId: a, previousReleaseId: b })
   })
 
-  test('moves back to a Release of its history if its binding is the expected one', async () => {
+  test('a Channel moves back to a Release of its history under the expected binding', async () => {
     await bind(a!)
     await bind(b!)
     expect(await back(a!, b!)).toMatchObject({
@@ -249,7 +249,7 @@ describe('a Channel', () => {
     expect(await back(b!, a!)).toMatchObject({ releaseId: b, revision: 4n })
   })
 
-  test('rejects a rollback that expects another binding', async () => {
+  test('a Channel rejects a rollback that expects another binding', async () => {
     await bind(a!)
     await bind(b!)
     expect(await faultCode(() => back(a!, a!))).toBe('PRODUCT_CAS_CONFLICT')
@@ -259,7 +259,7 @@ describe('a Channel', () => {
     expect(boundTo()).toBe(a)
   })
 
-  test('rejects a rollback to a Release outside its history', async () => {
+  test('a Channel rejects a rollback to a Release outside its history', async () => {
     await bind(a!)
     const elsewhere = { channel: 'beta', releaseId: b!, expectedReleaseId: null, requestId }
     await promote(harness.product, harness.actor, elsewhere)
@@ -267,18 +267,18 @@ describe('a Channel', () => {
     expect(boundTo()).toBe(a)
   })
 
-  test('rejects a rollback to its present binding', async () => {
+  test('a Channel rejects a rollback to its present binding', async () => {
     await bind(a!)
     expect(await faultCode(() => back(a!, a!))).toBe('PRODUCT_STATE_CONFLICT')
   })
 
-  test('rejects a rollback to an unknown Release', async () => {
+  test('a Channel rejects a rollback to an unknown Release', async () => {
     await bind(a!)
     const unknown = harness.system.ids.make('rel')
     expect(await faultCode(() => back(unknown, a!))).toBe('PRODUCT_NOT_FOUND')
   })
 
-  test('rejects a rollback to a retired Release', async () => {
+  test('a Channel rejects a rollback to a retired Release', async () => {
     await bind(a!)
     await bind(b!)
     retireRelease(harness, a!)
@@ -286,7 +286,7 @@ describe('a Channel', () => {
     expect(boundTo()).toBe(b)
   })
 
-  test('rejects a rollback to a Release that stored documents do not fit', async () => {
+  test('a Channel rejects a rollback to a Release that stored documents do not fit', async () => {
     const wide = await servable({ tables: [NOTES] })
     const narrow = await servable({ tables: [{ ...NOTES, fields: {} }] })
     await bind(narrow)
@@ -300,7 +300,7 @@ describe('a Channel', () => {
     expect(boundTo()).toBe(wide)
   })
 
-  test('accepts one of two concurrent rollbacks that expect one binding', async () => {
+  test('a Channel accepts one of two concurrent rollbacks that expect one binding', async () => {
     const c = await servable({ source: 'c' })
     for (const releaseId of [a!, b!, c]) await bind(releaseId)
     const codes = await Promise.all([faultCode(() => back(a!, c)), faultCode(() => back(b!, c))])

@@ -52,7 +52,7 @@ function codeOf(action: () => unknown): string {
 }
 
 describe('an Application Client', () => {
-  test('is created once, listed, and returned to an exact repeat', async () => {
+  test('a client is created once, listed, and returned to an exact repeat', async () => {
     const created = addClient()
     expect(created).toEqual({
       client: {
@@ -75,7 +75,7 @@ describe('an Application Client', () => {
     ])
   })
 
-  test('is returned to a repeat at any later time', () => {
+  test('a client is returned to a repeat at any later time', () => {
     addClient()
     harness.system.advance(48 * 3600 * 1000)
     expect(addClient().replayed).toBe(true)
@@ -86,7 +86,7 @@ describe('an Application Client', () => {
     ['kind', { kind: 'confidential' }],
     ['scopes', { maximumScopes: ['query'] }],
     ['time', { createdAtMicros: 1_800_000_000_000_001n }],
-  ])('with a used ID and another %s is rejected as reused', (_, more) => {
+  ])('a client with a used ID and another %s is rejected as reused', (_, more) => {
     addClient()
     expect(codeOf(() => addClient(more))).toBe('PRODUCT_OPERATION_REUSED')
     expect(listClients(harness.product)).toMatchObject([{ name: 'Web', kind: 'public' }])
@@ -105,7 +105,7 @@ describe('an Application Client', () => {
     ['a time too long ago', { createdAtMicros: 1_800_000_000_000_000n - DAY - 1n }],
     ['a time too far ahead', { createdAtMicros: 1_800_000_000_000_000n + DAY + 1n }],
     ['a time beyond 64 bits', { createdAtMicros: 2n ** 63n }],
-  ])('with %s is rejected', (_, more) => {
+  ])('a client with %s is rejected', (_, more) => {
     expect(codeOf(() => addClient(more))).toBe('PRODUCT_INVALID')
     expect(listClients(harness.product)).toEqual([])
   })
@@ -134,7 +134,7 @@ function setPurpose(purpose: 'production' | 'staging'): void {
 }
 
 describe('a credential', () => {
-  test('of a public client has a key that a repeat shows again', async () => {
+  test('a credential of a public client has a key that a repeat shows again', async () => {
     addClient()
     const created = addCredential()
     expect(created).toMatchObject({ secretShownOnce: false, replayed: false })
@@ -153,7 +153,7 @@ describe('a credential', () => {
   test.each([
     ['confidential', 'rk_sec_v1_', 'query'],
     ['development', 'rk_dev_v1_', 'workspace'],
-  ] as const)('of a %s client has a key that is shown once', (kind, prefix, scope) => {
+  ] as const)('a credential of a %s client has a key that is shown once', (kind, prefix, scope) => {
     addClient({ kind, maximumScopes: [scope] })
     const created = addCredential({ scopes: [scope] })
     expect(created).toMatchObject({ secretShownOnce: true, replayed: false })
@@ -171,13 +171,13 @@ describe('a credential', () => {
     ['scopes', { scopes: ['mutation'] }],
     ['rate limit', { rateLimit: 5 }],
     ['time', { createdAtMicros: 1_800_000_000_000_001n }],
-  ])('with a used ID and another %s is rejected as reused', (_, more) => {
+  ])('a credential with a used ID and another %s is rejected as reused', (_, more) => {
     addClient()
     addCredential()
     expect(codeOf(() => addCredential(more))).toBe('PRODUCT_OPERATION_REUSED')
   })
 
-  test('with a used ID under another client is rejected as reused', () => {
+  test('a credential with a used ID under another client is rejected as reused', () => {
     addClient()
     addCredential()
     const clientId = harness.system.ids.make('app')
@@ -193,19 +193,19 @@ describe('a credential', () => {
     ['a rate limit of zero', { rateLimit: 0 }],
     ['a fractional rate limit', { rateLimit: 1.5 }],
     ['a time too long ago', { createdAtMicros: 1_800_000_000_000_000n - DAY - 1n }],
-  ])('with %s is rejected', (_, more) => {
+  ])('a credential with %s is rejected', (_, more) => {
     addClient()
     expect(codeOf(() => addCredential(more))).toBe('PRODUCT_INVALID')
   })
 
-  test('of an unknown client is not found', () => {
+  test('a credential of an unknown client is not found', () => {
     expect(codeOf(() => addCredential())).toBe('PRODUCT_NOT_FOUND')
     expect(codeOf(() => listCredentials(harness.product, client.clientId))).toBe(
       'PRODUCT_NOT_FOUND',
     )
   })
 
-  test('whose digest was altered is reported as corrupt', () => {
+  test('a credential whose digest was altered is reported as corrupt', () => {
     addClient()
     addCredential()
     harness.root.control.transaction((tx) =>
@@ -214,7 +214,7 @@ describe('a credential', () => {
     expect(codeOf(() => addCredential())).toBe('PRODUCT_CORRUPT')
   })
 
-  test('leaves no key in the root, in the log or in inspected objects', async () => {
+  test('a credential leaves no key in the root, in the log or in inspected objects', async () => {
     addClient({ kind: 'confidential' })
     const key = addCredential().key!
     const text = key.reveal().slice('rk_sec_v1_'.length)

@@ -54,7 +54,7 @@ function lastUsed(credentialId: string): number | null {
 
 describe('a key', () => {
   test.each(['public', 'confidential', 'development'] as const)(
-    'of kind %s authenticates its caller, first from the database and then from memory',
+    'a key of kind %s authenticates its caller, first from the database and then from memory',
     (kind) => {
       const { client, credential, key } = issue(kind)
       const caller = {
@@ -69,7 +69,7 @@ describe('a key', () => {
     },
   )
 
-  test('under the prefix of another kind is rejected', () => {
+  test('a key under the prefix of another kind is rejected', () => {
     const prefixes = [
       'rk_pub_v1_',
       'rk_sec_v1_',
@@ -85,7 +85,7 @@ describe('a key', () => {
     }
   })
 
-  test('whose row was moved to a client of another kind is rejected', () => {
+  test('a key whose row was moved to a client of another kind is rejected', () => {
     const { credential, key } = issue('public')
     const other = issue('confidential')
     harness.root.control.transaction((tx) =>
@@ -104,35 +104,38 @@ describe('a key', () => {
       'with another first character',
       (key) => `rk_pub_v1_${key[10] === 'A' ? 'B' : 'A'}${key.slice(11)}`,
     ],
-    ['cut', (key) => key.slice(0, -1)],
-    ['continued', (key) => `${key}A`],
+    ['that is cut', (key) => key.slice(0, -1)],
+    ['that is continued', (key) => `${key}A`],
     ['with a line feed', (key) => `${key}\n`],
     ['with white space', (key) => ` ${key}`],
-    ['twice', (key) => `${key}, ${key}`],
+    ['that is repeated', (key) => `${key}, ${key}`],
     ['in upper case', (key) => key.toUpperCase()],
-    ['as nothing', () => ''],
-    ['as a huge text', (key) => key.repeat(10_000)],
-  ])('%s is rejected', (_, modify) => {
+    ['that is empty', () => ''],
+    ['that is huge', (key) => key.repeat(10_000)],
+  ])('a key %s is rejected', (_, modify) => {
     const { key } = issue('public')
     authenticate(key)
     expect(authenticate(modify(key))).toBeNull()
   })
 
-  test.each(['revoked', 'deleted'])('that is %s is rejected from the next call on', (state) => {
-    const { credential, key } = issue('public')
-    expect(authenticate(key)).not.toBeNull()
-    harness.root.control.transaction((tx) =>
-      tx.run(
-        'update application_credentials set state = ?, revoked_at = 1 where credential_id = ?',
-        state,
-        credential.credentialId,
-      ),
-    )
-    harness.product.keys.forget()
-    expect(authenticate(key)).toBeNull()
-  })
+  test.each(['revoked', 'deleted'])(
+    'a key that is %s is rejected from the next call on',
+    (state) => {
+      const { credential, key } = issue('public')
+      expect(authenticate(key)).not.toBeNull()
+      harness.root.control.transaction((tx) =>
+        tx.run(
+          'update application_credentials set state = ?, revoked_at = 1 where credential_id = ?',
+          state,
+          credential.credentialId,
+        ),
+      )
+      harness.product.keys.forget()
+      expect(authenticate(key)).toBeNull()
+    },
+  )
 
-  test('of another Environment is rejected, even under the same keyring', async () => {
+  test('a key of another Environment is rejected, even under the same keyring', async () => {
     const { key } = issue('public')
     const directory = makeRoot({ descriptor: { environmentId: harness.system.ids.make('env') } })
     const other = await openTestProduct({ directory })
@@ -141,7 +144,7 @@ describe('a key', () => {
     rmSync(directory, { recursive: true, force: true })
   })
 
-  test('authenticates its caller after a restart', async () => {
+  test('a key authenticates its caller after a restart', async () => {
     const { key } = issue('confidential')
     const { directory } = harness
     await closeProduct(harness.product)
@@ -154,7 +157,7 @@ test.each([
   ['UNAVAILABLE', 'PRODUCT_UNAVAILABLE'],
   ['INTERNAL', 'PRODUCT_CORRUPT'],
 ] as const)(
-  'an unknown key throws %s where its look-up throws %s; a verified key still works',
+  'an unknown key throws %s if its look-up throws %s; a verified key still works',
   (code, cause) => {
     const [verified, unknown] = [issue('public'), issue('public')]
     authenticate(verified.key)
@@ -167,7 +170,7 @@ test.each([
 )
 
 describe('the time of last use', () => {
-  test('is written after the response, at most once a minute, and at shutdown', async () => {
+  test('a time of use is written after the response, once a minute, and at shutdown', async () => {
     const { credential, key } = issue('public')
     const start = Number(harness.system.nowMicros())
     authenticate(key)
@@ -184,14 +187,14 @@ describe('the time of last use', () => {
     expect(lastUsed(credential.credentialId)).toBe(start + 60_000_000)
   })
 
-  test('is written without a further call', async () => {
+  test('a time of use is written without a further call', async () => {
     const { credential, key } = issue('public')
     authenticate(key)
     const { credentialId } = credential
     await expect.poll(() => lastUsed(credentialId)).toBe(Number(harness.system.nowMicros()))
   })
 
-  test('fails no request where it cannot be written', () => {
+  test('a failure to write a time of use fails no request', () => {
     const { key } = issue('public')
     authenticate(key)
     harness.root.control.transaction((tx) =>

@@ -97,7 +97,7 @@ async function audits(): Promise<string[]> {
 
 describe('an active credential', () => {
   test.each(KINDS)(
-    'of kind %s stays active when a rotation creates its replacement',
+    'a credential of kind %s stays active when a rotation creates its replacement',
     async (kind) => {
       const source = issue(kind)
       harness.system.advance(1_000)
@@ -127,7 +127,7 @@ describe('an active credential', () => {
     },
   )
 
-  test('is replaced by one with the name, scopes and limit of the rotation', () => {
+  test('a replacement has the name, scopes and limit of its rotation', () => {
     const source = issue('confidential')
     const changes = { name: 'second', scopes: ['mutation', 'query'] as const, rateLimit: null }
     expect(rotate({ ...rotation(source), changes }).credential).toMatchObject(changes)
@@ -137,7 +137,7 @@ describe('an active credential', () => {
     expect(codeOf(() => rotate(unlimited))).toBe('PRODUCT_INVALID')
   })
 
-  test('is rejected from the next request on after its revocation', async () => {
+  test('a credential is rejected from the next request on after its revocation', async () => {
     const source = issue('confidential')
     expect(isAccepted(source.key)).toBe(true)
     harness.system.advance(1_000)
@@ -149,14 +149,14 @@ describe('an active credential', () => {
     expect((await audits()).at(-1)).toBe('credential.revoke')
   })
 
-  test('cannot be deleted', () => {
+  test('an active credential cannot be deleted', () => {
     const source = issue('public')
     expect(codeOf(() => remove(source))).toBe('PRODUCT_STATE_CONFLICT')
     expect(stateOf(source)).toBe('active')
     expect(isAccepted(source.key)).toBe(true)
   })
 
-  test('of kind public reveals the same key again', async () => {
+  test('a credential of kind public reveals the same key again', async () => {
     const source = issue('public')
     const { credential, key } = reveal(source)
     expect(credential.credentialId).toBe(source.credentialId)
@@ -165,13 +165,13 @@ describe('an active credential', () => {
   })
 
   test.each(['confidential', 'development'] as const)(
-    'of kind %s cannot reveal its key',
+    'a credential of kind %s cannot reveal its key',
     (kind) => {
       expect(codeOf(() => reveal(issue(kind)))).toBe('PRODUCT_INVALID')
     },
   )
 
-  test('reveals no public key that does not match its digest', () => {
+  test('a public key that does not match its digest is not revealed', () => {
     const source = issue('public')
     harness.root.control.transaction((tx) =>
       tx.run('update application_credentials set key_digest = zeroblob(32)'),
@@ -187,7 +187,7 @@ describe('a revoked credential', () => {
     return source
   }
 
-  test('keeps the time of its first revocation', async () => {
+  test('a revoked credential keeps the time of its first revocation', async () => {
     const source = revoked()
     const [before] = listCredentials(harness.product, source.clientId)
     harness.system.advance(1_000)
@@ -195,7 +195,7 @@ describe('a revoked credential', () => {
     expect((await audits()).filter((operation) => /revoke/.test(operation))).toHaveLength(1)
   })
 
-  test('is deleted once and leaves a tombstone', async () => {
+  test('a revoked credential is deleted once and leaves a tombstone', async () => {
     const source = revoked()
     remove(source)
     expect(stateOf(source)).toBe('deleted')
@@ -203,12 +203,12 @@ describe('a revoked credential', () => {
     expect((await audits()).filter((operation) => /delete/.test(operation))).toHaveLength(1)
   })
 
-  test('cannot be rotated', () => {
+  test('a revoked credential cannot be rotated', () => {
     const source = revoked('confidential')
     expect(codeOf(() => rotate(rotation(source)))).toBe('PRODUCT_STATE_CONFLICT')
   })
 
-  test('is never accepted again', () => {
+  test('a revoked credential is never accepted again', () => {
     const source = revoked()
     expect(isAccepted(source.key)).toBe(false)
     const { key } = rotate(rotation({ ...issue('public') }))
@@ -217,7 +217,7 @@ describe('a revoked credential', () => {
     expect(isAccepted(source.key)).toBe(false)
   })
 
-  test('is returned without its key to an exact repeat of its creation', () => {
+  test('a repeated creation returns a revoked credential without its key', () => {
     const source = issue('public')
     const [{ name, scopes, rateLimit, createdAtMicros }] = listCredentials(
       harness.product,
@@ -244,18 +244,18 @@ describe('a deleted credential', () => {
   test.each<[string, (name: CredentialPath) => unknown]>([
     ['be rotated', (name) => rotate(rotation(name))],
     ['reveal its key', reveal],
-  ])('cannot %s', (_, act) => {
+  ])('a deleted credential cannot %s', (_, act) => {
     const source = deleted()
     expect(codeOf(() => act(source))).toBe('PRODUCT_STATE_CONFLICT')
   })
 
-  test('stays deleted when it is revoked', () => {
+  test('a deleted credential stays deleted when it is revoked', () => {
     const source = deleted()
     expect(revoke(source).state).toBe('deleted')
     expect(stateOf(source)).toBe('deleted')
   })
 
-  test('keeps its ID from being used again', () => {
+  test('the ID of a deleted credential cannot be used again', () => {
     const source = deleted()
     const other = issue('public')
     const reuse = { ...rotation(other), replacementId: source.credentialId }
@@ -264,7 +264,7 @@ describe('a deleted credential', () => {
 })
 
 describe('a rotation', () => {
-  test.each(KINDS)('of a %s key returns its first result to an exact repeat', (kind) => {
+  test.each(KINDS)('a rotation of a %s key returns its first result to an exact repeat', (kind) => {
     const source = issue(kind)
     const input = rotation(source)
     const first = rotate(input)
@@ -285,14 +285,14 @@ describe('a rotation', () => {
     ['name', { changes: { name: 'other' } }],
     ['scopes', { changes: { scopes: ['mutation'] } }],
     ['limit', { changes: { rateLimit: 51 } }],
-  ])('with a used ID and another %s is rejected as reused', (_, more) => {
+  ])('a rotation with a used ID and another %s is rejected as reused', (_, more) => {
     const source = issue('confidential')
     const input = rotation(source)
     rotate(input)
     expect(codeOf(() => rotate({ ...input, ...more }))).toBe('PRODUCT_OPERATION_REUSED')
   })
 
-  test('shares its ID with no creation and no rotation of another source', () => {
+  test('the ID of a rotation cannot be used by a creation or a rotation of another source', () => {
     const source = issue('confidential')
     const input = rotation(source)
     const { credential } = rotate(input)
@@ -310,7 +310,7 @@ describe('a rotation', () => {
     expect(codeOf(() => rotate(itself))).toBe('PRODUCT_OPERATION_REUSED')
   })
 
-  test('with a clock that is a day off is rejected', () => {
+  test('a rotation with a clock that is a day off is rejected', () => {
     const source = issue('confidential')
     const createdAtMicros = harness.system.nowMicros() + 24n * 3_600_000_000n + 1n
     expect(codeOf(() => rotate({ ...rotation(source), createdAtMicros }))).toBe('PRODUCT_INVALID')

@@ -30,7 +30,7 @@ function setState(releaseId: ReleaseId, state: string): void {
 }
 
 describe('a promotion', () => {
-  test('binds a Channel, moves it and records its history', async () => {
+  test('a promotion binds a Channel, moves it and records its history', async () => {
     const a = (await publishRelease(harness, { source: 'a' })).releaseId
     const b = (await publishRelease(harness, { source: 'b' })).releaseId
     expect(await bind(a, 'empty')).toMatchObject({
@@ -53,7 +53,7 @@ describe('a promotion', () => {
     ])
   })
 
-  test('of the Release that the Channel is bound to already changes nothing', async () => {
+  test('a promotion of the Release that the Channel is bound to changes nothing', async () => {
     const a = (await publishRelease(harness, { source: 'a' })).releaseId
     await bind(a, 'empty')
     const before = readStatus(harness.product)
@@ -62,7 +62,7 @@ describe('a promotion', () => {
     expect(readStatus(harness.product)).toEqual(before)
   })
 
-  test('under another binding than the expected one conflicts', async () => {
+  test('a promotion under another binding than the expected one conflicts', async () => {
     const a = (await publishRelease(harness, { source: 'a' })).releaseId
     const b = (await publishRelease(harness, { source: 'b' })).releaseId
     expect(await faultCode(() => bind(a, b))).toBe('PRODUCT_CAS_CONFLICT')
@@ -78,14 +78,14 @@ describe('a promotion', () => {
     ['published', 'PRODUCT_STATE_CONFLICT'],
     ['rejected', 'PRODUCT_STATE_CONFLICT'],
     ['retired', 'PRODUCT_RELEASE_RETIRED'],
-  ])('of a Release that is %s is rejected', async (state, code) => {
+  ])('a promotion of a Release that is %s is rejected', async (state, code) => {
     const { releaseId } = await publishRelease(harness, { validate: state !== 'published' })
     if (state !== 'published') setState(releaseId, state)
     expect(await faultCode(() => bind(releaseId))).toBe(code)
     expect(readStatus(harness.product).channels).toEqual([])
   })
 
-  test('of an unknown Release is rejected', async () => {
+  test('a promotion of an unknown Release is rejected', async () => {
     expect(await faultCode(() => bind(harness.system.ids.make('rel')))).toBe('PRODUCT_NOT_FOUND')
   })
 })
@@ -108,7 +108,7 @@ describe('serving', () => {
     return () => writeFileSync(path, bytes)
   }
 
-  test('is stopped without a Channel and starting until a restart has loaded it', async () => {
+  test('serving is stopped without a Channel, and starting until it is loaded', async () => {
     expect(readEnvironment(harness.product).observed.serving).toBe('stopped')
     const { releaseId } = await publishRelease(harness, { source: 'a' })
     await bind(releaseId)
@@ -119,7 +119,7 @@ describe('serving', () => {
     expect(harness.product.serving.find('production')).toMatchObject({ releaseId, source: 'a' })
   })
 
-  test('keeps the earlier Release until a runner holds the next one', async () => {
+  test('a Channel serves the earlier Release until a runner holds the next one', async () => {
     const a = (await publishRelease(harness, { source: 'a' })).releaseId
     const b = (await publishRelease(harness, { source: 'b' })).releaseId
     await bind(a)
@@ -140,7 +140,7 @@ describe('serving', () => {
     expect(changes).toEqual([`production ${b}`])
   })
 
-  test('starts even where no runner starts', async () => {
+  test('serving starts even if no runner starts', async () => {
     const a = (await publishRelease(harness, { source: 'a' })).releaseId
     harness.engine.isWarm = () => false
     harness.engine.warm = () => Promise.reject(new Fault('BUSY'))
@@ -150,7 +150,7 @@ describe('serving', () => {
     expect(harness.log.text()).toContain('product.not_warm')
   })
 
-  test('converges on the last of two quick promotions, whichever loads first', async () => {
+  test('serving converges on the last of two quick promotions, whichever loads first', async () => {
     const a = (await publishRelease(harness, { source: 'a' })).releaseId
     const b = (await publishRelease(harness, { source: 'b' })).releaseId
     const served: ReleaseId[] = []
@@ -166,7 +166,7 @@ describe('serving', () => {
     expect(served).toEqual([b])
   })
 
-  test('moves to no damaged Release, and away from one', async () => {
+  test('serving never moves to a damaged Release, and moves away from one', async () => {
     const a = (await publishRelease(harness, { source: 'a' })).releaseId
     const b = (await publishRelease(harness, { source: 'b' })).releaseId
     await bind(a)
@@ -183,7 +183,7 @@ describe('serving', () => {
     expect(harness.product.serving.find('production')).toMatchObject({ releaseId: b })
   })
 
-  test('of a damaged Release fails and reads the disk at most once a second', async () => {
+  test('calls of a damaged Release fail, and read the disk at most once a second', async () => {
     const { releaseId } = await publishRelease(harness, { source: 'a' })
     await bind(releaseId)
     await reopen()

@@ -72,7 +72,7 @@ describe('earlier documents stay valid', () => {
     ['a literal that matches the pattern', { a: literal('a-b') }, { a: slug }],
     ['a bound that went away', { a: { type: 'int64', minimum: '5' } }, { a: { type: 'int64' } }],
     ['a deeper optional field', { a: object({}) }, { a: object({ b: optional(string) }) }],
-  ])('under %s', (_, previous, next) => {
+  ])('earlier documents stay valid under %s', (_, previous, next) => {
     expect(rejected(next, previous)).toEqual([])
   })
 })
@@ -121,7 +121,7 @@ describe('earlier documents may be rejected', () => {
       { a: { type: 'record', values: string, maximumItems: 3 } },
       'notes.a',
     ],
-  ])('under %s', (_, previous, next, path) => {
+  ])('earlier documents may be rejected under %s', (_, previous, next, path) => {
     expect(rejected(next, previous)).toEqual([expect.stringContaining(`${path}: `)])
   })
 })
@@ -202,13 +202,13 @@ describe('the cost of a comparison is bounded:', () => {
       union(...times(30, (i) => union(...times(30, (j) => ({ ...slug, pattern: `${i}_${j}` }))))),
       literal('a'),
     ],
-  ])('%s are too complex', (_, next, previous) => {
+  ])('a comparison of %s is too complex', (_, next, previous) => {
     const { rejected, steps } = compared(tables({ a: next }), tables({ a: previous }))
     expect(rejected).toEqual(['notes: too complex to compare'])
     expect(steps).toBeLessThan(2 * STEPS_MAX)
   })
 
-  test('many indexes become too complex', () => {
+  test('a comparison of many indexes is too complex', () => {
     const index = (i: number) => ({ name: `i${i}`, fields: ['a', 'b'], unique: true })
     const indexed = (count: number): Tables =>
       new Map(

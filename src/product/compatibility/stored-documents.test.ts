@@ -54,7 +54,7 @@ const UNIQUE = tableOf('notes', { text: { type: 'string' } }, ['text'])
 const OTHER = tableOf('other', { text: { type: 'string' } })
 
 describe('a binding', () => {
-  test('checks no document where the Release accepts what every served one writes', async () => {
+  test('a binding checks no document if its Release accepts those of all served ones', async () => {
     const releases = [await releaseOf(NARROW, OTHER), await releaseOf(WIDE, OTHER)]
     const checkedTables = startChecking()
     for (const releaseId of releases) await bind('production', releaseId)
@@ -64,7 +64,7 @@ describe('a binding', () => {
   test.each([
     ['its validators reject some documents', NARROW, 'documents:notes'],
     ['it adds a unique index', UNIQUE, 'unique:notes.by_text'],
-  ])('checks only the table that may not fit where %s', async (_, next, check) => {
+  ])('a binding checks only the table that may not fit if %s', async (_, next, check) => {
     const served = await releaseOf(WIDE, OTHER)
     await bind('production', served)
     const release = await releaseOf(next, OTHER)
@@ -81,7 +81,7 @@ describe('a binding', () => {
     expect(await bind('production', release)).toMatchObject({ releaseId: release })
   })
 
-  test('checks documents of what other Channels serve, and so does a policy', async () => {
+  test('a binding, like a policy, checks documents of the Releases of other Channels', async () => {
     await bind('staging', await releaseOf(WIDE))
     const narrow = await releaseOf(NARROW)
     store({ text: 'longer' })
@@ -127,7 +127,7 @@ describe('a preparation', () => {
     return prepareRelease(harness.engine, release, only)
   }
 
-  test('checks every table unless some are named', async () => {
+  test('a preparation checks every table unless some are named', async () => {
     const namesOf = async (only?: ReadonlySet<string>) =>
       (await checksOf(WIDE, only)).map(({ name }) => name)
     expect(await namesOf()).toEqual(['indexes', 'documents:notes'])
@@ -135,7 +135,7 @@ describe('a preparation', () => {
     expect(await namesOf(new Set(['other']))).toEqual(['indexes'])
   })
 
-  test('counts the defects and lists five samples without stored values', async () => {
+  test('a preparation counts defects and lists five samples without stored values', async () => {
     const release = await harness.product.releases.load(await releaseOf(NARROW))
     store(...Array.from({ length: 7 }, () => ({ text: 'private' })), { text: 'abcd' })
     const [, check] = await prepareRelease(harness.engine, release)
@@ -144,7 +144,7 @@ describe('a preparation', () => {
     expect(check).toEqual({ name: 'documents:notes', outcome: 'failed', detail })
   })
 
-  test('finds documents that share a unique key, apart from those without a field', async () => {
+  test('a preparation finds documents that share a complete unique key', async () => {
     const fields = { text: { type: 'string' }, rank: { type: 'optional', inner: { type: 'any' } } }
     const table = tableOf('notes', fields as FieldsJson, ['rank', 'text'])
     const release = await harness.product.releases.load(await releaseOf(table))
@@ -161,7 +161,7 @@ describe('a preparation', () => {
     ])
   })
 
-  test('fails for a key that is too long for an index, and starts no runner', async () => {
+  test('a preparation fails for a key that is too long, and starts no runner', async () => {
     const release = await harness.product.releases.load(await releaseOf(UNIQUE))
     let starts = 0
     harness.engine.warm = async () => {

@@ -125,7 +125,7 @@ describe('a request', () => {
     ['an empty secret', { kind: 'secret', value: '' }],
     ['a time too long ago', { changedAtMicros: NOW - DAY - 1n }],
     ['a time too far ahead', { changedAtMicros: NOW + DAY + 1n }],
-  ])('with %s is rejected', (_, more) => {
+  ])('a request with %s is rejected', (_, more) => {
     expect(codeOf(() => set(more))).toBe('PRODUCT_INVALID')
     expect(revision()).toBe(0n)
   })
@@ -137,14 +137,14 @@ describe('a request', () => {
     ['a secret of 32 KiB', { kind: 'secret', value: 'x'.repeat(32 * 1024) }],
     ['an empty variable', { value: '' }],
     ['control characters', { value: '\0\n' }],
-  ])('with %s is stored unchanged', (_, more) => {
+  ])('a request with %s is stored unchanged', (_, more) => {
     const { name, kind, value } = input(more)
     set(more)
     const found = kind === 'variable' ? live().variable(name) : live().secret(name)?.reveal()
     expect(found).toBe(value)
   })
 
-  test('that adds a name beyond the limit is rejected, one for an existing name is not', () => {
+  test('a request for a new name beyond the limit is rejected, for an existing one not', () => {
     harness.root.control.transaction((tx) => {
       for (let i = 1; i <= NAMES_MAX; i++) {
         tx.run(
@@ -161,7 +161,7 @@ describe('a request', () => {
 })
 
 describe('a change that expects a revision', () => {
-  test('conflicts once another change of any name followed that revision', () => {
+  test('a change conflicts once another change of any name followed the expected revision', () => {
     set({ name: 'A' })
     const expectedRevision = revision()
     set({ name: 'B', expectedRevision })
@@ -170,7 +170,7 @@ describe('a change that expects a revision', () => {
     expect(names()).toEqual(['A', 'B'])
   })
 
-  test('conflicts although a deletion restored the state of that revision', () => {
+  test('a change conflicts even if a deletion restored the state of the expected revision', () => {
     set()
     unset()
     expect(revision()).toBe(2n)
@@ -183,7 +183,7 @@ describe('an Operation ID', () => {
   test.each<[string, Partial<SetInput>]>([
     ['a variable', {}],
     ['a secret', { kind: 'secret', value: SECRET }],
-  ])('that set %s returns its first result to an exact repeat', (_, more) => {
+  ])('an Operation ID that set %s returns its first result to an exact repeat', (_, more) => {
     const first = input(more)
     const done = setConfiguration(harness.product, harness.actor, first)
     expect(done.operation.replayed).toBe(false)
@@ -200,7 +200,7 @@ describe('an Operation ID', () => {
     expect(live()).toBe(before)
   })
 
-  test('that deleted a name returns its first result to an exact repeat', () => {
+  test('an Operation ID that deleted a name returns its first result to an exact repeat', () => {
     set()
     const { kind, value, ...first } = input()
     const done = deleteConfiguration(harness.product, harness.actor, first)
@@ -209,14 +209,14 @@ describe('an Operation ID', () => {
     expect(done.change).toMatchObject({ action: 'delete', kind: 'variable', revision: 2n })
   })
 
-  test('serves an exact repeat long after its clock difference is too large', () => {
+  test('an exact repeat gets its result long after its clock difference is too large', () => {
     const first = input()
     setConfiguration(harness.product, harness.actor, first)
     harness.system.advance(10 * 86_400_000)
     expect(setConfiguration(harness.product, harness.actor, first).operation.replayed).toBe(true)
   })
 
-  test('whose record was deleted is too old to be applied again', () => {
+  test('a request whose record was deleted is too old to be applied again', () => {
     const first = input()
     setConfiguration(harness.product, harness.actor, first)
     harness.system.advance(31 * 86_400_000)
@@ -233,7 +233,7 @@ describe('an Operation ID', () => {
     ['another kind', { kind: 'secret' }],
     ['another expected revision', { expectedRevision: 1n }],
     ['another time', { changedAtMicros: NOW + 1n }],
-  ])('with %s is rejected as reused', (_, more) => {
+  ])('an Operation ID with %s is rejected as reused', (_, more) => {
     const first = input()
     setConfiguration(harness.product, harness.actor, first)
     const reuse = () => setConfiguration(harness.product, harness.actor, { ...first, ...more })
@@ -241,7 +241,7 @@ describe('an Operation ID', () => {
     expect(revision()).toBe(1n)
   })
 
-  test('is rejected as reused for a deletion or by another operator', () => {
+  test('an Operation ID is rejected as reused for a deletion or by another operator', () => {
     const first = input()
     setConfiguration(harness.product, harness.actor, first)
     const { kind, value, ...deletion } = first
@@ -251,7 +251,7 @@ describe('an Operation ID', () => {
     expect(codeOf(another)).toBe('PRODUCT_OPERATION_REUSED')
   })
 
-  test('of a failed request can be used again', () => {
+  test('the Operation ID of a failed request can be used again', () => {
     const first = input({ expectedRevision: 5n })
     expect(codeOf(() => setConfiguration(harness.product, harness.actor, first))).toBe(
       'PRODUCT_CAS_CONFLICT',
@@ -264,7 +264,7 @@ describe('an Operation ID', () => {
 })
 
 describe('the history', () => {
-  test('is paged newest first without a gap or a repeat', () => {
+  test('the history is paged newest first without a gap or a repeat', () => {
     for (let i = 0; i < 5; i++) set({ name: `N${i}` })
     unset({ name: 'N0' })
     set({ name: 'KEY', kind: 'secret', value: SECRET })
@@ -294,7 +294,7 @@ describe('the history', () => {
     ])
   })
 
-  test('has no further page after one that is exactly full', () => {
+  test('the history has no further page after one that is exactly full', () => {
     set()
     expect(readConfigurationHistory(harness.product, { after: null, limit: 1 }).next).toBeNull()
     expect(readConfigurationHistory(harness.product, { after: 1n, limit: 1 }).changes).toEqual([])
@@ -361,7 +361,7 @@ test('a call that started before a change sees the old state, the next call the 
   expect(live().variable('GREETING')).toBe('new')
 })
 
-test('a variable cannot be read as a secret, nor a secret as a variable', () => {
+test('a variable cannot be read as a secret, and a secret cannot be read as a variable', () => {
   set({ name: 'V' })
   set({ name: 'S', kind: 'secret', value: SECRET })
   expect([live().variable('S'), live().secret('V')]).toEqual([null, null])

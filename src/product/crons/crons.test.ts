@@ -86,14 +86,14 @@ const bind = (releaseId: ReleaseId, expectedReleaseId: ReleaseId) =>
   bindChannel(gateway.harness, releaseId, { expectedReleaseId })
 
 describe('an activation', () => {
-  test('needs the exact revision, and one of two at once wins', async () => {
+  test('an activation needs the exact revision, and one of two at once succeeds', async () => {
     const outcomes = await Promise.allSettled([activate(activation()), activate(activation())])
     expect(outcomes.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected'])
     await expect(activate(activation())).rejects.toMatchObject({ code: 'PRODUCT_CAS_CONFLICT' })
     expect(await itemOf(name)).toMatchObject({ activation: 'disabled', revision: '1' })
   })
 
-  test('that is repeated returns the first result, also after later changes', async () => {
+  test('a repeated activation returns the first result, even after later changes', async () => {
     const input = activation()
     const first = await activate(input)
     await activate(activation({ expectedRevision: 1n, activation: 'enabled' }))
@@ -109,13 +109,13 @@ describe('an activation', () => {
     expect(await itemOf(name)).toMatchObject({ activation: 'enabled', revision: '2' })
   })
 
-  test('of a Cron that is not in force is not found', async () => {
+  test('a Cron that is not in force is not found by an activation', async () => {
     await expect(activate(activation({ name: 'absent' }))).rejects.toMatchObject({
       code: 'PRODUCT_NOT_FOUND',
     })
   })
 
-  test('that disables ends the times, and one that enables gives the next one', async () => {
+  test('a disabled Cron has no next time, and an enabled one has one', async () => {
     const { result } = await activate(activation())
     expect(result).toMatchObject({ activation: 'disabled', revision: '1', nextRunAtMicros: null })
     expect((await itemOf(name)).nextRunAtMicros).toBeNull()
@@ -126,8 +126,8 @@ describe('an activation', () => {
   })
 })
 
-describe('a run by hand', () => {
-  test('is scheduled once for its Operation ID, and shows as the last run', async () => {
+describe('a manual run', () => {
+  test('a manual run is scheduled once for its Operation ID, and is the last run', async () => {
     const operationId = newOperation()
     const [first, second] = await Promise.all([run(operationId), run(operationId)])
     expect(second.result.scheduledId).toBe(first.result.scheduledId)
@@ -142,7 +142,7 @@ describe('a run by hand', () => {
     expect((await itemOf(name)).lastRunAtMicros).toMatch(/^\d+$/)
   })
 
-  test('starts at once when the Environment serves again', async () => {
+  test('a manual run starts at once when the Environment serves again', async () => {
     lifecycle('archive')
     await run(newOperation())
     await settled()
@@ -175,7 +175,7 @@ test('a cancellation is stored with its Operation ID, and a repeat gets its resu
   await settled()
 })
 
-test('work that has ended is not canceled, and a second cancellation changes nothing', async () => {
+test('ended work is not canceled, and a second cancellation changes nothing', async () => {
   const cancel = (scheduledId: string) =>
     cancelScheduled(product(), gateway.harness.actor, {
       ...{ scheduledId, operationId: newOperation(), requestId: REQUEST_ID },
@@ -194,8 +194,8 @@ test('work that has ended is not canceled, and a second cancellation changes not
   expect(runs).toBe(1)
 })
 
-describe('in force', () => {
-  test('have a next run, which others and those of an archive have not', async () => {
+describe('Crons in force', () => {
+  test('only the Crons in force of an active Environment have a next run', async () => {
     const of = 'g'
     expect((await itemOf(of)).nextRunAtMicros).toMatch(/^\d+$/)
     const other = await publishing([cron(of)], 'idle')
@@ -206,7 +206,7 @@ describe('in force', () => {
     await settled()
   })
 
-  test('are those of Channel production, whose pending work keeps a Release', async () => {
+  test('the Crons of Channel production are in force, and their work keeps a Release', async () => {
     expect(await namesInForce()).toEqual(NAMES)
     lifecycle('archive')
     await run(newOperation(), 'h')
@@ -228,7 +228,7 @@ describe('in force', () => {
     retire(product(), gateway.harness.actor, retiring)
   })
 
-  test('are those of the greatest weight of a policy, and ties go by ID', async () => {
+  test('the Crons of the greatest weight are in force, and the ID decides ties', async () => {
     const set = async (weights: readonly (readonly [ReleaseId, number])[], revision: bigint) => {
       const releases = weights.map(([releaseId, weight]) => ({ releaseId, weight }))
       const input = { operationId: newOperation(), expectedRevision: revision, ...clock() }
@@ -246,7 +246,7 @@ describe('in force', () => {
     expect(await namesInForce()).toEqual(['third'])
   })
 
-  test('is nothing before the first promotion', async () => {
+  test('no Cron is in force before the first promotion', async () => {
     const harness = await openTestProduct()
     await expect(listCrons(harness.product, null)).rejects.toMatchObject({
       code: 'PRODUCT_NOT_FOUND',

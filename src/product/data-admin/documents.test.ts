@@ -109,7 +109,7 @@ describe('a write that is rejected changes nothing', () => {
       () => change({ kind: 'delete', table: 'users', documentId: idOf(1), expectedRevision: 1 }),
       'PRODUCT_INVALID',
     ],
-  ])('for %s', async (_, act, code) => {
+  ])('a write is rejected and changes nothing for %s', async (_, act, code) => {
     const { document } = await insert(1, fields('one'))
     expect(await faultCode(act)).toBe(code)
     expect((await query()).documents).toEqual([document])
@@ -122,7 +122,7 @@ describe('a write that is rejected changes nothing', () => {
   })
 })
 
-test('an exact repeat gets the first result, and anything else is a reuse', async () => {
+test('an exact repeat gets the first result, and any other request is a reuse', async () => {
   const operationId = ids().make('opn')
   const { documentId, value } = { documentId: idOf(1), value: fields('one') }
   const changedAtMicros = gateway.harness.system.nowMicros()
@@ -150,7 +150,7 @@ describe('a query', () => {
   const bodies = (page: Awaited<ReturnType<typeof query>>) =>
     page.documents.map(({ value }) => value.get('body'))
 
-  test('reads by index and range, in either order', async () => {
+  test('a query reads by index and range, in either order', async () => {
     const odd = { index: 'byStars', equalFields: ['stars'], equal: [{ $i: '1' }] }
     expect(bodies(await query(odd))).toEqual(['note 1', 'note 3'])
     expect(bodies(await query({ ...odd, order: 'desc' }))).toEqual(['note 3', 'note 1'])
@@ -161,7 +161,7 @@ describe('a query', () => {
     ])
   })
 
-  test('continues after its cursor without a gap or a repeat', async () => {
+  test('a query continues after its cursor without a gap or a repeat', async () => {
     const first = await query({ limit: 3 })
     expect(bodies(first)).toEqual(['note 1', 'note 2', 'note 3'])
     const second = await query({ limit: 3, after: first.next! })
@@ -177,7 +177,7 @@ describe('a query', () => {
       { index: 'byBody', equalFields: ['stars'], equal: [{ $i: '1' }] },
       'PRODUCT_INVALID',
     ],
-  ])('%s is rejected', async (_, more, code) => {
+  ])('a query %s is rejected', async (_, more, code) => {
     expect(await faultCode(() => query(more))).toBe(code)
   })
 })
@@ -194,7 +194,7 @@ test('a write is seen by the cache and leaves an audit record without values', a
 })
 
 describe('after a crash', () => {
-  test('the record of a committed change is delivered, and that of any other removed', async () => {
+  test('after a crash only the record of the committed change is delivered', async () => {
     const { product, actor, audited } = gateway.harness
     const committed = ids().make('opn')
     const lost = ids().make('opn')
@@ -231,7 +231,7 @@ describe('an import', () => {
     })
   }
 
-  test('inserts all documents in one commit, and equal ones only once', async () => {
+  test('an import inserts all documents in one commit, and equal ones only once', async () => {
     const first = await importNotes([
       [1, fields('one')],
       [2, fields('two', 2n)],
@@ -250,7 +250,7 @@ describe('an import', () => {
     expect((await query()).documents.slice(0, 2)).toEqual(documents)
   })
 
-  test('creates documents in the order of the request, whatever their IDs', async () => {
+  test('an import creates documents in the order of the request, not of their IDs', async () => {
     const first = gateway.harness.system.nowMicros()
     await importNotes([
       [3, fields('three')],
@@ -263,7 +263,7 @@ describe('an import', () => {
     expect(times).toEqual([first, first + 1n, first + 2n])
   })
 
-  test('names a document over its bound', async () => {
+  test('a rejected import names the document that is too large', async () => {
     const documents = ['short', 'x'.repeat(1024 ** 2)].map((text, i) => {
       return { documentId: idOf(i).replace('notes', 'pages'), value: new Map([['text', text]]) }
     })
@@ -274,7 +274,7 @@ describe('an import', () => {
     expect(failed).toMatchObject({ code: 'PLATFORM_BODY_TOO_LARGE', violations: [{ path }] })
   })
 
-  test('has an effect once for an operation ID', async () => {
+  test('an import has an effect once for an Operation ID', async () => {
     const { system } = gateway.harness
     const same = { operationId: ids().make('opn'), changedAtMicros: system.nowMicros() }
     const first = await importNotes([[1, fields('one')]], same)
@@ -290,17 +290,20 @@ describe('an import', () => {
     ['fields that violate the schema', fields('x'.repeat(21)), 2, 'PRODUCT_INVALID', 'value.body'],
     ['an ID with other fields', fields('x'), 1, 'PRODUCT_STATE_CONFLICT', 'documentId'],
     ['a violated unique index', fields('one'), 2, 'PRODUCT_STATE_CONFLICT', 'value'],
-  ])('with %s inserts nothing and names the document', async (_, value, n, code, part) => {
-    await insert(1, fields('one'))
-    const failed = await importNotes([
-      [3, fields('three')],
-      [n, value],
-    ]).catch((error: unknown) => error)
-    expect(failed).toMatchObject({ code, violations: [{ path: `documents[1].${part}` }] })
-    expect((await query()).documents).toHaveLength(1)
-  })
+  ])(
+    'an import with %s inserts nothing and names the document',
+    async (_, value, n, code, part) => {
+      await insert(1, fields('one'))
+      const failed = await importNotes([
+        [3, fields('three')],
+        [n, value],
+      ]).catch((error: unknown) => error)
+      expect(failed).toMatchObject({ code, violations: [{ path: `documents[1].${part}` }] })
+      expect((await query()).documents).toHaveLength(1)
+    },
+  )
 
-  test('leaves one audit record, which names the table and has no value', async () => {
+  test('an import leaves one audit record, which names the table and has no value', async () => {
     await importNotes([[1, fields('secret text')]])
     const { product, audited } = gateway.harness
     await product.audit.whenIdle()

@@ -85,7 +85,7 @@ const keyringIds = () =>
     .keys.map(({ id }) => id)
 
 describe('after a rotation', () => {
-  test('every secret is sealed under the new key and nothing else changed', async () => {
+  test('a rotation seals every secret under the new key and changes nothing else', async () => {
     await open()
     setAll()
     set('GREETING', 'hello', 'variable')
@@ -113,7 +113,7 @@ describe('after a rotation', () => {
   })
 
   test.each(['public', 'confidential', 'development'] as const)(
-    'an Application Key of a %s client still authenticates its caller',
+    'an Application Key of a %s client still authenticates its caller after a rotation',
     async (kind) => {
       await open()
       const scope = kind === 'development' ? 'workspace' : 'query'
@@ -149,7 +149,7 @@ describe('after a rotation', () => {
     },
   )
 
-  test('the audit trail has a record without an actor once the root is open again', async () => {
+  test('a rotation is in the audit trail, without an actor, at the next opening', async () => {
     const { environmentId } = (await open()).root.descriptor
     await rotate()
     await harness.product.audit.whenIdle()
@@ -161,7 +161,7 @@ describe('after a rotation', () => {
     ])
   })
 
-  test('an exact repeat of an earlier change still returns its result', async () => {
+  test('an exact repeat of an earlier change returns its result after a rotation', async () => {
     await open()
     const input = {
       operationId: harness.system.ids.make('opn'),
@@ -182,7 +182,7 @@ describe('after a rotation', () => {
     )
   })
 
-  test('a guest token that was issued before stays valid', async () => {
+  test('a guest token that was issued before a rotation stays valid', async () => {
     await open()
     const tokens = () =>
       new FunctionalTokens({
@@ -219,7 +219,7 @@ describe('after a rotation', () => {
 })
 
 describe('an older key', () => {
-  test('is removed only once nothing uses it', async () => {
+  test('an older key is removed only once nothing uses it', async () => {
     system = new TestSystem()
     await open()
     setAll()
@@ -252,7 +252,7 @@ describe('an older key', () => {
     expect(secrets().API_KEY).toBeUndefined()
   })
 
-  test('stays for a day after its replacement, as guest tokens may use it', async () => {
+  test('an older key stays for a day, because guest tokens may use it', async () => {
     system = new TestSystem()
     await open()
     await rotate()
@@ -262,7 +262,7 @@ describe('an older key', () => {
     expect((await rotate()).removedIds).toEqual(['k1'])
   })
 
-  test('in use is never removed to make room for a new one', async () => {
+  test('a key in use is never removed to make room for a new one', async () => {
     await open()
     const files = keyringFiles(directory)
     const { keys, active } = files.read()

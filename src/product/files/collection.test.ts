@@ -82,7 +82,7 @@ test('bytes stay for half a minute after their last file', async () => {
   expect(await stored()).toEqual(digests('b'))
 })
 
-test('bytes that another file has stay, and go with the last one', async () => {
+test('bytes that another file has stay, and are removed after the last one', async () => {
   const first = await put('same')
   const second = await put('same')
   await remove(first)
@@ -104,7 +104,7 @@ test('bytes that are stored again before they are removed stay', async () => {
   expect(await stored()).toEqual(digests('again'))
 })
 
-test('bytes of a replaced key go', async () => {
+test('the bytes of a replaced object are removed', async () => {
   await put('old', 'key')
   await put('new', 'key')
   system.advance(60_000)
@@ -112,7 +112,7 @@ test('bytes of a replaced key go', async () => {
   expect(await stored()).toEqual(digests('new'))
 })
 
-test('bytes of a part whose upload was aborted meanwhile go', async () => {
+test('the bytes of a part whose upload was aborted meanwhile are removed', async () => {
   // The first run lists all bytes; later ones know only what became suspect.
   await ports.collection.collect()
   const address = { bucket: 'default', key: 'joined' }
@@ -129,7 +129,7 @@ test('bytes of a part whose upload was aborted meanwhile go', async () => {
   expect(await stored()).toEqual([])
 })
 
-test('bytes whose metadata is being committed stay, and go where it fails', async () => {
+test('bytes stay while their metadata is committed, and are removed if that fails', async () => {
   const failing = Promise.withResolvers<void>()
   const staged = await ports.blobs.stage(0)
   await staged.write(new TextEncoder().encode('held'))
@@ -150,7 +150,7 @@ test('bytes whose metadata is being committed stay, and go where it fails', asyn
   expect(await stored()).toEqual([])
 })
 
-test('an upload that begins while its bytes are removed stores them again', async () => {
+test('an upload that starts while its bytes are removed stores them again', async () => {
   const fileId = await put('contended')
   await remove(fileId)
   system.advance(60_000)
@@ -192,7 +192,7 @@ test('a file that is stored while its bytes are looked up keeps them', async () 
   expect(await stored()).toEqual(digests('looked up'))
 })
 
-test('what a killed process left is removed at the next start, and nothing else', async () => {
+test('the next start removes the bytes that a killed process left, and no others', async () => {
   await put('kept')
   const staged = await ports.blobs.stage(0)
   await staged.write(new TextEncoder().encode('left'))
@@ -219,7 +219,7 @@ test('a failure to remove bytes is logged, and repaired by a later run', async (
   expect(await stored()).toEqual([])
 })
 
-test('the scrubber finds damage, tells it once, and forgets what was repaired', async () => {
+test('the scrubber finds damage, reports it once, and forgets what was repaired', async () => {
   await put('whole')
   const fileId = await put('damaged')
   const [sha256] = digests('damaged')

@@ -63,7 +63,7 @@ const ruleOf = (error: unknown) =>
   isFault(error, 'LIMIT_EXCEEDED') ? error.violations[0]!.path : error
 const rejectedBy = (work: Promise<unknown>) => work.then(() => null, ruleOf)
 
-test('of 50 simultaneous uploads as many succeed as the quota has room for', async () => {
+test('of 50 simultaneous uploads as many succeed as the quota has space for', async () => {
   const name = bucket('race', { quotaBytes: 1_000n })
   const uploads = Array.from({ length: 50 }, (_, i) => rejectedBy(put(name, `k${i}`, 100)))
   const outcomes = await Promise.all(uploads)
@@ -96,7 +96,7 @@ test('a full bucket admits a smaller replacement, and more once a file is delete
   expect(ports.usage.of(name)).toEqual({ files: 4, bytes: 100n })
 })
 
-test('a failed commit gives its part of the quota back', async () => {
+test('a failed commit releases its part of the quota', async () => {
   const name = bucket('failing', { quotaBytes: 100n })
   const { change } = ports.documents
   ports.documents.change = async (body) => {
@@ -113,7 +113,7 @@ test('a failed commit gives its part of the quota back', async () => {
   await put(name, 'a', 100)
 })
 
-test('the commit applies the rules of the bucket, not those of the beginning', async () => {
+test('a commit applies the present rules of the bucket, not those at the start', async () => {
   const name = bucket('changing')
   for (const [rules, expected] of [
     [{ isArchived: true }, 'archived'],
@@ -139,7 +139,7 @@ test('the commit applies the rules of the bucket, not those of the beginning', a
   expect(await readObject(ports, name, 'k')).toBeNull()
 })
 
-test('what a start finds is counted once, whatever changes while it is read', async () => {
+test('earlier files are counted once, even if they change while they are read', async () => {
   const name = bucket('counted')
   for (let i = 0; i < 30; i++) await put(name, `k${i}`, i)
   const { documents } = ports
@@ -188,7 +188,7 @@ test('files whose count failed are counted again when the counts are read', asyn
   await usage.close()
 })
 
-test('an object is replaced only where the condition allows it', async () => {
+test('an object is replaced only if the condition allows it', async () => {
   const name = bucket('conditions')
   const requireReplaceable: NewObject['requireReplaceable'] = (replaced) => {
     if (replaced !== null) throw new Fault('WRITE_CONFLICT')
@@ -241,22 +241,25 @@ test.each<[string, string, string, readonly string[], readonly string[]]>([
   ['none', '/', '', [], []],
   ['a/', '/', 'b', [], []],
   ['', 'b', '', KEYS.filter((key) => !key.includes('b')), ['a/b', 'b']],
-])('a list of %j delimited by %j from %j', async (prefix, delimiter, from, keys, prefixes) => {
-  for (const limit of [1, 2, 100]) {
-    const found: { keys: string[]; prefixes: string[] } = { keys: [], prefixes: [] }
-    let next: string | null = from
-    while (next !== null) {
-      const query = { bucket: 'listed', prefix, delimiter, from: next, limit }
-      const page: Awaited<ReturnType<typeof listObjects>> = await listObjects(ports, query)
-      found.keys.push(...page.objects.map(({ key }) => key))
-      found.prefixes.push(...page.prefixes)
-      next = page.next
+])(
+  'a list of %j delimited by %j from %j has the same content in pages of any size',
+  async (prefix, delimiter, from, keys, prefixes) => {
+    for (const limit of [1, 2, 100]) {
+      const found: { keys: string[]; prefixes: string[] } = { keys: [], prefixes: [] }
+      let next: string | null = from
+      while (next !== null) {
+        const query = { bucket: 'listed', prefix, delimiter, from: next, limit }
+        const page: Awaited<ReturnType<typeof listObjects>> = await listObjects(ports, query)
+        found.keys.push(...page.objects.map(({ key }) => key))
+        found.prefixes.push(...page.prefixes)
+        next = page.next
+      }
+      expect(found).toEqual({ keys: keys.toSorted(compareKeys), prefixes })
     }
-    expect(found).toEqual({ keys: keys.toSorted(compareKeys), prefixes })
-  }
-})
+  },
+)
 
-test('a list goes past a prefix of many objects without reading all of them', async () => {
+test('a list skips a common prefix of many objects without reading all of them', async () => {
   const name = bucket('deep')
   for (let i = 0; i < 40; i++) await put(name, `deep/${String(i).padStart(3, '0')}`, 1)
   await put(name, 'last', 1)

@@ -59,7 +59,7 @@ describe('a guest token', () => {
   ) =>
     verifier.issueGuest({ entropy, nowMicros: system.nowMicros(), expiresInSeconds: 60, ...given })
 
-  it('is accepted until it expires', async () => {
+  it('a guest token is accepted until it expires', async () => {
     const token = issue()
     expect(token).toMatch(/^rk_gst_v1_[A-Za-z0-9_-]+$/)
     const guest = await outcome(token)
@@ -76,19 +76,19 @@ describe('a guest token', () => {
     }
   })
 
-  it('is equal for equal entropy and differs for other entropy', async () => {
+  it('a guest token is equal for equal entropy and differs for other entropy', async () => {
     expect(issue()).toBe(issue())
     const different = issue({ entropy: new Uint8Array(10).fill(8) })
     expect(await outcome(issue())).not.toEqual(await outcome(different))
   })
 
-  it('of another Environment is rejected, even under the same keys', async () => {
+  it('a guest token of another Environment is rejected, even under the same keys', async () => {
     const foreign = tokensWith({ keyring: keyring('first', OTHER), environmentId: OTHER })
     expect(await reason(issue({}, foreign))).toBe(rejectedBy('guestSignature'))
     expect(await reason(issue(), foreign)).toBe(rejectedBy('guestSignature'))
   })
 
-  it('stays valid after a rotation, but not after the removal of its key', async () => {
+  it('a guest token is valid after a rotation, but not after its key was removed', async () => {
     const token = issue()
     const rotated = tokensWith({ keyring: keyring('second') })
     expect(await outcome(token, rotated)).toMatchObject({ kind: 'guest' })
@@ -97,7 +97,7 @@ describe('a guest token', () => {
     expect(await reason(token, dropped)).toBe(rejectedBy('guestKey'))
   })
 
-  it('is rejected where one bit of it or its length differs', async () => {
+  it('a guest token is rejected if one bit of it or its length differs', async () => {
     const token = issue()
     const bytes = Buffer.from(token.slice('rk_gst_v1_'.length), 'base64url')
     for (let bit = 0; bit < bytes.length * 8; bit++) {

@@ -107,7 +107,7 @@ const goDown = () => {
 const events = () => log.records().map(({ event }) => event)
 
 describe('published keys', () => {
-  it('overlap during a rotation, and the old one is rejected after ten minutes', async () => {
+  it('published keys overlap in a rotation, and the old one ends after ten minutes', async () => {
     const before = await sign()
     expect(await outcome(before)).toBe('accepted')
     clocks.advance(30_000)
@@ -122,7 +122,7 @@ describe('published keys', () => {
     expect([await outcome(before), await outcome(after)]).toEqual([KEY_REJECTED, 'accepted'])
   })
 
-  it('are valid for a day while the publisher is down', async () => {
+  it('published keys are valid for a day while the publisher is down', async () => {
     expect(await outcome()).toBe('accepted')
     goDown()
     clocks.advance(DAY - 1)
@@ -134,7 +134,7 @@ describe('published keys', () => {
     expect(await outcome()).toBe('accepted')
   })
 
-  it('are valid for no longer on a machine that was suspended', async () => {
+  it('published keys are valid for no longer than a day after a suspension', async () => {
     expect(await outcome()).toBe('accepted')
     goDown()
     // The monotonic clock stops while the machine is suspended.
@@ -142,7 +142,7 @@ describe('published keys', () => {
     expect(await outcome()).toBe('UNAVAILABLE')
   })
 
-  it('are valid for no longer on a machine whose clock is set back', async () => {
+  it('published keys are valid for no longer than a day if the clock is set back', async () => {
     expect(await outcome()).toBe('accepted')
     goDown()
     clocks.advance(DAY - MINUTE)
@@ -158,13 +158,13 @@ describe('the keys of an earlier process', () => {
     expect(await outcome()).toBe('accepted')
   })
 
-  it('verify tokens while their publisher is down', async () => {
+  it('stored keys verify tokens while their publisher is down', async () => {
     await users.close()
     await restart()
     expect(await outcome()).toBe('accepted')
   })
 
-  it('are valid for a day since their fetch, however often the server starts', async () => {
+  it('stored keys are valid for a day after their fetch, even with restarts', async () => {
     goDown()
     for (const hours of [23, 0.5]) {
       clocks.advance(hours * 60 * MINUTE)
@@ -179,7 +179,7 @@ describe('the keys of an earlier process', () => {
     expect(await outcome()).toBe('UNAVAILABLE')
   })
 
-  it('are valid for no longer where the clock is set back later', async () => {
+  it('stored keys are valid for no longer than a day if the clock is set back later', async () => {
     goDown()
     clocks.advance(DAY - MINUTE)
     await restart()
@@ -189,7 +189,7 @@ describe('the keys of an earlier process', () => {
     expect(await outcome()).toBe('UNAVAILABLE')
   })
 
-  it('are replaced by those of a reachable publisher', async () => {
+  it('stored keys are replaced by those of a reachable publisher', async () => {
     const withdrawn = await sign()
     users.key = await makeKey('key-2')
     users.jwks = { keys: [users.key.jwk] }
@@ -199,7 +199,7 @@ describe('the keys of an earlier process', () => {
     expect(users.requests).toBe(2)
   })
 
-  it('do not reject an unknown key, which may be new, while the publisher is down', async () => {
+  it('an unknown key, which may be new, is not rejected while the publisher is down', async () => {
     goDown()
     await restart()
     const unknown = await sign({ kid: 'key-2' })
@@ -207,7 +207,7 @@ describe('the keys of an earlier process', () => {
     expect(await outcome()).toBe('accepted')
   })
 
-  it('are dropped when another address is configured, even if the first one returns', async () => {
+  it('stored keys are dropped when another address is configured, even for a while', async () => {
     goDown()
     await restart({ keys: { uri: `${users.jwksUri}?other` } })
     expect(await outcome()).toBe('UNAVAILABLE')
@@ -215,27 +215,27 @@ describe('the keys of an earlier process', () => {
     expect(await outcome()).toBe('UNAVAILABLE')
   })
 
-  it('are not used for another issuer', async () => {
+  it('stored keys are not used for another issuer', async () => {
     goDown()
     await restart({ issuer: 'https://other.test' })
     const claims = users.claims(clocks.wall, { iss: 'https://other.test' })
     expect(await outcome(await users.sign(claims))).toBe('UNAVAILABLE')
   })
 
-  it('are not used for another algorithm', async () => {
+  it('stored keys are not used for another algorithm', async () => {
     goDown()
     await restart({ algorithms: ['ES384'] })
     expect(await outcome(await sign({ alg: 'ES384' }))).toBe('UNAVAILABLE')
   })
 
-  it('are not used where their fetch is in the future', async () => {
+  it('stored keys are not used if their fetch is in the future', async () => {
     goDown()
     clocks.wall -= MINUTE
     await restart()
     expect(await outcome()).toBe('UNAVAILABLE')
   })
 
-  it('are fetched again where the stored key set cannot be parsed', async () => {
+  it('keys are fetched again if the stored key set cannot be parsed', async () => {
     control.transaction((tx) => tx.run('update published_keys set document = ?', Buffer.of(0)))
     goDown()
     await restart()

@@ -101,7 +101,7 @@ const ROLES = Array.from({ length: 256 }, (_, i) => `r${i}`)
 const USER = { kind: 'user', subject: 'subject-1', issuer: ISSUER, roles: [] }
 
 describe('a token of a provider is accepted', () => {
-  it('and mapped to its identity', async () => {
+  it('a token of a provider is accepted and mapped to its identity', async () => {
     expect(await outcome(await users.sign(claims()))).toEqual(USER)
     const service = await services.sign(services.claims(system.nowMillis(), { sub: 'billing' }))
     expect(await outcome(service)).toEqual({
@@ -121,7 +121,7 @@ describe('a token of a provider is accepted', () => {
     ['an expiry 59 s ago', () => ({ iat: now() - 600, exp: now() - 59 })],
     ['a lifetime of an hour', () => ({ exp: now() + 3_600 })],
     ['unknown claims', () => ({ nested: { a: [1, 2] }, azp: 'client' })],
-  ])('with %s', async (_, given) => {
+  ])('a token with %s is accepted', async (_, given) => {
     expect(await outcome(await users.sign(claims(given())))).toEqual(USER)
   })
 
@@ -140,11 +140,11 @@ describe('a token of a provider is accepted', () => {
       { sub: 'constructor' },
       { subject: 'constructor' },
     ],
-  ])('with %s', async (_, given, mapped) => {
+  ])('a token with %s is accepted and mapped', async (_, given, mapped) => {
     expect(await outcome(await users.sign(claims(given)))).toEqual({ ...USER, ...mapped })
   })
 
-  it('with claims at the paths of the descriptor only', async () => {
+  it('claims are read only at the paths of the descriptor', async () => {
     const mapped = await tokensOf({
       claims: { subject: ['user', 'id'], roles: ['realm_access', 'roles'], email: null },
     })
@@ -159,7 +159,7 @@ describe('a token of a provider is accepted', () => {
     expect(await outcome(await users.sign(claims(given)), inherited)).toEqual(USER)
   })
 
-  it('under each algorithm of its provider, by the key of that algorithm only', async () => {
+  it('a token is accepted under each algorithm by the key of that algorithm only', async () => {
     const pss = await jwtIssuer('PS256', { iss: SERVICES })
     // The keys name no algorithm, so each may be used for both.
     const published = [
@@ -228,9 +228,12 @@ const hmac = (input: string, key: string | Buffer) =>
   encodeBase64Url(createHmac('sha256', key).update(input).digest())
 
 describe('a token is rejected', () => {
-  it.each(CLAIM_MUTATIONS)('with %s, by the check %s', async (_, check, given) => {
-    expect(await reason(await users.sign(claims(given())))).toBe(rejectedBy(check))
-  })
+  it.each(CLAIM_MUTATIONS)(
+    'a token with %s is rejected by the check %s',
+    async (_, check, given) => {
+      expect(await reason(await users.sign(claims(given())))).toBe(rejectedBy(check))
+    },
+  )
 
   it.each<[string, TokenCheck, object]>([
     ['no algorithm', 'algorithm', { alg: undefined }],
@@ -245,11 +248,11 @@ describe('a token is rejected', () => {
     ['a header b64 of true', 'unencoded', { b64: true }],
     ['an unencoded payload', 'critical', { b64: false, crit: ['b64'] }],
     ['a header over its bound', 'headerLength', { padding: 'x'.repeat(5_000) }],
-  ])('with %s, by the check %s', async (_, check, given) => {
+  ])('a token with %s is rejected by the check %s', async (_, check, given) => {
     expect(await reason(await users.sign(claims(), given))).toBe(rejectedBy(check))
   })
 
-  it('without the required type', async () => {
+  it('a token without the required type is rejected', async () => {
     const typed = await tokensOf({ requiredType: 'at+jwt' })
     expect(await outcome(await users.sign(claims(), { typ: 'at+jwt' }), typed)).toEqual(USER)
     for (const typ of [undefined, 'JWT', 'AT+JWT', 'application/at+jwt']) {
@@ -287,11 +290,11 @@ describe('a token is rejected', () => {
     ['five parts', 'form', () => 'a.b.c.d.e'],
     ['nothing', 'form', () => ''],
     ['more than 16 KiB', 'length', () => users.sign(claims({ padding: 'x'.repeat(12_300) }))],
-  ])('with %s, by the check %s', async (_, check, make) => {
+  ])('a token with %s is rejected by the check %s', async (_, check, make) => {
     expect(await reason(await make())).toBe(rejectedBy(check))
   })
 
-  it('that has an HMAC keyed with any form of a public key', async () => {
+  it('a token with an HMAC that is keyed with any form of a public key is rejected', async () => {
     const published = createPublicKey({ key: { ...services.key.jwk }, format: 'jwk' })
     const forms = (['spki', 'pkcs1'] as const).flatMap((type) => [
       published.export({ type, format: 'pem' }),
@@ -307,7 +310,7 @@ describe('a token is rejected', () => {
     }
   })
 
-  it('without any part of it in the log', async () => {
+  it('the log contains no part of a rejected token', async () => {
     const token = await users.sign(claims({ sub: 'canary-subject', aud: 'canary-audience' }))
     let detail = ''
     await tokens.verify(token).catch((error) => {
@@ -331,7 +334,7 @@ describe('a token is rejected', () => {
 })
 
 describe('keys', () => {
-  it('are fetched by no token that fails an earlier check', async () => {
+  it('a token that fails an earlier check fetches no keys', async () => {
     const before = users.requests
     for (const given of [{ aud: 'x' }, { exp: 1 }, { sub: 7 }, { iss: 'x' }]) {
       expect(await outcome(await users.sign(claims(given)))).toBe(REJECTED)
@@ -346,7 +349,7 @@ describe('keys', () => {
     ['of another type', { kty: 'RSA', n: 'AQAB', e: 'AQAB' }],
     ['of another algorithm', { kty: 'EC', crv: 'P-384', x: 'AA', y: 'AA' }],
     ['of no curve', { kty: 'EC', crv: 'P-256', x: 'AA', y: 'AA' }],
-  ])('%s in the descriptor fail the start', async (_, key) => {
+  ])('keys %s in the descriptor fail the start', async (_, key) => {
     const document = JSON.stringify({ keys: [key] })
     await expect(tokensOf({ keys: { document } })).rejects.toMatchObject({
       code: 'SERVER_CONFIGURATION_INVALID',
@@ -355,7 +358,7 @@ describe('keys', () => {
 })
 
 describe('a token that was verified', () => {
-  it('is cached, and rejected once it expired', async () => {
+  it('a verified token is cached, and rejected once it expired', async () => {
     const token = await users.sign(claims())
     expect(tokens.knows(token)).toBe(false)
     expect(await outcome(token)).toEqual(USER)
@@ -368,7 +371,7 @@ describe('a token that was verified', () => {
     expect(tokens.knows(token)).toBe(true)
   })
 
-  it('does not make a forged variant of it accepted', async () => {
+  it('a forged variant of a verified token is rejected', async () => {
     const token = await users.sign(claims())
     await outcome(token)
     const [head, , end] = token.split('.')

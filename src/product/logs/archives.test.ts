@@ -76,7 +76,7 @@ const headIn = (bytes: Uint8Array) => {
 }
 
 describe('segments in an S3-compatible store', () => {
-  test('are read there before records are pruned, and the root keeps none', async () => {
+  test('segments are read in the store before the pruning, and the root has none', async () => {
     const server = await openWithS3()
     await writeSegments('one', 'two')
     expect(inRoot()).toEqual([])
@@ -93,23 +93,26 @@ describe('segments in an S3-compatible store', () => {
     expect(await status()).toBe('healthy')
   })
 
-  test.each(['missing', 'damaged'])('stop pruning where one is %s', async (how) => {
-    const server = await openWithS3()
-    await writeSegments('one', 'two', 'three')
-    const key = keys(server)[1]!
-    const bytes = server.objects.get(key)!
-    if (how === 'missing') server.objects.delete(key)
-    else server.objects.set(key, bytes.with(bytes.length >> 1, bytes[bytes.length >> 1]! ^ 1))
-    expect(await prune(true)).toMatchObject({ eligible: 1, pruned: 1 })
-    const name = key.split('/').at(-1)
-    expect(opened.degraded).toEqual([`the segment ${name} is missing or damaged`])
-    expect(await status()).toBe('degraded')
-    server.objects.set(key, bytes)
-    expect(await prune(true)).toMatchObject({ eligible: 2, pruned: 2 })
-    expect(await status()).toBe('healthy')
-  })
+  test.each(['missing', 'damaged'])(
+    'a segment in the store that is %s stops the pruning',
+    async (how) => {
+      const server = await openWithS3()
+      await writeSegments('one', 'two', 'three')
+      const key = keys(server)[1]!
+      const bytes = server.objects.get(key)!
+      if (how === 'missing') server.objects.delete(key)
+      else server.objects.set(key, bytes.with(bytes.length >> 1, bytes[bytes.length >> 1]! ^ 1))
+      expect(await prune(true)).toMatchObject({ eligible: 1, pruned: 1 })
+      const name = key.split('/').at(-1)
+      expect(opened.degraded).toEqual([`the segment ${name} is missing or damaged`])
+      expect(await status()).toBe('degraded')
+      server.objects.set(key, bytes)
+      expect(await prune(true)).toMatchObject({ eligible: 2, pruned: 2 })
+      expect(await status()).toBe('healthy')
+    },
+  )
 
-  test('stay in the root while the store fails, and records are kept and written', async () => {
+  test('segments stay in the root while the store fails, and records are kept', async () => {
     const server = await openWithS3()
     await writeSegments('one')
     server.failure = 'error'
@@ -126,7 +129,7 @@ describe('segments in an S3-compatible store', () => {
     expect(await prune(true)).toMatchObject({ eligible: 2 })
   })
 
-  test('that were moved before a power failure took back the note of it stay there', async () => {
+  test('segments stay in the store if a power failure undid the record of their move', async () => {
     const server = await openWithS3()
     await writeSegments('one')
     await opened.close()
@@ -138,7 +141,7 @@ describe('segments in an S3-compatible store', () => {
     expect([keys(server).length, inRoot(), await status()]).toEqual([2, [], 'healthy'])
   })
 
-  test('that were written to the root before are moved', async () => {
+  test('segments that were written to the root before are moved to the store', async () => {
     opened = await openTestLogs()
     await writeSegments('one', 'two')
     await opened.close()
@@ -173,7 +176,7 @@ describe.each(['the root', 'an S3-compatible store'])(
       return inRoot().map((name) => readFileSync(join(directory(), name)))
     }
 
-    test('removes the oldest ones, and the chain of the others stays verifiable', async () => {
+    test('the retention removes the oldest segments and keeps the chain verifiable', async () => {
       await open()
       await writeSegments('one', 'two')
       const digests = stored().map((bytes) => new Bun.CryptoHasher('sha256').update(bytes).digest())
@@ -194,7 +197,7 @@ describe.each(['the root', 'an S3-compatible store'])(
       expect([opened.removed, opened.degraded, await status()]).toEqual([[], [], 'healthy'])
     })
 
-    test('keeps a segment while the hot store has one of its records', async () => {
+    test('the retention keeps a segment while the hot store has one of its records', async () => {
       await open()
       await writeSegments('one')
       const [bytes] = stored()
@@ -206,7 +209,7 @@ describe.each(['the root', 'an S3-compatible store'])(
       expect([stored().length, opened.removed.length, await status()]).toEqual([1, 0, 'degraded'])
     })
 
-    test('continues the chain where every segment was removed', async () => {
+    test('the chain continues after every segment was removed', async () => {
       await open()
       await writeSegments('one', 'two')
       opened.system.advance(20 * DAY)

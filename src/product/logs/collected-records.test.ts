@@ -12,7 +12,7 @@ function fieldsOf(call: Readonly<Record<string, string>>, data: string | null): 
   return /"fields":(\{.*\})\}$/.exec(record!)?.[1]
 }
 
-test('a record has each field once, and that of a line where its call has it too', () => {
+test('a record has each field once, and the field of the line replaces that of its call', () => {
   const data = '{"trace_id":"mine","amount":3}'
   expect(fieldsOf(CALL, data)).toBe('{"trace_id":"mine","span_id":"s","amount":3}')
 })
@@ -22,12 +22,12 @@ test('a record without fields of its line has those of its call', () => {
   expect(fieldsOf(CALL, '{}')).toBe('{"trace_id":"ours","span_id":"s"}')
 })
 
-test('a record has data that are no object as one field', () => {
+test('data that are not an object are one field of the record', () => {
   expect(fieldsOf(CALL, '[1,2]')).toBe('{"trace_id":"ours","span_id":"s","data":[1,2]}')
   expect(fieldsOf({}, '7')).toBe('{"data":7}')
 })
 
-test('a record has no fields where neither its line nor its call has any', () => {
+test('a record has no fields if neither its line nor its call has any', () => {
   expect(fieldsOf({}, null)).toBeUndefined()
   expect(fieldsOf({}, '{}')).toBeUndefined()
 })

@@ -107,7 +107,7 @@ test('a report that is lost with its batch is made again', async () => {
   running.terminate()
 })
 
-test('a process that stopped in order, and a damaged count, lose nothing', async () => {
+test('no record counts as lost after a regular stop or a damaged count', async () => {
   const { logs } = await openHeld()
   print(logs, 3)
   await logs.close()

@@ -27,7 +27,7 @@ const numbered = (from: number, count: number) => {
 }
 
 describe('a record', () => {
-  test('has the attributions of its call and the fields of ctx.log', async () => {
+  test('a record has the attributions of its call and the fields of ctx.log', async () => {
     opened = await openTestLogs()
     const ids = { requestId: 'req_1', invocationId: 'ivc_1', clientId: 'app_1', releaseId: 'rel_1' }
     const call = {
@@ -54,7 +54,7 @@ describe('a record', () => {
     read(LogPage, { version: 1, items, next }, 'PLATFORM_INTERNAL')
   })
 
-  test('of a debug line has the level debug', async () => {
+  test('a record of a debug line has the level debug', async () => {
     opened = await openTestLogs()
     opened.log.lines({ stream: 'function' }, [{ level: 'debug', message: 'x', data: null }])
     opened.log.debug('platform.detail')
@@ -63,7 +63,7 @@ describe('a record', () => {
     expect(items.map(({ level }) => level)).toEqual(['debug', 'debug'])
   })
 
-  test('contains no secret of the Environment, wherever a Function printed it', async () => {
+  test('a record contains no secret of the Environment in any of its parts', async () => {
     opened = await openTestLogs()
     const canaries = ['canary-"quoted"\nvalue', 'canary', 'canary-long-value']
     opened.redaction.add(canaries.map((text) => new Secret(text)))
@@ -80,7 +80,7 @@ describe('a record', () => {
     expect(file.includes('canary')).toBe(false)
   })
 
-  test('over 64 KiB keeps its message without its fields', async () => {
+  test('a record over 64 KiB keeps its message without its fields', async () => {
     opened = await openTestLogs()
     const data = Object.fromEntries(numbered(0, 30).map((name) => [name, 'x'.repeat(4_000)]))
     const line = { level: 'info', message: 'much', data: JSON.stringify(data) } as const
@@ -90,7 +90,7 @@ describe('a record', () => {
     expect([record!.message, Object.keys(record!.fields!)]).toEqual(['much', ['omitted']])
   })
 
-  test('tells nothing of a private error but its code', async () => {
+  test('a record contains only the code of a private error', async () => {
     opened = await openTestLogs()
     const error = Object.assign(new Error('private detail'), { code: 'ECONNREFUSED' })
     opened.log.error('platform.failed', { error })
@@ -102,14 +102,14 @@ describe('a record', () => {
 })
 
 describe('a page', () => {
-  test('without a cursor is the newest one, ascending', async () => {
+  test('a page without a cursor has the newest records, in ascending order', async () => {
     opened = await openTestLogs()
     await write(0, 25)
     const { items, next } = await opened.logs.page({}, 10)
     expect([messages(items), next]).toEqual([numbered(15, 10), null])
   })
 
-  test('begins where the page before ended, across batches and a restart', async () => {
+  test('a page starts where the page before ended, across batches and a restart', async () => {
     opened = await openTestLogs()
     await write(0, 1)
     const [first] = (await opened.logs.page({}, 1)).items
@@ -127,7 +127,7 @@ describe('a page', () => {
     expect(seen).toEqual(numbered(1, 24))
   })
 
-  test('has only the records that match every filter', async () => {
+  test('a page has only the records that match every filter', async () => {
     opened = await openTestLogs()
     const release = opened.system.ids.make('rel')
     const request = opened.system.ids.make('req')
@@ -151,7 +151,7 @@ describe('a page', () => {
     expect(await events({ request, level: 'error' })).toEqual(['two'])
   })
 
-  test('after a damaged or foreign cursor is invalid', async () => {
+  test('a page after a damaged or foreign cursor is rejected', async () => {
     opened = await openTestLogs()
     await write(0, 2)
     const { cursor } = (await opened.logs.page({}, 10)).items[0]!
@@ -173,7 +173,7 @@ test('records beyond the rate are dropped, and one record counts them', async ()
   expect(items).toMatchObject([{ event: 'log.dropped', fields: { dropped: 25, beyondRate: 25 } }])
 })
 
-test('lines without room are counted before their records are made', async () => {
+test('lines without space in the queue are counted before their records are made', async () => {
   opened = await openTestLogs()
   const { store } = opened
   expect(store.admit(LOG_RECORDS_PER_SECOND_MAX + 7)).toBe(LOG_RECORDS_PER_SECOND_MAX)
@@ -207,7 +207,7 @@ describe('a stream', () => {
   }
   const never = new AbortController().signal
 
-  test('has each record once, from where it started', async () => {
+  test('a stream has each record once, from its start', async () => {
     opened = await openTestLogs()
     await write(0, 3)
     const stream = opened.logs.follow({}, async () => {}, never)
@@ -218,7 +218,7 @@ describe('a stream', () => {
     expect(opened.logs.followers).toBe(0)
   })
 
-  test('ends before the next page once its caller is not authorized', async () => {
+  test('a stream ends before the next page once its caller is not authorized', async () => {
     opened = await openTestLogs()
     let allowed = true
     const reauthorize = async () => {
@@ -233,7 +233,7 @@ describe('a stream', () => {
     expect(await stream.next()).toEqual({ done: true, value: undefined })
   })
 
-  test('ends at shutdown while it waits', async () => {
+  test('a stream ends at shutdown while it waits', async () => {
     opened = await openTestLogs()
     const stream = opened.logs.follow({}, async () => {}, never)
     await lines(stream, 1)
@@ -242,7 +242,7 @@ describe('a stream', () => {
     expect((await waiting).done).toBe(true)
   })
 
-  test('has a heartbeat with the newest cursor after 15 s without a record', async () => {
+  test('a stream has a heartbeat with the newest cursor after 15 s without a record', async () => {
     opened = await openTestLogs()
     const stream = opened.logs.follow({ level: 'error' }, async () => {}, never)
     await lines(stream, 1)
@@ -254,7 +254,7 @@ describe('a stream', () => {
     await stream.return(undefined)
   })
 
-  test('beyond the bound is unavailable', async () => {
+  test('a stream beyond the maximum is unavailable', async () => {
     opened = await openTestLogs()
     const streams = Array.from({ length: LOG_FOLLOWERS_MAX }, () =>
       opened.logs.follow({}, async () => {}, never),
@@ -286,7 +286,7 @@ describe('the archive', () => {
   }
   const segments = () => readdirSync(join(opened.directory, 'logs')).toSorted()
 
-  test('closes a segment after its time or at its size', async () => {
+  test('the archive closes a segment after its time or at its size', async () => {
     opened = await openTestLogs({ segmentBytesMax: 2_000 })
     await write(0, 3)
     await opened.store.archive()
@@ -306,7 +306,7 @@ describe('the archive', () => {
     expect(archived).toEqual(numbered(0, 63))
   })
 
-  test('lets records go that are behind its frontier, and no others', async () => {
+  test('only records behind the frontier of the archive are pruned', async () => {
     opened = await openTestLogs()
     await writeSegments(2)
     await write(10, 3)
@@ -328,7 +328,7 @@ describe('the archive', () => {
     )
   })
 
-  test('leaves a page without a next one where every record was pruned', async () => {
+  test('a page has no next one if every record was pruned', async () => {
     opened = await openTestLogs()
     await writeSegments(1)
     const [{ cursor }] = (await opened.logs.page({}, 5)).items as [LogRecord]
@@ -336,7 +336,7 @@ describe('the archive', () => {
     expect(await opened.logs.page({ after: cursor }, 5)).toEqual({ items: [], next: null })
   })
 
-  test.each(['missing', 'damaged'])('stops pruning at a segment that is %s', async (how) => {
+  test.each(['missing', 'damaged'])('a segment that is %s stops the pruning', async (how) => {
     opened = await openTestLogs()
     await writeSegments(3)
     const name = segments()[1]!
@@ -353,7 +353,7 @@ describe('the archive', () => {
     expect(await opened.logs.health()).toEqual({ name: 'logs', status: 'healthy' })
   })
 
-  test('removes records after their retention, once they are archived whole', async () => {
+  test('records are removed after their retention, once they are archived completely', async () => {
     const DAY = 24 * HOUR
     opened = await openTestLogs()
     await write(0, 5)
@@ -381,7 +381,7 @@ describe('the archive', () => {
     expect(opened.degraded).toEqual([`the segment ${first} is missing or damaged`])
   })
 
-  test('is pruned for the exact Environment only', async () => {
+  test('the log is pruned only for the exact Environment', async () => {
     opened = await openTestLogs()
     const request = { beforeMicros: '1', maximum: 1 }
     const invalid = { code: 'PLATFORM_REQUEST_INVALID' }

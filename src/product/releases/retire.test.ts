@@ -69,7 +69,7 @@ function referencedOf(opened = harness): string[] {
 const STRIDE = process.env.SVC_TEST_LONG === '1' ? 1 : 3
 
 describe('a retirement', () => {
-  test('removes the Release and its bytes and is audited once', async () => {
+  test('a retirement removes the Release and its bytes and is audited once', async () => {
     const { releaseId } = await publishRelease(harness, { source: 'a' })
     const kept = await publishRelease(harness, { source: 'b' })
     const before = readStatus(harness.product).revision
@@ -91,15 +91,18 @@ describe('a retirement', () => {
   test.each([
     [3, 'releaseId: not the Release of 3 unfinished pieces of scheduled work'],
     [null, /^releaseId: not before stored scheduled work is counted/],
-  ])('is rejected while scheduled work is pinned to the Release: %s', async (pending, rule) => {
-    const { releaseId } = await publishRelease(harness, { source: 'a' })
-    harness.engine.pendingWork = pending
-    expect(violationsOf(releaseId)).toEqual([expect.stringMatching(rule)])
-    harness.engine.pendingWork = 0
-    expect(violationsOf(releaseId)).toBeNull()
-  })
+  ])(
+    'a retirement is rejected while scheduled work is pinned to the Release: %s',
+    async (pending, rule) => {
+      const { releaseId } = await publishRelease(harness, { source: 'a' })
+      harness.engine.pendingWork = pending
+      expect(violationsOf(releaseId)).toEqual([expect.stringMatching(rule)])
+      harness.engine.pendingWork = 0
+      expect(violationsOf(releaseId)).toBeNull()
+    },
+  )
 
-  test('passes the indexes of the remaining Releases to the engine', async () => {
+  test('a retirement passes the indexes of the remaining Releases to the engine', async () => {
     const table = (name: string, ...fields: readonly string[]) => ({
       ...{ name, fields: { a: { type: 'string' } as const, b: { type: 'string' } as const } },
       indexes: fields.map((field) => ({ name: `by_${field}`, fields: [field], unique: false })),
@@ -120,13 +123,13 @@ describe('a retirement', () => {
     ).toEqual([expect.objectContaining({ dropped: 1 })])
   })
 
-  test('of an unknown Release is rejected', async () => {
+  test('a retirement of an unknown Release is rejected', async () => {
     expect(await faultCode(() => retireRelease(harness, harness.system.ids.make('rel')))).toBe(
       'PRODUCT_NOT_FOUND',
     )
   })
 
-  test('of a Release that a Channel is bound to is rejected, of an earlier one not', async () => {
+  test('a Release that a Channel is bound to is not retired, an earlier one is', async () => {
     const a = (await publishRelease(harness, { source: 'a' })).releaseId
     const b = (await publishRelease(harness, { source: 'b' })).releaseId
     await bind(a)
@@ -142,7 +145,7 @@ describe('a retirement', () => {
     expect(stateOf(a)).toBe('retired')
   })
 
-  test('of a Release that is served until its replacement is ready is rejected', async () => {
+  test('a Release that is served until its replacement is ready is not retired', async () => {
     const a = (await publishRelease(harness, { source: 'a' })).releaseId
     const b = (await publishRelease(harness, { source: 'b' })).releaseId
     await bind(a)
@@ -157,7 +160,7 @@ describe('a retirement', () => {
     expect(stateOf(a)).toBe('retired')
   })
 
-  test('keeps bytes that another Release references too', async () => {
+  test('a retirement keeps bytes that another Release references too', async () => {
     const functions = [functionManifest('a.b')]
     const first = await publishRelease(harness, { source: 'same' })
     const second = await publishRelease(harness, { source: 'same', functions })
@@ -167,7 +170,7 @@ describe('a retirement', () => {
     await harness.product.releases.load(second.releaseId)
   })
 
-  test('is not reported as damage to a concurrent reader of the bytes', async () => {
+  test('a retirement is not reported as damage to a concurrent reader of the bytes', async () => {
     const { releaseId } = await publishRelease(harness, { source: 'a', validate: false })
     const loading = harness.product.releases.load(releaseId)
     retireRelease(harness, releaseId)
@@ -179,7 +182,7 @@ describe('a retirement', () => {
 describe('a retired Release', () => {
   const gone = { code: 'PRODUCT_RELEASE_RETIRED' }
 
-  test('is rejected for every use by an operator', async () => {
+  test('a retired Release is rejected for every use by an operator', async () => {
     const { releaseId } = await publishRelease(harness, { source: 'a' })
     const next = (await publishRelease(harness, { source: 'b' })).releaseId
     await bind(releaseId)
@@ -204,7 +207,7 @@ describe('a retired Release', () => {
     await expect(harness.product.releases.load(releaseId)).rejects.toMatchObject(gone)
   })
 
-  test('is rejected for an application, by its ID and as the HEAD of a Workspace', async () => {
+  test('a retired Release is rejected for an application, by ID and as a HEAD', async () => {
     await bind((await publishRelease(harness, { source: 'bound' })).releaseId)
     const { releaseId } = await publishRelease(harness, { source: 'a' })
     const scopes: ApplicationScope[] = ['query', 'workspace']
@@ -218,7 +221,7 @@ describe('a retired Release', () => {
 })
 
 describe('a publication', () => {
-  test(`retires unused Releases beyond the newest ${RELEASES_KEPT}`, async () => {
+  test(`a publication retires unused Releases beyond the newest ${RELEASES_KEPT}`, async () => {
     const head = await publishRelease(harness, { workspace: 'other', source: 'head' })
     const bound = (await publishRelease(harness, { source: 'bound' })).releaseId
     await bind(bound)
@@ -244,7 +247,7 @@ describe('a publication', () => {
 })
 
 describe('the collection of artifacts', () => {
-  test('never removes bytes that a publication is about to reference', async () => {
+  test('the collection never removes bytes that a publication is about to reference', async () => {
     // Goal: unreferenced bytes are kept from the moment a publication relies on them.
     // Method: a few contents are published and retired at random and concurrently.
     const seed = Number(process.env.SVC_SEED ?? Date.now() >>> 0)
@@ -274,7 +277,7 @@ describe('the collection of artifacts', () => {
     }
   })
 
-  test('removes bytes that a killed process left, when the root is opened again', async () => {
+  test('the next opening of the root removes bytes that a killed process left', async () => {
     const { directory } = harness
     await publishRelease(harness, { source: 'a' })
     const orphan = `sha256:${'ab'.repeat(32)}`
@@ -287,7 +290,7 @@ describe('the collection of artifacts', () => {
     expect(harness.log.text()).toContain('product.artifacts_collected')
   })
 
-  test('that is killed at any step leaves every remaining Release complete', async () => {
+  test('a collection that is killed at any step leaves every Release complete', async () => {
     // Goal: kill -9 at each durable step of a retirement loses no bytes that are referenced.
     // Method: a child retires and kills itself before its nth step; the test then checks the root
     // and repeats the retirement.

@@ -49,7 +49,7 @@ function check({ releaseId }: Pick<Published, 'releaseId'>, against: string | nu
 const stateOf = ({ releaseId }: Published) => releaseState(harness, releaseId)
 
 describe('a validation', () => {
-  test('makes a Release servable, and its repeat needs no engine', async () => {
+  test('a validation makes a Release servable, and its repeat needs no engine', async () => {
     const published = await candidate()
     describeAs(CHAT)
     const validated = await check(published)
@@ -107,24 +107,27 @@ describe('a validation', () => {
     ],
     ['describes itself with an unknown field', { ...CHAT, jobs: [] }, 'load', '$.jobs'],
     ['describes no Functions at all', { tables: [] }, 'load', '$.functions'],
-  ])('permanently rejects a Release whose code %s', async (_, description, name, detail) => {
-    const published = await candidate()
-    describeAs(description)
-    const failure = {
-      code: 'PRODUCT_INCOMPATIBLE',
-      violations: [{ path: `checks.${name}`, rule: expect.stringContaining(detail) }],
-    }
-    await expect(check(published)).rejects.toMatchObject(failure)
-    expect(stateOf(published)).toBe('rejected')
-    describeAs(CHAT)
-    await expect(check(published)).rejects.toMatchObject(failure)
-    await harness.product.audit.whenIdle()
-    expect(harness.audited.at(-1)).toMatchObject({
-      operation: 'product.release.validate',
-      outcome: 'failed',
-      subject: published.releaseId,
-    })
-  })
+  ])(
+    'a validation permanently rejects a Release whose code %s',
+    async (_, description, name, detail) => {
+      const published = await candidate()
+      describeAs(description)
+      const failure = {
+        code: 'PRODUCT_INCOMPATIBLE',
+        violations: [{ path: `checks.${name}`, rule: expect.stringContaining(detail) }],
+      }
+      await expect(check(published)).rejects.toMatchObject(failure)
+      expect(stateOf(published)).toBe('rejected')
+      describeAs(CHAT)
+      await expect(check(published)).rejects.toMatchObject(failure)
+      await harness.product.audit.whenIdle()
+      expect(harness.audited.at(-1)).toMatchObject({
+        operation: 'product.release.validate',
+        outcome: 'failed',
+        subject: published.releaseId,
+      })
+    },
+  )
 
   test.each([
     ['FUNCTION_FAILED', 'PRODUCT_INCOMPATIBLE', 'rejected'],
@@ -134,7 +137,7 @@ describe('a validation', () => {
     ['UNAVAILABLE', 'PRODUCT_UNAVAILABLE', 'published'],
     ['INTERNAL', 'INTERNAL', 'published'],
   ] as const)(
-    'whose code fails with %s throws %s and leaves the Release %s',
+    'a validation whose code fails with %s throws %s and leaves the Release %s',
     async (thrown, code, state) => {
       const published = await candidate()
       harness.engine.describe = async () => {
@@ -145,7 +148,7 @@ describe('a validation', () => {
     },
   )
 
-  test('rejects a Release whose code declares another Cron than its manifest', async () => {
+  test('a Release whose code declares another Cron than its manifest is rejected', async () => {
     const functions = [LIST, SWEPT]
     const published = await candidate({ functions, tables: [MESSAGES], crons: [SWEEP] })
     describeAs({ functions, tables: [MESSAGES], crons: [{ ...SWEEP, overlap: 'queue' }] })
@@ -155,7 +158,7 @@ describe('a validation', () => {
     })
   })
 
-  test('reports to the author what the code threw when it was loaded', async () => {
+  test('a validation reports the error that the code threw when it was loaded', async () => {
     const published = await candidate()
     harness.engine.describe = async () => {
       const rule = `TypeError: ${'x'.repeat(1_000)}`
@@ -171,7 +174,7 @@ describe('a validation', () => {
     ['DEADLINE_EXCEEDED', 'PRODUCT_INCOMPATIBLE'],
     ['UNAVAILABLE', 'PRODUCT_UNAVAILABLE'],
   ] as const)(
-    'whose preparation fails with %s throws %s and may be repeated',
+    'a validation whose preparation fails with %s throws %s and may be repeated',
     async (thrown, code) => {
       const published = await candidate()
       describeAs(CHAT)
@@ -183,7 +186,7 @@ describe('a validation', () => {
     },
   )
 
-  test('that fails for stored documents does not reject the Release', async () => {
+  test('a validation that fails for stored documents does not reject the Release', async () => {
     const published = await candidate()
     describeAs(CHAT)
     harness.engine.documents.set('messages', [new Map([['body', 1n]])])
@@ -197,7 +200,7 @@ describe('a validation', () => {
     expect(await check(published)).toMatchObject({ state: 'validated' })
   })
 
-  test('against a Channel fails where its documents may not fit, without rejecting', async () => {
+  test('a Release that documents of a Channel may not fit fails and stays published', async () => {
     const first = await publishRelease(harness, CHAT)
     await bindChannel(harness, first.releaseId)
     let prepared = 0
@@ -240,7 +243,7 @@ describe('a validation', () => {
     expect(await check(fourth, 'production')).toEqual(validated)
   })
 
-  test('of an unknown Release or against an unbound Channel is rejected', async () => {
+  test('a validation of an unknown Release or against an unbound Channel is rejected', async () => {
     const published = await candidate()
     describeAs(CHAT)
     const releaseId = harness.system.ids.make('rel')
@@ -251,7 +254,7 @@ describe('a validation', () => {
     expect(stateOf(published)).toBe('published')
   })
 
-  test('runs alone while up to 15 others wait, and the 17th is rejected', async () => {
+  test('a validation runs alone while up to 15 others wait, and the 17th is rejected', async () => {
     const published = await candidate()
     let running = 0
     let runningMax = 0

@@ -72,7 +72,7 @@ test('no target can be served after a restart without files, until they are back
   expect([await status(), harness.product.serving.canServe()]).toEqual(['healthy', true])
 })
 
-test('a target that serves keeps others from making it all unavailable', async () => {
+test('the health is not unavailable while one target serves', async () => {
   const second = (await publishRelease(harness, { source: 'second' })).releaseId
   await bind(first, 'empty')
   await bindChannel(harness, second, { channel: 'staging', expectedReleaseId: 'empty' })
@@ -82,7 +82,7 @@ test('a target that serves keeps others from making it all unavailable', async (
   expect([await status(), harness.product.serving.canServe()]).toEqual(['degraded', true])
 })
 
-test('a Release that still loads is no failure', async () => {
+test('a Release that still loads does not count as a failure', async () => {
   await bind(first, 'empty')
   const { directory } = harness
   await closeProduct(harness.product)

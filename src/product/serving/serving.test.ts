@@ -60,7 +60,7 @@ const served = () =>
   harness.product.serving.observedPolicy?.releases.map(({ release }) => release.releaseId) ?? []
 
 describe('a restarted server', () => {
-  test('serves the stored policy with the time of its first convergence', async () => {
+  test('a restart serves the stored policy with the time of its first convergence', async () => {
     await set(first, 0n)
     const before = readServingPolicy(harness.product)
     harness.system.advance(5_000)
@@ -72,14 +72,14 @@ describe('a restarted server', () => {
     expect(harness.product.serving.overall()).toBe('serving')
   })
 
-  test('holds the first call until the policy is loaded', async () => {
+  test('a restarted server holds the first call until the policy is loaded', async () => {
     await set(first, 0n)
     await reopen()
     const policy = await harness.product.serving.findPolicy()
     expect(policy?.releases).toMatchObject([{ release: { releaseId: first }, weight: 10_000 }])
   })
 
-  test('serves the last converged policy while the desired one is not ready', async () => {
+  test('a restart serves the last converged policy until the desired one is ready', async () => {
     await set(first, 0n)
     harness.engine.warm = () => Promise.reject(new RangeError('no runner'))
     await set(second, 1n)
@@ -98,7 +98,7 @@ describe('a restarted server', () => {
     expect(served()).toEqual([second])
   })
 
-  test('stays archived and serves once the Environment is restored', async () => {
+  test('an archived Environment stays so after a restart, until it is restored', async () => {
     await set(first, 0n)
     await bind(second)
     change('archive', 0n)
@@ -118,7 +118,7 @@ describe('a restarted server', () => {
 })
 
 describe('serving', () => {
-  test('that was stopped does not start with a Release that is still loading', async () => {
+  test('serving that was stopped does not start with a Release that is still loading', async () => {
     const started = Promise.withResolvers<void>()
     harness.engine.isWarm = () => false
     harness.engine.warm = () => started.promise
@@ -136,14 +136,14 @@ describe('serving', () => {
     expect(harness.log.text()).not.toContain('product.policy_served')
   })
 
-  test('rejects a policy whose Release is retired during its check', async () => {
+  test('a policy whose Release is retired during its check is rejected', async () => {
     const setting = set(first, 0n)
     retire(harness.product, harness.actor, { releaseId: first, requestId: REQUEST_ID })
     await expect(setting).rejects.toMatchObject({ code: 'PRODUCT_RELEASE_RETIRED' })
     expect(readServingPolicy(harness.product).desired.revision).toBe('0')
   })
 
-  test('converges on the last of two quick policies, whichever is ready first', async () => {
+  test('serving converges on the last of two policies, whichever is ready first', async () => {
     const slow = Promise.withResolvers<void>()
     harness.engine.warm = ({ releaseId }) =>
       releaseId === first ? slow.promise : Promise.resolve()

@@ -81,11 +81,11 @@ describe('an application call', () => {
     ['a lower-case Release ID', () => `release:${first.toLowerCase()}`, 'REQUEST_INVALID'],
     ['a Release ID with a tail', () => `release:${first}x`, 'REQUEST_INVALID'],
     ['a leading space', () => ' channel:production', 'REQUEST_INVALID'],
-  ])('resolves %s to its Release or code', async (_, target, expected) => {
+  ])('an application call resolves %s to its Release or code', async (_, target, expected) => {
     expect(await outcome(target())).toBe(expected)
   })
 
-  test('reaches a Workspace only with the scope, where the Environment allows it', async () => {
+  test('a Workspace is reached only with the scope, if the Environment allows it', async () => {
     expect(await outcome('workspace:default', ['query', 'mutation'])).toBe('TARGET_DENIED')
     // A caller without the scope cannot find out which Workspaces exist.
     expect(await outcome('workspace:none', ['query'])).toBe('TARGET_DENIED')
@@ -97,7 +97,7 @@ describe('an application call', () => {
     expect(await outcome('channel:production')).toBe('first')
   })
 
-  test('resolves without a promise once the Release is in memory', () => {
+  test('a call resolves without a promise once the Release is in memory', () => {
     const target = resolveTarget(harness.product, { scopes: ['query'] }, 'channel:production', {
       affinity: expect.unreachable,
     })
@@ -105,7 +105,7 @@ describe('an application call', () => {
   })
 })
 
-test('an operator finds Releases in every state but retired and gets Product codes', () => {
+test('an operator finds Releases in every state except retired and gets Product codes', () => {
   expect(operatorOutcome('channel:production')).toBe(first)
   expect(operatorOutcome('workspace:draft')).toBe(published)
   expect(operatorOutcome(`release:${rejected}`)).toBe(rejected)

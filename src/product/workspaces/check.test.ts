@@ -165,7 +165,7 @@ test.each<[string, string[]]>([
   expect(workspaces).toHaveLength(1)
 })
 
-test('what cannot be checked is rejected', async () => {
+test('a package that cannot be checked is rejected', async () => {
   expect(await codeOf(check({ projectId: OTHER_PROJECT_ID }))).toBe('PRODUCT_INVALID')
   expect(await codeOf(check(CHAT, { against: 'none' }))).toBe('PRODUCT_NOT_FOUND')
   const busy = check(CHAT)
@@ -185,7 +185,7 @@ const PROVENANCE = {
   run: { provider: 'github', id: '7', url: null },
 }
 
-test('a revision keeps what its first publication declared', async () => {
+test('a revision keeps the provenance that its first publication declared', async () => {
   const publication = {
     frame: [makePackage(CHAT)],
     expectedHead: 'empty' as const,

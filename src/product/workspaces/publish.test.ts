@@ -43,7 +43,7 @@ function modified(
 }
 
 describe('a publication', () => {
-  test('creates one revision and one Release and moves the HEAD', async () => {
+  test('a publication creates one revision and one Release and moves the HEAD', async () => {
     const first = await push(makePackage({ source: 'a' }), 'empty')
     expect(first).toMatchObject({ workspace: 'default', replayed: false })
     const second = await push(makePackage({ source: 'b' }), first.revisionId)
@@ -63,7 +63,7 @@ describe('a publication', () => {
     ])
   })
 
-  test('can be repeated without effect, however far the HEAD has moved since', async () => {
+  test('a repeated publication has no effect, however far the HEAD has moved since', async () => {
     const frames = ['a', 'b', 'c'].map((source) => makePackage({ source }))
     const results = []
     let head: ExpectedHead = 'empty'
@@ -79,7 +79,7 @@ describe('a publication', () => {
     expect(readStatus(harness.product)).toEqual(before)
   })
 
-  test('of a known package under a new precondition creates a new revision', async () => {
+  test('a known package under a new precondition creates a new revision', async () => {
     const frame = makePackage()
     const first = await push(frame, 'empty')
     const second = await push(frame, first.revisionId)
@@ -87,7 +87,7 @@ describe('a publication', () => {
     expect(second.releaseId).not.toBe(first.releaseId)
   })
 
-  test('with a stale, foreign or missing HEAD conflicts and changes nothing', async () => {
+  test('a publication with a stale, foreign or missing HEAD changes nothing', async () => {
     const first = await push(makePackage({ source: 'a' }), 'empty')
     const other = await push(makePackage({ workspace: 'other' }), 'empty')
     await push(makePackage({ source: 'b' }), first.revisionId)
@@ -104,7 +104,7 @@ describe('a publication', () => {
     expect(readStatus(harness.product)).toEqual(before)
   })
 
-  test('succeeds once where 32 concurrent ones expect one HEAD', async () => {
+  test('of 32 concurrent publications that expect one HEAD exactly one succeeds', async () => {
     const base = await push(makePackage({ source: 'base' }), 'empty')
     const outcomes = await Promise.allSettled(
       Array.from({ length: 32 }, (_, i) => push(makePackage({ source: `${i}` }), base.revisionId)),
@@ -116,7 +116,7 @@ describe('a publication', () => {
     expect(readStatus(harness.product).releases).toHaveLength(2)
   })
 
-  test('creates one Release for 32 concurrent ones of one package', async () => {
+  test('32 concurrent publications of one package create one Release', async () => {
     const frame = makePackage()
     const results = await Promise.all(Array.from({ length: 32 }, () => push(frame, 'empty')))
     expect(new Set(results.map(({ releaseId }) => releaseId)).size).toBe(1)
@@ -160,7 +160,7 @@ describe('a publication', () => {
         }),
       'artifact',
     ],
-  ])('of a frame that %s is rejected and leaves nothing', async (_, make, path) => {
+  ])('a publication of a frame that %s is rejected and leaves nothing', async (_, make, path) => {
     await expect(push(make(), 'empty')).rejects.toMatchObject({
       code: 'PRODUCT_INVALID',
       violations: [{ path }],
@@ -178,7 +178,7 @@ describe('a publication', () => {
 const STRIDE = process.env.SVC_TEST_LONG === '1' ? 1 : 3
 
 describe('a publisher that is killed', () => {
-  test('leaves a complete publication or none and can repeat it', async () => {
+  test('a killed publisher leaves a complete publication or none and can repeat it', async () => {
     // Goal: at whatever step the process is killed, no row references missing bytes and a repeat
     // succeeds. Method: a child publishes and kills itself before its nth durable step; the test
     // then checks the root and repeats the publication.
