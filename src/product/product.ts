@@ -57,7 +57,9 @@ export interface Product {
   readonly schemaEvidence: SingleFlight<bigint, SchemaEvidence>
 }
 
+/** Packages that arrive at once; they hold up to 256 MiB of the disk together. */
 const PUBLICATIONS_MAX = 4
+/** Validations that wait. A further one is rejected with PRODUCT_UNAVAILABLE. */
 const VALIDATIONS_MAX = 16
 
 export interface ProductOptions {

@@ -17,6 +17,7 @@ export type Target =
 
 /** Parsed targets by their text: applications name few targets, most of them in every call. */
 const parsed = new Map<string, Target>()
+/** Callers choose the texts, so their number is bounded: the map is cleared when it is full. */
 const PARSED_MAX = 256
 
 /** Parses a target; returns null for an invalid one. */

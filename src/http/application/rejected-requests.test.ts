@@ -42,7 +42,7 @@ const UNREAD: readonly Omit<Row, 'names'>[] = [
     title: 'a text without the form of an Application Key',
     sent: { key: CANARY },
     code: 'APPLICATION_KEY_INVALID',
-    detail: 'the key does not have the form of one',
+    detail: 'the key does not have the form of an Application Key',
   },
   {
     title: 'an unknown key',

@@ -330,5 +330,5 @@ function replay(
 function verifiedKey(keyring: Keyring, { credential, keyId, digest }: KeyedCredential): Secret {
   const key = publicKey(keyring, keyId, credential.credentialId)
   if (digestEquals(keyDigest(keyring, keyId, key), digest)) return key
-  throw new Fault('PRODUCT_CORRUPT', { detail: 'a public key does not fit its digest' })
+  throw new Fault('PRODUCT_CORRUPT', { detail: 'a public key does not match its digest' })
 }

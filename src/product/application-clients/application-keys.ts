@@ -39,8 +39,11 @@ interface KeysOptions {
 }
 
 const KEY = /^rk_(?:pub|sec|dev)_v1_[A-Za-z0-9_-]{43}$/
+/** Maximum number of verified keys in memory. The one that was verified first is dropped. */
 const VERIFIED_MAX = 10_000
+/** Minimum time between two records of the use of a key: a busy key costs one write a minute. */
 const RECORD_EVERY_MILLIS = 60_000
+/** Time for which uses gather, so that one transaction writes those of all keys. */
 const FLUSH_AFTER_MS = 1_000
 
 export class ApplicationKeys {
@@ -84,7 +87,7 @@ export class ApplicationKeys {
     readonly credential: Pick<ApplicationCaller, 'clientId' | 'credentialId'> | null
   } {
     if (!KEY.test(text))
-      return { reason: 'the key does not have the form of one', credential: null }
+      return { reason: 'the key does not have the form of an Application Key', credential: null }
     const found = this.#readStored(() => this.#find(text))
     if (found === null) return { reason: 'no credential has this key', credential: null }
     const { clientId, credentialId, state } = found.credential

@@ -132,6 +132,8 @@ export class AuditOutbox {
         const fields = JSON.parse(record) as ProductAudit
         // Records that an earlier version stored lack this member.
         const { credentialId = null } = fields
+        // The row is deleted only after the delivery. A crash in between repeats the delivery,
+        // which the trail accepts; the other order would lose the record.
         await sink({ ...fields, credentialId, auditId, atMicros: BigInt(fields.atMicros) })
         control.transaction((tx) => deletePendingAudit(tx, auditId))
       }

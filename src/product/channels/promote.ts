@@ -23,10 +23,11 @@ export interface PromoteInput {
 }
 
 /**
- * Throws PRODUCT_CAS_CONFLICT if the binding is not the expected one, PRODUCT_INVALID if none is
- * expected in a protected Environment, PRODUCT_NOT_FOUND for an unknown Release,
- * PRODUCT_RELEASE_RETIRED, PRODUCT_STATE_CONFLICT for a Release that may not serve, and what
- * requireStoredDocumentsFit throws. A Channel that is bound to the Release already stays unchanged.
+ * Binds the Channel and starts to serve the Release. Throws PRODUCT_CAS_CONFLICT if the binding is
+ * not the expected one, PRODUCT_INVALID if none is expected in a protected Environment,
+ * PRODUCT_NOT_FOUND for an unknown Release, PRODUCT_RELEASE_RETIRED, PRODUCT_STATE_CONFLICT for a
+ * Release that may not serve, and what requireStoredDocumentsFit throws. A Channel that is bound to
+ * the Release stays unchanged.
  */
 export async function promote(
   ports: BindingPorts,
@@ -34,6 +35,8 @@ export async function promote(
   input: PromoteInput,
 ): Promise<BoundChannel> {
   const { channel, releaseId, requestId } = input
+  // The check of stored documents may take long and holds no lock. So the cheap checks come first,
+  // and are repeated in the transaction.
   const bound = ports.root.control.read((reader) => requirePromotable(reader, input))
   if (bound?.releaseId !== releaseId) await requireStoredDocumentsFit(ports, releaseId)
   const promoted = ports.root.control.transaction((tx) => {

@@ -18,10 +18,11 @@ export interface RollbackInput {
 }
 
 /**
- * Throws PRODUCT_NOT_FOUND for an unknown Channel or Release, PRODUCT_CAS_CONFLICT if the binding
- * is not the expected one, PRODUCT_STATE_CONFLICT for a target that is bound now or never was,
- * PRODUCT_RELEASE_RETIRED, and what requireStoredDocumentsFit throws. Tables that the target lacks
- * keep their documents, which its code cannot reach.
+ * Binds the Channel and starts to serve the Release. Throws PRODUCT_NOT_FOUND for an unknown
+ * Channel or Release, PRODUCT_CAS_CONFLICT if the binding is not the expected one,
+ * PRODUCT_STATE_CONFLICT for a target that is bound now or never was, PRODUCT_RELEASE_RETIRED, and
+ * what requireStoredDocumentsFit throws. Tables that the target lacks keep their documents, which
+ * its code cannot reach.
  */
 export async function rollback(
   ports: BindingPorts,

@@ -21,9 +21,8 @@ export function codeChecks(manifest: WorkspaceDescription, described: Json): Rel
     code = parseDescription(described)
   } catch (error) {
     if (!(error instanceof ValidationError)) throw error
-    return [
-      failedCheck('load', `the code declares something else than ${error.rule} at ${error.path}`),
-    ]
+    const { path, rule } = error
+    return [failedCheck('load', `the description of the code breaks a rule at ${path}: ${rule}`)]
   }
   const indexes = (description: WorkspaceDescription) =>
     description.tables.flatMap((table) =>

@@ -1,7 +1,7 @@
 /**
- * Removes the bytes of deleted files. Metadata alone decides which bytes are unused; a counter
- * could drift from it. A crash at any step leaves bytes for the next start, and never a file
- * without its bytes.
+ * Removes the bytes of deleted files. Metadata alone decides which bytes are unused, because a
+ * counter could drift from it. A crash at any step leaves bytes for the next start, and never a
+ * file without its bytes.
  */
 import { fileFields, isContentReferenced } from '../../engine/files/file-documents.ts'
 import type { SystemDocuments } from '../../engine/files/system-documents.ts'
@@ -24,6 +24,7 @@ export interface CollectionOptions {
  * file stays readable.
  */
 const GRACE_MILLIS = 30_000
+/** Interval of the runs: bytes are removed 30 to 40 s after the deletion of their last file. */
 const PERIOD_MILLIS = 10_000
 
 export class FileCollection {

@@ -105,7 +105,7 @@ function open(keyring: Keyring, form: Form, token: string, nowMillis: number): O
   const keyEnd = 1 + (bytes[0] ?? 0)
   const fileStart = keyEnd + TIME_BYTES
   const bodyEnd = bytes.length - MAC_BYTES
-  if (bodyEnd < fileStart + FILE_BYTES) throw grantInvalid('no download grant')
+  if (bodyEnd < fileStart + FILE_BYTES) throw grantInvalid('the token is not a download grant')
   const keyId = bytes.toString('latin1', 1, keyEnd)
   if (!keyring.ids.includes(keyId)) throw grantInvalid('the key of the grant is unknown')
   const body = bytes.subarray(0, bodyEnd)
@@ -120,11 +120,11 @@ function open(keyring: Keyring, form: Form, token: string, nowMillis: number): O
 }
 
 function bytesOf({ prefix }: Form, token: string): Buffer {
-  if (!token.startsWith(prefix)) throw grantInvalid('no download grant')
+  if (!token.startsWith(prefix)) throw grantInvalid('the token is not a download grant')
   try {
     return Buffer.from(decodeBase64Url(token.slice(prefix.length)))
   } catch (error) {
-    if (error instanceof ValidationError) throw grantInvalid('no download grant')
+    if (error instanceof ValidationError) throw grantInvalid('the token is not a download grant')
     throw error
   }
 }

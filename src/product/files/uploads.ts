@@ -21,6 +21,7 @@ import { type NewObject, storeFile } from './store.ts'
 /** Prefix of every token, by which the log redacts it. */
 export const UPLOAD_PREFIX = 'rk_upl_v1_'
 export const UPLOADS_PATH = '/v1/files/uploads/'
+/** Maximum grants that one transaction deletes. */
 const EXPIRED_MAX = 500
 
 /**
@@ -100,7 +101,7 @@ function checked(
   const isKnown = keyring.ids.includes(keyId)
   const presented = isKnown ? uploadDigest(keyring.derive(keyId, 'upload-grant'), token) : null
   if (presented === null || !digestEquals(presented, digest)) {
-    throw grantInvalid('the token is not the one of the upload grant')
+    throw grantInvalid('the token does not belong to the upload grant')
   }
   if (expiresAtMicros <= system.nowMicros()) throw grantInvalid('the upload grant has expired')
   return upload

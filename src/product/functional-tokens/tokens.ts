@@ -27,6 +27,7 @@ interface VerifiedToken {
   readonly isTrusted: () => boolean | Promise<boolean>
 }
 
+/** Maximum number of verified tokens in memory. The least recently used one is dropped. */
 const VERIFIED_MAX = 10_000
 /** Longer tokens are verified every time, which bounds the memory of the cache. */
 const CACHED_CHARACTERS_MAX = 4_096

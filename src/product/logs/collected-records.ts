@@ -32,7 +32,10 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
   ...['durationMicros', 'error'],
 ])
 
-/** A character has at most three bytes for each of its UTF-16 code units. */
+/**
+ * A UTF-16 code unit has at most three bytes of UTF-8, so that a text this short fits without being
+ * encoded.
+ */
 const CHARACTERS_MIN_PER_BYTE = 1 / 3
 
 export function collectedRecord(entry: LogRecord, atMicros: bigint): string {

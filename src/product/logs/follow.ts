@@ -32,6 +32,7 @@ export interface FollowOptions {
   readonly signal: AbortSignal
 }
 
+/** Maximum records of one page. */
 const PAGE_RECORDS = 500
 /**
  * Maximum interval between checks of the authorization, even without records, so that a stream ends

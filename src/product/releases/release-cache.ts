@@ -28,6 +28,10 @@ interface CacheOptions {
   readonly bytesMax?: number
 }
 
+/**
+ * The least recently used Release is dropped beyond these bounds. One that is served stays in
+ * memory, because Serving holds it.
+ */
 const ENTRIES_MAX = 64
 const BYTES_MAX = 256 * 1024 * 1024
 

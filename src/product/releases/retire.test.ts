@@ -90,7 +90,7 @@ describe('a retirement', () => {
 
   test.each([
     [3, 'releaseId: not the Release of 3 unfinished pieces of scheduled work'],
-    [null, /^releaseId: not before stored scheduled work is counted/],
+    [null, /^releaseId: not checked before scheduled work is counted/],
   ])(
     'a retirement is rejected while scheduled work is pinned to the Release: %s',
     async (pending, rule) => {

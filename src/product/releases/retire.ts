@@ -96,7 +96,7 @@ export function retireUnused(
  * (contract/management.md, States of Workspaces and Channels).
  */
 function pendingUse(pending: number | null): string {
-  if (pending === null) return 'before stored scheduled work is counted; try again in a moment'
+  if (pending === null) return 'checked before scheduled work is counted; try again in a moment'
   return `the Release of ${pending} unfinished pieces of scheduled work`
 }
 

@@ -92,7 +92,8 @@ export class Convergence<T> {
 
   #load(desired: Desired<T>): Promise<T> {
     if (this.#refresh !== null) return this.#refresh
-    // A damaged artifact is not read again for every request that needs it.
+    // Within RETRY_MS of a failure nothing is loaded, so that a damaged artifact is not read again
+    // for every request that needs it.
     if (this.#options.system.monotonicMillis() - this.#failedAtMillis < RETRY_MS) {
       return Promise.reject(new Fault('PRODUCT_UNAVAILABLE', { detail: desired.key }))
     }
