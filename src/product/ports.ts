@@ -30,7 +30,7 @@ export interface ReleasesPort {
 }
 
 /**
- * Runs `commit` once while the operator is locked as authorized, because a body may take hours to
- * arrive. Throws before `commit` if the operator is no longer authorized.
+ * Runs `commit` once while the caller is locked as authorized, because a body may take hours to
+ * arrive. Throws before `commit` if the caller is no longer authorized.
  */
 export type Authorized = <T>(commit: () => T) => Promise<T>

@@ -38,7 +38,7 @@ function store(...documents: Record<string, Value>[]): void {
   harness.engine.documents.set('notes', stored)
 }
 
-/** Forgets the preparations of the validations before. */
+/** Clears the preparations of earlier validations. */
 function startChecking(): string[][] {
   harness.engine.checkedTables.length = 0
   return harness.engine.checkedTables
@@ -117,7 +117,7 @@ test('a rollback may leave tables behind and is rejected for documents alone', a
   await expect(back()).rejects.toMatchObject({ code: 'PRODUCT_INCOMPATIBLE' })
   store({ text: 'abcd' })
   expect(await back()).toMatchObject({ releaseId: earlier })
-  // A table that the served Release lacks may hold documents of Releases before it.
+  // A table that the served Release lacks may hold documents of earlier Releases.
   expect(checkedTables).toEqual([['other'], ['notes'], ['notes']])
 })
 

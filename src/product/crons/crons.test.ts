@@ -1,4 +1,4 @@
-/** Crons of a Product: which Release's are in force, and what operators decide about them. */
+/** Crons of a Product: the Release whose Crons are in force, and the activation by operators. */
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -31,7 +31,7 @@ const cron = (name: string, more: Partial<CronManifest> = {}): CronManifest => (
 
 let gateway: TestGateway
 let runs = 0
-/** One Cron for each test that changes one. */
+/** The Crons; each test that changes one has its own. */
 const NAMES = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'] as const
 let name: string
 let count = 0
@@ -148,7 +148,7 @@ describe('a manual run', () => {
     await settled()
     expect(runs).toBe(0)
     lifecycle('restore')
-    // The next look at the clock would be a minute later.
+    // The scheduler would look at the clock only a minute later.
     await expect.poll(() => runs).toBe(1)
     await settled()
   })
@@ -221,7 +221,7 @@ describe('Crons in force', () => {
     lifecycle('restore')
     await settled()
     expect(runs).toBe(1)
-    // The decision about the Cron holds for another declaration of it.
+    // The activation of the Cron also applies to another declaration of it.
     expect(await listed()).toMatchObject([
       { name: 'h', schedule: '0 0 1 1 *', activation: 'disabled', revision: '1' },
     ])

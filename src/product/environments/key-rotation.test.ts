@@ -288,9 +288,9 @@ test('temporary files of an interrupted write are removed by the next rotation',
 })
 
 /*
- * Goal: at whatever step a rotation is killed, the root opens complete. Method: a process rotates
- * and kills itself before its nth step, for n = 0, 1, ... until one finishes; after each process
- * the same root is opened, read and written, then rotated again by the next one.
+ * Goal: a root opens complete, no matter at which step a rotation was killed. Method: a process
+ * rotates and kills itself before its nth step, for n = 0, 1, ... until one finishes; after each
+ * process the same root is opened, read and written, then rotated again by the next one.
  */
 /** Every third step in the short run. */
 const STRIDE = process.env.SVC_TEST_LONG === '1' ? 1 : 3

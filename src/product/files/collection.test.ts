@@ -1,4 +1,4 @@
-/** Which bytes are removed, and when: metadata alone decides, and no upload loses its bytes. */
+/** The removal of bytes and its time: metadata alone decides, and no upload loses its bytes. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -113,7 +113,7 @@ test('the bytes of a replaced object are removed', async () => {
 })
 
 test('the bytes of a part whose upload was aborted meanwhile are removed', async () => {
-  // The first run lists all bytes; later ones know only what became suspect.
+  // The first run lists all bytes; later ones check only bytes that were suspected.
   await ports.collection.collect()
   const address = { bucket: 'default', key: 'joined' }
   const upload = { ...address, contentType: 'text/plain', headers: new Map() }

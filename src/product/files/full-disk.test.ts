@@ -1,4 +1,4 @@
-/** A disk that is full: a file system of 4 MiB that only this test uses. */
+/** Uploads to a full disk: a file system of 4 MiB that only this test uses. */
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

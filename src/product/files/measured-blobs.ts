@@ -1,5 +1,6 @@
 /**
- * Counts contents that are stored, that are dropped before they are stored, and uploads in flight.
+ * Counts stored contents, contents that were dropped before they were stored, and uploads in
+ * flight.
  */
 import type { BlobStore, StagedBlob } from '../../storage/blobs/blobs.ts'
 import type { Metrics } from '../../telemetry/metrics/metrics.ts'

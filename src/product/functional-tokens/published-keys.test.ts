@@ -19,8 +19,8 @@ import { openJwtProviders } from './providers.ts'
 import { FunctionalTokens } from './tokens.ts'
 
 /*
- * Goal: keys of a provider outlive the process, but not a day. Method: a real issuer and a real
- * control database; a restart closes the database and resets the monotonic clock.
+ * Goal: keys of a provider outlive the process, but are valid for a day at most. Method: a real
+ * issuer and a real control database; a restart closes the database and resets the monotonic clock.
  */
 
 const MINUTE = 60_000

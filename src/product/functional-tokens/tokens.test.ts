@@ -95,7 +95,7 @@ async function outcome(token: string, verifier = tokens): Promise<unknown> {
   }
 }
 
-/** Two units of a string each. */
+/** 255 characters of two UTF-16 code units each. */
 const LONGEST = '\u{1f600}'.repeat(255)
 const ROLES = Array.from({ length: 256 }, (_, i) => `r${i}`)
 const USER = { kind: 'user', subject: 'subject-1', issuer: ISSUER, roles: [] }
@@ -367,7 +367,7 @@ describe('a token that was verified', () => {
     expect(await outcome(token)).toEqual(USER)
     system.advance(1_000)
     expect(await outcome(token)).toBe(REJECTED)
-    // The token was genuine: repeated calls with it are no guessing.
+    // The token was valid once, so that repeated calls with it do not count as guessing.
     expect(tokens.knows(token)).toBe(true)
   })
 

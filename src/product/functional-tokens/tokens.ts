@@ -59,8 +59,8 @@ export class FunctionalTokens {
   }
 
   /**
-   * Returns whether the token was verified before. Its caller does not guess tokens, even after it
-   * expired.
+   * Returns whether the token was verified before. A caller with such a token does not guess, even
+   * after the token expired.
    */
   knows(token: string): boolean {
     return this.#verified.has(token)

@@ -31,7 +31,9 @@ function sum(reports: readonly (Readonly<Record<string, unknown>> | undefined)[]
   return reports.reduce((total, fields) => total + Number(fields!.dropped), 0)
 }
 
-/** Opens what a kill at this moment would leave, and returns what its log says. */
+/**
+ * Opens a copy of the log as a kill at this moment would leave it, and returns the reported counts.
+ */
 async function afterKill({ directory, system }: TestLogs) {
   const copy = mkdtempSync(join(tmpdir(), 'svc-killed-'))
   cpSync(directory, copy, { recursive: true })

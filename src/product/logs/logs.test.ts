@@ -361,7 +361,7 @@ describe('the archive', () => {
     await opened.store.archive()
     expect(messages((await opened.logs.page({}, 100)).items)).toEqual(numbered(0, 5))
     await write(5, 5)
-    // The records of a segment leave together.
+    // The records of a segment are removed together.
     opened.system.advance(HOUR)
     await opened.store.archive()
     expect(messages((await opened.logs.page({}, 100)).items)).toEqual(numbered(0, 10))

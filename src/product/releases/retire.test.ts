@@ -38,7 +38,7 @@ afterEach(() => harness.close())
 const bind = (releaseId: ReleaseId, channel = 'production') =>
   bindChannel(harness, releaseId, { channel })
 
-/** Returns the violations of a failed retirement; null where it succeeds. */
+/** Returns the violations of a failed retirement; null if it succeeds. */
 function violationsOf(releaseId: ReleaseId): unknown {
   try {
     retireRelease(harness, releaseId)
@@ -58,7 +58,7 @@ function filesOf(opened = harness): string[] {
     .toSorted()
 }
 
-/** Returns the digests that Releases reference which are not retired, sorted. */
+/** Returns the digests that Releases reference that are not retired, sorted. */
 function referencedOf(opened = harness): string[] {
   const kept = readStatus(opened.product).releases.filter(({ state }) => state !== 'retired')
   const digests = kept.flatMap(({ manifest, artifact }) => [manifest.digest, artifact.digest])

@@ -37,7 +37,7 @@ function candidate(input: WorkspaceInput = CHAT): Promise<Published> {
   return publishRelease(harness, { ...input, validate: false })
 }
 
-/** Sets what the loaded code returns as its description. */
+/** Sets the description that the loaded code returns. */
 function describeAs(description: object): void {
   harness.engine.describe = async () => description as Json
 }

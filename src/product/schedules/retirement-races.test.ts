@@ -42,7 +42,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true })
 })
 
-/** Schedules as a call of the Release does that was in flight; `beforeCommit` runs in between. */
+/** Schedules work as a call in flight of the Release does; `beforeCommit` runs in between. */
 function schedule(releaseId: ReleaseId, beforeCommit: () => void = () => undefined) {
   return gateway.engine.documents.change(async (transaction) => {
     const scheduledId = await insertWork(transaction, {
@@ -76,7 +76,7 @@ test('a Release is in use until the end of its work is durable', async () => {
   await held.arrived()
   held.release()
   await scheduling
-  // The commit that ends the work, since nothing else is due.
+  // This is the commit that ends the work, because nothing else is due.
   held.hold()
   await held.arrived()
   expect(scheduled.pendingOf(old)).toBe(1)

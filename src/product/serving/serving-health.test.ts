@@ -33,7 +33,7 @@ async function bind(releaseId: ReleaseId, expectedReleaseId: ReleaseId | 'empty'
   await harness.product.serving.whenIdle()
 }
 
-/** Ends the process and starts the next one. */
+/** Closes the Product and opens its root again. */
 async function restart(): Promise<void> {
   const { directory } = harness
   await closeProduct(harness.product)
@@ -66,7 +66,7 @@ test('no target can be served after a restart without files, until they are back
   rmSync(files(), { recursive: true })
   renameSync(`${files()}-away`, files())
   harness.system.advance(1_000)
-  // The question itself causes the next attempt, as no call comes meanwhile.
+  // The probe itself causes the next attempt, because no call arrives meanwhile.
   expect(harness.product.serving.canServe()).toBe(false)
   await harness.product.serving.whenIdle()
   expect([await status(), harness.product.serving.canServe()]).toEqual(['healthy', true])

@@ -38,7 +38,7 @@ export class ServingHealth {
 
   /**
    * Resolves whether the files of every served Release exist. A Release without files is only in
-   * memory, and is lost at the next restart.
+   * memory, and cannot be loaded after a restart.
    */
   async #areStored(): Promise<boolean> {
     const { log, serving, releases } = this.#options

@@ -44,7 +44,7 @@ const MESSAGES: TableManifest = {
 }
 const CHAT = { functions: [functionManifest('messages.list')], tables: [MESSAGES] }
 
-/** The code declares what the manifest says unless `described` says something else. */
+/** The code declares the same as the manifest unless `described` differs. */
 function check(
   input: WorkspaceInput,
   { against = null, described = input }: { against?: string | null; described?: object } = {},
@@ -160,7 +160,7 @@ test.each<[string, string[]]>([
   expect([defect, checked.compatible, failedOf(checked)]).toEqual([defect, false, failed])
   // Documents are only read for a package whose code and schema passed.
   expect(checkedTables.length - before).toBe(failed[0]!.startsWith('unique') ? 1 : 0)
-  // A rejected check is no rejected Release: the package may be published all the same.
+  // A failed check rejects no Release: the package may still be published.
   const { workspaces } = readStatus(harness.product)
   expect(workspaces).toHaveLength(1)
 })

@@ -179,9 +179,9 @@ const STRIDE = process.env.SVC_TEST_LONG === '1' ? 1 : 3
 
 describe('a publisher that is killed', () => {
   test('a killed publisher leaves a complete publication or none and can repeat it', async () => {
-    // Goal: at whatever step the process is killed, no row references missing bytes and a repeat
-    // succeeds. Method: a child publishes and kills itself before its nth durable step; the test
-    // then checks the root and repeats the publication.
+    // Goal: no matter at which step the process is killed, no row references missing bytes and a
+    // repeat succeeds. Method: a child publishes and kills itself before its nth durable step; the
+    // test then checks the root and repeats the publication.
     let outcome = { deaths: 0, completed: false }
     for (let deathAt = 0; !outcome.completed; deathAt += STRIDE) {
       const child = Bun.spawnSync([process.execPath, DYING_PUBLISHER, String(deathAt)], { env: {} })
