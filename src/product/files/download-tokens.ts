@@ -24,7 +24,7 @@ interface Form {
 const BEARER: Form = { prefix: 'rk_dnl_v1_', use: 'download-grant' }
 const SIGNED_URL: Form = { prefix: 'rk_url_v1_', use: 'download-url' }
 
-/** The first byte of the end of a signed URL. */
+/** Values of the first byte in `end` of a signed URL. */
 const ATTACHMENT = 0
 const INLINE = 1
 
@@ -36,7 +36,7 @@ export interface DownloadClaims {
 }
 
 export interface SignedDownloadClaims extends DownloadClaims {
-  /** Whether a browser may show the file in place, if it has a type for that. */
+  /** True if a browser may show the file in place, if it has a type for that. */
   readonly inline: boolean
 }
 
@@ -66,7 +66,10 @@ export function sealSignedDownload(keyring: Keyring, claims: SignedDownloadClaim
   return seal(keyring, SIGNED_URL, claims, end)
 }
 
-/** Throws GRANT_INVALID for any token but that of a signed URL that has not expired. */
+/**
+ * Returns the claims of a signed URL. Throws GRANT_INVALID unless the token is one of a signed URL
+ * that has not expired.
+ */
 export function openSignedDownload(
   keyring: Keyring,
   token: string,
