@@ -200,7 +200,7 @@ describe('after a rotation', () => {
     expect(await tokens().verify(bearer)).toMatchObject({ kind: 'guest' })
   })
 
-  test('a download that was granted before stays granted until its end', async () => {
+  test('a download that was granted before a rotation stays granted until it expires', async () => {
     await open()
     const fileId = `fil_${system.ids.ulid()}`
     const expiresAtMillis = system.nowMillis() + DOWNLOAD_SECONDS.max * 1_000

@@ -37,22 +37,22 @@ test.each([
   expect(openSignedDownload(first, sealSignedDownload(first, claims), 1_999)).toEqual(claims)
 })
 
-test('a signed URL ends in the millisecond that it names', () => {
+test('a signed URL expires in the millisecond that it names', () => {
   expect(openSignedDownload(first, token, 1_999)).toEqual(CLAIMS)
   expect(() => openSignedDownload(first, token, 2_000)).toThrow(INVALID)
 })
 
-test('a signed URL outlives a rotation, and ends when its key leaves the keyring', () => {
+test('a signed URL stays valid after a rotation, until its key leaves the keyring', () => {
   expect(openSignedDownload(keyring(['k1', 'k2'], 'k2'), token, 1_000)).toEqual(CLAIMS)
   expect(() => openSignedDownload(keyring(['k2'], 'k2'), token, 1_000)).toThrow(INVALID)
 })
 
-test('a signed URL is of one Environment', () => {
+test('a signed URL is valid in one Environment only', () => {
   const other = keyring(['k1'], 'k1', OTHER)
   expect(() => openSignedDownload(other, token, 1_000)).toThrow(INVALID)
 })
 
-test('no form of grant is valid as another, whatever its prefix', () => {
+test('no form of grant is valid as another, even under its prefix', () => {
   const bearer = sealDownload(first, CLAIMS)
   const opened = { fileId: FILE, nowMillis: 1_000 }
   expect(openDownload(first, bearer, opened)).toMatchObject({ fileId: FILE })
@@ -75,7 +75,7 @@ test('no changed character of a signed URL is accepted', () => {
   }
 })
 
-test('a signed URL stays the same for a quarter of its life, and lives three at least', () => {
+test('a signed URL is equal for a quarter of its lifetime, and valid for three quarters', () => {
   const { signDownload } = functionStorage(() => ({ keyring: first }) as FilePorts)
   const request = { fileId: FILE, expiresInSeconds: 60, fileName: null, inline: false }
   const at = (seconds: bigint) => signDownload({ ...request, nowMicros: seconds * 1_000_000n })

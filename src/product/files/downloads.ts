@@ -26,7 +26,7 @@ export async function findGranted(
 }
 
 export interface SignedFile extends GrantedFile {
-  /** Whether a browser may show the file in place, if it has a type for that. */
+  /** True if a browser may show the file in place, if it has a type for that. */
   readonly inline: boolean
 }
 

@@ -9,7 +9,7 @@ import { issueUpload } from './uploads.ts'
 
 export const DOWNLOADS_PATH = '/v1/files/downloads/'
 export const SIGNED_DOWNLOADS_PATH = '/v1/files/signed-downloads/'
-/** The life of a signed URL has so many steps, in each of which equal URLs are made. */
+/** Number of steps in the lifetime of a signed URL. Requests in one step get equal URLs. */
 const SIGNED_STEPS = 4
 
 /**
@@ -25,8 +25,8 @@ export function functionStorage(ports: () => FilePorts): FunctionStorage {
       return { path, token, expiresAtMicros: BigInt(expiresAtMillis) * 1000n }
     },
     signDownload({ fileId, nowMicros, expiresInSeconds, fileName, inline }) {
-      // A Query runs again after each change of what it read. With another URL a page would load
-      // each image again.
+      // A Query runs again after each change of a document that it read. If its URLs differed each
+      // time, a page would load each image again.
       const stepMillis = (expiresInSeconds * 1000) / SIGNED_STEPS
       const steps = Math.floor(Number(nowMicros / 1000n) / stepMillis) + SIGNED_STEPS
       const expiresAtMillis = steps * stepMillis
