@@ -2,7 +2,7 @@
 import { readFileSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { runBuild } from '../src/dev/commands.ts'
+import { runBuild } from '../src/dev/building/commands.ts'
 import { startTypeChecker } from '../src/dev/type-check/type-check.ts'
 import { testEnvironment } from '../src/test-kit/test-kit.ts'
 import { describeHere } from './testing/describe-here.ts'

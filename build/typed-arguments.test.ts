@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { APP_CLIENT_FILES } from '../src/app-client/embedded.generated.ts'
-import { generateReferences } from '../src/dev/codegen.ts'
+import { generateReferences } from '../src/dev/codegen/codegen.ts'
 import { writeWorkspace } from '../src/dev/new-workspaces.ts'
 import {
   CALLED,

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { APP_CLIENT_FILES } from '../src/app-client/embedded.generated.ts'
-import { generateReferences } from '../src/dev/codegen.ts'
+import { generateReferences } from '../src/dev/codegen/codegen.ts'
 import type { FunctionManifest } from '../src/value/manifest.ts'
 import type { FieldsJson } from '../src/value/validators.ts'
 

@@ -23,7 +23,7 @@ async function main(name: string, args: readonly string[]): Promise<void> {
     const { processEnvironment } = await import('./client/environment.ts')
     process.exitCode = await runClient(args, processEnvironment(), async () => {
       const { workspaceTools } = await import('./dev/workspace-tools.ts')
-      const { describeInSandbox } = await import('./dev/sandboxed-describe.ts')
+      const { describeInSandbox } = await import('./dev/building/sandboxed-describe.ts')
       const { startTypeChecker } = await import('./dev/type-check/type-check.ts')
       return workspaceTools({ describe: describeInSandbox, startTypeChecker })
     })

@@ -5,7 +5,7 @@ import { assert } from '../errors/assert.ts'
 import { Fault } from '../errors/fault.ts'
 import { SDK_TEXTS, TEMPLATES } from '../sdk/embedded.generated.ts'
 import { clientFiles } from './clients/client-files.ts'
-import { sharedFiles } from './codegen.ts'
+import { sharedFiles } from './codegen/codegen.ts'
 import { linkPackage } from './testing/package-link.ts'
 
 export const DEFAULT_TEMPLATE = 'chat'

@@ -1,10 +1,10 @@
 /** The tools of the command line for Workspaces. The callers print results and failures. */
 import { join } from 'node:path'
 import type { WorkspaceTools } from '../client/contexts.ts'
-import { type BuildRequest, runBuild, runClientCodegen } from './commands.ts'
+import { type BuildRequest, runBuild, runClientCodegen } from './building/commands.ts'
+import { encodeWorkspacePackage } from './building/package.ts'
 import { writeWorkspace } from './new-workspaces.ts'
-import { encodeWorkspacePackage } from './package.ts'
-import { formatProblem } from './problems.ts'
+import { formatProblem } from './workspace/problems.ts'
 
 /** The part of the command line that needs the executable. */
 export function workspaceTools({

@@ -24,7 +24,7 @@ const FUNCTION = Symbol.for('svc.function')
 const CLIENTS: readonly string[] = ['public', 'confidential']
 /**
  * The clients of public Functions that name none. The builder replaces the expression by the list
- * in svc.json (dev/bundles.ts).
+ * in svc.json (dev/building/bundles.ts).
  */
 const DEFAULT_CLIENTS = (globalThis as { readonly __svcClients?: unknown }).__svcClients ?? []
 const ERROR_KINDS: readonly string[] = ['invalid', 'forbidden', 'not_found', 'conflict']

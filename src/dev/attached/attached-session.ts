@@ -2,12 +2,12 @@
 import type { AttachRequest } from '../../client/contexts.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
 import { realSystem } from '../../system/system.ts'
-import type { Describe, WorkspaceBuild } from '../build.ts'
-import { encodeWorkspacePackage } from '../package.ts'
-import { formatProblem } from '../problems.ts'
+import type { Describe, WorkspaceBuild } from '../building/build.ts'
+import { encodeWorkspacePackage } from '../building/package.ts'
 import { type Save, SaveLoop } from '../saves/save-loop.ts'
 import type { StartTypeChecker } from '../type-check/type-check.ts'
-import { withoutLinks } from '../workspace-files.ts'
+import { formatProblem } from '../workspace/problems.ts'
+import { withoutLinks } from '../workspace/workspace-files.ts'
 
 export interface AttachedRequest extends AttachRequest {
   readonly describe: Describe

@@ -1,7 +1,7 @@
 /** The files that an application imports: its references, `svc/client` and `svc/react`. */
 import { join } from 'node:path'
 import { APP_CLIENT_FILES } from '../../app-client/embedded.generated.ts'
-import type { GeneratedFile } from '../codegen.ts'
+import type { GeneratedFile } from '../codegen/codegen.ts'
 import { LOCAL_SETTINGS_FILE } from './local-settings.ts'
 
 /** Returns the files for a directory of an application, with paths that begin with it. */

@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { readSecretFile } from '../../system/files.ts'
 import type { Secret } from '../../value/secret.ts'
-import { writeFile } from '../written-files.ts'
+import { writeFile } from '../workspace/written-files.ts'
 
 /** In the directory of the client, where a .gitignore names it. */
 export const LOCAL_SETTINGS_FILE = 'dev.json'

@@ -11,11 +11,11 @@ import {
   publishForDevelopment,
 } from '../../product/workspaces/development.ts'
 import type { Json } from '../../value/strict-json.ts'
-import type { WorkspaceBuild } from '../build.ts'
+import type { WorkspaceBuild } from '../building/build.ts'
+import { encodeWorkspacePackage } from '../building/package.ts'
 import { type LocalSettings, writeLocalSettings } from '../clients/local-settings.ts'
-import { encodeWorkspacePackage } from '../package.ts'
-import { formatProblem } from '../problems.ts'
 import { type Save, SaveLoop, type SaveLoopOptions } from '../saves/save-loop.ts'
+import { formatProblem } from '../workspace/problems.ts'
 import { allowsTargets } from './local-environments.ts'
 
 export const CHANNEL = 'dev'

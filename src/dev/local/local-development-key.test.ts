@@ -8,9 +8,9 @@ import { LocalDevelopment } from '../../../build/testing/development/local-devel
 import { PROJECT_ID } from '../../../build/testing/product-roots.ts'
 import { PACKAGE_MEDIA_TYPE } from '../../value/packages/workspace-package.ts'
 import type { WorkspaceState } from '../../wire/releases.ts'
-import { buildWorkspace } from '../build.ts'
-import { encodeWorkspacePackage } from '../package.ts'
-import { describeInSandbox } from '../sandboxed-describe.ts'
+import { buildWorkspace } from '../building/build.ts'
+import { encodeWorkspacePackage } from '../building/package.ts'
+import { describeInSandbox } from '../building/sandboxed-describe.ts'
 
 let dev: LocalDevelopment
 beforeAll(() => {

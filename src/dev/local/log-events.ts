@@ -2,7 +2,7 @@
 import type { DevelopmentEvent } from '../../client/development/events.ts'
 import type { LogRecord, Plain } from '../../telemetry/log.ts'
 import type { Json } from '../../value/strict-json.ts'
-import { codeFrameOfFile, findLocation } from '../code-frames.ts'
+import { codeFrameOfFile, findLocation } from '../workspace/code-frames.ts'
 
 /** Records that repeat what other events say, or that only operators can act on. */
 const SILENT: ReadonlySet<string> = new Set([

@@ -2,7 +2,7 @@
 import type { DevelopmentEvent } from '../../client/development/events.ts'
 import { CODES, type TableCode } from '../../errors/codes.ts'
 import { Fault, violationLines } from '../../errors/fault.ts'
-import { codeFrameOfFile, findLocation } from '../code-frames.ts'
+import { codeFrameOfFile, findLocation } from '../workspace/code-frames.ts'
 
 type Rejected = Extract<DevelopmentEvent, { event: 'rejected' }>
 

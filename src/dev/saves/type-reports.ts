@@ -5,8 +5,8 @@
 import type { DevelopmentEvent } from '../../client/development/events.ts'
 import type { Fault } from '../../errors/fault.ts'
 import { CoalescingTask } from '../../system/concurrency.ts'
-import { formatProblem } from '../problems.ts'
 import type { StartTypeChecker, TypeChecker, TypeCheckInput } from '../type-check/type-check.ts'
+import { formatProblem } from '../workspace/problems.ts'
 
 export interface TypeReportOptions {
   /** Absolute real path of the Workspace. */

@@ -27,8 +27,8 @@ import {
   type TestReply,
   TestRequest,
 } from '../../wire/test-kit.ts'
+import { shapesOf } from '../codegen/shapes.ts'
 import { eventOf } from '../local/log-events.ts'
-import { shapesOf } from '../shapes.ts'
 import { type CallIds, TestEnvironment } from './test-environments.ts'
 import { WorkspaceReleases } from './workspace-releases.ts'
 

@@ -6,8 +6,8 @@ import type { LoadedRelease } from '../../product/ports.ts'
 import { sha256 } from '../../system/digests.ts'
 import { encodeUlid, parseId } from '../../value/ids.ts'
 import type { WorkspaceDescription } from '../../value/manifest.ts'
-import { runBuild } from '../commands.ts'
-import { SCHEMA_FILE } from '../workspace-files.ts'
+import { runBuild } from '../building/commands.ts'
+import { SCHEMA_FILE } from '../workspace/workspace-files.ts'
 
 export interface TestRelease extends Omit<LoadedRelease, 'manifest'> {
   readonly description: WorkspaceDescription

@@ -5,8 +5,8 @@
  */
 import { join } from 'node:path'
 import type ts from 'typescript-api'
-import { codeFrame } from '../code-frames.ts'
-import type { Problem } from '../problems.ts'
+import { codeFrame } from '../workspace/code-frames.ts'
+import type { Problem } from '../workspace/problems.ts'
 import type { TypeScriptApi } from './compilers.ts'
 import type { CheckedFunction } from './messages.ts'
 

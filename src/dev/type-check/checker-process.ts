@@ -9,8 +9,8 @@ import { join, relative } from 'node:path'
 import { createInterface } from 'node:readline'
 import type ts from 'typescript-api'
 import { assert } from '../../errors/assert.ts'
-import { codeFrame } from '../code-frames.ts'
-import type { Problem } from '../problems.ts'
+import { codeFrame } from '../workspace/code-frames.ts'
+import type { Problem } from '../workspace/problems.ts'
 import { certainMistakes } from './certain-mistakes.ts'
 import {
   type Compiler,

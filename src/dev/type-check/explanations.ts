@@ -1,6 +1,6 @@
 /** Turns messages of the compiler about Functions into sentences with a fix. */
 import { REPLACEMENTS } from '../../runner/realm/missing-globals.ts'
-import type { Problem } from '../problems.ts'
+import type { Problem } from '../workspace/problems.ts'
 
 export type Explanation = Pick<Problem, 'message' | 'fix'>
 

@@ -1,6 +1,6 @@
 /** The lines of JSON between a build and the process that checks its types. */
 import type { FunctionKind } from '../../value/manifest.ts'
-import type { Problem } from '../problems.ts'
+import type { Problem } from '../workspace/problems.ts'
 
 /** First argument of the process; the directory of the Workspace follows. */
 export const TYPE_CHECK_ARGUMENT = '__type-check'

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { writeWorkspace } from '../new-workspaces.ts'
-import { formatProblem } from '../problems.ts'
+import { formatProblem } from '../workspace/problems.ts'
 import { typeCheckerOf } from './checker-process.ts'
 import type { TypeCheckRequest, TypeCheckResult } from './messages.ts'
 

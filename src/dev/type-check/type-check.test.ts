@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { describeHere } from '../../../build/testing/describe-here.ts'
 import type { Fault } from '../../errors/fault.ts'
-import { runBuild } from '../commands.ts'
+import { runBuild } from '../building/commands.ts'
 import { writeWorkspace } from '../new-workspaces.ts'
 import { startTypeChecker } from './type-check.ts'
 

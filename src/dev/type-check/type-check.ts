@@ -3,7 +3,7 @@ import { Fault } from '../../errors/fault.ts'
 import { ownCommand } from '../../runner/command.ts'
 import { RUNNER_ENVIRONMENT } from '../../runner/process-environment.ts'
 import type { WorkspaceDescription } from '../../value/manifest.ts'
-import { SCHEMA_FILE, type WorkspaceModule } from '../workspace-files.ts'
+import { SCHEMA_FILE, type WorkspaceModule } from '../workspace/workspace-files.ts'
 import {
   type CheckedFunction,
   TYPE_CHECK_ARGUMENT,

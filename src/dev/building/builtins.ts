@@ -6,10 +6,10 @@
 import { readFileSync, statSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
 import { dirname, join } from 'node:path'
-import { isJsonObject } from '../value/strict-json.ts'
-import { fits } from '../wire/reading/read.ts'
-import { type Infer, schema } from '../wire/schema.ts'
-import type { Problem } from './problems.ts'
+import { isJsonObject } from '../../value/strict-json.ts'
+import { fits } from '../../wire/reading/read.ts'
+import { type Infer, schema } from '../../wire/schema.ts'
+import type { Problem } from '../workspace/problems.ts'
 
 export const BUILTIN_NAMESPACE = 'svc-builtin'
 

@@ -1,5 +1,5 @@
 /** Problems of a Workspace, as its author reads them: location, message and fix. */
-import { Fault } from '../errors/fault.ts'
+import { Fault } from '../../errors/fault.ts'
 
 export interface Problem {
   /** Relative to the Workspace, with forward slashes. */

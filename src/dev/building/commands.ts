@@ -1,18 +1,18 @@
 /** Builds of a Workspace that write files. The callers print results and failures. */
 import { chmodSync, lstatSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { SDK_TEXTS } from '../sdk/embedded.generated.ts'
-import type { WriteOptions } from '../system/files.ts'
-import type { ProjectId } from '../value/ids.ts'
+import { SDK_TEXTS } from '../../sdk/embedded.generated.ts'
+import type { WriteOptions } from '../../system/files.ts'
+import type { ProjectId } from '../../value/ids.ts'
+import { clientFiles } from '../clients/client-files.ts'
+import { generateFiles, generateReferences } from '../codegen/codegen.ts'
+import { linkPackage } from '../testing/package-link.ts'
+import type { StartTypeChecker } from '../type-check/type-check.ts'
+import { workspaceFault } from '../workspace/problems.ts'
+import { withoutLinks } from '../workspace/workspace-files.ts'
+import { fileFault, writeFile } from '../workspace/written-files.ts'
 import { buildWorkspace, type Describe, type WorkspaceBuild } from './build.ts'
-import { clientFiles } from './clients/client-files.ts'
-import { generateFiles, generateReferences } from './codegen.ts'
 import { encodeWorkspacePackage } from './package.ts'
-import { workspaceFault } from './problems.ts'
-import { linkPackage } from './testing/package-link.ts'
-import type { StartTypeChecker } from './type-check/type-check.ts'
-import { withoutLinks } from './workspace-files.ts'
-import { fileFault, writeFile } from './written-files.ts'
 
 const READABLE = 0o644
 

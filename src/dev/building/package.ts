@@ -1,14 +1,14 @@
 /** Encodes the package frame: manifest and artifact of one build, for one Project. */
-import { sha256 } from '../system/digests.ts'
-import { canonicalJson } from '../value/canonical-json.ts'
-import type { ProjectId } from '../value/ids.ts'
-import type { WorkspaceManifest } from '../value/manifest.ts'
-import { digestName, encodePackage } from '../value/packages/workspace-package.ts'
-import type { Json } from '../value/strict-json.ts'
-import { ValidationError } from '../value/validation-error.ts'
-import { parseManifest } from '../wire/files/manifest.ts'
+import { sha256 } from '../../system/digests.ts'
+import { canonicalJson } from '../../value/canonical-json.ts'
+import type { ProjectId } from '../../value/ids.ts'
+import type { WorkspaceManifest } from '../../value/manifest.ts'
+import { digestName, encodePackage } from '../../value/packages/workspace-package.ts'
+import type { Json } from '../../value/strict-json.ts'
+import { ValidationError } from '../../value/validation-error.ts'
+import { parseManifest } from '../../wire/files/manifest.ts'
+import { fileProblem, workspaceFault } from '../workspace/problems.ts'
 import type { WorkspaceBuild } from './build.ts'
-import { fileProblem, workspaceFault } from './problems.ts'
 
 /** Returns the manifest as canonical JSON text. */
 export function manifestText(build: WorkspaceBuild, projectId: ProjectId): string {

@@ -4,16 +4,16 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync 
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
-import { describeHere } from '../../build/testing/describe-here.ts'
-import { Fault } from '../errors/fault.ts'
-import { sha256 } from '../system/digests.ts'
-import { parseId } from '../value/ids.ts'
-import { decodeArtifact, decodePackage } from '../value/packages/workspace-package.ts'
-import { parseManifest } from '../wire/files/manifest.ts'
+import { describeHere } from '../../../build/testing/describe-here.ts'
+import { Fault } from '../../errors/fault.ts'
+import { sha256 } from '../../system/digests.ts'
+import { parseId } from '../../value/ids.ts'
+import { decodeArtifact, decodePackage } from '../../value/packages/workspace-package.ts'
+import { parseManifest } from '../../wire/files/manifest.ts'
+import { writeWorkspace } from '../new-workspaces.ts'
+import { formatProblem } from '../workspace/problems.ts'
 import { buildWorkspace, type WorkspaceBuild } from './build.ts'
-import { writeWorkspace } from './new-workspaces.ts'
 import { encodeWorkspacePackage } from './package.ts'
-import { formatProblem } from './problems.ts'
 
 const PROJECT = parseId('prj', 'prj_01JZ0000000000000000000000')
 const directories: string[] = []
@@ -98,7 +98,7 @@ test('equal sources build equal bytes, in any directory and any process', async 
   const second = await build(workspaceOf(files))
   const module = (name: string) => JSON.stringify(join(import.meta.dirname, name))
   const script = `
-    const { readWorkspaceFiles } = await import(${module('workspace-files.ts')})
+    const { readWorkspaceFiles } = await import(${module('../workspace/workspace-files.ts')})
     const { bundleWorkspace } = await import(${module('bundles.ts')})
     const files = readWorkspaceFiles(${JSON.stringify(workspaceOf(files))})
     const { source, sourceMap } = await bundleWorkspace(files)

@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { hoverIn } from '../../build/testing/typed-functions/editor.ts'
-import { writeWorkspace } from './new-workspaces.ts'
+import { hoverIn } from '../../../build/testing/typed-functions/editor.ts'
+import { writeWorkspace } from '../new-workspaces.ts'
 
 const SOURCE = `import { type NewDoc, query } from 'svc'
 export const show = query({

@@ -1,13 +1,13 @@
 /** Finds problems between Functions and tables: duplicate names and missing references. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { quotedList } from '../sdk/definition-errors.ts'
-import { referencedTables } from '../sdk/validators.ts'
-import type { FunctionManifest, WorkspaceDescription } from '../value/manifest.ts'
-import type { ValidationError } from '../value/validation-error.ts'
-import { functionPath } from './codegen.ts'
-import { fileProblem, type Problem } from './problems.ts'
-import { CRONS_FILE, SCHEMA_FILE, type WorkspaceFiles } from './workspace-files.ts'
+import { quotedList } from '../../sdk/definition-errors.ts'
+import { referencedTables } from '../../sdk/validators.ts'
+import type { FunctionManifest, WorkspaceDescription } from '../../value/manifest.ts'
+import type { ValidationError } from '../../value/validation-error.ts'
+import { functionPath } from '../codegen/codegen.ts'
+import { fileProblem, type Problem } from '../workspace/problems.ts'
+import { CRONS_FILE, SCHEMA_FILE, type WorkspaceFiles } from '../workspace/workspace-files.ts'
 
 export interface DescriptionProblems {
   readonly problems: readonly Problem[]

@@ -5,13 +5,13 @@
  */
 import { readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
-import { FRAME_BYTES_MAX } from '../runner/messages.ts'
-import { SDK_TEXTS } from '../sdk/embedded.generated.ts'
+import { FRAME_BYTES_MAX } from '../../runner/messages.ts'
+import { SDK_TEXTS } from '../../sdk/embedded.generated.ts'
+import { fileProblem, type Problem, workspaceFault } from '../workspace/problems.ts'
+import { CRONS_FILE, SCHEMA_FILE, type WorkspaceFiles } from '../workspace/workspace-files.ts'
 import { BUILTIN_NAMESPACE, builtinProblems, resolveBuiltin } from './builtins.ts'
 import { type ForbiddenSyntax, findForbiddenSyntax } from './forbidden-syntax.ts'
-import { fileProblem, type Problem, workspaceFault } from './problems.ts'
 import { SourceMap, type SourceMapJson } from './source-maps.ts'
-import { CRONS_FILE, SCHEMA_FILE, type WorkspaceFiles } from './workspace-files.ts'
 
 export interface Bundle {
   /** Calls `__svc.define` once; the realm that evaluates it provides `__svc`. */

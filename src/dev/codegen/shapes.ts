@@ -1,6 +1,6 @@
 /** Shapes of arguments (app-client/shapes.ts): validators without bounds. */
-import type { Shape, Shapes } from '../app-client/shapes.ts'
-import type { FieldsJson, ValidatorJson } from '../value/validators.ts'
+import type { Shape, Shapes } from '../../app-client/shapes.ts'
+import type { FieldsJson, ValidatorJson } from '../../value/validators.ts'
 
 export function shapesOf(fields: FieldsJson): Shapes {
   const shapes = Object.entries(fields).map(([name, field]) => [

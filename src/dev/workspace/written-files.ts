@@ -1,6 +1,6 @@
 /** Files that a build writes. A failure names the file. */
-import { Fault } from '../errors/fault.ts'
-import { FileFailure, type WriteOptions, writeFileAtomic } from '../system/files.ts'
+import { Fault } from '../../errors/fault.ts'
+import { FileFailure, type WriteOptions, writeFileAtomic } from '../../system/files.ts'
 
 /** Writes a file atomically. The directory exists. Throws CLIENT_FILE_FAILED. */
 export function writeFile(path: string, content: string | Uint8Array, options: WriteOptions): void {

@@ -1,14 +1,14 @@
 /** Reads the files of a Workspace: the modules with Functions, their names, and svc.json. */
 import { type Dirent, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import type { ClientKind } from '../value/manifest.ts'
-import { parseWrittenJson } from '../value/strict-json.ts'
-import { ValidationError } from '../value/validation-error.ts'
-import { text } from '../wire/fields.ts'
-import { parse } from '../wire/reading/read.ts'
-import { rule } from '../wire/rules.ts'
-import { type Infer, schema } from '../wire/schema.ts'
-import { WorkspaceName } from '../wire/workspace.ts'
+import type { ClientKind } from '../../value/manifest.ts'
+import { parseWrittenJson } from '../../value/strict-json.ts'
+import { ValidationError } from '../../value/validation-error.ts'
+import { text } from '../../wire/fields.ts'
+import { parse } from '../../wire/reading/read.ts'
+import { rule } from '../../wire/rules.ts'
+import { type Infer, schema } from '../../wire/schema.ts'
+import { WorkspaceName } from '../../wire/workspace.ts'
 import { fileProblem, type Problem, workspaceFault } from './problems.ts'
 
 export interface WorkspaceModule {

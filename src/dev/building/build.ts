@@ -2,17 +2,17 @@
  * Builds a Workspace: its bundle, and the description that the bundle gives when it is loaded. A
  * sandboxed runner loads it; this process executes no code of the Workspace.
  */
-import { sha256 } from '../system/digests.ts'
-import type { WorkspaceDescription } from '../value/manifest.ts'
-import { encodeArtifact } from '../value/packages/workspace-package.ts'
-import type { Json } from '../value/strict-json.ts'
-import { ValidationError } from '../value/validation-error.ts'
-import { parseDescription } from '../wire/files/manifest.ts'
+import { sha256 } from '../../system/digests.ts'
+import type { WorkspaceDescription } from '../../value/manifest.ts'
+import { encodeArtifact } from '../../value/packages/workspace-package.ts'
+import type { Json } from '../../value/strict-json.ts'
+import { ValidationError } from '../../value/validation-error.ts'
+import { parseDescription } from '../../wire/files/manifest.ts'
+import { type Problem, workspaceFault } from '../workspace/problems.ts'
+import { readWorkspaceFiles, type WorkspaceModule } from '../workspace/workspace-files.ts'
 import { type Bundle, bundleWorkspace } from './bundles.ts'
 import { describeValidationError, descriptionProblems } from './descriptions.ts'
 import { loadFailure } from './load-failures.ts'
-import { type Problem, workspaceFault } from './problems.ts'
-import { readWorkspaceFiles, type WorkspaceModule } from './workspace-files.ts'
 
 /**
  * Loads a bundle in the sandbox and returns its description. Throws FUNCTION_FAILED, LIMIT_EXCEEDED

@@ -1,9 +1,9 @@
 /** Explains errors that a bundle throws while it is loaded, at the line in the Workspace. */
-import { isFault } from '../errors/fault.ts'
+import { isFault } from '../../errors/fault.ts'
+import { fileProblem, type Problem, workspaceFault } from '../workspace/problems.ts'
+import { SCHEMA_FILE } from '../workspace/workspace-files.ts'
 import type { Bundle } from './bundles.ts'
-import { fileProblem, type Problem, workspaceFault } from './problems.ts'
 import { type SourceLocation, SourceMap, type SourceMapJson } from './source-maps.ts'
-import { SCHEMA_FILE } from './workspace-files.ts'
 
 const FRAME = /(?:^|[\s(@])([^\s()@]+):(\d+):(\d+)\)?\s*$/
 

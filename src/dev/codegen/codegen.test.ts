@@ -3,16 +3,16 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { CRON_MISTAKES } from '../../build/testing/typed-functions/cron-mistakes.ts'
-import { MISTAKES } from '../../build/testing/typed-functions/mistakes.ts'
-import { STORAGE_MISTAKES } from '../../build/testing/typed-functions/storage-mistakes.ts'
-import { TEST_KIT_MISTAKES } from '../../build/testing/typed-functions/test-kit-mistakes.ts'
-import type { FunctionManifest } from '../value/manifest.ts'
-import type { ValidatorJson } from '../value/validators.ts'
+import { CRON_MISTAKES } from '../../../build/testing/typed-functions/cron-mistakes.ts'
+import { MISTAKES } from '../../../build/testing/typed-functions/mistakes.ts'
+import { STORAGE_MISTAKES } from '../../../build/testing/typed-functions/storage-mistakes.ts'
+import { TEST_KIT_MISTAKES } from '../../../build/testing/typed-functions/test-kit-mistakes.ts'
+import type { FunctionManifest } from '../../value/manifest.ts'
+import type { ValidatorJson } from '../../value/validators.ts'
+import { writeWorkspace } from '../new-workspaces.ts'
 import { generateFiles, typeText } from './codegen.ts'
-import { writeWorkspace } from './new-workspaces.ts'
 
-const TSC = join(import.meta.dirname, '../../node_modules/typescript/bin/tsc')
+const TSC = join(import.meta.dirname, '../../../node_modules/typescript/bin/tsc')
 let root = ''
 let chat = ''
 
@@ -130,7 +130,7 @@ test('a new Workspace compiles with nothing installed, under the strictest setti
 })
 
 test('the page of the chat template compiles with React and Vite alone, and finds mistakes', () => {
-  const packages = join(import.meta.dirname, '../../node_modules')
+  const packages = join(import.meta.dirname, '../../../node_modules')
   const modules = join(root, 'node_modules')
   mkdirSync(join(modules, '@types'), { recursive: true })
   for (const name of ['@types/react', '@types/react-dom', 'vite']) {

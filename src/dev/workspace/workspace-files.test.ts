@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import type { Fault } from '../errors/fault.ts'
+import type { Fault } from '../../errors/fault.ts'
 import { readWorkspaceFiles } from './workspace-files.ts'
 
 test('a folder or a setting that cannot be read is named', () => {

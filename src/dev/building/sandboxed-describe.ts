@@ -1,10 +1,10 @@
 /** Loads a bundle as a server does, so that a build finds what a publication would reject. */
-import { createRunnerPool } from '../engine/runners/runner-pool.ts'
-import { runnerCommand } from '../runner/command.ts'
-import { runnerSpawner } from '../runner/processes.ts'
-import { realSystem } from '../system/system.ts'
-import { createLog } from '../telemetry/log.ts'
-import { Metrics } from '../telemetry/metrics/metrics.ts'
+import { createRunnerPool } from '../../engine/runners/runner-pool.ts'
+import { runnerCommand } from '../../runner/command.ts'
+import { runnerSpawner } from '../../runner/processes.ts'
+import { realSystem } from '../../system/system.ts'
+import { createLog } from '../../telemetry/log.ts'
+import { Metrics } from '../../telemetry/metrics/metrics.ts'
 import type { Bundle } from './bundles.ts'
 
 /** Loads a bundle in a runner and returns its description. Throws as RunnerPool.describe. */

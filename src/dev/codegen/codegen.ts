@@ -3,8 +3,8 @@
  * runners resolve, and references to the Functions with resolved types, so that an application
  * compiles without the code of the Workspace.
  */
-import type { FunctionManifest, WorkspaceDescription } from '../value/manifest.ts'
-import type { FieldsJson, LiteralJson, ValidatorJson } from '../value/validators.ts'
+import type { FunctionManifest, WorkspaceDescription } from '../../value/manifest.ts'
+import type { FieldsJson, LiteralJson, ValidatorJson } from '../../value/validators.ts'
 import { keyText, shapesOf, shapesText } from './shapes.ts'
 
 export interface GeneratedFile {
