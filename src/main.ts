@@ -1,4 +1,4 @@
-/** Dispatch on the program's name and its first argument; each branch loads only its own code. */
+/** Dispatches on the program's name and its first argument; a branch loads only its own code. */
 import { basename } from 'node:path'
 import { TYPE_CHECK_ARGUMENT } from './dev/type-check/messages.ts'
 import { RUNNER_ARGUMENT, selfCommand } from './runner/command.ts'
@@ -28,7 +28,8 @@ async function main(name: string, args: readonly string[]): Promise<void> {
       return workspaceTools({ describe: describeInSandbox, startTypeChecker })
     })
   } else if (first === 'svc-server' || first === 'svc') {
-    // Under any other name, that of the runtime in development, the first argument decides.
+    // The program has another name, such as that of the runtime in development: the first argument
+    // selects the program.
     await main(first, rest)
   } else {
     process.stderr.write('Usage: svc <command> or svc-server <mode>; both have --help.\n')
@@ -38,7 +39,7 @@ async function main(name: string, args: readonly string[]): Promise<void> {
 
 async function server(args: readonly string[]): Promise<never> {
   requireVerifiedPeers(process.env)
-  // Nothing that the server creates is readable by others, whatever it was started with.
+  // Files of the server are readable by its own user alone, whatever umask it inherits.
   process.umask(0o077)
   const { runServer } = await import('./server/modes.ts')
   const { Output } = await import('./server/outputs.ts')
@@ -51,8 +52,8 @@ async function server(args: readonly string[]): Promise<never> {
   await out.flushed()
   if (out.lost) err.write('svc-server: standard output could not be written\n')
   await err.flushed()
-  // Not left to the event loop, which a database that does not answer would keep going for ever,
-  // and so would a log that nobody reads.
+  // Exits explicitly: a database that does not respond, or an unread log, would keep the event
+  // loop running for ever.
   process.exit(out.lost ? exit || 1 : exit)
 }
 

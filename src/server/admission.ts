@@ -1,7 +1,7 @@
 /**
- * Admission of the requests of one listener. Its address is open before the stores are and until
- * they are closed: requests wait while the server starts, and are rejected with a time to retry at
- * while it stops. Probes are answered at once in both.
+ * Admits the requests of one listener. Its address opens before the stores and closes after them:
+ * requests wait while the server starts, and are rejected with a retry time while it stops. Probes
+ * are answered at once in both phases.
  */
 import { Fault } from '../errors/fault.ts'
 import type { ApplicationBinding } from '../http/application/incoming.ts'
@@ -15,22 +15,28 @@ export interface AdmissionOptions {
   readonly system: System
   /** Paths of the probes. */
   readonly probes: { readonly live: string; readonly ready: string }
-  /** Called with each response that the application does not make. */
+  /** Called with each response that is made here instead of by the application. */
   readonly onAnswer: (response: Response, origin: string | null) => void
-  /** WAITING_MILLIS_MAX unless given. */
+  /** Default: WAITING_MILLIS_MAX. */
   readonly waitingMillisMax?: number
-  /** WAITING_MAX unless given. */
+  /** Default: WAITING_MAX. */
   readonly waitingMax?: number
 }
 
-/** Longer than a start takes, and shorter than the 30 s that clients and proxies wait. */
+/**
+ * Time limit for requests that wait for the start: longer than a start takes, and shorter than the
+ * 30 s after which clients and proxies give up.
+ */
 const WAITING_MILLIS_MAX = 10_000
-/** Two seconds of 500 requests a second. The body of none is read meanwhile. */
+/**
+ * Bound of the requests that wait: two seconds at 500 requests a second. Their bodies are not read
+ * meanwhile, so that they hold little memory.
+ */
 const WAITING_MAX = 1_000
 
 export class Admission implements ListenerApp {
   readonly #options: AdmissionOptions
-  /** Resolves when the server has started or begins to stop. */
+  /** Resolves when the server has started or is stopping. */
   readonly #decided = Promise.withResolvers<void>()
   #phase: 'starting' | 'open' | 'draining' = 'starting'
   #app: ListenerApp | null = null
@@ -40,14 +46,14 @@ export class Admission implements ListenerApp {
     this.#options = options
   }
 
-  /** Passes the requests that wait, and all later ones, to the application. */
+  /** Passes waiting and later requests to the application. */
   open(app: ListenerApp): void {
     this.#app = app
     this.#phase = 'open'
     this.#decided.resolve()
   }
 
-  /** Rejects the requests that wait, and all later ones. */
+  /** Rejects waiting and later requests. */
   drain(): void {
     this.#phase = 'draining'
     this.#decided.resolve()
@@ -76,7 +82,7 @@ export class Admission implements ListenerApp {
     return this.#failure(fault, request.headers.get('origin'))
   }
 
-  /** Resolves when the phase has changed, after the longest wait, or when the client has left. */
+  /** Resolves when the phase changes, at the time limit, or when the client disconnects. */
   async #wait(signal: AbortSignal): Promise<void> {
     const { waitingMillisMax = WAITING_MILLIS_MAX, waitingMax = WAITING_MAX } = this.#options
     if (this.#waiting >= waitingMax) return

@@ -1,4 +1,4 @@
-/** The application origin of an open Environment. */
+/** Mounts the application origin of an open Environment. */
 import { QueryEnvelopes } from '../http/application/call-envelopes.ts'
 import type { Gateway } from '../http/application/gateway.ts'
 import { type ApplicationOrigin, mountApplication } from '../http/application/mount.ts'

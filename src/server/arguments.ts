@@ -1,20 +1,20 @@
-/** The arguments of the modes that have any. */
+/** Arguments of the modes `serve` and `verify-storage`; the other modes take none. */
 
 /** Argument of `verify-storage`. */
 export const REPAIR = '--repair'
-/** Argument of `serve`: the sequence after which changes may be missing follows it. */
+/** Argument of `serve`, followed by the sequence after which changes may be missing. */
 export const ACCEPT_LOSS = '--accept-loss'
 
 const SEQUENCE = /^(?:0|[1-9][0-9]{0,15})$/
 
-/** Whether the mode has these arguments. */
+/** Returns whether the mode accepts these arguments. */
 export function takesArguments(mode: string, args: readonly string[]): boolean {
   if (args.length === 0) return true
   if (mode === 'verify-storage') return args.length === 1 && args[0] === REPAIR
   return mode === 'serve' && args.length === 2 && acceptedLoss(args) !== null
 }
 
-/** Returns the sequence of `--accept-loss`; null without one. */
+/** Parses the sequence of `--accept-loss`; null if it is missing or invalid. */
 export function acceptedLoss([name, sequence = '']: readonly string[]): number | null {
   if (name !== ACCEPT_LOSS || !SEQUENCE.test(sequence)) return null
   const value = Number(sequence)

@@ -1,6 +1,6 @@
 /**
- * Where the bytes of stored files are: in the Product root, or in an S3-compatible store. The root
- * says which, so that a lost setting never looks like files without bytes.
+ * Opens the store of the bytes of files: a directory of the Product root, or an S3-compatible
+ * store. The root records which one, so that a lost setting never looks like files without bytes.
  */
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -20,7 +20,10 @@ interface BlobsOptions {
   readonly storage: StorageSettings | null
 }
 
-/** Throws SERVER_PRODUCT_ROOT_INVALID where the bytes are elsewhere; UNAVAILABLE. */
+/**
+ * Opens the store and records its bucket in the root. Throws SERVER_PRODUCT_ROOT_INVALID if the
+ * root records another store, and UNAVAILABLE.
+ */
 export async function openBlobs(options: BlobsOptions): Promise<BlobStore> {
   checkBlobs(options)
   const { rootPath, environmentId } = options
@@ -42,7 +45,7 @@ export function addressOf({ endpoint, bucket, region, ...keys }: S3Settings): S3
   return { endpoint, bucket, region, accessKeyId, secretAccessKey }
 }
 
-/** Throws what `openBlobs` would where the root says that its bytes are elsewhere. */
+/** Throws SERVER_PRODUCT_ROOT_INVALID as `openBlobs` does, without opening the store. */
 export function checkBlobs({ rootPath, storage }: Omit<BlobsOptions, 'environmentId'>): void {
   const bucket = readBucket(rootPath)
   const s3 = storage?.s3 ?? null

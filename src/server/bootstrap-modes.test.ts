@@ -44,7 +44,7 @@ async function run(mode: string, more: Record<string, string> = {}) {
 
 const CONFIRMED = { SERVICE_BOOTSTRAP_RECOVERY_CONFIRM: 'replace-lost-initial-owner-code' }
 
-test('migrate says what it did, and that there was nothing left to do', async () => {
+test('migrate reports what it did, or that the schema is current', async () => {
   expect(await run('migrate')).toEqual({
     exit: 0,
     out: `The identity database went from schema version 0 to ${SCHEMA_VERSION}.\n`,
@@ -55,7 +55,7 @@ test('migrate says what it did, and that there was nothing left to do', async ()
   )
 })
 
-test('migrate makes no first-owner code', async () => {
+test('migrate creates no first-owner code', async () => {
   await run('migrate')
   expect(await t.sql('select 1 from service_operator_invitations')).toEqual([])
 })
@@ -69,13 +69,13 @@ test('recovery needs the exact phrase and does nothing without it', async () => 
   expect(await t.sql(`select to_regclass('service_operators') as found`)).toEqual([{ found: null }])
 })
 
-test('recovery names the file, shows no code, and ends for good with the first owner', async () => {
+test('recovery prints the file, not the code, and fails once there is an owner', async () => {
   const { exit, out } = await run('recover-bootstrap', CONFIRMED)
   expect(exit).toBe(0)
   expect(out).toContain(t.codePath)
   const code = readFileSync(t.codePath, 'utf8').trimEnd()
   expect(out).not.toContain(code.slice(10))
-  // The mode ran by the real clock, so the exchange does too.
+  // The mode used the real clock, so the exchange uses it too.
   const { database, credentials } = t.identity
   const names = { deviceName: null, operatorName: null }
   const core = { database, credentials, system: realSystem() }
@@ -94,9 +94,9 @@ test.each([
   ['migrate', {}],
   ['recover-bootstrap', CONFIRMED],
   ['recover-owner', { SERVICE_OWNER_RECOVERY_CONFIRM: 'issue-owner-invitation' }],
-  // Only migrate takes the confirmation: it may have stayed in the settings.
+  // Only migrate reads the confirmation; an operator may have left it in the settings.
   ['recover-bootstrap', { ...CONFIRMED, SERVICE_PEPPER_CHANGE_CONFIRM: PHRASE }],
-])('another pepper ends %s with what to restore', async (mode, more) => {
+])('%s fails with another pepper and names what to restore', async (mode, more) => {
   await run('migrate')
   const { exit, out, err } = await run(mode, { ...OTHER_PEPPER, ...more })
   expect([exit, out]).toEqual([78, ''])
@@ -106,7 +106,7 @@ test.each([
   expect(err).not.toContain(OTHER_PEPPER.SERVICE_PLATFORM_IDENTITY_PEPPER)
 })
 
-test('migrate takes another pepper by its exact phrase alone, and says what it did', async () => {
+test('migrate accepts another pepper only with the exact phrase', async () => {
   await run('migrate')
   for (const phrase of ['', 'yes', `${PHRASE} `, 'void-every-identity-link']) {
     const given = { ...OTHER_PEPPER, SERVICE_PEPPER_CHANGE_CONFIRM: phrase }
@@ -131,7 +131,7 @@ test('migrate takes another pepper by its exact phrase alone, and says what it d
   expect((await run('migrate')).err).toContain('SERVER_IDENTITY_PEPPER_MISMATCH')
 })
 
-test('another subject pepper ends migrate, until its change is confirmed', async () => {
+test('migrate fails with another subject pepper until its change is confirmed', async () => {
   const path = join(t.stateDirectory, 'oidc.json')
   const oidc = (fill: number) => {
     const subjectPepper = new Secret(encodeBase64Url(new Uint8Array(32).fill(fill)))
@@ -145,7 +145,7 @@ test('another subject pepper ends migrate, until its change is confirmed', async
   expect(err).toMatch(/^svc-server: SERVER_OIDC_PEPPER_MISMATCH: /)
   const confirmed = { SERVICE_SUBJECT_PEPPER_CHANGE_CONFIRM: 'void-every-identity-link' }
   const { out } = await run('migrate', { ...oidc(10), ...confirmed })
-  expect(out).toContain('no identity link of this provider is resolved any more')
+  expect(out).toContain('no identity link of this provider is resolved from now on')
   expect((await run('migrate', oidc(10))).exit).toBe(0)
 })
 
@@ -158,7 +158,7 @@ test('a database that cannot be reached is named without its password', async ()
   expect(err).not.toContain('hunter2')
 })
 
-test('owner recovery needs its phrase and an operator, and names the file', async () => {
+test('owner recovery needs its phrase and an operator, and prints the file', async () => {
   const phrase = { SERVICE_OWNER_RECOVERY_CONFIRM: 'issue-owner-invitation' }
   const unconfirmed = await run('recover-owner', CONFIRMED)
   expect([unconfirmed.exit, unconfirmed.out]).toEqual([1, ''])

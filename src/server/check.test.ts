@@ -47,7 +47,7 @@ afterAll(() => {
   for (const root of roots) rmSync(root, { recursive: true, force: true })
 })
 
-/** Values that rules name themselves. */
+/** Values that the rules of settings mention themselves. */
 const SPEAKABLE = ['true', 'required', RECOVERY_PHRASE]
 
 async function check(environment: Environment) {
@@ -69,25 +69,29 @@ function linkParent(state: string, target: string): void {
   symlinkSync(target, dirname(state))
 }
 
-describe('svc-server check rejects', () => {
-  it.each(ROWS)('%s: %s in one line without a value', async (_rule, code, name, given) => {
-    const environment = { ...BASE, ...given }
-    const { exit, out, err } = await check(environment)
-    expect(exit).toBe(78)
-    expect(out).toBe('')
-    expect(err.startsWith(`svc-server: ${code}: ${name}: `)).toBe(true)
-    expect(err.endsWith('.\n')).toBe(true)
-    expect(err.slice(0, -1)).not.toMatch(/[\n\r]/)
-    expect(err).not.toMatch(/canary/i)
-    expect(err).not.toContain(PEPPER)
-    for (const value of Object.values(environment)) {
-      if (value && value.length > 1 && !SPEAKABLE.includes(value)) expect(err).not.toContain(value)
-    }
-  })
+describe('svc-server check', () => {
+  it.each(ROWS)(
+    'check rejects in one line without a value: %s',
+    async (_rule, code, name, given) => {
+      const environment = { ...BASE, ...given }
+      const { exit, out, err } = await check(environment)
+      expect(exit).toBe(78)
+      expect(out).toBe('')
+      expect(err.startsWith(`svc-server: ${code}: ${name}: `)).toBe(true)
+      expect(err.endsWith('.\n')).toBe(true)
+      expect(err.slice(0, -1)).not.toMatch(/[\n\r]/)
+      expect(err).not.toMatch(/canary/i)
+      expect(err).not.toContain(PEPPER)
+      for (const value of Object.values(environment)) {
+        if (value && value.length > 1 && !SPEAKABLE.includes(value))
+          expect(err).not.toContain(value)
+      }
+    },
+  )
 })
 
-describe('svc-server check shows', () => {
-  it('what would be served, aligned and without secrets', async () => {
+describe('svc-server check', () => {
+  it('check prints the settings, aligned and without secrets', async () => {
     const origins = 'https://app.test,http://localhost:5173'
     const root = newRoot()
     const environment = {
@@ -133,7 +137,7 @@ describe('svc-server check shows', () => {
     })
   })
 
-  it('deprecated and misspelled names, never their values', async () => {
+  it('check prints deprecated and misspelled names, never their values', async () => {
     const { SERVICE_IDENTITY_DATABASE_URL: _, ...rest } = BASE
     const { exit, out } = await check({
       ...rest,
@@ -146,7 +150,7 @@ describe('svc-server check shows', () => {
     expect(out).not.toMatch(/secret-by-mistake|canary%40pw|canary@pw/)
   })
 
-  it('that a proxy stands before an HTTPS address which the settings do not know of', async () => {
+  it('check reports an HTTPS address whose proxy is not declared', async () => {
     const named = { ...BASE, SERVICE_PUBLIC_MANAGEMENT_URL: 'https://manage.test' }
     const advice = 'set SERVICE_MANAGEMENT_TLS_TERMINATED=true'
     const { exit, out } = await check(named)
@@ -159,7 +163,7 @@ describe('svc-server check shows', () => {
     expect(local.out).not.toContain(advice)
   })
 
-  it('whose tokens say who a caller is, and that their keys fit', async () => {
+  it('check prints the JWT providers and checks their keys', async () => {
     const about = { kind: 'user', issuer: 'https://idp.test', audience: 'a', algorithms: ['ES256'] }
     const fitting = { jwks: { keys: [(await makeKey('key-1')).jwk] } }
     const useless = { jwks: { keys: [(await makeKey('key-1', 'RS256')).jwk] } }
@@ -177,7 +181,7 @@ describe('svc-server check shows', () => {
     expect(err).toContain('provider idp: a key set with a key of its algorithms')
   })
 
-  it('an identity provider and a managed source without connecting to either', async () => {
+  it('check prints an identity provider and a managed source without a connection', async () => {
     const oidc = { SERVICE_PLATFORM_OIDC_CONFIG: file('provider.json', OIDC_FILE) }
     const { exit, out } = await check({ ...BASE, ...MANAGED, ...oidc })
     expect(exit).toBe(0)
@@ -186,7 +190,7 @@ describe('svc-server check shows', () => {
     expect(out).not.toMatch(/\[object|canary-client/)
   })
 
-  it('and touches nothing', async () => {
+  it('check changes no file', async () => {
     const root = newRoot()
     const seen = () => [DIR, root].map((path) => [readdirSync(path), statSync(path).mtimeMs])
     const before = seen()
@@ -194,7 +198,7 @@ describe('svc-server check shows', () => {
     expect(seen()).toEqual(before)
   })
 
-  it('a root that a server has opened as one that none has', async () => {
+  it('check prints the same for a root that a server has open', async () => {
     const path = newRoot()
     const root = await openProductRoot(path, realSystem())
     try {
@@ -205,8 +209,8 @@ describe('svc-server check shows', () => {
   })
 })
 
-/** The line that `serve` ends with where `start` fails in it. */
-async function lineOf(start: () => unknown): Promise<string> {
+/** Returns the line that `serve` prints if `start` fails. */
+async function failureLine(start: () => unknown): Promise<string> {
   try {
     await start()
   } catch (error) {
@@ -215,7 +219,7 @@ async function lineOf(start: () => unknown): Promise<string> {
   return expect.unreachable('the start did not fail')
 }
 
-describe('svc-server check says what serve would say', () => {
+describe('svc-server check', () => {
   const write = (name: string, text: string) => (root: string) =>
     writeFileSync(join(root, name), text, { mode: 0o600 })
   it.each<[string, (root: string) => void]>([
@@ -235,16 +239,16 @@ describe('svc-server check says what serve would say', () => {
       (root) => writeFileSync(join(root, 'control.db'), '', { mode: 0o644 }),
     ],
     ['has a lock that is a directory', (root) => mkdirSync(join(root, 'lock.db'))],
-  ])('of a Product root that %s', async (_, spoil) => {
+  ])('check fails with the line of serve if the Product root %s', async (_, spoil) => {
     const root = newRoot()
     spoil(root)
-    const said = await lineOf(() => openProductRoot(root, realSystem()))
-    expect(said).toContain('SERVER_PRODUCT_ROOT_INVALID')
+    const line = await failureLine(() => openProductRoot(root, realSystem()))
+    expect(line).toContain('SERVER_PRODUCT_ROOT_INVALID')
     const environment = { ...BASE, SERVICE_PRODUCT_ROOT: root }
-    expect(await check(environment)).toEqual({ exit: 1, out: '', err: said })
+    expect(await check(environment)).toEqual({ exit: 1, out: '', err: line })
   })
 
-  it('of documents that are elsewhere than configured', async () => {
+  it('check fails if the root records another store of documents than the settings', async () => {
     const root = newRoot()
     const given = { ...BASE, SERVICE_PRODUCT_ROOT: root }
     ;(await openProductRoot(root, realSystem())).close()
@@ -278,14 +282,14 @@ describe('svc-server check says what serve would say', () => {
         chmodSync(join(state, 'bootstrap'), 0o770)
       },
     ],
-  ])('of a state directory that %s', async (rule, spoil) => {
+  ])('check fails with the line of serve if the state directory %s', async (rule, spoil) => {
     const parent = join(DIR, rule.replaceAll(/[ /]/g, '-'))
     const state = join(parent, 'state')
     if (rule !== 'is below a file') mkdirSync(parent)
     spoil(state)
-    const said = await lineOf(() => openBootstrapFiles(state).prepare())
-    expect(said).toContain('SERVER_STATE_DIRECTORY_INVALID')
+    const line = await failureLine(() => openBootstrapFiles(state).prepare())
+    expect(line).toContain('SERVER_STATE_DIRECTORY_INVALID')
     const environment = { ...BASE, SERVICE_STATE_DIRECTORY: state }
-    expect(await check(environment)).toEqual({ exit: 78, out: '', err: said })
+    expect(await check(environment)).toEqual({ exit: 78, out: '', err: line })
   })
 })

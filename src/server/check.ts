@@ -1,6 +1,7 @@
 /**
- * `svc-server check`: says what `serve` would use, and what `serve` would say of the settings and
- * of the files that it reads. It connects to nothing, opens no database and changes nothing.
+ * `svc-server check`: prints the settings that `serve` would use, or the error that `serve` would
+ * fail with because of its settings and files. Opens no connection and no database, and changes
+ * nothing.
  */
 
 import { checkStateDirectory } from '../identity/bootstrap-files.ts'
@@ -28,7 +29,7 @@ export async function run(environment: ProcessEnvironment, io: ServerIo): Promis
   return 0
 }
 
-/** Checks in the order of `serve`, so that of several failures both name the same one. */
+/** Checks in the order of `serve`, so that both report the same one of several failures. */
 async function checkProduct({
   root,
   database,
@@ -139,7 +140,7 @@ function notes(configuration: ServerSettings, environment: ProcessEnvironment): 
   return [...deprecated, ...exposed, ...unread, ...proxyNotes(configuration.management)]
 }
 
-/** The server itself has no TLS, so a proxy stands before an address that is HTTPS. */
+/** Notes a missing TLS setting: the server has no TLS, so an HTTPS address needs a proxy. */
 function proxyNotes({ publicUrl, tlsTerminated }: ServerSettings['management']): string[] {
   if (tlsTerminated || publicUrl?.startsWith('https:') !== true) return []
   return [

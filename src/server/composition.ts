@@ -1,4 +1,4 @@
-/** The parts of a server that serves: identity, then the Product Environment, and both origins. */
+/** Composes the parts of `serve`: identity, then the Product Environment, then both origins. */
 import type { ApplicationOrigin } from '../http/application/mount.ts'
 import { isObjectRequest } from '../http/management/buckets/objects.ts'
 import { mountManagement } from '../http/management/mount.ts'
@@ -32,7 +32,7 @@ export interface CompositionOptions {
   readonly counts: Readonly<Record<Surface, RequestCounts>>
   /** The sequence of `--accept-loss`; null accepts no loss of documents. */
   readonly acceptedLoss: number | null
-  /** Gains what is open, also where the rest cannot be opened. */
+  /** Receives each resource once it is open, so that a failed start closes it too. */
   readonly closing: ShutdownStack
 }
 
@@ -47,13 +47,13 @@ export interface Composition {
   readonly management: ListenerApp
   /** Null without a Product. */
   readonly application: ApplicationOrigin | null
-  /** Starts no scheduled work any more; resolves once what runs has ended. */
+  /** Stops starting scheduled work; resolves once the work in progress has ended. */
   drainWork(): Promise<void>
-  /** Ends responses that would last as long as their clients listen. */
+  /** Ends the streaming responses, which last until their clients disconnect. */
   endStreams(): void
 }
 
-/** Throws SERVER_* Faults and PRODUCT_CORRUPT. */
+/** Opens all parts. Throws SERVER_* Faults and PRODUCT_CORRUPT. */
 export async function openServer(options: CompositionOptions): Promise<Composition> {
   const { configuration, system, log, closing } = options
   const traces = await openTraces(options)
@@ -91,7 +91,7 @@ export async function openServer(options: CompositionOptions): Promise<Compositi
   }
 }
 
-/** Loads OpenTelemetry only where traces are exported, since other servers start faster then. */
+/** Loads OpenTelemetry only if traces are exported: its modules slow the start. */
 async function openTraces(options: CompositionOptions): Promise<Traces | null> {
   const settings = options.configuration.traces
   if (settings === null) return null
@@ -113,7 +113,7 @@ function transfersOf({ configuration, system }: CompositionOptions): Transfers {
 function managementApp(running: Running, application: ApplicationOrigin | null): ListenerApp {
   const { configuration, system, log, metrics, identity, environment, transfers } = running
   const product = environment?.product ?? null
-  // Routes of the Product run only where mount found its Environment configured.
+  // The mount rejects requests to Product routes if no Environment is configured.
   const ofEnvironment =
     environment === null || application === null
       ? ({ metrics } as EnvironmentApp)

@@ -31,15 +31,15 @@ async function fresh(): Promise<string> {
   return database.url
 }
 
-/** Opens and closes; answers the code and the reason of a rejection. */
+/** Opens and closes the documents. Returns the code and the detail of a failure. */
 async function opening(
   url: string | null,
   { environmentId = TEST_ENVIRONMENT, mayHoldDocuments = false } = {},
 ) {
   const database = url === null ? null : parseDatabaseUrl(new Secret(url))
   const system = realSystem()
-  const world = { system, log: memoryLog().log, metrics: new Metrics(system) }
-  const options = { rootPath: root, environmentId, mayHoldDocuments, database, ...world }
+  const shared = { system, log: memoryLog().log, metrics: new Metrics(system) }
+  const options = { rootPath: root, environmentId, mayHoldDocuments, database, ...shared }
   try {
     await (await openDocuments(options)).close()
     return 'opened'
@@ -67,13 +67,13 @@ test('documents stay where they are: in one PostgreSQL database', async () => {
   const rejected = /^SERVER_DOCUMENT_DATABASE_UNAVAILABLE: /
   expect(await opening(await fresh())).toMatch(rejected)
   expect(await opening(url, { environmentId: 'env_00000000000000000000000002' })).toMatch(rejected)
-  // As after a crash between the two: the database knows its Environment already.
+  // A crash between the two steps leaves a database that already has its Environment.
   rmSync(join(root, 'documents.postgres'))
   expect(await opening(url)).toBe('opened')
   expect(existsSync(join(root, 'documents.postgres'))).toBe(true)
 })
 
-test('documents that were lost are rejected, and nothing is made in their place', async () => {
+test('a root that has lost its documents is rejected, and gets no new ones', async () => {
   const lost =
     /^SERVER_PRODUCT_ROOT_INVALID: documents\.db .*is missing or empty, but .*: restore it,/
   const served = { mayHoldDocuments: true }
@@ -89,7 +89,7 @@ test('documents that were lost are rejected, and nothing is made in their place'
   expect(readdirSync(root)).toContain('documents.db-wal')
 })
 
-test('a lost mark of the database is rejected once the database may hold documents', async () => {
+test('a database without its mark is rejected once it may hold documents', async () => {
   const url = await fresh()
   expect(await opening(url)).toBe('opened')
   expect(await opening(url, { mayHoldDocuments: true })).toBe('opened')
@@ -98,7 +98,7 @@ test('a lost mark of the database is rejected once the database may hold documen
   expect(await opening(url, { mayHoldDocuments: true })).toMatch(lost)
 })
 
-test('connections to the database that were lost are counted', async () => {
+test('lost connections to the database are counted', async () => {
   const proxy = await postgresProxy(await fresh())
   const system = realSystem()
   const metrics = new Metrics(system)

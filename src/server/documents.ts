@@ -1,5 +1,5 @@
 /**
- * Where the documents of the served Environment are: in its root, or in PostgreSQL. The root says
+ * Opens the documents of the served Environment: in its root, or in PostgreSQL. The root records
  * which, so that a lost setting or an empty database never looks like an Environment without data.
  */
 import { existsSync } from 'node:fs'
@@ -24,7 +24,7 @@ import type { Metrics } from '../telemetry/metrics/metrics.ts'
 export interface DocumentsOptions {
   readonly rootPath: string
   readonly environmentId: string
-  /** Whether a Release was ever published or a document written. */
+  /** True if a Release was ever published or a document written. */
   readonly mayHoldDocuments: boolean
   /** Null keeps the documents in the root. */
   readonly database: DatabaseAddress | null
@@ -42,13 +42,13 @@ export interface RootDocumentsOptions
 
 export interface RootDocuments {
   readonly store: DocumentStore
-  /** Closes the store and records where it ends. */
+  /** Closes the store and records its last sequence. */
   close(): Promise<void>
 }
 
 /**
- * Opens the documents of a root and follows what is durable in its control database. Throws what
- * `openDocuments` throws, and SERVER_DOCUMENTS_OLDER where they have lost commits.
+ * Opens the documents of a root and records their durable sequence in its control database. Throws
+ * what `openDocuments` throws, and SERVER_DOCUMENTS_OLDER if the documents have lost commits.
  */
 export async function openRootDocuments(options: RootDocumentsOptions): Promise<RootDocuments> {
   const { root, database, acceptedLoss, system, log, metrics } = options
@@ -77,8 +77,8 @@ export async function openRootDocuments(options: RootDocumentsOptions): Promise<
 const ID = /^[A-Za-z0-9_-]{22}$/
 
 /**
- * Throws SERVER_PRODUCT_ROOT_INVALID where the root's documents are elsewhere or lost,
- * SERVER_DOCUMENT_DATABASE_UNAVAILABLE, UNAVAILABLE or PRODUCT_CORRUPT.
+ * Opens the store. Throws SERVER_PRODUCT_ROOT_INVALID if the root records another store or its
+ * documents are lost, SERVER_DOCUMENT_DATABASE_UNAVAILABLE, UNAVAILABLE or PRODUCT_CORRUPT.
  */
 export async function openDocuments(options: DocumentsOptions): Promise<DocumentStore> {
   const { rootPath, environmentId, mayHoldDocuments, database, system, log, metrics } = options
@@ -111,8 +111,8 @@ export async function openDocuments(options: DocumentsOptions): Promise<Document
 }
 
 /**
- * Throws what `openDocuments` would where the root says that its documents are elsewhere than
- * configured. Opens nothing.
+ * Throws SERVER_PRODUCT_ROOT_INVALID as `openDocuments` does if the root records another store than
+ * the settings name. Opens nothing.
  */
 export function checkDocuments({
   rootPath,

@@ -26,9 +26,9 @@ const DAY_SECONDS = 86_400
 
 export interface EnvironmentLogs {
   readonly logs: Logs
-  /** Its records carry the Project and the Environment, and are in the Environment's log. */
+  /** Adds the Project and the Environment to each record, and writes to the Environment's log. */
   readonly log: Logger
-  /** Values that no record may contain. */
+  /** Values that are redacted in every record. */
   readonly redaction: SecretRedaction
   close(): Promise<void>
 }
@@ -36,7 +36,7 @@ export interface EnvironmentLogs {
 export interface LogOptions {
   readonly root: ProductRoot
   readonly settings: LogSettings
-  /** Where segments are kept; null for the Product root. */
+  /** The store of the segments; null for the Product root. */
   readonly s3: S3Settings | null
   readonly system: System
   readonly log: Logger

@@ -20,7 +20,7 @@ test('an Environment with a Release and without its documents is not opened', as
   const { log } = memoryLog()
   const closing = new ShutdownStack(log)
   const opening = openEnvironment({
-    // No more of it is looked at before the documents are opened.
+    // Only this much of the Release is read before the documents are opened.
     configuration: {
       ...{ product: null, sandbox: 'preferred' as const },
       logs: {

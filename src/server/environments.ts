@@ -1,4 +1,4 @@
-/** The one Product Environment that a server composes: root, documents, engine, rules. */
+/** Opens the Product Environment of a server: root, documents, engine and rules. */
 
 import { createEngine } from '../engine/create-engine.ts'
 import type { Engine } from '../engine/engine.ts'
@@ -45,7 +45,7 @@ export interface OpenEnvironment {
   readonly objects: ConsoleObjects
   readonly logs: Logs
   readonly tokens: FunctionalTokens
-  /** Its records carry the Project and the Environment, and are in the Environment's log. */
+  /** Adds the Project and the Environment to each record, and writes to the Environment's log. */
   readonly log: Logger
   readonly keyUsage: KeyUsage
   readonly rejections: RejectionLog
@@ -65,15 +65,15 @@ export interface EnvironmentOptions {
   readonly system: System
   readonly log: Logger
   readonly metrics: Metrics
-  /** Null or absent where nothing is traced. */
+  /** Null or absent if traces are off. */
   readonly traces?: Traces | null
-  /** Gains what is open, also where the rest cannot be opened. */
+  /** Receives each resource once it is open, so that a failed start closes it too. */
   readonly closing: ShutdownStack
 }
 
 /**
- * Throws SERVER_PRODUCT_ROOT_*, SERVER_DOCUMENT_DATABASE_UNAVAILABLE, SERVER_DOCUMENTS_OLDER,
- * SERVER_SANDBOX_UNAVAILABLE, PRODUCT_CORRUPT.
+ * Opens all parts. Throws SERVER_PRODUCT_ROOT_*, SERVER_DOCUMENT_DATABASE_UNAVAILABLE,
+ * SERVER_DOCUMENTS_OLDER, SERVER_SANDBOX_UNAVAILABLE, PRODUCT_CORRUPT.
  */
 export async function openEnvironment(options: EnvironmentOptions): Promise<OpenEnvironment> {
   const { configuration, rootPath, system, metrics, closing } = options
@@ -85,7 +85,8 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
     'svc.environment.id': environmentId,
   })
   const storage = configuration.product?.storage ?? null
-  // First, since it checks that the segments of the log are where the files of the root are.
+  // Before the log: this checks that the settings name the store of the root, which has the
+  // segments of the log as well.
   const blobs = await openBlobs({ rootPath, environmentId, storage })
   const opened = await openLogs({
     ...{ root, settings: configuration.logs, s3: storage?.s3 ?? null },
@@ -97,14 +98,14 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   const live = new LiveConfiguration(root)
   redaction.add(live.secrets())
   live.onChange(() => redaction.add(live.secrets()))
-  const world = { system, log, metrics }
+  const shared = { system, log, metrics }
   const tokens = await openTokens(configuration, root, { system, log })
   const database = configuration.product?.database ?? null
   const { acceptedLoss = null } = options
-  const documents = await openRootDocuments({ root, database, acceptedLoss, ...world })
+  const documents = await openRootDocuments({ root, database, acceptedLoss, ...shared })
   closing.add(() => documents.close())
   const { store } = documents
-  // Takes less time than the start of the first runner, which goes on meanwhile.
+  // Runs while the first runner starts, which takes longer.
   prepareManifests()
   const pool = await starting
   const networks = configuration.product?.actionNetworks ?? []
@@ -113,13 +114,13 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   const documentSystem = database === null ? ('sqlite' as const) : ('postgresql' as const)
   const traced = { traces: options.traces, documentSystem }
   const ports = {
-    ...{ store, pool, cursors, outbound, configuration: live, ...world, ...traced },
+    ...{ store, pool, cursors, outbound, configuration: live, ...shared, ...traced },
     issueGuest: ((request) => tokens.issueGuest(request)) satisfies IssueGuest,
   }
   const buckets = new StoredBuckets(root.control, root.descriptor)
   const storageKeys = new StorageKeys(root)
   const { engine, files } = openFilesOf(
-    { ...world, keyring: root.keyring, buckets, storageKeys, blobs },
+    { ...shared, keyring: root.keyring, buckets, storageKeys, blobs },
     (storage) => createEngine({ ...ports, storage }),
   )
   closing.add(() => engine.close())
@@ -144,28 +145,28 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
 async function openTokens(
   { product }: EnvironmentSettings,
   { keyring, control, descriptor: { environmentId } }: ProductRoot,
-  world: { readonly system: System; readonly log: Logger },
+  shared: { readonly system: System; readonly log: Logger },
 ): Promise<FunctionalTokens> {
   const given = product?.jwtProviders ?? []
-  const providers = await openJwtProviders({ providers: given, control, ...world })
-  return new FunctionalTokens({ providers, keyring, environmentId, system: world.system })
+  const providers = await openJwtProviders({ providers: given, control, ...shared })
+  return new FunctionalTokens({ providers, keyring, environmentId, system: shared.system })
 }
 
-/** Starts the first runner, while the caller opens the stores. */
+/** Starts the first runner while the caller opens the stores. */
 function startPool(
   { sandbox }: EnvironmentSettings,
-  world: Pick<EnvironmentOptions, 'system' | 'log' | 'metrics'>,
+  shared: Pick<EnvironmentOptions, 'system' | 'log' | 'metrics'>,
   closing: ShutdownStack,
 ): Promise<RunnerPool> {
-  const pool = createRunnerPool({ ...world, spawn: runnerSpawner(runnerCommand()) })
+  const pool = createRunnerPool({ ...shared, spawn: runnerSpawner(runnerCommand()) })
   closing.add(() => pool.close())
   const starting = pool.start({ sandbox }).then(() => pool)
-  // Where a store cannot be opened, the caller fails with that and awaits no runner.
+  // A caller that fails to open a store never awaits this promise: its rejection is handled here.
   starting.catch(() => undefined)
   return starting
 }
 
-/** Objects that operators send at once. */
+/** Bound of the objects that operators send at the same time. */
 const OBJECT_UPLOADS_MAX = 16
 
 /** Returns the parts of an open Environment that its management routes use. */

@@ -69,7 +69,7 @@ async function send<T>(
   return [response.status, read(schema, await response.json(), 'PLATFORM_INTERNAL')]
 }
 
-test('the first owner logs in by the provider, and the gateway adds a grant', async () => {
+test('the first owner logs in through the provider, and the gateway adds a grant', async () => {
   const [, config] = await send(OidcConfig, ['GET', '/v1/auth/oidc/config'])
   const tokens = [(await authorize(config)).access_token, (await authorize(config)).access_token]
   const code = readFileSync(t.codePath, 'utf8').trimEnd()

@@ -1,11 +1,11 @@
-/** How `svc-server` prints that it stops: one line for a Fault, the stack for anything else. */
+/** Formats the error that ends `svc-server`: one line for a Fault, the stack for any other. */
 import { CODES, type TableCode } from '../errors/codes.ts'
 import { Fault } from '../errors/fault.ts'
 import { redactText } from '../telemetry/log.ts'
 
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g
 
-/** Text with its line end, and the exit code. Configuration values are in neither. */
+/** Returns the text with its line end, and the exit code. The text has no configuration value. */
 export function renderFailure(error: unknown): { readonly text: string; readonly exit: number } {
   if (error instanceof Fault) return { text: `svc-server: ${faultLine(error)}\n`, exit: error.exit }
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error)
@@ -13,7 +13,7 @@ export function renderFailure(error: unknown): { readonly text: string; readonly
   return { text: `svc-server: PLATFORM_INTERNAL: ${message}\n${redactText(stack)}\n`, exit: 1 }
 }
 
-/** Only a detail can hold what was given: the other texts are those of the program. */
+/** Redacts the detail, which alone may contain values of settings; all other text is fixed. */
 function faultLine(fault: Fault): string {
   const parts = [`${fault.code}:`]
   if (fault.violations.length > 0) {

@@ -1,7 +1,7 @@
-/** The streams that a mode of the server prints to; tests bring their own. */
+/** The streams that a mode of the server prints to; tests replace them. */
 
 export interface ServerIo {
-  /** Standard output: what was asked for. */
+  /** Standard output: the result of the mode. */
   readonly out: (text: string) => void
   /** Standard error: failures and, in `serve`, the log. Calls `onLost` if it cannot write it. */
   readonly err: (text: string, onLost?: () => void) => void
@@ -11,7 +11,7 @@ export interface ServerIo {
 /** The environment of the process, handed over by main.ts. */
 export type ProcessEnvironment = Readonly<Record<string, string | undefined>>
 
-/** One mode of `svc-server`; answers the exit code. A Fault may be thrown: the caller prints it. */
+/** One mode of `svc-server`. Returns the exit code; the caller prints a Fault that it throws. */
 export type Mode = (
   environment: ProcessEnvironment,
   io: ServerIo,

@@ -6,7 +6,7 @@ import { TestSystem } from '../system/system.ts'
 import { memoryLog } from '../telemetry/log.ts'
 import { openListener } from './listeners.ts'
 
-test('a connection that had a long answer ends when it is idle, as any other', async () => {
+test('a connection is closed when it is idle after a long response', async () => {
   const listener = openListener({
     surface: 'application',
     listen: { host: '127.0.0.1', port: 0, loopback: true },

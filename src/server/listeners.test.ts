@@ -41,7 +41,7 @@ function listen(tlsTerminated: boolean): string {
   return `http://${open.address}/`
 }
 
-test('an address that another server of ours has is taken', () => {
+test('a listener cannot open an address that another server of this user has', () => {
   const port = Number(new URL(listen(false)).port)
   let second: OpenListener | undefined
   onTestFinished(() => second?.cut())
@@ -52,11 +52,11 @@ test('an address that another server of ours has is taken', () => {
 
 const FORWARDED = { 'x-forwarded-for': '203.0.113.9, 198.51.100.7' }
 
-test('the peer is the address of the socket, whatever a client claims', async () => {
+test('without a trusted proxy the peer is the address of the socket', async () => {
   expect(await (await fetch(listen(false), { headers: FORWARDED })).text()).toBe('127.0.0.1')
 })
 
-test('a listener that trusts no proxy says once that one seems to be there', async () => {
+test('a listener that trusts no proxy warns once that requests seem to come from one', async () => {
   const warnings = () => {
     return listenerLog.records().filter(({ event }) => event === 'server.forwarded_untrusted')
   }
@@ -93,12 +93,12 @@ test.each([
   ['', '192.0.2.1'],
   ['1.2.3', '192.0.2.1'],
   ['x'.repeat(10_000), '192.0.2.1'],
-])('the hop %j counts as %s', (hop, key) => {
+])('the rate-limit key of the hop %j is %s', (hop, key) => {
   const headers = new Headers({ 'x-forwarded-for': `203.0.113.9,${hop}` })
   expect(peerAddress(headers, '192.0.2.1', true)).toBe(key)
 })
 
-test('a head has room for the largest token, and is rejected where it has too much', async () => {
+test('a head with the largest token is accepted, and a larger one is rejected', async () => {
   const url = listen(false)
   const send = async (bytes: number) => {
     const authorization = `Bearer ${'x'.repeat(bytes)}`
@@ -107,7 +107,7 @@ test('a head has room for the largest token, and is rejected where it has too mu
   expect([await send(TOKEN_BYTES_MAX), await send(2 * TOKEN_BYTES_MAX)]).toEqual([200, 431])
 })
 
-test('a request without any address shares one key', () => {
+test('requests without any address share one rate-limit key', () => {
   expect(peerAddress(new Headers(), undefined, false)).toBe('unknown')
 })
 
@@ -139,7 +139,7 @@ const ORIGINS: Readonly<Record<string, Pick<ListenOptions, 'app' | 'codes'>>> = 
   },
 }
 
-/** The first bytes of the answer. */
+/** Sends raw text and returns the first bytes of the response. */
 async function raw(given: Pick<ListenOptions, 'app' | 'codes'>, text: string): Promise<string> {
   open = openListener({ ...COMMON, listen: LISTEN, ...given })
   const socket = connect(Number(open.address.split(':')[1]), '127.0.0.1')
@@ -148,28 +148,28 @@ async function raw(given: Pick<ListenOptions, 'app' | 'codes'>, text: string): P
   return String((await once(socket, 'data'))[0])
 }
 
-describe.each(Object.entries(ORIGINS))('the probe %s', (path, origin) => {
+describe.each(Object.entries(ORIGINS))('%s', (path, origin) => {
   test.each([
     ['HTTP/1.0 without a Host', '1.0\r\n'],
     ['HTTP/1.0 with an empty Host', '1.0\r\nHost:\r\n'],
     ['HTTP/1.1 with an empty Host', '1.1\r\nHost:\r\n'],
-  ])('is answered in %s', async (_, rest) => {
+  ])('the probe is answered in %s', async (_, rest) => {
     const answer = await raw(origin, `GET ${path} HTTP/${rest}\r\n`)
     expect(answer).toMatch(/^HTTP\/1.1 200 /)
     expect(answer).toContain('{"status":"live"}')
   })
 
-  test('is under its own path alone, also where the request names no host', async () => {
+  test('the probe has no other path, also in a request without a host', async () => {
     const answer = await raw(origin, `GET /12345678${path} HTTP/1.0\r\n\r\n`)
     expect(answer).toMatch(/^HTTP\/1.1 404 /)
   })
 
   test.each([
-    ['HTTP/1.1 without a Host', ''],
+    ['HTTP/1.1 and no Host', ''],
     ['two Hosts', 'Host: a\r\nHost: a\r\n'],
-    ['a Host that is none', 'Host: a b\r\n'],
+    ['an invalid Host', 'Host: a b\r\n'],
     ['a Host with a path', 'Host: a/b\r\n'],
-  ])('is rejected in a request of %s', async (_, host) => {
+  ])('the probe is rejected in a request with %s', async (_, host) => {
     const answer = await raw(origin, `GET ${path} HTTP/1.1\r\n${host}\r\n`)
     expect(answer).toMatch(/^HTTP\/1.1 400 /)
   })
@@ -188,14 +188,14 @@ test('a call with two Hosts is rejected, with a record of its peer', async () =>
   ])
 })
 
-describe.each(Object.entries(ORIGINS))('the origin of %s', (probe, origin) => {
+describe.each(Object.entries(ORIGINS))('%s', (probe, origin) => {
   const hosts = ['[', '%', 'x:99999', 'x:-1', 'a:b', '[::1', '1.2.3.4.5', 'xn--', 'x%2fy']
   const targets = [
     ...[`GET ${probe}`, `HEAD ${probe}`, 'HEAD /nothing', 'GET /v1/s3', 'GET /v1/s3/a/b'],
     ...['HEAD /v1/s3/a/b', 'PUT /v1/files/uploads/a', 'POST /v1/query', 'OPTIONS /v1/query'],
   ]
 
-  test.each(hosts)('rejects the Host %s once, before anything else', async (host) => {
+  test.each(hosts)('the origin rejects the Host %s before anything else', async (host) => {
     const app = { ...origin, app: { ...origin.app, fetch: () => expect.unreachable() } }
     open = openListener({ ...COMMON, listen: LISTEN, ...app })
     const [, port] = open.address.split(':')
@@ -212,13 +212,14 @@ describe.each(Object.entries(ORIGINS))('the origin of %s', (probe, origin) => {
     open.cut()
   })
 
-  test.each(['[::1]:80', 'a_b', 'x:', 'EXAMPLE.com:1'])('accepts the Host %s', async (host) => {
+  const valid = ['[::1]:80', 'a_b', 'x:', 'EXAMPLE.com:1']
+  test.each(valid)('the origin accepts the Host %s', async (host) => {
     const answer = await raw(origin, `GET ${probe} HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
     expect(answer).toMatch(/^HTTP\/1.1 200 /)
   })
 })
 
-test('the record of a Host that is none names the peer', async () => {
+test('the record of a request with an invalid Host names the peer', async () => {
   const own = memoryLog()
   const application = mountApplication(
     {
@@ -237,13 +238,13 @@ test('the record of a Host that is none names the peer', async () => {
   ])
 })
 
-test('a request that names no host keeps its body', async () => {
+test('a request without a host keeps its body', async () => {
   const head = 'POST / HTTP/1.0\r\nContent-Length: 3\r\n\r\n'
   const answer = await raw({ app: { fetch: echo }, codes: MANAGEMENT_CODES }, `${head}abc`)
   expect(answer).toMatch(/abc$/)
 })
 
-/** Everything that is sent back until the connection is quiet or ends. */
+/** Sends raw text. `answered` returns all that was received so far. */
 async function rawAnswers(given: Pick<ListenOptions, 'app' | 'codes'>, text: string) {
   open = openListener({ ...COMMON, listen: LISTEN, ...given })
   const socket = connect(Number(open.address.split(':')[1]), '127.0.0.1')
@@ -261,7 +262,7 @@ test.each([
   ['/healthz', '/healthz'],
   ['/health/live', '/nothing'],
   ['/healthz', '/nothing'],
-])('a HEAD answer of the origin of %s at %s has the length of the GET', async (origin, path) => {
+])('the origin of %s answers HEAD of %s with the length of the GET', async (origin, path) => {
   const head = `${path} HTTP/1.1\r\nHost: x\r\n\r\n`
   const get = await raw(ORIGINS[origin]!, `GET ${head}`)
   open?.cut()
@@ -276,7 +277,7 @@ test.each([
 })
 
 test.each(Object.entries(ORIGINS))(
-  'a body of any size is left to the routes of %s',
+  'the listener of %s leaves the bound of a body to the routes',
   async (_, origin) => {
     const head = `POST /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: ${2 ** 40}\r\n\r\n`
     const answer = await raw(origin, head)
@@ -291,7 +292,7 @@ test('pipelined requests that are answered at once are all answered', async () =
   await expect.poll(() => answered().match(/HTTP\/1.1 200 /g)?.length).toBe(2)
 })
 
-test('a listener that drains answers what is in flight and closes later connections', async () => {
+test('a draining listener answers requests in flight and closes later connections', async () => {
   const release = Promise.withResolvers<void>()
   const slow = { fetch: () => release.promise.then(() => new Response('slow')) }
   const request = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'

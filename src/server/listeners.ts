@@ -1,6 +1,6 @@
 /**
- * The two HTTP listeners. What the runtime would let through is rejected here: a second Host
- * header, one that is no host, and connections that say nothing for too long.
+ * The two HTTP listeners. They reject what the runtime accepts: a second Host header, an invalid
+ * Host, and connections that stay idle for too long.
  */
 import http from 'node:http'
 import { Fault } from '../errors/fault.ts'
@@ -17,9 +17,9 @@ export type Surface = 'management' | 'application'
 
 export interface ListenerApp {
   fetch(request: Request, binding: ApplicationBinding): Response | Promise<Response>
-  /** Answers a request that the listener rejects; by default with the error alone. */
+  /** Makes the response to a request that the listener rejects. Default: the error alone. */
   reject?(binding: ApplicationBinding, fault: Fault): Response
-  /** Whether `fetch` answers the HEAD request itself; never if absent. */
+  /** Returns whether `fetch` answers the HEAD request itself. Default: never. */
   answersHead?(request: Request): boolean
 }
 
@@ -30,15 +30,15 @@ export interface ListenOptions {
   readonly codes: SurfaceCodes
   readonly system: System
   readonly log: Logger
-  /** Whether a trusted proxy ends TLS before it. */
+  /** True if a trusted proxy before the listener terminates TLS. */
   readonly tlsTerminated: boolean
 }
 
 export interface OpenListener {
   readonly surface: ListenOptions['surface']
-  /** host:port, with the port that was really bound. */
+  /** `host:port`, with the bound port. */
   readonly address: string
-  /** Requests that are not answered. */
+  /** Returns the number of requests without a response. */
   inFlight(): number
   /**
    * Closes each connection after the answer to its next request; resolves when no request is in
@@ -50,33 +50,38 @@ export interface OpenListener {
 }
 
 /**
- * Longer than proxies keep an idle connection, mostly 60 s, so that the proxy closes first.
+ * Idle timeout of a connection. Longer than that of proxies, mostly 60 s, so that the proxy closes
+ * first: otherwise its next request could meet a connection that the server has just closed.
  * @limit Requests: time that an idle connection stays open
  */
 export const IDLE_SECONDS = 75
 /**
- * A functional token of 16 KiB, and as much for all else; 16 KiB in all by default.
+ * Size of a request head: a functional token of 16 KiB, and as much for the other headers. The
+ * runtime's default of 16 KiB would reject the largest token.
  * @limit Requests: the head of a request
  */
 export const HEAD_BYTES_MAX = 32 * 1024
-/** Pause between two looks at the number of requests in flight. */
+/** Interval at which `drain` reads the number of requests in flight. */
 const DRAIN_POLL_MILLIS = 5
-/** Every route bounds its body itself, with an error of its own; the runtime's has no envelope. */
+/** No bound here: each route bounds its body, since the runtime's error has no envelope. */
 const BODY_BYTES_MAX = Number.MAX_SAFE_INTEGER
 
 const HOST_VIOLATION = { path: 'host', rule: 'one host, with or without a port' }
 
-/** Begins the URL of a request whose Host is none, empty or no host; any other begins with http. */
+/**
+ * First character of `request.url` if the Host header is missing, empty or invalid; otherwise the
+ * URL is absolute.
+ */
 const SLASH = 0x2f
 
-/** Throws SERVER_LISTEN_FAILED. */
+/** Opens the address. Throws SERVER_LISTEN_FAILED. */
 export function openListener(options: ListenOptions): OpenListener {
   const { listen, app, codes, system, surface, tlsTerminated } = options
   let warnsOfProxy = !tlsTerminated
   let isDraining = false
-  /** The Host of the last request, which most later requests have too. */
+  /** The last valid Host, so that the next request with the same one is not checked again. */
   let knownHost: string | null = null
-  // Of the whole process: the runtime knows no bound of one server.
+  // Applies to the whole process: the runtime has no option for one server.
   Object.assign(http, { maxHeaderSize: HEAD_BYTES_MAX })
   const server = bind(surface, () =>
     Bun.serve<SocketSession>({
@@ -86,12 +91,12 @@ export function openListener(options: ListenOptions): OpenListener {
       maxRequestBodySize: BODY_BYTES_MAX,
       development: false,
       // Without `development` this runtime shares the port by default: two servers of one user
-      // would each take a part of the connections.
+      // would each get a part of the connections.
       reusePort: false,
       websocket: SOCKETS,
       fetch: (request, server) => {
         const host = request.headers.get('host')
-        const isNamed = request.url.charCodeAt(0) !== SLASH
+        const hasHost = request.url.charCodeAt(0) !== SLASH
         const binding = new Binding(request, server, tlsTerminated)
         if (host && host !== knownHost && !isHost(host, request.url)) {
           const fault = new Fault(codes.invalid, { violations: [HOST_VIOLATION] })
@@ -103,10 +108,10 @@ export function openListener(options: ListenOptions): OpenListener {
           warnsOfProxy = false
           warnOfProxy(options)
         }
-        const asked = isNamed ? request : named(request)
-        const isHead = request.method === 'HEAD' && app.answersHead?.(asked) !== true
-        const answer = isHead ? head(app, asked, binding) : app.fetch(asked, binding)
-        return isDraining ? withoutReuse(answer) : answer
+        const routed = hasHost ? request : withHost(request)
+        const isHead = request.method === 'HEAD' && app.answersHead?.(routed) !== true
+        const response = isHead ? head(app, routed, binding) : app.fetch(routed, binding)
+        return isDraining ? withoutReuse(response) : response
       },
       error: (error) =>
         errorResponse(new Fault(codes.internal, { cause: error }), system.ids.make('req'), codes),
@@ -125,15 +130,15 @@ export function openListener(options: ListenOptions): OpenListener {
 }
 
 /**
- * Whether the header names one host. Two Host headers arrive joined, and which of them a proxy
- * believed cannot be known. The runtime makes no absolute URL of some texts that are no host, and
- * one of others that cannot be parsed.
+ * Returns whether the header names one host. The runtime joins two Host headers with a comma; they
+ * are rejected, since a proxy may have used either of them. For an invalid Host the runtime makes
+ * either a relative URL or one that cannot be parsed.
  */
 function isHost(host: string, url: string): boolean {
   return !host.includes(',') && url.charCodeAt(0) !== SLASH && URL.canParse(url)
 }
 
-/** Logs that a proxy seems to stand before a listener whose settings know of none. */
+/** Logs that requests seem to come through a proxy that the settings do not declare. */
 function warnOfProxy({ log, surface }: ListenOptions): void {
   const setting = `SERVICE_${surface.toUpperCase()}_TLS_TERMINATED`
   const message = [
@@ -144,19 +149,22 @@ function warnOfProxy({ log, surface }: ListenOptions): void {
   log.warn('server.forwarded_untrusted', { message, surface, setting })
 }
 
-/** HTTP/1.0 needs no Host, and any version may leave it empty (RFC 9112, 3.2): routes need one. */
-function named(request: Request): Request {
+/**
+ * Adds a host to the URL of a request without one, since routes need an absolute URL. HTTP/1.0
+ * requires no Host header, and in any version it may be empty (RFC 9112, 3.2).
+ */
+function withHost(request: Request): Request {
   return new Request(`http://localhost${request.url}`, request)
 }
 
-/** An answer after which the connection is closed: the next request belongs elsewhere. */
-async function withoutReuse(answer: Response | Promise<Response>): Promise<Response> {
-  const response = await answer
+/** Adds `Connection: close`, so that the client sends its next request over a new connection. */
+async function withoutReuse(pending: Response | Promise<Response>): Promise<Response> {
+  const response = await pending
   response.headers.set('connection', 'close')
   return response
 }
 
-/** Answers as to a GET, without the body: the headers include its length (RFC 9110, 9.3.2). */
+/** Returns the response to the same GET without its body, but with its length (RFC 9110, 9.3.2). */
 async function head(
   app: ListenOptions['app'],
   request: Request,
@@ -169,7 +177,7 @@ async function head(
   return new Response(null, { status, headers })
 }
 
-/** Few application calls ask it anything, and to look up the peer alone would cost each 2 us. */
+/** Computes the peer address on demand: most calls never need it, and the look-up costs 2 us. */
 class Binding implements ApplicationBinding {
   readonly #request: Request
   readonly #server: Bun.Server<SocketSession>
@@ -199,7 +207,7 @@ class Binding implements ApplicationBinding {
   }
 
   isAnswered(): boolean {
-    // The runtime knows the peer of a request as long as it has not answered it.
+    // The runtime forgets the peer of a request with its response.
     return this.#server.requestIP(this.#request) === null
   }
 
@@ -209,8 +217,8 @@ class Binding implements ApplicationBinding {
 }
 
 /**
- * WebSockets of the runtime. It closes with 1002, 1007 and 1009 by itself where a peer violates the
- * framing or sends too much; the protocol sends its own pings, so the runtime sends none.
+ * Options of the runtime's WebSockets. The runtime itself closes with 1002, 1007 or 1009 if a peer
+ * violates the framing or sends too much. It sends no pings, since the protocol sends its own.
  */
 const SOCKETS: Bun.WebSocketHandler<SocketSession> = {
   maxPayloadLength: REALTIME_MESSAGE_BYTES_MAX,
@@ -227,7 +235,7 @@ const SOCKETS: Bun.WebSocketHandler<SocketSession> = {
 
 function socketOf(socket: Bun.ServerWebSocket<SocketSession>): Socket {
   return {
-    // -1 for a message that is in the buffer of the socket, from which the peer does not read.
+    // The runtime returns -1 for a message that it buffers because the peer does not read.
     send: (text) => socket.send(text) >= 0,
     ping: () => void socket.ping(),
     close: (code, reason) => socket.close(code, reason),

@@ -48,9 +48,9 @@ async function open(
   const database = url === null ? null : parseDatabaseUrl(new Secret(url))
   const log = memoryLog()
   const root = await openProductRoot(directory, system)
-  const world = { system, log: log.log, metrics: new Metrics(system) }
+  const shared = { system, log: log.log, metrics: new Metrics(system) }
   try {
-    const documents = await openRootDocuments({ root, database, acceptedLoss, ...world })
+    const documents = await openRootDocuments({ root, database, acceptedLoss, ...shared })
     let isOpen = true
     const close = async (): Promise<void> => {
       if (!isOpen) return
@@ -81,7 +81,7 @@ function newRoot(): string {
   return directory
 }
 
-/** A store of four commits, the last two of which are lost. */
+/** Makes a store of four commits and removes the last two. */
 interface Shortened {
   readonly directory: string
   readonly url: string | null
@@ -141,10 +141,10 @@ const OLDER = {
 describe.each([
   ['SQLite', shortenedSqlite],
   ['PostgreSQL', shortenedPostgres],
-])('documents in %s that lost commits', (_, shortened) => {
-  test('are not opened until exactly this loss is accepted, which is audited', async () => {
+])('%s', (_, shortened) => {
+  test('documents that lost commits are opened only if exactly this loss is accepted', async () => {
     const { directory, url } = await shortened()
-    // Not 4, which is where they ended, and not more than they have.
+    // 4 is their last sequence before the loss, and with 1 they would have more than was accepted.
     for (const accepted of [null, 1, 4]) {
       await expect(open(directory, url, accepted), String(accepted)).rejects.toMatchObject(OLDER)
     }
@@ -165,7 +165,7 @@ describe.each([
     expect([again.store.latestSequence, recorded(again)]).toEqual([3, 3])
   })
 
-  test('are opened with a warning where any loss is accepted', async () => {
+  test('documents that lost commits are opened with a warning if any is accepted', async () => {
     const { directory, url } = await shortened()
     const opened = await open(directory, url, 'any')
     expect(opened.store.latestSequence).toBe(2)
@@ -173,13 +173,13 @@ describe.each([
   })
 })
 
-test('a write-ahead log that was cut after a kill is not overlooked', async () => {
+test('a write-ahead log that was truncated after a kill is detected', async () => {
   const directory = newRoot()
   const live = await open(directory, null)
   for (let sequence = 1; sequence <= 4; sequence += 1) await commit(live, sequence)
   await expect.poll(() => recorded(live), { timeout: 60_000 }).toBe(4)
   for (const missing of [3_000, statSync(join(directory, 'documents.db-wal')).size / 2]) {
-    // What is on the disk while the store is open is what a kill leaves.
+    // A copy of the files of an open store is the state that a kill leaves.
     const killed = `${directory}-killed`
     cpSync(directory, killed, { recursive: true })
     cleanUp.push(() => rmSync(killed, { recursive: true, force: true }))
@@ -198,7 +198,7 @@ test('a write-ahead log that was cut after a kill is not overlooked', async () =
   }
 })
 
-test('documents that vanished are not replaced by an empty store', async () => {
+test('missing documents are not replaced by an empty store', async () => {
   const directory = newRoot()
   const opened = await open(directory, null)
   await commit(opened, 1)
@@ -209,7 +209,7 @@ test('documents that vanished are not replaced by an empty store', async () => {
   })
 })
 
-test('an acceptance where nothing is lost is only warned of', async () => {
+test('accepting a loss has no effect but a warning if nothing is lost', async () => {
   const directory = newRoot()
   const opened = await open(directory, null, 7)
   expect(opened.log.records()).toMatchObject([{ event: 'documents.loss_not_found' }])
@@ -231,12 +231,12 @@ describe('the watermark', () => {
     return { root, log, recorded: () => root.control.read(readDocumentsSequence) }
   }
 
-  /** Waits for periods of the watermark, each of which is one timer of a millisecond. */
+  /** Waits for periods of the watermark; each is one timer of a millisecond. */
   async function periods(count: number): Promise<void> {
     for (let i = 0; i < count; i += 1) await new Promise((resolve) => setTimeout(resolve, 1))
   }
 
-  test('follows commits and writes nothing while there are none', async () => {
+  test('the watermark follows commits, and writes nothing without any', async () => {
     const store = { latestSequence: 0 }
     const { root, recorded } = await watermarked(store)
     const visible = root.control.changes
@@ -249,7 +249,7 @@ describe('the watermark', () => {
     expect(root.control.changes).toBe(visible)
   })
 
-  test('reports once that it cannot be written, and follows again afterwards', async () => {
+  test('a watermark that cannot be written is reported once, and follows again later', async () => {
     const store = { latestSequence: 0 }
     const { root, log, recorded } = await watermarked(store)
     root.control.read((reader) => reader.get('pragma query_only = on'))

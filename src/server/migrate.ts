@@ -11,7 +11,7 @@ const REPLACED: Readonly<Record<PepperKind, string>> = {
   identity:
     'The identity pepper is replaced: every session and every pending invitation is revoked.\n',
   'oidc-subject':
-    'The subject pepper is replaced: no identity link of this provider is resolved any more.\n',
+    'The subject pepper is replaced: no identity link of this provider is resolved from now on.\n',
 }
 
 export async function run(environment: ProcessEnvironment, io: ServerIo): Promise<number> {

@@ -18,30 +18,33 @@ async function run(...args: string[]) {
 }
 
 describe('svc-server', () => {
-  it.each([['--help'], ['-h'], ['serve', '--help']])('%s explains itself', async (...args) => {
-    const { exit, out, err } = await run(...args)
-    expect([exit, err]).toEqual([0, ''])
-    for (const mode of [
-      'check',
-      'migrate',
-      'recover-bootstrap',
-      'recover-owner',
-      'rotate-keys',
-      'serve',
-      'verify-storage',
-      'version',
-    ]) {
-      expect(out).toMatch(new RegExp(`^  ${mode} `, 'm'))
-    }
-    for (const row of VARIABLES.filter(isRequired)) {
-      for (const name of sourceNames({ ...row })) {
-        if (!('legacy' in row) || !name.startsWith(row.legacy)) expect(out).toContain(name)
+  it.each([['--help'], ['-h'], ['serve', '--help']])(
+    'svc-server prints its help for %s',
+    async (...args) => {
+      const { exit, out, err } = await run(...args)
+      expect([exit, err]).toEqual([0, ''])
+      for (const mode of [
+        'check',
+        'migrate',
+        'recover-bootstrap',
+        'recover-owner',
+        'rotate-keys',
+        'serve',
+        'verify-storage',
+        'version',
+      ]) {
+        expect(out).toMatch(new RegExp(`^  ${mode} `, 'm'))
       }
-    }
-    expect(out).not.toContain('SERVICE_CONFIG_HOME')
-  })
+      for (const row of VARIABLES.filter(isRequired)) {
+        for (const name of sourceNames({ ...row })) {
+          if (!('legacy' in row) || !name.startsWith(row.legacy)) expect(out).toContain(name)
+        }
+      }
+      expect(out).not.toContain('SERVICE_CONFIG_HOME')
+    },
+  )
 
-  it('without a mode explains itself and is a wrong use', async () => {
+  it('svc-server without a mode fails and prints its usage', async () => {
     const { exit, out, err } = await run()
     expect([exit, out]).toEqual([2, ''])
     expect(err).toContain('Usage: svc-server <mode>')
@@ -58,14 +61,14 @@ describe('svc-server', () => {
       ['serve', '--accept-loss', '9007199254740993'],
       ['check', '--accept-loss', '1'],
     ],
-  ])('rejects the arguments %j without repeating them', async (...args) => {
+  ])('svc-server rejects the arguments %j without repeating them', async (...args) => {
     const { exit, out, err } = await run(...args)
     expect([exit, out]).toEqual([2, ''])
     expect(err).toContain('Usage: svc-server <mode>')
     expect(err).not.toMatch(/toString|rk_at|--verbose/)
   })
 
-  it.each(['version', '--version', '-V'])('%s prints version and platform', async (name) => {
+  it.each(['version', '--version', '-V'])('svc-server %s prints the version', async (name) => {
     const text = `svc-server ${VERSION} (${process.platform}-${process.arch})\n`
     expect(await run(name)).toEqual({ exit: 0, out: text, err: '' })
   })
@@ -73,7 +76,7 @@ describe('svc-server', () => {
   it.each([
     ...['check', 'migrate', 'recover-bootstrap', 'recover-owner', 'rotate-keys'],
     'verify-storage',
-  ])('%s without configuration names the first missing variable', async (mode) => {
+  ])('svc-server %s without settings names the first missing variable', async (mode) => {
     const { exit, out, err } = await run(mode)
     expect([exit, out]).toEqual([78, ''])
     expect(err).toMatch(

@@ -18,7 +18,7 @@ const ALIASES: ReadonlyMap<string, string> = new Map([
   ['-V', 'version'],
 ])
 
-/** Answers the exit code: 0, 2 for a wrong use, or that of the failure that it printed. */
+/** Runs a mode. Returns the exit code: 0, 2 for wrong arguments, or that of the printed failure. */
 export async function runServer(
   args: readonly string[],
   environment: ProcessEnvironment,
@@ -46,7 +46,7 @@ export async function runServer(
   }
 }
 
-/** The argument itself is not repeated: a secret may have been pasted there. */
+/** Returns the reason of a wrong use without the argument, which may be a pasted secret. */
 function wrongUse(unknownMode: boolean): string {
   return unknownMode ? 'unknown mode' : 'the mode takes no such argument; settings are variables'
 }

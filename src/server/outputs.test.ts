@@ -14,7 +14,10 @@ afterEach(() => rmSync(directory, { recursive: true }))
 
 const OUTPUTS = join(import.meta.dirname, 'outputs.ts')
 
-/** Runs a script that has `write` to standard error and `count`, of what was lost. */
+/**
+ * Runs a script that has `write` to standard error, and `count`, the number of lost texts, which
+ * `report` prints.
+ */
 function start(script: string, stderr: number | 'pipe') {
   const file = join(directory, 'child.ts')
   const head = `
@@ -23,40 +26,40 @@ function start(script: string, stderr: number | 'pipe') {
     const output = new Output(process.stderr)
     let count = 0
     const write = (text) => output.write(text, () => { count += 1 })
-    const tell = () => process.stdout.write(count + '\\n')
+    const report = () => process.stdout.write(count + '\\n')
   `
   writeFileSync(file, head + script)
   const child = spawn(process.execPath, [file], { stdio: ['pipe', 'pipe', stderr] })
   const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
-  let told = ''
+  let reported = ''
   child.stdout!.setEncoding('utf8').on('data', (text: string) => {
-    told += text
+    reported += text
   })
-  return { child, ended, told: () => told.split('\n').filter((line) => line !== '') }
+  return { child, ended, reported: () => reported.split('\n').filter((line) => line !== '') }
 }
 
-test('what a full disk refuses is counted, text by text, and is no mistake', async () => {
+test('each text that a full disk rejects is counted, and none throws', async () => {
   const full = openSync('/dev/full', 'w')
   const script = `
     process.on('uncaughtException', () => process.exit(9))
     for (let i = 0; i < 3; i++) { write('x\\n'); while (count <= i) await delay(1) }
-    tell()`
-  const { ended, told } = start(script, full)
+    report()`
+  const { ended, reported } = start(script, full)
   closeSync(full)
   expect(await ended).toBe(0)
-  expect(told()).toEqual(['3'])
+  expect(reported()).toEqual(['3'])
 })
 
-test('what nobody reads is lost beyond a bound, and read again it goes on', async () => {
+test('text is lost beyond a bound while the reader stalls, and written again later', async () => {
   const script = `
     const line = 'x'.repeat(64 * 1024 - 1) + '\\n'
     for (let i = 0; i < 100; i++) write(line)
     await delay(5)
-    tell()
+    report()
     process.stdin.once('data', () => { write('the last\\n'); process.stdin.destroy() })`
-  const { child, ended, told } = start(script, 'pipe')
-  await expect.poll(told).toHaveLength(1)
-  const lost = Number(told()[0])
+  const { child, ended, reported } = start(script, 'pipe')
+  await expect.poll(reported).toHaveLength(1)
+  const lost = Number(reported()[0])
   expect(lost).toBeGreaterThan(70)
   let read = ''
   child.stderr!.setEncoding('utf8').on('data', (text: string) => {
@@ -68,7 +71,7 @@ test('what nobody reads is lost beyond a bound, and read again it goes on', asyn
   await expect.poll(() => read.endsWith('\nthe last\n')).toBe(true)
 })
 
-test('what was just written is there once it is flushed, in its order', async () => {
+test('a flush waits until all text is written in order', async () => {
   const script = `
     write('a\\n'); write('b\\n')
     await output.flushed()

@@ -4,15 +4,15 @@
  * again.
  */
 
-/** Characters that wait for a slow reader; what comes then is lost, so memory stays bounded. */
+/** Bound of the characters that wait for a slow reader. Later text is lost: memory is bounded. */
 const WAITING_MAX = 1024 * 1024
-/** How long `flushed` waits for such a reader. */
+/** Time limit of `flushed`, so that a log that is not read does not keep the server running. */
 const FLUSH_MILLIS = 1_000
 
 export class Output {
   readonly #stream: NodeJS.WriteStream
   #waiting = 0
-  /** The texts of this turn of the event loop, and the functions to call if they are lost. */
+  /** The texts of this turn of the event loop. `#losses` has the callbacks for their loss. */
   #gathered = ''
   #losses: (() => void)[] = []
   #lost = false
@@ -20,18 +20,20 @@ export class Output {
 
   constructor(stream: NodeJS.WriteStream) {
     this.#stream = stream
-    // Each write is told of its own failure. The stream goes on: a disk has space again some time.
+    // The callback of each write reports its failure. The stream stays in use, since a full disk
+    // may have space again later.
     stream.on('error', () => undefined)
   }
 
-  /** Whether anything could not be written. */
+  /** True once any text was lost. */
   get lost(): boolean {
     return this.#lost
   }
 
   /**
-   * Does not wait for it. Calls `onLost` where it cannot be written. The texts of one turn of the
-   * event loop are one write, since each write costs as much as making a record.
+   * Queues the text without waiting for the write. Calls `onLost` if the text cannot be written.
+   * The texts of one turn of the event loop are one write, since a write costs as much as making a
+   * log record.
    */
   readonly write = (text: string, onLost?: () => void): void => {
     const lose = (): void => {
@@ -48,7 +50,7 @@ export class Output {
     this.#losses.push(lose)
   }
 
-  /** Resolves when everything is written, or lost, or was not read for a second. */
+  /** Resolves when all text is written or lost, at the latest after FLUSH_MILLIS. */
   flushed(): Promise<void> {
     return new Promise((resolve) => {
       if (this.#waiting === 0) resolve()

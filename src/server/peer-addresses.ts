@@ -1,12 +1,12 @@
-/** Who a request comes from, as a key for rate limits: an address, or the network of one. */
+/** Derives the rate-limit key of a request: the IPv4 address or the IPv6 network of its peer. */
 import { isIPv4, isIPv6 } from 'node:net'
 
 export const FORWARDED = 'x-forwarded-for'
 
 /**
- * The socket's address, or the last hop of X-Forwarded-For behind a trusted proxy: only that one
- * was written by the proxy, those before it by the sender of the request. `unknown` where there is
- * none.
+ * Returns the address of the socket or, behind a trusted proxy, the last hop of X-Forwarded-For.
+ * The proxy wrote only the last hop; the client may have forged those before it. Returns `unknown`
+ * without any address.
  */
 export function peerAddress(
   headers: Headers,
@@ -17,7 +17,10 @@ export function peerAddress(
   return networkOf(hop) ?? networkOf(socket) ?? 'unknown'
 }
 
-/** One subscriber has 2^64 addresses of IPv6, so those count together; null for any other text. */
+/**
+ * Returns an IPv4 address, or the /64 network of an IPv6 address, since one subscriber has all 2^64
+ * addresses of it. Returns null for any other text.
+ */
 function networkOf(address: string | undefined): string | null {
   if (address === undefined) return null
   const mapped = /^::ffff:([0-9.]+)$/i.exec(address)?.[1] ?? address
@@ -26,9 +29,9 @@ function networkOf(address: string | undefined): string | null {
   return isIPv6(bare) ? `${groupsOf(bare).slice(0, 4).join(':')}::/64` : null
 }
 
-/** The eight groups of a valid address, without leading zeros. */
+/** Returns the eight groups of a valid IPv6 address, without leading zeros. */
 function groupsOf(address: string): string[] {
-  // A dotted end stands for two groups, neither of which is among the first four.
+  // A dotted IPv4 suffix stands for the last two groups, and only the first four are used.
   const [head = '', tail] = address.replace(/[0-9.]*\.[0-9.]*$/, '0:0').split('::')
   const split = (text: string): string[] => (text === '' ? [] : text.split(':'))
   const before = split(head)

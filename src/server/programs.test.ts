@@ -6,7 +6,7 @@ import { VERSION } from '../value/version.ts'
 
 const MAIN = join(import.meta.dirname, '../main.ts')
 
-/** Starts the program as the file `name` would; the runtime passes `argv0` on as it is. */
+/** Starts the program under the name `name`; the runtime keeps `argv0`. */
 function start(name: string, ...args: string[]) {
   const ran = spawnSync(process.execPath, [MAIN, ...args], {
     argv0: name,
@@ -25,7 +25,7 @@ describe('the program', () => {
     ['svc-server.exe', ['version']],
     ['bun', ['svc-server', 'version']],
     ['svc-linux-x64', ['svc-server', 'version']],
-  ])('called as %s with %j is the server', (name, args) => {
+  ])('the program called as %s with %j is the server', (name, args) => {
     expect(start(name, ...args)).toEqual({ exit: 0, out: VERSION_LINE, err: '' })
   })
 
@@ -33,19 +33,19 @@ describe('the program', () => {
     ['bun', []],
     ['bun', ['version']],
     ['svc-linux-x64', ['--help']],
-  ])('called as %s with %j says how to use it', (name, args) => {
+  ])('the program called as %s with %j prints its usage', (name, args) => {
     const { exit, out, err } = start(name, ...args)
     expect([exit, out]).toEqual([2, ''])
     expect(err).toContain('Usage: svc <command> or svc-server <mode>')
   })
 
-  it('ends with the exit code of the mode and its line on standard error', () => {
+  it('the program exits with the code of the mode and prints its line to standard error', () => {
     const { exit, out, err } = start('svc-server', 'check')
     expect([exit, out]).toEqual([78, ''])
     expect(err).toMatch(/^svc-server: SERVER_CONFIGURATION_MISSING: [^\n]+\n$/)
   })
 
-  it('has the version of package.json', () => {
+  it('the program has the version of package.json', () => {
     expect(VERSION).toBe(packageJson.version)
   })
 })

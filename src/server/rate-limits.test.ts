@@ -1,4 +1,4 @@
-/** The server as a process: which limits it really has, and who they count for. */
+/** The server as a process: its rate limits, and the peers that they apply to. */
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -40,7 +40,7 @@ async function serve(given: Record<string, string> = {}): Promise<void> {
   })
 }
 
-/** Statuses of 40 requests at once with a wrong token, each with what the client says of itself. */
+/** Sends 40 concurrent requests with a wrong token and these headers. Returns the statuses. */
 async function failures(forwarded: (i: number) => string): Promise<Set<number>> {
   const responses = await Promise.all(
     Array.from({ length: 40 }, (_, i) =>
@@ -57,9 +57,9 @@ async function failures(forwarded: (i: number) => string): Promise<Set<number>> 
   return new Set(responses.map(({ status }) => status))
 }
 
-test('one peer is limited, whatever it writes into X-Forwarded-For', async () => {
+test('one peer is limited even if it varies X-Forwarded-For', async () => {
   await serve()
-  // Those under way at once may all fail, and a slow machine gains tokens meanwhile.
+  // Concurrent requests may all be rejected, and the budget refills meanwhile on a slow machine.
   await expect.poll(() => failures((i) => `203.0.113.${i}`)).toContain(429)
   const health = await fetch(`${server?.management}/health/ready`)
   expect(health.status).toBe(200)

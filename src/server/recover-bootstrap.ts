@@ -1,4 +1,4 @@
-/** `svc-server recover-bootstrap`: replaces a lost first-owner code while there is no owner. */
+/** `svc-server recover-bootstrap`: replaces a lost first-owner code before there is an owner. */
 import type { ProcessEnvironment, ServerIo } from './io.ts'
 import { withIdentity } from './recovery.ts'
 

@@ -1,4 +1,4 @@
-/** `svc-server recover-owner`: lets an owner in again whose every device is lost. */
+/** `svc-server recover-owner`: restores access for an owner who has lost all devices. */
 import type { ProcessEnvironment, ServerIo } from './io.ts'
 import { withIdentity } from './recovery.ts'
 

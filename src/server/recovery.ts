@@ -1,4 +1,4 @@
-/** The identity of an installation, for the modes that give owners access again. */
+/** Opens the identity of an installation for the modes that restore the access of owners. */
 import { type Identity, openIdentity } from '../identity/identity.ts'
 import { parseSettings } from '../settings/settings.ts'
 import { realSystem } from '../system/system.ts'
@@ -11,7 +11,7 @@ interface ModeInput {
   readonly io: ServerIo
 }
 
-/** Throws what the settings of the mode and `use` throw. */
+/** Runs `use` with the identity and closes it. Throws what the settings and `use` throw. */
 export async function withIdentity<T>(
   { mode, environment, io }: ModeInput,
   use: (identity: Identity) => Promise<T>,

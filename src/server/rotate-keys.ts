@@ -1,4 +1,4 @@
-/** `svc-server rotate-keys`: a new key for a Product root that no server has open. */
+/** `svc-server rotate-keys`: adds a new key to a Product root that no server has open. */
 
 import { type KeyRotation, rotateKeys } from '../product/environments/key-rotation.ts'
 import { parseSettings } from '../settings/settings.ts'
@@ -26,7 +26,7 @@ export async function run(environment: ProcessEnvironment, io: ServerIo): Promis
 
 function report({ out }: ServerIo, { activeId, resealed, removedIds, kept }: KeyRotation): void {
   out(`The new key ${activeId} is active; ${resealed} secrets are sealed under it.\n`)
-  for (const id of removedIds) out(`Removed ${id}: nothing used it any more.\n`)
+  for (const id of removedIds) out(`Removed ${id}: it was no longer in use.\n`)
   for (const { keyId, uses } of kept) {
     const { credentials, operations } = uses
     const reasons = `${credentials} Application credentials, ${operations} Operation IDs`

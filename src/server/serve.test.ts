@@ -11,8 +11,8 @@ import { IDENTITY_TEMPLATE, TEST_PEPPER } from '../../build/testing/identity.ts'
 import { freePort } from '../../build/testing/servers/ports.ts'
 
 /*
- * Goal: the process itself lives and ends as promised. Method: the program from its source, with
- * identity alone, and a standard error that the test chose.
+ * Goal: the process starts, stays up and stops as promised. Method: the program runs from its
+ * source, with identity alone, and each test chooses its standard error.
  */
 
 const MAIN = join(import.meta.dirname, '../main.ts')
@@ -43,7 +43,7 @@ function settings(listen: string): Record<string, string> {
   }
 }
 
-/** Once it is ready; `before` is run by the shell that becomes the server. */
+/** Starts a server and waits until it is ready. The shell that becomes it runs `before` first. */
 async function serve(stderr: number | 'ignore' = 'ignore', before = '') {
   const port = await freePort()
   const listen = `127.0.0.1:${port}`
@@ -66,7 +66,7 @@ async function serve(stderr: number | 'ignore' = 'ignore', before = '') {
   return { child, ended, isReady, isLive: () => probe('/health/live'), port }
 }
 
-test('what is older than its retention is removed at the start', async () => {
+test('the start removes audit records that are older than their retention', async () => {
   const audit = async () => {
     const client = new Client({ connectionString: database.url })
     await client.connect()
@@ -83,7 +83,7 @@ test('what is older than its retention is removed at the start', async () => {
   await expect.poll(audit, { timeout: 60_000 }).toEqual(['bootstrap.create'])
 })
 
-test('a disk that takes no file is tried again, unlike a state directory that is wrong', () => {
+test('a full disk has a retryable exit code, and an invalid state directory has not', () => {
   const start = (before: string, state: string) => {
     const script = `${before}\nexec "$0" "$@"`
     const args = ['-c', script, process.execPath, MAIN, 'svc-server', 'serve']
@@ -91,13 +91,13 @@ test('a disk that takes no file is tried again, unlike a state directory that is
     const { status, stderr } = spawnSync('sh', args, { env, encoding: 'utf8' })
     return [status, /SERVER_[A-Z_]+/.exec(stderr)?.[0]]
   }
-  // Each write to a file fails with EFBIG, as others do with EIO or ENOSPC.
+  // Each write to a file fails with EFBIG, which stands for EIO and ENOSPC too.
   const full = start('trap "" XFSZ; ulimit -f 0', join(directory, 'state'))
   expect(full).toEqual([1, 'SERVER_STATE_DIRECTORY_UNAVAILABLE'])
   expect(start('', '/proc/state')).toEqual([78, 'SERVER_STATE_DIRECTORY_INVALID'])
 })
 
-test('another pepper than that of the database ends the start', async () => {
+test('the start fails with another pepper than that of the database', async () => {
   const { child, ended } = await serve()
   child.kill('SIGTERM')
   expect(await ended).toBe(0)
@@ -105,7 +105,7 @@ test('another pepper than that of the database ends the start', async () => {
     env: {
       ...settings('127.0.0.1:0'),
       SERVICE_PLATFORM_IDENTITY_PEPPER: 'A'.repeat(43),
-      // Of no effect here: it may have stayed in the settings.
+      // Without effect here; an operator may have left it in the settings.
       SERVICE_PEPPER_CHANGE_CONFIRM: 'void-every-session-and-invitation',
     },
     encoding: 'utf8',
@@ -115,7 +115,7 @@ test('another pepper than that of the database ends the start', async () => {
   expect(stderr).not.toContain('server.ready')
 })
 
-test('a full disk under the log stops neither the work of the server nor its end', async () => {
+test('a server whose log is on a full disk serves and stops', async () => {
   const full = openSync('/dev/full', 'w')
   const { child, ended, isLive } = await serve(full)
   closeSync(full)
@@ -124,7 +124,7 @@ test('a full disk under the log stops neither the work of the server nor its end
   expect(await ended).toBe(0)
 })
 
-test('a log that nobody reads does not keep the server from its end', async () => {
+test('a server stops although its log is not read', async () => {
   const path = join(directory, 'pipe')
   spawnSync('mkfifo', [path])
   const filling = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
@@ -145,12 +145,12 @@ test('a log that nobody reads does not keep the server from its end', async () =
   closeSync(full)
 })
 
-test('a second signal ends the server at once, whatever is in flight', async () => {
+test('a second signal terminates the server at once, with requests in flight', async () => {
   const { child, ended, isLive, isReady, port } = await serve()
   const socket = connect(port, '127.0.0.1')
   const head = 'POST /v1/auth/exchange HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n'
   socket.on('error', () => undefined).write(`${head}Content-Length: 9\r\n\r\n{`)
-  // Until the server has read it, which nothing shows.
+  // Waits until the server has read the request, which cannot be observed.
   await new Promise((resolve) => setTimeout(resolve, 500))
   child.kill('SIGTERM')
   await expect.poll(isReady).toBe(503)
@@ -160,7 +160,7 @@ test('a second signal ends the server at once, whatever is in flight', async () 
   socket.destroy()
 })
 
-test('a hangup, as the end of its terminal, does not stop the server', async () => {
+test('a hangup, such as the end of its terminal, does not stop the server', async () => {
   const { child, ended, isLive } = await serve()
   child.kill('SIGHUP')
   await new Promise((resolve) => setTimeout(resolve, 100))

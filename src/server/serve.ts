@@ -1,8 +1,8 @@
 /**
- * `svc-server serve`: opens the listeners, then identity and the Product Environment behind them,
- * and closes all in the opposite order. What the listeners do not need is loaded after they are
- * open: until then clients of a server that restarts are refused. A second signal ends the process
- * at once.
+ * `svc-server serve`: opens the listeners, then identity and the Product Environment, and closes
+ * them in reverse order. Modules that the listeners do not need are loaded after the listeners are
+ * open: until then the connections of clients are refused during a restart. A second signal
+ * terminates the process at once.
  */
 import { allowOrigin } from '../http/application/browser-origins.ts'
 import { APPLICATION_CODES, MANAGEMENT_CODES } from '../http/errors.ts'
@@ -19,12 +19,12 @@ import type { ProcessEnvironment, ServerIo } from './io.ts'
 import { type ListenOptions, type OpenListener, openListener, type Surface } from './listeners.ts'
 import { ShutdownStack } from './shutdown-stack.ts'
 
-/** How long requests and scheduled work may take once the server was told to stop. */
+/** Time limit for requests and scheduled work in progress after the first signal to stop. */
 const DRAIN_MILLIS = 15_000
-/** How long the answers to requests of a listener that closes may take to be sent. */
+/** Time limit for sending the last responses of a closing listener. */
 const LAST_ANSWERS_MILLIS = 1_000
 
-interface World {
+interface ServerContext {
   readonly configuration: ServerSettings
   readonly system: System
   readonly log: Logger
@@ -56,17 +56,18 @@ export async function run(
     management: requestCounts(metrics, 'management'),
     application: requestCounts(metrics, 'application'),
   }
-  const world = { configuration, system, log, metrics, counts }
+  const context = { configuration, system, log, metrics, counts }
   const listeners: AdmittingListener[] = []
   try {
     const stop = stopSignal()
-    // The last to be closed: clients that ask meanwhile are told when to ask again.
+    // Added first, so closed last: until then new requests are rejected with a retry time.
     closing.add(() => close(listeners))
-    listen(world, listeners)
+    listen(context, listeners)
     const { openServer } = await import('./composition.ts')
-    const apps = await openServer({ ...world, acceptedLoss: acceptedLoss(args), closing })
+    const apps = await openServer({ ...context, acceptedLoss: acceptedLoss(args), closing })
     closing.add(() => drain(listeners, DRAIN_MILLIS, () => apps.drainWork()))
-    // Calls are served meanwhile: it spreads the reconnections of many clients over seconds.
+    // Closed before the requests drain: spreading the reconnections of many clients takes seconds,
+    // in which calls are still served.
     closing.add(() => apps.application?.drain())
     closing.add(() => apps.endStreams())
     for (const { surface, admission } of listeners) admission.open(apps[surface]!)
@@ -91,18 +92,18 @@ function warnOfSettings({ deprecatedNames, exposedNames }: ServerSettings, log: 
   }
 }
 
-/** `listeners` gains each that is open, so that those before one that fails are closed too. */
-function listen(world: World, listeners: AdmittingListener[]): void {
-  const { management, product } = world.configuration
-  listeners.push(openAdmitting(world, 'management', management))
+/** Adds each open listener to `listeners`, so that the caller closes it if a later one fails. */
+function listen(context: ServerContext, listeners: AdmittingListener[]): void {
+  const { management, product } = context.configuration
+  listeners.push(openAdmitting(context, 'management', management))
   const { applicationListen } = product ?? {}
   if (applicationListen) {
     const application = { listen: applicationListen, tlsTerminated: true }
-    listeners.push(openAdmitting(world, 'application', application))
+    listeners.push(openAdmitting(context, 'application', application))
   }
   for (const { surface, address, inFlight } of listeners) {
-    world.metrics.addSource(() => ({ [`${surface}RequestsInFlight`]: inFlight() }))
-    world.log.info('server.listening', { message: `${surface} on ${address}`, surface, address })
+    context.metrics.addSource(() => ({ [`${surface}RequestsInFlight`]: inFlight() }))
+    context.log.info('server.listening', { message: `${surface} on ${address}`, surface, address })
   }
 }
 
@@ -118,7 +119,7 @@ const ORIGINS = {
 } as const
 
 function openAdmitting(
-  { configuration, system, log, counts }: World,
+  { configuration, system, log, counts }: ServerContext,
   surface: Surface,
   bound: Pick<ListenOptions, 'listen' | 'tlsTerminated'>,
 ): AdmittingListener {
@@ -137,13 +138,13 @@ function openAdmitting(
   return { ...listener, admission }
 }
 
-/** Logs uncaught errors: an error that one request missed must not end the other requests. */
+/** Logs uncaught errors instead of exiting: one faulty request must not end all others. */
 function installCrashHandlers(log: Logger): void {
   process.on('uncaughtException', (error) => log.error('server.uncaught', { error }))
   process.on('unhandledRejection', (error) => log.error('server.uncaught', { error }))
 }
 
-/** Resolves with the first signal; the next one has the effect that signals have by default. */
+/** Resolves with the first signal. A later one terminates the process, as by default. */
 function stopSignal(): Promise<NodeJS.Signals> {
   const signals: NodeJS.Signals[] = ['SIGINT', 'SIGTERM']
   return new Promise((resolve) => {
@@ -155,15 +156,15 @@ function stopSignal(): Promise<NodeJS.Signals> {
   })
 }
 
-/** Says that a hangup, by which other programs read their settings again, changes nothing. */
+/** Logs that SIGHUP has no effect here, although it makes other servers reload their settings. */
 function outliveHangups(log: Logger): void {
   const message = 'SIGHUP changes nothing: settings are read at the start, and SIGTERM stops.'
   process.on('SIGHUP', () => log.info('server.hangup', { message }))
 }
 
 /**
- * Rejects new requests and waits for those in flight, and for `work`; cuts the requests and no
- * longer waits after `millis`.
+ * Rejects new requests, and waits for those in flight and for `work`. After `millis` it cuts all
+ * connections and stops waiting.
  */
 async function drain(
   listeners: readonly AdmittingListener[],

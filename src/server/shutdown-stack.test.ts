@@ -6,7 +6,7 @@ const failing = (message: string) => () => {
   throw new Error(message)
 }
 
-test('each is closed after those that were opened later, whatever became of them', async () => {
+test('resources are closed in reverse order, even after failures', async () => {
   const { log, records } = memoryLog()
   const closing = new ShutdownStack(log)
   const closed: string[] = []
@@ -25,17 +25,17 @@ test('each is closed after those that were opened later, whatever became of them
   ])
 })
 
-test('what never closes keeps the others open for a time only', async () => {
+test('a resource that never closes delays the others for a limited time', async () => {
   const { log, records } = memoryLog()
   const closing = new ShutdownStack(log)
-  const begun: string[] = []
-  closing.add(() => begun.push('first'))
+  const closed: string[] = []
+  closing.add(() => closed.push('first'))
   closing.add(() => {
-    begun.push('second')
+    closed.push('second')
     return new Promise(() => undefined)
   })
   closing.add(() => new Promise(() => undefined))
   await closing.close(20)
-  expect(begun).toEqual(['second', 'first'])
+  expect(closed).toEqual(['second', 'first'])
   expect(records().map(({ event }) => event)).toEqual(['server.close_late'])
 })

@@ -1,7 +1,10 @@
-/** The end of everything that the server has open. */
+/** Closes the resources of the server in reverse order of opening. */
 import type { Logger } from '../telemetry/log.ts'
 
-/** With the drain of the listeners: within the 30 s after which supervisors kill. */
+/**
+ * Time limit for closing all resources, including the 15 s in which the listeners drain.
+ * Supervisors kill a process 30 s after SIGTERM.
+ */
 const CLOSE_MILLIS = 25_000
 
 type Close = () => unknown
@@ -14,14 +17,14 @@ export class ShutdownStack {
     this.#log = log
   }
 
-  /** Adds a resource. The one that was added last is closed first. */
+  /** Adds a resource. The last one that was added is closed first. */
   add(close: Close): void {
     this.#closers.push(close)
   }
 
   /**
-   * Begins to close each, whatever the others did, and after `millis` waits for none any more: what
-   * is durable does not depend on an orderly end. Never rejects.
+   * Closes all resources, even after a failure. Stops waiting after `millis`: durable data does not
+   * depend on an orderly shutdown. Never rejects.
    */
   async close(millis = CLOSE_MILLIS): Promise<void> {
     const late = Promise.withResolvers<void>()

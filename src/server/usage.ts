@@ -1,8 +1,8 @@
-/** The help of `svc-server`, from the same table of settings that the parser reads. */
+/** Formats the help of `svc-server` from the table of settings that the parser reads. */
 import { isRequired, VARIABLES, type Variable } from '../settings/variables.ts'
 import { BUILD_VERSION } from '../value/version.ts'
 
-/** Each mode with what it does. */
+/** The modes with their summaries. */
 export const MODES = [
   ['check', 'read settings and files as serve would; connects to nothing, changes nothing'],
   ['migrate', 'create or upgrade the database schemas; safe to repeat'],

@@ -14,7 +14,7 @@ import { openBlobs } from './blobs.ts'
 import { openRootDocuments } from './documents.ts'
 import type { ProcessEnvironment, ServerIo } from './io.ts'
 
-/** Returns the exit code of corruption where bytes are missing or damaged. */
+/** Runs the mode. Returns the exit code of corruption if bytes are missing or damaged. */
 export async function run(
   environment: ProcessEnvironment,
   io: ServerIo,
@@ -34,9 +34,9 @@ export async function run(
     const blobs = await openBlobs({ rootPath, environmentId, storage: product.storage })
     const metrics = new Metrics(system)
     const { database } = product
-    // Bytes of files whose documents were lost would look orphaned.
-    const world = { acceptedLoss: null, system, log, metrics }
-    const opened = await openRootDocuments({ root, database, ...world })
+    // With lost documents the bytes of their files would look orphaned.
+    const shared = { acceptedLoss: null, system, log, metrics }
+    const opened = await openRootDocuments({ root, database, ...shared })
     try {
       const documents = openSystemDocuments(opened.store, system)
       const repair = args.includes(REPAIR)

@@ -69,19 +69,19 @@ export async function runDevelopment(request: LocalDevelopmentRequest): Promise<
   try {
     const seeds = request.seed === null ? null : parseSeeds(request.seed)
     if (request.reset) reset(rootPath)
-    const world: LocalOptions = {
+    const options: LocalOptions = {
       ...{ rootPath, workspaceDirectory, system, log, closing, channel: CHANNEL },
       networkAddresses: request.opensToNetwork ? networkAddresses() : [],
       onCall: (call) => report({ event: 'call', ...call }),
     }
-    const environment = await openOwned(world)
-    const listener = openLocalListener(world, { port: request.port, preferred: PREFERRED_PORT })
+    const environment = await openOwned(options)
+    const listener = openLocalListener(options, { port: request.port, preferred: PREFERRED_PORT })
     const { engine, product } = environment
     const ports = { scheduler: engine.scheduler, crons: product.crons, system, report }
     scheduled = new ScheduledReports(ports)
     const author = localAuthor(environment.product.root.descriptor.environmentId)
     const { url, networkUrls } = listener
-    const { applicationKey, target } = admitCommands(environment, world, url)
+    const { applicationKey, target } = admitCommands(environment, options, url)
     // A page that a phone shows cannot call 127.0.0.1, which is the phone itself there.
     const local = { url: networkUrls[0] ?? url, applicationKey, target }
     const configuration = new LocalConfiguration({

@@ -226,7 +226,7 @@ async function openParts({
   const keyring = new Keyring(keyringOf(seed, system.nowMicros()), environmentId)
   const tokens = new FunctionalTokens({ providers: new Map(), keyring, environmentId, system })
   const sink = (line: string) => onRecord(JSON.parse(line) as LogRecord)
-  const world = { log: createLog({ system, level: 'debug', sink }), metrics: new Metrics(system) }
+  const shared = { log: createLog({ system, level: 'debug', sink }), metrics: new Metrics(system) }
   const timers = new ManualTimers(clock, Number.POSITIVE_INFINITY)
   const directory = mkdtempSync(join(parent, 'environment-'))
   const file = { mayBeNew: true, isTemporary: true }
@@ -237,12 +237,12 @@ async function openParts({
   }
   const { engine, files } = openFilesOf(
     {
-      ...{ ...world, system: background, keyring, buckets: DEFAULT_BUCKETS },
+      ...{ ...shared, system: background, keyring, buckets: DEFAULT_BUCKETS },
       ...{ storageKeys: { find: () => null }, blobs: new MemoryBlobs() },
     },
     (storage) =>
       createEngine({
-        ...{ ...world, system, store, storage, timers, pool: keptOpen(pool, afterMutation) },
+        ...{ ...shared, system, store, storage, timers, pool: keptOpen(pool, afterMutation) },
         // A result that depends on the time is stale as soon as the clock was moved.
         resultClock: { monotonicMillis: () => clock.moves * RESULT_MILLIS },
         issueGuest: (guest) => tokens.issueGuest(guest),
