@@ -62,7 +62,7 @@ test('a Workspace is written with its directories', () => {
   expect(read('web/_generated/.gitignore')).toBe('dev.json\n')
 })
 
-test('all existing files are named, and nothing is written', () => {
+test('existing files are all named, and nothing is written', () => {
   mkdirSync(join(root, 'functions'))
   writeFileSync(join(root, 'schema.ts'), 'mine')
   writeFileSync(join(root, 'functions/messages.ts'), 'mine')

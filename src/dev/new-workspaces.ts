@@ -10,25 +10,25 @@ import { linkPackage } from './testing/package-link.ts'
 
 export const DEFAULT_TEMPLATE = 'chat'
 const README = 'README.md'
-/** The references for Functions, equal to those for an application. */
+/** Path of the references for Functions, which are equal to those for an application. */
 const REFERENCES_FILE = '_generated/api.ts'
 
 export interface NewWorkspace {
-  /** Title of its README. */
+  /** Title of the README of the Workspace. */
   readonly name: string
   readonly template?: string
 }
 
-/** Replaces the title. Characters with a meaning in Markdown are escaped. */
+/** Replaces the title of a README and escapes the characters that Markdown interprets. */
 function withTitle(text: string, name: string): string {
   const title = name.replace(/[\\`*_{}[\]<>#|&!]/g, '\\$&')
   return text.replace(/^# .*/, () => `# ${title}`)
 }
 
 /**
- * Returns the created paths, relative to `directory`, including those of `_generated`, which
- * is linked as the package `svc`. Throws
- * CLIENT_FILE_FAILED, and changes nothing, if a file exists already or cannot be written.
+ * Writes the files and links `_generated` as the package `svc`. Returns the created paths, relative
+ * to `directory`. Throws CLIENT_FILE_FAILED, and changes nothing, if a file exists already or
+ * cannot be written.
  */
 export function writeWorkspace(
   directory: string,
@@ -91,6 +91,6 @@ function removeEmpty(directory: string): void {
   try {
     rmdirSync(directory)
   } catch {
-    // A directory that is not empty stays.
+    // The directory is not empty and stays.
   }
 }

@@ -1,4 +1,4 @@
-/** The tools of the command line for Workspaces. The callers print results and failures. */
+/** The commands for Workspaces. The callers print results and failures. */
 import { join } from 'node:path'
 import type { WorkspaceTools } from '../client/contexts.ts'
 import { type BuildRequest, runBuild, runClientCodegen } from './building/commands.ts'
@@ -6,7 +6,7 @@ import { encodeWorkspacePackage } from './building/package.ts'
 import { writeWorkspace } from './new-workspaces.ts'
 import { formatProblem } from './workspace/problems.ts'
 
-/** The part of the command line that needs the executable. */
+/** The ports of the commands that only the executable provides. */
 export function workspaceTools({
   describe,
   startTypeChecker,
@@ -42,7 +42,7 @@ export function workspaceTools({
       return runAttached({ ...request, describe, startTypeChecker })
     },
     async develop(request) {
-      // The parts of a server, which a build does not load.
+      // Loads the parts of a server only here, since a build does not need them.
       const { runDevelopment } = await import('./local/svc-dev.ts')
       return runDevelopment({ ...request, startTypeChecker })
     },

@@ -11,7 +11,7 @@ import { withoutLinks } from '../workspace/workspace-files.ts'
 
 export interface AttachedRequest extends AttachRequest {
   readonly describe: Describe
-  /** Absent to leave types unchecked. */
+  /** Absent if types are not checked. */
   readonly startTypeChecker?: StartTypeChecker | undefined
 }
 
@@ -25,7 +25,7 @@ const FINAL = [
   'CLIENT_RESPONSE_INVALID',
 ] as const
 
-/** Synchronizes until `signal` fires. Rejects with the failure after which no save can succeed. */
+/** Synchronizes until `signal` fires. Rejects with a failure after which no save can succeed. */
 export async function runAttached(request: AttachedRequest): Promise<void> {
   const { shared, describe, report, signal } = request
   const ended = Promise.withResolvers<void>()
@@ -36,7 +36,7 @@ export async function runAttached(request: AttachedRequest): Promise<void> {
     workspaceDirectory: withoutLinks(request.workspaceDirectory),
     ignored: new Set(),
     report: (event) => {
-      // The reason is printed where the command ends.
+      // The command prints the reason when it ends.
       if (event.event !== 'rejected' || !isFinal(event.code)) report(event)
     },
     startTypeChecker: request.startTypeChecker,

@@ -116,7 +116,7 @@ test('equal sources build equal bytes, in any directory and any process', async 
   expect(first.bundle.source + first.bundle.sourceMap).not.toContain(tmpdir())
 })
 
-const REJECTED: readonly [rule: string, files: Record<string, string>, said: string][] = [
+const REJECTED: readonly [rule: string, files: Record<string, string>, message: string][] = [
   [
     'a syntax error is shown at its location',
     { 'functions/a.ts': 'export const a = {\n  b: 1;\n}\n' },
@@ -304,8 +304,8 @@ const REJECTED: readonly [rule: string, files: Record<string, string>, said: str
   ],
 ]
 
-test.each(REJECTED)('%s', async (_, files, said) => {
-  expect(await rejectionOf(files)).toContain(said)
+test.each(REJECTED)('%s', async (_, files, message) => {
+  expect(await rejectionOf(files)).toContain(message)
 })
 
 test('a macro does not run: the build executes no code of a Workspace', async () => {

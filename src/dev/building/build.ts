@@ -23,7 +23,7 @@ export type Describe = (bundle: Bundle) => Promise<unknown>
 export interface WorkspaceBuild {
   /** Absolute. */
   readonly directory: string
-  /** The Workspace name under which it is published. */
+  /** The name under which the Workspace is published. */
   readonly workspace: string
   /** Directory of the generated client, relative to the Workspace; null for none. */
   readonly client: string | null
@@ -36,7 +36,7 @@ export interface WorkspaceBuild {
   readonly diagnostics: readonly Problem[]
 }
 
-/** Throws WORKSPACE_INVALID, whose detail has the file, line and fix of every problem. */
+/** Builds a Workspace. Throws WORKSPACE_INVALID with the file, line and fix of every problem. */
 export async function buildWorkspace(
   directory: string,
   { describe }: { readonly describe: Describe },

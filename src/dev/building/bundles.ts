@@ -14,11 +14,11 @@ import { type ForbiddenSyntax, findForbiddenSyntax } from './forbidden-syntax.ts
 import { SourceMap, type SourceMapJson } from './source-maps.ts'
 
 export interface Bundle {
-  /** Calls `__svc.define` once; the realm that evaluates it provides `__svc`. */
+  /** The script. It calls `__svc.define` once; the realm that evaluates it provides `__svc`. */
   readonly source: string
-  /** JSON text. Its sources are relative to the Workspace; the SDK is `svc`. */
+  /** JSON text. Its sources have paths relative to the Workspace; that of the SDK is `svc`. */
   readonly sourceMap: string
-  /** Absolute paths of the files that it was made of, without those of installed packages. */
+  /** Absolute paths of the bundled files, without those of installed packages. */
   readonly files: readonly string[]
 }
 
@@ -28,7 +28,7 @@ const REFERENCES = 'svc:references'
 const SCHEMA_CHECK = 'svc:schema-check'
 const NAMESPACE = 'svc-virtual'
 
-/** Throws WORKSPACE_INVALID with the file, line and fix of every problem. */
+/** Bundles the files. Throws WORKSPACE_INVALID with the file, line and fix of every problem. */
 export async function bundleWorkspace(files: WorkspaceFiles): Promise<Bundle> {
   const output = await Bun.build(configuration(files))
   if (!output.success) {
@@ -48,7 +48,7 @@ export async function bundleWorkspace(files: WorkspaceFiles): Promise<Bundle> {
   }
   const script = output.outputs.find(({ kind }) => kind === 'entry-point')!
   const map = normalMap(JSON.parse(await script.sourcemap!.text()), files)
-  // The debug ID at the end has no use in a runner.
+  // A runner does not use the debug ID at the end.
   const source = (await script.text()).replace(/\n*\/\/# debugId=[0-9A-F]+\s*$/, '\n')
   checkSyntax(source, map, files)
   checkSize(source)
@@ -112,7 +112,7 @@ function configuration(files: WorkspaceFiles): Bun.BuildConfig & { readonly macr
   }
 }
 
-/** Tells whether a path is `_generated/api` of the Workspace itself. */
+/** Returns whether a path is `_generated/api` of the Workspace itself. */
 function isReferences(path: string, { directory }: WorkspaceFiles): boolean {
   return path.replace(/\.[jt]s$/, '') === join(directory, '_generated/api')
 }
@@ -124,8 +124,8 @@ function virtualText(path: string, files: WorkspaceFiles): string {
 }
 
 /**
- * Replaces `_generated/api`, which is generated from the description of the loaded bundle: with
- * the file the first bundle could not be built, and later bundles would differ.
+ * Replaces `_generated/api`, which is generated from the description of the loaded bundle. If the
+ * bundle contained the file, the first build would fail, and later bundles would differ from it.
  */
 const REFERENCES_TEXT = `
 const key = Symbol.for('svc.reference')
@@ -153,7 +153,10 @@ function requireMark(name: string, message: string): string[] {
   ]
 }
 
-/** A module of its own, so that it runs before Functions that use the schema while they load. */
+/**
+ * Returns a module that checks the schema. It is a module of its own, so that it runs before
+ * Functions that use the schema while they load.
+ */
 function schemaCheckText({ directory }: WorkspaceFiles): string {
   const path = JSON.stringify(resolve(directory, SCHEMA_FILE))
   return [`import schema from ${path}`, ...requireMark('schema', NO_SCHEMA)].join('\n')
@@ -320,7 +323,7 @@ function exactLine(
   }
 }
 
-/** Bytes of one UTF-16 unit in JSON, such as \u0000. */
+/** Most bytes that JSON has for one UTF-16 unit, such as \u0000. */
 const JSON_BYTES_MAX = 6
 
 function checkSize(source: string): void {

@@ -1,4 +1,4 @@
-/** Builds of a Workspace that write files. The callers print results and failures. */
+/** Builds a Workspace and writes files. The callers print results and failures. */
 import { chmodSync, lstatSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { SDK_TEXTS } from '../../sdk/embedded.generated.ts'
@@ -19,19 +19,19 @@ const READABLE = 0o644
 export interface BuildRequest {
   readonly workspaceDirectory: string
   readonly describe: Describe
-  /** Absent for a build that leaves types unchecked. */
+  /** Absent if types are not checked. */
   readonly startTypeChecker?: StartTypeChecker | undefined
 }
 
 export interface BuildResult {
   readonly build: WorkspaceBuild
-  /** Generated files that changed, relative to the Workspace; of a given directory, absolute. */
+  /** Generated files that changed, relative to the Workspace, or absolute for a given directory. */
   readonly changed: readonly string[]
 }
 
 /**
  * Builds and updates `_generated/`, links it as the package `svc`, and updates the client that
- * svc.json names. Files that are current are not written, so that file watchers do not fire.
+ * svc.json names. Current files are not written, so that file watchers do not fire.
  * Throws WORKSPACE_INVALID, CLIENT_FILE_FAILED.
  */
 export async function runBuild({
@@ -60,7 +60,7 @@ export async function runBuild({
 
 export interface PackageRequest extends BuildRequest {
   readonly projectId: ProjectId
-  /** Absolute path of the package file; it is replaced. */
+  /** Absolute path of the package file, which is replaced. */
   readonly out: string
 }
 
@@ -92,7 +92,7 @@ function writeIfChanged(path: string, text: string): boolean {
   } catch {
     // The file does not exist yet.
   }
-  // Each build compares it with what it should be.
+  // The file need not be durable: each build compares it with what it generates.
   write(path, text, { mode: READABLE, isDurable: false })
   return true
 }
@@ -100,7 +100,7 @@ function writeIfChanged(path: string, text: string): boolean {
 function write(path: string, content: string | Uint8Array, options: WriteOptions): void {
   try {
     const made = mkdirSync(dirname(path), { recursive: true })
-    // As readable as its files, also where the process keeps what else it creates to its user.
+    // The directory is as readable as its files, even if the umask keeps other new files private.
     if (made !== undefined) chmodSync(made, 0o755)
   } catch (error) {
     throw fileFault(path, error)

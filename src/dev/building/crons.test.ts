@@ -1,4 +1,4 @@
-/** The file crons.ts of a Workspace: what a build makes of it, and the mistakes that it names. */
+/** Builds of a Workspace with a file crons.ts: its manifest, and the mistakes that are reported. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -100,7 +100,7 @@ test.each([
   ['every: { hours: 1 }', 'function is undefined'],
   ['every: { hours: 1 }, function: internal.mail.sweep, overlap: "wait"', 'overlap is "wait"'],
   ['every: { hours: 1 }, function: internal.mail.sweep, at: 1', 'has no option "at"'],
-])('a Cron that cannot be followed is rejected with its line: %s', async (cron, message) => {
+])('an invalid Cron is rejected with its line: %s', async (cron, message) => {
   const detail = await rejectionOf(declared(`  digest: { ${cron} },`))
   expect(detail).toMatch(/^crons\.ts:\d+/)
   expect(detail).toContain(message)

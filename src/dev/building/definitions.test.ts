@@ -19,7 +19,7 @@ function build(files: Readonly<Record<string, string>>): Promise<WorkspaceBuild>
   return buildWorkspace(directory, { describe: describeHere })
 }
 
-test('a Function that names no clients has those of the settings of its Workspace', async () => {
+test('a Function without clients has those of the settings of its Workspace', async () => {
   const text = `import { internalQuery, query } from 'svc'
 const handler = () => 1n
 export const plain = query({ handler })
@@ -77,7 +77,7 @@ test('a definition as the default export is an error with its line', async () =>
   )
 })
 
-test('an empty schema is named before the Functions that use it while they load', async () => {
+test('an empty schema is reported before the Functions that use it while they load', async () => {
   const use = "import schema from '../schema'\nexport const note = schema.document('notes')"
   expect(await rejectionOf(use, { 'schema.ts': '' })).toBe(
     'schema.ts\n  The default export of schema.ts must be defineSchema({ ... }). Write: ' +

@@ -11,7 +11,7 @@ import { CRONS_FILE, SCHEMA_FILE, type WorkspaceFiles } from '../workspace/works
 
 export interface DescriptionProblems {
   readonly problems: readonly Problem[]
-  /** Warnings: allowed, but rarely intended. */
+  /** Warnings: allowed declarations that are rarely intended. */
   readonly diagnostics: readonly Problem[]
 }
 

@@ -20,16 +20,16 @@ const BEFORE_EXPRESSION = new Set(
 const BEFORE_STATEMENT = new Set(['if', 'while', 'for', 'with'])
 
 export function findForbiddenSyntax(code: string): ForbiddenSyntax[] {
-  // Most bundles have none of the word, and need no scan.
+  // Most bundles do not have the word and need no scan.
   return /\bimport\s*[(.]/.test(code) ? new Scanner(code).scan() : []
 }
 
 class Scanner {
   readonly #code: string
   readonly #found: ForbiddenSyntax[] = []
-  /** For each open brace, whether a template continues after it. */
+  /** An entry for each open brace: true if a template continues after it. */
   readonly #braces: boolean[] = []
-  /** For each open parenthesis, whether a statement follows it. */
+  /** An entry for each open parenthesis: true if a statement follows it. */
   readonly #parentheses: boolean[] = []
   #at = 0
   #expressionNext = true

@@ -7,7 +7,7 @@ import { type SourceLocation, SourceMap, type SourceMapJson } from './source-map
 
 const FRAME = /(?:^|[\s(@])([^\s()@]+):(\d+):(\d+)\)?\s*$/
 
-/** Returns WORKSPACE_INVALID if the code caused the failure, or else the failure itself. */
+/** Returns WORKSPACE_INVALID if the code caused the failure, otherwise the failure itself. */
 export function loadFailure(error: unknown, bundle: Bundle): unknown {
   if (isFault(error, 'DEADLINE_EXCEEDED', 'LIMIT_EXCEEDED')) {
     const limit = error.detail ?? 'time'
@@ -38,7 +38,7 @@ function problemOf(detail: string, bundle: Bundle): Problem {
   }
 }
 
-/** Tells whether a location is outside the SDK and the generated entry. */
+/** Returns whether a location is outside of the SDK and the generated entry. */
 function isInWorkspace({ file }: SourceLocation): boolean {
   return file !== 'svc' && !file.startsWith('svc:')
 }

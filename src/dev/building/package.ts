@@ -22,7 +22,7 @@ export function manifestText(build: WorkspaceBuild, projectId: ProjectId): strin
   return canonicalJson(manifest as unknown as Json)
 }
 
-/** Throws WORKSPACE_INVALID if the Workspace exceeds the size of a package. */
+/** Encodes the frame. Throws WORKSPACE_INVALID if it exceeds the size of a package. */
 export function encodeWorkspacePackage(build: WorkspaceBuild, projectId: ProjectId): Uint8Array {
   const manifest = manifestText(build, projectId)
   try {

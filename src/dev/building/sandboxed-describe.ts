@@ -7,10 +7,10 @@ import { createLog } from '../../telemetry/log.ts'
 import { Metrics } from '../../telemetry/metrics/metrics.ts'
 import type { Bundle } from './bundles.ts'
 
-/** Loads a bundle in a runner and returns its description. Throws as RunnerPool.describe. */
+/** Loads a bundle in a runner and returns its description. Throws as RunnerPool.describe does. */
 export async function describeInSandbox(bundle: Bundle): Promise<unknown> {
   const system = realSystem()
-  // The Fault has all of a failure; log lines would interleave with the output.
+  // No log: the Fault has the whole failure, and log lines would interleave with the output.
   const log = createLog({ system, sink: () => undefined })
   const spawn = runnerSpawner(runnerCommand())
   const metrics = new Metrics(system)

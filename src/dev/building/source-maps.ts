@@ -4,9 +4,9 @@ import { TraceMap, traceSegment } from '@jridgewell/trace-mapping'
 export interface SourceLocation {
   /** A name from `sources`. */
   readonly file: string
-  /** From 1. */
+  /** Counts from 1. */
   readonly line: number
-  /** From 1. */
+  /** Counts from 1. */
   readonly column: number
 }
 

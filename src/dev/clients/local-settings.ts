@@ -4,7 +4,7 @@ import { readSecretFile } from '../../system/files.ts'
 import type { Secret } from '../../value/secret.ts'
 import { writeFile } from '../workspace/written-files.ts'
 
-/** In the directory of the client, where a .gitignore names it. */
+/** Name of the file. It is in the directory of the client, whose .gitignore lists it. */
 export const LOCAL_SETTINGS_FILE = 'dev.json'
 const BYTES_MAX = 4_096
 
@@ -16,8 +16,8 @@ export interface LocalSettings {
 }
 
 /**
- * Writes the file for this user alone, unless it is current already. The directory exists. Throws
- * CLIENT_FILE_FAILED.
+ * Writes the file, readable by this user alone, unless it is current. The directory must exist.
+ * Throws CLIENT_FILE_FAILED.
  */
 export function writeLocalSettings(directory: string, settings: LocalSettings): void {
   const path = join(directory, LOCAL_SETTINGS_FILE)

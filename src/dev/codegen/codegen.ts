@@ -13,7 +13,7 @@ export interface GeneratedFile {
   readonly text: string
 }
 
-/** The texts that all Workspaces share. */
+/** The texts that are equal in all Workspaces. */
 export interface SdkTexts {
   /** Declarations of the module "svc". */
   readonly module: string
@@ -26,7 +26,7 @@ export interface SdkTexts {
   readonly testKitTypes: string
 }
 
-/** The references alone, which an application needs; the other files are for Functions. */
+/** Returns the references, which an application needs; the other files are for Functions. */
 export function generateReferences(description: WorkspaceDescription): string {
   return apiText(description)
 }
@@ -53,7 +53,7 @@ export function sharedFiles({
   testKit,
   testKitTypes,
 }: Omit<SdkTexts, 'module' | 'globals'>): readonly GeneratedFile[] {
-  // No runner takes a file of this name for a test.
+  // A name that no test runner takes for that of a test.
   const texts = { 'svc.js': runtime, 'testing.js': testKit, 'testing.d.ts': testKitTypes }
   return Object.entries(texts).map(([name, text]) => ({
     path: `_generated/${name}`,
@@ -63,7 +63,7 @@ export function sharedFiles({
 
 const HEAD = '/* eslint-disable */\n/** Written by `svc build`: do not edit. */\n'
 
-/** Makes `_generated` the package `svc`: a link in `node_modules` is all that a runner needs. */
+/** The manifest that makes `_generated` the package `svc`. A link in `node_modules` is enough. */
 const PACKAGE = {
   name: 'svc',
   version: '0.0.0',
@@ -137,12 +137,12 @@ function apiText(description: WorkspaceDescription): string {
   return `${HEAD}\n${API_TYPES}${treesText(description, referenceText)}`
 }
 
-/** The references without types, for programs that load no TypeScript, such as Node 20. */
+/** Formats the references without types, for runtimes without TypeScript, such as Node 20. */
 function apiScript(description: WorkspaceDescription): string {
   return `${HEAD}${treesText(description, referenceValue)}`
 }
 
-/** Formats one Function; the indentation is that of its line. */
+/** Formats the reference of one Function. `indent` is the indentation of its line. */
 type FormatReference = (manifest: FunctionManifest, indent: string) => string
 
 function treesText({ functions }: WorkspaceDescription, format: FormatReference): string {

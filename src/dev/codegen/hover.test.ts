@@ -19,7 +19,7 @@ export const show = query({
 })
 `
 
-test('an editor shows documents by the names of their types', () => {
+test('an editor shows the type of a document by its name', () => {
   const workspace = join(mkdtempSync(join(tmpdir(), 'svc-hover-')), 'chat')
   onTestFinished(() => rmSync(join(workspace, '..'), { recursive: true }))
   writeWorkspace(workspace, { name: 'Chat' })

@@ -11,7 +11,7 @@ const valuesOf = (text: string) => {
 }
 const PEM = '-----BEGIN KEY-----\nMIIEvQ/x\nabc==\n-----END KEY-----'
 
-describe('a line', () => {
+describe('the lines of a file', () => {
   test.each([
     ['with a plain value', 'A=1', { A: '1' }],
     ['with a quoted value', `A="x # y"\nB='a b'`, { A: 'x # y', B: 'a b' }],
@@ -22,12 +22,12 @@ describe('a line', () => {
     ['that ends with CR LF', 'A=1\r\nB=2\r\n', { A: '1', B: '2' }],
     ['with a dollar sign', 'A=1\nB=$A', { A: '1', B: '$A' }],
     ['that begins a quoted value of several lines', `KEY="${PEM}"\nB=2`, { KEY: PEM, B: '2' }],
-  ])('%s is read as dotenv files are', (_, text, values) => {
+  ])('a line with %s is read as in a dotenv file', (_, text, values) => {
     expect(valuesOf(text)).toEqual(values)
     expect(parseConfigurationFile(text).warnings).toEqual([])
   })
 
-  test('with a name that the configuration does not allow is reported and sets nothing', () => {
+  test('a line with a name that the configuration does not allow is reported and ignored', () => {
     const text = 'A=1\nlower=2\n_U=3\nmy-key=4\n__proto__=5'
     expect(valuesOf(text)).toEqual({ A: '1' })
     const { warnings } = parseConfigurationFile(text)
@@ -40,7 +40,7 @@ describe('a line', () => {
     expect(warnings[0]).toContain('upper-case letters')
   })
 
-  test('that is part of a secret without quotation marks is reported without its text', () => {
+  test('a line of a secret without quotation marks is reported without its text', () => {
     const { warnings } = parseConfigurationFile(`KEY=${PEM}`)
     expect(warnings.map((warning) => warning.slice(0, 12))).toEqual([
       '.env.local:2',
@@ -51,18 +51,18 @@ describe('a line', () => {
   })
 })
 
-test('values are not shown where the file is printed', () => {
+test('a printed file does not show its values', () => {
   expect(Bun.inspect(parseConfigurationFile('KEY=sesame'))).not.toContain('sesame')
 })
 
-describe('a path', () => {
+describe('the path of a file', () => {
   let directory = ''
   beforeEach(() => {
     directory = mkdtempSync(join(tmpdir(), 'svc-configuration-'))
   })
   afterEach(() => rmSync(directory, { recursive: true, force: true }))
 
-  test('without a file has no values and no warning', () => {
+  test('a missing file has no values and no warning', () => {
     expect(readConfigurationFile(directory)).toEqual({ values: new Map(), warnings: [] })
   })
 
@@ -73,7 +73,7 @@ describe('a path', () => {
     ['a dangling link', (path) => symlinkSync('/nowhere', path), 'not a symbolic link'],
     ['a huge file', (path) => writeFileSync(path, '#'.repeat(5 << 20)), 'a smaller file'],
     ['other bytes', (path) => writeFileSync(path, Buffer.from([0x41, 0x3d, 0xff])), 'UTF-8'],
-  ])('with %s is reported and read as unknown', (_, make, rule) => {
+  ])('a path with %s is reported and has unknown values', (_, make, rule) => {
     make(join(directory, '.env.local'))
     const { values, warnings } = readConfigurationFile(directory)
     expect(values).toBeNull()

@@ -1,25 +1,25 @@
-/** The file in a Workspace with the variables and secrets of its local Environment. */
+/** Reads the file in a Workspace that has the variables and secrets of its local Environment. */
 import { join } from 'node:path'
 import { parseEnv } from 'node:util'
 import { FileFailure, readSecretFile } from '../../system/files.ts'
 import { isConfigurationName } from '../../value/configuration.ts'
 import { Secret } from '../../value/secret.ts'
 
-/** In the directory of the Workspace, where the .gitignore of each template names it. */
+/** Name of the file in the directory of the Workspace. The .gitignore of each template lists it. */
 export const CONFIGURATION_FILE = '.env.local'
 const BYTES_MAX = 4 * 1024 * 1024
 
 export interface ConfigurationFile {
   /**
-   * Values by name, each of which may be a secret. Null if the file exists and cannot be read; an
-   * absent file has none.
+   * Values by name, each of which may be a secret. Empty if there is no file, null if the file
+   * cannot be read.
    */
   readonly values: ReadonlyMap<string, Secret> | null
-  /** Problems with their lines, one sentence or more each, without any text of the file. */
+  /** Problems with their lines, in sentences without any text of the file. */
   readonly warnings: readonly string[]
 }
 
-/** Never throws and never blocks. */
+/** Reads the file of a Workspace. Never throws and never blocks. */
 export function readConfigurationFile(workspaceDirectory: string): ConfigurationFile {
   try {
     const bytes = readSecretFile(join(workspaceDirectory, CONFIGURATION_FILE), {
@@ -40,7 +40,7 @@ export function readConfigurationFile(workspaceDirectory: string): Configuration
 const ASSIGNMENT = /^\s*(?:export\s+)?([^\s=:#]+)\s*[=:]/
 const NAME_RULE = 'A name has upper-case letters, digits and _, such as API_KEY, at most 64.'
 
-/** Reads lines `NAME=value` in the notation of dotenv files, of which Node.js has the parser. */
+/** Parses lines `NAME=value` as dotenv files have them, with the parser of Node.js. */
 export function parseConfigurationFile(text: string): ConfigurationFile {
   const parsed = new Map(Object.entries(parseEnv(text)).map(([name, value]) => [name, value ?? '']))
   const long = [...parsed.values()].filter((value) => value.includes('\n'))
@@ -52,7 +52,7 @@ export function parseConfigurationFile(text: string): ConfigurationFile {
     const isSet = name !== undefined && parsed.has(name)
     if (isSet && isConfigurationName(name)) continue
     if (!isSet && long.some((value) => value.includes(withoutQuote(trimmed)))) continue
-    // The line may be a part of a secret: it is not shown, and neither is its name.
+    // Neither the line nor its name is shown, since it may be a part of a secret.
     const problem = isSet ? `The name is not valid. ${NAME_RULE}` : 'Write NAME=value.'
     warnings.push(`${CONFIGURATION_FILE}:${index + 1} sets nothing. ${problem}`)
   }
@@ -60,7 +60,7 @@ export function parseConfigurationFile(text: string): ConfigurationFile {
   return { values: new Map(valid.map(([name, value]) => [name, new Secret(value)])), warnings }
 }
 
-/** The last line of a quoted value ends with its quotation mark, which the value does not have. */
+/** Removes the quotation mark that ends the last line of a quoted value. */
 function withoutQuote(line: string): string {
   return line.replace(/["'`]\s*(?:#.*)?$/, '')
 }

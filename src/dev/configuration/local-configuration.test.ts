@@ -47,7 +47,7 @@ function using(secrets: readonly string[], source = ''): UsedNames {
   return { functions: new Map([[action.name, action]]), source }
 }
 
-/** Writes the file and applies it; returns the new event, or null for none. */
+/** Writes the file and applies it. Returns the new event, or null without one. */
 function apply(text: string, release = using(['KEY'], 'GREETING')): Reported | null {
   const before = events.length
   write(text)
@@ -71,11 +71,11 @@ test('declared names become secrets and others variables, and values are not rep
   expect(live().variable('KEY')).toBeNull()
 })
 
-test('only what the file changed is a new revision and is reported', () => {
+test('only changes of the file make a new revision and are reported', () => {
   apply('KEY=sesame\nGREETING=hello')
   const before = revision()
   expect(apply('KEY=sesame\nGREETING=hello')).toBeNull()
-  // As after a start on the same root.
+  // Another instance, as after a start on the same root.
   configuration = open()
   expect(apply('GREETING="hello"\nKEY=sesame')).toBeNull()
   expect(revision()).toBe(before)
@@ -84,7 +84,7 @@ test('only what the file changed is a new revision and is reported', () => {
   expect(live().secret('KEY')?.reveal()).toBe('other')
 })
 
-test('a name that the file no longer has is removed, but none of another operator', () => {
+test('a name that the file no longer has is removed unless another operator has set it', () => {
   setConfiguration(harness.product, actorWith(), {
     ...{ operationId: harness.system.ids.make('opn'), requestId: REQUEST_ID },
     ...{ name: 'OTHERS', kind: 'variable', value: 'x', expectedRevision: 0n },
@@ -106,7 +106,7 @@ test('a secret without a value is reported with its Functions until it has one',
       set: [],
       warnings: [expect.stringMatching(/secret KEY has no value: pay\.charge.*KEY=value.*\.env/)],
     })
-    // Not again with every save.
+    // A further save does not repeat the report.
     expect(apply(text)).toBeNull()
     expect(live().secret('KEY')).toBeNull()
   }
@@ -151,7 +151,7 @@ test('a file that cannot be read, or a missing Workspace, changes nothing', () =
   expect(names()).toEqual(['GREETING', 'KEY'])
 })
 
-test('secrets are in no event and not in the log', () => {
+test('events and the log never contain secrets', () => {
   apply('KEY=sesame-1\nlower=sesame-2\nsesame-3')
   apply('KEY=sesame-4')
   expect(JSON.stringify(events) + harness.log.text()).not.toContain('sesame')

@@ -1,6 +1,6 @@
 /**
- * Gives a local Environment the configuration that a file in its Workspace has. A name that an
- * Action declares in `uses.secrets` is a secret, every other name a variable.
+ * Applies the variables and secrets of a file in a Workspace to its local Environment. A name that
+ * an Action declares in `uses.secrets` is a secret, every other name a variable.
  */
 import { existsSync } from 'node:fs'
 import type { DevelopmentEvent } from '../../client/development/events.ts'
@@ -28,7 +28,7 @@ export interface LocalConfigurationOptions {
   readonly report: (event: DevelopmentEvent) => void
 }
 
-/** The parts of a Release that say which names its Functions use. */
+/** The parts of a Release that name the secrets and variables of its Functions. */
 export type UsedNames = Pick<Release, 'functions' | 'source'>
 
 interface Wanted {
@@ -48,13 +48,13 @@ export class LocalConfiguration {
   }
 
   /**
-   * Applies the file for the Functions of a Release, and reports what changed. Names that the file
-   * no longer has are removed, unless another operator has set them. Throws PRODUCT_UNAVAILABLE and
+   * Applies the file for the Functions of a Release, and reports the changes. Removes names that
+   * the file no longer has, unless another operator has set them. Throws PRODUCT_UNAVAILABLE and
    * other failures that the file does not cause.
    */
   apply(release: UsedNames): void {
     const { workspaceDirectory, report } = this.#options
-    // The last configuration remains with the last code until the Workspace is back.
+    // Until the Workspace is back, the last code is served with the last configuration.
     if (!existsSync(workspaceDirectory)) return
     const file = readConfigurationFile(workspaceDirectory)
     const secrets = declaredSecrets(release)
@@ -95,7 +95,7 @@ export class LocalConfiguration {
     return { set, removed }
   }
 
-  /** Returns whether that was a change. */
+  /** Returns whether the configuration changed. */
   #set({ name, kind, value }: Wanted): boolean {
     const { ports, author } = this.#options
     const earlier = this.#kindOf(name)
@@ -125,7 +125,7 @@ export class LocalConfiguration {
     return entries.find((entry) => entry.name === name)?.content.kind ?? null
   }
 
-  /** Returns null for a secret that can no longer be unsealed, which is then replaced. */
+  /** Returns the stored value; null for a secret that cannot be unsealed, which is replaced. */
   #valueOf(name: string, kind: ConfigurationKind): string | null {
     const { current } = this.#options.ports.configuration
     if (kind === 'variable') return current.variable(name)
@@ -161,7 +161,7 @@ interface Changes {
   readonly removed: string[]
 }
 
-/** Names of secrets with the Functions that declare them, both sorted. */
+/** Returns the names of secrets with the Functions that declare them, both sorted. */
 type DeclaredSecrets = ReadonlyMap<string, readonly string[]>
 
 function declaredSecrets({ functions }: UsedNames): DeclaredSecrets {
@@ -172,7 +172,7 @@ function declaredSecrets({ functions }: UsedNames): DeclaredSecrets {
   return new Map([...bySecret].map(([secret, each]) => [secret, each.map(([, name]) => name)]))
 }
 
-/** Variables are not declared, so one is known to be unused only if no source has its name. */
+/** Returns warnings of unused names. Variables are not declared, so the source is searched. */
 function unusedNames(wanted: readonly Wanted[], { source }: UsedNames): string[] {
   return wanted
     .filter(({ kind, name }) => kind === 'variable' && !source.includes(name))

@@ -1,4 +1,4 @@
-/** The orderly end of an Environment, by Ctrl-C of `svc dev` or a stop of the server. */
+/** The orderly shutdown of an Environment, as after Ctrl-C in `svc dev` or a stop of the server. */
 import { expect, onTestFinished, test } from 'vitest'
 import { LocalDevelopment } from '../../../build/testing/development/local-development.ts'
 import { readDocumentsSequence } from '../../storage/control/environment.ts'

@@ -1,4 +1,4 @@
-/** Builds and serves a Workspace of this machine again after each change of its files. */
+/** Builds and serves a Workspace of this machine, again after each change of its files. */
 import { join } from 'node:path'
 import { changesOf } from '../../client/commands/releases/changes.ts'
 import type { Engine } from '../../engine/engine.ts'
@@ -33,9 +33,9 @@ export interface SessionOptions
   readonly author: RecordedActor
   /** Called after each build that is served. */
   readonly onServed: (release: LoadedRelease) => void
-  /** Called after each save, also after one that is not valid, with the Release that is served. */
+  /** Called with the served Release after each save, including an invalid one. */
   readonly onSaved: (release: LoadedRelease) => void
-  /** The settings of pages on this machine, written beside the client that svc.json names. */
+  /** The settings for pages on this machine, written beside the client that svc.json names. */
   readonly local: LocalSettings
 }
 
@@ -43,7 +43,7 @@ export interface SessionOptions
 interface Served extends Pick<Save, 'startedAt' | 'recovers'> {
   readonly release: LoadedRelease
   readonly previous: LoadedRelease | null
-  /** Whether `release` is another one than before. */
+  /** True if `release` differs from the one that was served before. */
   readonly changed: boolean
   readonly build: WorkspaceBuild
 }
@@ -67,12 +67,12 @@ export class DevelopmentSession {
     return this.#served
   }
 
-  /** Builds and serves what is there now. Resolves when that succeeded or was reported. */
+  /** Builds and serves the current files. Resolves after success or a reported failure. */
   update(): Promise<void> {
     return this.#saves.update()
   }
 
-  /** Stops watching. Resolves when no build runs any more. */
+  /** Stops watching. Resolves once no build is running. */
   close(): Promise<void> {
     return this.#saves.close()
   }
@@ -82,7 +82,7 @@ export class DevelopmentSession {
       return await this.#publish(save)
     } finally {
       const { ports, onSaved } = this.#options
-      // The Release of the last start goes on serving until a build is valid.
+      // The Release of the last start is served until a build is valid.
       const release = this.#served ?? (await boundRelease(ports, CHANNEL))
       if (release !== null) onSaved(release)
     }
@@ -101,7 +101,7 @@ export class DevelopmentSession {
           return described
         })
         const { directory, client } = build
-        // An author sees which argument breaks which rule where the target is the Workspace.
+        // With the Workspace as their target, authors see which argument breaks which rule.
         const target = allowsTargets(ports) ? `workspace:${build.workspace}` : local.target
         if (client !== null) writeLocalSettings(join(directory, client), { ...local, target })
         built = build
@@ -132,7 +132,7 @@ export class DevelopmentSession {
   }
 }
 
-/** Says where the documents of a removed table are, and how to delete them. */
+/** Returns a notice that the documents of a removed table stay stored, and how to delete them. */
 function keptText(table: string): string {
   return [
     `Documents of the table ${table}, if there are any, stay stored, and are back when the schema`,
@@ -141,7 +141,7 @@ function keptText(table: string): string {
   ].join(' ')
 }
 
-/** Whether only a change of the source can end the failure. */
+/** Returns whether only a change of the source can end the failure. */
 function isOfSource(error: unknown): boolean {
   if (!(error instanceof Fault)) return true
   return isFault(error, 'WORKSPACE_INVALID', 'PRODUCT_INCOMPATIBLE', 'PRODUCT_INVALID')

@@ -1,4 +1,4 @@
-/** Which `svc dev` serves a root: a file beside the lock, which itself names no process. */
+/** Names the `svc dev` that serves a root in a file beside the lock, which names no process. */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { Fault } from '../../errors/fault.ts'
@@ -12,7 +12,7 @@ import {
   parseLocalServer,
 } from '../../wire/files/local-server.ts'
 
-/** Names this process; only the owner of the root's lock may call it. */
+/** Writes the file for this process, which must own the lock of the root. */
 export function writeHolder(rootPath: string, server: LocalServer): void {
   writeFileAtomic(join(rootPath, LOCAL_SERVER_FILE), formatLocalServer(server))
 }
@@ -21,7 +21,7 @@ export function removeHolder(rootPath: string): void {
   rmSync(join(rootPath, LOCAL_SERVER_FILE), { force: true })
 }
 
-/** Returns the failure of a locked root, with the process that holds it where that is known. */
+/** Returns the failure of a locked root, with the process that holds it if that is known. */
 export function lockedBy(rootPath: string, cause: unknown): Fault {
   const holder = readHolder(rootPath)
   const who =
@@ -37,7 +37,7 @@ function readHolder(rootPath: string): Pick<LocalServer, 'pid' | 'url'> | null {
     const path = join(rootPath, LOCAL_SERVER_FILE)
     return parseLocalServer(readSecretFile(path, { bytesMax: LOCAL_SERVER_BYTES_MAX }))
   } catch {
-    // The file only explains the lock.
+    // A missing or malformed file changes only the explanation: the lock itself decides.
     return null
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The development key of a local root: programs of this machine synchronize Workspaces with it. It
- * is in a file of the root that this user alone may read, as is the keyring of all keys.
+ * The development key of a local root, with which programs of this machine synchronize Workspaces.
+ * Its file in the root is readable by this user alone, like the keyring of all keys.
  */
 import { join } from 'node:path'
 import type { RecordedActor } from '../../identity/actor.ts'
@@ -26,8 +26,8 @@ interface Ports extends CredentialPorts {
 }
 
 /**
- * Returns the path of the file. Replaces a key that is lost or not active by a new one, and revokes
- * the earlier ones.
+ * Returns the path of the file. Replaces a lost or inactive key by a new one, and revokes earlier
+ * ones.
  */
 export function localDevelopmentKey(ports: Ports, actor: RecordedActor, rootPath: string): string {
   const path = join(rootPath, DEVELOPMENT_KEY_FILE)
@@ -56,7 +56,7 @@ function findClient(ports: Ports): ClientId | null {
   return found?.clientId ?? null
 }
 
-/** Returns null for a file that is missing or is no file of this form. */
+/** Reads the key; null if the file is missing or malformed. */
 function readKey(path: string): string | null {
   try {
     return new TextDecoder().decode(readSecretFile(path, { bytesMax: BYTES_MAX })).trim()

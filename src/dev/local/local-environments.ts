@@ -1,6 +1,6 @@
 /**
- * One Environment with its application origin on a loopback address, without accounts: the parts of
- * a server, composed with the author of this machine in place of operators.
+ * Opens one Environment with its application origin on a loopback address. It has the parts of a
+ * server, but no accounts: the author of this machine takes the place of operators.
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -39,11 +39,11 @@ export interface LocalOptions {
   readonly system: System
   readonly log: Logger
   readonly onCall: (call: ObservedCall) => void
-  /** Addresses of this machine that devices of the local network may call; empty for none. */
+  /** Addresses of this machine that are open to the local network; empty if it is closed. */
   readonly networkAddresses: readonly string[]
-  /** The Channel whose Crons are in force. */
+  /** The Channel whose Crons run. */
   readonly channel: string
-  /** Gains what is open, also where the rest cannot be opened. */
+  /** Receives each resource once it is open, so that a failed start closes it too. */
   readonly closing: ShutdownStack
 }
 
@@ -55,23 +55,23 @@ export interface LocalEnvironment extends OpenEnvironment {
 
 export interface LocalListener {
   readonly admission: Admission
-  /** Origin that applications of this machine call. */
+  /** Origin for applications on this machine. */
   readonly url: string
-  /** Origins that other devices call; empty where the address is of this machine alone. */
+  /** Origins for other devices; empty if only this machine has access. */
   readonly networkUrls: readonly string[]
 }
 
 const HOST = '127.0.0.1'
 const EVERY_HOST = '0.0.0.0'
-/** Pages on this machine; any other Origin belongs to a site that the author visits. */
+/** Matches origins of pages on this machine. Other origins are sites that the author visits. */
 const LOCAL_ORIGIN = /^https?:\/\/(?:(?:[a-z0-9-]+\.)*localhost|127\.0\.0\.1|\[::1\])(?::[0-9]+)?$/
-/** Networks of this machine, which Actions may call as a substitute for other services. */
+/** Loopback networks, which Actions may call: substitutes for other services run there. */
 const LOCAL_NETWORKS = ['127.0.0.0/8', '::1/128']
 const AUTH_FILE = 'auth.json'
 
 /**
- * Opens the address; requests wait until it admits them. Throws SERVER_LISTEN_FAILED. Without a
- * `port` it prefers `preferred`, and takes any other where that one is in use.
+ * Opens the address; requests wait until the admission opens. Without a `port` it uses `preferred`,
+ * or any other one if that is in use. Throws SERVER_LISTEN_FAILED.
  */
 export function openLocalListener(
   {
@@ -114,17 +114,18 @@ function bindNear(bind: (port: number) => OpenListener, preferred: number): Open
 }
 
 /**
- * Throws SERVER_PRODUCT_ROOT_*, SERVER_CONFIGURATION_INVALID for auth.json, CLIENT_ROOT_INVALID for
- * an Environment that is no place to develop in, and PRODUCT_CORRUPT.
+ * Opens the Environment. Throws SERVER_PRODUCT_ROOT_*, SERVER_CONFIGURATION_INVALID for auth.json,
+ * CLIENT_ROOT_INVALID for an Environment that is not for development, and PRODUCT_CORRUPT.
  */
 export async function openLocalEnvironment(options: LocalOptions): Promise<LocalEnvironment> {
   const { rootPath, system, log, closing } = options
   const metrics = new Metrics(system)
   const environment = await openEnvironment({
     ...{ configuration: settingsOf(options), rootPath, system, log, metrics, closing },
-    // A local root has no audit trail: only its author can change it.
+    // A local root has no audit trail, since only its author can change it.
     auditSink: async () => undefined,
-    // The author is warned: the documents of a machine that lost its power are theirs alone.
+    // Accepts a loss with a warning: the documents are those of the author alone, and a machine
+    // without power may have lost the last commits.
     acceptedLoss: 'any',
     cronsChannel: options.channel,
   })
@@ -149,7 +150,7 @@ export async function openLocalEnvironment(options: LocalOptions): Promise<Local
   return { ...environment, application, metrics, transfers }
 }
 
-/** Tells whether a page comes from this machine; `addresses` are its own in the local network. */
+/** Returns whether a page is of this machine, whose `addresses` in the local network are given. */
 function isOfMachine(origin: string, addresses: readonly string[]): boolean {
   if (LOCAL_ORIGIN.test(origin)) return true
   return (
@@ -172,7 +173,7 @@ function settingsOf({ rootPath, workspaceDirectory }: LocalOptions): Environment
   }
 }
 
-/** Reports requests that no Function ran for; the engine's own rejections are reported as calls. */
+/** Reports requests that were rejected before the engine, which reports its rejections as calls. */
 function reportRejection({ onCall }: LocalOptions) {
   return (
     request: { readonly invocationId?: unknown; readonly function?: string | null },
@@ -200,7 +201,7 @@ function unusable(reason: string): Fault {
   return new Fault('CLIENT_ROOT_INVALID', { detail: `Its Environment ${reason}.` })
 }
 
-/** Returns whether targets `workspace:NAME` answer. */
+/** Returns whether the Environment serves targets `workspace:NAME`. */
 export function allowsTargets({ root }: Pick<OpenEnvironment['product'], 'root'>): boolean {
   return root.control.read(findEnvironment)!.configuration.workspaceTargets === 'allowed'
 }

@@ -1,6 +1,6 @@
 /**
- * The Application Keys of `svc dev`: the public one that it prints, which stays the same for one
- * root, and the confidential one of its commands.
+ * Issues the Application Keys of `svc dev`: the public one that it prints, which stays the same for
+ * one root, and the confidential one of its commands.
  */
 import type { RecordedActor } from '../../identity/actor.ts'
 import { createClient, listClients } from '../../product/application-clients/application-clients.ts'
@@ -22,7 +22,7 @@ const OF_COMMANDS = 'svc dev commands'
 /** Returns a public key with every scope. Creates its Application Client at the first call. */
 export function localApplicationKey(ports: CredentialPorts, actor: RecordedActor): Secret {
   const { system } = ports
-  // Both IDs follow from the Environment: public keys are derived, so the key survives a reset.
+  // Both IDs are derived from the Environment, and a public key from its IDs: it survives a reset.
   const unique = ports.root.descriptor.environmentId.slice('env_'.length)
   const clientId = parseId('app', `app_${unique}`)
   const requestId = system.ids.make('req')
@@ -45,8 +45,8 @@ export function localApplicationKey(ports: CredentialPorts, actor: RecordedActor
 }
 
 /**
- * Creates a confidential key with every scope, with which commands call Functions that no public
- * key may call. The keys of earlier processes are gone: this kind of key is shown once.
+ * Creates a confidential key with every scope, with which commands call Functions that public keys
+ * may not call. It is a new one for each process, since a confidential key is shown only once.
  */
 export function localConfidentialKey(ports: CredentialPorts, actor: RecordedActor): Secret {
   const { ids } = ports.system

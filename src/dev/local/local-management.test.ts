@@ -49,7 +49,7 @@ afterAll(async () => {
 
 const serverFile = () => join(dev.root, 'dev.json')
 const server = () => parseLocalServer(readFileSync(serverFile()))
-/** Runs a command, which must succeed. */
+/** Runs a command and fails unless it succeeds. */
 async function svc(...argv: string[]): Promise<string> {
   const { exit, out, err } = await client.run(...argv)
   expect({ exit, err }).toMatchObject({ exit: 0 })
@@ -57,14 +57,14 @@ async function svc(...argv: string[]): Promise<string> {
 }
 
 describe('a running svc dev', () => {
-  test('prints a command that calls a Function', async () => {
+  test('svc dev prints a command that calls a Function', async () => {
     expect(ready.try).toBe(`svc call notes.fail --root ${dev.root}`)
     const { err } = await client.run(...ready.try!.split(' ').slice(1))
     expect(err).toContain('FUNCTION_FAILED')
     expect(await svc('call', 'notes.version', '--root', dev.root)).toBe('"1"\n')
   })
 
-  test('answers the commands that name its root, without address, key or target', async () => {
+  test('commands with the root of svc dev need no address, key or target', async () => {
     const at = ['--root', dev.root]
     expect(await svc('call', 'notes.add', '{"text":"first"}', ...at)).toBe('null\n')
     expect(await svc('functions', ...at)).toContain('notes.list')
@@ -76,13 +76,13 @@ describe('a running svc dev', () => {
     await expect
       .poll(() => svc('logs', ...at, '--grep', 'broken on purpose'))
       .toContain('notes.fail')
-    // A pattern finds what is printed, with the codes.
+    // A pattern matches the printed text, including the codes.
     expect(await svc('logs', ...at, '--grep', 'errorCode=FUNCTION_FAILED')).toContain('notes.fail')
     expect(await svc('logs', ...at, '--grep', 'errorCode=NO_SUCH')).toBe('')
     expect(await svc('health', ...at)).toContain('healthy')
   })
 
-  test('calls and watches what only confidential clients may call', async () => {
+  test('commands call and watch Functions of confidential clients', async () => {
     const served = dev.next('served')
     dev.write('functions/backend.ts', BACKEND)
     await served
@@ -95,11 +95,11 @@ describe('a running svc dev', () => {
     client.interrupt()
     expect(await watching).toMatchObject({ exit: 130 })
     client.onOutput = () => {}
-    // The key that pages have is public, as that of an application is.
+    // The key of pages is public, as is that of an application.
     expect((await dev.call('backend.secret')).error).toMatchObject({ code: 'AUTH_POLICY_DENIED' })
   })
 
-  test('says where the reason of a failure is, and the log has it', async () => {
+  test('a failed call names the log, which has the reason', async () => {
     const at = ['--root', dev.root]
     const codes = { 'backend.long': 'LIMIT_EXCEEDED', 'backend.wrong': 'RESULT_INVALID' }
     for (const [name, code] of Object.entries(codes)) {
@@ -113,7 +113,7 @@ describe('a running svc dev', () => {
     }
   })
 
-  test('lists, disables and runs the Crons that it runs', async () => {
+  test('commands list, disable and run the Crons of svc dev', async () => {
     const at = ['--root', dev.root]
     const none = await client.run('crons', 'disable', 'yearly', ...at)
     expect(none).toMatchObject({ exit: 7 })
@@ -130,15 +130,15 @@ describe('a running svc dev', () => {
     expect(await svc('crons', 'enable', 'yearly', ...at)).toContain('yearly is enabled')
   })
 
-  test('is found by --dev from a directory below its root', async () => {
+  test('--dev finds svc dev from a directory below its root', async () => {
     const below = join(dev.root, 'a', 'b')
     mkdirSync(below, { recursive: true })
-    // A file of the same name, as a page has one beside it, is passed over.
+    // A file of the same name, as in the directory of a page, is ignored.
     writeFileSync(join(below, 'dev.json'), '{"url":"http://127.0.0.1:1"}')
     expect(await svc('call', 'notes.version', '--dev', '--root', below)).toBe('"1"\n')
   })
 
-  test('is watched by svc watch, which ends when it is interrupted', async () => {
+  test('svc watch follows svc dev until it is interrupted', async () => {
     const shown = Promise.withResolvers<string>()
     client.onOutput = shown.resolve
     const watching = client.run('watch', 'notes.version', '--root', dev.root, '--json')
@@ -148,7 +148,7 @@ describe('a running svc dev', () => {
     client.onOutput = () => {}
   })
 
-  test('rejects other tokens, and changes of what the Workspace decides', async () => {
+  test('svc dev rejects other tokens, and changes that the Workspace would undo', async () => {
     const { managementUrl, accessToken } = server()
     const { environmentId, projectId } = JSON.parse(
       readFileSync(join(dev.root, 'service.json'), 'utf8'),
@@ -167,7 +167,7 @@ describe('a running svc dev', () => {
     expect(set.err).toContain('configuration:manage')
   })
 
-  test('keeps its token in a file of this user, which every start replaces', async () => {
+  test('the token is in a file of this user, which every start replaces', async () => {
     expect(statSync(serverFile()).mode & 0o777).toBe(0o600)
     const first = server().accessToken.reveal()
     await dev.stop()
@@ -178,7 +178,7 @@ describe('a running svc dev', () => {
     expect(await svc('call', 'notes.version', '--dev', '--root', dev.root)).toBe('"1"\n')
   })
 
-  test('opens only the application API to the network, and only with --host', async () => {
+  test('svc dev opens only the application API to the network, and only with --host', async () => {
     const addresses = Object.values(networkInterfaces())
       .flatMap((each = []) => each)
       .filter(({ family, internal }) => family === 'IPv4' && !internal)
@@ -210,7 +210,7 @@ describe('a running svc dev', () => {
 })
 
 describe('a change of the schema', () => {
-  test('that renames a field says what to type', async () => {
+  test('a renamed field is rejected with the steps of a migration', async () => {
     await dev.stop()
     await dev.start({ reset: true })
     await svc('call', 'notes.add', '{"text":"kept"}', '--root', dev.root)
@@ -225,13 +225,13 @@ describe('a change of the schema', () => {
     ])
   })
 
-  test('that leaves schema.ts empty says what to write', async () => {
+  test('an empty schema.ts is rejected with what to write', async () => {
     const rejected = dev.next('rejected')
     dev.write('schema.ts', '')
     expect((await rejected).details.join()).toContain('export default defineSchema({})')
   })
 
-  test('that removes a table keeps its documents and says how to delete them', async () => {
+  test('a removed table keeps its documents, and a notice says how to delete them', async () => {
     const removed = dev.next('served', ({ changes }) => changes.tables.removed.length > 0)
     dev.write('schema.ts', `import { defineSchema } from 'svc'\nexport default defineSchema({})`)
     expect((await removed).warnings.join()).toMatch(/table notes.* stay stored.*--reset/)
@@ -242,7 +242,7 @@ describe('a change of the schema', () => {
   })
 })
 
-test('a directory that nothing serves names what to type', async () => {
+test('a command in a directory that svc dev does not serve says what to run', async () => {
   const outside = await client.run('status')
   expect(outside).toMatchObject({ exit: 8 })
   expect(outside.err).toContain('--root DIR')

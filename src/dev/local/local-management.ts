@@ -1,7 +1,7 @@
 /**
  * The management API of `svc dev`: the routes of its Environment on a loopback address, for the
- * commands that this user runs in another terminal. It has one access token, which ends with the
- * process, in place of operators, logins and sessions.
+ * commands that this user runs in another terminal. One access token, which is valid as long as the
+ * process runs, replaces operators, logins and sessions.
  */
 import { Fault } from '../../errors/fault.ts'
 import { MANAGEMENT_CODES } from '../../http/errors.ts'
@@ -22,17 +22,17 @@ import type { Secret } from '../../value/secret.ts'
 import type { LocalEnvironment, LocalOptions } from './local-environments.ts'
 
 export interface LocalManagement {
-  /** Origin. */
+  /** The origin of the management API. */
   readonly url: string
   readonly accessToken: Secret
 }
 
 const HOST = '127.0.0.1'
 const PEPPER_BYTES = 32
-/** The end of a session that lasts as long as its process: the last second of the year 9999. */
+/** Expiry of the session, the last second of the year 9999: it is valid while the process runs. */
 const NEVER_MICROS = 253_402_300_799_000_000n
 
-/** Capabilities to change what the files of the Workspace decide: the next save would undo it. */
+/** Capabilities that are denied: the next save of the Workspace would undo such a change. */
 const OF_FILES: ReadonlySet<Capability> = new Set([
   'channels:promote',
   'configuration:manage',
@@ -47,7 +47,7 @@ export function openLocalManagement(
 ): LocalManagement {
   const { product, application, metrics, transfers, rejections } = environment
   const { projectId, environmentId } = product.root.descriptor
-  // The pepper is forgotten at the end, and with it the token.
+  // The pepper exists in memory alone, so the token is invalid once the process has ended.
   const credentials = new Credentials(system.randomBytes(PEPPER_BYTES), system)
   const { secret: accessToken } = credentials.issueAccessToken()
   const actor = localActor({ projectId, environmentId })

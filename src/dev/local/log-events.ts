@@ -1,16 +1,16 @@
-/** Turns log records of a local Environment into what its author wants to read. */
+/** Converts log records of a local Environment into the events that its author sees. */
 import type { DevelopmentEvent } from '../../client/development/events.ts'
 import type { LogRecord, Plain } from '../../telemetry/log.ts'
 import type { Json } from '../../value/strict-json.ts'
 import { codeFrameOfFile, findLocation } from '../workspace/code-frames.ts'
 
-/** Records that repeat what other events say, or that only operators can act on. */
+/** Records that are not shown: they repeat other events, or only operators can act on them. */
 const SILENT: ReadonlySet<string> = new Set([
   ...['invocation.failed', 'request.rejected', 'product.release_not_loaded', 'product.not_warm'],
   ...['server.forwarded_untrusted', 'server.close_late', 'schedule.failures'],
 ])
 
-/** Returns null for a record that is not shown. `directory` is the Workspace. */
+/** Converts a record; returns null if it is not shown. `directory` is the Workspace. */
 export function eventOf(record: LogRecord, directory: string): DevelopmentEvent | null {
   const name = textOf(record.function)
   if (record.event === 'function.log') {
@@ -51,7 +51,7 @@ function textOf(value: Plain | undefined): string {
   return typeof value === 'string' ? value : ''
 }
 
-/** Tells whether a frame is in a file of the author or of a package, not in the runtime. */
+/** Returns whether a frame is in a file of the author or of a package, not in the runtime. */
 function isOfAuthor(frame: string): boolean {
   const location = findLocation(frame)
   return location !== null && location.file !== 'release.js'

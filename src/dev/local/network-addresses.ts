@@ -1,7 +1,7 @@
-/** The addresses by which other devices of the local network reach this machine. */
+/** Finds the addresses under which other devices of the local network reach this machine. */
 import { networkInterfaces } from 'node:os'
 
-/** Returns IPv4 addresses; an interface of a container or of a virtual machine comes last. */
+/** Returns IPv4 addresses; those of containers and virtual machines come last. */
 export function networkAddresses(): string[] {
   const found = Object.entries(networkInterfaces()).flatMap(([name, addresses = []]) =>
     addresses

@@ -21,7 +21,7 @@ const find = {
 const GENERIC = 'The arguments do not match the validators of the Function.'
 const EXPLAINED = `${GENERIC} arguments.text: at most 3 characters.`
 
-test('a page of the author is told which argument breaks which rule, others are not', async () => {
+test('only a page of the author receives the argument and the rule of a violation', async () => {
   const dev = new LocalDevelopment()
   try {
     dev.write('functions/notes.ts', notesFunctions(1) + FIND)

@@ -3,7 +3,7 @@ import { RandomSaves } from '../../../build/testing/development/random-saves.ts'
 import { SEED } from '../../../build/testing/seeds.ts'
 
 const SAVES = 1_000
-/** Saves after which caches of code and of documents are full. */
+/** Number of saves after which the caches of code and documents are full. */
 const WARM_UP = 300
 const GROWTH_BYTES_MAX = 64 * 1024 * 1024
 /** Runners of two Releases and the spare one, while one Release replaces the other. */

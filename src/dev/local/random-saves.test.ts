@@ -10,7 +10,7 @@ test(`after ${SAVES} random saves the last valid state answers, SVC_SEED=${SEED}
     await saves.dev.start()
     for (let i = 0; i < SAVES; i++) await saves.save()
     await saves.dev.stop()
-    // The kernel removes a killed process a moment later.
+    // The kernel removes a killed process asynchronously.
     await expect.poll(() => saves.footprint().children, { timeout: 60_000 }).toBe(0)
   } finally {
     await saves.dev.dispose()

@@ -47,11 +47,11 @@ test.each([
     ],
   ],
   ['what needs no ID', 'b', [manifest('a', { arguments: ID }), manifest('b', { kind: 'action' })]],
-])('the sample calls %s', (_, name, functions) => {
+])('the sample command calls %s', (_, name, functions) => {
   expect(sampleCall(ROOT, functions)).toMatch(new RegExp(`^svc call ${name}(?: '.*')? --root '`))
 })
 
-test('there is no sample where arguments cannot be made up', () => {
+test('there is no sample command if arguments cannot be made up', () => {
   const pattern = fields({ code: v.string({ pattern: /[A-Z]{3}/ }) })
   const long = fields({ text: v.string({ minimumLength: 300 }) })
   const functions = [ID, pattern, long].map((each) => manifest('a', { arguments: each }))

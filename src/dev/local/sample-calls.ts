@@ -1,17 +1,18 @@
-/** The command line that an author can paste to call a first Function. */
+/** Makes a command line that an author can paste to call a first Function. */
 import { quoted } from '../../client/visible-text.ts'
 import type { FunctionManifest } from '../../value/manifest.ts'
 import type { Json } from '../../value/strict-json.ts'
 import type { FieldsJson, ValidatorJson } from '../../value/validators.ts'
 
-/** In the order of preference: an Action may reach other services. */
+/** Kinds in the order of preference. Actions are last, since they may call other services. */
 const KINDS = ['query', 'mutation', 'action'] as const
-/** Characters of sample arguments; longer ones are nothing to paste. */
+/** Bound of the characters of sample arguments, so that the command is easy to paste. */
 const ARGUMENTS_LENGTH_MAX = 200
 
 /**
- * Prefers Queries, and of one kind a Function without arguments. Returns null where every public
- * Function needs an identity, or arguments that cannot be made up, such as the ID of a document.
+ * Returns the command. Prefers Queries, and of one kind a Function without arguments. Returns null
+ * if every public Function needs an identity, or arguments that cannot be made up, such as the ID
+ * of a document.
  */
 export function sampleCall(
   rootPath: string,
@@ -36,7 +37,7 @@ export function sampleCall(
   return `svc call ${name}${text === '{}' ? '' : ` ${quoted(text)}`} --root ${quoted(rootPath)}`
 }
 
-/** Returns plain JSON for the required fields; undefined where one of them cannot be made up. */
+/** Returns plain JSON for the required fields; undefined if one of them cannot be made up. */
 function sampleFields(fields: FieldsJson): { readonly [name: string]: Json } | undefined {
   const entries = Object.entries(fields).flatMap(([name, validator]) =>
     validator.type === 'optional' ? [] : [[name, sampleOf(validator)] as const],
@@ -87,7 +88,7 @@ function numberFor({ minimum, maximum }: BoundsOf<'int64' | 'float64'>): Json {
   return maximum !== undefined && Number(maximum) < 1 ? maximum : 1
 }
 
-/** A text that matches a pattern cannot be made up. */
+/** Returns a string within the bounds; undefined for a pattern, whose matches cannot be made up. */
 function textFor({ minimumLength = 0, maximumLength, pattern }: BoundsOf<'string'>) {
   if (pattern !== undefined) return undefined
   const text = 'text'.padEnd(Math.min(minimumLength, ARGUMENTS_LENGTH_MAX + 1), 't')

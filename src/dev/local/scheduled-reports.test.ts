@@ -1,4 +1,4 @@
-/** Crons and scheduled work of `svc dev`: what is due and what ran is reported. */
+/** Reports of `svc dev` about Crons and scheduled work that are due or have run. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import {
   type EventOf,
@@ -76,7 +76,7 @@ test('a save runs at the next time of a Cron, which is not reported again', asyn
   expect(failed).toEqual([])
 })
 
-test('what a Function schedules is due, and its attempts are reported', async () => {
+test('scheduled work is reported with its due time, and so are its attempts', async () => {
   const from = dev.events.length
   const before = BigInt(Date.now()) * 1_000n
   await dev.call('notes.later', {}, { kind: 'mutation' })

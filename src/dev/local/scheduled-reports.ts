@@ -1,4 +1,4 @@
-/** Reports the Crons in force and what Functions schedule, as `svc dev` shows them. */
+/** Reports Crons and scheduled work, as `svc dev` shows them. */
 import type { DevelopmentEvent } from '../../client/development/events.ts'
 import type { ScheduledChange } from '../../engine/commits/read-set.ts'
 import type { Engine } from '../../engine/engine.ts'
@@ -31,7 +31,7 @@ export class ScheduledReports {
     })
   }
 
-  /** Reports the Crons of a Release that is served now, where they differ from the last ones. */
+  /** Reports the Crons of the served Release if they differ from those of the last report. */
   async follow({ manifest }: Pick<LoadedRelease, 'manifest'>): Promise<void> {
     const { scheduler, crons, system, report } = this.#options
     const declared = manifest.crons ?? []
@@ -50,7 +50,7 @@ export class ScheduledReports {
     report({ event: 'crons', crons: items })
   }
 
-  /** Adds the next time to the run of a Cron. */
+  /** Adds the next time to the event of a Cron's run. */
   completed(event: DevelopmentEvent): DevelopmentEvent {
     if (event.event !== 'ran' || event.cron === null) return event
     const next = this.#options.scheduler.crons.nextTimes.get(event.cron)
@@ -58,7 +58,7 @@ export class ScheduledReports {
   }
 }
 
-/** Returns what Functions scheduled and what is attempted again, one event for each Function. */
+/** Returns one event for each Function with scheduled calls or further attempts. */
 function dueOf(changes: readonly ScheduledChange[]): Iterable<Due> {
   const found = new Map<string, Due>()
   for (const { scheduledId, before, after } of changes) {

@@ -1,4 +1,4 @@
-/** Fills an Environment that has no document with the Mutations that a file lists. */
+/** Fills an Environment without documents by running the Mutations that a file lists. */
 import type { Engine } from '../../engine/engine.ts'
 import type { Release } from '../../engine/releases/executable-release.ts'
 import { Fault, isFault, reasonOf } from '../../errors/fault.ts'
@@ -10,7 +10,7 @@ import type { ValueObject } from '../../value/values.ts'
 import { SeedFile } from '../../wire/files/seeds.ts'
 import { parse } from '../../wire/reading/read.ts'
 
-/** Throws CLIENT_FILE_FAILED with the rule that the content breaks. */
+/** Parses a seed file. Throws CLIENT_FILE_FAILED with the rule that the content breaks. */
 export function parseSeeds(bytes: Uint8Array): SeedFile {
   try {
     return parse(SeedFile, parseWrittenJson(bytes))

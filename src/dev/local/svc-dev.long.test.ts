@@ -33,7 +33,7 @@ test('a save is served on both targets, and documents stay', async () => {
   expect(existsSync(join(dev.workspace, '_generated/api.ts'))).toBe(true)
 })
 
-test('source that is not valid is explained, and the last valid code goes on serving', async () => {
+test('invalid source is explained, and the last valid code is still served', async () => {
   await dev.start()
   const rejected = dev.next('rejected')
   dev.write('functions/notes.ts', `${notesFunctions(2)}\nexport const = 1`)
@@ -47,7 +47,7 @@ test('source that is not valid is explained, and the last valid code goes on ser
   expect(await dev.version()).toBe('3')
 })
 
-test('types are checked beside what is served, and a fix is reported', async () => {
+test('types are checked after the code is served, and a fix is reported', async () => {
   await dev.start({ startTypeChecker })
   const wrong = `${notesFunctions(2)}\nexport const count: string = 1`
   const found = dev.next('types')
@@ -63,7 +63,7 @@ test('types are checked beside what is served, and a fix is reported', async () 
   await expect.poll(childProcesses).toEqual([])
 })
 
-test('a schema that stored documents do not fit names them and leaves the old code', async () => {
+test('a schema that documents do not fit names them, and the old code is served', async () => {
   await dev.start()
   await add('first')
   await add('second')
@@ -109,7 +109,7 @@ test('a second start continues with the documents and the key; --reset removes b
   expect(await list()).toEqual([])
 })
 
-test('a seed fills an Environment without documents, and no other', async () => {
+test('a seed is applied only to an Environment without documents', async () => {
   const seed = JSON.stringify([
     { function: 'notes.seed', arguments: { text: 'a' } },
     { function: 'notes.add', arguments: { text: 'b' } },
@@ -128,7 +128,7 @@ test('a seed fills an Environment without documents, and no other', async () => 
   })
 })
 
-test('a second start on the root names the process that has it', async () => {
+test('a second start on a root fails with the process that has it', async () => {
   const { url } = await dev.start()
   const other = new LocalDevelopment()
   rmSync(other.root, { recursive: true })
@@ -143,7 +143,7 @@ test('a second start on the root names the process that has it', async () => {
   expect(await dev.version()).toBe('1')
 })
 
-test('a port that is taken fails with its number', async () => {
+test('a start on a port in use fails with its number', async () => {
   const taken = createServer().listen(0, '127.0.0.1')
   await new Promise((resolve) => taken.once('listening', resolve))
   const { port } = taken.address() as { port: number }
@@ -154,7 +154,7 @@ test('a port that is taken fails with its number', async () => {
   taken.close()
 })
 
-test('a saved file of variables and secrets is what the next call reads', async () => {
+test('the next call reads a saved file of variables and secrets', async () => {
   await dev.start()
   const missing = dev.next('configuration')
   dev.write(
@@ -172,7 +172,7 @@ test('a saved file of variables and secrets is what the next call reads', async 
   dev.write('.env.local', 'PAY_KEY=sesame\nCURRENCY=EUR\n')
   expect(await set).toMatchObject({ removed: [], warnings: [] })
   expect(await charge()).toBe('EUR sesame')
-  // Source that is not valid does not keep the configuration from following its file.
+  // The configuration follows its file also while the source is invalid.
   const rejected = dev.next('rejected')
   dev.write('functions/notes.ts', 'export const = 1')
   await rejected
@@ -200,7 +200,7 @@ test('a Workspace that is removed and comes back is served again', async () => {
   expect(await dev.version()).toBe('5')
 })
 
-test('a save whose files cannot be written is reported once, and retried by itself', async () => {
+test('a save whose files cannot be written is reported once and retried', async () => {
   await dev.start()
   const generated = join(dev.workspace, '_generated')
   rmSync(generated, { recursive: true })
@@ -216,10 +216,10 @@ test('a save whose files cannot be written is reported once, and retried by itse
   expect(dev.events.filter(({ event }) => event === 'rejected')).toHaveLength(1)
 })
 
-test('the end leaves no process and no file but the root', async () => {
+test('svc dev leaves no process and no file but the root when it stops', async () => {
   await dev.start()
   await dev.stop()
-  // The kernel removes a killed process a moment later.
+  // The kernel removes a killed process asynchronously.
   await expect.poll(childProcesses).toEqual([])
   expect(existsSync(join(dev.root, 'dev.json'))).toBe(false)
 })

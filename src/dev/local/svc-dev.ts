@@ -33,11 +33,11 @@ import { ScheduledReports } from './scheduled-reports.ts'
 import { hasNoDocuments, parseSeeds, runSeeds } from './seeds.ts'
 
 const PREFERRED_PORT = 3210
-/** Everything is closed within this time: what is durable does not depend on an orderly end. */
+/** Time limit for closing: durable data does not depend on an orderly shutdown. */
 const CLOSE_MILLIS = 700
 
 export interface LocalDevelopmentRequest extends DevelopmentRequest {
-  /** Absent to leave types unchecked. */
+  /** Absent if types are not checked. */
   readonly startTypeChecker?: StartTypeChecker | undefined
 }
 
@@ -51,7 +51,7 @@ export async function runDevelopment(request: LocalDevelopmentRequest): Promise<
   const report: Report = (event) => request.report(scheduled?.completed(event) ?? event)
   const workspaceDirectory = withoutLinks(request.workspaceDirectory)
   const system = realSystem()
-  // Files of the root belong to this user alone, whatever the shell allows.
+  // Files of the root are readable by this user alone, whatever umask the shell has.
   const umask = process.umask(0o077)
   const log = createLog({
     system,
@@ -82,7 +82,7 @@ export async function runDevelopment(request: LocalDevelopmentRequest): Promise<
     const author = localAuthor(environment.product.root.descriptor.environmentId)
     const { url, networkUrls } = listener
     const { applicationKey, target } = admitCommands(environment, options, url)
-    // A page that a phone shows cannot call 127.0.0.1, which is the phone itself there.
+    // On a phone 127.0.0.1 is the phone itself, so its pages need an address of the network.
     const local = { url: networkUrls[0] ?? url, applicationKey, target }
     const configuration = new LocalConfiguration({
       ...{ ports: environment.product, author, workspaceDirectory, report },
@@ -115,7 +115,7 @@ export async function runDevelopment(request: LocalDevelopmentRequest): Promise<
   }
 }
 
-/** Opens the address of commands, and names it in the root with what calls of Functions need. */
+/** Opens the address for commands and writes it to the root, with the keys for their calls. */
 function admitCommands(
   environment: LocalEnvironment,
   options: LocalOptions,
@@ -132,7 +132,7 @@ function admitCommands(
   return called
 }
 
-/** Returns the paths that change with every call where the root is in the Workspace, or is it. */
+/** Returns the paths of a root that every call changes: the root may be in the Workspace. */
 function filesOfRoot(rootPath: string): ReadonlySet<string> {
   return new Set([...ROOT_FILES].map((name) => join(rootPath, name)))
 }

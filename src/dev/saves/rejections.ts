@@ -1,4 +1,4 @@
-/** Explains why saved source is not served, with ways out. */
+/** Explains why saved source is not served, and what its author can do. */
 import type { DevelopmentEvent } from '../../client/development/events.ts'
 import { CODES, type TableCode } from '../../errors/codes.ts'
 import { Fault, violationLines } from '../../errors/fault.ts'
@@ -21,7 +21,7 @@ const DOCUMENT_CHECK = /^checks\.(?:documents|unique|indexes)(?::|$)/
 interface RejectionOptions {
   /** Absolute path of the Workspace. */
   readonly directory: string
-  /** Whether the save is tried again without a change of the source. */
+  /** True if the save is retried without a change of the source. */
   readonly isRetried: boolean
 }
 
@@ -53,7 +53,7 @@ export function rejectionOf(error: unknown, { directory, isRetried }: RejectionO
   return { event: 'rejected', code, message, details, next }
 }
 
-/** Returns what to type where documents have a field that the schema no longer declares. */
+/** Returns the steps of a migration for a field that only stored documents still have. */
 function waysOutOfRemoval(field: string): string[] {
   return [
     `To rename or remove it, keep \`${field}: v.optional(...)\` and declare a new name likewise.`,
@@ -63,7 +63,7 @@ function waysOutOfRemoval(field: string): string[] {
   ]
 }
 
-/** Adds the lines of source below each location that a problem begins with. */
+/** Adds lines of source below each line that is the location of a problem. */
 function withFrames(lines: readonly string[], directory: string): string[] {
   return lines.flatMap((line) => {
     const location = line.startsWith(' ') ? null : findLocation(line)

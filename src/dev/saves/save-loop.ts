@@ -18,29 +18,29 @@ export interface SaveLoopOptions {
   readonly system: Pick<System, 'monotonicMillis'>
   /** Absolute path of the Workspace. */
   readonly workspaceDirectory: string
-  /** Absolute paths in the Workspace that are not part of it. */
+  /** Absolute paths in the directory that do not belong to the Workspace. */
   readonly ignored: ReadonlySet<string>
-  /** Absolute paths of hidden files whose change is a save too. */
+  /** Absolute paths of hidden files that belong to the Workspace. */
   readonly included?: ReadonlySet<string>
   readonly report: (event: DevelopmentEvent) => void
-  /** Absent to leave types unchecked. */
+  /** Absent if types are not checked. */
   readonly startTypeChecker?: StartTypeChecker | undefined
-  /** Builds with `build` and publishes. Returns the build, whose types are checked beside it. */
+  /** Builds with `build` and publishes. Returns the build, whose types are checked afterwards. */
   readonly update: (save: Save) => Promise<WorkspaceBuild>
-  /** Whether only a change of the source can end the failure; others are tried again. */
+  /** Returns whether only a change of the source can end the failure; others are retried. */
   readonly isOfSource: (error: unknown) => boolean
 }
 
 /** The state of the files that one update publishes. */
 export interface Save {
   readonly build: (describe: Describe) => Promise<WorkspaceBuild>
-  /** Monotonic milliseconds of the first change that no update has seen before. */
+  /** Monotonic milliseconds of the first change since the last update. */
   readonly startedAt: number
-  /** Whether the last update was rejected. */
+  /** True if the last update was rejected. */
   readonly recovers: boolean
 }
 
-/** Failures that the source has not caused: the next attempt may succeed without a change. */
+/** Codes of failures that the source did not cause: a retry may succeed without a change. */
 const RETRY_MILLIS = 1_000
 
 export class SaveLoop {
@@ -48,7 +48,7 @@ export class SaveLoop {
   readonly #updates: CoalescingTask
   readonly #watcher: WorkspaceWatcher
   readonly #types: TypeReports | null
-  /** Time of the first change that no update has seen yet; null for none. */
+  /** Time of the first change since the last update; null without one. */
   #changedAtMillis: number | null = null
   #retry: NodeJS.Timeout | null = null
   #lastRejection = ''
@@ -70,13 +70,13 @@ export class SaveLoop {
     })
   }
 
-  /** Updates to what is there now. Resolves when that succeeded or was reported. */
+  /** Updates to the current files. Resolves after success or a reported failure. */
   async update(): Promise<void> {
     this.#changed()
     await this.#updates.whenIdle()
   }
 
-  /** Stops watching. Resolves when no update runs any more. */
+  /** Stops watching. Resolves once no update is running. */
   async close(): Promise<void> {
     this.#watcher.close()
     if (this.#retry !== null) clearTimeout(this.#retry)
@@ -100,7 +100,7 @@ export class SaveLoop {
       build: (describe) => this.#build(describe),
     })
     this.#lastRejection = ''
-    // Types may change where the bundle does not.
+    // A change of types may leave the bundle unchanged.
     this.#types?.check(build)
   }
 
@@ -116,7 +116,7 @@ export class SaveLoop {
     const isRetried = !isOfSource(error)
     const rejection = rejectionOf(error, { directory: workspaceDirectory, isRetried })
     const text = JSON.stringify(rejection)
-    // An attempt that is repeated without a change says nothing new.
+    // A retry that fails in the same way is not reported again.
     if (!isRetried || text !== this.#lastRejection) report(rejection)
     this.#lastRejection = text
     if (!isRetried || this.#updates.isClosed) return
@@ -124,7 +124,7 @@ export class SaveLoop {
   }
 }
 
-/** Returns the directories outside of the Workspace that it imports files of. */
+/** Returns the directories outside of the Workspace whose files it imports. */
 function outside({ directory, bundle }: WorkspaceBuild): string[] {
   const inside = `${directory}/`
   const files = bundle.files.filter((file) => !file.startsWith(inside))

@@ -14,11 +14,13 @@ const resultOf = (...files: string[]): TypeCheckResult => ({
   compiler: '6.0.0, embedded',
 })
 
-/** Reports of a checker whose answers the test gives. */
+/** Starts reports of a checker whose results the test provides. */
 function startReports() {
   const events: DevelopmentEvent[] = []
-  const asked: { readonly name: string; readonly answer: PromiseWithResolvers<TypeCheckResult> }[] =
-    []
+  const requests: {
+    readonly name: string
+    readonly answer: PromiseWithResolvers<TypeCheckResult>
+  }[] = []
   const processes = { started: 0, closed: 0 }
   const reports = new TypeReports({
     directory: '/workspace',
@@ -28,41 +30,41 @@ function startReports() {
       return {
         check: ({ modules }) => {
           const answer = Promise.withResolvers<TypeCheckResult>()
-          asked.push({ name: modules[0]!.name, answer })
+          requests.push({ name: modules[0]!.name, answer })
           return answer.promise
         },
         close: () => {
           processes.closed++
-          for (const { answer } of asked) answer.reject(new Error('The process ended.'))
+          for (const { answer } of requests) answer.reject(new Error('The process ended.'))
         },
       }
     },
   })
-  const asks = (count: number) => expect.poll(() => asked.length).toBe(count)
-  return { reports, events, asked, asks, processes }
+  const expectRequests = (count: number) => expect.poll(() => requests.length).toBe(count)
+  return { reports, events, requests, expectRequests, processes }
 }
 
-test('only the newest of the saves during a check is checked, by the same process', async () => {
-  const { reports, asked, asks, processes } = startReports()
+test('of the saves during a check only the newest is checked, by the same process', async () => {
+  const { reports, requests, expectRequests, processes } = startReports()
   for (const name of ['first', 'second', 'third']) {
     reports.check(inputNamed(name))
-    await asks(1)
+    await expectRequests(1)
   }
-  asked[0]!.answer.resolve(resultOf())
-  await asks(2)
-  asked[1]!.answer.resolve(resultOf())
+  requests[0]!.answer.resolve(resultOf())
+  await expectRequests(2)
+  requests[1]!.answer.resolve(resultOf())
   await reports.close()
-  expect(asked.map(({ name }) => name)).toEqual(['first', 'third'])
+  expect(requests.map(({ name }) => name)).toEqual(['first', 'third'])
   expect(processes).toEqual({ started: 1, closed: 1 })
 })
 
-test('problems are reported when they change, also when they are gone', async () => {
-  const { reports, events, asked, asks } = startReports()
+test('problems are reported when they change or are fixed', async () => {
+  const { reports, events, requests, expectRequests } = startReports()
   const results = [resultOf(), resultOf('a.ts'), resultOf('a.ts'), resultOf('b.ts'), resultOf()]
   for (const [i, result] of results.entries()) {
     reports.check(inputNamed('notes'))
-    await asks(i + 1)
-    asked[i]!.answer.resolve(result)
+    await expectRequests(i + 1)
+    requests[i]!.answer.resolve(result)
   }
   await reports.close()
   expect(events).toEqual([
@@ -72,14 +74,14 @@ test('problems are reported when they change, also when they are gone', async ()
   ])
 })
 
-test('a checker that failed is reported and replaced; one that was closed is not', async () => {
-  const { reports, events, asked, asks, processes } = startReports()
+test('a failed checker is reported and replaced, and a closed one is not', async () => {
+  const { reports, events, requests, expectRequests, processes } = startReports()
   reports.check(inputNamed('notes'))
-  await asks(1)
-  asked[0]!.answer.reject(new Fault('CLIENT_FAILED', { detail: 'The compiler is gone.' }))
+  await expectRequests(1)
+  requests[0]!.answer.reject(new Fault('CLIENT_FAILED', { detail: 'The compiler is gone.' }))
   await expect.poll(() => events.length).toBe(1)
   reports.check(inputNamed('notes'))
-  await asks(2)
+  await expectRequests(2)
   await reports.close()
   expect(events).toEqual([
     { event: 'notice', message: 'Types were not checked. The compiler is gone.' },

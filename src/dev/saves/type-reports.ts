@@ -1,6 +1,6 @@
 /**
- * Checks the types of what `svc dev` serves, in a process beside it. Problems are reported and
- * change nothing: the code is served already.
+ * Checks the types of the code that `svc dev` serves, in a process of its own. Problems are
+ * reported without any other effect, since the code is served already.
  */
 import type { DevelopmentEvent } from '../../client/development/events.ts'
 import type { Fault } from '../../errors/fault.ts'
@@ -20,7 +20,7 @@ export class TypeReports {
   readonly #checks: CoalescingTask
   #checker: TypeChecker | null = null
   #newest: TypeCheckInput | null = null
-  /** Details of the last report; empty when there were no problems. */
+  /** Details of the last report; empty without problems. */
   #reported = ''
 
   constructor(options: TypeReportOptions) {
@@ -31,13 +31,13 @@ export class TypeReports {
     )
   }
 
-  /** Requests a check; of those that wait, only the newest runs. */
+  /** Requests a check. Of several waiting requests only the newest is carried out. */
   check(input: TypeCheckInput): void {
     this.#newest = input
     this.#checks.start()
   }
 
-  /** Ends the process. Resolves when no check runs any more. */
+  /** Ends the process. Resolves once no check is running. */
   async close(): Promise<void> {
     const closed = this.#checks.close()
     this.#checker?.close()
@@ -51,13 +51,13 @@ export class TypeReports {
     const { problems } = await this.#checker.check(this.#newest!)
     const details = problems.map(formatProblem)
     const text = details.join('\n')
-    // A save that leaves the problems as they were says nothing new.
+    // A save after which the problems are the same is not reported.
     if (text === this.#reported) return
     this.#reported = text
     report({ event: 'types', details })
   }
 
-  /** The next save starts another process. */
+  /** Reports the failure. The next save starts another process. */
   #fail(error: unknown): void {
     if (this.#checks.isClosed) return
     this.#checker?.close()

@@ -1,9 +1,9 @@
-/** The clock and the randomness of a test environment, which repeat for equal seeds. */
+/** The clock and the randomness of a test environment, which are equal for equal seeds. */
 import { createHash } from 'node:crypto'
 import type { System } from '../../system/system.ts'
 import { IdFactory } from '../../value/ids.ts'
 
-/** A wall clock that only moves when it is told to. */
+/** A wall clock that moves only when a method of it is called. */
 export class SimulatedClock {
   #millis: number
   #moves = 0
@@ -16,7 +16,7 @@ export class SimulatedClock {
     return this.#millis
   }
 
-  /** Number of times that the clock was moved. */
+  /** Number of moves of the clock. */
   get moves(): number {
     return this.#moves
   }
@@ -26,7 +26,7 @@ export class SimulatedClock {
     this.#moves += 1
   }
 
-  /** For ManualTimers. */
+  /** Implements the clock of ManualTimers. */
   monotonicMillis(): number {
     return this.#millis
   }
@@ -34,7 +34,7 @@ export class SimulatedClock {
 
 /**
  * A system with a simulated wall clock. Deadlines of calls follow the monotonic clock, which is
- * that of the machine, so that a Function that never ends is stopped although no time passes.
+ * that of the machine, so that an endless Function is terminated although no simulated time passes.
  */
 export class SimulatedSystem implements System {
   readonly #clock: SimulatedClock

@@ -12,7 +12,7 @@ function timeOf(scheduler: Partial<SimulatedScheduler>) {
   return { clock, timers, time }
 }
 
-test('timers run in the order of their times, and the clock shows each of them', async () => {
+test('timers run in the order of their times, and each sees its time on the clock', async () => {
   const { clock, timers, time } = timeOf({})
   const seen: number[] = []
   for (const millis of [300, 100, 200, 5_000]) timers.set(millis, () => seen.push(clock.millis))
@@ -29,12 +29,12 @@ test('work runs only while the clock is advanced', async () => {
   expect([...admitted, time.admits]).toEqual([true, false])
 })
 
-test('work that schedules itself without a delay is stopped', async () => {
+test('work that schedules itself without a delay fails the advance', async () => {
   const statistics = { succeeded: 0, failed: 0 }
   const timer = setInterval(() => {
     statistics.succeeded += 5_000
   }, 1)
-  // Such work never settles.
+  // Such work never ends.
   const { time } = timeOf({ statistics, whenSettled: () => new Promise(() => undefined) })
   const stopped = expect.objectContaining({ code: 'LIMIT_EXCEEDED' })
   await expect(time.advance(1)).rejects.toEqual(stopped)

@@ -4,7 +4,7 @@ import type { ManualTimers } from '../../engine/scheduling/timers.ts'
 import { Fault } from '../../errors/fault.ts'
 import type { SimulatedClock } from './simulated-system.ts'
 
-/** Pieces of work that may run at one time of the clock: more never end. */
+/** Bound of the work that runs at one time of the clock. More means that it schedules itself. */
 const RUNS_MAX = 10_000
 const CHECK_MILLIS = 50
 
@@ -19,7 +19,7 @@ export class SimulatedTime {
   readonly #clock: SimulatedClock
   readonly #timers: ManualTimers
   readonly #scheduler: SimulatedScheduler
-  /** Scheduled work starts only while the clock is being advanced, so that tests repeat. */
+  /** Scheduled work starts only while the clock is advanced, so that tests are repeatable. */
   #isAdvancing = false
   #last: Promise<void> = Promise.resolve()
 
@@ -34,9 +34,9 @@ export class SimulatedTime {
   }
 
   /**
-   * Runs all that becomes due until so many milliseconds from now, in the order of the due times.
-   * Calls `prepare` at the beginning, once earlier calls have ended. Throws LIMIT_EXCEEDED where
-   * work schedules itself without a delay.
+   * Moves the clock by so many milliseconds and runs the work that becomes due, in the order of the
+   * due times. Calls `prepare` first, once earlier calls have ended. Throws LIMIT_EXCEEDED if work
+   * schedules itself without a delay.
    */
   advance(millis: number, prepare = (): void => undefined): Promise<void> {
     const advanced = this.#last.then(() => {
@@ -52,23 +52,23 @@ export class SimulatedTime {
     this.#isAdvancing = true
     try {
       this.#scheduler.wake()
-      await this.#settle()
+      await this.#whenIdle()
       for (;;) {
         const next = this.#timers.nextMillis
         if (next === null || next > untilMillis) break
         this.#clock.move(Math.max(0, next - this.#clock.millis))
         this.#timers.run()
-        await this.#settle()
+        await this.#whenIdle()
       }
-      // Calls that ran meanwhile moved the clock as well.
+      // Calls that ran meanwhile have moved the clock too.
       this.#clock.move(Math.max(0, untilMillis - this.#clock.millis))
     } finally {
       this.#isAdvancing = false
     }
   }
 
-  /** Waits until all that is due has ended. */
-  async #settle(): Promise<void> {
+  /** Waits until all work that is due has ended. */
+  async #whenIdle(): Promise<void> {
     const { promise, reject } = Promise.withResolvers<never>()
     const before = this.#runs
     const timer = setInterval(() => {

@@ -1,4 +1,4 @@
-/** Requests of Actions, which the process of the test answers. */
+/** Sends requests of Actions to the process of the test. */
 
 import { OperationError } from '../../engine/invocations/operation-error.ts'
 import { RESPONSE_BYTES_MAX } from '../../engine/limits.ts'
@@ -6,7 +6,7 @@ import { FetchFailure } from '../../system/guarded-fetch.ts'
 import type { OutboundRequest, OutboundResponse } from '../../system/outbound-fetch.ts'
 import type { StubbedRequest, StubbedResponse } from '../../wire/test-kit.ts'
 
-/** Asks the test. */
+/** Sends a request to the test and returns its response. */
 export type AskTest = (request: StubbedRequest) => Promise<StubbedResponse>
 
 /**

@@ -1,4 +1,4 @@
-/** One Environment for a test: the engine over a temporary SQLite file, with a simulated clock. */
+/** Opens Environments for tests: the engine over a temporary SQLite file and a simulated clock. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
@@ -35,24 +35,24 @@ import type { TestRelease } from './workspace-releases.ts'
 export interface TestEnvironmentOptions {
   readonly request: OpenRequest
   readonly release: Promise<TestRelease>
-  /** The runners of all environments; it outlives this one. */
+  /** The runners of all environments. The pool outlives this one. */
   readonly pool: RunnerPool
-  /** Directory of temporary files. */
+  /** The directory for temporary files. */
   readonly directory: string
   readonly ask: AskTest
   readonly onRecord: (record: LogRecord) => void
 }
 
-/** IDs with which failures of a call are found in the log. */
+/** The IDs by which the failures of a call are found in the log. */
 export interface CallIds {
   readonly requestId: string
-  /** Null unless the call is a Mutation. */
+  /** The operation ID of a Mutation; null for other calls. */
   readonly operationId: string | null
 }
 
-/** How long a call takes on the simulated clock: documents of two calls have an order. */
+/** Simulated duration of a call, so that documents of successive calls differ in `_createdAt`. */
 const CALL_MILLIS = 1
-/** Longer than any cached result is kept. */
+/** A time that exceeds the lifetime of every cached result. */
 const RESULT_MILLIS = 1e12
 const SCHEDULED_PAGE = 1_000
 
@@ -71,7 +71,7 @@ interface Parts {
 export class TestEnvironment {
   readonly release: TestRelease
   readonly #parts: Parts
-  /** By the names of the Crons. */
+  /** Keyed by the names of the Crons. */
   readonly #activations = new Map<string, CronActivation>()
 
   private constructor(release: TestRelease, parts: Parts) {
@@ -79,7 +79,7 @@ export class TestEnvironment {
     this.#parts = parts
   }
 
-  /** Throws what the build of the Workspace throws. */
+  /** Opens an environment. Throws what the build of the Workspace throws. */
   static async open(options: TestEnvironmentOptions): Promise<TestEnvironment> {
     const parts = await openParts(options)
     try {
@@ -104,7 +104,7 @@ export class TestEnvironment {
     for (const { name } of crons) this.#activations.set(name, { revision: 0n, isEnabled: true })
     const activationOf = (name: string) => this.#activations.get(name)!
     scheduler.crons.follow({ releaseId: release.releaseId, crons, activationOf })
-    // Intervals of Crons begin now.
+    // The intervals of Crons begin at this time.
     await this.#parts.time.advance(0)
   }
 
@@ -114,7 +114,7 @@ export class TestEnvironment {
     return { requestId: ids.make('req'), operationId }
   }
 
-  /** Returns the tagged JSON of the result. Throws the Faults of a call of an application. */
+  /** Calls a Function. Returns the result as tagged JSON, and throws what an application sees. */
   async call(request: CallRequest, { requestId, operationId }: CallIds): Promise<string> {
     const release = this.release
     const definition = release.functions.get(request.function)
@@ -134,12 +134,12 @@ export class TestEnvironment {
         : this.#parts.engine.mutation({ ...call, operationId, target: 'test', caller: 'test' }))
       return resultText
     } finally {
-      // A Mutation has moved it.
+      // A Mutation has moved the clock itself.
       if (this.#parts.clock.moves === moves) this.#parts.clock.move(CALL_MILLIS)
     }
   }
 
-  /** Runs what becomes due, of the Crons only those with these names; null for all. */
+  /** Advances the clock and runs due work. `crons` names the enabled Crons; null enables all. */
   async advance(millis: number, crons: readonly string[] | null): Promise<void> {
     const unknown = crons?.find((name) => !this.#activations.has(name))
     if (unknown !== undefined) {
@@ -182,12 +182,12 @@ export class TestEnvironment {
     await closeParts(this.#parts)
   }
 
-  /** Enables these Crons and disables the others, as an operator does. */
+  /** Enables these Crons and disables the others, as an operator would. */
   #enableCrons(names: readonly string[] | null): void {
     for (const [name, { revision, isEnabled }] of this.#activations) {
       const isWanted = names === null || names.includes(name)
       if (isWanted === isEnabled) continue
-      // With another revision a Cron waits for its next time, and makes up for none that passed.
+      // With a new revision a Cron waits for its next time, and does not run for missed ones.
       this.#activations.set(name, { revision: revision + 1n, isEnabled: isWanted })
     }
   }
@@ -220,7 +220,7 @@ async function openParts({
   const { seed } = request
   const clock = new SimulatedClock(Number(BigInt(request.nowMicros) / 1_000n))
   const system = new SimulatedSystem(clock, `calls/${seed}`)
-  // What runs in the background draws from a sequence of its own, so that calls repeat.
+  // Background tasks draw from their own random sequence, so that calls are repeatable.
   const background = new SimulatedSystem(clock, `background/${seed}`)
   const environmentId = system.ids.make('env')
   const keyring = new Keyring(keyringOf(seed, system.nowMicros()), environmentId)
@@ -231,7 +231,7 @@ async function openParts({
   const directory = mkdtempSync(join(parent, 'environment-'))
   const file = { mayBeNew: true, isTemporary: true }
   const store = await openSqliteDocuments(join(directory, 'documents.db'), file)
-  // Also for those that an Action calls. Scheduled work runs at its due time.
+  // Applies to calls by Actions too. Scheduled work instead runs at its due time.
   const afterMutation = () => {
     if (!time.admits) clock.move(CALL_MILLIS)
   }
@@ -243,7 +243,7 @@ async function openParts({
     (storage) =>
       createEngine({
         ...{ ...shared, system, store, storage, timers, pool: keptOpen(pool, afterMutation) },
-        // A result that depends on the time is stale as soon as the clock was moved.
+        // A result that depends on the time is stale once the clock has moved.
         resultClock: { monotonicMillis: () => clock.moves * RESULT_MILLIS },
         issueGuest: (guest) => tokens.issueGuest(guest),
         cursors: new Cursors(keyring),
@@ -285,7 +285,7 @@ function configurationOf({ variables, secrets }: OpenRequest) {
   return { current, onChange: () => undefined }
 }
 
-/** Returns the pool without the right to end it. */
+/** Wraps the pool so that closing one engine leaves the shared runners open. */
 function keptOpen(pool: RunnerPool, afterMutation: () => void): RunnerPool {
   return {
     start: (rule) => pool.start(rule),

@@ -1,6 +1,6 @@
 /**
- * The process that hosts the environments of one test process. It reads a line for each request
- * and ends with its input, so that nothing is left over where the test process dies.
+ * The process that hosts the environments of one test process. It reads one line for each request,
+ * and exits at the end of its input, so that nothing is left over if the test process dies.
  */
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -34,9 +34,9 @@ import { WorkspaceReleases } from './workspace-releases.ts'
 
 const DIRECTORY = 'svc-test-'
 
-/** Serves until the input ends. */
+/** Runs the host until its input ends. */
 export async function runTestHost(): Promise<void> {
-  // An interrupt of the terminal reaches the test process as well, whose end is the end of input.
+  // Ctrl-C reaches the test process too. Its exit closes the input, which stops this process.
   process.on('SIGINT', () => undefined)
   removeAbandoned()
   const directory = mkdtempSync(join(tmpdir(), `${DIRECTORY}${process.pid}-`))
@@ -48,7 +48,7 @@ export async function runTestHost(): Promise<void> {
   process.exit(host.end())
 }
 
-/** Removes files of hosts that were killed. */
+/** Removes the files of hosts that were killed. */
 function removeAbandoned(): void {
   for (const name of readdirSync(tmpdir())) {
     const pid = /^svc-test-([0-9]+)-/.exec(name)?.[1]
@@ -56,7 +56,7 @@ function removeAbandoned(): void {
     try {
       rmSync(join(tmpdir(), name), { recursive: true, force: true })
     } catch {
-      // It belongs to another user.
+      // The directory belongs to another user.
     }
   }
 }
@@ -65,15 +65,15 @@ class TestHost {
   readonly #directory: string
   readonly #write: (line: string) => void
   readonly #pool: RunnerPool
-  /** Resolves once the sandbox of the runners is known. */
+  /** Resolves once the sandbox of the runners is determined. */
   readonly #started: Promise<unknown>
   readonly #releases: WorkspaceReleases
   readonly #environments = new Map<number, TestEnvironment>()
-  readonly #asked = new Map<number, (response: StubbedResponse) => void>()
-  /** The calls in progress, by request ID, with the trace of what they threw. */
+  readonly #pendingRequests = new Map<number, (response: StubbedResponse) => void>()
+  /** The calls in progress, by request ID, with the stack trace of their failure. */
   readonly #calls = new Map<string, readonly string[]>()
   #environmentCount = 0
-  #askedCount = 0
+  #requestCount = 0
 
   constructor(directory: string, write: (line: string) => void) {
     this.#directory = directory
@@ -89,7 +89,7 @@ class TestHost {
     const metrics = new Metrics(system)
     this.#pool = createRunnerPool({ system, log, metrics, spawn, size: 1, limits })
     this.#started = this.#pool.start({ sandbox: 'preferred' })
-    // Every request reports it.
+    // Each request that needs the pool reports the failure.
     this.#started.catch(() => undefined)
     this.#releases = new WorkspaceReleases(async (code) => {
       await this.#started
@@ -107,12 +107,12 @@ class TestHost {
       process.exit(1)
     }
     if (request.kind === 'fetched') {
-      this.#asked.get(request.id)?.(request.response)
-      this.#asked.delete(request.id)
+      this.#pendingRequests.get(request.id)?.(request.response)
+      this.#pendingRequests.delete(request.id)
     } else void this.#answer(request)
   }
 
-  /** Ends the runners and removes all files. Returns the exit code. */
+  /** Stops the runners and removes all files. Returns the exit code. */
   end(): number {
     void this.#pool.close()
     rmSync(this.#directory, { recursive: true, force: true })
@@ -155,7 +155,7 @@ class TestHost {
     }
   }
 
-  /** Sends the JSON text that the task returns, or its failure. */
+  /** Sends the JSON text that the task returns, or the failure of the task. */
   async #reply(
     id: number,
     task: () => Promise<string>,
@@ -178,8 +178,8 @@ class TestHost {
       ...{ request, release, pool: this.#pool, directory: this.#directory },
       ask: (sent) => {
         const { promise, resolve } = Promise.withResolvers<StubbedResponse>()
-        const id = ++this.#askedCount
-        this.#asked.set(id, resolve)
+        const id = ++this.#requestCount
+        this.#pendingRequests.set(id, resolve)
         this.#send({ kind: 'fetch', id, environment: number, request: sent })
         return promise
       },
@@ -197,7 +197,7 @@ class TestHost {
     return JSON.stringify(opened)
   }
 
-  /** Keeps why a call in progress failed, and tells the test all else that its author wants. */
+  /** Keeps the failure of a call in progress, and sends other records that the author sees. */
   #record(environment: number, directory: string, record: LogRecord): void {
     const event = eventOf(record, directory)
     if (event === null) return

@@ -33,7 +33,7 @@ export class WorkspaceReleases {
     if (known !== undefined) return known
     const build = this.#build(directory)
     this.#builds.set(directory, build)
-    // The author corrects the source, and opens the next environment in the same process.
+    // Not cached: the author may fix the source and open an environment in the same process.
     build.catch(() => this.#builds.delete(directory))
     return build
   }
@@ -56,12 +56,12 @@ export class WorkspaceReleases {
   }
 }
 
-/** Equal code has one ID: the environments of a process share its runners. */
+/** Derives the ID from the code, so that environments with equal code share runners. */
 function releaseIdOf({ source }: { readonly source: string }) {
   return parseId('rel', `rel_${encodeUlid(0, sha256(source))}`)
 }
 
-/** Returns the nearest directory with a schema; the path itself where there is none. */
+/** Returns the nearest directory upwards that has a schema; the path itself without one. */
 function workspaceAbove(path: string): string {
   for (let directory = resolve(path); ; directory = dirname(directory)) {
     if (existsSync(join(directory, SCHEMA_FILE))) return directory

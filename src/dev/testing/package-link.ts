@@ -2,12 +2,12 @@
 import { existsSync, lstatSync, mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** The link that `npm install` makes for `"svc": "file:_generated"`. */
+/** Target of the link, as `npm install` writes it for `"svc": "file:_generated"`. */
 const TARGET = '../_generated'
 
 /**
- * Creates `node_modules/svc` in a Workspace with a `package.json`. What is there already stays. A
- * link that cannot be created is not reported: builds do not need it, and `npm install` creates it.
+ * Creates `node_modules/svc` in a Workspace with a `package.json`, unless it exists. A link that
+ * cannot be created is not reported: builds do not need it, and `npm install` creates it.
  */
 export function linkPackage(workspaceDirectory: string): void {
   if (!existsSync(join(workspaceDirectory, 'package.json'))) return

@@ -75,7 +75,7 @@ test('bun test runs the tests of the template and the example of the guide', () 
   expect(status).toBe(0)
 })
 
-test('a package that is installed as svc stays, and no link is made without a package.json', () => {
+test('an installed package svc is not replaced, and a link needs a package.json', () => {
   const installed = join(directory, 'installed')
   mkdirSync(join(installed, 'node_modules/svc'), { recursive: true })
   writeFileSync(join(installed, 'package.json'), '{}')

@@ -159,7 +159,7 @@ class Search {
     return initializer !== undefined && isFunctionLike(initializer) ? initializer : null
   }
 
-  /** Whether it is a name, alone or of an imported module: others need the types of a handler. */
+  /** Returns whether it is a name, alone or of an imported module. Others need type information. */
   #isName(callee: ts.Expression): boolean {
     const { isIdentifier, isPropertyAccessExpression, SymbolFlags } = this.#api
     if (isIdentifier(callee)) return true

@@ -1,6 +1,6 @@
 /**
- * The process that checks types, so that a compiler with its memory is beside a build and never in
- * its way. It answers each line of its input with one line, and keeps its program between them.
+ * The process that checks types, which keeps the memory and the time of a compiler out of the build
+ * process. It answers each line of its input with one line, and keeps its program in between.
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -22,7 +22,7 @@ import { explain } from './explanations.ts'
 import type { TypeCheckReply, TypeCheckRequest, TypeCheckResult } from './messages.ts'
 import { CheckedProgram, DEFAULT_OPTIONS, FORCED_OPTIONS } from './programs.ts'
 
-/** Serves checks of one Workspace until the input ends. */
+/** Checks one Workspace on request until the input ends. */
 export async function runTypeChecker(directory: string): Promise<void> {
   const check = await typeCheckerOf(directory)
   for await (const line of createInterface({ input: process.stdin })) {
@@ -36,7 +36,7 @@ export async function runTypeChecker(directory: string): Promise<void> {
   }
 }
 
-/** Returns a function that checks a Workspace again and again, in this process. */
+/** Returns a function that checks a Workspace in this process. It can be called repeatedly. */
 export async function typeCheckerOf(
   directory: string,
 ): Promise<(request: TypeCheckRequest) => TypeCheckResult> {
@@ -59,7 +59,7 @@ export async function typeCheckerOf(
   }
 }
 
-/** Removes what follows from an error on its line, such as a type that could not be inferred. */
+/** Removes the consequences of an error on the same line, such as a type that is not inferred. */
 function merged(problems: readonly Problem[], mistakes: readonly Problem[]): readonly Problem[] {
   const at = ({ file, line }: Problem) => `${file}:${line}`
   const named = new Set<string>()

@@ -23,9 +23,9 @@ export interface NativeCompiler {
   readonly executable: string
 }
 
-/** Name of the file that build/compile.ts embeds: the compiler and its declarations, compressed. */
+/** Name of the embedded file with the compressed compiler and declarations (build/compile.ts). */
 export const EMBEDDED_COMPILER = 'typescript.zst'
-/** Path that the embedded compiler believes to be in; nothing is read there. */
+/** Fictitious path of the embedded compiler. No file is read there. */
 const EMBEDDED_DIRECTORY = '/svc-typescript'
 const load = requireFrom(import.meta.url)
 
@@ -57,7 +57,7 @@ async function embeddedFile(): Promise<EmbeddedCompiler | null> {
   return JSON.parse(text)
 }
 
-/** Reads the compiler of a checkout, in which nothing is embedded. */
+/** Reads the compiler of a checkout, which has no embedded one. */
 function installedWithSources(): EmbeddedCompiler {
   return readCompiler(dirname(load.resolve('typescript-api')))
 }
@@ -72,7 +72,7 @@ export function readCompiler(directory: string): EmbeddedCompiler {
   }
 }
 
-/** Returns the compiler that is installed for a Workspace; null if there is none. */
+/** Finds the compiler that is installed for a Workspace; null without one. */
 export function installedCompiler(directory: string): Compiler | NativeCompiler | null {
   const folder = installedPackage(directory, 'typescript')
   if (folder === null) return null

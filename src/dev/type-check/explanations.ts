@@ -4,7 +4,7 @@ import type { Problem } from '../workspace/problems.ts'
 
 export type Explanation = Pick<Problem, 'message' | 'fix'>
 
-/** Lines of a message of the compiler that are shown. */
+/** Number of lines of a compiler message that are shown. */
 const LINES_MAX = 4
 const ARGUMENT =
   /^Argument of type '"([^"]*)"' is not assignable to parameter of type '([^\n]*)'\.?/

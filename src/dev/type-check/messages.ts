@@ -1,8 +1,8 @@
-/** The lines of JSON between a build and the process that checks its types. */
+/** The messages between a build and its type checker, each a line of JSON. */
 import type { FunctionKind } from '../../value/manifest.ts'
 import type { Problem } from '../workspace/problems.ts'
 
-/** First argument of the process; the directory of the Workspace follows. */
+/** First argument of the process, followed by the directory of the Workspace. */
 export const TYPE_CHECK_ARGUMENT = '__type-check'
 
 /** A Function whose code is searched for mistakes that types cannot express. */
@@ -12,12 +12,12 @@ export interface CheckedFunction {
   /** Relative to the Workspace. */
   readonly file: string
   readonly exported: string
-  /** The secrets that it declares. */
+  /** The secrets that the Function declares. */
   readonly secrets: readonly string[]
 }
 
 export interface TypeCheckRequest {
-  /** Files that are checked, with all that they import, relative to the Workspace. */
+  /** Files to check with all that they import, relative to the Workspace. */
   readonly files: readonly string[]
   readonly functions: readonly CheckedFunction[]
 }

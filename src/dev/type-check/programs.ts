@@ -4,12 +4,12 @@ import { join } from 'node:path'
 import type ts from 'typescript-api'
 import type { Compiler } from './compilers.ts'
 
-/** Options of a Workspace without tsconfig.json. */
+/** Compiler options of a Workspace without tsconfig.json. */
 export const DEFAULT_OPTIONS = {
   ...{ target: 'es2023', lib: ['es2023'], types: [] },
   ...{ module: 'preserve', moduleResolution: 'bundler', strict: true },
 }
-/** Options that a check replaces: nothing is written, and declarations of packages are trusted. */
+/** Options that a check overrides: no output, and declarations of packages are not checked. */
 export const FORCED_OPTIONS = {
   ...{ noEmit: true, composite: false, incremental: false, declaration: false },
   ...{ skipLibCheck: true, emitDeclarationOnly: false },
@@ -31,7 +31,7 @@ export class CheckedProgram {
     this.#directory = directory
   }
 
-  /** Checks files and all that they import. Returns the program and what is wrong with it. */
+  /** Checks files and all that they import. Returns the program and its diagnostics. */
   check(roots: readonly string[]): {
     readonly program: ts.Program
     readonly diagnostics: readonly ts.Diagnostic[]
@@ -105,7 +105,7 @@ export class CheckedProgram {
     }
     if (cached?.text === text) return cached.file
     const file = this.#compiler.api.createSourceFile(path, text, language)
-    // The builder compares versions to find what to check again.
+    // The builder compares versions to find the files that need another check.
     Object.assign(file, { version: String(Bun.hash(text)) })
     this.#files.set(path, { text, file })
     return file

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { writeWorkspace } from '../new-workspaces.ts'
 import { typeCheckerOf } from './checker-process.ts'
 
-test('100 Functions are checked, and again after each change of one file', async () => {
+test('a check of 100 Functions is current after each change of one file', async () => {
   const directory = realpathSync(mkdtempSync(join(tmpdir(), 'svc-types-')))
   writeWorkspace(directory, { name: 'Chat' })
   const source = (i: number, field: string) =>

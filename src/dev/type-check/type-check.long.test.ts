@@ -143,14 +143,14 @@ test('fetch is found through the functions that a Query calls, and allowed in an
   expect(problemsOf(inAction, { kind: 'action' })).toEqual([])
 })
 
-test('a declared secret, an awaited write and a void promise are no problems', () => {
+test('a declared secret, an awaited write and a void promise are accepted', () => {
   const secret = run('action', "    return ctx.config.secret('API_KEY')")
   expect(problemsOf(secret, { kind: 'action', secrets: ['API_KEY'] })).toEqual([])
   const written = '    void ctx.db.get(id)\n    await ctx.db.patch(id, { likes: 1n })'
   expect(problemsOf(run('mutation', written))).toEqual([])
 })
 
-test('a check sees a file that was fixed, and one that was removed', () => {
+test('a check notices a file that was fixed, and one that was removed', () => {
   const wrong = run('mutation', "    return ctx.fail('GONE')")
   expect(problemsOf(wrong)).toHaveLength(1)
   expect(problemsOf(wrong.replace("ctx.fail('GONE')", 'null'))).toEqual([])
@@ -158,7 +158,7 @@ test('a check sees a file that was fixed, and one that was removed', () => {
   expect(check({ files: FILES, functions: [] }).problems).toEqual([])
 })
 
-test('the TypeScript of the Workspace is used where it is installed, of 7 and of 6', async () => {
+test('an installed TypeScript 6 or 7 of the Workspace is used', async () => {
   const modules = join(directory, 'node_modules')
   const wrong = run('query', "    return ctx.db.table('messages').index('byTickets').collect()")
   const expected = problemsOf(wrong, { kind: 'query' })

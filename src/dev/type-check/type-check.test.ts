@@ -25,7 +25,7 @@ export const like = mutation({
 })
 `
 
-test('a build checks types in a process of its own, unless it is told not to', async () => {
+test('a build checks types in a process of its own unless the check is turned off', async () => {
   const directory = realpathSync(mkdtempSync(join(tmpdir(), 'svc-types-')))
   writeWorkspace(directory, { name: 'Chat' })
   writeFileSync(join(directory, 'functions/extra.ts'), SOURCE)

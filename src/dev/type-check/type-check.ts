@@ -13,7 +13,7 @@ import {
 
 export type { TypeCheckResult } from './messages.ts'
 
-/** A Workspace that was built, and whose `_generated` is current. */
+/** A built Workspace whose `_generated` is current. */
 export interface TypeCheckInput {
   readonly modules: readonly WorkspaceModule[]
   readonly description: WorkspaceDescription
@@ -21,15 +21,15 @@ export interface TypeCheckInput {
 
 export interface TypeChecker {
   /**
-   * Checks the files as they are now. Checks run one after the other; a second one only looks at
-   * what changed. Throws CLIENT_FAILED if the compiler cannot run.
+   * Checks the current files. Checks run one after the other; a later one checks only the changes.
+   * Throws CLIENT_FAILED if the compiler cannot run.
    */
   check(input: TypeCheckInput): Promise<TypeCheckResult>
   /** Ends the process. A check in progress is rejected. */
   close(): void
 }
 
-/** Starts the process, which loads its compiler meanwhile. */
+/** Starts the process, which loads its compiler before the first check. */
 export type StartTypeChecker = (directory: string) => TypeChecker
 
 export const startTypeChecker: StartTypeChecker = (directory) => new CheckerProcess(directory)
@@ -42,7 +42,7 @@ class CheckerProcess implements TypeChecker {
   constructor(directory: string) {
     this.#child = Bun.spawn([...ownCommand(TYPE_CHECK_ARGUMENT), directory], {
       env: RUNNER_ENVIRONMENT,
-      // An interrupt of the terminal is for this process, which ends the check.
+      // A group of its own keeps Ctrl-C away from the checker: this process ends the check.
       detached: true,
       stdio: ['pipe', 'pipe', 'pipe'],
     })

@@ -1,35 +1,35 @@
-/** Reads which directories and files a Workspace consists of, and which of them changed. */
+/** Reads the directories and files of a Workspace, so that changes are found by comparison. */
 import { type BigIntStats, type Dirent, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Directories beyond these are not looked into: a Workspace that large is a mistake of a path. */
+/** Bound of the directories that are read: a larger Workspace is most likely a wrong path. */
 export const DIRECTORIES_MAX = 4_096
 
 export interface SourceTree {
   /** Absolute paths with their identities, the Workspace first. */
   readonly directories: ReadonlyMap<string, string>
-  /** Text that is another one after any file was written, created, renamed or removed. */
+  /** Text that changes when any file is written, created, renamed or removed. */
   readonly signature: string
-  /** Whether directories were left out. */
+  /** True if directories were left out because of the bound. */
   readonly truncated: boolean
 }
 
 export interface TreeOptions {
   /** Absolute path of the Workspace. */
   readonly directory: string
-  /** Absolute paths in the Workspace that are not part of it. */
+  /** Absolute paths in the directory that do not belong to the Workspace. */
   readonly ignored: ReadonlySet<string>
-  /** Absolute paths of hidden files that are part of it all the same. */
+  /** Absolute paths of hidden files that belong to the Workspace. */
   readonly included: ReadonlySet<string>
   /** Absolute paths of directories outside of the Workspace whose files it imports. */
   readonly imported: Iterable<string>
-  /** Called for each directory before its entries are read, so that none appears unseen. */
+  /** Called for each directory before its entries are read, so that no later change is missed. */
   readonly onDirectory: (path: string, identity: string) => void
 }
 
 const SKIPPED = new Set(['node_modules', '_generated'])
 
-/** Tells whether a file or a directory is no part of the Workspace. */
+/** Returns whether a file or a directory does not belong to the Workspace. */
 export function isSkipped(
   directory: string,
   name: string,
@@ -40,7 +40,7 @@ export function isSkipped(
   return SKIPPED.has(name) || name.startsWith('.') || name.endsWith('~') || ignored.has(path)
 }
 
-/** Returns null if the Workspace does not exist. Symbolic links to directories are not followed. */
+/** Reads the tree; null without a Workspace. Symbolic links to directories are not followed. */
 export function readSourceTree(options: TreeOptions): SourceTree | null {
   const { directory, imported, onDirectory } = options
   const identity = identityOf(directory)
@@ -69,18 +69,18 @@ export function readSourceTree(options: TreeOptions): SourceTree | null {
   return { directories, signature: parts.join('\n'), truncated }
 }
 
-/** Returns a text that tells a directory from one that replaces it; null if there is none. */
+/** Returns a text that differs between a directory and its replacement; null without one. */
 export function identityOf(path: string): string | null {
   const stats = statsOf(path)
   return stats?.isDirectory() === true ? identityIn(stats) : null
 }
 
-/** A directory that is created may get the inode of one that was just removed. */
+/** Identifies a directory by more than its inode, which a new directory may reuse. */
 function identityIn({ ino, birthtimeNs }: BigIntStats): string {
   return `${ino}:${birthtimeNs}`
 }
 
-/** Returns the entries in order; none of a directory that is gone or cannot be read. */
+/** Returns the entries in order; an empty list for a missing or unreadable directory. */
 function entriesOf(path: string): Dirent[] {
   try {
     const entries = readdirSync(path, { withFileTypes: true })

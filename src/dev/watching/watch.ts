@@ -1,4 +1,4 @@
-/** Follows a Workspace for a command that runs until it is interrupted. */
+/** Watches a Workspace for a command that runs until it is interrupted. */
 import type { WatchRequest } from '../../client/contexts.ts'
 import { CoalescingTask } from '../../system/concurrency.ts'
 import { type WatchNotice, WorkspaceWatcher } from './workspace-watcher.ts'
@@ -14,7 +14,7 @@ export const WATCH_NOTICES: Readonly<Record<WatchNotice, string>> = {
 }
 
 /**
- * Runs `onChange` now and after changes, never twice at once. Resolves when `signal` fires; rejects
+ * Calls `onChange` now and after changes, one call at a time. Resolves when `signal` fires; rejects
  * with what `onChange` throws.
  */
 export async function watchWorkspace(request: WatchRequest): Promise<void> {

@@ -127,7 +127,7 @@ test.each([
   }
 })
 
-test('a Workspace that is removed is announced, and followed again when it is back', async () => {
+test('a removed Workspace is reported, and watched again when it is back', async () => {
   start()
   rmSync(directory, { recursive: true })
   await expect.poll(() => notices).toEqual(['missing'])
@@ -141,7 +141,7 @@ test('a Workspace that is removed is announced, and followed again when it is ba
   await changedSince(again)
 })
 
-test('a system without watches is told once, and changes are found by comparison', async () => {
+test('a system without watches is reported once, and changes are found by comparison', async () => {
   let left = 1
   const exhausted = ((path: string, listener: never) => {
     if (left-- > 0) return watch(path, listener)
@@ -157,7 +157,7 @@ test('a system without watches is told once, and changes are found by comparison
   expect(notices).toEqual(['polling'])
 })
 
-test('watches that are available again replace the comparison', async () => {
+test('the comparison ends when watches are available again', async () => {
   let isExhausted = true
   const opened: FSWatcher[] = []
   const open = ((path: string, listener: never) => {
@@ -171,20 +171,20 @@ test('watches that are available again replace the comparison', async () => {
   expect(watcher!.watches).toBe(2)
 })
 
-test('generated files, packages, hidden and ignored files are no change', async () => {
+test('changes of generated, installed, hidden and ignored files are not reported', async () => {
   mkdirSync(at('_generated'))
   mkdirSync(at('node_modules'))
   start({ ignored: new Set([at('documents.db')]) })
   for (const path of ['_generated/api.ts', 'node_modules/x.ts', '.swp', 'documents.db', 'a.ts~']) {
     writeFileSync(at(path), 'x')
   }
-  // The one change that counts comes after all of them, and so does its report.
+  // The only relevant change comes last, and so does its report.
   writeFileSync(at('schema.ts'), 'x')
   await changedSince(0)
   expect(changes).toBe(1)
 })
 
-test('a hidden file that is included is a change when written, replaced or removed', async () => {
+test('changes of an included hidden file are reported', async () => {
   start({ included: new Set([at('.env.local')]) })
   const steps = [
     () => writeFileSync(at('.env.local'), 'A=1'),

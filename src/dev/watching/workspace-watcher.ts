@@ -1,7 +1,7 @@
 /**
- * Watches the source of a Workspace: one watch of the system for each directory, since editors
- * replace files by renaming and a watch of a file would follow the old one. Where the system has no
- * watches left it compares the files at intervals instead.
+ * Watches the source of a Workspace with one system watch for each directory: editors replace files
+ * by renaming, and the watch of a file would follow the old one. If the system has no watches left,
+ * the watcher compares the files at intervals instead.
  */
 import { type FSWatcher, statSync, watch } from 'node:fs'
 import { join } from 'node:path'
@@ -12,31 +12,31 @@ export type WatchNotice = 'polling' | 'watching' | 'missing' | 'present' | 'trun
 export interface WatcherOptions {
   /** Absolute path of the Workspace; it may be missing and appear later. */
   readonly directory: string
-  /** Absolute paths in the Workspace that are not part of it. */
+  /** Absolute paths in the directory that do not belong to the Workspace. */
   readonly ignored?: ReadonlySet<string>
-  /** Absolute paths of hidden files that are part of it all the same. */
+  /** Absolute paths of hidden files that belong to the Workspace. */
   readonly included?: ReadonlySet<string>
-  /** Called after files changed and then rested for a few milliseconds. */
+  /** Called after files changed and then stayed unchanged for a few milliseconds. */
   readonly onChange: () => void
   readonly onNotice: (notice: WatchNotice) => void
   /** Opens a watch; tests replace it. */
   readonly open?: typeof watch
 }
 
-/** Rest after the last event: version control and tools write several files. */
-const SETTLE_MILLIS = 12
-/** Rest where one file changed and has content. An editor may truncate it before it writes. */
-const SETTLE_FILE_MILLIS = 4
-/** A change is reported after this time even while files keep changing. */
-const SETTLE_MILLIS_MAX = 300
-/** Interval at which the Workspace is checked for its existence, and compared without watches. */
+/** Quiet time after the last event, since version control and tools write several files. */
+const QUIET_MILLIS = 12
+/** Shorter quiet time if one file changed. It must have content: editors may truncate it first. */
+const QUIET_FILE_MILLIS = 4
+/** Time after which a change is reported even if files keep changing. */
+const QUIET_MILLIS_MAX = 300
+/** Interval of the checks that the Workspace exists, and of comparisons without watches. */
 const POLL_MILLIS = 500
 
-/** Events that have not been reported yet. */
-interface Settling {
+/** The quiet time after events that have not been reported yet. */
+interface QuietTime {
   readonly timer: NodeJS.Timeout
   readonly startedAt: number
-  /** The path that all events name; null for several paths, or for an unknown one. */
+  /** The path if all events have the same one; null for several or an unknown one. */
   readonly path: string | null
 }
 
@@ -50,12 +50,12 @@ export class WorkspaceWatcher {
   readonly #parts: Pick<TreeOptions, 'ignored' | 'included'>
   readonly #watches = new Map<string, Watch>()
   #imported: readonly string[] = []
-  /** The signature of the last comparison; null before the first one and while it is missing. */
+  /** The text of the last comparison; null before the first one and without a Workspace. */
   #signature: string | null = null
   #isMissing = false
   #isTruncated = false
   #isPolling = false
-  #settling: Settling | null = null
+  #quietTime: QuietTime | null = null
   readonly #poll: NodeJS.Timeout
   #closed = false
 
@@ -67,12 +67,12 @@ export class WorkspaceWatcher {
     this.#poll = setInterval(() => this.#check(), POLL_MILLIS)
   }
 
-  /** Number of directories that the system watches. */
+  /** Number of directories with a system watch. */
   get watches(): number {
     return this.#watches.size
   }
 
-  /** Watches also the directories outside of the Workspace that it imports files of. */
+  /** Also watches the directories outside of the Workspace whose files it imports. */
   follow(imported: readonly string[]): void {
     if (imported.join('\0') === this.#imported.join('\0')) return
     this.#imported = imported
@@ -82,7 +82,7 @@ export class WorkspaceWatcher {
   close(): void {
     this.#closed = true
     clearInterval(this.#poll)
-    if (this.#settling !== null) clearTimeout(this.#settling.timer)
+    if (this.#quietTime !== null) clearTimeout(this.#quietTime.timer)
     for (const { watcher } of this.#watches.values()) watcher.close()
     this.#watches.clear()
   }
@@ -92,7 +92,7 @@ export class WorkspaceWatcher {
     if (name !== null && isSkipped(directory, name, this.#parts)) return
     const path = name === null ? null : join(directory, name)
     if (path !== null) this.#forget(path)
-    this.#settle(path)
+    this.#restartQuietTime(path)
   }
 
   /** Closes the watches of a path that was renamed or removed, even if it exists again. */
@@ -104,23 +104,23 @@ export class WorkspaceWatcher {
     }
   }
 
-  #settle(changed: string | null): void {
+  #restartQuietTime(changed: string | null): void {
     const now = performance.now()
-    const earlier = this.#settling
+    const earlier = this.#quietTime
     const startedAt = earlier?.startedAt ?? now
     if (earlier !== null) clearTimeout(earlier.timer)
     const path = earlier === null || earlier.path === changed ? changed : null
-    const wanted = path !== null && hasContent(path) ? SETTLE_FILE_MILLIS : SETTLE_MILLIS
-    const rest = Math.min(wanted, Math.max(0, startedAt + SETTLE_MILLIS_MAX - now))
+    const wanted = path !== null && hasContent(path) ? QUIET_FILE_MILLIS : QUIET_MILLIS
+    const rest = Math.min(wanted, Math.max(0, startedAt + QUIET_MILLIS_MAX - now))
     const timer = setTimeout(() => {
-      this.#settling = null
+      this.#quietTime = null
       this.#read()
       if (!this.#isMissing) this.#options.onChange()
     }, rest)
-    this.#settling = { timer, startedAt, path }
+    this.#quietTime = { timer, startedAt, path }
   }
 
-  /** Compares at the interval. Events are enough while each directory has a watch. */
+  /** Starts the interval. It compares files only while a directory has no watch. */
   #check(): void {
     const watched = this.#watches.get(this.#options.directory)
     const isSame = watched !== undefined && identityOf(this.#options.directory) === watched.identity
@@ -166,12 +166,12 @@ export class WorkspaceWatcher {
     try {
       const { open = watch } = this.#options
       const watcher = open(path, (_, name) => this.#onEvent(path, name))
-      // A directory that is removed may report an error instead of an event.
+      // The watch of a removed directory may report an error instead of an event.
       watcher.on('error', () => this.#onEvent(path, null))
       this.#watches.set(path, { watcher, identity })
       return true
     } catch (error) {
-      // One that was removed meanwhile is found by the event of its parent.
+      // If the directory was removed meanwhile, the event of its parent reports that.
       return (error as NodeJS.ErrnoException).code === 'ENOENT'
     }
   }

@@ -1,8 +1,8 @@
-/** Lines of source around a location, for people who read a failure. */
+/** Shows lines of source around the location of a failure. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Lines that are shown before and after the named one. */
+/** Number of lines that are shown before the location and after it. */
 const AROUND = 1
 const COLUMNS_MAX = 160
 const LOCATION = /((?:[\w@.-]+\/)*[\w.-]+\.[cm]?[jt]sx?):(\d+)(?::(\d+))?/
@@ -10,9 +10,9 @@ const LOCATION = /((?:[\w@.-]+\/)*[\w.-]+\.[cm]?[jt]sx?):(\d+)(?::(\d+))?/
 export interface Location {
   /** Relative to the Workspace. */
   readonly file: string
-  /** From 1. */
+  /** Counts from 1. */
   readonly line: number
-  /** From 1; null for the whole line. */
+  /** Counts from 1; null for the whole line. */
   readonly column: number | null
 }
 
@@ -23,7 +23,7 @@ export function findLocation(text: string): Location | null {
   return { file, line: Number(line), column: column === undefined ? null : Number(column) }
 }
 
-/** Returns no line where the file is outside of the Workspace, gone, or shorter by now. */
+/** Returns the lines; an empty list if the file is outside of the Workspace, gone or shorter. */
 export function codeFrameOfFile(directory: string, location: Location): readonly string[] {
   const { file, line, column } = location
   if (file.split('/').includes('..')) return []
@@ -35,8 +35,8 @@ export function codeFrameOfFile(directory: string, location: Location): readonly
 }
 
 /**
- * Returns the lines around a location, with a mark below its column where it has one; both count
- * from 1. A line that the text does not have gives no lines.
+ * Returns the lines around a location, with a mark below its column if it has one. Both count from
+ * 1. Returns an empty list if the text does not have the line.
  */
 export function codeFrame(text: string, line: number, column: number | null): readonly string[] {
   const lines = text.split('\n')
@@ -50,7 +50,7 @@ export function codeFrame(text: string, line: number, column: number | null): re
     const mark = number === line ? '>' : ' '
     frame.push(`${mark} ${String(number).padStart(width)} | ${shown}`.trimEnd())
     if (number !== line || column === null || column > COLUMNS_MAX) continue
-    // Tabs stay, so that the mark is below its character in every terminal.
+    // Tabs stay tabs, so that the mark is below its character in every terminal.
     const indent = shown.slice(0, column - 1).replace(/[^\t]/g, ' ')
     frame.push(`  ${' '.repeat(width)} | ${indent}^`)
   }

@@ -1,16 +1,16 @@
-/** Problems of a Workspace, as its author reads them: location, message and fix. */
+/** Formats problems of a Workspace for its author: location, message and fix. */
 import { Fault } from '../../errors/fault.ts'
 
 export interface Problem {
   /** Relative to the Workspace, with forward slashes. */
   readonly file: string
-  /** From 1; null for the whole file. */
+  /** Counts from 1; null for the whole file. */
   readonly line: number | null
-  /** From 1. */
+  /** Counts from 1. */
   readonly column: number | null
-  /** One sentence or more. */
+  /** The problem, in one or more sentences. */
   readonly message: string
-  /** Next step in one sentence; null if the message has it. */
+  /** The next step in one sentence; null if the message has it. */
   readonly fix: string | null
   /** Lines of the source around the location. */
   readonly frame?: readonly string[]

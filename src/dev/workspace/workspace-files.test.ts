@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import type { Fault } from '../../errors/fault.ts'
 import { readWorkspaceFiles } from './workspace-files.ts'
 
-test('a folder or a setting that cannot be read is named', () => {
+test('an unreadable folder or settings file is reported by name', () => {
   const directory = mkdtempSync(join(tmpdir(), 'svc-files-'))
   chmodSync(directory, 0o755)
   mkdirSync(join(directory, 'functions/a'), { recursive: true })
@@ -59,12 +59,12 @@ test.each([
       'Expected a directory of the Workspace, such as web/_generated ($.client).',
     ],
   ),
-])('settings %s are rejected', (content, said) => {
+])('the settings %s are rejected', (content, message) => {
   const directory = mkdtempSync(join(tmpdir(), 'svc-files-'))
   onTestFinished(() => rmSync(directory, { recursive: true }))
   writeFileSync(join(directory, 'schema.ts'), '')
   writeFileSync(join(directory, 'svc.json'), content)
-  expect(failureOf(directory).detail).toContain(`svc.json\n  ${said}`)
+  expect(failureOf(directory).detail).toContain(`svc.json\n  ${message}`)
 })
 
 function failureOf(directory: string): Fault {

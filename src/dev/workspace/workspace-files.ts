@@ -21,22 +21,22 @@ export interface WorkspaceModule {
 export interface WorkspaceFiles {
   /** Absolute, without symbolic links. */
   readonly directory: string
-  /** The Workspace name under which it is published. */
+  /** The name under which the Workspace is published. */
   readonly workspace: string
   /** Directory of the generated client, relative to the Workspace; null for none. */
   readonly client: string | null
-  /** Kinds of Application Key that may call public Functions which name none. */
+  /** Kinds of Application Key that may call public Functions without `clients`. */
   readonly clients: readonly ClientKind[]
   /** Sorted by name. */
   readonly modules: readonly WorkspaceModule[]
-  /** Whether there is a file of Crons. */
+  /** True if there is a file of Crons. */
   readonly hasCrons: boolean
 }
 
 export const SCHEMA_FILE = 'schema.ts'
 export const CRONS_FILE = 'crons.ts'
 const SETTINGS_FILE = 'svc.json'
-/** A path without `..` that is not among the files of Functions, and not hidden. */
+/** Matches a path that has no `..`, is not hidden, and is not among the files of Functions. */
 const CLIENT_DIRECTORY =
   /^(?!\/|(?:functions|_generated|node_modules)(?:\/|$))(?:(?:^|\/)[\w-][\w.-]{0,63}){1,8}$/
 const SettingsFile = schema({
@@ -57,12 +57,12 @@ const SETTINGS_HINT =
 const FUNCTIONS_DIRECTORY = 'functions'
 const SEGMENT = /^[A-Za-z0-9_-]+$/
 const SOURCE = /\.[cm]?[jt]sx?$/
-/** Declarations and tests beside Functions, which are never part of a bundle. */
+/** Matches declarations and tests beside Functions, which are never part of a bundle. */
 const NOT_SOURCE = /\.(?:d|test|spec)\.[cm]?[jt]sx?$/
 const FILES_MAX = 10_000
 const DEPTH_MAX = 16
 
-/** Throws WORKSPACE_INVALID with every problem found. */
+/** Reads the files. Throws WORKSPACE_INVALID with every problem. */
 export function readWorkspaceFiles(path: string): WorkspaceFiles {
   const problems: Problem[] = []
   const directory = realDirectory(path)
@@ -151,7 +151,7 @@ function collect(directory: string, segments: readonly string[], found: Found): 
   }
 }
 
-/** Lists a folder; returns none if it does not exist or, with a problem, cannot be read. */
+/** Lists a folder; empty if it does not exist or cannot be read, which is reported as a problem. */
 function entriesOf(directory: string, folder: string, problems: Problem[]): Dirent[] {
   try {
     return statSync(directory, { throwIfNoEntry: false })?.isDirectory()

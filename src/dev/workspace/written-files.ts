@@ -1,8 +1,8 @@
-/** Files that a build writes. A failure names the file. */
+/** Writes the files of a build. A failure names the file. */
 import { Fault } from '../../errors/fault.ts'
 import { FileFailure, type WriteOptions, writeFileAtomic } from '../../system/files.ts'
 
-/** Writes a file atomically. The directory exists. Throws CLIENT_FILE_FAILED. */
+/** Writes a file atomically. The directory must exist. Throws CLIENT_FILE_FAILED. */
 export function writeFile(path: string, content: string | Uint8Array, options: WriteOptions): void {
   try {
     writeFileAtomic(path, content, options)
