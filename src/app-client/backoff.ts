@@ -2,7 +2,7 @@
 import type { Platform } from './platform.ts'
 
 export interface Backoff {
-  /** Bound of the first delay in milliseconds; each further bound is twice the one before. */
+  /** Bound of the first delay in milliseconds; each further bound is twice the previous one. */
   readonly baseMillis: number
   readonly capMillis: number
 }

@@ -44,7 +44,7 @@ function open(options: Partial<ClientOptions> = {}): Client {
   return new Client({ ...base, ...options }, platform)
 }
 
-/** Returns the error of a call once the clock has passed its attempts. */
+/** Moves the clock past all attempts of a call and returns its error. */
 async function failed(call: Promise<unknown>, millis = 60_000): Promise<CallError> {
   const caught = call.then(
     () => Promise.reject(new Error('the call succeeded')),
@@ -54,8 +54,8 @@ async function failed(call: Promise<unknown>, millis = 60_000): Promise<CallErro
   return caught
 }
 
-describe('a call', () => {
-  test('is retried with full jitter after lost connections, and only eight times', async () => {
+describe('calls', () => {
+  test('a call is sent eight times, with full jitter after lost connections', async () => {
     const error = await failed(client.query(list))
     expect(error).toMatchObject({ code: 'CLIENT_SERVER_UNREACHABLE', retryable: true })
     expect(platform.requests).toHaveLength(8)
@@ -63,13 +63,13 @@ describe('a call', () => {
     expect(pauses).toEqual([125, 250, 500, 1_000, 2_000, 2_500, 2_500])
   })
 
-  test('has one deadline over all attempts', async () => {
+  test('a call has one deadline for all attempts', async () => {
     platform.respond = () => new Promise(() => undefined)
     const error = await failed(client.query(list, {}, { deadlineMillis: 1_000 }), 1_000)
     expect(error).toMatchObject({ code: 'DEADLINE_EXCEEDED', retryable: true })
   })
 
-  test('of a Query is retried for retryable errors alone, not before Retry-After', async () => {
+  test('a Query is retried only for retryable errors, and not before Retry-After', async () => {
     platform.respond = () =>
       platform.requests.length === 1
         ? failure(503, 'BUSY', true, { 'retry-after': '3' })
@@ -80,7 +80,7 @@ describe('a call', () => {
     expect(platform.delays).toContain(3_000)
   })
 
-  test('of a Mutation is repeated byte for byte', async () => {
+  test('a repeated Mutation is sent byte for byte', async () => {
     platform.respond = () => {
       if (platform.requests.length < 3) throw new TypeError('cut')
       return answer(MUTATION)
@@ -92,13 +92,13 @@ describe('a call', () => {
     expect(platform.requests[0]!.body.operationId).toMatch(/^opn_/)
   })
 
-  test('of a Mutation without an answer has an unknown outcome and keeps its ID', async () => {
+  test('a Mutation without a response has an unknown outcome and keeps its ID', async () => {
     const error = await failed(client.mutation(send, { body: 'a' }))
     expect(error).toMatchObject({ code: 'CLIENT_RESULT_UNCERTAIN', outcomeKnown: false })
     expect(error.operationId).toBe(platform.requests[0]!.body.operationId)
   })
 
-  test('of an Action is never sent twice', async () => {
+  test('an Action is never sent twice', async () => {
     const lost = await failed(client.action(charge))
     expect(lost).toMatchObject({ code: 'CLIENT_RESULT_UNCERTAIN', outcomeKnown: false })
     platform.respond = () => failure(503, 'BUSY', true)
@@ -111,11 +111,11 @@ describe('a call', () => {
     expect(await tokens.action(charge)).toBe(null)
   })
 
-  test('with a rejected token is sent once more with the one that the hook refreshed', async () => {
-    const asked: boolean[] = []
+  test('a call with a rejected token is sent again with a refreshed one', async () => {
+    const refreshes: boolean[] = []
     const tokens = open({
       token: ({ refresh }) => {
-        asked.push(refresh)
+        refreshes.push(refresh)
         return refresh ? 'new' : 'old'
       },
     })
@@ -129,7 +129,7 @@ describe('a call', () => {
     await platform.pass(5_000)
     expect(await called).toEqual([])
     expect(sent()).toEqual(['Bearer old', 'Bearer new', 'Bearer new'])
-    expect(asked).toEqual([false, true])
+    expect(refreshes).toEqual([false, true])
   })
 
   test.each<[string, () => Response]>([
@@ -143,7 +143,7 @@ describe('a call', () => {
     ['unsorted keys', () => answer(QUERY, unsorted())],
     ['a sequence that is not canonical', () => answer({ ...QUERY, snapshotSequence: '01' }, NONE)],
     ['too many bytes', () => answer(QUERY, { type: 'string', value: 'x'.repeat(2_000) })],
-  ])('rejects a response with %s, and does not retry', async (_, respond) => {
+  ])('a response with %s is rejected without a retry', async (_, respond) => {
     const bounded = open({ responseBytesMax: 1_500 })
     platform.respond = respond
     expect((await failed(bounded.query(list))).code).toBe('CLIENT_RESPONSE_INVALID')
@@ -158,7 +158,7 @@ const unsorted = () => {
 }
 
 describe('Mutations', () => {
-  test('are sent one after the other, in the order of their calls', async () => {
+  test('Mutations are sent one after the other, in the order of their calls', async () => {
     let release: () => void = () => undefined
     platform.respond = () => new Promise((resolve) => (release = () => resolve(answer(MUTATION))))
     const calls = ['a', 'b'].map((body) => client.mutation(send, { body }))
@@ -174,7 +174,7 @@ describe('Mutations', () => {
     expect(bodies).toEqual(['a', 'b'])
   })
 
-  test('that are stored are sent by the next page with the same IDs, in order', async () => {
+  test('stored Mutations are sent by the next page with the same IDs, in order', async () => {
     const store = memoryStore()
     const before = open({ store })
     const calls = ['a', 'b'].map((body) => before.mutation(send, { body }).catch(() => null))
@@ -194,7 +194,7 @@ describe('Mutations', () => {
     next.close()
   })
 
-  test('that are stored too long ago are not sent', async () => {
+  test('Mutations that were stored too long ago are not sent', async () => {
     const store = memoryStore()
     const old = {
       operationId: `opn_${'0'.repeat(26)}`,
@@ -223,7 +223,7 @@ function state(revision: number, sequence: number, ...items: string[]): object {
   return { ...head, ...at, result: texts(...items) }
 }
 
-describe('a watch', () => {
+describe('watches', () => {
   let shown: (readonly string[])[]
   let failures: string[]
   beforeEach(async () => {
@@ -239,7 +239,7 @@ describe('a watch', () => {
     platform.socket.accept()
   })
 
-  test('shows states in order, and equal Queries share one subscription', () => {
+  test('a watch shows states in order, and equal Queries share one subscription', () => {
     client.watch(list, {}, () => undefined)
     platform.socket.receive(state(1, 1, 'a'))
     platform.socket.receive(state(2, 2, 'a', 'b'))
@@ -247,7 +247,7 @@ describe('a watch', () => {
     expect(platform.socket.ofType('subscribe')).toHaveLength(1)
   })
 
-  test('joins a state in parts', () => {
+  test('a state in parts is joined', () => {
     const { result, ...head } = state(1, 1, 'é"\\', 'b') as { result: object }
     const text = JSON.stringify(result)
     platform.socket.receive({ ...head, part: 1, parts: 2, fragment: text.slice(0, 20) })
@@ -256,7 +256,7 @@ describe('a watch', () => {
     expect(shown).toEqual([['é"\\', 'b']])
   })
 
-  test('connects anew after a gap, and then shows a fresh state', async () => {
+  test('a gap in the states causes a new connection and a fresh state', async () => {
     platform.socket.receive(state(1, 1, 'a'))
     platform.socket.receive(state(3, 3, 'c'))
     expect(shown).toEqual([['a']])
@@ -267,7 +267,7 @@ describe('a watch', () => {
     expect(shown).toEqual([['a'], ['c']])
   })
 
-  test('connects with growing random delays, and at once when the page is back', async () => {
+  test('reconnections have growing random delays, and none when the page is back', async () => {
     platform.delays.length = 0
     for (let i = 0; i < 4; i++) {
       platform.socket.onclose?.({ code: 1006 })
@@ -283,14 +283,14 @@ describe('a watch', () => {
     expect(platform.sockets).toHaveLength(opened + 1)
   })
 
-  test('finds out that a silent connection is dead', async () => {
+  test('a silent connection is closed if it does not answer a ping', async () => {
     await platform.pass(25_000)
     expect(platform.socket.ofType('ping')).toHaveLength(1)
     await platform.pass(10_000)
     expect(platform.sockets[0]!.isClosed).toBe(true)
   })
 
-  test('ends with an error that is not retryable, and tries another again', async () => {
+  test('a watch is retried after a retryable error and ends with any other', async () => {
     const { subscriptionId } = platform.socket.ofType('subscribe')[0]
     const error = { code: 'UNAVAILABLE', message: '', retryable: true }
     platform.socket.receive({ type: 'error', subscriptionId, error })
@@ -304,7 +304,7 @@ describe('a watch', () => {
     expect(platform.sockets.flatMap((socket) => socket.ofType('subscribe'))).toHaveLength(2)
   })
 
-  test('shows an optimistic update until the states include the Mutation', async () => {
+  test('an optimistic update is shown until the states include the Mutation', async () => {
     platform.socket.receive(state(1, 8, 'a'))
     platform.respond = () => answer(MUTATION)
     await client.mutation(
@@ -321,7 +321,7 @@ describe('a watch', () => {
     expect(shown.at(-1)).toEqual(['z', 'b'])
   })
 
-  test('drops an optimistic update that failed, or that a pong has passed', async () => {
+  test('an optimistic update is dropped after a failure or a pong with its commit', async () => {
     platform.socket.receive(state(1, 8, 'a'))
     const optimistic = { optimistic: (local: { set: typeof set }) => local.set(list, {}, ['?']) }
     platform.respond = () => failure(409, 'APP_NO', false)
@@ -349,9 +349,9 @@ test('a signed URL is its path at the address of the server, and no other path',
   }
 })
 
-test('an authorization is renewed in place; after its end all is subscribed', async () => {
-  const asked: boolean[] = []
-  const renewing = open({ token: ({ refresh }) => `token ${asked.push(refresh)}` })
+test('an authorization is renewed in place, and all is subscribed after its expiry', async () => {
+  const refreshes: boolean[] = []
+  const renewing = open({ token: ({ refresh }) => `token ${refreshes.push(refresh)}` })
   renewing.watch(list, {}, () => undefined)
   await settle()
   platform.socket.accept()
@@ -359,7 +359,7 @@ test('an authorization is renewed in place; after its end all is subscribed', as
   await settle()
   const { socket } = platform
   expect(socket.ofType('authenticate').map(({ token }) => token)).toEqual(['token 1', 'token 2'])
-  expect(asked).toEqual([false, true])
+  expect(refreshes).toEqual([false, true])
   socket.receive({ type: 'authenticated' })
   expect(socket.ofType('subscribe')).toHaveLength(1)
   socket.receive({ type: 'authorization_expired' })
@@ -370,7 +370,7 @@ test('an authorization is renewed in place; after its end all is subscribed', as
   renewing.close()
 })
 
-test('a key that is not accepted ends the attempts until the application asks again', async () => {
+test('a rejected key ends the attempts until the application calls reconnectNow', async () => {
   const failures: string[] = []
   client.watch(
     list,

@@ -1,4 +1,4 @@
-/** The client of an application: `createClient` of `svc/client`. */
+/** Implements `createClient` of `svc/client`, the client of an application. */
 import { IdFactory, isId } from '../value/ids.ts'
 import { type Origin, sendCall } from './calls/calls.ts'
 import { MutationQueue, type SettledMutation } from './calls/mutation-queue.ts'
@@ -41,15 +41,15 @@ export interface ClientOptions {
   /** The target that serves the calls, such as `channel:production`. */
   readonly target: string
   readonly token?: TokenHook
-  /** Keeps Mutations until they are answered; without it they end with their deadline. */
+  /** Keeps Mutations until the server has responded; without it they fail at their deadline. */
   readonly store?: MutationStore
-  /** Called at the end of each Mutation that an earlier page load had stored. */
+  /** Called with the outcome of each Mutation that an earlier page load had stored. */
   readonly onSettled?: (settled: SettledMutation) => void
-  /** Milliseconds of a Query or a Mutation with all its attempts; 30,000 by default. */
+  /** Milliseconds for all attempts of a Query or a Mutation; 30,000 by default. */
   readonly deadlineMillis?: number
-  /** Milliseconds of an Action; 11 minutes by default, a minute more than an Action may run. */
+  /** Milliseconds for an Action; 11 minutes by default, a minute more than an Action may run. */
   readonly actionDeadlineMillis?: number
-  /** Bytes of one response; 32 MiB by default. */
+  /** Most bytes of one response; 32 MiB by default. */
   readonly responseBytesMax?: number
   /** Replaces parts of the runtime, for tests and for runtimes that lack them. */
   readonly platform?: Partial<Platform>
@@ -61,28 +61,28 @@ export interface CallOptions {
 }
 
 export interface MutationOptions extends CallOptions {
-  /** An operation ID of an earlier call, to send exactly that Mutation again. */
+  /** The operation ID of an earlier call, to send exactly that Mutation again. */
   readonly operationId?: string
   /**
-   * Changes the values of watched Queries until the server has answered and sent the states that
-   * include the Mutation. It runs again on each new state, so it has no other effects.
+   * Changes the values of watched Queries until the Mutation fails, or until the server has sent
+   * states that include it. It runs again on each new state, so it must have no other effects.
    */
   readonly optimistic?: (local: LocalValues) => void
 }
 
 /** The watched Queries as an optimistic update sees them. */
 export interface LocalValues {
-  /** Returns undefined where the Query is not watched or has no state yet. */
+  /** Returns undefined if the Query is not watched or has no state yet. */
   get<A, R, E extends string>(reference: Query<A, R, E>, args: NoInfer<A>): R | undefined
   set<A, R, E extends string>(reference: Query<A, R, E>, args: NoInfer<A>, value: NoInfer<R>): void
 }
 
 export interface ConnectionState {
-  /** `waiting` while the server cannot be reached: what is shown may be old. */
+  /** `waiting` while the server cannot be reached: shown values may be stale. */
   readonly status: ConnectionStatus
-  /** Mutations that are not answered yet. */
+  /** Number of Mutations without a response. */
   readonly pendingMutations: number
-  /** Why the last attempt to connect failed. */
+  /** The failure of the last attempt to connect. */
   readonly error: CallError | null
 }
 
@@ -132,7 +132,7 @@ export class Client {
     ]
   }
 
-  /** Calls a Query once. Rejects with CallError, as every call does. */
+  /** Calls a Query once. Like every call, it rejects with CallError. */
   query<A, R, E extends string>(
     reference: Query<A, R, E>,
     ...[args, options]: CallParameters<A, CallOptions>
@@ -140,7 +140,7 @@ export class Client {
     return this.#call(reference, args, options, CALL_MILLIS) as Promise<R>
   }
 
-  /** Calls an Action once. After a lost response its effects stay, and it is not sent again. */
+  /** Calls an Action. It is never sent again, also after a lost response. */
   action<A, R, E extends string>(
     reference: Action<A, R, E>,
     ...[args, options]: CallParameters<A, CallOptions>
@@ -149,7 +149,7 @@ export class Client {
     return this.#call(reference, args, { deadlineMillis: millis, ...options }, millis) as Promise<R>
   }
 
-  /** Calls a Mutation after those that were called before it; it takes effect at most once. */
+  /** Calls a Mutation after all earlier ones. It takes effect at most once. */
   async mutation<A, R, E extends string>(
     reference: Mutation<A, R, E>,
     ...[args, options = {}]: CallParameters<A, MutationOptions>
@@ -185,7 +185,7 @@ export class Client {
 
   /**
    * Calls `onValue` with the result of a Query, now and after each change. Returns a function that
-   * ends that. Without `onError` a failure is only seen in `observe`.
+   * stops the watch. Without `onError` only `observe` shows a failure.
    */
   watch<A, R, E extends string>(
     reference: Query<A, R, E>,
@@ -220,7 +220,8 @@ export class Client {
 
   /**
    * Watches a list in pages of `pageSize` items. The Function takes `cursor`, `limit` and, for
-   * pages without gaps, `until`, and returns what `paginate` returns; `args` are its others.
+   * pages without gaps, `until`, and returns what `paginate` returns. `args` are its other
+   * arguments.
    */
   paginate<A, I, E extends string>(
     reference: Query<A, Page<I>, E>,
@@ -236,7 +237,7 @@ export class Client {
     return new PagedQuery(watchPage, canBound) as PagedObservation<I, ErrorOf<E>>
   }
 
-  /** Uploads bytes with the grant that an Action returned. Nothing is sent again. */
+  /** Uploads bytes with the grant that an Action returned. An upload is never sent again. */
   upload(
     grant: UploadGrant,
     body: Blob | Uint8Array<ArrayBuffer>,
@@ -245,7 +246,7 @@ export class Client {
     return upload(this.#origin, grant, body, options)
   }
 
-  /** Downloads a file, or a part of it, with a grant, and checks what arrives. */
+  /** Downloads a file or a part of it with a grant, and checks its length and digest. */
   download(grant: DownloadGrant, options?: DownloadOptions): Promise<DownloadedFile> {
     return download(this.#origin, grant, options)
   }
@@ -258,7 +259,7 @@ export class Client {
     return downloadUrl(this.#origin, made)
   }
 
-  /** The state of the connection and of the Mutations, to show it. */
+  /** The state of the connection and of pending Mutations, for display. */
   readonly connection: { current(): ConnectionState; subscribe(run: () => void): () => void } = {
     current: () => this.#state,
     subscribe: (listener) => {
@@ -267,18 +268,21 @@ export class Client {
     },
   }
 
-  /** Connects at once, and sends what waits. React Native calls it when the network is back. */
+  /**
+   * Connects and sends waiting Mutations at once. React Native applications call it when the
+   * network is back.
+   */
   reconnectNow(): void {
     if (this.#live.connection.status !== 'idle') this.#live.connection.reconnect()
     this.#mutations.wake()
   }
 
-  /** Another user has signed in or out: forgets what the one before saw, and connects anew. */
+  /** Call this when the user changes. Clears all watched states and reconnects. */
   identityChanged(): void {
     this.#live.forgetAll()
   }
 
-  /** Ends everything. Mutations that are stored are sent by the next client of the store. */
+  /** Closes the client. The next client of the store sends the Mutations that are stored. */
   close(): void {
     for (const undo of this.#undoEvents) undo()
     this.#mutations.close()

@@ -1,4 +1,4 @@
-/** The one class of failures that the client reports, and the codes that it can have. */
+/** The error class of the client, and the codes that an error can have. */
 import type { TableCode } from '../errors/codes.ts'
 
 /** Codes of the service, and those of the client itself, which begin with CLIENT_. */
@@ -31,13 +31,13 @@ export interface CallErrorDetails {
 export class CallError<Code extends string = string> extends Error {
   override readonly name = 'CallError'
   readonly code: Code
-  /** Whether the same call may succeed later. */
+  /** True if the same call may succeed later. */
   readonly retryable: boolean
-  /** The request in the log of the server; null where no response arrived. */
+  /** The request ID in the log of the server; null without a response. */
   readonly requestId: string | null
-  /** The operation ID of a Mutation, with which it can be sent again; otherwise null. */
+  /** The operation ID of a Mutation, for sending it again; null for other calls. */
   readonly operationId: string | null
-  /** False where the call may have taken effect although it failed. */
+  /** False if the call may have taken effect although it failed. */
   readonly outcomeKnown: boolean
 
   constructor(code: Code, message: string, details: CallErrorDetails = {}) {
@@ -72,7 +72,7 @@ export function hasCode(error: unknown, ...codes: readonly ServiceErrorCode[]): 
   return isCallError(error) && (codes as readonly string[]).includes(error.code)
 }
 
-/** Wraps what is not a CallError yet, such as an exception of a hook. */
+/** Wraps any other exception, such as that of a hook, in a CallError. */
 export function toCallError(error: unknown, code: ServiceErrorCode, message: string): CallError {
   return isCallError(error) ? error : clientError(code, message, { cause: error })
 }

@@ -19,15 +19,15 @@ export interface Platform {
   random(): number
   randomBytes(length: number): Uint8Array
   fetch(url: string, init: RequestInit): Promise<Response>
-  /** Begins to open a connection. Rejects where the runtime has no WebSocket. */
+  /** Starts a connection. Rejects if the runtime has no WebSocket. */
   openSocket(url: string, protocol: string): Promise<Socket>
-  /** Calls `task` when the network or the page is back. Returns a function that ends that. */
+  /** Calls `task` when the network or the page is back. Returns a function that removes it. */
   onWake(task: () => void): () => void
-  /** Calls `task` when the network is gone. Returns a function that ends that. */
+  /** Calls `task` when the network is lost. Returns a function that removes it. */
   onOffline(task: () => void): () => void
 }
 
-/** Loads a WebSocket where the runtime has none. */
+/** Loads a WebSocket class for a runtime without one. */
 export type LoadSocket = () => Promise<new (url: string, protocol: string) => unknown>
 
 export function standardPlatform(loadSocket?: LoadSocket): Platform {
@@ -58,7 +58,7 @@ function onWake(task: () => void): () => void {
 }
 
 function onEvents(events: readonly string[], task: () => void): () => void {
-  // React Native and Node have no page events: there the application calls reconnectNow().
+  // React Native and Node have no page events; their applications call reconnectNow().
   if (typeof globalThis.addEventListener !== 'function') return () => undefined
   for (const event of events) globalThis.addEventListener(event, task)
   return () => {

@@ -1,4 +1,4 @@
-/** References to Functions, as `_generated/api.ts` has them, and their types. */
+/** References to Functions, as in `_generated/api.ts`, and their types. */
 import { type CallError, isCallError, type ServiceErrorCode } from './errors.ts'
 
 export type FunctionKind = 'query' | 'mutation' | 'action'
@@ -14,7 +14,7 @@ export interface FunctionReference<
   readonly name: string
   /** A shape for each argument (shapes.ts). */
   readonly arguments: { readonly [name: string]: unknown }
-  /** For the compiler; absent at run time. */
+  /** A type for the compiler alone; absent at run time. */
   readonly types?: {
     readonly arguments: Arguments
     readonly result: Result
@@ -36,7 +36,7 @@ export type CallParameters<Arguments, Options> =
     ? [args?: NoInfer<Arguments>, options?: Options]
     : [args: NoInfer<Arguments>, options?: Options]
 
-/** The arguments of a Query that is watched in pages: those that do not name a page. */
+/** The arguments of a Query that is watched in pages, without those that select a page. */
 export type PageArguments<Arguments> = NoInfer<Omit<Arguments, 'cursor' | 'limit' | 'until'>>
 
 /** The errors of calls of one Function. */

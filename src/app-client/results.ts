@@ -35,8 +35,8 @@ function notCanonical(): Error {
 }
 
 /**
- * Returns an int64 and a timestamp as bigint, bytes as Uint8Array, an ID as string. Throws
- * CLIENT_RESPONSE_INVALID for any other form than the canonical one.
+ * Decodes an int64 and a timestamp to bigint, bytes to Uint8Array, an ID to string. Throws
+ * CLIENT_RESPONSE_INVALID for any form but the canonical one.
  */
 export function decodeResult(json: unknown, depth = 0): unknown {
   if (hasExactly(json, 'type')) {
@@ -72,7 +72,7 @@ function decodeScalar(type: unknown, text: string): unknown {
         if (FLOAT64.test(text)) return decodeFloat(text)
     }
   } catch {
-    // The parsers throw errors of their own.
+    // The parsers throw other errors.
   }
   throw notCanonical()
 }

@@ -1,6 +1,6 @@
 /**
- * Shapes: validators in the compact form of `_generated/api.ts`. They say which type a JavaScript
- * value has on the wire. Bounds are left to the server, which checks them anyway.
+ * Shapes: validators in the compact form of `_generated/api.ts`, which determine the wire type of a
+ * JavaScript value. They have no bounds, since the server checks those anyway.
  */
 import { encodeBase64Url } from '../value/base64url.ts'
 import { floatBits, isTypedId } from '../value/tagged.ts'
@@ -30,7 +30,7 @@ export type Shape =
   | { readonly object: Shapes }
   | { readonly union: readonly Shape[] }
   | { readonly literal: LiteralJson }
-/** Fields of an object, the only place where `optional` is allowed. */
+/** Fields of an object. Only here is `optional` allowed. */
 export type Shapes = { readonly [name: string]: Shape | { readonly optional: Shape } }
 
 /** An ID or a timestamp as an argument that the Function declares with `v.any()`. */

@@ -35,13 +35,13 @@ const ATTEMPTS_MAX = 8
 interface Failure {
   readonly error: CallError
   readonly mayRetry: boolean
-  /** Whether this attempt may have taken effect. */
+  /** True if this attempt may have taken effect. */
   readonly isUncertain: boolean
-  /** Milliseconds that the server asks for. */
+  /** Milliseconds to wait, as the server requested. */
   readonly retryAfterMillis: number
 }
 
-/** Sends a call until it is answered. Throws CallError. */
+/** Sends a call and repeats it as the policy allows. Throws CallError. */
 export async function sendCall(origin: Origin, call: Call): Promise<Answer> {
   const deadline = new Deadline(origin.platform, call.deadlineMillis, call.signal)
   try {
@@ -53,7 +53,7 @@ export async function sendCall(origin: Origin, call: Call): Promise<Answer> {
 
 async function attemptAll(origin: Origin, call: Call, deadline: Deadline): Promise<Answer> {
   let isUncertain = false
-  /** The token that the hook gave after a rejection; the rest of the call is sent with it. */
+  /** The token that the hook returned after a rejection. Later attempts of the call use it. */
   let refreshed: string | null = null
   let failure: Failure | null = null
   for (let attempt = 1; deadline.reason === null; attempt++) {
@@ -79,8 +79,8 @@ interface RejectedAttempt {
 }
 
 /**
- * Returns another token with which the call is sent once more, or null: the server has rejected the
- * credential, so it is not an identical retry. An Action is never sent again.
+ * Returns a refreshed token for one further attempt, or null. It is no retry of the same request,
+ * since the server rejected the credential before it ran anything. An Action is never sent again.
  */
 async function refreshedToken(
   origin: Origin,
@@ -123,7 +123,7 @@ async function attemptOnce(
   }
   const error = readError(json, response)
   if (error !== null) return failureOf(error, response)
-  // A proxy that cannot reach the service answers in its place.
+  // A proxy that cannot reach the service sends a response of its own.
   if ([502, 503, 504].includes(response.status)) return lostConnection(undefined)
   try {
     if (response.status !== 200) throw responseInvalid(`an unknown response (${response.status})`)
@@ -157,7 +157,7 @@ function failureOf(error: CallError, { headers }: Response): Failure {
   }
 }
 
-/** Codes that the server gives only after it has looked the operation up. */
+/** Returns whether the server sends the code only after it has looked up the operation ID. */
 function isAfterLookUp({ code }: CallError): boolean {
   return code.startsWith('APP_') || ['FUNCTION_FAILED', 'UNIQUE_VIOLATION'].includes(code)
 }

@@ -1,4 +1,4 @@
-/** One deadline over everything that a call does. */
+/** The deadline of a call, which covers all of its attempts and pauses. */
 import { type CallError, clientError } from '../errors.ts'
 import type { Platform } from '../platform.ts'
 
@@ -28,12 +28,12 @@ export class Deadline {
     return this.#controller.signal
   }
 
-  /** Why no time is left; null while there is some. */
+  /** The error that ended the call; null while time is left. */
   get reason(): CallError | null {
     return this.#reason
   }
 
-  /** Waits for the time, or until the deadline. */
+  /** Waits for the given time, at most until the deadline. */
   pause(millis: number): Promise<void> {
     return new Promise((resolve) => {
       if (this.#reason !== null) return resolve()

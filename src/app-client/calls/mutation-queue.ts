@@ -1,6 +1,6 @@
 /**
  * Sends Mutations one after the other, in the order of their calls. With a store each is kept from
- * before its first attempt until the server has answered, also across page loads.
+ * before its first attempt until the server has responded, also across page loads.
  */
 import { backoffMillis, CONNECTION_BACKOFF } from '../backoff.ts'
 import { type CallError, clientError, hasCode, isCallError, toCallError } from '../errors.ts'
@@ -8,13 +8,13 @@ import type { Platform } from '../platform.ts'
 import type { MutationStore, StoredMutation } from '../stores/mutation-store.ts'
 import type { Answer } from './responses.ts'
 
-/** The end of a Mutation that an earlier page load had called. */
+/** The outcome of a Mutation of an earlier page load. */
 export interface SettledMutation {
   readonly operationId: string
   readonly function: string
-  /** Null for a success. */
+  /** The failure; null after a success. */
   readonly error: CallError | null
-  /** The result of a success. */
+  /** The result after a success. */
   readonly result: unknown
 }
 
@@ -34,13 +34,16 @@ export interface MutationQueueOptions {
 
 interface Entry {
   readonly mutation: QueuedMutation
-  /** Resolves once the store has it. */
+  /** Resolves once the store has kept the Mutation. */
   readonly stored: Promise<void>
   resolve(answer: Answer): void
   reject(error: unknown): void
 }
 
-/** The server remembers operation IDs for 30 days. A day is left for clocks that differ. */
+/**
+ * Age after which a stored Mutation is not sent again. The server remembers operation IDs for 30
+ * days, and the day between allows for clocks that differ.
+ */
 const AGE_MILLIS_MAX = 29 * 24 * 3_600_000
 
 export class MutationQueue {
@@ -56,16 +59,16 @@ export class MutationQueue {
     this.#loaded = this.#load()
   }
 
-  /** Mutations that are not answered yet. */
+  /** The number of Mutations without a response. */
   get pending(): number {
     return this.#entries.length
   }
 
-  /** Sends it after all that were added before. Rejects with CallError. */
+  /** Sends the Mutation after all earlier ones. Rejects with CallError. */
   add(mutation: QueuedMutation): Promise<Answer> {
     const { store } = this.#options
     const stored = this.#loaded.then(() => store?.put(storable(mutation)))
-    // The rejection is handled when its turn comes.
+    // The rejection is handled when the queue reaches the entry.
     stored.catch(() => undefined)
     return new Promise((resolve, reject) => {
       this.#entries.push({ mutation, stored, resolve, reject })
@@ -74,12 +77,12 @@ export class MutationQueue {
     })
   }
 
-  /** Ends a pause between attempts: the network may be back. */
+  /** Ends the pause between attempts, since the network may be back. */
   wake(): void {
     this.#wake?.()
   }
 
-  /** Rejects what waits. What is stored is sent by the next client of the store. */
+  /** Rejects waiting Mutations. The next client of the store sends those that are stored. */
   close(): void {
     this.#isClosed = true
     this.#wake?.()
@@ -134,11 +137,11 @@ export class MutationQueue {
   }
 
   #finish(entry: Entry, settle: () => void): void {
-    // A closed client keeps what it has not finished in the store.
+    // A closed client leaves unfinished Mutations in the store.
     if (this.#entries[0] !== entry) return
     this.#entries.shift()
     const { operationId } = entry.mutation
-    // If this fails, the next page load sends it again and gets the first result.
+    // If the removal fails, the next page load sends the Mutation again and gets the first result.
     void this.#options.store?.remove(operationId).catch(() => undefined)
     settle()
     this.#options.onChange()
@@ -176,7 +179,7 @@ export class MutationQueue {
   }
 }
 
-/** Returns whether a stored Mutation stays for later: nothing is wrong with it, or not known. */
+/** Returns whether a Mutation stays stored: another attempt may succeed. */
 function mayWait(error: unknown): boolean {
   if (!isCallError(error)) return false
   return (

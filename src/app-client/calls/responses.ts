@@ -8,7 +8,7 @@ export interface Answer {
   readonly result: unknown
   readonly requestId: string
   readonly releaseId: string
-  /** The sequence of the commit of a Mutation; null where it wrote nothing, and for other kinds. */
+  /** The sequence of a Mutation's commit; null if it wrote nothing, and for other kinds. */
   readonly commitSequence: bigint | null
 }
 
@@ -24,17 +24,17 @@ export function parseSequence(value: unknown): bigint | null {
   throw responseInvalid('a sequence that is not canonical')
 }
 
-/** The stream failed before its end. */
+/** Thrown when the stream of a body fails before its end. */
 export class BrokenBody extends Error {}
 
-/** Returns the bytes of a body. Throws CLIENT_RESPONSE_INVALID beyond the bound, BrokenBody. */
+/** Reads the bytes of a body. Throws CLIENT_RESPONSE_INVALID beyond the bound, and BrokenBody. */
 export async function readBody(response: Response, bytesMax: number): Promise<Uint8Array> {
   const tooLong = () => responseInvalid(`more than ${bytesMax} bytes`)
   if (Number(response.headers.get('content-length')) > bytesMax) {
     await response.body?.cancel().catch(() => undefined)
     throw tooLong()
   }
-  // React Native has no streams: there the declared length is the only bound before the end.
+  // React Native has no streams: only the declared length can be checked before the end.
   const reader = response.body?.getReader()
   const chunks: Uint8Array[] = []
   let length = 0
@@ -66,7 +66,7 @@ function joined(chunks: readonly Uint8Array[]): Uint8Array {
   return bytes
 }
 
-/** Returns the parsed body; undefined where it is not JSON. */
+/** Parses the body; undefined if it is not JSON. */
 export async function readJson(response: Response, bytesMax: number): Promise<unknown> {
   const bytes = await readBody(response, bytesMax)
   const type = response.headers.get('content-type') ?? ''
@@ -78,7 +78,7 @@ export async function readJson(response: Response, bytesMax: number): Promise<un
   }
 }
 
-/** Returns the error of an error envelope; null for anything else. */
+/** Reads the error of an error envelope; null for any other body. */
 export function readError(json: unknown, { headers, status }: Response): CallError | null {
   if (status < 400 || !hasFields(json, 'version', 'status', 'requestId', 'error')) return null
   const { version, requestId, error } = json
@@ -87,7 +87,7 @@ export function readError(json: unknown, { headers, status }: Response): CallErr
   return readErrorFields(error, requestId)
 }
 
-/** Reads the fields of an error, which Realtime messages have too. */
+/** Reads the fields of an error. Realtime messages have the same ones. */
 export function readErrorFields(error: unknown, requestId: string | null): CallError | null {
   if (!hasFields(error, 'code', 'message', 'retryable')) return null
   const { code, message, retryable } = error
@@ -96,7 +96,7 @@ export function readErrorFields(error: unknown, requestId: string | null): CallE
   return new CallError(code, message, { requestId, retryable })
 }
 
-/** Checks a success. Throws CLIENT_RESPONSE_INVALID. */
+/** Checks and decodes a successful response. Throws CLIENT_RESPONSE_INVALID. */
 export function readAnswer(
   json: unknown,
   { headers }: Response,
@@ -121,7 +121,7 @@ export function readAnswer(
   return { requestId, releaseId, commitSequence, result: decodeResult(json.result) }
 }
 
-/** Returns the commit sequence; undefined for metadata of another kind or form. */
+/** Reads the commit sequence; undefined for metadata of another kind or form. */
 function readMetadata(metadata: unknown, kind: FunctionKind): bigint | null | undefined {
   if (kind === 'query') {
     if (!hasFields(metadata, 'kind', 'snapshotSequence')) return undefined

@@ -1,9 +1,9 @@
-/** The functional token that the hook of the application gives. */
+/** Gets the functional token from the hook of the application. */
 import { clientError } from '../errors.ts'
 
 /**
- * Returns the current functional token, or null without one. With `refresh` the server has
- * rejected the last one or it ends soon: the hook returns a new one.
+ * Returns the current functional token, or null without one. `refresh` is true if the server has
+ * rejected the last token or if it expires soon: the hook then returns a new one.
  */
 export type TokenHook = (request: {
   readonly refresh: boolean
@@ -25,7 +25,7 @@ export class Tokens {
     return this.#refreshing ?? this.#ask(false)
   }
 
-  /** Asks for a new token. Concurrent requests share one call of the hook. */
+  /** Gets a new token. Concurrent requests share one call of the hook. */
   refresh(): Promise<string | null> {
     this.#refreshing ??= this.#ask(true).finally(() => {
       this.#refreshing = null

@@ -1,5 +1,5 @@
 /**
- * Uploads and downloads with the grants that Functions make (contract/application.md, Uploads and
+ * Uploads and downloads files with grants of Functions (contract/application.md, Uploads and
  * downloads).
  */
 import { isId } from '../../value/ids.ts'
@@ -10,7 +10,7 @@ import { type CallError, clientError, isCallError, responseInvalid } from '../er
 import type { Platform } from '../platform.ts'
 import { hasFields } from '../results.ts'
 
-/** The ID of a stored file, as the generated references have it. */
+/** The ID of a stored file, as in the generated references. */
 export type FileId = string & { readonly __table: 'files' }
 
 function isFileId(value: unknown): value is FileId {
@@ -37,7 +37,7 @@ export interface StoredFile {
   readonly fileId: FileId
   readonly uploadId: string
   readonly contentType: string
-  /** Bytes. */
+  /** Size in bytes. */
   readonly size: bigint
   /** 64 lowercase hex characters. */
   readonly sha256: string
@@ -50,7 +50,7 @@ export interface DownloadedFile {
   readonly contentType: string
   /** The digest of the whole file. */
   readonly sha256: string
-  /** Bytes of the whole file. */
+  /** Size of the whole file in bytes. */
   readonly size: number
   readonly bytes: Uint8Array
 }
@@ -79,8 +79,8 @@ const ANSWER_BYTES_MAX = 64 * 1024
 const DOWNLOADS_MAX = 5
 
 /**
- * Returns the path of a grant. Throws ARGUMENTS_INVALID for any other path, so that nothing is sent
- * elsewhere.
+ * Returns the path of a grant. Throws ARGUMENTS_INVALID for any other path, so that the token is
+ * sent nowhere else.
  */
 function pathOf(path: string, kind: 'uploads' | 'downloads' | 'signed-downloads'): string {
   if (/^\/v1\/files\/([a-z-]+)\/[\w-]+$/.exec(path)?.[1] === kind) return path
@@ -92,7 +92,7 @@ export function downloadUrl({ url }: Pick<Service, 'url'>, { path }: DownloadUrl
   return url + pathOf(path, 'signed-downloads')
 }
 
-/** Uploads the bytes once: after a lost response the outcome is not known. Throws CallError. */
+/** Uploads the bytes once. After a lost response the outcome is unknown. Throws CallError. */
 export async function upload(
   { platform, url }: Service,
   grant: UploadGrant,
@@ -165,7 +165,7 @@ function readFile(
   return { fileId, uploadId, contentType, size, sha256, createdAt }
 }
 
-/** Downloads a file or a part of it, again after a lost connection. Throws CallError. */
+/** Downloads a file or a part of it, with retries after a lost connection. Throws CallError. */
 export async function download(
   service: Service,
   grant: DownloadGrant,
@@ -230,7 +230,7 @@ async function downloadOnce(
   return { fileId, contentType, sha256, size: part, bytes }
 }
 
-/** Returns the bytes of the whole file. Throws where the body is not what was asked for. */
+/** Returns the size of the whole file. Throws if the body is not the requested file or part. */
 function partOf(
   { status, headers }: Response,
   length: number,
@@ -252,7 +252,7 @@ function partOf(
   return size
 }
 
-/** Throws CLIENT_FILE_FAILED where the runtime has no Web Crypto, as pages without HTTPS. */
+/** Throws CLIENT_FILE_FAILED in a runtime without Web Crypto, such as a page without HTTPS. */
 async function sha256Of(bytes: Uint8Array): Promise<string> {
   const { subtle } = globalThis.crypto ?? {}
   if (subtle === undefined) {

@@ -1,6 +1,6 @@
 /**
- * The Realtime connection of a client: it authenticates, renews the authorization in place, finds
- * out that a silent connection is dead, and connects again with jittered delays.
+ * The Realtime connection of a client: authenticates, renews the authorization in place, detects a
+ * dead connection by its silence, and reconnects with jittered delays.
  */
 import { backoffMillis, CONNECTION_BACKOFF } from '../backoff.ts'
 import { readErrorFields } from '../calls/responses.ts'
@@ -9,9 +9,9 @@ import { type CallError, clientError, hasCode, responseInvalid, toCallError } fr
 import type { Platform, Socket } from '../platform.ts'
 
 const PROTOCOL = 'service.realtime.v1'
-/** Milliseconds from the start of an attempt until the server must have accepted it. */
+/** Milliseconds within which the server must accept an attempt to connect. */
 const OPEN_MILLIS_MAX = 15_000
-/** Milliseconds without a message after which the client asks whether the server is there. */
+/** Milliseconds without a message after which the client sends a ping. */
 const SILENCE_MILLIS = 25_000
 /** Milliseconds within which a ping must be answered. */
 const PONG_MILLIS_MAX = 10_000
@@ -29,11 +29,11 @@ export interface ConnectionOptions {
   readonly url: string
   readonly applicationKey: string
   readonly tokens: Tokens
-  /** The connection is authorized, at first or again: every subscription is to be made. */
+  /** Called when the connection is authorized, also again: every subscription must be made. */
   onReady(): void
-  /** A message about subscriptions. Throws where the server breaks the protocol. */
+  /** Called with a message about subscriptions. Throws if the server violates the protocol. */
   onMessage(message: Message): void
-  /** The server does not let this client in. */
+  /** Called when the server rejects the credentials of this client. */
   onFailed(error: CallError): void
   onChange(): void
 }
@@ -44,7 +44,7 @@ export class Connection {
   #error: CallError | null = null
   #socket: Socket | null = null
   #failures = 0
-  /** Whether the last token was rejected, so that the next attempt needs a new one. */
+  /** True if the last token was rejected, so that the next attempt needs a new one. */
   #needsToken = false
   #hasExpired = false
   #cancelTimer: () => void = () => undefined
@@ -58,17 +58,17 @@ export class Connection {
     return this.#status
   }
 
-  /** Why the connection failed last; null after a success. */
+  /** The last failure of the connection; null after a success. */
   get error(): CallError | null {
     return this.#error
   }
 
-  /** Whether subscriptions can be made. */
+  /** True if subscriptions can be made. */
   get isReady(): boolean {
     return this.#status === 'connected' && !this.#hasExpired
   }
 
-  /** Connects unless it is connected, is connecting, or waits for its next attempt. */
+  /** Connects unless it is connected, is connecting, or waits for the next attempt. */
   open(): void {
     if (this.#status === 'idle') this.#connect()
   }
@@ -79,7 +79,7 @@ export class Connection {
     this.#change('idle', null)
   }
 
-  /** The network or the page is back: connects at once, or asks whether the server is there. */
+  /** Call this when the network or the page is back. Connects at once, or sends a ping. */
   wake(): void {
     if (this.#status === 'waiting') {
       this.#failures = 0
@@ -88,15 +88,15 @@ export class Connection {
   }
 
   /**
-   * The network is gone: what is shown may be old from now on. A server on this machine may still
-   * be there, so the next attempt does not wait for the network.
+   * Call this when the network is lost: shown values may be stale from now on. A server on this
+   * machine may still be reachable, so the next attempt does not wait for the network.
    */
   offline(): void {
     if (this.#status !== 'connected' && this.#status !== 'connecting') return
     this.#lost(unreachable())
   }
 
-  /** Connects anew, with the current token. */
+  /** Reconnects with the current token. */
   reconnect(): void {
     this.#failures = 0
     this.#connect()
@@ -178,19 +178,19 @@ export class Connection {
     if (mustSubscribe) this.#options.onReady()
   }
 
-  /** An error of the connection: of its first authentication, or of a renewal. */
+  /** Handles an error of the connection, which is of its first authentication or of a renewal. */
   #rejected({ error: fields }: Message): void {
     const error = readErrorFields(fields, null)
     if (error === null) throw responseInvalid('an unknown error')
     const isToken = hasCode(error, 'FUNCTIONAL_TOKEN_INVALID', 'FUNCTIONAL_TOKEN_REQUIRED')
     if (this.#status === 'connected') {
-      // The renewal was for another principal, which needs a connection of its own.
+      // The renewal had the token of another principal, which needs its own connection.
       if (hasCode(error, 'AUTH_POLICY_DENIED')) this.reconnect()
       else this.#error = error
       return
     }
     this.#needsToken = isToken
-    // The server had to wait for the first message for too long.
+    // The first message reached the server too late.
     const isLate = hasCode(error, 'APPLICATION_KEY_REQUIRED')
     const mayRetry = error.retryable || isLate || (isToken && this.#options.tokens.canRefresh)
     if (mayRetry) {
@@ -202,7 +202,7 @@ export class Connection {
     this.#options.onFailed(error)
   }
 
-  /** Renews the authorization with a new token, until the server has accepted one. */
+  /** Renews the authorization with new tokens until the server has accepted one. */
   #renew(): void {
     this.#cancelRenewal()
     this.#needsToken = true
@@ -262,7 +262,7 @@ function parseMessage(data: unknown): Message {
     const json = JSON.parse(data as string)
     if (json?.version === 1 && typeof json.type === 'string') return json
   } catch {
-    // Anything else than JSON.
+    // The message is not JSON.
   }
   throw responseInvalid('an unknown message')
 }

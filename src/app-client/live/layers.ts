@@ -1,10 +1,10 @@
 /**
- * Optimistic updates. Each is a layer above the states of the server and is applied again to every
- * new state, until that state includes the commit of its Mutation or the Mutation has failed.
+ * Applies optimistic updates. Each is a layer above the states of the server, which is applied to
+ * every new state until the state includes the commit of its Mutation, or the Mutation has failed.
  */
 import type { WatchedQuery } from './watched-query.ts'
 
-/** Reads and replaces the value of a watched Query; `get` returns undefined where there is none. */
+/** Reads and replaces the value of a watched Query; `get` returns undefined without a value. */
 export interface LayerValues {
   get(key: string): unknown
   set(key: string, value: unknown): void
@@ -14,18 +14,18 @@ export interface Layer {
   readonly apply: (values: LayerValues) => void
   /** The commit of the Mutation; null until it is known. */
   sequence: bigint | null
-  /** Keys of the Queries whose values it replaced when it was last applied. */
+  /** Keys of the Queries whose values the last application of the layer replaced. */
   readonly touched: Set<string>
 }
 
-/** Returns whether the Query shows the effect of the Mutation by itself. */
+/** Returns whether the state of the Query includes the Mutation. */
 export function isPassed({ sequence }: Layer, watched: WatchedQuery | undefined): boolean {
   if (sequence === null) return false
   if (watched === undefined || watched.base === null) return true
   return watched.base.sequence === null || watched.base.sequence >= sequence
 }
 
-/** Returns the values that layers replace, by key. Throws what a layer throws. */
+/** Returns the values that the layers replace, by key. Throws what a layer throws. */
 export function applyLayers(
   layers: readonly Layer[],
   queries: ReadonlyMap<string, WatchedQuery>,

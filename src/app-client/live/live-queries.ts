@@ -1,4 +1,4 @@
-/** All watched Queries of a client: subscriptions, states, optimistic layers. */
+/** The watched Queries of a client: subscriptions, states and optimistic layers. */
 import { backoffMillis, CONNECTION_BACKOFF } from '../backoff.ts'
 import { parseSequence, readErrorFields } from '../calls/responses.ts'
 import { type CallError, hasCode, responseInvalid } from '../errors.ts'
@@ -8,13 +8,13 @@ import { type QueryState, WatchedQuery } from './watched-query.ts'
 
 /** Milliseconds for which a Query without listeners stays subscribed. */
 const LINGER_MILLIS = 5_000
-/** Milliseconds between the first two questions whether a commit has been passed. */
+/** Milliseconds between the first two pings for a commit that no state shows. */
 const PASSED_MILLIS = 100
 
-/** A watched Query as an application reads it, fit for React's useSyncExternalStore. */
+/** A watched Query for the application, in the form of React's useSyncExternalStore. */
 export interface Observation<Result, Failure = CallError> {
   current(): QueryState<Result, Failure>
-  /** Calls the listener after each change. Returns a function that ends that. */
+  /** Calls the listener after each change. Returns a function that removes the listener. */
   subscribe(listener: () => void): () => void
 }
 
@@ -30,8 +30,8 @@ export class LiveQueries {
   readonly #bySubscription = new Map<string, WatchedQuery>()
   #layers: Layer[] = []
   #subscriptions = 0
-  #cancelQuestion: (() => void) | null = null
-  #questions = 0
+  #cancelPing: (() => void) | null = null
+  #pingCount = 0
 
   constructor(options: Options) {
     this.#options = options
@@ -45,7 +45,7 @@ export class LiveQueries {
     })
   }
 
-  /** Watches a Query while it has listeners, and a moment longer. */
+  /** Returns a Query, which stays subscribed while it has listeners and shortly after. */
   observe(key: string, request: object): Observation<unknown> {
     return {
       current: () => this.#watched(key, request).view,
@@ -61,7 +61,7 @@ export class LiveQueries {
     }
   }
 
-  /** Adds an optimistic layer. Throws what it throws, and is then as before. */
+  /** Adds an optimistic layer. Throws what the layer throws, and then does not add it. */
   addLayer(apply: Layer['apply']): Layer {
     const layer: Layer = { apply, sequence: null, touched: new Set() }
     applyLayers([...this.#layers, layer], this.#queries)
@@ -70,20 +70,20 @@ export class LiveQueries {
     return layer
   }
 
-  /** The Mutation has failed or has written nothing. */
+  /** Removes the layer of a Mutation that failed or wrote nothing. */
   removeLayer(layer: Layer): void {
     this.#layers = this.#layers.filter((each) => each !== layer)
     this.#show()
   }
 
-  /** The Mutation is committed: the layer stays until the states include the commit. */
+  /** Keeps the layer of a committed Mutation until the states include the commit. */
   commitLayer(layer: Layer, sequence: bigint): void {
     layer.sequence = sequence
-    this.#questions = 0
+    this.#pingCount = 0
     this.#show()
   }
 
-  /** Another user of the application: nothing of the one before is shown. */
+  /** Clears all states when the user changes, so that no state of the previous user is shown. */
   forgetAll(): void {
     this.#layers = []
     for (const watched of this.#queries.values()) watched.forget()
@@ -91,7 +91,7 @@ export class LiveQueries {
   }
 
   close(): void {
-    this.#cancelQuestion?.()
+    this.#cancelPing?.()
     for (const watched of this.#queries.values()) watched.cancelPlan()
     this.#queries.clear()
     this.#bySubscription.clear()
@@ -101,7 +101,7 @@ export class LiveQueries {
   #watched(key: string, request: object): WatchedQuery {
     const known = this.#queries.get(key)
     if (known !== undefined) {
-      // A failed Query that is asked for again is tried again.
+      // A failed Query with a new listener is subscribed again.
       if (known.view.status === 'failed' && known.listeners.size === 0) this.#subscribe(known)
       return known
     }
@@ -127,7 +127,7 @@ export class LiveQueries {
     for (const watched of this.#queries.values()) this.#subscribe(watched)
   }
 
-  /** Every subscription has an ID of its own, so that late messages of another are recognized. */
+  /** Subscribes with a new ID, so that late messages of an earlier subscription are ignored. */
   #subscribe(watched: WatchedQuery): void {
     if (!this.connection.isReady) return
     this.#endSubscription(watched, true)
@@ -158,7 +158,7 @@ export class LiveQueries {
       case 'pong':
         this.#passed(parseSequence(message.snapshotSequence))
         return
-      // A fresh state follows by itself, with the next revision.
+      // The server sends a fresh state with the next revision.
       case 'resync_required':
       case 'unsubscribed':
         return
@@ -173,7 +173,7 @@ export class LiveQueries {
     const { platform, tokens } = this.#options
     this.#endSubscription(watched, false)
     watched.failures += 1
-    // The authorization has just expired: its renewal subscribes again.
+    // The authorization has just expired; its renewal subscribes again.
     if (hasCode(error, 'FUNCTIONAL_TOKEN_INVALID') && tokens.canRefresh) return
     if (!error.retryable) {
       watched.fail(error)
@@ -186,7 +186,7 @@ export class LiveQueries {
     })
   }
 
-  /** Shows the newest values, of one Query or wherever a layer changes one. */
+  /** Publishes the newest values of one Query and of all that layers change. */
   #show(changed?: WatchedQuery): void {
     const isWaiting = (layer: Layer) => {
       return ![...layer.touched].every((key) => isPassed(layer, this.#queries.get(key)))
@@ -204,10 +204,10 @@ export class LiveQueries {
       const { key, base } = watched
       watched.showValue(replaced.has(key) ? replaced.get(key) : base.value)
     }
-    this.#askWhetherPassed()
+    this.#pingUntilPassed()
   }
 
-  /** Applies the layers. One that throws on a new state is dropped, with those after it. */
+  /** Applies the layers. Drops one that throws on a new state, with all later ones. */
   #apply(): Map<string, unknown> {
     for (let count = this.#layers.length; ; count--) {
       try {
@@ -215,20 +215,20 @@ export class LiveQueries {
         this.#layers.length = count
         return replaced
       } catch {
-        // Without the last one.
+        // Tries again without the last layer.
       }
     }
   }
 
-  /** A commit without visible effect makes no state: the answer to a ping says that it passed. */
-  #askWhetherPassed(): void {
+  /** Sends pings, whose pongs confirm commits that change no watched Query and make no state. */
+  #pingUntilPassed(): void {
     const isWaiting = this.#layers.some(({ sequence }) => sequence !== null)
-    if (!isWaiting || this.#cancelQuestion !== null) return
-    const millis = PASSED_MILLIS * 2 ** Math.min(this.#questions++, 6)
-    this.#cancelQuestion = this.#options.platform.after(millis, () => {
-      this.#cancelQuestion = null
+    if (!isWaiting || this.#cancelPing !== null) return
+    const millis = PASSED_MILLIS * 2 ** Math.min(this.#pingCount++, 6)
+    this.#cancelPing = this.#options.platform.after(millis, () => {
+      this.#cancelPing = null
       if (this.connection.isReady) this.connection.send({ type: 'ping' })
-      this.#askWhetherPassed()
+      this.#pingUntilPassed()
     })
   }
 

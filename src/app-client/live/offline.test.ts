@@ -9,7 +9,7 @@ const list = { kind: 'query', name: 'm.list', arguments: {} } as Query<
   never
 >
 
-test('a connection waits from the loss of the network until it is back', async () => {
+test('a connection is waiting from the loss of the network until it is back', async () => {
   const platform = new FakePlatform()
   const client = new Client({ url: 'http://a.test', applicationKey: 'k', target: 't' }, platform)
   onTestFinished(() => client.close())
@@ -31,7 +31,7 @@ test('a connection waits from the loss of the network until it is back', async (
   expect(platform.socket.ofType('subscribe')).toHaveLength(1)
 })
 
-test('a connection that never opens says why', async () => {
+test('a connection that never opens reports its failure', async () => {
   const platform = new FakePlatform()
   const client = new Client({ url: 'http://a.test', applicationKey: 'k', target: 't' }, platform)
   onTestFinished(() => client.close())

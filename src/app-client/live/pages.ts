@@ -1,12 +1,13 @@
 /**
- * A list in pages, each a watched Query. When the next page is asked for, the one before is watched
- * up to its end, so that neighbouring pages neither overlap nor leave a gap while documents change.
+ * A list in pages, each of which is a watched Query. When the next page is requested, the previous
+ * one is watched again up to its end, so that neighbouring pages neither overlap nor leave a gap
+ * while documents change.
  */
 import type { CallError } from '../errors.ts'
 import type { Observation } from './live-queries.ts'
 import type { QueryState } from './watched-query.ts'
 
-/** The result of a Function that ends in `paginate`. */
+/** The result of a Function that returns that of `paginate`. */
 export interface Page<Item> {
   readonly items: readonly Item[]
   readonly cursor: string | null
@@ -14,9 +15,9 @@ export interface Page<Item> {
 }
 
 export interface PagedState<Item, Failure = CallError> {
-  /** `exhausted` once the last page is there. */
+  /** `exhausted` once the last page is loaded. */
   readonly status: 'loading' | 'ready' | 'exhausted' | 'failed'
-  /** The items of all pages that are there. */
+  /** The items of all loaded pages. */
   readonly items: readonly Item[]
   readonly error: Failure | null
 }
@@ -24,11 +25,11 @@ export interface PagedState<Item, Failure = CallError> {
 export interface PagedObservation<Item, Failure = CallError> {
   current(): PagedState<Item, Failure>
   subscribe(listener: () => void): () => void
-  /** Asks for the next page. Does nothing while one is loading, and after the last one. */
+  /** Loads the next page. Does nothing while a page is loading, and after the last one. */
   loadMore(): void
 }
 
-/** Watches one page: from after `cursor`, with `limit` items or up to `until`. */
+/** Watches the page after `cursor`, with `limit` items or up to `until`. */
 export type WatchPage = (range: {
   readonly cursor: string | null
   readonly until: string | null
@@ -37,7 +38,7 @@ export type WatchPage = (range: {
 interface Part {
   readonly cursor: string | null
   observation: Observation<unknown>
-  /** The page that is shown while the page is watched anew up to its end. */
+  /** The earlier watch, which is shown until the watch up to the end of the page has a state. */
   shown: Page<unknown> | null
   isBounded: boolean
   undo: () => void
@@ -50,7 +51,7 @@ export class PagedQuery {
   readonly #parts: Part[] = []
   #state: PagedState<unknown> = { status: 'loading', items: [], error: null }
 
-  /** `canBound` says whether the Function takes `until`. */
+  /** `canBound` is true if the Function takes `until`. */
   constructor(watch: WatchPage, canBound: boolean) {
     this.#watch = watch
     this.#canBound = canBound

@@ -1,17 +1,17 @@
-/** Reads the states of one subscription: without gaps, and whole where they come in parts. */
+/** Reads the states of one subscription: rejects gaps, and joins states that come in parts. */
 import { parseSequence } from '../calls/responses.ts'
 import { responseInvalid } from '../errors.ts'
 import { hasFields } from '../results.ts'
 import type { Message } from './connection.ts'
 
-/** Characters of a state in parts (contract/wire.md, Realtime). */
+/** Bound of the characters of a state in parts (contract/wire.md, Realtime). */
 const STATE_CHARACTERS_MAX = 8 * 1024 * 1024
 const HEAD = ['version', 'type', 'subscriptionId', 'revision', 'snapshotSequence', 'releaseId']
 
 export interface ReceivedState {
   /** Tagged JSON, unchecked. */
   readonly result: unknown
-  /** The commit up to which the state is current; null where the Query read no data. */
+  /** The commit up to which the state is current; null if the Query read no data. */
   readonly sequence: bigint | null
 }
 
@@ -19,7 +19,7 @@ export class StateReader {
   #revision = 0n
   #fragments: string[] = []
 
-  /** Returns a state once it is whole. Throws CLIENT_RESPONSE_INVALID for gaps. */
+  /** Returns a state once it is complete. Throws CLIENT_RESPONSE_INVALID for gaps. */
   read(message: Message): ReceivedState | null {
     const revision = parseSequence(message.revision)
     const sequence = parseSequence(message.snapshotSequence)
@@ -37,7 +37,7 @@ export class StateReader {
     return { result, sequence }
   }
 
-  /** Returns the text of a result once its last part is there. */
+  /** Returns the text of a result once its last part has arrived. */
   #addPart(message: Message): string | null {
     const { part, parts, fragment } = message
     const isNext =

@@ -1,21 +1,21 @@
-/** One watched Query: its subscription, its newest state, the listeners. */
+/** One watched Query: its subscription, its newest state and its listeners. */
 import type { CallError } from '../errors.ts'
 import { decodeResult } from '../results.ts'
 import type { Message } from './connection.ts'
 import { StateReader } from './state-reader.ts'
 
-/** A watched Query as an application sees it. */
+/** The state of a watched Query for the application. */
 export type QueryState<Result, Failure = CallError> =
   | { readonly status: 'loading'; readonly value: undefined; readonly error: null }
   | { readonly status: 'ready'; readonly value: Result; readonly error: null }
-  /** The value is the last one before the failure, if there was one. */
+  /** The value is the last one before the failure, if there is one. */
   | { readonly status: 'failed'; readonly value: Result | undefined; readonly error: Failure }
 
 const LOADING = { status: 'loading', value: undefined, error: null } as const
 
 export interface BaseState {
   readonly value: unknown
-  /** The commit up to which the value is current; null where the Query read no data. */
+  /** The commit up to which the value is current; null if the Query read no data. */
   readonly sequence: bigint | null
 }
 
@@ -28,9 +28,9 @@ export class WatchedQuery {
   /** The newest state of the server. */
   base: BaseState | null = null
   view: QueryState<unknown> = LOADING
-  /** Failures of the subscription one after the other. */
+  /** Number of consecutive failures of the subscription. */
   failures = 0
-  /** Cancels what is planned: the end of an unused subscription, or another attempt. */
+  /** Cancels the timer, which ends an unused subscription or starts another attempt. */
   cancelPlan: () => void = () => undefined
   #reader = new StateReader()
 
@@ -39,7 +39,7 @@ export class WatchedQuery {
     this.request = request
   }
 
-  /** A subscription begins: its first state has revision 1. */
+  /** Starts a subscription, whose first state has revision 1. */
   begin(subscriptionId: string): void {
     this.subscriptionId = subscriptionId
     this.#reader = new StateReader()
@@ -54,7 +54,7 @@ export class WatchedQuery {
     this.show(LOADING)
   }
 
-  /** Shows a value to the listeners, unless they see it already. */
+  /** Calls the listeners unless the value is the current one. */
   showValue(value: unknown): void {
     if (this.view.status === 'ready' && this.view.value === value) return
     this.show({ status: 'ready', value, error: null })
@@ -69,7 +69,7 @@ export class WatchedQuery {
     for (const listener of [...this.listeners]) listener()
   }
 
-  /** Takes a state or a part of one. Returns whether the base changed. Throws for gaps. */
+  /** Reads a state or a part of one. Returns whether the base changed. Throws for gaps. */
   receive(message: Message): boolean {
     const state = this.#reader.read(message)
     if (state === null) return false

@@ -1,4 +1,4 @@
-/** `svc/react`: hooks over a client. */
+/** `svc/react`: React hooks for a client. */
 import {
   createContext,
   createElement,
@@ -35,7 +35,7 @@ export function useClient(): Client {
   return client
 }
 
-/** The arguments that stand for no call at all. */
+/** Arguments with which a hook makes no call. */
 export type Skip = 'skip'
 
 const SKIPPED: Observation<never, never> = {
@@ -44,7 +44,7 @@ const SKIPPED: Observation<never, never> = {
 }
 const LOADING = { status: 'loading', value: undefined, error: null } as const
 
-/** Arguments are compared by their content, so that an object may be written in place. */
+/** Compares arguments by their content, so that components may write the object inline. */
 function useStable<T>(value: T): T {
   const last = useRef(value)
   if (textOf(last.current) !== textOf(value)) last.current = value
@@ -63,8 +63,8 @@ function useObservation<R, F>(observation: Observation<R, F>): QueryState<R, F> 
 }
 
 /**
- * Watches a Query. With `suspense` it returns the value itself, suspends while there is none and
- * throws failures to the next error boundary; otherwise it returns the state.
+ * Watches a Query and returns its state. With `suspense` it returns the value itself, suspends
+ * without a value, and throws failures to the next error boundary.
  */
 export function useQuery<A, R, E extends string>(
   reference: Query<A, R, E>,
@@ -92,7 +92,7 @@ export function useQuery<A, R, E extends string>(
   return state.value
 }
 
-/** Resolves with the next change, for which React waits. */
+/** Resolves at the next change. React waits for it. */
 function nextState(observation: Observation<unknown, unknown>): Promise<void> {
   return new Promise((resolve) => {
     const stop = observation.subscribe(() => {
@@ -124,7 +124,7 @@ export function useAction<A, R, E extends string>(
   )
 }
 
-/** Watches a list in pages: `loadMore` asks for the next one. */
+/** Watches a list in pages; `loadMore` loads the next one. */
 export function usePaginatedQuery<A, I, E extends string>(
   reference: Query<A, Page<I>, E>,
   args: PageArguments<A>,
@@ -144,7 +144,7 @@ export function usePaginatedQuery<A, I, E extends string>(
   return { ...state, loadMore: paged.loadMore }
 }
 
-/** Returns the state of the connection, and how many Mutations are not answered yet. */
+/** Returns the state of the connection and the number of pending Mutations. */
 export function useConnectionState(): ConnectionState {
   const { connection } = useClient()
   return useSyncExternalStore(connection.subscribe, connection.current, connection.current)

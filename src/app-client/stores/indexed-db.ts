@@ -3,7 +3,7 @@ import type { MutationStore, StoredMutation } from './mutation-store.ts'
 
 const OBJECTS = 'mutations'
 
-/** `name` is the database. Name the user in it, so that no other user sends the Mutations. */
+/** Opens the database `name`. Name the user in it, so that no other user sends the Mutations. */
 export function indexedDbStore(name: string): MutationStore {
   let opened: Promise<IDBDatabase> | null = null
   const database = (): Promise<IDBDatabase> => {
@@ -12,7 +12,7 @@ export function indexedDbStore(name: string): MutationStore {
       request.onupgradeneeded = () => {
         request.result.createObjectStore(OBJECTS, { keyPath: 'operationId' })
       }
-      // The browser closes it when the person deletes what pages store: it is opened again.
+      // The browser closes the database when its user deletes site data; it is opened again.
       const forget = () => {
         opened = null
       }

@@ -1,7 +1,7 @@
-/** Where Mutations wait that the server has not answered, so that they survive a page load. */
+/** The port for a store of pending Mutations, so that they survive a page load. */
 
 export interface StoredMutation {
-  /** Ascends in the order in which the Mutations were called. */
+  /** The operation ID. IDs ascend in the order of the calls. */
   readonly operationId: string
   readonly function: string
   readonly target: string
@@ -21,7 +21,7 @@ export interface MutationStore {
   remove(operationId: string): Promise<void>
 }
 
-/** Keeps Mutations as long as the object itself. */
+/** A store in memory, which keeps Mutations as long as the object exists. */
 export function memoryStore(): MutationStore {
   const stored = new Map<string, StoredMutation>()
   return {
