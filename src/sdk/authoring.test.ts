@@ -27,7 +27,7 @@ test('the types declare exactly the values that the module exports', () => {
   expect(methods.map((match) => match[1]).sort()).toEqual(Object.keys(v).sort())
 })
 
-test('every validator becomes plain data that a manifest accepts', () => {
+test('every validator is plain data that a manifest accepts', () => {
   const validators = {
     null: v.null(),
     boolean: v.boolean(),
@@ -71,7 +71,7 @@ test('every validator becomes plain data that a manifest accepts', () => {
   expect(namesOf(jsonOf(v.uploadGrant()))).toEqual([...fields, 'uploadId', 'maximumBytes'])
 })
 
-test('a Function definition holds what it declares, with sorted clients', () => {
+test('a Function definition has its declared fields, with sorted clients', () => {
   const handler = () => null
   const send = mutation({
     clients: ['public', 'confidential'],
@@ -107,7 +107,7 @@ test('a Function definition holds what it declares, with sorted clients', () => 
   expect(functionOf(query({ handler })).kind).toBe('query')
 })
 
-test('a schema holds its tables, with indexes sorted by name', () => {
+test('a schema has its tables, with indexes sorted by name', () => {
   const messages = table({ channel: v.id('channels'), author: v.string() })
   const schema = defineSchema({
     channels: table({ name: v.string() }).unique('byName', ['name']),
@@ -292,12 +292,12 @@ test.each(MISTAKES)(
   },
 )
 
-test('an Action definition holds its attempts and pauses in milliseconds', () => {
+test('an Action definition has its attempts and pauses in milliseconds', () => {
   const backoff = { initialMillis: 1_000, factor: 2, maximumMillis: 3_600_000 }
   expect(functionOf(retrying({})).retry).toEqual({ maximumAttempts: 3, backoff })
 })
 
-test('an Action definition holds its hosts and secrets, sorted', () => {
+test('an Action definition has its hosts and secrets, sorted', () => {
   const uses = { network: ['localhost:8080', 'api.test'], secrets: ['B', 'A_1'] }
   expect(functionOf(action({ uses, handler }))).toMatchObject({
     kind: 'action',
@@ -310,7 +310,7 @@ test('an Action definition holds its hosts and secrets, sorted', () => {
   expect(functionOf(query({ handler }))).not.toHaveProperty('uses')
 })
 
-test('adding an index returns another table and changes none', () => {
+test('adding an index returns a new table and leaves the old one unchanged', () => {
   const plain = table({ a: v.string() })
   plain.index('byA', ['a'])
   expect(schemaOf(defineSchema({ plain })).tables).toEqual({

@@ -1,4 +1,4 @@
-/** `cronJobs`: calls of Functions at fixed times, checked while the code is loaded. */
+/** `cronJobs`: declares calls of Functions at fixed times, which are checked on load. */
 import type { CronManifest } from '../value/manifest.ts'
 import { parseCronExpression } from '../value/scheduling/cron-expressions.ts'
 import {
@@ -23,7 +23,7 @@ const REFERENCE = Symbol.for('svc.reference')
 const FUNCTION = Symbol.for('svc.function')
 const OPTIONS = ['schedule', 'timeZone', 'every', 'function', 'arguments', 'overlap']
 
-/** The part of a Cron that the runner reads; it encodes the arguments. */
+/** The part of a Cron that the runner reads. The runner encodes the arguments. */
 interface CronContent extends Omit<CronManifest, 'arguments'> {
   readonly arguments: unknown
 }
@@ -32,7 +32,7 @@ export interface CronsDefinition {
   readonly [CRONS]: readonly CronContent[]
 }
 
-/** Throws DefinitionError for the first Cron that cannot be followed. */
+/** Declares Crons by name. Throws DefinitionError for the first invalid one. */
 export function cronJobs(definitions: unknown): CronsDefinition {
   if (!isPlainObject(definitions)) {
     throw new DefinitionError(

@@ -23,8 +23,8 @@ import { fieldsJson, kindOf, validatorJson } from './validators.ts'
 const FUNCTION = Symbol.for('svc.function')
 const CLIENTS: readonly string[] = ['public', 'confidential']
 /**
- * The clients of public Functions that name none. The builder replaces the expression by the list
- * in svc.json (dev/building/bundles.ts).
+ * The clients of public Functions without `clients`. The builder replaces the expression by the
+ * list in svc.json (dev/building/bundles.ts).
  */
 const DEFAULT_CLIENTS = (globalThis as { readonly __svcClients?: unknown }).__svcClients ?? []
 const ERROR_KINDS: readonly string[] = ['invalid', 'forbidden', 'not_found', 'conflict']
@@ -45,12 +45,12 @@ export const internalQuery = (definition: unknown) => define('query', 'internal'
 export const internalMutation = (definition: unknown) => define('mutation', 'internal', definition)
 export const internalAction = (definition: unknown) => define('action', 'internal', definition)
 
-/** The definitions that were made while the code is loaded; null once it is. */
+/** The definitions made while the code is loaded; null once it is loaded. */
 let made: Map<FunctionDefinition, Error> | null = new Map()
 
 /**
- * Throws the DefinitionError of the first definition that no module exports: nothing could call it.
- * The builder calls it after all modules are loaded.
+ * Throws the DefinitionError of the first definition that no module exports, since it could not be
+ * called. The generated entry runs this after all modules.
  */
 export function requireExports(modules: readonly object[]): void {
   const definitions = made
@@ -125,7 +125,7 @@ function define(
 
 function noteMade(definition: FunctionDefinition, owner: string): void {
   const fix = `Write export const NAME = ${owner} in a file below functions`
-  // Made here, since its stack is where the author wrote the definition.
+  // Created here, so that its stack has the line of the definition.
   made?.set(definition, new DefinitionError(`This ${owner} has no export of its own`, fix))
 }
 
@@ -220,7 +220,7 @@ function storageOf(value: unknown, owner: string): Pick<FunctionUses, 'storage'>
   )
 }
 
-/** Names the part of a host that is wrong; empty if it is not known. */
+/** Returns the reason why a host is invalid; empty if it is not known. */
 function explainHost(text: string): string {
   if (text.includes('/')) return ', which is more than a host'
   const name = text.replace(/:[^:]*$/, '')
@@ -231,7 +231,7 @@ function explainHost(text: string): string {
 
 interface NameRule {
   readonly fits: (name: string) => boolean
-  /** Continues the message about a name that does not fit. */
+  /** Returns the end of the message about an invalid name. */
   readonly explain?: (name: string) => string
   readonly fix: string
 }

@@ -21,7 +21,7 @@ interface Console {
   clear(): void
   count(label?: string): void
   countReset(label?: string): void
-  /** Measures time; in Queries and Mutations none passes. */
+  /** Measures time, which stands still in Queries and Mutations. */
   time(label?: string): void
   timeLog(label?: string, ...data: unknown[]): void
   timeEnd(label?: string): void

@@ -1,4 +1,4 @@
-/** Checks `retry` of an Action: how often it is attempted where it is scheduled. */
+/** Checks `retry` of an Action: the number and the pauses of attempts when it is scheduled. */
 import type { RetryManifest } from '../value/manifest.ts'
 import {
   ATTEMPTS_MAX,
@@ -11,7 +11,7 @@ import { DefinitionError, isPlainObject, rejectUnknownOptions } from './definiti
 const FACTOR = 2
 const MAXIMUM_MILLIS = 3_600_000
 
-/** Throws DefinitionError for a declaration that cannot be followed. */
+/** Returns the checked declaration. Throws DefinitionError if it is invalid. */
 export function retryOf(value: unknown, owner: string): RetryManifest {
   if (!isPlainObject(value) || !isPlainObject(value.backoff)) {
     throw new DefinitionError(

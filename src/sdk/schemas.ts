@@ -1,4 +1,4 @@
-/** `table` and `defineSchema`: the tables of a Workspace, checked while its code is loaded. */
+/** `table` and `defineSchema`: declare the tables of a Workspace, which are checked on load. */
 import { isTableName } from '../value/ids.ts'
 import {
   FIELD_NAME,

@@ -29,7 +29,7 @@ export type TableName = Register extends { readonly tables: infer Names extends 
   : never
 
 export interface SystemFields<Name extends string> {
-  /** Assigned by `insert`; never changes. */
+  /** The ID that `insert` assigned. It never changes. */
   _id: Id<Name>
   /** Microseconds since the Unix epoch: the order of `scan`, and of equal keys in an index. */
   _createdAt: bigint
@@ -52,7 +52,7 @@ export type Infer<V> =
 declare const validated: unique symbol
 declare const optional: unique symbol
 
-/** A description of the values that are accepted, made with `v`. */
+/** A description of accepted values, made with `v`. */
 export interface Validator<T> {
   readonly [validated]: T
 }
@@ -216,8 +216,8 @@ interface InternalDefinition<Context, M extends AuthMode, A extends Fields, R> {
 interface PublicDefinition<Context, M extends AuthMode, A extends Fields, R>
   extends InternalDefinition<Context, M, A, R> {
   /**
-   * The kinds of Application Key that may call it. By default those that `"clients"` in svc.json
-   * lists, otherwise none.
+   * The kinds of Application Key that may call it. By default those in `"clients"` of svc.json, or
+   * none.
    */
   clients?: readonly ClientKind[]
 }
@@ -286,17 +286,17 @@ export declare function internalMutation<
 ): FunctionDefinition<'mutation'>
 
 /**
- * How often an Action is attempted where it is scheduled. It may then have its effects more than
+ * How often an Action is attempted when it is scheduled. It may then have its effects more than
  * once, so its requests must be safe to repeat. Calls by applications are never repeated.
  */
 interface WithRetry {
   retry?: {
-    /** Attempts in all, 2 to 100. */
+    /** Number of attempts including the first one, 2 to 100. */
     maximumAttempts: number
     backoff: {
       /** Pause before the second attempt. */
       initial: Duration
-      /** Each pause is the one before times this; 2 by default. */
+      /** Each pause is the previous one times this; 2 by default. */
       factor?: number
       /** Longest pause, at most 1 day; 1 hour by default. */
       maximum?: Duration
@@ -322,8 +322,8 @@ interface WithUses {
 
 /**
  * Calls other services: it has `fetch`, timers and 10 minutes. It reads and writes documents by
- * calling Queries and Mutations, each of which is a transaction of its own. The server never runs
- * it again by itself, and a call that failed may have had effects.
+ * calling Queries and Mutations, each of which is a transaction of its own. The server does not
+ * retry it, and a failed call may have had effects.
  */
 export declare function action<
   const A extends Fields = None,
@@ -455,7 +455,7 @@ export type Cron<Arguments> = CronTimes &
     /** A Mutation or an Action that needs no identity. */
     function: FunctionReference<'mutation' | 'action', Arguments, unknown>
     /**
-     * Leaves out a run that is due while the one before has not ended, or lets it wait. "skip" by
+     * Skips a run that is due before the previous one has ended, or lets it wait. "skip" by
      * default.
      */
     overlap?: 'skip' | 'queue'
@@ -466,8 +466,8 @@ export interface CronsDefinition {
 }
 
 /**
- * Declares the Crons of the Workspace, by name. Write it as the default export of `crons.ts`. An
- * operator can disable a Cron, and that holds for every later Release.
+ * Declares the Crons of the Workspace by name. It is the default export of `crons.ts`. A Cron that
+ * an operator disables stays disabled in later Releases.
  */
 export declare function cronJobs<Crons>(
   crons: {
@@ -475,7 +475,7 @@ export declare function cronJobs<Crons>(
   },
 ): CronsDefinition
 
-/** The used part of a limit, and the limit. */
+/** The usage of a limit, and the limit. */
 export interface Usage {
   readonly used: number
   readonly limit: number
@@ -549,7 +549,7 @@ export interface ActionContext<ErrorCode extends string = never, Mode extends Au
   readonly config: Configuration & SecretReader
   /** Schedules calls at once, whether or not the Action succeeds. */
   readonly scheduler: Scheduler
-  /** Stored files, as far as `uses.storage` names them. */
+  /** Stored files, with the access that `uses.storage` declares. */
   readonly storage: StorageReader & DownloadIssuer & StorageDeleter & StorageWriter
   /** Calls a Mutation in a transaction of its own: it is durable when the promise resolves. */
   readonly runMutation: Run<'mutation'>
@@ -630,8 +630,8 @@ interface GuestIssuer {
  */
 export interface Configuration {
   /**
-   * Returns the value of a variable, or null if there is none of this name; a secret is no
-   * variable. A name has upper-case letters, digits and _, such as "GREETING".
+   * Returns the value of a variable, or null without one; it does not return secrets. A name has
+   * upper-case letters, digits and _, such as "GREETING".
    */
   variable(name: string): Promise<string | null>
 }
@@ -946,6 +946,6 @@ export interface Page<D> {
    * rotation of the keys.
    */
   cursor: string | null
-  /** Whether this is the last page. */
+  /** True if this is the last page. */
   done: boolean
 }

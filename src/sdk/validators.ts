@@ -1,4 +1,4 @@
-/** The builders of `v`: each makes one validator as plain data (value/validators.ts). */
+/** The builders of `v`. Each makes one validator as plain data (value/validators.ts). */
 import { FILES_TABLE } from '../value/files/files.ts'
 import { isTableName } from '../value/ids.ts'
 import { PatternError } from '../value/patterns/pattern-error.ts'
@@ -84,7 +84,7 @@ export function kindOf(value: unknown): string {
 
 type Options = { readonly [name: string]: unknown }
 
-/** Reads the bounds that are given; undefined ones are left out of the plain data. */
+/** Reads the given bounds. The plain data does not contain undefined ones. */
 function bounds(
   options: Options | undefined,
   names: readonly [string, ...string[]],
@@ -276,7 +276,7 @@ const BUILDERS = Object.freeze({
   downloadUrl: () => objectOf(DOWNLOAD_URL),
 })
 
-/** The builders, with an error for unknown names: "v.number is not a function" names no fix. */
+/** Adds an error for unknown builders, since "v.number is not a function" names no fix. */
 export const v = new Proxy(BUILDERS, {
   get(builders, name) {
     if (name in builders || typeof name === 'symbol') return builders[name as keyof typeof builders]
@@ -289,7 +289,7 @@ export const v = new Proxy(BUILDERS, {
   },
 })
 
-/** Makes an object validator of data that was checked before. */
+/** Makes an object validator of checked data. */
 export function objectOf(fields: FieldsJson): ValidatorDefinition {
   return define({ type: 'object', fields })
 }

@@ -51,14 +51,14 @@ export function App() {
   )
 }
 
-/** Tells whether the page is up to date, and what it has still to send. */
+/** Shows whether the page is up to date, and how much it has still to send. */
 function Connection() {
   const { status, pendingMutations, error } = useConnectionState()
   const texts = {
     idle: 'Not connected',
     connecting: 'Connecting',
     connected: 'Connected',
-    waiting: 'No connection. It is tried again.',
+    waiting: 'No connection. Trying again.',
     failed: error?.message ?? 'No connection',
   }
   return (
@@ -81,7 +81,7 @@ function NewChannel(props: { author: string; onCreated: (channel: Id<'channels'>
       setName('')
     } catch (error) {
       const isTaken = isCallError(error) && error.code === 'APP_CHANNEL_EXISTS'
-      setProblem(isTaken ? 'There is such a channel already.' : String(error))
+      setProblem(isTaken ? 'This channel exists already.' : String(error))
     }
   }
   return (
@@ -104,7 +104,7 @@ function NewChannel(props: { author: string; onCreated: (channel: Id<'channels'>
   )
 }
 
-/** The name is of this window, so that two windows can be two people. */
+/** Keeps the name for this window, so that two windows can be two people. */
 function useAuthor() {
   const [author, setAuthor] = useState(
     () => sessionStorage.getItem('author') ?? `Guest ${100 + Math.floor(Math.random() * 900)}`,

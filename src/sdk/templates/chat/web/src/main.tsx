@@ -10,11 +10,11 @@ const root = createRoot(document.querySelector('#root')!)
 if (settings === null) {
   root.render(
     <p className="notice">
-      There is no backend yet. Start <code>svc dev</code>, and this page continues by itself.
+      There is no backend yet. Start <code>svc dev</code>, and this page continues.
     </p>,
   )
 } else {
-  // A message that the server has not answered yet is sent again after a reload, and never twice.
+  // A pending message is sent again after a reload. It takes effect only once.
   const client = createClient({ ...settings, store: indexedDbStore('chat') })
   root.render(
     <StrictMode>

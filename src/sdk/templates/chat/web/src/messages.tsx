@@ -24,7 +24,7 @@ export function Messages({ channel, author }: Props) {
     setProblem(null)
     const sent = { channel: channel._id, author, body: text }
     try {
-      // The message is shown at once. It goes away again if the server rejects it.
+      // The message is shown at once, and removed if the server rejects it.
       const draft = { ...sent, ...draftFields() }
       await send(sent, {
         optimistic: (local) => {
@@ -62,7 +62,7 @@ export function Messages({ channel, author }: Props) {
   )
 }
 
-/** Returns the fields that the server adds. A draft has an ID that no document has. */
+/** Returns the fields that the server adds. The ID of a draft belongs to no document. */
 function draftFields() {
   return {
     _id: `draft ${crypto.randomUUID()}` as Id<'messages'>,

@@ -1,4 +1,4 @@
-/** Where the page finds its backend. */
+/** Reads the address and the key of the backend. */
 
 export interface Settings {
   readonly url: string
@@ -6,7 +6,7 @@ export interface Settings {
   readonly target: string
 }
 
-/** `svc dev` writes this file. It is of this machine alone, and git ignores it. */
+/** `svc dev` writes this file for this machine alone, and git ignores it. */
 const local = import.meta.env.DEV
   ? import.meta.glob<Settings>('../_generated/dev.json', { eager: true, import: 'default' })
   : {}
@@ -15,7 +15,7 @@ const local = import.meta.env.DEV
 const { VITE_SVC_URL, VITE_SVC_KEY, VITE_SVC_TARGET } = import.meta.env
 const built = { url: VITE_SVC_URL, applicationKey: VITE_SVC_KEY, target: VITE_SVC_TARGET }
 
-/** Null as long as `svc dev` has never served this Workspace. */
+/** Null until `svc dev` has served this Workspace once. */
 export const settings: Settings | null =
   Object.values(local)[0] ??
   (VITE_SVC_URL ? { ...built, target: VITE_SVC_TARGET ?? 'channel:production' } : null)
