@@ -13,14 +13,14 @@ import { createClient } from '../app-client/node.ts'
 import { testEnvironment } from './test-kit.ts'
 
 const PROGRAMS_MAX = 2_000
-/** Programs that run in any case; more follow until each kind of outcome has occurred. */
+/** Number of programs that always run. More follow until each kind of outcome has occurred. */
 const PROGRAMS_MIN = process.env.SVC_TEST_LONG === '1' ? PROGRAMS_MAX : 60
 const OUTCOMES = ['query', 'mutation', 'action', 'FUNCTION_FAILED', 'APP_NO', 'UNIQUE_VIOLATION']
 
 const server = new LocalDevelopment()
 let workspace: KitWorkspace
 let close: () => void
-/** Runs a Function on one of both sides. */
+/** Runs Functions in the kit or on a server. */
 type Run = (kind: Program['kind'], name: string, args: object) => Promise<unknown>
 let onServer: Run
 let inKit: Run
@@ -54,7 +54,7 @@ afterAll(async () => {
 })
 
 interface Outcome {
-  /** The result or the code of the error, with numbers in place of IDs. */
+  /** Returns the result or the code of the error, with numbers in place of IDs. */
   readonly text: string
   readonly documents: number
 }
@@ -71,7 +71,7 @@ async function outcomeOf(run: Run, { kind, name, steps }: Program): Promise<Outc
   return { text: JSON.stringify(outcome, numbered(known)), documents: after.length }
 }
 
-/** Replaces IDs; those of documents that are gone by the order of their appearance. */
+/** Replaces IDs by numbers; those of removed documents in the order of their appearance. */
 function numbered(known: Map<string, number>) {
   return (_: string, value: unknown): unknown => {
     if (typeof value === 'bigint') return `${value}n`

@@ -1,4 +1,4 @@
-/** The process that hosts the environments of this one, and the lines between both. */
+/** Starts the process that hosts the environments, and exchanges lines with it. */
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import type { Readable, Writable } from 'node:stream'
 import { CallError } from '../app-client/errors.ts'
@@ -14,7 +14,7 @@ import { TEST_HOST_ARGUMENT } from './argument.ts'
 import { readLines } from './lines.ts'
 import { executable, notStarted } from './process-settings.ts'
 
-/** The part of an environment that the host asks. */
+/** The part of an environment that handles messages of the host. */
 export interface HostedEnvironment {
   fetched(request: StubbedRequest): Promise<StubbedResponse>
   logged(line: TestLogLine): void
@@ -47,7 +47,7 @@ export class HostProcess {
   #requests = 0
   #hasGreeted = false
   #errorOutput = ''
-  /** Why nothing can be sent any more; null while the process runs. */
+  /** The failure after which nothing can be sent; null while the process runs. */
   #failure: CallError | null = null
 
   constructor() {
@@ -55,7 +55,7 @@ export class HostProcess {
     const child = spawn(program, [TEST_HOST_ARGUMENT], { stdio: ['pipe', 'pipe', 'pipe'] })
     this.#child = child
     child.on('error', (error) => this.#end(kitError(notStarted(program, error), error)))
-    // Not at its exit, since lines may be left to read.
+    // Waits for the end of the output instead of the exit, since lines may be left to read.
     child.on('close', () => this.#end(kitError(this.#endMessage(program))))
     child.stdin.on('error', () => undefined)
     child.stderr.on('data', (chunk: Buffer) => {
@@ -69,7 +69,7 @@ export class HostProcess {
     return this.#failure !== null
   }
 
-  /** Sends a request with a number of its own. Rejects with CallError. */
+  /** Sends a request with a new number. Rejects with CallError. */
   request(environment: HostedEnvironment, request: object): Promise<Done> {
     return new Promise((resolve, reject) => {
       if (this.#failure !== null) {
@@ -83,7 +83,7 @@ export class HostProcess {
     })
   }
 
-  /** Names the environment that the host has opened. */
+  /** Registers an environment that the host has opened, under its number. */
   add(number: number, environment: HostedEnvironment): void {
     this.#environments.set(number, environment)
   }
@@ -118,15 +118,15 @@ export class HostProcess {
     }
   }
 
-  /** A message of the host belongs to all environments, one of an environment to itself. */
+  /** Passes a message of the host to all environments, and one of an environment to that one. */
   #log(number: number, line: TestLogLine): void {
     if (number !== 0) this.#environments.get(number)?.logged(line)
     else for (const environment of this.#environments.values()) environment.logged(line)
   }
 
   async #fetch({ id, environment, request }: Extract<TestReply, { kind: 'fetch' }>): Promise<void> {
-    const asked = this.#environments.get(environment)
-    const response = (await asked?.fetched(request)) ?? { failure: 'the environment was closed' }
+    const opened = this.#environments.get(environment)
+    const response = (await opened?.fetched(request)) ?? { failure: 'the environment was closed' }
     this.#send({ kind: 'fetched', id, response })
   }
 
@@ -155,7 +155,7 @@ export class HostProcess {
     return `${program} cannot host tests: is it the svc that wrote _generated, ${VERSION}?${reason}`
   }
 
-  /** Lets this process end while nothing is pending, although the host still runs. */
+  /** Lets this process exit while no request is pending, although the host still runs. */
   #keepAlive(isPending: boolean): void {
     const { stdin, stdout, stderr } = this.#child
     for (const handle of [this.#child, stdin, stdout, stderr] as readonly Partial<Handle>[]) {
@@ -165,7 +165,7 @@ export class HostProcess {
   }
 }
 
-/** A handle that keeps the process running; pipes are sockets. */
+/** A handle that may keep this process running. The pipes of a child process are sockets. */
 interface Handle {
   ref(): void
   unref(): void

@@ -1,7 +1,7 @@
-/** Lines of a stream. node:readline also ends a line at U+2028, which JSON does not escape. */
+/** Reads lines. node:readline also ends a line at U+2028, which JSON does not escape. */
 import type { Readable } from 'node:stream'
 
-/** Calls `onLine` for each line that has ended. */
+/** Calls `onLine` for each complete line. */
 export function readLines(input: Readable, onLine: (line: string) => void): void {
   let parts: string[] = []
   input.setEncoding('utf8')

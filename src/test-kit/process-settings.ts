@@ -1,4 +1,4 @@
-/** The settings of a test process: the executable, the Workspace that it builds, and the seed. */
+/** Reads the settings of a test process: the executable, the Workspace and the seed. */
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'

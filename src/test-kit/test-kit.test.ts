@@ -15,7 +15,7 @@ afterAll(() => workspace.remove())
 const open = (options: Parameters<typeof testEnvironment>[0] = {}) =>
   testEnvironment({ workspace: workspace.directory, ...options })
 
-/** Names of the processes that host environments, and of their files. */
+/** Returns the names of the directories of host processes. */
 const hostFiles = () => readdirSync(tmpdir()).filter((name) => /^svc-test-[0-9]+-/.test(name))
 
 describe('calls', () => {
@@ -37,7 +37,7 @@ describe('calls', () => {
     expect(await backend.query('notes.list')).toEqual(texts)
   })
 
-  test('no character of a text ends a message', async () => {
+  test('a text may have any character, also those that end a line', async () => {
     await using backend = await open()
     const text = 'a\n\r\n\u2028\u2029\0é€😀'.repeat(100)
     await backend.mutation('notes.add', { text })
@@ -64,7 +64,7 @@ describe('calls', () => {
     expect(await other.query('notes.list')).toEqual([])
   })
 
-  test('concurrent calls all end', async () => {
+  test('concurrent calls are all answered', async () => {
     await using backend = await open()
     const texts = Array.from({ length: 50 }, (_, i) => `note ${i}`)
     await Promise.all(texts.map((text) => backend.mutation('notes.add', { text })))
@@ -100,7 +100,7 @@ describe('failures', () => {
     ])
   })
 
-  test('what is unknown or invalid is rejected before a Function runs', async () => {
+  test('unknown Functions and invalid arguments are rejected before a Function runs', async () => {
     await using backend = await open()
     const code = (code: string) => expect.objectContaining({ name: 'CallError', code })
     const { query, mutation } = backend
@@ -121,7 +121,7 @@ describe('failures', () => {
     await expect(advancing).rejects.toEqual(code('REQUEST_INVALID'))
   })
 
-  test('a Workspace that is not valid says so with file and line, and is built again', async () => {
+  test('an invalid Workspace is reported with file and line, and built again', async () => {
     const other = kitWorkspace('empty', { 'functions/bad.ts': 'export const a = nothing()\n' })
     try {
       const options = { workspace: other.directory }
@@ -220,7 +220,7 @@ describe('simulated time', () => {
     expect(new Set(work.map(({ state }) => state))).toEqual(new Set(['succeeded']))
   })
 
-  test('Crons that are left out do not run, and make up for nothing', async () => {
+  test('disabled Crons do not run, and do not run later for missed times', async () => {
     await using backend = await open()
     const crons = async () => {
       const work = (await backend.scheduled()) as { cron: string | null }[]
@@ -274,7 +274,7 @@ describe('Actions', () => {
     expect(seen).toEqual(['POST https://weather.example/today sesame {"units":"metric"}'])
   })
 
-  test('a request that has no answer, no declared host, or fails is an error', async () => {
+  test('a request without an answer or a declared host, or that fails, is an error', async () => {
     await using backend = await open({ secrets, variables: { UNITS: 'metric' } })
     const call = (host = 'weather.example') => backend.action('notes.weather', { host })
     await expect(call()).rejects.toThrow('the test has no answer to POST https://weather.example')
@@ -305,7 +305,7 @@ describe('seeds', () => {
     }
   }
 
-  test('equal seeds give equal IDs, randomness and times, others do not', async () => {
+  test('equal seeds give equal IDs, randomness and times, and different seeds do not', async () => {
     const [one, again, other] = [
       await observe({ seed: 7 }),
       await observe({ seed: 7 }),
@@ -334,14 +334,14 @@ describe('seeds', () => {
 })
 
 describe('the process that hosts environments', () => {
-  test('a closed environment takes no more calls, and closing twice is harmless', async () => {
+  test('a closed environment rejects calls, and may be closed twice', async () => {
     const backend = await open()
     await backend.close()
     await backend.close()
     await expect(backend.query('notes.list')).rejects.toThrow('closed')
   })
 
-  test('the environment after its death starts another one', async () => {
+  test('a new environment starts another host after the death of the first', async () => {
     const backend = await open()
     for (const name of hostFiles()) {
       const pid = Number(name.split('-')[2])

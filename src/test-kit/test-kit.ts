@@ -1,4 +1,4 @@
-/** The module "svc/test". testing.d.ts declares and describes it. */
+/** Implements the module "svc/test", which testing.d.ts declares and describes. */
 import { decodeResult } from '../app-client/results.ts'
 import { encodeArguments, type Shapes } from '../app-client/shapes.ts'
 import {
@@ -50,7 +50,7 @@ type TestCaller = Readonly<Record<Kind, Send>>
 const START = new Date('2026-01-01T00:00:00Z')
 const ISSUER = 'https://identity.test'
 
-/** One for this process: it starts in a fraction of a second, and a further environment at once. */
+/** The host that all environments share: its start takes longer than that of an environment. */
 let host: HostProcess | null = null
 
 export async function testEnvironment(options: Options = {}): Promise<TestEnvironment> {
@@ -133,7 +133,7 @@ class TestEnvironment implements HostedEnvironment {
     this.#closing ??= this.#host.request(this, this.#message({ kind: 'close' })).then(
       () => this.#host.remove(this.#number),
       (error: unknown) => {
-        // A host that has ended has closed it.
+        // The host has ended, and the environment with it.
         if (!this.#host.hasEnded) throw error
       },
     )
@@ -178,7 +178,7 @@ class TestEnvironment implements HostedEnvironment {
         try {
           return await this.#call(kind, reference, { args, caller })
         } catch (error) {
-          // The line of the test, rather than that which read the reply.
+          // Shows the line of the test instead of the line that read the reply.
           if (error instanceof Error) error.stack = stackAt(error, origin)
           throw error
         }
@@ -199,7 +199,7 @@ class TestEnvironment implements HostedEnvironment {
     }
     const name = typeof reference === 'string' ? reference : reference.name
     const described = this.#functions.get(name)
-    // The host says why, where the Function is missing or of another kind.
+    // The host reports a Function that is missing or of another kind.
     const shapes = (described?.arguments ?? {}) as Shapes
     const text =
       described === undefined ? '{"type":"object","value":[]}' : encodeArguments(shapes, args)
@@ -221,7 +221,7 @@ class TestEnvironment implements HostedEnvironment {
 }
 
 function stackAt({ name, message, stack = '' }: Error, origin = ''): string {
-  // The first frame is that of the kit.
+  // The first frame belongs to the kit.
   const frames = origin.split('\n').slice(2)
   return frames.length > 0 ? [`${name}: ${message}`, ...frames].join('\n') : stack
 }
@@ -237,7 +237,7 @@ function millisOf(duration: Duration): number {
   throw kitError(`A duration has at least one of ${units}, each from 0, and at most 10 years.`)
 }
 
-/** Returns the names of the Crons that run; null for all. */
+/** Returns the names of the enabled Crons; null for all. */
 function cronsOf(crons: AdvanceOptions['crons']): readonly string[] | null {
   if (crons === undefined) return null
   if (crons === false) return []

@@ -33,8 +33,8 @@ export interface TestEnvironmentOptions {
 }
 
 /**
- * Answers a request of an Action. What it throws is what `fetch` throws, as for a service that
- * cannot be reached. The Action must declare the host in `uses.network`.
+ * Answers a request of an Action. `fetch` throws what it throws, as for a service that cannot be
+ * reached. The Action must declare the host in `uses.network`.
  */
 export type FetchHandler = (request: Request) => Response | Promise<Response>
 
@@ -95,15 +95,15 @@ export interface TestEnvironment extends TestCaller, AsyncDisposable {
   readonly now: bigint
   /**
    * Moves the simulated time and runs the scheduled work and the Crons that become due, in the
-   * order of their times; they run only here. Without a duration it runs what is due now. Failures
-   * of that work are logged, and in `scheduled()`.
+   * order of their times; they run only here. Without a duration it runs work that is due now.
+   * Failures of that work are logged, and listed by `scheduled()`.
    */
   advance(duration?: Duration, options?: AdvanceOptions): Promise<void>
   /** Returns all scheduled work, ended work included, in the order of its creation. */
   scheduled(): Promise<ScheduledCall[]>
   /** Returns the documents of a table in the order of their creation. */
   documents<Name extends TableName>(table: Name): Promise<Doc<Name>[]>
-  /** Answers `fetch` of Actions from now on; null for nothing, where `fetch` throws. */
+  /** Answers `fetch` of Actions from now on. With null `fetch` throws. */
   fetch: FetchHandler | null
   /** Ends the environment. Calls in progress are rejected. */
   close(): Promise<void>
@@ -111,9 +111,9 @@ export interface TestEnvironment extends TestCaller, AsyncDisposable {
 
 export interface AdvanceOptions {
   /**
-   * The Crons that run meanwhile: by default all, with `false` none, otherwise those with these
-   * names. The others are disabled as by an operator: their times pass, and an interval begins
-   * again when they run again.
+   * The Crons that run meanwhile: all by default, none with `false`, otherwise those with these
+   * names. The others are disabled as by an operator: they miss their times, and an interval begins
+   * again when they are enabled.
    */
   readonly crons?: false | readonly string[]
 }
@@ -142,7 +142,8 @@ export interface ScheduledCall {
 
 /**
  * A failed call, as applications see it. The code of an error that the Function declares begins
- * with `APP_`. Unlike on a server, the message says why, and `cause` where in the Workspace.
+ * with `APP_`. Unlike on a server, the message has the reason, and `cause` the line of the
+ * Workspace.
  */
 export class CallError<Code extends string = string> extends Error {
   readonly name: 'CallError'
