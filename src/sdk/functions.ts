@@ -17,7 +17,7 @@ import {
   quotedList,
   rejectUnknownOptions,
 } from './definition-errors.ts'
-import { retryOf } from './retries.ts'
+import { parseRetry } from './retries.ts'
 import { fieldsJson, kindOf, validatorJson } from './validators.ts'
 
 const FUNCTION = Symbol.for('svc.function')
@@ -115,7 +115,7 @@ function define(
         : validatorJson(definition.returns, `${owner} returns`),
     errors: errorsOf(definition.errors ?? {}, owner),
     ...(kind === 'action' && { uses: usesOf(definition.uses ?? {}, owner) }),
-    ...(definition.retry !== undefined && { retry: retryOf(definition.retry, owner) }),
+    ...(definition.retry !== undefined && { retry: parseRetry(definition.retry, owner) }),
     handler: handler as FunctionContent['handler'],
   }
   const defined = Object.freeze({ [FUNCTION]: Object.freeze(content) })

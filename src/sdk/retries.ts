@@ -12,7 +12,7 @@ const FACTOR = 2
 const MAXIMUM_MILLIS = 3_600_000
 
 /** Returns the checked declaration. Throws DefinitionError if it is invalid. */
-export function retryOf(value: unknown, owner: string): RetryManifest {
+export function parseRetry(value: unknown, owner: string): RetryManifest {
   if (!isPlainObject(value) || !isPlainObject(value.backoff)) {
     throw new DefinitionError(
       `${owner} retry is incomplete`,

@@ -13,7 +13,7 @@ import { DefinitionError, isPlainObject, quotedList } from './definition-errors.
 import {
   fieldsJson,
   kindOf,
-  objectOf,
+  objectValidator,
   referencedTables,
   type ValidatorDefinition,
 } from './validators.ts'
@@ -200,7 +200,7 @@ function documentOf(
       `Use ${quotedList(Object.keys(contents))}`,
     )
   }
-  return objectOf({
+  return objectValidator({
     _id: { type: 'id', table: name },
     _createdAt: { type: 'timestamp' },
     _revision: { type: 'int64' },

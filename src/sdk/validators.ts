@@ -271,9 +271,9 @@ const BUILDERS = Object.freeze({
   nullable: (inner: unknown) =>
     define({ type: 'nullable', inner: validatorJson(inner, 'v.nullable(...)') }),
   any: () => define({ type: 'any' }),
-  uploadGrant: () => objectOf(UPLOAD_GRANT),
-  downloadGrant: () => objectOf(DOWNLOAD_GRANT),
-  downloadUrl: () => objectOf(DOWNLOAD_URL),
+  uploadGrant: () => objectValidator(UPLOAD_GRANT),
+  downloadGrant: () => objectValidator(DOWNLOAD_GRANT),
+  downloadUrl: () => objectValidator(DOWNLOAD_URL),
 })
 
 /** Adds an error for unknown builders, since "v.number is not a function" names no fix. */
@@ -290,7 +290,7 @@ export const v = new Proxy(BUILDERS, {
 })
 
 /** Makes an object validator of checked data. */
-export function objectOf(fields: FieldsJson): ValidatorDefinition {
+export function objectValidator(fields: FieldsJson): ValidatorDefinition {
   return define({ type: 'object', fields })
 }
 

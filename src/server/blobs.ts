@@ -31,7 +31,7 @@ export async function openBlobs(options: BlobsOptions): Promise<BlobStore> {
   const directory = join(rootPath, FILES_DIRECTORY)
   if (s3 === null) return FileBlobs.open({ directory, freeFloorBytes })
   const { bucket } = s3
-  const address = addressOf(s3)
+  const address = revealAddress(s3)
   const stagingDirectory = join(directory, 'temporary')
   const blobs = await S3Blobs.open({ address, environmentId, stagingDirectory, freeFloorBytes })
   if (readBucket(rootPath) === null) writeFileAtomic(join(rootPath, FILES_S3_FILE), `${bucket}\n`)
@@ -39,7 +39,7 @@ export async function openBlobs(options: BlobsOptions): Promise<BlobStore> {
 }
 
 /** Returns the address with its revealed keys, for the client of the store alone. */
-export function addressOf({ endpoint, bucket, region, ...keys }: S3Settings): S3Address {
+export function revealAddress({ endpoint, bucket, region, ...keys }: S3Settings): S3Address {
   const accessKeyId = keys.accessKeyId.reveal()
   const secretAccessKey = keys.secretAccessKey.reveal()
   return { endpoint, bucket, region, accessKeyId, secretAccessKey }

@@ -20,7 +20,7 @@ import {
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics/metrics.ts'
-import { addressOf } from './blobs.ts'
+import { revealAddress } from './blobs.ts'
 
 const DAY_SECONDS = 86_400
 
@@ -61,7 +61,7 @@ export async function openLogs(options: LogOptions): Promise<EnvironmentLogs> {
         recordSeconds: settings.retentionDays * DAY_SECONDS,
         segmentSeconds: settings.archiveDays * DAY_SECONDS,
       },
-      remote: s3 === null ? null : new S3Segments(new S3Objects(addressOf(s3)), environmentId),
+      remote: s3 === null ? null : new S3Segments(new S3Objects(revealAddress(s3)), environmentId),
     },
     reportDropped: (dropped) => droppedRecord(dropped, system.nowMicros()),
     onDropped: () => logRecordsDropped.add(),

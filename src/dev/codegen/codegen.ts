@@ -5,7 +5,7 @@
  */
 import type { FunctionManifest, WorkspaceDescription } from '../../value/manifest.ts'
 import type { FieldsJson, LiteralJson, ValidatorJson } from '../../value/validators.ts'
-import { keyText, shapesOf, shapesText } from './shapes.ts'
+import { keyText, shapesText, toShapes } from './shapes.ts'
 
 export interface GeneratedFile {
   /** Relative to the Workspace, with forward slashes. */
@@ -195,7 +195,7 @@ function treeText(tree: Tree, depth: number, format: FormatReference): string {
 }
 
 function referenceValue({ kind, name, ...types }: FunctionManifest): string {
-  return `{ kind: '${kind}', name: '${name}', arguments: ${shapesText(shapesOf(types.arguments))} }`
+  return `{ kind: '${kind}', name: '${name}', arguments: ${shapesText(toShapes(types.arguments))} }`
 }
 
 function referenceText(manifest: FunctionManifest, indent: string): string {

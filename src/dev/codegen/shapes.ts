@@ -2,7 +2,7 @@
 import type { Shape, Shapes } from '../../app-client/shapes.ts'
 import type { FieldsJson, ValidatorJson } from '../../value/validators.ts'
 
-export function shapesOf(fields: FieldsJson): Shapes {
+export function toShapes(fields: FieldsJson): Shapes {
   const shapes = Object.entries(fields).map(([name, field]) => [
     name,
     field.type === 'optional' ? { optional: shapeOf(field.inner) } : shapeOf(field),
@@ -21,7 +21,7 @@ function shapeOf(json: ValidatorJson): Shape {
     case 'record':
       return { record: shapeOf(json.values) }
     case 'object':
-      return { object: shapesOf(json.fields) }
+      return { object: toShapes(json.fields) }
     case 'nullable':
       return { union: ['null', shapeOf(json.inner)] }
     case 'union':

@@ -11,7 +11,7 @@ const SILENT: ReadonlySet<string> = new Set([
 ])
 
 /** Converts a record; returns null if it is not shown. `directory` is the Workspace. */
-export function eventOf(record: LogRecord, directory: string): DevelopmentEvent | null {
+export function toEvent(record: LogRecord, directory: string): DevelopmentEvent | null {
   const name = textOf(record.function)
   if (record.event === 'function.log') {
     const level = textOf(record.lineLevel ?? record.level)

@@ -26,7 +26,7 @@ import {
 } from './local-environments.ts'
 import { localApplicationKey, localConfidentialKey } from './local-keys.ts'
 import { openLocalManagement } from './local-management.ts'
-import { eventOf } from './log-events.ts'
+import { toEvent } from './log-events.ts'
 import { networkAddresses } from './network-addresses.ts'
 import { sampleCall } from './sample-calls.ts'
 import { ScheduledReports } from './scheduled-reports.ts'
@@ -57,7 +57,7 @@ export async function runDevelopment(request: LocalDevelopmentRequest): Promise<
     system,
     level: 'debug',
     sink: (line) => {
-      const event = eventOf(JSON.parse(line) as LogRecord, workspaceDirectory)
+      const event = toEvent(JSON.parse(line) as LogRecord, workspaceDirectory)
       if (event !== null) report(event)
     },
   })

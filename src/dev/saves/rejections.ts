@@ -25,7 +25,10 @@ interface RejectionOptions {
   readonly isRetried: boolean
 }
 
-export function rejectionOf(error: unknown, { directory, isRetried }: RejectionOptions): Rejected {
+export function explainRejection(
+  error: unknown,
+  { directory, isRetried }: RejectionOptions,
+): Rejected {
   if (!(error instanceof Fault)) {
     const message = error instanceof Error ? error.message : 'Unknown failure.'
     return { event: 'rejected', code: 'CLIENT_FAILED', message, details: [], next: [] }

@@ -11,7 +11,7 @@ import { runBuild } from '../building/commands.ts'
 import type { StartTypeChecker } from '../type-check/type-check.ts'
 import { WATCH_NOTICES } from '../watching/watch.ts'
 import { WorkspaceWatcher } from '../watching/workspace-watcher.ts'
-import { rejectionOf } from './rejections.ts'
+import { explainRejection } from './rejections.ts'
 import { TypeReports } from './type-reports.ts'
 
 export interface SaveLoopOptions {
@@ -114,7 +114,7 @@ export class SaveLoop {
   #reject(error: unknown): void {
     const { report, workspaceDirectory, isOfSource } = this.#options
     const isRetried = !isOfSource(error)
-    const rejection = rejectionOf(error, { directory: workspaceDirectory, isRetried })
+    const rejection = explainRejection(error, { directory: workspaceDirectory, isRetried })
     const text = JSON.stringify(rejection)
     // A retry that fails in the same way is not reported again.
     if (!isRetried || text !== this.#lastRejection) report(rejection)

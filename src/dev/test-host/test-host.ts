@@ -27,8 +27,8 @@ import {
   type TestReply,
   TestRequest,
 } from '../../wire/test-kit.ts'
-import { shapesOf } from '../codegen/shapes.ts'
-import { eventOf } from '../local/log-events.ts'
+import { toShapes } from '../codegen/shapes.ts'
+import { toEvent } from '../local/log-events.ts'
 import { type CallIds, TestEnvironment } from './test-environments.ts'
 import { WorkspaceReleases } from './workspace-releases.ts'
 
@@ -188,7 +188,7 @@ class TestHost {
     this.#environments.set(number, environment)
     const { description } = environment.release
     const functions = description.functions.map(
-      (each) => [each.name, { kind: each.kind, arguments: shapesOf(each.arguments) }] as const,
+      (each) => [each.name, { kind: each.kind, arguments: toShapes(each.arguments) }] as const,
     )
     const opened: OpenedEnvironment = {
       environment: number,
@@ -199,7 +199,7 @@ class TestHost {
 
   /** Keeps the failure of a call in progress, and sends other records that the author sees. */
   #record(environment: number, directory: string, record: LogRecord): void {
-    const event = eventOf(record, directory)
+    const event = toEvent(record, directory)
     if (event === null) return
     const { requestId } = record
     if (event.event === 'failed') {

@@ -24,7 +24,7 @@ import { CheckedProgram, DEFAULT_OPTIONS, FORCED_OPTIONS } from './programs.ts'
 
 /** Checks one Workspace on request until the input ends. */
 export async function runTypeChecker(directory: string): Promise<void> {
-  const check = await typeCheckerOf(directory)
+  const check = await loadTypeChecker(directory)
   for await (const line of createInterface({ input: process.stdin })) {
     let reply: TypeCheckReply
     try {
@@ -37,7 +37,7 @@ export async function runTypeChecker(directory: string): Promise<void> {
 }
 
 /** Returns a function that checks a Workspace in this process. It can be called repeatedly. */
-export async function typeCheckerOf(
+export async function loadTypeChecker(
   directory: string,
 ): Promise<(request: TypeCheckRequest) => TypeCheckResult> {
   const installed = installedCompiler(directory)

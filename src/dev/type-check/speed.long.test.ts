@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { writeWorkspace } from '../new-workspaces.ts'
-import { typeCheckerOf } from './checker-process.ts'
+import { loadTypeChecker } from './checker-process.ts'
 
 test('a check of 100 Functions is current after each change of one file', async () => {
   const directory = realpathSync(mkdtempSync(join(tmpdir(), 'svc-types-')))
@@ -18,7 +18,7 @@ test('a check of 100 Functions is current after each change of one file', async 
     return { name: `f${i}.run`, kind: 'mutation', file, exported: 'run', secrets: [] } as const
   })
   const startedAt = performance.now()
-  const check = await typeCheckerOf(directory)
+  const check = await loadTypeChecker(directory)
   const loadedAt = performance.now()
   expect(check({ files, functions }).problems).toEqual([])
   const first = performance.now() - loadedAt

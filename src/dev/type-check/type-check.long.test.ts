@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { writeWorkspace } from '../new-workspaces.ts'
 import { formatProblem } from '../workspace/problems.ts'
-import { typeCheckerOf } from './checker-process.ts'
+import { loadTypeChecker } from './checker-process.ts'
 import type { TypeCheckRequest, TypeCheckResult } from './messages.ts'
 
 const MODULES = join(import.meta.dirname, '../../../node_modules')
@@ -14,7 +14,7 @@ let check: (request: TypeCheckRequest) => TypeCheckResult
 beforeAll(async () => {
   directory = realpathSync(mkdtempSync(join(tmpdir(), 'svc-types-')))
   writeWorkspace(directory, { name: 'Chat' })
-  check = await typeCheckerOf(directory)
+  check = await loadTypeChecker(directory)
 })
 beforeEach(() => rmSync(join(directory, 'functions/extra.ts'), { force: true }))
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
@@ -168,7 +168,7 @@ test('an installed TypeScript 6 or 7 of the Workspace is used', async () => {
     ['typescript-api', '6.'],
   ] as const) {
     symlinkSync(join(MODULES, name), join(modules, 'typescript'))
-    const checked = await typeCheckerOf(directory)
+    const checked = await loadTypeChecker(directory)
     expect(problemsOf(wrong, { kind: 'query' }, checked)).toEqual(expected)
     const { compiler } = checked({ files: FILES, functions: [] })
     expect(compiler.startsWith(version) && compiler.endsWith('installed')).toBe(true)

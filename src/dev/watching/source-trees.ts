@@ -43,7 +43,7 @@ export function isSkipped(
 /** Reads the tree; null without a Workspace. Symbolic links to directories are not followed. */
 export function readSourceTree(options: TreeOptions): SourceTree | null {
   const { directory, imported, onDirectory } = options
-  const identity = identityOf(directory)
+  const identity = readIdentity(directory)
   if (identity === null) return null
   const directories = new Map<string, string>()
   const parts: string[] = []
@@ -62,7 +62,7 @@ export function readSourceTree(options: TreeOptions): SourceTree | null {
   }
   visit(directory, identity, true)
   for (const path of imported) {
-    const own = identityOf(path)
+    const own = readIdentity(path)
     if (own !== null) visit(path, own, false)
   }
   const truncated = directories.size >= DIRECTORIES_MAX
@@ -70,7 +70,7 @@ export function readSourceTree(options: TreeOptions): SourceTree | null {
 }
 
 /** Returns a text that differs between a directory and its replacement; null without one. */
-export function identityOf(path: string): string | null {
+export function readIdentity(path: string): string | null {
   const stats = statsOf(path)
   return stats?.isDirectory() === true ? identityIn(stats) : null
 }

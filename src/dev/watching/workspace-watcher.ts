@@ -5,7 +5,7 @@
  */
 import { type FSWatcher, statSync, watch } from 'node:fs'
 import { join } from 'node:path'
-import { identityOf, isSkipped, readSourceTree, type TreeOptions } from './source-trees.ts'
+import { isSkipped, readIdentity, readSourceTree, type TreeOptions } from './source-trees.ts'
 
 export type WatchNotice = 'polling' | 'watching' | 'missing' | 'present' | 'truncated'
 
@@ -123,7 +123,8 @@ export class WorkspaceWatcher {
   /** Starts the interval. It compares files only while a directory has no watch. */
   #check(): void {
     const watched = this.#watches.get(this.#options.directory)
-    const isSame = watched !== undefined && identityOf(this.#options.directory) === watched.identity
+    const isSame =
+      watched !== undefined && readIdentity(this.#options.directory) === watched.identity
     if (isSame && !this.#isPolling) return
     const before = this.#signature
     this.#read()
