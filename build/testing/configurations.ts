@@ -2,7 +2,7 @@
 import type {
   ConfigurationSnapshot,
   ConfigurationSource,
-} from '../../src/engine/invocations/function-configuration.ts'
+} from '../../src/engine/calls/function-configuration.ts'
 import { Secret } from '../../src/value/secret.ts'
 
 type Values = Readonly<Record<string, string>>

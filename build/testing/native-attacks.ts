@@ -3,7 +3,7 @@
  * A program of its own, so that a test can run it as another user than root.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import type { RunnerOutcome } from '../../src/engine/runners/runner-pool.ts'
+import type { RunnerOutcome } from '../../src/engine/calls/outcomes.ts'
 import type { NativeAttack } from './hostile/native-runner.ts'
 import { oneDocument, poolBench } from './runners.ts'
 

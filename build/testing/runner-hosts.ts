@@ -1,7 +1,7 @@
 /** Drives a Host in this process, without a sandbox, with the messages of its protocol. */
 import { expect } from 'vitest'
 import type { StoredDocument } from '../../src/documents/store.ts'
-import type { FoundDocuments } from '../../src/engine/runners/outcomes.ts'
+import type { FoundDocuments } from '../../src/engine/calls/outcomes.ts'
 import { SentDocuments } from '../../src/engine/runners/sent-documents.ts'
 import { FrameReader, FrameWriter } from '../../src/runner/frames.ts'
 import { Host, prepareRealm } from '../../src/runner/host.ts'

@@ -2,13 +2,11 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { StoredDocument } from '../../src/documents/store.ts'
+import type { OperationResult, RunnerCall, RunnerHost } from '../../src/engine/calls/outcomes.ts'
 import type { ReleaseCode } from '../../src/engine/releases/executable-release.ts'
-import type { OperationResult } from '../../src/engine/runners/outcomes.ts'
 import {
   createRunnerPool,
   type PoolLimits,
-  type RunnerCall,
-  type RunnerHost,
   type RunnerPool,
 } from '../../src/engine/runners/runner-pool.ts'
 import { runnerCommand } from '../../src/runner/command.ts'

@@ -9,10 +9,10 @@ import type { QueryOutcome } from './invocations/queries.ts'
 import type { MutationRequest, QueryRequest } from './invocations/requests.ts'
 import type { CacheStatistics } from './query-cache/query-cache.ts'
 import type { LiveReleases, Release, ReleaseCode } from './releases/executable-release.ts'
-import type { StoredTables } from './releases/stored-tables.ts'
 import type { Scheduler, SchedulerStatistics } from './scheduling/scheduler.ts'
 import type { SubscriptionObserver, WatchRequest } from './subscriptions/live-query.ts'
 import type { Subscription, SubscriptionStatistics } from './subscriptions/subscriptions.ts'
+import type { StoredTables } from './tables/stored-tables.ts'
 import type { ComponentHealth } from './usage/health.ts'
 
 export interface Engine {

@@ -7,7 +7,10 @@ import { expect } from 'vitest'
 import { KEY_END } from '../../../src/documents/key-encoding.ts'
 import { openSqliteDocuments } from '../../../src/documents/sqlite/stores.ts'
 import type { DocumentStore } from '../../../src/documents/store.ts'
-import { type ScheduledWork, workOf } from '../../../src/engine/scheduling/scheduled-documents.ts'
+import {
+  type ScheduledWork,
+  workOf,
+} from '../../../src/engine/scheduled-work/scheduled-documents.ts'
 import { freshDatabase } from '../databases/postgres.ts'
 import { DOCUMENT_TEMPLATE, openDocuments } from '../documents/stores.ts'
 

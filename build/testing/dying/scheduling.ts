@@ -9,7 +9,7 @@ import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs
 import { join } from 'node:path'
 import { openSqliteDocuments } from '../../../src/documents/sqlite/stores.ts'
 import { createEngine } from '../../../src/engine/create-engine.ts'
-import { insertWork } from '../../../src/engine/scheduling/scheduled-documents.ts'
+import { insertWork } from '../../../src/engine/scheduled-work/scheduled-documents.ts'
 import { realSystem } from '../../../src/system/system.ts'
 import { memoryLog } from '../../../src/telemetry/log.ts'
 import { Metrics } from '../../../src/telemetry/metrics/metrics.ts'

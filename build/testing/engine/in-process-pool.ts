@@ -3,15 +3,15 @@
  * that a sandboxed runner sends.
  */
 
-import { documentText } from '../../../src/engine/invocations/document-text.ts'
-import { DECLARED_ERROR, OperationError } from '../../../src/engine/invocations/operation-error.ts'
-import type { OperationResult } from '../../../src/engine/runners/outcomes.ts'
+import { documentText } from '../../../src/engine/calls/document-text.ts'
+import { DECLARED_ERROR, OperationError } from '../../../src/engine/calls/operation-error.ts'
 import type {
+  OperationResult,
   RunnerCall,
   RunnerHost,
   RunnerOutcome,
-  RunnerPool,
-} from '../../../src/engine/runners/runner-pool.ts'
+} from '../../../src/engine/calls/outcomes.ts'
+import type { RunnerPool } from '../../../src/engine/runners/runner-pool.ts'
 import { isFault } from '../../../src/errors/fault.ts'
 import type { Operation, RangeRequest } from '../../../src/runner/operations.ts'
 import type { FunctionKind } from '../../../src/value/manifest.ts'

@@ -1,6 +1,6 @@
 /** Sends requests of Actions to the process of the test. */
 
-import { OperationError } from '../../engine/invocations/operation-error.ts'
+import { OperationError } from '../../engine/calls/operation-error.ts'
 import { RESPONSE_BYTES_MAX } from '../../engine/limits.ts'
 import { FetchFailure } from '../../system/guarded-fetch.ts'
 import type { OutboundRequest, OutboundResponse } from '../../system/outbound-fetch.ts'

@@ -9,6 +9,8 @@ import {
   FUNCTION_READ_BYTES_MAX,
 } from '../../value/files/files.ts'
 import type { StorageAccess } from '../../value/manifest.ts'
+import { OperationError } from '../calls/operation-error.ts'
+import type { OperationResult } from '../calls/outcomes.ts'
 import { fileOf } from '../files/file-documents.ts'
 import {
   checkDownload,
@@ -24,8 +26,6 @@ import type { FunctionStorage } from '../files/function-storage.ts'
 import type { SystemDocuments } from '../files/system-documents.ts'
 import { type Cursors, performOperation } from '../invocations/context-operations.ts'
 import type { Invocation } from '../invocations/invocation.ts'
-import { OperationError } from '../invocations/operation-error.ts'
-import type { OperationResult } from '../runners/outcomes.ts'
 import type { Requests } from './outgoing-requests.ts'
 
 export interface ActionFilesPort {

@@ -8,7 +8,8 @@ import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { DeclaredErrorKind, FunctionManifest } from '../../value/manifest.ts'
 import { encodeStored } from '../../value/stored.ts'
 import { decodeTagged } from '../../value/tagged.ts'
-import { calleeArguments } from '../invocations/callee-arguments.ts'
+import { OperationError, type Violations } from '../calls/operation-error.ts'
+import type { OperationResult, RunnerHost } from '../calls/outcomes.ts'
 import { issueSeededGuest } from '../invocations/guest-identities.ts'
 import { type Invocation, type InvocationInput, runnerCall } from '../invocations/invocation.ts'
 import {
@@ -18,7 +19,6 @@ import {
   declaredError,
   findCallee,
 } from '../invocations/nested-calls.ts'
-import { OperationError, type Violations } from '../invocations/operation-error.ts'
 import {
   ACTION_CALLS_MAX,
   ACTION_MILLIS_MAX,
@@ -26,13 +26,12 @@ import {
   NESTED_CALLS_MAX,
   REQUESTS_MAX,
 } from '../limits.ts'
-import type { OperationResult } from '../runners/outcomes.ts'
-import type { RunnerHost } from '../runners/runner-pool.ts'
+import { calleeArguments } from '../releases/callee-arguments.ts'
 import {
   checkScheduleLimits,
   performSchedule,
   requestedWork,
-} from '../scheduling/function-scheduler.ts'
+} from '../scheduled-work/function-scheduler.ts'
 import type { Transaction } from '../transactions/transaction.ts'
 import { ActionFiles, concernsFiles, isWrite, type MetadataOperation } from './action-files.ts'
 import { charactersOf } from './outgoing-requests.ts'

@@ -4,6 +4,7 @@
  */
 import { Fault, isFault } from '../../errors/fault.ts'
 import { FairSemaphore } from '../../system/fair-semaphore.ts'
+import type { RunnerOutcome } from '../calls/outcomes.ts'
 import { callKeyOf } from '../invocations/checked-arguments.ts'
 import { logOutcome } from '../invocations/function-logs.ts'
 import {
@@ -22,7 +23,6 @@ import {
   ACTIONS_WAITING_MAX,
   NESTED_ACTIONS_MAX,
 } from '../limits.ts'
-import type { RunnerOutcome } from '../runners/outcomes.ts'
 import { ActionHost, type RunCallee, type ScheduleCounter } from './action-host.ts'
 import type { ActionPort } from './ports.ts'
 

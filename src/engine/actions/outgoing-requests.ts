@@ -8,7 +8,7 @@ import {
   type OutboundResponse,
 } from '../../system/outbound-fetch.ts'
 import type { Span, SpanStart } from '../../telemetry/traces/spans.ts'
-import { OperationError } from '../invocations/operation-error.ts'
+import { OperationError } from '../calls/operation-error.ts'
 import { REQUESTS_BYTES_MAX, REQUESTS_IN_FLIGHT_MAX, RESPONSE_BYTES_MAX } from '../limits.ts'
 import type { RunnerPool } from '../runners/runner-pool.ts'
 import { Semaphore } from './semaphore.ts'

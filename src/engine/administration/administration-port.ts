@@ -5,15 +5,15 @@ import type { System } from '../../system/system.ts'
 import type { FunctionManifest } from '../../value/manifest.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import type { ValueObject } from '../../value/values.ts'
+import { DOCUMENT_EXISTS, INVALID_CURSOR, OperationError } from '../calls/operation-error.ts'
 import type { Committer } from '../commits/committer.ts'
-import type { ActiveCalls } from '../invocations/active-calls.ts'
 import type { Cursors } from '../invocations/context-operations.ts'
 import type { Mutations } from '../invocations/mutations.ts'
-import { DOCUMENT_EXISTS, INVALID_CURSOR, OperationError } from '../invocations/operation-error.ts'
+import type { ActiveCalls } from '../releases/active-calls.ts'
 import type { Release } from '../releases/executable-release.ts'
 import type { Preparations } from '../releases/preparations.ts'
 import type { PreparedRelease } from '../releases/prepared-release.ts'
-import type { PreparedTable } from '../releases/prepared-tables.ts'
+import type { PreparedTable } from '../tables/prepared-tables.ts'
 
 export interface AdministrationPort {
   readonly store: DocumentStore

@@ -1,11 +1,34 @@
 /** The writes of a transaction as the store takes them, with the index keys that they change. */
 import { encodeTrailer } from '../../documents/key-encoding.ts'
 import { indexKeyOf } from '../../documents/keys.ts'
-import type { DocumentWrite, EntryWrite, PhysicalIndex } from '../../documents/store.ts'
+import type {
+  DocumentWrite,
+  EntryWrite,
+  PhysicalIndex,
+  StoredDocument,
+} from '../../documents/store.ts'
 import { FILE_DOCUMENTS, MULTIPART_DOCUMENTS, PART_DOCUMENTS } from '../../value/files/files.ts'
 import { SCHEDULED_DOCUMENTS } from '../../value/scheduling/scheduled-work.ts'
-import type { BufferedWrite } from '../transactions/overlay.ts'
+import type { ValueObject } from '../../value/values.ts'
 import type { CommitWrites } from './read-set.ts'
+
+/** A write as its transaction buffers it until the commit. */
+export interface BufferedWrite {
+  readonly id: string
+  readonly table: string
+  readonly createdAtMicros: bigint
+  /** Fields at the snapshot; null for a new document. */
+  readonly before: ValueObject | null
+  /** UTF-16 units of its text at the snapshot; 0 for a new document. */
+  readonly beforeUnits: number
+  /** Fields after the write; null for a deletion. */
+  readonly after: ValueObject | null
+  /**
+   * The document as this transaction reads it. The sequence of its commit is not assigned yet, so
+   * `_revision` is that of the version at the snapshot, and 0 for a new document.
+   */
+  readonly document: StoredDocument
+}
 
 type SystemChanges = Pick<CommitWrites, 'files' | 'scheduled'>
 /** Tables whose documents have, or count, bytes of files. */

@@ -13,7 +13,7 @@ import {
   isObjectKey,
 } from '../../value/files/files.ts'
 import { isId } from '../../value/ids.ts'
-import { OperationError } from '../invocations/operation-error.ts'
+import { OperationError } from '../calls/operation-error.ts'
 import type { FunctionStorage, UploadGrant } from './function-storage.ts'
 
 /** The methods of `ctx.storage` that make a grant to download a file. */

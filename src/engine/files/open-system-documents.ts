@@ -3,8 +3,8 @@ import type { DocumentStore } from '../../documents/store.ts'
 import type { System } from '../../system/system.ts'
 import { Metrics } from '../../telemetry/metrics/metrics.ts'
 import { Committer } from '../commits/committer.ts'
+import { SystemTablesLoader } from '../tables/system-tables.ts'
 import { SystemDocuments } from './system-documents.ts'
-import { SystemTablesLoader } from './system-tables.ts'
 
 export function openSystemDocuments(store: DocumentStore, system: System): SystemDocuments {
   const metrics = new Metrics(system)

@@ -9,9 +9,9 @@ import type { System } from '../../system/system.ts'
 import type { CommitLock, CommitOutcome, Committer } from '../commits/committer.ts'
 import type { FileChange } from '../commits/read-set.ts'
 import { ATTEMPTS_MAX, EXCLUSIVE_ATTEMPT, INVOCATION_MILLIS_MAX } from '../limits.ts'
+import type { SystemTables, SystemTablesLoader } from '../tables/system-tables.ts'
 import { Transaction } from '../transactions/transaction.ts'
 import type { TableSource } from '../transactions/transaction-tables.ts'
-import type { SystemTables, SystemTablesLoader } from './system-tables.ts'
 
 export interface SystemDocumentsOptions {
   readonly store: DocumentStore

@@ -4,11 +4,11 @@ import { KEY_BYTES_MAX } from '../../documents/key-encoding.ts'
 import type { StoredDocument } from '../../documents/store.ts'
 import type { Operation, RangeRequest } from '../../runner/operations.ts'
 import { andThen, type MaybePromise } from '../../system/maybe-promise.ts'
-import type { FoundDocuments, OperationResult } from '../runners/outcomes.ts'
+import { INVALID_CURSOR, OperationError } from '../calls/operation-error.ts'
+import type { FoundDocuments, OperationResult } from '../calls/outcomes.ts'
 import type { RangeOutput } from '../transactions/ranges.ts'
 import type { Transaction } from '../transactions/transaction.ts'
 import type { TableSource } from '../transactions/transaction-tables.ts'
-import { INVALID_CURSOR, OperationError } from './operation-error.ts'
 
 /** Matches a binary string, in which every character is one byte. */
 const BINARY = /^[\0-\xff]*$/

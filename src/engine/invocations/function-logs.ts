@@ -1,7 +1,7 @@
 /** The log records of a call: the lines that its code wrote, and why it failed. */
 import type { LogFields, Logger } from '../../telemetry/log.ts'
 import type { FunctionManifest } from '../../value/manifest.ts'
-import type { RunnerOutcome } from '../runners/outcomes.ts'
+import type { RunnerOutcome } from '../calls/outcomes.ts'
 import { mapStack } from '../runners/stack-traces.ts'
 import type { Invocation } from './invocation.ts'
 

@@ -3,7 +3,7 @@
  * issues the same ones.
  */
 import { sha256 } from '../../system/digests.ts'
-import type { RunnerCall } from '../runners/runner-pool.ts'
+import type { RunnerCall } from '../calls/outcomes.ts'
 
 /** Returns the bearer token of a guest, which is equal for equal requests. */
 export type IssueGuest = (request: {

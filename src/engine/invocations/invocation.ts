@@ -5,10 +5,10 @@ import type { System } from '../../system/system.ts'
 import type { Span } from '../../telemetry/traces/spans.ts'
 import type { Principal } from '../../value/identities.ts'
 import type { FunctionManifest } from '../../value/manifest.ts'
+import type { ConfigurationSnapshot, ConfigurationSource } from '../calls/function-configuration.ts'
+import type { CancellationToken, RunnerCall } from '../calls/outcomes.ts'
 import { INVOCATION_MILLIS_MAX, LOST_RUNS_MAX } from '../limits.ts'
 import type { PreparedRelease } from '../releases/prepared-release.ts'
-import type { CancellationToken, RunnerCall } from '../runners/outcomes.ts'
-import type { ConfigurationSnapshot, ConfigurationSource } from './function-configuration.ts'
 
 /** Identifies a call in the log. */
 export interface InvocationContext {

@@ -3,8 +3,8 @@ import type { Span } from '../../telemetry/traces/spans.ts'
 import type { Principal } from '../../value/identities.ts'
 import type { FunctionManifest } from '../../value/manifest.ts'
 import type { ValueObject } from '../../value/values.ts'
+import type { CancellationToken } from '../calls/outcomes.ts'
 import type { Release } from '../releases/executable-release.ts'
-import type { CancellationToken } from '../runners/outcomes.ts'
 import type { InvocationContext } from './invocation.ts'
 
 /** A call of a Query or an Action. */

@@ -6,11 +6,8 @@ import { SeenFilter } from '../../system/seen-filter.ts'
 import type { System } from '../../system/system.ts'
 import { flatText } from '../../value/memory/flat-text.ts'
 import { TransientMap } from '../../value/memory/transient-map.ts'
+import type { ConfigurationSnapshot, ConfigurationSource } from '../calls/function-configuration.ts'
 import type { CommitWrites, ReadSet } from '../commits/read-set.ts'
-import type {
-  ConfigurationSnapshot,
-  ConfigurationSource,
-} from '../invocations/function-configuration.ts'
 import { CACHE_CHARACTERS_MAX } from '../limits.ts'
 import { ReadSetIndex } from './read-set-index.ts'
 

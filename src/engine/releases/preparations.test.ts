@@ -9,9 +9,9 @@ import { realSystem } from '../../system/system.ts'
 import { Metrics } from '../../telemetry/metrics/metrics.ts'
 import { type CommitRequest, Committer } from '../commits/committer.ts'
 import { ReadSet } from '../commits/read-set.ts'
-import type { SystemTablesLoader } from '../files/system-tables.ts'
+import { indexDefinitions } from '../tables/physical-indexes.ts'
+import type { SystemTablesLoader } from '../tables/system-tables.ts'
 import type { Release } from './executable-release.ts'
-import { indexDefinitions } from './physical-indexes.ts'
 import { Preparations } from './preparations.ts'
 
 /** Tables of the server, whose indexes every store has. */

@@ -3,9 +3,9 @@ import type { DocumentStore, IndexDefinition } from '../../documents/store.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import type { Committer } from '../commits/committer.ts'
-import { SYSTEM_INDEXES, SystemTablesLoader } from '../files/system-tables.ts'
+import { ensureIndexes, indexDefinitions } from '../tables/physical-indexes.ts'
+import { SYSTEM_INDEXES, SystemTablesLoader } from '../tables/system-tables.ts'
 import type { LiveReleases, Release } from './executable-release.ts'
-import { ensureIndexes, indexDefinitions } from './physical-indexes.ts'
 import { type PreparedRelease, prepareRelease } from './prepared-release.ts'
 
 /** Prepared Releases of one generation. The cache holds the last two generations. */

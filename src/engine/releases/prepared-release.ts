@@ -3,11 +3,11 @@ import type { PhysicalIndex, StoredDocument } from '../../documents/store.ts'
 import { SeenFilter } from '../../system/seen-filter.ts'
 import { compileResult, EncodedTextCache, type EncodeResult } from '../../value/result-encoding.ts'
 import { type Check, compileValidator } from '../../value/validators.ts'
-import type { SystemTables } from '../files/system-tables.ts'
-import { returnedContent } from '../invocations/returned-documents.ts'
+import { returnedContent } from '../calls/returned-documents.ts'
 import { SpeculationPolicy } from '../speculation/speculation-policy.ts'
+import { type PreparedTable, prepareTable } from '../tables/prepared-tables.ts'
+import type { SystemTables } from '../tables/system-tables.ts'
 import type { Release } from './executable-release.ts'
-import { type PreparedTable, prepareTable } from './prepared-tables.ts'
 
 export interface PreparedFunction {
   /** Checks arguments from the wire exactly, since every value there has its type. */
@@ -25,7 +25,7 @@ export interface PreparedRelease {
   readonly release: Release
   readonly functions: ReadonlyMap<string, PreparedFunction>
   readonly tables: ReadonlyMap<string, PreparedTable>
-  /** Tables of the server that its Functions may read (files/system-tables.ts). */
+  /** Tables of the server that its Functions may read (tables/system-tables.ts). */
   readonly systemTables: ReadonlyMap<string, PreparedTable>
   /** All tables of the server, for operations that the server performs for a Function. */
   readonly serverTables: ReadonlyMap<string, PreparedTable>

@@ -7,7 +7,7 @@ import type {
   RunnerCall,
   RunnerHost,
   RunnerOutcome,
-} from './outcomes.ts'
+} from '../calls/outcomes.ts'
 
 export interface InFlight {
   readonly id: number

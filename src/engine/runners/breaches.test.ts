@@ -12,8 +12,8 @@ import { oneDocument, poolBench } from '../../../build/testing/runners.ts'
 import { assert } from '../../errors/assert.ts'
 import { encodeStored } from '../../value/stored.ts'
 import { ValidationError } from '../../value/validation-error.ts'
-import { returnedValue } from '../invocations/returned-documents.ts'
-import type { RunnerHost, RunnerOutcome } from './runner-pool.ts'
+import type { RunnerHost, RunnerOutcome } from '../calls/outcomes.ts'
+import { returnedValue } from '../calls/returned-documents.ts'
 
 const maliciousRunner = new URL(
   '../../../build/testing/hostile/malicious-runner.ts',

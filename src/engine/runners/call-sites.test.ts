@@ -6,8 +6,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { poolBench } from '../../../build/testing/runners.ts'
 import type { FunctionKind } from '../../value/manifest.ts'
-import { OperationError } from '../invocations/operation-error.ts'
-import type { RunnerHost } from './runner-pool.ts'
+import { OperationError } from '../calls/operation-error.ts'
+import type { RunnerHost } from '../calls/outcomes.ts'
 
 const SCHEMA = `tables({ notes: { fields: {}, indexes: [
   { name: 'byN', fields: ['n'], unique: false },

@@ -5,9 +5,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { HOOKS, PAYLOADS, PRELUDE } from '../../../build/testing/hostile/payloads.ts'
 import { oneDocument, poolBench } from '../../../build/testing/runners.ts'
-import { OperationError } from '../invocations/operation-error.ts'
+import { OperationError } from '../calls/operation-error.ts'
+import type { RunnerHost } from '../calls/outcomes.ts'
 import type { ReleaseCode } from '../releases/executable-release.ts'
-import type { RunnerHost } from './runner-pool.ts'
 
 const bench = poolBench()
 const { pool, release, call } = bench

@@ -13,8 +13,8 @@ import {
 import type { StoredDocument } from '../../documents/store.ts'
 import { assert } from '../../errors/assert.ts'
 import { encodeStored } from '../../value/stored.ts'
-import { returnedValue } from '../invocations/returned-documents.ts'
-import type { RunnerHost, RunnerOutcome } from './runner-pool.ts'
+import type { RunnerHost, RunnerOutcome } from '../calls/outcomes.ts'
+import { returnedValue } from '../calls/returned-documents.ts'
 
 const { pool, call, release } = poolBench()
 const code = release(

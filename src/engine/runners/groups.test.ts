@@ -2,8 +2,8 @@
 import { expect, test } from 'vitest'
 import { oneDocument } from '../../../build/testing/runners.ts'
 import { realSystem } from '../../system/system.ts'
+import type { RunnerCall } from '../calls/outcomes.ts'
 import { type GroupLimits, RunnerGroup } from './groups.ts'
-import type { RunnerCall } from './outcomes.ts'
 import type { Runner } from './runner.ts'
 
 test('a call that waits for a runner is BUSY at the time by which it had to start', async () => {

@@ -1,7 +1,6 @@
 /** The runners of one Release: assigns calls to them and starts more under load. */
 import { Fault } from '../../errors/fault.ts'
 import type { System } from '../../system/system.ts'
-import type { ReleaseCode } from '../releases/executable-release.ts'
 import type {
   CancellationToken,
   DescribeOutcome,
@@ -9,7 +8,8 @@ import type {
   RunnerCall,
   RunnerHost,
   RunnerOutcome,
-} from './outcomes.ts'
+} from '../calls/outcomes.ts'
+import type { ReleaseCode } from '../releases/executable-release.ts'
 import type { Attribution, RunnerRole } from './ports.ts'
 import type { Runner } from './runner.ts'
 

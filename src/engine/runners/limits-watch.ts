@@ -5,7 +5,7 @@
  */
 import { LOADING } from '../../runner/messages.ts'
 import type { RunnerProcess, RunnerUsage } from '../../runner/processes.ts'
-import type { RunnerFate, RunnerHost } from './outcomes.ts'
+import type { RunnerFate, RunnerHost } from '../calls/outcomes.ts'
 import { type ProcessLimits, ProcessWatch } from './process-watch.ts'
 
 export interface WatchLimits extends ProcessLimits {

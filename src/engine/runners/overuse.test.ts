@@ -5,8 +5,8 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { oneDocument, poolBench } from '../../../build/testing/runners.ts'
+import type { RunnerCall, RunnerOutcome } from '../calls/outcomes.ts'
 import type { ReleaseCode } from '../releases/executable-release.ts'
-import type { RunnerCall, RunnerOutcome } from './runner-pool.ts'
 
 /** A call of this pool may make fewer operations than it has CPU time for. */
 const bench = poolBench({ limits: { operations: 2_000 } })

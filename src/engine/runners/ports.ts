@@ -3,8 +3,8 @@ import type { Containment, ProbeResult } from '../../runner/messages.ts'
 import type { SpawnRunner } from '../../runner/processes.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
+import type { RunnerFate } from '../calls/outcomes.ts'
 import type { WatchLimits } from './limits-watch.ts'
-import type { RunnerFate } from './outcomes.ts'
 
 /** The kind of Functions that a runner executes: Actions, or Queries and Mutations. */
 export type RunnerRole = 'transactions' | 'actions'

@@ -4,7 +4,7 @@
  * without one.
  */
 import type { RunnerProcess } from '../../runner/processes.ts'
-import type { RunnerFate } from './outcomes.ts'
+import type { RunnerFate } from '../calls/outcomes.ts'
 
 export interface ProcessLimits {
   /** Growth of a runner in bytes since it loaded its Release. */

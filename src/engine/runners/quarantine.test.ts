@@ -7,8 +7,8 @@ import {
   type PoolBench,
   poolBench,
 } from '../../../build/testing/runners.ts'
-import type { CancellationToken } from './outcomes.ts'
-import type { PoolLimits, RunnerHost, RunnerOutcome } from './runner-pool.ts'
+import type { CancellationToken, RunnerHost, RunnerOutcome } from '../calls/outcomes.ts'
+import type { PoolLimits } from './runner-pool.ts'
 
 const CODE = `
   one: query(async (ctx) => { await ctx.db.get('x'); return 'done' }),

@@ -5,9 +5,9 @@ import { DOCUMENT, heldHost, oneDocument, poolBench } from '../../../build/testi
 import { type Fault, isFault } from '../../errors/fault.ts'
 import { realSystem } from '../../system/system.ts'
 import { parseDescription } from '../../wire/files/manifest.ts'
-import { OperationError } from '../invocations/operation-error.ts'
+import { OperationError } from '../calls/operation-error.ts'
+import type { RunnerHost } from '../calls/outcomes.ts'
 import type { ReleaseCode } from '../releases/executable-release.ts'
-import type { RunnerHost } from './runner-pool.ts'
 
 // Code that eats memory reaches its bound in a tenth of the CPU time that loading may take.
 const bench = poolBench({ limits: { loadCpuMillis: 300, runnerGrowthBytes: 64 * 1024 * 1024 } })

@@ -12,6 +12,14 @@ import type { Logger } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics/metrics.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import type { Json } from '../../value/strict-json.ts'
+import { limitText } from '../calls/limit-texts.ts'
+import type {
+  LoadFailure,
+  RunnerCall,
+  RunnerFate,
+  RunnerHost,
+  RunnerOutcome,
+} from '../calls/outcomes.ts'
 import {
   ACTION_CPU_MILLIS_MAX,
   ACTIONS_MAX,
@@ -31,13 +39,9 @@ import {
   levelOf,
 } from './containment.ts'
 import { type GroupLimits, RunnerGroup } from './groups.ts'
-import { limitText } from './limit-texts.ts'
-import type { LoadFailure, RunnerCall, RunnerFate, RunnerHost, RunnerOutcome } from './outcomes.ts'
 import type { RunnerLimits, RunnerRole } from './ports.ts'
 import { Runner } from './runner.ts'
 import { RunnerRegistry } from './runner-registry.ts'
-
-export type { InvokePart, RunnerCall, RunnerHost, RunnerOutcome } from './outcomes.ts'
 
 export interface PoolLimits extends RunnerLimits, GroupLimits {
   /** Most runners of all Releases. Idle ones are stopped for others. */

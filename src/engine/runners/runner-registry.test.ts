@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { TestSystem } from '../../system/system.ts'
 import { Metrics } from '../../telemetry/metrics/metrics.ts'
-import type { RunnerFate } from './outcomes.ts'
+import type { RunnerFate } from '../calls/outcomes.ts'
 import type { Runner } from './runner.ts'
 import { RunnerRegistry } from './runner-registry.ts'
 

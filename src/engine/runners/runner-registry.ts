@@ -1,6 +1,6 @@
 /** Counts the starts and ends of all runners, and their resource usage. */
 import type { Metrics } from '../../telemetry/metrics/metrics.ts'
-import type { RunnerFate } from './outcomes.ts'
+import type { RunnerFate } from '../calls/outcomes.ts'
 import type { Runner } from './runner.ts'
 
 const RECENT_MILLIS = 60_000

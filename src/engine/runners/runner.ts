@@ -7,16 +7,7 @@ import { type FromRunner, LOADING } from '../../runner/messages.ts'
 import type { Operation } from '../../runner/operations.ts'
 import type { RunnerExit, RunnerProcess } from '../../runner/processes.ts'
 import { TransientMap } from '../../value/memory/transient-map.ts'
-import { OperationError } from '../invocations/operation-error.ts'
-import type { ReleaseCode } from '../releases/executable-release.ts'
-import {
-  type Cancelled,
-  CancelledCalls,
-  DeferredOperations,
-  type InFlight,
-  inFlight,
-} from './active-runner-calls.ts'
-import { type LimitExcess, RunnerWatch } from './limits-watch.ts'
+import { OperationError } from '../calls/operation-error.ts'
 import {
   type DescribeOutcome,
   type InvokePart,
@@ -29,7 +20,16 @@ import {
   type RunnerFate,
   type RunnerHost,
   type RunnerOutcome,
-} from './outcomes.ts'
+} from '../calls/outcomes.ts'
+import type { ReleaseCode } from '../releases/executable-release.ts'
+import {
+  type Cancelled,
+  CancelledCalls,
+  DeferredOperations,
+  type InFlight,
+  inFlight,
+} from './active-runner-calls.ts'
+import { type LimitExcess, RunnerWatch } from './limits-watch.ts'
 import type { Attribution, Hello, RunnerOwner, RunnerPorts, RunnerRole } from './ports.ts'
 import { SentDocuments } from './sent-documents.ts'
 import { RunnerStart } from './starts.ts'

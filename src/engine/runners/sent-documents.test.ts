@@ -16,8 +16,8 @@ import {
   ReceivedDocuments,
   type SentItem,
 } from '../../runner/realm/documents.ts'
-import { documentText } from '../invocations/document-text.ts'
-import type { RunnerHost } from './outcomes.ts'
+import { documentText } from '../calls/document-text.ts'
+import type { RunnerHost } from '../calls/outcomes.ts'
 import { SentDocuments } from './sent-documents.ts'
 
 function documentOf(number: number, sequence = 1, text = `{"n":${number}}`): StoredDocument {

@@ -7,7 +7,7 @@
  */
 import type { StoredDocument } from '../../documents/store.ts'
 import { SeenFilter } from '../../system/seen-filter.ts'
-import { documentText } from '../invocations/document-text.ts'
+import { documentText } from '../calls/document-text.ts'
 
 /** Most characters of texts: a runner that caches so many has grown by 30 MB. */
 const CHARACTERS_MAX = 4 * 1024 * 1024

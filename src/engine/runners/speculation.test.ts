@@ -16,8 +16,8 @@ import type { StoredDocument } from '../../documents/store.ts'
 import { assert } from '../../errors/assert.ts'
 import { sha256 } from '../../system/digests.ts'
 import { documentId, documentIdSource } from '../../value/document-ids.ts'
-import { OperationError } from '../invocations/operation-error.ts'
-import type { RunnerCall, RunnerHost } from './runner-pool.ts'
+import { OperationError } from '../calls/operation-error.ts'
+import type { RunnerCall, RunnerHost } from '../calls/outcomes.ts'
 
 const OPERATIONS_MAX = 10_000
 const bench = poolBench({ limits: { operations: OPERATIONS_MAX } })

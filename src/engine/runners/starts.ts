@@ -1,5 +1,5 @@
 /** The start of a runner: its hello, then the load of its Release, each with a time bound. */
-import type { LoadFailure, RunnerFate } from './outcomes.ts'
+import type { LoadFailure, RunnerFate } from '../calls/outcomes.ts'
 import type { Hello } from './ports.ts'
 
 export class RunnerStart {

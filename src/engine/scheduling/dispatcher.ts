@@ -7,8 +7,13 @@ import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { Committer } from '../commits/committer.ts'
 import type { ScheduledChange } from '../commits/read-set.ts'
+import {
+  dueAtOf,
+  type ScheduledWork,
+  stateOf,
+  workOf,
+} from '../scheduled-work/scheduled-documents.ts'
 import { DueQueue } from './due-queue.ts'
-import { dueAtOf, type ScheduledWork, stateOf, workOf } from './scheduled-documents.ts'
 import type { Timers } from './timers.ts'
 import { byDueTime, type WorkReads } from './work-reads.ts'
 import type { RunEnd } from './work-runs.ts'

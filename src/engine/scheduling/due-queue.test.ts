@@ -5,8 +5,8 @@ import {
   SCHEDULED_MUTATION_RUNS_MAX,
   SCHEDULED_MUTATIONS_MAX,
 } from '../limits.ts'
+import type { ScheduledWork } from '../scheduled-work/scheduled-documents.ts'
 import { DueQueue } from './due-queue.ts'
-import type { ScheduledWork } from './scheduled-documents.ts'
 
 let count = 0
 function workOf(name: string, kind: ScheduledWork['kind'] = 'mutation'): ScheduledWork {

@@ -7,7 +7,7 @@ import {
   SCHEDULED_MUTATIONS_BESIDE_CALLS_MAX,
   SCHEDULED_MUTATIONS_MAX,
 } from '../limits.ts'
-import type { ScheduledWork, WorkFields } from './scheduled-documents.ts'
+import type { ScheduledWork, WorkFields } from '../scheduled-work/scheduled-documents.ts'
 
 /** Waiting pieces beyond which only those of Functions with few pieces are added. */
 const WAITING_MAX = 2_048

@@ -11,7 +11,7 @@ import {
   SCHEDULED_MUTATION_RUNS_BESIDE_CALLS_MAX,
   SCHEDULED_MUTATION_RUNS_MAX,
 } from '../limits.ts'
-import { insertWork } from './scheduled-documents.ts'
+import { insertWork } from '../scheduled-work/scheduled-documents.ts'
 
 const MINUTE = 60_000
 const functions = [

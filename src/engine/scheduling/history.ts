@@ -5,7 +5,7 @@ import type { Logger } from '../../telemetry/log.ts'
 import type { Committer } from '../commits/committer.ts'
 import type { SystemDocuments } from '../files/system-documents.ts'
 import { HISTORY_MICROS, HISTORY_ROWS_MAX } from '../limits.ts'
-import type { PendingWork } from './pending-work.ts'
+import type { PendingWork } from '../scheduled-work/pending-work.ts'
 import { byFinish, type WorkReads } from './work-reads.ts'
 
 const PERIOD_MILLIS = 30_000

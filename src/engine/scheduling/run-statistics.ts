@@ -5,7 +5,7 @@
 import type { Logger } from '../../telemetry/log.ts'
 import type { Histogram, Metrics } from '../../telemetry/metrics/metrics.ts'
 import { UsagePeriods } from '../../telemetry/usage-periods.ts'
-import type { ScheduledWork } from './scheduled-documents.ts'
+import type { ScheduledWork } from '../scheduled-work/scheduled-documents.ts'
 import type { RunEnd } from './work-runs.ts'
 
 interface FailedRuns {

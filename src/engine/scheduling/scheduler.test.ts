@@ -8,7 +8,7 @@ import {
   type ScheduledSummary,
   startWork,
   type WorkFields,
-} from './scheduled-documents.ts'
+} from '../scheduled-work/scheduled-documents.ts'
 
 const SCHEMA = `tables({ marks: {
   fields: { name: { type: 'string' } },

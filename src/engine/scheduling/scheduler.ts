@@ -6,17 +6,11 @@ import type { Logger } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics/metrics.ts'
 import type { Traces } from '../../telemetry/traces/spans.ts'
 import type { ReleaseId } from '../../value/ids.ts'
+import type { CallAdmission } from '../admission/call-admission.ts'
 import type { Committer } from '../commits/committer.ts'
 import type { ScheduledChange } from '../commits/read-set.ts'
 import type { SystemDocuments } from '../files/system-documents.ts'
-import type { SystemTablesLoader } from '../files/system-tables.ts'
-import type { CallAdmission } from '../invocations/admission.ts'
-import type { HealthStatus } from '../usage/health.ts'
-import { Crons } from './crons/crons.ts'
-import { Dispatcher } from './dispatcher.ts'
-import { History } from './history.ts'
-import type { PendingWork } from './pending-work.ts'
-import { RunStatistics } from './run-statistics.ts'
+import type { PendingWork } from '../scheduled-work/pending-work.ts'
 import {
   cancelWork,
   readWork,
@@ -24,7 +18,13 @@ import {
   type ScheduledWork,
   summaryOf,
   workOf,
-} from './scheduled-documents.ts'
+} from '../scheduled-work/scheduled-documents.ts'
+import type { SystemTablesLoader } from '../tables/system-tables.ts'
+import type { HealthStatus } from '../usage/health.ts'
+import { Crons } from './crons/crons.ts'
+import { Dispatcher } from './dispatcher.ts'
+import { History } from './history.ts'
+import { RunStatistics } from './run-statistics.ts'
 import { schedulerHealth } from './scheduler-health.ts'
 import { REAL_TIMERS, type Timers } from './timers.ts'
 import { byDueTime, byFinish, type WorkRange, WorkReads } from './work-reads.ts'

@@ -6,9 +6,9 @@ import { encodeTrailer } from '../../documents/key-encoding.ts'
 import type { DocumentStore, KeyedDocument } from '../../documents/store.ts'
 import { idMillis } from '../../value/ids.ts'
 import { SCHEDULED_DOCUMENTS } from '../../value/scheduling/scheduled-work.ts'
-import type { SystemTablesLoader } from '../files/system-tables.ts'
+import { type ScheduledSummary, summaryOf, workOf } from '../scheduled-work/scheduled-documents.ts'
+import type { SystemTablesLoader } from '../tables/system-tables.ts'
 import { intervalOf, namedIndex, type RangeInput } from '../transactions/ranges.ts'
-import { type ScheduledSummary, summaryOf, workOf } from './scheduled-documents.ts'
 
 /** UTF-16 units of the texts of one page, which has one document at least. */
 const PAGE_UNITS_MAX = 8 * 1024 * 1024

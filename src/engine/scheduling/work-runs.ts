@@ -6,21 +6,21 @@ import type { Span, Traces } from '../../telemetry/traces/spans.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import { decodeStored } from '../../value/stored.ts'
 import type { ValueObject } from '../../value/values.ts'
+import type { CallAdmission } from '../admission/call-admission.ts'
 import type { SystemDocuments } from '../files/system-documents.ts'
-import type { CallAdmission } from '../invocations/admission.ts'
 import { startRun } from '../invocations/invocation-spans.ts'
 import type { QueryRequest } from '../invocations/requests.ts'
 import type { Release } from '../releases/executable-release.ts'
-import type { Transaction } from '../transactions/transaction.ts'
-import { NotPendingError } from './completion.ts'
-import { retryDelayMillis } from './retries.ts'
+import { NotPendingError } from '../scheduled-work/completion.ts'
 import {
   finishWork,
   postponeWork,
   readWork,
   type ScheduledWork,
   startWork,
-} from './scheduled-documents.ts'
+} from '../scheduled-work/scheduled-documents.ts'
+import type { Transaction } from '../transactions/transaction.ts'
+import { retryDelayMillis } from './retries.ts'
 
 /** Loads the Release that work is pinned to. Rejects with a Fault where it cannot run. */
 export type LoadRelease = (releaseId: ReleaseId) => Promise<Release>

@@ -18,7 +18,7 @@ import {
   readWork,
   type ScheduledSummary,
   startWork,
-} from './scheduled-documents.ts'
+} from '../scheduled-work/scheduled-documents.ts'
 
 const HOUR = 3_600_000
 const DAY = 24 * HOUR

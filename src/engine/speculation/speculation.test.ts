@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
 import { TypedId, type Value } from '../../value/values.ts'
-import type { RunnerOutcome } from '../runners/runner-pool.ts'
+import type { RunnerOutcome } from '../calls/outcomes.ts'
 
 const ID = `{ id: { type: 'id', table: 'notes' } }`
 const IDS = `{ ids: { type: 'array', items: { type: 'id', table: 'notes' } } }`

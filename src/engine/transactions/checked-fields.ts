@@ -2,8 +2,8 @@
 import { fromStoredJson } from '../../value/stored.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import { Timestamp, type Value, type ValueObject } from '../../value/values.ts'
-import { OperationError } from '../invocations/operation-error.ts'
-import type { PreparedTable } from '../releases/prepared-tables.ts'
+import { OperationError } from '../calls/operation-error.ts'
+import type { PreparedTable } from '../tables/prepared-tables.ts'
 
 /** Decodes a value that a runner sent. Throws OperationError for what is not a value. */
 export function storedValue(json: unknown, verb: string, of: string): Value {

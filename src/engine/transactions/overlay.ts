@@ -1,30 +1,9 @@
 /** The write buffer of one Mutation, and its merge with ranges that the store returns. */
 import { indexKey, type KeyInterval } from '../../documents/keys.ts'
-import type {
-  KeyedDocument,
-  PhysicalIndex,
-  RangeResult,
-  StoredDocument,
-} from '../../documents/store.ts'
+import type { KeyedDocument, PhysicalIndex, RangeResult } from '../../documents/store.ts'
 import type { ValueObject } from '../../value/values.ts'
+import type { BufferedWrite } from '../commits/document-writes.ts'
 import { scannedPart } from './ranges.ts'
-
-export interface BufferedWrite {
-  readonly id: string
-  readonly table: string
-  readonly createdAtMicros: bigint
-  /** Fields at the snapshot; null for a new document. */
-  readonly before: ValueObject | null
-  /** UTF-16 units of its text at the snapshot; 0 for a new document. */
-  readonly beforeUnits: number
-  /** Fields after the write; null for a deletion. */
-  readonly after: ValueObject | null
-  /**
-   * The document as this transaction reads it. The sequence of its commit is not assigned yet, so
-   * `_revision` is that of the version at the snapshot, and 0 for a new document.
-   */
-  readonly document: StoredDocument
-}
 
 /** The buffered writes in one interval of an index. */
 export interface OverlaidRange {

@@ -1,8 +1,8 @@
 /** Converts range requests of a runner to key intervals of a physical index. */
 import { type KeyInterval, keyInterval, keySuccessor } from '../../documents/keys.ts'
 import type { PhysicalIndex, StoredDocument } from '../../documents/store.ts'
-import { INVALID_CURSOR, OperationError } from '../invocations/operation-error.ts'
-import type { PreparedTable } from '../releases/prepared-tables.ts'
+import { INVALID_CURSOR, OperationError } from '../calls/operation-error.ts'
+import type { PreparedTable } from '../tables/prepared-tables.ts'
 import { comparedValue, fieldValue } from './checked-fields.ts'
 
 export interface RangeInput {

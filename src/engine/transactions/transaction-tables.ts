@@ -1,9 +1,9 @@
 /** The tables of one transaction, and which of its operations each of them admits. */
 import { FILE_DOCUMENTS } from '../../value/files/files.ts'
 import { isOfTable, tableOfCanonicalId, tableOfId } from '../../value/ids.ts'
-import { OperationError } from '../invocations/operation-error.ts'
+import { OperationError } from '../calls/operation-error.ts'
 import type { PreparedRelease } from '../releases/prepared-release.ts'
-import type { PreparedTable } from '../releases/prepared-tables.ts'
+import type { PreparedTable } from '../tables/prepared-tables.ts'
 
 export type TableSource = Pick<PreparedRelease, 'tables' | 'systemTables'> &
   Partial<Pick<PreparedRelease, 'serverTables'>>

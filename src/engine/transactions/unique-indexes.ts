@@ -2,8 +2,8 @@
 import { andThen, type MaybePromise } from '../../system/maybe-promise.ts'
 import { encodeStored } from '../../value/stored.ts'
 import type { ValueObject } from '../../value/values.ts'
-import { uniqueViolation, type Violations } from '../invocations/operation-error.ts'
-import type { PreparedIndex, PreparedTable } from '../releases/prepared-tables.ts'
+import { uniqueViolation, type Violations } from '../calls/operation-error.ts'
+import type { PreparedIndex, PreparedTable } from '../tables/prepared-tables.ts'
 import type { RangeInput, RangeOutput } from './ranges.ts'
 
 interface UniqueChecks {

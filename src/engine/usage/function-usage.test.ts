@@ -4,8 +4,8 @@ import { TestSystem } from '../../system/system.ts'
 import { type MemoryLog, memoryLog } from '../../telemetry/log.ts'
 import { Metrics } from '../../telemetry/metrics/metrics.ts'
 import type { FunctionManifest } from '../../value/manifest.ts'
+import type { RunnerOutcome } from '../calls/outcomes.ts'
 import type { PreparedRelease } from '../releases/prepared-release.ts'
-import type { RunnerOutcome } from '../runners/runner-pool.ts'
 import { FunctionUsage } from './function-usage.ts'
 
 const runner = new URL('../../../build/testing/hostile/malicious-runner.ts', import.meta.url)

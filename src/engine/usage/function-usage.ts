@@ -8,8 +8,8 @@ import type { Logger } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics/metrics.ts'
 import { UsagePeriods } from '../../telemetry/usage-periods.ts'
 import type { FunctionManifest } from '../../value/manifest.ts'
+import type { RunnerOutcome } from '../calls/outcomes.ts'
 import type { PreparedRelease } from '../releases/prepared-release.ts'
-import type { RunnerOutcome } from '../runners/runner-pool.ts'
 
 export interface FunctionUsageOptions {
   readonly system: Pick<System, 'monotonicMillis'>

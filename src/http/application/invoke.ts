@@ -3,11 +3,12 @@
  * target, Function, policy, functional identity, arguments, then the engine. The Application Key
  * and the functional identity are independent.
  */
+
+import type { CancellationToken } from '../../engine/calls/outcomes.ts'
 import type { MutationOutcome } from '../../engine/invocations/mutations.ts'
 import type { QueryOutcome } from '../../engine/invocations/queries.ts'
 import type { QueryRequest } from '../../engine/invocations/requests.ts'
 import type { Release } from '../../engine/releases/executable-release.ts'
-import type { CancellationToken } from '../../engine/runners/outcomes.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { AuthMode, Principal } from '../../value/identities.ts'

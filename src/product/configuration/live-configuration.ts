@@ -2,7 +2,7 @@
 import type {
   ConfigurationSnapshot,
   ConfigurationSource,
-} from '../../engine/invocations/function-configuration.ts'
+} from '../../engine/calls/function-configuration.ts'
 import { type ConfigurationEntry, listEntries } from '../../storage/control/configuration.ts'
 import type { ProductRoot } from '../../storage/root.ts'
 import { unseal } from '../../storage/sealing.ts'

@@ -5,7 +5,7 @@
 import type { IndexDefinition } from '../../documents/store.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { LiveReleases } from '../../engine/releases/executable-release.ts'
-import { indexDefinitions } from '../../engine/releases/physical-indexes.ts'
+import { indexDefinitions } from '../../engine/tables/physical-indexes.ts'
 import type { ArtifactStore } from '../../storage/artifacts.ts'
 import type { ControlDatabase } from '../../storage/control/database.ts'
 import { listLiveReleases, type ReleaseRecord } from '../../storage/control/releases.ts'

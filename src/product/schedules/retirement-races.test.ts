@@ -10,7 +10,7 @@ import { openTestGateway, type TestGateway } from '../../../build/testing/gatewa
 import { functionManifest, publishRelease, REQUEST_ID } from '../../../build/testing/products.ts'
 import { bindChannel } from '../../../build/testing/releases.ts'
 import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
-import { insertWork } from '../../engine/scheduling/scheduled-documents.ts'
+import { insertWork } from '../../engine/scheduled-work/scheduled-documents.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import { retire } from '../releases/retire.ts'
 

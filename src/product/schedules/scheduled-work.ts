@@ -1,7 +1,7 @@
 /** Scheduled work for operators: lists and cancellations. */
 
 import type { Engine } from '../../engine/engine.ts'
-import type { ScheduledSummary } from '../../engine/scheduling/scheduled-documents.ts'
+import type { ScheduledSummary } from '../../engine/scheduled-work/scheduled-documents.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
 import type { Actor } from '../../identity/actor.ts'
 import { requireRecent } from '../../system/client-clock.ts'

@@ -5,7 +5,7 @@ import {
   simulatedEngine,
 } from '../../../../build/testing/engine/simulated-engine.ts'
 import { functionManifest } from '../../../../build/testing/products.ts'
-import { OperationError } from '../../invocations/operation-error.ts'
+import { OperationError } from '../../calls/operation-error.ts'
 import type { PlannedCron } from './crons.ts'
 
 const MINUTE = 60_000

@@ -9,7 +9,6 @@ import type { Overlap } from '../../../value/scheduling/crons.ts'
 import { CRON_DOCUMENTS } from '../../../value/scheduling/scheduled-work.ts'
 import type { ScheduledChange } from '../../commits/read-set.ts'
 import type { SystemDocuments } from '../../files/system-documents.ts'
-import type { Transaction } from '../../transactions/transaction.ts'
 import {
   insertWork,
   insertWorkAs,
@@ -18,7 +17,8 @@ import {
   stateOf as stateOfWork,
   summaryOf,
   type WorkFields,
-} from '../scheduled-documents.ts'
+} from '../../scheduled-work/scheduled-documents.ts'
+import type { Transaction } from '../../transactions/transaction.ts'
 import type { Timers } from '../timers.ts'
 import {
   type CronState,

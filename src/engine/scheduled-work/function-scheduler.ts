@@ -10,8 +10,8 @@ import {
   SCHEDULED_DOCUMENTS,
   SCHEDULES_MAX,
 } from '../../value/scheduling/scheduled-work.ts'
-import { calleeArguments } from '../invocations/callee-arguments.ts'
-import { OperationError } from '../invocations/operation-error.ts'
+import { OperationError } from '../calls/operation-error.ts'
+import { calleeArguments } from '../releases/callee-arguments.ts'
 import type { PreparedRelease } from '../releases/prepared-release.ts'
 import type { Transaction } from '../transactions/transaction.ts'
 import type { PendingWork } from './pending-work.ts'

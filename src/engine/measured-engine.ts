@@ -1,11 +1,11 @@
 /** Counts the calls of an engine by kind and outcome, and measures their durations. */
-import { isFault } from '../../errors/fault.ts'
-import type { System } from '../../system/system.ts'
-import type { Counter, Histogram, Metrics } from '../../telemetry/metrics/metrics.ts'
-import type { Engine } from '../engine.ts'
-import type { MutationOutcome } from '../invocations/mutations.ts'
-import type { RunnerPool } from '../runners/runner-pool.ts'
+import { isFault } from '../errors/fault.ts'
+import type { System } from '../system/system.ts'
+import type { Counter, Histogram, Metrics } from '../telemetry/metrics/metrics.ts'
+import type { Engine } from './engine.ts'
 import { addEngineMetrics } from './engine-metrics.ts'
+import type { MutationOutcome } from './invocations/mutations.ts'
+import type { RunnerPool } from './runners/runner-pool.ts'
 
 interface KindMetrics {
   readonly succeeded: Counter

@@ -6,14 +6,13 @@ import type { Fault } from '../../errors/fault.ts'
 import { realSystem } from '../../system/system.ts'
 import type { FunctionKind } from '../../value/manifest.ts'
 import type { Committer } from '../commits/committer.ts'
+import { beginInvocation, type InvocationInput } from '../invocations/invocation.ts'
+import type { MutationRequest } from '../invocations/requests.ts'
 import { CALL_WAIT_MILLIS_MAX } from '../limits.ts'
+import { ActiveCalls } from '../releases/active-calls.ts'
 import type { Release } from '../releases/executable-release.ts'
 import { Preparations } from '../releases/preparations.ts'
-import { ActiveCalls } from './active-calls.ts'
-import { type AdmissionPort, CallAdmission } from './admission.ts'
-
-import { beginInvocation, type InvocationInput } from './invocation.ts'
-import type { MutationRequest } from './requests.ts'
+import { type AdmissionPort, CallAdmission } from './call-admission.ts'
 
 const KINDS = ['query', 'mutation', 'action'] as const
 

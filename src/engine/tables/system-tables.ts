@@ -13,8 +13,8 @@ import {
 import type { TableManifest } from '../../value/manifest.ts'
 import { CRON_DOCUMENTS, SCHEDULED_DOCUMENTS } from '../../value/scheduling/scheduled-work.ts'
 import type { Committer } from '../commits/committer.ts'
-import { ensureIndexes, indexDefinitions } from '../releases/physical-indexes.ts'
-import { type PreparedTable, prepareTable } from '../releases/prepared-tables.ts'
+import { ensureIndexes, indexDefinitions } from './physical-indexes.ts'
+import { type PreparedTable, prepareTable } from './prepared-tables.ts'
 
 /**
  * Metadata of a file. `key` is null for a file that no object key names. Files that were stored

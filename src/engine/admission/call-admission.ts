@@ -3,28 +3,32 @@ import { Fault } from '../../errors/fault.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { System } from '../../system/system.ts'
 import type { ActionOutcome, Actions } from '../actions/actions.ts'
-
+import {
+  ArgumentChecks,
+  type CheckedCall,
+  callKeyOf,
+  checkedArguments,
+} from '../invocations/checked-arguments.ts'
+import { endWith, startInvocation } from '../invocations/invocation-spans.ts'
+import type { MutationOutcome, Mutations } from '../invocations/mutations.ts'
+import {
+  cacheKeysOf,
+  type Queries,
+  type QueryExecution,
+  type QueryOutcome,
+} from '../invocations/queries.ts'
+import type { MutationRequest, QueryRequest } from '../invocations/requests.ts'
 import {
   BESIDE_CALLS_MILLIS,
   CALL_WAIT_MILLIS_MAX,
   INVOCATION_MILLIS_MAX,
   INVOCATIONS_MAX,
 } from '../limits.ts'
-import { AwaitedPreparations } from '../releases/awaited-preparations.ts'
+import type { ActiveCalls } from '../releases/active-calls.ts'
 import type { Preparations } from '../releases/preparations.ts'
 import type { PreparedRelease } from '../releases/prepared-release.ts'
-import type { ActiveCalls } from './active-calls.ts'
-import {
-  ArgumentChecks,
-  type CheckedCall,
-  callKeyOf,
-  checkedArguments,
-} from './checked-arguments.ts'
+import { AwaitedPreparations } from './awaited-preparations.ts'
 import { ExpectedWait } from './expected-wait.ts'
-import { endWith, startInvocation } from './invocation-spans.ts'
-import type { MutationOutcome, Mutations } from './mutations.ts'
-import { cacheKeysOf, type Queries, type QueryExecution, type QueryOutcome } from './queries.ts'
-import type { MutationRequest, QueryRequest } from './requests.ts'
 
 export interface AdmissionPort {
   readonly preparations: Preparations

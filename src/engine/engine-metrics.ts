@@ -1,7 +1,7 @@
 /** Adds the statistics of the engine and its runner pool to the metrics. */
-import type { Metrics } from '../../telemetry/metrics/metrics.ts'
-import type { EngineStatistics } from '../engine.ts'
-import type { RunnerPool } from '../runners/runner-pool.ts'
+import type { Metrics } from '../telemetry/metrics/metrics.ts'
+import type { EngineStatistics } from './engine.ts'
+import type { RunnerPool } from './runners/runner-pool.ts'
 
 export function addEngineMetrics(
   metrics: Metrics,

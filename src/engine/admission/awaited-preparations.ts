@@ -6,12 +6,12 @@
 import { Fault } from '../../errors/fault.ts'
 import type { System } from '../../system/system.ts'
 import type { ReleaseId } from '../../value/ids.ts'
-import type { ActiveCalls } from '../invocations/active-calls.ts'
+import type { CancellationToken } from '../calls/outcomes.ts'
 import { cancelledFault } from '../invocations/run-outcomes.ts'
-import type { CancellationToken } from '../runners/outcomes.ts'
-import type { Release } from './executable-release.ts'
-import type { Preparations } from './preparations.ts'
-import type { PreparedRelease } from './prepared-release.ts'
+import type { ActiveCalls } from '../releases/active-calls.ts'
+import type { Release } from '../releases/executable-release.ts'
+import type { Preparations } from '../releases/preparations.ts'
+import type { PreparedRelease } from '../releases/prepared-release.ts'
 
 /** Time between two checks of deadlines and tokens; runners check at the same interval. */
 const TICK_MILLIS = 25

@@ -2,9 +2,9 @@
 import type { FunctionManifest } from '../../value/manifest.ts'
 import { encodeStored, fromStoredJson } from '../../value/stored.ts'
 import { ValidationError } from '../../value/validation-error.ts'
+import { OperationError } from '../calls/operation-error.ts'
 import { ARGUMENT_BYTES_MAX } from '../limits.ts'
-import type { PreparedRelease } from '../releases/prepared-release.ts'
-import { OperationError } from './operation-error.ts'
+import type { PreparedRelease } from './prepared-release.ts'
 
 /** Checks the arguments and returns their stored JSON. Throws OperationError for invalid ones. */
 export function calleeArguments(

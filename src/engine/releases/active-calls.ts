@@ -5,8 +5,8 @@
  */
 import type { IndexDefinition } from '../../documents/store.ts'
 import type { ReleaseId } from '../../value/ids.ts'
-import type { LiveReleases, Release } from '../releases/executable-release.ts'
-import { indexDefinitions } from '../releases/physical-indexes.ts'
+import { indexDefinitions } from '../tables/physical-indexes.ts'
+import type { LiveReleases, Release } from './executable-release.ts'
 
 /** The calls in flight of one Release. */
 class ReleaseCalls {

@@ -9,8 +9,8 @@ import { fromStoredJson } from '../../value/stored.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import { VALUE_DEPTH_MAX, type Value } from '../../value/values.ts'
 import { RESULT_BYTES_MAX } from '../limits.ts'
-import { limitText } from '../runners/limit-texts.ts'
 import { documentText } from './document-text.ts'
+import { limitText } from './limit-texts.ts'
 
 /**
  * Returns the document as JavaScript code returns it, in stored JSON: a timestamp is a bigint there
