@@ -1,4 +1,4 @@
-/** Scheduled work of one Environment: dispatch, recovery, history, and what operators see. */
+/** Scheduled work of one Environment: wires its parts, and is what the engine and operators see. */
 import type { DocumentStore } from '../../documents/store.ts'
 import { Fault } from '../../errors/fault.ts'
 import type { System } from '../../system/system.ts'
@@ -17,21 +17,18 @@ import {
   type ScheduledSummary,
   type ScheduledWork,
   summaryOf,
-  workOf,
 } from '../scheduled-work/scheduled-documents.ts'
 import type { SystemTablesLoader } from '../tables/system-tables.ts'
 import type { HealthStatus } from '../usage/health.ts'
 import { Crons } from './crons/crons.ts'
 import { Dispatcher } from './dispatcher.ts'
 import { History } from './history.ts'
+import { Recovery } from './recovery.ts'
 import { RunStatistics } from './run-statistics.ts'
 import { schedulerHealth } from './scheduler-health.ts'
 import { REAL_TIMERS, type Timers } from './timers.ts'
-import { byDueTime, byFinish, type WorkRange, WorkReads } from './work-reads.ts'
+import { WorkReads } from './work-reads.ts'
 import { type LoadRelease, type RunEnd, WorkRuns } from './work-runs.ts'
-
-const SCAN_ROWS = 1_000
-const RETRY_MILLIS = 1_000
 
 /** The parts of the Product that the scheduler needs. */
 export interface SchedulerHost {
@@ -88,18 +85,21 @@ export class Scheduler {
   readonly #history: History
   readonly #dispatcher: Dispatcher
   readonly #statistics: RunStatistics
+  readonly #recovery: Recovery
   /** The Crons in force. */
   readonly crons: Crons
   readonly #listeners: WorkListener[] = []
   #host: SchedulerHost | null = null
   #starting: Promise<void> | null = null
   #isStopped = false
-  #failingSinceMillis: number | null = null
 
   constructor(options: SchedulerOptions) {
     this.#options = options
     this.#reads = new WorkReads(options.store, options.tables)
-    this.#runs = new WorkRuns({ ...options, isStopped: () => this.#isStopped })
+    const isStopped = () => this.#isStopped
+    this.#runs = new WorkRuns({ ...options, isStopped })
+    const parts = { reads: this.#reads, runs: this.#runs }
+    this.#recovery = new Recovery({ ...options, ...parts, isStopped })
     this.#history = new History({ ...options, reads: this.#reads })
     const { timers = REAL_TIMERS } = options
     const shared = { ...options, timers, admits: () => this.#host!.admits() }
@@ -127,7 +127,7 @@ export class Scheduler {
     const oldestMicros = this.#dispatcher.oldestDueMicros
     return schedulerHealth({
       failingSinceMillis: [
-        ...[this.#failingSinceMillis, this.#dispatcher.failingSinceMillis],
+        ...[this.#recovery.failingSinceMillis, this.#dispatcher.failingSinceMillis],
         this.crons.failingSinceMillis,
       ],
       nowMillis: system.monotonicMillis(),
@@ -147,9 +147,9 @@ export class Scheduler {
   /** Settles what the last server left running, then runs work when it is due. Never throws. */
   start(host: SchedulerHost): void {
     this.#host = host
-    this.#starting = this.#start().catch((error: unknown) =>
-      this.#options.log.error('schedule.start_failed', { error }),
-    )
+    this.#starting = this.#recovery
+      .run(host.load, () => this.#startParts())
+      .catch((error: unknown) => this.#options.log.error('schedule.start_failed', { error }))
   }
 
   /** Starts what is due at once, after the Environment began to serve again. */
@@ -257,73 +257,9 @@ export class Scheduler {
     return end
   }
 
-  async #start(): Promise<void> {
-    const { committer, pending } = this.#options
-    // What is pending counted at its assignment, and is not part of the snapshot.
-    while (committer.assigned !== committer.durable) await committer.drain()
-    pending.reset()
-    const snapshot = committer.durable
-    const pin = committer.pinSnapshot()
-    try {
-      await this.#repeat(() => this.#recover())
-      if (this.#isStopped) return
-      this.#dispatcher.start()
-      this.crons.start()
-      this.#history.sweep.start()
-      await this.#repeat(() => this.#count(snapshot))
-    } finally {
-      committer.unpinSnapshot(pin)
-    }
-  }
-
-  /** Repeats the task until it succeeds or the scheduler stops. */
-  async #repeat(task: () => Promise<void>): Promise<void> {
-    while (!this.#isStopped) {
-      try {
-        await task()
-        this.#failingSinceMillis = null
-        return
-      } catch (error) {
-        this.#failingSinceMillis ??= this.#options.system.monotonicMillis()
-        this.#options.log.error('schedule.start_failed', { error })
-        await new Promise((resolve) => setTimeout(resolve, RETRY_MILLIS))
-      }
-    }
-  }
-
-  /** Settles the Actions that ran when the last server ended. */
-  async #recover(): Promise<void> {
-    const { committer } = this.#options
-    for (;;) {
-      const page = await this.#reads.page(byDueTime('running', SCAN_ROWS), committer.durable)
-      for (const { document } of page.documents) {
-        await this.#runs.recover(workOf(document), this.#host!.load)
-      }
-      if (page.documents.length === 0 || this.#isStopped) return
-    }
-  }
-
-  /** Counts the work that was stored at the snapshot. */
-  async #count(snapshot: number): Promise<void> {
-    const byRelease = new Map<ReleaseId, number>()
-    for (const state of ['pending', 'running']) {
-      for await (const text of this.#texts(byDueTime(state, SCAN_ROWS), snapshot)) {
-        const releaseId = workOf(text).releaseId as ReleaseId
-        byRelease.set(releaseId, (byRelease.get(releaseId) ?? 0) + 1)
-      }
-    }
-    let finished = 0
-    for await (const _ of this.#texts(byFinish(SCAN_ROWS), snapshot)) finished += 1
-    if (!this.#isStopped) this.#options.pending.add({ byRelease, finished })
-  }
-
-  async *#texts(range: WorkRange, snapshot: number) {
-    let afterKey: string | undefined
-    while (!this.#isStopped) {
-      const { documents, done } = await this.#reads.page({ ...range, afterKey }, snapshot)
-      for (const { document } of documents) yield document
-      if (done) return
-      afterKey = documents.at(-1)!.key
-    }
+  #startParts(): void {
+    this.#dispatcher.start()
+    this.crons.start()
+    this.#history.sweep.start()
   }
 }
