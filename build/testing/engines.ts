@@ -1,5 +1,4 @@
 /** The engine with real documents and real runners, for Functions given as source text. */
-
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

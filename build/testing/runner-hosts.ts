@@ -3,8 +3,9 @@ import { expect } from 'vitest'
 import type { StoredDocument } from '../../src/documents/store.ts'
 import type { FoundDocuments } from '../../src/engine/calls/outcomes.ts'
 import { SentDocuments } from '../../src/engine/runners/sent-documents.ts'
-import { FrameReader, FrameWriter } from '../../src/runner/frames.ts'
 import { Host, prepareRealm } from '../../src/runner/host.ts'
+import type { Progress } from '../../src/runner/kernel/progress.ts'
+import { FrameReader, FrameWriter } from '../../src/runner/protocol/frames.ts'
 import {
   decodeFromRunner,
   encodeDocuments,
@@ -13,9 +14,8 @@ import {
   encodeRejection,
   encodeReply,
   type FromRunner,
-} from '../../src/runner/messages.ts'
-import type { Operation } from '../../src/runner/operations.ts'
-import type { Progress } from '../../src/runner/progress.ts'
+} from '../../src/runner/protocol/messages.ts'
+import type { Operation } from '../../src/runner/protocol/operations.ts'
 import type { FunctionalIdentity } from '../../src/value/identities.ts'
 import { scriptOf } from './runners.ts'
 

@@ -10,8 +10,8 @@ import {
   type RunnerPool,
 } from '../../src/engine/runners/runner-pool.ts'
 import { runnerCommand } from '../../src/runner/command.ts'
-import type { Operation } from '../../src/runner/operations.ts'
 import { runnerSpawner } from '../../src/runner/processes.ts'
+import type { Operation } from '../../src/runner/protocol/operations.ts'
 import { realSystem } from '../../src/system/system.ts'
 import { type MemoryLog, memoryLog } from '../../src/telemetry/log.ts'
 import { Metrics } from '../../src/telemetry/metrics/metrics.ts'

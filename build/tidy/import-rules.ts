@@ -174,7 +174,7 @@ function directionFindings(file: SourceFile): Finding[] {
       findings.push({
         ...at,
         rule: 'engine may import only the message types of runner',
-        replacement: 'import type, or move the constant to runner/messages.ts',
+        replacement: 'import type, or move the constant to runner/protocol/messages.ts',
       })
     }
   }
@@ -182,7 +182,7 @@ function directionFindings(file: SourceFile): Finding[] {
 }
 
 function isMessages(each: { typeOnly: boolean; path: string | null }): boolean {
-  return each.typeOnly || each.path === 'src/runner/messages.ts'
+  return each.typeOnly || each.path === 'src/runner/protocol/messages.ts'
 }
 
 function libraryFindings(file: SourceFile): Finding[] {

@@ -3,7 +3,6 @@
  * processes, while newer commits change everything that it reads. The time and the seed of the
  * invocation are part of its input, as they are when the engine retries it.
  */
-
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -5,19 +5,19 @@
  * Query or a Mutation.
  */
 import { readSync, writeSync } from 'node:fs'
-import { FrameReader, FrameWriter } from './frames.ts'
 import { Host, prepareRealm } from './host.ts'
+import { makeCpuClock } from './kernel/cpu-clocks.ts'
+import { Progress } from './kernel/progress.ts'
+import { FrameReader, FrameWriter } from './protocol/frames.ts'
 import {
   type Containment,
   LOADING,
   type LoadLimits,
   type ProbeResult,
   SELF_TEST_FLAG,
-} from './messages.ts'
-import { Progress } from './progress.ts'
+} from './protocol/messages.ts'
 import { type Rejections, watchRejections } from './rejections.ts'
 import { lockDown, restrictAndRestart, type SelfCommand } from './sandbox/containment.ts'
-import { makeCpuClock } from './sandbox/cpu-clocks.ts'
 import { landlockProbes, lateProbes, runProbes } from './sandbox/self-tests.ts'
 
 /** Argument of the second start, followed by the version of Landlock in force. */

@@ -15,7 +15,11 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ValidationError } from '../value/validation-error.ts'
-import { FrameReader, FrameWriter } from './frames.ts'
+import { KernelFile } from './kernel/kernel-files.ts'
+import { cText, libc } from './kernel/libc.ts'
+import { ProcessCounts } from './kernel/process-counts.ts'
+import { PROGRESS_BYTES, type ProgressRecord, readProgress } from './kernel/progress.ts'
+import { FrameReader, FrameWriter } from './protocol/frames.ts'
 import {
   type DocumentsReply,
   decodeFromRunner,
@@ -32,14 +36,10 @@ import {
   type InvokeRequest,
   type LoadLimits,
   type RejectedOperation,
-} from './messages.ts'
-import { ProcessCounts } from './process-counts.ts'
-import { RUNNER_ENVIRONMENT } from './process-environment.ts'
-import { PROGRESS_BYTES, type ProgressRecord, readProgress } from './progress.ts'
-import { KernelFile } from './sandbox/kernel-files.ts'
-import { cText, libc } from './sandbox/libc.ts'
+} from './protocol/messages.ts'
+import { RUNNER_ENVIRONMENT } from './sandbox/process-environment.ts'
 
-export type { ProgressRecord } from './progress.ts'
+export type { ProgressRecord } from './kernel/progress.ts'
 
 /** Characters of one line of a runner's error output in the log. */
 const LOG_LINE_CHARACTERS_MAX = 1_024

@@ -6,8 +6,13 @@
 import { afterAll, expect, test } from 'vitest'
 import { scriptOf } from '../../build/testing/runners.ts'
 import { Host, prepareRealm } from './host.ts'
-import { decodeFromRunner, encodeInvoke, encodeReply, type FromRunner } from './messages.ts'
-import type { Progress } from './progress.ts'
+import type { Progress } from './kernel/progress.ts'
+import {
+  decodeFromRunner,
+  encodeInvoke,
+  encodeReply,
+  type FromRunner,
+} from './protocol/messages.ts'
 import { watchRejections } from './rejections.ts'
 
 const ID = 'notes_01ARZ3NDEKTSV4RRFFQ69G5FAV'

@@ -2,7 +2,6 @@
  * A pool for tests of the engine itself: handlers run in this process, over the same operations
  * that a sandboxed runner sends.
  */
-
 import { documentText } from '../../../src/engine/calls/document-text.ts'
 import { DECLARED_ERROR, OperationError } from '../../../src/engine/calls/operation-error.ts'
 import type {
@@ -13,7 +12,7 @@ import type {
 } from '../../../src/engine/calls/outcomes.ts'
 import type { RunnerPool } from '../../../src/engine/runners/runner-pool.ts'
 import { isFault } from '../../../src/errors/fault.ts'
-import type { Operation, RangeRequest } from '../../../src/runner/operations.ts'
+import type { Operation, RangeRequest } from '../../../src/runner/protocol/operations.ts'
 import type { FunctionKind } from '../../../src/value/manifest.ts'
 
 /** Stored JSON as JSON.parse makes it. */

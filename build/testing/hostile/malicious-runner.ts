@@ -3,8 +3,8 @@
  * that the called Function names. It enters no sandbox.
  */
 import { readSync, writeSync } from 'node:fs'
-import { FrameReader, FrameWriter } from '../../../src/runner/frames.ts'
-import { Progress } from '../../../src/runner/progress.ts'
+import { Progress } from '../../../src/runner/kernel/progress.ts'
+import { FrameReader, FrameWriter } from '../../../src/runner/protocol/frames.ts'
 
 const USAGE = [false, false, false, 0, []]
 /** The protocol lets a runner report any CPU time; the server must not trust it. */

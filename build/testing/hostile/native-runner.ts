@@ -6,10 +6,10 @@
 import { dlopen, FFIType, type Pointer, ptr } from 'bun:ffi'
 import { readFileSync, readSync, writeSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { FrameReader, FrameWriter } from '../../../src/runner/frames.ts'
-import { Progress } from '../../../src/runner/progress.ts'
+import { cText, isMusl, libc } from '../../../src/runner/kernel/libc.ts'
+import { Progress } from '../../../src/runner/kernel/progress.ts'
+import { FrameReader, FrameWriter } from '../../../src/runner/protocol/frames.ts'
 import { lockDown, restrictAndRestart } from '../../../src/runner/sandbox/containment.ts'
-import { cText, isMusl, libc } from '../../../src/runner/sandbox/libc.ts'
 
 export interface NativeAttack {
   readonly attack: keyof typeof ATTACKS

@@ -5,8 +5,8 @@
  */
 import { writeSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { errno, libc } from '../../../src/runner/kernel/libc.ts'
 import { lockDown, restrictAndRestart } from '../../../src/runner/sandbox/containment.ts'
-import { errno, libc } from '../../../src/runner/sandbox/libc.ts'
 import { filterProbes, landlockProbes, runProbes } from '../../../src/runner/sandbox/self-tests.ts'
 
 export interface NativeReport {

@@ -5,7 +5,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
-import { FRAME_BYTES_MAX } from '../../runner/messages.ts'
+import { FRAME_BYTES_MAX } from '../../runner/protocol/messages.ts'
 import { SDK_TEXTS } from '../../sdk/embedded.generated.ts'
 import { fileProblem, type Problem, workspaceFault } from '../workspace/problems.ts'
 import { CRONS_FILE, SCHEMA_FILE, type WorkspaceFiles } from '../workspace/workspace-files.ts'

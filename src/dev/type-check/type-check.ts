@@ -1,7 +1,7 @@
 /** Checks the types of a Workspace in a process of its own. */
 import { Fault } from '../../errors/fault.ts'
 import { ownCommand } from '../../runner/command.ts'
-import { RUNNER_ENVIRONMENT } from '../../runner/process-environment.ts'
+import { RUNNER_ENVIRONMENT } from '../../runner/sandbox/process-environment.ts'
 import type { WorkspaceDescription } from '../../value/manifest.ts'
 import { SCHEMA_FILE, type WorkspaceModule } from '../workspace/workspace-files.ts'
 import {

@@ -1,8 +1,8 @@
 /** The `ctx.storage` operations of one Action, each of which is a transaction of its own. */
 import { isFault } from '../../errors/fault.ts'
-import type { DownloadOperation, FileOperation } from '../../runner/file-operations.ts'
-import type { ErrorReport } from '../../runner/messages.ts'
-import type { RangeRequest } from '../../runner/operations.ts'
+import type { DownloadOperation, FileOperation } from '../../runner/protocol/file-operations.ts'
+import type { ErrorReport } from '../../runner/protocol/messages.ts'
+import type { RangeRequest } from '../../runner/protocol/operations.ts'
 import {
   FILE_DOCUMENTS,
   FUNCTION_PUT_BYTES_MAX,

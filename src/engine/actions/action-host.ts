@@ -1,9 +1,9 @@
 /** Performs the operations of one Action: calls of other Functions, requests and timers. */
 import { Fault, isFault } from '../../errors/fault.ts'
-import type { FileOperation } from '../../runner/file-operations.ts'
-import { TIMERS_MAX } from '../../runner/messages.ts'
-import type { Operation } from '../../runner/operations.ts'
-import type { ScheduleOperation } from '../../runner/schedule-operations.ts'
+import type { FileOperation } from '../../runner/protocol/file-operations.ts'
+import { TIMERS_MAX } from '../../runner/protocol/messages.ts'
+import type { Operation } from '../../runner/protocol/operations.ts'
+import type { ScheduleOperation } from '../../runner/protocol/schedule-operations.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { DeclaredErrorKind, FunctionManifest } from '../../value/manifest.ts'
 import { encodeStored } from '../../value/stored.ts'

@@ -1,5 +1,5 @@
 /** Sends the requests of `fetch` in Actions, and turns failures into errors for the author. */
-import type { FetchRequest } from '../../runner/operations.ts'
+import type { FetchRequest } from '../../runner/protocol/operations.ts'
 import type { AddressRange } from '../../system/address-ranges.ts'
 import { FetchFailure, type Network } from '../../system/guarded-fetch.ts'
 import {

@@ -1,5 +1,5 @@
 /** Errors that a rejected `ctx` operation throws inside the author's code. */
-import type { ErrorReport, ViolatedIndex } from '../../runner/messages.ts'
+import type { ErrorReport, ViolatedIndex } from '../../runner/protocol/messages.ts'
 
 /**
  * The rejection of one operation, such as a read of an unknown table. It is thrown in the author's

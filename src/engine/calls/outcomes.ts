@@ -6,8 +6,8 @@ import type {
   FromRunner,
   InvokeRequest,
   Page,
-} from '../../runner/messages.ts'
-import type { Operation, StoredJson } from '../../runner/operations.ts'
+} from '../../runner/protocol/messages.ts'
+import type { Operation, StoredJson } from '../../runner/protocol/operations.ts'
 
 /** Cancels a call. The runner pool polls it some 40 times a second, so the getter may do work. */
 export interface CancellationToken {

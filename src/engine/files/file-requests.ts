@@ -3,7 +3,7 @@ import type {
   DownloadOperation,
   ObjectOperand,
   UploadOperand,
-} from '../../runner/file-operations.ts'
+} from '../../runner/protocol/file-operations.ts'
 import {
   FILE_BYTES_MAX,
   FILE_DOCUMENTS,

@@ -1,5 +1,4 @@
 /** One attempt of a Query or a Mutation: transaction, runner, log and usage. */
-
 import { Fault } from '../../errors/fault.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'

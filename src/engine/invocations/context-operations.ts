@@ -1,8 +1,7 @@
 /** The `ctx.db` operations of a runner, performed in its transaction. */
-
 import { KEY_BYTES_MAX } from '../../documents/key-encoding.ts'
 import type { StoredDocument } from '../../documents/store.ts'
-import type { Operation, RangeRequest } from '../../runner/operations.ts'
+import type { Operation, RangeRequest } from '../../runner/protocol/operations.ts'
 import { andThen, type MaybePromise } from '../../system/maybe-promise.ts'
 import { INVALID_CURSOR, OperationError } from '../calls/operation-error.ts'
 import type { FoundDocuments, OperationResult } from '../calls/outcomes.ts'

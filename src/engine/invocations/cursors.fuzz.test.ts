@@ -2,7 +2,6 @@
  * Cursors come back from callers. One that was not issued for the list is rejected with
  * ARGUMENTS_INVALID: it never opens another list and never causes an internal error.
  */
-
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -21,7 +20,7 @@ import { functionManifest } from '../../../build/testing/products.ts'
 import { encodeKey } from '../../documents/keys.ts'
 import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
 import { isFault } from '../../errors/fault.ts'
-import type { RangeRequest } from '../../runner/operations.ts'
+import type { RangeRequest } from '../../runner/protocol/operations.ts'
 import { realSystem } from '../../system/system.ts'
 import { createLog } from '../../telemetry/log.ts'
 import { Metrics } from '../../telemetry/metrics/metrics.ts'

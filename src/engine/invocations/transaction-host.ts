@@ -4,9 +4,9 @@
  * fails.
  */
 import { Fault } from '../../errors/fault.ts'
-import type { DownloadOperation } from '../../runner/file-operations.ts'
-import type { Operation } from '../../runner/operations.ts'
-import type { ScheduleOperation } from '../../runner/schedule-operations.ts'
+import type { DownloadOperation } from '../../runner/protocol/file-operations.ts'
+import type { Operation } from '../../runner/protocol/operations.ts'
+import type { ScheduleOperation } from '../../runner/protocol/schedule-operations.ts'
 import { sha256Hex } from '../../system/digests.ts'
 import { andThen, type MaybePromise } from '../../system/maybe-promise.ts'
 import type { Principal } from '../../value/identities.ts'

@@ -1,6 +1,6 @@
 /** The calls of one runner, as the server tracks them. */
 import type { StoredDocument } from '../../documents/store.ts'
-import type { Operation } from '../../runner/operations.ts'
+import type { Operation } from '../../runner/protocol/operations.ts'
 import type {
   CancellationToken,
   OutcomeMessage,

@@ -1,6 +1,6 @@
 /** Checks that the kernel contains runners: by the probes of a runner and by kernel state. */
 import { Fault } from '../../errors/fault.ts'
-import type { Containment } from '../../runner/messages.ts'
+import type { Containment } from '../../runner/protocol/messages.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { Hello } from './ports.ts'
 import type { Runner } from './runner.ts'

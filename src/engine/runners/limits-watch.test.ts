@@ -1,7 +1,7 @@
 /** The bounds as a clock and the kernel's figures would show them, 25 ms at a time. */
 import { describe, expect, test } from 'vitest'
-import { LOADING } from '../../runner/messages.ts'
 import type { ProgressRecord, RunnerProcess } from '../../runner/processes.ts'
+import { LOADING } from '../../runner/protocol/messages.ts'
 import { RunnerWatch } from './limits-watch.ts'
 
 const MEBIBYTE = 1024 * 1024

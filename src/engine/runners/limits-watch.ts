@@ -3,8 +3,8 @@
  * and its memory growth. CPU time is used where the kernel reports it, so that a call on a starved
  * machine is not terminated; otherwise the elapsed time.
  */
-import { LOADING } from '../../runner/messages.ts'
 import type { RunnerProcess, RunnerUsage } from '../../runner/processes.ts'
+import { LOADING } from '../../runner/protocol/messages.ts'
 import type { RunnerFate, RunnerHost } from '../calls/outcomes.ts'
 import { type ProcessLimits, ProcessWatch } from './process-watch.ts'
 

@@ -6,7 +6,7 @@
 import { accessSync, constants } from 'node:fs'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { AttackReport, AttackRequest } from '../../../build/testing/native-attacks.ts'
-import { THREADS_MAX } from '../../runner/messages.ts'
+import { THREADS_MAX } from '../../runner/protocol/messages.ts'
 import { landlockVersion } from '../../runner/sandbox/landlock.ts'
 
 const program = new URL('../../../build/testing/native-attacks.ts', import.meta.url).pathname

@@ -1,6 +1,6 @@
 /** The interfaces between a runner, its pool and its group. */
-import type { Containment, ProbeResult } from '../../runner/messages.ts'
 import type { SpawnRunner } from '../../runner/processes.ts'
+import type { Containment, ProbeResult } from '../../runner/protocol/messages.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { RunnerFate } from '../calls/outcomes.ts'

@@ -5,8 +5,8 @@
  * Queries.
  */
 import { Fault } from '../../errors/fault.ts'
-import { GROWTH_BYTES_MAX, SELF_TEST_FLAG, THREADS_MAX } from '../../runner/messages.ts'
 import type { SpawnRunner } from '../../runner/processes.ts'
+import { GROWTH_BYTES_MAX, SELF_TEST_FLAG, THREADS_MAX } from '../../runner/protocol/messages.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics/metrics.ts'

@@ -3,7 +3,6 @@
  * messages of a process exist, over a real transaction. Every call ends, and never by an internal
  * failure.
  */
-
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -16,8 +15,8 @@ import { VALID_MESSAGES } from '../../../build/testing/hostile/messages.ts'
 import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
 import type { DocumentStore } from '../../documents/store.ts'
 import { isFault } from '../../errors/fault.ts'
-import { decodeFromRunner } from '../../runner/messages.ts'
 import type { RunnerEvents, RunnerProcess } from '../../runner/processes.ts'
+import { decodeFromRunner } from '../../runner/protocol/messages.ts'
 import { realSystem } from '../../system/system.ts'
 import { createLog } from '../../telemetry/log.ts'
 import { ValidationError } from '../../value/validation-error.ts'

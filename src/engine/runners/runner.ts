@@ -3,9 +3,9 @@
  * message of the process is checked against the state of its calls. A violation terminates the
  * process.
  */
-import { type FromRunner, LOADING } from '../../runner/messages.ts'
-import type { Operation } from '../../runner/operations.ts'
 import type { RunnerExit, RunnerProcess } from '../../runner/processes.ts'
+import { type FromRunner, LOADING } from '../../runner/protocol/messages.ts'
+import type { Operation } from '../../runner/protocol/operations.ts'
 import { TransientMap } from '../../value/memory/transient-map.ts'
 import { OperationError } from '../calls/operation-error.ts'
 import {

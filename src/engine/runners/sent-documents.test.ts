@@ -3,7 +3,6 @@
  * the calls, and hold a bounded share of them. Method: both sides without a pipe between, and calls
  * that begin, are answered, end and are cancelled at random; then a real runner.
  */
-
 import { afterAll, expect, test } from 'vitest'
 import { fc } from '../../../build/testing/properties.ts'
 import { poolBench } from '../../../build/testing/runners.ts'

@@ -1,6 +1,6 @@
 /** Performs the operations of `ctx.scheduler` in a transaction, whose mistakes are the author's. */
 import { Fault } from '../../errors/fault.ts'
-import type { ScheduleOperation } from '../../runner/schedule-operations.ts'
+import type { ScheduleOperation } from '../../runner/protocol/schedule-operations.ts'
 import { andThen, type MaybePromise } from '../../system/maybe-promise.ts'
 import { admit } from '../../value/identities.ts'
 import { isId } from '../../value/ids.ts'

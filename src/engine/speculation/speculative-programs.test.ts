@@ -5,7 +5,6 @@
  * once synchronously at the same snapshot with the same seed. For half of the documents, the store
  * has the versions of the newest snapshot in memory, not of the one before.
  */
-
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

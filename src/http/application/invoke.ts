@@ -3,7 +3,6 @@
  * target, Function, policy, functional identity, arguments, then the engine. The Application Key
  * and the functional identity are independent.
  */
-
 import type { CancellationToken } from '../../engine/calls/outcomes.ts'
 import type { MutationOutcome } from '../../engine/invocations/mutations.ts'
 import type { QueryOutcome } from '../../engine/invocations/queries.ts'

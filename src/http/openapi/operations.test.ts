@@ -3,7 +3,6 @@
  * origins is called with a request drawn from its schemas, and then with every single defect that
  * the schemas rule out. Each response has the documented status, headers and body.
  */
-
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   invalidRequests,

@@ -1,5 +1,4 @@
 /** Scheduled work for operators: lists and cancellations. */
-
 import type { Engine } from '../../engine/engine.ts'
 import type { ScheduledSummary } from '../../engine/scheduled-work/scheduled-documents.ts'
 import { Fault, isFault } from '../../errors/fault.ts'

@@ -3,7 +3,6 @@
  * are named instead of sent. Method: a Host in this process that gets documents as the server sends
  * them, and once more as whole text; the results are the same.
  */
-
 import { describe, expect, test } from 'vitest'
 import { arbitraryValue } from '../../../build/testing/arbitrary-values.ts'
 import { fc } from '../../../build/testing/properties.ts'

@@ -2,7 +2,7 @@
  * Entry of the bundle that runs inside a fresh realm (build/embed-realm.ts). The process around the
  * realm calls nothing but what `createRealm` returns.
  */
-import type { LoadLimits } from '../messages.ts'
+import type { LoadLimits } from '../protocol/messages.ts'
 import { type Bridge, connectBridge } from './bridge.ts'
 import { chargedMicros } from './calls.ts'
 import { Auth } from './ctx/auth.ts'

@@ -1,6 +1,6 @@
 /** Reports to the server of errors that the code of a Workspace threw. */
-import type { ErrorReport } from '../messages.ts'
-import { ERROR_CHARACTERS_MAX } from '../messages.ts'
+import type { ErrorReport } from '../protocol/messages.ts'
+import { ERROR_CHARACTERS_MAX } from '../protocol/messages.ts'
 import { inspect } from './logging.ts'
 import { REPLACEMENTS } from './missing-globals.ts'
 import { SCRIPT_NAME } from './workspace-script.ts'

@@ -1,11 +1,10 @@
 /** The globals of a Workspace's realm, compared with those of the runtime. */
-
 import { describe, expect, test } from 'vitest'
 import { fc } from '../../../build/testing/properties.ts'
 import { Driver, resultOf } from '../../../build/testing/runner-hosts.ts'
 import { encodeStored } from '../../value/stored.ts'
 import type { Value } from '../../value/values.ts'
-import type { FromRunner } from '../messages.ts'
+import type { FromRunner } from '../protocol/messages.ts'
 
 describe('globals', () => {
   const driver = new Driver(`

@@ -1,5 +1,5 @@
 /** The limits that the Release of this realm was loaded with. */
-import type { LoadLimits } from '../messages.ts'
+import type { LoadLimits } from '../protocol/messages.ts'
 
 export let limits: LoadLimits
 

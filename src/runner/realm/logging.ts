@@ -1,6 +1,6 @@
 /** The log of a call: lines of `ctx.log` and `console` that travel with its result. */
 import type { LogLevel } from '../../value/logs/log-levels.ts'
-import { LOG_CHARACTERS_MAX, LOG_LINES_MAX } from '../messages.ts'
+import { LOG_CHARACTERS_MAX, LOG_LINES_MAX } from '../protocol/messages.ts'
 
 export interface LogSink {
   /** `[level, message, data]` of each line, as JSON texts with commas between them. */

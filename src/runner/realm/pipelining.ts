@@ -2,7 +2,7 @@
  * Operations whose result a speculative call assumes instead of waiting for a reply: sent many to a
  * frame, and their results delivered one at a time.
  */
-import { PIPELINED_CHARACTERS_MAX } from '../messages.ts'
+import { PIPELINED_CHARACTERS_MAX } from '../protocol/messages.ts'
 import { bridge } from './bridge.ts'
 import { type Call, frame, noteRunning } from './calls.ts'
 

@@ -1,5 +1,5 @@
 /** Replies of the server to operations. */
-import type { ViolatedIndex } from '../messages.ts'
+import type { ViolatedIndex } from '../protocol/messages.ts'
 import { activeCalls, frame, type PendingRequest, pendingRequests } from './calls.ts'
 import { decode } from './decoding.ts'
 import { documents, type SentItem } from './documents.ts'

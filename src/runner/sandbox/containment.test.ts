@@ -8,8 +8,8 @@ import { join, resolve } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import type { NativeReport } from '../../../build/testing/hostile/natives.ts'
 import { runnerCommand } from '../command.ts'
-import type { FromRunner } from '../messages.ts'
 import { runnerSpawner } from '../processes.ts'
+import type { FromRunner } from '../protocol/messages.ts'
 import { landlockVersion } from './landlock.ts'
 
 const natives = new URL('../../../build/testing/hostile/natives.ts', import.meta.url).pathname

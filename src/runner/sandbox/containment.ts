@@ -4,10 +4,9 @@
  * root and filters system calls. No code of a Workspace is loaded before both.
  */
 import { closeSync, openSync, readFileSync, readSync, writeFileSync } from 'node:fs'
-import { type Containment, GROWTH_BYTES_MAX } from '../messages.ts'
-import { CONTAINED_ENVIRONMENT } from '../process-environment.ts'
+import { cText, cVector, libc } from '../kernel/libc.ts'
+import { type Containment, GROWTH_BYTES_MAX } from '../protocol/messages.ts'
 import { landlockVersion, restrictFiles } from './landlock.ts'
-import { cText, cVector, libc } from './libc.ts'
 import {
   closeOnExec,
   dieWithParent,
@@ -18,6 +17,7 @@ import {
   limitData,
   limitResources,
 } from './privileges.ts'
+import { CONTAINED_ENVIRONMENT } from './process-environment.ts'
 import { enterSeatbelt } from './seatbelt.ts'
 import { restrictSystemCalls } from './seccomp.ts'
 

@@ -5,8 +5,8 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { runnerCommand } from '../command.ts'
-import type { FromRunner } from '../messages.ts'
 import { type RunnerProcess, runnerSpawner } from '../processes.ts'
+import type { FromRunner } from '../protocol/messages.ts'
 
 const onLinux = process.platform === 'linux'
 const MEBIBYTE = 1024 * 1024

@@ -3,7 +3,7 @@
  * no signal to other processes. The restriction holds for the calling thread and its descendants.
  */
 import { ptr } from 'bun:ffi'
-import { cText, libc } from './libc.ts'
+import { cText, libc } from '../kernel/libc.ts'
 
 const CREATE_RULESET = 444
 const ADD_RULE = 445

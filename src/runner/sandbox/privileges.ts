@@ -1,7 +1,7 @@
 /** Privileges that a runner drops before it loads code: priority, limits, capabilities, root. */
 import { ptr } from 'bun:ffi'
-import { THREADS_MAX } from '../messages.ts'
-import { libc } from './libc.ts'
+import { libc } from '../kernel/libc.ts'
+import { THREADS_MAX } from '../protocol/messages.ts'
 
 const PR_SET_PDEATHSIG = 1
 const SIGKILL = 9

@@ -1,6 +1,6 @@
 /** The sandbox profile of a runner on macOS. It has no test on other systems. */
 import { dlopen, FFIType } from 'bun:ffi'
-import { cText } from './libc.ts'
+import { cText } from '../kernel/libc.ts'
 
 const PROFILE = '(version 1)(deny default)(allow sysctl-read)(allow signal (target self))'
 

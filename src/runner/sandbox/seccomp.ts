@@ -4,7 +4,7 @@
  * kernels add.
  */
 import { ptr } from 'bun:ffi'
-import { isMusl, libc } from './libc.ts'
+import { isMusl, libc } from '../kernel/libc.ts'
 
 interface Architecture {
   /** AUDIT_ARCH_*: a 32-bit call has other numbers and must not pass. */

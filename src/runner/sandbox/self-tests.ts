@@ -2,11 +2,10 @@
  * Probes of the sandbox: known ways out of a runner, tried with native calls before any code is
  * loaded. The server does not serve if one of them succeeds.
  */
-
-import type { Containment, ProbeResult } from '../messages.ts'
-import { CONTAINED_ENVIRONMENT } from '../process-environment.ts'
-import { PROGRESS_DESCRIPTOR } from '../progress.ts'
-import { cText, cVector, errno, libc } from './libc.ts'
+import { cText, cVector, errno, libc } from '../kernel/libc.ts'
+import { PROGRESS_DESCRIPTOR } from '../kernel/progress.ts'
+import type { Containment, ProbeResult } from '../protocol/messages.ts'
+import { CONTAINED_ENVIRONMENT } from './process-environment.ts'
 
 const O_RDWR = 2
 /** Flags of a file without a name, so that a successful escape leaves no file. */

@@ -1,5 +1,5 @@
 /** Lists of documents: what follows `ctx.db.table(...)` becomes range operations. */
-import type { NextPage } from '../../operations.ts'
+import type { NextPage } from '../../protocol/operations.ts'
 import type { Call } from '../calls.ts'
 import { sendRead } from '../operations.ts'
 

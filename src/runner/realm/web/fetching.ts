@@ -1,5 +1,5 @@
 /** `fetch` of Actions: the server sends the request and replies with the whole response. */
-import { REQUEST_BYTES_MAX, REQUEST_HEAD_CHARACTERS_MAX } from '../../messages.ts'
+import { REQUEST_BYTES_MAX, REQUEST_HEAD_CHARACTERS_MAX } from '../../protocol/messages.ts'
 import { runningCall } from '../calls.ts'
 import { sendDetached } from '../operations.ts'
 import { bytesOf, Request, type RequestInit, Response, received } from './bodies.ts'

@@ -2,7 +2,7 @@
  * Timers of Actions. A runner waits for nothing but frames, so the server wakes it: one `sleep`
  * operation for the timer that is due first stands for all of a call.
  */
-import { TIMERS_MAX } from '../../messages.ts'
+import { TIMERS_MAX } from '../../protocol/messages.ts'
 import { type Call, runningCall, type Timer } from '../calls.ts'
 import { endThrew } from '../endings.ts'
 import { report } from '../error-reports.ts'

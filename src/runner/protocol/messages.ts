@@ -3,10 +3,9 @@
  * of a runner are untrusted, so `decodeFromRunner` checks every shape; values inside stay unchecked
  * JSON until the engine reads them.
  */
-
-import type { LogLevel } from '../value/logs/log-levels.ts'
-import type { FunctionKind } from '../value/manifest.ts'
-import { ValidationError } from '../value/validation-error.ts'
+import type { LogLevel } from '../../value/logs/log-levels.ts'
+import type { FunctionKind } from '../../value/manifest.ts'
+import { ValidationError } from '../../value/validation-error.ts'
 import { decodeOperation, isPipelined, type Operation, type StoredJson } from './operations.ts'
 import { count, isName, record, sized, text64 } from './shapes.ts'
 

@@ -4,10 +4,10 @@
  * reads them. IDs, cursors and names of any length stay unchecked as well: callers choose them, and
  * an invalid one is rejected in the author's code instead of ending the process.
  */
-import { isConfigurationName } from '../value/configuration.ts'
-import { GUEST_SECONDS_MAX } from '../value/identities.ts'
-import { FUNCTION_KINDS, type FunctionKind } from '../value/manifest.ts'
-import { ValidationError } from '../value/validation-error.ts'
+import { isConfigurationName } from '../../value/configuration.ts'
+import { GUEST_SECONDS_MAX } from '../../value/identities.ts'
+import { FUNCTION_KINDS, type FunctionKind } from '../../value/manifest.ts'
+import { ValidationError } from '../../value/validation-error.ts'
 import { decodeFileOperation, type FileOperation } from './file-operations.ts'
 import { decodeScheduleOperation, type ScheduleOperation } from './schedule-operations.ts'
 import { count, isName, record, sized } from './shapes.ts'

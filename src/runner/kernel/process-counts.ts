@@ -1,6 +1,6 @@
 /** The kernel's counts of a whole process, all of its threads included. */
 import { closeSync, fstatSync, openSync } from 'node:fs'
-import { libc } from './sandbox/libc.ts'
+import { libc } from './libc.ts'
 
 /** Links of a directory without subdirectories; each further one is a thread. */
 const LINKS_OF_FOLDER = 2

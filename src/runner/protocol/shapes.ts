@@ -1,5 +1,5 @@
 /** Checks of the parts of a runner's frames. Each throws ValidationError. */
-import { ValidationError } from '../value/validation-error.ts'
+import { ValidationError } from '../../value/validation-error.ts'
 
 export function sized(json: readonly unknown[], length: number): void {
   if (json.length !== length) throw new ValidationError(`${length} parts`)

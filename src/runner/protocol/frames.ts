@@ -1,5 +1,5 @@
 /** Length-prefixed frames in byte streams, for both ends of the pipe. */
-import { ValidationError } from '../value/validation-error.ts'
+import { ValidationError } from '../../value/validation-error.ts'
 import { FRAME_BYTES_MAX } from './messages.ts'
 
 const HEADER_BYTES = 4

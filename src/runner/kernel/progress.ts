@@ -3,7 +3,7 @@
  * It tells the server which call keeps a runner busy that sends no frames any more.
  */
 import { writeSync } from 'node:fs'
-import { mapShared } from './sandbox/libc.ts'
+import { mapShared } from './libc.ts'
 
 export const PROGRESS_DESCRIPTOR = 3
 /** u32 call (0 for none), u32 count of segments, f64 CPU microseconds before this segment. */

@@ -2,7 +2,7 @@
  * The operations of `ctx.scheduler`. They come from an untrusted process; names, IDs and arguments
  * inside are checked by the engine, which can tell the author what is wrong.
  */
-import { ValidationError } from '../value/validation-error.ts'
+import { ValidationError } from '../../value/validation-error.ts'
 import { count, sized } from './shapes.ts'
 
 /**

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ValidationError } from '../value/validation-error.ts'
+import { ValidationError } from '../../value/validation-error.ts'
 import { FrameReader, FrameWriter } from './frames.ts'
 import { FRAME_BYTES_MAX } from './messages.ts'
 
