@@ -1,7 +1,7 @@
 /**
  * The documents of `svc docs`: writes the references among src/docs/*.md, their list in README.md,
- * the table of folders of src/README.md, the list of decisions, and every document as one
- * TypeScript module of text. `--check` changes nothing and fails if something is stale.
+ * the tables of folders in src/README.md and below it, the list of decisions, and every document
+ * as one TypeScript module of text. `--check` changes nothing and fails if something is stale.
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,11 +10,12 @@ import { accessDocument } from './docs/access.ts'
 import { cliDocument } from './docs/cli.ts'
 import { DECISIONS, withDecisions } from './docs/decisions.ts'
 import { errorsDocument } from './docs/errors.ts'
-import { withFolderTable } from './docs/folders.ts'
+import { withFolderTable, withLayerTable } from './docs/folders.ts'
 import { limitsDocument } from './docs/limits.ts'
 import { between, table } from './docs/markdown.ts'
 import { metricsDocument } from './docs/metrics.ts'
 import { settingsDocument } from './docs/settings.ts'
+import { LAYERS } from './tidy/import-rules.ts'
 
 export const DOCS = 'src/docs'
 const MODULE = `${DOCS}/embedded.generated.ts`
@@ -58,12 +59,17 @@ export async function renderDocs(root: string): Promise<Record<string, string>> 
   const hasReadme = (folder: string): boolean => existsSync(join(root, 'src', folder, 'README.md'))
   const map = withFolderTable(readFileSync(join(root, MAP), 'utf8'), hasReadme)
   const decisions = withDecisions(readFileSync(join(root, DECISION_LIST), 'utf8'), root)
+  const insides = Object.keys(LAYERS).map((folder) => {
+    const path = `src/${folder}/README.md`
+    return [path, withLayerTable(readFileSync(join(root, path), 'utf8'), folder)]
+  })
   const readme = between(readFileSync(join(root, README), 'utf8'), 'documents', lists(documents))
   return {
     ...Object.fromEntries(files),
     [README]: readme,
     [MAP]: map,
     [DECISION_LIST]: decisions,
+    ...Object.fromEntries(insides),
     [MODULE]: embedded(documents),
   }
 }

@@ -8,10 +8,10 @@ import { VERSION } from '../src/value/version.ts'
 import { readMarkdown } from './testing/markdown/markdown.ts'
 import { citationFindings, contractHeadings, headingFindings } from './tidy/contract-citations.ts'
 import { circleFindings } from './tidy/import-circles.ts'
-import { FOLDERS, importFindings } from './tidy/import-rules.ts'
+import { FOLDERS, importFindings, LAYERS, layerOf } from './tidy/import-rules.ts'
 import { languageFindings, subjectFindings } from './tidy/language-rules.ts'
 import { lazyFindings } from './tidy/lazy-libraries.ts'
-import { type Finding, parseSource, readSourceFiles } from './tidy/source-files.ts'
+import { type Finding, isTest, parseSource, readSourceFiles } from './tidy/source-files.ts'
 import { folderFindings, functionFindings, textFindings } from './tidy/text-rules.ts'
 import { unusedFindings } from './tidy/unused-files.ts'
 
@@ -48,6 +48,33 @@ test('the import table lists every folder of src', () => {
     files.filter((f) => f.path.startsWith('src/')).map((f) => f.path.split('/')[1]!),
   )
   expect([...folders].filter((folder) => FOLDERS[folder] === undefined)).toEqual([])
+})
+
+test('a folder inside another imports only those below it, types included', () => {
+  const below = parseSource('src/engine/commits/x.ts', "import { a } from '../limits.ts'")
+  const above = parseSource(
+    'src/engine/commits/x.ts',
+    "import { a } from './a.ts'\nimport type { B } from '../transactions/b.ts'",
+  )
+  const unlisted = parseSource('src/runner/sockets/x.ts', "import { a } from '../main.ts'")
+  expect(importFindings(below)).toEqual([])
+  expect(report(importFindings(above))).toBe(
+    'src/engine/commits/x.ts:2: inside engine, commits may not import transactions, which stands ' +
+      'above it -> move what both need below commits, or let the caller pass it in',
+  )
+  expect(report(importFindings(unlisted))).toBe(
+    'src/runner/sockets/x.ts:1: src/runner/sockets belongs to no layer -> give it a row of ' +
+      'LAYERS.runner in build/tidy/import-rules.ts',
+  )
+})
+
+test('every layer has files', () => {
+  const sources = files.filter(({ path }) => !isTest(path))
+  const empty = Object.entries(LAYERS).flatMap(([folder, layers]) => {
+    const used = new Set(sources.map(({ path }) => layerOf(folder, path)))
+    return Object.keys(layers).filter((name) => !used.has(name))
+  })
+  expect(empty).toEqual([])
 })
 
 test('no command line loads a slow library before it needs it', () => {

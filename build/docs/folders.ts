@@ -1,10 +1,16 @@
-/** The table of folders in src/README.md, from the import rules. */
-import { FOLDERS, type Folder, OWNERS } from '../tidy/import-rules.ts'
+/** The tables of folders in README.md files, from the import rules. */
+import { FOLDERS, type Folder, LAYERS, OWNERS } from '../tidy/import-rules.ts'
 import { between, code, table } from './markdown.ts'
 
 /** Replaces the table. `hasReadme` tells whether a folder has a page of its own. */
 export function withFolderTable(text: string, hasReadme: (folder: string) => boolean): string {
   return between(text, 'folders', folderTable(hasReadme))
+}
+
+/** Replaces the table of what stands inside a folder of src, from the ground up. */
+export function withLayerTable(text: string, folder: string): string {
+  const rows = Object.entries(LAYERS[folder] ?? {}).map(([name, holds]) => [code(name), holds])
+  return between(text, 'layers', table(['Layer', 'What it holds'], rows))
 }
 
 function folderTable(hasReadme: (folder: string) => boolean): string {

@@ -89,6 +89,70 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
   'main.ts': { owns: 'the dispatch on the name of the program', imports: 'all' },
 }
 
+/** The folders and files directly inside a folder by name, lowest first, each with its contents. */
+export type Layers = Readonly<Record<string, string>>
+
+/**
+ * The inside of folders of src, by their path below src: each row may import only the rows before
+ * it, types included, so that a reader can stop at any layer. These are also the tables in their
+ * README.md files.
+ */
+export const LAYERS: Readonly<Record<string, Layers>> = {
+  runner: {
+    protocol:
+      'the frames of both directions and the operations in them, with the checks of those that a ' +
+      'runner sends',
+    kernel:
+      'what server and runner ask the kernel: CPU clocks, counts of a process, and the memory in ' +
+      'which a runner says which call it executes',
+    realm:
+      'the code inside the realm; `entry.ts` is bundled into `realm.generated.ts` by ' +
+      '`build/embed-realm.ts`',
+    sandbox:
+      'the restrictions of the kernel (Landlock, seccomp, privileges, Seatbelt) and the self-tests',
+    'command.ts': 'the commands that start a runner, and that it re-executes itself with',
+    'processes.ts': 'the side of the server: starts the process, encodes and decodes its frames',
+    'realm-source.ts': 'the script that a realm is made with: captured globals around the bundle',
+    'rejections.ts': 'has the runtime report unhandled rejections without an event loop',
+    'host.ts':
+      'loads a Release into a realm; runs each frame with all its microtasks, and measures its ' +
+      'CPU time',
+    'main.ts': 'the loop of the process: reads with blocking calls, never enters an event loop',
+  },
+  engine: {
+    'limits.ts': 'all bounds of calls, transactions and runners',
+    calls:
+      'what every layer says about a call: outcomes of runners, errors of operations, results ' +
+      'and their documents, the configuration, texts of limits',
+    speculation: 'which calls are speculative, and the documents that are prefetched for them',
+    commits:
+      'committer with group commit, write log for conflict detection, key locks, pending ' +
+      'commits, pinned snapshots, retention',
+    'query-cache': 'cached results of Queries and the index of their read sets',
+    tables: 'tables of Releases and of the server, with their indexes; reads of stored documents',
+    releases: 'preparation of a Release: compiled validators, checks with them, calls in flight',
+    transactions:
+      'snapshot reads, write buffer with savepoints, unique indexes, bounds of one attempt',
+    runners: 'the pool of runner processes: start, containment, limits, attribution of failures',
+    usage: 'resource usage per Function, and the health of runners and documents',
+    files: 'documents of files and upload grants, and transactions of the server itself',
+    'scheduled-work': 'the documents of scheduled work, and the operations of `ctx.scheduler`',
+    invocations:
+      'the life of one call: attempts, operations, nested calls, result, log; Queries (single ' +
+      'flight) and Mutations (idempotency, reruns)',
+    actions: 'Actions: calls of other Functions, outgoing requests, files, timers',
+    admission: 'bounds the calls in flight, waits for the prepared Release',
+    scheduling: 'runs scheduled work: dispatch when due, Crons, recovery after a crash, history',
+    subscriptions:
+      'watched Queries: one run a commit for all subscriptions of a Query, states in commit order',
+    administration: 'documents as operators read, write and import them',
+    'engine.ts': 'the interface of the engine',
+    'engine-metrics.ts': 'the current figures of an engine as metrics',
+    'measured-engine.ts': 'an engine that counts and measures its calls',
+    'create-engine.ts': 'the wiring',
+  },
+}
+
 export interface Owner {
   /** Names of packages and built-in modules; `*` stands for any ending. */
   readonly libraries: readonly string[]
@@ -143,7 +207,7 @@ function folderOf(path: string): string {
 export function importFindings(file: SourceFile): Finding[] {
   // Tests may import everything that shows that their subject works.
   if (isTest(file.path) || isGenerated(file.path)) return []
-  return [...directionFindings(file), ...libraryFindings(file)]
+  return [...directionFindings(file), ...layerFindings(file), ...libraryFindings(file)]
 }
 
 function directionFindings(file: SourceFile): Finding[] {
@@ -179,6 +243,33 @@ function directionFindings(file: SourceFile): Finding[] {
     }
   }
   return findings
+}
+
+/** Returns a finding for each import from a layer above. */
+function layerFindings(file: SourceFile): Finding[] {
+  return Object.entries(LAYERS).flatMap(([folder, layers]) => {
+    const names = Object.keys(layers)
+    const own = layerOf(folder, file.path)
+    if (own === null) return []
+    if (!names.includes(own)) {
+      const rule = `src/${folder}/${own} belongs to no layer`
+      const replacement = `give it a row of LAYERS.${folder} in build/tidy/import-rules.ts`
+      return [{ file: file.path, line: 1, rule, replacement }]
+    }
+    return file.imports.flatMap(({ path, line }) => {
+      const target = path === null ? null : layerOf(folder, path)
+      if (target === null || names.indexOf(target) <= names.indexOf(own)) return []
+      const rule = `inside ${folder}, ${own} may not import ${target}, which stands above it`
+      const replacement = `move what both need below ${own}, or let the caller pass it in`
+      return [{ file: file.path, line, rule, replacement }]
+    })
+  })
+}
+
+/** Returns the name of the folder or file directly below `folder`; null for a path outside. */
+export function layerOf(folder: string, path: string): string | null {
+  const root = `src/${folder}/`
+  return path.startsWith(root) ? path.slice(root.length).split('/')[0]! : null
 }
 
 function isMessages(each: { typeOnly: boolean; path: string | null }): boolean {
