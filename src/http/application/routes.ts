@@ -27,19 +27,14 @@ import {
   type RawBody,
   type Replies,
 } from '../management/route.ts'
+import type { Call, CallResponse } from './calls.ts'
 import { freezeHead, readHead, receivePackage } from './development/workspaces.ts'
 import { sendDownload } from './files/downloads.ts'
 import { sendSignedDownload } from './files/signed-downloads.ts'
 import { receiveUpload } from './files/uploads.ts'
 import type { Gateway } from './gateway.ts'
 import type { Incoming } from './incoming.ts'
-import {
-  type Call,
-  type CallResponse,
-  invokeAction,
-  invokeMutation,
-  invokeQuery,
-} from './invoke.ts'
+import { invokeAction, invokeMutation, invokeQuery } from './invoke.ts'
 
 interface Described {
   readonly path: string

@@ -2,7 +2,7 @@
 import { FILE_BYTES_MAX } from '../../value/files/files.ts'
 import { text } from '../../wire/fields.ts'
 import { AFFINITY, AFFINITY_HEADER } from '../application/callers.ts'
-import { ENVELOPE_BYTES_MAX } from '../application/invoke.ts'
+import { ENVELOPE_BYTES_MAX } from '../application/calls.ts'
 import type {
   DevelopmentRoute,
   FileTransfer,

@@ -1,9 +1,9 @@
 /** Resolves the subscriptions of a connection to Queries, by the rules of a Query call. */
 import type { Fault } from '../../../errors/fault.ts'
 import type { MemoryShare } from '../../../system/memory-budget.ts'
+import { checkPolicy, functionOf } from '../call-admission.ts'
 import { admittedPrincipal } from '../callers.ts'
 import type { Gateway } from '../gateway.ts'
-import { checkPolicy, functionOf } from '../invoke.ts'
 import type { Authorization, OpenedBy } from './authorizations.ts'
 import type { CurrentSequence } from './current-sequence.ts'
 import type { OutgoingMessages } from './outgoing-messages.ts'

@@ -1,0 +1,122 @@
+/**
+ * The identity of a call: the Release and the Function that it reaches, the principal that the
+ * Function sees, and the invocation that its failures name. The steps are target, Function, policy
+ * and functional identity.
+ */
+import type { QueryRequest } from '../../engine/invocations/requests.ts'
+import type { Release } from '../../engine/releases/executable-release.ts'
+import { Fault } from '../../errors/fault.ts'
+import type { MaybePromise } from '../../system/maybe-promise.ts'
+import type { Principal } from '../../value/identities.ts'
+import { FUNCTION_NAME, type FunctionKind, type FunctionManifest } from '../../value/manifest.ts'
+import type { QueryEnvelope } from './call-envelopes.ts'
+import { identify } from './callers.ts'
+import type { Call } from './calls.ts'
+import type { ApplicationCaller } from './incoming.ts'
+
+/** Longest unknown Function name that the log shows. */
+const NAME_CHARACTERS_MAX = 128
+
+/** Resolves target and Function, then checks policy and identity. Synchronous where possible. */
+export function admitCall(
+  call: Call,
+  envelope: QueryEnvelope,
+  kind: FunctionKind,
+): MaybePromise<QueryRequest> {
+  call.incoming.target = envelope.target
+  const release = call.gateway.resolveTarget(envelope.target, call.caller, call)
+  return release instanceof Promise
+    ? identifyCallLater(call, envelope, kind, release)
+    : identifyCall(call, envelope, kind, release)
+}
+
+async function identifyCallLater(
+  call: Call,
+  envelope: QueryEnvelope,
+  kind: FunctionKind,
+  release: Promise<Release>,
+): Promise<QueryRequest> {
+  return identifyCall(call, envelope, kind, await release)
+}
+
+function identifyCall(
+  call: Call,
+  envelope: QueryEnvelope,
+  kind: FunctionKind,
+  release: Release,
+): MaybePromise<QueryRequest> {
+  call.incoming.releaseId = release.releaseId
+  const definition = functionOf(release, envelope.function, kind)
+  call.incoming.function = definition.name
+  call.mode = definition.auth
+  checkPolicy(call.caller, definition, kind)
+  const asked = { release, definition, arguments: envelope.arguments }
+  const principal = identify(call.gateway, call.incoming, call.caller, definition.auth)
+  return principal === null ? requestOf(call, asked, null) : requestLater(call, asked, principal)
+}
+
+type RequestedCall = Pick<QueryRequest, 'release' | 'definition' | 'arguments'>
+
+async function requestLater(
+  call: Call,
+  asked: RequestedCall,
+  principal: Promise<Principal | null>,
+): Promise<QueryRequest> {
+  return requestOf(call, asked, await principal)
+}
+
+/** Creates the invocation. Its later failures carry the invocation ID. */
+function requestOf(call: Call, asked: RequestedCall, principal: Principal | null): QueryRequest {
+  const { gateway, incoming, caller } = call
+  const invocationId = gateway.system.ids.make('ivc')
+  incoming.invocationId = invocationId
+  const { requestId } = incoming
+  const { clientId, credentialId } = caller
+  const context = { requestId, invocationId, clientId, credentialId }
+  return { ...asked, principal, context, trace: incoming.trace, signal: call }
+}
+
+/** Returns the public Function. Throws REQUEST_INVALID and FUNCTION_NOT_FOUND. */
+export function functionOf(release: Release, name: string, kind: FunctionKind): FunctionManifest {
+  const definition = release.functions.get(name)
+  if (definition?.visibility === 'public' && definition.kind === kind) return definition
+  if (!FUNCTION_NAME.test(name)) {
+    throw new Fault('REQUEST_INVALID', { detail: 'function: not a valid Function name' })
+  }
+  throw new Fault('FUNCTION_NOT_FOUND', { detail: whyNotFound(definition, name, kind) })
+}
+
+function whyNotFound(
+  found: FunctionManifest | undefined,
+  name: string,
+  kind: FunctionKind,
+): string {
+  if (found === undefined) {
+    const known = name.length <= NAME_CHARACTERS_MAX ? name : 'of this name'
+    return `the Release has no Function ${known}`
+  }
+  return found.visibility === 'public'
+    ? `${name} is not a ${kind}: it is a ${found.kind}`
+    : `${name} is internal`
+}
+
+/** Throws AUTH_POLICY_DENIED where the key may not call the Function. */
+export function checkPolicy(
+  caller: ApplicationCaller,
+  definition: FunctionManifest,
+  kind: FunctionKind,
+) {
+  if (caller.kind === 'development' || !definition.clients.includes(caller.kind)) {
+    throw new Fault('AUTH_POLICY_DENIED', {
+      detail: `a ${caller.kind} key may not call this Function`,
+    })
+  }
+  if (!mayInvoke(caller, kind)) {
+    throw new Fault('AUTH_POLICY_DENIED', { detail: `the credential lacks the scope ${kind}` })
+  }
+}
+
+/** Returns whether the credential may call any Function of the kind. */
+export function mayInvoke({ kind, scopes }: ApplicationCaller, of: FunctionKind): boolean {
+  return kind !== 'development' && scopes.includes(of)
+}

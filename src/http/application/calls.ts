@@ -1,0 +1,88 @@
+/** A call of a Function with its body, which is parsed in turn, and freed before the call ends. */
+import type { CancellationToken } from '../../engine/calls/outcomes.ts'
+import type { MaybePromise } from '../../system/maybe-promise.ts'
+import type { AuthMode } from '../../value/identities.ts'
+import { readBody, requireJson } from '../bodies.ts'
+import { APPLICATION_CODES } from '../errors.ts'
+import { affinityOf } from './callers.ts'
+import type { AffinitySource, Gateway } from './gateway.ts'
+import type { ApplicationCaller, Incoming } from './incoming.ts'
+
+/**
+ * Bytes of a public request envelope (contract/application.md, Limits).
+ * @limit Requests: the body of a call
+ */
+export const ENVELOPE_BYTES_MAX = 2 * 1024 * 1024
+const NO_BYTES = new Uint8Array(0)
+
+/** Response of a successful call. */
+export interface CallResponse {
+  readonly releaseId: string
+  readonly invocationId: string
+  /** Text in parts, since a result may be long. */
+  readonly body: readonly string[]
+}
+
+/** An authenticated call with its body. It is cancelled when the client disconnects. */
+export class Call implements CancellationToken, AffinitySource {
+  readonly gateway: Gateway
+  readonly incoming: Incoming
+  readonly caller: ApplicationCaller
+  /** The envelope, until it is parsed. */
+  bytes: Uint8Array
+  /** Operation ID of a Mutation, once the envelope was read. */
+  operationId: string | null = null
+  /** Auth mode of the Function, once the Function was found. */
+  mode: AuthMode | null = null
+
+  constructor(gateway: Gateway, incoming: Incoming, caller: ApplicationCaller, bytes: Uint8Array) {
+    this.gateway = gateway
+    this.incoming = incoming
+    this.caller = caller
+    this.bytes = bytes
+  }
+
+  /** Whether the client disconnected. Reading the signal creates it, so most calls never do. */
+  get aborted(): boolean {
+    return this.incoming.request.signal.aborted
+  }
+
+  /** Without a caller identity, the Operation ID sends a repeat to the Release of its original. */
+  affinity(): string | Promise<string> {
+    const { gateway, incoming, caller, operationId } = this
+    return affinityOf(gateway, incoming, caller, operationId ?? incoming.requestId)
+  }
+}
+
+export function readEnvelope({ transfers }: Gateway, incoming: Incoming): Promise<Uint8Array> {
+  const { request } = incoming
+  requireJson(request, APPLICATION_CODES)
+  return readBody(request, ENVELOPE_BYTES_MAX, APPLICATION_CODES, transfers, incoming)
+}
+
+/** Bytes of an envelope that takes milliseconds to parse, rather than a fraction of one. */
+const LONG_ENVELOPE_BYTES = 64 * 1024
+
+/** Parses the envelope and invokes its Function. Long envelopes wait for their turn. */
+export function invokeInTurn(
+  call: Call,
+  invoke: (call: Call) => MaybePromise<CallResponse>,
+): MaybePromise<CallResponse> {
+  if (call.incoming.bodyMemory === null) return invoke(call)
+  if (call.bytes.length <= LONG_ENVELOPE_BYTES) return parseAndInvoke(call, invoke)
+  const { transfers } = call.gateway
+  return transfers.parseInTurn(call.caller.credentialId, call, () => parseAndInvoke(call, invoke))
+}
+
+/** Parses the envelope now, and frees the body before the Function ends. */
+function parseAndInvoke(
+  call: Call,
+  invoke: (call: Call) => MaybePromise<CallResponse>,
+): MaybePromise<CallResponse> {
+  try {
+    return invoke(call)
+  } finally {
+    call.bytes = NO_BYTES
+    call.incoming.bodyMemory?.release()
+  }
+}
