@@ -8,8 +8,8 @@ import type { FunctionalIdentity } from '../../value/identities.ts'
 import { TransientMap } from '../../value/memory/transient-map.ts'
 import { bridge } from './bridge.ts'
 import type { DeliveredDocuments } from './documents.ts'
-import type { RandomStream } from './globals/random.ts'
 import type { LogSink } from './logging.ts'
+import type { RandomStream } from './random-stream.ts'
 import type { DefinedFunction } from './workspace.ts'
 
 export interface Call extends LogSink {

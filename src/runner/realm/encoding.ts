@@ -1,6 +1,6 @@
 /** Plain JavaScript values to Stored JSON. */
 import { VALUE_DEPTH_MAX, VALUE_ENTRIES_MAX } from '../../value/values.ts'
-import { Rows } from './ctx/rows.ts'
+import { Rows } from './rows.ts'
 
 /** JSON text that stands for an object in place of its content; null for most objects. */
 export type NameOf = (value: object) => string | null

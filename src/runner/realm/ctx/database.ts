@@ -2,9 +2,9 @@
 import type { Call } from '../calls.ts'
 import { encode } from '../encoding.ts'
 import { changeDocument, insertDocument, readDocument } from '../operations.ts'
+import { Rows } from '../rows.ts'
 import { workspace } from '../workspace.ts'
 import { boundsOf, RangeBuilder } from './range-builder.ts'
-import { Rows } from './rows.ts'
 
 type Build = (q: RangeBuilder) => unknown
 type Fields = Readonly<Record<string, unknown>>

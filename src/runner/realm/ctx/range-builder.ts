@@ -1,6 +1,6 @@
 /** The builder that `index("byChannel", (q) => ...)` passes to its function. */
 import { encode } from '../encoding.ts'
-import type { Range } from './rows.ts'
+import type { Range } from '../rows.ts'
 
 const { stringify } = JSON
 

@@ -12,7 +12,7 @@ import {
 } from '../../../value/files/files.ts'
 import type { Call } from '../calls.ts'
 import { changeDocument, readDocument, sendRead, sendWriting } from '../operations.ts'
-import { Rows } from './rows.ts'
+import { Rows } from '../rows.ts'
 
 interface ListOptions {
   readonly bucket?: unknown

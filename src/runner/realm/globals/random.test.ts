@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { createRandom, RandomStream } from './random.ts'
+import { RandomStream } from '../random-stream.ts'
+import { createRandom } from './random.ts'
 
 test('the key stream of a seed of zeros is that of RFC 8439, A.1', () => {
   const stream = new RandomStream('0'.repeat(64))

@@ -1,7 +1,7 @@
 /** Lists of documents: what follows `ctx.db.table(...)` becomes range operations. */
-import type { NextPage } from '../../protocol/operations.ts'
-import type { Call } from '../calls.ts'
-import { sendRead } from '../operations.ts'
+import type { NextPage } from '../protocol/operations.ts'
+import type { Call } from './calls.ts'
+import { sendRead } from './operations.ts'
 
 /**
  * Documents that one range operation requests at most.
