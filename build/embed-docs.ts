@@ -15,7 +15,7 @@ import { limitsDocument } from './docs/limits.ts'
 import { between, table } from './docs/markdown.ts'
 import { metricsDocument } from './docs/metrics.ts'
 import { settingsDocument } from './docs/settings.ts'
-import { LAYERS } from './tidy/import-rules.ts'
+import { LAYERS } from './tidy/layers.ts'
 
 export const DOCS = 'src/docs'
 const MODULE = `${DOCS}/embedded.generated.ts`

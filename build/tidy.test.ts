@@ -8,8 +8,9 @@ import { VERSION } from '../src/value/version.ts'
 import { readMarkdown } from './testing/markdown/markdown.ts'
 import { citationFindings, contractHeadings, headingFindings } from './tidy/contract-citations.ts'
 import { circleFindings } from './tidy/import-circles.ts'
-import { FOLDERS, importFindings, LAYERS, layerOf } from './tidy/import-rules.ts'
+import { FOLDERS, importFindings, layerOf } from './tidy/import-rules.ts'
 import { languageFindings, subjectFindings } from './tidy/language-rules.ts'
+import { LAYERS } from './tidy/layers.ts'
 import { lazyFindings } from './tidy/lazy-libraries.ts'
 import { type Finding, isTest, parseSource, readSourceFiles } from './tidy/source-files.ts'
 import { folderFindings, functionFindings, textFindings } from './tidy/text-rules.ts'
@@ -64,7 +65,7 @@ test('a folder inside another imports only those below it, types included', () =
   )
   expect(report(importFindings(unlisted))).toBe(
     'src/runner/sockets/x.ts:1: src/runner/sockets belongs to no layer -> give it a row of ' +
-      'LAYERS.runner in build/tidy/import-rules.ts',
+      'LAYERS.runner in build/tidy/layers.ts',
   )
 })
 

@@ -1,5 +1,6 @@
 /** The tables of folders in README.md files, from the import rules. */
-import { FOLDERS, type Folder, LAYERS, OWNERS } from '../tidy/import-rules.ts'
+import { FOLDERS, type Folder, OWNERS } from '../tidy/import-rules.ts'
+import { LAYERS } from '../tidy/layers.ts'
 import { between, code, table } from './markdown.ts'
 
 /** Replaces the table. `hasReadme` tells whether a folder has a page of its own. */

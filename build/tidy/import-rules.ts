@@ -1,4 +1,5 @@
 /** Rules of imports: between the folders of src, and of libraries by the folders that own them. */
+import { LAYERS } from './layers.ts'
 import { type Finding, isGenerated, isTest, type SourceFile } from './source-files.ts'
 
 const BASE = ['system', 'errors', 'value']
@@ -87,70 +88,6 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
   dev: { owns: 'the Workspace builder, and the server of `svc dev`', imports: 'all' },
   server: { owns: 'one file per mode: the only wiring', imports: 'all' },
   'main.ts': { owns: 'the dispatch on the name of the program', imports: 'all' },
-}
-
-/** The folders and files directly inside a folder by name, lowest first, each with its contents. */
-export type Layers = Readonly<Record<string, string>>
-
-/**
- * The inside of folders of src, by their path below src: each row may import only the rows before
- * it, types included, so that a reader can stop at any layer. These are also the tables in their
- * README.md files.
- */
-export const LAYERS: Readonly<Record<string, Layers>> = {
-  runner: {
-    protocol:
-      'the frames of both directions and the operations in them, with the checks of those that a ' +
-      'runner sends',
-    kernel:
-      'what server and runner ask the kernel: CPU clocks, counts of a process, and the memory in ' +
-      'which a runner says which call it executes',
-    realm:
-      'the code inside the realm; `entry.ts` is bundled into `realm.generated.ts` by ' +
-      '`build/embed-realm.ts`',
-    sandbox:
-      'the restrictions of the kernel (Landlock, seccomp, privileges, Seatbelt) and the self-tests',
-    'command.ts': 'the commands that start a runner, and that it re-executes itself with',
-    'processes.ts': 'the side of the server: starts the process, encodes and decodes its frames',
-    'realm-source.ts': 'the script that a realm is made with: captured globals around the bundle',
-    'rejections.ts': 'has the runtime report unhandled rejections without an event loop',
-    'host.ts':
-      'loads a Release into a realm; runs each frame with all its microtasks, and measures its ' +
-      'CPU time',
-    'main.ts': 'the loop of the process: reads with blocking calls, never enters an event loop',
-  },
-  engine: {
-    'limits.ts': 'all bounds of calls, transactions and runners',
-    calls:
-      'what every layer says about a call: outcomes of runners, errors of operations, results ' +
-      'and their documents, the configuration, texts of limits',
-    speculation: 'which calls are speculative, and the documents that are prefetched for them',
-    commits:
-      'committer with group commit, write log for conflict detection, key locks, pending ' +
-      'commits, pinned snapshots, retention',
-    'query-cache': 'cached results of Queries and the index of their read sets',
-    tables: 'tables of Releases and of the server, with their indexes; reads of stored documents',
-    releases: 'preparation of a Release: compiled validators, checks with them, calls in flight',
-    transactions:
-      'snapshot reads, write buffer with savepoints, unique indexes, bounds of one attempt',
-    runners: 'the pool of runner processes: start, containment, limits, attribution of failures',
-    usage: 'resource usage per Function, and the health of runners and documents',
-    files: 'documents of files and upload grants, and transactions of the server itself',
-    'scheduled-work': 'the documents of scheduled work, and the operations of `ctx.scheduler`',
-    invocations:
-      'the life of one call: attempts, operations, nested calls, result, log; Queries (single ' +
-      'flight) and Mutations (idempotency, reruns)',
-    actions: 'Actions: calls of other Functions, outgoing requests, files, timers',
-    admission: 'bounds the calls in flight, waits for the prepared Release',
-    scheduling: 'runs scheduled work: dispatch when due, Crons, recovery after a crash, history',
-    subscriptions:
-      'watched Queries: one run a commit for all subscriptions of a Query, states in commit order',
-    administration: 'documents as operators read, write and import them',
-    'engine.ts': 'the interface of the engine',
-    'engine-metrics.ts': 'the current figures of an engine as metrics',
-    'measured-engine.ts': 'an engine that counts and measures its calls',
-    'create-engine.ts': 'the wiring',
-  },
 }
 
 export interface Owner {
@@ -253,7 +190,7 @@ function layerFindings(file: SourceFile): Finding[] {
     if (own === null) return []
     if (!names.includes(own)) {
       const rule = `src/${folder}/${own} belongs to no layer`
-      const replacement = `give it a row of LAYERS.${folder} in build/tidy/import-rules.ts`
+      const replacement = `give it a row of LAYERS.${folder} in build/tidy/layers.ts`
       return [{ file: file.path, line: 1, rule, replacement }]
     }
     return file.imports.flatMap(({ path, line }) => {

@@ -1,0 +1,129 @@
+/** The order of the folders inside the large folders of src. */
+
+/** The folders and files directly inside a folder by name, lowest first, each with its contents. */
+export type Layers = Readonly<Record<string, string>>
+
+/**
+ * The inside of folders of src, by their path below src: each row may import only the rows before
+ * it, types included, so that a reader can stop at any layer. These are also the tables in their
+ * README.md files.
+ */
+export const LAYERS: Readonly<Record<string, Layers>> = {
+  runner: {
+    protocol:
+      'the frames of both directions and the operations in them, with the checks of those that a ' +
+      'runner sends',
+    kernel:
+      'what server and runner ask the kernel: CPU clocks, counts of a process, and the memory in ' +
+      'which a runner says which call it executes',
+    realm:
+      'the code inside the realm; `entry.ts` is bundled into `realm.generated.ts` by ' +
+      '`build/embed-realm.ts`',
+    sandbox:
+      'the restrictions of the kernel (Landlock, seccomp, privileges, Seatbelt) and ' +
+      'the self-tests',
+    'command.ts': 'the commands that start a runner, and that it re-executes itself with',
+    'processes.ts': 'the side of the server: starts the process, encodes and decodes its frames',
+    'realm-source.ts': 'the script that a realm is made with: captured globals around the bundle',
+    'rejections.ts': 'has the runtime report unhandled rejections without an event loop',
+    'host.ts':
+      'loads a Release into a realm; runs each frame with all its microtasks, and measures its ' +
+      'CPU time',
+    'main.ts': 'the loop of the process: reads with blocking calls, never enters an event loop',
+  },
+  engine: {
+    'limits.ts': 'all bounds of calls, transactions and runners',
+    calls:
+      'what every layer says about a call: outcomes of runners, errors of operations, results ' +
+      'and their documents, the configuration, texts of limits',
+    speculation: 'which calls are speculative, and the documents that are prefetched for them',
+    commits:
+      'committer with group commit, write log for conflict detection, key locks, pending ' +
+      'commits, pinned snapshots, retention',
+    'query-cache': 'cached results of Queries and the index of their read sets',
+    tables: 'tables of Releases and of the server, with their indexes; reads of stored documents',
+    releases: 'preparation of a Release: compiled validators, checks with them, calls in flight',
+    transactions:
+      'snapshot reads, write buffer with savepoints, unique indexes, bounds of one attempt',
+    runners: 'the pool of runner processes: start, containment, limits, attribution of failures',
+    usage: 'resource usage per Function, and the health of runners and documents',
+    files: 'documents of files and upload grants, and transactions of the server itself',
+    'scheduled-work': 'the documents of scheduled work, and the operations of `ctx.scheduler`',
+    invocations:
+      'the life of one call: attempts, operations, nested calls, result, log; Queries (single ' +
+      'flight) and Mutations (idempotency, reruns)',
+    actions: 'Actions: calls of other Functions, outgoing requests, files, timers',
+    admission: 'bounds the calls in flight, waits for the prepared Release',
+    scheduling: 'runs scheduled work: dispatch when due, Crons, recovery after a crash, history',
+    subscriptions:
+      'watched Queries: one run a commit for all subscriptions of a Query, states in ' +
+      'commit order',
+    administration: 'documents as operators read, write and import them',
+    'engine.ts': 'the interface of the engine',
+    'engine-metrics.ts': 'the current figures of an engine as metrics',
+    'measured-engine.ts': 'an engine that counts and measures its calls',
+    'create-engine.ts': 'the wiring',
+  },
+  product: {
+    'resource-faults.ts': 'faults about Releases, Channels and other resources, for operators',
+    'application-faults.ts': 'the codes under which applications see failures of the storage',
+    audit: 'audit records: an outbox in the control database, delivered to the identity database',
+    'ports.ts': 'the ports that rules share, and a Release in memory',
+    'targets.ts': 'targets as text: the parser, and the Release that an operator names',
+    idempotency:
+      'a change with an Operation ID is applied once; its record commits with the change',
+    'functional-tokens':
+      'the identity that a call acts for: guest tokens, and JWTs of the providers',
+    logs: 'pages of the log, the stream that follows it, redaction of secrets',
+    'application-clients':
+      'applications and their keys; the look-up of a key, which every call makes',
+    configuration: 'variables and secrets, and the snapshot of them that running Functions read',
+    buckets:
+      'buckets and storage keys: what operators change, what a bucket admits, the ' +
+      'look-up of a key',
+    files:
+      'stored files: grants, uploads, downloads, multipart uploads, quotas, objects of ' +
+      'operators, removal of unused bytes',
+    schedules: 'scheduled work: lists and cancellations',
+    compatibility:
+      'checks whether a schema accepts what another one, or the stored documents, have',
+    releases:
+      'validation, retirement and the cache of loaded Releases; removal of unused ' +
+      'artifacts and indexes',
+    crons: 'Crons: which are in force, their activation, manual runs',
+    serving:
+      'the serving policy, the Releases that Channels and the policy serve, and the ' +
+      'targets of calls',
+    environments: 'desired and observed state, archive and restore, rotation of keys, the status',
+    channels: 'promotion and rollback',
+    workspaces: 'publication, the check without a publication, and saves of developers',
+    'data-admin': 'documents, as operators read and write them',
+    'product.ts': 'makes the parts of one Environment',
+  },
+  dev: {
+    workspace:
+      'the files of a Workspace: how they are found, read and written, and the ' +
+      'problems that their author reads',
+    codegen: 'the generated code: types, references, shapes of arguments',
+    'type-check':
+      'the process that checks types, the compiler that it finds, mistakes that types ' +
+      'cannot express',
+    clients: 'what a page or another application imports: references, `svc/client`, `svc/react`',
+    testing: 'the link of `_generated` as the package `svc`, so that test runners find it',
+    configuration: '`.env.local`: variables and secrets of the local Environment',
+    watching: 'which files belong to a Workspace, and which of them changed',
+    building:
+      'the build: bundle, forbidden syntax, description, package, and the commands ' +
+      'that write files',
+    saves:
+      'the loop from a change to an update: one at a time, and what to say where one is rejected',
+    local:
+      '`svc dev`: one Environment on loopback addresses, its keys, its reports, its ' +
+      'management routes',
+    attached: '`svc dev --attach`: synchronizes into the Environment of a server',
+    'test-host':
+      'environments of `svc/test`: the engine over a temporary file, with simulated time',
+    'new-workspaces.ts': 'new Workspaces from templates',
+    'workspace-tools.ts': 'the interface for the client',
+  },
+}
