@@ -1,4 +1,4 @@
-/** Embeds the writing thread of the log, which can only be started from text. */
+/** Embeds the writer thread of the log, which can only be started from text. */
 import { type BundledText, isStale, updateModule } from './bundled-text.ts'
 
 const WRITER: BundledText = {

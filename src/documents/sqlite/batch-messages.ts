@@ -1,7 +1,7 @@
 /**
- * Encodes batches for the writing thread: all texts in one string, everything else in an array of
+ * Encodes batches for the writer thread: all texts in one string, everything else in an array of
  * numbers. A structured clone of the objects took a third of the time that the main thread spends
- * on a Mutation. JSON takes a third longer than this encoding, most of it in the writing thread.
+ * on a Mutation. JSON takes a third longer than this encoding, most of it in the writer thread.
  */
 import { binaryBytes, binaryString } from '../../system/binary-strings.ts'
 import type {

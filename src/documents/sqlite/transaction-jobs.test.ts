@@ -40,7 +40,7 @@ function counts(): unknown {
     .get()
 }
 
-describe('a job of the writing thread', () => {
+describe('a job of the writer thread', () => {
   test('on a full disk nothing of a batch is stored, and the writer stays usable', () => {
     // The page limit of SQLite replaces the full disk: both fail with SQLITE_FULL.
     const jobs = new TransactionJobs(database)

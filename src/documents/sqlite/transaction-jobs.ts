@@ -1,4 +1,4 @@
-/** Runs jobs of the writing thread, each as one durable transaction, and classifies failures. */
+/** Runs jobs of the writer thread, each as one durable transaction, and classifies failures. */
 import { type Database, SQLiteError } from 'bun:sqlite'
 import { AssertionFailure, unreachable } from '../../errors/assert.ts'
 import { ValidationError } from '../../value/validation-error.ts'

@@ -1,4 +1,5 @@
-/** Messages between the main thread and the writing thread, sent as structured clones. */
+/** Messages between the main thread and the writer thread, sent as structured clones. */
+import type { JobReply } from '../../system/job-threads.ts'
 import type { IndexRow } from '../index-rows.ts'
 import type { IndexDefinition, PruneResult } from '../store.ts'
 import type { RetentionRequest } from '../store-state.ts'
@@ -39,6 +40,4 @@ export interface WriterFailure {
   readonly detail: string
 }
 
-export type WriterReply =
-  | { readonly result: WriterResults[keyof WriterResults] }
-  | { readonly failure: WriterFailure }
+export type WriterReply = JobReply<WriterResults[keyof WriterResults], WriterFailure>

@@ -1,4 +1,4 @@
-/** State of the file in the memory of the writing thread. A failed job causes it to be reloaded. */
+/** State of the file in the memory of the writer thread. A failed job causes it to be reloaded. */
 import type { Database } from 'bun:sqlite'
 import { assert } from '../../errors/assert.ts'
 import { type IndexRow, IndexTable } from '../index-rows.ts'

@@ -1,5 +1,5 @@
 /**
- * Entry point of the writing thread of a document file, which keeps syncs to disk off the event
+ * Entry point of the writer thread of a document file, which keeps syncs to disk off the event
  * loop. It is bundled into writer.generated.ts and runs jobs in the order of their messages.
  */
 import type { Database } from 'bun:sqlite'
@@ -44,7 +44,7 @@ function run(job: WriterJob): WriterReply {
     return { result: null }
   }
   if (opened === null) {
-    return { failure: { outcome: 'none', detail: 'the writing thread has no open file' } }
+    return { failure: { outcome: 'none', detail: 'the writer thread has no open file' } }
   }
   return opened.jobs.run(job)
 }

@@ -48,7 +48,7 @@ async function afterKill({ directory, system }: TestLogs) {
   }
 }
 
-test('records that wait for the writing thread are counted as not written', async () => {
+test('records that wait for the writer thread are counted as not written', async () => {
   const { logs, worker } = await openHeld()
   print(logs, 3)
   await logs.store.flushed()

@@ -1,4 +1,4 @@
-/** The log after its writing thread has ended. */
+/** The log after its writer thread has ended. */
 import { afterEach, expect, test } from 'vitest'
 import { openTestLogs, type TestLogs } from '../../../build/testing/logs.ts'
 import { createLogWorker, LOG_THREAD_RESTARTS_MAX } from '../../storage/logs/log-thread.ts'

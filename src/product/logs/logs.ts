@@ -54,7 +54,7 @@ export class Logs {
 
   /**
    * Returns `degraded` while records or segments cannot be stored, or a segment is missing or
-   * damaged; `unavailable` if the log cannot be read, or its writing thread is not started again.
+   * damaged; `unavailable` if the log cannot be read, or its writer thread is not started again.
    */
   async health(): Promise<LogsHealth> {
     const { store } = this.#options

@@ -1,7 +1,7 @@
 /**
  * Keeps the archive of the log: closes segments, moves them to the S3-compatible store where there
  * is one, removes records that are archived whole, and removes segments after their retention. The
- * writing thread has the segments in the Product root; requests to the store leave from the main
+ * writer thread has the segments in the Product root; requests to the store leave from the main
  * thread, so that no batch waits for them.
  */
 import { existsSync } from 'node:fs'

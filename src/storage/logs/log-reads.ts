@@ -35,7 +35,7 @@ export interface Found {
 export class LogReads {
   readonly #database: Database
 
-  /** The writing thread created the file and its tables. */
+  /** The writer thread created the file and its tables. */
   constructor(path: string) {
     this.#database = openOwnDatabase(path)
     this.#database.run('pragma busy_timeout = 5000')

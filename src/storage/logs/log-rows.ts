@@ -1,4 +1,5 @@
-/** Columns of log records, and the messages between the main thread and the writing thread. */
+/** Columns of log records, and the messages between the main thread and the writer thread. */
+import type { JobReply } from '../../system/job-threads.ts'
 import type { LogLevel } from '../../value/logs/log-levels.ts'
 
 /** The fields of a record that the hot store has as columns, besides the JSON of the record. */
@@ -123,10 +124,8 @@ export interface LogResults {
   readonly close: null
 }
 
-export type LogReply =
-  | { readonly result: LogResults[keyof LogResults] }
-  /** A code of SQLite or of the system, or a rule; never the text of a record. */
-  | { readonly failure: string }
+/** A failure is a code of SQLite or of the system, or a rule; never the text of a record. */
+export type LogReply = JobReply<LogResults[keyof LogResults], string>
 
 /** Why records were dropped, with how many. */
 export interface DroppedRecords {

@@ -31,9 +31,9 @@ export interface LogStoreOptions {
   /** Called when the archive fails or a segment is damaged, and when that changes. */
   readonly onDegraded: (reason: string) => void
   readonly onSegmentsRemoved: ArchiverOptions['onRemoved']
-  /** Called when the writing thread ended by itself. */
+  /** Called when the writer thread ended by itself. */
   readonly onThreadEnded: (reason: string, isRestarted: boolean) => void
-  /** Starts the writing thread. */
+  /** Starts the writer thread. */
   readonly createWorker?: (() => Worker) | undefined
 }
 
@@ -146,7 +146,7 @@ export class LogStore {
     return this.#writeFailure ?? this.#archiver.failure
   }
 
-  /** Why nothing is written any more; null while the writing thread runs. */
+  /** Why nothing is written any more; null while the writer thread runs. */
   get stopped(): string | null {
     return this.#thread.stopped
   }

@@ -1,5 +1,5 @@
 /**
- * Entry point of the writing thread of the log, which keeps disk and compression off the event
+ * Entry point of the writer thread of the log, which keeps disk and compression off the event
  * loop. It is bundled into log-writer.generated.ts and runs jobs in the order of their messages.
  */
 import type { Database } from 'bun:sqlite'
