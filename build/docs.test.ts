@@ -315,6 +315,17 @@ test('a limit is read from the docstring of its constant, with the unit of its n
   ])
 })
 
+test('each row of the limits names the file that defines the limit', () => {
+  const rows = read(`${DOCS}/limits.md`).match(/^\| [^|]+ \| .* \|$/gm)!
+  const limits = rows.filter((row) => !row.startsWith('| What |'))
+  expect(limits.length).toBeGreaterThan(50)
+  for (const row of limits) {
+    const path = /\| `(src\/[^`]+\.ts)` \|$/.exec(row)?.[1]
+    expect(path, row).toBeDefined()
+    expect(read(path!), row).toContain('@limit')
+  }
+})
+
 test('a generated part stands between its marks, which may not be lost', () => {
   const text = 'a\n<!-- rows: from x -->\nold\n<!-- /rows -->\nb\n'
   const current = 'a\n<!-- rows: from x -->\nnew\n<!-- /rows -->\nb\n'

@@ -6,13 +6,15 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { assert } from '../../src/errors/assert.ts'
 import { isGenerated, isTest, readSourceFiles } from '../tidy/source-files.ts'
-import { table } from './markdown.ts'
+import { code, table } from './markdown.ts'
 
 export interface Limit {
   readonly section: string
   readonly what: string
   /** With its unit. */
   readonly value: string
+  /** The file that defines it. */
+  readonly path: string
 }
 
 interface Tag {
@@ -44,7 +46,7 @@ export async function readLimits(root: string): Promise<Limit[]> {
     .flatMap(({ path }) => limitsOf(path, readFileSync(join(root, path), 'utf8')))
   const limits = tags.map(async ({ path, constant, section, what }) => {
     const module: Record<string, unknown> = await import(join(root, path))
-    return { section, what, value: limitText(constant, module[constant]) }
+    return { section, what, value: limitText(constant, module[constant]), path }
   })
   const rows = await Promise.all(limits)
   return rows.toSorted((a, b) => (a.section < b.section ? -1 : a.section > b.section ? 1 : 0))
@@ -105,8 +107,8 @@ function duration(micros: number): string {
 export async function limitsDocument(root: string): Promise<string> {
   const sections = Map.groupBy(await readLimits(root), ({ section }) => section)
   const parts = [...sections].map(([section, limits]) => {
-    const rows = limits.map(({ what, value }) => [what, value])
-    return `## ${section}\n\n${table(['What', 'Limit'], rows)}`
+    const rows = limits.map(({ what, value, path }) => [what, value, code(path)])
+    return `## ${section}\n\n${table(['What', 'Limit', 'Defined in'], rows)}`
   })
   return `${HEAD}\n${parts.join('\n')}`
 }
@@ -118,5 +120,6 @@ A call that exceeds a limit fails with \`LIMIT_EXCEEDED\`, \`RATE_LIMITED\`, \`B
 fails with \`PLATFORM_BODY_TOO_LARGE\`, \`PLATFORM_RATE_LIMITED\` or \`PRODUCT_INVALID\`. The
 [error reference](errors.md) says what to do. A rate is a token bucket: so many per second, and so
 many at once after a pause. The memory of unfinished bodies and unsent responses is a
-[setting](settings.md); one address may hold a quarter of it, one key or session half.
+[setting](settings.md); one address may hold a quarter of it, one key or session half. The last
+column names the file of the source that defines the limit.
 `

@@ -25,8 +25,9 @@ import type { InvitationId } from '../value/ids.ts'
 import { INSTALLATION } from '../value/scope.ts'
 import { recordAudit } from './audit.ts'
 import type { BootstrapFiles } from './bootstrap-files.ts'
-import { BOOTSTRAP_LIFETIME_MICROS, type IdentityCore, INVITATION_LIFETIME_MICROS } from './core.ts'
+import type { IdentityCore } from './core.ts'
 import type { Credentials } from './credentials.ts'
+import { INVITATION_LIFETIME_MICROS } from './invitations.ts'
 
 /** State of the bootstrap that a start found, or the change that it made. */
 export type BootstrapOutcome = 'complete' | 'pending' | 'created' | 'renewed'
@@ -101,6 +102,12 @@ function uncertain(cause: unknown): Fault {
   const detail = isFault(cause) ? `${cause.code}: ${cause.detail ?? 'no detail'}` : undefined
   return new Fault('SERVER_BOOTSTRAP_RECOVERY_RESULT_UNCERTAIN', { detail, cause })
 }
+
+/**
+ * Microseconds (contract/management.md, Limits).
+ * @limit Identity and keys: lifetime of the first-owner code
+ */
+export const BOOTSTRAP_LIFETIME_MICROS = 86_400_000_000n
 
 const LIFETIME_MICROS = {
   'bootstrap.create': BOOTSTRAP_LIFETIME_MICROS,

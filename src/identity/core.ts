@@ -14,19 +14,3 @@ export interface IdentityCore {
 export interface Origin {
   readonly requestId: RequestId | null
 }
-
-const MICROS_PER_SECOND = 1_000_000n
-/**
- * Lifetimes (contract/management.md, Limits), in microseconds.
- * @limit Identity and keys: lifetime of an access token of an operator
- */
-export const ACCESS_LIFETIME_MICROS = 600n * MICROS_PER_SECOND
-/** @limit Identity and keys: lifetime of a refresh token of an operator */
-export const REFRESH_LIFETIME_MICROS = 30n * 86_400n * MICROS_PER_SECOND
-/**
- * Lifetime of a delegated invitation, and of one that recovers an owner's access.
- * @limit Identity and keys: lifetime of an invitation code
- */
-export const INVITATION_LIFETIME_MICROS = 1_800n * MICROS_PER_SECOND
-/** @limit Identity and keys: lifetime of the first-owner code */
-export const BOOTSTRAP_LIFETIME_MICROS = 86_400n * MICROS_PER_SECOND

@@ -28,7 +28,7 @@ import type { Scope } from '../value/scope.ts'
 import type { Secret } from '../value/secret.ts'
 import { type Actor, requireCapability, requireCapabilitySomewhere } from './actor.ts'
 import { recordAudit } from './audit.ts'
-import { type IdentityCore, INVITATION_LIFETIME_MICROS, type Origin } from './core.ts'
+import type { IdentityCore, Origin } from './core.ts'
 import {
   lockUnlinkedIdentity,
   type WorkloadCore,
@@ -37,6 +37,13 @@ import {
 } from './workloads.ts'
 
 export type { Invitation }
+
+/**
+ * Lifetime of a delegated invitation, and of one that recovers an owner's access, in microseconds
+ * (contract/management.md, Limits).
+ * @limit Identity and keys: lifetime of an invitation code
+ */
+export const INVITATION_LIFETIME_MICROS = 1_800_000_000n
 
 export interface InvitationInput extends Origin {
   readonly operatorName: string

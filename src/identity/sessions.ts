@@ -21,12 +21,7 @@ import { INSTALLATION } from '../value/scope.ts'
 import type { Secret } from '../value/secret.ts'
 import { type Actor, requireCapability } from './actor.ts'
 import { recordAudit } from './audit.ts'
-import {
-  ACCESS_LIFETIME_MICROS,
-  type IdentityCore,
-  type Origin,
-  REFRESH_LIFETIME_MICROS,
-} from './core.ts'
+import type { IdentityCore, Origin } from './core.ts'
 import type { RefreshToken } from './credentials.ts'
 
 export type { Session } from '../database/identity/sessions.ts'
@@ -41,6 +36,13 @@ export interface Login {
   readonly refreshToken: Secret | null
 }
 
+/**
+ * Lifetimes (contract/management.md, Limits), in microseconds.
+ * @limit Identity and keys: lifetime of an access token of an operator
+ */
+export const ACCESS_LIFETIME_MICROS = 600_000_000n
+/** @limit Identity and keys: lifetime of a refresh token of an operator */
+export const REFRESH_LIFETIME_MICROS = 30n * 86_400_000_000n
 /** Lag allowed for `lastUsedAtMicros`, so that most requests write nothing. */
 const LAST_USED_STEP_MICROS = 60_000_000n
 
