@@ -5,6 +5,13 @@
 import { Fault } from '../errors/fault.ts'
 import { type System, TestSystem } from '../system/system.ts'
 import { LOG_LEVELS, type LogLevel } from '../value/logs/log-levels.ts'
+import {
+  escapeCharacter,
+  escapeUnsafe,
+  jsonEntries,
+  jsonRecord,
+  jsonText,
+} from '../value/logs/record-json.ts'
 import { Secret } from '../value/secret.ts'
 
 /**
@@ -108,8 +115,6 @@ const JWT = /\beyJ[A-Za-z0-9_-]*\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*/g
 const DSN_USERINFO = /\b(postgres(?:ql)?:\/\/)[^\s/@"]*@/g
 /** Matches every text that one of the three above matches, in one search. */
 const SUSPICIOUS = /rk_|eyJ|postgres/
-/** Characters that JSON does not escape and terminals interpret: C1, lines, bidi overrides. */
-const UNSAFE = /[\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g
 const CONTROL = /[\u0000-\u001f]/g
 /** Names that the server itself gives to fields of most records: they need no cleaning. */
 const OWN_NAMES: ReadonlySet<string> = new Set([
@@ -311,29 +316,20 @@ export function redactText(given: string): string {
     .replace(DSN_USERINFO, '$1[redacted]@')
 }
 
-function escaped(character: string): string {
-  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
-}
-
-function jsonText(value: Plain | LogRecord): string {
-  return JSON.stringify(value).replace(UNSAFE, escaped)
-}
-
 function jsonLine(entry: LogRecord): string {
-  return `${jsonText(entry)}\n`
+  return `${jsonRecord(jsonEntries(entry))}\n`
 }
 
 type RenderLines = (at: string, call: CleanFields, lines: readonly LineTexts[]) => readonly string[]
 
 /** Renders lines of one call. The JSON of the fields that they have in common is made once. */
 const jsonLines: RenderLines = (at, call, lines) => {
-  const shared = jsonText(call).slice(1, -1)
-  const rest = shared === '' ? '' : `,${shared}`
+  const shared = jsonEntries(call)
   return lines.map(({ level, message, data }) => {
-    const head = `{"at":"${at}","level":"${serverLevel(level)}","event":"${LINE_EVENT}"`
-    const lineLevel = level === 'debug' ? ',"lineLevel":"debug"' : ''
-    const shown = data === null ? '' : `,"data":${data}`
-    return `${head},"message":${message}${rest}${lineLevel}${shown}}\n`
+    const head = `"at":"${at}","level":"${serverLevel(level)}","event":"${LINE_EVENT}"`
+    const lineLevel = level === 'debug' ? '"lineLevel":"debug"' : ''
+    const shown = data === null ? '' : `"data":${data}`
+    return `${jsonRecord(head, `"message":${message}`, shared, lineLevel, shown)}\n`
   })
 }
 
@@ -379,5 +375,5 @@ function isFrame(line: string): boolean {
 }
 
 function visible(line: string): string {
-  return line.replace(CONTROL, escaped).replace(UNSAFE, escaped)
+  return escapeUnsafe(line.replace(CONTROL, escapeCharacter))
 }

@@ -7,6 +7,7 @@ import {
   type LogRecord,
   type Plain,
 } from '../../telemetry/log.ts'
+import { joinEntries, jsonEntries, jsonRecord, jsonText } from '../../value/logs/record-json.ts'
 import { LOG_RECORD_BYTES_MAX } from '../../wire/logs.ts'
 
 /**
@@ -53,10 +54,7 @@ export function collectedRecord(entry: LogRecord, atMicros: bigint): string {
   }
   body.errorCode ??= errorCodeOf(entry)
   if (body.errorCode === null) delete body.errorCode
-  const fields = otherFields(entry)
-  if (Object.keys(fields).length > 0) body.fields = fields
-  const text = JSON.stringify(body)
-  return fits(text) ? text : JSON.stringify({ ...body, fields: omitted(text) })
+  return recordOf(jsonEntries(body), jsonEntries(otherFields(entry)))
 }
 
 /**
@@ -68,14 +66,12 @@ export function lineRecords(
   lines: readonly LineTexts[],
   atMicros: bigint,
 ): readonly string[] {
-  const attributions = entriesOf(attributionsOf(call))
+  const attributions = jsonEntries(attributionsOf(call))
   const common = otherFields(call)
   return lines.map(({ level, message, data }) => {
     const kind = `"stream":"function","level":"${level}","event":"${LINE_EVENT}"`
-    const head = joined(`{"atMicros":"${atMicros}",${kind},"message":${message}`, attributions)
-    const fields = fieldEntries(common, data)
-    const text = fields === '' ? `${head}}` : `${head},"fields":{${fields}}}`
-    return fits(text) ? text : `${head},"fields":${JSON.stringify(omitted(text))}}`
+    const head = `"atMicros":"${atMicros}",${kind},"message":${message}`
+    return recordOf(joinEntries(head, attributions), fieldEntries(common, data))
   })
 }
 
@@ -93,6 +89,13 @@ export function droppedRecord(dropped: DroppedRecords, atMicros: bigint): string
     notWritten: dropped.failed,
   }
   return collectedRecord(entry, atMicros)
+}
+
+/** Makes a record of its entries and of the entries of `fields`, which are left out if too long. */
+function recordOf(head: string, fields: string): string {
+  if (fields === '') return jsonRecord(head)
+  const text = jsonRecord(head, `"fields":{${fields}}`)
+  return fits(text) ? text : jsonRecord(head, `"fields":${jsonText(omitted(text))}`)
 }
 
 function streamOf(stream: Plain | undefined): RecordColumns['stream'] {
@@ -123,25 +126,16 @@ function otherFields(entry: CleanFields): Record<string, Plain> {
   return fields
 }
 
-/** Returns the entries of an object as JSON, without its braces. */
-function entriesOf(object: CleanFields): string {
-  return JSON.stringify(object).slice(1, -1)
-}
-
 /**
  * Returns the entries of `fields`. If the data are an object, its entries replace common ones with
  * their names; otherwise they are the field `data`.
  */
 function fieldEntries(common: CleanFields, data: string | null): string {
-  const entries = entriesOf(common)
+  const entries = jsonEntries(common)
   if (data === null || data === 'null') return entries
-  if (!data.startsWith('{')) return joined(entries, `"data":${data}`)
+  if (!data.startsWith('{')) return joinEntries(entries, `"data":${data}`)
   // The data are parsed, because a name in both would be twice in the JSON.
-  return entries === '' ? data.slice(1, -1) : entriesOf({ ...common, ...JSON.parse(data) })
-}
-
-function joined(before: string, after: string): string {
-  return before === '' || after === '' ? before + after : `${before},${after}`
+  return entries === '' ? data.slice(1, -1) : jsonEntries({ ...common, ...JSON.parse(data) })
 }
 
 function fits(text: string): boolean {
