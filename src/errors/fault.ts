@@ -27,7 +27,7 @@ export class Fault extends Error {
   readonly detail: string | undefined
   readonly violations: readonly Violation[]
   readonly retryable: boolean
-  /** Value of the Retry-After header in seconds; undefined for none. */
+  /** Value of the Retry-After header in seconds; undefined without one. */
   readonly retryAfterSeconds: number | undefined
 
   constructor(code: TableCode, options?: FaultOptions)
@@ -66,7 +66,7 @@ export function reasonOf(fault: Pick<Fault, 'violations' | 'detail'>): string | 
   return violationLines(fault).join('; ') || (fault.detail ?? null)
 }
 
-/** Tells whether the error is a Fault with one of the codes, or any Fault if none is given. */
+/** Returns whether the error is a Fault with one of the codes, or any Fault if none is given. */
 export function isFault(error: unknown, ...codes: readonly Code[]): error is Fault {
   return error instanceof Fault && (codes.length === 0 || codes.includes(error.code))
 }

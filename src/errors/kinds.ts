@@ -8,7 +8,7 @@ export interface KindRow {
   readonly status: number
   /** Exit code of the command line (contract/wire.md, Exit codes). */
   readonly exit: number
-  /** Whether an identical request may succeed later. */
+  /** True if an identical request may succeed later. */
   readonly retryable: boolean
 }
 

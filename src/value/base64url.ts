@@ -2,9 +2,7 @@
 import { ValidationError } from './validation-error.ts'
 
 const FORM = /^[A-Za-z0-9_-]*$/
-/**
- * Whether the runtime has native conversion. Node has it from 25; the client runs on older ones.
- */
+/** True on runtimes with native conversion: Node has it from 25; the client runs on older ones. */
 const NATIVE = 'toBase64' in Uint8Array.prototype
 
 export function encodeBase64Url(bytes: Uint8Array): string {

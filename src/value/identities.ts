@@ -28,7 +28,7 @@ export interface ProvidedIdentity {
   readonly email?: string
 }
 
-/** Returns the stable key of a caller, whatever else its token says. Never log it. */
+/** Returns the stable key of a caller. Other claims of its token do not change it. Never log it. */
 export function principalOf({ kind, issuer, subject }: FunctionalIdentity): string {
   return JSON.stringify([kind, issuer, subject])
 }

@@ -87,7 +87,7 @@ export function decodeUlid(text: string): Uint8Array {
   if (!ULID.test(text)) throw new ValidationError('a canonical ULID')
   const bytes = new Uint8Array(16)
   const view = new DataView(bytes.buffer)
-  // The 48 bits of time in parts of 20 and 30 bits, of which the first two are zero.
+  // The 48 bits of time in parts of 20 and 30 bits; the first two bits are zero.
   const millis = numberIn(text, 0, 4) * 2 ** 30 + numberIn(text, 4, 10)
   view.setUint16(0, Math.floor(millis / 2 ** 32))
   view.setUint32(2, millis % 2 ** 32)

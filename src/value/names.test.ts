@@ -19,6 +19,6 @@ test.each([
   'a\u0085',
   '\ud800',
   'x'.repeat(1_000_000),
-])('%j is no name', (text) => {
+])('%j is not a name', (text) => {
   expect(isName(text)).toBe(false)
 })

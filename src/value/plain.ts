@@ -112,7 +112,7 @@ function converter(validator: ValidatorJson): Convert {
 
 /** Converts JSON whose type needs no validator: a number is a float64, as in JavaScript. */
 function untyped(json: Json): Value {
-  // No validator of these types accepts a composite, whatever is in it.
+  // No validator of these types accepts a composite, regardless of its contents.
   if (typeof json === 'object' && json !== null) return new Map()
   return typeof json === 'number' && json === 0 ? 0 : json
 }

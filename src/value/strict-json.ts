@@ -22,13 +22,13 @@ export interface StrictJsonLimits {
   readonly depthMax: number
   /** Members of one array or object. */
   readonly entriesMax: number
-  /** Whether integers beyond 2^53 are rounded, as a float64 is, rather than rejected. */
+  /** If true, integers beyond 2^53 are rounded, as a float64 is, rather than rejected. */
   readonly roundsIntegers?: boolean
 }
 
 /** A tagged value of depth 64 has three levels of JSON for each level, inside an envelope. */
 const DEFAULT_LIMITS: StrictJsonLimits = { depthMax: 200, entriesMax: 10_000 }
-/** For plain JSON that is read by a validator, which accepts such a number for a float64 alone. */
+/** Limits of plain JSON that a validator reads: it accepts such a number only for a float64. */
 export const ROUNDED: StrictJsonLimits = { ...DEFAULT_LIMITS, roundsIntegers: true }
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
@@ -51,7 +51,7 @@ export function parseStrictJson(
 }
 
 /**
- * Parses a text of which parts are kept for long. The parser's strings are slices, and one of them
+ * Parses a text whose parts are kept for long. The parser's strings are slices, and one of them
  * holds the whole text in memory: a short one that of a message full of white space. Throws
  * ValidationError.
  */

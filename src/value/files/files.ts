@@ -61,12 +61,12 @@ export function isBucketName(text: string): boolean {
   return BUCKET_NAME.test(text)
 }
 
-/** Whether the text is a media type that can be sent as a header unchanged. */
+/** Returns whether the text is a media type that can be sent as a header unchanged. */
 export function isContentType(text: string): boolean {
   return text.length <= CONTENT_TYPE_CHARACTERS_MAX && MEDIA_TYPE.test(text)
 }
 
-/** Whether the text is 1 to 1,024 bytes of UTF-8 without NUL. A key is never a path of a file. */
+/** Returns whether the text is 1 to 1,024 bytes of UTF-8 without NUL. It is never a file path. */
 export function isObjectKey(text: string): boolean {
   return text.length > 0 && !text.includes('\0') && fits(text, OBJECT_KEY_BYTES_MAX)
 }
@@ -77,7 +77,7 @@ export function isObjectKey(text: string): boolean {
  */
 const NO_FILE_NAME = /[\u0000-\u001f\u007f-\u009f/\\\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/
 
-/** Whether the text is 1 to 255 bytes of UTF-8 without what no name of a file may have. */
+/** Returns whether the text is 1 to 255 bytes of UTF-8, all of them allowed in file names. */
 export function isFileName(text: string): boolean {
   return text.length > 0 && !NO_FILE_NAME.test(text) && fits(text, FILE_NAME_BYTES_MAX)
 }
@@ -97,7 +97,7 @@ function utf8Length(text: string): number {
   return bytes
 }
 
-/** The smallest text, in the order of keys, above all that begin with `prefix`; null for none. */
+/** The smallest text, in the order of keys, above all that begin with `prefix`; null if none is. */
 export function keyPrefixEnd(prefix: string): string | null {
   const points = [...prefix]
   while (points.length > 0) {

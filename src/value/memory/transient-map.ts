@@ -29,7 +29,7 @@ export class TransientMap<K, V> {
     this.#map.set(key, value)
   }
 
-  /** Whether it was there. */
+  /** Returns whether the key was present. */
   delete(key: K): boolean {
     if (!this.#map.delete(key)) return false
     this.#deleted += 1

@@ -1,5 +1,5 @@
 /**
- * Where a published package comes from, as its publisher declares it. It is stored beside the
+ * The origin of a published package, as its publisher declares it. It is stored beside the
  * revision: the bytes of a package depend on its source alone.
  */
 
@@ -10,7 +10,7 @@ export type Provenance = {
   readonly commit: string | null
   /** 1 to 256 characters. */
   readonly branch: string | null
-  /** Whether files of the Workspace differed from the commit; null where that is not known. */
+  /** True if files of the Workspace differed from the commit; null if that is unknown. */
   readonly dirty: boolean | null
   /** The run of a pipeline that published. */
   readonly run: PipelineRun | null
@@ -41,7 +41,7 @@ export const RUN_URL = /^https?:\/\/[!-~]{1,1016}$/
 
 const CONTROL = /[\u0000-\u001f\u007f-\u009f]/
 
-/** Tells whether a text is one line: 1 to `max` code points in NFC, no control character. */
+/** Returns whether a text is one line: 1 to `max` code points in NFC, no control character. */
 export function isLine(text: string, max: number): boolean {
   if (text === '' || text.length > 2 * max || Array.from(text).length > max) return false
   return !CONTROL.test(text) && text.isWellFormed() && text.normalize('NFC') === text

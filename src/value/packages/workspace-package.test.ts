@@ -130,7 +130,7 @@ describe('the artifact', () => {
     ['a third entry', [entry, { ...entry, path: 'bundle.js.map' }, entry]],
     ['an unknown field', [{ ...entry, mode: 420 }]],
     ['a negative length', [{ ...entry, bytes: -1 }]],
-    ['a length that is no integer', [{ ...entry, bytes: 0.5 }]],
+    ['a length that is not an integer', [{ ...entry, bytes: 0.5 }]],
     ['white space', [entry], `${canonicalJson([entry])} `],
     ['another order of keys', [entry], JSON.stringify([{ path: 'bundle.js', digest, bytes: 1 }])],
   ])('whose index has %s is rejected', (_, index, given) => {

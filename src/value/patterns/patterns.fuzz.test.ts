@@ -60,7 +60,7 @@ fuzz('a text is a pattern with its native meaning, or is rejected', (random) => 
     if (native !== null && !allowed) expect.fail(`${pattern}: ${matcher}`)
     return
   }
-  if (native === null) expect.fail(`${JSON.stringify(pattern)} is no regular expression`)
+  if (native === null) expect.fail(`${JSON.stringify(pattern)} is not a regular expression`)
   for (let texts = 3; texts > 0; texts--) {
     const text = Array.from({ length: random.below(7) }, () => random.pick(CHARACTERS)).join('')
     if (matcher.matches(text) !== native.test(text)) expect.fail(JSON.stringify([pattern, text]))

@@ -38,8 +38,8 @@ test.each([
   ['*', 'a "*" that means nothing at character 1. Put before it'],
   ['a**', 'a "*" that means nothing at character 3'],
   ['^+', 'a "+" that means nothing at character 2'],
-  ['a{', 'a "{" that is no count at character 2. Write {2}'],
-  ['a{,5}', 'a "{" that is no count at character 2'],
+  ['a{', 'a "{" that does not begin a count at character 2. Write {2}'],
+  ['a{,5}', 'a "{" that does not begin a count at character 2'],
   ['a{5,2}', 'a count above its upper bound at character 2'],
   ['a{601}', `too high a count at character 2. Use at most ${PATTERN_SIZE_MAX}`],
   [`a{0,${'9'.repeat(400)}}`, 'too high a count at character 2'],
@@ -50,7 +50,7 @@ test.each([
   ['[\\1]', 'an escape that does not exist at character 2'],
   ['\\u{110000}', 'a code point above 10FFFF at character 1'],
   ['\\', 'an end where more is needed at character 2'],
-])('what is no regular expression is named with its place: %s', (pattern, message) => {
+])('the error for an invalid regular expression names the location: %s', (pattern, message) => {
   expect(errorOf(pattern)).toContain(message)
 })
 

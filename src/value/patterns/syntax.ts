@@ -17,14 +17,14 @@ export type Pattern =
   /** One code point of the set. */
   | { readonly kind: 'one'; readonly of: CodePoints }
   | { readonly kind: 'sequence' | 'choice'; readonly parts: readonly Pattern[] }
-  /** `most` is null where there is no upper bound. */
+  /** `most` is null without an upper bound. */
   | {
       readonly kind: 'repeat'
       readonly part: Pattern
       readonly least: number
       readonly most: number | null
     }
-  /** Before the first code point, or after the last. */
+  /** The position before the first code point, or after the last. */
   | { readonly kind: 'start' | 'end' }
 
 /** Length of a pattern in UTF-16 units. */
@@ -142,7 +142,7 @@ function repetitionBounds(reader: TextReader): { least: number; most: number | n
   if (!reader.sees('{')) return null
   const found = reader.takeForm(/\{(\d+)(?:,(\d*))?\}/y)
   if (found === null) {
-    throw reader.error('a "{" that is no count', 'Write {2}, {2,} or {2,5}, or \\{')
+    throw reader.error('a "{" that does not begin a count', 'Write {2}, {2,} or {2,5}, or \\{')
   }
   const [whole, low, high] = found
   const least = Number(low)

@@ -17,7 +17,7 @@ const ID = 'messages_01ARZ3NDEKTSV4RRFFQ69G5FAV'
 const union = (...members: ValidatorJson[]): ValidatorJson => ({ type: 'union', members })
 
 describe('plain JSON by a validator', () => {
-  it(`is read as the value that was written, whatever the schema (SVC_SEED=${SEED})`, () => {
+  it(`a written value is read back unchanged under any schema (SVC_SEED=${SEED})`, () => {
     fc.assert(
       fc.property(arbitraryTyped, ([validator, value]) => {
         const text = JSON.stringify(plainWriter(validator)(value))

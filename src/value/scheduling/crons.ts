@@ -19,7 +19,7 @@ export const QUEUED_MAX = 100
  */
 export const CRON_ARGUMENTS_CHARACTERS_MAX = 64 * 1024
 
-/** Whether a run that is due while the one before has not ended is left out, or waits for it. */
+/** A run that is due while the one before is still running is skipped, or waits for its end. */
 export const OVERLAPS = ['skip', 'queue'] as const
 export type Overlap = (typeof OVERLAPS)[number]
 export const ACTIVATIONS = ['enabled', 'disabled'] as const
@@ -37,7 +37,7 @@ export function timesText(cron: {
   return everyMillis === null ? `${schedule} ${timeZone}` : `every ${everyMillis / 1_000} s`
 }
 
-/** Whether the text is UTC or the name of a zone of the IANA time zone database. */
+/** Returns whether the text is UTC or the name of a zone of the IANA time zone database. */
 export function isTimeZone(text: string): boolean {
   if (!ZONE.test(text)) return false
   try {

@@ -53,8 +53,8 @@ export const BACKOFF_MILLIS_MAX = 86_400_000
 export const BACKOFF_FACTOR_MAX = 100
 
 /**
- * Returns whole milliseconds, rounded up; null for what is no duration up to 10 years. A unit that
- * is undefined counts as absent, and a duration has at least one.
+ * Returns whole milliseconds, rounded up; null unless the value is a duration up to 10 years. A
+ * unit that is undefined counts as absent, and a duration has at least one.
  */
 export function durationMillis(value: unknown): number | null {
   if (typeof value !== 'object' || value === null) return null
