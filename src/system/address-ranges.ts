@@ -13,12 +13,12 @@ export function parseNetwork(text: string): AddressRange | null {
   const network = parseAddress(address)
   if (network === null || !ipaddr.isValidCIDR(text)) return null
   const family = network.kind() === 'ipv4' ? ipaddr.IPv4 : ipaddr.IPv6
-  // A bit behind the prefix says that its author meant another network.
+  // A bit set behind the prefix suggests that the author meant another network.
   const first = family.networkAddressFromCIDR(text)
   return first.toString() === network.toString() ? { network, bits: Number(digits) } : null
 }
 
-/** Whether `address`, as a resolver answers it, lies in one of the ranges of its own family. */
+/** Returns whether an address, as a resolver returns it, lies in a range of its own family. */
 export function isWithin(address: string, ranges: readonly AddressRange[]): boolean {
   const parsed = parseAddress(address)
   if (parsed === null) return false
@@ -28,7 +28,7 @@ export function isWithin(address: string, ranges: readonly AddressRange[]): bool
 }
 
 /**
- * Returns null for text that is no address, such as `127.1`, which ipaddr.js takes for one, and
+ * Returns null for text that is not an address, such as `127.1`, which ipaddr.js takes for one, and
  * for an address with a zone, which names an interface of this machine.
  */
 export function parseAddress(text: string): IPv4 | IPv6 | null {

@@ -80,7 +80,7 @@ export class CoalescingTask {
     this.#onFailure = onFailure
   }
 
-  /** Whether `close` was called: a long task checks it between its steps and returns early. */
+  /** True once `close` was called: a long task checks it between its steps and returns early. */
   get isClosed(): boolean {
     return this.#isClosed
   }

@@ -20,7 +20,7 @@ export type Release = () => void
 
 /** The caller that waits for a permit. */
 interface Caller {
-  /** Whether the caller has left. */
+  /** True once the caller has stopped waiting. */
   readonly aborted: boolean
 }
 

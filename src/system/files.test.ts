@@ -202,7 +202,7 @@ describe('writeFileAtomic', () => {
     expect(readdirSync(dir)).toEqual(['file'])
   })
 
-  it('sets exactly the mode, whatever the umask and the old mode', () => {
+  it('a change of the mode sets it exactly, regardless of the umask and the old mode', () => {
     writeFileSync(at('file'), 'old')
     chmodSync(at('file'), 0o644)
     const umask = process.umask(0)

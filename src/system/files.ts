@@ -53,7 +53,7 @@ export class FileFailure extends Error {
   }
 }
 
-/** Windows has none of these flags: there only lstat checks the file. */
+/** Windows lacks these flags: there only lstat checks the file. */
 const NOFOLLOW = constants.O_NOFOLLOW ?? 0
 const NONBLOCK = constants.O_NONBLOCK ?? 0
 const DIRECTORY = constants.O_DIRECTORY ?? 0
@@ -108,7 +108,7 @@ function requireLastingNames(directory: string): void {
   }
 }
 
-/** Tells whether every user of the machine can read the file; false where that is unknown. */
+/** Returns whether every user of the machine can read the file; false where that is unknown. */
 export function isReadableByOthers(path: string): boolean {
   const stats = WINDOWS ? undefined : lstatSync(path, { throwIfNoEntry: false })
   return stats !== undefined && (stats.mode & READ_BY_OTHERS) !== 0
@@ -149,7 +149,7 @@ export interface RestrictedMode {
 }
 
 /**
- * Removes the permissions of group and others from a file of this user. Returns null where they had
+ * Removes the permissions of group and others from a file of this user. Returns null if they had
  * none or the file belongs to another user. Throws FileFailure.
  */
 export function restrictToOwner(path: string): RestrictedMode | null {

@@ -261,7 +261,7 @@ describe('a name', () => {
     ['a public and a loopback IPv6 one', [PUBLIC, '::1']],
     ['a mapped one', ['::ffff:10.0.0.7']],
     ['the metadata service', ['169.254.169.254']],
-    ['something that is no address', ['localhost']],
+    ['something that is not an address', ['localhost']],
   ])('with the address of %s is rejected', async (_, addresses) => {
     expect(await reasonOf(fetcher({}, [addresses]).get('https://idp.test/'))).toBe('address')
     expect(dialled).toEqual([])

@@ -209,7 +209,7 @@ export function inConnectOrder(addresses: readonly string[]): readonly string[] 
 export interface SentRequest {
   readonly url: URL
   readonly method: string
-  /** The complete headers: none is added. */
+  /** The complete headers: the fetch adds none. */
   readonly headers: Readonly<Record<string, string | string[]>>
   readonly body: Uint8Array | null
   readonly signal: AbortSignal

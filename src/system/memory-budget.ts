@@ -39,12 +39,12 @@ export class MemoryBudget {
     return this.#used
   }
 
-  /** Whether the whole has room, whatever the shares of the holders are. */
+  /** Returns whether the whole budget has room, regardless of the shares of the holders. */
   hasRoom(bytes: number): boolean {
     return this.#used + bytes <= this.#bytesMax
   }
 
-  /** Whether `reserve` would succeed. */
+  /** Returns whether `reserve` would succeed. */
   fits(bytes: number, { credential, peer }: Holder): boolean {
     return (
       this.hasRoom(bytes) &&

@@ -242,7 +242,7 @@ describe('an outbound request', () => {
 const broken: readonly (readonly [string, string, (socket: Socket) => void])[] = [
   ['changes the protocol', 'connection', (socket) => socket.write(`${SWITCHING}\r\n`)],
   ['changes the protocol and leaves', 'connection', (socket) => socket.end(`${SWITCHING}\r\n`)],
-  ['says nothing and leaves', 'connection', (socket) => socket.end()],
+  ['disconnects without a response', 'connection', (socket) => socket.end()],
   ['informs without end', 'headers', (socket) => sendAlways(socket, `${EARLY}\r\n`.repeat(100))],
   ['informs a little', 'none', (socket) => socket.end(`${EARLY}\r\n`.repeat(9) + WHOLE)],
   ['ends before its body', 'connection', (socket) => socket.end(HALF)],
@@ -361,11 +361,11 @@ test.each([
   ['does not trust an unknown authority', {}, 'fetch failed: connection'],
   ['trusts the authority of NODE_EXTRA_CA_CERTS', { NODE_EXTRA_CA_CERTS: 'own.pem' }, '200'],
   [
-    'asks for a certificate whatever the environment says',
+    'requires a certificate regardless of its environment variables',
     { NODE_TLS_REJECT_UNAUTHORIZED: '0' },
     'fetch failed: connection',
   ],
-])('a process %s', async (_, environment, said) => {
+])('a process %s', async (_, environment, printed) => {
   const directory = mkdtempSync(join(tmpdir(), 'svc-authorities-'))
   writeFileSync(join(directory, 'own.pem'), certificate)
   const child = Bun.spawn([process.execPath, '-e', PROBE, String(portOf(secure))], {
@@ -375,5 +375,5 @@ test.each([
   })
   const answered = await new Response(child.stdout).text()
   rmSync(directory, { recursive: true })
-  expect(answered).toBe(`${said}\n`)
+  expect(answered).toBe(`${printed}\n`)
 })

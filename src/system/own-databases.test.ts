@@ -20,7 +20,7 @@ function newFile(): string {
   return path
 }
 
-test('the index of a write-ahead log is no file, and connections share it', () => {
+test('the index of a write-ahead log is not a file, and connections share it', () => {
   const path = newFile()
   const [writes, reads] = [openOwnDatabase(path), openOwnDatabase(path)]
   writes.run('pragma journal_mode = wal')

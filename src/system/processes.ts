@@ -1,6 +1,6 @@
 /** The processes of this machine. */
 
-/** Tells whether a process has this ID, of any user; a process that has ended may be replaced. */
+/** Returns whether a process of any user has this ID, which may be reused after a process ends. */
 export function isProcessRunning(pid: number): boolean {
   try {
     return process.kill(pid, 0)

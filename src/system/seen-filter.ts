@@ -19,8 +19,8 @@ export class SeenFilter {
   }
 
   /**
-   * Adds the text in this version, and tells whether it was there before. False positives are rarer
-   * than one in 2^30: then the caller caches more than it should.
+   * Adds the text in this version, and returns whether it was present before. False positives are
+   * rarer than one in 2^30: then the caller caches more than it should.
    */
   hasSeen(text: string | Uint8Array, version = 0): boolean {
     const hashes = this.#hashes
