@@ -12,7 +12,7 @@ export interface Listener {
   readonly loopback: boolean
 }
 
-/** Where a PostgreSQL database is; only `url` holds the password. */
+/** The address of a PostgreSQL database; only `url` holds the password. */
 export interface DatabaseAddress {
   readonly url: Secret
   readonly host: string
@@ -35,7 +35,7 @@ export function parseListener(text: string): Listener | null {
   return host === undefined ? null : { host, port, loopback: host === '::1' }
 }
 
-/** Whether the system opens only one of the two: an unspecified address includes the others. */
+/** Returns whether only one of both can be opened: an unspecified address includes all others. */
 export function overlaps(one: Listener, other: Listener): boolean {
   if (one.port !== other.port || one.port === 0) return false
   const hosts = [one.host, other.host]
@@ -54,7 +54,7 @@ export type OriginScheme = 'https' | 'loopback-http' | 'http'
 /** Names that DNS can hold, and IPv6 addresses: the URL parser also takes `*` and others. */
 const ORIGIN_HOST = /^(?:\[[0-9a-f:.]+\]|(?=.{1,254}$)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*\.?)$/
 
-/** Whether the text is exactly the origin that a browser or a client would send. */
+/** Returns whether the text is exactly the origin that a browser or a client would send. */
 export function isOrigin(text: string, schemes: readonly OriginScheme[]): boolean {
   const url = parseUrl(text)
   return (
@@ -73,7 +73,7 @@ const NO_APP_SCHEMES = [
   ...['about', 'blob', 'data', 'file', 'filesystem', 'javascript'],
 ]
 
-/** Whether the text is the origin of a web view or an extension, as capacitor://localhost. */
+/** Returns whether the text is the origin of a web view or extension, as capacitor://localhost. */
 export function isAppOrigin(text: string): boolean {
   const scheme = APP_ORIGIN.exec(text)?.[1]
   return scheme !== undefined && !NO_APP_SCHEMES.includes(scheme) && URL.canParse(text)
@@ -85,7 +85,7 @@ export function hasScheme(url: URL, schemes: readonly OriginScheme[]): boolean {
   return schemes.includes('http') || (schemes.includes('loopback-http') && isLoopback(url.hostname))
 }
 
-/** `localhost` is no literal: its meaning is up to a resolver. */
+/** `localhost` is not accepted: a resolver decides what it means. */
 function isLoopback(hostname: string): boolean {
   return hostname === '[::1]' || (IPV4.test(hostname) && hostname.startsWith('127.'))
 }

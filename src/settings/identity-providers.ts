@@ -29,7 +29,7 @@ export function readIdentityProviders(
   return { oidc, workloads }
 }
 
-/** One key for two purposes would tie the rotation of credentials to that of identity links. */
+/** Rejects a shared pepper: rotating credentials would then also void all identity links. */
 function requireOwnPepper(
   { subjectPepper }: OidcProvider,
   identityPepper: Secret,

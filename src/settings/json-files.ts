@@ -61,7 +61,7 @@ export function jsonFile(code: TableCode, variable: VariableName) {
   }
 }
 
-/** Without userinfo and fragment, not even an empty one. */
+/** Returns whether a URL has no userinfo and no fragment, not even an empty one. */
 export function isPlainUrl(url: URL, schemes: readonly OriginScheme[]): boolean {
   return (
     hasScheme(url, schemes) && url.username === '' && url.password === '' && !url.href.includes('#')

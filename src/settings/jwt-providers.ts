@@ -26,7 +26,7 @@ const TOLERANCE_SECONDS = 60
 const LIFETIME_SECONDS = 86_400
 const { read, rejected } = jsonFile('SERVER_CONFIGURATION_INVALID', VARIABLE)
 
-/** A private key does not belong in this file, so one is told instead of left out. */
+/** A public key. A private key in this file is an error rather than ignored. */
 const Jwk = schema([
   { '+': 'ignore' },
   ':',

@@ -165,7 +165,7 @@ describe('the OIDC configuration file', () => {
     expect(provider?.allowLoopbackHttp).toBe(false)
   })
 
-  it.each(['RS256', 'PS256', 'ES256', 'EdDSA'])('may ask for %s', (algorithm) => {
+  it.each(['RS256', 'PS256', 'ES256', 'EdDSA'])('a provider may use %s', (algorithm) => {
     expect(parse(JSON.stringify({ ...OIDC, algorithm }))?.algorithm).toBe(algorithm)
   })
 

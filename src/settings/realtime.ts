@@ -4,11 +4,14 @@ import type { PlainName } from './variables.ts'
 
 const CONNECTIONS = { min: 1, max: 1_000_000, unit: '' }
 
-/** The budgets of the server for what peers make it hold. */
+/**
+ * Bounds of the settings for memory that peers make the server hold. One peer may use a quarter,
+ * and the largest response must fit into a quarter of the minimum.
+ */
 export const MEMORY_MIB = { min: 128, max: 65_536, unit: ' of MiB' }
 const MIB = 1024 * 1024
 
-/** Most open Realtime connections, and most bytes that their subscriptions hold. */
+/** Maximum of open Realtime connections, and of bytes that their subscriptions hold. */
 export interface RealtimeSettings {
   readonly connectionsMax: number
   readonly connectionsPerCredentialMax: number

@@ -1,4 +1,4 @@
-/** Settings of how long the identity database keeps what nobody can change any more. */
+/** Settings of how long the identity database keeps records that can no longer change. */
 import { DAYS } from './logs.ts'
 import { type ProcessEnvironment, wholeNumber } from './sources.ts'
 

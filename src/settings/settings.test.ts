@@ -49,9 +49,9 @@ describe('a broken setting ends every mode before it begins', () => {
       expect(fault.kind).toBe('setting')
       // The operating system's error, as a cause, would name the configured path.
       expect(fault.cause).toBeUndefined()
-      const said = `${fault.message}${fault.detail}${JSON.stringify(fault)}`
-      expect(said).not.toMatch(/canary/i)
-      expect(said).not.toContain(PEPPER)
+      const shown = `${fault.message}${fault.detail}${JSON.stringify(fault)}`
+      expect(shown).not.toMatch(/canary/i)
+      expect(shown).not.toContain(PEPPER)
     }
   })
 
@@ -239,7 +239,7 @@ describe('a valid environment', () => {
     expect(parseSettings(environment, 'serve').product?.allowedOrigins).toEqual(origins)
   })
 
-  it('names the entry of a list that is no origin', () => {
+  it('an error names the entry of a list that is not an origin', () => {
     const origins = 'https://a.test,https://*.canary.test,https://b.test'
     const environment = { ...BASE, ...ROOT, SERVICE_PRODUCT_ALLOWED_ORIGINS: origins }
     expect(failure(environment, 'serve').violations[0]?.rule).toMatch(/^entry 2 to be an origin as/)
@@ -303,7 +303,7 @@ describe('a valid environment', () => {
     'canary.test',
     '',
     ' https://canary.test',
-  ])('takes no origin that none sends: %s', (origin) => {
+  ])('an origin that no browser sends is rejected: %s', (origin) => {
     const environment = { ...BASE, ...ROOT, SERVICE_PRODUCT_ALLOWED_ORIGINS: origin }
     expect(failure(environment, 'serve').code).toBe('SERVER_CONFIGURATION_INVALID')
   })
@@ -311,7 +311,7 @@ describe('a valid environment', () => {
   it.each([
     ['SERVICE_DATABASE_URL', URL_OK],
     ['SERVICE_DATABASE_URL_FILE', file('legacy-url', URL_OK)],
-  ])('may use the deprecated name %s alone, and is told so', (name, value) => {
+  ])('the deprecated name %s alone is accepted with a warning', (name, value) => {
     const { SERVICE_IDENTITY_DATABASE_URL: _, ...rest } = BASE
     const configuration = parseSettings({ ...rest, [name]: value }, 'serve')
     expect(configuration.identityDatabase.name).toBe('canary_db')
@@ -319,7 +319,7 @@ describe('a valid environment', () => {
   })
 
   it.each(['SERVICE_PRODUCT_DATABASE_URL', 'SERVICE_PRODUCT_DATABASE_URL_FILE'])(
-    'knows %s as a name of the platform database',
+    '%s is a known name of the platform database',
     (name) => {
       const value = name.endsWith('_FILE') ? file('platform-url', URL_OK) : URL_OK
       const configuration = parseSettings({ ...BASE, ...ROOT, [name]: value }, 'serve')
@@ -352,7 +352,7 @@ describe('the table of settings', () => {
     expect(names).toHaveLength(47 + 7 + 2 * 2)
   })
 
-  it('tells which SERVICE_ and OTEL_ names nothing reads', () => {
+  it('unknown SERVICE_ and OTEL_ names are reported', () => {
     const known = Object.fromEntries(
       VARIABLES.flatMap((row) => sourceNames(row)).map((n) => [n, '']),
     )

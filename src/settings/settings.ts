@@ -59,12 +59,12 @@ export interface ServerSettings {
   readonly product: ProductSettings | null
   readonly memory: MemorySettings
   readonly logs: LogSettings
-  /** How long the identity database keeps what has ended. */
+  /** Retention of ended sessions and other past records in the identity database. */
   readonly retention: RetentionSettings
   readonly realtime: RealtimeSettings
   /** Null where traces are not exported. */
   readonly traces: TraceSettings | null
-  /** `required` refuses to serve where Functions cannot be contained. */
+  /** With `required` the server does not start on a system that cannot sandbox Functions. */
   readonly sandbox: 'preferred' | 'required'
   /** Peppers that `migrate` may replace; no other mode replaces one. */
   readonly confirmedPepperChanges: readonly PepperKind[]
@@ -76,15 +76,15 @@ export interface ServerSettings {
 
 /** MiB that slow peers may make the server hold, on both origins together. */
 export interface MemorySettings {
-  /** For request bodies that are not whole or not yet parsed. */
+  /** Bound of request bodies that are incomplete or not yet parsed. */
   readonly requestMib: number
-  /** For responses that are not sent. */
+  /** Bound of responses that are not yet sent. */
   readonly responseMib: number
 }
 
 export interface ManagementSettings {
   readonly listen: Listener
-  /** Whether a trusted proxy ends TLS, so that its X-Forwarded-For names the peer. */
+  /** True if a trusted proxy terminates TLS, so that its X-Forwarded-For names the peer. */
   readonly tlsTerminated: boolean
   readonly publicUrl: string | null
 }
@@ -127,7 +127,6 @@ const ORIGIN_RULE =
   'an origin as browsers send it, such as https://app.example.com: lower case, an international ' +
   'name in its xn-- form, no wildcard, path, trailing slash or default port, and no blanks between'
 const ACTION_NETWORKS_MAX = 64
-/** A peer may hold a quarter, in which the largest response has room. */
 const MANAGED_TOKEN_BYTES_MIN = 32
 /** It travels in one header, whose limit is 16 KiB. */
 const MANAGED_TOKEN_BYTES_MAX = 8192

@@ -92,8 +92,8 @@ export function exposedNames(environment: ProcessEnvironment): string[] {
 }
 
 /**
- * Reads a bounded regular file that is no symbolic link and that others cannot write. Every failure
- * has `code` and names `name`.
+ * Reads a bounded regular file. Symbolic links and files that others can write are rejected. Every
+ * failure has `code` and names `name`.
  */
 export function readFile(path: string, name: string, code: TableCode): Uint8Array {
   try {

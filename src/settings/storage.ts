@@ -32,7 +32,7 @@ export function readStorage(environment: ProcessEnvironment): StorageSettings {
   return { freeFloorBytes: Number(floor), s3: readS3(environment) }
 }
 
-/** Returns the host of the S3 API; null for none. Throws SERVER_CONFIGURATION_INVALID. */
+/** Returns the host of the S3 API; null without one. Throws SERVER_CONFIGURATION_INVALID. */
 export function readS3Host(environment: ProcessEnvironment): string | null {
   const name = 'SERVICE_S3_HOST'
   const value = readPlain(environment, name)

@@ -3,7 +3,7 @@ import { Secret } from '../value/secret.ts'
 import { invalid, type ProcessEnvironment, readPlain, readSecret } from './sources.ts'
 
 export interface TraceSettings {
-  /** Where traces are sent to: the endpoint with the path `/v1/traces`. */
+  /** The destination of traces: the endpoint with the path `/v1/traces`. */
   readonly url: string
   readonly protocol: 'http/protobuf' | 'http/json'
   /** Headers of the requests, which may authenticate them. */

@@ -7,7 +7,7 @@ export interface Variable {
   readonly name: string
   readonly required: 'yes' | 'one source' | 'paired' | 'no' | 'recovery only' | 'client only'
   readonly secret: boolean
-  /** Whether `<name>_FILE` may name a file that holds the value. */
+  /** True if `<name>_FILE` may name a file that holds the value. */
   readonly file: boolean
   /** The deprecated name of the same role; it has a `_FILE` form where this one has. */
   readonly legacy?: string

@@ -43,7 +43,7 @@ const claims = (count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, i) => [`canary-${i}`, 'canary']))
 
 describe('the file of workload providers', () => {
-  it('gives each provider its claims, and none a native client', () => {
+  it('each provider gets its claims, and no native client', () => {
     const { workloads, oidc } = parse(WORKLOADS, OIDC_FILE)
     expect(workloads.map(({ providerId }) => providerId)).toEqual(['canary-ci', 'canary-pods'])
     for (const provider of workloads) {
@@ -82,7 +82,7 @@ describe('the file of workload providers', () => {
     ['a native client', 'providers[1]', withProvider({ nativeClient: OIDC.nativeClient })],
     ['no claims', 'providers[1].requiredClaims', withProvider({ requiredClaims: undefined })],
     [
-      'a claim that is no text',
+      'a claim that is not text',
       'providers[1].requiredClaims',
       withProvider({ requiredClaims: { canary: true } }),
     ],

@@ -1,5 +1,5 @@
 /**
- * The file of workload providers: issuers that say who a CI job or a service account is
+ * The file of workload providers: issuers that identify CI jobs and service accounts
  * (contract/wire.md, Workload identity).
  */
 import { absolutePath, FILE_RULES } from '../system/files.ts'
@@ -17,7 +17,7 @@ const CLAIM_NAME_LENGTH_MAX = 256
 const CLAIM_LENGTH_MAX = 1024
 const { read, rejected } = jsonFile('SERVER_OIDC_CONFIG_INVALID', VARIABLE)
 
-/** One rule for the whole object, since the names of claims are content of the file. */
+/** A single rule for the whole object: its names are content of the file, which errors omit. */
 const RequiredClaims = schemaOf<Record<string, string>>([
   { '[string]': 'unknown' },
   ':',
