@@ -4,7 +4,7 @@ import { documented, idField, integer, listUpTo, Micros, Name, textUpTo } from '
 import { type Infer, schema } from './schema.ts'
 
 export const ApplicationScopeField = schema(['===', ...APPLICATION_SCOPES])
-/** At least one scope, without duplicates. */
+/** A list of at least one scope, without duplicates. */
 const Scopes = documented(listUpTo(ApplicationScopeField, 5), { minItems: 1, uniqueItems: true })
 const Kind = schema("'public' | 'confidential' | 'development'")
 const RateLimit = schema([integer(1, 1_000_000), '|', 'null'])

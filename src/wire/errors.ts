@@ -6,7 +6,7 @@ const ErrorField = schema({
   /** Stable identifier of the error, for programs. */
   code: textUpTo(128),
   message: 'string',
-  /** Whether the same request may succeed later. */
+  /** True if the same request may succeed later. */
   retryable: 'boolean',
 })
 

@@ -5,7 +5,7 @@ import { idField, integer, Micros, TargetField, text, textUpTo, U64 } from './fi
 import { FunctionNameField, TaggedField, TaggedObjectField } from './invocations.ts'
 import { type Infer, schema } from './schema.ts'
 
-/** The subprotocol that a client must ask for. */
+/** The subprotocol that a client must offer. */
 export const REALTIME_PROTOCOL = 'service.realtime.v1'
 /** Bytes of one message in either direction (contract/application.md, Limits). */
 export const REALTIME_MESSAGE_BYTES_MAX = 64 * 1024
@@ -54,7 +54,7 @@ export const AuthenticatedMessage = schema({
   version: '1',
   type: "'authenticated'",
   sessionId: 'string',
-  /** When the functional token ends; null without one. */
+  /** Expiry of the functional token; null without one. */
   expiresAtMicros: [Micros, '|', 'null'],
   maximumSubscriptions: integer(1),
 })
@@ -75,7 +75,7 @@ export const StateMessage = schema({ '...': StateHead, result: TaggedField })
 /** A slice of the JSON text of a result that does not fit into one message. */
 export const StatePartMessage = schema({
   '...': StateHead,
-  /** From 1. */
+  /** The number of this part, starting at 1. */
   part: integer(1),
   parts: integer(2),
   fragment: 'string',

@@ -27,7 +27,7 @@ export const PackageChecked = schema({
   version: '1',
   workspace: WorkspaceName,
   packageDigest: DigestField,
-  /** Whether every check passed; after the first kind that fails no other is made. */
+  /** True if every check passed. Checks stop after the first kind that fails. */
   compatible: 'boolean',
   checks: [CheckField, '[]'],
 })

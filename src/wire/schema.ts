@@ -7,7 +7,7 @@ import type { type } from 'arktype'
 
 /** A compiled definition. */
 export interface Check {
-  /** Whether valid data is returned unchanged, rather than converted. */
+  /** True if valid data is returned unchanged, rather than converted. */
   readonly keepsData: boolean
   allows(data: unknown): boolean
   /** Returns the data as read, or arktype's errors. */
@@ -16,7 +16,7 @@ export interface Check {
 
 class Definition {
   readonly definition: unknown
-  /** Whether objects may have fields that the definition does not name. */
+  /** True if objects may have fields that the definition does not name. */
   readonly isOpen: boolean
   isUsed = false
   /** The check that read.ts compiled from the definition. */

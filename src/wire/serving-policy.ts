@@ -57,7 +57,7 @@ export type ServingPolicyChanged = Infer<typeof ServingPolicyChanged>
 
 export const SchemaCompatibility = schema({
   version: '1',
-  /** Whether each Release of the desired policy accepts the documents of every other. */
+  /** True if each Release of the desired policy accepts the documents of every other. */
   compatible: 'boolean',
   releases: [
     {

@@ -20,7 +20,7 @@ const Headers = schemaOf<[string, string][]>([
 const MILLIS_MAX = 100 * 366 * 86_400_000
 const SEED_MAX = 2 ** 53 - 1
 
-/** Who calls: an identity, the token of a guest that a Function issued, or nobody. */
+/** The caller: an identity, the token of a guest that a Function issued, or anonymous. */
 const Provided = schema({
   kind: "'user' | 'service'",
   subject: 'string',
@@ -69,7 +69,7 @@ const Scheduled = schema({ kind: "'scheduled'", id: Count, environment: Count })
 const Documents = schema({ kind: "'documents'", id: Count, environment: Count, table: 'string' })
 const Close = schema({ kind: "'close'", id: Count, environment: Count })
 
-/** The response of a test to the request of an Action; `failure` is why there is none. */
+/** The response of a test to the request of an Action, or the reason why there is none. */
 export const StubbedResponse = schema([
   { status: integer(200, 599), statusText: 'string', headers: Headers, body: 'string' },
   '|',
@@ -90,7 +90,7 @@ export interface StubbedRequest {
   readonly url: string
   readonly method: string
   readonly headers: readonly (readonly [string, string])[]
-  /** Base64; null for none. */
+  /** Base64; null without a body. */
   readonly body: string | null
 }
 
@@ -135,17 +135,17 @@ export type TestReply =
 /** The value of a reply to `open`. */
 export interface OpenedEnvironment {
   readonly environment: number
-  /** By name. */
+  /** Functions by name. */
   readonly functions: Readonly<Record<string, DescribedFunction>>
 }
 
 export interface DescribedFunction {
   readonly kind: 'query' | 'mutation' | 'action'
-  /** How the arguments are encoded (app-client/shapes.ts). */
+  /** The encoding of the arguments (app-client/shapes.ts). */
   readonly arguments: Readonly<Record<string, unknown>>
 }
 
-/** One entry of the value of a reply to `scheduled`. */
+/** An entry of the value of a reply to `scheduled`. */
 export interface ScheduledEntry {
   readonly id: string
   readonly function: string

@@ -48,7 +48,7 @@ export const Provenance = schema({
   message: [line(MESSAGE_CHARACTERS_MAX), '|', 'null'],
   commit: [text(COMMIT, 'the name of a Git commit'), '|', 'null'],
   branch: [line(BRANCH_CHARACTERS_MAX), '|', 'null'],
-  /** Whether files of the Workspace differed from the commit. */
+  /** True if files of the Workspace differed from the commit. */
   dirty: 'boolean | null',
   run: [
     {

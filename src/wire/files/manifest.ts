@@ -137,7 +137,7 @@ const CronField = schema([
 const Description = schema({
   functions: byName(FunctionField, FUNCTIONS_MAX),
   tables: byName(TableField, TABLES_MAX),
-  /** Left out where there are none, so that equal declarations are equal texts. */
+  /** Absent rather than empty, so that equal declarations have equal texts. */
   'crons?': [
     byName(CronField, CRONS_MAX),
     ':',

@@ -84,7 +84,7 @@ const Invitation = schema({
   'workload?': { providerId: ProviderId },
 })
 
-/** Only the first response contains `code`, and none for a workload. */
+/** Only the first response contains `code`; a workload gets no code. */
 export const InvitationIssued = schema({ '...': Invitation, 'code?': textUpTo(256) })
 export type InvitationIssued = Infer<typeof InvitationIssued>
 

@@ -15,10 +15,10 @@ const UNSAID = [
   ...[128, 256, 512].map((max) => `1 to ${max} characters in NFC without control characters`),
 ]
 
-/** One for all schemas: it compiles the schema of schemas once. */
+/** The validator of all schemas, so that the schema of schemas is compiled once. */
 const ajv = new Ajv2020({ strict: false, addUsedSchema: false })
 
-/** For each schema. */
+/** Number of mutations of each schema. */
 const MUTATIONS = process.env.SVC_TEST_LONG === '1' ? 300 : 60
 
 test.each(await declaredSchemas())(

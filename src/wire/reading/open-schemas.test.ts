@@ -15,7 +15,7 @@ function samples(schema: Schema<unknown>, count: number): unknown[] {
   return fc.sample(arbitraryOf(contract, described), count)
 }
 
-/** Returns copies of the data in each of which one object has one more field. */
+/** Returns copies of the data. In each copy another object has one more field. */
 function withMoreFields(data: unknown): unknown[] {
   if (Array.isArray(data)) {
     return data.flatMap((part, at) => withMoreFields(part).map((more) => data.with(at, more)))

@@ -101,7 +101,7 @@ function resolve(definition: unknown, schema: Schema<unknown>): unknown {
 interface ReadOptions {
   /** Prefix of the paths in errors. */
   readonly at?: string | undefined
-  /** Whether errors name unknown fields. Names from a caller may be secrets in the wrong place. */
+  /** If true, errors name unknown fields. A caller's names may be secrets in the wrong place. */
   readonly namesUnknown?: boolean
 }
 
