@@ -66,7 +66,7 @@ export class Connection {
     return (this.#client as { readonly processID?: number | null }).processID ?? null
   }
 
-  /** Whether further statements can be sent. */
+  /** True while further statements can be sent. */
   get usable(): boolean {
     return !this.#broken
   }

@@ -44,7 +44,7 @@ export class QueryFailure extends Error {
     }
   }
 
-  /** Whether the transaction of a COMMIT that failed like this is certainly rolled back. */
+  /** True if the transaction of a COMMIT that failed like this is certainly rolled back. */
   get isRolledBack(): boolean {
     const sqlstate = this.sqlstate ?? ''
     // 40003 is "statement completion unknown"; class 57 can end a backend after its commit.

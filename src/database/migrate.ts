@@ -18,7 +18,7 @@ export interface Migration {
   readonly sql: string
 }
 
-/** One of the schemas of this program in a PostgreSQL database. */
+/** A schema of this program in a PostgreSQL database. */
 export interface Schema {
   /** Name in PostgreSQL. The search path of the connections begins with it. */
   readonly name: string

@@ -33,7 +33,7 @@ export async function requireSessions(database: Database, code: StartupCode): Pr
   }
 }
 
-/** Whether PostgreSQL itself opened the connection: a pooler makes up the process ID. */
+/** Returns whether the peer is PostgreSQL itself: a pooler reports a process ID of its own. */
 async function isDirect(connection: Connection): Promise<boolean> {
   const { rows } = await connection.query('select pg_backend_pid() as pid')
   return readInteger(rows[0] ?? {}, 'pid') === connection.processId
@@ -45,7 +45,8 @@ async function sharesSessions(first: Connection, database: Database): Promise<bo
     const [own, other] = [await sessionOf(first), await sessionOf(second)]
     if (own === other) return true
     for (let round = 0; round < ROUNDS; round++) {
-      // Each is asked twice in a row, since two sessions that are lent in turn would look kept.
+      // Each connection queries twice in a row: a pooler that alternates between two sessions would
+      // otherwise look like two fixed sessions.
       for (const [connection, session] of [
         [second, other],
         [first, own],
@@ -61,7 +62,7 @@ async function sharesSessions(first: Connection, database: Database): Promise<bo
   }
 }
 
-/** Returns what tells a session of PostgreSQL from others, also from those of other servers. */
+/** Returns an identifier of a PostgreSQL session that is unique across servers. */
 async function sessionOf(connection: Connection): Promise<string> {
   const { rows } = await connection.query(
     `select pg_backend_pid() || ' ' || pg_postmaster_start_time() as session`,

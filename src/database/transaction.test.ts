@@ -185,7 +185,7 @@ test('failures of statements have no stored values', async () => {
   expect.unreachable('the statement is wrong')
 })
 
-test('every connection has the session settings, whatever the settings of the role', async () => {
+test('every connection has the session settings, even if the role has others', async () => {
   const rows = await database.rows(
     `select current_setting('search_path') as path,
             current_setting('statement_timeout') as statement_timeout,

@@ -38,7 +38,7 @@ export class Tx implements Reader {
     return result
   }
 
-  /** Whether the transaction has changed anything. */
+  /** True once the transaction has changed anything. */
   get wrote(): boolean {
     return this.#wrote
   }

@@ -184,7 +184,7 @@ function toAuditRecord(row: RawRow): AuditRecord {
   }
 }
 
-/** Tells whether an invitation has a record of this operation. */
+/** Returns whether an invitation has a record of this operation. */
 export async function hasInvitationRecord(
   reader: Reader,
   invitationId: InvitationId,

@@ -36,7 +36,7 @@ export async function lockLinkedOperator(
   }
 }
 
-/** Tells whether the operator has an external subject of any provider. */
+/** Returns whether the operator has an external subject of any provider. */
 export async function hasIdentity(reader: Reader, operatorId: OperatorId): Promise<boolean> {
   const rows = await reader.rows(
     `select exists (select 1 from service_operator_identities where operator_id = $1) as found`,

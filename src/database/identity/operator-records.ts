@@ -71,7 +71,7 @@ export async function operatorExists(reader: Reader, operatorId: OperatorId): Pr
   return readBoolean(rows[0] ?? {}, 'found')
 }
 
-/** Tells whether an operator is enabled, which then does not change in another transaction. */
+/** Locks an operator's state against other transactions. Returns whether it is enabled. */
 export async function lockIfEnabled(tx: Tx, operatorId: OperatorId): Promise<boolean> {
   const rows = await tx.rows(
     `select disabled_at_micros is null as enabled
@@ -106,7 +106,7 @@ export async function lockOperatorState(
   }
 }
 
-/** Tells whether another enabled operator holds `operators:manage` at the installation. */
+/** Returns whether another enabled operator holds `operators:manage` at the installation. */
 export async function hasOtherOwner(reader: Reader, operatorId: OperatorId): Promise<boolean> {
   const rows = await reader.rows(
     `select exists (

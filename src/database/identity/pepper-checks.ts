@@ -10,7 +10,7 @@ export interface PepperCheck {
   readonly digest: Uint8Array
 }
 
-/** Tells whether the table exists: the schema may be older than this program. */
+/** Returns whether the table exists: the schema may be older than this program. */
 export async function hasPepperChecks(reader: Reader): Promise<boolean> {
   const rows = await reader.rows(
     `select to_regclass('public.service_platform_pepper_checks') is not null as present`,

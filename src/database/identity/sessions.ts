@@ -191,7 +191,7 @@ export async function rotateSession(tx: Tx, rotation: Rotation): Promise<Session
   return rows[0] === undefined ? null : toSession(rows[0])
 }
 
-/** Revokes a live session that is past `generation`. Returns its operator; null for none. */
+/** Revokes a live session that is past `generation`. Returns its operator, or null. */
 export async function revokeReusedSession(
   tx: Tx,
   sessionId: SessionId,
@@ -279,7 +279,7 @@ export async function listActiveSessions(
 /**
  * Deletes at most `limit` sessions that ended before, the oldest first, and returns their number.
  * Skips rows that others use. Keeps a session whose token of a workload must not open another one,
- * and the session of each operator that was used last, which says when that was.
+ * and the session of each operator that was used last, which records the time of that use.
  */
 export function deleteEndedSessions(tx: Tx, beforeMicros: bigint, limit: number): Promise<number> {
   return tx.execute(

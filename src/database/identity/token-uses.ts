@@ -6,7 +6,7 @@ import { expectOneRow, type Tx } from '../transaction.ts'
 
 export interface TokenUse {
   readonly sessionId: SessionId
-  /** Whether the token was presented again since. */
+  /** True if the token was presented again since. */
   readonly replayed: boolean
 }
 
