@@ -17,7 +17,9 @@ export interface StoredDocument {
 export interface KeyedDocument {
   /** Key of the document in the index that was read, a binary string (keys.ts). */
   readonly key: string
-  /** One object per version while it is cached, so that derived values can be cached with it. */
+  /**
+   * An object that is shared while the version is cached, so that derived values can be cached too.
+   */
   readonly document: StoredDocument
 }
 
@@ -36,11 +38,11 @@ export interface RangeRequest {
 }
 
 export interface RangeResult {
-  /** In the order of the request. */
+  /** Documents in the order of the request. */
   readonly documents: readonly KeyedDocument[]
   /**
-   * Whether the range was read to its end. Otherwise nothing after the last document was read, so
-   * a read set ends there.
+   * True if the range was read to its end. Otherwise reading stopped after the last document, so a
+   * read set ends there.
    */
   readonly exhausted: boolean
 }
@@ -94,7 +96,7 @@ export interface TransactionWrite {
   /** Greater than all sequences before; null where only an operation is recorded. */
   readonly sequence: number | null
   readonly atMicros: bigint
-  /** At most one per document. Empty where `sequence` is null. */
+  /** Writes, at most one per document. Empty if `sequence` is null. */
   readonly writes: readonly DocumentWrite[]
   readonly operation?: OperationRecord
 }
@@ -102,8 +104,8 @@ export interface TransactionWrite {
 export interface CommitBatch {
   readonly transactions: readonly TransactionWrite[]
   /**
-   * Called where the reply was lost and the database cannot be asked for the outcome yet. The
-   * commit goes on until the outcome is known.
+   * Called if the reply was lost and the database cannot be queried for the outcome yet. The commit
+   * continues until the outcome is known.
    */
   readonly onUnreachable?: (() => void) | undefined
 }
@@ -121,7 +123,7 @@ export interface PruneRequest {
 
 export interface PruneResult {
   readonly removed: number
-  /** Whether another call may remove more. */
+  /** True if another call may remove more. */
   readonly more: boolean
 }
 
@@ -143,7 +145,7 @@ export interface DocumentStore {
   /** The newest durable sequence: the snapshot of a new invocation. */
   readonly latestSequence: number
 
-  /** Reads the newest version at or before the snapshot; null for none, or a deleted document. */
+  /** Reads the newest version at or before the snapshot; null if there is none or it is deleted. */
   read(id: string, snapshot: number): MaybePromise<StoredDocument | null>
 
   /** The version that the snapshot sees, if it is cached. */

@@ -69,7 +69,7 @@ class ArrayWriter {
     for (const field of [1, 0, type, length, 1]) this.#addInt32(field)
   }
 
-  /** Finishes the array: nothing can be added afterwards. */
+  /** Finishes the array. No element can be added afterwards. */
   bytes(): Buffer {
     if (this.#hasNull) this.#buffer.writeInt32BE(1, 4)
     return this.#buffer.subarray(0, this.#offset)

@@ -15,7 +15,7 @@ const CHUNK_BYTES = 1024 * 1024
 const INSERT = `
   insert into indexes (table_name, fields, state) values ($1, $2, 'building') returning id`
 
-/** The newest versions after the last chunk. The first version is taken whatever its size. */
+/** The newest versions after the last chunk. The first version is taken regardless of its size. */
 const CHUNK = `
   select id, sequence, created_at_micros, text
     from (select newest.*,

@@ -7,8 +7,9 @@ import * as retention from './retention.ts'
 import { SETTINGS } from './schema.ts'
 
 /*
- * Goal: whatever its statistics, PostgreSQL never scans a table or sorts rows that an index has in
- * order. Method: the plans of a connection for tables that seem to be empty, and for full ones.
+ * Goal: regardless of its statistics, PostgreSQL never scans a table or sorts rows that an index
+ * has in order. Method: the plans of a connection for tables that seem to be empty, and for full
+ * ones.
  */
 
 let database: TestDatabase

@@ -110,7 +110,7 @@ export class Reads {
     }
   }
 
-  /** A sequence that was durable at this time; 0 if none was. */
+  /** A sequence that was durable at this time; 0 if there is none. */
   async sequenceAt(micros: bigint): Promise<number> {
     const [row] = await this.#query(SEQUENCE_AT, [micros])
     return row === undefined ? 0 : number(row, 'latest_sequence')

@@ -33,19 +33,19 @@ import { Writer } from './writer.ts'
 export interface PostgresDocumentsOptions {
   readonly url: Secret
   readonly environmentId: string
-  /** ID of the database that this Environment was opened with before; null for none. */
+  /** ID of the database that this Environment was opened with before, or null. */
   readonly databaseId: string | null
   readonly system: Pick<System, 'monotonicMillis' | 'nowMicros' | 'randomBytes'>
   /** Called when a connection is lost or the store fails. `detail` has no stored value. */
   readonly onProblem: (event: 'connection_lost' | 'failed', detail: string) => void
-  /** How long a commit whose reply was lost waits for PostgreSQL to be reachable again. */
+  /** Time for which a commit whose reply was lost waits for PostgreSQL to be reachable again. */
   readonly reconcileMillis?: number
-  /** How long a server that lost the epoch may continue to read while it has no commits. */
+  /** Time for which a server that lost the epoch may continue to read while it has no commits. */
   readonly epochCheckMillis?: number
 }
 
 export interface PostgresDocumentStore extends DocumentStore {
-  /** To be passed as `databaseId` when the store is opened again. */
+  /** The `databaseId` to pass when the store is opened again. */
   readonly databaseId: string
 }
 

@@ -19,7 +19,7 @@ export interface Term {
 
 export interface Claim {
   readonly environmentId: string
-  /** The database that this Environment was opened with before; null for none. */
+  /** The database that this Environment was opened with before, or null. */
   readonly databaseId: string | null
   /** ID for a database that is new. */
   readonly newDatabaseId: string

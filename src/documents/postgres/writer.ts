@@ -26,16 +26,16 @@ export interface WriterOptions {
   readonly writer: string
   readonly term: Term
   readonly system: Pick<System, 'monotonicMillis'>
-  /** How long a commit whose reply was lost waits for PostgreSQL to be reachable again. */
+  /** Time for which a commit whose reply was lost waits for PostgreSQL to be reachable again. */
   readonly reconcileMillis: number
-  /** Called once, when the writer fails for good. */
+  /** Called once, when the writer fails and does not recover. */
   readonly onFailed: (detail: string) => void
 }
 
 export class Writer {
   readonly #options: WriterOptions
   #term: Term
-  /** Whether the outcome of a statement is unknown: the next change needs a new term. */
+  /** True while the outcome of a statement is unknown: the next change needs a new term. */
   #needsNewTerm = false
   #failure: Fault | null = null
   #tail: Promise<unknown> = Promise.resolve()

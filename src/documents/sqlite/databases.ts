@@ -29,7 +29,7 @@ const APPLICATION_ID = 0x73766364
 export interface OpenOptions {
   /** If false, an empty file is PRODUCT_CORRUPT: it has lost its write-ahead log. */
   readonly mayBeNew: boolean
-  /** Whether the file is deleted when the process ends: commits are then not synced to the disk. */
+  /** If true, the file is deleted when the process ends, and commits are not synced to the disk. */
   readonly isTemporary?: boolean
 }
 
@@ -68,7 +68,7 @@ export function storeFault(error: unknown): Fault {
   return new Fault(broken ? 'PRODUCT_CORRUPT' : 'UNAVAILABLE', { detail, cause: error })
 }
 
-/** Creates the file with mode 0600 whatever the umask. SQLite gives its other files that mode. */
+/** Creates the file with mode 0600 under any umask. SQLite gives its other files that mode. */
 function createFile(path: string): void {
   const { O_CREAT, O_EXCL, O_NOFOLLOW, O_RDWR } = constants
   try {

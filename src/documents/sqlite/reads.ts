@@ -195,7 +195,9 @@ export class Reads {
     }
   }
 
-  /** A sequence that was durable at this time or up to about a second before it; 0 if none was. */
+  /**
+   * A sequence that was durable at this time or up to about a second before it; 0 if there is none.
+   */
   sequenceAt(micros: bigint): number {
     return this.#sequenceAt.get(Number(micros))?.sequence ?? 0
   }

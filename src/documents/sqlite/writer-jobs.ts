@@ -17,7 +17,7 @@ export type WriterJob =
 export interface WriterResults {
   readonly open: null
   readonly commit: null
-  /** One row per definition. */
+  /** A row for each definition. */
   readonly ensure: readonly IndexRow[]
   /** The index after one chunk, ready after the last one; null where it was dropped. */
   readonly build: IndexRow | null
@@ -27,8 +27,8 @@ export interface WriterResults {
 }
 
 /**
- * Outcome of a failed job. `none`: nothing is stored and the writer can go on. `limit`: nothing is
- * stored, since a key is too long. `uncertain`: it is unknown whether the COMMIT is durable.
+ * Outcome of a failed job. `none`: nothing is stored and the writer can continue. `limit`: nothing
+ * is stored, since a key is too long. `uncertain`: it is unknown whether the COMMIT is durable.
  * `corrupt`: nothing is stored, and an invariant is broken. After the last two the writer must not
  * be used again.
  */
