@@ -90,7 +90,7 @@ describe('artifacts', () => {
   })
 
   test.each(['sha256:../../x', 'md5:00', `sha256:${'A'.repeat(64)}`, ''])(
-    'cannot be stored or read under %j, which is no digest',
+    'cannot be stored or read under %j, which is not a digest',
     async (digest) => {
       const store = await openStore()
       await expect(store.put(digest, BYTES)).rejects.toMatchObject({ code: 'PRODUCT_CORRUPT' })
@@ -98,7 +98,7 @@ describe('artifacts', () => {
     },
   )
 
-  test('are complete or absent at whatever step the writer is killed', async () => {
+  test('are complete or absent, at every step at which the writer can be killed', async () => {
     await openStore()
     const { files, operations } = dyingFiles(Number.POSITIVE_INFINITY)
     await new ArtifactStore(directory, files).put(DIGEST, BYTES)

@@ -15,7 +15,9 @@ const DIGEST = /^sha256:([0-9a-f]{2})([0-9a-f]{62})$/
 const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
 const READ = constants.O_RDONLY | constants.O_NOFOLLOW
 
-/** A file with one writer, who always calls `discard`. Every method throws PRODUCT_UNAVAILABLE. */
+/**
+ * A file with one writer, which always calls `discard`. Every method throws PRODUCT_UNAVAILABLE.
+ */
 export interface StagedArtifact {
   /** Appends the bytes. */
   write(bytes: Uint8Array): Promise<void>
@@ -127,7 +129,7 @@ export class ArtifactStore {
   }
 
   /**
-   * Removes a file whose digest no Release references any more. A power failure may restore it;
+   * Removes a file whose digest no Release references. A power failure may restore it;
    * `list` returns it then. Throws PRODUCT_UNAVAILABLE.
    */
   async remove(digest: string): Promise<void> {
@@ -135,7 +137,7 @@ export class ArtifactStore {
     await guarded(() => this.#files.unlink(file))
   }
 
-  /** Whether the file is there and has its length. Throws PRODUCT_UNAVAILABLE. */
+  /** Returns whether the file exists with its length. Throws PRODUCT_UNAVAILABLE. */
   async has(digest: string, bytesExpected: number): Promise<boolean> {
     try {
       return await this.#withFile(digest, async (_, bytes) => bytes === bytesExpected)
@@ -156,7 +158,7 @@ export class ArtifactStore {
     return bytes
   }
 
-  /** Passes the open file and its length, which is null for what is no regular file. */
+  /** Passes the open file and its length, which is null unless it is a regular file. */
   #withFile<T>(
     digest: string,
     use: (handle: FileHandle, bytes: number | null) => Promise<T>,

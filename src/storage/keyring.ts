@@ -40,7 +40,9 @@ export class Keyring {
     return [...this.#keys.keys()]
   }
 
-  /** Whether `check` was derived, for the use `keyring-check`, from the key with this ID. */
+  /**
+   * Returns whether `check` was derived, for the use `keyring-check`, from the key with this ID.
+   */
   fits(keyId: string, check: Uint8Array): boolean {
     return this.#keys.has(keyId) && digestEquals(this.derive(keyId, 'keyring-check'), check)
   }

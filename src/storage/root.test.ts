@@ -112,7 +112,7 @@ describe('a Product root', () => {
     ['has a keyring that is no JSON', (directory) => write(directory, 'keyring.json', 'key')],
     ['has a huge descriptor', (directory) => write(directory, 'service.json', ' '.repeat(70_000))],
     [
-      'has a control.db that is no database',
+      'has a control.db that is not a database',
       (directory) => write(directory, 'control.db', 'x'.repeat(5000)),
     ],
   ])('that %s is rejected', async (_, damage) => {
@@ -234,7 +234,7 @@ describe('a Product root', () => {
   })
 
   test.each(['documents.db', 'documents.postgres'])(
-    'of which only %s is left is rejected',
+    'with only %s left is rejected',
     async (file) => {
       const directory = newRoot()
       write(directory, file, 'x')

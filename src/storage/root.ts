@@ -57,7 +57,9 @@ const STATE_FILES = [
   ...withLogs(CONTROL_FILE),
 ]
 
-/** The names of the entries of a root, which are no source even where a Workspace is in it. */
+/**
+ * Names of the entries of a root. They are not source, even if a Workspace is in the same place.
+ */
 export const ROOT_FILES: ReadonlySet<string> = new Set([
   ...[DESCRIPTOR_FILE, KEYRING_FILE, LOCAL_SERVER_FILE, DEVELOPMENT_KEY_FILE],
   ...withLogs(LOCK_FILE),

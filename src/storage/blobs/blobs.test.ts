@@ -17,7 +17,7 @@ interface ReopenOptions {
   readonly requestMillis?: number
 }
 
-/** One store, and ways to look at what it holds. */
+/** A store, and functions that inspect its contents. */
 interface Bench {
   readonly blobs: BlobStore
   /** Names of files that are being written. */

@@ -18,11 +18,11 @@ export interface Slice {
   readonly end: number
 }
 
-/** Bytes with one writer, who always calls `discard`. Every method raises UNAVAILABLE. */
+/** Bytes with one writer, which always calls `discard`. Every method raises UNAVAILABLE. */
 export interface StagedBlob {
   /** Appends the bytes. Waits until the store can take more. */
   write(bytes: Uint8Array): Promise<void>
-  /** Returns the address of the bytes that were written. Nothing can be written any more. */
+  /** Returns the address of the bytes that were written. Call it after the last `write`. */
   finish(): Promise<Content>
   /**
    * Resolves once the bytes are durable under their address. Replaces existing bytes, which are the
@@ -35,7 +35,7 @@ export interface StagedBlob {
 
 export type BlobCondition = 'whole' | 'missing' | 'damaged'
 
-/** Whether uploads and downloads work. `full`: downloads do, and nothing can be stored. */
+/** State of uploads and downloads. With `full`, downloads work and uploads fail. */
 export type BlobAvailability = 'available' | 'full' | 'unavailable'
 
 /** Bytes that a response can have as its body. */
@@ -43,12 +43,12 @@ export type BlobBody = Blob | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Arra
 
 export interface BlobStore {
   /**
-   * Prepares to store bytes of which `bytesExpected` are announced, 0 if unknown. Raises
+   * Prepares to store bytes. `bytesExpected` is their announced number, 0 if unknown. Raises
    * UNAVAILABLE where the free space would fall below the floor.
    */
   stage(bytesExpected: number): Promise<StagedBlob>
 
-  /** Raises UNAVAILABLE where nothing can be stored now, as `stage` does. */
+  /** Raises UNAVAILABLE while the store has no space, as `stage` does. */
   requireSpace(): Promise<void>
 
   /**
@@ -63,7 +63,7 @@ export interface BlobStore {
   /** Yields the SHA-256 and the length of all stored bytes. Raises UNAVAILABLE. */
   list(): AsyncIterable<Content>
 
-  /** Removes the bytes; does nothing where there are none. Raises UNAVAILABLE. */
+  /** Removes the bytes, if they exist. Raises UNAVAILABLE. */
   remove(sha256: string): Promise<void>
 
   /**
@@ -78,6 +78,6 @@ export interface BlobStore {
   /** Sets damaged bytes aside, so that the address is free. Raises UNAVAILABLE. */
   quarantine(sha256: string): Promise<void>
 
-  /** Never throws. */
+  /** Returns the current state. Never throws. */
   availability(): Promise<BlobAvailability>
 }

@@ -1,4 +1,4 @@
-/** Streams whose length is announced before their bytes are there. */
+/** Streams whose length is announced before their bytes are available. */
 import { Fault } from '../../errors/fault.ts'
 
 export interface ByteSource {
@@ -8,7 +8,7 @@ export interface ByteSource {
 
 /**
  * Returns a stream of exactly `length` bytes, at least 1. Rejects as the first read does. A source
- * that ends too soon, or goes on too long, fails the stream: its reader must not take it for whole.
+ * that is too short or too long fails the stream, so that its reader does not take it for complete.
  */
 export async function exactly(
   source: ByteSource,

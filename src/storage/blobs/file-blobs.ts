@@ -170,8 +170,8 @@ export class FileBlobs implements BlobStore {
 
   #locate(sha256: string): { readonly directory: string; readonly path: string } {
     const [head, tail] = [sha256.slice(0, 2), sha256.slice(2)]
-    // A path is made of nothing but a digest.
-    if (!HEAD.test(head) || !TAIL.test(tail)) throw damaged(sha256, 'is no SHA-256')
+    // Only a digest becomes part of a path, so a caller cannot name another file.
+    if (!HEAD.test(head) || !TAIL.test(tail)) throw damaged(sha256, 'is not a SHA-256')
     const directory = join(this.#sha256(), head)
     return { directory, path: join(directory, tail) }
   }
@@ -194,7 +194,7 @@ function createHeads(directory: string): void {
 function readSmall(path: string, size: number): Uint8Array<ArrayBuffer> | null {
   const descriptor = openSync(path, READ)
   try {
-    // One byte more than there should be, which tells a longer file without another call.
+    // Room for one byte more reveals a longer file without another call.
     const bytes = new Uint8Array(size + 1)
     const length = readSync(descriptor, bytes, 0, size + 1, 0)
     return length === size ? bytes.subarray(0, size) : null
@@ -203,7 +203,7 @@ function readSmall(path: string, size: number): Uint8Array<ArrayBuffer> | null {
   }
 }
 
-/** Returns the length of a regular file; null where there is none. */
+/** Returns the length of a regular file; null if there is none. */
 async function statOrNull(path: string): Promise<number | null> {
   try {
     return (await stat(path)).size

@@ -29,7 +29,7 @@ export interface S3BlobsOptions {
   readonly requestMillis?: number
 }
 
-/** Below the second after which probes give up. */
+/** Less than the second after which health probes time out. */
 const PROBE_MILLIS = 800
 const LIST_MAX = 1_000
 const DIGEST = /^[0-9a-f]{64}$/
@@ -69,7 +69,9 @@ export class S3Blobs implements BlobStore {
     await this.#objects.putFile(key, file.path, size)
   }
 
-  /** Reads the first bytes, so that a failure of the store is told before the answer begins. */
+  /**
+   * Reads the first bytes, so that a failure of the store is reported before the response starts.
+   */
   async open(content: Content, { start, end }: Slice): Promise<BlobBody> {
     if (start === end) return new Blob([])
     const stream = this.#objects.client.file(this.#keyOf(content.sha256)).slice(start, end).stream()

@@ -45,7 +45,7 @@ export class S3Objects {
     if (stored !== size) throw unavailable(`it took ${size} bytes and has ${stored}`)
   }
 
-  /** Returns the length that the store reports; null where there are no bytes. */
+  /** Returns the length that the store reports; null if the object does not exist. */
   async sizeOf(key: string): Promise<number | null> {
     try {
       const { size } = await this.request(this.requestMillis, () => this.client.stat(key))
@@ -82,7 +82,7 @@ export class S3Objects {
     }
   }
 
-  /** Does nothing where there is no such object. */
+  /** Does nothing if the object does not exist. */
   async remove(key: string): Promise<void> {
     await this.request(this.requestMillis, () => this.client.delete(key))
   }
@@ -109,7 +109,7 @@ export class S3Objects {
   }
 }
 
-/** Returns whether a request failed since there is no such object. */
+/** Returns whether a request failed because the object does not exist. */
 export function isMissing(error: unknown): boolean {
   return error instanceof Fault && codeOf(error.cause) === 'NoSuchKey'
 }

@@ -54,7 +54,7 @@ export class Staging {
     throw new Fault('UNAVAILABLE', { detail: 'the disk has less free space than the floor' })
   }
 
-  /** Whether files can be created and there is space for them. Raises UNAVAILABLE. */
+  /** Returns whether files can be created and there is space for them. Raises UNAVAILABLE. */
   async isWritable(): Promise<boolean> {
     try {
       await access(this.#options.directory, constants.W_OK)
@@ -88,7 +88,7 @@ export class Staging {
   }
 }
 
-/** A file with one writer, who always calls `discard`. */
+/** A file with one writer, which always calls `discard`. */
 export class StagedFile {
   readonly path: string
   readonly #handle: FileHandle
@@ -118,7 +118,7 @@ export class StagedFile {
     }
     const written = this.#append(bytes)
     const hashed = inSlices(bytes, (slice) => void this.#hasher.update(slice))
-    // Both have ended then, so a failed write leaves nothing that goes on.
+    // Waits for both, so that hashing has ended when a failed write is thrown.
     const [outcome] = await Promise.allSettled([written, hashed])
     if (outcome.status === 'rejected') throw outcome.reason
   }
@@ -154,7 +154,7 @@ export class StagedFile {
     const done = () => {
       this.#flushing = null
     }
-    // The system tells a failure to the first flush after it alone, so `sync` has to repeat it.
+    // The system reports a failed write only to the next flush, so `sync` has to report it again.
     const failed = (error: unknown) => {
       this.#flushFailure = error
       done()
@@ -162,7 +162,7 @@ export class StagedFile {
     this.#flushing = this.#handle.datasync().then(done, failed)
   }
 
-  /** Moves the file, which is no temporary one then. */
+  /** Moves the file to its final path. `discard` does nothing afterwards. */
   async moveTo(path: string): Promise<void> {
     await this.close()
     await onDisk(() => rename(this.path, path))

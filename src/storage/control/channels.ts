@@ -7,7 +7,7 @@ export interface Channel {
   readonly releaseId: ReleaseId
   /** null at the first binding. */
   readonly previousReleaseId: ReleaseId | null
-  /** From 1; grows by one with each binding. */
+  /** Starts at 1 and grows by one with each binding. */
   readonly revision: bigint
   readonly changedAtMicros: bigint
 }
@@ -50,7 +50,7 @@ export function listChannelHistory(
     .map((row) => row.previous_release_id)
 }
 
-/** Whether the Channel was ever bound to the Release. */
+/** Returns whether the Channel was ever bound to the Release. */
 export function channelHadRelease(reader: ControlReader, name: string, id: ReleaseId): boolean {
   const row = reader.get(
     'select 1 from channel_history where channel = ? and release_id = ? limit 1',

@@ -107,7 +107,7 @@ export function readDocumentsSequence(reader: ControlReader): number {
     .documents_sequence
 }
 
-/** Records the newest durable sequence of the documents, which is no part of the status. */
+/** Records the newest durable sequence of the documents, which is not part of the status. */
 export function recordDocumentsSequence(tx: ControlTx, sequence: number): void {
   tx.run('update environment set documents_sequence = ?', sequence)
 }

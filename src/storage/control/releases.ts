@@ -7,7 +7,7 @@ import { parseProvenance } from './workspaces.ts'
 
 export type ReleaseState = 'published' | 'validated' | 'rejected' | 'retired'
 
-/** One finding of a validation. `detail` names the parts of the Workspace that it concerns. */
+/** A finding of a validation. `detail` names the parts of the Workspace that it concerns. */
 export type ReleaseCheck = {
   name: string
   outcome: 'passed' | 'failed'
@@ -60,7 +60,7 @@ export function isRetired(reader: ControlReader, id: ReleaseId): boolean {
   return reader.get(sql, id) !== null
 }
 
-/** Whether a Release was ever published: rows of Releases are never deleted. */
+/** Returns whether a Release was ever published: rows of Releases are never deleted. */
 export function hasReleases(reader: ControlReader): boolean {
   return reader.get('select 1 from releases limit 1') !== null
 }
@@ -108,7 +108,7 @@ export function listReleaseUses(reader: ControlReader, id: ReleaseId, limit: num
     .map((row) => row.use)
 }
 
-/** Returns Releases beyond the newest `kept` that have no use and are no HEAD's, none retired. */
+/** Returns unused Releases beyond the newest `kept`, without those of a HEAD and retired ones. */
 export function listUnusedReleases(reader: ControlReader, kept: number): ReleaseId[] {
   return reader
     .all<{ release_id: ReleaseId }>(

@@ -12,7 +12,7 @@ export type WeightedRelease = {
 }
 
 export interface ServingPolicy {
-  /** From 1; grows by one with each policy. */
+  /** Starts at 1 and grows by one with each policy. */
   readonly revision: bigint
   readonly mode: ServingMode
   /** Sorted by Release. */

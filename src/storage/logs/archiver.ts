@@ -60,9 +60,9 @@ export class Archiver {
   readonly #turns = new SerialQueue(WAITING_MAX, 'PRODUCT_UNAVAILABLE')
   #isRunning = false
   #isClosed = false
-  /** Why the last turn failed. */
+  /** The reason why the last turn failed. */
   #turnFailure: string | null = null
-  /** Which segment is missing or damaged. */
+  /** The segment that is missing or damaged. */
   #damage: string | null = null
 
   constructor(options: ArchiverOptions) {
@@ -72,7 +72,7 @@ export class Archiver {
     this.#timer.unref()
   }
 
-  /** Why the last turn failed, or which segment is damaged; null if none. */
+  /** The damaged segment, or the reason why the last turn failed; null if there is neither. */
   get failure(): string | null {
     return this.#damage ?? this.#turnFailure
   }

@@ -53,7 +53,7 @@ export interface LogArchiveOptions {
   readonly database: Database
   readonly files: SegmentFiles
   readonly environmentId: string
-  /** Whether segments belong into the S3-compatible store. */
+  /** If true, segments are moved to the S3-compatible store. */
   readonly isRemote: boolean
 }
 
@@ -152,7 +152,7 @@ export class LogArchive {
     return { eligible, pruned: apply ? this.#remove(end, eligible) : 0, archive }
   }
 
-  /** Returns the segments in the S3-compatible store that `prune` needs to know about. */
+  /** Returns the segments in the S3-compatible store that `prune` has to verify. */
   concerned(before: number): readonly SegmentRef[] {
     const segments = this.#concerned(this.#lastPrunable(before))
     return segments.filter(({ place }) => place === 's3').map(refOf)

@@ -17,7 +17,7 @@ export interface RecordColumns {
 export interface Frontier {
   readonly sequence: number
   readonly at: number
-  /** When the last of these segments was verified. */
+  /** Time at which the last of these segments was verified. */
   readonly verifiedAt: number
 }
 
@@ -53,7 +53,7 @@ export interface OpenLog {
   readonly directory: string
   readonly environmentId: string
   readonly now: number
-  /** Whether segments belong into the S3-compatible store. */
+  /** If true, segments are moved to the S3-compatible store. */
   readonly isRemote: boolean
 }
 
@@ -72,7 +72,7 @@ export interface Expired {
   readonly newlyRemoved: number
   /** The newest removed segment: its digest is where the chain of the others starts. */
   readonly chainStart: SegmentRef | null
-  /** Those whose objects are to be removed from the S3-compatible store. */
+  /** The segments whose objects are to be removed from the S3-compatible store. */
   readonly remote: readonly SegmentRef[]
 }
 
@@ -97,10 +97,10 @@ export type LogJob =
   | ({ readonly kind: 'append' } & LogBatch)
   | ({ readonly kind: 'archive' } & ArchiveRequest)
   | ({ readonly kind: 'prune' } & PruneRequest)
-  /** Asks for the oldest segments that are to be moved to the S3-compatible store. */
+  /** Returns the oldest segments that are to be moved to the S3-compatible store. */
   | { readonly kind: 'unmoved' }
   | { readonly kind: 'moved'; readonly number: number; readonly now: number }
-  /** Asks for the segments in the S3-compatible store that a prune would read. */
+  /** Returns the segments in the S3-compatible store that a prune would read. */
   | { readonly kind: 'concerned'; readonly before: number }
   /** Removes segments whose newest record is before this time and has left the hot store. */
   | { readonly kind: 'expire'; readonly before: number }
@@ -127,7 +127,7 @@ export interface LogResults {
 /** A failure is a code of SQLite or of the system, or a rule; never the text of a record. */
 export type LogReply = JobReply<LogResults[keyof LogResults], string>
 
-/** Why records were dropped, with how many. */
+/** Numbers of dropped records by reason. */
 export interface DroppedRecords {
   /** Records beyond the rate. */
   readonly rate: number

@@ -16,15 +16,15 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 
-/** Where segments are written. */
+/** The destination of segments. */
 export interface SegmentFiles {
   /** Stores the bytes durably. */
   put(name: string, bytes: Uint8Array): void
-  /** Returns null where there is no such segment. */
+  /** Returns null if the segment does not exist. */
   get(name: string): Uint8Array | null
-  /** Returns the number of bytes; null where there is no such segment. */
+  /** Returns the number of bytes; null if the segment does not exist. */
   size(name: string): number | null
-  /** Does nothing where there is no such segment. */
+  /** Does nothing if the segment does not exist. */
   remove(name: string): void
   /** Names of all files, those that were never finished included. */
   names(): readonly string[]
@@ -117,7 +117,7 @@ export function digestOf(bytes: Uint8Array): Uint8Array {
   return new Bun.CryptoHasher('sha256').update(bytes).digest()
 }
 
-/** Returns whether the file opens, and holds what its head says in a chain of segments. */
+/** Returns whether the file can be read and has the records that its head declares. */
 export function isWhole(bytes: Uint8Array, digest: Uint8Array, expected: SegmentHead): boolean {
   if (!Buffer.from(digest).equals(digestOf(bytes))) return false
   let text: string

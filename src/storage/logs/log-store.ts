@@ -22,7 +22,7 @@ export interface LogStoreOptions {
   readonly directory: string
   readonly environmentId: string
   readonly system: Pick<System, 'monotonicMillis' | 'nowMicros'>
-  /** How long records and segments are kept, and where. */
+  /** Retention of records and segments, and the place of segments. */
   readonly archive: Pick<ArchiverOptions, 'remote' | 'segments' | 'retention'>
   /** Makes the JSON of the record that reports dropped records. */
   readonly reportDropped: (dropped: DroppedRecords) => string
@@ -141,12 +141,12 @@ export class LogStore {
     return this.#written
   }
 
-  /** Why the newest batch or segment failed, or which segment is damaged; null if none. */
+  /** The reason why the newest batch or segment failed, or the damaged segment; null if neither. */
   get degraded(): string | null {
     return this.#writeFailure ?? this.#archiver.failure
   }
 
-  /** Why nothing is written any more; null while the writer thread runs. */
+  /** The reason why records are not written; null while the writer thread runs. */
   get stopped(): string | null {
     return this.#thread.stopped
   }
@@ -180,7 +180,7 @@ export class LogStore {
     return this.#reads.newest(filter, limit)
   }
 
-  /** Calls `wake` after each batch. Returns the undo. */
+  /** Calls `wake` after each batch. Returns a function that removes it. */
   onWritten(wake: () => void): () => void {
     this.#wakes.add(wake)
     return () => this.#wakes.delete(wake)
@@ -271,7 +271,7 @@ export class LogStore {
     this.#batchTimer.unref()
   }
 
-  /** Starts to write the next batch, if none is being written. */
+  /** Starts writing the next batch unless another one is being written. */
   #write(): void {
     if (this.#writing !== null || this.#isClosed) return
     const reported = this.#report()

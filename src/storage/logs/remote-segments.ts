@@ -10,7 +10,7 @@ export interface RemoteSegments {
   put(segment: SegmentRef, path: string): Promise<void>
   /** Reads the whole segment. */
   check(segment: SegmentRef): Promise<SegmentCondition>
-  /** Does nothing where there is no such segment. */
+  /** Does nothing if the segment does not exist. */
   remove(segment: SegmentRef): Promise<void>
 }
 
