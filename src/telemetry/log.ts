@@ -18,7 +18,7 @@ import { Secret } from '../value/secret.ts'
  * The subjects of an event (contract/management.md, Health, metrics, logs), and any other facts.
  */
 export interface LogFields {
-  /** One sentence for the operator. The name of the event if absent. */
+  /** A sentence for the operator. Defaults to the name of the event. */
   readonly message?: string | undefined
   readonly stream?: 'platform' | 'function' | 'audit' | undefined
   readonly projectId?: string | null | undefined
@@ -36,7 +36,7 @@ export interface LogFields {
   readonly errorCode?: string | undefined
   /** Logged with code, detail and causes for a Fault, otherwise with name, message and stack. */
   readonly error?: unknown
-  /** Never a body, a token, an argument, a result or a stored value. */
+  /** Further facts, but never a body, a token, an argument, a result or a stored value. */
   readonly [name: string]: unknown
 }
 
@@ -46,12 +46,12 @@ export interface Logger {
   warn(event: string, fields?: LogFields): void
   error(event: string, fields?: LogFields): void
   /**
-   * Writes the lines that a Function printed in one call, whatever their levels: a debug line is
-   * one of level `info` here. Callers can cause any number of them, so those beyond the room of the
-   * log are counted as dropped before records are made of them.
+   * Writes the lines that a Function printed in one call, regardless of their levels: a debug line
+   * becomes a record of level `info`. Callers can cause any number of them, so those beyond the
+   * room of the log are counted as dropped before records are made of them.
    */
   lines(call: LogFields, printed: readonly PrintedLine[]): void
-  /** Returns a logger that adds these fields to every record, and extends what happens to it. */
+  /** Returns a logger that adds these fields to every record and passes it to the extension. */
   with(fields: LogFields, extension?: LogExtension): Logger
 }
 
@@ -78,12 +78,12 @@ export type CleanFields = { readonly [name: string]: Plain }
 export interface LogExtension {
   /** Replaces what must not be logged in any text of a record, also in that of the sink. */
   readonly redact: (text: string) => string
-  /** Receives every record, whatever its level. Throws nothing. */
+  /** Receives every record regardless of its level. Never throws. */
   readonly collect: (record: LogRecord) => void
-  /** Receives the lines of a call, which share the fields of the call. Throws nothing. */
+  /** Receives the lines of a call, which share the fields of the call. Never throws. */
   readonly collectLines: (call: CleanFields, lines: readonly LineTexts[]) => void
   /**
-   * Returns how many of so many lines have room, and counts the others as dropped. Throws nothing.
+   * Returns how many of so many lines have room, and counts the others as dropped. Never throws.
    */
   readonly admit: (lines: number) => number
 }
@@ -120,7 +120,7 @@ const CONTROL = /[\u0000-\u001f]/g
 const OWN_NAMES: ReadonlySet<string> = new Set([
   ...['stream', 'function', 'durationMicros', 'data', 'error'],
 ])
-/** Names of which the values are IDs that the server made, and need no cleaning either. */
+/** Names whose values are IDs that the server made, and need no cleaning either. */
 const OWN_IDS: ReadonlySet<string> = new Set([
   ...['projectId', 'environmentId', 'releaseId', 'requestId', 'invocationId'],
   ...['clientId', 'credentialId'],

@@ -1,8 +1,8 @@
 /**
  * The metrics of this server with their descriptions. Names are fixed and have no labels, so their
- * number is bounded whatever is published or called (contract/management.md, Health, metrics,
- * logs). The log has the usage of each Function (`function.usage`) and each Application Key
- * (`credential.usage`).
+ * number is bounded regardless of what is published or called (contract/management.md, Health,
+ * metrics, logs). The log has the usage of each Function (`function.usage`) and each Application
+ * Key (`credential.usage`).
  *
  * A name ends with its unit: Micros, Bytes or Percent. A name without a unit is a count.
  */
@@ -36,7 +36,7 @@ export const COUNTERS = {
   realtimeMessagesReceived: 'Messages from Realtime clients',
   realtimeStatesSent: 'States that were sent to Realtime clients',
   realtimeResyncs: 'States that a Realtime client must resynchronize to',
-  realtimeMemoryRejections: 'Subscriptions that ended for want of memory',
+  realtimeMemoryRejections: 'Subscriptions that ended for lack of memory',
   realtimeReceivedBytes: 'Bytes of messages from Realtime clients',
   realtimeSentBytes: 'Bytes of messages to Realtime clients',
 
@@ -55,7 +55,8 @@ export const COUNTERS = {
   runnerCpuMicros: 'CPU time of all runners, as measured by the kernel',
 
   fileContentsStored: 'Contents of files that were stored, also where they existed before',
-  fileContentsDropped: 'Contents that were begun and not stored: cut off, rejected or repeated',
+  fileContentsDropped:
+    'Uploads of contents that were not stored: interrupted, rejected or repeated',
   fileStoredBytes: 'Bytes of contents that were stored',
 
   documentConnectionsLost: 'Connections to the document database that were lost',
@@ -73,7 +74,7 @@ export const COUNTERS = {
   applicationRateLimited: 'Requests of the application origin beyond a rate limit',
 
   uploadedBytes: 'Bytes of files that uploads at the application origin stored',
-  downloadedBytes: 'Bytes of files that downloads at the application origin were answered with',
+  downloadedBytes: 'Bytes of files in responses to downloads at the application origin',
 
   logRecordsDropped: 'Log records that could not be written',
   logRecordsStored: 'Records that the log of the Environment received',
@@ -125,7 +126,7 @@ export const HISTOGRAMS = {
   callRequestDurationMicros:
     'Duration of requests that call a Function until their response is ready, cached or failed',
   uploadRequestDurationMicros: 'Duration of uploads of files until they are stored or failed',
-  downloadRequestDurationMicros: 'Duration of downloads of files until their response begins',
+  downloadRequestDurationMicros: 'Duration of downloads of files until their response starts',
   developmentRequestDurationMicros:
     'Duration of requests with development keys, which change Workspaces',
   managementReadDurationMicros: 'Duration of GET requests of the management origin',

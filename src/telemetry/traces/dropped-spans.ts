@@ -1,4 +1,4 @@
-/** Counts spans that were not exported and says so in the log, at most once a minute. */
+/** Counts spans that were not exported and logs the number, at most once a minute. */
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../log.ts'
 

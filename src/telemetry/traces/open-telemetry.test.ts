@@ -208,11 +208,11 @@ describe('a receiver that fails', () => {
       const dropped = (round + 1) * 10
       await expect.poll(counted).toEqual([0, dropped, 0])
     }
-    const said = () => memory.records().filter(({ event }) => event === 'traces.dropped')
-    expect(said()).toHaveLength(1)
-    expect(said()[0]).toMatchObject({ level: 'warn', count: 10 })
+    const reports = () => memory.records().filter(({ event }) => event === 'traces.dropped')
+    expect(reports()).toHaveLength(1)
+    expect(reports()[0]).toMatchObject({ level: 'warn', count: 10 })
     await traces.close()
-    expect(said().map(({ count }) => count)).toEqual([10, 20])
+    expect(reports().map(({ count }) => count)).toEqual([10, 20])
     receiver = await OtlpReceiver.start()
   })
 

@@ -42,7 +42,7 @@ export interface TracesOptions extends Omit<OtlpOptions, 'onExported'> {
 const SPANS_MAX = 4_096
 const BATCH_SPANS = 512
 const BATCH_MILLIS = 2_000
-/** How long the last export may delay the end of the server. */
+/** Time limit of the last export during the shutdown of the server. */
 const CLOSE_MILLIS = 3_000
 const ATTRIBUTES_MAX = 32
 const ATTRIBUTE_CHARACTERS_MAX = 256
@@ -223,7 +223,7 @@ class SampledSpan implements Span {
   }
 }
 
-/** The place of a request in a trace that is not exported: its callees are told so. */
+/** The position of a request in a trace that is not exported. Its headers tell callees so. */
 class UnsampledSpan implements Span {
   readonly isSampled = false
   readonly logFields = {}

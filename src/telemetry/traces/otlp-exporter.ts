@@ -48,7 +48,7 @@ export class OtlpExporter implements SpanExporter {
   export(spans: ReadableSpan[], done: Parameters<SpanExporter['export']>[1]): void {
     void this.#export(spans).then(({ dropped, reason }) => {
       this.#options.onExported(spans.length, dropped, reason)
-      // What became of the spans is known here; the processor has nothing to add.
+      // Losses were reported above, so the processor gets a success and does not report them again.
       done({ code: 0 })
     })
   }

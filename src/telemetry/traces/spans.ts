@@ -1,6 +1,6 @@
 /**
- * Spans as the server describes them. Without an endpoint to export to there is no `Traces`, so
- * nothing of this exists and OpenTelemetry is not loaded.
+ * Spans as the server describes them. Without an endpoint to export to, no `Traces` is created and
+ * OpenTelemetry is not loaded.
  *
  * Names and attributes are those of OpenTelemetry's semantic conventions where they exist, and
  * begin with `svc.` elsewhere. An attribute is never a key, a token, an argument, a result, a
@@ -11,7 +11,7 @@ import type { LogFields } from '../log.ts'
 export type SpanAttributes = Readonly<Record<string, string | number | boolean | null | undefined>>
 
 export interface SpanStart {
-  /** Such as `POST /v1/query`: one of few. */
+  /** A name such as `POST /v1/query`, of a small fixed set. */
   readonly name: string
   readonly kind: 'server' | 'client' | 'internal'
   readonly attributes: SpanAttributes
@@ -24,9 +24,9 @@ export interface SpanEnd {
 }
 
 export interface Span {
-  /** Whether the trace is exported. */
+  /** True if the trace is exported. */
   readonly isSampled: boolean
-  /** Fields that join log records with the trace; none where it is not exported. */
+  /** Fields that join log records with the trace; empty if it is not exported. */
   readonly logFields: LogFields
   /** Returns the headers of a request that the span sends: `traceparent` and `tracestate`. */
   headers(): readonly (readonly [name: string, value: string])[]
