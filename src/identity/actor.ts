@@ -36,8 +36,8 @@ export function holds(actor: Actor, capability: Capability, scope: Scope): boole
 }
 
 /**
- * Throws PLATFORM_ACCESS_DENIED unless the actor holds the capability at some scope. An actor who
- * holds it at none must not learn from another error which records exist.
+ * Throws PLATFORM_ACCESS_DENIED unless the actor holds the capability at some scope. An actor that
+ * holds it at no scope must not learn from another error which records exist.
  */
 export function requireCapabilitySomewhere(actor: Actor, capability: Capability): void {
   if (!actor.grants.some((grant) => grant.capabilities.includes(capability))) {

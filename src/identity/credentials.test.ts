@@ -59,7 +59,7 @@ test('access tokens are unique and recognized by their digests', () => {
   }
 })
 
-test('texts of another form or kind are no credentials', () => {
+test('texts of another form or kind are rejected as credentials', () => {
   const code = credentials.issueInvitationCode().secret.reveal()
   const access = credentials.issueAccessToken().secret.reveal()
   const refresh = credentials.issueRefreshToken(system.ids.make('ops'), 1n).secret.reveal()

@@ -35,11 +35,11 @@ export interface IdentityOptions {
   readonly pepper: Secret
   /** Absolute path. */
   readonly stateDirectory: string
-  /** External login. Default: none. */
+  /** Provider of external logins. Absent unless given. */
   readonly oidc?: OidcProvider | null
-  /** Providers of workloads; none unless given. */
+  /** Providers of workloads. Empty unless given. */
   readonly workloads?: readonly OidcProvider[]
-  /** The control plane that owns grants. Default: none. */
+  /** The control plane that owns grants. Absent unless given. */
   readonly managedSource?: ManagedSource | null
   /** Network access to the provider. Default: the real network. */
   readonly providerNetwork?: Network

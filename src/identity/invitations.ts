@@ -49,7 +49,7 @@ export interface InvitationInput extends Origin {
   readonly operatorName: string
   readonly role: Role
   readonly scope: Scope
-  /** Stands in for a code; a person's invitation has none. */
+  /** The workload that may log in without a code; undefined for a person's invitation. */
   readonly workload?: WorkloadSubject | undefined
   /** Null: the issuance can be neither replayed nor looked up. */
   readonly operationId: OperationId | null
@@ -58,7 +58,10 @@ export interface InvitationInput extends Origin {
 export interface InvitationIssued {
   readonly invitation: Invitation
   readonly operationId: OperationId | null
-  /** Null on a replay, since the code is revealed once, and for a workload, which needs none. */
+  /**
+   * Null on a replay, since the code is revealed once, and for a workload, which logs in without a
+   * code.
+   */
   readonly code: Secret | null
   readonly replayed: boolean
 }

@@ -43,7 +43,7 @@ afterAll(async () => {
   await t.dispose()
 })
 
-/** One prepared change that has not run yet. */
+/** A prepared change that has not run yet. */
 interface Attempt {
   readonly run: Attempted
   /** Returns whether the change is stored. Asserts that it is not stored in part. */

@@ -35,7 +35,7 @@ export interface ManagedSource {
   readonly authority: string
 }
 
-/** One revision of the grants of one operator, as the managed source states them. */
+/** A revision of the grants of one operator, as the managed source states them. */
 export interface ManagedGrants {
   /** 1 to 2^64 - 1. */
   readonly sourceRevision: bigint

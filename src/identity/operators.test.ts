@@ -103,7 +103,7 @@ test('a disabled operator fails every authentication, and its sessions stay revo
   ])
 })
 
-test('an exact repeat gets the first outcome, whatever happened since', async () => {
+test('an exact repeat gets the first outcome, regardless of later changes', async () => {
   const ana = await developer()
   const given = change('disable', ana)
   const first = await apply(owner, given)
@@ -251,7 +251,7 @@ test('an external login at the same time leaves no session behind', async () => 
   }
 })
 
-test('an invitation of a disabled operator lets nobody in', async () => {
+test('an invitation of a disabled operator cannot be exchanged', async () => {
   const other = await anotherOwner()
   const request = { operatorName: 'Back', role: 'owner' as const, scope: INSTALLATION }
   const given = { ...request, operationId: null, requestId: null }

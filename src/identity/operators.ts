@@ -1,6 +1,6 @@
 /**
- * Administration of operators: who they are, and taking access away and giving it back. Every rule
- * here needs `operators:manage` at the installation. An owner is an enabled operator that holds it.
+ * Administration of operators: listing, disabling and enabling them. Every rule here requires
+ * `operators:manage` at the installation. An owner is an enabled operator that holds it.
  */
 import { lockOperation, lockOwners } from '../database/advisory-locks.ts'
 import {
@@ -53,7 +53,7 @@ export async function listOperators(
   { after, limit }: OperatorPageInput,
 ): Promise<OperatorPage> {
   requireCapability(actor, 'operators:manage', INSTALLATION)
-  // One more than asked for tells whether there is a next page.
+  // One operator more than the limit shows whether a next page exists.
   const found = await listOperatorRecords(database, after, limit + 1)
   const items = found.slice(0, limit)
   return { items, next: found.length > limit ? items.at(-1)!.operatorId : null }
@@ -163,7 +163,7 @@ function replay(
   throw new Fault('PLATFORM_CONFLICT', { detail: 'the Operation ID belongs to another change' })
 }
 
-/** Everything that an exact repeat repeats, and the operator that asked. */
+/** Returns the digest of everything that is equal in an exact repeat, the operator included. */
 function fingerprint(actor: Actor, { verb, operatorId, changedAtMicros }: OperatorChange) {
   return sha256(
     canonicalJson({

@@ -101,7 +101,7 @@ test('a session is removed some days after its expiry or revocation, and no earl
   expect(await sessions()).toEqual([owner.session.sessionId, live])
 })
 
-test('the session that an operator used last stays, and says when that was', async () => {
+test('the session that an operator used last stays, with the time of that use', async () => {
   const first = owner.session.sessionId
   t.system.advance(1_000)
   const last = await session({ expiresAtMs: t.system.nowMillis() + 1_000 })
@@ -163,7 +163,7 @@ test('two servers on one database remove together, and neither fails', async () 
   expect(failures()).toEqual([])
 })
 
-test('a run that fails says so, and the next one removes', async () => {
+test('a run that fails is logged, and the next one removes', async () => {
   await t.sql('alter table service_platform_audit rename to elsewhere')
   t.system.advance((AUDIT_DAYS + 1) * DAY_MS)
   await retention.run()

@@ -32,7 +32,7 @@ export interface Login {
   readonly session: Session
   readonly grants: readonly Grant[]
   readonly accessToken: Secret
-  /** null where the session ends with its access token. */
+  /** Null if the session ends with its access token. */
   readonly refreshToken: Secret | null
 }
 
@@ -55,7 +55,7 @@ export async function openSession(
     readonly grants: readonly Grant[]
     readonly deviceName: string | null
     readonly atMicros: bigint
-    /** Whether there is a refresh token; there is one unless given. */
+    /** If false, the session has no refresh token. Defaults to true. */
     readonly isRenewable?: boolean
   },
 ): Promise<Login> {
@@ -160,8 +160,7 @@ export interface RefreshInput extends Origin {
 /**
  * Exchanges a refresh token for two new tokens. Throws PLATFORM_AUTHENTICATION_FAILED. An authentic
  * token of an older generation means that another party holds a copy, so it also revokes the
- * session (RFC 9700,
- * 4.14.2).
+ * session (RFC 9700, 4.14.2).
  */
 export async function refresh(core: IdentityCore, input: RefreshInput): Promise<Login> {
   const token = core.credentials.recognizeRefreshToken(input.refreshToken)

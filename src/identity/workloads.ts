@@ -1,4 +1,4 @@
-/** Invitations of workloads: an identity stands in them where others have a code. */
+/** Invitations of workloads, which contain an identity instead of a code. */
 import { lockSubject } from '../database/advisory-locks.ts'
 import { type ExternalIdentity, lockLinkedOperator } from '../database/identity/identities.ts'
 import type { Tx } from '../database/transaction.ts'

@@ -26,7 +26,7 @@ interface KeySet {
   /** Fetch time by both clocks: the wall clock can be set, the monotonic one stops in sleep. */
   readonly wallMillis: number
   readonly monotonicMillis: number
-  /** Whether an earlier process fetched it. Such a set may be stale, so a reload runs anyway. */
+  /** True if an earlier process fetched it. Such a set may be stale, so a reload runs anyway. */
   readonly restored: boolean
 }
 
@@ -58,7 +58,7 @@ export interface PublishedKeysOptions {
   readonly log: Logger
   /** Null keeps the keys in memory only. */
   readonly store: KeySetStore | null
-  /** For tests. */
+  /** The network of the fetches. Tests replace it. */
   readonly network?: Network | undefined
 }
 
@@ -83,7 +83,7 @@ export class PublishedKeys {
     })
   }
 
-  /** Number of loads: what was trusted before one may not be any more. */
+  /** Number of loads. A key that was trusted before a load may have been removed by it. */
   get revision(): number {
     return this.#revision
   }
@@ -110,8 +110,8 @@ export class PublishedKeys {
   }
 
   /**
-   * Finds the key by its name; without a name, the only key of the algorithm. Null where none
-   * exists. Throws `unavailable` where no set is known, and for an unknown key while loads fail.
+   * Finds the key by its name; without a name, the only key of the algorithm. Null if there is no
+   * such key. Throws `unavailable` where no set is known, and for an unknown key while loads fail.
    */
   async find(kid: string | null, algorithm: SignatureAlgorithm): Promise<VerificationKey | null> {
     const known = await this.#current()

@@ -29,7 +29,7 @@ export const TOKEN_REJECTIONS = {
   audience: 'the audience (aud) is not the configured one',
   expiryForm: 'the expiry (exp) is missing or not a time',
   issuedAtForm: 'the time of issue (iat) is missing or not a time',
-  notBeforeForm: 'the begin of validity (nbf) is not a time',
+  notBeforeForm: 'the not-before claim (nbf) is not a number',
   expired: 'the token has expired',
   issuedInFuture: 'the time of issue (iat) is in the future',
   lifetime: 'the lifetime from iat to exp is longer than the configured maximum',
@@ -43,9 +43,9 @@ export const TOKEN_REJECTIONS = {
   rolesCount: `the roles claim has more than ${ROLES_MAX} roles`,
   email: 'the email claim is not a text',
   key: 'the issuer has no key of that name (kid) and algorithm',
-  signature: 'the signature does not fit the key',
+  signature: 'the signature is invalid for this key',
   guestForm: 'the guest token has another form or length',
-  guestKey: 'the guest token is of a key that this Environment does not have',
+  guestKey: 'the guest token names a key that this Environment does not have',
   guestSignature: 'the guest token was not signed by this Environment',
 } as const
 export type TokenCheck = keyof typeof TOKEN_REJECTIONS

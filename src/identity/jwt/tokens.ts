@@ -37,7 +37,7 @@ export interface TimeRules {
   readonly skewSeconds: number
   /** Time after `exp` for which a token is still accepted. */
   readonly graceSeconds: number
-  /** From `iat` to `exp`. */
+  /** Bound of the time from `iat` to `exp`. */
   readonly lifetimeSecondsMax: number
 }
 

@@ -35,7 +35,7 @@ import { detectReplay, type PresentedToken, recordUse } from './token-uses.ts'
 import { chooseVerifier, type TokenVerifier, verifyToken } from './tokens.ts'
 
 export interface ExternalCore extends IdentityCore {
-  /** One at least, with different issuers. */
+  /** At least one verifier; all have different issuers. */
   readonly verifiers: readonly TokenVerifier[]
   readonly managedSource: ManagedSource | null
   readonly deniedLogins: DeniedLogins
@@ -52,20 +52,20 @@ export interface ExternalLoginInput extends Origin {
 }
 
 export interface Enrollment extends ManagedGrants {
-  /** For the first login; an operator that exists keeps its name. */
+  /** Name of an operator that the login creates; an existing operator keeps its name. */
   readonly operatorName: string
 }
 
 export interface ExternalLogin {
   readonly login: Login
-  /** Whether the subject was linked just now. */
+  /** True if this login linked the subject. */
   readonly linked: boolean
 }
 
 /**
- * Throws PLATFORM_AUTHENTICATION_FAILED for every token, code, header or subject that is not good
- * enough, PLATFORM_CONFLICT for a good code of a subject that is linked already (the code stays
- * good), and what reconcileGrants throws.
+ * Throws PLATFORM_AUTHENTICATION_FAILED for every invalid token, code, header or subject,
+ * PLATFORM_CONFLICT for a valid code of a subject that is linked already (the code stays valid),
+ * and the errors of reconcileGrants.
  */
 export async function logInExternally(
   core: ExternalCore,
@@ -74,7 +74,7 @@ export async function logInExternally(
   const { managedHeader, managedEnrollment } = input
   if (managedHeader !== null || managedEnrollment !== null) {
     requireEnrollmentToken(core.managedSource, managedHeader)
-    // Two authorities that name one operator: neither is asked which was meant.
+    // An invitation code and a managed enrollment exclude each other: each would name the operator.
     if (input.code !== null) {
       const violation = { path: 'code', rule: 'not together with managed enrollment' }
       throw new Fault('PLATFORM_REQUEST_INVALID', { violations: [violation] })
@@ -93,7 +93,7 @@ export async function logInExternally(
 
 /**
  * Runs a part of a login, and audits its rejection where it may be that of a workload: the provider
- * is one of workloads, or the issuer is unknown on a server that knows workloads.
+ * is one of workloads, or the issuer is unknown on a server that has providers of workloads.
  */
 async function auditedIfDenied<T>(
   core: ExternalCore,
@@ -104,16 +104,16 @@ async function auditedIfDenied<T>(
   try {
     return await run()
   } catch (error) {
-    const ofWorkload =
+    const isWorkload =
       provider?.isWorkload ?? core.verifiers.some((verifier) => verifier.provider.isWorkload)
-    if (ofWorkload && isFault(error, 'PLATFORM_AUTHENTICATION_FAILED')) {
+    if (isWorkload && isFault(error, 'PLATFORM_AUTHENTICATION_FAILED')) {
       await core.deniedLogins.record(core, provider?.providerId ?? null, origin)
     }
     throw error
   }
 }
 
-/** Returns null for a replay, of which the commit keeps an audit record. */
+/** Returns null for a replay. The commit then stores its audit record. */
 async function logInVerified(
   core: ExternalCore,
   input: ExternalLoginInput & { readonly codeDigest: Uint8Array | null },
@@ -218,7 +218,7 @@ async function logInLinkedOperator(
   return login
 }
 
-/** The grants as the source wants them, where it spoke, and a session. */
+/** Applies the managed grants, if the request has any, then opens a session. */
 async function reconcileAndOpenSession(
   core: ExternalCore,
   tx: Tx,

@@ -23,8 +23,8 @@ import { type ExternalCore, type ExternalLoginInput, logInExternally } from './l
 import type { TokenVerifier } from './tokens.ts'
 
 /*
- * Goal: whatever message of the protocol the connection is lost at, the answer tells the truth and
- * the audit has exactly what the tables have. Method: each change runs once whole, to count its
+ * Goal: at whichever message of the protocol the connection is lost, the response tells the truth
+ * and the audit has exactly what the tables have. Method: each change runs once whole, to count its
  * messages, and then once for each message, on a connection of its own.
  */
 

@@ -181,8 +181,8 @@ describe('no keys are accepted from a provider that sends', () => {
     ['no JSON', (r) => r.end('<html>'), '$'],
     ['a duplicate member', (r) => r.end('{"keys":[],"keys":[]}'), 'no duplicate key'],
     ['a list', (r) => r.end('[]'), 'a JSON object'],
-    ['keys that are no list', (r) => r.end('{"keys":{}}'), 'keys'],
-    ['a key that is no object', (r) => r.end('{"keys":["x"]}'), 'a JSON object'],
+    ['keys that are not a list', (r) => r.end('{"keys":{}}'), 'keys'],
+    ['a key that is not an object', (r) => r.end('{"keys":["x"]}'), 'a JSON object'],
     ['no key at all', (r) => r.end('{"keys":[]}'), 'a key of a configured algorithm'],
   ]
   it.each(answers)('%s', async (_, answer, detail) => {

@@ -14,7 +14,7 @@ export interface ProviderKeysOptions {
   readonly provider: OidcProvider
   readonly system: System
   readonly log: Logger
-  /** For tests. */
+  /** The network of the fetches. Tests replace it. */
   readonly network?: Network
 }
 

@@ -18,9 +18,9 @@ export interface OidcProvider {
   readonly subjectPepper: Secret
   readonly nativeClient: NativeClient | null
   readonly allowLoopbackHttp: boolean
-  /** Whether its subjects are jobs of a platform, whose sessions are not refreshed. */
+  /** True if its subjects are jobs of a platform, whose sessions are not refreshed. */
   readonly isWorkload: boolean
-  /** Exact values of claims beside the discriminator; none for a provider of people. */
+  /** Exact values of claims besides the discriminator; empty for a provider of people. */
   readonly requiredClaims: Readonly<Record<string, string>>
 }
 

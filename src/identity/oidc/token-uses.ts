@@ -26,7 +26,7 @@ export interface PresentedToken {
 }
 
 /**
- * Tells whether the token opened a session before. The first replay is recorded in the audit,
+ * Returns whether the token opened a session before. The first replay is recorded in the audit,
  * without an actor: the caller is not known to be the workload. The caller holds the lock of the
  * token's subject.
  */

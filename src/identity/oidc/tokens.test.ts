@@ -293,7 +293,7 @@ it('every single changed character invalidates a token', async () => {
   }
 })
 
-it('a rejected token says nothing of itself in the failure', async () => {
+it('the failure of a rejected token contains nothing of the token', async () => {
   const canary = { sub: 'canary-subject', iss: 'https://canary.test' }
   const error = await verifyToken(verifier, await idp.sign(claims(canary))).catch((e) => e)
   expect(`${error.message}${error.detail}${JSON.stringify(error)}`).not.toMatch(/canary/)

@@ -54,8 +54,8 @@ export function chooseVerifier(verifiers: readonly TokenVerifier[], token: strin
 
 /**
  * Verifies the signature and the claims. Throws PLATFORM_AUTHENTICATION_FAILED, and
- * PLATFORM_UNAVAILABLE where the provider's keys are not known. Keys are asked for only after
- * everything that needs none fits, so that a stranger's text cannot make the server fetch.
+ * PLATFORM_UNAVAILABLE where the provider's keys are not known. Keys are requested only after
+ * all checks without a key, so that an arbitrary text cannot make the server fetch them.
  */
 export async function verifyToken(verifier: TokenVerifier, token: string): Promise<VerifiedToken> {
   const { provider, keys, system } = verifier
