@@ -71,20 +71,20 @@ describe('the reason of a failed connection', () => {
     ['TLS that is not supported', (url) => (url.search = 'sslmode=require'), /^TLS: .*support TLS/],
     ['a host that does not respond', (url) => (url.port = portOf(silent)), /^host: .*not respond/],
     ['a host that hangs up', (url) => (url.port = portOf(closing)), /^host: .*was closed; check/],
-  ])('names %s', async (_, edit, reason) => {
+  ])('the reason of a failed connection names %s', async (_, edit, reason) => {
     const { kind, message } = await failureOf(edit)
     expect(kind).toBe('unavailable')
     expect(message).toMatch(reason)
     expect(message).not.toContain(CANARY)
   })
 
-  test('leaves no connection open at the server', async () => {
+  test('a failed connection is not left open at the server', async () => {
     await failureOf((url) => (url.password = ''))
     const opening = () => run("select 1 from pg_stat_activity where state = 'starting'")
     await expect.poll(async () => (await opening()).rows).toEqual([])
   })
 
-  test('names a permission that the user lacks', async () => {
+  test('the reason of a failed connection names a permission that the user lacks', async () => {
     await run(`create role ${ROLE} login password 'p'`)
     const failure = await failureOf((url) => {
       url.username = ROLE
@@ -103,11 +103,11 @@ describe('the reason of a failed connection', () => {
     ['ETIMEDOUT', /^host: /],
     ['DEPTH_ZERO_SELF_SIGNED_CERT', /^TLS: .*NODE_EXTRA_CA_CERTS/],
     ['ERR_TLS_CERT_ALTNAME_INVALID', /^TLS: /],
-  ])('has an explanation for %s', (code, reason) => {
+  ])('the reason of a failed connection has an explanation for %s', (code, reason) => {
     expect(connectReason(Object.assign(new Error(CANARY), { code }))).toMatch(reason)
   })
 
-  test('is null for an error that has no explanation', () => {
+  test('the reason of a failed connection is null for an error that has no explanation', () => {
     expect(connectReason(Object.assign(new Error(CANARY), { code: 'XX000' }))).toBeNull()
     expect(connectReason(new Error(CANARY))).toBeNull()
     expect(connectReason(CANARY)).toBeNull()

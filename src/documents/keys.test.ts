@@ -118,7 +118,7 @@ const value: fc.Arbitrary<Value> = fc.letrec<{ value: Value }>((tie) => ({
 const field = fc.option(value, { nil: undefined, freq: 8 })
 
 describe('the order of keys', () => {
-  test('is the order of the values, and no key is a prefix of another', () => {
+  test('the order of keys is the order of the values, and no key is a prefix of another', () => {
     fc.assert(
       fc.property(field, field, (a, b) => {
         const [x, y] = [encodeKey([a]), encodeKey([b])]
@@ -130,7 +130,7 @@ describe('the order of keys', () => {
     )
   })
 
-  test('compares a list of fields field by field', () => {
+  test('the order of keys compares a list of fields field by field', () => {
     const fields = fc.array(fc.oneof(scalar, fc.constant(undefined)), {
       minLength: 2,
       maxLength: 2,
@@ -143,7 +143,7 @@ describe('the order of keys', () => {
     )
   })
 
-  test('is kept by containers that differ by one further element', () => {
+  test('the order of keys is kept by containers that differ by one further element', () => {
     fc.assert(
       fc.property(value, value, (a, b) => {
         const [x, y] = [
@@ -164,12 +164,12 @@ describe('the order of keys', () => {
     )
   })
 
-  test('has one zero, and every key is below the end', () => {
+  test('the order of keys has one zero, and every key is below the end', () => {
     expect(encodeKey([-0])).toBe(encodeKey([0]))
     fc.assert(fc.property(field, (a) => encodeKey([a]) < KEY_END))
   })
 
-  test('is the same for the bytes that a database compares', () => {
+  test('the order of keys is the same for the bytes that a database compares', () => {
     fc.assert(
       fc.property(field, field, (a, b) => {
         const [x, y] = [encodeKey([a]), encodeKey([b])]

@@ -160,7 +160,7 @@ test('the capability is needed at the installation, and the clock within a day',
 })
 
 describe('the last owner', () => {
-  test('cannot be disabled, by itself either', async () => {
+  test('the last owner cannot be disabled, not even by itself', async () => {
     const halfOwner = { scope: ENVIRONMENT, capabilities: CAPABILITIES }
     await operatorWith(t, halfOwner)
     expect(await codeOf(apply(owner, change('disable', owner)))).toBe('PLATFORM_CONFLICT')
@@ -175,7 +175,7 @@ describe('the last owner', () => {
   test.each([
     ['each disables itself', false, 'PLATFORM_CONFLICT'],
     ['each disables the other', true, AUTHENTICATION_FAILED],
-  ])('remains where two owners are disabled at once: %s', async (_, crossed, loss) => {
+  ])('one owner remains if two are disabled at once: %s', async (_, crossed, loss) => {
     const other = await anotherOwner()
     const servers = [t.identity, t.another()]
     const works = [owner, other].map((by, i) => {
@@ -197,18 +197,21 @@ describe('disabling at the same time', () => {
     expect(await t.sql(alive, [idOf(operator)])).toEqual([])
   }
 
-  test.each(['first', 'second'])('as a refresh that comes %s leaves no session', async (order) => {
-    const ana = await developer()
-    const disable = () => codeOf(apply(owner, change('disable', ana)))
-    const works = [() => codeOf(refreshOf(ana)), disable]
-    const hold = `select 1 from service_operator_sessions
+  test.each(['first', 'second'])(
+    'disabling with a refresh that comes %s leaves no session',
+    async (order) => {
+      const ana = await developer()
+      const disable = () => codeOf(apply(owner, change('disable', ana)))
+      const works = [() => codeOf(refreshOf(ana)), disable]
+      const hold = `select 1 from service_operator_sessions
                    where operator_id = '${idOf(ana)}' for update`
-    const results = await inOrder(hold, order === 'first' ? works : works.toReversed())
-    expect(results).toContain('none')
-    await noneAlive(ana)
-  })
+      const results = await inOrder(hold, order === 'first' ? works : works.toReversed())
+      expect(results).toContain('none')
+      await noneAlive(ana)
+    },
+  )
 
-  test('as many refreshes leaves no token that works', async () => {
+  test('disabling with many refreshes at once leaves no valid token', async () => {
     for (let round = 0; round < 8; round++) {
       const ana = await developer()
       const [refreshed] = await Promise.allSettled([

@@ -50,7 +50,7 @@ describe('a wrong identity pepper', () => {
     ['an owner recovery', (identity) => identity.recoverOwner()],
     ['a change of the subject pepper', (identity) => identity.migrate(['oidc-subject'])],
   ]
-  test.each(attempts)('makes %s fail with its code and changes nothing', async (_, attempt) => {
+  test.each(attempts)('a wrong pepper makes %s fail and changes nothing', async (_, attempt) => {
     const owner = await firstOwner(t)
     const before = await stored()
     expect(await codeOf(attempt(t.another({ pepper: OTHER_PEPPER })))).toBe(MISMATCH)
@@ -59,7 +59,7 @@ describe('a wrong identity pepper', () => {
     expect(await isLoggedIn(owner)).toBe(true)
   })
 
-  test('is reported before the schema is migrated', async () => {
+  test('a wrong identity pepper is reported before the schema is migrated', async () => {
     await t.identity.startup()
     // Simulates a database of the previous version.
     await t.sql('delete from service_platform_migrations where version = $1', [SCHEMA_VERSION])
@@ -67,7 +67,7 @@ describe('a wrong identity pepper', () => {
     expect(await codeOf(t.another({ pepper: OTHER_PEPPER }).migrate())).toBe(MISMATCH)
   })
 
-  test('is reported even if the first-owner code is unused', async () => {
+  test('a wrong identity pepper is reported even if the first-owner code is unused', async () => {
     await t.identity.startup()
     const code = readFileSync(t.codePath, 'utf8')
     expect(await codeOf(t.another({ pepper: OTHER_PEPPER }).startup())).toBe(MISMATCH)
@@ -76,7 +76,7 @@ describe('a wrong identity pepper', () => {
 })
 
 describe('the first pepper', () => {
-  test('of an empty database is recorded once', async () => {
+  test('the first pepper of an empty database is recorded once', async () => {
     const empty = await testIdentity({ empty: true })
     try {
       await empty.identity.startup()
@@ -93,7 +93,7 @@ describe('the first pepper', () => {
     }
   })
 
-  test('of a database from before the checks is recorded at the next start', async () => {
+  test('the pepper of a database without checks is recorded at the next start', async () => {
     const old = await testIdentity({ empty: true })
     try {
       const schema = { ...IDENTITY_SCHEMA, migrations: MIGRATIONS.slice(0, 3) }
@@ -110,7 +110,7 @@ describe('the first pepper', () => {
     }
   })
 
-  test('is recorded exactly once, however many servers start at once', async () => {
+  test('the first pepper is recorded once, even if many servers start at once', async () => {
     const empty = await testIdentity({ empty: true })
     try {
       const peppers = [TEST_PEPPER, OTHER_PEPPER]
@@ -128,7 +128,7 @@ describe('the first pepper', () => {
     }
   })
 
-  test('is not in its check, nor is it any other digest', async () => {
+  test('the first pepper is not in its check, nor is it any other digest', async () => {
     await t.identity.startup()
     const [check] = await checks()
     const pepper = Buffer.from(TEST_PEPPER.reveal(), 'base64url')
@@ -139,7 +139,7 @@ describe('the first pepper', () => {
 })
 
 describe('a confirmed change of the identity pepper', () => {
-  test('revokes every session and pending invitation, and is in the audit', async () => {
+  test('a confirmed change revokes every session and pending invitation, with audit', async () => {
     const owner = await firstOwner(t)
     const actor = await actorOf(t, owner)
     const invitation = {
@@ -174,7 +174,7 @@ describe('a confirmed change of the identity pepper', () => {
     )
   })
 
-  test('leaves a working owner recovery', async () => {
+  test('a confirmed change leaves a working owner recovery', async () => {
     await firstOwner(t)
     const changed = t.another({ pepper: OTHER_PEPPER })
     await changed.migrate(['identity'])
@@ -184,7 +184,7 @@ describe('a confirmed change of the identity pepper', () => {
     expect(await codeOf(exchange(changed, { ...plain, code }))).toBe('none')
   })
 
-  test('creates a new first-owner code if the old one is unused', async () => {
+  test('a confirmed change replaces a first-owner code that is unused', async () => {
     await t.identity.startup()
     const old = readFileSync(t.codePath, 'utf8')
     const changed = t.another({ pepper: OTHER_PEPPER })
@@ -194,7 +194,7 @@ describe('a confirmed change of the identity pepper', () => {
     expect(existsSync(`${t.codePath}.next`)).toBe(false)
   })
 
-  test('does not confirm other peppers', async () => {
+  test('a confirmed change does not confirm other peppers', async () => {
     await t.identity.startup()
     const before = await stored()
     const peppers = configuredPeppers(OTHER_PEPPER, [PROVIDER])
@@ -202,7 +202,7 @@ describe('a confirmed change of the identity pepper', () => {
     expect(await stored()).toEqual(before)
   })
 
-  test('of the recorded pepper changes nothing', async () => {
+  test('a confirmed change to the recorded pepper changes nothing', async () => {
     const owner = await firstOwner(t)
     const before = await stored()
     expect((await t.identity.migrate(['identity'])).replacedPeppers).toEqual([])
@@ -210,7 +210,7 @@ describe('a confirmed change of the identity pepper', () => {
     expect(await isLoggedIn(owner)).toBe(true)
   })
 
-  test('that lost its connection is completed once by another run', async () => {
+  test('a confirmed change that lost its connection is completed by the next run', async () => {
     await t.identity.startup()
     const [old] = await checks()
     const [next] = configuredPeppers(OTHER_PEPPER, [])
@@ -247,7 +247,7 @@ describe('the subject pepper of a provider', () => {
     ])
   })
 
-  test('that differs makes the start fail with its code', async () => {
+  test('a different subject pepper makes the start fail with its code', async () => {
     const before = await stored()
     expect(await codeOf(t.another({ external: changed }).startup())).toBe(SUBJECT_MISMATCH)
     expect(await codeOf(t.another({ external: changed }).migrate(['identity']))).toBe(
@@ -257,17 +257,17 @@ describe('the subject pepper of a provider', () => {
     expect(await codeOf(t.another({ external }).startup())).toBe('none')
   })
 
-  test('is checked for each provider ID', async () => {
+  test('the subject pepper of a provider is checked for each provider ID', async () => {
     const oidc = { ...changed.oidc, providerId: 'another-idp' }
     expect(await codeOf(t.another({ external: { oidc } }).startup())).toBe('none')
     expect(await codeOf(t.another({ external }).startup())).toBe('none')
   })
 
-  test('is not checked by a server without a provider', async () => {
+  test('a server without a provider checks no subject pepper', async () => {
     expect(await codeOf(t.identity.startup())).toBe('none')
   })
 
-  test('that changes with confirmation leaves sessions alone, and is in the audit', async () => {
+  test('a confirmed change of a subject pepper keeps sessions, and is in the audit', async () => {
     const owner = await firstOwner(t)
     const migration = await t.another({ external: changed }).migrate(['oidc-subject'])
     expect(migration.replacedPeppers).toEqual(['oidc-subject'])
@@ -277,7 +277,7 @@ describe('the subject pepper of a provider', () => {
     expect(await codeOf(t.another({ external }).startup())).toBe(SUBJECT_MISMATCH)
   })
 
-  test('has another check than the same bytes as identity pepper', async () => {
+  test('equal bytes have different checks as subject pepper and as identity pepper', async () => {
     const [identity, subject] = configuredPeppers(SUBJECT_PEPPER, [PROVIDER])
     expect(Buffer.from(identity!.digest).equals(subject!.digest)).toBe(false)
   })

@@ -102,11 +102,11 @@ const KEY_SETS: readonly (readonly [rule: string, field: string, jwks: unknown])
 ]
 
 describe('a descriptor is rejected:', () => {
-  it.each(FIELDS)('%s', (_, field, change) => {
+  it.each(FIELDS)('a descriptor is rejected: %s', (_, field, change) => {
     expect(rejection(file1(SERVICES, { ...USERS, ...change }))).toMatch(`providers[1]${field}: `)
   })
 
-  it.each(KEY_SETS)('%s', (_, field, jwks) => {
+  it.each(KEY_SETS)('a descriptor is rejected: %s', (_, field, jwks) => {
     expect(rejection(file1({ ...SERVICES, jwks }))).toContain(`providers[0].jwks${field}: `)
   })
 
@@ -133,13 +133,13 @@ describe('a descriptor is rejected:', () => {
       file1(USERS, { ...SERVICES, issuer: USERS.issuer }),
       'providers: each issuer',
     ],
-  ])('%s', (_, content, rule) => {
+  ])('a descriptor is rejected: %s', (_, content, rule) => {
     expect(rejection(content)).toContain(rule)
   })
 })
 
 describe('a descriptor is read', () => {
-  it('with documented defaults', () => {
+  it('a descriptor is read with documented defaults', () => {
     expect(parse(file1(USERS))).toEqual([
       {
         name: 'canary-users',
@@ -156,7 +156,7 @@ describe('a descriptor is read', () => {
     ])
   })
 
-  it('whole, with keys of its own and claims inside of others', () => {
+  it('a descriptor is read with keys of its own and claims inside of others', () => {
     const [, services] = parse(file1(USERS, SERVICES))
     expect(services).toEqual({
       name: 'canary-services',
@@ -176,7 +176,7 @@ describe('a descriptor is read', () => {
     })
   })
 
-  it('with keys at loopback over HTTP', () => {
+  it('a descriptor is read with keys at loopback over HTTP', () => {
     const [provider] = parse(file1({ ...USERS, jwksUri: 'http://127.0.0.1:8080/jwks' }))
     expect(provider?.keys).toEqual({ uri: 'http://127.0.0.1:8080/jwks' })
   })

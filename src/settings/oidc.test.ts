@@ -150,7 +150,7 @@ const FIELDS: readonly (readonly [rule: string, field: string, change: Change])[
 ]
 
 describe('the OIDC configuration file', () => {
-  it('may state every field', () => {
+  it('the OIDC configuration file may state every field', () => {
     const provider = parse(OIDC_FILE)
     const { subjectPepper, ...rest } = OIDC
     expect(provider).toMatchObject(rest)
@@ -158,7 +158,7 @@ describe('the OIDC configuration file', () => {
     expect(Object.isFrozen(provider?.nativeClient?.scopes)).toBe(true)
   })
 
-  it('may leave out what is optional', () => {
+  it('the OIDC configuration file may leave out what is optional', () => {
     const { requiredType: _, nativeClient: _n, allowLoopbackHttp: _a, ...rest } = OIDC
     const provider = parse(JSON.stringify(rest))
     expect(provider).toMatchObject({ requiredType: null, nativeClient: null })
@@ -169,7 +169,7 @@ describe('the OIDC configuration file', () => {
     expect(parse(JSON.stringify({ ...OIDC, algorithm }))?.algorithm).toBe(algorithm)
   })
 
-  it('may use one literal-loopback HTTP origin for conformance', () => {
+  it('the OIDC configuration file may use one literal-loopback HTTP origin for conformance', () => {
     const endpoints = {
       authorizationEndpoint: 'http://127.0.0.1:9000/authorize',
       tokenEndpoint: 'http://127.0.0.1:9000/token',
@@ -193,7 +193,7 @@ describe('the OIDC configuration file', () => {
     ['an array', `[${OIDC_FILE}]`],
     ['nothing', ''],
     ['null', 'null'],
-  ])('is rejected with %s', (_what, content) => {
+  ])('the OIDC configuration file is rejected with %s', (_what, content) => {
     expect(rejection(content)).toMatch(/^the file: /)
   })
 })

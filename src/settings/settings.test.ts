@@ -119,7 +119,7 @@ describe.each([
 })
 
 describe('a valid environment', () => {
-  it('needs three settings and has documented defaults', () => {
+  it('a valid environment needs three settings and has documented defaults', () => {
     const configuration = parseSettings(BASE, 'serve')
     expect(configuration).toMatchObject({
       identityDatabase: { host: 'canary-db.test', port: 5433, name: 'canary_db' },
@@ -142,7 +142,7 @@ describe('a valid environment', () => {
     expect(JSON.stringify(configuration)).not.toContain('canary%40pw')
   })
 
-  it('is frozen all the way down', () => {
+  it('a valid environment is frozen all the way down', () => {
     const configuration = parseSettings({ ...BASE, ...APPLICATION }, 'serve')
     const { management, product, identityDatabase, deprecatedNames } = configuration
     const parts = [configuration, management, management.listen, product, identityDatabase]
@@ -151,7 +151,7 @@ describe('a valid environment', () => {
     }
   })
 
-  it('takes every setting of the slice', () => {
+  it('a valid environment may have every setting', () => {
     const configuration = parseSettings(
       {
         ...BASE,
@@ -197,7 +197,7 @@ describe('a valid environment', () => {
     })
   })
 
-  it('may keep all of its secrets in files, with one trailing newline or none', () => {
+  it('all secrets may be in files, with or without a trailing newline', () => {
     const { SERVICE_STATE_DIRECTORY } = BASE
     const configuration = parseSettings(
       {
@@ -211,7 +211,7 @@ describe('a valid environment', () => {
     expect(configuration.identityPepper.reveal()).toBe(PEPPER)
   })
 
-  it('takes both managed settings, and the token of exactly 32 bytes', () => {
+  it('both managed settings are accepted, with a token of exactly 32 bytes', () => {
     const token = 'x'.repeat(32)
     const environment = { ...BASE, ...MANAGED, SERVICE_PLATFORM_MANAGED_ENROLLMENT_TOKEN: token }
     const { managedSource } = parseSettings(environment, 'migrate')
@@ -219,13 +219,13 @@ describe('a valid environment', () => {
     expect(managedSource?.authority).toBe('https://canary.test')
   })
 
-  it('takes exactly 64 origins', () => {
+  it('64 origins are accepted', () => {
     const origins = Array.from({ length: 64 }, (_, i) => `https://a${i}.test`).join()
     const environment = { ...BASE, ...ROOT, SERVICE_PRODUCT_ALLOWED_ORIGINS: origins }
     expect(parseSettings(environment, 'serve').product?.allowedOrigins).toHaveLength(64)
   })
 
-  it('takes every form of an origin that browsers send', () => {
+  it('every form of an origin that browsers send is accepted', () => {
     const origins = [
       'https://canary.test',
       'https://a-b.c_d.canary.test:8443',
@@ -245,7 +245,7 @@ describe('a valid environment', () => {
     expect(failure(environment, 'serve').violations[0]?.rule).toMatch(/^entry 2 to be an origin as/)
   })
 
-  it('takes the origins of web views and extensions, as they send them', () => {
+  it('the origins of web views and extensions are accepted as they send them', () => {
     const origins = [
       'capacitor://localhost',
       'tauri://localhost',
@@ -328,7 +328,7 @@ describe('a valid environment', () => {
     },
   )
 
-  it('lets two listeners share port 0, because the operating system separates them', () => {
+  it('two listeners may share port 0, because the system separates them', () => {
     const shared = {
       SERVICE_MANAGEMENT_LISTEN: '127.0.0.1:0',
       SERVICE_APPLICATION_LISTEN: '127.0.0.1:0',
@@ -338,7 +338,7 @@ describe('a valid environment', () => {
 })
 
 describe('the table of settings', () => {
-  it('has a default that the parser accepts', () => {
+  it('each default in the table of settings is accepted by the parser', () => {
     for (const row of VARIABLES) {
       if (!('default' in row)) continue
       const explicit = parseSettings({ ...BASE, [row.name]: row.default }, 'serve')
@@ -346,7 +346,7 @@ describe('the table of settings', () => {
     }
   })
 
-  it('names every source once', () => {
+  it('the table of settings names every source once', () => {
     const names = VARIABLES.flatMap((row) => sourceNames(row))
     expect(new Set(names).size).toBe(names.length)
     expect(names).toHaveLength(47 + 7 + 2 * 2)

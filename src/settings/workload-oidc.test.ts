@@ -55,19 +55,19 @@ describe('the file of workload providers', () => {
     expect(oidc).toMatchObject({ isWorkload: false, requiredClaims: {} })
   })
 
-  it('is optional, with and without a provider of people', () => {
+  it('the file of workload providers is optional, with and without a provider of people', () => {
     expect(parseSettings(BASE, 'check').workloads).toEqual([])
     expect(parse(WORKLOADS).oidc).toBeNull()
   })
 
-  it('may require no claim, and at most sixteen', () => {
+  it('the file of workload providers may require no claim, and at most sixteen', () => {
     for (const count of [0, 16]) {
       const content = withProvider({ requiredClaims: claims(count) })
       expect(Object.keys(parse(content).workloads[1]!.requiredClaims)).toHaveLength(count)
     }
   })
 
-  it('may name eight providers', () => {
+  it('the file of workload providers may name eight providers', () => {
     const eight = Array.from({ length: 8 }, (_, i) => workloadFields(`ci${i}`))
     expect(parse({ version: 1, providers: eight }).workloads).toHaveLength(8)
     const nine = [...eight, workloadFields('ci8')]
@@ -132,14 +132,14 @@ describe('the file of workload providers', () => {
     ['one issuer twice', 'providers', withProvider({ issuer: 'https://ci.canary.test' })],
     ['a duplicate key', 'the file', JSON.stringify(WORKLOADS).replace('{', '{"version":1,')],
     ['text behind it', 'the file', `${JSON.stringify(WORKLOADS)}{}`],
-  ])('is rejected with %s', (_, field, content) => {
+  ])('the file of workload providers is rejected with %s', (_, field, content) => {
     expect(rejection(content).split(': ')[0]).toBe(field)
   })
 
   it.each([
     ['provider ID', { providerId: OIDC.providerId }],
     ['issuer', { issuer: OIDC.issuer }],
-  ])('is rejected with the %s of the provider of people', (_, change) => {
+  ])('the file is rejected with the %s of the provider of people', (_, change) => {
     const content = withProvider(change)
     expect(rejection(content)).toBe('accepted')
     expect(rejection(content, OIDC_FILE)).toMatch(/^providers: each .* once/)

@@ -59,7 +59,7 @@ async function tearWrite(handle: FileHandle, bytes: unknown, step: (name: string
 }
 
 describe('artifacts', () => {
-  test('are verified by their digest when they are read', async () => {
+  test('artifacts are verified by their digest when they are read', async () => {
     const store = await openStore()
     await store.put(DIGEST, BYTES)
     expect(new Uint8Array(await store.get(DIGEST, BYTES.length))).toEqual(BYTES)
@@ -80,7 +80,7 @@ describe('artifacts', () => {
         symlinkSync(join(directory, 'elsewhere'), path)
       },
     ],
-  ])('that were %s on disk are corrupt until they are written again', async (_, damage) => {
+  ])('artifacts %s on disk are corrupt until they are written again', async (_, damage) => {
     const store = await openStore()
     await store.put(DIGEST, BYTES)
     damage(pathOf(DIGEST))
@@ -90,7 +90,7 @@ describe('artifacts', () => {
   })
 
   test.each(['sha256:../../x', 'md5:00', `sha256:${'A'.repeat(64)}`, ''])(
-    'cannot be stored or read under %j, which is not a digest',
+    'artifacts cannot be stored or read under %j, which is not a digest',
     async (digest) => {
       const store = await openStore()
       await expect(store.put(digest, BYTES)).rejects.toMatchObject({ code: 'PRODUCT_CORRUPT' })
@@ -98,7 +98,7 @@ describe('artifacts', () => {
     },
   )
 
-  test('are complete or absent, at every step at which the writer can be killed', async () => {
+  test('artifacts are complete or absent wherever the writer is killed', async () => {
     await openStore()
     const { files, operations } = dyingFiles(Number.POSITIVE_INFINITY)
     await new ArtifactStore(directory, files).put(DIGEST, BYTES)
@@ -125,7 +125,7 @@ describe('artifacts', () => {
     }
   })
 
-  test('are unavailable, not damaged, on a full disk', async () => {
+  test('artifacts are unavailable, not damaged, on a full disk', async () => {
     await openStore()
     const files: Files = {
       ...realFiles,

@@ -58,7 +58,7 @@ async function holdElsewhere(directory: string) {
 }
 
 describe('a Product root', () => {
-  test('opens again after it was closed, and only its owner can access its files', async () => {
+  test('a root opens again after it was closed, and belongs to its owner alone', async () => {
     const directory = newRoot()
     for (let i = 0; i < 2; i++) {
       const root = await openProductRoot(directory, system)
@@ -115,7 +115,7 @@ describe('a Product root', () => {
       'has a control.db that is not a database',
       (directory) => write(directory, 'control.db', 'x'.repeat(5000)),
     ],
-  ])('that %s is rejected', async (_, damage) => {
+  ])('a Product root that %s is rejected', async (_, damage) => {
     const directory = newRoot()
     const path = damage(directory) ?? directory
     expect(await rejectionOf(path)).toMatchObject({ code: 'SERVER_PRODUCT_ROOT_INVALID' })
@@ -124,7 +124,7 @@ describe('a Product root', () => {
   test.each([
     ['keyring.json', 0o644, 'chmod 600'],
     ['service.json', 0o666, 'chmod go-w'],
-  ])('with %s of mode %i names the command that fixes it', async (file, mode, command) => {
+  ])('a root with %s of mode %i names the command that fixes it', async (file, mode, command) => {
     const directory = newRoot()
     chmodSync(join(directory, file), mode)
     const detail = expect.stringContaining(`run \`${command} ${join(directory, file)}\``)
@@ -144,7 +144,7 @@ describe('a Product root', () => {
       'control.db cannot .* SQLITE_CANTOPEN',
     ],
     ['the keyring cannot be read', openedThen('keyring.json', 0), 'keyring.json.* EACCES'],
-  ])('in which %s is unavailable, with the cause in the detail', async (_, restrict, detail) => {
+  ])('a root in which %s is unavailable with its cause', async (_, restrict, detail) => {
     const directory = newRoot()
     await restrict(directory)
     // File modes do not restrict the root user.
@@ -160,14 +160,14 @@ describe('a Product root', () => {
     })
   })
 
-  test('is left untouched where one of its two files is invalid', async () => {
+  test('a Product root is left untouched where one of its two files is invalid', async () => {
     const directory = newRoot()
     write(directory, 'service.json', '{}')
     await rejectionOf(directory)
     expect(() => statSync(join(directory, 'lock.db'))).toThrow('ENOENT')
   })
 
-  test('with the descriptor of another Environment is rejected and stays usable', async () => {
+  test('a root with the descriptor of another Environment is rejected, but usable', async () => {
     const directory = newRoot()
     ;(await openProductRoot(directory, system)).close()
     const ids = new IdFactory(new TestSystem({ seed: 99 }))
@@ -184,7 +184,7 @@ describe('a Product root', () => {
     ;(await openProductRoot(directory, system)).close()
   })
 
-  test('with a foreign keyring is rejected, even under the same key ID', async () => {
+  test('a root with a foreign keyring is rejected, even under the same key ID', async () => {
     const directory = newRoot()
     ;(await openProductRoot(directory, system)).close()
     for (const text of [keyringFile(2), keyringFile(1, 'k2')]) {
@@ -204,7 +204,7 @@ describe('a Product root', () => {
     ['emptied', (control) => truncateSync(control)],
     // The content of a new database is in its log; the file has one page.
     ['copied without its log', (control) => rmSync(`${control}-wal`)],
-  ])('whose control database was %s is rejected and left unchanged', async (_, damage) => {
+  ])('a root whose control database was %s is rejected and unchanged', async (_, damage) => {
     const directory = newRoot()
     const holder = await holdElsewhere(directory)
     holder.kill('SIGKILL')
@@ -225,7 +225,7 @@ describe('a Product root', () => {
     ;(await openProductRoot(directory, system)).close()
   })
 
-  test('opens with an empty control database that a killed process left', async () => {
+  test('a root opens with an empty control database that a killed process left', async () => {
     const directory = newRoot()
     write(directory, 'control.db', '')
     // The directory may exist already, as the mount point of a volume.
@@ -234,7 +234,7 @@ describe('a Product root', () => {
   })
 
   test.each(['documents.db', 'documents.postgres'])(
-    'with only %s left is rejected',
+    'a Product root with only %s left is rejected',
     async (file) => {
       const directory = newRoot()
       write(directory, file, 'x')
@@ -246,7 +246,7 @@ describe('a Product root', () => {
     },
   )
 
-  test('with a schema version unknown to this program is rejected', async () => {
+  test('a Product root with a schema version unknown to this program is rejected', async () => {
     const directory = newRoot()
     ;(await openProductRoot(directory, system)).close()
     for (const [change, restore] of [
@@ -263,7 +263,7 @@ describe('a Product root', () => {
 })
 
 describe('the lock', () => {
-  test('rejects a second process at once, and admits it after a kill -9', async () => {
+  test('the lock rejects a second process, and admits it after a kill -9', async () => {
     const directory = newRoot()
     const child = await holdElsewhere(directory)
     try {
@@ -277,7 +277,7 @@ describe('the lock', () => {
     ;(await openProductRoot(directory, system)).close()
   })
 
-  test('rejects the same process too, which keeps the lock that it holds', async () => {
+  test('the lock rejects the same process too, which keeps the lock that it holds', async () => {
     const directory = newRoot()
     const root = await openProductRoot(directory, system)
     expect(await rejectionOf(directory)).toMatchObject({ code: 'SERVER_PRODUCT_ROOT_LOCKED' })
@@ -287,7 +287,7 @@ describe('the lock', () => {
     root.close()
   })
 
-  test('is not inherited by child processes', async () => {
+  test('the lock is not inherited by child processes', async () => {
     const directory = newRoot()
     const root = await openProductRoot(directory, system)
     const child = Bun.spawn(['sleep', '30'])

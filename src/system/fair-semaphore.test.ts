@@ -46,7 +46,7 @@ async function askAll(ask: (key: string) => Promise<void>, keys: string): Promis
 }
 
 describe('a key', () => {
-  test('has half of the permits at most, also while no other key wants one', async () => {
+  test('a key has half of the permits at most, also while no other key wants one', async () => {
     const { semaphore, granted, ask } = semaphoreOf()
     await askAll(ask, 'aaaaa')
     expect([granted.join(''), semaphore.running, semaphore.waiting]).toEqual(['aa', 2, 3])
@@ -54,14 +54,14 @@ describe('a key', () => {
     expect(granted.join('')).toBe('aabb')
   })
 
-  test('gets the permits that it returns, in the order in which it asked', async () => {
+  test('a key gets the permits that it returns, in the order in which it asked', async () => {
     const { semaphore, granted, ask, giveBack } = semaphoreOf()
     await askAll(ask, 'aaa')
     await giveBack('a')
     expect([granted.join(''), semaphore.running, semaphore.waiting]).toEqual(['aaa', 2, 0])
   })
 
-  test('that sends many requests gets as many turns as one that sends few', async () => {
+  test('a key that sends many requests gets as many turns as one that sends few', async () => {
     const { granted, ask, giveBack } = semaphoreOf({ permitsPerKey: 4, waiting: 9 })
     await askAll(ask, 'xxxx')
     await askAll(ask, 'aaabbc')
@@ -71,11 +71,11 @@ describe('a key', () => {
     expect(granted.slice(4).join('')).toBe('abcab')
   })
 
-  test('that has its half is passed over, and keeps its turn', async () => {
+  test('a key that has its half is passed over, and keeps its turn', async () => {
     const { granted, ask, giveBack } = semaphoreOf()
     await askAll(ask, 'aabbabc')
     await giveBack('b')
-    // Of `a` and `b`, who asked before `c`, only `b` may have one more.
+    // `a` and `b` waited before `c`, and of these two only `b` may have another permit.
     expect(granted.join('')).toBe('aabbb')
     await giveBack('a')
     expect(granted.join('')).toBe('aabbba')
@@ -85,7 +85,7 @@ describe('a key', () => {
 })
 
 describe('the queue', () => {
-  test('rejects a request beyond its length at once, of one key and of all', async () => {
+  test('the queue rejects a request beyond its length at once, of one key and of all', async () => {
     const { semaphore, failed, ask } = semaphoreOf()
     await askAll(ask, 'aaaaaa')
     expect(failed).toEqual(['a BUSY'])
@@ -93,7 +93,7 @@ describe('the queue', () => {
     expect([semaphore.waiting, failed]).toEqual([6, ['a BUSY', 'c BUSY']])
   })
 
-  test('rejects a request that waited for the whole time', async () => {
+  test('the queue rejects a request that waited for the whole time', async () => {
     const { system, semaphore, granted, failed, ask, giveBack } = semaphoreOf()
     await askAll(ask, 'aaa')
     system.advance(6_000)
@@ -105,7 +105,7 @@ describe('the queue', () => {
     expect(granted).toHaveLength(3)
   })
 
-  test('is left by a request whose caller is gone', async () => {
+  test('a request whose caller is gone leaves the queue', async () => {
     const { semaphore, granted, failed, ask, giveBack } = semaphoreOf()
     await askAll(ask, 'aa')
     const caller = new AbortController()
@@ -118,7 +118,7 @@ describe('the queue', () => {
     expect([granted.join(''), semaphore.running]).toEqual(['aaa', 2])
   })
 
-  test('gives no permit to a request whose caller left at the same moment', async () => {
+  test('the queue gives no permit to a request whose caller left at the same moment', async () => {
     const { semaphore, granted, failed, ask, giveBack } = semaphoreOf()
     await askAll(ask, 'aa')
     const caller = new AbortController()
@@ -130,7 +130,7 @@ describe('the queue', () => {
     expect([semaphore.running, semaphore.waiting]).toEqual([2, 0])
   })
 
-  test('of length 0 makes every request beyond the permits busy at once', async () => {
+  test('a queue of length 0 makes every request beyond the permits busy at once', async () => {
     const { granted, failed, ask } = semaphoreOf({ waiting: 0, waitingPerKey: 0 })
     await askAll(ask, 'aaa')
     expect([granted.join(''), failed]).toEqual(['aa', ['a BUSY']])

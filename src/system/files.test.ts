@@ -55,7 +55,7 @@ function reasonOf(work: () => unknown): FileReason | 'none' {
 describe('readSecretFile', () => {
   const read = (path: string, bytesMax = 100) => readSecretFile(path, { bytesMax })
 
-  it('reads a file up to the bound and rejects one byte more', () => {
+  it('readSecretFile reads a file up to the bound and rejects one byte more', () => {
     writeFileSync(at('full'), 'x'.repeat(100))
     writeFileSync(at('over'), 'x'.repeat(101))
     writeFileSync(at('empty'), '')
@@ -64,7 +64,7 @@ describe('readSecretFile', () => {
     expect(read(at('empty'))).toHaveLength(0)
   })
 
-  it('bounds a file whose content is longer than its size', () => {
+  it('readSecretFile bounds a file whose content is longer than its size', () => {
     // Files under /proc report the size 0.
     expect(reasonOf(() => read('/proc/self/maps'))).toBe('too_large')
   })
@@ -76,7 +76,7 @@ describe('readSecretFile', () => {
     ['a FIFO', 'not_regular', (path) => spawnSync('mkfifo', [path])],
     ['a directory', 'not_regular', (path) => mkdirSync(path)],
   ]
-  it.each(kinds)('rejects %s without blocking', (_what, reason, make) => {
+  it.each(kinds)('readSecretFile rejects %s without blocking', (_what, reason, make) => {
     make(at('file'))
     const start = performance.now()
     expect(reasonOf(() => read(at('file')))).toBe(reason)
@@ -89,11 +89,11 @@ describe('readSecretFile', () => {
     ['', 'not_absolute'],
     ['/nul\0byte', 'not_absolute'],
     ['/etc/passwd/x', 'not_directory'],
-  ])('rejects %j', (path, reason) => {
+  ])('readSecretFile rejects %j', (path, reason) => {
     expect(reasonOf(() => read(path))).toBe(reason)
   })
 
-  it('never follows a link that replaces the file', async () => {
+  it('readSecretFile never follows a link that replaces the file', async () => {
     // A second thread replaces the file by a link and back, as fast as it can.
     writeFileSync(at('outside'), 'outside')
     const worker = new Worker(SWAPPER, { eval: true, workerData: { dir, swaps: 10_000 } })
@@ -136,7 +136,7 @@ const SWAPPER = `
 describe('readProtectedFile', () => {
   const reason = () => reasonOf(() => readProtectedFile(at('file'), { bytesMax: 100 }))
 
-  it('reads files that others cannot write', () => {
+  it('readProtectedFile reads files that others cannot write', () => {
     writeFileSync(at('file'), 'x')
     for (const mode of [0o600, 0o664, 0o444]) {
       chmodSync(at('file'), mode)
@@ -146,7 +146,7 @@ describe('readProtectedFile', () => {
     expect(isReadableByOthers(at('missing'))).toBe(false)
   })
 
-  it('rejects files that others can write or replace', () => {
+  it('readProtectedFile rejects files that others can write or replace', () => {
     writeFileSync(at('file'), 'x')
     chmodSync(at('file'), 0o602)
     expect(reason()).toBe('not_protected')
@@ -157,7 +157,7 @@ describe('readProtectedFile', () => {
     expect(reason()).toBe('none')
   })
 
-  it('checks the directory that a link points to', () => {
+  it('readProtectedFile checks the directory that a link points to', () => {
     mkdirSync(at('open'))
     writeFileSync(at('open/file'), 'x', { mode: 0o600 })
     chmodSync(at('open'), 0o777)
@@ -168,7 +168,7 @@ describe('readProtectedFile', () => {
 })
 
 describe('restrictToOwner', () => {
-  it('removes the permissions of others once', () => {
+  it('restrictToOwner removes the permissions of others once', () => {
     writeFileSync(at('file'), 'x')
     chmodSync(at('file'), 0o644)
     expect(restrictToOwner(at('file'))).toEqual({ before: 0o644, after: 0o600 })
@@ -176,7 +176,7 @@ describe('restrictToOwner', () => {
     expect(statSync(at('file')).mode & 0o777).toBe(0o600)
   })
 
-  it('does not follow a link', () => {
+  it('restrictToOwner does not follow a link', () => {
     writeFileSync(at('file'), 'x')
     chmodSync(at('file'), 0o644)
     symlinkSync(at('file'), at('link'))
@@ -184,7 +184,7 @@ describe('restrictToOwner', () => {
     expect(statSync(at('file')).mode & 0o777).toBe(0o644)
   })
 
-  it.runIf(process.getuid?.() === 0)('leaves the file of another user alone (as root)', () => {
+  it.runIf(process.getuid?.() === 0)('the file of another user is left alone (as root)', () => {
     writeFileSync(at('file'), 'x')
     chmodSync(at('file'), 0o644)
     chownSync(at('file'), 65534, 65534)
@@ -194,7 +194,7 @@ describe('restrictToOwner', () => {
 })
 
 describe('writeFileAtomic', () => {
-  it('writes bytes and text, and replaces an existing file', () => {
+  it('writeFileAtomic writes bytes and text, and replaces an existing file', () => {
     writeFileAtomic(at('file'), Uint8Array.of(1, 2, 3))
     expect([...readFileSync(at('file'))]).toEqual([1, 2, 3])
     writeFileAtomic(at('file'), 'grün')
@@ -217,7 +217,7 @@ describe('writeFileAtomic', () => {
     }
   })
 
-  it('replaces a link instead of writing through it', () => {
+  it('writeFileAtomic replaces a link instead of writing through it', () => {
     writeFileSync(at('target'), 'untouched')
     symlinkSync(at('target'), at('file'))
     writeFileAtomic(at('file'), 'new')
@@ -225,7 +225,7 @@ describe('writeFileAtomic', () => {
     expect(readFileSync(at('file'), 'utf8')).toBe('new')
   })
 
-  it('leaves no temporary file behind when it fails', () => {
+  it('writeFileAtomic leaves no temporary file behind when it fails', () => {
     mkdirSync(at('file'))
     expect(reasonOf(() => writeFileAtomic(at('file'), 'new'))).toBe('not_regular')
     expect(readdirSync(dir)).toEqual(['file'])
@@ -233,7 +233,7 @@ describe('writeFileAtomic', () => {
     expect(reasonOf(() => writeFileAtomic('file', 'new'))).toBe('not_absolute')
   })
 
-  it.skipIf(!canTrace)('syncs the file before the rename and the directory after it', () => {
+  it.skipIf(!canTrace)('the file is synced before the rename and the directory after it', () => {
     const module = JSON.stringify(join(import.meta.dirname, 'files.ts'))
     const script = `import { writeFileAtomic } from ${module}
       writeFileAtomic(process.argv.at(-1), 'content')`
@@ -250,13 +250,13 @@ describe('writeFileAtomic', () => {
 })
 
 describe('removeFileDurably', () => {
-  it('removes a file and returns whether there was one', () => {
+  it('removeFileDurably removes a file and returns whether there was one', () => {
     writeFileSync(at('file'), '')
     expect(removeFileDurably(at('file'))).toBe(true)
     expect(removeFileDurably(at('file'))).toBe(false)
   })
 
-  it('removes a link, not its target', () => {
+  it('removeFileDurably removes a link, not its target', () => {
     writeFileSync(at('target'), '')
     symlinkSync(at('target'), at('file'))
     removeFileDurably(at('file'))
@@ -265,7 +265,7 @@ describe('removeFileDurably', () => {
 })
 
 describe('ensurePrivateDirectory', () => {
-  it('creates the directory and its parents for the owner alone', () => {
+  it('ensurePrivateDirectory creates the directory and its parents for the owner alone', () => {
     const umask = process.umask(0)
     try {
       ensurePrivateDirectory(at('a/b/c'))
@@ -276,19 +276,19 @@ describe('ensurePrivateDirectory', () => {
     ensurePrivateDirectory(at('a/b/c'))
   })
 
-  it.each([0o700, 0o750, 0o755])('accepts an existing directory with mode %o', (mode) => {
+  it.each([0o700, 0o750, 0o755])('an existing directory with mode %o is accepted', (mode) => {
     mkdirSync(at('state'))
     chmodSync(at('state'), mode)
     ensurePrivateDirectory(at('state'))
   })
 
-  it.each([0o720, 0o702, 0o777, 0o1777])('rejects a directory with mode %o', (mode) => {
+  it.each([0o720, 0o702, 0o777, 0o1777])('a directory with mode %o is rejected', (mode) => {
     mkdirSync(at('state'))
     chmodSync(at('state'), mode)
     expect(reasonOf(() => ensurePrivateDirectory(at('state')))).toBe('not_private')
   })
 
-  it('rejects a link, a file and a relative path', () => {
+  it('ensurePrivateDirectory rejects a link, a file and a relative path', () => {
     mkdirSync(at('real'), { mode: 0o700 })
     symlinkSync(at('real'), at('link'))
     symlinkSync('/nowhere/at/all', at('dangling'))
@@ -299,7 +299,7 @@ describe('ensurePrivateDirectory', () => {
     expect(reasonOf(() => ensurePrivateDirectory('state'))).toBe('not_absolute')
   })
 
-  it.skipIf(process.geteuid?.() !== 0)('rejects one of another user (needs root to make)', () => {
+  it.skipIf(process.geteuid?.() !== 0)('a directory of another user is rejected (as root)', () => {
     mkdirSync(at('state'), { mode: 0o700 })
     chownSync(at('state'), 12_345, 12_345)
     expect(reasonOf(() => ensurePrivateDirectory(at('state')))).toBe('not_private')
@@ -319,11 +319,11 @@ describe('absolutePath', () => {
     ['', null],
     ['~/a', null],
     ['/a\0b', null],
-  ])('of %j is %j', (path, expected) => {
+  ])('absolutePath of %j is %j', (path, expected) => {
     expect(absolutePath(path)).toBe(expected)
   })
 
-  it('recognizes the root of the file system', () => {
+  it('absolutePath recognizes the root of the file system', () => {
     expect([isRootPath('/'), isRootPath('/a'), isRootPath('')]).toEqual([true, false, false])
   })
 })

@@ -157,7 +157,7 @@ const REJECTED: readonly (readonly [url: string, reason: string])[] = [
 ]
 
 describe('a URL', () => {
-  it.each(REJECTED)('%s is rejected before any connection: %s', async (url, reason) => {
+  it.each(REJECTED)('the URL %s is rejected before any connection: %s', async (url, reason) => {
     const origins = [originOf(url), 'https://idp.test']
     const fetch = fetcher({ allowedOrigins: origins })
     expect(await reasonOf(fetch.get(url))).toBe(reason)
@@ -172,7 +172,7 @@ describe('a URL', () => {
     'https://evil.test\\@idp.test/',
     'https://evil.test/https://idp.test',
     'https://93.184.216.34/',
-  ])('%s is outside of the allow-list and not even resolved', async (url) => {
+  ])('the URL %s is outside of the allow-list and not even resolved', async (url) => {
     expect(await reasonOf(fetcher().get(url))).toBe('origin')
     expect([resolved, dialled]).toEqual([[], []])
   })
@@ -183,14 +183,14 @@ describe('a URL', () => {
     'https://idp。test/a?b=1',
     'https://idp.test:443/a?b=1',
     'https://idp.test/x/../a?b=1',
-  ])('%s is the same request', async (url) => {
+  ])('the URL %s causes the same request', async (url) => {
     const document = await fetcher().get(url)
     expect([document.status, new TextDecoder().decode(document.body)]).toEqual([200, '{}'])
     expect(requests).toEqual([{ url: '/a?b=1', host: 'idp.test' }])
     expect([resolved, dialled]).toEqual([['idp.test'], [PUBLIC]])
   })
 
-  it('with an international name is requested in its ASCII form', async () => {
+  it('a URL with an international name is requested in its ASCII form', async () => {
     const fetch = fetcher({ allowedOrigins: ['https://xn--bcher-kva.test'] })
     await fetch.get('https://bücher.test/')
     expect(requests[0]?.host).toBe('xn--bcher-kva.test')
@@ -219,7 +219,7 @@ describe('an address', () => {
     '2001:db9::1',
     '2003::1',
     '3ffe::1',
-  ])('%s is public', (address) => {
+  ])('the address %s is public', (address) => {
     expect(isPublicAddress(address)).toBe(true)
   })
 
@@ -249,7 +249,7 @@ describe('an address', () => {
     '0x1010101',
     '',
     'idp.test',
-  ])('%s is not', (address) => {
+  ])('the address %s is not public', (address) => {
     expect(isPublicAddress(address)).toBe(false)
   })
 })
@@ -262,30 +262,30 @@ describe('a name', () => {
     ['a mapped one', ['::ffff:10.0.0.7']],
     ['the metadata service', ['169.254.169.254']],
     ['something that is not an address', ['localhost']],
-  ])('with the address of %s is rejected', async (_, addresses) => {
+  ])('a name with the address of %s is rejected', async (_, addresses) => {
     expect(await reasonOf(fetcher({}, [addresses]).get('https://idp.test/'))).toBe('address')
     expect(dialled).toEqual([])
   })
 
-  it('without an address is rejected', async () => {
+  it('a name without an address is rejected', async () => {
     expect(await reasonOf(fetcher({}, [[]]).get('https://idp.test/'))).toBe('name')
   })
 
-  it('that is rebound to loopback between two requests causes no loopback connection', async () => {
+  it('a name that is rebound to loopback between requests is not connected to', async () => {
     const fetch = fetcher({}, [[PUBLIC], ['127.0.0.1']])
     expect(await reasonOf(fetch.get('https://idp.test/'))).toBe('none')
     expect(await reasonOf(fetch.get('https://idp.test/'))).toBe('address')
     expect([resolved.length, dialled]).toEqual([2, [PUBLIC]])
   })
 
-  it('is resolved once for one request, and the checked address is the one dialled', async () => {
+  it('a name is resolved once for a request, which uses the checked address', async () => {
     // A second lookup would return a loopback address.
     const fetch = fetcher({}, [[PUBLIC_6, PUBLIC], ['127.0.0.1']])
     await fetch.get('https://idp.test/')
     expect([resolved, dialled]).toEqual([['idp.test'], [PUBLIC]])
   })
 
-  it('with an unreachable address is requested at its next address', async () => {
+  it('a name with an unreachable address is requested at its next address', async () => {
     const closed = createServer()
     await listen(closed)
     const port = portOf(closed)
@@ -297,7 +297,7 @@ describe('a name', () => {
     expect(dialled).toEqual([PUBLIC, PUBLIC_6])
   })
 
-  it('that the certificate does not include is rejected', async () => {
+  it('a name that the certificate does not include is rejected', async () => {
     const fetch = fetcher({ allowedOrigins: ['https://other.test'] })
     expect(await reasonOf(fetch.get('https://other.test/'))).toBe('connection')
     expect(requests).toEqual([])
@@ -308,20 +308,20 @@ describe('a response', () => {
   const get = (given: Partial<GuardedFetchOptions> = {}) =>
     reasonOf(fetcher(given).get('https://idp.test/'))
 
-  it.each([301, 302, 303, 307, 308, 304])('with status %i is not followed', async (status) => {
+  it.each([301, 302, 303, 307, 308, 304])('status %i is not followed', async (status) => {
     answer = (_, response) => response.writeHead(status, { location: 'https://idp.test/x' }).end()
     expect(await get()).toBe('redirect')
     expect(requests).toHaveLength(1)
   })
 
-  it('of the largest size is read, and one byte more is rejected', async () => {
+  it('a response of the largest size is read, and one byte more is rejected', async () => {
     answer = (_, response) => response.end('x'.repeat(1024))
     expect(await get()).toBe('none')
     answer = (_, response) => response.end('x'.repeat(1025))
     expect(await get()).toBe('size')
   })
 
-  it('without a declared size is aborted at the bound', async () => {
+  it('a response without a declared size is aborted at the bound', async () => {
     answer = (_, response) => {
       const write = () => {
         if (!response.destroyed) response.write('x'.repeat(512), () => setTimeout(write, 1))
@@ -331,7 +331,7 @@ describe('a response', () => {
     expect(await get()).toBe('size')
   })
 
-  it('that arrives slowly is aborted after the timeout', async () => {
+  it('a response that arrives slowly is aborted after the timeout', async () => {
     answer = (_, response) => {
       const timer = setInterval(() => response.write('x'), 20)
       response.on('close', () => clearInterval(timer))
@@ -339,12 +339,12 @@ describe('a response', () => {
     expect(await get({ timeoutMs: 200 })).toBe('time')
   })
 
-  it('that never arrives is aborted after the timeout', async () => {
+  it('a response that never arrives is aborted after the timeout', async () => {
     answer = () => undefined
     expect(await get({ timeoutMs: 200 })).toBe('time')
   })
 
-  it('that ends early is a failure', async () => {
+  it('a response that ends early is a failure', async () => {
     answer = (_, response) => {
       response.writeHead(200, { 'content-length': '100' })
       response.write('x'.repeat(10), () => response.destroy())
@@ -379,14 +379,14 @@ describe('literal-loopback HTTP', () => {
     allowLoopbackHttp: true,
   })
 
-  it('is requested without a lookup where the settings allow it', async () => {
+  it('literal-loopback HTTP needs no lookup where the settings allow it', async () => {
     const fetch = fetcher(allowed(), [], () => portOf(plain))
     const url = `http://127.0.0.1:${portOf(plain)}/jwks`
     expect((await fetch.get(url)).status).toBe(200)
     expect(resolved).toEqual([])
   })
 
-  it('does not allow localhost, another port or a private address', async () => {
+  it('literal-loopback HTTP excludes localhost, other ports and private addresses', async () => {
     const fetch = fetcher({
       allowLoopbackHttp: true,
       allowedOrigins: [...allowed().allowedOrigins, 'http://localhost:1', 'http://10.0.0.1'],

@@ -100,7 +100,7 @@ const PRIVATE = ['127.0.0.1', '10.1.2.3', '169.254.169.254', '::1', 'fd00::1', '
 const ALL = ['0.0.0.0/0', '::/0']
 
 describe('an outbound request', () => {
-  test.each(PRIVATE)('never goes to %s, unless its network is allowed', async (address) => {
+  test.each(PRIVATE)('%s is rejected unless its network is allowed', async (address) => {
     const world = { addresses: [address] }
     expect(await reasonOf(fetchOf('https://api.test', world))).toBe('address')
     expect(await reasonOf(fetchOf('https://api.test', { addresses: [PUBLIC, address] }))).toBe(
@@ -112,7 +112,7 @@ describe('an outbound request', () => {
     expect(dialled).toEqual([`${address}:443`])
   })
 
-  test('is sent without TLS to allowed networks alone', async () => {
+  test('an outbound request is sent without TLS to allowed networks alone', async () => {
     expect(await reasonOf(fetchOf('http://api.test'))).toBe('scheme')
     const local = { addresses: ['10.1.0.1'], allowed: ['10.1.0.0/16'] }
     expect((await fetchOf('http://api.test', local)).status).toBe(200)
@@ -132,12 +132,12 @@ describe('an outbound request', () => {
     ['data:text/plain,x', 'url'],
     ['//api.test', 'url'],
   ]
-  test.each(rejected)('is rejected for %s: %s', async (url, reason) => {
+  test.each(rejected)('an outbound request is rejected for %s: %s', async (url, reason) => {
     expect(await reasonOf(fetchOf(url))).toBe(reason)
     expect(dialled).toEqual([])
   })
 
-  test('has the headers of the caller except those of the connection', async () => {
+  test('a request has the headers of the caller except those of the connection', async () => {
     let seen: Record<string, unknown> = {}
     answer = ({ headers }, response) => {
       seen = headers
@@ -171,15 +171,18 @@ describe('an outbound request', () => {
     ['itself without end', 302, '/', 'redirect'],
     ['no URL', 302, 'https://', 'redirect'],
   ]
-  test.each(redirects)('redirected to %s', async (_, status, location, reason) => {
-    answer = ({ url }, response) => {
-      if (url === '/x') response.end('there')
-      else response.writeHead(status, { location }).end()
-    }
-    expect(await reasonOf(fetchOf('https://api.test/'))).toBe(reason)
-  })
+  test.each(redirects)(
+    'a redirect to %s is followed or fails as allowed',
+    async (_, status, location, reason) => {
+      answer = ({ url }, response) => {
+        if (url === '/x') response.end('there')
+        else response.writeHead(status, { location }).end()
+      }
+      expect(await reasonOf(fetchOf('https://api.test/'))).toBe(reason)
+    },
+  )
 
-  test('drops credentials when a redirect changes the host', async () => {
+  test('an outbound request drops credentials when a redirect changes the host', async () => {
     const seen: unknown[] = []
     answer = ({ url, method, headers: { host, authorization, cookie } }, response) => {
       seen.push([url, method, host, authorization, cookie])
@@ -201,7 +204,7 @@ describe('an outbound request', () => {
     ])
   })
 
-  test('returns a redirect that it must not follow', async () => {
+  test('an outbound request returns a redirect that it must not follow', async () => {
     answer = (_, response) => response.writeHead(302, { location: '/x' }).end('moved')
     const manual = await fetchOf('https://api.test/', { request: { redirect: 'manual' } })
     expect([manual.status, new TextDecoder().decode(manual.body)]).toEqual([302, 'moved'])
@@ -209,7 +212,7 @@ describe('an outbound request', () => {
     expect(await reasonOf(rejected)).toBe('redirect')
   })
 
-  test('reads at most the bound, compressed or not', async () => {
+  test('an outbound request reads at most the bound, compressed or not', async () => {
     const large = 'x'.repeat(2_000)
     const bodies: readonly (readonly [string | undefined, string | Uint8Array])[] = [
       [undefined, large],
@@ -252,25 +255,28 @@ const broken: readonly (readonly [string, string, (socket: Socket) => void])[] =
 ]
 
 describe('a server', () => {
-  test.each(broken)('that %s ends no request but its own: %s', async (_, reason, behaves) => {
-    let closed = 0
-    const server = createRawServer((socket) => {
-      socket.on('error', () => {})
-      socket.on('close', () => {
-        closed += 1
+  test.each(broken)(
+    'a server that %s fails only its own request: %s',
+    async (_, reason, behaves) => {
+      let closed = 0
+      const server = createRawServer((socket) => {
+        socket.on('error', () => {})
+        socket.on('close', () => {
+          closed += 1
+        })
+        socket.once('data', () => behaves(socket))
       })
-      socket.once('data', () => behaves(socket))
-    })
-    await listen(server)
-    try {
-      const signal = AbortSignal.timeout(reason === 'time' ? 1_000 : 20_000)
-      const world = { server, allowed: ALL, request: { signal } }
-      expect(await reasonOf(fetchOf('http://api.test/', world))).toBe(reason)
-      await expect.poll(() => closed).toBe(1)
-    } finally {
-      server.close()
-    }
-  })
+      await listen(server)
+      try {
+        const signal = AbortSignal.timeout(reason === 'time' ? 1_000 : 20_000)
+        const world = { server, allowed: ALL, request: { signal } }
+        expect(await reasonOf(fetchOf('http://api.test/', world))).toBe(reason)
+        await expect.poll(() => closed).toBe(1)
+      } finally {
+        server.close()
+      }
+    },
+  )
 })
 
 describe('a network', () => {
@@ -295,11 +301,11 @@ describe('a network', () => {
     ['::ffff:10.0.0.0/104', true],
     ['::ffff:10.0.0.1/104', false],
   ]
-  test.each(texts)('%s is one: %s', (text, isOne) => {
+  test.each(texts)('%s is a valid network: %s', (text, isOne) => {
     expect(parseNetwork(text) !== null).toBe(isOne)
   })
 
-  test('has no addresses of the other family', () => {
+  test('a network has no addresses of the other family', () => {
     const within = (address: string, text: string) => isWithin(address, [parseNetwork(text)!])
     expect(within('10.255.0.1', '10.0.0.0/8')).toBe(true)
     expect(within('11.0.0.1', '10.0.0.0/8')).toBe(false)

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { SeenFilter } from './seen-filter.ts'
 
 describe('a filter of seen texts', () => {
-  it('recognizes a text from its second time on, as text or as bytes', () => {
+  it('a filter recognizes a text from its second time on, as text or as bytes', () => {
     const recent = new SeenFilter(1_024)
     const text = 'déjà vu'
     expect([recent.hasSeen(text), recent.hasSeen(text)]).toEqual([false, true])
@@ -10,14 +10,14 @@ describe('a filter of seen texts', () => {
     expect(recent.hasSeen('')).toBe(false)
   })
 
-  it('distinguishes the versions of a text', () => {
+  it('a filter of seen texts distinguishes the versions of a text', () => {
     const recent = new SeenFilter(1_024)
     const versions = [1, 2, 2 ** 40, 1, 2 ** 40, 3]
     const seen = versions.map((version) => recent.hasSeen('a document', version))
     expect(seen).toEqual([false, false, false, true, true, false])
   })
 
-  it('recognizes texts that alternate with others of the same set', () => {
+  it('a filter of seen texts recognizes texts that alternate with others of the same set', () => {
     const recent = new SeenFilter(4)
     const texts = ['one', 'two', 'three', 'four']
     expect(texts.map((text) => recent.hasSeen(text))).toEqual([false, false, false, false])
@@ -25,7 +25,7 @@ describe('a filter of seen texts', () => {
     expect([recent.hasSeen('five'), recent.hasSeen('one')]).toEqual([false, false])
   })
 
-  it('forgets texts once others take their slots, and hardly any before', () => {
+  it('a filter forgets texts once others take their slots, and hardly any before', () => {
     const recent = new SeenFilter(1_024)
     for (let i = 0; i < 32; i++) recent.hasSeen(`text ${i}`)
     const kept = Array.from({ length: 32 }, (_, i) => recent.hasSeen(`text ${i}`))

@@ -13,7 +13,7 @@ function written(format: 'json' | 'human', options: Partial<LogOptions> = {}) {
 }
 
 describe('a record', () => {
-  it('is one line of JSON that begins with time, level, event and message', () => {
+  it('a record is one line of JSON that begins with time, level, event and message', () => {
     const { log, lines } = written('json')
     log.info('server.started', { message: 'Serving.', requestId: 'req_1', durationMicros: 12n })
     expect(lines).toEqual([
@@ -22,21 +22,21 @@ describe('a record', () => {
     ])
   })
 
-  it('uses the event as its message if there is none, and omits undefined fields', () => {
+  it('a record uses the event as its message if there is none, and omits undefined fields', () => {
     const { log, records } = memoryLog()
     log.warn('a.b', { releaseId: undefined, projectId: null })
     expect(Object.keys(records()[0]!)).toEqual(['at', 'level', 'event', 'message', 'projectId'])
     expect(records()[0]?.message).toBe('a.b')
   })
 
-  it('keeps its reserved fields if a caller passes others', () => {
+  it('a record keeps its reserved fields if a caller passes others', () => {
     const { log, records } = memoryLog()
     log.info('real', { at: 'never', level: 'error', event: 'forged' })
     expect(records()[0]).toMatchObject({ level: 'info', event: 'real' })
     expect(records()[0]?.at).not.toBe('never')
   })
 
-  it('has the fields of its logger and then its own', () => {
+  it('a record has the fields of its logger and then its own', () => {
     const { log, records } = memoryLog()
     log.with({ projectId: 'prj_1', requestId: 'req_1' }).with({ requestId: 'req_2' }).debug('x')
     expect(records()[0]).toMatchObject({ projectId: 'prj_1', requestId: 'req_2' })
@@ -56,7 +56,7 @@ describe('a record', () => {
 describe('redaction', () => {
   const canary = 'canary-0123456789'
 
-  it.each(['json', 'human'] as const)('removes a Secret at any depth (%s)', (format) => {
+  it.each(['json', 'human'] as const)('redaction removes a Secret at any depth (%s)', (format) => {
     const { log, lines } = written(format)
     const secret = new Secret(canary)
     const error = new Error('boom', { cause: secret })
@@ -88,7 +88,7 @@ describe('redaction', () => {
     expect(text()).toContain(`before ${prefix}[redacted] after`)
   })
 
-  it('removes a JWT', () => {
+  it('redaction removes a JWT', () => {
     const { log, text } = memoryLog()
     const part = Buffer.from(`{"sub":"${canary}"}`).toString('base64url')
     log.info('x', {
@@ -101,14 +101,14 @@ describe('redaction', () => {
     expect(text()).toContain('eyJ.x and release.js:1.2.3 stay')
   })
 
-  it('removes the user and password of a database URL', () => {
+  it('redaction removes the user and password of a database URL', () => {
     const { log, text } = memoryLog()
     log.error('x', { error: new Error(`connect postgresql://user:${canary}@db.test/name failed`) })
     expect(text()).not.toContain(canary)
     expect(text()).toContain('postgresql://[redacted]@db.test/name')
   })
 
-  it('replaces bytes, functions and class instances by their type', () => {
+  it('redaction replaces bytes, functions and class instances by their type', () => {
     class Connection {
       readonly password = canary
     }
@@ -129,7 +129,7 @@ describe('redaction', () => {
     expect(text()).not.toContain(canary)
   })
 
-  it('omits the detail of a database error, and keeps its code', () => {
+  it('redaction omits the detail of a database error, and keeps its code', () => {
     const { log, records, text } = memoryLog()
     const error = Object.assign(new Error('duplicate key'), {
       code: '23505',
@@ -141,7 +141,7 @@ describe('redaction', () => {
     expect(text()).not.toContain(canary)
   })
 
-  it('escapes control characters, which could forge a line or move the cursor', () => {
+  it('redaction escapes control characters, which could forge a line or move the cursor', () => {
     const hostile = 'a\n{"level":"error"}\r\u001b[2J\u009b2J\u2028\u202e\u007f\ud800b'
     for (const format of ['json', 'human'] as const) {
       const { log, lines } = written(format)
@@ -153,7 +153,7 @@ describe('redaction', () => {
 })
 
 describe('an error', () => {
-  it('that is a Fault is logged with code, detail, rules and causes', () => {
+  it('an error that is a Fault is logged with code, detail, rules and causes', () => {
     const { log, records } = memoryLog()
     const cause = new Error('socket closed', { cause: new Error('reset') })
     const violations = [{ path: 'a.b', rule: 'a string' }]
@@ -169,7 +169,7 @@ describe('an error', () => {
     expect(records()[0]?.error).toHaveProperty('stack', expect.stringContaining('log.test'))
   })
 
-  it('that is its own cause is cut off', () => {
+  it('an error that is its own cause is cut off', () => {
     const { log, records } = memoryLog()
     const error = new Error('loop')
     error.cause = error
@@ -177,7 +177,7 @@ describe('an error', () => {
     expect(JSON.stringify(records())).toContain('[deep]')
   })
 
-  it('can be any thrown value', () => {
+  it('an error can be any thrown value', () => {
     const { log, records } = memoryLog()
     for (const error of ['text', 1, null, undefined, Symbol('s'), [1]]) log.error('x', { error })
     expect(records().map((entry) => entry.error)).toEqual([
@@ -192,7 +192,7 @@ describe('an error', () => {
 })
 
 describe('logging', () => {
-  it('never throws', () => {
+  it('logging never throws', () => {
     const { log, lines } = written('json')
     const hostile = {
       get boom(): string {
@@ -211,7 +211,7 @@ describe('logging', () => {
     closed.log.error('x')
   })
 
-  it('reports every record that it could not write', async () => {
+  it('logging reports every record that it could not write', async () => {
     let dropped = 0
     let full = false
     const { log } = written('json', {
@@ -235,7 +235,7 @@ describe('logging', () => {
     await expect.poll(() => dropped).toBe(3)
   })
 
-  it('limits the length, number and depth of values', () => {
+  it('logging limits the length, number and depth of values', () => {
     const { log, lines } = written('json')
     const cycle: Record<string, unknown> = {}
     cycle.again = cycle
@@ -258,23 +258,27 @@ describe('the lines of a call', () => {
     ['null', null],
   ]
 
-  it.each(['json', 'human'] as const)('are written in %s as single records are', (format) => {
-    const together = written(format)
-    const single = written(format)
-    const printed = cases.map(([message, data]) => {
-      return {
-        level: 'warn',
-        message,
-        data: data === undefined ? null : JSON.stringify(data),
-      } as const
-    })
-    together.log.lines(call, printed)
-    for (const [message, data] of cases) single.log.warn('function.log', { ...call, message, data })
-    expect(together.lines).toEqual(single.lines)
-    expect(together.lines.join('')).not.toContain('secret')
-  })
+  it.each(['json', 'human'] as const)(
+    'lines of a call are written in %s like single records',
+    (format) => {
+      const together = written(format)
+      const single = written(format)
+      const printed = cases.map(([message, data]) => {
+        return {
+          level: 'warn',
+          message,
+          data: data === undefined ? null : JSON.stringify(data),
+        } as const
+      })
+      together.log.lines(call, printed)
+      for (const [message, data] of cases)
+        single.log.warn('function.log', { ...call, message, data })
+      expect(together.lines).toEqual(single.lines)
+      expect(together.lines.join('')).not.toContain('secret')
+    },
+  )
 
-  it('have the level info where it is debug, and the text of data that is not JSON', () => {
+  it('a debug line has the level info, and data that are not JSON stay text', () => {
     const { log, lines } = written('json')
     log.lines({}, [{ level: 'debug', message: 'x', data: '{rk_sec_v1_secret' }])
     expect(lines.map((line) => JSON.parse(line))).toMatchObject([
@@ -282,7 +286,7 @@ describe('the lines of a call', () => {
     ])
   })
 
-  it('are counted once each if they cannot be written', () => {
+  it('the lines of a call are counted once each if they cannot be written', () => {
     let dropped = 0
     const line = { level: 'info', message: 'x', data: null } as const
     const { log } = written('json', {
@@ -299,7 +303,7 @@ describe('the lines of a call', () => {
 })
 
 describe('the text format', () => {
-  it('aligns the level, quotes values with blanks and ends with the facts', () => {
+  it('the text format aligns the level, quotes values with blanks and ends with the facts', () => {
     const { log, lines } = written('human')
     log.info('http.request', { message: 'Answered.', status: 200, path: '/a b', ok: true })
     expect(lines[0]).toBe(
@@ -307,7 +311,7 @@ describe('the text format', () => {
     )
   })
 
-  it('shows an error on further lines with its frames and causes', () => {
+  it('the text format shows an error on further lines with its frames and causes', () => {
     const { log, lines } = written('human')
     const cause = new Fault('PLATFORM_UNAVAILABLE', { detail: 'pool is empty' })
     log.error('boot.failed', { error: new Error('boom', { cause }) })

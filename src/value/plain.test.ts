@@ -52,7 +52,7 @@ const typed = scalar.chain(([validator, value]) =>
 )
 
 describe('plain JSON', () => {
-  it(`parses what it prints to an equal value, under the same validator (SVC_SEED=${SEED})`, () => {
+  it(`a printed value is parsed to an equal one under its validator (SVC_SEED=${SEED})`, () => {
     fc.assert(
       fc.property(typed, ([validator, value]) => {
         const text = JSON.stringify(valueToPlain(value))
@@ -76,7 +76,7 @@ describe('plain JSON', () => {
     ['_-8', { type: 'bytes' }, Uint8Array.of(255, 239)],
     [5, { type: 'any' }, 5],
     [5, { type: 'union', members: [{ type: 'string' }, { type: 'int64' }] }, 5n],
-  ])('reads %j as %j', (json, validator, value) => {
+  ])('plain JSON reads %j as %j', (json, validator, value) => {
     expect(plainToValue(json, validator)).toEqual(value)
   })
 
@@ -100,12 +100,12 @@ describe('plain JSON', () => {
       { type: 'union', members: [{ type: 'string' }, { type: 'int64' }] },
       '$: a string; or an int64: an integer within 2^53, or a string of decimal digits',
     ],
-  ])('rejects %j as %j and says what is expected where', (json, validator, message) => {
+  ])('plain JSON rejects %j as %j and says what is expected where', (json, validator, message) => {
     expect(() => plainToValue(json, validator)).toThrow(ValidationError)
     expect(() => plainToValue(json, validator)).toThrow(message)
   })
 
-  it('names missing and undeclared arguments', () => {
+  it('plain JSON names missing and undeclared arguments', () => {
     const fields = { body: { type: 'string' }, likes: { type: 'int64' } } as const
     const check = (json: Json) => () => plainToArguments(json, fields)
     expect(check({ body: 'x' })).toThrow('$.likes: a required field')
@@ -116,7 +116,7 @@ describe('plain JSON', () => {
     expect(check({ body: 'x', likes: 1, toString: 1 })).toThrow('$.toString: no undeclared field')
   })
 
-  it('converts every day of 400 years and at the ends of the calendar', () => {
+  it('plain JSON converts every day of 400 years and at the ends of the calendar', () => {
     const wrong: string[] = []
     for (let day = -20_000; day < 130_000; day += 1) {
       const date = new Date(day * 86_400_000).toISOString().replace('.000', '')

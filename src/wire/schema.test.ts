@@ -251,7 +251,7 @@ describe('a violation has the path and the rule', () => {
     expect(violationsOf(schema, data).join()).not.toContain('hunter')
   })
 
-  test('has a path below the path of the whole', () => {
+  test('a violation has a path below the path of the whole', () => {
     expect(violationsOf(HistoryQuery, { limit: '0' }, 'query')).toEqual([
       'query.limit: 1 to 1000, 100 where it is left out',
     ])
@@ -260,7 +260,7 @@ describe('a violation has the path and the rule', () => {
     ])
   })
 
-  test('is reported at most 16 times', () => {
+  test('a violation is reported at most 16 times', () => {
     const grants = Array(100).fill(null)
     const violations = violationsOf(ManagedGrantsRequest, { sourceRevision: 1, grants })
     expect(violations).toHaveLength(16)

@@ -35,7 +35,7 @@ function tamper(...statements: readonly string[]): void {
 }
 
 describe('the document file', () => {
-  test('is created for its owner only, and is complete without its log after closing', async () => {
+  test('the file belongs to its owner, and is complete without its log after closing', async () => {
     const before = process.umask(0)
     try {
       await storeWithOneDocument()
@@ -47,7 +47,7 @@ describe('the document file', () => {
     expect(walBytes).toBe(0)
   })
 
-  test('has durable commits and does not trust its schema', async () => {
+  test('the document file has durable commits and does not trust its schema', async () => {
     const database = openDatabase(path, { mayBeNew: true })
     const pragma = (name: string) => Object.values(database.query(`pragma ${name}`).get() as object)
     expect(pragma('journal_mode')).toEqual(['wal'])

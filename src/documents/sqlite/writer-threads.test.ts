@@ -21,7 +21,7 @@ function threadOf(body: string) {
 }
 
 describe('the main thread', () => {
-  test('receives results in the order of the calls', async () => {
+  test('the main thread receives results in the order of the calls', async () => {
     const { thread } = threadOf('{ result: jobs }')
     const results = await Promise.all([1, 2, 3].map(() => thread.run(COMMIT)))
     expect(results).toEqual([1, 2, 3])
@@ -33,7 +33,7 @@ describe('the main thread', () => {
     'the end of the thread': 'process.exit(3)',
   }
   for (const [name, body] of Object.entries(deaths)) {
-    test(`reports only the running commit as uncertain after ${name}`, async () => {
+    test(`the main thread reports only the running commit as uncertain after ${name}`, async () => {
       const { thread, failures } = threadOf(`jobs === 1 ? { result: 1 } : ${body}`)
       const outcomes = await Promise.allSettled([1, 2, 3, 4].map(() => thread.run(COMMIT)))
       expect(outcomes.map((outcome) => outcome.status)).toEqual([
@@ -54,7 +54,7 @@ describe('the main thread', () => {
     })
   }
 
-  test('rejects the first job of a thread that cannot start', async () => {
+  test('the first job of a thread that cannot start is rejected', async () => {
     const failures: string[] = []
     const source = 'this is not JavaScript'
     const thread = new WriterThread({ source, onFailed: (detail) => failures.push(detail) })
@@ -65,7 +65,7 @@ describe('the main thread', () => {
     await thread.close()
   })
 
-  test('reports a failure outside of a transaction without the source of the thread', async () => {
+  test('a failure outside of a transaction is reported without source text', async () => {
     const failures: string[] = []
     const onFailed = (detail: string) => failures.push(detail)
     const thread = new WriterThread({ source: WRITER_SOURCE, onFailed })
@@ -79,7 +79,7 @@ describe('the main thread', () => {
     await thread.close()
   })
 
-  test('raises the fault of each outcome', async () => {
+  test('each outcome raises its fault', async () => {
     const failure = (outcome: string) => `{ failure: { outcome: '${outcome}', detail: 'd' } }`
     const transient = threadOf(failure('none'))
     await expect(transient.thread.run(COMMIT)).rejects.toEqual(fault('UNAVAILABLE'))
@@ -101,7 +101,7 @@ describe('the main thread', () => {
     await transient.thread.close()
   })
 
-  test('closes the thread after the pending jobs', async () => {
+  test('closing waits for the pending jobs', async () => {
     const { thread, failures } = threadOf('{ result: jobs }')
     const jobs = [thread.run(COMMIT), thread.run(COMMIT)]
     await thread.close()

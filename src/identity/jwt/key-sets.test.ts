@@ -13,7 +13,7 @@ describe('a published key', () => {
     }
   }
 
-  it('of the algorithm counts, others do not', async () => {
+  it('a published key of the algorithm counts, others do not', async () => {
     const published = await Promise.all(
       SIGNATURE_ALGORITHMS.map(async (algorithm) => {
         return (await makeKey(algorithm, algorithm)).jwk
@@ -24,13 +24,13 @@ describe('a published key', () => {
     }
   })
 
-  it('without use and alg counts', async () => {
+  it('a published key without use and alg counts', async () => {
     const { jwk } = await makeKey('k')
     expect(await count([{ ...jwk, use: undefined, alg: undefined }])).toBe(1)
     expect(await count([{ ...jwk, key_ops: ['verify'], x5c: ['x'], x5u: 'x' }])).toBe(1)
   })
 
-  it('for another use does not count', async () => {
+  it('a published key for another use does not count', async () => {
     const { jwk } = await makeKey('k')
     for (const given of [
       { use: 'enc' },
@@ -52,11 +52,11 @@ describe('a published key', () => {
     }
   })
 
-  it('that is symmetric does not count', async () => {
+  it('a published key that is symmetric does not count', async () => {
     expect(await count([{ kty: 'oct', k: 'AAAA', kid: 'k' }])).toBe(0)
   })
 
-  it('of RSA needs 2,048 bits and an exponent', async () => {
+  it('a published key of RSA needs 2,048 bits and an exponent', async () => {
     const { jwk } = await makeKey('k', 'RS256')
     expect(await count([jwk], 'RS256')).toBe(1)
     const bytes = Buffer.from(jwk.n!, 'base64url')
@@ -75,13 +75,13 @@ describe('a published key', () => {
     }
   })
 
-  it('with a duplicate name invalidates the set', async () => {
+  it('a published key with a duplicate name invalidates the set', async () => {
     const [a, b] = [await makeKey('same'), await makeKey('same')]
     expect(await count([a.jwk, b.jwk])).toContain('each kid once')
     expect(await count([a.jwk, { ...b.jwk, use: 'enc' }])).toContain('each kid once')
   })
 
-  it('is one of at most 64', async () => {
+  it('a set of more than 64 published keys is rejected', async () => {
     const { jwk } = await makeKey('k')
     const published = Array.from({ length: 65 }, (_, i) => ({ ...jwk, kid: `k${i}` }))
     expect(await count(published.slice(1))).toBe(64)

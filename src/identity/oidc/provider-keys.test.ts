@@ -49,14 +49,14 @@ const failing = (_: string, response: ServerResponse) => {
 }
 
 describe('keys', () => {
-  it('are loaded once for concurrent callers', async () => {
+  it('keys are loaded once for concurrent callers', async () => {
     expect(await Promise.all(Array.from({ length: 32 }, () => find()))).toEqual(
       Array(32).fill('found'),
     )
     expect(idp.requests).toEqual(['/tenant/.well-known/openid-configuration', '/jwks'])
   })
 
-  it('are reused for ten minutes and then loaded again', async () => {
+  it('keys are reused for ten minutes and then loaded again', async () => {
     await find()
     system.advance(10 * MINUTE - 1)
     await find()
@@ -66,7 +66,7 @@ describe('keys', () => {
     expect(loads()).toBe(2)
   })
 
-  it('that the provider withdraws are rejected after ten minutes', async () => {
+  it('keys that the provider withdraws are rejected after ten minutes', async () => {
     await find()
     idp.jwks = { keys: [(await makeKey('key-2')).jwk] }
     system.advance(10 * MINUTE)
@@ -74,7 +74,7 @@ describe('keys', () => {
     expect(await find('key-2')).toBe('found')
   })
 
-  it('are used for exactly a day while the provider is down', async () => {
+  it('keys are used for exactly a day while the provider is down', async () => {
     await find()
     idp.intercept = failing
     system.advance(24 * 60 * MINUTE - 1)
@@ -86,7 +86,7 @@ describe('keys', () => {
     expect(await find()).toBe('found')
   })
 
-  it('that are cached are used at once while the provider hangs, after a failed load', async () => {
+  it('cached keys are used at once while the provider hangs, after a failed load', async () => {
     await find()
     system.advance(10 * MINUTE)
     idp.intercept = failing
@@ -99,7 +99,7 @@ describe('keys', () => {
     await expect.poll(() => idp.requests.length).toBe(asked + 1)
   })
 
-  it('of a provider that is down are requested at most every five seconds', async () => {
+  it('a provider that is down is requested at most every five seconds', async () => {
     idp.intercept = failing
     for (let i = 0; i < 20; i++) expect(await find()).toBe(DOWN)
     expect(idp.requests).toHaveLength(1)
@@ -110,7 +110,7 @@ describe('keys', () => {
 })
 
 describe('an unknown key', () => {
-  it('causes a reload, so that a rotation is noticed within ten minutes', async () => {
+  it('an unknown key causes a reload, also before ten minutes have passed', async () => {
     await find()
     system.advance(30_000)
     idp.jwks = { keys: [idp.key.jwk, (await makeKey('key-2')).jwk] }
@@ -118,7 +118,7 @@ describe('an unknown key', () => {
     expect(loads()).toBe(2)
   })
 
-  it('causes at most one reload in 30 seconds over all callers and names', async () => {
+  it('unknown keys cause one reload in 30 seconds, over all callers and names', async () => {
     await find()
     system.advance(30_000)
     const names = Array.from({ length: 100 }, (_, i) => find(`random-${i}`))
@@ -132,7 +132,7 @@ describe('an unknown key', () => {
     expect(loads()).toBe(3)
   })
 
-  it('is unavailable while the provider is down, and known keys stay valid', async () => {
+  it('unknown keys are unavailable while the provider is down; known ones stay valid', async () => {
     await find()
     system.advance(30_000)
     idp.intercept = failing
@@ -142,7 +142,7 @@ describe('an unknown key', () => {
     expect(await find('key-1')).toBe('found')
   })
 
-  it('causes a reload five seconds after the provider failed', async () => {
+  it('an unknown key causes a reload five seconds after the provider failed', async () => {
     await find()
     system.advance(30_000)
     idp.intercept = failing
@@ -158,7 +158,7 @@ describe('an unknown key', () => {
     expect(loads()).toBe(2)
   })
 
-  it('without a name is not found where several keys are published', async () => {
+  it('an unknown key without a name is not found where several keys are published', async () => {
     idp.jwks = { keys: [idp.key.jwk, (await makeKey('key-2')).jwk] }
     expect(await find(null)).toBe('unknown')
   })
@@ -185,7 +185,7 @@ describe('no keys are accepted from a provider that sends', () => {
     ['a key that is not an object', (r) => r.end('{"keys":["x"]}'), 'a JSON object'],
     ['no key at all', (r) => r.end('{"keys":[]}'), 'a key of a configured algorithm'],
   ]
-  it.each(answers)('%s', async (_, answer, detail) => {
+  it.each(answers)('no keys are accepted from %s', async (_, answer, detail) => {
     idp.intercept = onlyJwks(answer)
     expect(await find()).toBe(DOWN)
     expect(log.text()).toContain(detail)
@@ -202,7 +202,7 @@ describe('no keys are accepted from a provider that sends', () => {
     ['keys in the metadata service', { jwks_uri: 'http://169.254.169.254/latest/' }],
     ['keys in a file', { jwks_uri: 'file:///etc/passwd' }],
     ['keys with a password', { jwks_uri: 'https://a:b@keys.idp.test/jwks' }],
-  ])('discovery with %s', async (_, given) => {
+  ])('no keys are accepted from discovery with %s', async (_, given) => {
     idp.discovery = { ...idp.discovery, ...given }
     expect(await find()).toBe(DOWN)
     expect(loads()).toBe(0)

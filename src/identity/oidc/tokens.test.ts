@@ -51,7 +51,7 @@ async function outcome(token: string, by = verifier): Promise<string> {
 const REJECTED = 'PLATFORM_AUTHENTICATION_FAILED'
 
 describe('a token is accepted', () => {
-  it('as the provider issues it', async () => {
+  it('a token is accepted as the provider issues it', async () => {
     expect(await outcome(await idp.sign(claims()))).toBe('subject-1')
   })
 
@@ -62,20 +62,20 @@ describe('a token is accepted', () => {
     ['one second left', () => ({ iat: now() - 600, exp: now() + 1 })],
     ['times with fractions', () => ({ iat: now() - 0.5, exp: now() + 0.5 })],
     ['unknown claims', () => ({ nested: { a: [1, 2] }, azp: 'client' })],
-  ])('with %s', async (_, given) => {
+  ])('a token is accepted with %s', async (_, given) => {
     expect(await outcome(await idp.sign(claims(given())))).toBe('subject-1')
   })
 
-  it('with a subject of 255 bytes', async () => {
+  it('a token is accepted with a subject of 255 bytes', async () => {
     const sub = `${'é'.repeat(127)}x`
     expect(await outcome(await idp.sign(claims({ sub })))).toBe(sub)
   })
 
-  it('without a key name where one key is published', async () => {
+  it('a token is accepted without a key name where one key is published', async () => {
     expect(await outcome(await idp.sign(claims(), { kid: undefined }))).toBe('subject-1')
   })
 
-  it('with any type where none is configured', async () => {
+  it('a token is accepted with any type where none is configured', async () => {
     const open = verifierFor({ requiredType: null })
     for (const typ of [undefined, 'at+jwt', 'JWT']) {
       expect(await outcome(await idp.sign(claims(), { typ }), open)).toBe('subject-1')
@@ -147,11 +147,11 @@ const HEADER_MUTATIONS: readonly (readonly [string, Record<string, unknown>])[] 
 ]
 
 describe('a token is rejected', () => {
-  it.each(CLAIM_MUTATIONS)('with %s', async (_, given) => {
+  it.each(CLAIM_MUTATIONS)('a token is rejected with %s', async (_, given) => {
     expect(await outcome(await idp.sign(claims(given())))).toBe(REJECTED)
   })
 
-  it.each(HEADER_MUTATIONS)('with %s', async (_, header) => {
+  it.each(HEADER_MUTATIONS)('a token is rejected with %s', async (_, header) => {
     expect(await outcome(await idp.sign(claims(), header))).toBe(REJECTED)
   })
 
@@ -183,7 +183,7 @@ describe('a token is rejected', () => {
     return encodeBase64Url(Buffer.from(json.replace('{', `{"${name}":"${value}",`)))
   }
 
-  it('only for what is told of it: the same header is accepted without it', async () => {
+  it('a token is accepted with the same header but without the defect', async () => {
     expect(await outcome(await signed(header({})))).toBe('subject-1')
   })
 
@@ -244,11 +244,11 @@ describe('a token is rejected', () => {
     ['text behind the claims', () => idp.sign(`${JSON.stringify(claims())} {}`)],
     ['a byte order mark', () => idp.sign(`\ufeff${JSON.stringify(claims())}`)],
     ['claims nested without end', () => idp.sign(`${'['.repeat(400)}${']'.repeat(400)}`)],
-  ])('with %s', async (_, make) => {
+  ])('a token is rejected with %s', async (_, make) => {
     expect(await outcome(await make())).toBe(REJECTED)
   })
 
-  it('with an HMAC keyed with any form of the public RSA key', async () => {
+  it('a token is rejected with an HMAC keyed with any form of the public RSA key', async () => {
     const key = await makeKey('key-1', 'RS256')
     const saved = [idp.key, idp.jwks] as const
     idp.key = key

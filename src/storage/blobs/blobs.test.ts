@@ -124,7 +124,7 @@ describe.each([
   })
   afterEach(() => bench.close())
 
-  test('are addressed by their digest, and equal bytes are stored once', async () => {
+  test('bytes are addressed by their digest, and equal bytes are stored once', async () => {
     const content = await store(blobs, bytesOf('hel'), bytesOf('lo'))
     expect(content).toEqual(contentOf(bytesOf('hello')))
     expect(await store(blobs, bytesOf('hello'))).toEqual(content)
@@ -133,7 +133,7 @@ describe.each([
     expect(bench.staged()).toEqual([])
   })
 
-  test('are sent whole and in parts', async () => {
+  test('bytes are sent whole and in parts', async () => {
     const content = await store(blobs, bytesOf('0123456789'))
     expect(await sentBy(blobs, content, 0, 10)).toBe('0123456789')
     expect(await sentBy(blobs, content, 3, 5)).toBe('34')
@@ -143,7 +143,7 @@ describe.each([
     expect(await blobs.read(empty)).toHaveLength(0)
   })
 
-  test('that are long arrive whole', async () => {
+  test('bytes that are long arrive whole', async () => {
     const chunk = new Uint8Array(1024 * 1024).map((_, i) => (i * 31) % 251)
     const content = await store(blobs, ...Array.from({ length: 20 }, () => chunk))
     expect(content.size).toBe(20 * 1024 * 1024)
@@ -154,7 +154,7 @@ describe.each([
     expect(await blobs.check(content, { quick: false })).toBe('whole')
   })
 
-  test('that were not committed leave nothing, discarded or not', async () => {
+  test('bytes that were not committed leave nothing, discarded or not', async () => {
     const staged = await blobs.stage(0)
     await staged.write(bytesOf('half'))
     expect(bench.staged()).toHaveLength(1)
@@ -166,7 +166,7 @@ describe.each([
     expect(await listed(again)).toEqual([])
   })
 
-  test('are removed, and removing them again does nothing', async () => {
+  test('bytes are removed, and removing them again does nothing', async () => {
     const content = await store(blobs, bytesOf('x'))
     const other = await store(blobs, bytesOf('y'))
     await blobs.remove(content.sha256)
@@ -179,13 +179,13 @@ describe.each([
     })
   })
 
-  test('are all listed, page by page', async () => {
+  test('bytes are all listed, page by page', async () => {
     const contents = []
     for (let i = 0; i < 7; i++) contents.push(await store(blobs, bytesOf(`content ${i}`)))
     expect(await listed(blobs)).toEqual(contents.map(({ sha256 }) => sha256).sort())
   })
 
-  test('that are altered are found, and set aside', async () => {
+  test('bytes that are altered are found, and set aside', async () => {
     const content = await store(blobs, bytesOf('hello'))
     expect(await blobs.check(content, { quick: false })).toBe('whole')
     bench.alter(content.sha256, bytesOf('hellO'))
@@ -200,7 +200,7 @@ describe.each([
     expect(await blobs.check(content, { quick: false })).toBe('whole')
   })
 
-  test('are not staged where they would leave less free space than the floor', async () => {
+  test('bytes are not staged where they would leave less free space than the floor', async () => {
     const full = await bench.reopen({ freeFloorBytes: 2 ** 60 })
     await expect(full.stage(0)).rejects.toMatchObject({ code: 'UNAVAILABLE' })
     expect(await full.availability()).toBe('full')
@@ -208,7 +208,7 @@ describe.each([
     expect(await blobs.availability()).toBe('available')
   })
 
-  test('have no other address', async () => {
+  test('bytes have no other address', async () => {
     const [long, foreign] = [`${'a'.repeat(64)}0`, `${'a'.repeat(63)}/`]
     for (const sha256 of ['../../etc/passwd', '', 'A'.repeat(64), foreign, long]) {
       const read = blobs.read({ sha256, size: 1 })
@@ -224,7 +224,7 @@ describe('files in the root', () => {
   })
   afterEach(() => bench.close())
 
-  test('that are damaged are replaced when the same bytes are stored again', async () => {
+  test('damaged files are replaced when the same bytes are stored again', async () => {
     const content = await store(bench.blobs, bytesOf('hello'))
     bench.alter(content.sha256, bytesOf('xxxxx'))
     await store(bench.blobs, bytesOf('hello'))
@@ -232,7 +232,7 @@ describe('files in the root', () => {
   })
 
   test.each(['hell', 'hello!', ''])(
-    'that have another length are not sent: %j',
+    'files in the root that have another length are not sent: %j',
     async (altered) => {
       const content = await store(bench.blobs, bytesOf('hello'))
       bench.alter(content.sha256, bytesOf(altered))
@@ -241,7 +241,7 @@ describe('files in the root', () => {
     },
   )
 
-  test('belong to their owner alone', async () => {
+  test('files in the root belong to their owner alone', async () => {
     const { sha256 } = await store(bench.blobs, bytesOf('x'))
     const path = join(bench.directory, 'sha256', sha256.slice(0, 2), sha256.slice(2))
     expect(statSync(path).mode & 0o777).toBe(0o600)
@@ -257,14 +257,14 @@ describe('an S3-compatible store', () => {
   })
   afterEach(() => bench.close())
 
-  test('gets long files in parts, and none is left open', async () => {
+  test('an S3-compatible store gets long files in parts, and no upload is left open', async () => {
     await store(blobs, new Uint8Array(20 * 1024 * 1024))
     expect(s3.openUploads.size).toBe(0)
     expect([...s3.objects.values()].map(({ length }) => length)).toEqual([20 * 1024 * 1024])
   })
 
   test.each(['error', 'denied', 'silent'] as const)(
-    'that fails (%s) is unavailable, loses nothing, and recovers',
+    'an S3-compatible store that fails (%s) is unavailable, loses nothing, and recovers',
     async (failure) => {
       const content = await store(blobs, bytesOf('before'))
       s3.failure = failure
@@ -290,7 +290,7 @@ describe('an S3-compatible store', () => {
   )
 
   test.each(['short', 'long'] as const)(
-    'that sends another length (%s) than it has is not believed',
+    'an S3-compatible store that sends another length (%s) than it has is not believed',
     async (failure) => {
       const content = await store(blobs, bytesOf('0123456789'))
       s3.failure = failure
@@ -300,7 +300,7 @@ describe('an S3-compatible store', () => {
     },
   )
 
-  test('that stalls while it sends bytes is not waited for any longer', async () => {
+  test('a read fails at its deadline if the store stalls while it sends bytes', async () => {
     const content = await store(blobs, new Uint8Array(2 ** 20))
     const failing = await bench.reopen({ requestMillis: 1_000 })
     s3.failure = 'stalled'
@@ -313,7 +313,7 @@ describe('an S3-compatible store', () => {
     await expect.poll(() => s3.stalled).toBe(0)
   })
 
-  test('that is gone is unavailable', async () => {
+  test('an S3-compatible store that is gone is unavailable', async () => {
     const content = await store(blobs, bytesOf('x'))
     await s3.stop()
     await expect(blobs.read(content)).rejects.toMatchObject({ code: 'UNAVAILABLE' })

@@ -15,7 +15,7 @@ function full(metrics: Metrics): Metrics {
 }
 
 describe('metrics', () => {
-  test('have unique names and descriptions', () => {
+  test('metrics have unique names and descriptions', () => {
     const names = [COUNTERS, GAUGES, HISTOGRAMS].flatMap((table) => Object.keys(table))
     expect(new Set(names).size).toBe(names.length)
     for (const [name, help] of Object.entries(ALL)) {
@@ -24,7 +24,7 @@ describe('metrics', () => {
     }
   })
 
-  test('without events are 0, and those that no component provides are omitted', () => {
+  test('metrics without events are 0, and those that no component provides are omitted', () => {
     const { counters, gauges, histograms } = new Metrics(new TestSystem()).collect()
     expect(new Set(Object.values(counters))).toEqual(new Set([0]))
     expect(Object.keys(counters)).toEqual(Object.keys(COUNTERS))
@@ -32,7 +32,7 @@ describe('metrics', () => {
     expect(histograms.commitDurationMicros).toMatchObject({ count: 0, sumMicros: 0 })
   })
 
-  test('that components provide are read at collection', () => {
+  test('metrics that components provide are read at collection', () => {
     const metrics = new Metrics(new TestSystem())
     let hits = 1
     metrics.addSource(() => ({ queryCacheHits: hits, queryCacheEntries: 2.9 }))
@@ -42,7 +42,7 @@ describe('metrics', () => {
     expect([counters.queryCacheHits, gauges.queryCacheEntries]).toEqual([5, 2])
   })
 
-  test('have the times of collection and of the start', () => {
+  test('metrics have the times of collection and of the start', () => {
     const system = new TestSystem()
     const started = system.nowMicros()
     const metrics = new Metrics(system)
@@ -100,7 +100,7 @@ describe('the process', () => {
     for (const end of ends.splice(0)) end()
   })
 
-  test('reports its memory and CPU time', () => {
+  test('the process reports its memory and CPU time', () => {
     const metrics = new Metrics(realSystem())
     ends.push(watchProcess(metrics, realSystem()))
     const { counters, gauges } = metrics.collect()
@@ -109,7 +109,7 @@ describe('the process', () => {
     expect(gauges.processResidentBytes).toBeGreaterThanOrEqual(gauges.processHeapBytes! / 2)
   })
 
-  test('reports the delay of its event loop', async () => {
+  test('the process reports the delay of its event loop', async () => {
     const system = realSystem()
     const metrics = new Metrics(system)
     ends.push(watchProcess(metrics, system))

@@ -158,7 +158,7 @@ describe('sampling', () => {
 })
 
 describe('a receiver that fails', () => {
-  test('gets a batch again after a status that says so, and not after another one', async () => {
+  test('a batch is repeated after a status that allows it, and not after another one', async () => {
     const { traces, counted } = open()
     receiver.answer = () => (receiver.requests.length === 1 ? { status: 503 } : {})
     traces.root(start()).end()
@@ -170,7 +170,7 @@ describe('a receiver that fails', () => {
     expect(receiver.requests).toHaveLength(3)
   })
 
-  test('is not followed to another address', async () => {
+  test('a redirect of the receiver is not followed', async () => {
     const { traces, counted, memory } = open()
     receiver.answer = () => ({ status: 307, headers: { location: `${receiver.endpoint}/else` } })
     traces.root(start()).end()
@@ -179,7 +179,7 @@ describe('a receiver that fails', () => {
     expect(memory.records().at(-1)).toMatchObject({ event: 'traces.dropped', reason: 'status 307' })
   })
 
-  test('gets nothing where its certificate is not trusted', async () => {
+  test('a receiver with an untrusted certificate gets nothing', async () => {
     process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'
     requireVerifiedPeers(process.env)
     const accepted = () => ({ status: 200, body: '' })
@@ -192,7 +192,7 @@ describe('a receiver that fails', () => {
     expect(memory.records().at(-1)!.reason).toMatch(/^connection/)
   })
 
-  test('tells how many spans it rejected', async () => {
+  test('spans that a receiver rejected are counted', async () => {
     const { traces, counted, memory } = open({ protocol: 'http/json' })
     receiver.answer = () => ({ body: '{"partialSuccess":{"rejectedSpans":"1"}}' })
     for (let i = 0; i < 3; i++) traces.root(start()).end()
@@ -200,7 +200,7 @@ describe('a receiver that fails', () => {
     expect(memory.records().at(-1)).toMatchObject({ count: 1, reason: 'rejected' })
   })
 
-  test('costs nothing but spans, which are counted and said once a minute', async () => {
+  test('a receiver that fails costs only spans, which are logged once a minute', async () => {
     const { traces, counted, memory } = open({ exportMillis: 50 })
     await receiver[Symbol.asyncDispose]()
     for (let round = 0; round < 3; round++) {
@@ -216,7 +216,7 @@ describe('a receiver that fails', () => {
     receiver = await OtlpReceiver.start()
   })
 
-  test('holds a bounded number of spans, however slow it is', async () => {
+  test('a slow receiver causes at most a bounded number of spans in memory', async () => {
     const { traces, counted } = open({ exportMillis: 60_000 })
     receiver.answer = () => ({ isSilent: true })
     for (let i = 0; i < 10_000; i++) traces.root(start()).end()

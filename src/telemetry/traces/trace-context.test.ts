@@ -13,7 +13,7 @@ describe('traceparent', () => {
     [`00-${TRACE}-${SPAN}-02`, false],
     [`cc-${TRACE}-${SPAN}-01`, true],
     [`cc-${TRACE}-${SPAN}-01-what-the-future-adds`, true],
-  ])('%s is valid, and bit 0 of its flags is the sampled flag', (header, isSampled) => {
+  ])('traceparent %s is valid, and bit 0 of its flags is the sampled flag', (header, isSampled) => {
     const context = parseTraceContext(header, null)
     expect(context).toEqual({ traceId: TRACE, spanId: SPAN, isSampled, state: null })
   })
@@ -46,15 +46,15 @@ describe('traceparent', () => {
     ['a line end after it', `${VALID}\n`],
     ['other hyphens', VALID.replaceAll('-', '\u2010')],
     ['digits of another script', VALID.replace('0af', '\uff10af')],
-  ])('%s is malformed', (_, header) => {
+  ])('traceparent %s is malformed', (_, header) => {
     expect(parseTraceContext(header, 'a=1')).toBeNull()
   })
 
-  test('is absent without a header, whatever tracestate says', () => {
+  test('traceparent is absent without a header, even with a tracestate', () => {
     expect(parseTraceContext(null, 'a=1')).toBeNull()
   })
 
-  test('is written as it is read', () => {
+  test('traceparent is written as it is read', () => {
     expect(traceParent(parseTraceContext(VALID, null)!)).toBe(VALID)
   })
 })
@@ -69,7 +69,7 @@ describe('tracestate', () => {
     ['tenant@vendor=value with blanks', 'tenant@vendor=value with blanks'],
     ['0a_b-c*d/e=!', '0a_b-c*d/e=!'],
     [`a=${'x'.repeat(256)}`, `a=${'x'.repeat(256)}`],
-  ])('%s is passed on', (state, passed) => {
+  ])('tracestate %s is passed on', (state, passed) => {
     expect(stateOf(state)).toBe(passed)
   })
 
@@ -87,7 +87,7 @@ describe('tracestate', () => {
     ['more than 32 members', Array.from({ length: 33 }, (_, i) => `k${i}=1`).join(',')],
     ['more than 512 characters', `a=${'x'.repeat(255)},b=${'x'.repeat(255)}`],
     ['nothing', ' , '],
-  ])('with %s is dropped, and traceparent is kept', (_, state) => {
+  ])('tracestate with %s is dropped, and traceparent is kept', (_, state) => {
     expect(parseTraceContext(VALID, state)).toMatchObject({ traceId: TRACE, state: null })
   })
 })

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { TransientMap } from './transient-map.ts'
 
 describe('a transient map', () => {
-  it('has the entries and the order of a Map after any changes', () => {
+  it('a transient map has the entries and the order of a Map after any changes', () => {
     const map = new TransientMap<string, number>()
     const model = new Map<string, number>()
     let random = 1
@@ -48,7 +48,7 @@ describe('a transient map', () => {
     expect(seen).toEqual([0])
   })
 
-  it('leaves no garbage that only a full collection frees', () => {
+  it('a transient map leaves no garbage that only a full collection frees', () => {
     const steps = 20_000
     const map = new TransientMap<number, object>()
     const step = (i: number): void => {

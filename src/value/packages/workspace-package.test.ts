@@ -16,7 +16,7 @@ const sha256 = (bytes: Uint8Array): Uint8Array => createHash('sha256').update(by
 const text = fc.string({ unit: 'grapheme', maxLength: 200 })
 
 describe('the package', () => {
-  test('decodes to its input', () => {
+  test('a package decodes to its input', () => {
     fc.assert(
       fc.property(text, fc.uint8Array({ maxLength: 500 }), (manifest, artifact) => {
         const decoded = decodePackage(encodePackage({ manifest, artifact }, sha256), sha256)
@@ -27,7 +27,7 @@ describe('the package', () => {
     )
   })
 
-  test('has exactly the documented layout', () => {
+  test('a package has exactly the documented layout', () => {
     const frame = encodePackage({ manifest: '{}', artifact: Uint8Array.of(1, 2, 3) }, sha256)
     const lengths = Buffer.from([0, 0, 0, 2, 0, 0, 0, 3])
     const head = [Buffer.from('SVCPKG\0\x01'), lengths, Buffer.from('{}'), Buffer.of(1, 2, 3)]
@@ -37,7 +37,7 @@ describe('the package', () => {
     expect(packageDigest).toBe(`sha256:${Buffer.from(frame.subarray(21)).toString('hex')}`)
   })
 
-  test('is rejected with any one byte changed', () => {
+  test('a package is rejected with any one byte changed', () => {
     const frame = encodePackage({ manifest: '{"a":1}', artifact: Uint8Array.of(9, 8) }, sha256)
     for (let at = 0; at < frame.length; at++) {
       for (const flip of [1, 0x80, 0xff]) {
@@ -48,7 +48,7 @@ describe('the package', () => {
     }
   })
 
-  test('is rejected when it is truncated or extended', () => {
+  test('a package is rejected when it is truncated or extended', () => {
     const frame = encodePackage({ manifest: '{"a":1}', artifact: Uint8Array.of(9, 8) }, sha256)
     for (let length = 0; length < frame.length; length++) {
       expect(() => decodePackage(frame.subarray(0, length), sha256)).toThrow(ValidationError)
@@ -60,7 +60,7 @@ describe('the package', () => {
     }
   })
 
-  test('is rejected when its head declares more than the bounds or the frame', () => {
+  test('a package is rejected when its head declares more than the bounds or the frame', () => {
     const frame = encodePackage({ manifest: '{}', artifact: new Uint8Array(0) }, sha256)
     for (const [manifest, artifact] of [
       [MANIFEST_BYTES_MAX + 1, 0],
@@ -76,7 +76,7 @@ describe('the package', () => {
     }
   })
 
-  test('cannot be encoded over its bounds', () => {
+  test('a package cannot be encoded over its bounds', () => {
     const manifest = 'x'.repeat(MANIFEST_BYTES_MAX + 1)
     expect(() => encodePackage({ manifest, artifact: new Uint8Array(0) }, sha256)).toThrow(
       ValidationError,
@@ -85,7 +85,7 @@ describe('the package', () => {
     expect(() => encodePackage({ manifest: '{}', artifact }, sha256)).toThrow(ValidationError)
   })
 
-  test('with a manifest that is not UTF-8 is rejected', () => {
+  test('a package with a manifest that is not UTF-8 is rejected', () => {
     const frame = encodePackage({ manifest: 'ab', artifact: new Uint8Array(0) }, sha256)
     frame[16] = 0xff
     frame.set(sha256(frame.subarray(0, frame.length - 32)), frame.length - 32)
@@ -94,7 +94,7 @@ describe('the package', () => {
 })
 
 describe('the artifact', () => {
-  test('decodes to its input, and has one encoding', () => {
+  test('an artifact decodes to its input, and has one encoding', () => {
     fc.assert(
       fc.property(text, fc.option(text), (source, sourceMap) => {
         const artifact = encodeArtifact({ source, sourceMap }, sha256)
@@ -105,7 +105,7 @@ describe('the artifact', () => {
     )
   })
 
-  test('is rejected when a byte is changed, or when it is truncated or extended', () => {
+  test('an artifact is rejected when it is changed, truncated or extended', () => {
     const artifact = encodeArtifact({ source: 'a()', sourceMap: '{}' }, sha256)
     for (let at = 0; at < artifact.length; at++) {
       const changed = artifact.slice()
@@ -133,7 +133,7 @@ describe('the artifact', () => {
     ['a length that is not an integer', [{ ...entry, bytes: 0.5 }]],
     ['white space', [entry], `${canonicalJson([entry])} `],
     ['another order of keys', [entry], JSON.stringify([{ path: 'bundle.js', digest, bytes: 1 }])],
-  ])('whose index has %s is rejected', (_, index, given) => {
+  ])('an artifact whose index has %s is rejected', (_, index, given) => {
     const bytes = Buffer.from(given ?? canonicalJson(index as never))
     const head = Buffer.alloc(12)
     head.write('SVCART\0\x01', 'latin1')

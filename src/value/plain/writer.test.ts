@@ -46,11 +46,11 @@ describe('plain JSON by a validator', () => {
     [union(STRING, { type: 'null' }), null, null],
     [union({ type: 'id', table: 'messages' }, STRING), ID, { type: 'string', value: ID }],
     [INT64, 2n ** 60n, '1152921504606846976'],
-  ])('of %o has %o as %o', (validator, value, expected) => {
+  ])('plain JSON of %o has %o as %o', (validator, value, expected) => {
     expect(plainWriter(validator)(value)).toEqual(expected)
   })
 
-  it('tags an object that would be read as a tagged value', () => {
+  it('plain JSON tags an object that would be read as a tagged value', () => {
     const value = new Map<string, Value>([
       ['type', 'int64'],
       ['value', '5'],
@@ -68,14 +68,14 @@ describe('plain JSON by a validator', () => {
     expect(plainWriter(ANY)(other)).toEqual({ type: 'int64', value: 'five' })
   })
 
-  it('accepts no tag where the validator decides the type', () => {
+  it('plain JSON accepts no tag where the validator decides the type', () => {
     for (const validator of [STRING, INT64, { type: 'boolean' } as const]) {
       const tagged = { type: validator.type, value: validator.type === 'boolean' ? true : '5' }
       expect(() => plainReader(validator)(tagged)).toThrow('$: a')
     }
   })
 
-  it('reads an integer beyond 2^53 as a float64, and as no int64', () => {
+  it('plain JSON reads an integer beyond 2^53 as a float64, and as no int64', () => {
     const read = (validator: ValidatorJson) =>
       plainReader(validator)(parseStrictJson('100000000000000000000', ROUNDED))
     expect(read({ type: 'float64' })).toBe(1e20)

@@ -12,7 +12,7 @@ describe('an expression', () => {
     ['0 0 1 1 5-7', '0 0 1 1 0,5,6'],
     ['7-59/20 0 */10 1 *', '7,27,47 0 1,11,21,31 1 *'],
     ['0,0,0 0 1 1 *', '0 0 1 1 *'],
-  ])('%s is read as its numbers', (text, numbers) => {
+  ])('the expression %s is read as its numbers', (text, numbers) => {
     expect(numericExpression(parseCronExpression(text))).toBe(numbers)
   })
 
@@ -36,7 +36,7 @@ describe('an expression', () => {
     ['*-5 * * * *', 'a minute such as *, */5, 0 or 0-4'],
     ['0 0 30 2 *', 'a day of month that one of the months has'],
     ['0 0 31 4,6 *', 'a day of month that one of the months has'],
-  ])('%s is rejected with what is expected', (text, rule) => {
+  ])('the expression %s is rejected with what is expected', (text, rule) => {
     expect(() => parseCronExpression(text)).toThrow(expect.objectContaining({ rule }))
   })
 })

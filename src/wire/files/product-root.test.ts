@@ -46,7 +46,7 @@ test.each<[string, object]>([
 describe('a keyring', () => {
   const key = { id: 'k1', key: encodeBase64Url(new Uint8Array(32).fill(7)), createdAtMicros: '5' }
 
-  test('reads back as it was written', () => {
+  test('a keyring reads back as it was written', () => {
     const keyring = {
       version: 1,
       keys: [{ id: 'k1', key: new Uint8Array(32).fill(7), createdAtMicros: 5n }],
@@ -62,7 +62,7 @@ describe('a keyring', () => {
     ['a short key', { version: 1, keys: [{ ...key, key: 'AAAA' }], active: 'k1' }],
     ['a padded key', { version: 1, keys: [{ ...key, key: `${key.key}=` }], active: 'k1' }],
     ['an odd ID', { version: 1, keys: [{ ...key, id: '../k1' }], active: '../k1' }],
-  ])('with %s is rejected, without its key in the message', (_, changed) => {
+  ])('a keyring with %s is rejected, without its key in the message', (_, changed) => {
     const parse = () => parseKeyring(JSON.stringify(changed))
     expect(parse).toThrow(ValidationError)
     expect(parse).not.toThrow(key.key.slice(0, 10))
