@@ -136,9 +136,9 @@ test('a start that loses its connection leaves a recovery code usable', async ()
   await firstOwner(t)
   const files = openBootstrapFiles(t.stateDirectory, 'owner-recovery')
   await recoverOwner(t.identity, files)
-  const settle = (core: IdentityCore) => reconcileRecoveryFile(core, files)
-  for (const loss of await injector.lossesOf(settle)) {
-    expect(await injector.inject(settle, loss), loss.where).toBe('PLATFORM_UNAVAILABLE')
+  const reconcile = (core: IdentityCore) => reconcileRecoveryFile(core, files)
+  for (const loss of await injector.lossesOf(reconcile)) {
+    expect(await injector.inject(reconcile, loss), loss.where).toBe('PLATFORM_UNAVAILABLE')
     await expectOneCode(files.path)
   }
   await expectUsable(files.path)

@@ -1,5 +1,5 @@
 /**
- * Recovery for an owner who lost every device, offline, on the server. The code is a second
+ * Recovery for an owner that lost every device, offline, on the server. The code is a second
  * bootstrap, created while operators exist. Its audit record distinguishes it from a first-owner
  * code that became obsolete when the first owner was created in another way. bootstrap.ts writes
  * its file.

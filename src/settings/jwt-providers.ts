@@ -95,10 +95,10 @@ export function readJwtProviders(path: string): readonly JwtProvider[] {
     const values = new Set(providers.map((provider) => provider[key]))
     if (values.size !== providers.length) throw rejected('providers', `each ${key} once`)
   }
-  return providers.map(providerOf)
+  return providers.map(toProvider)
 }
 
-function providerOf(provider: Infer<typeof Provider>): JwtProvider {
+function toProvider(provider: Infer<typeof Provider>): JwtProvider {
   const { name, kind, issuer, audience, jwksUri, jwks, claims = {} } = provider
   return {
     ...{ name, kind, issuer, audience },

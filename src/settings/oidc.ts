@@ -99,10 +99,10 @@ type NativeClientFile = Infer<typeof NativeClientFile>
 /** Throws SERVER_OIDC_CONFIG_INVALID, or SERVER_CONFIGURATION_INVALID for a relative path. */
 export function readOidcConfig(path: string): OidcProvider {
   if (absolutePath(path) === null) throw invalid(VARIABLE, FILE_RULES.not_absolute)
-  return providerOf(read(path, OidcFile))
+  return toProvider(read(path, OidcFile))
 }
 
-function providerOf({ nativeClient: client, ...file }: Infer<typeof OidcFile>): OidcProvider {
+function toProvider({ nativeClient: client, ...file }: Infer<typeof OidcFile>): OidcProvider {
   const provider = providerFrom(file, rejected)
   const nativeClient = client === undefined ? null : nativeClientFrom(client, provider)
   return { ...provider, nativeClient, isWorkload: false, requiredClaims: {} }

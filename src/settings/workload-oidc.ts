@@ -60,7 +60,7 @@ export function readWorkloadOidcConfig(
   people: OidcProvider | null,
 ): readonly OidcProvider[] {
   if (absolutePath(path) === null) throw invalid(VARIABLE, FILE_RULES.not_absolute)
-  const providers = read(path, WorkloadFile).providers.map(providerOf)
+  const providers = read(path, WorkloadFile).providers.map(toProvider)
   const all = people === null ? providers : [people, ...providers]
   for (const key of ['providerId', 'issuer'] as const) {
     if (new Set(all.map((provider) => provider[key])).size === all.length) continue
@@ -69,7 +69,7 @@ export function readWorkloadOidcConfig(
   return providers
 }
 
-function providerOf(file: Infer<typeof WorkloadProvider>, i: number): OidcProvider {
+function toProvider(file: Infer<typeof WorkloadProvider>, i: number): OidcProvider {
   const { requiredClaims, ...fields } = file
   const provider = providerFrom(fields, (field, rule) => rejected(`providers[${i}].${field}`, rule))
   return { ...provider, nativeClient: null, isWorkload: true, requiredClaims }

@@ -21,7 +21,7 @@ const READ = constants.O_RDONLY | constants.O_NOFOLLOW
 export interface StagedArtifact {
   /** Appends the bytes. */
   write(bytes: Uint8Array): Promise<void>
-  /** Returns what was written. Before `commit` alone. */
+  /** Returns the bytes that were written. Call it only before `commit`. */
   read(): Promise<Uint8Array>
   /**
    * Resolves once the written bytes are durable under `digest`, which must be theirs. Replaces an

@@ -38,7 +38,7 @@ export function invalidRoot(detail: string, cause?: unknown): Fault {
 
 /** Throws SERVER_PRODUCT_ROOT_INVALID for all but a directory that only this user can write. */
 export function checkOwnDirectory(path: string): void {
-  const stats = statsOf(path)
+  const stats = readStats(path)
   if (!stats.isDirectory()) throw invalidRoot(`${path} is not a directory`)
   checkOwner(path, stats, 'shared')
 }
@@ -47,7 +47,7 @@ export function checkOwnDirectory(path: string): void {
 export function readOwnFile(path: string, bytesMax: number, access: Access): Uint8Array {
   try {
     const bytes = readSecretFile(path, { bytesMax })
-    checkOwner(path, statsOf(path), access)
+    checkOwner(path, readStats(path), access)
     return bytes
   } catch (error) {
     if (error instanceof FileFailure) throw invalidRoot(`${path}: ${error.message}`, error.cause)
@@ -72,7 +72,7 @@ export function ensureOwnFile(path: string): void {
 export function checkOwnFile(path: string): void {
   if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return
   // Checked by name: opening and closing a locked file would drop this process's locks on it.
-  const stats = statsOf(path)
+  const stats = readStats(path)
   if (!stats.isFile()) throw invalidRoot(`${path} is not a regular file`)
   checkOwner(path, stats, 'private')
 }
@@ -81,7 +81,7 @@ export function isAbsentOrEmpty(path: string): boolean {
   return (lstatSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0
 }
 
-function statsOf(path: string): Stats {
+function readStats(path: string): Stats {
   try {
     return lstatSync(path)
   } catch (cause) {

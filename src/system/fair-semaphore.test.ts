@@ -32,39 +32,39 @@ function semaphoreOf(limits: Partial<typeof LIMITS> = {}) {
     )
   const giveBack = async (key: string) => {
     held.get(key)!.shift()!()
-    await settled()
+    await promisesResolved()
   }
   return { system, semaphore, granted, failed, ask, giveBack }
 }
 
-/** Lets every promise that can be settled be settled. */
-const settled = () => new Promise((resolve) => setImmediate(resolve))
+/** Waits until all promises that can be resolved are resolved. */
+const promisesResolved = () => new Promise((resolve) => setImmediate(resolve))
 
-async function askAll(ask: (key: string) => Promise<void>, keys: string): Promise<void> {
+async function requestAll(ask: (key: string) => Promise<void>, keys: string): Promise<void> {
   for (const key of keys) void ask(key)
-  await settled()
+  await promisesResolved()
 }
 
 describe('a key', () => {
   test('a key has half of the permits at most, also while no other key wants one', async () => {
     const { semaphore, granted, ask } = semaphoreOf()
-    await askAll(ask, 'aaaaa')
+    await requestAll(ask, 'aaaaa')
     expect([granted.join(''), semaphore.running, semaphore.waiting]).toEqual(['aa', 2, 3])
-    await askAll(ask, 'bb')
+    await requestAll(ask, 'bb')
     expect(granted.join('')).toBe('aabb')
   })
 
-  test('a key gets the permits that it returns, in the order in which it asked', async () => {
+  test('a key gets the permits that it returns, in the order of its requests', async () => {
     const { semaphore, granted, ask, giveBack } = semaphoreOf()
-    await askAll(ask, 'aaa')
+    await requestAll(ask, 'aaa')
     await giveBack('a')
     expect([granted.join(''), semaphore.running, semaphore.waiting]).toEqual(['aaa', 2, 0])
   })
 
   test('a key that sends many requests gets as many turns as one that sends few', async () => {
     const { granted, ask, giveBack } = semaphoreOf({ permitsPerKey: 4, waiting: 9 })
-    await askAll(ask, 'xxxx')
-    await askAll(ask, 'aaabbc')
+    await requestAll(ask, 'xxxx')
+    await requestAll(ask, 'aaabbc')
     for (let i = 0; i < 4; i++) await giveBack('x')
     expect(granted.slice(4).join('')).toBe('abca')
     await giveBack('c')
@@ -73,7 +73,7 @@ describe('a key', () => {
 
   test('a key that has its half is passed over, and keeps its turn', async () => {
     const { granted, ask, giveBack } = semaphoreOf()
-    await askAll(ask, 'aabbabc')
+    await requestAll(ask, 'aabbabc')
     await giveBack('b')
     // `a` and `b` waited before `c`, and of these two only `b` may have another permit.
     expect(granted.join('')).toBe('aabbb')
@@ -87,17 +87,17 @@ describe('a key', () => {
 describe('the queue', () => {
   test('the queue rejects a request beyond its length at once, of one key and of all', async () => {
     const { semaphore, failed, ask } = semaphoreOf()
-    await askAll(ask, 'aaaaaa')
+    await requestAll(ask, 'aaaaaa')
     expect(failed).toEqual(['a BUSY'])
-    await askAll(ask, 'bbbbbc')
+    await requestAll(ask, 'bbbbbc')
     expect([semaphore.waiting, failed]).toEqual([6, ['a BUSY', 'c BUSY']])
   })
 
   test('the queue rejects a request that waited for the whole time', async () => {
     const { system, semaphore, granted, failed, ask, giveBack } = semaphoreOf()
-    await askAll(ask, 'aaa')
+    await requestAll(ask, 'aaa')
     system.advance(6_000)
-    await askAll(ask, 'a')
+    await requestAll(ask, 'a')
     system.advance(4_000)
     await expect.poll(() => failed).toEqual(['a BUSY'])
     expect(semaphore.waiting).toBe(1)
@@ -107,10 +107,10 @@ describe('the queue', () => {
 
   test('a request whose caller is gone leaves the queue', async () => {
     const { semaphore, granted, failed, ask, giveBack } = semaphoreOf()
-    await askAll(ask, 'aa')
+    await requestAll(ask, 'aa')
     const caller = new AbortController()
     void ask('a', caller.signal)
-    await askAll(ask, 'a')
+    await requestAll(ask, 'a')
     caller.abort()
     await expect.poll(() => failed).toEqual(['a UNAVAILABLE'])
     expect(semaphore.waiting).toBe(1)
@@ -120,10 +120,10 @@ describe('the queue', () => {
 
   test('the queue gives no permit to a request whose caller left at the same moment', async () => {
     const { semaphore, granted, failed, ask, giveBack } = semaphoreOf()
-    await askAll(ask, 'aa')
+    await requestAll(ask, 'aa')
     const caller = new AbortController()
     void ask('a', caller.signal)
-    await askAll(ask, 'a')
+    await requestAll(ask, 'a')
     caller.abort()
     await giveBack('a')
     expect([failed, granted.join('')]).toEqual([['a UNAVAILABLE'], 'aaa'])
@@ -132,7 +132,7 @@ describe('the queue', () => {
 
   test('a queue of length 0 makes every request beyond the permits busy at once', async () => {
     const { granted, failed, ask } = semaphoreOf({ waiting: 0, waitingPerKey: 0 })
-    await askAll(ask, 'aaa')
+    await requestAll(ask, 'aaa')
     expect([granted.join(''), failed]).toEqual(['aa', ['a BUSY']])
   })
 })
@@ -153,7 +153,7 @@ test('many requests of many keys all get a permit, and never too many have one',
     running.set(key, (running.get(key) ?? 0) + 1)
     expect(running.get(key)).toBeLessThanOrEqual(2)
     expect([...running.values()].reduce((sum, count) => sum + count)).toBeLessThanOrEqual(4)
-    await settled()
+    await promisesResolved()
     running.set(key, running.get(key)! - 1)
     release()
   }

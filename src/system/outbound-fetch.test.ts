@@ -41,15 +41,15 @@ afterAll(() => {
   }
 })
 
-interface World {
+interface NetworkOptions {
   readonly addresses?: readonly string[]
   readonly allowed?: readonly string[]
   readonly request?: Partial<OutboundRequest>
   readonly server?: RawServer
 }
 
-function fetchOf(url: string, world: World = {}) {
-  const { addresses = [PUBLIC], allowed = [], request = {} } = world
+function fetchOf(url: string, options: NetworkOptions = {}) {
+  const { addresses = [PUBLIC], allowed = [], request = {} } = options
   dialled = []
   const outbound = new OutboundFetch({
     allowedNetworks: allowed.map((text) => parseNetwork(text)!),
@@ -58,7 +58,7 @@ function fetchOf(url: string, world: World = {}) {
       resolve: async () => addresses.map((address) => ({ address })),
       dial(address, port) {
         dialled.push(`${address}:${port}`)
-        const server = world.server ?? (url.startsWith('https:') ? secure : plain)
+        const server = options.server ?? (url.startsWith('https:') ? secure : plain)
         return { host: '127.0.0.1', port: portOf(server), authority: certificate }
       },
     },
@@ -101,13 +101,13 @@ const ALL = ['0.0.0.0/0', '::/0']
 
 describe('an outbound request', () => {
   test.each(PRIVATE)('%s is rejected unless its network is allowed', async (address) => {
-    const world = { addresses: [address] }
-    expect(await reasonOf(fetchOf('https://api.test', world))).toBe('address')
+    const options = { addresses: [address] }
+    expect(await reasonOf(fetchOf('https://api.test', options))).toBe('address')
     expect(await reasonOf(fetchOf('https://api.test', { addresses: [PUBLIC, address] }))).toBe(
       'address',
     )
     expect(dialled).toEqual([])
-    const { status } = await fetchOf('https://api.test', { ...world, allowed: ALL })
+    const { status } = await fetchOf('https://api.test', { ...options, allowed: ALL })
     expect(status).toBe(200)
     expect(dialled).toEqual([`${address}:443`])
   })
@@ -269,8 +269,8 @@ describe('a server', () => {
       await listen(server)
       try {
         const signal = AbortSignal.timeout(reason === 'time' ? 1_000 : 20_000)
-        const world = { server, allowed: ALL, request: { signal } }
-        expect(await reasonOf(fetchOf('http://api.test/', world))).toBe(reason)
+        const options = { server, allowed: ALL, request: { signal } }
+        expect(await reasonOf(fetchOf('http://api.test/', options))).toBe(reason)
         await expect.poll(() => closed).toBe(1)
       } finally {
         server.close()

@@ -7,7 +7,7 @@ import { isWithin, parseAddress, parseNetwork } from './address-ranges.ts'
 /** IANA has assigned no global unicast addresses outside of it. */
 const IPV6_GLOBAL = [parseNetwork('2000::/3')!]
 
-/** `address` is what a resolver answers: an IPv4 or IPv6 address, the latter without brackets. */
+/** `address` comes from a resolver: an IPv4 or IPv6 address, the latter without brackets. */
 export function isPublicAddress(address: string): boolean {
   const parsed = parseAddress(address)
   // Unicast is what no row of IANA's registries of special purposes names.

@@ -21,13 +21,13 @@ const FORM = /^(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?:[-+]|$)/
  * that a missing header is an older server.
  */
 export function compareVersions(server: string | null, own: string = VERSION): VersionDifference {
-  const theirs = numbersOf(server)
-  const ours = numbersOf(own)
+  const theirs = parseNumbers(server)
+  const ours = parseNumbers(own)
   const at = ours.findIndex((number, index) => number !== theirs[index])
   if (at === -1) return 'same'
   return (theirs[at] ?? -1) < ours[at]! ? 'older' : 'newer'
 }
 
-function numbersOf(version: string | null): readonly number[] {
+function parseNumbers(version: string | null): readonly number[] {
   return (FORM.exec(version ?? '') ?? []).slice(1).map(Number)
 }

@@ -34,7 +34,7 @@ const Bound = schema({
 export const DataQuery = schema({
   target: TargetField,
   table: TableName,
-  /** The creation order where it is left out. */
+  /** Defaults to the creation order. */
   'index?': text(INDEX_NAME, 'the name of an index of the table'),
   /** Equal values in the order of the index's fields, then up to two bounds of the next field. */
   'range?': [[Bound, '[]'], '&', 'unknown[] <= 18'],

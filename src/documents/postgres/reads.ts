@@ -152,7 +152,7 @@ export class Reads {
     requested: readonly string[],
   ): Promise<readonly (OperationRecord | null)[]> {
     const rows = await this.#query(OPERATIONS, [requested])
-    const records = new Map(rows.map((row) => [text(row, 'operation_id'), operationOf(row)]))
+    const records = new Map(rows.map((row) => [text(row, 'operation_id'), toOperation(row)]))
     return requested.map((operationId) => records.get(operationId) ?? null)
   }
 
@@ -187,7 +187,7 @@ export class Reads {
   }
 }
 
-function operationOf(row: RawRow): OperationRecord {
+function toOperation(row: RawRow): OperationRecord {
   return {
     operationId: text(row, 'operation_id'),
     fingerprint: new Uint8Array(bytes(row, 'fingerprint')),

@@ -18,10 +18,10 @@ export interface ProviderKeysOptions {
   readonly network?: Network
 }
 
-export function providerKeys({ provider, ...world }: ProviderKeysOptions): PublishedKeys {
+export function providerKeys({ provider, ...options }: ProviderKeysOptions): PublishedKeys {
   const { providerId, algorithm, allowedOrigins, allowLoopbackHttp, discoveryUrl } = provider
   return new PublishedKeys({
-    ...world,
+    ...options,
     publisher: providerId,
     algorithms: [algorithm],
     allowedOrigins,

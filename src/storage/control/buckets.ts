@@ -51,7 +51,7 @@ export function listBuckets(
 ): StoredBucket[] {
   return reader
     .all<Row>(`${SELECT} where bucket_id > ? order by bucket_id limit ?`, after ?? '', limit)
-    .map(bucketOf)
+    .map(toBucket)
 }
 
 export function countBuckets(reader: ControlReader): number {
@@ -92,16 +92,16 @@ export function updateBucket(tx: ControlTx, bucket: StoredBucket): void {
 }
 
 function bucketOrNull(row: Row | null): StoredBucket | null {
-  return row === null ? null : bucketOf(row)
+  return row === null ? null : toBucket(row)
 }
 
-function bucketOf(row: Row): StoredBucket {
+function toBucket(row: Row): StoredBucket {
   return {
     bucketId: row.bucket_id,
     configuration: {
       name: row.name,
-      quotaBytes: bytesOf(row.quota_bytes),
-      maximumObjectBytes: bytesOf(row.maximum_object_bytes),
+      quotaBytes: toBytes(row.quota_bytes),
+      maximumObjectBytes: toBytes(row.maximum_object_bytes),
     },
     lifecycle: row.lifecycle,
     revision: BigInt(row.revision),
@@ -110,6 +110,6 @@ function bucketOf(row: Row): StoredBucket {
   }
 }
 
-function bytesOf(column: number | null): bigint | null {
+function toBytes(column: number | null): bigint | null {
   return column === null ? null : BigInt(column)
 }

@@ -34,7 +34,7 @@ const SELECT = `select storage_key_id, bucket_id, name, access, state, key_id, r
 
 export function findStorageKey(reader: ControlReader, id: StorageKeyId): StorageKey | null {
   const row = reader.get<Row>(`${SELECT} where storage_key_id = ?`, id)
-  return row === null ? null : keyOf(row)
+  return row === null ? null : toStorageKey(row)
 }
 
 /** Returns keys of a bucket in the order of their IDs, beginning after one of them. */
@@ -50,7 +50,7 @@ export function listStorageKeys(
       after ?? '',
       limit,
     )
-    .map(keyOf)
+    .map(toStorageKey)
 }
 
 export function countActiveStorageKeys(reader: ControlReader, bucketId: BucketId): number {
@@ -87,7 +87,7 @@ export function markStorageKeyRevoked(tx: ControlTx, id: StorageKeyId, atMicros:
   )
 }
 
-function keyOf(row: Row): StorageKey {
+function toStorageKey(row: Row): StorageKey {
   return {
     storageKeyId: row.storage_key_id,
     bucketId: row.bucket_id,

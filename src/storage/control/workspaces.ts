@@ -80,7 +80,7 @@ export function findRevisionRelease(
   return row?.release_id ?? null
 }
 
-/** Returns what was declared of the revision, or of the one of the Release; null for nothing. */
+/** Returns the declared origin of the revision, or of that of the Release; null without one. */
 export function findProvenance(
   reader: ControlReader,
   id: WorkspaceRevisionId | ReleaseId,

@@ -155,13 +155,13 @@ export class LogArchive {
   /** Returns the segments in the S3-compatible store that `prune` has to verify. */
   concerned(before: number): readonly SegmentRef[] {
     const segments = this.#concerned(this.#lastPrunable(before))
-    return segments.filter(({ place }) => place === 's3').map(refOf)
+    return segments.filter(({ place }) => place === 's3').map(toSegmentRef)
   }
 
   /** Returns the oldest segments that are in the root and belong into the S3-compatible store. */
   unmoved(): readonly SegmentRef[] {
     const segments = this.#segments().filter(({ place }) => place === 'root')
-    return segments.slice(0, MOVED_SEGMENTS_MAX).map(refOf)
+    return segments.slice(0, MOVED_SEGMENTS_MAX).map(toSegmentRef)
   }
 
   /** The segment was read in the S3-compatible store and found whole. */
@@ -191,8 +191,8 @@ export class LogArchive {
     const start = rows.at(-1)
     return {
       newlyRemoved: removed.length,
-      chainStart: start === undefined ? null : refOf(start),
-      remote: rows.filter(({ place }) => place === 's3').map(refOf),
+      chainStart: start === undefined ? null : toSegmentRef(start),
+      remote: rows.filter(({ place }) => place === 's3').map(toSegmentRef),
     }
   }
 
@@ -336,6 +336,6 @@ export class LogArchive {
   }
 }
 
-function refOf({ number, name, bytes: size, digest }: SegmentRow): SegmentRef {
+function toSegmentRef({ number, name, bytes: size, digest }: SegmentRow): SegmentRef {
   return { number, name, size, sha256: Buffer.from(digest).toString('hex') }
 }

@@ -85,8 +85,8 @@ export class LogStore {
     for (let i = 0; i < lost.rate + lost.queue + lost.failed; i++) options.onDropped()
     this.#reads = new LogReads(options.path)
     const { archive, system, directory, onDegraded, onSegmentsRemoved: onRemoved } = options
-    const world = { thread, reads: this.#reads, system, directory }
-    this.#archiver = new Archiver({ ...world, ...archive, onDegraded, onRemoved })
+    const parts = { thread, reads: this.#reads, system, directory }
+    this.#archiver = new Archiver({ ...parts, ...archive, onDegraded, onRemoved })
     this.#noteUnwritten()
     this.#schedule()
   }

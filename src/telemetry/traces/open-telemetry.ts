@@ -99,7 +99,7 @@ class ExportedTraces implements Traces {
 
   request(start: RequestStart): Span {
     const { headers, startedMillis } = start
-    const caller = callerOf(headers)
+    const caller = readCaller(headers)
     return this.#sampling.samples(caller)
       ? this.#begin(start, remoteContext(caller), startedMillis)
       : new UnsampledSpan(this.#system, caller)
@@ -275,7 +275,7 @@ class TraceClock {
   }
 }
 
-function callerOf(headers: Headers): TraceContext | null {
+function readCaller(headers: Headers): TraceContext | null {
   const parent = headers.get('traceparent')
   if (parent === null) return null
   const context = parseTraceContext(parent, headers.get('tracestate'))

@@ -113,7 +113,7 @@ export class OtlpExporter implements SpanExporter {
           return {
             ...{ kind: 'failed', reason: `status ${status}` },
             repeatMillis: RETRYABLE.has(status)
-              ? secondsOf(response.headers['retry-after']) * 1000
+              ? parseRetryAfter(response.headers['retry-after']) * 1000
               : null,
           }
         }
@@ -150,7 +150,7 @@ async function elapsed(millis: number, signal: AbortSignal): Promise<boolean> {
   }
 }
 
-function secondsOf(retryAfter: string | undefined): number {
+function parseRetryAfter(retryAfter: string | undefined): number {
   return retryAfter !== undefined && /^[0-9]{1,4}$/.test(retryAfter) ? Number(retryAfter) : 0
 }
 

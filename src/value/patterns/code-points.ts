@@ -42,18 +42,18 @@ export function hasCodePoint(set: CodePoints, point: number): boolean {
 }
 
 /** The sets of `.`, `\d`, `\w` and `\s`, as in ECMAScript. */
-const LINE_ENDS = codePointsOf(rangesOf('\n\n\r\r\u2028\u2029'))
+const LINE_ENDS = codePointsOf(parseRanges('\n\n\r\r\u2028\u2029'))
 export const ANY_BUT_LINE_ENDS = complementOf(LINE_ENDS)
-export const DIGITS = codePointsOf(rangesOf('09'))
-export const WORD_CHARACTERS = codePointsOf(rangesOf('AZaz09__'))
+export const DIGITS = codePointsOf(parseRanges('09'))
+export const WORD_CHARACTERS = codePointsOf(parseRanges('AZaz09__'))
 export const SPACES = codePointsOf(
-  rangesOf('\t\r  \u00a0\u00a0\u1680\u1680\u2000\u200a\u2028\u2029\u202f\u202f\u205f\u205f').concat(
-    rangesOf('\u3000\u3000\ufeff\ufeff'),
-  ),
+  parseRanges(
+    '\t\r  \u00a0\u00a0\u1680\u1680\u2000\u200a\u2028\u2029\u202f\u202f\u205f\u205f',
+  ).concat(parseRanges('\u3000\u3000\ufeff\ufeff')),
 )
 
 /** Returns ranges from pairs of characters: the first and the last of each range. */
-function rangesOf(pairs: string): Range[] {
+function parseRanges(pairs: string): Range[] {
   const result: Range[] = []
   for (let i = 0; i < pairs.length; i += 2) {
     result.push({ first: pairs.charCodeAt(i), last: pairs.charCodeAt(i + 1) })

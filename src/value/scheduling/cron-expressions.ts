@@ -51,7 +51,7 @@ export function parseCronExpression(text: string): CronExpression {
     throw new ValidationError(`five fields: ${FIELDS.map(({ name }) => name).join(', ')}`)
   }
   const [minutes, hours, daysOfMonth, months, daysOfWeek] = FIELDS.map((field, i) =>
-    numbersOf(field, texts[i]!),
+    parseNumbers(field, texts[i]!),
   ) as [number[], number[], number[], number[], number[]]
   const isAnyDate = texts[2] === '*' || texts[4] !== '*'
   if (!isAnyDate && !months.some((month) => daysOfMonth[0]! <= DAYS[month - 1]!)) {
@@ -72,7 +72,7 @@ export function numericExpression(expression: CronExpression): string {
   return [minutes.join(), hours.join(), ...days].join(' ')
 }
 
-function numbersOf(field: Field, text: string): number[] {
+function parseNumbers(field: Field, text: string): number[] {
   const found: number[] = []
   for (const part of text.split(',')) {
     const [, first, last, step] = PART.exec(part) ?? []
@@ -82,8 +82,8 @@ function numbersOf(field: Field, text: string): number[] {
     if (first === undefined || (isEvery && last !== undefined) || (step && !isRange)) {
       throw new ValidationError(`${oneOf(field)} such as *, */5, ${sampleOf(field)}`)
     }
-    const from = isEvery ? field.least : numberOf(field, first)
-    const to = isEvery ? field.most : last === undefined ? from : endOf(field, last)
+    const from = isEvery ? field.least : parseNumber(field, first)
+    const to = isEvery ? field.most : last === undefined ? from : parseEnd(field, last)
     if (to < from) throw new ValidationError(`a range of ${field.name} that ascends`)
     const by = step === undefined ? 1 : Number(step)
     if (by < 1 || by > field.most) {
@@ -102,7 +102,7 @@ function oneOf({ name }: Field): string {
   return name === 'hour' ? 'an hour' : `a ${name}`
 }
 
-function numberOf(field: Field, text: string): number {
+function parseNumber(field: Field, text: string): number {
   const { least, most, names } = field
   const named = names.indexOf(text)
   if (named !== -1) return least + named
@@ -113,8 +113,8 @@ function numberOf(field: Field, text: string): number {
 }
 
 /** Returns the end of a range: Sunday is the last day of the week there. */
-function endOf(field: Field, text: string): number {
-  return text === 'sun' ? numberOf(field, '7') : numberOf(field, text)
+function parseEnd(field: Field, text: string): number {
+  return text === 'sun' ? parseNumber(field, '7') : parseNumber(field, text)
 }
 
 function sorted(numbers: readonly number[]): number[] {
