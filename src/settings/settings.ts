@@ -127,6 +127,7 @@ const ORIGIN_RULE =
   'an origin as browsers send it, such as https://app.example.com: lower case, an international ' +
   'name in its xn-- form, no wildcard, path, trailing slash or default port, and no blanks between'
 const ACTION_NETWORKS_MAX = 64
+/** Shorter tokens could be guessed. */
 const MANAGED_TOKEN_BYTES_MIN = 32
 /** It travels in one header, whose limit is 16 KiB. */
 const MANAGED_TOKEN_BYTES_MAX = 8192

@@ -106,6 +106,7 @@ export interface LogOptions {
 /** The event of every line that a Function printed. */
 export const LINE_EVENT = 'function.log'
 
+/** Bounds of the fields of one event: a value or an error can be of any size and depth. */
 const TEXT_LENGTH_MAX = 8192
 const ENTRIES_MAX = 64
 const DEPTH_MAX = 4

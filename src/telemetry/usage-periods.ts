@@ -4,6 +4,9 @@
  */
 
 const PERIOD_MILLIS = 60_000
+/**
+ * Bounds the memory and the records of a period: Releases and keys can name any number of subjects.
+ */
 const SUBJECTS_MAX = 1_000
 
 export interface UsagePeriodsOptions<Usage> {

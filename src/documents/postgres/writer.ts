@@ -16,6 +16,7 @@ import { writeParts } from './commits.ts'
 import { EpochLost, storeFault } from './failures.ts'
 import { renewTerm, type Term } from './terms.ts'
 
+/** Pauses between attempts to determine an outcome, doubled each time up to the maximum. */
 const RETRY_MILLIS_MIN = 50
 const RETRY_MILLIS_MAX = 2_000
 

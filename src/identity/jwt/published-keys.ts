@@ -15,8 +15,11 @@ import { readKeySet, type VerificationKey } from './key-sets.ts'
 /** Bounds of the verifier (contract/wire.md, Bounds of the OIDC verifier). */
 const DOCUMENT_BYTES_MAX = 256 * 1024
 const DOCUMENT_TIMEOUT_MS = 5_000
+/** Time for which a withdrawn key is still accepted. */
 const KEYS_FRESH_MS = 600_000
+/** Time for which tokens are still verified while the publisher is down. */
 const KEYS_KEPT_MS = 86_400_000
+/** Pause between reloads for unknown keys: any caller can send tokens with invented key names. */
 const UNKNOWN_KEY_PAUSE_MS = 30_000
 /** Pause after a failure, so that not every token retries a publisher that is down. */
 const FAILURE_PAUSE_MS = 5_000

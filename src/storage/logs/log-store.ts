@@ -41,10 +41,12 @@ export interface LogStoreOptions {
 export const LOG_RECORDS_PER_SECOND_MAX = 10_000
 /** @limit Logs: records that wait to be written */
 export const LOG_QUEUE_RECORDS_MAX = 20_000
+/** Bounds the memory of the queue: with records of 64 KiB its count alone would allow 1.2 GiB. */
 const QUEUE_CHARACTERS_MAX = 32 * 1024 * 1024
 const BATCH_RECORDS_MAX = 2_000
 /** A batch gathers what comes within this time. */
 const BATCH_MILLIS = 10
+/** Minimum time between reports of dropped records, so that they do not fill the log themselves. */
 const REPORT_MILLIS = 1_000
 
 export class LogStore {

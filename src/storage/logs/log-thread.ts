@@ -24,7 +24,11 @@ export interface LogThreadOptions {
   readonly createWorker?: (() => Worker) | undefined
 }
 
-/** @limit Logs: restarts of the writer thread within an hour */
+/**
+ * A thread may end because memory ran out for a moment, so it is restarted. A thread that keeps
+ * ending would interrupt a batch each time, so the log becomes unavailable instead.
+ * @limit Logs: restarts of the writer thread within an hour
+ */
 export const LOG_THREAD_RESTARTS_MAX = 5
 const RESTARTS_MILLIS = 3_600_000
 

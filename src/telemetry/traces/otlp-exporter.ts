@@ -21,6 +21,7 @@ export interface OtlpOptions {
 const EXPORT_MILLIS = 10_000
 const REPEAT_MILLIS = 1_000
 const REPEAT_MILLIS_MAX = 5_000
+/** Bounds the memory that a receiver can make the server use with its response. */
 const RESPONSE_BYTES_MAX = 64 * 1024
 /** Statuses after which the request may be repeated (OTLP, Retryable Response Codes). */
 const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504])
