@@ -101,6 +101,16 @@ test('files, functions and lines are short and contain no banned text', () => {
   expect(report(files.flatMap(textFindings))).toBe('')
 })
 
+test('a command line of svc that is written as a list is found in e2e, but not elsewhere', () => {
+  const text = ["await svc(['status'])", 'run([CLIENT, ...args])', 'svc(argv`status`)'].join('\n')
+  const found = textFindings(parseSource('e2e/x.test.ts', text))
+  expect(found.map(({ line, rule }) => `${line}: ${rule}`)).toEqual([
+    '1: a command line of svc as a list',
+    '2: a command line of svc as a list',
+  ])
+  expect(textFindings(parseSource('build/x.ts', text))).toEqual([])
+})
+
 test('docstrings and identifiers use the terms of the field', () => {
   expect(report(files.flatMap(languageFindings))).toBe('')
 })

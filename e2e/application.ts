@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ServerProcess } from '../build/testing/servers/server-process.ts'
+import { argv } from './argv.ts'
 import {
   call,
   createInstallation,
@@ -43,26 +44,26 @@ export async function application(
 ): Promise<Application> {
   const installation = await createInstallation(executables)
   const svc = async (args: readonly string[], environment: Record<string, string> = {}) => {
-    const result = await installation.svc([...args, '--json'], environment)
+    const result = await installation.svc(argv`${args} --json`, environment)
     if (result.status !== 0) {
       throw new Error(`svc ${args.join(' ')}: ${result.status}\n${result.stdout}${result.stderr}`)
     }
     return JSON.parse(result.stdout)
   }
-  const root = ['--root', installation.productRoot]
-  await svc(['init', ...root, '--workspace', installation.workspace, '--name', 'Story'])
+  const root = argv`--root ${installation.productRoot}`
+  await svc(argv`init ${root} --workspace ${installation.workspace} --name Story`)
   writeFunctions?.(installation.workspace)
   const settings = { ...productEnvironment(installation), ...environment }
   const start = () => installation.start(settings)
   let server = await start()
   const code = readFileSync(installation.codeFile, 'utf8').trim()
-  await svc(['login', '--url', server.management, '--code-env', 'CODE'], { CODE: code })
+  await svc(argv`login --url ${server.management} --code-env CODE`, { CODE: code })
   const { projectId, environmentId } = JSON.parse(
     readFileSync(join(installation.productRoot, 'service.json'), 'utf8'),
   )
-  await svc(['link', ...root, '--project-id', projectId, '--environment-id', environmentId])
+  await svc(argv`link ${root} --project-id ${projectId} --environment-id ${environmentId}`)
   // The Functions of tests break rules that types state, since the server must hold them too.
-  const released = await svc(['release', '--remote', ...root, '--channel', 'production', UNTYPED])
+  const released = await svc(argv`release --remote ${root} --channel production ${UNTYPED}`)
   const { key, clientId } = await createKey({ svc, installation }, { scopes: SCOPES })
   return {
     installation,
@@ -101,11 +102,11 @@ export async function createKey(
   { svc, installation }: Pick<Application, 'svc' | 'installation'>,
   { kind = 'confidential', scopes, rateLimit }: KeyOptions,
 ): Promise<{ readonly key: string; readonly clientId: string }> {
-  const named = ['--remote', '--root', installation.productRoot, '--name', kind]
-  if (scopes !== undefined) named.push('--scopes', scopes)
-  const { client } = await svc(['clients', 'create', ...named, '--kind', kind])
-  const create = ['credentials', 'create', ...named, '--client', client.clientId]
-  if (rateLimit !== undefined) create.push('--rate-limit', String(rateLimit))
+  const named = argv`--remote --root ${installation.productRoot} --name ${kind}`
+  if (scopes !== undefined) named.push(...argv`--scopes ${scopes}`)
+  const { client } = await svc(argv`clients create ${named} --kind ${kind}`)
+  const create = argv`credentials create ${named} --client ${client.clientId}`
+  if (rateLimit !== undefined) create.push(...argv`--rate-limit ${rateLimit}`)
   const { key } = await svc(create)
   return { key, clientId: client.clientId }
 }

@@ -140,6 +140,13 @@ const BANS: readonly Ban[] = [
     allowed: (path) =>
       !path.startsWith('src/client/') || isTest(path) || below('build/testing/client/')(path),
   },
+  {
+    text: /\bsvc\(\[|\[(?:CLIENT|\.\.\.command), /,
+    within: 'code',
+    rule: 'a command line of svc as a list',
+    replacement: 'the tag argv (e2e/argv.ts), which takes it as a user types it',
+    allowed: (path) => !path.startsWith('e2e/'),
+  },
 ]
 
 export function textFindings(file: SourceFile): Finding[] {

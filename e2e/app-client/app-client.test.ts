@@ -24,6 +24,7 @@ import {
   query,
   string,
 } from '../application.ts'
+import { argv } from '../argv.ts'
 import { CLIENT, run } from '../harness.ts'
 import { FUNCTIONS } from './functions.ts'
 import { type PageServer, pageServer, type Shown } from './page.ts'
@@ -56,10 +57,10 @@ beforeAll(async () => {
   const scopes = 'action,mutation,query,realtime'
   ;({ key } = await createKey(app, { kind: 'public', scopes }))
   directory = join(app.installation.directory, 'web')
-  const generated = ['--workspace', app.installation.workspace, '--client', directory]
-  const { status, stderr } = await run([CLIENT, 'codegen', ...generated], {
-    environment: app.installation.clientEnvironment,
-  })
+  const { status, stderr } = await run(
+    argv`${CLIENT} codegen --workspace ${app.installation.workspace} --client ${directory}`,
+    { environment: app.installation.clientEnvironment },
+  )
   if (status !== 0) throw new Error(stderr)
   mkdirSync(join(directory, 'node_modules'))
   symlinkSync(join(directory, 'svc'), join(directory, 'node_modules/svc'))

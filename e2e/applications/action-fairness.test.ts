@@ -6,6 +6,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Application, action, application, type Json } from '../application.ts'
+import { argv } from '../argv.ts'
 
 const ATTACK_CALLS = 200
 /** Half of all Actions, which is the share that one key may have: running and waiting. */
@@ -44,9 +45,12 @@ beforeAll(async () => {
   app = await application((workspace) => {
     writeFileSync(join(workspace, 'functions/sleeping.ts'), FUNCTIONS)
   })
-  const about = ['--client', app.clientId, '--name', 'two', '--scopes', 'action,mutation,query']
-  const remote = ['--remote', '--root', app.installation.productRoot]
-  otherKey = (await app.svc(['credentials', 'create', ...remote, ...about])).key
+  otherKey = (
+    await app.svc(argv`
+      credentials create --remote --root ${app.installation.productRoot}
+      --client ${app.clientId} --name two --scopes action,mutation,query
+    `)
+  ).key
 })
 afterAll(async () => {
   leaving.abort()
@@ -79,8 +83,9 @@ async function sleep(): Promise<void> {
 }
 
 const gauges = async () => {
-  const remote = ['--remote', '--root', app.installation.productRoot]
-  const { actionsRunning, actionsWaiting } = (await app.svc(['metrics', ...remote])).gauges
+  const { actionsRunning, actionsWaiting } = (
+    await app.svc(argv`metrics --remote --root ${app.installation.productRoot}`)
+  ).gauges
   return [Number(actionsRunning), Number(actionsWaiting)]
 }
 

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Application, action, application, fields, string } from '../application.ts'
+import { argv } from '../argv.ts'
 import { productEnvironment } from '../harness.ts'
 
 const ALLOWED = { SERVICE_ACTION_ALLOWED_NETWORKS: '127.0.0.0/8,::1/128' }
@@ -115,9 +116,11 @@ describe('an Action of the compiled server', () => {
   })
 
   test('can be called with svc call', async () => {
-    const call = ['call', 'outside.here', '--remote', '--root', app.installation.productRoot]
     const called = await app.svc(
-      [...call, '--url', app.server.application!, '--key-env', 'KEY', '--target', TARGET],
+      argv`
+        call outside.here --remote --root ${app.installation.productRoot}
+        --url ${app.server.application!} --key-env KEY --target ${TARGET}
+      `,
       { KEY: app.key },
     )
     expect(called).toMatchObject({ result: 'reached', metadata: { kind: 'action' } })

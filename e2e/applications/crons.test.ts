@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Application, application, type Json } from '../application.ts'
+import { argv } from '../argv.ts'
 
 let app: Application
 
@@ -33,9 +34,9 @@ beforeAll(async () => {
 afterAll(() => app?.installation.dispose())
 
 type Item = Record<string, unknown>
-const crons = (...args: string[]): Promise<Json> =>
-  app.svc(['crons', ...args, '--remote', '--root', app.installation.productRoot])
-const listed = async () => (await crons('list')).crons as readonly Item[]
+const crons = (args: readonly string[]): Promise<Json> =>
+  app.svc(argv`crons ${args} --remote --root ${app.installation.productRoot}`)
+const listed = async () => (await crons(argv`list`)).crons as readonly Item[]
 
 test('Crons run at their times, and a disabled one does not', async () => {
   await expect.poll(async () => (await listed())[2]!.lastRunAtMicros).toMatch(/^\d+$/)
@@ -44,16 +45,16 @@ test('Crons run at their times, and a disabled one does not', async () => {
   const next = new Date(Number(digest!.nextRunAtMicros) / 1_000)
   const local = next.toLocaleTimeString('sv-SE', { timeZone: 'Europe/Rome' })
   expect([local, tick!.every]).toEqual(['07:00:00', { milliseconds: 1_000 }])
-  const disabled = await crons('disable', 'tick')
+  const disabled = await crons(argv`disable tick`)
   expect(disabled).toMatchObject({ activation: 'disabled', nextRunAtMicros: null })
-  const work = await crons('run', 'digest')
+  const work = await crons(argv`run digest`)
   expect(work).toMatchObject({ function: 'channels.create', source: 'cron' })
 })
 
 test('an orderly stop lets a scheduled Action end, whose work cannot be repeated', async () => {
-  const { scheduledId } = await crons('run', 'slow')
+  const { scheduledId } = await crons(argv`run slow`)
   const found = async (): Promise<Item> => {
-    const list = ['scheduled', 'list', '--remote', '--root', app.installation.productRoot]
+    const list = argv`scheduled list --remote --root ${app.installation.productRoot}`
     const { items } = await app.svc(list)
     return items.find((item: Item) => item.scheduledId === scheduledId)
   }

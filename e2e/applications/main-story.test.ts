@@ -14,6 +14,7 @@ import {
   string,
   UNTYPED,
 } from '../application.ts'
+import { argv } from '../argv.ts'
 
 let app: Application
 
@@ -25,7 +26,7 @@ afterAll(async () => {
   await app?.installation.dispose()
 })
 
-const remote = () => ['--remote', '--root', app.installation.productRoot]
+const remote = () => argv`--remote --root ${app.installation.productRoot}`
 
 describe('the main story', () => {
   test('an application writes and reads back what it wrote', async () => {
@@ -105,29 +106,34 @@ describe('the main story', () => {
   })
 
   test('the session of the command line survives restarts and is refreshed', async () => {
-    const status = await app.svc(['status', ...remote()])
+    const status = await app.svc(argv`status ${remote()}`)
     expect(status.channels).toMatchObject([{ channel: 'production', releaseId: app.releaseId }])
     const file = join(app.installation.directory, 'config/credentials-v1.json')
     expect(statSync(file).mode & 0o777).toBe(0o600)
   })
 
   test('svc call converts plain JSON with the declared validators', async () => {
-    const args = ['call', 'channels.create', '{"name":"cli","author":"Ada"}', ...remote()]
-    const to = ['--key-env', 'KEY', '--url', app.server.application!]
+    const to = argv`--key-env KEY --url ${app.server.application!}`
     const environment = { KEY: app.key }
-    const made = await app.svc([...args, ...to, '--target', 'channel:production'], environment)
+    const made = await app.svc(
+      argv`
+        call channels.create {"name":"cli","author":"Ada"} ${remote()} ${to}
+        --target channel:production
+      `,
+      environment,
+    )
     expect(made.result).toMatch(/^channels_/)
     const listed = await app.svc(
-      ['call', 'channels.list', ...remote(), ...to, '--target', 'channel:production'],
+      argv`call channels.list ${remote()} ${to} --target channel:production`,
       environment,
     )
     expect(listed.result.map((channel: { name: string }) => channel.name)).toContain('cli')
   })
 
   test('an unchanged Workspace creates no second Release', async () => {
-    const again = await app.svc(['release', ...remote(), '--channel', 'production', UNTYPED])
+    const again = await app.svc(argv`release ${remote()} --channel production ${UNTYPED}`)
     expect(again.releaseId).toBe(app.releaseId)
-    const status = await app.svc(['status', ...remote()])
+    const status = await app.svc(argv`status ${remote()}`)
     expect(status.releases).toHaveLength(1)
   })
 
@@ -136,7 +142,7 @@ describe('the main story', () => {
     const file = join(app.installation.workspace, 'functions/channels.ts')
     const source = readFileSync(file, 'utf8').replace('take(100)', 'take(1)')
     writeFileSync(file, source)
-    const next = await app.svc(['release', ...remote(), '--channel', 'production', UNTYPED])
+    const next = await app.svc(argv`release ${remote()} --channel production ${UNTYPED}`)
     expect(next.releaseId).not.toBe(app.releaseId)
     const listed = await query(app, { function: 'channels.list' })
     expect(listed.body.releaseId).toBe(next.releaseId)
@@ -150,17 +156,12 @@ describe('the main story', () => {
   })
 
   test('a stale precondition exits with status 4', async () => {
-    const promoted = await app.installation.svc([
-      'promote',
-      ...remote(),
-      '--channel',
-      'production',
-      '--release',
-      app.releaseId,
-      '--expected',
-      'empty',
-      '--json',
-    ])
+    const promoted = await app.installation.svc(
+      argv`
+        promote ${remote()} --channel production --release ${app.releaseId} --expected empty
+        --json
+      `,
+    )
     expect(promoted.status).toBe(4)
     expect(JSON.parse(promoted.stdout).error.code).toBe('PRODUCT_CAS_CONFLICT')
   })

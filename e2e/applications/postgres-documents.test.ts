@@ -15,6 +15,7 @@ import {
   string,
   UNTYPED,
 } from '../application.ts'
+import { argv } from '../argv.ts'
 import { productEnvironment, run, SERVER } from '../harness.ts'
 
 let cluster: OwnCluster
@@ -108,19 +109,21 @@ describe('documents in PostgreSQL', () => {
     const list = readFileSync(functions, 'utf8')
     expect(list).toContain(".index('byName').take")
     writeFileSync(functions, list.replace(".index('byName').take", ".index('byTopic').take"))
-    const root = ['--root', app.installation.productRoot]
-    await app.svc(['release', '--remote', ...root, '--channel', 'production', UNTYPED])
+    await app.svc(argv`
+      release --remote --root ${app.installation.productRoot} --channel production
+      ${UNTYPED}
+    `)
     expect((await names()).sort()).toEqual(before.sort())
   })
 
   test('check and migrate print the database and never its password', async () => {
     const password = new URL(cluster.url).password
-    const check = await run([SERVER, 'check'], { environment })
+    const check = await run(argv`${SERVER} check`, { environment })
     expect([check.status, check.stdout]).toEqual([
       0,
       expect.stringMatching(/Documents +postgres at 127\.0\.0\.1:/),
     ])
-    const migrate = await run([SERVER, 'migrate'], { environment })
+    const migrate = await run(argv`${SERVER} migrate`, { environment })
     expect(migrate.stdout).toContain('The document database is at schema version 1 already.\n')
     const printed = [check.stdout, check.stderr, migrate.stderr, ...app.server.lines].join('\n')
     expect(printed).not.toContain(password)

@@ -4,13 +4,14 @@ import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { freePort } from '../../build/testing/servers/ports.ts'
+import { argv } from '../argv.ts'
 import { createInstallation, type Installation, productEnvironment } from '../harness.ts'
 
 let installation: Installation
 beforeEach(async () => {
   installation = await createInstallation()
   const { productRoot, workspace } = installation
-  const made = await installation.svc(['init', '--root', productRoot, '--workspace', workspace])
+  const made = await installation.svc(argv`init --root ${productRoot} --workspace ${workspace}`)
   expect(made.status, made.stderr).toBe(0)
 })
 afterEach(() => installation.dispose())
@@ -56,9 +57,9 @@ test('documents that end too early are served once their loss is accepted', asyn
   await expect(installation.start(settings)).rejects.toThrow(
     /SERVER_DOCUMENTS_OLDER: .*they end at sequence 0, and 9 was durable/,
   )
-  const wrong = installation.start(settings, ['--accept-loss', '9'])
+  const wrong = installation.start(settings, argv`--accept-loss 9`)
   await expect(wrong).rejects.toThrow('SERVER_DOCUMENTS_OLDER')
-  const accepting = await installation.start(settings, ['--accept-loss', '0'])
+  const accepting = await installation.start(settings, argv`--accept-loss 0`)
   await expect
     .poll(() => accepting.lines.join('\n'), { timeout: 60_000 })
     .toContain('"event":"product.documents.accept_loss"')

@@ -14,6 +14,7 @@ import {
   send,
   UNTYPED,
 } from '../application.ts'
+import { argv } from '../argv.ts'
 
 /** Returns the source of Functions that return the name of their Release, also by nested calls. */
 const source = (name: string) => `
@@ -60,7 +61,7 @@ beforeAll(async () => {
   app = await application((workspace) => write(workspace, 'first'))
   first = app.releaseId
   write(app.installation.workspace, 'second')
-  second = (await app.svc(['release', ...remote(), UNTYPED])).releaseId
+  second = (await app.svc(argv`release ${remote()} ${UNTYPED}`)).releaseId
 })
 
 afterAll(async () => {
@@ -71,9 +72,9 @@ function write(workspace: string, name: string): void {
   writeFileSync(join(workspace, 'functions/release.ts'), source(name))
 }
 
-const remote = () => ['--remote', '--root', app.installation.productRoot]
+const remote = () => argv`--remote --root ${app.installation.productRoot}`
 const promote = (releaseId: string) =>
-  app.svc(['promote', ...remote(), '--channel', 'production', '--release', releaseId])
+  app.svc(argv`promote ${remote()} --channel production --release ${releaseId}`)
 
 /** Promotes over HTTP, without the time to start a command. */
 async function promoteDirectly(releaseId: string): Promise<void> {
@@ -86,10 +87,9 @@ async function promoteDirectly(releaseId: string): Promise<void> {
   expect(reply.status).toBe(200)
 }
 const rollback = (expected: string, to: string) =>
-  app.installation.svc([
-    ...['rollback', ...remote(), '--channel', 'production'],
-    ...['--expected', expected, '--to', to, '--json'],
-  ])
+  app.installation.svc(
+    argv`rollback ${remote()} --channel production --expected ${expected} --to ${to} --json`,
+  )
 const serves = async (key = app.key) => query(app, { function: 'release.name', key })
 
 /** Creates a key whose rate limit is higher than the default. */
@@ -99,7 +99,7 @@ async function fastKey(): Promise<string> {
 
 async function release(name: string): Promise<string> {
   write(app.installation.workspace, name)
-  return (await app.svc(['release', ...remote(), UNTYPED])).releaseId
+  return (await app.svc(argv`release ${remote()} ${UNTYPED}`)).releaseId
 }
 
 describe('a Channel', () => {
@@ -151,14 +151,14 @@ describe('a Channel', () => {
       4,
       'PRODUCT_STATE_CONFLICT',
     ])
-    const { channels } = await app.svc(['status', ...remote()])
+    const { channels } = await app.svc(argv`status ${remote()}`)
     expect(channels[0].history.slice(0, 2)).toEqual([second, first])
   })
 })
 
 describe('a Release', () => {
   const retire = (releaseId: string) =>
-    app.installation.svc(['releases', 'retire', ...remote(), '--release', releaseId, '--json'])
+    app.installation.svc(argv`releases retire ${remote()} --release ${releaseId} --json`)
 
   test('can be retired only if it is unused, and is then rejected everywhere', async () => {
     const used = await retire(first)
@@ -171,7 +171,7 @@ describe('a Release', () => {
     expect(JSON.parse((await rollback(first, second)).stdout).error.code).toBe(
       'PRODUCT_RELEASE_RETIRED',
     )
-    const { releases } = await app.svc(['releases', 'list', ...remote()])
+    const { releases } = await app.svc(argv`releases list ${remote()}`)
     const states = Object.fromEntries(releases.map((item: Json) => [item.releaseId, item.state]))
     expect(states).toMatchObject({ [first]: 'validated', [second]: 'retired' })
     await app.restart('kill')
@@ -214,7 +214,7 @@ test('documents that are stored after a validation decide about promotions', asy
     const more = schema.replace('defineSchema({', `$&\n  ${tables},`)
     expect(more).not.toBe(schema)
     writeFileSync(schemaFile, more)
-    return (await app.svc(['release', ...remote(), UNTYPED])).releaseId
+    return (await app.svc(argv`release ${remote()} ${UNTYPED}`)).releaseId
   }
   writeFileSync(join(app.installation.workspace, 'functions/notes.ts'), NOTES)
   const wide = await releaseOf('notes: table({ text: v.string() })')
@@ -222,9 +222,9 @@ test('documents that are stored after a validation decide about promotions', asy
   const narrow = await releaseOf('notes: table({ text: v.string({ maximumLength: 4 }) })')
   const added = { function: 'notes.add', operationId: operationId() }
   expect((await mutation(app, added)).status).toBe(200)
-  const rejected = await app.installation.svc([
-    ...['promote', ...remote(), '--channel', 'production', '--release', narrow, '--json'],
-  ])
+  const rejected = await app.installation.svc(
+    argv`promote ${remote()} --channel production --release ${narrow} --json`,
+  )
   expect([rejected.status, JSON.parse(rejected.stdout).error]).toMatchObject([
     8,
     {
@@ -250,25 +250,25 @@ test('documents that are stored after a validation decide about promotions', asy
 
 describe('an Application Key', () => {
   test('is rotated with an overlap, revoked at once, and deleted afterwards', async () => {
-    const client = [...remote(), '--client', app.clientId]
-    const list = async () => (await app.svc(['credentials', 'list', ...client])).credentials
+    const client = argv`${remote()} --client ${app.clientId}`
+    const list = async () => (await app.svc(argv`credentials list ${client}`)).credentials
     const [{ credentialId }] = await list()
-    const at = [...client, '--credential', credentialId]
+    const at = argv`${client} --credential ${credentialId}`
     const file = join(app.installation.directory, 'next.key')
-    const rotated = await app.svc(['credentials', 'rotate', ...at, '--key-out', file])
+    const rotated = await app.svc(argv`credentials rotate ${at} --key-out ${file}`)
     expect(statSync(file).mode & 0o777).toBe(0o600)
     const next = readFileSync(file, 'utf8').trim()
     expect([(await serves()).status, (await serves(next)).status]).toEqual([200, 200])
-    const early = await app.installation.svc(['credentials', 'delete', ...at, '--json'])
+    const early = await app.installation.svc(argv`credentials delete ${at} --json`)
     expect([early.status, JSON.parse(early.stdout).error.code]).toEqual([
       4,
       'PRODUCT_STATE_CONFLICT',
     ])
-    await app.svc(['credentials', 'revoke', ...at])
+    await app.svc(argv`credentials revoke ${at}`)
     const rejected = await serves()
     expect([rejected.status, rejected.body.error.code]).toEqual([401, 'APPLICATION_KEY_INVALID'])
     expect((await serves(next)).status).toBe(200)
-    await app.svc(['credentials', 'delete', ...at])
+    await app.svc(argv`credentials delete ${at}`)
     await app.restart('kill')
     expect([(await serves()).status, (await serves(next)).status]).toEqual([401, 200])
     expect(await list()).toMatchObject([
@@ -278,23 +278,21 @@ describe('an Application Key', () => {
   })
 
   test('of a public client can be revealed again, a secret one cannot', async () => {
-    const made = await app.svc([
-      ...['clients', 'create', ...remote(), '--name', 'web', '--kind', 'public'],
-    ])
-    const client = [...remote(), '--client', made.client.clientId]
-    const { key, credential } = await app.svc([
-      ...['credentials', 'create', ...client, '--name', 'one'],
-    ])
-    const at = [...client, '--credential', credential.credentialId]
-    expect((await app.svc(['credentials', 'reveal', ...at])).key).toBe(key)
-    const human = await app.installation.svc(['credentials', 'reveal', ...at])
+    const made = await app.svc(argv`clients create ${remote()} --name web --kind public`)
+    const client = argv`${remote()} --client ${made.client.clientId}`
+    const { key, credential } = await app.svc(argv`credentials create ${client} --name one`)
+    const at = argv`${client} --credential ${credential.credentialId}`
+    expect((await app.svc(argv`credentials reveal ${at}`)).key).toBe(key)
+    const human = await app.installation.svc(argv`credentials reveal ${at}`)
     expect(human.stdout).toBe(`${key}\n`)
-    const [secret] = (await app.svc(['credentials', 'list', ...remote(), '--client', app.clientId]))
+    const [secret] = (await app.svc(argv`credentials list ${remote()} --client ${app.clientId}`))
       .credentials
-    const rejected = await app.installation.svc([
-      ...['credentials', 'reveal', ...remote(), '--client', app.clientId],
-      ...['--credential', secret.credentialId, '--json'],
-    ])
+    const rejected = await app.installation.svc(
+      argv`
+        credentials reveal ${remote()} --client ${app.clientId}
+        --credential ${secret.credentialId} --json
+      `,
+    )
     expect([rejected.status, JSON.parse(rejected.stdout).error.code]).toEqual([
       8,
       'PRODUCT_INVALID',

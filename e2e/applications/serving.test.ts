@@ -14,6 +14,7 @@ import {
   string,
   UNTYPED,
 } from '../application.ts'
+import { argv } from '../argv.ts'
 
 const version = (text: string, port: number) => `
   import { action, query, v } from 'svc'
@@ -46,7 +47,7 @@ beforeAll(async () => {
   })
   one = app.releaseId
   write(app.installation.workspace, 'two')
-  two = (await app.svc(['release', ...remote(), UNTYPED])).releaseId
+  two = (await app.svc(argv`release ${remote()} ${UNTYPED}`)).releaseId
 })
 afterAll(async () => {
   outside.closeAllConnections()
@@ -59,9 +60,9 @@ function write(workspace: string, text: string): void {
   writeFileSync(join(workspace, 'functions', 'versions.ts'), version(text, port))
 }
 
-const remote = () => ['--remote', '--root', app.installation.productRoot]
-const policy = (...args: string[]) => app.svc(['serve-policy', ...args, ...remote()])
-const environments = (...args: string[]) => app.svc(['environments', ...args, ...remote()])
+const remote = () => argv`--remote --root ${app.installation.productRoot}`
+const policy = (args: readonly string[]) => app.svc(argv`serve-policy ${args} ${remote()}`)
+const environments = (args: readonly string[]) => app.svc(argv`environments ${args} ${remote()}`)
 const target = 'environment:default'
 
 async function which(affinity?: string): Promise<string> {
@@ -73,7 +74,7 @@ async function which(affinity?: string): Promise<string> {
 }
 
 async function served(revision: string): Promise<void> {
-  const observed = async () => (await policy('get')).observed.revision
+  const observed = async () => (await policy(argv`get`)).observed.revision
   await expect.poll(observed, { interval: 200 }).toBe(revision)
 }
 
@@ -82,11 +83,11 @@ const ready = async () => (await send(app.server.application!, 'GET', '/readyz')
 describe('environment:default of the compiled server', () => {
   test('cannot be called without a policy', async () => {
     expect(await which()).toBe('404 TARGET_NOT_FOUND')
-    expect((await app.svc(['status', ...remote()])).servingPolicy).toBe(null)
+    expect((await app.svc(argv`status ${remote()}`)).servingPolicy).toBe(null)
   })
 
   test('serves the Release of the policy, also after a crash', async () => {
-    const set = await policy('set', '--releases', one)
+    const set = await policy(argv`set --releases ${one}`)
     expect(set).toMatchObject({ desired: { revision: '1', mode: 'atomic' } })
     await served('1')
     expect(await which()).toBe(`one ${one}`)
@@ -98,7 +99,7 @@ describe('environment:default of the compiled server', () => {
   test('is split by weight, with each caller on one Release, also after a restart', async () => {
     const affinities = Array.from({ length: 40 }, () => randomBytes(8).toString('hex'))
     const ask = () => Promise.all(affinities.map(which))
-    await policy('set', '--releases', `${one}=5000,${two}=5000`)
+    await policy(argv`set --releases ${one}=5000,${two}=5000`)
     await served('2')
     const before = await ask()
     expect(new Set(before)).toEqual(new Set([`one ${one}`, `two ${two}`]))
@@ -109,58 +110,46 @@ describe('environment:default of the compiled server', () => {
   })
 
   test('is unchanged by a rejected policy', async () => {
-    const stale = await app.installation.svc([
-      'serve-policy',
-      'set',
-      ...remote(),
-      '--releases',
-      two,
-      '--expected',
-      '1',
-    ])
+    const stale = await app.installation.svc(
+      argv`serve-policy set ${remote()} --releases ${two} --expected 1`,
+    )
     expect([stale.status, stale.stderr]).toEqual([
       4,
       expect.stringContaining('PRODUCT_CAS_CONFLICT'),
     ])
-    const retired = await app.installation.svc([
-      'releases',
-      'retire',
-      ...remote(),
-      '--release',
-      one,
-    ])
+    const retired = await app.installation.svc(argv`releases retire ${remote()} --release ${one}`)
     expect(retired.status).toBe(4)
-    expect((await policy('get')).desired.revision).toBe('2')
+    expect((await policy(argv`get`)).desired.revision).toBe('2')
   })
 
   test('stops with an archive, except calls in flight, and resumes with a restore', async () => {
-    await policy('set', '--releases', two)
+    await policy(argv`set --releases ${two}`)
     await served('3')
     const waiting = action(app, { target, function: 'versions.wait' })
     await expect.poll(() => held.length).toBe(1)
-    const { desired } = await environments('archive')
+    const { desired } = await environments(argv`archive`)
     expect(desired).toMatchObject({ revision: '1', lifecycle: 'archived' })
     expect([await ready(), await which()]).toEqual([503, '503 UNAVAILABLE'])
-    expect((await environments('get')).observed).toMatchObject({ lifecycle: 'active' })
+    expect((await environments(argv`get`)).observed).toMatchObject({ lifecycle: 'active' })
     held[0]!.end('in time')
     expect((await waiting).body.result).toEqual(string('two in time'))
-    const observed = async () => (await environments('get')).observed
+    const observed = async () => (await environments(argv`get`)).observed
     const archived = { revision: '1', lifecycle: 'archived', serving: 'stopped' }
     await expect.poll(observed).toEqual(archived)
     await app.restart('kill')
     expect([await ready(), await which()]).toEqual([503, '503 UNAVAILABLE'])
     expect(await observed()).toEqual(archived)
-    await environments('restore')
+    await environments(argv`restore`)
     const serving = { revision: '2', lifecycle: 'active', serving: 'serving' }
     await expect.poll(observed, { interval: 200 }).toEqual(serving)
     expect([await ready(), await which()]).toEqual([200, `two ${two}`])
   })
 
   test('is protected from promotions without an expected Release', async () => {
-    await environments('update', '--protection', 'protected')
-    const promote = ['promote', ...remote(), '--channel', 'production', '--release', two]
+    await environments(argv`update --protection protected`)
+    const promote = argv`promote ${remote()} --channel production --release ${two}`
     const blind = await app.installation.svc(promote)
     expect([blind.status, blind.stderr]).toEqual([8, expect.stringContaining('expectedReleaseId')])
-    await app.svc([...promote, '--expected', one])
+    await app.svc(argv`${promote} --expected ${one}`)
   })
 })

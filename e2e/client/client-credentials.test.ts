@@ -2,6 +2,7 @@
 import { chmodSync, readFileSync, statSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { RecordingServer } from '../../build/testing/servers/recording-server.ts'
+import { argv } from '../argv.ts'
 import { CLIENTS, type Environment, run } from '../harness.ts'
 import { storedSession } from './stored-sessions.ts'
 
@@ -17,17 +18,17 @@ afterEach(() => server[Symbol.dispose]())
 
 describe.each(CLIENTS)('$build', ({ command, needs }) => {
   const svc = (args: readonly string[], environment: Environment) =>
-    run([...command, ...args], { environment: { ...needs, ...environment } })
+    run(argv`${command} ${args}`, { environment: { ...needs, ...environment } })
 
   test.each(MODES)('restores 0600 on a file of mode %s', async (mode) => {
     using session = storedSession({ authentication: server.origin() })
     chmodSync(session.credentials, Number.parseInt(mode, 8))
-    const first = await svc(['auth', 'status', '--json'], session.environment)
+    const first = await svc(argv`auth status --json`, session.environment)
     expect(first.stderr).toContain(`${session.credentials} was open to other users`)
     expect(first.stderr).toContain(`(mode ${mode})`)
     expect(JSON.parse(first.stdout)).toMatchObject({ loggedIn: true })
     expect(statSync(session.credentials).mode & 0o777).toBe(0o600)
-    const second = await svc(['auth', 'status'], session.environment)
+    const second = await svc(argv`auth status`, session.environment)
     expect(second.stderr).toBe('')
   })
 
@@ -38,7 +39,7 @@ describe.each(CLIENTS)('$build', ({ command, needs }) => {
         const origins = { authentication: server.origin(), management: server.origin() }
         using session = storedSession({ ...origins, [kind]: origin })
         const before = readFileSync(session.credentials)
-        const result = await svc(['whoami'], session.environment)
+        const result = await svc(argv`whoami`, session.environment)
         expect(result.stderr).toContain('CLIENT_ORIGIN_INVALID')
         expect(result.stderr).toContain(`${session.credentials} names ${origin}`)
         expect(result.status).toBe(2)
@@ -51,7 +52,7 @@ describe.each(CLIENTS)('$build', ({ command, needs }) => {
   test('sends nothing to a loopback origin in the file once that is disallowed', async () => {
     using session = storedSession({ authentication: server.origin() })
     const { SVC_ALLOW_LOOPBACK_HTTP: _, ...environment } = session.environment
-    const result = await svc(['whoami'], environment)
+    const result = await svc(argv`whoami`, environment)
     expect(result.stderr).toContain('SVC_ALLOW_LOOPBACK_HTTP=true')
     expect(server.requests).toEqual([])
   })

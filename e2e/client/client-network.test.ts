@@ -13,6 +13,7 @@ import {
   type ForwardProxyOptions,
 } from '../../build/testing/servers/forward-proxy.ts'
 import { RecordingServer } from '../../build/testing/servers/recording-server.ts'
+import { argv } from '../argv.ts'
 import { CLIENTS, type Environment, type Result, run, runSync } from '../harness.ts'
 import {
   ACCESS_TOKEN,
@@ -96,7 +97,7 @@ describe.each(CLIENTS)('$build', ({ build, command, needs }) => {
     const trust: Environment =
       options.trusts === true ? { NODE_EXTRA_CA_CERTS: certificateFile } : {}
     const environment = { ...needs, ...session.environment, ...trust, ...variables }
-    return run([...command, 'whoami'], { environment })
+    return run(argv`${command} whoami`, { environment })
   }
 
   test.each(rows(...LOOPBACK_VARIABLES))(

@@ -5,6 +5,7 @@
  */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { RecordingServer } from '../../build/testing/servers/recording-server.ts'
+import { argv } from '../argv.ts'
 import { CLIENTS, type Result, run } from '../harness.ts'
 import { type StoredSession, storedSession } from './stored-sessions.ts'
 
@@ -64,11 +65,11 @@ afterEach(() => {
 
 describe.each(CLIENTS)('$build', ({ build, command, needs }) => {
   const svc = (args: readonly string[]): Promise<Result> =>
-    run([...command, ...args], { environment: { ...needs, ...session.environment } })
+    run(argv`${command} ${args}`, { environment: { ...needs, ...session.environment } })
 
   /** Returns the output of svc as a terminal receives it. */
   async function onTerminal(args: readonly string[]): Promise<string> {
-    const line = [...command, ...args].map((word) => `'${word}'`).join(' ')
+    const line = argv`${command} ${args}`.map((word) => `'${word}'`).join(' ')
     const environment = {
       ...session.environment,
       PATH: needs.PATH ?? '/usr/bin:/bin',
@@ -82,14 +83,14 @@ describe.each(CLIENTS)('$build', ({ build, command, needs }) => {
     'escapes %s',
     async (_, character, inJson, forUsers) => {
       message = `Look: ${character}!`
-      const json = await svc(['whoami', '--json'])
+      const json = await svc(argv`whoami --json`)
       expect(json.stdout).toContain(`Look: ${inJson}!`)
       expect(json.stdout).not.toMatch(RAW)
       expect(JSON.parse(json.stdout).error).toMatchObject({
         message,
         violations: [{ path: `a${message}`, rule: `b${message}` }],
       })
-      const text = await svc(['whoami'])
+      const text = await svc(argv`whoami`)
       expect(text.stderr).toContain(`Look: ${forUsers}!`)
       expect(text.stderr).toContain(`a${`Look: ${forUsers}!`}: b`)
       expect(text.stderr).not.toMatch(RAW)
@@ -98,25 +99,25 @@ describe.each(CLIENTS)('$build', ({ build, command, needs }) => {
 
   test('sends no controls to a terminal except its own styles', async () => {
     message = `Look: ${ALL}`
-    const failed = await onTerminal(['whoami'])
+    const failed = await onTerminal(argv`whoami`)
     expect(failed).toMatch(/\u001b\[31msvc/)
     expect(failed.replace(STYLES, '')).not.toMatch(RAW)
-    const status = await onTerminal(['auth', 'status'])
+    const status = await onTerminal(argv`auth status`)
     expect(status).toContain('\u001b[1mAda\\u{1b}[2J')
     expect(status.replace(STYLES, '')).not.toMatch(RAW)
   })
 
   test('shows a text of the server on one line', async () => {
     message = 'first\nsvc: Logged in.\tsecond'
-    const { stderr } = await svc(['whoami'])
+    const { stderr } = await svc(argv`whoami`)
     expect(stderr).toContain('first\\u{a}svc: Logged in.\\u{9}second')
   })
 
   test('escapes texts that it reads from a file', async () => {
-    const text = await svc(['auth', 'status'])
+    const text = await svc(argv`auth status`)
     expect(text.stdout).toContain('Ada\\u{1b}[2J\\u{9b}2J')
     expect(text.stdout).not.toMatch(RAW)
-    const json = await svc(['auth', 'status', '--json'])
+    const json = await svc(argv`auth status --json`)
     expect(json.stdout).not.toMatch(RAW)
     expect(JSON.parse(json.stdout).operator.operatorName).toBe(`Ada${ALL}`)
   })

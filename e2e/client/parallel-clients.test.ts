@@ -7,6 +7,7 @@ import { Client } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { SEED } from '../../build/testing/seeds.ts'
 import type { ServerProcess } from '../../build/testing/servers/server-process.ts'
+import { argv } from '../argv.ts'
 import { CLIENT, createInstallation, type Installation, run, SERVER } from '../harness.ts'
 
 const PROCESSES = 16
@@ -51,7 +52,7 @@ const stored = () => JSON.parse(readFileSync(credentials(), 'utf8'))
 
 async function login(code: string): Promise<void> {
   const { port } = slow.address() as AddressInfo
-  const args = ['login', '--url', `http://127.0.0.1:${port}`, '--code-env', 'CODE']
+  const args = argv`login --url http://127.0.0.1:${port} --code-env CODE`
   const { status, stderr } = await installation.svc(args, { CODE: code })
   expect([status, stderr]).toEqual([0, expect.not.stringContaining('error')])
 }
@@ -69,7 +70,7 @@ interface Started {
 }
 
 function startWhoami(): Started {
-  const child = spawn(CLIENT, ['whoami', '--json'], {
+  const child = spawn(CLIENT, argv`whoami --json`, {
     cwd: join(installation.directory, 'run'),
     env: { ...installation.clientEnvironment },
     stdio: 'ignore',
@@ -159,7 +160,7 @@ async function recover(): Promise<void> {
   await server.stop()
   const confirm = { SERVICE_OWNER_RECOVERY_CONFIRM: 'issue-owner-invitation' }
   const environment = { ...installation.environment, ...confirm }
-  expect((await run([SERVER, 'recover-owner'], { environment })).status).toBe(0)
+  expect((await run(argv`${SERVER} recover-owner`, { environment })).status).toBe(0)
   server = await installation.start()
   const file = join(installation.directory, 'state/bootstrap/owner-recovery.code')
   await login(readFileSync(file, 'utf8').trim())

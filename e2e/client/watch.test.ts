@@ -3,6 +3,7 @@ import { createInterface } from 'node:readline'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { superviseProcess } from '../../build/testing/servers/supervisor.ts'
 import { type Application, application, createKey, mutation, string } from '../application.ts'
+import { argv } from '../argv.ts'
 import { CLIENTS } from '../harness.ts'
 
 let app: Application
@@ -15,10 +16,11 @@ afterAll(async () => {
   await app?.installation.dispose()
 })
 
-const where = () => [
-  ...['channels.list', '{}', '--remote', '--root', app.installation.productRoot],
-  ...['--url', app.server.application!, '--key-env', 'KEY', '--target', 'channel:production'],
-]
+const where = () =>
+  argv`
+    channels.list {} --remote --root ${app.installation.productRoot}
+    --url ${app.server.application!} --key-env KEY --target channel:production
+  `
 
 async function createChannel(name: string): Promise<void> {
   const created = await mutation(app, {
@@ -29,7 +31,7 @@ async function createChannel(name: string): Promise<void> {
 }
 
 test.each(CLIENTS)('$build prints each state, also after a kill of the server', async (each) => {
-  const process = superviseProcess([...each.command, 'watch', ...where(), '--json'], {
+  const process = superviseProcess(argv`${each.command} watch ${where()} --json`, {
     signal: 'INT',
     directory: app.installation.directory,
     environment: { ...app.installation.clientEnvironment, ...each.needs, KEY: key },
@@ -60,7 +62,7 @@ test.each(CLIENTS)('$build prints each state, also after a kill of the server', 
 })
 
 test('a key without the scope realtime is denied with a next step', async () => {
-  const { status, stderr } = await app.installation.svc(['watch', ...where()], { KEY: app.key })
+  const { status, stderr } = await app.installation.svc(argv`watch ${where()}`, { KEY: app.key })
   expect([status, stderr]).toEqual([
     expect.any(Number),
     expect.stringContaining('AUTH_POLICY_DENIED'),

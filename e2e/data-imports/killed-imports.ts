@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Application, Json } from '../application.ts'
+import { argv } from '../argv.ts'
 import { CLIENT } from '../harness.ts'
 
 export interface KilledImports {
@@ -34,7 +35,7 @@ export async function importWithKills(
   for (;;) {
     const before = linesDone()
     const goal = before + Math.ceil(count / (kills * 3))
-    const child = spawn(CLIENT, ['data', 'import', 'channels', file, ...where(app), '--json'], {
+    const child = spawn(CLIENT, argv`data import channels ${file} ${where(app)} --json`, {
       env: { ...app.installation.clientEnvironment },
       cwd: join(app.installation.directory, 'run'),
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -62,7 +63,7 @@ export async function importWithKills(
 
 export function where(app: Application): string[] {
   const { productRoot } = app.installation
-  return ['--remote', '--root', productRoot, '--target', 'channel:production']
+  return argv`--remote --root ${productRoot} --target channel:production`
 }
 
 function* linesOf(count: number): Generator<string> {
@@ -72,7 +73,7 @@ function* linesOf(count: number): Generator<string> {
 /** Exports the table and returns the names of the channels in the order of their creation. */
 export async function exportedNames(app: Application, file: string): Promise<string[]> {
   const path = join(app.installation.directory, file)
-  await app.svc(['data', 'export', 'channels', path, ...where(app)])
+  await app.svc(argv`data export channels ${path} ${where(app)}`)
   const lines = readFileSync(path, 'utf8').trimEnd().split('\n')
   return lines.map((line) => JSON.parse(line).name)
 }

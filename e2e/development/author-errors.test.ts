@@ -16,6 +16,7 @@ import {
   type Reply,
   string,
 } from '../application.ts'
+import { argv } from '../argv.ts'
 
 const SOURCE = `import { mutation, UniqueViolation, v } from 'svc'
 
@@ -109,15 +110,15 @@ test('a rejection names the argument and the rule, and not the value', async () 
 })
 
 test('a replay under the rotated key returns the original result', async () => {
-  const remote = ['--remote', '--root', app.installation.productRoot]
-  const list = ['credentials', 'list', ...remote, '--client', app.clientId]
+  const remote = argv`--remote --root ${app.installation.productRoot}`
+  const list = argv`credentials list ${remote} --client ${app.clientId}`
   const { credentialId } = (await app.svc(list)).credentials[0]
   const same = { operationId: operationId() }
   const original = await add('three', same)
   expect(original.status).toBe(200)
-  const which = ['--client', app.clientId, '--credential', credentialId]
-  const { key } = await app.svc(['credentials', 'rotate', ...remote, ...which])
-  await app.svc(['credentials', 'revoke', ...remote, ...which])
+  const which = argv`--client ${app.clientId} --credential ${credentialId}`
+  const { key } = await app.svc(argv`credentials rotate ${remote} ${which}`)
+  await app.svc(argv`credentials revoke ${remote} ${which}`)
   expect((await add('three', same)).body.error.code).toBe('APPLICATION_KEY_INVALID')
   const replay = await add('three', { ...same, key })
   expect(replay.body.result).toEqual(original.body.result)

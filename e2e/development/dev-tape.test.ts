@@ -24,6 +24,7 @@ import {
 } from '../../build/testing/browsers/chromium.ts'
 import { NODE_PATH } from '../../build/testing/servers/node-path.ts'
 import { freePort } from '../../build/testing/servers/ports.ts'
+import { argv } from '../argv.ts'
 import { ChatWindow } from '../chat/window.ts'
 import { CLIENT, runSync } from '../harness.ts'
 
@@ -213,7 +214,7 @@ test.skipIf(!canRun)(
     expect(published).not.toContain(key)
     expect(published).not.toContain(origin)
 
-    const other = runSync([CLIENT, 'dev', '--root', root])
+    const other = runSync(argv`${CLIENT} dev --root ${root}`)
     expect(other.stderr).toContain(`It is svc dev at ${origin}, process`)
 
     tmux('send-keys', '-t', 'tape', 'C-c')

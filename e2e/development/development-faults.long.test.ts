@@ -12,6 +12,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { realSystem } from '../../src/system/system.ts'
+import { argv } from '../argv.ts'
 import { Disk } from '../faults/disk.ts'
 import { CLIENT, runSync } from '../harness.ts'
 import { DevelopmentProcess } from './development-process.ts'
@@ -77,8 +78,8 @@ function writeWorkspace(path: string): void {
   save('functions/notes.ts', source(1))
 }
 
-function start(...options: readonly string[]): DevelopmentProcess {
-  dev = new DevelopmentProcess(['--root', root, '--workspace', workspace, ...options])
+function start(options: readonly string[]): DevelopmentProcess {
+  dev = new DevelopmentProcess(argv`--root ${root} --workspace ${workspace} ${options}`)
   return dev
 }
 
@@ -95,7 +96,7 @@ describe.skipIf(noDisk !== null)(`a full disk (${noDisk ?? 'mounted for this tes
   test('rejects saves and Mutations, and the waiting save is published with space', async () => {
     writeWorkspace(join(directory, 'app'))
     disk = Disk.mountAt(root)
-    start('--port', '0')
+    start(argv`--port 0`)
     await dev!.next('ready', 0)
     expect(await add()).toBe(null)
     const artifacts = filesOf('artifacts')
@@ -130,9 +131,9 @@ describe.skipIf(noDisk !== null)(`a full disk (${noDisk ?? 'mounted for this tes
 
   test('rejects a save whose generated files have no space, and publishes it later', async () => {
     writeWorkspace(join(root, 'workspace'))
-    runSync([CLIENT, 'dev', '--root', root, '--workspace', workspace, '--prepare'])
+    runSync(argv`${CLIENT} dev --root ${root} --workspace ${workspace} --prepare`)
     disk = Disk.mountAt(root)
-    start('--port', '0')
+    start(argv`--port 0`)
     await dev!.next('ready', 0)
     const path = join(workspace, 'functions/notes.ts')
     const more = 'export const more = query({ clients, returns: v.null(), handler: () => null })'
@@ -157,16 +158,16 @@ describe.skipIf(noDisk !== null)(`a full disk (${noDisk ?? 'mounted for this tes
   test('fails a start that says so, and the next start has all documents', async () => {
     writeWorkspace(join(directory, 'app'))
     disk = Disk.mountAt(root)
-    start('--port', '0')
+    start(argv`--port 0`)
     expect(await add()).toBe(null)
     await dev!.stop()
     disk.fill()
-    const { status, output } = await start('--port', '0').ended
+    const { status, output } = await start(argv`--port 0`).ended
     expect(output).toMatch(/SERVER_PRODUCT_ROOT_UNAVAILABLE[\s\S]*Free space on its disk/)
     expect(status).toBe(1)
     expect(existsSync(join(root, 'dev.json'))).toBe(false)
     disk.empty()
-    start('--port', '0')
+    start(argv`--port 0`)
     expect([await version(), await dev!.call('notes.count', 'query')]).toEqual(['1', '1'])
   })
 
@@ -175,12 +176,12 @@ describe.skipIf(noDisk !== null)(`a full disk (${noDisk ?? 'mounted for this tes
     disk = Disk.mountAt(root)
     disk.fill()
     const before = filesOf('.')
-    const { status, output } = await start('--port', '0').ended
+    const { status, output } = await start(argv`--port 0`).ended
     expect(output).toMatch(/CLIENT_FILE_FAILED[\s\S]*free space/)
     expect(status).toBe(1)
     expect(filesOf('.')).toEqual(before)
     disk.empty()
-    start('--port', '0')
+    start(argv`--port 0`)
     expect(await version()).toBe('1')
   })
 })
@@ -189,7 +190,7 @@ describe.skipIf(noLimits !== null)(`exhausted file watches (${noLimits ?? 'limit
   test('are reported, saves are seen all the same, and watches come back', async () => {
     writeWorkspace(join(directory, 'app'))
     const command = [...IN_NAMESPACE, `echo 0 > ${LIMIT}; exec "$0" "$@"`, CLIENT]
-    const given = ['--root', root, '--workspace', workspace, '--port', '0']
+    const given = argv`--root ${root} --workspace ${workspace} --port 0`
     dev = new DevelopmentProcess(given, command)
     const { message } = await dev.next('notice', 0, 'file watches')
     expect(message).toMatch(/no file watches left.*fs\.inotify.*twice a second/)

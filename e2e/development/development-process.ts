@@ -1,6 +1,7 @@
 /** The compiled `svc dev` as a process of its own, with the events that it reports. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
+import { argv } from '../argv.ts'
 import { CLIENT } from '../harness.ts'
 
 export interface Event {
@@ -15,7 +16,7 @@ export class DevelopmentProcess {
   readonly #child: ChildProcess
 
   constructor(options: readonly string[], command: readonly string[] = [CLIENT]) {
-    const [file = '', ...args] = [...command, 'dev', ...options, '--json']
+    const [file = '', ...args] = argv`${command} dev ${options} --json`
     this.#child = spawn(file, args, { cwd: '/', stdio: ['ignore', 'pipe', 'pipe'] })
     let output = ''
     createInterface({ input: this.#child.stdout! }).on('line', (line) => {

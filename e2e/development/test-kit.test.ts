@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { NODE_PATH } from '../../build/testing/servers/node-path.ts'
+import { argv } from '../argv.ts'
 import { CLIENT } from '../harness.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'svc-first-test-'))
@@ -25,8 +26,11 @@ test.each([
   ['api', 4],
   ['empty', 1],
 ])('the tests of a new %s Workspace pass without a network', (template, count) => {
-  const paths = ['--root', `${template}-root`, '--workspace', template]
-  const created = offline('svc', ['init', '--template', template, ...paths], root)
+  const created = offline(
+    'svc',
+    argv`init --template ${template} --root ${template}-root --workspace ${template}`,
+    root,
+  )
   expect(created.stderr).toBe('')
   const { status, stdout } = offline('node', ['--test'], join(root, template))
   expect(stdout).toMatch(new RegExp(`^# pass ${count}$`, 'm'))

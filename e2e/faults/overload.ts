@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Application } from '../application.ts'
+import { argv } from '../argv.ts'
 import { run } from '../harness.ts'
 import { memoryMib, serverPid } from '../slow-peers/attacks.ts'
 import type { CrowdReport, CrowdTask } from './crowd.ts'
@@ -79,7 +80,7 @@ export async function overload(
 
 /** Lets `svc` renew the access token where it has expired: it is valid for ten minutes. */
 export async function renewToken({ svc, installation }: Application): Promise<void> {
-  await svc(['health', '--remote', '--root', installation.productRoot])
+  await svc(argv`health --remote --root ${installation.productRoot}`)
 }
 
 class HealthReader {

@@ -32,6 +32,7 @@ import {
 } from '../../build/testing/files/s3-round-trips.ts'
 import { sha256Hex } from '../../src/system/digests.ts'
 import { type Application, application, query, string } from '../application.ts'
+import { argv } from '../argv.ts'
 import { writeFileFunctions } from './workspace.ts'
 
 const BYTES = randomBytes(600_000)
@@ -43,32 +44,31 @@ beforeAll(async () => {
 })
 afterAll(() => app?.installation.dispose())
 
-const svc = (...words: string[]) => {
-  const root = ['--remote', '--root', app.installation.productRoot, '--json']
-  return app.installation.svc([...words, ...root])
+const svc = (words: readonly string[]) => {
+  return app.installation.svc(argv`${words} --remote --root ${app.installation.productRoot} --json`)
 }
 const at = (name: string) => join(app.installation.directory, name)
 
 test('a quota and the record of an operation outlive the process', async () => {
   writeFileSync(at('film.bin'), BYTES)
-  expect(await svc('buckets', 'create', 'films', '--quota', '1000000')).toMatchObject({ status: 0 })
-  const put = (key: string, ...more: string[]) =>
-    svc('files', 'put', at('film.bin'), '--bucket', 'films', '--key', key, ...more)
+  expect(await svc(argv`buckets create films --quota 1000000`)).toMatchObject({ status: 0 })
+  const put = (key: string, more: readonly string[] = []) =>
+    svc(argv`files put ${at('film.bin')} --bucket films --key ${key} ${more}`)
   const first = await put('a/film')
   const { operation, object } = JSON.parse(first.stdout)
   expect(object).toMatchObject({ sha256: sha256Hex(BYTES), size: '600000' })
   await app.restart('kill')
-  const repeated = await put('a/film', '--operation-id', operation.operationId)
+  const repeated = await put('a/film', argv`--operation-id ${operation.operationId}`)
   expect(JSON.parse(repeated.stdout)).toMatchObject({ object, operation: { replayed: true } })
   const full = await put('b/film')
   expect([full.status, JSON.parse(full.stdout).error.code]).toEqual([4, 'PRODUCT_STATE_CONFLICT'])
-  const fetched = await svc('files', 'get', 'a/film', '--bucket', 'films', '--out', at('copy'))
+  const fetched = await svc(argv`files get a/film --bucket films --out ${at('copy')}`)
   expect(fetched.status, fetched.stderr).toBe(0)
   expect(sha256Hex(readFileSync(at('copy')))).toBe(sha256Hex(BYTES))
-  const listed = JSON.parse((await svc('buckets', 'list')).stdout) as { items: object[] }
+  const listed = JSON.parse((await svc(argv`buckets list`)).stdout) as { items: object[] }
   const usage = { files: '1', bytes: '600000' }
   expect(listed.items).toContainEqual(expect.objectContaining({ usage }))
-  expect((await svc('files', 'delete', 'a/film', '--bucket', 'films')).status).toBe(0)
+  expect((await svc(argv`files delete a/film --bucket films`)).status).toBe(0)
   expect((await put('b/film')).status).toBe(0)
 })
 
@@ -77,14 +77,14 @@ describe('the clients of S3, with keys of a bucket', () => {
   let remote: S3Remote
   let client: S3Client
 
-  const issued = async (...words: string[]): Promise<S3Keys> => {
-    const { status, stdout, stderr } = await svc('buckets', 'keys', ...words)
+  const issued = async (words: readonly string[]): Promise<S3Keys> => {
+    const { status, stdout, stderr } = await svc(argv`buckets keys ${words}`)
     expect(status, stderr).toBe(0)
     const { accessKeyId, secretAccessKey } = JSON.parse(stdout)
     return { accessKeyId, secretAccessKey }
   }
   const issue = (access: 'read' | 'write') =>
-    issued('issue', Bucket, '--name', access, '--access', access)
+    issued(argv`issue ${Bucket} --name ${access} --access ${access}`)
   const nameOf = async (sent: Promise<unknown>): Promise<string> => {
     try {
       await sent
@@ -101,7 +101,7 @@ describe('the clients of S3, with keys of a bucket', () => {
   }
 
   beforeAll(async () => {
-    expect((await svc('buckets', 'create', Bucket)).status).toBe(0)
+    expect((await svc(argv`buckets create ${Bucket}`)).status).toBe(0)
     const endpoint = `${app.server.application}/v1/s3`
     remote = { endpoint, bucket: Bucket, keys: await issue('write') }
     client = s3ClientOf(remote)
@@ -117,7 +117,7 @@ describe('the clients of S3, with keys of a bucket', () => {
       arguments: { bucket: string(Bucket) },
     })
     expect(JSON.stringify(seen.body.result)).toContain(ETag!.replaceAll('"', ''))
-    const stored = await svc('files', 'put', at('film.bin'), '--bucket', Bucket, '--key', 'b/film')
+    const stored = await svc(argv`files put ${at('film.bin')} --bucket ${Bucket} --key b/film`)
     expect(stored.status, stored.stderr).toBe(0)
     const { Contents } = await client.send(new ListObjectsV2Command({ Bucket }))
     expect(Contents?.map(({ Key, Size }) => [Key, Size])).toEqual([
@@ -188,7 +188,7 @@ describe('the clients of S3, with keys of a bucket', () => {
     const mixed = 'SignatureDoesNotMatch'
     expect(await by({ accessKeyId, secretAccessKey })).toEqual([mixed, mixed])
     expect(await by(await issue('read'))).toEqual(['AccessDenied', 'no failure'])
-    const foreign = await issued('issue', 'films', '--name', 'x', '--access', 'write')
+    const foreign = await issued(argv`issue films --name x --access write`)
     expect(await by(foreign)).toEqual(['AccessDenied', 'AccessDenied'])
     const skewed = 'RequestTimeTooSkewed'
     const systemClockOffset = 20 * 60_000
@@ -197,10 +197,10 @@ describe('the clients of S3, with keys of a bucket', () => {
 
   test('a revoked key ends at once, in signed URLs too, and its successor goes on', async () => {
     const { accessKeyId } = remote.keys
-    const successor = await issued('rotate', Bucket, '--key', accessKeyId)
+    const successor = await issued(argv`rotate ${Bucket} --key ${accessKeyId}`)
     const url = await getSignedUrl(client, new GetObjectCommand({ Bucket, Key: 'parts' }))
     expect((await fetch(url, { headers: { range: 'bytes=0-1' } })).status).toBe(206)
-    expect((await svc('buckets', 'keys', 'revoke', Bucket, '--key', accessKeyId)).status).toBe(0)
+    expect((await svc(argv`buckets keys revoke ${Bucket} --key ${accessKeyId}`)).status).toBe(0)
     expect(await nameOf(read(client, 'parts'))).toBe('InvalidAccessKeyId')
     expect((await fetch(url)).status).toBe(403)
     const next = s3ClientOf({ ...remote, keys: successor })

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { S3Server } from '../../build/testing/servers/s3-server.ts'
 import { startServer } from '../../build/testing/servers/server-process.ts'
 import { type Application, application, query, send } from '../application.ts'
+import { argv } from '../argv.ts'
 import { productEnvironment, run, SERVER } from '../harness.ts'
 import { grantDownload, grantUpload, removeFile, writeFileFunctions } from './workspace.ts'
 
@@ -89,7 +90,7 @@ describe('with bytes in an S3-compatible store', () => {
 
   test('verify-storage reads the store, and a deleted file leaves nothing there', async () => {
     await app.server.stop()
-    const verified = await run([SERVER, 'verify-storage'], { environment: environment() })
+    const verified = await run(argv`${SERVER} verify-storage`, { environment: environment() })
     expect(verified.stdout).toContain('Verified 2 files')
     expect(verified.stdout).toContain('No file is damaged.')
     await app.start()
@@ -106,7 +107,7 @@ describe('with bytes in an S3-compatible store', () => {
       [without, 'set SERVICE_STORAGE_S3_BUCKET'],
       [elsewhere, 'name the new bucket in files.s3'],
     ] as const) {
-      const checked = await run([SERVER, 'check'], { environment: given })
+      const checked = await run(argv`${SERVER} check`, { environment: given })
       expect(checked.status).toBe(1)
       expect(checked.stderr).toContain('SERVER_PRODUCT_ROOT_INVALID')
       expect(checked.stderr).toContain(fix)

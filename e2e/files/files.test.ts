@@ -10,6 +10,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type OwnCluster, ownCluster } from '../../build/testing/databases/cluster.ts'
 import { sha256Hex } from '../../src/system/digests.ts'
 import { type Application, application, id, mutation, query, string } from '../application.ts'
+import { argv } from '../argv.ts'
 import { productEnvironment, run, SERVER } from '../harness.ts'
 import {
   grantDownload,
@@ -144,8 +145,8 @@ describe.each(['SQLite', 'PostgreSQL'])('with documents in %s', (kind) => {
     const grant = await grantUpload(app, BYTES.length)
     await curl('-T', source, '-H', 'Content-Type:', ...bearer(grant.token), urlOf(grant))
     await app.server.stop()
-    const verify = (...args: string[]) =>
-      run([SERVER, 'verify-storage', ...args], {
+    const verify = (args: readonly string[] = []) =>
+      run(argv`${SERVER} verify-storage ${args}`, {
         environment: {
           ...app.installation.environment,
           ...productEnvironment(app.installation),
@@ -166,7 +167,7 @@ describe.each(['SQLite', 'PostgreSQL'])('with documents in %s', (kind) => {
       stdout: expect.stringContaining(`Orphaned: ${orphan}`),
     })
     writeFileSync(path, Buffer.from(BYTES).fill(0, 10, 20))
-    const damaged = await verify('--repair')
+    const damaged = await verify(argv`--repair`)
     expect(damaged.status).toBe(6)
     expect(damaged.stdout).toMatch(new RegExp(`^damaged: ${DIGEST} of fil_\\w{26}, set aside`, 'm'))
     expect(damaged.stdout).toContain(`Removed ${orphan}`)

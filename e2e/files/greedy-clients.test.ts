@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { type S3Keys, s3ClientOf } from '../../build/testing/files/s3-remotes.ts'
 import { signS3 } from '../../build/testing/files/s3-signers.ts'
 import { type Application, action, application, id, string } from '../application.ts'
+import { argv } from '../argv.ts'
 import { serverPid } from '../slow-peers/attacks.ts'
 import { grantDownload, grantUpload, writeFileFunctions } from './workspace.ts'
 
@@ -78,17 +79,11 @@ describe('an S3 client', () => {
   let endpoint: string
 
   beforeAll(async () => {
-    const remote = ['--remote', '--root', app.installation.productRoot]
-    await app.svc([
-      'buckets',
-      'create',
-      Bucket,
-      '--quota',
-      String(QUOTA_PARTS * MIB + MIB / 2),
-      ...remote,
-    ])
-    const issue = ['issue', Bucket, '--name', 'a', '--access', 'write']
-    keys = await app.svc(['buckets', 'keys', ...issue, ...remote])
+    const remote = argv`--remote --root ${app.installation.productRoot}`
+    await app.svc(
+      argv`buckets create ${Bucket} --quota ${String(QUOTA_PARTS * MIB + MIB / 2)} ${remote}`,
+    )
+    keys = await app.svc(argv`buckets keys issue ${Bucket} --name a --access write ${remote}`)
     endpoint = `${app.server.application}/v1/s3`
   })
 

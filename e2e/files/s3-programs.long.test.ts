@@ -10,6 +10,7 @@ import {
   syncWithS3cmd,
 } from '../../build/testing/files/s3-round-trips.ts'
 import { type Application, application } from '../application.ts'
+import { argv } from '../argv.ts'
 
 const MIB = 1024 * 1024
 
@@ -17,9 +18,10 @@ let app: Application
 let remote: S3Remote
 beforeAll(async () => {
   app = await application()
-  const words = ['buckets', 'keys', 'issue', 'default', '--name', 'programs', '--access', 'write']
-  const root = ['--remote', '--root', app.installation.productRoot]
-  const { accessKeyId, secretAccessKey } = await app.svc([...words, ...root])
+  const { accessKeyId, secretAccessKey } = await app.svc(argv`
+    buckets keys issue default --name programs --access write
+    --remote --root ${app.installation.productRoot}
+  `)
   const endpoint = `${app.server.application}/v1/s3`
   remote = { endpoint, bucket: 'default', keys: { accessKeyId, secretAccessKey } }
 })

@@ -21,6 +21,7 @@ import { s3ClientOf } from '../../build/testing/files/s3-remotes.ts'
 import { SEED } from '../../build/testing/seeds.ts'
 import { sha256Hex } from '../../src/system/digests.ts'
 import { type Application, application, id, query } from '../application.ts'
+import { argv } from '../argv.ts'
 import { productEnvironment, run, SERVER } from '../harness.ts'
 import { type Grant, grantDownload, grantUpload, writeFileFunctions } from './workspace.ts'
 
@@ -35,9 +36,10 @@ let app: Application
 let client: S3Client
 beforeAll(async () => {
   app = await application(writeFileFunctions)
-  const words = ['buckets', 'keys', 'issue', Bucket, '--name', 'crashes', '--access', 'write']
-  const root = ['--remote', '--root', app.installation.productRoot]
-  const { accessKeyId, secretAccessKey } = await app.svc([...words, ...root])
+  const { accessKeyId, secretAccessKey } = await app.svc(argv`
+    buckets keys issue ${Bucket} --name crashes --access write
+    --remote --root ${app.installation.productRoot}
+  `)
   const endpoint = `${app.server.application}/v1/s3`
   client = s3ClientOf({ endpoint, keys: { accessKeyId, secretAccessKey } })
 })
@@ -180,7 +182,7 @@ test(`${KILLS} kills lose no file that was acknowledged (SVC_SEED=${SEED})`, {
   await expect.poll(stored, { timeout: 150_000 }).toEqual([...present].sort())
   expect(readdirSync(join(app.installation.productRoot, 'files/temporary'))).toEqual([])
   await app.server.stop()
-  const verified = await run([SERVER, 'verify-storage'], {
+  const verified = await run(argv`${SERVER} verify-storage`, {
     environment: { ...app.installation.environment, ...productEnvironment(app.installation) },
   })
   expect(verified.stdout).toContain('No file is damaged.')

@@ -19,6 +19,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { HARMLESS, NEUTRALISED, NEUTRALISED_SOMEWHERE } from '../../build/runtime/variables.ts'
 import { RecordingServer } from '../../build/testing/servers/recording-server.ts'
 import about from '../../package.json' with { type: 'json' }
+import { argv } from '../argv.ts'
 import { ACCESS_TOKEN, REFRESH_TOKEN, storedSession } from '../client/stored-sessions.ts'
 import {
   CLIENT,
@@ -134,7 +135,7 @@ test.each(CLIENTS)('no variable makes $build print a token', async ({ command, n
     { NODE_DEBUG: 'http,https,net,tls,stream,undici,fetch,*' },
   ]) {
     const environment = { ...needs, ...session.environment, ...variables }
-    const result = await run([...command, 'whoami'], { directory, environment })
+    const result = await run(argv`${command} whoami`, { directory, environment })
     for (const token of [ACCESS_TOKEN, REFRESH_TOKEN]) {
       expect(result.stdout + result.stderr).not.toContain(token)
     }
@@ -146,12 +147,12 @@ test.each(CLIENTS)('no variable makes $build print a token', async ({ command, n
 
 test('no remaining variable changes the bytes of a package', () => {
   const svc = (args: readonly string[], environment: Environment = {}) => {
-    const result = runSync([CLIENT, ...args], { directory, environment })
+    const result = runSync(argv`${CLIENT} ${args}`, { directory, environment })
     expect(result.stderr).not.toContain('CLIENT_')
     expect(result.status).toBe(0)
   }
-  svc(['init', '--root', 'root', '--workspace', 'app', '--name', 'chat'])
-  svc(['build', '--root', 'root', '--out', 'usual.pkg'])
+  svc(argv`init --root root --workspace app --name chat`)
+  svc(argv`build --root root --out usual.pkg`)
   // A wrong directory stops any program, and so does a library that a loader cannot find.
   const rows = HARMLESS.filter(({ reason }) => !/directories|allocator/.test(reason))
   expect(rows).toHaveLength(HARMLESS.length - 2)
@@ -161,7 +162,7 @@ test('no remaining variable changes the bytes of a package', () => {
     BUN_ENV: 'development',
     NODE_PATH: join(directory, 'node_modules'),
   }
-  svc(['build', '--root', 'root', '--out', 'hostile.pkg'], environment)
+  svc(argv`build --root root --out hostile.pkg`, environment)
   const bytesOf = (name: string) => readFileSync(join(directory, name))
   expect(bytesOf('hostile.pkg').equals(bytesOf('usual.pkg'))).toBe(true)
   expect(existsSync(mark)).toBe(false)
@@ -175,13 +176,13 @@ test('NODE_PG_FORCE_NATIVE loads no module of the working directory', () => {
     SERVICE_PLATFORM_IDENTITY_PEPPER: 'A'.repeat(43),
     SERVICE_STATE_DIRECTORY: join(directory, 'state'),
   }
-  const result = runSync([SERVER, 'migrate'], { directory, environment })
+  const result = runSync(argv`${SERVER} migrate`, { directory, environment })
   expect(result.stderr).toContain('ECONNREFUSED')
   expect(existsSync(mark)).toBe(false)
 })
 
 test('a .env file is not read for settings', () => {
-  const result = runSync([SERVER, 'check'], { directory })
+  const result = runSync(argv`${SERVER} check`, { directory })
   expect(result.stderr).toContain('SERVER_CONFIGURATION_MISSING')
   expect(result.stderr).not.toContain('relative')
 })
@@ -199,7 +200,7 @@ test('BUN_INSPECT opens no debugger and connects to none', async () => {
     { BUN_INSPECT_CONNECT_TO: `unix://${path}` },
     { BUN_INSPECT: `ws+unix://${path}?wait=1` },
   ]) {
-    const result = await run([SERVER, 'version'], { directory, environment })
+    const result = await run(argv`${SERVER} version`, { directory, environment })
     expect(result.stdout).toContain(about.version)
     expect(result.stderr).toBe('')
   }

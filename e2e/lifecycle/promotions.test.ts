@@ -9,6 +9,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { promoteUnderLoad } from '../../build/bench/promotions/measure.ts'
 import { MARKS, versions } from '../../build/bench/promotions/versions.ts'
 import { type Application, application, UNTYPED } from '../application.ts'
+import { argv } from '../argv.ts'
 
 /** The short run has a rate that a machine with other tests sustains too. */
 const LOAD = {
@@ -35,13 +36,9 @@ beforeAll(async () => {
   releases.push(app.releaseId)
   for (let number = 1; number < RELEASES; number++) {
     write(app.installation.workspace, number)
-    const released = await app.svc([
-      'release',
-      '--remote',
-      '--root',
-      app.installation.productRoot,
-      UNTYPED,
-    ])
+    const released = await app.svc(
+      argv`release --remote --root ${app.installation.productRoot} ${UNTYPED}`,
+    )
     releases.push(released.releaseId)
   }
 })

@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { type Application, application, mutation, operationId } from '../application.ts'
+import { argv } from '../argv.ts'
 import type { Compatibility } from './states.ts'
 
 interface Schema {
@@ -38,13 +39,9 @@ export async function releasedApplication(): Promise<ReleasedApplication> {
     for (const number of SCHEMAS.keys()) {
       if (number === 0) continue
       write(app.installation.workspace, number)
-      const released = await app.svc([
-        'release',
-        '--no-typecheck',
-        '--remote',
-        '--root',
-        app.installation.productRoot,
-      ])
+      const released = await app.svc(
+        argv`release --no-typecheck --remote --root ${app.installation.productRoot}`,
+      )
       releases.push(released.releaseId)
     }
     // Every Release was validated before this document is stored.

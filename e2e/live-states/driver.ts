@@ -12,6 +12,7 @@ import {
   operationId,
   type Reply,
 } from '../application.ts'
+import { argv } from '../argv.ts'
 import { type FaultCounts, Faults } from '../serializability/faults.ts'
 import { SeededRandom } from '../serializability/random.ts'
 import { STORES } from '../serializability/stores.ts'
@@ -90,7 +91,7 @@ async function prepare(app: Application): Promise<string[]> {
 
 async function secondRelease({ svc, installation }: Application): Promise<string> {
   writeFileSync(join(installation.workspace, 'functions/live.ts'), functionsOf(2))
-  const release = ['release', '--no-typecheck', '--remote', '--root', installation.productRoot]
+  const release = argv`release --no-typecheck --remote --root ${installation.productRoot}`
   return (await svc(release)).releaseId
 }
 

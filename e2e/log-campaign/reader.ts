@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Application, Json } from '../application.ts'
+import { argv } from '../argv.ts'
 import { call, type Reply } from '../harness.ts'
 import type { SeenRecord } from './checker.ts'
 
@@ -52,7 +53,7 @@ export class LogReader {
     const { management } = this.#app.server
     try {
       const reply = await call(management, method, path, options)
-      if (reply.status === 401) await this.#app.svc(['status'])
+      if (reply.status === 401) await this.#app.svc(argv`status`)
       return reply
     } catch {
       return { status: 0, body: null }

@@ -1,10 +1,11 @@
 /** Commands while the Environment is archived. */
+import { argv } from '../argv.ts'
 import type { Situation } from './situations.ts'
 
 export const ARCHIVED: readonly Situation[] = [
   {
     situation: 'the status is read',
-    run: ['svc', 'status', '--root', '{root}'],
+    run: argv`svc status --root {root}`,
     exit: 0,
     message: [],
     result:
@@ -13,23 +14,14 @@ export const ARCHIVED: readonly Situation[] = [
   },
   {
     situation: 'the health is read',
-    run: ['svc', 'health', '--root', '{root}'],
+    run: argv`svc health --root {root}`,
     exit: 0,
     message: [],
     result: '{environmentId}  healthy, archived',
   },
   {
     situation: 'a Release is released',
-    run: [
-      'svc',
-      'release',
-      '--root',
-      '{root}',
-      '--release',
-      '{release}',
-      '--channel',
-      'production',
-    ],
+    run: argv`svc release --root {root} --release {release} --channel production`,
     exit: 0,
     message: [
       'The Environment is archived and serves no calls. Run `svc environments restore` ' +
@@ -41,19 +33,10 @@ export const ARCHIVED: readonly Situation[] = [
   },
   {
     situation: 'a Function is called',
-    run: [
-      'svc',
-      'call',
-      'channels.list',
-      '--root',
-      '{root}',
-      '--url',
-      '{application}',
-      '--key-env',
-      'KEY',
-      '--target',
-      'channel:production',
-    ],
+    run: argv`
+      svc call channels.list --root {root} --url {application} --key-env KEY
+      --target channel:production
+    `,
     environment: { KEY: '{key}' },
     exit: 5,
     message: [
@@ -64,7 +47,7 @@ export const ARCHIVED: readonly Situation[] = [
   },
   {
     situation: 'the Environment is archived again',
-    run: ['svc', 'environments', 'archive', '--root', '{root}'],
+    run: argv`svc environments archive --root {root}`,
     exit: 4,
     message: [
       'svc: PRODUCT_STATE_CONFLICT: The current state of the resource does not allow ' +

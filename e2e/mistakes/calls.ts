@@ -1,22 +1,15 @@
 /** Calls that the client or the application origin rejects. */
+import { argv } from '../argv.ts'
 import type { Situation } from './situations.ts'
+
+const AT_PRODUCTION = argv`
+  --root {root} --url {application} --key-env KEY --target channel:production
+`
 
 export const CALLS: readonly Situation[] = [
   {
     situation: 'the variable of the key holds no key',
-    run: [
-      'svc',
-      'call',
-      'channels.list',
-      '--root',
-      '{root}',
-      '--url',
-      '{application}',
-      '--key-env',
-      'KEY',
-      '--target',
-      'channel:production',
-    ],
+    run: argv`svc call channels.list ${AT_PRODUCTION}`,
     environment: { KEY: 'secret' },
     exit: 2,
     message: [
@@ -27,19 +20,7 @@ export const CALLS: readonly Situation[] = [
   },
   {
     situation: 'the key is not valid',
-    run: [
-      'svc',
-      'call',
-      'channels.list',
-      '--root',
-      '{root}',
-      '--url',
-      '{application}',
-      '--key-env',
-      'KEY',
-      '--target',
-      'channel:production',
-    ],
+    run: argv`svc call channels.list ${AT_PRODUCTION}`,
     environment: { KEY: '{wrongKey}' },
     exit: 3,
     message: [
@@ -50,20 +31,7 @@ export const CALLS: readonly Situation[] = [
   },
   {
     situation: 'the key lacks the scope of the Function',
-    run: [
-      'svc',
-      'call',
-      'channels.create',
-      '{"name":"a","author":"b"}',
-      '--root',
-      '{root}',
-      '--url',
-      '{application}',
-      '--key-env',
-      'KEY',
-      '--target',
-      'channel:production',
-    ],
+    run: argv`svc call channels.create {"name":"a","author":"b"} ${AT_PRODUCTION}`,
     environment: { KEY: '{readerKey}' },
     exit: 3,
     message: [
@@ -77,19 +45,7 @@ export const CALLS: readonly Situation[] = [
   },
   {
     situation: 'the Function does not exist',
-    run: [
-      'svc',
-      'call',
-      'channels.delete',
-      '--root',
-      '{root}',
-      '--url',
-      '{application}',
-      '--key-env',
-      'KEY',
-      '--target',
-      'channel:production',
-    ],
+    run: argv`svc call channels.delete ${AT_PRODUCTION}`,
     environment: { KEY: '{key}' },
     exit: 7,
     message: [
@@ -100,20 +56,7 @@ export const CALLS: readonly Situation[] = [
   },
   {
     situation: 'an argument is missing',
-    run: [
-      'svc',
-      'call',
-      'channels.create',
-      '{"name":"a"}',
-      '--root',
-      '{root}',
-      '--url',
-      '{application}',
-      '--key-env',
-      'KEY',
-      '--target',
-      'channel:production',
-    ],
+    run: argv`svc call channels.create {"name":"a"} ${AT_PRODUCTION}`,
     environment: { KEY: '{key}' },
     exit: 8,
     message: [
@@ -124,20 +67,7 @@ export const CALLS: readonly Situation[] = [
   },
   {
     situation: 'an argument is not declared',
-    run: [
-      'svc',
-      'call',
-      'channels.list',
-      '{"limit":1}',
-      '--root',
-      '{root}',
-      '--url',
-      '{application}',
-      '--key-env',
-      'KEY',
-      '--target',
-      'channel:production',
-    ],
+    run: argv`svc call channels.list {"limit":1} ${AT_PRODUCTION}`,
     environment: { KEY: '{key}' },
     exit: 8,
     message: [
@@ -148,20 +78,7 @@ export const CALLS: readonly Situation[] = [
   },
   {
     situation: 'the arguments are not JSON',
-    run: [
-      'svc',
-      'call',
-      'channels.list',
-      '{limit:1}',
-      '--root',
-      '{root}',
-      '--url',
-      '{application}',
-      '--key-env',
-      'KEY',
-      '--target',
-      'channel:production',
-    ],
+    run: argv`svc call channels.list {limit:1} ${AT_PRODUCTION}`,
     environment: { KEY: '{key}' },
     exit: 8,
     message: [
@@ -172,20 +89,7 @@ export const CALLS: readonly Situation[] = [
   },
   {
     situation: 'an integer is beyond 2^53',
-    run: [
-      'svc',
-      'call',
-      'channels.list',
-      '{"limit":9007199254740993}',
-      '--root',
-      '{root}',
-      '--url',
-      '{application}',
-      '--key-env',
-      'KEY',
-      '--target',
-      'channel:production',
-    ],
+    run: argv`svc call channels.list {"limit":9007199254740993} ${AT_PRODUCTION}`,
     environment: { KEY: '{key}' },
     exit: 8,
     message: [
@@ -196,22 +100,7 @@ export const CALLS: readonly Situation[] = [
   },
   {
     situation: 'the arguments are given twice',
-    run: [
-      'svc',
-      'call',
-      'channels.list',
-      '{}',
-      '--args-file',
-      '{missing}',
-      '--root',
-      '{root}',
-      '--url',
-      '{application}',
-      '--key-env',
-      'KEY',
-      '--target',
-      'channel:production',
-    ],
+    run: argv`svc call channels.list {} --args-file {missing} ${AT_PRODUCTION}`,
     environment: { KEY: '{key}' },
     exit: 2,
     message: [
@@ -221,21 +110,7 @@ export const CALLS: readonly Situation[] = [
   },
   {
     situation: 'a Query has an operation ID',
-    run: [
-      'svc',
-      'call',
-      'channels.list',
-      '--root',
-      '{root}',
-      '--url',
-      '{application}',
-      '--key-env',
-      'KEY',
-      '--target',
-      'channel:production',
-      '--operation-id',
-      '{unknownOperation}',
-    ],
+    run: argv`svc call channels.list ${AT_PRODUCTION} --operation-id {unknownOperation}`,
     environment: { KEY: '{key}' },
     exit: 2,
     message: [
@@ -245,19 +120,10 @@ export const CALLS: readonly Situation[] = [
   },
   {
     situation: 'the Channel of the target does not exist',
-    run: [
-      'svc',
-      'call',
-      'channels.list',
-      '--root',
-      '{root}',
-      '--url',
-      '{application}',
-      '--key-env',
-      'KEY',
-      '--target',
-      'channel:canary',
-    ],
+    run: argv`
+      svc call channels.list --root {root} --url {application} --key-env KEY
+      --target channel:canary
+    `,
     environment: { KEY: '{key}' },
     exit: 7,
     message: [
@@ -269,19 +135,10 @@ export const CALLS: readonly Situation[] = [
   },
   {
     situation: 'the address of the application is wrong',
-    run: [
-      'svc',
-      'call',
-      'channels.list',
-      '--root',
-      '{root}',
-      '--url',
-      'http://{closed}',
-      '--key-env',
-      'KEY',
-      '--target',
-      'channel:production',
-    ],
+    run: argv`
+      svc call channels.list --root {root} --url http://{closed} --key-env KEY
+      --target channel:production
+    `,
     environment: { KEY: '{key}' },
     exit: 5,
     message: [

@@ -1,10 +1,11 @@
 /** Command lines that cannot be run as they were typed. */
+import { argv } from '../argv.ts'
 import type { Situation } from './situations.ts'
 
 export const COMMAND_LINES: readonly Situation[] = [
   {
     situation: 'a command is misspelled',
-    run: ['svc', 'relase'],
+    run: argv`svc relase`,
     exit: 2,
     message: [
       'svc: CLIENT_USAGE: Unknown command relase. Did you mean release?',
@@ -13,7 +14,7 @@ export const COMMAND_LINES: readonly Situation[] = [
   },
   {
     situation: 'an option is misspelled',
-    run: ['svc', 'status', '--rot', '{root}'],
+    run: argv`svc status --rot {root}`,
     exit: 2,
     message: [
       'svc: CLIENT_USAGE: Unknown option --rot. Did you mean --root?',
@@ -22,7 +23,7 @@ export const COMMAND_LINES: readonly Situation[] = [
   },
   {
     situation: 'an option has no value',
-    run: ['svc', 'status', '--root'],
+    run: argv`svc status --root`,
     exit: 2,
     message: [
       'svc: CLIENT_USAGE: --root needs a value; write --root=VALUE if it begins with -.',
@@ -31,7 +32,7 @@ export const COMMAND_LINES: readonly Situation[] = [
   },
   {
     situation: 'a required option is missing',
-    run: ['svc', 'login'],
+    run: argv`svc login`,
     exit: 2,
     message: [
       'svc: CLIENT_USAGE: --url <ORIGIN> is required: Origin of the management service.',
@@ -40,25 +41,25 @@ export const COMMAND_LINES: readonly Situation[] = [
   },
   {
     situation: 'an option is given twice',
-    run: ['svc', 'status', '--root', '{root}', '--root', '{root}'],
+    run: argv`svc status --root {root} --root {root}`,
     exit: 2,
     message: ['svc: CLIENT_USAGE: --root is given twice.', '  See `svc status --help`.'],
   },
   {
     situation: 'an argument is too much',
-    run: ['svc', 'status', 'production', '--root', '{root}'],
+    run: argv`svc status production --root {root}`,
     exit: 2,
     message: ['svc: CLIENT_USAGE: Unexpected production.', '  See `svc status --help`.'],
   },
   {
     situation: 'a group of commands is given without a verb',
-    run: ['svc', 'clients'],
+    run: argv`svc clients`,
     exit: 2,
     message: ['svc: CLIENT_USAGE: clients needs one of: create, list.', '  See `svc --help`.'],
   },
   {
     situation: 'a code is pasted as a command',
-    run: ['svc', '{code}'],
+    run: argv`svc {code}`,
     exit: 2,
     message: [
       'svc: CLIENT_USAGE: Unknown command (a credential: never pass one as an argument).',
@@ -67,7 +68,7 @@ export const COMMAND_LINES: readonly Situation[] = [
   },
   {
     situation: 'a code is pasted in place of a variable',
-    run: ['svc', 'login', '--url', '{management}', '--code-env', '{code}'],
+    run: argv`svc login --url {management} --code-env {code}`,
     exit: 2,
     message: [
       'svc: CLIENT_USAGE: --code-env needs the name of a variable, not the secret ' +
@@ -78,7 +79,7 @@ export const COMMAND_LINES: readonly Situation[] = [
   },
   {
     situation: 'the variable of the code is not set',
-    run: ['svc', 'login', '--url', '{management}', '--code-env', 'CODE'],
+    run: argv`svc login --url {management} --code-env CODE`,
     exit: 2,
     message: [
       'svc: CLIENT_USAGE: The variable CODE is not set or empty.',
@@ -87,7 +88,7 @@ export const COMMAND_LINES: readonly Situation[] = [
   },
   {
     situation: 'the variable of the code holds another text',
-    run: ['svc', 'login', '--url', '{management}', '--code-env', 'CODE'],
+    run: argv`svc login --url {management} --code-env CODE`,
     environment: { CODE: 'secret' },
     exit: 2,
     message: [
@@ -97,7 +98,7 @@ export const COMMAND_LINES: readonly Situation[] = [
   },
   {
     situation: 'there is no terminal to type the code on',
-    run: ['svc', 'login', '--url', '{management}'],
+    run: argv`svc login --url {management}`,
     exit: 2,
     message: [
       'svc: CLIENT_USAGE: There is no terminal to type the code on. Pass it with ' +
@@ -107,7 +108,7 @@ export const COMMAND_LINES: readonly Situation[] = [
   },
   {
     situation: 'two ways to log in are given',
-    run: ['svc', 'login', '--url', '{management}', '--browser', '--oidc-token-env', 'TOKEN'],
+    run: argv`svc login --url {management} --browser --oidc-token-env TOKEN`,
     exit: 2,
     message: [
       'svc: CLIENT_USAGE: Give --browser or --oidc-token-env, not both.',
@@ -116,7 +117,7 @@ export const COMMAND_LINES: readonly Situation[] = [
   },
   {
     situation: 'the address of a remote server is not HTTPS',
-    run: ['svc', 'login', '--url', 'http://manage.example.com', '--code-env', 'CODE'],
+    run: argv`svc login --url http://manage.example.com --code-env CODE`,
     exit: 2,
     message: [
       'svc: CLIENT_ORIGIN_INVALID: A server origin must be HTTPS, or ' +
@@ -126,7 +127,7 @@ export const COMMAND_LINES: readonly Situation[] = [
   },
   {
     situation: 'the address of a server has a path',
-    run: ['svc', 'login', '--url', 'https://manage.example.com/v1', '--code-env', 'CODE'],
+    run: argv`svc login --url https://manage.example.com/v1 --code-env CODE`,
     exit: 2,
     message: [
       'svc: CLIENT_ORIGIN_INVALID: A server origin must be HTTPS, or ' +
@@ -136,16 +137,7 @@ export const COMMAND_LINES: readonly Situation[] = [
   },
   {
     situation: 'a Channel has an invalid name',
-    run: [
-      'svc',
-      'promote',
-      '--root',
-      '{root}',
-      '--channel',
-      'Production',
-      '--release',
-      '{unknownRelease}',
-    ],
+    run: argv`svc promote --root {root} --channel Production --release {unknownRelease}`,
     exit: 2,
     message: [
       'svc: CLIENT_USAGE: --channel needs a name such as production.',
@@ -154,7 +146,7 @@ export const COMMAND_LINES: readonly Situation[] = [
   },
   {
     situation: 'a name stands for the identifier of a Release',
-    run: ['svc', 'promote', '--root', '{root}', '--channel', 'production', '--release', 'latest'],
+    run: argv`svc promote --root {root} --channel production --release latest`,
     exit: 2,
     message: [
       'svc: CLIENT_USAGE: --release needs a rel_ identifier.',
@@ -163,15 +155,7 @@ export const COMMAND_LINES: readonly Situation[] = [
   },
   {
     situation: 'the weights of a policy do not add up',
-    run: [
-      'svc',
-      'serve-policy',
-      'set',
-      '--root',
-      '{root}',
-      '--releases',
-      '{release}=500,{published}=500',
-    ],
+    run: argv`svc serve-policy set --root {root} --releases {release}=500,{published}=500`,
     exit: 2,
     message: [
       'svc: CLIENT_USAGE: The weights of --releases must add up to 10000.',
@@ -180,7 +164,7 @@ export const COMMAND_LINES: readonly Situation[] = [
   },
   {
     situation: 'a secret is an argument',
-    run: ['svc', 'config', 'set', 'API_KEY', 'secret', '--secret', '--root', '{root}'],
+    run: argv`svc config set API_KEY secret --secret --root {root}`,
     exit: 2,
     message: [
       'svc: CLIENT_USAGE: A secret cannot be an argument. It may now be in the history ' +
@@ -191,7 +175,7 @@ export const COMMAND_LINES: readonly Situation[] = [
   },
   {
     situation: 'the name of a variable is in lower case',
-    run: ['svc', 'config', 'set', 'greeting', 'hello', '--root', '{root}'],
+    run: argv`svc config set greeting hello --root {root}`,
     exit: 2,
     message: [
       'svc: CLIENT_USAGE: NAME needs 1 to 64 upper-case letters, digits and _, such as ' +
@@ -201,7 +185,7 @@ export const COMMAND_LINES: readonly Situation[] = [
   },
   {
     situation: 'no setting of the Environment is given',
-    run: ['svc', 'environments', 'update', '--root', '{root}'],
+    run: argv`svc environments update --root {root}`,
     exit: 2,
     message: [
       'svc: CLIENT_USAGE: No setting is given. Give at least one setting to change.',
@@ -210,7 +194,7 @@ export const COMMAND_LINES: readonly Situation[] = [
   },
   {
     situation: 'the region of the Environment is invalid',
-    run: ['svc', 'environments', 'update', '--root', '{root}', '--purpose', 'test'],
+    run: argv`svc environments update --root {root} --purpose test`,
     exit: 2,
     message: [
       'svc: CLIENT_USAGE: --purpose does not have a valid value for an Environment.',
@@ -219,7 +203,7 @@ export const COMMAND_LINES: readonly Situation[] = [
   },
   {
     situation: 'a role does not exist',
-    run: ['svc', 'invite', '--operator-name', 'ana', '--role', 'admin', '--scope', 'installation'],
+    run: argv`svc invite --operator-name ana --role admin --scope installation`,
     exit: 2,
     message: [
       'svc: CLIENT_USAGE: --role must be one of owner, operator, developer, observer.',
@@ -228,7 +212,7 @@ export const COMMAND_LINES: readonly Situation[] = [
   },
   {
     situation: 'a scope does not exist',
-    run: ['svc', 'invite', '--operator-name', 'ana', '--role', 'observer', '--scope', 'world'],
+    run: argv`svc invite --operator-name ana --role observer --scope world`,
     exit: 2,
     message: [
       'svc: CLIENT_USAGE: --scope must be installation, project or environment.',
@@ -237,7 +221,7 @@ export const COMMAND_LINES: readonly Situation[] = [
   },
   {
     situation: 'a kind of client does not exist',
-    run: ['svc', 'clients', 'create', '--root', '{root}', '--name', 'web', '--kind', 'browser'],
+    run: argv`svc clients create --root {root} --name web --kind browser`,
     exit: 2,
     message: [
       'svc: CLIENT_USAGE: --kind must be one of public, confidential, development.',

@@ -1,10 +1,11 @@
 /** Configuration and credentials that cannot be changed as asked. */
+import { argv } from '../argv.ts'
 import type { Situation } from './situations.ts'
 
 export const CONFIGURATION: readonly Situation[] = [
   {
     situation: 'a variable is set as a secret',
-    run: ['svc', 'config', 'set', 'GREETING', '--secret', '--root', '{root}'],
+    run: argv`svc config set GREETING --secret --root {root}`,
     input: 's3cret',
     exit: 4,
     message: [
@@ -17,7 +18,7 @@ export const CONFIGURATION: readonly Situation[] = [
   },
   {
     situation: 'the name to delete is not set',
-    run: ['svc', 'config', 'unset', 'UNKNOWN', '--root', '{root}'],
+    run: argv`svc config unset UNKNOWN --root {root}`,
     exit: 7,
     message: [
       'svc: PRODUCT_NOT_FOUND: The Product resource does not exist.',
@@ -28,7 +29,7 @@ export const CONFIGURATION: readonly Situation[] = [
   },
   {
     situation: 'the configuration has changed',
-    run: ['svc', 'config', 'set', 'GREETING', 'hi', '--expected', '0', '--root', '{root}'],
+    run: argv`svc config set GREETING hi --expected 0 --root {root}`,
     exit: 4,
     message: [
       'svc: PRODUCT_CAS_CONFLICT: The current state is not the one that the request ' + 'expects.',
@@ -38,7 +39,7 @@ export const CONFIGURATION: readonly Situation[] = [
   },
   {
     situation: 'the Environment has changed',
-    run: ['svc', 'environments', 'update', '--name', 'Shop', '--expected', '9', '--root', '{root}'],
+    run: argv`svc environments update --name Shop --expected 9 --root {root}`,
     exit: 4,
     message: [
       'svc: PRODUCT_CAS_CONFLICT: The current state is not the one that the request ' + 'expects.',
@@ -48,7 +49,7 @@ export const CONFIGURATION: readonly Situation[] = [
   },
   {
     situation: 'the Environment to restore is active',
-    run: ['svc', 'environments', 'restore', '--root', '{root}'],
+    run: argv`svc environments restore --root {root}`,
     exit: 4,
     message: [
       'svc: PRODUCT_STATE_CONFLICT: The current state of the resource does not allow ' +
@@ -61,17 +62,7 @@ export const CONFIGURATION: readonly Situation[] = [
   },
   {
     situation: 'the client of a new key is unknown',
-    run: [
-      'svc',
-      'credentials',
-      'create',
-      '--root',
-      '{root}',
-      '--client',
-      '{unknownClient}',
-      '--name',
-      'ci',
-    ],
+    run: argv`svc credentials create --root {root} --client {unknownClient} --name ci`,
     exit: 7,
     message: [
       'svc: PRODUCT_NOT_FOUND: The Product resource does not exist.',
@@ -82,19 +73,7 @@ export const CONFIGURATION: readonly Situation[] = [
   },
   {
     situation: 'a key of the client is asked for a scope that it does not have',
-    run: [
-      'svc',
-      'credentials',
-      'create',
-      '--root',
-      '{root}',
-      '--client',
-      '{client}',
-      '--name',
-      'ci',
-      '--scopes',
-      'realtime',
-    ],
+    run: argv`svc credentials create --root {root} --client {client} --name ci --scopes realtime`,
     exit: 8,
     message: [
       'svc: PRODUCT_INVALID: The Product request is not valid.',
@@ -105,17 +84,7 @@ export const CONFIGURATION: readonly Situation[] = [
   },
   {
     situation: 'the key to delete is active',
-    run: [
-      'svc',
-      'credentials',
-      'delete',
-      '--root',
-      '{root}',
-      '--client',
-      '{client}',
-      '--credential',
-      '{reader}',
-    ],
+    run: argv`svc credentials delete --root {root} --client {client} --credential {reader}`,
     exit: 4,
     message: [
       'svc: PRODUCT_STATE_CONFLICT: The current state of the resource does not allow ' +
@@ -127,17 +96,7 @@ export const CONFIGURATION: readonly Situation[] = [
   },
   {
     situation: 'the key to show again is secret',
-    run: [
-      'svc',
-      'credentials',
-      'reveal',
-      '--root',
-      '{root}',
-      '--client',
-      '{client}',
-      '--credential',
-      '{reader}',
-    ],
+    run: argv`svc credentials reveal --root {root} --client {client} --credential {reader}`,
     exit: 8,
     message: [
       'svc: PRODUCT_INVALID: The Product request is not valid.',

@@ -3,6 +3,7 @@
  * The situations are tables; one server is shared, and its programs run a few at a time.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { argv } from '../argv.ts'
 import type { Result } from '../harness.ts'
 import { ARCHIVED } from './archived.ts'
 import { CALLS } from './calls.ts'
@@ -24,7 +25,7 @@ beforeAll(async () => {
   world = await openWorld()
   const active = [COMMAND_LINES, OPERATORS, RELEASES, CONFIGURATION, CALLS, SERVERS].flat()
   await runAll(active)
-  await world.app.svc(['environments', 'archive', '--root', world.app.installation.productRoot])
+  await world.app.svc(argv`environments archive --root ${world.app.installation.productRoot}`)
   await runAll(ARCHIVED)
 })
 afterAll(() => world?.dispose())

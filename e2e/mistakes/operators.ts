@@ -1,11 +1,12 @@
 /** Logins, sessions, invitations and links that fail. */
+import { argv } from '../argv.ts'
 import type { Situation } from './situations.ts'
 
 export const OPERATORS: readonly Situation[] = [
   {
     situation: 'the code of an invitation is wrong',
     as: 'nobody',
-    run: ['svc', 'login', '--url', '{management}', '--code-env', 'CODE'],
+    run: argv`svc login --url {management} --code-env CODE`,
     environment: { CODE: '{wrongCode}' },
     exit: 3,
     message: [
@@ -18,7 +19,7 @@ export const OPERATORS: readonly Situation[] = [
   {
     situation: 'the code of an invitation was used before',
     as: 'nobody',
-    run: ['svc', 'login', '--url', '{management}', '--code-env', 'CODE'],
+    run: argv`svc login --url {management} --code-env CODE`,
     environment: { CODE: '{code}' },
     exit: 3,
     message: [
@@ -31,7 +32,7 @@ export const OPERATORS: readonly Situation[] = [
   {
     situation: 'the code of an invitation has expired',
     as: 'nobody',
-    run: ['svc', 'login', '--url', '{management}', '--code-env', 'CODE'],
+    run: argv`svc login --url {management} --code-env CODE`,
     environment: { CODE: '{expiredCode}' },
     exit: 3,
     message: [
@@ -44,7 +45,7 @@ export const OPERATORS: readonly Situation[] = [
   {
     situation: 'the server does not accept logins in a browser',
     as: 'nobody',
-    run: ['svc', 'login', '--url', '{management}', '--browser'],
+    run: argv`svc login --url {management} --browser`,
     exit: 2,
     message: [
       'svc: CLIENT_USAGE: {management} does not accept a login in the browser; it ' +
@@ -55,7 +56,7 @@ export const OPERATORS: readonly Situation[] = [
   {
     situation: 'the server is not running',
     as: 'nobody',
-    run: ['svc', 'login', '--url', 'http://{closed}', '--code-env', 'CODE'],
+    run: argv`svc login --url http://{closed} --code-env CODE`,
     environment: { CODE: '{wrongCode}' },
     exit: 5,
     message: [
@@ -67,7 +68,7 @@ export const OPERATORS: readonly Situation[] = [
   {
     situation: 'the address belongs to another program',
     as: 'nobody',
-    run: ['svc', 'login', '--url', '{page}', '--code-env', 'CODE'],
+    run: argv`svc login --url {page} --code-env CODE`,
     environment: { CODE: '{wrongCode}' },
     exit: 1,
     message: [
@@ -80,7 +81,7 @@ export const OPERATORS: readonly Situation[] = [
   {
     situation: 'nobody is logged in',
     as: 'nobody',
-    run: ['svc', 'status', '--root', '{root}'],
+    run: argv`svc status --root {root}`,
     exit: 3,
     message: [
       'svc: CLIENT_NOT_LOGGED_IN: There is no stored session.',
@@ -90,7 +91,7 @@ export const OPERATORS: readonly Situation[] = [
   {
     situation: 'the credentials file is damaged',
     as: 'damaged',
-    run: ['svc', 'status', '--root', '{root}'],
+    run: argv`svc status --root {root}`,
     exit: 6,
     message: [
       'svc: CLIENT_CREDENTIALS_INVALID: The credentials file was not written by this ' +
@@ -100,7 +101,7 @@ export const OPERATORS: readonly Situation[] = [
   },
   {
     situation: 'the directory is not a root',
-    run: ['svc', 'status'],
+    run: argv`svc status`,
     exit: 8,
     message: [
       'svc: CLIENT_ROOT_INVALID: The directory is not a root that this command can use. ' +
@@ -111,7 +112,7 @@ export const OPERATORS: readonly Situation[] = [
   },
   {
     situation: 'the root is not linked',
-    run: ['svc', 'status', '--root', '{unlinked}'],
+    run: argv`svc status --root {unlinked}`,
     exit: 8,
     message: [
       'svc: CLIENT_ROOT_INVALID: The directory is not a root that this command can use. ' +
@@ -121,16 +122,10 @@ export const OPERATORS: readonly Situation[] = [
   },
   {
     situation: 'the directory is linked to an Environment that the server does not have',
-    run: [
-      'svc',
-      'link',
-      '--root',
-      '{missing}',
-      '--project-id',
-      '{otherProject}',
-      '--environment-id',
-      '{otherEnvironment}',
-    ],
+    run: argv`
+      svc link --root {missing} --project-id {otherProject}
+      --environment-id {otherEnvironment}
+    `,
     exit: 7,
     message: [
       'svc: PRODUCT_NOT_FOUND: The Product resource does not exist.',
@@ -141,16 +136,9 @@ export const OPERATORS: readonly Situation[] = [
   },
   {
     situation: 'the root belongs to another Environment',
-    run: [
-      'svc',
-      'link',
-      '--root',
-      '{root}',
-      '--project-id',
-      '{otherProject}',
-      '--environment-id',
-      '{otherEnvironment}',
-    ],
+    run: argv`
+      svc link --root {root} --project-id {otherProject} --environment-id {otherEnvironment}
+    `,
     exit: 8,
     message: [
       'svc: CLIENT_ROOT_INVALID: The directory is not a root that this command can use. ' +
@@ -161,7 +149,7 @@ export const OPERATORS: readonly Situation[] = [
   {
     situation: 'the operator may link no Environment',
     as: 'stranger',
-    run: ['svc', 'link', '--root', '{missing}'],
+    run: argv`svc link --root {missing}`,
     exit: 7,
     message: [
       'svc: PRODUCT_NOT_FOUND: The Product resource does not exist. The grants of this ' +
@@ -171,7 +159,7 @@ export const OPERATORS: readonly Situation[] = [
   },
   {
     situation: 'the address of a link is not that of the session',
-    run: ['svc', 'link', '--root', '{missing}', '--url', 'https://manage.example.com'],
+    run: argv`svc link --root {missing} --url https://manage.example.com`,
     exit: 4,
     message: [
       'svc: CLIENT_ORIGIN_MISMATCH: The session belongs to another Management origin. ' +
@@ -182,18 +170,7 @@ export const OPERATORS: readonly Situation[] = [
   {
     situation: 'an observer issues an invitation',
     as: 'observer',
-    run: [
-      'svc',
-      'invite',
-      '--operator-name',
-      'ana',
-      '--role',
-      'observer',
-      '--scope',
-      'environment',
-      '--root',
-      '{root}',
-    ],
+    run: argv`svc invite --operator-name ana --role observer --scope environment --root {root}`,
     exit: 3,
     message: [
       'operation {operation}',
@@ -207,16 +184,7 @@ export const OPERATORS: readonly Situation[] = [
   {
     situation: 'an observer promotes a Release',
     as: 'observer',
-    run: [
-      'svc',
-      'promote',
-      '--root',
-      '{root}',
-      '--channel',
-      'production',
-      '--release',
-      '{release}',
-    ],
+    run: argv`svc promote --root {root} --channel production --release {release}`,
     exit: 3,
     message: [
       'svc: PLATFORM_ACCESS_DENIED: The operator does not have the required capability ' +
@@ -229,7 +197,7 @@ export const OPERATORS: readonly Situation[] = [
   {
     situation: 'an observer reads the audit',
     as: 'observer',
-    run: ['svc', 'audit'],
+    run: argv`svc audit`,
     exit: 3,
     message: [
       'svc: PLATFORM_ACCESS_DENIED: The operator does not have the required capability ' +
@@ -242,7 +210,7 @@ export const OPERATORS: readonly Situation[] = [
   {
     situation: 'an operator of another Project reads the status',
     as: 'stranger',
-    run: ['svc', 'status', '--root', '{root}'],
+    run: argv`svc status --root {root}`,
     exit: 3,
     message: [
       'svc: PLATFORM_ACCESS_DENIED: The operator does not have the required capability ' +
@@ -254,18 +222,10 @@ export const OPERATORS: readonly Situation[] = [
   },
   {
     situation: 'the file of a code exists already',
-    run: [
-      'svc',
-      'invite',
-      '--operator-name',
-      'ana',
-      '--role',
-      'observer',
-      '--scope',
-      'installation',
-      '--code-out',
-      '{secondPackage}',
-    ],
+    run: argv`
+      svc invite --operator-name ana --role observer --scope installation
+      --code-out {secondPackage}
+    `,
     exit: 1,
     message: [
       'operation {operation}',
@@ -276,7 +236,7 @@ export const OPERATORS: readonly Situation[] = [
   },
   {
     situation: 'the invitation to revoke was used',
-    run: ['svc', 'invitations', 'revoke', '{usedInvitation}'],
+    run: argv`svc invitations revoke {usedInvitation}`,
     exit: 4,
     message: [
       'svc: PLATFORM_CONFLICT: The request conflicts with the current state. The ' +
@@ -287,7 +247,7 @@ export const OPERATORS: readonly Situation[] = [
   },
   {
     situation: 'the operation of an invitation is unknown',
-    run: ['svc', 'invitations', 'show', '{unknownOperation}'],
+    run: argv`svc invitations show {unknownOperation}`,
     exit: 7,
     message: [
       'svc: PLATFORM_NOT_FOUND: The resource does not exist. No invitation was issued ' +

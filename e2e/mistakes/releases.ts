@@ -1,10 +1,11 @@
 /** Roots, Workspaces, packages, Releases and Channels that do not fit. */
+import { argv } from '../argv.ts'
 import type { Situation } from './situations.ts'
 
 export const RELEASES: readonly Situation[] = [
   {
     situation: 'the root exists already',
-    run: ['svc', 'init', '--root', '{root}', '--workspace', '{workspace}'],
+    run: argv`svc init --root {root} --workspace {workspace}`,
     exit: 4,
     message: [
       'svc: CLIENT_ROOT_EXISTS: The directory is already a root. {root} has a ' + 'service.json.',
@@ -13,7 +14,7 @@ export const RELEASES: readonly Situation[] = [
   },
   {
     situation: 'the address of applications is invalid',
-    run: ['svc', 'init', '--root', '{missing}', '--workspace', '{workspace}', '--listen', '3210'],
+    run: argv`svc init --root {missing} --workspace {workspace} --listen 3210`,
     exit: 2,
     message: [
       'svc: CLIENT_USAGE: --listen needs an address such as 127.0.0.1:3210.',
@@ -22,7 +23,7 @@ export const RELEASES: readonly Situation[] = [
   },
   {
     situation: 'a Function has a syntax error',
-    run: ['svc', 'build', '--root', '{root}', '--workspace', '{broken}'],
+    run: argv`svc build --root {root} --workspace {broken}`,
     exit: 8,
     message: [
       'svc: WORKSPACE_INVALID: The Workspace could not be built.',
@@ -35,7 +36,7 @@ export const RELEASES: readonly Situation[] = [
   },
   {
     situation: 'the Workspace does not exist',
-    run: ['svc', 'build', '--root', '{root}', '--workspace', '{missing}'],
+    run: argv`svc build --root {root} --workspace {missing}`,
     exit: 8,
     message: [
       'svc: WORKSPACE_INVALID: The Workspace could not be built.',
@@ -46,7 +47,7 @@ export const RELEASES: readonly Situation[] = [
   },
   {
     situation: 'the Workspace has no schema',
-    run: ['svc', 'build', '--root', '{root}', '--workspace', '{empty}'],
+    run: argv`svc build --root {root} --workspace {empty}`,
     exit: 8,
     message: [
       'svc: WORKSPACE_INVALID: The Workspace could not be built.',
@@ -59,7 +60,7 @@ export const RELEASES: readonly Situation[] = [
   },
   {
     situation: 'a Function has no clients',
-    run: ['svc', 'build', '--root', '{root}', '--workspace', '{second}', '--no-typecheck'],
+    run: argv`svc build --root {root} --workspace {second} --no-typecheck`,
     exit: 0,
     message: [
       'warning: functions/more.ts:2',
@@ -69,7 +70,7 @@ export const RELEASES: readonly Situation[] = [
   },
   {
     situation: 'the package file does not exist',
-    run: ['svc', 'publish', '--root', '{root}', '--package', '{missing}'],
+    run: argv`svc publish --root {root} --package {missing}`,
     exit: 1,
     message: [
       'svc: CLIENT_FILE_FAILED: A local file could not be read or written. The file ' +
@@ -79,7 +80,7 @@ export const RELEASES: readonly Situation[] = [
   },
   {
     situation: 'the package file is damaged',
-    run: ['svc', 'publish', '--root', '{root}', '--package', '{damagedPackage}'],
+    run: argv`svc publish --root {root} --package {damagedPackage}`,
     exit: 8,
     message: [
       'svc: CLIENT_PACKAGE_INVALID: The package cannot be published. Expected the length ' +
@@ -89,7 +90,7 @@ export const RELEASES: readonly Situation[] = [
   },
   {
     situation: 'the package belongs to another Project',
-    run: ['svc', 'publish', '--root', '{root}', '--package', '{foreignPackage}'],
+    run: argv`svc publish --root {root} --package {foreignPackage}`,
     exit: 8,
     message: [
       'svc: CLIENT_PACKAGE_INVALID: The package cannot be published. It belongs to ' +
@@ -99,16 +100,7 @@ export const RELEASES: readonly Situation[] = [
   },
   {
     situation: 'two sources of a package are given',
-    run: [
-      'svc',
-      'publish',
-      '--root',
-      '{root}',
-      '--package',
-      '{secondPackage}',
-      '--workspace',
-      '{workspace}',
-    ],
+    run: argv`svc publish --root {root} --package {secondPackage} --workspace {workspace}`,
     exit: 2,
     message: [
       'svc: CLIENT_USAGE: Give one of --package, --manifest with --artifact, and ' + '--workspace.',
@@ -117,16 +109,9 @@ export const RELEASES: readonly Situation[] = [
   },
   {
     situation: 'the head of the Workspace has changed',
-    run: [
-      'svc',
-      'publish',
-      '--root',
-      '{root}',
-      '--package',
-      '{secondPackage}',
-      '--expected-head',
-      '{unknownRevision}',
-    ],
+    run: argv`
+      svc publish --root {root} --package {secondPackage} --expected-head {unknownRevision}
+    `,
     exit: 4,
     message: [
       'svc: PRODUCT_CAS_CONFLICT: The current state is not the one that the request ' +
@@ -137,7 +122,7 @@ export const RELEASES: readonly Situation[] = [
   },
   {
     situation: 'the Release to validate is unknown',
-    run: ['svc', 'release', '--root', '{root}', '--release', '{unknownRelease}'],
+    run: argv`svc release --root {root} --release {unknownRelease}`,
     exit: 7,
     message: [
       'svc: PRODUCT_NOT_FOUND: The Product resource does not exist.',
@@ -148,16 +133,7 @@ export const RELEASES: readonly Situation[] = [
   },
   {
     situation: 'the Release to promote is unknown',
-    run: [
-      'svc',
-      'promote',
-      '--root',
-      '{root}',
-      '--channel',
-      'production',
-      '--release',
-      '{unknownRelease}',
-    ],
+    run: argv`svc promote --root {root} --channel production --release {unknownRelease}`,
     exit: 7,
     message: [
       'svc: PRODUCT_NOT_FOUND: The Product resource does not exist.',
@@ -168,16 +144,7 @@ export const RELEASES: readonly Situation[] = [
   },
   {
     situation: 'the Release to promote is not validated',
-    run: [
-      'svc',
-      'promote',
-      '--root',
-      '{root}',
-      '--channel',
-      'production',
-      '--release',
-      '{published}',
-    ],
+    run: argv`svc promote --root {root} --channel production --release {published}`,
     exit: 4,
     message: [
       'svc: PRODUCT_STATE_CONFLICT: The current state of the resource does not allow ' +
@@ -189,18 +156,7 @@ export const RELEASES: readonly Situation[] = [
   },
   {
     situation: 'the Channel is bound to another Release than expected',
-    run: [
-      'svc',
-      'promote',
-      '--root',
-      '{root}',
-      '--channel',
-      'production',
-      '--release',
-      '{release}',
-      '--expected',
-      'empty',
-    ],
+    run: argv`svc promote --root {root} --channel production --release {release} --expected empty`,
     exit: 4,
     message: [
       'svc: PRODUCT_CAS_CONFLICT: The current state is not the one that the request ' +
@@ -212,18 +168,7 @@ export const RELEASES: readonly Situation[] = [
   },
   {
     situation: 'the Channel to roll back does not exist',
-    run: [
-      'svc',
-      'rollback',
-      '--root',
-      '{root}',
-      '--channel',
-      'canary',
-      '--expected',
-      '{release}',
-      '--to',
-      '{release}',
-    ],
+    run: argv`svc rollback --root {root} --channel canary --expected {release} --to {release}`,
     exit: 7,
     message: [
       'svc: PRODUCT_NOT_FOUND: The Product resource does not exist.',
@@ -234,18 +179,7 @@ export const RELEASES: readonly Situation[] = [
   },
   {
     situation: 'the Channel was never bound to the target of a rollback',
-    run: [
-      'svc',
-      'rollback',
-      '--root',
-      '{root}',
-      '--channel',
-      'production',
-      '--expected',
-      '{release}',
-      '--to',
-      '{release}',
-    ],
+    run: argv`svc rollback --root {root} --channel production --expected {release} --to {release}`,
     exit: 4,
     message: [
       'svc: PRODUCT_STATE_CONFLICT: The current state of the resource does not allow ' +
@@ -257,7 +191,7 @@ export const RELEASES: readonly Situation[] = [
   },
   {
     situation: 'the Release to retire is in use',
-    run: ['svc', 'releases', 'retire', '--root', '{root}', '--release', '{release}'],
+    run: argv`svc releases retire --root {root} --release {release}`,
     exit: 4,
     message: [
       'svc: PRODUCT_STATE_CONFLICT: The current state of the resource does not allow ' +
@@ -269,7 +203,7 @@ export const RELEASES: readonly Situation[] = [
   },
   {
     situation: 'the Release of a policy is not validated',
-    run: ['svc', 'serve-policy', 'set', '--root', '{root}', '--releases', '{published}'],
+    run: argv`svc serve-policy set --root {root} --releases {published}`,
     exit: 4,
     message: [
       'svc: PRODUCT_STATE_CONFLICT: The current state of the resource does not allow ' +

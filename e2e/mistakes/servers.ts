@@ -1,10 +1,11 @@
 /** Settings and neighbours with which the server does not start. */
+import { argv } from '../argv.ts'
 import type { Situation } from './situations.ts'
 
 export const SERVERS: readonly Situation[] = [
   {
     situation: 'no database is configured',
-    run: ['svc-server', 'check'],
+    run: argv`svc-server check`,
     environment: { SERVICE_IDENTITY_DATABASE_URL_FILE: '', SERVICE_IDENTITY_DATABASE_URL: '' },
     exit: 78,
     message: [
@@ -16,7 +17,7 @@ export const SERVERS: readonly Situation[] = [
   },
   {
     situation: 'the database URL has no database name',
-    run: ['svc-server', 'check'],
+    run: argv`svc-server check`,
     environment: {
       SERVICE_IDENTITY_DATABASE_URL_FILE: '',
       SERVICE_IDENTITY_DATABASE_URL: 'postgres://ada@localhost',
@@ -31,7 +32,7 @@ export const SERVERS: readonly Situation[] = [
   },
   {
     situation: 'one secret is configured twice',
-    run: ['svc-server', 'check'],
+    run: argv`svc-server check`,
     environment: { SERVICE_IDENTITY_DATABASE_URL: 'postgres://ada@localhost/a' },
     exit: 78,
     message: [
@@ -42,7 +43,7 @@ export const SERVERS: readonly Situation[] = [
   },
   {
     situation: 'the pepper is too short',
-    run: ['svc-server', 'check'],
+    run: argv`svc-server check`,
     environment: {
       SERVICE_MANAGEMENT_LISTEN: '127.0.0.1:0',
       SERVICE_APPLICATION_LISTEN: '127.0.0.1:0',
@@ -59,7 +60,7 @@ export const SERVERS: readonly Situation[] = [
   },
   {
     situation: 'the pepper does not belong to the database',
-    run: ['svc-server', 'serve'],
+    run: argv`svc-server serve`,
     environment: {
       SERVICE_MANAGEMENT_LISTEN: '127.0.0.1:0',
       SERVICE_APPLICATION_LISTEN: '127.0.0.1:0',
@@ -78,7 +79,7 @@ export const SERVERS: readonly Situation[] = [
   },
   {
     situation: 'the password of the database is wrong',
-    run: ['svc-server', 'migrate'],
+    run: argv`svc-server migrate`,
     environment: {
       SERVICE_IDENTITY_DATABASE_URL_FILE: '',
       SERVICE_IDENTITY_DATABASE_URL: '{wrongPasswordUrl}',
@@ -94,7 +95,7 @@ export const SERVERS: readonly Situation[] = [
   },
   {
     situation: 'the database URL has no password',
-    run: ['svc-server', 'migrate'],
+    run: argv`svc-server migrate`,
     environment: {
       SERVICE_IDENTITY_DATABASE_URL_FILE: '',
       SERVICE_IDENTITY_DATABASE_URL: '{noPasswordUrl}',
@@ -110,7 +111,7 @@ export const SERVERS: readonly Situation[] = [
   },
   {
     situation: 'the database does not exist',
-    run: ['svc-server', 'migrate'],
+    run: argv`svc-server migrate`,
     environment: {
       SERVICE_IDENTITY_DATABASE_URL_FILE: '',
       SERVICE_IDENTITY_DATABASE_URL: '{unknownDatabaseUrl}',
@@ -126,7 +127,7 @@ export const SERVERS: readonly Situation[] = [
   },
   {
     situation: 'the host of the database is unknown',
-    run: ['svc-server', 'migrate'],
+    run: argv`svc-server migrate`,
     environment: {
       SERVICE_IDENTITY_DATABASE_URL_FILE: '',
       SERVICE_IDENTITY_DATABASE_URL: '{unknownHostUrl}',
@@ -142,7 +143,7 @@ export const SERVERS: readonly Situation[] = [
   },
   {
     situation: 'PostgreSQL does not run at the port',
-    run: ['svc-server', 'serve'],
+    run: argv`svc-server serve`,
     environment: {
       SERVICE_MANAGEMENT_LISTEN: '127.0.0.1:0',
       SERVICE_APPLICATION_LISTEN: '127.0.0.1:0',
@@ -160,7 +161,7 @@ export const SERVERS: readonly Situation[] = [
   },
   {
     situation: 'PostgreSQL does not support TLS',
-    run: ['svc-server', 'migrate'],
+    run: argv`svc-server migrate`,
     environment: {
       SERVICE_IDENTITY_DATABASE_URL_FILE: '',
       SERVICE_IDENTITY_DATABASE_URL: '{encryptedUrl}',
@@ -176,7 +177,7 @@ export const SERVERS: readonly Situation[] = [
   },
   {
     situation: 'the Product root is not initialized',
-    run: ['svc-server', 'serve'],
+    run: argv`svc-server serve`,
     environment: {
       SERVICE_MANAGEMENT_LISTEN: '127.0.0.1:0',
       SERVICE_APPLICATION_LISTEN: '127.0.0.1:0',
@@ -192,7 +193,7 @@ export const SERVERS: readonly Situation[] = [
   },
   {
     situation: 'another server owns the Product root',
-    run: ['svc-server', 'serve'],
+    run: argv`svc-server serve`,
     environment: {
       SERVICE_MANAGEMENT_LISTEN: '127.0.0.1:0',
       SERVICE_APPLICATION_LISTEN: '127.0.0.1:0',
@@ -206,7 +207,7 @@ export const SERVERS: readonly Situation[] = [
   },
   {
     situation: 'another program uses the address',
-    run: ['svc-server', 'serve'],
+    run: argv`svc-server serve`,
     environment: {
       SERVICE_PRODUCT_ROOT: '',
       SERVICE_APPLICATION_LISTEN: '',

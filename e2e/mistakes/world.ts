@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { Client } from 'pg'
 import { freePort } from '../../build/testing/servers/ports.ts'
 import { type Application, application, UNTYPED } from '../application.ts'
+import { argv } from '../argv.ts'
 import {
   CLIENT,
   type Environment,
@@ -52,28 +53,26 @@ export async function openWorld(): Promise<World> {
   const inside = (name: string): string => join(installation.directory, name)
   const homes = openHomes(installation.directory)
   const svc = (args: readonly string[], environment: Environment = {}) => app.svc(args, environment)
-  const remote = ['--root', installation.productRoot]
+  const remote = argv`--root ${installation.productRoot}`
   const page = createServer((_, response) => response.end('<html>'))
   await new Promise<void>((resolve) => page.listen(0, '127.0.0.1', () => resolve()))
 
   const observer = await svc(invitation('observer', 'environment', remote))
   const home = (person: Person) => ({ SERVICE_CONFIG_HOME: homes[person], CODE: '' })
-  const login = ['login', '--url', app.server.management, '--code-env', 'CODE']
+  const login = argv`login --url ${app.server.management} --code-env CODE`
   await svc(login, { ...home('observer'), CODE: observer.code })
-  const elsewhere = ['--project-id', FOREIGN.otherProject]
+  const elsewhere = argv`--project-id ${FOREIGN.otherProject}`
   const stranger = await svc(invitation('operator', 'project', elsewhere))
   await svc(login, { ...home('stranger'), CODE: stranger.code })
   const expired = await svc(invitation('developer', 'installation', []))
   await expire(installation.environment.SERVICE_IDENTITY_DATABASE_URL_FILE!, expired.invitationId)
 
   const packages = await buildPackages(app)
-  const published = await svc(['publish', ...remote, '--package', packages.secondPackage])
-  await svc(['config', 'set', 'GREETING', 'hello', ...remote])
-  const client = ['--client', app.clientId]
-  const reader = await svc([
-    ...['credentials', 'create', ...remote, ...client],
-    ...['--name', 'reader', '--scopes', 'query'],
-  ])
+  const published = await svc(argv`publish ${remote} --package ${packages.secondPackage}`)
+  await svc(argv`config set GREETING hello ${remote}`)
+  const reader = await svc(
+    argv`credentials create ${remote} --client ${app.clientId} --name reader --scopes query`,
+  )
   const { projectId, environmentId } = descriptorOf(installation.productRoot)
   const databaseUrl = readFileSync(
     installation.environment.SERVICE_IDENTITY_DATABASE_URL_FILE!,
@@ -138,7 +137,7 @@ function descriptorOf(root: string): { projectId: string; environmentId: string 
 }
 
 function invitation(role: string, scope: string, more: readonly string[]): string[] {
-  return ['invite', '--operator-name', role, '--role', role, '--scope', scope, ...more]
+  return argv`invite --operator-name ${role} --role ${role} --scope ${scope} ${more}`
 }
 
 /** The owner's home is that of the installation. */
@@ -180,9 +179,9 @@ async function buildPackages(app: Application) {
   writeFileSync(join(broken, 'functions/more.ts'), 'export const a = {\n  b: 1;\n}\n')
   const [secondPackage, foreignPackage] = [inside('second.svcpkg'), inside('foreign.svcpkg')]
   const foreign = inside('unlinked')
-  await app.svc(['init', '--root', foreign, '--workspace', installation.workspace])
+  await app.svc(argv`init --root ${foreign} --workspace ${installation.workspace}`)
   const build = (root: string, workspace: string, out: string) =>
-    app.svc(['build', '--root', root, '--workspace', workspace, '--out', out, UNTYPED])
+    app.svc(argv`build --root ${root} --workspace ${workspace} --out ${out} ${UNTYPED}`)
   await build(installation.productRoot, second, secondPackage)
   await build(foreign, installation.workspace, foreignPackage)
   const damagedPackage = inside('damaged.svcpkg')

@@ -1,6 +1,7 @@
 /** A real Prometheus with the shipped configuration collects from the compiled exporter. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Application, application, query } from '../application.ts'
+import { argv } from '../argv.ts'
 import {
   type Exporter,
   MISSING,
@@ -48,7 +49,7 @@ test.skipIf(MISSING !== null)(
 test.skipIf(MISSING !== null)(
   `Prometheus sees the end of the session as a target that is down (${MISSING ?? 'Debian'})`,
   async () => {
-    await app.svc(['logout'])
+    await app.svc(argv`logout`)
     expect(await prometheus.value('up', (value) => value === 0)).toBe(0)
   },
 )

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '../../build/testing/servers/ports.ts'
 import { type Supervised, superviseProcess } from '../../build/testing/servers/supervisor.ts'
+import { argv } from '../argv.ts'
 import { CLIENT, type Installation } from '../harness.ts'
 
 const PROMETHEUS = '/usr/bin/prometheus'
@@ -23,13 +24,14 @@ export interface Exporter {
 
 /** Starts the exporter; resolves once its address is open. */
 export async function startExporter(installation: Installation): Promise<Exporter> {
-  const remote = ['--remote', '--root', installation.productRoot]
-  const listen = ['--listen', '127.0.0.1:0', '--json']
-  const child = superviseProcess([CLIENT, 'metrics', ...remote, ...listen], {
-    signal: 'TERM',
-    directory: installation.directory,
-    environment: installation.clientEnvironment,
-  })
+  const child = superviseProcess(
+    argv`${CLIENT} metrics --remote --root ${installation.productRoot} --listen 127.0.0.1:0 --json`,
+    {
+      signal: 'TERM',
+      directory: installation.directory,
+      environment: installation.clientEnvironment,
+    },
+  )
   const output = await new Promise<string>((resolve, reject) => {
     let [text, errors] = ['', '']
     child.stderr.on('data', (chunk: string) => {

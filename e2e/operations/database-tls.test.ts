@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { createServer as createSecureServer } from 'node:tls'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { selfSigned } from '../../build/testing/certificates.ts'
+import { argv } from '../argv.ts'
 import { type Environment, type Result, run, SERVER } from '../harness.ts'
 
 const SSL_REQUEST_BYTES = 8
@@ -70,7 +71,7 @@ function migrate(mode: string, variables: Environment): Promise<Result> {
     SERVICE_STATE_DIRECTORY: join(directory, 'state'),
     ...variables,
   }
-  return run([SERVER, 'migrate'], { environment })
+  return run(argv`${SERVER} migrate`, { environment })
 }
 
 test.each(['require', 'verify-ca', 'verify-full', 'prefer'])(

@@ -6,6 +6,7 @@ import { createInterface, type Interface } from 'node:readline'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Supervised, superviseProcess } from '../../build/testing/servers/supervisor.ts'
 import { type Application, action, application, string } from '../application.ts'
+import { argv } from '../argv.ts'
 import { DECOMPRESSED, filesBelow, locationsOf } from '../canaries.ts'
 import { CLIENT, run } from '../harness.ts'
 
@@ -29,14 +30,14 @@ const FUNCTIONS = `
 let app: Application
 const secret = randomBytes(32).toString('base64url')
 const argument = randomBytes(32).toString('base64url')
-const remote = () => ['--remote', '--root', app.installation.productRoot]
+const remote = () => argv`--remote --root ${app.installation.productRoot}`
 
 beforeAll(async () => {
   app = await application(
     (workspace) => writeFileSync(join(workspace, 'functions', 'voice.ts'), FUNCTIONS),
     { SERVICE_LOG_SEGMENT_SECONDS: '1' },
   )
-  const set = await run([CLIENT, 'config', 'set', 'API_KEY', '--secret', ...remote()], {
+  const set = await run(argv`${CLIENT} config set API_KEY --secret ${remote()}`, {
     environment: app.installation.clientEnvironment,
     directory: app.installation.directory,
     input: `${secret}\n`,
@@ -53,8 +54,8 @@ const say = async (text: string) => {
   return reply.headers.get('x-service-request-id')!
 }
 
-const records = async (...args: string[]) => {
-  const read = await app.installation.svc(['logs', ...remote(), '--json', ...args])
+const records = async (args: readonly string[] = []) => {
+  const read = await app.installation.svc(argv`logs ${remote()} --json ${args}`)
   expect([read.status, read.stderr]).toEqual([0, ''])
   return read.stdout
     .split('\n')
@@ -62,8 +63,8 @@ const records = async (...args: string[]) => {
     .map((line) => JSON.parse(line))
 }
 
-function follow(...args: string[]): { process: Supervised; lines: Interface } {
-  const process = superviseProcess([CLIENT, 'logs', ...remote(), '--follow', '--json', ...args], {
+function follow(args: readonly string[]): { process: Supervised; lines: Interface } {
+  const process = superviseProcess(argv`${CLIENT} logs ${remote()} --follow --json ${args}`, {
     signal: 'INT',
     directory: app.installation.directory,
     environment: { ...app.installation.clientEnvironment },
@@ -73,8 +74,8 @@ function follow(...args: string[]): { process: Supervised; lines: Interface } {
 
 test('a request finds its records, without its arguments and without a secret', async () => {
   const request = await say(argument)
-  await expect.poll(() => records('--request', request)).toHaveLength(2)
-  const [warned, detail] = await records('--request', request)
+  await expect.poll(() => records(argv`--request ${request}`)).toHaveLength(2)
+  const [warned, detail] = await records(argv`--request ${request}`)
   expect(warned).toMatchObject({
     ...{ stream: 'function', level: 'warn', event: 'function.log', function: 'voice.say' },
     message: `${argument.length} characters, with [redacted]`,
@@ -84,16 +85,16 @@ test('a request finds its records, without its arguments and without a secret', 
     level: 'debug',
     fields: { header: { authorization: 'Bearer [redacted]' } },
   })
-  expect(await records('--request', request, '--grep', 'voice.say .* detail .*header=')).toEqual([
-    detail,
-  ])
-  expect(await records('--request', request, '--level', 'error')).toEqual([])
+  expect(
+    await records(argv`--request ${request} --grep ${'voice.say .* detail .*header='}`),
+  ).toEqual([detail])
+  expect(await records(argv`--request ${request} --level error`)).toEqual([])
 })
 
 test('a change of an operator is in the stream audit, without its value', async () => {
   const value = `value-${randomBytes(8).toString('hex')}`
-  await app.svc(['config', 'set', 'GREETING', value, ...remote()])
-  const audited = () => records('--stream', 'audit', '--grep', 'product.configuration')
+  await app.svc(argv`config set GREETING ${value} ${remote()}`)
+  const audited = () => records(argv`--stream audit --grep product.configuration`)
   await expect.poll(audited).not.toEqual([])
   const record = (await audited()).at(-1)
   const kinds = { operatorId: 'opr_', auditId: 'aud_' }
@@ -103,7 +104,7 @@ test('a change of an operator is in the stream audit, without its value', async 
 })
 
 test('a stream follows across a restart, loses nothing and ends with its session', async () => {
-  const { process, lines } = follow('--function', 'voice.say', '--level', 'warn', '--since', '0')
+  const { process, lines } = follow(argv`--function voice.say --level warn --since 0`)
   const seen: string[] = []
   // The failure that ends the command is a document of many lines.
   lines.on('line', (line) => {
@@ -115,9 +116,9 @@ test('a stream follows across a restart, loses nothing and ends with its session
   const second = await say('two')
   await expect.poll(() => seen).toContain(second)
   expect(new Set(seen).size).toBe(seen.length)
-  const { sessions } = await app.svc(['sessions', 'list'])
+  const { sessions } = await app.svc(argv`sessions list`)
   const { sessionId } = sessions[0]
-  const revoked = await app.installation.svc(['sessions', 'revoke', sessionId])
+  const revoked = await app.installation.svc(argv`sessions revoke ${sessionId}`)
   expect(revoked.status, revoked.stderr).toBe(0)
   expect(await process.ended).toBe(3)
 }, 90_000)

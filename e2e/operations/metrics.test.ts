@@ -2,6 +2,7 @@
 import { spawnSync } from 'node:child_process'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Application, application, mutation, query, string } from '../application.ts'
+import { argv } from '../argv.ts'
 import { locationsOf } from '../canaries.ts'
 import { MISSING, PROMTOOL, startExporter } from './collectors.ts'
 
@@ -24,8 +25,8 @@ afterAll(() => app?.installation.dispose())
 
 const events = (name: string) =>
   app.server.lines.map((line) => JSON.parse(line)).filter(({ event }) => event === name)
-const remote = () => ['--remote', '--root', app.installation.productRoot]
-const metrics = () => app.svc(['metrics', ...remote()])
+const remote = () => argv`--remote --root ${app.installation.productRoot}`
+const metrics = () => app.svc(argv`metrics ${remote()}`)
 
 test('calls, cache hits and commits are counted', async () => {
   const before = await metrics()
@@ -56,7 +57,7 @@ test('calls, cache hits and commits are counted', async () => {
 
 test('the health is degraded if the log reports missing containment', async () => {
   const runtime = events('runner.containment').length === 0 ? 'healthy' : 'degraded'
-  expect(await app.svc(['health', ...remote()])).toEqual({
+  expect(await app.svc(argv`health ${remote()}`)).toEqual({
     version: 1,
     lifecycle: 'active',
     status: runtime,

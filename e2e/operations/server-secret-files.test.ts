@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { OIDC_FILE } from '../../build/testing/environments/oidc-files.ts'
+import { argv } from '../argv.ts'
 import { type Environment, runSync, SERVER } from '../harness.ts'
 
 /** The short run has the first mode of each rule: src/system/files.test.ts checks modes as well. */
@@ -33,7 +34,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(directory, { recursive: true }))
 
-const check = () => runSync([SERVER, 'check'], { environment })
+const check = () => runSync(argv`${SERVER} check`, { environment })
 
 describe.each([
   [PEPPER, 'SERVER_CONFIGURATION_INVALID'],
@@ -55,7 +56,7 @@ describe.each([
       const checked = check()
       expect(checked.status).toBe(0)
       expect(checked.stdout).toContain(`\nReadable by every user: the file of ${name}\n`)
-      const served = runSync([SERVER, 'serve'], { environment })
+      const served = runSync(argv`${SERVER} serve`, { environment })
       const [warning = ''] = served.stderr.split('\n')
       expect(JSON.parse(warning)).toMatchObject({
         level: 'warn',

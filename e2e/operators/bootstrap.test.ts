@@ -2,6 +2,7 @@
 import { existsSync, readFileSync, statSync, unlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { argv } from '../argv.ts'
 import {
   call,
   createInstallation,
@@ -19,7 +20,7 @@ beforeEach(async () => {
 afterEach(() => installation.dispose())
 
 test('check validates the settings and changes nothing', async () => {
-  const result = await run([SERVER, 'check'], { environment: installation.environment })
+  const result = await run(argv`${SERVER} check`, { environment: installation.environment })
   expect(result.stderr).toBe('')
   expect(result.status).toBe(0)
   expect(existsSync(installation.codeFile)).toBe(false)
@@ -38,7 +39,7 @@ test('the server serves the shipped OpenAPI document without authentication', as
 
 test('migrate can be repeated', async () => {
   for (let i = 0; i < 2; i++) {
-    const result = await run([SERVER, 'migrate'], { environment: installation.environment })
+    const result = await run(argv`${SERVER} migrate`, { environment: installation.environment })
     expect(result.stderr).toBe('')
     expect(result.status).toBe(0)
   }
@@ -81,7 +82,7 @@ test('a lost code file stops the server, and recovery replaces the code', async 
   await expect(installation.start()).rejects.toThrow('SERVER_BOOTSTRAP_FILE_MISSING')
 
   const recover = (confirm: string) =>
-    run([SERVER, 'recover-bootstrap'], {
+    run(argv`${SERVER} recover-bootstrap`, {
       environment: { ...installation.environment, SERVICE_BOOTSTRAP_RECOVERY_CONFIRM: confirm },
     })
   const wrong = await recover('yes')
@@ -101,7 +102,7 @@ test('a lost code file stops the server, and recovery replaces the code', async 
 test('a server without its database does not start and prints no secret', async () => {
   const url = 'postgres://someone:hunter2@127.0.0.1:1/nothing'
   const { SERVICE_IDENTITY_DATABASE_URL_FILE: _, ...rest } = installation.environment
-  const result = await run([SERVER, 'serve'], {
+  const result = await run(argv`${SERVER} serve`, {
     environment: { ...rest, SERVICE_IDENTITY_DATABASE_URL: url },
   })
   expect(result.status).not.toBe(0)

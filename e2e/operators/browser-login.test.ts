@@ -10,6 +10,7 @@ import {
   openIdProvider,
 } from '../../build/testing/providers/oidc-providers.ts'
 import type { ServerProcess } from '../../build/testing/servers/server-process.ts'
+import { argv } from '../argv.ts'
 import { CLIENT, createInstallation, type Installation, run } from '../harness.ts'
 
 let installation: Installation
@@ -40,18 +41,23 @@ afterEach(async () => {
 async function login(browser: Browser, args: readonly string[], code: string | null) {
   rmSync(within('opened'), { force: true })
   let printed = ''
-  const to = ['--url', server.management, '--browser', '--json', ...args]
-  const running = run([CLIENT, 'login', ...to, ...(code === null ? [] : ['--code-env', 'CODE'])], {
-    environment: {
-      ...installation.clientEnvironment,
-      PATH: within('bin'),
-      ...(code !== null && { CODE: code }),
+  const running = run(
+    argv`
+      ${CLIENT} login --url ${server.management} --browser --json ${args}
+      ${code === null ? [] : argv`--code-env CODE`}
+    `,
+    {
+      environment: {
+        ...installation.clientEnvironment,
+        PATH: within('bin'),
+        ...(code !== null && { CODE: code }),
+      },
+      directory: within('run'),
+      onStderr: (text) => {
+        printed += text
+      },
     },
-    directory: within('run'),
-    onStderr: (text) => {
-      printed += text
-    },
-  })
+  )
   const address = (): string => {
     if (existsSync(within('opened'))) return readFileSync(within('opened'), 'utf8')
     const line = /^http:\S+$/m.exec(printed)?.[0]
@@ -73,20 +79,20 @@ async function story(browser: Browser): Promise<void> {
   expect(existsSync(within('config/credentials-v1.json'))).toBe(false)
 
   const code = readFileSync(installation.codeFile, 'utf8').trim()
-  const first = await login(browser, ['--device', 'first'], code)
+  const first = await login(browser, argv`--device first`, code)
   expect([first.status, first.stderr, first.opened]).toEqual([0, '', true])
   expect(first.page.title).toBe('You are logged in')
   // The provider knows the user now; consent for a native client is asked each time.
   expect(first.page.forms).toEqual(['consent'])
 
-  const second = await login(browser, ['--device', 'second', '--no-open'], null)
+  const second = await login(browser, argv`--device second --no-open`, null)
   expect([second.status, second.opened]).toEqual([0, false])
   expect(second.page.title).toBe('You are logged in')
 
   const { operator } = JSON.parse(first.stdout)
-  const me = JSON.parse((await installation.svc(['whoami', '--json'])).stdout)
+  const me = JSON.parse((await installation.svc(argv`whoami --json`)).stdout)
   expect([me.operator, me.session.deviceName]).toEqual([operator, 'second'])
-  const { sessions } = JSON.parse((await installation.svc(['sessions', '--json'])).stdout)
+  const { sessions } = JSON.parse((await installation.svc(argv`sessions --json`)).stdout)
   expect(sessions).toHaveLength(2)
 
   const file = within('config/credentials-v1.json')

@@ -6,6 +6,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Application, action, application, mutation, query, string } from '../application.ts'
+import { argv } from '../argv.ts'
 import { filesBelow, locationsOf } from '../canaries.ts'
 import { CLIENT, run, SERVER } from '../harness.ts'
 
@@ -47,14 +48,14 @@ afterAll(async () => {
   await app?.installation.dispose()
 })
 
-const remote = () => ['--remote', '--root', app.installation.productRoot]
-const config = (...args: string[]) => app.svc(['config', ...args, ...remote()])
+const remote = () => argv`--remote --root ${app.installation.productRoot}`
+const config = (args: readonly string[]) => app.svc(argv`config ${args} ${remote()}`)
 
 /** Sets API_KEY through standard input. */
 async function setSecret(): Promise<string> {
   const secret = newSecret()
   secrets.push(secret)
-  const set = await run([CLIENT, 'config', 'set', 'API_KEY', '--secret', ...remote(), '--json'], {
+  const set = await run(argv`${CLIENT} config set API_KEY --secret ${remote()} --json`, {
     environment: app.installation.clientEnvironment,
     directory: app.installation.directory,
     input: `${secret}\n`,
@@ -73,7 +74,7 @@ function rotate() {
     ...app.installation.environment,
     SERVICE_PRODUCT_ROOT: app.installation.productRoot,
   }
-  return run([SERVER, 'rotate-keys'], { environment, directory: app.installation.directory })
+  return run(argv`${SERVER} rotate-keys`, { environment, directory: app.installation.directory })
 }
 
 const keyring = () =>
@@ -83,7 +84,7 @@ describe('configuration', () => {
   test('a variable is visible to the next call, with or without a cached result', async () => {
     expect(await read(query, 'greeting')).toEqual(NULL)
     for (const value of ['hello', 'good morning']) {
-      await config('set', 'GREETING', value)
+      await config(argv`set GREETING ${value}`)
       for (let i = 0; i < 3; i++) expect(await read(query, 'greeting')).toEqual(string(value))
       expect(await read(mutation, 'greet')).toEqual(string(value))
     }
@@ -104,13 +105,13 @@ describe('configuration', () => {
   test('a secret can be set from an environment variable', async () => {
     const secret = newSecret()
     secrets.push(secret)
-    const args = ['config', 'set', 'API_KEY', '--secret', '--value-env', 'FROM_CI', ...remote()]
+    const args = argv`config set API_KEY --secret --value-env FROM_CI ${remote()}`
     await app.svc(args, { FROM_CI: secret })
     expect(await read(action, 'tail')).toEqual(string(secret.slice(-4)))
   })
 
   test('lists and history contain names and changes, and no secret', async () => {
-    const list = await config('list')
+    const list = await config(argv`list`)
     expect(list).toMatchObject({
       revision: '5',
       entries: [
@@ -119,18 +120,18 @@ describe('configuration', () => {
       ],
     })
     expect(Object.keys(list.entries[0])).not.toContain('value')
-    const history = await config('history')
+    const history = await config(argv`history`)
     expect(history.entries.map(({ revision }: { revision: string }) => revision)).toEqual([
       ...['5', '4', '3', '2', '1'],
     ])
-    const shown = await app.installation.svc(['config', 'list', ...remote()])
+    const shown = await app.installation.svc(argv`config list ${remote()}`)
     for (const secret of secrets) {
       expect(JSON.stringify([list, history]) + shown.stdout + shown.stderr).not.toContain(secret)
     }
   })
 
   test('a change that expects another revision exits with status 4', async () => {
-    const stale = ['config', 'set', 'GREETING', 'late', '--expected', '1', ...remote()]
+    const stale = argv`config set GREETING late --expected 1 ${remote()}`
     expect((await app.installation.svc(stale)).status).toBe(4)
     expect(await read(query, 'greeting')).toEqual(string('good morning'))
   })
@@ -162,7 +163,7 @@ describe('rotate-keys', () => {
     await app.start()
     expect(await read(query, 'greeting')).toEqual(string('good morning'))
     expect(await read(action, 'tail')).toEqual(string(secrets.at(-1)!.slice(-4)))
-    expect((await config('list')).revision).toBe('5')
+    expect((await config(argv`list`)).revision).toBe('5')
   })
 
   test('secrets that are set after a rotation survive a crash of the server', async () => {
@@ -174,9 +175,9 @@ describe('rotate-keys', () => {
 })
 
 test('a removed name is absent in the next call', async () => {
-  await config('unset', 'GREETING')
+  await config(argv`unset GREETING`)
   expect(await read(query, 'greeting')).toEqual(NULL)
-  const missing = await app.installation.svc(['config', 'unset', 'GREETING', ...remote()])
+  const missing = await app.installation.svc(argv`config unset GREETING ${remote()}`)
   expect(missing.status).toBe(7)
 })
 

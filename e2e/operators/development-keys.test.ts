@@ -8,6 +8,7 @@ import { createInterface } from 'node:readline'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Supervised, superviseProcess } from '../../build/testing/servers/supervisor.ts'
 import { type Application, application, createKey, type Json, query } from '../application.ts'
+import { argv } from '../argv.ts'
 import { CLIENT } from '../harness.ts'
 
 let app: Application
@@ -31,14 +32,19 @@ class Developer {
   readonly process: Supervised
   readonly #directory: string
   readonly #lines: AsyncIterator<string>
-  constructor(directory: string, ...options: readonly string[]) {
+  constructor(directory: string, options: readonly string[] = []) {
     this.#directory = directory
-    const attach = ['dev', '--attach', app.server.application!, '--workspace', directory]
-    this.process = superviseProcess([CLIENT, ...attach, '--key-env', 'KEY', '--json', ...options], {
-      signal: 'INT',
-      directory: app.installation.directory,
-      environment: { ...app.installation.clientEnvironment, KEY: key },
-    })
+    this.process = superviseProcess(
+      argv`
+        ${CLIENT} dev --attach ${app.server.application!} --workspace ${directory}
+        --key-env KEY --json ${options}
+      `,
+      {
+        signal: 'INT',
+        directory: app.installation.directory,
+        environment: { ...app.installation.clientEnvironment, KEY: key },
+      },
+    )
     this.#lines = createInterface({ input: this.process.stdout })[Symbol.asyncIterator]()
     developers.push(this)
   }
@@ -73,21 +79,20 @@ export const read = query({
   }
 }
 
-const remote = () => ['--remote', '--root', app.installation.productRoot]
+const remote = () => argv`--remote --root ${app.installation.productRoot}`
 const answerOf = async (target: string) => {
   const { status, body } = await query(app, { function: 'saved.read', target, key: caller })
   return status === 200 ? body.result.value : `${status} ${body.error.code}`
 }
 
-async function freeze(...options: readonly string[]): Promise<[number | null, Json]> {
-  const url = ['--url', app.server.application!, '--key-env', 'KEY', '--json']
-  const line = ['freeze', ...options, ...url]
+async function freeze(options: readonly string[]): Promise<[number | null, Json]> {
+  const line = argv`freeze ${options} --url ${app.server.application!} --key-env KEY --json`
   const { status, stdout } = await app.installation.svc(line, { KEY: key })
   return [status, JSON.parse(stdout)]
 }
 
 test('developers synchronize, freeze what others call, and never overwrite another', async () => {
-  const { workspaces, channels } = await app.svc(['status', ...remote()])
+  const { workspaces, channels } = await app.svc(argv`status ${remote()}`)
   const [{ name, revisionId }] = workspaces
   const ana = new Developer(app.installation.workspace)
   expect(await ana.next('attached')).toMatchObject({ workspace: name, revisionId })
@@ -98,12 +103,15 @@ test('developers synchronize, freeze what others call, and never overwrite anoth
   const first = await ana.next('synchronized')
   expect(first).toMatchObject({ state: 'published', warnings: [] })
   expect(await answerOf(`workspace:${name}`)).toBe('404 TARGET_NOT_FOUND')
-  expect(await freeze(name, '--revision', revisionId)).toMatchObject([0, { state: 'validated' }])
-  const [status, frozen] = await freeze(name)
+  expect(await freeze(argv`${name} --revision ${revisionId}`)).toMatchObject([
+    0,
+    { state: 'validated' },
+  ])
+  const [status, frozen] = await freeze(argv`${name}`)
   expect([status, frozen]).toMatchObject([0, { revisionId: first.revisionId, state: 'validated' }])
   expect(await answerOf(`workspace:${name}`)).toBe('one')
   expect(await answerOf(`release:${frozen.releaseId}`)).toBe('one')
-  expect((await app.svc(['status', ...remote()])).channels).toEqual(channels)
+  expect((await app.svc(argv`status ${remote()}`)).channels).toEqual(channels)
 
   ana.save('(')
   expect(await ana.next('rejected')).toMatchObject({ code: 'WORKSPACE_INVALID' })
@@ -112,7 +120,7 @@ test('developers synchronize, freeze what others call, and never overwrite anoth
   const copy = join(app.installation.directory, 'copy')
   cpSync(app.installation.workspace, copy, { recursive: true })
   writeFileSync(join(copy, 'functions/saved.ts'), '')
-  const bob = new Developer(copy, '--freeze')
+  const bob = new Developer(copy, argv`--freeze`)
   expect(await bob.next('attached')).toMatchObject({ revisionId: first.revisionId })
   await bob.next('synchronized')
   bob.save(`'two'`)
@@ -130,16 +138,16 @@ test('developers synchronize, freeze what others call, and never overwrite anoth
   expect(await bob.next('synchronized')).toMatchObject({ state: 'validated' })
   expect(await answerOf(`workspace:${name}`)).toBe('four')
   expect(await bob.process.stop()).toBe(0)
-  const { items } = await app.svc(['audit', '--operation', 'product.workspace.publish'])
+  const { items } = await app.svc(argv`audit --operation product.workspace.publish`)
   expect(items[0]).toMatchObject({ actor: null, credentialId: expect.stringMatching(/^crd_/) })
 })
 
 test('an Environment that takes no development keys says so, and what to change', async () => {
-  await app.svc(['environments', 'update', ...remote(), '--purpose', 'production'])
+  await app.svc(argv`environments update ${remote()} --purpose production`)
   const ana = new Developer(app.installation.workspace)
   const [ended, rejected] = await ana.failure()
   expect([ended, rejected.code]).toEqual([7, 'ROUTE_NOT_FOUND'])
   expect(JSON.stringify(rejected)).toContain('takes no development keys')
-  const [status, failure] = await freeze('chat')
+  const [status, failure] = await freeze(argv`chat`)
   expect([status, failure.error.code]).toEqual([7, 'ROUTE_NOT_FOUND'])
 })

@@ -1,4 +1,5 @@
 /** Wrong fields, arguments and settings that contain a secret by mistake. */
+import { argv } from '../argv.ts'
 import type { Call, Environment } from '../harness.ts'
 
 export type MisplacedInRequest = readonly [method: string, path: string, call?: Call]
@@ -32,15 +33,15 @@ export function misplacedInArguments(
   remote: readonly string[],
 ): string[][] {
   return [
-    ['login', '--url', origin, secret],
-    ['login', '--url', origin, `--code=${secret}`],
-    ['login', '--url', `${origin}/${secret}`, '--code-env', 'CODE'],
-    ['login', '--url', origin, '--code-env', secret],
-    ['login', '--url', origin, '--oidc-token-env', secret],
-    ['call', 'channels.list', ...remote, '--key-env', secret, '--url', origin],
+    argv`login --url ${origin} ${secret}`,
+    argv`login --url ${origin} --code=${secret}`,
+    argv`login --url ${origin}/${secret} --code-env CODE`,
+    argv`login --url ${origin} --code-env ${secret}`,
+    argv`login --url ${origin} --oidc-token-env ${secret}`,
+    argv`call channels.list ${remote} --key-env ${secret} --url ${origin}`,
     ['invitations', 'revoke', secret],
     ['sessions', 'revoke', secret],
-    ['credentials', 'list', ...remote, '--client', secret],
+    argv`credentials list ${remote} --client ${secret}`,
     [secret],
   ]
 }

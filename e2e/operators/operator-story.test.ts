@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { ServerProcess } from '../../build/testing/servers/server-process.ts'
 import { type Json, operationId } from '../application.ts'
+import { argv } from '../argv.ts'
 import { administer, allFiles, databaseRows, locationsOf, ownDatabaseLogin } from '../canaries.ts'
 import {
   CLIENT,
@@ -33,8 +34,8 @@ const secrets = new Map<string, { text: string; file: string | null }>()
 const seen = new Map<string, Buffer>()
 
 const within = (...names: string[]): string => join(installation.directory, ...names)
-const root = (): string[] => ['--root', installation.productRoot]
-const remote = (): string[] => ['--remote', ...root()]
+const root = (): string[] => argv`--root ${installation.productRoot}`
+const remote = (): string[] => argv`--remote ${root()}`
 const home = (who: Who): string => `home-${who}`
 const credentials = (who: Who): string => `${home(who)}/credentials-v1.json`
 
@@ -75,7 +76,7 @@ interface Given {
 
 /** Runs `svc ... --json` as one operator with a home of its own. */
 async function svc(who: Who, args: readonly string[], given: Given = {}) {
-  const result = await run([CLIENT, ...args, '--json'], {
+  const result = await run(argv`${CLIENT} ${args} --json`, {
     environment: {
       SERVICE_CONFIG_HOME: within(home(who)),
       SVC_ALLOW_LOOPBACK_HTTP: 'true',
@@ -107,8 +108,9 @@ async function done(who: Who, args: readonly string[], given: Given = {}): Promi
 }
 
 function login(who: Who, code: string) {
-  const to = ['--url', server.management, '--code-env', 'CODE', '--device', who]
-  return svc(who, ['login', ...to], { environment: { CODE: code } })
+  return svc(who, argv`login --url ${server.management} --code-env CODE --device ${who}`, {
+    environment: { CODE: code },
+  })
 }
 
 const NO_CODE = `rk_inv_v1_${'A'.repeat(43)}`
@@ -138,8 +140,7 @@ beforeAll(async () => {
   url = await ownDatabaseLogin(within('database-url'))
   keepSecret('database password', url.own.password, 'database-url')
   keepSecret('pepper', readFileSync(within('pepper'), 'utf8').trim(), 'pepper')
-  const names = ['--workspace', installation.workspace, '--name', 'Story']
-  await done('owner', ['init', ...root(), ...names])
+  await done('owner', argv`init ${root()} --workspace ${installation.workspace} --name Story`)
   const keyring = readFileSync(join(installation.productRoot, 'keyring.json'), 'utf8')
   const [key] = JSON.parse(keyring).keys
   keepSecret('key material', key.key, 'product/keyring.json')
@@ -167,33 +168,32 @@ test('the first owner logs in with the code of the file, and with no other code'
   expect((await login('stranger', code)).status).toBe(3)
   const service = JSON.parse(readFileSync(join(installation.productRoot, 'service.json'), 'utf8'))
   const { projectId, environmentId } = service
-  const ids = ['--project-id', projectId, '--environment-id', environmentId]
-  await done('owner', ['link', ...root(), ...ids])
-  const released = await done('owner', ['release', ...remote(), '--channel', 'production'])
+  const link = argv`link ${root()} --project-id ${projectId} --environment-id ${environmentId}`
+  await done('owner', link)
+  const released = await done('owner', argv`release ${remote()} --channel production`)
   releaseId = released.releaseId
 })
 
-const invitation = (name: string, role: string): string[] => [
-  ...['invite', '--operator-name', name, '--role', role, '--scope', 'environment'],
-]
+const invitation = (name: string, role: string): string[] =>
+  argv`invite --operator-name ${name} --role ${role} --scope environment`
 
 test('a developer is invited to the Environment and has the granted capabilities', async () => {
   const given = { shown: ['code', 'developer code'] as const }
-  const invited = await done('owner', [...invitation('dev', 'developer'), ...root()], given)
+  const invited = await done('owner', argv`${invitation('dev', 'developer')} ${root()}`, given)
   expect(invited.scope.kind).toBe('environment')
   expect((await login('developer', invited.code)).status).toBe(0)
   expect((await login('stranger', invited.code)).status).toBe(3)
-  const me = await done('developer', ['whoami'])
+  const me = await done('developer', argv`whoami`)
   expect(me.operator.operatorName).toBe('dev')
   expect(me.grants).toMatchObject([{ scope: { kind: 'environment' }, source: 'invitation' }])
-  const status = await done('developer', ['status', ...remote()])
+  const status = await done('developer', argv`status ${remote()}`)
   expect(status.channels).toMatchObject([{ channel: 'production', releaseId }])
-  const staging = ['--channel', 'staging', '--release', releaseId]
-  await done('developer', ['promote', ...remote(), ...staging, '--expected', 'empty'])
+  const promote = argv`promote ${remote()} --channel staging --release ${releaseId}`
+  await done('developer', argv`${promote} --expected empty`)
 })
 
 test('a code that was written into a file can be used from there', async () => {
-  const observer = [...invitation('obs', 'observer'), ...root(), '--code-out', 'observer.code']
+  const observer = argv`${invitation('obs', 'observer')} ${root()} --code-out observer.code`
   const invited = await done('owner', observer)
   expect(invited.code).toBeNull()
   const code = readFileSync(within('run/observer.code'), 'utf8').trim()
@@ -202,18 +202,18 @@ test('a code that was written into a file can be used from there', async () => {
 })
 
 test('an operator elsewhere, an observer and a developer cannot exceed their grants', async () => {
-  const elsewhere = ['--project-id', `prj_${operationId().slice(4)}`]
-  elsewhere.push('--environment-id', `env_${operationId().slice(4)}`)
+  const [project, environment] = [operationId().slice(4), operationId().slice(4)]
+  const elsewhere = argv`--project-id prj_${project} --environment-id env_${environment}`
   const given = { shown: ['code', 'stranger code'] as const }
-  const invited = await done('owner', [...invitation('far', 'operator'), ...elsewhere], given)
+  const invited = await done('owner', argv`${invitation('far', 'operator')} ${elsewhere}`, given)
   expect((await login('stranger', invited.code)).status).toBe(0)
-  const promote = ['promote', ...remote(), '--channel', 'production', '--release', releaseId]
-  const owner = ['invite', '--operator-name', 'x', '--role', 'owner', '--scope', 'installation']
+  const promote = argv`promote ${remote()} --channel production --release ${releaseId}`
+  const owner = argv`invite --operator-name x --role owner --scope installation`
   const peer = [...invitation('x', 'observer'), ...root()]
-  const client = ['clients', 'create', ...remote(), '--name', 'x', '--kind', 'confidential']
+  const client = argv`clients create ${remote()} --name x --kind confidential`
   const rejected: [Who, string[]][] = [
     ['stranger', promote],
-    ['stranger', ['status', ...remote()]],
+    ['stranger', argv`status ${remote()}`],
     ['stranger', owner],
     ['observer', promote],
     ['observer', peer],
@@ -233,26 +233,26 @@ test('a refresh rotates the tokens, and reuse of a refresh token ends the sessio
   const before = tokens('observer')
   const stale = { ...before, accessExpiresAtMicros: '1' }
   writeFileSync(within(credentials('observer')), JSON.stringify(stale), { mode: 0o600 })
-  await done('observer', ['whoami'])
+  await done('observer', argv`whoami`)
   expect(tokens('observer').refreshToken).not.toBe(before.refreshToken)
   const { refreshToken } = before
   const body = { refreshToken }
   const reused = await call(server.management, 'POST', '/v1/auth/refresh', { body })
   keepSeen('refresh', JSON.stringify(reused))
   expect(reused.status).toBe(401)
-  expect((await svc('observer', ['whoami'])).status).toBe(3)
+  expect((await svc('observer', argv`whoami`)).status).toBe(3)
 })
 
 test('a revoked session is rejected at its next request', async () => {
   const { sessionId, accessToken, refreshToken } = tokens('developer')
-  await done('developer', ['whoami'])
-  await done('owner', ['sessions', 'revoke', sessionId])
-  expect((await svc('developer', ['status', ...remote()])).status).toBe(3)
+  await done('developer', argv`whoami`)
+  await done('owner', argv`sessions revoke ${sessionId}`)
+  expect((await svc('developer', argv`status ${remote()}`)).status).toBe(3)
   const me = await call(server.management, 'GET', '/v1/auth/me', { token: accessToken })
   const body = { refreshToken }
   const refresh = await call(server.management, 'POST', '/v1/auth/refresh', { body })
   expect([me.status, refresh.status]).toEqual([401, 401])
-  expect((await svc('developer', ['whoami'])).status).toBe(3)
+  expect((await svc('developer', argv`whoami`)).status).toBe(3)
 })
 
 const RECOVER = { SERVICE_OWNER_RECOVERY_CONFIRM: 'issue-owner-invitation' }
@@ -267,7 +267,7 @@ test('owner recovery works while the server is down, and its code creates an own
   await start()
   expect((await login('recovered', code)).status).toBe(0)
   expect((await login('recovered', code)).status).toBe(3)
-  const me = await done('recovered', ['whoami'])
+  const me = await done('recovered', argv`whoami`)
   expect(me.grants).toMatchObject([{ scope: { kind: 'installation' } }])
   await server.stop()
   await start()
@@ -275,7 +275,7 @@ test('owner recovery works while the server is down, and its code creates an own
 })
 
 test('the audit has each change once', async () => {
-  const { items, next } = await done('owner', ['audit', '--limit', '1000'])
+  const { items, next } = await done('owner', argv`audit --limit 1000`)
   expect(next).toBeNull()
   const counts: Record<string, number> = {}
   for (const { operation, outcome } of items) {
@@ -314,7 +314,7 @@ test(CANARY, async () => {
   expect((await serverMode('recover-owner', RECOVER)).status).toBe(0)
   keepSecret('late code', readFileSync(within(RECOVERY_FILE), 'utf8').trim(), RECOVERY_FILE)
   await start()
-  await done('owner', ['status', ...remote()])
+  await done('owner', argv`status ${remote()}`)
   const files = await allFiles(installation.directory)
   const tables = await databaseRows(url.own.href)
   const lines = servers.flatMap((each) => each.lines)
@@ -346,17 +346,16 @@ test(CANARY, async () => {
 
 /** Creates two confidential keys, one printed and one written into a file, and uses both. */
 async function createKeys(): Promise<void> {
-  const kind = ['--name', 'backend', '--kind', 'confidential']
-  const { client } = await done('owner', ['clients', 'create', ...remote(), ...kind])
-  const create = ['credentials', 'create', ...remote(), '--client', client.clientId]
-  await done('owner', [...create, '--name', 'one'], { shown: ['key', 'printed key'] })
-  await done('owner', [...create, '--name', 'two', '--key-out', 'app.key'])
+  const named = argv`clients create ${remote()} --name backend --kind confidential`
+  const { client } = await done('owner', named)
+  const create = argv`credentials create ${remote()} --client ${client.clientId}`
+  await done('owner', argv`${create} --name one`, { shown: ['key', 'printed key'] })
+  await done('owner', argv`${create} --name two --key-out app.key`)
   keepSecret('file key', readFileSync(within('run/app.key'), 'utf8').trim(), 'run/app.key')
-  const to = [...remote(), '--key-env', 'KEY', '--url', server.application!]
-  const target = ['--target', 'channel:production']
   for (const name of ['printed key', 'file key']) {
     const environment = { KEY: secret(name) }
-    await done('owner', ['call', 'channels.list', ...to, ...target], { environment })
+    const call = argv`call channels.list ${remote()} --key-env KEY --url ${server.application!}`
+    await done('owner', argv`${call} --target channel:production`, { environment })
   }
 }
 

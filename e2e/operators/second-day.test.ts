@@ -4,6 +4,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Application, application, type Json, UNTYPED } from '../application.ts'
+import { argv } from '../argv.ts'
 import { CLIENT, run } from '../harness.ts'
 
 let app: Application
@@ -14,7 +15,7 @@ afterAll(async () => {
   await app?.installation.dispose()
 })
 
-const remote = () => ['--remote', '--root', app.installation.productRoot]
+const remote = () => argv`--remote --root ${app.installation.productRoot}`
 const PIPELINE = {
   GITHUB_ACTIONS: 'true',
   GITHUB_SERVER_URL: 'https://github.com',
@@ -40,8 +41,8 @@ function rewrite(file: string, from: string | RegExp, to: string): void {
 
 /** Everything that a dry run must leave as it is. */
 async function stateOf(): Promise<Json> {
-  const status = await app.svc(['status', ...remote()])
-  const { items } = await app.svc(['audit', '--limit', '1000'])
+  const status = await app.svc(argv`status ${remote()}`)
+  const { items } = await app.svc(argv`audit --limit 1000`)
   const files = readdirSync(join(app.installation.productRoot, 'artifacts'), { recursive: true })
   const kept = items.filter(({ operation }: Json) => operation !== 'session.refresh')
   return { status, audit: kept.length, files: files.toSorted() }
@@ -49,7 +50,7 @@ async function stateOf(): Promise<Json> {
 
 /** Runs `svc` where it may fail; answers the exit code and the document. */
 async function attempt(args: readonly string[], environment = {}): Promise<[number | null, Json]> {
-  const { status, stdout } = await app.installation.svc([...args, '--json'], environment)
+  const { status, stdout } = await app.installation.svc(argv`${args} --json`, environment)
   return [status, JSON.parse(stdout)]
 }
 
@@ -59,9 +60,10 @@ test('a release says where it comes from, and its bytes do not', async () => {
   git('add', '.')
   git('commit', '--quiet', '--message', 'The second day')
   const commit = git('rev-parse', 'HEAD')
-  const plain = await app.svc(['build', '--root', app.installation.productRoot, UNTYPED])
-  const channel = ['--channel', 'production', UNTYPED]
-  const line = ['release', ...remote(), ...channel, '--message', 'Größere Räume']
+  const plain = await app.svc(argv`build --root ${app.installation.productRoot} ${UNTYPED}`)
+  const line = argv`
+    release ${remote()} --channel production ${UNTYPED} --message ${'Größere Räume'}
+  `
   const released = await app.svc(line, PIPELINE)
   const provenance = {
     message: 'Größere Räume',
@@ -78,31 +80,34 @@ test('a release says where it comes from, and its bytes do not', async () => {
     urls: { management: app.server.management, run: provenance.run.url },
   })
   expect(released.revisionId).toMatch(/^wsr_/)
-  const { releases } = await app.svc(['releases', 'list', ...remote()])
+  const { releases } = await app.svc(argv`releases list ${remote()}`)
   const shown = releases.map((each: Json) => [each.releaseId, each.provenance])
   expect(shown).toEqual([
     [released.releaseId, provenance],
     [app.releaseId, null],
   ])
   const source = `main@${commit.slice(0, 12)} github 42`
-  for (const command of [['releases', 'list', ...remote()], ['status', ...remote()], ['audit']]) {
+  for (const command of [argv`releases list ${remote()}`, argv`status ${remote()}`, ['audit']]) {
     const { stdout } = await app.installation.svc(command)
     expect(stdout, command.join(' ')).toContain('Größere Räume')
     expect(stdout, command.join(' ')).toContain(source)
   }
-  const repeated = await app.svc([...line.slice(0, -1), 'Another message'], PIPELINE)
+  const repeated = await app.svc(argv`${line.slice(0, -1)} ${'Another message'}`, PIPELINE)
   expect(repeated).toMatchObject({ releaseId: released.releaseId, provenance })
 })
 
 test('a dry run says what a release would do, and changes nothing', async () => {
-  const key = ['--key-env', 'KEY', '--url', app.server.application!]
-  const call = ['call', 'channels.create', '{"name":"general","author":"ana"}', ...remote(), ...key]
-  await app.svc([...call, '--target', 'channel:production'], { KEY: app.key })
+  await app.svc(
+    argv`
+      call channels.create {"name":"general","author":"ana"} ${remote()} --key-env KEY
+      --url ${app.server.application!} --target channel:production
+    `,
+    { KEY: app.key },
+  )
   rewrite('functions/channels.ts', /^/, '// The third day.\n')
   const before = await stateOf()
-  const bound = ['--against', 'production', '--channel', 'production', UNTYPED]
-  const line = ['release', ...remote(), ...bound]
-  const [status, dry] = await attempt([...line, '--dry-run'], { PATH: PIPELINE.PATH })
+  const line = argv`release ${remote()} --against production --channel production ${UNTYPED}`
+  const [status, dry] = await attempt(argv`${line} --dry-run`, { PATH: PIPELINE.PATH })
   expect([status, dry]).toMatchObject([
     0,
     {
@@ -114,18 +119,18 @@ test('a dry run says what a release would do, and changes nothing', async () => 
     },
   ])
   expect(dry.checks.map(({ name }: Json) => name)).toContain('documents:channels')
-  const same = await app.svc(['diff', ...remote(), '--channel', 'production'])
+  const same = await app.svc(argv`diff ${remote()} --channel production`)
   expect([same.identical, same.tables]).toEqual([false, { added: [], removed: [], changed: [] }])
   expect(await stateOf()).toEqual(before)
 
   // The stored document lacks the field that becomes required.
   rewrite('schema.ts', /topic: v\.optional\((v\.string\(.*?\))\)/, 'topic: $1')
   rewrite('functions/channels.ts', /\{ name, topic \}/, "{ name, topic: topic ?? '' }")
-  const changes = await app.svc(['diff', ...remote(), '--channel', 'production'])
+  const changes = await app.svc(argv`diff ${remote()} --channel production`)
   expect(changes.tables.changed).toEqual([{ name: 'channels', parts: ['topic'] }])
   const alone = line.filter((word, i) => word !== '--against' && line[i - 1] !== '--against')
   for (const attempted of [line, alone]) {
-    const [exit, rejected] = await attempt([...attempted, '--dry-run'])
+    const [exit, rejected] = await attempt(argv`${attempted} --dry-run`)
     expect([exit, rejected.error.code]).toEqual([8, 'PRODUCT_INCOMPATIBLE'])
     expect(await stateOf()).toEqual(before)
     const [, actual] = await attempt(attempted)
@@ -141,47 +146,42 @@ test('a dry run says what a release would do, and changes nothing', async () => 
 async function colleague(args: readonly string[], environment = {}) {
   const home = { SERVICE_CONFIG_HOME: join(app.installation.directory, 'home-of-ana') }
   const allowed = { SVC_ALLOW_LOOPBACK_HTTP: 'true' }
-  return run([CLIENT, ...args, '--json'], {
+  return run(argv`${CLIENT} ${args} --json`, {
     environment: { ...home, ...allowed, ...environment },
     directory: join(app.installation.directory, 'run'),
   })
 }
 
 test('a colleague is offboarded by name, at once and for every session', async () => {
-  const role = [
-    '--role',
-    'developer',
-    '--scope',
-    'environment',
-    '--root',
-    app.installation.productRoot,
-  ]
-  const { code } = await app.svc(['invite', '--operator-name', 'ana', ...role])
-  const login = ['login', '--url', app.server.management, '--code-env', 'CODE']
+  const { code } = await app.svc(argv`
+    invite --operator-name ana --role developer --scope environment
+    --root ${app.installation.productRoot}
+  `)
+  const login = argv`login --url ${app.server.management} --code-env CODE`
   expect((await colleague(login, { CODE: code })).status).toBe(0)
-  expect((await colleague(['status', ...remote()])).status).toBe(0)
-  expect((await colleague(['operators'])).status).toBe(3)
+  expect((await colleague(argv`status ${remote()}`)).status).toBe(0)
+  expect((await colleague(argv`operators`)).status).toBe(3)
 
-  const shown = await app.svc(['operators', 'show', 'ana'])
+  const shown = await app.svc(argv`operators show ana`)
   expect(shown.operator.grants).toMatchObject([{ scope: { kind: 'environment' } }])
   expect(shown.sessions).toHaveLength(1)
-  const [last, conflict] = await attempt(['operators', 'disable', 'owner'])
+  const [last, conflict] = await attempt(argv`operators disable owner`)
   expect([last, conflict.error.code]).toEqual([4, 'PLATFORM_CONFLICT'])
-  const disabled = await app.svc(['operators', 'disable', 'ana'])
+  const disabled = await app.svc(argv`operators disable ana`)
   expect(disabled.operation).toMatchObject({ kind: 'operator.disable', replayed: false })
   const { operationId } = disabled.operation
-  const again = ['operators', 'disable', 'ana', '--operation-id', operationId]
+  const again = argv`operators disable ana --operation-id ${operationId}`
   expect((await app.svc(again)).operation.replayed).toBe(true)
-  expect((await colleague(['status', ...remote()])).status).toBe(3)
+  expect((await colleague(argv`status ${remote()}`)).status).toBe(3)
 
-  const { items } = await app.svc(['audit', '--operation', 'operator.disable'])
+  const { items } = await app.svc(argv`audit --operation operator.disable`)
   expect(items).toMatchObject([
     { actorName: 'owner', subjectName: 'ana', subject: shown.operator.operatorId, operationId },
   ])
-  const enabled = await app.svc(['operators', 'enable', 'ana'])
+  const enabled = await app.svc(argv`operators enable ana`)
   expect(enabled.disabledAtMicros).toBeNull()
-  expect((await colleague(['status', ...remote()])).status).toBe(3)
-  const { items: operators } = await app.svc(['operators', 'list'])
+  expect((await colleague(argv`status ${remote()}`)).status).toBe(3)
+  const { items: operators } = await app.svc(argv`operators list`)
   expect(operators.map((each: Json) => [each.operatorName, each.disabledAtMicros])).toEqual([
     ['ana', null],
     ['owner', null],

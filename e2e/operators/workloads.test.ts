@@ -11,6 +11,7 @@ import {
   workloadIssuers,
 } from '../../build/testing/providers/workload-issuers.ts'
 import { type Application, application } from '../application.ts'
+import { argv } from '../argv.ts'
 import { CLIENT, run } from '../harness.ts'
 import { deploy, environmentOf, inviteWorkloads, newJob } from './workloads.ts'
 
@@ -41,7 +42,7 @@ afterAll(async () => {
 
 const token = (platform: Platform, claims = {}) => issuers.token(platform, Date.now(), claims)
 const channels = async (): Promise<Record<string, string>> => {
-  const status = await app.svc(['status', '--remote', '--root', app.installation.productRoot])
+  const status = await app.svc(argv`status --remote --root ${app.installation.productRoot}`)
   return Object.fromEntries(
     status.channels.map((each: { channel: string; releaseId: string }) => [
       each.channel,
@@ -81,10 +82,10 @@ test('jobs at once log in and link, and every one has a session of its own', asy
     [...CI, ...CI.slice(0, 1)].map(async (platform) => {
       const job = newJob(app)
       const OIDC = await token(platform)
-      const login = ['login', '--url', app.server.management, '--oidc-token-env', 'OIDC']
-      const link = ['link', '--root', '.', '--environment-id', environmentOf(app)]
+      const login = argv`login --url ${app.server.management} --oidc-token-env OIDC`
+      const link = argv`link --root . --environment-id ${environmentOf(app)}`
       const runs = [await job.svc(login, { OIDC }), await job.svc(link)]
-      return [...runs, await job.svc(['status', '--remote'])]
+      return [...runs, await job.svc(argv`status --remote`)]
     }),
   )
   expect(runs.flat().filter(({ status }) => status !== 0)).toEqual([])
@@ -115,7 +116,7 @@ test('a job of another branch, or with a used token, gets no session', async () 
   const sessions = 'select 1 from service_operator_sessions'
   const before = await query(sessions)
   const job = newJob(app)
-  const login = ['login', '--url', app.server.management, '--oidc-token-env', 'OIDC']
+  const login = argv`login --url ${app.server.management} --oidc-token-env OIDC`
   const wrong = await job.svc(login, { OIDC: await token('github', { ref: 'refs/heads/evil' }) })
   const OIDC = await token('github')
   const [first, again] = [await job.svc(login, { OIDC }), await newJob(app).svc(login, { OIDC })]
@@ -133,9 +134,9 @@ test('a job of another branch, or with a used token, gets no session', async () 
 
 test('jobs log in a week later, with new keys of their platforms', async () => {
   const old = newJob(app)
-  const login = ['login', '--url', app.server.management, '--oidc-token-env', 'OIDC']
+  const login = argv`login --url ${app.server.management} --oidc-token-env OIDC`
   expect((await old.svc(login, { OIDC: await token('github') })).status).toBe(0)
-  expect((await old.svc(['whoami'])).status).toBe(0)
+  expect((await old.svc(argv`whoami`)).status).toBe(0)
   await app.server.stop()
   // A week passes: everything that is stored happened a week earlier.
   await query(`do $$ declare each record; begin
@@ -146,7 +147,7 @@ test('jobs log in a week later, with new keys of their platforms', async () => {
     end loop; end $$`)
   await issuers.rotate()
   await app.start()
-  const stale = await old.svc(['whoami'])
+  const stale = await old.svc(argv`whoami`)
   expect([stale.status, stale.stdout]).toEqual([3, expect.stringContaining('--oidc-token-env')])
   const released = new Map<string, string>()
   for (const platform of CI) {
@@ -162,20 +163,22 @@ test('a job that is tried out on a desk leaves the session of its author alone',
   const home = join(app.installation.directory, 'desk')
   const environment = { HOME: home, SVC_ALLOW_LOOPBACK_HTTP: 'true' }
   const own = join(home, '.config/service/credentials-v1.json')
-  const { code } = await app.svc([
-    ...['invite', '--operator-name', 'ana', '--role', 'developer'],
-    ...['--root', app.installation.productRoot, '--scope', 'environment'],
-  ])
+  const { code } = await app.svc(
+    argv`
+      invite --operator-name ana --role developer --root ${app.installation.productRoot}
+      --scope environment
+    `,
+  )
   const svc = (args: readonly string[], more: Record<string, string> = {}) =>
-    run([CLIENT, ...args, '--url', app.server.management], {
+    run(argv`${CLIENT} ${args} --url ${app.server.management}`, {
       environment: { ...environment, ...more },
     })
-  expect((await svc(['login', '--code-env', 'CODE'], { CODE: code })).status).toBe(0)
+  expect((await svc(argv`login --code-env CODE`, { CODE: code })).status).toBe(0)
   const before = readFileSync(own, 'utf8')
-  const rejected = await svc(['login', '--oidc-token-env', 'OIDC'], { OIDC: await token('github') })
+  const rejected = await svc(argv`login --oidc-token-env OIDC`, { OIDC: await token('github') })
   expect([rejected.status, rejected.stderr]).toEqual([2, expect.stringContaining('ana')])
   expect(readFileSync(own, 'utf8')).toBe(before)
   const elsewhere = { OIDC: await token('github'), SERVICE_CONFIG_HOME: join(home, 'job') }
-  expect((await svc(['login', '--oidc-token-env', 'OIDC'], elsewhere)).status).toBe(0)
+  expect((await svc(argv`login --oidc-token-env OIDC`, elsewhere)).status).toBe(0)
   expect(existsSync(join(home, 'job/credentials-v1.json'))).toBe(true)
 })

@@ -3,6 +3,7 @@ import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Platform, SHAPES } from '../../build/testing/providers/workload-issuers.ts'
 import { type Application, type Json, UNTYPED } from '../application.ts'
+import { argv } from '../argv.ts'
 import { CLIENT, type Environment, type Result, run } from '../harness.ts'
 
 export interface Job {
@@ -23,7 +24,7 @@ export function newJob({ installation }: Application): Job {
   return {
     directory,
     svc: (args, environment = {}) =>
-      run([CLIENT, ...args, '--json'], {
+      run(argv`${CLIENT} ${args} --json`, {
         directory,
         environment: {
           HOME: directory,
@@ -52,11 +53,11 @@ export async function deploy(app: Application, token: string, channel: string): 
   const job = newJob(app)
   const svc = async (args: readonly string[], environment: Environment = {}): Promise<Json> =>
     parsed(args, await job.svc(args, environment))
-  const login = ['login', '--url', app.server.management, '--oidc-token-env', 'OIDC']
+  const login = argv`login --url ${app.server.management} --oidc-token-env OIDC`
   await svc(login, { OIDC: token })
-  await svc(['link', '--root', '.', '--environment-id', environmentOf(app)])
-  const { releaseId } = await svc(['release', '--remote', '--workspace', 'workspace', UNTYPED])
-  const promoted = ['promote', '--remote', '--channel', channel, '--release', releaseId]
+  await svc(argv`link --root . --environment-id ${environmentOf(app)}`)
+  const { releaseId } = await svc(argv`release --remote --workspace workspace ${UNTYPED}`)
+  const promoted = argv`promote --remote --channel ${channel} --release ${releaseId}`
   const bound = await svc(promoted)
   if (bound.releaseId !== releaseId) throw new Error('another Release was promoted')
   return releaseId
@@ -75,12 +76,13 @@ export async function inviteWorkloads(
   app: Application,
   platforms: readonly Platform[],
 ): Promise<void> {
-  const root = ['--root', app.installation.productRoot]
-  const { resources } = await app.svc(['resources'])
+  const { resources } = await app.svc(argv`resources`)
   environments.set(app, resources[0].environmentId)
   for (const platform of platforms) {
     const subject = SHAPES[platform].claims.sub
-    const workload = ['--workload', platform, '--subject', subject]
-    await app.svc(['invite', ...workload, '--role', 'developer', ...root])
+    await app.svc(argv`
+      invite --workload ${platform} --subject ${subject} --role developer
+      --root ${app.installation.productRoot}
+    `)
   }
 }

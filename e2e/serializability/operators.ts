@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Application, int64, type Json, object, operationId } from '../application.ts'
+import { argv } from '../argv.ts'
 import { CELLS, type Transaction } from './history.ts'
 import { SeededRandom } from './random.ts'
 
@@ -86,7 +87,7 @@ async function untilFinal({ app }: OperatorOptions, cell: string, body?: Json): 
   for (;;) {
     const outcome = await send(app, cell, key, body).catch(unlessTimedOut)
     if (outcome !== null && FINAL.has(outcome.status)) return outcome
-    if (outcome?.status === 401) await app.svc(['health', ...remoteOf(app)])
+    if (outcome?.status === 401) await app.svc(argv`health ${remoteOf(app)}`)
     if (performance.now() > deadline) failed(outcome ?? { status: 0, body: null })
     await delay(PAUSE_MILLIS)
   }
@@ -117,5 +118,5 @@ async function send(app: Application, cell: string, key: string, body?: Json): P
 }
 
 function remoteOf({ installation }: Application): readonly string[] {
-  return ['--remote', '--root', installation.productRoot]
+  return argv`--remote --root ${installation.productRoot}`
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { NODE_PATH } from '../../build/testing/servers/node-path.ts'
 import about from '../../package.json' with { type: 'json' }
+import { argv } from '../argv.ts'
 import { CLIENT, PACKED_CLIENT, runSync, SERVER } from '../harness.ts'
 
 let empty: string
@@ -23,7 +24,7 @@ test('both executables run from an empty directory with an empty environment', (
 })
 
 test('each help text lists every command of its program', () => {
-  const server = runSync([SERVER, '--help'], { directory: empty })
+  const server = runSync(argv`${SERVER} --help`, { directory: empty })
   expect(server.status).toBe(0)
   for (const verb of [
     'check',
@@ -35,7 +36,7 @@ test('each help text lists every command of its program', () => {
   ]) {
     expect(server.stdout).toContain(verb)
   }
-  const client = runSync([CLIENT, '--help'], { directory: empty })
+  const client = runSync(argv`${CLIENT} --help`, { directory: empty })
   expect(client.status).toBe(0)
   for (const verb of ['login', 'init', 'link', 'publish', 'release', 'promote', 'status']) {
     expect(client.stdout).toContain(verb)
@@ -62,17 +63,17 @@ test('without settings the server reports the first missing one', () => {
 
 test('the packed client prints the same as the compiled one, under Node', () => {
   for (const args of [
-    ['--help'],
-    ['version'],
-    ['status', '--help'],
-    ['docs'],
-    ['docs', 'errors'],
+    argv`--help`,
+    argv`version`,
+    argv`status --help`,
+    argv`docs`,
+    argv`docs errors`,
   ]) {
-    const packed = runSync(['node', PACKED_CLIENT, ...args], {
+    const packed = runSync(argv`node ${PACKED_CLIENT} ${args}`, {
       directory: empty,
       environment: { PATH: NODE_PATH },
     })
-    const compiled = runSync([CLIENT, ...args], { directory: empty })
+    const compiled = runSync(argv`${CLIENT} ${args}`, { directory: empty })
     expect(packed.stderr).toBe('')
     expect(packed.status).toBe(0)
     expect(packed.stdout).toBe(compiled.stdout)

@@ -9,6 +9,7 @@ import {
   PACKAGE_MEDIA_TYPE,
 } from '../../src/value/packages/workspace-package.ts'
 import { type Application, application, type Json, query } from '../application.ts'
+import { argv } from '../argv.ts'
 import { residentBytes, serverOf } from '../hostile/machine.ts'
 import { packageOf } from './packages.ts'
 
@@ -97,11 +98,6 @@ test('one more byte is too large, and one altered byte is invalid', async () => 
   full[full.length - 100]! ^= 1
   const altered = await publish(full)
   expect([altered.status, altered.body.error.code]).toEqual([400, 'PRODUCT_INVALID'])
-  const { workspaces } = await app.svc([
-    'status',
-    '--remote',
-    '--root',
-    app.installation.productRoot,
-  ])
+  const { workspaces } = await app.svc(argv`status --remote --root ${app.installation.productRoot}`)
   expect(workspaces.map(({ name }: Json) => name)).not.toContain('five')
 })

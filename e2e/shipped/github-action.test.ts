@@ -11,6 +11,7 @@ import {
   workloadIssuers,
 } from '../../build/testing/providers/workload-issuers.ts'
 import { type Application, application } from '../application.ts'
+import { argv } from '../argv.ts'
 import { CLIENT, type Result, run } from '../harness.ts'
 import { environmentOf, inviteWorkloads, newJob } from '../operators/workloads.ts'
 
@@ -151,7 +152,7 @@ test('its steps log in, link and release against the executables', async () => {
   const { results, outputs } = await runAction(inputs)
   expect(results.filter(({ status }) => status !== 0)).toEqual([])
   expect(results).toHaveLength(3)
-  const status = await app.svc(['status', '--remote', '--root', app.installation.productRoot])
+  const status = await app.svc(argv`status --remote --root ${app.installation.productRoot}`)
   const [{ releaseId }] = status.channels
   expect(outputs).toBe(`release-id=${releaseId}\n`)
   const [login] = results

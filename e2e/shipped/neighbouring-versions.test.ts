@@ -11,25 +11,40 @@ import {
 } from '../../build/testing/servers/previous-release.ts'
 import { VERSION } from '../../src/value/version.ts'
 import { application, mutation, operationId, string } from '../application.ts'
+import { argv } from '../argv.ts'
 import { CLIENT, SERVER } from '../harness.ts'
 
-const TARGET = '--target channel:production'
+const TARGET = argv`--target channel:production`
 /** Commands that read or change every resource, after a Workspace is released and called. */
 const COMMANDS = [
-  ...['auth status', 'whoami', 'sessions list', 'resources', 'operators list', 'audit'],
-  ...[
-    'status',
-    'health',
-    'metrics',
-    'logs',
-    'logs archive-status',
-    `functions ${TARGET}`,
-    `tables ${TARGET}`,
-  ],
-  ...[`data query channels ${TARGET}`, 'releases list', 'serve-policy get', 'environments get'],
-  ...['config set GREETING hello', 'config list', 'config history', 'clients list'],
-  ...['scheduled list', 'crons list', 'buckets create uploads', 'buckets list'],
-  ...['buckets keys list uploads', 'files list --bucket uploads', `data export channels ${TARGET}`],
+  argv`auth status`,
+  argv`whoami`,
+  argv`sessions list`,
+  argv`resources`,
+  argv`operators list`,
+  argv`audit`,
+  argv`status`,
+  argv`health`,
+  argv`metrics`,
+  argv`logs`,
+  argv`logs archive-status`,
+  argv`functions ${TARGET}`,
+  argv`tables ${TARGET}`,
+  argv`data query channels ${TARGET}`,
+  argv`releases list`,
+  argv`serve-policy get`,
+  argv`environments get`,
+  argv`config set GREETING hello`,
+  argv`config list`,
+  argv`config history`,
+  argv`clients list`,
+  argv`scheduled list`,
+  argv`crons list`,
+  argv`buckets create uploads`,
+  argv`buckets list`,
+  argv`buckets keys list uploads`,
+  argv`files list --bucket uploads`,
+  argv`data export channels ${TARGET}`,
 ]
 /** Commands that act on this machine, or on every Environment. */
 const WITHOUT_ROOT = ['auth', 'whoami', 'sessions', 'resources', 'operators', 'audit']
@@ -40,7 +55,7 @@ const isThere = commit === '' ? ' (the history lacks the previous release)' : ''
 async function story(executables: { readonly client: string; readonly server: string }) {
   const app = await application(undefined, {}, executables)
   onTestFinished(() => app.installation.dispose())
-  const root = ['--root', app.installation.productRoot]
+  const root = argv`--root ${app.installation.productRoot}`
   const made = await mutation(app, {
     function: 'channels.create',
     arguments: { author: string('ann'), name: string('general') },
@@ -50,10 +65,9 @@ async function story(executables: { readonly client: string; readonly server: st
   const remarks = new Set<string>()
   const failures: string[] = []
   for (const command of COMMANDS) {
-    const words = command.split(' ')
-    const scope = WITHOUT_ROOT.includes(words[0]!) ? [] : root
-    const { status, stdout, stderr } = await app.installation.svc([...words, ...scope])
-    if (status !== 0) failures.push(`${command}: ${status} ${stdout}${stderr}`)
+    const scope = WITHOUT_ROOT.includes(command[0]!) ? [] : root
+    const { status, stdout, stderr } = await app.installation.svc(argv`${command} ${scope}`)
+    if (status !== 0) failures.push(`${command.join(' ')}: ${status} ${stdout}${stderr}`)
     for (const line of stderr.split('\n')) if (line.startsWith('The server is')) remarks.add(line)
   }
   return { failures, remarks: [...remarks] }

@@ -21,6 +21,7 @@ import {
 } from '../../build/testing/servers/proxies.ts'
 import { type ServerProcess, startServer } from '../../build/testing/servers/server-process.ts'
 import type { Json } from '../application.ts'
+import { argv } from '../argv.ts'
 import {
   CLIENT,
   createInstallation,
@@ -103,8 +104,8 @@ async function throughTls(kind: ProxyKind, { installation, environment, productR
     NODE_EXTRA_CA_CERTS: authority,
   }
   return async (args: readonly string[], extra: Environment = {}): Promise<Json> => {
-    const root = args[0] === 'login' ? [] : ['--root', productRoot]
-    const command = [CLIENT, ...args, ...root, '--json']
+    const root = args[0] === 'login' ? [] : argv`--root ${productRoot}`
+    const command = argv`${CLIENT} ${args} ${root} --json`
     const result = await run(command, { environment: { ...variables, ...extra } })
     expect(result, args.join(' ')).toMatchObject({ status: 0 })
     return JSON.parse(result.stdout)
@@ -116,45 +117,46 @@ describe.each([NGINX, CADDY])('with the configuration of $name and the settings'
 
   test.skipIf(!kind.installed)(`${where}, svc works through TLS`, async () => {
     const served = await service()
-    const workspace = ['--workspace', join(served.installation.directory, 'workspace')]
-    const made = runSync([CLIENT, 'init', '--root', served.productRoot, ...workspace])
+    const made = runSync(argv`
+      ${CLIENT} init --root ${served.productRoot}
+      --workspace ${join(served.installation.directory, 'workspace')}
+    `)
     expect(made.stderr).toBe('')
     const { environment } = served
-    expect(runSync([SERVER, 'migrate'], { environment })).toMatchObject({ status: 0 })
-    expect(runSync([SERVER, 'check'], { environment })).toMatchObject({ status: 0 })
+    expect(runSync(argv`${SERVER} migrate`, { environment })).toMatchObject({ status: 0 })
+    expect(runSync(argv`${SERVER} check`, { environment })).toMatchObject({ status: 0 })
     const server = await served.start()
     const svc = await throughTls(kind, served)
 
     const codeFile = 'bootstrap/initial-owner.code'
     const code = readFileSync(join(environment.SERVICE_STATE_DIRECTORY!, codeFile), 'utf8').trim()
-    await svc(['login', '--url', URLS.management, '--code-env', 'CODE'], { CODE: code })
+    await svc(argv`login --url ${URLS.management} --code-env CODE`, { CODE: code })
     const described = readFileSync(join(served.productRoot, 'service.json'), 'utf8')
     const { projectId, environmentId } = JSON.parse(described)
-    await svc(['link', '--project-id', projectId, '--environment-id', environmentId])
+    await svc(argv`link --project-id ${projectId} --environment-id ${environmentId}`)
 
     const frame = packageOf({ projectId, workspace: 'large', sourceBytes: 60 * MEBIBYTE })
     const file = join(served.installation.directory, 'large.svcpkg')
     writeFileSync(file, frame)
-    const published = await svc(['publish', '--remote', '--package', file])
+    const published = await svc(argv`publish --remote --package ${file}`)
     expect(published).toMatchObject({ workspace: 'large', replayed: false })
 
-    await svc(['release', '--remote', '--channel', 'production'])
-    const scopes = ['--scopes', 'query']
-    const kindOf = ['--kind', 'confidential']
-    const { client } = await svc([
-      ...['clients', 'create', '--remote', '--name', 'backend', ...kindOf, ...scopes],
-    ])
-    const { key } = await svc([
-      ...['credentials', 'create', '--remote', '--client', client.clientId, '--name', 'one'],
-      ...scopes,
-    ])
-    const call = ['call', 'channels.list', '--remote', '--url', URLS.application]
-    const target = ['--key-env', 'KEY', '--target', 'channel:production']
-    expect((await svc([...call, ...target], { KEY: key })).result).toEqual([])
+    await svc(argv`release --remote --channel production`)
+    const { client } = await svc(argv`
+      clients create --remote --name backend --kind confidential --scopes query
+    `)
+    const { key } = await svc(
+      argv`credentials create --remote --client ${client.clientId} --name one --scopes query`,
+    )
+    const call = argv`
+      call channels.list --remote --url ${URLS.application}
+      --key-env KEY --target channel:production
+    `
+    expect((await svc(call, { KEY: key })).result).toEqual([])
 
     // The call begins while nobody listens, and ends when the server serves again.
     await server.stop()
-    const [, again] = await Promise.all([served.start(), svc([...call, ...target], { KEY: key })])
+    const [, again] = await Promise.all([served.start(), svc(call, { KEY: key })])
     expect(again.result).toEqual([])
   })
 })

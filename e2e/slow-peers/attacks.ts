@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Application, application, int64, query } from '../application.ts'
+import { argv } from '../argv.ts'
 import { run } from '../harness.ts'
 import type { ClientReport, ClientTask } from './client.ts'
 
@@ -40,9 +41,10 @@ export async function openTarget(environment: Record<string, string> = {}): Prom
   }, environment)
   const attackerKeys: string[] = []
   for (let i = 0; i < KEYS; i++) {
-    const named = ['--client', app.clientId, '--name', `attacker ${i}`]
-    const remote = ['--remote', '--root', app.installation.productRoot]
-    const made = await app.svc(['credentials', 'create', ...remote, ...named, '--scopes', 'query'])
+    const made = await app.svc(argv`
+      credentials create --remote --root ${app.installation.productRoot}
+      --client ${app.clientId} --name ${`attacker ${i}`} --scopes query
+    `)
     attackerKeys.push(made.key)
   }
   // The result is computed before any attack, since that takes memory too.

@@ -1,5 +1,6 @@
 /** Greedy subscribers in small size: half of the default budget, and smaller attacks. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { argv } from '../argv.ts'
 import {
   openWatchedTarget,
   pingOver,
@@ -19,7 +20,7 @@ afterAll(() => target?.app.installation.dispose())
 
 async function statusOfRealtime(): Promise<unknown> {
   const { installation, svc } = target.app
-  const { components } = await svc(['health', '--remote', '--root', installation.productRoot])
+  const { components } = await svc(argv`health --remote --root ${installation.productRoot}`)
   return components.find(({ name }: { name: string }) => name === 'realtime').status
 }
 

@@ -22,6 +22,7 @@ import {
   send,
   string,
 } from '../application.ts'
+import { argv } from '../argv.ts'
 import { filesBelow, locationsOf } from '../canaries.ts'
 import { CLIENT, run } from '../harness.ts'
 import { callerTrace, PARENT, tracedFunctions } from './callers.ts'
@@ -32,7 +33,7 @@ const otlpKey = randomBytes(32).toString('base64url')
 
 let app: Application
 let receiver: OtlpReceiver
-const remote = () => ['--remote', '--root', app.installation.productRoot]
+const remote = () => argv`--remote --root ${app.installation.productRoot}`
 const canaries: string[] = []
 
 /** Makes a value that no trace may contain. */
@@ -60,7 +61,7 @@ beforeAll(async () => {
     },
   )
   canaries.push(app.key, secret, otlpKey)
-  const set = await run([CLIENT, 'config', 'set', 'API_KEY', '--secret', ...remote()], {
+  const set = await run(argv`${CLIENT} config set API_KEY --secret ${remote()}`, {
     environment: app.installation.clientEnvironment,
     directory: app.installation.directory,
     input: `${secret}\n`,
@@ -117,8 +118,7 @@ test('a call, its invocation and its commit are connected, also to the log', asy
     },
   })
   expect(request!.resource).toMatchObject({ 'service.name': 'svc-server' })
-  const records = () =>
-    app.installation.svc(['logs', ...remote(), '--json', '--request', requestId])
+  const records = () => app.installation.svc(argv`logs ${remote()} --json --request ${requestId}`)
   const logged = async () => (await records()).stdout.trim()
   await expect.poll(logged).not.toBe('')
   const fields = { trace_id: traceId, span_id: invocation!.spanId }
@@ -183,7 +183,7 @@ test('a request of an operator has a span, and one without a key has none', asyn
   for (const each of [null, key]) {
     expect((await query(app, { ...call, key: each })).status).toBe(401)
   }
-  await app.svc(['status', ...remote()])
+  await app.svc(argv`status ${remote()}`)
   const route = expect.stringMatching(/^GET \/v1\/projects\/.*\/status$/)
   const later = () => receiver.spans.slice(before).map(({ name }) => name)
   await expect.poll(later).toContainEqual(route)
@@ -243,9 +243,8 @@ test('a change of Data Admin and its commit are in the trace of the operator', a
 })
 
 test('a request of an S3 client has a span, and one with a wrong signature has none', async () => {
-  await app.svc(['buckets', 'create', 'traced', ...remote()])
-  const issued = ['buckets', 'keys', 'issue', 'traced', '--name', 'one', '--access', 'write']
-  const keys = await app.svc([...issued, ...remote()])
+  await app.svc(argv`buckets create traced ${remote()}`)
+  const keys = await app.svc(argv`buckets keys issue traced --name one --access write ${remote()}`)
   canaries.push(keys.secretAccessKey)
   const Key = canary()
   const endpoint = `${app.server.application}/v1/s3`
@@ -349,7 +348,7 @@ test('a Realtime connection without a valid key has no span', async () => {
 })
 
 test('no trace, metric, log or archive has a secret, an argument or a stored value', async () => {
-  const metrics = await app.svc(['metrics', ...remote()])
+  const metrics = await app.svc(argv`metrics ${remote()}`)
   expect(Number(metrics.counters.spansExported)).toBeGreaterThan(10)
   expect(metrics.counters.spansDropped).toBe('0')
   const bodies = receiver.requests.map(({ bytes }, i) => [`trace ${i}`, bytes] as const)
@@ -378,7 +377,7 @@ test('a receiver that is down costs spans alone, and the end does not wait for i
     receiver.answer = () => ({ status: 400 })
   }
   const dropped = async () =>
-    Number((await app.svc(['metrics', ...remote()])).counters.spansDropped)
+    Number((await app.svc(argv`metrics ${remote()}`)).counters.spansDropped)
   await expect.poll(dropped, { interval: 500 }).toBeGreaterThan(0)
   const warned = app.server.lines.map((line) => JSON.parse(line))
   expect(warned.filter(({ event }) => event === 'traces.dropped')).toHaveLength(1)
