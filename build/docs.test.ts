@@ -221,7 +221,7 @@ test('a wrong sample is found wherever it stands in a script', () => {
   ])
 })
 
-describe('a sample file of a guide', () => {
+describe('sample files of the guides', () => {
   const samples = files.flatMap(({ path, text }) =>
     codeBlocks(text)
       .filter(({ language, above }) => language === 'json' && above.startsWith('<!-- file: '))
@@ -232,11 +232,11 @@ describe('a sample file of a guide', () => {
     '<!-- file: SERVICE_PLATFORM_OIDC_CONFIG -->': readOidcConfig,
   }
 
-  test('names a setting whose file is read here', () => {
+  test('every sample file names a setting that this test reads', () => {
     expect(samples.map(({ above }) => above).toSorted()).toEqual(Object.keys(readers).toSorted())
   })
 
-  test.each(samples)('of $path is accepted by the server', ({ above, content }) => {
+  test.each(samples)('the server accepts the sample file of $path', ({ above, content }) => {
     const folder = mkdtempSync(join(tmpdir(), 'svc-docs-'))
     onTestFinished(() => rmSync(folder, { recursive: true }))
     const file = join(folder, 'sample.json')

@@ -157,7 +157,7 @@ test('an executable that reports another version is rejected', () => {
 /** The loader of musl prints this, and a line for each symbol. */
 const WITHOUT_LIBRARY = 'Error loading shared library libstdc++.so.6: No such file or directory'
 
-test('a machine without libstdc++ is told to install it', () => {
+test('the installer asks the user of a machine without libstdc++ to install it', () => {
   release({ script: `echo '${WITHOUT_LIBRARY}' >&2; echo 'Error relocating' >&2; exit 127` })
   const result = install()
   expect(result.status).toBe(1)
@@ -168,7 +168,7 @@ test('a machine without libstdc++ is told to install it', () => {
   expect(existsSync(join(work, 'bin'))).toBe(false)
 })
 
-test('an executable that does not run shows why, and is not installed', () => {
+test('an executable that does not run is not installed, and its error is shown', () => {
   release({ script: 'echo "version GLIBC_2.99 not found" >&2; exit 1' })
   const result = install()
   expect(result.status).toBe(1)
@@ -176,7 +176,7 @@ test('an executable that does not run shows why, and is not installed', () => {
   expect(existsSync(join(work, 'bin'))).toBe(false)
 })
 
-test('a failed upgrade leaves the old executable in working order', () => {
+test('the old executable still works after a failed upgrade', () => {
   release()
   install()
   release({ says: '1.2.3' })
@@ -345,7 +345,7 @@ test('a user who cannot have the service installs nothing', () => {
   expect(existsSync(join(work, 'bin'))).toBe(false)
 })
 
-test('a service gets its unit, its settings and one pepper, each once', () => {
+test('a service gets its unit, its settings and one pepper, each only once', () => {
   release()
   const root = join(work, 'root')
   expect(install(['--service'], { DESTDIR: root }).stderr).toBe('')

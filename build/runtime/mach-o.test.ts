@@ -41,9 +41,9 @@ function segment(bytes: Buffer, at: number, name: string, places: readonly numbe
   for (const [i, place] of places.entries()) bytes.writeBigUInt64LE(BigInt(place), at + 24 + i * 8)
 }
 
-describe('an ad-hoc signature', () => {
+describe('ad-hoc signatures', () => {
   test.each([1, 15, 16, PAGE, 3 * PAGE + 1, 200_000])(
-    'covers an executable with %d bytes of link data',
+    'a signature covers an executable with %d bytes of link data',
     (size) => {
       const linkEditBytes = Math.ceil(size / 16) * 16
       const signed = signAdHoc(executable({ linkEditBytes }), 'svc-server')
@@ -55,7 +55,7 @@ describe('an ad-hoc signature', () => {
     },
   )
 
-  test('leaves all code as it is and makes room for itself at the end', () => {
+  test('a signature changes no code and makes room for itself at the end', () => {
     const unsigned = executable()
     const signed = signAdHoc(unsigned, 'svc-server')
     const dataAt = TEXT_BYTES + 6_000
@@ -67,14 +67,14 @@ describe('an ad-hoc signature', () => {
     expect([room % (4 * PAGE), room >= signed.length - TEXT_BYTES]).toEqual([0, true])
   })
 
-  test('names the segment of the code, which the kernel compares', () => {
+  test('a signature names the segment of the code, which the kernel compares', () => {
     const signed = signAdHoc(executable(), 'svc-server')
     const directory = signed.subarray(TEXT_BYTES + 6_000 + 20)
     const fields = [64, 72, 80].map((at) => Number(directory.readBigUInt64BE(at)))
     expect(fields).toEqual([0, TEXT_BYTES, 1])
   })
 
-  test('has the same bytes each time, also where it replaces itself', () => {
+  test('a signature has the same bytes each time, also if it replaces itself', () => {
     const once = signAdHoc(executable(), 'svc-server')
     expect(signAdHoc(executable(), 'svc-server').equals(once)).toBe(true)
     expect(signAdHoc(once, 'svc-server').equals(once)).toBe(true)
@@ -82,14 +82,17 @@ describe('an ad-hoc signature', () => {
     expect(shrunk.length).toBe(once.length)
   })
 
-  test.each([31, 200, PAGE, TEXT_BYTES + 5_999])('breaks with the byte at %d', (at) => {
-    const signed = signAdHoc(executable(), 'svc-server')
-    signed[at]! ^= 1
-    expect(readSignature(signed).brokenPages).toEqual([Math.floor(at / PAGE)])
-    expect(isSignatureValid(signed)).toBe(false)
-  })
+  test.each([31, 200, PAGE, TEXT_BYTES + 5_999])(
+    'a changed byte at %d breaks the signature',
+    (at) => {
+      const signed = signAdHoc(executable(), 'svc-server')
+      signed[at]! ^= 1
+      expect(readSignature(signed).brokenPages).toEqual([Math.floor(at / PAGE)])
+      expect(isSignatureValid(signed)).toBe(false)
+    },
+  )
 
-  test('does not cover what was added to the executable later', () => {
+  test('a signature does not cover bytes that were added later', () => {
     const signed = signAdHoc(executable(), 'svc-server')
     const dataAt = TEXT_BYTES + 6_000
     const signature = signed.subarray(dataAt)
@@ -102,7 +105,7 @@ describe('an ad-hoc signature', () => {
     expect(isSignatureValid(signAdHoc(grown, 'svc-server'))).toBe(true)
   })
 
-  test('replaces the hardened runtime, whose entitlements it does not keep', () => {
+  test('a signature replaces the hardened runtime without its entitlements', () => {
     const hardened = signAdHoc(executable(), 'bun')
     hardened.writeUInt32BE(HARDENED, TEXT_BYTES + 6_000 + 20 + 12)
     expect(readSignature(hardened).flags).toBe(HARDENED)
@@ -111,14 +114,14 @@ describe('an ad-hoc signature', () => {
 })
 
 test.each([
-  ['that is no Mach-O file', Buffer.from('\x7fELF'.padEnd(64, '\0')), 'no Mach-O executable'],
+  ['of another format', Buffer.from('\x7fELF'.padEnd(64, '\0')), 'no Mach-O executable'],
   ['without a load command for it', executable({ signatureCommand: false }), 'no room'],
   ['with data after it', Buffer.concat([executable(), Buffer.alloc(16)]), 'not the end'],
 ])('an executable %s is not signed', (_, bytes, reason) => {
   expect(() => signAdHoc(bytes, 'svc-server')).toThrow(reason)
 })
 
-test('only 64-bit Mach-O files are taken for one', () => {
+test('only 64-bit files are recognised as Mach-O', () => {
   expect([isMachO(executable()), isMachO(Buffer.alloc(4)), isMachO(Buffer.alloc(64))]).toEqual([
     true,
     false,

@@ -32,8 +32,8 @@ test('every name is classified once', () => {
   expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([])
 })
 
-describe('a runtime that reads', () => {
-  test('classified variables only can be shipped', () => {
+describe('variables that the runtime reads', () => {
+  test('a runtime that reads only classified variables can be shipped', () => {
     expect(() => requireKnownVariables(RUNTIME)).not.toThrow()
   })
 
@@ -57,7 +57,7 @@ describe('a runtime that reads', () => {
 })
 
 describe('neutralise', () => {
-  test('leaves no constant and no read of any name', () => {
+  test('neutralise leaves no constant and no read of any name', () => {
     const bytes = Buffer.from(RUNTIME)
     neutralise(bytes)
     for (const name of [...NEUTRALISED, ...NEUTRALISED_SOMEWHERE]) {
@@ -73,14 +73,14 @@ describe('neutralise', () => {
   })
 
   test.each(['BUN_OPTIONS', 'BUN_BE_BUN', 'NODE_USE_ENV_PROXY'])(
-    'stops the build where the runtime has no %s',
+    'the build stops if the runtime has no %s',
     (name) => {
       const other = `${name.slice(0, -1)}_`
       expect(() => neutralise(changed(name, other))).toThrow(`the runtime has no ${name}`)
     },
   )
 
-  test('stops the build where the options of JavaScriptCore are read in another way', () => {
+  test('the build stops if the options of JavaScriptCore are read in another way', () => {
     const bytes = Buffer.from(RUNTIME)
     renamePrefix(bytes)
     expect(() => renamePrefix(bytes)).toThrow('compares names with BUN_JSC_ in 0 places')

@@ -98,8 +98,8 @@ export const slow = failing(url + '/slow', uses)
 const said = async (name: string) =>
   (await action(app, { function: `outside.${name}` })).body.result.value as string
 
-describe('an Action of the compiled server', () => {
-  test('calls a server, a Mutation and a Query', async () => {
+describe('Actions of the compiled server', () => {
+  test('an Action calls a server, a Mutation and a Query', async () => {
     const { status, headers, body } = await action(app, {
       function: 'outside.order',
       arguments: { name: string('tea') },
@@ -115,7 +115,7 @@ describe('an Action of the compiled server', () => {
     expect(seen).toEqual([{ url: '/order', body: 'tea' }])
   })
 
-  test('can be called with svc call', async () => {
+  test('svc call calls an Action', async () => {
     const called = await app.svc(
       argv`
         call outside.here --remote --root ${app.installation.productRoot}
@@ -126,7 +126,7 @@ describe('an Action of the compiled server', () => {
     expect(called).toMatchObject({ result: 'reached', metadata: { kind: 'action' } })
   })
 
-  test('reaches no host that it does not declare, not even by a redirect', async () => {
+  test('an Action reaches no host that it does not declare, not even by a redirect', async () => {
     seen = []
     expect(await said('unnamed')).toContain('is not in uses.network of this Action')
     expect(await said('away')).toContain('is not in uses.network of this Action')
@@ -134,7 +134,7 @@ describe('an Action of the compiled server', () => {
     expect(await said('plain')).toMatch(/http is for networks of|has no address/)
   })
 
-  test('ends when its caller disconnects, and so does its request', async () => {
+  test('an Action ends when its caller disconnects, and so does its request', async () => {
     cut = 0
     seen = []
     const abort = new AbortController()
@@ -155,7 +155,7 @@ describe('an Action of the compiled server', () => {
     await expect.poll(() => cut).toBe(1)
   })
 
-  test('reaches no private address unless the operator lists it', async () => {
+  test('an Action reaches no private address unless the operator lists it', async () => {
     await app.server.stop()
     await app.server.ended
     app.server = await app.installation.start(productEnvironment(app.installation))

@@ -142,7 +142,7 @@ async function who(mode: string, headers: Record<string, string> = {}): Promise<
   return outcome(await query(app, { function: `who.${mode}`, headers }))
 }
 
-describe('each authentication mode', () => {
+describe('authentication modes', () => {
   const INVALID = '401 FUNCTIONAL_TOKEN_INVALID'
   const MISSING = '401 FUNCTIONAL_TOKEN_REQUIRED'
   const DENIED = '403 AUTH_POLICY_DENIED'
@@ -175,7 +175,7 @@ describe('each authentication mode', () => {
       async () => ({ authorization: 'Basic dTpw' }),
       ['200 null', INVALID, INVALID, INVALID, INVALID],
     ],
-  ])('handles %s', async (_, present, expected) => {
+  ])('each authentication mode accepts or rejects %s', async (_, present, expected) => {
     const headers = await present()
     const outcomes = []
     for (const mode of ['none', 'optional', 'guest', 'user', 'service']) {
@@ -184,7 +184,7 @@ describe('each authentication mode', () => {
     expect(outcomes).toEqual(expected)
   })
 
-  test('handles a guest, whose subject is the same in all calls until it expires', async () => {
+  test('a guest has the same subject in all calls until it expires', async () => {
     const headers = bearer(await enter(60))
     const subject = await who('guest', headers)
     expect(subject).toMatch(/^200 gst_[0-9A-Z]{26}$/)
@@ -197,12 +197,12 @@ describe('each authentication mode', () => {
     expect(await enter(86_401)).toBe('FUNCTION_FAILED')
   })
 
-  test('handles a guest that an Action issued', async () => {
+  test('a guest that an Action issued is accepted', async () => {
     const reply = await action(app, { function: 'who.admit', key: await publicKey() })
     expect(await who('guest', bearer(reply.body.result.value))).toMatch(/^200 gst_/)
   })
 
-  test('exposes the claims that the descriptor maps', async () => {
+  test('a Function sees the claims that the descriptor maps', async () => {
     const headers = await signed({ realm: { roles: ['admin', 'ops'] } })
     const { body } = await query(app, { function: 'who.user', headers })
     const values = fields(body.result).roles.value.map(({ value }: { value: string }) => value)

@@ -176,7 +176,7 @@ describe('the main story', () => {
   })
 })
 
-describe('an invalid request of an application', () => {
+describe('invalid requests of an application', () => {
   const rejected: [
     string,
     () => Promise<{ status: number; body: { error: { code: string } } }>,
@@ -262,13 +262,13 @@ describe('an invalid request of an application', () => {
       'ORIGIN_DENIED',
     ],
   ]
-  test.each(rejected)('with %s is rejected', async (_, attempt, status, code) => {
+  test.each(rejected)('a request with %s is rejected', async (_, attempt, status, code) => {
     const reply = await attempt()
     expect(reply.body).toMatchObject({ version: 1, status: 'error', error: { code } })
     expect(reply.status).toBe(status)
   })
 
-  test('for an unknown route or method is rejected with the envelope', async () => {
+  test('a request for an unknown route or method is rejected with the envelope', async () => {
     const origin = app.server.application!
     expect((await send(origin, 'GET', '/v1/query')).body.error.code).toBe('METHOD_NOT_ALLOWED')
     expect((await send(origin, 'POST', '/v1/nothing', { body: {} })).body.error.code).toBe(

@@ -102,8 +102,8 @@ async function release(name: string): Promise<string> {
   return (await app.svc(argv`release ${remote()} ${UNTYPED}`)).releaseId
 }
 
-describe('a Channel', () => {
-  test('is promoted under load without a failed call or a mix of Releases', async () => {
+describe('Channels', () => {
+  test('a Channel is promoted under load without a failed call or a mix of Releases', async () => {
     // Promotions between two Releases during Queries, and during Actions that call Queries.
     const names: Record<string, string> = { [first]: 'first', [second]: 'second' }
     const seen = new Map<string, number>()
@@ -139,7 +139,7 @@ describe('a Channel', () => {
     expect((await serves()).body.releaseId).toBe(first)
   })
 
-  test('can be rolled back to a Release in its history with the right expectation', async () => {
+  test('a rollback binds a Release of the history if its expectation is right', async () => {
     await promote(second)
     const done = await rollback(second, first)
     expect(JSON.parse(done.stdout)).toMatchObject({ channel: 'production', releaseId: first })
@@ -156,11 +156,11 @@ describe('a Channel', () => {
   })
 })
 
-describe('a Release', () => {
+describe('Releases', () => {
   const retire = (releaseId: string) =>
     app.installation.svc(argv`releases retire ${remote()} --release ${releaseId} --json`)
 
-  test('can be retired only if it is unused, and is then rejected everywhere', async () => {
+  test('only an unused Release can be retired, and it is then rejected everywhere', async () => {
     const used = await retire(first)
     expect([used.status, JSON.parse(used.stdout).error.code]).toEqual([4, 'PRODUCT_STATE_CONFLICT'])
     const pinned = { function: 'release.name', target: `release:${second}` }
@@ -179,7 +179,7 @@ describe('a Release', () => {
     expect((await serves()).body.releaseId).toBe(first)
   })
 
-  test('is retired together with the indexes that no other Release declares', async () => {
+  test('a retired Release loses the indexes that no other Release declares', async () => {
     const path = join(app.installation.workspace, 'schema.ts')
     const schema = readFileSync(path, 'utf8')
     const more = schema.replace(".index('byChannel'", ".index('byLikes', ['likes'])$&")
@@ -195,7 +195,7 @@ describe('a Release', () => {
     expect((await serves()).status).toBe(200)
   })
 
-  test('can be created again from the same source after its retirement', async () => {
+  test('a Release can be created again from the same source after its retirement', async () => {
     const original = await release('again')
     expect(await release('again')).toBe(original)
     expect((await retire(original)).status).toBe(0)
@@ -248,8 +248,8 @@ test('documents that are stored after a validation decide about promotions', asy
   await promote(first)
 })
 
-describe('an Application Key', () => {
-  test('is rotated with an overlap, revoked at once, and deleted afterwards', async () => {
+describe('Application Keys', () => {
+  test('an Application Key rotates with an overlap, is revoked at once, then deleted', async () => {
     const client = argv`${remote()} --client ${app.clientId}`
     const list = async () => (await app.svc(argv`credentials list ${client}`)).credentials
     const [{ credentialId }] = await list()
@@ -277,7 +277,7 @@ describe('an Application Key', () => {
     ])
   })
 
-  test('of a public client can be revealed again, a secret one cannot', async () => {
+  test('a public Application Key can be revealed again, and a secret one cannot', async () => {
     const made = await app.svc(argv`clients create ${remote()} --name web --kind public`)
     const client = argv`${remote()} --client ${made.client.clientId}`
     const { key, credential } = await app.svc(argv`credentials create ${client} --name one`)

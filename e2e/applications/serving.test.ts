@@ -80,13 +80,13 @@ async function served(revision: string): Promise<void> {
 
 const ready = async () => (await send(app.server.application!, 'GET', '/readyz')).status
 
-describe('environment:default of the compiled server', () => {
-  test('cannot be called without a policy', async () => {
+describe('the target environment:default of the compiled server', () => {
+  test('environment:default cannot be called without a policy', async () => {
     expect(await which()).toBe('404 TARGET_NOT_FOUND')
     expect((await app.svc(argv`status ${remote()}`)).servingPolicy).toBe(null)
   })
 
-  test('serves the Release of the policy, also after a crash', async () => {
+  test('environment:default serves the Release of the policy, also after a crash', async () => {
     const set = await policy(argv`set --releases ${one}`)
     expect(set).toMatchObject({ desired: { revision: '1', mode: 'atomic' } })
     await served('1')
@@ -96,7 +96,7 @@ describe('environment:default of the compiled server', () => {
     await served('1')
   })
 
-  test('is split by weight, with each caller on one Release, also after a restart', async () => {
+  test('a split policy keeps each caller on one Release, also after a restart', async () => {
     const affinities = Array.from({ length: 40 }, () => randomBytes(8).toString('hex'))
     const ask = () => Promise.all(affinities.map(which))
     await policy(argv`set --releases ${one}=5000,${two}=5000`)
@@ -109,7 +109,7 @@ describe('environment:default of the compiled server', () => {
     expect(await ask()).toEqual(before)
   })
 
-  test('is unchanged by a rejected policy', async () => {
+  test('a rejected policy changes nothing', async () => {
     const stale = await app.installation.svc(
       argv`serve-policy set ${remote()} --releases ${two} --expected 1`,
     )
@@ -122,7 +122,7 @@ describe('environment:default of the compiled server', () => {
     expect((await policy(argv`get`)).desired.revision).toBe('2')
   })
 
-  test('stops with an archive, except calls in flight, and resumes with a restore', async () => {
+  test('an archive stops calls, except those in flight, and a restore resumes them', async () => {
     await policy(argv`set --releases ${two}`)
     await served('3')
     const waiting = action(app, { target, function: 'versions.wait' })
@@ -145,7 +145,7 @@ describe('environment:default of the compiled server', () => {
     expect([await ready(), await which()]).toEqual([200, `two ${two}`])
   })
 
-  test('is protected from promotions without an expected Release', async () => {
+  test('a protected Environment rejects a promotion without an expected Release', async () => {
     await environments(argv`update --protection protected`)
     const promote = argv`promote ${remote()} --channel production --release ${two}`
     const blind = await app.installation.svc(promote)

@@ -223,13 +223,13 @@ async function chat(url: string): Promise<void> {
 }
 
 describe.skipIf(!chromiumInstalled)('two windows of the chat page (needs Chromium)', () => {
-  test('end equal after cuts, a crash, an expired token and a sleep', async () => {
+  test('two windows end equal after cuts, a crash, an expired token and a sleep', async () => {
     await chat(`http://${network.authority}`)
   }, 1_200_000)
 
   const proxies = [NGINX, CADDY].filter(({ installed }) => isLong && installed)
   test.each(proxies)(
-    'do so behind $name as it ships (test:long)',
+    'two windows end equal behind $name as it ships (test:long)',
     async (kind) => {
       const management = new URL(app.server.management).host
       let proxy: RunningProxy | null = null

@@ -20,7 +20,7 @@ describe.each(CLIENTS)('$build', ({ command, needs }) => {
   const svc = (args: readonly string[], environment: Environment) =>
     run(argv`${command} ${args}`, { environment: { ...needs, ...environment } })
 
-  test.each(MODES)('restores 0600 on a file of mode %s', async (mode) => {
+  test.each(MODES)('a credentials file of mode %s gets the mode 0600 again', async (mode) => {
     using session = storedSession({ authentication: server.origin() })
     chmodSync(session.credentials, Number.parseInt(mode, 8))
     const first = await svc(argv`auth status --json`, session.environment)
@@ -33,7 +33,7 @@ describe.each(CLIENTS)('$build', ({ command, needs }) => {
   })
 
   test.each(['authentication', 'management'] as const)(
-    'sends nothing to an %s origin in the file that --url would reject',
+    'an %s origin in the file that --url would reject receives nothing',
     async (kind) => {
       for (const origin of ['http://evil.test', 'http://127.0.0.1.evil.test:3220']) {
         const origins = { authentication: server.origin(), management: server.origin() }
@@ -49,7 +49,7 @@ describe.each(CLIENTS)('$build', ({ command, needs }) => {
     },
   )
 
-  test('sends nothing to a loopback origin in the file once that is disallowed', async () => {
+  test('a loopback origin in the file receives nothing once that is disallowed', async () => {
     using session = storedSession({ authentication: server.origin() })
     const { SVC_ALLOW_LOOPBACK_HTTP: _, ...environment } = session.environment
     const result = await svc(argv`whoami`, environment)

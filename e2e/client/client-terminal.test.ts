@@ -80,7 +80,7 @@ describe.each(CLIENTS)('$build', ({ build, command, needs }) => {
   }
 
   test.each(build === 'the executable' ? HOSTILE : underNode)(
-    'escapes %s',
+    '%s in a text of the server is escaped',
     async (_, character, inJson, forUsers) => {
       message = `Look: ${character}!`
       const json = await svc(argv`whoami --json`)
@@ -97,7 +97,7 @@ describe.each(CLIENTS)('$build', ({ build, command, needs }) => {
     },
   )
 
-  test('sends no controls to a terminal except its own styles', async () => {
+  test('a terminal receives no controls except the styles of svc', async () => {
     message = `Look: ${ALL}`
     const failed = await onTerminal(argv`whoami`)
     expect(failed).toMatch(/\u001b\[31msvc/)
@@ -107,13 +107,13 @@ describe.each(CLIENTS)('$build', ({ build, command, needs }) => {
     expect(status.replace(STYLES, '')).not.toMatch(RAW)
   })
 
-  test('shows a text of the server on one line', async () => {
+  test('a text of the server is shown on one line', async () => {
     message = 'first\nsvc: Logged in.\tsecond'
     const { stderr } = await svc(argv`whoami`)
     expect(stderr).toContain('first\\u{a}svc: Logged in.\\u{9}second')
   })
 
-  test('escapes texts that it reads from a file', async () => {
+  test('a text that is read from a file is escaped', async () => {
     const text = await svc(argv`auth status`)
     expect(text.stdout).toContain('Ada\\u{1b}[2J\\u{9b}2J')
     expect(text.stdout).not.toMatch(RAW)

@@ -93,7 +93,7 @@ const filesOf = (path: string): string[] =>
     .map(({ name }) => name)
 
 describe.skipIf(noDisk !== null)(`a full disk (${noDisk ?? 'mounted for this test'})`, () => {
-  test('rejects saves and Mutations, and the waiting save is published with space', async () => {
+  test('a full disk rejects saves and Mutations, and free space publishes the save', async () => {
     writeWorkspace(join(directory, 'app'))
     disk = Disk.mountAt(root)
     start(argv`--port 0`)
@@ -129,7 +129,7 @@ describe.skipIf(noDisk !== null)(`a full disk (${noDisk ?? 'mounted for this tes
     expect([await version(), await dev!.call('notes.count', 'query')]).toEqual(['3', '2'])
   })
 
-  test('rejects a save whose generated files have no space, and publishes it later', async () => {
+  test('a save whose generated files have no space is rejected, and published later', async () => {
     writeWorkspace(join(root, 'workspace'))
     runSync(argv`${CLIENT} dev --root ${root} --workspace ${workspace} --prepare`)
     disk = Disk.mountAt(root)
@@ -155,7 +155,7 @@ describe.skipIf(noDisk !== null)(`a full disk (${noDisk ?? 'mounted for this tes
     )
   })
 
-  test('fails a start that says so, and the next start has all documents', async () => {
+  test('a start on a full disk names the cause, and the next one has all documents', async () => {
     writeWorkspace(join(directory, 'app'))
     disk = Disk.mountAt(root)
     start(argv`--port 0`)
@@ -171,7 +171,7 @@ describe.skipIf(noDisk !== null)(`a full disk (${noDisk ?? 'mounted for this tes
     expect([await version(), await dev!.call('notes.count', 'query')]).toEqual(['1', '1'])
   })
 
-  test('leaves no root of a first start, and the next start creates it', async () => {
+  test('a first start on a full disk leaves no root, and the next start creates it', async () => {
     writeWorkspace(join(directory, 'app'))
     disk = Disk.mountAt(root)
     disk.fill()
@@ -187,7 +187,7 @@ describe.skipIf(noDisk !== null)(`a full disk (${noDisk ?? 'mounted for this tes
 })
 
 describe.skipIf(noLimits !== null)(`exhausted file watches (${noLimits ?? 'limited here'})`, () => {
-  test('are reported, saves are seen all the same, and watches come back', async () => {
+  test('exhausted watches are reported, saves are still seen, and watches come back', async () => {
     writeWorkspace(join(directory, 'app'))
     const command = [...IN_NAMESPACE, `echo 0 > ${LIMIT}; exec "$0" "$@"`, CLIENT]
     const given = argv`--root ${root} --workspace ${workspace} --port 0`

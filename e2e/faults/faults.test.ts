@@ -103,7 +103,7 @@ describe('with documents in the Product root', () => {
   ]
   const ofIdentity: readonly Fault[] = [
     {
-      name: 'PostgreSQL of the operators gone',
+      name: 'the absence of the identity PostgreSQL',
       inject: () => proxy.refuse(true),
       heal: () => proxy.refuse(false),
       meanwhile: {
@@ -139,17 +139,20 @@ describe('with documents in the Product root', () => {
     (fault) => faults.run(fault),
   )
 
-  test.skipIf(noDisk !== null)('a start on a read-only disk says why it fails', async () => {
-    await app.server.stop()
-    disk!.setReadOnly(true)
-    try {
-      await expect(app.start()).rejects.toThrow('SERVER_PRODUCT_ROOT')
-    } finally {
-      disk!.setReadOnly(false)
-    }
-    await app.start()
-    await faults.untilObserved(WHOLE)
-  })
+  test.skipIf(noDisk !== null)(
+    'a start on a read-only disk fails and names the cause',
+    async () => {
+      await app.server.stop()
+      disk!.setReadOnly(true)
+      try {
+        await expect(app.start()).rejects.toThrow('SERVER_PRODUCT_ROOT')
+      } finally {
+        disk!.setReadOnly(false)
+      }
+      await app.start()
+      await faults.untilObserved(WHOLE)
+    },
+  )
 
   test.skipIf(typeof clock === 'string').each(ofClock)(
     `$name ends no call (${typeof clock === 'string' ? clock : 'set for this test'})`,
@@ -233,31 +236,31 @@ describe.skipIf(!IS_LONG)(
     let connections: { end(): Promise<void> }
     const table: readonly Fault[] = [
       {
-        name: 'PostgreSQL gone',
+        name: 'an absent PostgreSQL',
         inject: () => proxy.refuse(true),
         heal: () => proxy.refuse(false),
         meanwhile: unavailable,
       },
       {
-        name: 'PostgreSQL stopped',
+        name: 'a stopped PostgreSQL',
         inject: () => cluster.stop(),
         heal: () => cluster.start(),
         meanwhile: unavailable,
       },
       {
-        name: 'PostgreSQL killed',
+        name: 'a killed PostgreSQL',
         inject: () => cluster.kill(),
         heal: () => cluster.start(),
         meanwhile: unavailable,
       },
       {
-        name: 'PostgreSQL a read-only standby',
+        name: 'a PostgreSQL that is a read-only standby',
         inject: () => standby.begin(cluster),
         heal: () => standby.promote(cluster),
         meanwhile: rejectsWrites,
       },
       {
-        name: 'PostgreSQL out of connections',
+        name: 'a PostgreSQL without free connections',
         inject: async () => {
           proxy.refuse(true)
           connections = await withoutConnections(cluster)
@@ -268,7 +271,9 @@ describe.skipIf(!IS_LONG)(
       },
     ]
 
-    test.each(table)('$name is 503 with Retry-After until it is back', (fault) => faults.run(fault))
+    test.each(table)('$name gives 503 with Retry-After until it is back', (fault) =>
+      faults.run(fault),
+    )
 
     test('no acknowledged Mutation is lost in any of these faults', () => faults.end())
   },

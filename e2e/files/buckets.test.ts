@@ -72,7 +72,7 @@ test('a quota and the record of an operation outlive the process', async () => {
   expect((await put('b/film')).status).toBe(0)
 })
 
-describe('the clients of S3, with keys of a bucket', () => {
+describe('clients of S3, with keys of a bucket', () => {
   const Bucket = 'photos'
   let remote: S3Remote
   let client: S3Client
@@ -108,7 +108,7 @@ describe('the clients of S3, with keys of a bucket', () => {
   })
   afterAll(() => client?.destroy())
 
-  test('what the SDK stores, operators and Functions see', async () => {
+  test('operators and Functions see what the SDK stores', async () => {
     const { ETag } = await put(client, 'a/summer é.txt', 'summer')
     expect(await read(client, 'a/summer é.txt')).toBe('summer')
     expect(await read(client, 'a/summer é.txt', { Range: 'bytes=1-3' })).toBe('umm')
@@ -161,7 +161,7 @@ describe('the clients of S3, with keys of a bucket', () => {
   )
 
   test.skipIf(!existsSync(RESTIC))(
-    `restic backs up, checks and restores at the host of the door${reasonWithout(RESTIC)}`,
+    `restic backs up, checks and restores at the S3 host${reasonWithout(RESTIC)}`,
     () => {
       const { port } = new URL(app.server.application!)
       return backUpWithRestic({ ...remote, endpoint: `http://localhost:${port}` })
@@ -169,14 +169,14 @@ describe('the clients of S3, with keys of a bucket', () => {
   )
 
   test.skipIf(!existsSync(KOPIA))(
-    `kopia backs up, checks and restores at the host of the door${reasonWithout(KOPIA)}`,
+    `kopia backs up, checks and restores at the S3 host${reasonWithout(KOPIA)}`,
     () => {
       const { port } = new URL(app.server.application!)
       return backUpWithKopia({ ...remote, endpoint: `http://localhost:${port}` })
     },
   )
 
-  test('wrong keys, and clocks that are wrong, get nothing', async () => {
+  test('a client with a wrong key or a wrong clock gets nothing', async () => {
     const by = async (keys: S3Keys, more: Parameters<typeof s3ClientOf>[1] = {}) => {
       const other = s3ClientOf({ ...remote, keys }, more)
       const names = [await nameOf(put(other, 'x', 'x')), await nameOf(read(other, 'parts'))]
@@ -195,7 +195,7 @@ describe('the clients of S3, with keys of a bucket', () => {
     expect((await by(remote.keys, { systemClockOffset }))[0]).toBe(skewed)
   })
 
-  test('a revoked key ends at once, in signed URLs too, and its successor goes on', async () => {
+  test('a revoked key ends at once, in signed URLs too, and its successor is valid', async () => {
     const { accessKeyId } = remote.keys
     const successor = await issued(argv`rotate ${Bucket} --key ${accessKeyId}`)
     const url = await getSignedUrl(client, new GetObjectCommand({ Bucket, Key: 'parts' }))

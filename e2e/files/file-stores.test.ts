@@ -28,7 +28,7 @@ async function download(app: Application, grant: { path: string; token: string }
   return { status: reply.status, text: await reply.text() }
 }
 
-describe('with bytes in an S3-compatible store', () => {
+describe('bytes in an S3-compatible store', () => {
   let app: Application
   let s3: S3Server
   let settings: Record<string, string>
@@ -79,7 +79,7 @@ describe('with bytes in an S3-compatible store', () => {
     expect((await upload(app, await grantUpload(app, 100), 'after')).status).toBe(201)
   })
 
-  test('a store that lies about a length cuts the download off', async () => {
+  test('the download ends early if the store sends a wrong length', async () => {
     const grant = await grantDownload(app, fileId)
     s3.failure = 'short'
     const lied = await download(app, grant).catch(() => null)
@@ -99,7 +99,7 @@ describe('with bytes in an S3-compatible store', () => {
     await expect.poll(() => s3.objects.size).toBe(1)
   })
 
-  test('the server does not start where the settings name another place', async () => {
+  test('the server does not start if the settings name another store', async () => {
     await app.server.stop()
     const without = { ...app.installation.environment, ...productEnvironment(app.installation) }
     const elsewhere = { ...environment(), SERVICE_STORAGE_S3_BUCKET: 'other' }
@@ -121,7 +121,7 @@ describe('with bytes in an S3-compatible store', () => {
   })
 })
 
-describe('with a disk that has less free space than the floor', () => {
+describe('a disk that has less free space than the floor', () => {
   let app: Application
   beforeAll(async () => {
     app = await application(writeFileFunctions)

@@ -23,7 +23,7 @@ import {
 const BYTES = randomBytes(3 * 1024 * 1024)
 const DIGEST = sha256Hex(BYTES)
 
-describe.each(['SQLite', 'PostgreSQL'])('with documents in %s', (kind) => {
+describe.each(['SQLite', 'PostgreSQL'])('files with documents in %s', (kind) => {
   let cluster: OwnCluster | undefined
   let app: Application
   let source: string
@@ -56,7 +56,7 @@ describe.each(['SQLite', 'PostgreSQL'])('with documents in %s', (kind) => {
     )
   }
 
-  test('curl uploads with a grant, after it was told to continue', async () => {
+  test('curl uploads with a grant, after the server sent 100 Continue', async () => {
     const grant = await grantUpload(app, BYTES.length)
     const type = ['-H', 'Content-Type: application/octet-stream', '-H', 'Expect: 100-continue']
     const uploaded = await curl('-v', '-T', source, ...type, ...bearer(grant.token), urlOf(grant))
@@ -75,7 +75,7 @@ describe.each(['SQLite', 'PostgreSQL'])('with documents in %s', (kind) => {
     expect(found.body.result.value).toBe(fileId)
   })
 
-  test('a Mutation attaches it, and a Query shows it', async () => {
+  test('a Mutation attaches the uploaded file, and a Query shows it', async () => {
     const listed = () => query(app, { function: 'uploads.list' })
     for (let i = 0; i < 3; i++) expect((await listed()).body.result.value).toEqual([])
     const attached = await mutation(app, {
@@ -124,11 +124,11 @@ describe.each(['SQLite', 'PostgreSQL'])('with documents in %s', (kind) => {
     const forged = await curl(`${url().slice(0, -4)}AAAA`)
     expect(JSON.parse(forged.stdout).error.code).toBe('GRANT_INVALID')
     await expect.poll(() => app.server.lines.join()).toContain('GRANT_INVALID')
-    const said = [...log, ...app.server.lines].join()
-    expect(said).not.toContain(path.slice(-60, -10))
+    const logged = [...log, ...app.server.lines].join()
+    expect(logged).not.toContain(path.slice(-60, -10))
   })
 
-  test('once a Mutation has deleted it, nothing of it is left after a start', async () => {
+  test('a start removes the bytes of a file that a Mutation has deleted', async () => {
     const grant = await grantDownload(app, fileId)
     const signed = app.server.application + (await signDownload(app, fileId))
     expect(storedBytes()).toEqual([DIGEST])
@@ -141,7 +141,7 @@ describe.each(['SQLite', 'PostgreSQL'])('with documents in %s', (kind) => {
     await expect.poll(storedBytes).toEqual([])
   })
 
-  test('damage is found on a stopped server, and told apart from what no file has', async () => {
+  test('verify-storage distinguishes damaged files from bytes without a file', async () => {
     const grant = await grantUpload(app, BYTES.length)
     await curl('-T', source, '-H', 'Content-Type:', ...bearer(grant.token), urlOf(grant))
     await app.server.stop()

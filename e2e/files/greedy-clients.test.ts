@@ -37,24 +37,27 @@ function recordsOf(peer: string): { readonly event: string }[] {
   return lines.map((line) => JSON.parse(line))
 }
 
-describe('a stranger', () => {
+describe('clients without credentials', () => {
   const targets = ['GET /healthz', 'GET /v1/s3/a', 'HEAD /v1/s3/a', 'HEAD /', 'POST /v1/query']
 
-  test.each(['[', '%', 'x:99999', 'x:-1'])('who names the host %s is rejected', async (host) => {
-    const { management, application: origin } = app.server
-    const peer = `198.51.100.${host.length}`
-    const before = recordsOf(peer).length
-    for (const target of targets) {
-      const head = `${target} HTTP/1.1\r\nHost: ${host}`
-      for (const each of [management, origin!]) {
-        expect((await begin(each, peer, head))[1], target).toMatch(/^HTTP\/1.1 400 /)
+  test.each(['[', '%', 'x:99999', 'x:-1'])(
+    'a request with the host %s is rejected',
+    async (host) => {
+      const { management, application: origin } = app.server
+      const peer = `198.51.100.${host.length}`
+      const before = recordsOf(peer).length
+      for (const target of targets) {
+        const head = `${target} HTTP/1.1\r\nHost: ${host}`
+        for (const each of [management, origin!]) {
+          expect((await begin(each, peer, head))[1], target).toMatch(/^HTTP\/1.1 400 /)
+        }
       }
-    }
-    await expect.poll(() => recordsOf(peer).length).toBeGreaterThan(before)
-    for (const { event } of recordsOf(peer)) expect(event).toBe('request.rejected')
-  })
+      await expect.poll(() => recordsOf(peer).length).toBeGreaterThan(before)
+      for (const { event } of recordsOf(peer)) expect(event).toBe('request.rejected')
+    },
+  )
 
-  test('leaves ten records a minute at the management address, with the peer', async () => {
+  test('a client without credentials leaves at most ten management records a minute', async () => {
     const peer = '198.51.100.77'
     const send = async (path: string, from: string) => {
       const headers = { 'x-forwarded-for': from }
@@ -72,7 +75,7 @@ describe('a stranger', () => {
   })
 })
 
-describe('an S3 client', () => {
+describe('S3 clients', () => {
   const Bucket = 'small'
   const QUOTA_PARTS = 3
   let keys: S3Keys
@@ -100,7 +103,7 @@ describe('an S3 client', () => {
     return fetch(url, { method: 'PUT', headers, body })
   }
 
-  test('cannot send a body in chunks of one byte', async () => {
+  test('an S3 client cannot send a body in chunks of one byte', async () => {
     const tiny = await putChunks(1)
     expect([tiny.status, await tiny.text()]).toEqual([
       400,
@@ -109,7 +112,7 @@ describe('an S3 client', () => {
     expect((await putChunks(64)).status).toBe(200)
   })
 
-  test('cannot pass the quota of the bucket by parts that it sends at once', async () => {
+  test('an S3 client cannot exceed the quota of the bucket by concurrent parts', async () => {
     const client = s3ClientOf({ endpoint, keys })
     onTestFinished(() => client.destroy())
     const part = { Bucket, Key: 'parted' }
@@ -129,7 +132,7 @@ describe('an S3 client', () => {
   })
 })
 
-describe('an application', () => {
+describe('applications', () => {
   const bytes = randomBytes(16 * MIB)
   let fileId: string
 
@@ -141,7 +144,7 @@ describe('an application', () => {
     fileId = ((await response.json()) as { file: { fileId: string } }).file.fileId
   })
 
-  test('cannot hold more descriptors by downloads that it does not read', async () => {
+  test('unread downloads of an application hold a bounded number of descriptors', async () => {
     const { path, token } = await grantDownload(app, fileId)
     const head = `GET ${path} HTTP/1.1\r\nHost: a.test\r\nAuthorization: Bearer ${token}`
     const descriptors = () => readdirSync(`/proc/${serverPid(app)}/fd`).length
@@ -159,7 +162,7 @@ describe('an application', () => {
     expect(other).toMatch(/^HTTP\/1.1 200 /)
   })
 
-  test('cannot give a download a name that is shown in another direction', async () => {
+  test('the name of a download cannot change the direction of text', async () => {
     const { status, body } = await action(app, {
       function: 'uploads.grantDownload',
       arguments: { file: id(fileId), fileName: string('a\u202etxt.exe') },

@@ -138,9 +138,9 @@ test('every attempt has its outcome, and there are at least forty', () => {
   expect(attempts.length).toBeGreaterThanOrEqual(40)
 })
 
-describe('a hostile Function is stopped without an effect on concurrent calls', () => {
+describe('hostile Functions', () => {
   test.each(rows.filter(([name]) => LONG || !ONLY_LONG.includes(name)))(
-    '%s',
+    'the attempt %s is stopped without an effect on concurrent calls',
     async (name, outcome) => {
       const kind = kinds.get(name)!
       const invoke = INVOKE[kind]
@@ -161,7 +161,7 @@ describe('a hostile Function is stopped without an effect on concurrent calls', 
 
   // How late it is depends on the machine; src/engine/runners/limits-watch.test.ts steers time.
   test.runIf(LONG).each(['exhaustion.loops', 'memory.keepsObjects'])(
-    '%s ends within 200 ms of its bound',
+    'the attempt %s ends within 200 ms of its bound',
     async (name) => {
       for (let tries = 1; ; tries++) {
         const share = shareOfACpu()
@@ -223,7 +223,7 @@ function expectContained(pid: number): void {
   }
 }
 
-describe('afterwards', () => {
+describe('the server after all attacks', () => {
   test('the server is ready, and its listeners are unchanged', async () => {
     const ready = await call(app.server.management, 'GET', '/health/ready')
     expect([ready.status, ready.body]).toEqual([200, { status: 'ready' }])

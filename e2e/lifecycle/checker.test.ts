@@ -189,39 +189,42 @@ const replace = (reply: Mutable<Reply> | null, from: string, to: string): void =
   reply!.text = reply!.text.replace(from, to)
 }
 
-describe('a valid history', () => {
-  test.each(Array.from({ length: 20 }, (_, seed) => seed))('of seed %s has no finding', (seed) => {
-    const random = new SeededRandom(seed, 0)
-    const story = new Story()
-    const draw = (): Change => {
-      const near = (resource: Resource) =>
-        Math.max(0, Number(story.state(resource).stamp) - random.below(2))
-      const release = random.pick(RELEASES)
-      switch (random.below(4)) {
-        case 0:
-          return promote(random.pick(RELEASES.filter((other) => other !== release)), release)
-        case 1:
-          return set(near('configuration'), random.pick(['A', 'B']))
-        case 2:
-          return policy(near('serving_policy'), release)
-        default:
-          return archive(near('environment'))
+describe('valid histories', () => {
+  test.each(Array.from({ length: 20 }, (_, seed) => seed))(
+    'a valid history of seed %s has no finding',
+    (seed) => {
+      const random = new SeededRandom(seed, 0)
+      const story = new Story()
+      const draw = (): Change => {
+        const near = (resource: Resource) =>
+          Math.max(0, Number(story.state(resource).stamp) - random.below(2))
+        const release = random.pick(RELEASES)
+        switch (random.below(4)) {
+          case 0:
+            return promote(random.pick(RELEASES.filter((other) => other !== release)), release)
+          case 1:
+            return set(near('configuration'), random.pick(['A', 'B']))
+          case 2:
+            return policy(near('serving_policy'), release)
+          default:
+            return archive(near('environment'))
+        }
       }
-    }
-    for (let i = 0; i < 300; i++) {
-      const lost = random.pick([undefined, undefined, 'before', 'after'] as const)
-      const tracked = story.ask(draw(), lost)
-      if (tracked.change.operationId === null) continue
-      story.look(tracked)
-      story.again(tracked)
-      if (random.chance(0.3)) story.again(random.pick(story.tracked.slice(-1)))
-      story.look(tracked)
-      story.read(random.pick(RESOURCES))
-    }
-    expect(check(story.evidence)).toEqual([])
-  })
+      for (let i = 0; i < 300; i++) {
+        const lost = random.pick([undefined, undefined, 'before', 'after'] as const)
+        const tracked = story.ask(draw(), lost)
+        if (tracked.change.operationId === null) continue
+        story.look(tracked)
+        story.again(tracked)
+        if (random.chance(0.3)) story.again(random.pick(story.tracked.slice(-1)))
+        story.look(tracked)
+        story.read(random.pick(RESOURCES))
+      }
+      expect(check(story.evidence)).toEqual([])
+    },
+  )
 
-  test('can contain a promotion whose outcome is unknown', () => {
+  test('a valid history can contain a promotion whose outcome is unknown', () => {
     const story = new Story()
     story.ask(promote('rel_a', 'rel_b'), 'after')
     story.ask(promote('rel_a', 'rel_c'), 'before')
@@ -231,8 +234,8 @@ describe('a valid history', () => {
   })
 })
 
-describe('a finding is reported for', () => {
-  test('a lost update', () => {
+describe('findings', () => {
+  test('a lost update is reported', () => {
     const story = new Story()
     story.ask(set(0, 'A'))
     const late = story.ask(set(1, 'A'))
@@ -240,14 +243,14 @@ describe('a finding is reported for', () => {
     expect(kinds(story)).toEqual(['lost update'])
   })
 
-  test('a promotion over a Release that it did not expect', () => {
+  test('a promotion over a Release that it did not expect is reported', () => {
     const story = new Story()
     const tracked = story.ask(promote('rel_a', 'rel_b'))
     ;(tracked.change as { expected: string }).expected = 'rel_c'
     expect(kinds(story)).toEqual(['lost update'])
   })
 
-  test('a revision that is used twice', () => {
+  test('a revision that is used twice is reported', () => {
     const story = new Story()
     story.ask(set(0, 'A'))
     const second = story.ask(set(1, 'B'))
@@ -257,7 +260,7 @@ describe('a finding is reported for', () => {
     expect(kinds(story)).toContain('revision used twice')
   })
 
-  test('a replay with another result', () => {
+  test('a replay with another result is reported', () => {
     const story = new Story()
     const tracked = story.ask(policy(0, 'rel_a'))
     story.again(tracked)
@@ -265,7 +268,7 @@ describe('a finding is reported for', () => {
     expect(kinds(story)).toEqual(['inconsistent replay'])
   })
 
-  test('a replay whose bytes differ', () => {
+  test('a replay whose bytes differ is reported', () => {
     const story = new Story()
     const tracked = story.ask(policy(0, 'rel_a'))
     story.again(tracked)
@@ -273,7 +276,7 @@ describe('a finding is reported for', () => {
     expect(kinds(story)).toEqual(['inconsistent replay'])
   })
 
-  test('a replay that claims to be the first execution', () => {
+  test('a replay that claims to be the first execution is reported', () => {
     const story = new Story()
     const tracked = story.ask(archive(0))
     story.again(tracked)
@@ -281,13 +284,13 @@ describe('a finding is reported for', () => {
     expect(kinds(story)).toEqual(['inconsistent replay'])
   })
 
-  test('a first execution that claims to be a replay', () => {
+  test('a first execution that claims to be a replay is reported', () => {
     const story = new Story()
     replace(story.ask(archive(0)).attempts[0]!.reply, '"replayed":false', '"replayed":true')
     expect(kinds(story)).toEqual(['real-time violation'])
   })
 
-  test('an operation that is applied twice', () => {
+  test('an operation that is applied twice is reported', () => {
     const story = new Story()
     const tracked = story.ask(policy(0, 'rel_a'), 'after')
     // The record of the first execution is lost, so the repeat is another change.
@@ -297,7 +300,7 @@ describe('a finding is reported for', () => {
     expect(kinds(story)).toContain('revision without a change')
   })
 
-  test('a promotion that is applied twice', () => {
+  test('a promotion that is applied twice is reported', () => {
     const story = new Story()
     story.ask(promote('rel_a', 'rel_b'))
     story.ask(promote('rel_b', 'rel_a'))
@@ -306,7 +309,7 @@ describe('a finding is reported for', () => {
     expect(kinds(story)).toEqual(['revision without a change'])
   })
 
-  test('a rejected operation that has a record', () => {
+  test('a rejected operation that has a record is reported', () => {
     const story = new Story()
     const known = story.ask(policy(0, 'rel_a'))
     story.look(known)
@@ -315,7 +318,7 @@ describe('a finding is reported for', () => {
     expect(kinds(story)).toEqual(['inconsistent replay'])
   })
 
-  test('an applied operation without a record', () => {
+  test('an applied operation without a record is reported', () => {
     const story = new Story()
     const tracked = story.ask(policy(0, 'rel_a'))
     story.look(tracked)
@@ -323,13 +326,13 @@ describe('a finding is reported for', () => {
     expect(kinds(story)).toEqual(['real-time violation'])
   })
 
-  test('an operation whose outcome stays unknown', () => {
+  test('an operation whose outcome stays unknown is reported', () => {
     const story = new Story()
     story.ask(policy(0, 'rel_a'), 'before')
     expect(kinds(story)).toEqual(['unknown outcome'])
   })
 
-  test('a conflict for an expected revision that was current all the time', () => {
+  test('a conflict for an expected revision that was current all the time is reported', () => {
     const story = new Story()
     story.ask(set(0, 'A'))
     const rejected = story.ask(set(0, 'B'))
@@ -337,7 +340,7 @@ describe('a finding is reported for', () => {
     expect(kinds(story)).toEqual(['unjustified rejection'])
   })
 
-  test('a change that is applied before one that had been acknowledged earlier', () => {
+  test('a change that is applied before one that had been acknowledged earlier is reported', () => {
     const story = new Story()
     story.ask(set(0, 'A'))
     story.ask(set(1, 'B'))
@@ -347,7 +350,7 @@ describe('a finding is reported for', () => {
     expect(kinds(story)).toEqual(['real-time violation'])
   })
 
-  test('a read of a state that was replaced before the read was sent', () => {
+  test('a read of a state that was replaced before the read was sent is reported', () => {
     const story = new Story()
     story.ask(set(0, 'A'))
     story.read('configuration')
@@ -357,7 +360,7 @@ describe('a finding is reported for', () => {
     expect(kinds(story)).toEqual(['wrong read'])
   })
 
-  test('a read of another value', () => {
+  test('a read of another value is reported', () => {
     const story = new Story()
     story.ask(set(0, 'A', 'right'))
     story.read('configuration')
@@ -366,7 +369,7 @@ describe('a finding is reported for', () => {
     expect(kinds(story)).toEqual(['wrong read'])
   })
 
-  test('an audit record that is missing, belongs to another request, or is duplicated', () => {
+  test('a missing, foreign or duplicated audit record is reported', () => {
     const findings = (change: (records: Mutable<AuditRecord>[]) => void) => {
       const story = new Story()
       for (let i = 0; i < 3; i++) story.ask(archiveOrRestore(i))
@@ -383,7 +386,7 @@ describe('a finding is reported for', () => {
     ).toEqual(['wrong audit'])
   })
 
-  test('a configuration history with a gap', () => {
+  test('a configuration history with a gap is reported', () => {
     const story = new Story()
     for (let i = 0; i < 3; i++) story.ask(set(i, 'A'))
     story.history.splice(1, 1)

@@ -69,7 +69,7 @@ test.each<[string, LiveHistory]>([
     'a pong about an older sequence than that of the state',
     history([...VALID.slice(0, 4), current(4), current(9)]),
   ],
-])('%s is valid', (_, valid) => {
+])('a history has no finding: %s', (_, valid) => {
   expect(check(valid)).toEqual([])
 })
 
@@ -140,6 +140,6 @@ test.each<[string, LiveHistory, RegExp]>([
     { ...history(VALID), commits: [...COMMITS, COMMITS[2]!] },
     /two Mutations committed as 8/,
   ],
-])('%s is found', (_, broken, finding) => {
+])('a history with a defect has a finding: %s', (_, broken, finding) => {
   expect(check(broken).join('\n')).toMatch(finding)
 })

@@ -48,8 +48,8 @@ describe.each([
   ['a call', CALLS],
   ['a server', SERVERS],
   ['an archived Environment', ARCHIVED],
-])('a mistake with %s is explained', (_, situations) => {
-  test.each(situations)('when $situation', (situation) => {
+])('mistakes with %s', (_, situations) => {
+  test.each(situations)('the output explains the mistake: $situation', (situation) => {
     const { status, stdout, stderr } = results.get(situation)!
     // A server that fails to start has logged before that its addresses are open.
     const printed = world.named(stderr).split('\n').slice(0, -1)

@@ -42,7 +42,7 @@ describe.each([
 ])('the file of %s', (name, code) => {
   const path = (): string => environment[name]!
 
-  test.each(modes('0660', '0600', '0400', '0640'))('may have mode %s', (mode) => {
+  test.each(modes('0660', '0600', '0400', '0640'))('a secret file may have mode %s', (mode) => {
     chmodSync(path(), Number.parseInt(mode, 8))
     const result = check()
     expect(result.stderr).toBe('')
@@ -50,7 +50,7 @@ describe.each([
   })
 
   test.each(modes('0604', '0644', '0444'))(
-    'is reported if every user can read it, as with mode %s',
+    'a secret file of mode %s is reported, since every user can read it',
     (mode) => {
       chmodSync(path(), Number.parseInt(mode, 8))
       const checked = check()
@@ -67,7 +67,7 @@ describe.each([
   )
 
   test.each(modes('0602', '0622', '0646', '0666'))(
-    'is rejected if others can write it, as with mode %s',
+    'a secret file of mode %s is rejected, since others can write it',
     (mode) => {
       chmodSync(path(), Number.parseInt(mode, 8))
       const result = check()
@@ -78,7 +78,7 @@ describe.each([
   )
 
   test.each(['the directory', 'the directory above'])(
-    'is rejected if others can write %s of it',
+    'a secret file is rejected if others can write %s of it',
     (which) => {
       const inner = dirname(path())
       const folder = which === 'the directory' ? inner : dirname(inner)

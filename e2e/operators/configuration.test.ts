@@ -110,7 +110,7 @@ describe('configuration', () => {
     expect(await read(action, 'tail')).toEqual(string(secret.slice(-4)))
   })
 
-  test('lists and history contain names and changes, and no secret', async () => {
+  test('the list and the history contain names and changes, and no secret', async () => {
     const list = await config(argv`list`)
     expect(list).toMatchObject({
       revision: '5',
@@ -138,7 +138,7 @@ describe('configuration', () => {
 })
 
 describe('rotate-keys', () => {
-  test('rejects a root that a server has opened', async () => {
+  test('rotate-keys rejects a root that a server has opened', async () => {
     const before = keyring()
     const rejected = await rotate()
     expect([rejected.status, rejected.stderr]).toEqual([
@@ -149,7 +149,7 @@ describe('rotate-keys', () => {
     expect(keyring()).toEqual(before)
   })
 
-  test('creates a key for a stopped root and preserves variables and secrets', async () => {
+  test('rotate-keys gives a stopped root a new key and keeps variables and secrets', async () => {
     const [first] = keyring().keys
     await app.server.stop()
     log.push(...app.server.lines)

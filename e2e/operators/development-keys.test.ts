@@ -142,7 +142,7 @@ test('developers synchronize, freeze what others call, and never overwrite anoth
   expect(items[0]).toMatchObject({ actor: null, credentialId: expect.stringMatching(/^crd_/) })
 })
 
-test('an Environment that takes no development keys says so, and what to change', async () => {
+test('an Environment without development keys rejects them and names the remedy', async () => {
   await app.svc(argv`environments update ${remote()} --purpose production`)
   const ana = new Developer(app.installation.workspace)
   const [ended, rejected] = await ana.failure()

@@ -54,7 +54,7 @@ async function attempt(args: readonly string[], environment = {}): Promise<[numb
   return [status, JSON.parse(stdout)]
 }
 
-test('a release says where it comes from, and its bytes do not', async () => {
+test('a Release shows its commit and its run, and its bytes do not contain them', async () => {
   git('init', '--quiet', '--initial-branch', 'main')
   rewrite('functions/channels.ts', /^/, '// The second day.\n')
   git('add', '.')
@@ -87,7 +87,7 @@ test('a release says where it comes from, and its bytes do not', async () => {
     [app.releaseId, null],
   ])
   const source = `main@${commit.slice(0, 12)} github 42`
-  for (const command of [argv`releases list ${remote()}`, argv`status ${remote()}`, ['audit']]) {
+  for (const command of [argv`releases list ${remote()}`, argv`status ${remote()}`, argv`audit`]) {
     const { stdout } = await app.installation.svc(command)
     expect(stdout, command.join(' ')).toContain('Größere Räume')
     expect(stdout, command.join(' ')).toContain(source)
@@ -96,7 +96,7 @@ test('a release says where it comes from, and its bytes do not', async () => {
   expect(repeated).toMatchObject({ releaseId: released.releaseId, provenance })
 })
 
-test('a dry run says what a release would do, and changes nothing', async () => {
+test('a dry run shows what a release would change, and changes nothing', async () => {
   await app.svc(
     argv`
       call channels.create {"name":"general","author":"ana"} ${remote()} --key-env KEY

@@ -64,7 +64,7 @@ async function query(text: string): Promise<unknown[]> {
   }
 }
 
-test('jobs in a row log in, link, release and promote, each on an empty machine', async () => {
+test('consecutive jobs log in, link, release and promote, each on an empty machine', async () => {
   const released = new Map<string, string>()
   for (const platform of [...CI, ...CI.slice(0, 1)]) {
     const before = released.get(platform)
@@ -76,7 +76,7 @@ test('jobs in a row log in, link, release and promote, each on an empty machine'
   expect(await operators()).toHaveLength(CI.length)
 })
 
-test('jobs at once log in and link, and every one has a session of its own', async () => {
+test('concurrent jobs log in and link, each with a session of its own', async () => {
   const before = await query('select 1 from service_operator_sessions')
   const runs = await Promise.all(
     [...CI, ...CI.slice(0, 1)].map(async (platform) => {
@@ -95,7 +95,7 @@ test('jobs at once log in and link, and every one has a session of its own', asy
   expect(await operators()).toHaveLength(CI.length)
 })
 
-test('of jobs that release at once, each succeeds when it is run until it does', async () => {
+test('concurrent jobs that release all succeed if they are repeated', async () => {
   const attempts = CI.map(async (platform) => {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -159,7 +159,7 @@ test('jobs log in a week later, with new keys of their platforms', async () => {
   expect(await query('select 1 from service_operator_token_uses')).toHaveLength(CI.length)
 })
 
-test('a job that is tried out on a desk leaves the session of its author alone', async () => {
+test('a job that its author runs locally leaves the session of the author unchanged', async () => {
   const home = join(app.installation.directory, 'desk')
   const environment = { HOME: home, SVC_ALLOW_LOOPBACK_HTTP: 'true' }
   const own = join(home, '.config/service/credentials-v1.json')

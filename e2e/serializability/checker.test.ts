@@ -74,7 +74,7 @@ const ALSO_CYCLES: readonly AnomalyKind[] = [
   'lost append',
 ]
 
-describe('a planted anomaly is found', () => {
+describe('planted anomalies', () => {
   const planted: readonly (readonly [string, AnomalyKind, History])[] = [
     [
       'two lists that two transactions appended to in opposite orders',
@@ -216,13 +216,13 @@ describe('a planted anomaly is found', () => {
     ['a value that no transaction wrote', 'unwritten', historyOf([read(1, 99)])],
   ]
 
-  test.each(planted)('%s: %s', (_, kind, history) => {
+  test.each(planted)('the checker finds %s: %s', (_, kind, history) => {
     const kinds = new Set(check(history).map((anomaly) => anomaly.kind))
     if (ALSO_CYCLES.includes(kind)) expect(kinds).toContain(kind)
     else expect([...kinds]).toEqual([kind])
   })
 
-  test('with the shortest cycle, its objects and the answers of its transactions', () => {
+  test('an anomaly is shown with the shortest cycle, its objects and the answers', () => {
     const history = historyOf(
       [append(1, 10), append(2, 11)],
       [list(1, 10), append(3, 20)],
@@ -240,8 +240,8 @@ describe('a planted anomaly is found', () => {
   })
 })
 
-describe('a valid history is accepted', () => {
-  test('with appends of unknown outcome, whether a transaction read them or not', () => {
+describe('valid histories', () => {
+  test('appends of unknown outcome are accepted, whether a transaction read them or not', () => {
     const unknown = { outcome: 'unknown' } as const
     const history = historyOf(
       [[append(1, 10)], unknown],
@@ -252,7 +252,7 @@ describe('a valid history is accepted', () => {
     expect(check(history)).toEqual([])
   })
 
-  test('with a register that leaves a range and returns to it', () => {
+  test('a register that leaves a range and returns to it is accepted', () => {
     const history = historyOf(
       [write(1, 10, null)],
       [write(1, 500, 10)],
@@ -263,7 +263,7 @@ describe('a valid history is accepted', () => {
     expect(check(history)).toEqual([])
   })
 
-  test('with a limit that ends a range before a row', () => {
+  test('a limit that ends a range before a row is accepted', () => {
     const limited: Step = [
       { kind: 'range', space: 0, from: 0, to: 100, order: 'desc', limit: 1 },
       [2, 20],
@@ -307,7 +307,7 @@ function serialHistory(seed: number, count: number, overlap: number): Transactio
 describe('random histories', () => {
   const seeds = { seed: fc.nat(2 ** 31), overlap: fc.constantFrom(0, 5, 40) }
 
-  test('that are serial are accepted', () => {
+  test('serial histories are accepted', () => {
     fc.assert(
       fc.property(fc.record(seeds), ({ seed, overlap }) => {
         const history = serialHistory(seed, 300, overlap)
@@ -319,7 +319,7 @@ describe('random histories', () => {
     )
   })
 
-  test('that are serial except for two swapped answers are rejected', () => {
+  test('serial histories with two swapped answers are rejected', () => {
     fc.assert(
       fc.property(fc.record({ ...seeds, pick: fc.nat() }), ({ seed, pick }) => {
         const history = serialHistory(seed, 300, 0)
@@ -335,7 +335,7 @@ describe('random histories', () => {
     )
   })
 
-  test('that are serial except for one stale answer are rejected', () => {
+  test('serial histories with one stale answer are rejected', () => {
     fc.assert(
       fc.property(fc.record({ ...seeds, pick: fc.nat() }), ({ seed, pick }) => {
         const history = serialHistory(seed, 300, 0)
@@ -351,7 +351,7 @@ describe('random histories', () => {
   })
 
   // A comparison of every pair of transactions would take hours.
-  test('of 100,000 transactions are checked within a minute', { timeout: 60_000 }, () => {
+  test('a history of 100,000 transactions is checked within a minute', { timeout: 60_000 }, () => {
     expect(check(serialHistory(7, 100_000, 40))).toEqual([])
   })
 })

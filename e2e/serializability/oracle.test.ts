@@ -33,7 +33,7 @@ const first = transaction(append(10), [1], { time: [1, 2], commit: 5 })
 const second = transaction(append(20), [2], { time: [3, 6], commit: 6 })
 
 describe('the model', () => {
-  test('returns the answers in the order of the sequences, in any order of the history', () => {
+  test('the model orders transactions by their sequences, not by the history', () => {
     const query = transaction(LIST, [10], { time: [4, 5], snapshot: 5 })
     const newer = transaction(LIST, [10, 20], { time: [4, 5], snapshot: 6 })
     const empty = transaction(LIST, [], { time: [0, 1], snapshot: 4 })
@@ -48,11 +48,11 @@ describe('the model', () => {
       transaction(append(30), [3], { time: [7, 8], commit: 6 }),
     ],
     ['a Mutation that wrote without a sequence', transaction(append(30), [3], { time: [7, 8] })],
-  ])('contradicts %s', (_, wrong) => {
+  ])('the model contradicts %s', (_, wrong) => {
     expect(compareWithModel([first, second, wrong])).not.toEqual([])
   })
 
-  test('returns the answers of a Mutation without writes at some time of its request', () => {
+  test('a Mutation without writes has the answers of some time of its request', () => {
     const during = { time: [4, 5] } as const
     expect(compareWithModel([first, second, transaction(LIST, [10], during)])).toEqual([])
     expect(compareWithModel([first, second, transaction(LIST, [10, 20], during)])).toEqual([])
@@ -62,15 +62,15 @@ describe('the model', () => {
   })
 })
 
-describe('a sequence in a reply before a request bounds the sequence of that request', () => {
-  test('to a greater one for a Mutation', () => {
+describe('sequences in the replies before a request', () => {
+  test('a Mutation commits after every sequence in an earlier reply', () => {
     const late = transaction(append(30), [1], { time: [3, 4], commit: 4 })
     expect(compareWithTime([first, late])).toHaveLength(1)
     const together = transaction(append(30), [1], { time: [1.5, 4], commit: 4 })
     expect(compareWithTime([first, together])).toEqual([])
   })
 
-  test('to the same or a greater one for a Query', () => {
+  test('a Query reads at least at every sequence in an earlier reply', () => {
     const query = (snapshot: number) => transaction(LIST, [], { time: [3, 4], snapshot })
     expect(compareWithTime([first, query(4)])).toHaveLength(1)
     expect(compareWithTime([first, query(5)])).toEqual([])

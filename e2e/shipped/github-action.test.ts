@@ -136,7 +136,7 @@ test('the action is a composite one whose expressions name its inputs', () => {
   expect(ACTION.runs.steps.map(({ id }) => id)).toContain(step)
 })
 
-test('its steps log in, link and release against the executables', async () => {
+test('the steps of the action log in, link and release against the executables', async () => {
   const path = join(directory, 'workload-oidc.json')
   writeFileSync(path, JSON.stringify(issuers.file), { mode: 0o600 })
   app = await application(undefined, { SERVICE_PLATFORM_WORKLOAD_OIDC_CONFIG: path })

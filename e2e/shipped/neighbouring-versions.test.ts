@@ -76,7 +76,7 @@ async function story(executables: { readonly client: string; readonly server: st
 describe.skipIf(commit === '')(`the previous release${isThere}`, () => {
   const previous = (): Programs => previousPrograms(commit)
 
-  test('its client works with this server', async () => {
+  test('the client of the previous release works with this server', async () => {
     const { failures } = await story({ client: previous().client, server: SERVER })
     // The client of 0.4.4 rejects components that it does not know; later clients show them.
     const isKnown = (failure: string) =>
@@ -84,7 +84,7 @@ describe.skipIf(commit === '')(`the previous release${isThere}`, () => {
     expect(failures.filter((failure) => !isKnown(failure))).toEqual([])
   })
 
-  test('its server works with this client, which says that it is older', async () => {
+  test('this client works with the previous server and reports that it is older', async () => {
     const { server, version } = previous()
     expect(version).not.toBe(VERSION)
     const { failures, remarks } = await story({ client: CLIENT, server })
@@ -94,7 +94,7 @@ describe.skipIf(commit === '')(`the previous release${isThere}`, () => {
   })
 })
 
-test('a client says nothing where the server has its version', async () => {
+test('a client prints no remark if the server has its version', async () => {
   const { failures, remarks } = await story({ client: CLIENT, server: SERVER })
   expect({ failures, remarks }).toEqual({ failures: [], remarks: [] })
 })

@@ -112,10 +112,10 @@ async function throughTls(kind: ProxyKind, { installation, environment, productR
   }
 }
 
-describe.each([NGINX, CADDY])('with the configuration of $name and the settings', (kind) => {
+describe.each([NGINX, CADDY])('the configuration of $name and the settings', (kind) => {
   const where = kind.installed ? 'that ship' : `that ship (${kind.executable} is missing)`
 
-  test.skipIf(!kind.installed)(`${where}, svc works through TLS`, async () => {
+  test.skipIf(!kind.installed)(`svc works through TLS with the settings ${where}`, async () => {
     const served = await service()
     const made = runSync(argv`
       ${CLIENT} init --root ${served.productRoot}
@@ -179,7 +179,7 @@ describe('the systemd unit', () => {
     return spawnSync(SYSTEMD_ANALYZE, args, { encoding: 'utf8' })
   }
 
-  test.skipIf(!isInstalled)(`is loaded by systemd without a complaint${where}`, () => {
+  test.skipIf(!isInstalled)(`systemd loads the unit without a complaint${where}`, () => {
     const { status, stderr } = analyze('verify', '--man=no', '--recursive-errors=no', unit())
     expect([status, stderr]).toEqual([0, ''])
     const misspelt = unit((text) => text.replace('RestartSec', 'RestartSeconds'))
@@ -187,12 +187,15 @@ describe('the systemd unit', () => {
     expect(rejected.stderr).toContain("Unknown key 'RestartSeconds'")
   })
 
-  test.skipIf(!isInstalled)(`confines the server as far as systemd can tell${where}`, () => {
-    // Exposure in tenths, from 0 to 100; 92 without any of the confinement.
-    const { status, stdout } = analyze('security', '--offline=true', '--threshold=20', unit())
-    expect([status, /Overall exposure level.*/.exec(stdout)?.[0]]).toEqual([
-      0,
-      expect.stringContaining('OK'),
-    ])
-  })
+  test.skipIf(!isInstalled)(
+    `the unit confines the server as far as systemd can judge${where}`,
+    () => {
+      // Exposure in tenths, from 0 to 100; 92 without any of the confinement.
+      const { status, stdout } = analyze('security', '--offline=true', '--threshold=20', unit())
+      expect([status, /Overall exposure level.*/.exec(stdout)?.[0]]).toEqual([
+        0,
+        expect.stringContaining('OK'),
+      ])
+    },
+  )
 })

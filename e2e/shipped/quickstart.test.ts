@@ -96,7 +96,7 @@ function leftovers(): string[] {
   return stdout.split('\n').filter((line) => line.includes(folder))
 }
 
-test('the printed commands work, Ctrl-C ends all processes, a second start continues', async () => {
+test('the printed commands work, Ctrl-C ends all processes, a second start resumes', async () => {
   const first = await start()
   // The address of the page comes first, then one plain command; a file has all of them.
   expect(first.output).toMatch(PAGE)

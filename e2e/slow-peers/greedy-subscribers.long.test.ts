@@ -20,7 +20,7 @@ const TIMEOUT = { timeout: 600_000 }
 let target: WatchedTarget
 afterEach(() => target?.app.installation.dispose())
 
-describe('subscriptions hold no more than their budget', () => {
+describe('budgets of subscriptions', () => {
   beforeEach(async () => {
     target = await openWatchedTarget()
     // The first calls start a runner and trigger the compilation of the code.
@@ -30,14 +30,17 @@ describe('subscriptions hold no more than their budget', () => {
   const many = { function: 'slow.one', connections: 12, subscriptions: 1_000, seconds: 16 }
   const lists = { function: 'slow.short', connections: 10, subscriptions: 200, seconds: 16 }
   const attacks: readonly (readonly [string, Subscribers])[] = [
-    ['with arguments of 60 KB', { ...many, paddingCharacters: 60_000 }],
-    ['with white space of 60 KB', { ...many, blankCharacters: 60_000 }],
-    ['of lists of 700 KB', lists],
-    ['of lists of 700 KB that are not read', { ...lists, isReading: false }],
-    ['of lists of 7.2 MB', { ...lists, function: 'slow.long', connections: 3, subscriptions: 100 }],
+    ['subscriptions with arguments of 60 KB', { ...many, paddingCharacters: 60_000 }],
+    ['subscriptions with white space of 60 KB', { ...many, blankCharacters: 60_000 }],
+    ['subscriptions to lists of 700 KB', lists],
+    ['subscriptions to lists of 700 KB that are not read', { ...lists, isReading: false }],
+    [
+      'subscriptions to lists of 7.2 MB',
+      { ...lists, function: 'slow.long', connections: 3, subscriptions: 100 },
+    ],
   ]
 
-  test.each(attacks)('%s', TIMEOUT, async (_, attack) => {
+  test.each(attacks)('%s hold no more than their budget', TIMEOUT, async (_, attack) => {
     const { mibBefore, mibPeak, attacked } = await subscribeTo(target, attack)
     expect(mibPeak - mibBefore).toBeLessThanOrEqual(BUDGET_MIB + SLACK_MIB)
     expect(Object.keys(attacked.statuses)).toEqual(['200'])

@@ -363,7 +363,7 @@ test('no trace, metric, log or archive has a secret, an argument or a stored val
   expect(canaries.filter((each) => locationsOf(each, said).length > 0)).toEqual([])
 })
 
-test('a receiver that is down costs spans alone, and the end does not wait for it', async () => {
+test('a receiver that is down costs only spans, and no shutdown waits for it', async () => {
   const { port } = receiver
   await receiver[Symbol.asyncDispose]()
   const args = { of: string('y') }
