@@ -60,7 +60,7 @@ function readModule(root: string, { module }: BundledText): string | null {
   }
 }
 
-/** Tells whether the module differs from what the sources give. */
+/** Returns whether the module is stale. */
 export async function isStale(root: string, text: BundledText): Promise<boolean> {
   return readModule(root, text) !== (await renderModule(root, text))
 }

@@ -120,7 +120,7 @@ function filesOf(directory: string, prefix: string): Record<string, string> {
   return files
 }
 
-/** Returns whether the module differs from what the sources give. */
+/** Returns whether the module is stale. */
 export async function isSdkStale(root: string): Promise<boolean> {
   return readModule(root) !== (await renderSdk(root))
 }

@@ -9,7 +9,7 @@ const WRITER: BundledText = {
   options: { format: 'esm', external: ['bun:sqlite'] },
 }
 
-/** Returns whether the module differs from what the sources give. */
+/** Returns whether the module is stale. */
 export function isWriterStale(root: string): Promise<boolean> {
   return isStale(root, WRITER)
 }

@@ -279,7 +279,7 @@ async function bringUp(run: Run): Promise<Shown> {
   }
 }
 
-/** Resolves when the user stops the service; rejects when a process ends by itself. */
+/** Resolves when the user stops the service; rejects when a process ends unexpectedly. */
 function untilStopped({ server, cluster, paths, signal }: Run): Promise<void> {
   return new Promise((resolve, reject) => {
     signal.addEventListener('abort', () => resolve(), { once: true })

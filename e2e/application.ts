@@ -91,9 +91,9 @@ export async function application(
 
 export interface KeyOptions {
   readonly kind?: 'confidential' | 'development' | 'public'
-  /** Separated by commas; all that the kind may have where absent. */
+  /** Scopes, separated by commas. Default: all that the kind may have. */
   readonly scopes?: string
-  /** Calls a second. */
+  /** Calls per second. */
   readonly rateLimit?: number
 }
 
@@ -121,7 +121,7 @@ export const object = (entries: Record<string, Json>) => ({
     .map((key) => ({ key, value: entries[key] })),
 })
 
-/** A reply whose body may have any shape. */
+/** A reply with a body of any shape. */
 export interface Reply {
   readonly status: number
   readonly headers: Headers

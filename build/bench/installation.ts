@@ -23,7 +23,7 @@ export interface BenchInstallation {
   /** Temporary directory on the same disk as the Product root. */
   readonly directory: string
   readonly application: Target
-  /** With the owner's first access token, which expires after 10 minutes. */
+  /** The management origin, with the owner's first access token, which expires after 10 minutes. */
   readonly management: Target
   /** Path of the Environment on the management origin. */
   readonly base: string
@@ -31,7 +31,7 @@ export interface BenchInstallation {
   readonly releaseId: string
   /** Publishes the Workspace whose Functions return this number. Returns the Release's ID. */
   release(number: number): string
-  /** Runs a command on the Product root while this process goes on. Returns what it printed. */
+  /** Runs a command on the Product root without blocking this process. Returns its output. */
   svc(args: readonly string[]): Promise<Printed>
   /** Creates an empty database beside the server's own and returns its URL. */
   newDatabase(): Promise<string>

@@ -8,7 +8,7 @@ export interface ServerProcess {
   readonly rssKibibytes: number
 }
 
-/** The kernel of Linux shows 100 ticks a second to programs, whatever its own frequency is. */
+/** Linux shows 100 ticks a second to programs, independent of the frequency of its kernel. */
 const TICK_MILLIS = 10
 
 export function serverProcesses(): readonly ServerProcess[] {

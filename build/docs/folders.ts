@@ -3,7 +3,7 @@ import { FOLDERS, type Folder, OWNERS } from '../tidy/import-rules.ts'
 import { LAYERS } from '../tidy/layers.ts'
 import { between, code, table } from './markdown.ts'
 
-/** Replaces the table. `hasReadme` tells whether a folder has a page of its own. */
+/** Replaces the table. `hasReadme` returns whether a folder has a page of its own. */
 export function withFolderTable(text: string, hasReadme: (folder: string) => boolean): string {
   return between(text, 'folders', folderTable(hasReadme))
 }

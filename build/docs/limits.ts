@@ -11,7 +11,7 @@ import { code, table } from './markdown.ts'
 export interface Limit {
   readonly section: string
   readonly what: string
-  /** With its unit. */
+  /** The value with its unit. */
   readonly value: string
   /** The file that defines it. */
   readonly path: string
@@ -95,7 +95,7 @@ function bytes(value: number): string {
   return `${count(value / 1024 ** power)} ${BYTE_UNITS[power]}`
 }
 
-/** In the longest unit that leaves no fraction, but days only from two on. */
+/** Formats a time in the longest unit that leaves no fraction, but in days only from two on. */
 function duration(micros: number): string {
   const unit = TIME_UNITS.find(
     ([size, name]) => micros % size === 0 && (name !== 'd' || micros > size),

@@ -30,7 +30,7 @@ export interface Paths {
   readonly codeFile: string
   readonly secretKeyFile: string
   readonly log: string
-  /** Commands to paste. */
+  /** Commands that the user can paste. */
   readonly commands: string
   readonly decisions: string
 }

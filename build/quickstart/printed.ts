@@ -16,7 +16,7 @@ export interface Shown {
   readonly page: string | null
   /** The file with all commands. */
   readonly commands: string
-  /** Whether the public key has the scope realtime. */
+  /** True if the public key has the scope realtime. */
   readonly isLive: boolean
 }
 

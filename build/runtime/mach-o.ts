@@ -34,7 +34,7 @@ export interface CodeSignature {
   readonly identifier: string
   /** Number of pages that the signature covers. */
   readonly pages: number
-  /** Whether it covers everything before itself. */
+  /** True if the signature covers everything before itself. */
   readonly isComplete: boolean
   /** Pages whose bytes do not have the digest of the signature, in ascending order. */
   readonly brokenPages: readonly number[]
@@ -71,7 +71,7 @@ export function readSignature(executable: Buffer): CodeSignature {
   }
 }
 
-/** Whether macOS runs the executable: its bytes are those that were signed. */
+/** Returns whether macOS runs the executable: its bytes are those that were signed. */
 export function isSignatureValid(executable: Buffer): boolean {
   const { isComplete, brokenPages } = readSignature(executable)
   return isComplete && brokenPages.length === 0
@@ -125,7 +125,7 @@ interface Layout {
   readonly text: number
   readonly linkEdit: number
   readonly signatureCommandAt: number
-  /** Where the signature is. */
+  /** Offset of the signature. */
   readonly dataAt: number
   readonly dataBytes: number
 }

@@ -70,7 +70,7 @@ export function renamePrefix(executable: Buffer): void {
 
 /**
  * The prefix of the options, one of which replaces functions of the program. Compilers compare it
- * byte by byte, so it is no constant but the operands of eight comparisons before branches.
+ * byte by byte, so it is not a constant, but the operands of eight comparisons before branches.
  */
 const PREFIX = 'BUN_JSC_'
 const CODES = [...Buffer.from(PREFIX)]

@@ -75,7 +75,7 @@ function* prefixedNames(executable: Buffer): Generator<string> {
 
 /**
  * Returns whether the name at `at` is a word of a message, an identifier of a script, or the end of
- * another name. Strings of a script are none of these.
+ * another name. Strings of a script count as names of variables.
  */
 export function isProse(executable: Buffer, at: number, length: number): boolean {
   const before = executable.toString('latin1', at - 1, at)

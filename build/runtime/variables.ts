@@ -170,7 +170,7 @@ export const HARMLESS: readonly Harmless[] = [
   },
 ]
 
-/** Texts of the runtime that look like variables and are none. */
+/** Texts of the runtime that look like names of variables. */
 export const NO_VARIABLES = names(`
   BUN_FFI_IMPORT BUN_FFI_POINTER_OFFSET_TO_ARGUMENTS_LIST BUN_PLUGIN_NAME BUN_PUBLIC_
   BUN_WORKER_MESSAGING_KEY BUN_WORKER_PARENT_PORT_KEY BUN_WORKER_STDIO_KEY NODE

@@ -29,7 +29,7 @@ export interface EngineBench {
   readonly log: MemoryLog
   readonly metrics: Metrics
   readonly release: Release
-  /** Answers the result as values. */
+  /** Returns the result as values. */
   call(name: string, input?: Record<string, Value>, options?: CallOptions): Promise<Value>
   close(): Promise<void>
 }
@@ -67,12 +67,12 @@ export async function engineBench(
   const store = await openSqliteDocuments(join(directory, 'documents.db'))
   const issueGuest = () => 'nobody'
   const cursors = testCursors()
-  const world = { system, log: log.log }
-  const base = { store, pool, ...world, metrics, issueGuest, cursors, configuration }
+  const common = { system, log: log.log }
+  const base = { store, pool, ...common, metrics, issueGuest, cursors, configuration }
   const blobs = await FileBlobs.open({ directory: join(directory, 'files'), freeFloorBytes })
   const storageKeys = { find: () => null }
   const { engine, files } = openFilesOf(
-    { ...world, metrics, keyring: testKeyring(), buckets: DEFAULT_BUCKETS, storageKeys, blobs },
+    { ...common, metrics, keyring: testKeyring(), buckets: DEFAULT_BUCKETS, storageKeys, blobs },
     (storage) => createEngine({ ...base, storage, ...(outbound && { outbound }) }),
   )
   const written = releaseOf(functions, schema)

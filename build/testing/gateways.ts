@@ -102,7 +102,7 @@ const REALTIME_LIMITS: RealtimeLimits = {
   memoryBytesMax: 256 * 1024 * 1024,
 }
 
-/** Has the Product use the engine for calls and scheduled work, which runs from now on. */
+/** Connects the Product to the engine, and starts its scheduled work and its Crons. */
 function connectEngine({ engine: fake, product }: TestProduct, engine: Engine): void {
   fake.whenIdle = () => engine.whenIdle()
   fake.scheduler = engine.scheduler

@@ -8,7 +8,7 @@ import type { NativeAttack } from './hostile/native-runner.ts'
 import { oneDocument, poolBench } from './runners.ts'
 
 export interface AttackRequest extends NativeAttack {
-  /** Whether to wait until the attack holds its amount, or until the runner was terminated. */
+  /** True to wait until the attack holds its amount, false until the runner was terminated. */
   readonly until: 'held' | 'terminated'
 }
 

@@ -5,7 +5,7 @@ export interface MetricFamily {
   readonly type: 'counter' | 'gauge' | 'histogram'
   readonly unit: string | null
   readonly help: string
-  /** By the text after the family's name, with labels: `_total`, `_bucket{le="0.1"}`. */
+  /** Values by the text after the family's name, with labels: `_total`, `_bucket{le="0.1"}`. */
   readonly samples: ReadonlyMap<string, number>
 }
 

@@ -5,7 +5,7 @@ import { retire } from '../../src/product/releases/retire.ts'
 import type { ReleaseId } from '../../src/value/ids.ts'
 import { REQUEST_ID, type TestProduct } from './products.ts'
 
-/** Promotes a Release; by default to the Channel `production`, whatever it is bound to. */
+/** Promotes a Release; by default to the Channel `production`, without an expectation. */
 export function bindChannel(
   { product, actor }: TestProduct,
   releaseId: ReleaseId,

@@ -137,7 +137,7 @@ export function heldHost(answering: Answering) {
     await promise
     return answering(operation)
   })
-  /** Waits until so many operations were sent. */
+  /** Waits until `count` operations were sent. */
   const asked = async (count: number): Promise<void> => {
     while (host.seen.length < count) await delay(1)
   }

@@ -8,7 +8,7 @@ export interface Import {
   /** Path from the project's root if the specifier is relative, otherwise null. */
   readonly path: string | null
   readonly typeOnly: boolean
-  /** Whether the module is loaded by an import expression, not before the program starts. */
+  /** True if an import expression loads the module, false if it is loaded at the start. */
   readonly lazy: boolean
   readonly line: number
 }

@@ -7,7 +7,7 @@ import type { UserTokens } from '../../build/testing/providers/user-tokens.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 
-/** Reports what it shows to its server after each change, and asks it for commands. */
+/** Reports its content to its server after each change, and fetches commands from it. */
 const PAGE = `
 import { createElement as h, Component, StrictMode, Suspense, useEffect, useState } from 'react'
 import { createRoot } from 'react-dom/client'
@@ -131,7 +131,7 @@ export interface PageServer {
   settings: object
   /** Bundles the page in a directory with `api.ts` and the package. */
   prepare(directory: string): Promise<void>
-  /** Has the page do something: `send` a message, load `more`, store a `file`, show a `picture`. */
+  /** Sends a command: `send` a message, load `more`, store a `file`, show a `picture`. */
   do(name: 'send' | 'more' | 'file' | 'picture', body?: string): void
   close(): void
 }

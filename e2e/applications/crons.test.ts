@@ -17,7 +17,7 @@ export default cronJobs({
   tick: { every: { seconds: 1 }, ...call },
 })
 `
-/** Takes much longer than the end of a server that waits for nothing. */
+/** An Action that takes much longer than a shutdown that does not wait for it. */
 const SLOW = `
 import { internalAction } from 'svc'
 export const wait = internalAction({

@@ -68,7 +68,7 @@ let users: JwtIssuer
 let services: JwtIssuer
 /** Every token that was presented. None may be in the log. */
 const tokens: string[] = []
-/** Log lines of the servers that have ended. */
+/** Log lines of the servers that were stopped. */
 const logged: string[] = []
 
 beforeAll(async () => {
@@ -119,7 +119,7 @@ function bearer(token: string): Record<string, string> {
 const signed = async (given: Record<string, unknown> = {}) =>
   bearer(await users.sign(users.claims(Date.now(), given)))
 
-/** Creates a key as a browser has it. */
+/** Creates a public key, as an application in a browser has it. */
 async function publicKey(): Promise<string> {
   return (await createKey(app, { kind: 'public', scopes: 'query,action' })).key
 }
@@ -273,7 +273,7 @@ test('while the key endpoint is unavailable, the last fetched keys are used', as
   await users.close()
   await app.start()
   expect(await who('user', await signed())).toBe('200 subject-1')
-  // An unknown key may be a new one, which only the key endpoint can tell.
+  // An unknown key ID may belong to a new key, so the server must fetch the keys.
   const next = bearer(await users.sign(users.claims(Date.now()), { kid: 'key-3' }))
   expect(await who('optional', next)).toBe('503 UNAVAILABLE')
 })

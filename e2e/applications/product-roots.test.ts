@@ -50,7 +50,7 @@ test('documents that end too early are served once their loss is accepted', asyn
   const settings = productEnvironment(installation)
   const first = await installation.start(settings)
   expect(await first.stop()).toBe(0)
-  // As if the document store had lost nine commits.
+  // The document store ends nine commits before the control database expects.
   const control = new Database(join(installation.productRoot, 'control.db'))
   control.run('update environment set documents_sequence = 9')
   control.close()

@@ -33,7 +33,7 @@ const version = (text: string, port: number) => `
 `
 
 let app: Application
-/** A server outside, which responds to an Action when the test does. */
+/** An external server, whose response to an Action the test sends. */
 let outside: Server
 const held: ServerResponse[] = []
 let one: string

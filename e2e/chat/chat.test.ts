@@ -107,7 +107,7 @@ async function createChannel(): Promise<Json> {
   return created.body.result
 }
 
-/** Writes a message from elsewhere. */
+/** Sends a message from elsewhere: through the server, without a window. */
 async function sendFromElsewhere(body: string): Promise<void> {
   const sent = await mutation(app, {
     function: 'messages.send',
@@ -133,9 +133,7 @@ async function stored(): Promise<string[]> {
     .reverse()
 }
 
-/**
- * One disturbance after the other, while both windows write. Returns what was written elsewhere.
- */
+/** Injects the faults of a round while both windows write. Returns a message from elsewhere. */
 async function story(windows: readonly ChatWindow[], round: number): Promise<string> {
   let messages = 0
   const write = async (): Promise<void> => {
@@ -156,7 +154,7 @@ async function story(windows: readonly ChatWindow[], round: number): Promise<str
   await write()
   const last = windows.at(-1)!.sent.at(-1)
   await expect.poll(stored).toContain(last)
-  // A browser sends a request of a reused connection once more by itself, and only then fails.
+  // A browser repeats a request of a reused connection once before the request fails.
   for (let cuts = 0; cuts < CUTS; cuts++) {
     network.cut()
     await pause(CUT_MILLIS)
@@ -165,7 +163,7 @@ async function story(windows: readonly ChatWindow[], round: number): Promise<str
   network.cut()
   await write()
   await everybodyIsBack()
-  // The server dies, and is away for a while.
+  // The server is killed and stays down for a while.
   await write()
   app.server.kill()
   await app.server.ended
@@ -173,7 +171,7 @@ async function story(windows: readonly ChatWindow[], round: number): Promise<str
   await app.start()
   await write()
   await everybodyIsBack()
-  // The token ends, and the application has no other one for a moment.
+  // The token expires, and the application has no new one for a moment.
   tokens.isDown = true
   await expect.poll(() => Date.now() - tokens.expiresAtMillis).toBeGreaterThan(0)
   await write()
@@ -181,7 +179,7 @@ async function story(windows: readonly ChatWindow[], round: number): Promise<str
   tokens.isDown = false
   await everybodyIsBack()
   expect(tokens.refreshes).toBeGreaterThan(refreshes)
-  // What the page has stored for later is deleted.
+  // The stored state of the pages is deleted.
   await browser.clearStorage(page.origin)
   await write()
   await everybodyIsBack()

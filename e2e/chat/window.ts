@@ -13,7 +13,7 @@ export class ChatWindow {
     this.#tab = tab
   }
 
-  /** Opens the page, and marks it, so that a reload is seen. */
+  /** Opens the page and sets a mark in it, so that a reload can be detected. */
   static async open(browser: Chromium, url: string): Promise<ChatWindow> {
     const tab = await browser.open(url)
     const window = new ChatWindow(tab)

@@ -34,7 +34,7 @@ const LOOPBACK_VARIABLES = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY'].flatMap((n
 ])
 
 let certificate: Certificate
-/** In a directory that OpenSSL can read: the file name is the hash of the subject. */
+/** The file of the certificate in a directory that OpenSSL can read: its name is a hash. */
 let certificateFile: string
 let plain: RecordingServer
 let secure: RecordingServer
@@ -81,7 +81,7 @@ function sentTokens({ requests }: RecordingServer): (string | undefined)[] {
 const BOTH_TOKENS = [`Bearer ${ACCESS_TOKEN}`, REFRESH_TOKEN]
 
 describe.each(CLIENTS)('$build', ({ build, command, needs }) => {
-  /** In the short run Node, which takes longest to start, has the first row of each table. */
+  /** The rows of each table. Node takes longest to start, so the short run has only the first. */
   const rows = <T>(...all: readonly T[]): readonly T[] =>
     process.env.SVC_TEST_LONG === '1' || build === 'the executable' ? all : all.slice(0, 1)
 
@@ -104,7 +104,7 @@ describe.each(CLIENTS)('$build', ({ build, command, needs }) => {
     '%s receives no token of a loopback origin',
     async (name) => {
       const result = await whoami(plain.origin(), { [name]: proxyUrl() })
-      expect(proxy.asked).toEqual([])
+      expect(proxy.requests).toEqual([])
       expect(sentTokens(plain)).toEqual(BOTH_TOKENS)
       expect(result.stderr).toContain('PLATFORM_AUTHENTICATION_FAILED')
     },
@@ -112,7 +112,7 @@ describe.each(CLIENTS)('$build', ({ build, command, needs }) => {
 
   test('a loopback origin with TLS is reached without the proxy', async () => {
     await whoami(secure.origin('localhost'), { HTTPS_PROXY: proxyUrl() }, { trusts: true })
-    expect(proxy.asked).toEqual([])
+    expect(proxy.requests).toEqual([])
     expect(sentTokens(secure)).toEqual(BOTH_TOKENS)
   })
 
@@ -120,7 +120,7 @@ describe.each(CLIENTS)('$build', ({ build, command, needs }) => {
     '%s carries an HTTPS origin in a tunnel that it cannot read',
     async (name) => {
       await whoami('https://svc.test', { [name]: proxyUrl() }, { trusts: true })
-      expect(proxy.asked).toEqual(['CONNECT svc.test:443', 'CONNECT svc.test:443'])
+      expect(proxy.requests).toEqual(['CONNECT svc.test:443', 'CONNECT svc.test:443'])
       expect(sentTokens(secure)).toEqual(BOTH_TOKENS)
       expect(secure.requests[0]?.headers.host).toBe('svc.test')
       expect(proxy.received).not.toContain(ACCESS_TOKEN)
@@ -132,7 +132,7 @@ describe.each(CLIENTS)('$build', ({ build, command, needs }) => {
     await restartProxy({ tunnels: { 'other.test:443': secure.port } })
     const variables = { HTTPS_PROXY: proxyUrl() }
     const result = await whoami('https://other.test', variables, { trusts: true })
-    expect(proxy.asked).toEqual(['CONNECT other.test:443'])
+    expect(proxy.requests).toEqual(['CONNECT other.test:443'])
     expect(secure.requests).toEqual([])
     expect(result.stderr).toContain('ERR_TLS_CERT_ALTNAME_INVALID')
   })
@@ -141,14 +141,14 @@ describe.each(CLIENTS)('$build', ({ build, command, needs }) => {
     '%s is not the proxy of an HTTPS origin',
     async (name) => {
       const result = await whoami('https://svc.test', { [name]: proxyUrl() })
-      expect(proxy.asked).toEqual([])
+      expect(proxy.requests).toEqual([])
       expect(result.stderr).toContain('CLIENT_SERVER_UNREACHABLE')
     },
   )
 
   test('a tunnel requires the certificate of the origin, not of the proxy', async () => {
     const result = await whoami('https://svc.test', { HTTPS_PROXY: proxyUrl() })
-    expect(proxy.asked).toEqual(['CONNECT svc.test:443'])
+    expect(proxy.requests).toEqual(['CONNECT svc.test:443'])
     expect(secure.requests).toEqual([])
     expect(result.stderr).toContain('DEPTH_ZERO_SELF_SIGNED_CERT')
   })
@@ -163,7 +163,7 @@ describe.each(CLIENTS)('$build', ({ build, command, needs }) => {
   )('%s=%s bypasses the proxy', async (name, value) => {
     const variables = { HTTPS_PROXY: proxyUrl(), [name]: value }
     const result = await whoami('https://svc.test', variables, { trusts: true })
-    expect(proxy.asked).toEqual([])
+    expect(proxy.requests).toEqual([])
     expect(result.stderr).toContain('CLIENT_SERVER_UNREACHABLE')
   })
 
@@ -192,7 +192,7 @@ describe.each(CLIENTS)('$build', ({ build, command, needs }) => {
     const variables = { HTTPS_PROXY: `https://localhost:${proxy.port}` }
     const rejected = await whoami('https://svc.test', variables)
     expect(rejected.stderr).toContain('DEPTH_ZERO_SELF_SIGNED_CERT')
-    expect(proxy.asked).toEqual([])
+    expect(proxy.requests).toEqual([])
     session?.[Symbol.dispose]()
     await whoami('https://svc.test', variables, { trusts: true })
     expect(sentTokens(secure)).toEqual(BOTH_TOKENS)

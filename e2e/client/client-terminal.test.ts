@@ -24,7 +24,7 @@ const HOSTILE = [
   ['a tag', '\u{e0041}', '\\udb40\\udc41', '\\u{e0041}'],
   ['a variation selector', '\u{e0100}', '\\udb40\\udd00', '\\u{e0100}'],
 ] as const
-/** In the short run Node shows one of each length in UTF-16: it takes longest to start. */
+/** The characters under Node, which takes longest to start: one of each length in UTF-16. */
 const underNode =
   process.env.SVC_TEST_LONG === '1'
     ? HOSTILE

@@ -67,7 +67,7 @@ test.each(cases)(
 interface Sent {
   readonly operationId: string
   readonly writer: string
-  /** From 1. The result of the Mutation, since no other writer changes this counter. */
+  /** The result of the Mutation, from 1 on, since no other writer changes this counter. */
   readonly number: number
   /** Null until the Mutation is acknowledged. */
   sequence: string | null

@@ -11,7 +11,7 @@ export interface KilledImports {
   readonly result: Json
   /** Lines that the journal had after each kill. */
   readonly killedAfter: readonly number[]
-  /** Milliseconds of all runs. */
+  /** Total milliseconds of all runs. */
   readonly millis: number
 }
 

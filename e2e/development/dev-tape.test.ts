@@ -50,7 +50,7 @@ function tmux(...args: readonly string[]): string {
   return spawnSync('tmux', ['-S', socket, ...args], { encoding: 'utf8', env }).stdout
 }
 
-/** Everything that a terminal shows and has shown. */
+/** The screen of a terminal and its history. */
 const screen = (terminal = 'tape'): string =>
   tmux('capture-pane', '-pJ', '-S', '-2000', '-t', terminal)
 
@@ -61,13 +61,13 @@ function open(terminal: string, line: string): void {
   tmux('send-keys', '-t', terminal, line, 'Enter')
 }
 
-/** Resolves with the screen once it shows the pattern behind what it showed before. */
+/** Resolves with the screen once the pattern appears after the text that it showed before. */
 async function shows(pattern: RegExp, terminal = 'tape'): Promise<string> {
   await expect.poll(() => screen(terminal), { interval: 20 }).toMatch(pattern)
   return screen(terminal)
 }
 
-/** Has the packages of this project where `npm install` would put those of a registry. */
+/** Links the packages of this project where `npm install` would put those of a registry. */
 function installPackages(workspace: string): void {
   mkdirSync(join(workspace, 'node_modules'), { recursive: true })
   for (const name of ['.bin', 'react', 'react-dom', 'vite']) {
@@ -93,7 +93,7 @@ const edit = (file: string, from: string | RegExp, to: string): void => {
   writeFileSync(path, text.replace(from, to))
 }
 
-/** An Action that shows what it reads. */
+/** An Action that returns the variable and the secret that it reads. */
 const PAY = `import { action, v } from 'svc'
 export const charge = action({
   clients: ['public'], returns: v.string(), uses: { secrets: ['PAY_KEY'] },
@@ -152,7 +152,7 @@ test.skipIf(!canRun)(
     expect(called).toMatchObject({ status: 0, stdout: '[]\n' })
     await shows(/query {2}channels\.list {2}ok/)
 
-    // The page finds the address and the key by itself, and git leaves them alone.
+    // The page reads the address and the key from a file that git ignores.
     const page = await openPage()
     const settings = join(root, 'workspace/web/_generated/dev.json')
     expect(JSON.parse(readFileSync(settings, 'utf8')).applicationKey).toBe(key)
@@ -192,10 +192,10 @@ test.skipIf(!canRun)(
     await shows(/~ table channels \(color\)/)
     const references = readFileSync(join(root, 'workspace/web/_generated/api.ts'), 'utf8')
     expect(references).toContain('color?: string')
-    // Its references are others now, so that Vite loads the page again.
+    // Its references have changed, so Vite reloads the page.
     await page.until('loaded again', async () => (await page.shown()).length === 2)
 
-    // Variables and secrets come from a file that git leaves alone; values are not shown.
+    // Variables and secrets come from a file that git ignores; values are not shown.
     const local = join(root, 'workspace/.env.local')
     writeFileSync(join(root, 'workspace/functions/pay.ts'), PAY)
     await shows(/secret PAY_KEY has no value: pay\.charge declares it/)

@@ -206,7 +206,7 @@ describe.skipIf(noLimits !== null)(`exhausted file watches (${noLimits ?? 'limit
   })
 })
 
-/** Why this machine cannot limit the file watches of one process; null where it can. */
+/** The reason why this machine cannot limit the file watches of a process; null if it can. */
 function reasonOfLimits(): string | null {
   const limit = [...IN_NAMESPACE, `echo 0 > ${LIMIT}`]
   const { status, stderr } = runSync(limit, { environment: { PATH } })

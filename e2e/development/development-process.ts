@@ -11,7 +11,7 @@ export interface Event {
 
 export class DevelopmentProcess {
   readonly events: Event[] = []
-  /** Resolves with the exit code and all output that is no event. */
+  /** Resolves with the exit code and all output except events. */
   readonly ended: Promise<{ readonly status: number | null; readonly output: string }>
   readonly #child: ChildProcess
 
@@ -71,7 +71,7 @@ export class DevelopmentProcess {
     return error?.code ?? result?.value ?? null
   }
 
-  /** Ends it as Ctrl-C does. */
+  /** Stops the process as Ctrl-C does. */
   async stop(): Promise<void> {
     this.#child.kill('SIGINT')
     await this.ended

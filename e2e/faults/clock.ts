@@ -60,7 +60,7 @@ export class Clock {
     return new Clock(library, offsetFile)
   }
 
-  /** Sets the clock ahead by so many seconds, or back where they are negative. */
+  /** Sets the clock ahead by `seconds`, or back if they are negative. */
   set(seconds: number): void {
     writeSync(this.#file, new BigInt64Array([BigInt(seconds)]), 0, 8, 0)
   }

@@ -7,9 +7,9 @@ import { connect, type Socket } from 'node:net'
 export interface CrowdTask {
   readonly origin: string
   readonly key: string
-  /** Most connections, each with one call at a time. */
+  /** Maximum number of connections, each with one call at a time. */
   readonly connections: number
-  /** Calls that begin each second; null: each connection sends its next call after a response. */
+  /** Calls that begin per second; null if each connection sends its next call after a response. */
   readonly perSecond: number | null
   readonly seconds: number
 }
@@ -28,7 +28,7 @@ export interface CrowdReport {
   readonly withoutRetryAfter: number
   /** Calls whose connection ended before the response. */
   readonly lost: number
-  /** Calls that were due while every connection had one. */
+  /** Calls that were due while every connection had a pending call. */
   readonly unsent: number
 }
 
@@ -57,7 +57,7 @@ function requestOf(number: number): string {
   )
 }
 
-/** One connection, which has at most one call. */
+/** A connection with at most one pending call. */
 class Caller {
   readonly #socket: Socket
   #text = ''
@@ -129,7 +129,7 @@ function percentile(durations: readonly number[], part: number): number {
   return Math.round(ascending[Math.floor(ascending.length * part)] ?? 0)
 }
 
-/** Only a hang takes this long after the end: a call has a deadline of 10 s. */
+/** Time limit after the end, which only a hang exceeds: a call has a deadline of 10 s. */
 const LAST_RESPONSES_MILLIS = 60_000
 
 function run(): Promise<void> {

@@ -1,4 +1,4 @@
-/** A file system that only one Product root uses, so that it can be full or read-only. */
+/** A file system of one Product root, which a test can fill or make read-only. */
 import { spawnSync } from 'node:child_process'
 import {
   closeSync,
@@ -28,12 +28,12 @@ export class Disk {
     this.#image = `${root}.image`
   }
 
-  /** Moves a Product root, which no server may use, to a file system of its own. */
+  /** Moves a Product root, which no server may have opened, to a file system of its own. */
   static mountAt(root: string): Disk {
     const disk = new Disk(root)
     writeFileSync(disk.#image, '')
     truncateSync(disk.#image, IMAGE_BYTES)
-    // Without blocks that are reserved for root, which runs the tests.
+    // No blocks are reserved for root, which runs the tests and would not see a full disk.
     command('mkfs.ext4', '-q', '-F', '-m', '0', disk.#image)
     const before = `${root}.before`
     renameSync(root, before)
@@ -45,7 +45,7 @@ export class Disk {
     return disk
   }
 
-  /** Why this machine cannot mount such a file system; null where it can. */
+  /** The reason why this machine cannot mount such a file system; null if it can. */
   static reason(directory: string): string | null {
     const root = join(directory, 'trial')
     mkdirSync(root)

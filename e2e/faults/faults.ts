@@ -11,7 +11,7 @@ export interface Fault {
   readonly name: string
   readonly inject: () => unknown
   readonly heal: () => unknown
-  /** The observation while it is broken. The rest must be as without it. */
+  /** The observation during the fault. All other components must be as without it. */
   readonly meanwhile: Partial<Observation>
 }
 
@@ -24,7 +24,7 @@ export const WHOLE = {
   },
 } satisfies Observation
 
-/** Only a hang takes longer to become visible, or to be over. What it took is printed. */
+/** Time limit for a fault to be observed, or to end, which only a hang exceeds. */
 const DEADLINE_MILLIS = 60_000
 const POLL_MILLIS = 100
 const CALLS_PER_SECOND = 20
@@ -47,7 +47,7 @@ export class FaultRun {
     try {
       const expected = { ...WHOLE, ...meanwhile }
       const visible = await this.untilObserved(expected)
-      // What holds must hold more than once.
+      // An observation that holds must hold more than once.
       expect(await this.#probes.observe()).toEqual(expected)
       process.stdout.write(`${name}: visible after ${visible} ms\n`)
     } finally {
@@ -59,7 +59,7 @@ export class FaultRun {
     await this.#load.untilAnswered(CALLS_PER_SECOND)
   }
 
-  /** Resolves with the milliseconds until all of it is observed at one time. */
+  /** Resolves with the milliseconds until the whole observation holds at one time. */
   async untilObserved(expected: Observation): Promise<number> {
     const begun = performance.now()
     for (;;) {

@@ -11,10 +11,10 @@ import { Probes } from './probes.ts'
 
 const BUN = join(import.meta.dirname, '../../node_modules/.bin/bun')
 const PAUSE_MILLIS = 50
-/** The code of an access token that has expired. */
+/** The error code for an expired access token. */
 export const EXPIRED = 'PLATFORM_AUTHENTICATION_FAILED'
 
-/** Computes for some tenths of a millisecond, which no cache can serve. */
+/** A Query that computes for some tenths of a millisecond and is never served from a cache. */
 const FUNCTIONS = `
 import { query, v } from 'svc'
 export const spin = query({
@@ -49,7 +49,7 @@ export interface Overload {
   readonly connections: number
   /** Application Key of the calls. */
   readonly key: string
-  /** Application Key of the calls before, whose rate limit is no bound of them. */
+  /** Application Key of the calls before the overload, whose rate limit they never reach. */
   readonly unlimitedKey: string
 }
 
@@ -78,7 +78,7 @@ export async function overload(
   return result
 }
 
-/** Lets `svc` renew the access token where it has expired: it is valid for ten minutes. */
+/** Lets `svc` renew the access token if it has expired: it is valid for ten minutes. */
 export async function renewToken({ svc, installation }: Application): Promise<void> {
   await svc(argv`health --remote --root ${installation.productRoot}`)
 }

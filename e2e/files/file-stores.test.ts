@@ -1,4 +1,4 @@
-/** Files whose bytes are in an S3-compatible store, and a disk that is as good as full. */
+/** Files with bytes in an S3-compatible store, and a disk that is nearly full. */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

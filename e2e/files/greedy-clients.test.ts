@@ -1,4 +1,4 @@
-/** Clients that want more than is theirs: of quotas, of CPU time, of descriptors, of the log. */
+/** Clients that take more than their share of quotas, CPU time, descriptors and the log. */
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'

@@ -75,7 +75,7 @@ interface SentObject {
   isAcknowledged: boolean
 }
 
-/** Stores an object, in two parts if there are more bytes than the first one needs. */
+/** Stores an object, in two parts if it is larger than PART_BYTES. */
 async function putObject(Key: string, bytes: Buffer): Promise<SentObject> {
   const sent: SentObject = { key: Key, sha256: sha256Hex(bytes), isAcknowledged: false }
   try {
@@ -101,7 +101,7 @@ async function putObject(Key: string, bytes: Buffer): Promise<SentObject> {
   return sent
 }
 
-/** Returns the digest of an object; null where there is none. */
+/** Returns the digest of an object; null if it does not exist. */
 async function digestOfObject({ key: Key }: SentObject): Promise<string | null> {
   try {
     const { Body } = await client.send(new GetObjectCommand({ Bucket, Key }))

@@ -116,7 +116,7 @@ function grantOf(result: Json): Grant {
   return { path: path.value, token: token.value, uploadId: uploadId?.value ?? null }
 }
 
-/** Throws where the call fails. */
+/** Calls the Action that grants an upload. Throws if it fails. */
 export async function grantUpload(
   app: Application,
   maximumBytes: number,

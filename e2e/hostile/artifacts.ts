@@ -77,7 +77,7 @@ const REJECTED: readonly HostileArtifact[] = [
 const MAPPINGS_BYTES = 24e6
 
 const RUNNING: readonly HostileArtifact[] = [
-  // No module can be loaded while a call runs, whatever its specifier.
+  // No module can be loaded while a call runs, regardless of its specifier.
   {
     name: 'imports during a call',
     source: (define) => `const found = async () => {

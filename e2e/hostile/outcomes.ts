@@ -4,7 +4,7 @@
 export type Outcome = 'stopped' | 'held' | Code | readonly Code[]
 type Code = 'FUNCTION_FAILED' | 'LIMIT_EXCEEDED' | 'RESULT_INVALID' | 'DEADLINE_EXCEEDED'
 
-/** For attempts that wait for the store: on a busy machine, the deadline comes before the limit. */
+/** The outcomes of attempts that wait for the store: a busy machine meets the deadline first. */
 const LIMIT_OR_DEADLINE: readonly Code[] = ['LIMIT_EXCEEDED', 'DEADLINE_EXCEEDED']
 
 export const OUTCOMES: Readonly<Record<string, Readonly<Record<string, Outcome>>>> = {

@@ -189,40 +189,38 @@ const replace = (reply: Mutable<Reply> | null, from: string, to: string): void =
   reply!.text = reply!.text.replace(from, to)
 }
 
+const SEEDS = Array.from({ length: 20 }, (_, seed) => seed)
 describe('valid histories', () => {
-  test.each(Array.from({ length: 20 }, (_, seed) => seed))(
-    'a valid history of seed %s has no finding',
-    (seed) => {
-      const random = new SeededRandom(seed, 0)
-      const story = new Story()
-      const draw = (): Change => {
-        const near = (resource: Resource) =>
-          Math.max(0, Number(story.state(resource).stamp) - random.below(2))
-        const release = random.pick(RELEASES)
-        switch (random.below(4)) {
-          case 0:
-            return promote(random.pick(RELEASES.filter((other) => other !== release)), release)
-          case 1:
-            return set(near('configuration'), random.pick(['A', 'B']))
-          case 2:
-            return policy(near('serving_policy'), release)
-          default:
-            return archive(near('environment'))
-        }
+  test.each(SEEDS)('a valid history of seed %s has no finding', (seed) => {
+    const random = new SeededRandom(seed, 0)
+    const story = new Story()
+    const draw = (): Change => {
+      const near = (resource: Resource) =>
+        Math.max(0, Number(story.state(resource).stamp) - random.below(2))
+      const release = random.pick(RELEASES)
+      switch (random.below(4)) {
+        case 0:
+          return promote(random.pick(RELEASES.filter((other) => other !== release)), release)
+        case 1:
+          return set(near('configuration'), random.pick(['A', 'B']))
+        case 2:
+          return policy(near('serving_policy'), release)
+        default:
+          return archive(near('environment'))
       }
-      for (let i = 0; i < 300; i++) {
-        const lost = random.pick([undefined, undefined, 'before', 'after'] as const)
-        const tracked = story.ask(draw(), lost)
-        if (tracked.change.operationId === null) continue
-        story.look(tracked)
-        story.again(tracked)
-        if (random.chance(0.3)) story.again(random.pick(story.tracked.slice(-1)))
-        story.look(tracked)
-        story.read(random.pick(RESOURCES))
-      }
-      expect(check(story.evidence)).toEqual([])
-    },
-  )
+    }
+    for (let i = 0; i < 300; i++) {
+      const lost = random.pick([undefined, undefined, 'before', 'after'] as const)
+      const tracked = story.ask(draw(), lost)
+      if (tracked.change.operationId === null) continue
+      story.look(tracked)
+      story.again(tracked)
+      if (random.chance(0.3)) story.again(random.pick(story.tracked.slice(-1)))
+      story.look(tracked)
+      story.read(random.pick(RESOURCES))
+    }
+    expect(check(story.evidence)).toEqual([])
+  })
 
   test('a valid history can contain a promotion whose outcome is unknown', () => {
     const story = new Story()

@@ -263,7 +263,7 @@ class Driver {
     }
   }
 
-  /** Repeats every operation of the run, whatever its replies were. */
+  /** Repeats every operation of the run, also those with a reply. */
   async #repeatAll(): Promise<void> {
     const operations = this.#tracked.filter(({ change }) => change.operationId !== null)
     const client = async (): Promise<void> => {

@@ -125,7 +125,7 @@ function repeatable(random: SeededRandom, { stamps }: Known, resource: Resource)
 
 export interface Request {
   readonly method: string
-  /** Below the base path of the Environment. */
+  /** The path below the base path of the Environment. */
   readonly path: string
   readonly body: Json
 }

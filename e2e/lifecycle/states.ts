@@ -120,7 +120,7 @@ export class PolicyState implements State {
     return { operation: 'product.serving_policy.set', subject }
   }
 
-  /** Incompatible Releases are rejected whatever revision the change expects. */
+  /** Rejects incompatible Releases before it compares the expected revision. */
   rejection(change: PolicyChange): string | null {
     const releases = change.releases.map(({ releaseId }) => releaseId)
     const { coexist, fits } = this.#compatibility

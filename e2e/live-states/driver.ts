@@ -18,7 +18,7 @@ import { SeededRandom } from '../serializability/random.ts'
 import { STORES } from '../serializability/stores.ts'
 import type { Commit, LiveHistory } from './history.ts'
 import { changeArguments } from './requests.ts'
-import { Subscriber, type SubscriberCounts, type World } from './subscriber.ts'
+import { type RunState, Subscriber, type SubscriberCounts } from './subscriber.ts'
 import { CELLS, plannedMutation } from './workload.ts'
 import { functionsOf, SCHEMA } from './workspace.ts'
 
@@ -42,7 +42,7 @@ export interface Run {
 }
 
 const WRITERS = 8
-/** Every so many subscribers, one reads slowly. */
+/** One of this number of subscribers reads slowly. */
 const SLOW_EVERY = 50
 const PAUSE_MILLIS_MAX = 40
 /** Longer than a server, a store and a runner need to restart on a busy machine. */
@@ -117,7 +117,7 @@ interface Prepared {
 class Driver {
   readonly #app: Application
   readonly #prepared: Prepared
-  readonly #world: World
+  readonly #state: RunState
   readonly #commits: Commit[] = []
   readonly #releases: string[]
   readonly #promoter: Promoter
@@ -132,7 +132,7 @@ class Driver {
     this.#releases = [app.releaseId]
     this.#promoter = promoterOf(app)
     const { key, cells } = prepared
-    this.#world = {
+    this.#state = {
       ...{ key, cells, failures: [], known: 0, isDone: false },
       origin: () => app.server.application!,
       releaseNumber: (releaseId) => this.#releases.indexOf(releaseId) + 1,
@@ -145,13 +145,13 @@ class Driver {
     const { seed, subscribers: count } = this.#prepared.options
     const subscribers = Array.from({ length: count }, (_, number) => {
       const isSlow = number % SLOW_EVERY === 0
-      return new Subscriber(this.#world, { number, seed, isSlow })
+      return new Subscriber(this.#state, { number, seed, isSlow })
     })
     const running = subscribers.map((subscriber) => subscriber.run())
     await Promise.all(Array.from({ length: WRITERS }, () => this.#writer()))
     await this.#prepared.faults.whenDone()
     await this.#promoting
-    this.#world.isDone = true
+    this.#state.isDone = true
     await Promise.all(running)
     const last = Math.max(...this.#commits.map(({ sequence }) => sequence))
     const finalRelease = 1 + (this.#promotions % this.#releases.length)
@@ -162,7 +162,7 @@ class Driver {
       counts: sumOf(subscribers.map(({ counts }) => counts)),
       faults: this.#prepared.faults.done,
       promotions: this.#promotions,
-      failures: this.#world.failures,
+      failures: this.#state.failures,
       millis: performance.now() - started,
     }
   }
@@ -209,14 +209,14 @@ class Driver {
     const { status, body } = await this.#untilFinal(() => mutation(this.#app, request))
     if (status !== 200) {
       const code = body.error.code
-      if (code !== 'APP_ABORTED') this.#world.failures.push(`Mutation ${number}: ${code}`)
+      if (code !== 'APP_ABORTED') this.#state.failures.push(`Mutation ${number}: ${code}`)
       return
     }
     const { commitSequence } = body.metadata
     if (commitSequence === null) return
     const sequence = Number(commitSequence)
     this.#commits.push({ sequence, changes: plan.changes })
-    this.#world.known = Math.max(this.#world.known, sequence)
+    this.#state.known = Math.max(this.#state.known, sequence)
   }
 
   /** Repeats the request until its outcome is known. */

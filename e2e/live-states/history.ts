@@ -53,14 +53,14 @@ export interface ReceivedState {
   readonly answer: readonly number[]
   /** Length of the padding in the result. */
   readonly padding: number
-  /** Whether the text of the result is that of the state before. */
+  /** True if the text of the result equals that of the previous state. */
   readonly isRepeated: boolean
 }
 
 export type Received =
   | ReceivedState
   | { readonly type: 'resync'; readonly reason: string }
-  /** The server says that the newest state is current up to this sequence. */
+  /** A message of the server: the newest state is current up to this sequence. */
   | { readonly type: 'current'; readonly sequence: number }
 
 /** One subscription, from its `subscribe` to its end or that of its connection. */
@@ -70,7 +70,7 @@ export interface Watch {
   /** The newest sequence that any client knew when it subscribed. */
   readonly knownBefore: number
   readonly received: readonly Received[]
-  /** Whether it lasted until the end of the run. */
+  /** True if the subscription lasted until the end of the run. */
   readonly isFinal: boolean
 }
 

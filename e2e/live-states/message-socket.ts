@@ -1,4 +1,4 @@
-/** A WebSocket whose owner decides when it reads, so that it can be a slow one. */
+/** A WebSocket that reads only when its owner decides, so that it can be a slow reader. */
 import { connect, type Socket } from 'node:net'
 import {
   encodeFrame,

@@ -12,7 +12,7 @@ import { type Cursors, queryArguments } from './requests.ts'
 import { drawQuery, slowQuery } from './workload.ts'
 
 /** The state that all clients of a run share. */
-export interface World {
+export interface RunState {
   readonly key: string
   readonly cells: readonly string[]
   readonly failures: string[]
@@ -48,7 +48,7 @@ export class Subscriber {
   readonly counts: SubscriberCounts = { connections: 0, states: 0, parts: 0, slowResyncs: 0 }
   readonly #number: number
   readonly #isSlow: boolean
-  readonly #world: World
+  readonly #runState: RunState
   readonly #random: SeededRandom
   /** Queries to watch on each of its connections, by subscription ID. */
   readonly #plans = new Map<string, Plan>()
@@ -60,10 +60,10 @@ export class Subscriber {
   #next = 0
 
   constructor(
-    world: World,
+    runState: RunState,
     { number, seed, isSlow }: { number: number; seed: number; isSlow: boolean },
   ) {
-    this.#world = world
+    this.#runState = runState
     this.#number = number
     this.#isSlow = isSlow
     this.#random = new SeededRandom(seed, -2 - number)
@@ -76,7 +76,7 @@ export class Subscriber {
 
   /** Takes random steps until the run is done. */
   async run(): Promise<void> {
-    while (!this.#world.isDone) {
+    while (!this.#runState.isDone) {
       this.#connect()
       await this.#step()
       await delay(this.#random.below(STEP_MILLIS))
@@ -115,7 +115,7 @@ export class Subscriber {
   /** Connects, unless it is connected, and subscribes to everything that it wants to watch. */
   #connect(): void {
     if (this.#socket !== null) return
-    const socket = new MessageSocket(this.#world.origin(), {
+    const socket = new MessageSocket(this.#runState.origin(), {
       onMessage: (text) => {
         if (this.#socket === socket) this.#take(JSON.parse(text))
       },
@@ -125,7 +125,7 @@ export class Subscriber {
     })
     this.#socket = socket
     this.counts.connections += 1
-    socket.send({ type: 'authenticate', applicationKey: this.#world.key })
+    socket.send({ type: 'authenticate', applicationKey: this.#runState.key })
     for (const [id, plan] of this.#plans) this.#subscribe(id, plan)
   }
 
@@ -139,7 +139,7 @@ export class Subscriber {
   #subscribe(id: string, plan: Plan): void {
     this.#plans.set(id, plan)
     if (this.#socket === null) return
-    const { cells, known } = this.#world
+    const { cells, known } = this.#runState
     const watch = new LiveWatch({ subscriber: this.#number, knownBefore: known }, plan)
     this.watches.push(watch)
     this.#live.set(id, watch)
@@ -231,11 +231,11 @@ export class Subscriber {
     this.counts.states += 1
     if (watch === undefined) return
     try {
-      watch.take(message, this.#world.releaseNumber(message.releaseId))
+      watch.take(message, this.#runState.releaseNumber(message.releaseId))
     } catch (error) {
       this.#fail(`${JSON.stringify(watch.query)}: ${error}`)
     }
-    this.#world.known = Math.max(this.#world.known, Number(message.snapshotSequence))
+    this.#runState.known = Math.max(this.#runState.known, Number(message.snapshotSequence))
   }
 
   #takePong({ nonce, snapshotSequence }: Json): void {
@@ -247,7 +247,7 @@ export class Subscriber {
     for (const watch of asked) {
       if (live.has(watch)) watch.received.push({ type: 'current', sequence })
     }
-    this.#world.known = Math.max(this.#world.known, sequence)
+    this.#runState.known = Math.max(this.#runState.known, sequence)
   }
 
   #takeError({ subscriptionId: id, error }: Json): void {
@@ -259,6 +259,6 @@ export class Subscriber {
   }
 
   #fail(text: string): void {
-    this.#world.failures.push(`subscriber ${this.#number}: ${text}`)
+    this.#runState.failures.push(`subscriber ${this.#number}: ${text}`)
   }
 }

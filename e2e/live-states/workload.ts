@@ -20,7 +20,7 @@ const KINDS = ['put', 'put', 'put', 'set', 'add', 'move', 'remove', 'cell'] as c
 
 export interface PlannedMutation {
   readonly changes: readonly Change[]
-  /** Whether it fails after its changes, so that it has none. */
+  /** True if the Mutation fails after its changes, so that it has no effect. */
   readonly aborts: boolean
 }
 

@@ -45,7 +45,7 @@ export class LogCampaign {
     const segments = archived().map(recordsOf)
     const seen = await reader.stop(messageOf(last))
     const history = { acknowledged: [...this.#acknowledged], ...seen, segments }
-    // It calls Mutations of its own, which no reader sees any more.
+    // The next check calls Mutations of its own, after the readers have stopped.
     const afterRevocation = await this.#recordsAfterRevocation(reader)
     return { ...history, pruned: this.#pruned, afterRevocation }
   }

@@ -1,4 +1,4 @@
-/** Configuration and credentials that cannot be changed as asked. */
+/** Changes of the configuration and of credentials that are rejected. */
 import { argv } from '../argv.ts'
 import type { Situation } from './situations.ts'
 

@@ -13,28 +13,28 @@ import { OPERATORS } from './operators.ts'
 import { RELEASES } from './releases.ts'
 import { SERVERS } from './servers.ts'
 import type { Situation } from './situations.ts'
-import { openWorld, type World } from './world.ts'
+import { type MistakeServer, openMistakeServer } from './world.ts'
 
 /** Programs that run at the same time. */
 const PROGRAMS_MAX = 4
 
-let world: World
+let server: MistakeServer
 const results = new Map<Situation, Result>()
 
 beforeAll(async () => {
-  world = await openWorld()
+  server = await openMistakeServer()
   const active = [COMMAND_LINES, OPERATORS, RELEASES, CONFIGURATION, CALLS, SERVERS].flat()
   await runAll(active)
-  await world.app.svc(argv`environments archive --root ${world.app.installation.productRoot}`)
+  await server.app.svc(argv`environments archive --root ${server.app.installation.productRoot}`)
   await runAll(ARCHIVED)
 })
-afterAll(() => world?.dispose())
+afterAll(() => server?.dispose())
 
 async function runAll(situations: readonly Situation[]): Promise<void> {
   const queue = [...situations]
   const work = async (): Promise<void> => {
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
-      results.set(next, await world.run(next))
+      results.set(next, await server.run(next))
     }
   }
   await Promise.all(Array.from({ length: PROGRAMS_MAX }, work))
@@ -52,10 +52,10 @@ describe.each([
   test.each(situations)('the output explains the mistake: $situation', (situation) => {
     const { status, stdout, stderr } = results.get(situation)!
     // A server that fails to start has logged before that its addresses are open.
-    const printed = world.named(stderr).split('\n').slice(0, -1)
+    const printed = server.named(stderr).split('\n').slice(0, -1)
     const message = printed.filter((line) => !line.includes('"event":"server.listening"'))
     expect([status, message]).toEqual([situation.exit, situation.message])
-    const lines = world.named(stdout).split('\n')
+    const lines = server.named(stdout).split('\n')
     if (situation.result !== undefined) expect(lines).toContain(situation.result)
   })
 })

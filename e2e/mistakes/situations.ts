@@ -6,7 +6,7 @@ export type Person = 'owner' | 'observer' | 'stranger' | 'nobody' | 'damaged'
 
 export interface Situation {
   readonly situation: string
-  /** `svc` or `svc-server` and its arguments. Texts such as `{root}` are values of the world. */
+  /** `svc` or `svc-server` and its arguments. Texts such as `{root}` are values of the server. */
   readonly run: readonly string[]
   /** The owner unless one is named. */
   readonly as?: Person

@@ -20,7 +20,7 @@ import {
 } from '../harness.ts'
 import type { Person, Situation } from './situations.ts'
 
-export interface World {
+export interface MistakeServer {
   readonly app: Application
   /** Texts of situations by name. */
   readonly values: Readonly<Record<string, string>>
@@ -47,7 +47,7 @@ const UNLISTED = `import { query } from 'svc'
 export const one = query({ handler: () => 1n })
 `
 
-export async function openWorld(): Promise<World> {
+export async function openMistakeServer(): Promise<MistakeServer> {
   const app = await application()
   const { installation } = app
   const inside = (name: string): string => join(installation.directory, name)
@@ -155,7 +155,7 @@ function openHomes(directory: string): Readonly<Record<Person, string>> {
   return homes
 }
 
-/** Time cannot be moved in the server, so its database says that the invitation has expired. */
+/** Expires the invitation in the database, since a test cannot move the server's clock. */
 async function expire(urlFile: string, invitationId: string): Promise<void> {
   const client = new Client({ connectionString: readFileSync(urlFile, 'utf8').trim() })
   await client.connect()
@@ -210,7 +210,7 @@ function filled(text: string, values: Readonly<Record<string, string>>): string 
   return text.replace(/\{([a-zA-Z]+)\}/g, (whole, name: string) => values[name] ?? whole)
 }
 
-/** Longer values first, since a value may be a part of another one. */
+/** Replaces longer values first, since a value may be a part of another one. */
 function named(text: string, values: Readonly<Record<string, string>>): string {
   return Object.entries(values)
     .toSorted(([, a], [, b]) => b.length - a.length)

@@ -10,7 +10,7 @@ import { CLIENT, type Installation } from '../harness.ts'
 const PROMETHEUS = '/usr/bin/prometheus'
 /** Checks texts of metrics; part of the same package. */
 export const PROMTOOL = '/usr/bin/promtool'
-/** Why the tests are skipped; null where Prometheus is installed. */
+/** The reason why the tests are skipped; null if Prometheus is installed. */
 export const MISSING = existsSync(PROMETHEUS) ? null : 'needs the Debian package prometheus'
 const CONFIGURATION = join(import.meta.dirname, '../../dist-config/prometheus.yml')
 const WAIT_MS_MAX = 60_000

@@ -72,7 +72,7 @@ async function readResponse(response: IncomingMessage): Promise<ClientResponse> 
   return { status: response.statusCode ?? 0, body }
 }
 
-/** Sends `perSecond` requests a second from its creation on, whatever the responses are. */
+/** Sends `perSecond` requests a second from its creation on, regardless of the responses. */
 export class Flood {
   /** Number of responses by status; 0 counts connections that failed. */
   readonly statuses: Record<number, number> = {}

@@ -19,7 +19,7 @@ let server: ServerProcess
 
 const within = (...names: string[]): string => join(installation.directory, ...names)
 
-/** The program that svc opens addresses with on a desktop. It tells the test the address. */
+/** The program that svc opens addresses with on a desktop. It writes the address for the test. */
 const OPENER = '#!/bin/sh\nprintf %s "$1" > ../opened.part && /bin/mv ../opened.part ../opened\n'
 
 beforeEach(async () => {
@@ -82,7 +82,7 @@ async function story(browser: Browser): Promise<void> {
   const first = await login(browser, argv`--device first`, code)
   expect([first.status, first.stderr, first.opened]).toEqual([0, '', true])
   expect(first.page.title).toBe('You are logged in')
-  // The provider knows the user now; consent for a native client is asked each time.
+  // The provider knows the user now; it requires consent for a native client each time.
   expect(first.page.forms).toEqual(['consent'])
 
   const second = await login(browser, argv`--device second --no-open`, null)

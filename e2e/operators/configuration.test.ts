@@ -35,7 +35,7 @@ const FUNCTIONS = `
 
 const newSecret = () => randomBytes(32).toString('base64url')
 const secrets: string[] = []
-/** Log lines of the servers that have ended. */
+/** Log lines of the servers that were stopped. */
 const log: string[] = []
 let app: Application
 

@@ -96,7 +96,7 @@ test('developers synchronize, freeze what others call, and never overwrite anoth
   const [{ name, revisionId }] = workspaces
   const ana = new Developer(app.installation.workspace)
   expect(await ana.next('attached')).toMatchObject({ workspace: name, revisionId })
-  // Nothing differs from the HEAD that was released.
+  // The Workspace equals the released HEAD.
   expect(await ana.next('synchronized')).toMatchObject({ revisionId, state: 'validated' })
 
   ana.save(`'one'`)

@@ -39,7 +39,7 @@ function rewrite(file: string, from: string | RegExp, to: string): void {
   writeFileSync(path, next)
 }
 
-/** Everything that a dry run must leave as it is. */
+/** Everything that a dry run must not change. */
 async function stateOf(): Promise<Json> {
   const status = await app.svc(argv`status ${remote()}`)
   const { items } = await app.svc(argv`audit --limit 1000`)
@@ -48,7 +48,7 @@ async function stateOf(): Promise<Json> {
   return { status, audit: kept.length, files: files.toSorted() }
 }
 
-/** Runs `svc` where it may fail; answers the exit code and the document. */
+/** Runs a command that may fail. Returns the exit code and the document. */
 async function attempt(args: readonly string[], environment = {}): Promise<[number | null, Json]> {
   const { status, stdout } = await app.installation.svc(argv`${args} --json`, environment)
   return [status, JSON.parse(stdout)]

@@ -12,14 +12,14 @@ export interface Report {
   readonly missed: number[]
   /** Failures that a caller saw. */
   readonly errors: string[]
-  /** How many attempts ended in which way other than with a result. */
+  /** Number of attempts that ended without a result, by the way in which they ended. */
   readonly retries: Record<string, number>
   answered: number
   /** Milliseconds of the slowest call with all of its attempts. */
   slowestMs: number
 }
 
-/** For all attempts of a call. */
+/** Time limit for all attempts of a call. */
 const DEADLINE_MS = 30_000
 const BACKOFF_MS = 200
 const BACKOFF_MS_MAX = 1_000
@@ -35,7 +35,7 @@ export class Load {
   readonly #perSecond: number
   #sent = 0
 
-  /** Sends `perSecond` calls a second, every other one a Mutation, whatever becomes of them. */
+  /** Sends `perSecond` calls a second, every other one a Mutation, regardless of their results. */
   constructor(app: Application, perSecond: number) {
     this.#app = app
     this.#perSecond = perSecond

@@ -34,7 +34,7 @@ export interface Write {
   readonly key: number
   /** The element or value. */
   readonly value: number
-  /** Whether the transaction wrote the register, or appended to the list, no second time. */
+  /** False if the transaction wrote the register, or appended to the list, again later. */
   isLast: boolean
   /** The value that a write replaced, null for none; absent if it is unknown. */
   readonly before?: number | null

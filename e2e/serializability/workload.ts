@@ -8,12 +8,12 @@ import { SeededRandom } from './random.ts'
 export interface Planned {
   readonly number: number
   readonly kind: 'query' | 'mutation'
-  /** Whether a Query runs its operations concurrently or one after the other. */
+  /** True if a Query runs its operations concurrently, false if one after the other. */
   readonly together: boolean
   readonly operations: readonly Operation[]
-  /** Whether the Function fails after its last operation. */
+  /** True if the Function fails after its last operation. */
   readonly aborts: boolean
-  /** When the client repeats a Mutation that needs no retry. */
+  /** The time at which the client repeats a Mutation that needs no retry. */
   readonly repeat: 'never' | 'at once' | 'when answered'
 }
 

@@ -154,7 +154,7 @@ describe.each([NGINX, CADDY])('the configuration of $name and the settings', (ki
     `
     expect((await svc(call, { KEY: key })).result).toEqual([])
 
-    // The call begins while nobody listens, and ends when the server serves again.
+    // The call begins while the server is stopped, and ends when it serves again.
     await server.stop()
     const [, again] = await Promise.all([served.start(), svc(call, { KEY: key })])
     expect(again.result).toEqual([])

@@ -42,7 +42,7 @@ export interface SubscriberReport {
 /** Messages a second on all connections: the rate of the key allows some more. */
 const SUBSCRIPTIONS_PER_SECOND = 1_500
 const PINGS_PER_SECOND = 2_750
-/** Standard error says so when all subscriptions have their states and the pings begin. */
+/** The line on standard error when all subscriptions have their states and the pings begin. */
 export const PINGING = 'pinging'
 const TICK_MILLIS = 20
 

@@ -80,7 +80,7 @@ type Size = 'function' | 'connections' | 'subscriptions' | 'seconds'
 export interface Subscribers
   extends Pick<SubscriberTask, Size>,
     Partial<Omit<SubscriberTask, Size | 'origin' | 'key'>> {
-  /** Whether the lists change once a second. */
+  /** True if the lists change once a second. */
   readonly areChanged?: boolean
 }
 
@@ -156,7 +156,7 @@ export interface PingFigures {
   readonly attack: SubscriberReport
 }
 
-/** Sends pings once all subscriptions have their states, with calls beside them for so long. */
+/** Sends pings once all subscriptions have their states, beside calls for `besideSeconds`. */
 export async function pingOver(
   target: WatchedTarget,
   { connections, subscriptions, count }: Pings,

@@ -4,7 +4,7 @@ import {
   FakePlatform,
   failure,
   IDS,
-  settle,
+  runReactions,
 } from '../../build/testing/app-client/fake-platform.ts'
 import { Client, type ClientOptions } from './client.ts'
 import type { CallError } from './errors.ts'
@@ -162,12 +162,12 @@ describe('Mutations', () => {
     let release: () => void = () => undefined
     platform.respond = () => new Promise((resolve) => (release = () => resolve(answer(MUTATION))))
     const calls = ['a', 'b'].map((body) => client.mutation(send, { body }))
-    await settle()
+    await runReactions()
     expect(platform.requests).toHaveLength(1)
     expect(client.connection.current().pendingMutations).toBe(2)
     release()
     await calls[0]
-    await settle()
+    await runReactions()
     release()
     await calls[1]
     const bodies = platform.requests.map(({ body }) => body.arguments.value[0].value.value)
@@ -235,7 +235,7 @@ describe('watches', () => {
       (value) => shown.push(value),
       ({ code }) => failures.push(code),
     )
-    await settle()
+    await runReactions()
     platform.socket.accept()
   })
 
@@ -279,7 +279,7 @@ describe('watches', () => {
     platform.socket.onclose?.({ code: 1006 })
     expect(client.connection.current().status).toBe('waiting')
     platform.wake()
-    await settle()
+    await runReactions()
     expect(platform.sockets).toHaveLength(opened + 1)
   })
 
@@ -353,17 +353,17 @@ test('an authorization is renewed in place, and all is subscribed after its expi
   const refreshes: boolean[] = []
   const renewing = open({ token: ({ refresh }) => `token ${refreshes.push(refresh)}` })
   renewing.watch(list, {}, () => undefined)
-  await settle()
+  await runReactions()
   platform.socket.accept()
   platform.socket.receive({ type: 'authorization_expiring', expiresAtMicros: '1' })
-  await settle()
+  await runReactions()
   const { socket } = platform
   expect(socket.ofType('authenticate').map(({ token }) => token)).toEqual(['token 1', 'token 2'])
   expect(refreshes).toEqual([false, true])
   socket.receive({ type: 'authenticated' })
   expect(socket.ofType('subscribe')).toHaveLength(1)
   socket.receive({ type: 'authorization_expired' })
-  await settle()
+  await runReactions()
   socket.receive({ type: 'authenticated' })
   expect(socket.ofType('subscribe')).toHaveLength(2)
   expect(platform.sockets).toHaveLength(1)
@@ -378,7 +378,7 @@ test('a rejected key ends the attempts until the application calls reconnectNow'
     () => undefined,
     ({ code }) => failures.push(code),
   )
-  await settle()
+  await runReactions()
   platform.socket.onopen?.()
   const error = { code: 'APPLICATION_KEY_INVALID', message: '', retryable: false }
   platform.socket.receive({ type: 'error', subscriptionId: null, error })
@@ -387,6 +387,6 @@ test('a rejected key ends the attempts until the application calls reconnectNow'
   expect(client.connection.current().status).toBe('failed')
   expect(platform.sockets).toHaveLength(1)
   client.reconnectNow()
-  await settle()
+  await runReactions()
   expect(platform.sockets).toHaveLength(2)
 })

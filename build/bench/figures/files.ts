@@ -26,7 +26,7 @@ interface Grant {
   readonly token: string
 }
 
-/** The file of the bare server, which asks for no token. */
+/** The file of the bare server, which requires no token. */
 const BARE_GRANT: Grant = { path: '/file', token: '' }
 
 export const FILES: readonly Figure[] = [

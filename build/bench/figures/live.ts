@@ -97,7 +97,7 @@ async function measureMemory(installation: BenchInstallation): Promise<Measured>
   }
 }
 
-/** Returns the memory of the server, without its runners, once nothing changes any more. */
+/** Returns the median memory of the server, without its runners, after a pause without load. */
 async function residentKibibytes(): Promise<number> {
   await Bun.sleep(SETTLE_MILLIS)
   const samples: number[] = []

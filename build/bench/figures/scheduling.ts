@@ -91,7 +91,7 @@ async function repeat<T>(count: number, task: () => Promise<T>): Promise<T[]> {
   return results
 }
 
-/** Schedules so many pieces for one time. */
+/** Schedules `count` pieces for one time. */
 async function plan(to: Target, count: number, atMillis: number): Promise<void> {
   const first = next
   next += count
@@ -115,7 +115,7 @@ async function runDue(installation: BenchInstallation): Promise<LoadResult> {
   return { ...figures, failures: 0, firstFailure: null }
 }
 
-/** Waits until so many pieces have run, by a metric: a Query of them would take from their time. */
+/** Waits by a metric until all due pieces have run: a Query would compete with them. */
 async function whenDone(installation: BenchInstallation, before: number): Promise<void> {
   while ((await runsOf(installation)) < before + DUE) await sleep(POLL_MILLIS)
 }
@@ -153,7 +153,7 @@ async function measureQueries(
 /** The figures of a server, with pending pieces or without. */
 interface Pending {
   readonly mutations: readonly LoadResult[]
-  /** CPU time of a minute in which nobody calls. */
+  /** CPU time of a minute without calls. */
   readonly cpuMillis: number
 }
 

@@ -31,7 +31,7 @@ export class FakeSocket implements Socket {
     this.onmessage?.({ data: JSON.stringify({ version: 1, ...message }) })
   }
 
-  /** Opens and accepts the first authentication. */
+  /** Opens the connection and accepts the first authentication. */
   accept(): void {
     this.onopen?.()
     this.receive({
@@ -54,7 +54,7 @@ export class FakePlatform implements Platform {
   }
   readonly requests: SentRequest[] = []
   readonly sockets: FakeSocket[] = []
-  /** Delays that were asked for, in order. */
+  /** The requested delays, in order. */
   readonly delays: number[] = []
   readonly #timers = new Set<{ at: number; task: () => void }>()
   readonly #wakes = new Set<() => void>()
@@ -109,24 +109,24 @@ export class FakePlatform implements Platform {
     return this.sockets.at(-1)!
   }
 
-  /** Moves the clock and runs what is due, with all that follows from it. */
+  /** Advances the clock and runs the due timers, and those that they start. */
   async pass(millis: number): Promise<void> {
     const end = this.nowMillisValue + millis
-    await settle()
+    await runReactions()
     for (;;) {
       const due = [...this.#timers].filter(({ at }) => at <= end).sort((a, b) => a.at - b.at)[0]
       if (due === undefined) break
       this.#timers.delete(due)
       this.nowMillisValue = Math.max(this.nowMillisValue, due.at)
       due.task()
-      await settle()
+      await runReactions()
     }
     this.nowMillisValue = end
   }
 }
 
-/** Lets promises run that wait for nothing. */
-export async function settle(): Promise<void> {
+/** Runs the reactions of all promises that are settled. */
+export async function runReactions(): Promise<void> {
   for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve))
 }
 

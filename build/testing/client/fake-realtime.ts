@@ -4,12 +4,12 @@ import { REALTIME_PROTOCOL } from '../../../src/wire/realtime.ts'
 // biome-ignore lint/suspicious/noExplicitAny: messages of many shapes.
 type Loose = any
 
-/** Answers one message of the client. */
+/** Responds to one message of the client. */
 export type Play = (message: Loose, peer: Peer) => void
 
 export interface Peer {
   send(message: object): void
-  /** Closes the connection after what was sent. */
+  /** Closes the connection after the messages that were sent. */
   close(): void
 }
 
@@ -20,7 +20,7 @@ export interface FakeRealtime {
   stop(): void
 }
 
-/** Serves the route; with `play` null it answers 404, as a server without Realtime does. */
+/** Serves the route; if `play` is null it responds 404, as a server without Realtime does. */
 export function startFakeRealtime(play: Play | null): FakeRealtime {
   const messages: Loose[] = []
   const server = Bun.serve({

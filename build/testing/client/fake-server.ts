@@ -65,7 +65,7 @@ export class FakeServer {
   oidcConfig: (() => { [key: string]: Json }) | null = null
   /** The external token that POST /v1/auth/oidc accepts. */
   externalToken = ''
-  /** Whether the external identity is linked: its first login consumes an invitation. */
+  /** True if the external identity is linked: its first login consumes an invitation. */
   linked = false
   accessLifetimeMs = 600_000
   managementOrigin: string | null = null

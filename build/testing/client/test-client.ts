@@ -17,7 +17,7 @@ import {
 } from '../../../src/value/packages/workspace-package.ts'
 import { type FakeServer, INVITATION } from './fake-server.ts'
 
-/** How many times faster than on the clock pauses between attempts pass. */
+/** Factor by which pauses between attempts are shorter than on the clock. */
 const PAUSE_SPEED = 100
 
 export interface Ran {

@@ -119,7 +119,7 @@ export function definedTimes(schedule: string, timeZone: string, window: Window)
 interface ZoneMinute {
   readonly at: number
   readonly local: number
-  /** Whether no earlier minute had this local time. */
+  /** True if no earlier minute had this local time. */
   readonly isFirst: boolean
   /** The local times that are skipped right before it. */
   readonly skipped: readonly number[]

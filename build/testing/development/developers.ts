@@ -32,7 +32,7 @@ export interface Sent {
 export interface Answer {
   readonly status: number
   readonly headers: Headers
-  /** The members of whatever was answered. */
+  /** The members of the JSON body. */
   readonly body: Published &
     Frozen &
     WorkspaceState & { readonly error?: { readonly code: string } }
@@ -62,7 +62,7 @@ export class Developers {
     return this.gateway.close()
   }
 
-  /** Undoes what a test has changed in the Environment and the engine. */
+  /** Restores the Environment and the engine after a test. */
   reset(): void {
     this.setEnvironment({})
     this.describeAs(FUNCTIONS)
@@ -156,7 +156,7 @@ export class Developers {
     return { content, workspace: content.workspace, revisionId, releaseId }
   }
 
-  /** Everything that a development key must leave as it is. */
+  /** Everything that a development key must not change. */
   served() {
     const { channels, servingPolicy } = readStatus(this.gateway.harness.product)
     return { channels, servingPolicy }

@@ -28,7 +28,7 @@ export default defineSchema({
 })
 `
 
-/** Functions that list and add notes; `version` tells which code answers. */
+/** Functions that list and add notes; `version` shows which code is served. */
 export const notesFunctions = (version: string | number): string => `
 import { internalMutation, mutation, query, v } from 'svc'
 const clients = ['public'] as const
@@ -158,7 +158,7 @@ export class LocalDevelopment {
     return result?.value ?? error?.code
   }
 
-  /** Resolves when nothing of it runs any more. */
+  /** Stops `svc dev` and waits for its end. */
   async stop(): Promise<void> {
     this.#running?.stop.abort()
     await this.#running?.ended.catch(() => undefined)

@@ -38,7 +38,7 @@ export class RandomSaves {
     }
   }
 
-  /** Makes one save and resolves when its effect was seen. */
+  /** Makes one save and resolves when its effect was observed. */
   async save(): Promise<string> {
     const kinds = [
       'renamed',

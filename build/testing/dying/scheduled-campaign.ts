@@ -29,7 +29,7 @@ export interface Campaign {
   readonly label: string
 }
 
-/** Runs one server; kills it so many milliseconds after it started. Returns whether it finished. */
+/** Runs one server; kills it `killMillis` after its first output. Returns whether it finished. */
 function serve(args: readonly string[], killMillis: number | null): Promise<boolean> {
   const child = spawn(process.execPath, [SERVER, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
   let output = ''
@@ -72,7 +72,7 @@ export async function runCampaign(campaign: Campaign): Promise<void> {
   const args = [directory, ...sizes, ...(database === null ? [] : [database.url])]
   try {
     let kills = 0
-    // The first server is killed, whatever it has done.
+    // The first server is killed, also if it has finished.
     while (!(await serve(args, kills < killsMax ? nextKillMillis() : null))) kills += 1
     expect(kills, label).toBeGreaterThan(0)
     const store =

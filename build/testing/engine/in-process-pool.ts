@@ -29,7 +29,7 @@ export interface TestContext {
   run(kind: FunctionKind, name: string, input?: Loose): Promise<Loose>
   usage(): Promise<Loose>
   issueGuest(seconds: number): Promise<string>
-  /** Who calls; looking at it is noted. */
+  /** The caller. Reading it is recorded. */
   identity(): Loose
   send(operation: Operation): Promise<Loose>
 }
@@ -82,7 +82,7 @@ export function inProcessPool(handlers: Readonly<Record<string, TestHandler>>): 
         return { kind: 'returned', result, documents: [], ...usage }
       } catch (error) {
         if (error instanceof DeclaredFailure) return { kind: 'failed', code: error.code, ...usage }
-        // What is no Rejection ends the call of a real runner, and its host hears of it.
+        // Any other error ends the call of a real runner, which reports it to the host.
         if (isFault(error)) throw error
         if (error instanceof OperationError && error.name === DECLARED_ERROR) {
           return { kind: 'failed', code: error.code!, ...usage }

@@ -51,9 +51,9 @@ export interface SimulatedEngine {
   readonly log: MemoryLog
   readonly metrics: Metrics
   readonly release: Release
-  /** Advances the clock from timer to timer, and lets all that is due then end. */
+  /** Advances the clock from timer to timer, and waits for the work of each. */
   advance(millis: number): Promise<void>
-  /** Puts Crons of the Release in force. */
+  /** Enables the Crons of the Release. */
   follow(crons: readonly PlannedCron[], activationOf?: CronPlan['activationOf']): Promise<void>
   /** Ends the engine as a killed server does; `reopen` continues with its documents. */
   reopen(): Promise<SimulatedEngine>
@@ -66,7 +66,7 @@ interface SimulatedInput {
   readonly admits?: () => boolean
   readonly system?: SteppedSystem
   readonly directory?: string
-  /** Puts something between the engine and its document store. */
+  /** Wraps the document store of the engine. */
   readonly wrap?: (store: DocumentStore) => DocumentStore
 }
 

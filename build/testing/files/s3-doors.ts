@@ -1,4 +1,4 @@
-/** An application listener with the S3 door, and storage keys for its clients. */
+/** An application listener with the S3-compatible API, and storage keys for its clients. */
 import type { S3Client } from '@aws-sdk/client-s3'
 import { storageSecret } from '../../../src/product/buckets/storage-callers.ts'
 import { findBucketByName, insertBucket } from '../../../src/storage/control/buckets.ts'

@@ -10,7 +10,7 @@ export const S3CMD = '/usr/bin/s3cmd'
 export const RESTIC = '/usr/bin/restic'
 export const KOPIA = '/usr/bin/kopia'
 
-/** Returns a suffix for names of tests that need the program, which says why they are skipped. */
+/** Returns a suffix for names of tests that need the program: the reason if they are skipped. */
 export function reasonWithout(program: string): string {
   return existsSync(program) ? '' : ` (skipped: there is no ${program})`
 }
@@ -21,7 +21,7 @@ export interface Ran {
   readonly output: string
 }
 
-/** Does not block, since the door may be in this process. */
+/** Runs a program without blocking, since the S3-compatible API may be in this process. */
 export function run(program: string, ...parameters: readonly string[]): Promise<Ran> {
   return runWith({}, program, ...parameters)
 }

@@ -1,4 +1,4 @@
-/** Signs requests to the S3 door as clients do, so that tests can then change them. */
+/** Signs S3 requests as clients do, so that tests can change them afterwards. */
 import { hmacSha256, sha256Hex } from '../../../src/system/digests.ts'
 import type { S3Keys } from './s3-remotes.ts'
 

@@ -45,7 +45,7 @@ const ATTACKS = {
   sharedMemory: (bytes: number) => map(bytes, MAP_SHARED | MAP_ANONYMOUS),
   stackMemory: (bytes: number) => map(bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN),
   privateMemory: (bytes: number) => map(bytes, MAP_PRIVATE | MAP_ANONYMOUS),
-  /** Private memory that cannot be written any more counts against no limit of the kernel. */
+  /** Takes private memory and makes it read-only: the kernel then counts it against no limit. */
   readOnlyMemory: (bytes: number) => {
     let held = 0
     for (; held < bytes; held += CHUNK_BYTES) {

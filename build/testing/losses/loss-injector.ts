@@ -12,7 +12,7 @@ export interface Loss {
   /** Number of the message among those of the change, from 1. */
   readonly message: number
   readonly point: CutPoint
-  /** Whether the message is the last one, which commits. */
+  /** True if the message is the last one, which commits. */
   readonly last: boolean
   readonly where: string
 }

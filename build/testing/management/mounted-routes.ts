@@ -13,14 +13,14 @@ import { Metrics } from '../../../src/telemetry/metrics/metrics.ts'
 import { type TestManagement, testManagement } from '../openapi/checked-origins.ts'
 import { ENVIRONMENT_ID, PROJECT_ID } from '../operators.ts'
 
-interface World {
+interface MountedParts {
   readonly identity: Identity
   readonly system: System
   readonly log: { readonly log: Logger }
 }
 
 /** Requests are rejected before they reach a part other than the identity. */
-export function mountedRoutes({ identity, system, log: { log } }: World): TestManagement {
+export function mountedRoutes({ identity, system, log: { log } }: MountedParts): TestManagement {
   // The route reads the number of places before the request.
   const publications = new ConcurrencyLimit(1, 'PRODUCT_UNAVAILABLE')
   return testManagement<ManagementApp>({

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 export interface MarkdownFile {
-  /** From the root, with slashes. */
+  /** The path from the root, with slashes. */
   readonly path: string
   readonly text: string
 }

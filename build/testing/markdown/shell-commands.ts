@@ -24,7 +24,7 @@ class Reader {
   #words: string[] = []
   /** The word that is being read; null between words. */
   #word: string | null = null
-  /** Whether the next word is the file of a redirection. */
+  /** True if the next word is the file of a redirection. */
   #redirects = false
 
   constructor(text: string, commands: string[][]) {

@@ -53,7 +53,7 @@ export function checkedApplication(
 }
 
 async function checked(request: Request, response: Response, readsBody = true): Promise<Response> {
-  // An S3 door at the root of a host of its own has paths of other operations.
+  // The S3-compatible API on its own host has paths of other operations.
   if (response.headers.has('x-amz-request-id')) return response
   const { method } = request
   const path = new URL(request.url).pathname

@@ -31,7 +31,7 @@ export interface DocumentedOperation {
   readonly method: string
   /** The path, with `{name}` for a parameter. */
   readonly path: string
-  /** Whether the path belongs to the application origin. */
+  /** True if the path belongs to the application origin. */
   readonly elsewhere: boolean
   readonly parameters: readonly Parameter[]
   readonly body: { readonly mediaType: string; readonly schema: Schema | null } | null
@@ -48,7 +48,7 @@ export interface Checked {
 
 export interface CheckedRequest {
   readonly method: string
-  /** Without a query. */
+  /** The path without its query. */
   readonly path: string
   /** False where the test observes how the body is read. */
   readonly readsBody?: boolean

@@ -37,7 +37,7 @@ const failing = {
   },
 } as const
 
-/** One Function of each kind that succeeds, and one that fails as its caller says. */
+/** One Function of each kind that succeeds, and one that fails with the code in its arguments. */
 export const FUNCTIONS = [
   functionManifest('echo.action', {
     ...callable,
@@ -64,7 +64,7 @@ const KINDS_OF_FAILURE = [
   ['CONFLICT', 409],
 ] as const
 
-/** Each way in which a Function that fails as its caller says may fail. */
+/** Each way in which the failing Function can fail. */
 export const DECLARED_FAILURES = ['query', 'mutation', 'action'].flatMap((name) =>
   KINDS_OF_FAILURE.map(([code, status]) => ({ name, code, status })),
 )

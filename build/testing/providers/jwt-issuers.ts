@@ -75,7 +75,7 @@ export function encodePart(part: object | string): string {
   return encodeBase64Url(new TextEncoder().encode(text))
 }
 
-/** Signs with the algorithm of the key, whatever the header says. */
+/** Signs with the algorithm of the key, even if the header names another one. */
 export async function signature({ privateKey }: SigningKey, input: string): Promise<string> {
   const { name } = privateKey.algorithm
   const algorithm = { name, hash: 'SHA-256', saltLength: 32 }

@@ -6,7 +6,7 @@ export class UserTokens {
   lifetimeSeconds = 3_600
   /** While it is true, there is no token. */
   isDown = false
-  /** How many tokens were given because the last one was rejected or was about to end. */
+  /** Number of tokens given because the last one was rejected or was about to expire. */
   refreshes = 0
   /** Unix milliseconds at which the last token ends. */
   expiresAtMillis = 0

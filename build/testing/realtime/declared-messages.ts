@@ -19,7 +19,7 @@ const DECLARED = [
   ...[PongMessage, UnsubscribedMessage, ExpiringMessage, ExpiredMessage, ReconnectMessage],
 ]
 
-/** Returns a function that tells whether a message is one that the protocol has. */
+/** Returns a function that checks whether a message belongs to the protocol. */
 export async function openMessageCheck(): Promise<(message: unknown) => boolean> {
   const { read } = await import('../../../src/wire/reading/read.ts')
   return (message) =>

@@ -7,12 +7,12 @@ export const OPCODE = { continuation: 0, text: 1, binary: 2, close: 8, ping: 9, 
 
 export interface Frame {
   readonly opcode: number
-  /** By default the last frame of its message. */
+  /** True for the last frame of a message; the default. */
   readonly isLast?: boolean
   /** The three reserved bits, 0 by default. */
   readonly reserved?: number
   readonly payload?: string | Uint8Array
-  /** Whether the payload is masked, as a client must; true by default. */
+  /** True if the payload is masked, as a client must; the default. */
   readonly isMasked?: boolean
   /** Bytes of the length field: 1, 3 or 9; the shortest that fits by default. */
   readonly lengthBytes?: 1 | 3 | 9
@@ -51,7 +51,7 @@ export interface ReceivedFrame {
 
 export interface RawWebSocket {
   readonly frames: readonly ReceivedFrame[]
-  /** Whether the server closed the connection. */
+  /** True once the server has closed the connection. */
   readonly hasEnded: boolean
   send(...frames: readonly Frame[]): void
   /** Sends bytes as they are, in pieces of this size. */

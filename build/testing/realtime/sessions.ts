@@ -9,7 +9,7 @@ type Loose = any
 
 export interface RealtimeSession {
   readonly messages: Loose[]
-  /** Whether the peer reads. While it does not, the socket takes one message more. */
+  /** True while the peer reads. Otherwise the socket accepts one more message. */
   isReading: boolean
   readonly pings: number
   readonly closed: { readonly code: number; readonly reason: string } | null

@@ -61,7 +61,7 @@ interface Session {
 }
 
 /** The state of one sequence. */
-export interface World {
+export interface SequenceState {
   readonly fixture: ExternalLogins
   readonly servers: readonly Identity[]
   readonly owner: Actor
@@ -72,11 +72,11 @@ export interface World {
   readonly startMicros: bigint
 }
 
-export async function newWorld(
+export async function newSequence(
   fixture: ExternalLogins,
   servers: readonly Identity[],
   owner: Actor,
-): Promise<World> {
+): Promise<SequenceState> {
   advance(servers, 1)
   const invitations = Array.from({ length: SLOTS }, () => ({
     operationId: fixture.system.ids.make('opn'),
@@ -127,15 +127,15 @@ const draft: fc.Arbitrary<Draft> = fc.record({
   ),
 })
 
-type Command = fc.AsyncCommand<object, World>
+type Command = fc.AsyncCommand<object, SequenceState>
 
 /** Batches, with pauses between them that let access tokens and invitations expire. */
-export const sequences = fc.commands<object, World, false>(
+export const sequences = fc.commands<object, SequenceState, false>(
   [
     fc.array(draft, { minLength: AT_ONCE / 2, maxLength: AT_ONCE }).map(
       (drafts): Command => ({
         check: () => true,
-        run: (_, world) => runBatch(world, drafts),
+        run: (_, sequence) => runBatch(sequence, drafts),
         toString: () => `batch ${JSON.stringify(drafts)}`,
       }),
     ),
@@ -158,17 +158,17 @@ interface Job {
   readonly run: (server: Identity) => Promise<Result>
 }
 
-async function runBatch(world: World, drafts: readonly Draft[]): Promise<void> {
-  const jobs = drafts.map((each) => jobOf(world, each)).filter((job) => job !== null)
+async function runBatch(sequence: SequenceState, drafts: readonly Draft[]): Promise<void> {
+  const jobs = drafts.map((each) => jobOf(sequence, each)).filter((job) => job !== null)
   const results = await Promise.all(
-    jobs.map(({ run }, i) => resultOf(run(world.servers[i % world.servers.length]!))),
+    jobs.map(({ run }, i) => resultOf(run(sequence.servers[i % sequence.servers.length]!))),
   )
-  const atMicros = world.fixture.system.nowMicros()
+  const atMicros = sequence.fixture.system.nowMicros()
   for (const thing of new Set(jobs.map((job) => job.thing))) {
     const observed = jobs
       .map((job, i): Observed & Pick<Job, 'thing'> => ({ ...job, result: results[i]! }))
       .filter((each) => each.thing === thing)
-    const stored = await storedState(world, thing)
+    const stored = await storedState(sequence, thing)
     const end = explain(thing.model, observed, atMicros, (model) => stored(model))
     const story = observed.map(({ operation, result }) => ({ operation, result }))
     expect(end, `from ${inspect(thing.model)}: ${inspect(story)}`).not.toBeNull()
@@ -189,39 +189,49 @@ async function resultOf(work: Promise<Result>): Promise<Result> {
 }
 
 /** Returns null if the target does not exist yet: a code that was not revealed, no session. */
-function jobOf(world: World, { kind, pick, variant, age, step }: Draft): Job | null {
+function jobOf(sequence: SequenceState, { kind, pick, variant, age, step }: Draft): Job | null {
   switch (kind) {
     case 'refresh':
     case 'authenticate':
     case 'end': {
-      const thing = world.sessions[pick % Math.max(world.sessions.length, 1)]
+      const thing = sequence.sessions[pick % Math.max(sequence.sessions.length, 1)]
       if (thing === undefined) return null
       const generation = Math.max(thing.tokens.length - age, 1)
-      return sessionJob(world, thing, kind === 'end' ? { kind } : { kind, generation })
+      return sessionJob(sequence, thing, kind === 'end' ? { kind } : { kind, generation })
     }
     case 'log-in':
     case 'enroll':
     case 'reconcile': {
-      const thing = world.subjects[pick % world.subjects.length]!
+      const thing = sequence.subjects[pick % sequence.subjects.length]!
       const operation = subjectOperation(thing, kind, { step, content: variant })
-      const run = subjectRun(world.fixture, thing, operation, (login) => keepSession(world, login))
+      const run = subjectRun(sequence.fixture, thing, operation, (login) =>
+        keepSession(sequence, login),
+      )
       return run === null ? null : { thing, operation, run }
     }
     default: {
-      const thing = world.invitations[pick % SLOTS]!
+      const thing = sequence.invitations[pick % SLOTS]!
       const request = variant % REQUESTS.length
-      return invitationJob(world, thing, kind === 'issue' ? { kind, variant: request } : { kind })
+      return invitationJob(
+        sequence,
+        thing,
+        kind === 'issue' ? { kind, variant: request } : { kind },
+      )
     }
   }
 }
 
-function keepSession({ fixture, sessions }: World, login: Login): void {
+function keepSession({ fixture, sessions }: SequenceState, login: Login): void {
   const model = opened(fixture.system.nowMicros())
   sessions.push({ first: login, model, tokens: [tokensOf(login)] })
 }
 
-function invitationJob(world: World, thing: Invitation, operation: Operation): Job | null {
-  const { owner } = world
+function invitationJob(
+  sequence: SequenceState,
+  thing: Invitation,
+  operation: Operation,
+): Job | null {
+  const { owner } = sequence
   const { operationId, invitationId, code } = thing
   const job = (run: Job['run']): Job => ({ thing, operation, run })
   switch (operation.kind) {
@@ -243,7 +253,7 @@ function invitationJob(world: World, thing: Invitation, operation: Operation): J
       if (code === null) return null
       return job(async (server) => {
         const names = { deviceName: null, operatorName: null }
-        keepSession(world, await exchange(server, { code, ...names, requestId: null }))
+        keepSession(sequence, await exchange(server, { code, ...names, requestId: null }))
         return 'ok'
       })
     default:
@@ -255,7 +265,7 @@ function invitationJob(world: World, thing: Invitation, operation: Operation): J
   }
 }
 
-function sessionJob({ owner }: World, thing: Session, operation: Operation): Job {
+function sessionJob({ owner }: SequenceState, thing: Session, operation: Operation): Job {
   const job = (run: Job['run']): Job => ({ thing, operation, run })
   if (operation.kind === 'refresh') {
     const refreshToken = thing.tokens[operation.generation - 1]!.refresh
@@ -284,7 +294,10 @@ function tokensOf(login: Login) {
 }
 
 /** Returns whether the database holds the state of a model. */
-async function storedState({ fixture }: World, thing: Thing): Promise<(model: Model) => boolean> {
+async function storedState(
+  { fixture }: SequenceState,
+  thing: Thing,
+): Promise<(model: Model) => boolean> {
   if ('sub' in thing) return storedSubject(fixture, thing)
   if ('operationId' in thing) {
     const [row] = await fixture.sql<{ state: string }>(
@@ -306,38 +319,38 @@ async function storedState({ fixture }: World, thing: Thing): Promise<(model: Mo
 }
 
 /** Checks that each change has one audit record, without others, and the grants of operators. */
-export async function checkEnd(world: World): Promise<void> {
+export async function checkEnd(sequence: SequenceState): Promise<void> {
   const expected: string[] = []
-  for (const { model, invitationId, operationId } of world.invitations) {
+  for (const { model, invitationId, operationId } of sequence.invitations) {
     if (model.state === 'absent') continue
     expected.push(`invitation.create ${invitationId} ${operationId}`)
     if (model.state === 'consumed') expected.push(`invitation.consume ${invitationId} null`)
     if (model.state === 'revoked') expected.push(`invitation.revoke ${invitationId} null`)
-    await checkGrants(world, model, invitationId!)
+    await checkGrants(sequence, model, invitationId!)
   }
-  for (const { model, first } of world.sessions) {
+  for (const { model, first } of sequence.sessions) {
     const { sessionId } = first.session
     expected.push(`session.create ${sessionId} null`)
     for (let i = 1; i < model.generation; i++) expected.push(`session.refresh ${sessionId} null`)
     if (model.state === 'revoked') expected.push(`session.revoke ${sessionId} null`)
     if (model.state === 'reuse') expected.push(`session.reuse_detected ${sessionId} null`)
   }
-  for (const { model, operatorId } of world.subjects) {
+  for (const { model, operatorId } of sequence.subjects) {
     for (const record of model.records) {
       const about = record.startsWith('identity.') ? PROVIDER.providerId : operatorId
       expected.push(`${record} ${about} null`)
     }
   }
-  const found = await world.fixture.sql<{ line: string }>(
+  const found = await sequence.fixture.sql<{ line: string }>(
     `select concat_ws(' ', operation, subject, coalesce(operation_id, 'null')) as line
        from service_platform_audit where at_micros >= $1`,
-    [String(world.startMicros)],
+    [String(sequence.startMicros)],
   )
   expect(found.map((row) => row.line).sort()).toEqual(expected.sort())
 }
 
 async function checkGrants(
-  { fixture }: World,
+  { fixture }: SequenceState,
   { state, variant }: InvitationModel,
   invitationId: InvitationId,
 ): Promise<void> {

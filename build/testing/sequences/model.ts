@@ -32,7 +32,7 @@ export interface SubjectModel {
   readonly kind: 'subject'
   /** A local operator has no subject. */
   readonly operator: 'none' | 'linked' | 'local'
-  /** Whether the operator has a grant from before managed sources existed. */
+  /** True if the operator has a grant from before managed sources existed. */
   readonly legacy: boolean
   /** -1 before the first statement. */
   readonly revision: number

@@ -6,7 +6,7 @@ import type { TestIdentity } from '../identity.ts'
 import { actorOf, codeOf, operatorWith } from '../operators.ts'
 import { fc } from '../properties.ts'
 import type { ExternalLogins } from '../providers/external-logins.ts'
-import { checkEnd, newWorld, sequences } from './batches.ts'
+import { checkEnd, newSequence, sequences } from './batches.ts'
 
 /** Throws with the seed and the shortest sequence that fails. */
 export async function runSequences(
@@ -17,9 +17,9 @@ export async function runSequences(
   const owner = await fixture.identity.authenticate(fixture.owner.accessToken)
   const servers = [fixture.identity, fixture.another()]
   const property = fc.asyncProperty(sequences, async (commands) => {
-    const world = await newWorld(fixture, servers, owner)
-    await fc.asyncModelRun(() => ({ model: {}, real: world }), commands)
-    await checkEnd(world)
+    const sequence = await newSequence(fixture, servers, owner)
+    await fc.asyncModelRun(() => ({ model: {}, real: sequence }), commands)
+    await checkEnd(sequence)
   })
   await fc.assert(property, { seed, numRuns: count, endOnFailure: true })
 }

@@ -1,4 +1,4 @@
-/** A TCP proxy whose connections a test cuts, as a network does that changes. */
+/** A TCP proxy that cuts its connections when a test wants it, as a changing network does. */
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
 export interface CuttingProxy {

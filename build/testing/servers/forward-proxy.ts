@@ -16,7 +16,7 @@ export interface ForwardProxyOptions {
 
 export class ForwardProxy implements Disposable {
   /** `METHOD target` of each request. */
-  readonly asked: string[] = []
+  readonly requests: string[] = []
   /** Everything that clients sent: request heads, and the bytes inside of tunnels. */
   received = ''
   readonly #options: ForwardProxyOptions
@@ -27,7 +27,7 @@ export class ForwardProxy implements Disposable {
     this.#options = options
     const { certificate } = options
     const record = (request: IncomingMessage): void => {
-      this.asked.push(`${request.method} ${request.url}`)
+      this.requests.push(`${request.method} ${request.url}`)
       this.received += request.rawHeaders.join('\n')
     }
     this.#server =

@@ -28,7 +28,7 @@ export interface ReceiverReply {
   readonly status?: number
   readonly headers?: Record<string, string>
   readonly body?: string
-  /** Never answers. */
+  /** True if the request gets no response. */
   readonly isSilent?: boolean
 }
 

@@ -15,7 +15,7 @@ export interface Supervised {
    * child, and all that it started with its output, has given up its sockets and locks.
    */
   readonly ended: Promise<number>
-  /** Asks the child to stop and waits until it has. */
+  /** Sends the stop signal to the child and waits for its end. */
   stop(): Promise<number>
   /** Kills the child and everything that it started. */
   kill(): void
@@ -24,7 +24,7 @@ export interface Supervised {
 export interface SuperviseOptions {
   readonly uid?: number
   readonly gid?: number
-  /** The signal that asks this child to stop. */
+  /** The signal that stops this child. */
   readonly signal: 'INT' | 'TERM'
   readonly directory: string
   readonly environment: Readonly<Record<string, string>>

@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import ts from 'typescript-api'
 
-/** Returns a function that shows what an editor says about the name at the end of a text. */
+/** Returns a function that gives the editor's information about the name at the end of a text. */
 export function hoverIn(workspace: string, file: string): (text: string) => string {
   const path = join(workspace, 'tsconfig.json')
   const { config } = ts.readConfigFile(path, ts.sys.readFile)

@@ -29,7 +29,7 @@ export const multipliesTimers = plain(async () => {
   await new Promise(() => {})
 })
 
-/** Leaves an interval running, which must end with its Action. */
+/** Leaves an interval active, which must end with its Action. */
 export const leavesIntervals = plain(() => {
   setInterval(() => {
     for (;;);

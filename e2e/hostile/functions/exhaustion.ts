@@ -1,4 +1,4 @@
-/** Attempts to keep the CPU. Each exceeds the bound of one second of CPU time per call. */
+/** Attempts to occupy the CPU. Each exceeds the bound of one second of CPU time per call. */
 import { hostileQuery } from '../attempts'
 
 export const loops = hostileQuery(() => {
@@ -10,7 +10,7 @@ export const floodsMicrotasks = hostileQuery(async () => {
   for (;;) await null
 })
 
-/** Catches every exception that could end it. A killed process throws none. */
+/** Catches every exception that could end the loop. A killed process throws none. */
 export const catchesEverything = hostileQuery(() => {
   for (;;) {
     try {

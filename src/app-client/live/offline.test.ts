@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { FakePlatform, settle } from '../../../build/testing/app-client/fake-platform.ts'
+import { FakePlatform, runReactions } from '../../../build/testing/app-client/fake-platform.ts'
 import { Client } from '../client.ts'
 import type { Query } from '../references.ts'
 
@@ -14,7 +14,7 @@ test('a connection is waiting from the loss of the network until it is back', as
   const client = new Client({ url: 'http://a.test', applicationKey: 'k', target: 't' }, platform)
   onTestFinished(() => client.close())
   client.watch(list, {}, () => undefined)
-  await settle()
+  await runReactions()
   platform.socket.accept()
   expect(client.connection.current()).toMatchObject({ status: 'connected', error: null })
   platform.loseNetwork()
@@ -25,7 +25,7 @@ test('a connection is waiting from the loss of the network until it is back', as
   platform.socket.onclose?.({ code: 1006 })
   expect(client.connection.current()).toMatchObject({ status: 'waiting', error: unreachable })
   platform.wake()
-  await settle()
+  await runReactions()
   platform.socket.accept()
   expect(client.connection.current()).toMatchObject({ status: 'connected', error: null })
   expect(platform.socket.ofType('subscribe')).toHaveLength(1)
@@ -36,7 +36,7 @@ test('a connection that never opens reports its failure', async () => {
   const client = new Client({ url: 'http://a.test', applicationKey: 'k', target: 't' }, platform)
   onTestFinished(() => client.close())
   client.watch(list, {}, () => undefined)
-  await settle()
+  await runReactions()
   platform.socket.onclose?.({ code: 1006 })
   expect(client.connection.current()).toMatchObject({
     status: 'waiting',
