@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib'
 import { assert } from '../src/errors/assert.ts'
 
 export interface Entry {
-  /** At most 100 ASCII characters, with slashes. */
+  /** The path, with slashes: at most 100 ASCII characters. */
   readonly path: string
   readonly bytes: Uint8Array
   readonly executable: boolean

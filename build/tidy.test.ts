@@ -12,6 +12,7 @@ import { FOLDERS, importFindings, layerOf } from './tidy/import-rules.ts'
 import { languageFindings, subjectFindings } from './tidy/language-rules.ts'
 import { LAYERS } from './tidy/layers.ts'
 import { lazyFindings } from './tidy/lazy-libraries.ts'
+import { sentenceFindings } from './tidy/sentence-rules.ts'
 import { type Finding, isTest, parseSource, readSourceFiles } from './tidy/source-files.ts'
 import { folderFindings, functionFindings, textFindings } from './tidy/text-rules.ts'
 import { unusedFindings } from './tidy/unused-files.ts'
@@ -113,6 +114,36 @@ test('a command line of svc that is written as a list is found in e2e, but not e
 
 test('docstrings and identifiers use the terms of the field', () => {
   expect(report(files.flatMap(languageFindings))).toBe('')
+})
+
+test('sentences of the clean folders have their subjects', () => {
+  expect(report(files.flatMap((file) => sentenceFindings(file)))).toBe('')
+})
+
+test('a sentence without a subject, a translated phrase and a partial test name are found', () => {
+  const text = [
+    '/**',
+    ' * Whether it runs.',
+    ' */',
+    "const text = 'is no target'",
+    '// It is no target any more, and is no longer one: there is no other.',
+    "test('is rejected', () => {})",
+    "test.each(['is read'])(",
+    "  'with %s it fails',",
+    ')',
+    "])('that are serial are accepted', () => {})",
+    "describe('a Release', () => test('a Release is served', () => {}))",
+  ].join('\n')
+  const found = sentenceFindings(parseSource('e2e/x.test.ts', text))
+  expect(found.map(({ line, rule }) => `${line}: ${rule}`)).toEqual([
+    '1: a docstring begins with "Whether"',
+    '5: the phrase "is no"',
+    '5: the phrase "any more"',
+    '6: the name of a test begins with "is"',
+    '8: the name of a test begins with "with"',
+    '10: the name of a test begins with "that"',
+  ])
+  expect(sentenceFindings(parseSource('src/engine/x.test.ts', text))).toEqual([])
 })
 
 test('commit subjects are an area and an imperative summary', () => {

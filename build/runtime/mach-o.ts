@@ -1,8 +1,8 @@
 /**
  * Ad-hoc code signatures of Mach-O executables. macOS kills a process whose pages do not have the
- * digests of its signature, and the base of an executable was signed before it was changed. Such a
- * signature names nobody, and without the hardened runtime it needs no entitlement for compiled
- * JavaScript. Sources: loader.h and cs_blobs.h of XNU.
+ * digests of its signature, and the base of an executable was signed before it was changed. An
+ * ad-hoc signature names no signer, and without the hardened runtime it needs no entitlement for
+ * compiled JavaScript. Sources: loader.h and cs_blobs.h of XNU.
  */
 import { createHash } from 'node:crypto'
 import { assert } from '../../src/errors/assert.ts'

@@ -133,7 +133,7 @@ async function newChannel(name: string): Promise<string> {
 describe.each([
   ['Node 20 with ws', ['node']],
   ['Bun', [BUN]],
-])('in %s', (name, command) => {
+])('applications in %s', (name, command) => {
   test('values are plain, a watch is live, and errors have their codes', async () => {
     const channel = await newChannel(`values ${name}`)
     const program = new Program(command, channel)

@@ -1,7 +1,7 @@
 /** The form of a situation: what a person runs by mistake, and exactly what the program prints. */
 import type { Environment } from '../harness.ts'
 
-/** Whose session `svc` has: `nobody` never logged in, `stranger` has grants elsewhere. */
+/** The user of the session: `nobody` never logged in, `stranger` has grants elsewhere. */
 export type Person = 'owner' | 'observer' | 'stranger' | 'nobody' | 'damaged'
 
 export interface Situation {

@@ -52,7 +52,7 @@ test('an unknown command exits with 2 and prints only to standard error', () => 
   }
 })
 
-test('without settings the server reports the first missing one', () => {
+test('the server reports the first missing setting', () => {
   for (const mode of ['check', 'migrate', 'serve']) {
     const result = runSync([SERVER, mode], { directory: empty })
     expect(result.status).toBe(78)

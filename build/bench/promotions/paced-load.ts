@@ -1,7 +1,7 @@
 /**
- * An open-loop load over raw keep-alive connections: each request has a planned time, whatever
- * happened to those before it, and its latency counts from there, which includes the time that it
- * waits for a connection.
+ * An open-loop load over raw keep-alive connections: each request has a planned time, independent
+ * of the requests before it, and its latency counts from there. It includes the time that the
+ * request waits for a connection.
  */
 import { ResponseReader } from '../responses.ts'
 

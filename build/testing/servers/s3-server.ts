@@ -4,8 +4,8 @@
  */
 
 /**
- * How requests fail: `short` and `long` lie about the length of what they send, `stalled` sends the
- * first half of an object and then nothing.
+ * The failure of all requests: `short` and `long` send a wrong length, `stalled` sends the first
+ * half of an object and then nothing.
  */
 export type S3Failure = 'error' | 'denied' | 'short' | 'long' | 'silent' | 'stalled'
 
