@@ -55,7 +55,7 @@ function freshClone(path: string): void {
 /** Compresses 120 MB, so that only a hang takes this long. */
 const RELEASE_MILLIS_MAX = 600_000
 
-/** It compresses 120 MB, so CI runs it after `npm test`, which prepares releases alone. */
+/** True in the long run: to compress 120 MB takes long, and `npm test` only prepares releases. */
 const builds = process.env.SVC_TEST_LONG === '1' && isTarget && sourceCommit() !== ''
 
 test.runIf(builds)(

@@ -52,7 +52,7 @@ export interface Decisions {
   databasePort: number | null
   managementPort: number | null
   applicationPort: number | null
-  /** Absent until a version that serves the page has started. */
+  /** Port of the page; absent until a version that serves the page has started. */
   pagePort?: number
   /** Null until they exist: the server accepts a new identifier only on the day it was made. */
   keys: KeyIds | null

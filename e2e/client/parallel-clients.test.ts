@@ -65,7 +65,7 @@ function expire(): void {
 
 interface Started {
   kill(): void
-  /** Null for a killed process. */
+  /** Exit status; null for a killed process. */
   readonly status: Promise<number | null>
 }
 

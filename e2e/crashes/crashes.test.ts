@@ -15,7 +15,7 @@ import {
 
 const KILLS = process.env.SVC_TEST_LONG === '1' ? 50 : 4
 const WRITERS = 16
-/** Names that `channels.list` of the template returns. */
+/** Maximum number of names that `channels.list` of the template returns. */
 const LISTED_MAX = 100
 let app: Application
 

@@ -24,7 +24,7 @@ import { standby, withoutConnections } from './postgres.ts'
 const IS_LONG = process.env.SVC_TEST_LONG === '1'
 const MINUTES = 60_000
 const MINUTE_SECONDS = 60
-/** An upload needs this much free space. */
+/** Free space below which uploads are rejected. */
 const FLOOR_BYTES = 1024 * 1024
 
 const directory = mkdtempSync(join(tmpdir(), 'svc-faults-'))

@@ -30,6 +30,7 @@ const UPLOADS = 6
 const BYTES_MAX = 4 * 1024 * 1024
 
 const Bucket = 'default'
+/** Minimum size of a part in S3, except for the last one. */
 const PART_BYTES = 5 * 1024 * 1024
 
 let app: Application

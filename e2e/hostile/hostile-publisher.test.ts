@@ -21,7 +21,7 @@ import { residentBytes, serverOf } from './machine.ts'
 const MEBIBYTE = 1024 * 1024
 const LINE_CHARACTERS_MAX = 64 * 1024
 const LONG = process.env.SVC_TEST_LONG === '1'
-/** Bound of a concurrent call. A machine on which it takes longer is overloaded. */
+/** Time limit for a concurrent call, which only an overloaded machine exceeds. */
 const SLOWEST_MILLIS = 1_500
 
 let app: Application

@@ -32,7 +32,7 @@ const HOSTILE = import.meta.dirname
 const MEBIBYTE = 1024 * 1024
 /** CPU time that a call may use. */
 const BOUND_MILLIS = 1_000
-/** Far above the ten seconds of a Query or Mutation, since a busy machine delays the response. */
+/** Time limit that only a hang exceeds: a call has ten seconds, and a busy machine adds delay. */
 const HANG_MILLIS = 60_000
 /** Longest time from a bound to the response that reports it. */
 const LATE_MILLIS = 200

@@ -43,7 +43,7 @@ export interface Run {
 }
 
 const CLIENTS = 32
-/** Longer than a server needs to restart. */
+/** Time limit for the outcome of a request: a server restarts faster, so only a hang exceeds it. */
 const TIMEOUT_MILLIS = 60_000
 /** Longest pause of a client between two of its changes. */
 const PAUSE_MILLIS = 150

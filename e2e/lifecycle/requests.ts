@@ -26,7 +26,7 @@ const SHARES: readonly (readonly [Resource, number])[] = [
 ]
 /** Share of the changes that expect a stale state. */
 const STALE_SHARE = 0.2
-/** Most revisions that a stale change is behind. */
+/** Maximum number of revisions that a stale change is behind. */
 const STALE_MAX = 5
 const NAMES = 12
 /** Share of the settings that use a name of the other kind. */

@@ -45,9 +45,9 @@ const WRITERS = 8
 /** One of this number of subscribers reads slowly. */
 const SLOW_EVERY = 50
 const PAUSE_MILLIS_MAX = 40
-/** Longer than a server, a store and a runner need to restart on a busy machine. */
+/** Time limit for the outcome of a request: a server, store and runner restart faster. */
 const OUTCOME_MILLIS_MAX = 240_000
-/** Longer than the deadline of an invocation. */
+/** Time limit for a reply: the deadline of an invocation and time to spare. */
 const REPLY_MILLIS_MAX = 15_000
 const RETRY_MILLIS = 20
 /** Codes after which the outcome is unknown and the same request is repeated. */

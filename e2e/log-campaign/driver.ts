@@ -5,7 +5,7 @@ import type { ArchivedRecord, LogHistory } from './checker.ts'
 import { LogReader } from './reader.ts'
 
 const IN_FLIGHT = 16
-/** Records that the readers have not read yet are newer than this: they are never pruned. */
+/** Maximum number of records of one prune. Records that a reader has not read are never pruned. */
 const PRUNE_MAX = 200
 
 export interface CampaignOptions {
@@ -68,7 +68,7 @@ export class LogCampaign {
     return isAcknowledged
   }
 
-  /** Prunes what every reader has read. */
+  /** Prunes records that every reader has read. */
   async #prune(reader: LogReader): Promise<void> {
     const beforeMicros = reader.readUntilMicros()
     if (beforeMicros === null) return

@@ -32,7 +32,7 @@ export class LogReader {
     this.#running = Promise.all([this.#readPages(start), this.#follow(start)])
   }
 
-  /** Both readers begin with the oldest record. */
+  /** Opens both readers at the oldest record. */
   static async open(app: Application): Promise<LogReader> {
     const text = readFileSync(join(app.installation.productRoot, 'service.json'), 'utf8')
     const { projectId, environmentId } = JSON.parse(text)

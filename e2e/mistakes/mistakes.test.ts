@@ -15,7 +15,7 @@ import { SERVERS } from './servers.ts'
 import type { Situation } from './situations.ts'
 import { type MistakeServer, openMistakeServer } from './world.ts'
 
-/** Programs that run at the same time. */
+/** Maximum number of programs that run at the same time. */
 const PROGRAMS_MAX = 4
 
 let server: MistakeServer

@@ -7,7 +7,7 @@ import { argv } from '../argv.ts'
 import { CLIENT, type Environment, type Result, run } from '../harness.ts'
 
 export interface Job {
-  /** Its working directory, with a copy of the Workspace in `workspace`. */
+  /** Working directory of the job, with a copy of the Workspace in `workspace`. */
   readonly directory: string
   /** Runs svc with `--json`. */
   svc(args: readonly string[], environment?: Environment): Promise<Result>

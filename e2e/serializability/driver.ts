@@ -48,9 +48,9 @@ export interface Run {
 
 const CLIENTS = 32
 const OPERATORS = 2
-/** Longer than a server, a store and a runner need to restart. */
+/** Time limit for the outcome of a request: a server, store and runner restart faster. */
 const TIMEOUT_MILLIS = 30_000
-/** Longer than the deadline of an invocation. A slower reply is a failure. */
+/** Time limit for a reply: the deadline of an invocation and time to spare. */
 const REPLY_MILLIS_MAX = 15_000
 const PAUSE_MILLIS = 20
 

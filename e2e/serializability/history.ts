@@ -35,7 +35,7 @@ export type Operation =
 export type Answer = readonly number[] | null
 
 export interface Transaction {
-  /** Its position in the workload. */
+  /** Position of the transaction in the workload. */
   readonly number: number
   readonly client: number
   readonly kind: 'query' | 'mutation'

@@ -29,7 +29,7 @@ export interface OperatorHistory {
 }
 
 const PAUSE_MILLIS = 20
-/** Longer than a request waits while the server starts. A slower answer is a failure. */
+/** Time limit for a reply, which is longer than a request waits while the server starts. */
 const ANSWER_MILLIS_MAX = 20_000
 const TIMEOUT_MILLIS = 90_000
 const FINAL = new Set([200, 400, 403, 404, 409, 422])

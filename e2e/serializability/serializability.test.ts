@@ -20,7 +20,7 @@ import { compareWithModel, compareWithTime } from './oracle.ts'
 const LONG = process.env.SVC_TEST_LONG === '1'
 /** The short run on PostgreSQL is for restarts of the store: SQLite covers everything else. */
 const SHORT = { sqlite: 600, postgres: 300 }
-/** Most findings of each kind that are printed. */
+/** Maximum number of findings of each kind that are printed. */
 const FINDINGS_SHOWN = 10
 const MILLIS_MAX = LONG ? 3_600_000 : 120_000
 

@@ -14,7 +14,7 @@ import { residentBytes, serverOf } from '../hostile/machine.ts'
 import { packageOf } from './packages.ts'
 
 const MEBIBYTE = 1024 * 1024
-/** The four packages alone have 256 MiB. */
+/** Bound of the growth of memory: less than the 256 MiB of the four packages. */
 const GROWTH_BYTES_MAX = 160 * MEBIBYTE
 
 let app: Application

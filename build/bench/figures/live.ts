@@ -9,7 +9,7 @@ import { serverProcesses } from '../server-processes.ts'
 
 const CONNECTIONS = 10_000
 const SUBSCRIBERS = 1_000
-/** Documents that one Mutation inserts. */
+/** Number of documents that one Mutation inserts. */
 const FILLED = 1_000
 const KIBIBYTES_MAX = 24
 const SETTLE_MILLIS = 5_000

@@ -12,7 +12,7 @@ import { load } from '../load.ts'
 
 const ACCOUNTS = 100_000
 const CONNECTIONS = 50
-/** More than an account can lose in a run. */
+/** Balance of each account at the start: more than an account can lose in a run. */
 const BALANCE = 1_000_000_000
 const TOTAL = ACCOUNTS * BALANCE
 /** Number of accounts that one Mutation opens. */

@@ -14,7 +14,7 @@ export interface Plan {
   readonly roundMessages: number
 }
 
-/** Fewer than the connections that wait to be accepted by a listener. */
+/** Maximum number of connections being opened: fewer than the backlog of a listener holds. */
 const OPENING_MAX = 100
 
 const plan: Plan = JSON.parse(process.env.PLAN!)

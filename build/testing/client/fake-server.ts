@@ -32,7 +32,7 @@ export interface Reply {
   readonly status: number
   readonly body?: Json
   readonly headers?: Record<string, string>
-  /** Sent instead of a JSON body. */
+  /** The raw body, instead of one of JSON. */
   readonly text?: string
 }
 

@@ -5,7 +5,7 @@ import { APPLICATION_KEY, FakeServer } from './fake-server.ts'
 import { TestClient } from './test-client.ts'
 
 export interface LinkedClient {
-  /** Its list of requests is empty. */
+  /** The server, with an empty list of requests. */
   readonly server: FakeServer
   readonly client: TestClient
 }

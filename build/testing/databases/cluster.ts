@@ -40,11 +40,11 @@ export interface Cluster {
 }
 
 export interface ClusterOptions {
-  /** Created if missing. The account of PostgreSQL must have access to it. */
+  /** The data directory, created if missing. The account of PostgreSQL must have access to it. */
   readonly dataDirectory: string
   /** Password of the superuser, which an existing cluster does not change. */
   readonly password: string
-  /** Used if it is free, otherwise another port. */
+  /** Preferred port; another one is used if it is not free. */
   readonly preferredPort?: number
   /** Number of ports that are tried if another process takes one in the meantime. */
   readonly attempts?: number

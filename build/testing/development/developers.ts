@@ -24,7 +24,7 @@ export const UNKNOWN_REVISION = 'wsr_01JZ0000000000000000000000'
 
 export interface Sent {
   readonly key?: string | null
-  /** Null removes a header. */
+  /** Headers to replace; null removes one. */
   readonly headers?: Readonly<Record<string, string | null>>
   readonly body?: BodyInit
 }

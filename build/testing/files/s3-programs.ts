@@ -17,7 +17,7 @@ export function reasonWithout(program: string): string {
 
 export interface Ran {
   readonly code: number | null
-  /** Both outputs. */
+  /** Standard output and standard error. */
   readonly output: string
 }
 

@@ -12,7 +12,7 @@ import type {
 import type { OptionalJson, ValidatorJson } from '../../../src/value/validators.ts'
 
 type Complete<T> = T extends unknown ? Required<T> : never
-/** Those without bounds. */
+/** Types of validators without bounds. */
 type PlainType = 'null' | 'boolean' | 'timestamp' | 'any'
 type BoundedType = Exclude<ValidatorJson['type'], PlainType>
 /** The validator of each type, with all of its bounds. */

@@ -9,7 +9,7 @@
  */
 export type S3Failure = 'error' | 'denied' | 'short' | 'long' | 'silent' | 'stalled'
 
-/** Objects of a page of a list. */
+/** Maximum number of objects on a page of a list. */
 const PAGE = 2
 
 export class S3Server {

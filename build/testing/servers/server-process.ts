@@ -24,7 +24,7 @@ export interface ServerOptions {
   readonly onLine?: (line: string) => void
 }
 
-/** Shorter than the timeout of a test, so that its failure shows the server's output. */
+/** Time limit of a start: less than that of a test, so that a failure shows the output. */
 const START_TIMEOUT_MS = 60_000
 
 /** Resolves once the server is ready; otherwise rejects with the last lines. */

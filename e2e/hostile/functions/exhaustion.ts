@@ -5,7 +5,7 @@ export const loops = hostileQuery(() => {
   for (;;);
 })
 
-/** Never returns to the event loop: a timer inside of the process would not run either. */
+/** Blocks the event loop with microtasks: a timer inside the process cannot run either. */
 export const floodsMicrotasks = hostileQuery(async () => {
   for (;;) await null
 })
