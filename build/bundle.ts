@@ -8,8 +8,8 @@ import { build, type Plugin } from 'esbuild'
 import { commitDefine } from './commit.ts'
 import {
   joinLicences,
-  licenceOf,
   packageLicences,
+  readLicence,
   runtimeLicences,
 } from './third-party-licences.ts'
 
@@ -66,7 +66,7 @@ export async function bundle(options: BundleOptions = {}): Promise<void> {
     metafile: true,
     logLevel: 'warning',
   })
-  const texts = [runtimeLicences(), licenceOf(COMPILER), packageLicences(result.metafile)]
+  const texts = [runtimeLicences(), readLicence(COMPILER), packageLicences(result.metafile)]
   writeFileSync(join(ROOT, 'dist/THIRD-PARTY-LICENSES'), joinLicences(texts))
 }
 

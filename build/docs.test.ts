@@ -19,7 +19,7 @@ import { MODES } from '../src/server/usage.ts'
 import { readJwtProviders } from '../src/settings/jwt-providers.ts'
 import { readOidcConfig } from '../src/settings/oidc.ts'
 import { DECISIONS, readRecords } from './docs/decisions.ts'
-import { limitsOf, limitText } from './docs/limits.ts'
+import { limitText, parseLimits } from './docs/limits.ts'
 import { between } from './docs/markdown.ts'
 import { DOCS, readGuides } from './embed-docs.ts'
 import {
@@ -290,13 +290,13 @@ test('a limit is read from the docstring of its constant, with the unit of its n
     ' */',
     'export const A_MAX = 1',
   ]
-  expect(limitsOf('src/a.ts', text.join('\n'))).toEqual([
+  expect(parseLimits('src/a.ts', text.join('\n'))).toEqual([
     { path: 'src/a.ts', constant: 'A_MAX', section: 'Calls', what: 'one call' },
   ])
-  expect(() => limitsOf('src/a.ts', '/** @limit Calls: one */\nconst A_MAX = 1')).toThrow(
+  expect(() => parseLimits('src/a.ts', '/** @limit Calls: one */\nconst A_MAX = 1')).toThrow(
     /exported/,
   )
-  expect(() => limitsOf('src/a.ts', '/** @limit one */\nexport const A = 1')).toThrow(/SECTION/)
+  expect(() => parseLimits('src/a.ts', '/** @limit one */\nexport const A = 1')).toThrow(/SECTION/)
   const shown = [
     limitText('CALLS_MAX', 4_096),
     limitText('BODY_BYTES_MAX', 16 * 1024),

@@ -32,7 +32,7 @@ function entry(path: string, source: string, executable = false): Entry {
   return { path, bytes: readFileSync(join(ROOT, source)), executable }
 }
 
-export function archiveOf(target: Target): Buffer {
+export function createArchive(target: Target): Buffer {
   const suffix = target.name.startsWith('windows') ? '.exe' : ''
   const configs = readdirSync(join(ROOT, 'dist-config')).map((name) =>
     entry(`dist-config/${name}`, `dist-config/${name}`),
@@ -137,7 +137,7 @@ async function release(targets: readonly Target[], out: string): Promise<void> {
   }
   for (const target of targets) {
     compileTarget(target)
-    const digest = put(`svc-${VERSION}-${target.name}.tar.gz`, archiveOf(target))
+    const digest = put(`svc-${VERSION}-${target.name}.tar.gz`, createArchive(target))
     digests.push(`${target.name} ${digest}`)
   }
   put(`svc-${VERSION}.mjs`, readFileSync(CLIENT))

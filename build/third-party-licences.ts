@@ -35,7 +35,7 @@ export function packageLicences(metafile: Metafile): string {
     const match = /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(input)
     if (match?.[1] !== undefined) folders.add(match[1])
   }
-  return joinLicences([...folders].sort().map((folder) => licenceOf(join(ROOT, folder))))
+  return joinLicences([...folders].sort().map((folder) => readLicence(join(ROOT, folder))))
 }
 
 export function joinLicences(texts: readonly string[]): string {
@@ -43,7 +43,7 @@ export function joinLicences(texts: readonly string[]): string {
 }
 
 /** Returns the licence of a package. Throws where neither a file nor the README has its text. */
-export function licenceOf(folder: string): string {
+export function readLicence(folder: string): string {
   const about = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
   const files = readdirSync(folder).filter((name) => /^(licen[cs]e|notice)/i.test(name))
   const texts = files.sort().map((name) => readFileSync(join(folder, name), 'utf8').trim())

@@ -8,7 +8,7 @@ import { Client } from 'pg'
 export type Locations = ReadonlyMap<string, Buffer>
 
 /** Returns the names of the locations that contain the secret in any form. */
-export function locationsOf(secret: string, locations: Locations): string[] {
+export function findLocations(secret: string, locations: Locations): string[] {
   const needles = spellings(secret)
   const holds = (bytes: Buffer): boolean => needles.some((needle) => bytes.includes(needle))
   return [...locations].filter(([, bytes]) => holds(bytes)).map(([name]) => name)

@@ -28,7 +28,7 @@ const DOCSTRING = /\/\*\*((?:(?!\*\/)[\s\S])*?@limit (?:(?!\*\/)[\s\S])*)\*\/\n(
 const CONSTANT = /^export const ([A-Z][A-Z0-9_]*)\b/
 
 /** Fails for a tag that is not of the form above, or whose constant is not exported. */
-export function limitsOf(path: string, text: string): Tag[] {
+export function parseLimits(path: string, text: string): Tag[] {
   return [...text.matchAll(DOCSTRING)].map(([, docstring = '', declaration = '']) => {
     const words = docstring.replace(/\n\s*\*/g, ' ').replace(/\s+/g, ' ')
     const [, section, what] = /@limit ([^:@]+): ([^@]+)$/.exec(words.trim()) ?? []
@@ -43,7 +43,7 @@ export function limitsOf(path: string, text: string): Tag[] {
 export async function readLimits(root: string): Promise<Limit[]> {
   const tags = readSourceFiles(root)
     .filter(({ path }) => path.startsWith('src/') && !isTest(path) && !isGenerated(path))
-    .flatMap(({ path }) => limitsOf(path, readFileSync(join(root, path), 'utf8')))
+    .flatMap(({ path }) => parseLimits(path, readFileSync(join(root, path), 'utf8')))
   const limits = tags.map(async ({ path, constant, section, what }) => {
     const module: Record<string, unknown> = await import(join(root, path))
     return { section, what, value: limitText(constant, module[constant]), path }

@@ -14,7 +14,7 @@ import { freshDatabase, type TestDatabase } from '../../build/testing/databases/
 import { type PostgresProxy, postgresProxy } from '../../build/testing/databases/postgres-proxy.ts'
 import { type Application, application, createKey } from '../application.ts'
 import { writeEntries } from '../restarts/entries.ts'
-import { runnersOf } from '../serializability/faults.ts'
+import { findRunners } from '../serializability/faults.ts'
 import { Clock } from './clock.ts'
 import { Disk } from './disk.ts'
 import { type Fault, FaultRun, WHOLE } from './faults.ts'
@@ -162,16 +162,16 @@ describe('with documents in the Product root', () => {
   test.each(ofIdentity)('$name stops operators and no caller', (fault) => faults.run(fault))
 
   test('a stopped runner ends its own calls and no others', async () => {
-    const [runner] = runnersOf(app)
+    const [runner] = findRunners(app)
     const begun = performance.now()
     process.kill(runner!, 'SIGSTOP')
     try {
-      await expect.poll(() => runnersOf(app), { timeout: 60_000 }).not.toContain(runner)
+      await expect.poll(() => findRunners(app), { timeout: 60_000 }).not.toContain(runner)
       await faults.untilObserved(WHOLE)
       const ended = Math.round(performance.now() - begun)
       process.stdout.write(`a stopped runner: back ${ended} ms after it stopped\n`)
     } finally {
-      if (runnersOf(app).includes(runner!)) process.kill(runner!, 'SIGCONT')
+      if (findRunners(app).includes(runner!)) process.kill(runner!, 'SIGCONT')
     }
   })
 

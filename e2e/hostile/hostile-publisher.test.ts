@@ -16,7 +16,7 @@ import {
 import { type Application, application, int64, type Json, query, string } from '../application.ts'
 import { call, type Reply } from '../harness.ts'
 import { ARTIFACTS, type HostileArtifact } from './artifacts.ts'
-import { residentBytes, serverOf } from './machine.ts'
+import { findServer, residentBytes } from './machine.ts'
 
 const MEBIBYTE = 1024 * 1024
 const LINE_CHARACTERS_MAX = 64 * 1024
@@ -49,7 +49,7 @@ beforeAll(async () => {
     ...sample
   } = catalog.functions.find((each: Json) => each.name === 'channels.list')
   definition = { ...sample, arguments: { nonce: { type: 'int64' } }, returns: { type: 'any' } }
-  before = residentBytes(serverOf(app.installation.directory))
+  before = residentBytes(findServer(app.installation.directory))
 })
 
 afterAll(async () => {
@@ -152,5 +152,7 @@ test('the server is unchanged afterwards', async () => {
   expect(ready.status).toBe(200)
   expect(app.server.lines.filter((line) => line.includes('server.uncaught'))).toEqual([])
   for (const line of app.server.lines) expect(line.length).toBeLessThan(LINE_CHARACTERS_MAX)
-  expect(residentBytes(serverOf(app.installation.directory)) - before).toBeLessThan(256 * MEBIBYTE)
+  expect(residentBytes(findServer(app.installation.directory)) - before).toBeLessThan(
+    256 * MEBIBYTE,
+  )
 })

@@ -18,12 +18,12 @@ import {
 } from '../application.ts'
 import { call } from '../harness.ts'
 import {
-  descendantsOf,
-  descriptorsOf,
+  findServer,
   kernelText,
-  listenersOf,
+  readDescendants,
+  readDescriptors,
+  readListeners,
   residentBytes,
-  serverOf,
 } from './machine.ts'
 import { HELD, ONLY_LONG, OUTCOMES, type Outcome } from './outcomes.ts'
 
@@ -55,7 +55,7 @@ beforeAll(async () => {
     cpSync(join(HOSTILE, 'functions'), join(workspace, 'functions'), { recursive: true })
     cpSync(join(HOSTILE, 'attempts.ts'), join(workspace, 'attempts.ts'))
   })
-  server = serverOf(app.installation.directory)
+  server = findServer(app.installation.directory)
   await innocentCalls(100)
   before = await state()
 })
@@ -91,7 +91,7 @@ function shareOfACpu(): number {
 
 async function state(): Promise<State> {
   return {
-    listeners: listenersOf(server),
+    listeners: readListeners(server),
     queryMillis: await innocentCalls(200),
     residentBytes: residentBytes(server),
     files: readdirSync(app.installation.directory, { recursive: true, encoding: 'utf8' })
@@ -185,7 +185,7 @@ describe('hostile Functions', () => {
 test('every runner is a process that the kernel contains', async () => {
   // A standby runner may be starting at this moment; it has no code before it is contained.
   await vi.waitFor(() => {
-    const runners = descendantsOf(server)
+    const runners = readDescendants(server)
     expect(runners.length).toBeGreaterThan(0)
     for (const { pid } of runners) expectContained(pid)
   }, 60_000)
@@ -217,7 +217,7 @@ function expectContained(pid: number): void {
     expect(kernelText(`/proc/${pid}/limits`)).toMatch(new RegExp(limit))
   }
   // Its pipes, its progress record, and the descriptors of the runtime's event loop.
-  for (const [fd, target] of Object.entries(descriptorsOf(pid))) {
+  for (const [fd, target] of Object.entries(readDescriptors(pid))) {
     const known = Number(fd) < 3 ? /^(?:pipe|socket):/ : /^(?:\/memfd:svc-runner|anon_inode:)/
     expect(target).toMatch(known)
   }
@@ -228,7 +228,7 @@ describe('the server after all attacks', () => {
     const ready = await call(app.server.management, 'GET', '/health/ready')
     expect([ready.status, ready.body]).toEqual([200, { status: 'ready' }])
     expect((await call(app.server.application!, 'GET', '/readyz')).status).toBe(200)
-    expect(listenersOf(server)).toEqual(before.listeners)
+    expect(readListeners(server)).toEqual(before.listeners)
     expect(before.listeners).toHaveLength(2)
     expect(app.server.lines.filter((line) => line.includes('server.uncaught'))).toEqual([])
   })
@@ -260,12 +260,12 @@ describe('the server after all attacks', () => {
     for (let each = 0; each < nonce; each++)
       expect(existsSync(`/tmp/svc-hostile-${each}`)).toBe(false)
     await vi.waitFor(() => {
-      const runners = descendantsOf(server)
+      const runners = readDescendants(server)
       expect(runners.length).toBeGreaterThan(0)
       for (const { pid, parent, command } of runners) {
         expect(command).toMatch(/^svc-runner __runner/)
         expect(parent).toBe(server)
-        expect(listenersOf(pid)).toEqual([])
+        expect(readListeners(pid)).toEqual([])
       }
     }, 60_000)
   })

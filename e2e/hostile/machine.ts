@@ -21,7 +21,7 @@ function processes(): Process[] {
 }
 
 /** Returns the PID of the only server with files below `directory`. */
-export function serverOf(directory: string): number {
+export function findServer(directory: string): number {
   const found = processes().filter(
     ({ pid, command }) =>
       /svc-server serve$/.test(command) &&
@@ -33,7 +33,7 @@ export function serverOf(directory: string): number {
 }
 
 /** Returns all processes that the server or its children started. */
-export function descendantsOf(server: number): Process[] {
+export function readDescendants(server: number): Process[] {
   const all = processes()
   const found: Process[] = []
   for (let level = [server]; level.length > 0; ) {
@@ -50,8 +50,8 @@ export function residentBytes(pid: number): number {
 }
 
 /** Returns the local addresses that the process listens on, in the kernel's notation. */
-export function listenersOf(pid: number): string[] {
-  const own = new Set(Object.values(descriptorsOf(pid)))
+export function readListeners(pid: number): string[] {
+  const own = new Set(Object.values(readDescriptors(pid)))
   const tables = ['tcp', 'tcp6'].map((name) => kernelText(`/proc/${pid}/net/${name}`) ?? '')
   return tables
     .flatMap((table) => table.trim().split('\n').slice(1))
@@ -62,7 +62,7 @@ export function listenersOf(pid: number): string[] {
 }
 
 /** Returns the target of each open descriptor. */
-export function descriptorsOf(pid: number): Record<string, string> {
+export function readDescriptors(pid: number): Record<string, string> {
   const folder = `/proc/${pid}/fd`
   return Object.fromEntries(
     readdirSync(folder).flatMap((name) => {

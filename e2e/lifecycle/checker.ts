@@ -14,7 +14,7 @@ import {
   type Resource,
   type TrackedChange,
 } from './changes.ts'
-import { applicationOf, bodyOf, type Outcome, outcomeOf } from './outcomes.ts'
+import { applicationOf, findOutcome, type Outcome, parseBody } from './outcomes.ts'
 import type { State } from './states.ts'
 
 export type FindingKind =
@@ -79,7 +79,7 @@ class Check {
     this.#report = report
     this.#outcomes = evidence.tracked
       .filter(({ change }) => change.resource === resource)
-      .map(outcomeOf)
+      .map(findOutcome)
   }
 
   run(): void {
@@ -199,7 +199,7 @@ class Check {
       if (reply === null || reply === result) continue
       if (reply.status !== 200 || reply.text !== repeat) this.#differs('the repeat', tracked)
     }
-    const operation = JSON.stringify({ ...bodyOf(result.text).operation, replayed: true })
+    const operation = JSON.stringify({ ...parseBody(result.text).operation, replayed: true })
     for (const { reply } of lookups) {
       if (reply?.status === 200 && reply.text !== operation) this.#differs('the record', tracked)
     }
@@ -210,7 +210,7 @@ class Check {
   }
 
   #checkRejection(tracked: TrackedChange, { sent, received, reply }: Attempt): void {
-    const code = bodyOf(reply!.text).error?.code
+    const code = parseBody(reply!.text).error?.code
     for (const state of this.#held(sent, received)) {
       if (state.rejection(tracked.change) === code) return
     }

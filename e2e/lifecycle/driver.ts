@@ -17,9 +17,9 @@ import {
   type TrackedChange,
 } from './changes.ts'
 import { Management } from './management.ts'
-import { bodyOf } from './outcomes.ts'
+import { parseBody } from './outcomes.ts'
 import { releasedApplication } from './releases.ts'
-import { draw, requestOf } from './requests.ts'
+import { draw, toRequest } from './requests.ts'
 import {
   ChannelState,
   type Compatibility,
@@ -191,7 +191,7 @@ class Driver {
   async #attempt(open: OpenChange, signal: AbortSignal | null = null): Promise<Attempt> {
     const { change, attempts } = open
     const { operationId } = change
-    const { method, path, body } = requestOf(change)
+    const { method, path, body } = toRequest(change)
     const attempt = await this.#management.attempt(method, path, { operationId, body, signal })
     attempts.push(attempt)
     const { reply } = attempt
@@ -200,7 +200,7 @@ class Driver {
   }
 
   #learn(change: Change, text: string): void {
-    const body = bodyOf(text)
+    const body = parseBody(text)
     const revision = Number(body.operation?.revision ?? body.revision)
     const stamp = 'releaseId' in change ? change.releaseId : String(revision)
     this.#know(change.resource, { revision, stamp })

@@ -13,7 +13,7 @@ import { expect, test } from 'vitest'
 import { SEED } from '../../build/testing/seeds.ts'
 import { check } from './checker.ts'
 import { type Run, runLifecycle } from './driver.ts'
-import { outcomeOf } from './outcomes.ts'
+import { findOutcome } from './outcomes.ts'
 
 const LONG = process.env.SVC_TEST_LONG === '1'
 const [CHANGES, BETWEEN_KILLS] = LONG ? [6_000, 200] : [120, 40]
@@ -53,7 +53,7 @@ const LEAST = {
 }
 
 function count({ evidence, kills }: Run) {
-  const outcomes = evidence.tracked.map(outcomeOf)
+  const outcomes = evidence.tracked.map(findOutcome)
   const attempts = evidence.tracked.flatMap((tracked) => tracked.attempts)
   const rejected = (code: string) =>
     outcomes.filter(({ rejections }) => rejections[0]?.reply?.text.includes(code) === true).length

@@ -10,7 +10,7 @@ import {
   type Reply,
   type Resource,
 } from './changes.ts'
-import { bodyOf, historyEntry } from './outcomes.ts'
+import { historyEntry, parseBody } from './outcomes.ts'
 
 interface Message {
   readonly operationId?: string | null
@@ -63,7 +63,7 @@ export class Management {
     const { sent, received, reply } = await this.attempt('GET', ROUTES[resource])
     if (reply === null) return []
     if (reply.status !== 200) throw new Error(`${resource}: ${reply.text}`)
-    return viewsOf(resource, bodyOf(reply.text)).map((view) => ({ sent, received, ...view }))
+    return viewsOf(resource, parseBody(reply.text)).map((view) => ({ sent, received, ...view }))
   }
 
   /** Returns the entries of the configuration history, oldest first. */
@@ -97,7 +97,7 @@ export class Management {
     for (let after = ''; ; ) {
       const { status, text } = await this.#send('GET', path(after))
       if (status !== 200) throw new Error(text)
-      const page = bodyOf(text)
+      const page = parseBody(text)
       all.push(...page[name])
       if (page.next === null) return all
       after = `&after=${page.next}`

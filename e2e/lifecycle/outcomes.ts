@@ -17,14 +17,14 @@ export interface Outcome {
   readonly requestId: string | null
 }
 
-export function outcomeOf(tracked: TrackedChange): Outcome {
+export function findOutcome(tracked: TrackedChange): Outcome {
   const { attempts, lookups } = tracked
   const applied = attempts.filter(({ reply }) => reply !== null && reply.status < 300)
   const rejections = attempts.filter(({ reply }) => reply !== null && reply.status >= 400)
   const unanswered = attempts.filter(({ reply }) => reply === null)
-  const own = applied.find(({ reply }) => bodyOf(reply!.text).operation?.replayed !== true)
+  const own = applied.find(({ reply }) => parseBody(reply!.text).operation?.replayed !== true)
   const result = (own ?? applied[0])?.reply ?? null
-  const body = result === null ? null : bodyOf(result.text)
+  const body = result === null ? null : parseBody(result.text)
   // The request with the first execution's reply applied the change itself.
   const tries = own === undefined ? unanswered : [own]
   const looked = (status: number) => lookups.filter(({ reply }) => reply?.status === status)
@@ -46,7 +46,7 @@ export function outcomeOf(tracked: TrackedChange): Outcome {
 
 /** Returns the result of the change in a reply, in the form of State.result. */
 export function applicationOf({ resource }: Change, text: string): Json {
-  const body = bodyOf(text)
+  const body = parseBody(text)
   switch (resource) {
     case 'serving_policy': {
       const { mode, releases } = body.desired
@@ -70,6 +70,6 @@ export function historyEntry({ operatorId: _, ...entry }: Json): Json {
   return entry
 }
 
-export function bodyOf(text: string): Json {
+export function parseBody(text: string): Json {
   return JSON.parse(text)
 }

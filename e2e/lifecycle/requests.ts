@@ -130,7 +130,7 @@ export interface Request {
   readonly body: Json
 }
 
-export function requestOf(change: Change): Request {
+export function toRequest(change: Change): Request {
   if (change.resource === 'serving_policy') {
     const { mode, releases, changedAtMicros } = change
     const body = { expectedRevision: Number(change.expected), mode, releases, changedAtMicros }

@@ -1,7 +1,7 @@
 /** One subscription of a subscriber: puts the parts of its states together and records them. */
 import type { Json } from '../application.ts'
 import type { ReceivedState, Watch, WatchedQuery } from './history.ts'
-import { type Cursors, type LiveResult, resultOf } from './requests.ts'
+import { type Cursors, type LiveResult, parseResult } from './requests.ts'
 
 /** A position in a room, as the server and as the model name it. */
 export interface PageEnd {
@@ -55,7 +55,7 @@ export class LiveWatch implements Watch {
   take(message: Json, release: number): void {
     const text = this.#textOf(message)
     if (text === null) return
-    const result = resultOf(JSON.parse(text))
+    const result = parseResult(JSON.parse(text))
     if (result.release !== release) throw new Error(`a result of Release ${result.release}`)
     const { numbers: answer, padding } = result
     const state: ReceivedState = {

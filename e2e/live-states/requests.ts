@@ -56,7 +56,7 @@ export function queryArguments(
   )
 }
 
-export function resultOf(tagged: Json): LiveResult {
+export function parseResult(tagged: Json): LiveResult {
   const { release, numbers, cursor, padding } = fields(tagged)
   return {
     release: Number(release.value),

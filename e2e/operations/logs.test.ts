@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Supervised, superviseProcess } from '../../build/testing/servers/supervisor.ts'
 import { type Application, action, application, string } from '../application.ts'
 import { argv } from '../argv.ts'
-import { DECOMPRESSED, filesBelow, locationsOf } from '../canaries.ts'
+import { DECOMPRESSED, filesBelow, findLocations } from '../canaries.ts'
 import { CLIENT, run } from '../harness.ts'
 
 const FUNCTIONS = `
@@ -133,6 +133,6 @@ test('no file of the root contains a secret, and no archived record does', async
   await expect.poll(() => archived().includes('with [redacted]')).toBe(true)
   const files = filesBelow(app.installation.productRoot)
   // The arguments, too, are in no record: the Function prints their length alone.
-  for (const canary of [secret, app.key]) expect(locationsOf(canary, files)).toEqual([])
-  expect(locationsOf(argument, new Map(contents()))).toEqual([])
+  for (const canary of [secret, app.key]) expect(findLocations(canary, files)).toEqual([])
+  expect(findLocations(argument, new Map(contents()))).toEqual([])
 })

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Application, application, mutation, query, string } from '../application.ts'
 import { argv } from '../argv.ts'
-import { locationsOf } from '../canaries.ts'
+import { findLocations } from '../canaries.ts'
 import { MISSING, PROMTOOL, startExporter } from './collectors.ts'
 
 const CANARY = 'canary-5d1f0c77e2b94a06'
@@ -52,7 +52,7 @@ test('calls, cache hits and commits are counted', async () => {
   expect(Number(after.gauges.runnerResidentBytes)).toBeGreaterThan(1e6)
   expect(Number(after.histograms.eventLoopDelayMicros.count)).toBeGreaterThan(0)
   const locations = new Map([['metrics', Buffer.from(JSON.stringify(after))]])
-  for (const secret of [CANARY, app.key]) expect(locationsOf(secret, locations)).toEqual([])
+  for (const secret of [CANARY, app.key]) expect(findLocations(secret, locations)).toEqual([])
 })
 
 test('the health is degraded if the log reports missing containment', async () => {

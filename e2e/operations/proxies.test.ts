@@ -19,7 +19,7 @@ import {
   CADDY,
   MANAGEMENT_HOST,
   NGINX,
-  protocolOf,
+  negotiateProtocol,
   type RunningProxy,
 } from '../../build/testing/servers/proxies.ts'
 import { type Application, application, createKey, object } from '../application.ts'
@@ -139,7 +139,7 @@ describe.each([NGINX, CADDY])('behind $name', (kind) => {
     })
 
     test('both origins support HTTP/2 and accept a bearer of 16 KiB', async () => {
-      expect(await protocolOf(proxy.port)).toBe('h2')
+      expect(await negotiateProtocol(proxy.port)).toBe('h2')
       const long = bearer('a'.repeat(16 * 1024))
       const management = clientAt(ELSEWHERE, MANAGEMENT_HOST)
       const { body } = await management.send({ path: '/v1/auth/me', headers: long })

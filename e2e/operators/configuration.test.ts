@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Application, action, application, mutation, query, string } from '../application.ts'
 import { argv } from '../argv.ts'
-import { filesBelow, locationsOf } from '../canaries.ts'
+import { filesBelow, findLocations } from '../canaries.ts'
 import { CLIENT, run, SERVER } from '../harness.ts'
 
 const FUNCTIONS = `
@@ -186,5 +186,5 @@ test('no secret is in the Product root, the state directory or the log', async (
   const locations = new Map([...filesBelow(app.installation.directory), ['log', lines] as const])
   expect(locations.has(join('product', 'control.db'))).toBe(true)
   expect(lines.includes('ctx.config.secret')).toBe(true)
-  for (const secret of secrets) expect(locationsOf(secret, locations)).toEqual([])
+  for (const secret of secrets) expect(findLocations(secret, locations)).toEqual([])
 })

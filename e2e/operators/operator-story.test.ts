@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { ServerProcess } from '../../build/testing/servers/server-process.ts'
 import { type Json, operationId } from '../application.ts'
 import { argv } from '../argv.ts'
-import { administer, allFiles, databaseRows, locationsOf, ownDatabaseLogin } from '../canaries.ts'
+import { administer, allFiles, databaseRows, findLocations, ownDatabaseLogin } from '../canaries.ts'
 import {
   CLIENT,
   call,
@@ -326,7 +326,7 @@ test(CANARY, async () => {
   const found: Record<string, string[]> = {}
   const allowed: Record<string, string[]> = {}
   for (const [name, { text, file }] of secrets) {
-    found[name] = locationsOf(text, locations)
+    found[name] = findLocations(text, locations)
     // The file contained an older token before, which must be gone.
     const holds = file !== null && files.get(file)?.includes(text) === true
     allowed[name] = holds ? [file] : []
@@ -340,7 +340,7 @@ test(CANARY, async () => {
   expect(where('file key')).toEqual(['run/app.key'])
   expect(where('bootstrap code')).toEqual([])
   for (const text of [tokens('owner').accessToken, tokens('owner').refreshToken]) {
-    expect(locationsOf(text, locations)).toEqual([credentials('owner')])
+    expect(findLocations(text, locations)).toEqual([credentials('owner')])
   }
 })
 

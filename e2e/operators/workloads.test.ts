@@ -13,7 +13,7 @@ import {
 import { type Application, application } from '../application.ts'
 import { argv } from '../argv.ts'
 import { CLIENT, run } from '../harness.ts'
-import { deploy, environmentOf, inviteWorkloads, newJob } from './workloads.ts'
+import { deploy, inviteWorkloads, newJob, readEnvironmentId } from './workloads.ts'
 
 /** The long run adds the other platforms, whose tokens have other claims. */
 const CI: readonly Platform[] =
@@ -83,7 +83,7 @@ test('concurrent jobs log in and link, each with a session of its own', async ()
       const job = newJob(app)
       const OIDC = await token(platform)
       const login = argv`login --url ${app.server.management} --oidc-token-env OIDC`
-      const link = argv`link --root . --environment-id ${environmentOf(app)}`
+      const link = argv`link --root . --environment-id ${readEnvironmentId(app)}`
       const runs = [await job.svc(login, { OIDC }), await job.svc(link)]
       return [...runs, await job.svc(argv`status --remote`)]
     }),

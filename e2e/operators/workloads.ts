@@ -55,7 +55,7 @@ export async function deploy(app: Application, token: string, channel: string): 
     parsed(args, await job.svc(args, environment))
   const login = argv`login --url ${app.server.management} --oidc-token-env OIDC`
   await svc(login, { OIDC: token })
-  await svc(argv`link --root . --environment-id ${environmentOf(app)}`)
+  await svc(argv`link --root . --environment-id ${readEnvironmentId(app)}`)
   const { releaseId } = await svc(argv`release --remote --workspace workspace ${UNTYPED}`)
   const promoted = argv`promote --remote --channel ${channel} --release ${releaseId}`
   const bound = await svc(promoted)
@@ -65,7 +65,7 @@ export async function deploy(app: Application, token: string, channel: string): 
 
 const environments = new WeakMap<Application, string>()
 
-export function environmentOf(app: Application): string {
+export function readEnvironmentId(app: Application): string {
   const found = environments.get(app)
   if (found === undefined) throw new Error('the Environment is not known yet')
   return found

@@ -18,7 +18,7 @@ import {
 import { type FaultCounts, Faults } from './faults.ts'
 import type { Transaction } from './history.ts'
 import { replaceCells } from './operators.ts'
-import { answersOf, argumentsOf, cellsOf } from './requests.ts'
+import { parseAnswers, parseCells, toArguments } from './requests.ts'
 import { STORES } from './stores.ts'
 import { epochOf, finalReads, type Planned, planned } from './workload.ts'
 import { FUNCTIONS, SCHEMA } from './workspace.ts'
@@ -71,7 +71,7 @@ export async function runWorkload(options: RunOptions): Promise<Run> {
     if (prepared.status !== 200) throw new Error(JSON.stringify(prepared.body))
     const { seed, transactions, faults: counts } = options
     const faults = new Faults(app, store, { seed, transactions, counts, probe: PROBE })
-    return await new Driver(app, cellsOf(prepared.body.result), faults, options).run()
+    return await new Driver(app, parseCells(prepared.body.result), faults, options).run()
   } finally {
     await app.installation.dispose()
     await store.dispose()
@@ -197,7 +197,7 @@ class Driver {
       ...{ number, client, kind, operations, completed },
       // Attempts of a Query without a reply have no effect.
       invoked: kind === 'query' && outcome !== null ? outcome.sent : invoked,
-      answers: outcome?.status === 200 ? answersOf(outcome.body.result) : null,
+      answers: outcome?.status === 200 ? parseAnswers(outcome.body.result) : null,
       outcome: outcome === null ? 'unknown' : outcome.status === 200 ? 'committed' : 'aborted',
       commitSequence: sequenceOf(metadata.commitSequence),
       snapshotSequence: sequenceOf(metadata.snapshotSequence),
@@ -233,7 +233,7 @@ class Driver {
   }
 
   #request({ kind, together, operations, aborts }: Planned): Send {
-    const input = argumentsOf(operations, this.#cells)
+    const input = toArguments(operations, this.#cells)
     if (kind === 'query') {
       const name = together ? 'workload.lookTogether' : 'workload.lookInTurn'
       return () => query(this.#app, { function: name, arguments: input })

@@ -95,7 +95,7 @@ export class Faults {
   async #killRunner(): Promise<void> {
     // A runner is always starting: the group starts the next when the last one ends.
     for (let attempt = 0; attempt < 500; attempt++) {
-      const [runner] = runnersOf(this.#app)
+      const [runner] = findRunners(this.#app)
       if (runner !== undefined) return void process.kill(runner, 'SIGKILL')
       await delay(10)
     }
@@ -113,7 +113,7 @@ async function writes(app: Application, probe: Invocation): Promise<boolean> {
 }
 
 /** Returns the runners of this installation's server, those with the most CPU time first. */
-export function runnersOf(app: Application): number[] {
+export function findRunners(app: Application): number[] {
   const directory = join(app.installation.directory, 'run')
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))

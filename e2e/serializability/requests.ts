@@ -2,7 +2,7 @@
 import { id, int64, type Json, object, string } from '../application.ts'
 import type { Answer, Operation } from './history.ts'
 
-export function argumentsOf(
+export function toArguments(
   operations: readonly Operation[],
   cells: readonly string[],
 ): Record<string, Json> {
@@ -12,12 +12,12 @@ export function argumentsOf(
   }
 }
 
-export function answersOf(result: Json): Answer[] {
+export function parseAnswers(result: Json): Answer[] {
   return result.value.map((answer: Json) => answer.value.map(({ value }: Json) => Number(value)))
 }
 
 /** Returns the IDs of the cells, which the first Mutation of the run creates. */
-export function cellsOf(result: Json): string[] {
+export function parseCells(result: Json): string[] {
   return result.value.map(({ value }: Json) => value)
 }
 

@@ -10,8 +10,8 @@ import {
 } from '../../src/value/packages/workspace-package.ts'
 import { type Application, application, type Json, query } from '../application.ts'
 import { argv } from '../argv.ts'
-import { residentBytes, serverOf } from '../hostile/machine.ts'
-import { packageOf } from './packages.ts'
+import { findServer, residentBytes } from '../hostile/machine.ts'
+import { createPackage } from './packages.ts'
 
 const MEBIBYTE = 1024 * 1024
 /** Bound of the growth of memory: less than the 256 MiB of the four packages. */
@@ -39,8 +39,9 @@ afterAll(async () => {
 /** Creates a package of exactly the maximal length. */
 function fullPackage(workspace: string): Uint8Array {
   const guess = PACKAGE_BYTES_MAX - 4096
-  const excess = packageOf({ projectId, workspace, sourceBytes: guess }).length - PACKAGE_BYTES_MAX
-  const frame = packageOf({ projectId, workspace, sourceBytes: guess - excess })
+  const excess =
+    createPackage({ projectId, workspace, sourceBytes: guess }).length - PACKAGE_BYTES_MAX
+  const frame = createPackage({ projectId, workspace, sourceBytes: guess - excess })
   expect(frame.length).toBe(PACKAGE_BYTES_MAX)
   return frame
 }
@@ -59,7 +60,7 @@ async function publish(frame: Uint8Array): Promise<{ status: number; body: Json 
 }
 
 test('packages of 64 MiB are written to disk, not to memory, while calls continue', async () => {
-  const server = serverOf(app.installation.directory)
+  const server = findServer(app.installation.directory)
   const before = residentBytes(server)
   let most = before
   let calls = 0

@@ -13,7 +13,7 @@ import {
 import { type Application, application } from '../application.ts'
 import { argv } from '../argv.ts'
 import { CLIENT, type Result, run } from '../harness.ts'
-import { environmentOf, inviteWorkloads, newJob } from '../operators/workloads.ts'
+import { inviteWorkloads, newJob, readEnvironmentId } from '../operators/workloads.ts'
 
 interface Step {
   readonly name: string
@@ -143,7 +143,7 @@ test('the steps of the action log in, link and release against the executables',
   await inviteWorkloads(app, ['github'])
   const inputs = {
     url: app.server.management,
-    'environment-id': environmentOf(app),
+    'environment-id': readEnvironmentId(app),
     audience: 'https://manage.example.com',
     workspace: 'workspace',
     channel: 'production',

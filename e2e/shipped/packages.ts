@@ -7,7 +7,7 @@ import {
   encodePackage,
 } from '../../src/value/packages/workspace-package.ts'
 
-export function packageOf(content: {
+export function createPackage(content: {
   readonly projectId: string
   readonly workspace: string
   readonly sourceBytes: number

@@ -31,7 +31,7 @@ import {
   runSync,
   SERVER,
 } from '../harness.ts'
-import { packageOf } from './packages.ts'
+import { createPackage } from './packages.ts'
 
 const SHIPPED = join(import.meta.dirname, '../../dist-config')
 const MEBIBYTE = 1024 * 1024
@@ -135,7 +135,7 @@ describe.each([NGINX, CADDY])('the configuration of $name and the settings', (ki
     const { projectId, environmentId } = JSON.parse(described)
     await svc(argv`link --project-id ${projectId} --environment-id ${environmentId}`)
 
-    const frame = packageOf({ projectId, workspace: 'large', sourceBytes: 60 * MEBIBYTE })
+    const frame = createPackage({ projectId, workspace: 'large', sourceBytes: 60 * MEBIBYTE })
     const file = join(served.installation.directory, 'large.svcpkg')
     writeFileSync(file, frame)
     const published = await svc(argv`publish --remote --package ${file}`)

@@ -1,7 +1,7 @@
 /** Greedy subscribers with one public key and one address, in full size. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {
-  callsOf,
+  measureCalls,
   openWatchedTarget,
   pingOver,
   type Subscribers,
@@ -24,7 +24,7 @@ describe('budgets of subscriptions', () => {
   beforeEach(async () => {
     target = await openWatchedTarget()
     // The first calls start a runner and trigger the compilation of the code.
-    await callsOf(target, 2)
+    await measureCalls(target, 2)
   })
 
   const many = { function: 'slow.one', connections: 12, subscriptions: 1_000, seconds: 16 }

@@ -97,7 +97,7 @@ export interface SubscriberFigures {
 }
 
 /** Measures normal calls. */
-export function callsOf({ app }: WatchedTarget, seconds: number): Promise<ClientReport> {
+export function measureCalls({ app }: WatchedTarget, seconds: number): Promise<ClientReport> {
   const origin = app.server.application!
   const calls = { kind: 'calls', keys: [app.key], connections: 2, bytes: 0 } as const
   return runClient('client.ts', { ...calls, origin, seconds })
@@ -122,7 +122,7 @@ export async function subscribeTo(
     runSubscriber(target, task).finally(() => {
       hasEnded = true
     }),
-    callsOf(target, task.seconds - 1),
+    measureCalls(target, task.seconds - 1),
     changes(),
   ])
   const mibPeak = memoryMib(pid, 'VmHWM')
@@ -168,7 +168,7 @@ export async function pingOver(
   const [attack, cpuBefore, beside] = await Promise.all([
     runSubscriber(target, size, () => started.resolve(cpuMillis(pid))),
     started.promise,
-    started.promise.then(() => (besideSeconds > 0 ? callsOf(target, besideSeconds) : null)),
+    started.promise.then(() => (besideSeconds > 0 ? measureCalls(target, besideSeconds) : null)),
   ])
   const figures = { cpuMillis: cpuMillis(pid) - cpuBefore, beside, attack }
   process.stdout.write(`${JSON.stringify(size)} ${JSON.stringify(figures)}\n`)

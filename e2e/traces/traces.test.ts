@@ -23,7 +23,7 @@ import {
   string,
 } from '../application.ts'
 import { argv } from '../argv.ts'
-import { filesBelow, locationsOf } from '../canaries.ts'
+import { filesBelow, findLocations } from '../canaries.ts'
 import { CLIENT, run } from '../harness.ts'
 import { callerTrace, PARENT, tracedFunctions } from './callers.ts'
 
@@ -357,10 +357,10 @@ test('no trace, metric, log or archive has a secret, an argument or a stored val
   const logs = [...files].filter(([name]) => name.startsWith('logs'))
   expect(logs.map(([name]) => name)).toContainEqual(expect.stringMatching(/^logs\//))
   const locations = new Map([...bodies, ['metrics', plain(metrics)] as const, ...logs])
-  const shown = canaries.filter((each) => locationsOf(each, locations).length > 0)
+  const shown = canaries.filter((each) => findLocations(each, locations).length > 0)
   expect(shown).toEqual([])
   const said = new Map([['log', Buffer.from(app.server.lines.join('\n'))]])
-  expect(canaries.filter((each) => locationsOf(each, said).length > 0)).toEqual([])
+  expect(canaries.filter((each) => findLocations(each, said).length > 0)).toEqual([])
 })
 
 test('a receiver that is down costs only spans, and no shutdown waits for it', async () => {

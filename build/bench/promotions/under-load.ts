@@ -8,7 +8,7 @@ import { PacedLoad, type PacedResponse } from './paced-load.ts'
 import type { Plan, Report } from './plan.ts'
 import { Promoter } from './promoter.ts'
 import { wasServed } from './served.ts'
-import { callOf, releaseOf, targetOf } from './versions.ts'
+import { callOf, parseRelease, targetOf } from './versions.ts'
 
 const WARM_UP_MILLIS = 1_000
 /** Number of promotions per change of the serving policy. */
@@ -48,7 +48,7 @@ async function run(plan: Plan): Promise<Report> {
       ...promotionsOfAll.slice(1).map(({ requestedAt, effectiveAt }) => effectiveAt - requestedAt),
     ),
     answers: releases.map(
-      (_, release) => promoted.filter(({ text }) => releaseOf(text) === release).length,
+      (_, release) => promoted.filter(({ text }) => parseRelease(text) === release).length,
     ),
   }
 }
@@ -77,7 +77,7 @@ function summarize(
 
 function failureOf(response: PacedResponse, { releases }: Plan, promoter: Promoter): string | null {
   const { number, sent, received, text } = response
-  const release = releaseOf(text)
+  const release = parseRelease(text)
   if (release === null) return `the response to request ${number} was ${text}`
   const releaseId = releases[release]!
   const named = /\r\nx-service-release-id: (\S+)\r\n/i.exec(text)?.[1]

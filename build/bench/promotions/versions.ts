@@ -64,7 +64,7 @@ function envelope(
 }
 
 /** Returns the number that the Function returned; null if the call failed. */
-export function releaseOf(text: string): number | null {
+export function parseRelease(text: string): number | null {
   const match = /"result":\{"type":"int64","value":"(\d+)"\}/.exec(text)
   return text.startsWith('HTTP/1.1 200') && match !== null ? Number(match[1]) : null
 }

@@ -167,14 +167,14 @@ async function untilOpen({ stderr, stdout, ended }: Supervised, port: number): P
   })
   const deadline = Date.now() + START_MS_MAX
   while (Date.now() < deadline && status === null) {
-    if ((await protocolOf(port)) !== null) return
+    if ((await negotiateProtocol(port)) !== null) return
     await new Promise((resolve) => setTimeout(resolve, POLL_MS))
   }
   throw new Error(`the proxy did not start (status ${status}):\n${output}`)
 }
 
 /** Returns the protocol negotiated from HTTP/2 and 1.1; null if the connection fails. */
-export function protocolOf(port: number): Promise<string | false | null> {
+export function negotiateProtocol(port: number): Promise<string | false | null> {
   return new Promise((resolve) => {
     const socket = connect({
       host: '127.0.0.1',
