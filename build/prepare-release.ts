@@ -10,7 +10,7 @@ import { compareVersions } from '../src/value/version.ts'
 import { ROOT } from './bundle.ts'
 import { recordMigrations, UNRELEASED } from './release.ts'
 
-/** Throws before the first change where the version is not one, is older, or has no entries. */
+/** Throws before the first change if the version is not one, is older, or has no entries. */
 export function prepareRelease(root: string, version: string): void {
   assert(/^\d+\.\d+\.\d+$/.test(version), 'the version has the form 1.2.3')
   const current = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).version

@@ -227,7 +227,7 @@ async function firstMessage(run: Run, application: string, key: string): Promise
   return channel.value
 }
 
-/** Returns null where the Workspace has no page, or one that cannot be bundled. */
+/** Returns null if the Workspace has no page, or one that cannot be bundled. */
 async function startPage(run: Run, url: string, applicationKey: string): Promise<string | null> {
   const { workspace } = run.paths
   if (!existsSync(join(workspace, 'web/index.html'))) return null

@@ -99,7 +99,7 @@ export function recordMigrations(root: string): void {
   writeFileSync(join(root, RELEASED), `${JSON.stringify(all, null, 2)}\n`)
 }
 
-/** Returns why the sources are those of a snapshot; nothing where they are those of a release. */
+/** Returns why the sources are those of a snapshot; nothing if they are those of a release. */
 export function snapshotReasons(root: string): string[] {
   const released = releasedMigrations(root)
   const fresh = Object.keys(migrationDigests(root)).filter((path) => !(path in released))

@@ -42,7 +42,7 @@ export function joinLicences(texts: readonly string[]): string {
   return `${texts.map((text) => text.trim()).join(`\n\n${RULE}\n\n`)}\n`
 }
 
-/** Returns the licence of a package. Throws where neither a file nor the README has its text. */
+/** Returns the licence of a package. Throws if neither a file nor the README has its text. */
 export function readLicence(folder: string): string {
   const about = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
   const files = readdirSync(folder).filter((name) => /^(licen[cs]e|notice)/i.test(name))
@@ -52,7 +52,7 @@ export function readLicence(folder: string): string {
   return [`${about.name} ${about.version} (${about.license ?? 'see below'})`, ...texts].join('\n\n')
 }
 
-/** Returns the section of the README about the licence; an empty text where there is none. */
+/** Returns the section of the README about the licence; an empty text if there is none. */
 function readmeLicence(folder: string): string {
   const readme = readFileSync(join(folder, 'README.md'), 'utf8')
   return /^#+ *licen[cs]e *\n(.*?)(?=^#|$(?![\s\S]))/ims.exec(readme)?.[1]?.trim() ?? ''

@@ -68,7 +68,7 @@ const MICROS: Readonly<Record<string, number>> = {
   SECONDS: 1_000_000,
 }
 
-/** The value as a person reads it; the unit is that of the constant's name. */
+/** Formats the value for people; the unit comes from the name of the constant. */
 export function limitText(constant: string, value: unknown): string {
   if (typeof value === 'object' && value !== null) {
     const { perSecond, burst } = value as { readonly perSecond: number; readonly burst: number }

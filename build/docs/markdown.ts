@@ -17,12 +17,12 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
   return [line(head), `|${head.map(() => '---|').join('')}`, ...rows.map(line), ''].join('\n')
 }
 
-/** Text as code; empty where there is none. */
+/** Text as code; empty if there is none. */
 export function code(text: string | null | undefined): string {
   return text === null || text === undefined || text === '' ? '' : `\`${text}\``
 }
 
-/** A block of code. */
+/** Formats a block of code. */
 export function fenced(language: string, lines: readonly string[]): string {
   return [`\`\`\`${language}`, ...lines, '```', ''].join('\n')
 }

@@ -93,7 +93,7 @@ function databaseFolder(home: string): string {
   const mark = createHash('sha256').update(home).digest('hex').slice(0, 12)
   const outside = join('/var/lib', `svc-quickstart-${mark}`)
   if (lstatSync(folder, { throwIfNoEntry: false }) === undefined) {
-    // `.svc` was removed to start anew: no one needs the folder that it linked to.
+    // `.svc` was removed for a new start: the folder that it linked to is not needed.
     rmSync(outside, { recursive: true, force: true })
     mkdirSync(outside, { mode: 0o711 })
     symlinkSync(join(outside, 'postgres'), folder)

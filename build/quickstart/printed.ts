@@ -12,7 +12,7 @@ export interface Shown {
   readonly productRoot: string
   readonly workspace: string
   readonly log: string
-  /** Address of the page of chat; null where the Workspace has none. */
+  /** Address of the page of chat; null if the Workspace has none. */
   readonly page: string | null
   /** The file with all commands. */
   readonly commands: string

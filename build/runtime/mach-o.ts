@@ -44,7 +44,7 @@ export function isMachO(bytes: Buffer): boolean {
   return bytes.length >= HEADER_BYTES && bytes.readUInt32LE(0) === MAGIC_64
 }
 
-/** Throws where the executable has no signature of SHA-256 digests. */
+/** Throws if the executable has no signature of SHA-256 digests. */
 export function readSignature(executable: Buffer): CodeSignature {
   const { dataAt, dataBytes } = layoutOf(executable)
   const blob = executable.subarray(dataAt, dataAt + dataBytes)
@@ -79,7 +79,7 @@ export function isSignatureValid(executable: Buffer): boolean {
 
 /**
  * Returns the executable with an ad-hoc signature in place of its own, whose room grows with the
- * code. Throws where the signature is not the end of the file.
+ * code. Throws if the signature is not the end of the file.
  */
 export function signAdHoc(executable: Buffer, identifier: string): Buffer {
   const { dataAt, dataBytes, linkEdit, signatureCommandAt, text } = layoutOf(executable)

@@ -90,7 +90,7 @@ export interface GatewayInput {
    * Default: records are created and dropped, since those of a million requests fill the memory.
    */
   readonly log?: Logger
-  /** False where the test observes how responses are read, which are not read ahead then. */
+  /** False if the test observes how responses are read, which are not read ahead then. */
   readonly readsBodies?: boolean
 }
 

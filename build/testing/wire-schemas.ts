@@ -30,7 +30,7 @@ export async function declaredSchemas(): Promise<[string, Schema<unknown>][]> {
     .filter(([name]) => !PAGED.includes(name))
 }
 
-/** Returns the rules that the data breaks; nothing where the schema accepts it. */
+/** Returns the rules that the data breaks; none if the schema accepts it. */
 export function rulesAgainst(schema: Schema<unknown>, data: unknown): readonly string[] {
   try {
     read(schema, data, 'REQUEST_INVALID')

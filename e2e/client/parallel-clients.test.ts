@@ -155,7 +155,7 @@ test(`a killed process harms no file and no other process (SVC_SEED=${SEED})`, a
   }
 }, 240_000)
 
-/** Opens another session of an owner in place of the one that ended. */
+/** Opens a new session of an owner after the previous one ended. */
 async function recover(): Promise<void> {
   await server.stop()
   const confirm = { SERVICE_OWNER_RECOVERY_CONFIRM: 'issue-owner-invitation' }

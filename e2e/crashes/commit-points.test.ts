@@ -81,7 +81,7 @@ interface Life {
   readonly pending: ReadonlySet<string> | null
 }
 
-/** Sends Mutations from several writers until the server is dead. */
+/** Sends Mutations from several writers until the server has ended. */
 async function live(server: Server, name: string, death: Death): Promise<Life> {
   await server.killAt(death)
   const sent: Sent[] = []

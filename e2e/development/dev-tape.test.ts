@@ -145,7 +145,7 @@ test.skipIf(!canRun)(
     const [, key = ''] = /Key +(rk_pub_v1_[\w-]{43})/.exec(first) ?? []
     const origin = `http://127.0.0.1:${port}`
 
-    // The printed line works as it is pasted, where svc is on the PATH.
+    // The printed line can be pasted unchanged if svc is on the PATH.
     const [, sample = ''] = /Try +(svc call \S+ --root \S+)/.exec(first) ?? []
     const PATH = `${join(CLIENT, '..')}:${process.env.PATH}`
     const called = runSync(['/bin/sh', '-c', sample], { environment: { PATH, HOME: directory } })

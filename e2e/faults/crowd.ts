@@ -139,7 +139,7 @@ function run(): Promise<void> {
     const timer = setInterval(() => {
       const now = performance.now()
       if (task.perSecond !== null) {
-        // A timer of a busy machine may be late; what was due by the end is sent then.
+        // A timer of a busy machine may be late; the calls that were due by the end are sent then.
         const until = ((Math.min(now, endsAt) - begun) * task.perSecond) / 1000
         for (; due < until; due++) sendNext()
       }

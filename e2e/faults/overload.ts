@@ -43,7 +43,7 @@ export interface OverloadReport {
 }
 
 export interface Overload {
-  /** Calls that begin each second, given those that were served each second before. */
+  /** Calls that begin per second, computed from those that were served per second before. */
   readonly perSecond: (sustainable: number) => number
   readonly seconds: number
   readonly connections: number

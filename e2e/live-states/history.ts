@@ -63,7 +63,7 @@ export type Received =
   /** A message of the server: the newest state is current up to this sequence. */
   | { readonly type: 'current'; readonly sequence: number }
 
-/** One subscription, from its `subscribe` to its end or that of its connection. */
+/** A subscription, from its `subscribe` to its end or the end of its connection. */
 export interface Watch {
   readonly subscriber: number
   readonly query: WatchedQuery

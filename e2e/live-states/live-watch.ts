@@ -51,7 +51,7 @@ export class LiveWatch implements Watch {
     return cursor === null || rank === undefined ? null : { cursor, rank }
   }
 
-  /** Takes a `state` message. Throws where its parts or its Release do not fit. */
+  /** Takes a `state` message. Throws if its parts or its Release do not fit. */
   take(message: Json, release: number): void {
     const text = this.#textOf(message)
     if (text === null) return

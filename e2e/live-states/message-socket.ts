@@ -9,7 +9,7 @@ import {
 
 export interface MessageEvents {
   readonly onMessage: (text: string) => void
-  /** Called once, also where the connection could not be opened. */
+  /** Called once, also if the connection could not be opened. */
   readonly onClosed: () => void
 }
 

@@ -47,7 +47,7 @@ export class LogReader {
     return new LogReader(app, path, environmentId, cursor)
   }
 
-  /** Sends a request as the operator. The status is 0 where the server is not there. */
+  /** Sends a request as the operator. The status is 0 if the server does not respond. */
   async send(method: string, path: string, body?: Json): Promise<Pick<Reply, 'status' | 'body'>> {
     const options = { token: tokenOf(this.#app), ...(body !== undefined && { body }) }
     const { management } = this.#app.server

@@ -140,7 +140,7 @@ function invitation(role: string, scope: string, more: readonly string[]): strin
   return argv`invite --operator-name ${role} --role ${role} --scope ${scope} ${more}`
 }
 
-/** The owner's home is that of the installation. */
+/** Creates a home for each person; the owner has the home of the installation. */
 function openHomes(directory: string): Readonly<Record<Person, string>> {
   const homes = {
     owner: join(directory, 'config'),

@@ -92,7 +92,7 @@ export async function startPrometheus(target: string): Promise<Prometheus> {
   }
 }
 
-/** Returns null where Prometheus does not answer, or has no sample. */
+/** Returns null if Prometheus does not answer, or has no sample. */
 async function query(url: string): Promise<number | null> {
   try {
     const { data } = (await (await fetch(url)).json()) as {

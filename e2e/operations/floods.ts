@@ -22,7 +22,7 @@ export class Client {
   readonly #host: string
   readonly #address: string
 
-  /** `port` is that of the proxy, `host` the name in its requests. */
+  /** Creates a client of the proxy at `port`, whose requests name `host`. */
   constructor(port: number, host: string, address: string) {
     this.#port = port
     this.#host = host

@@ -327,7 +327,7 @@ test(CANARY, async () => {
   const allowed: Record<string, string[]> = {}
   for (const [name, { text, file }] of secrets) {
     found[name] = findLocations(text, locations)
-    // The file contained an older token before, which must be gone.
+    // The file must not contain the older token any longer.
     const holds = file !== null && files.get(file)?.includes(text) === true
     allowed[name] = holds ? [file] : []
   }

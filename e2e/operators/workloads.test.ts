@@ -155,7 +155,7 @@ test('jobs log in a week later, with new keys of their platforms', async () => {
   }
   expect(await channels()).toMatchObject(Object.fromEntries(released))
   expect(await operators()).toHaveLength(CI.length)
-  // What only unexpired tokens need is gone.
+  // The records that only unexpired tokens need are deleted.
   expect(await query('select 1 from service_operator_token_uses')).toHaveLength(CI.length)
 })
 

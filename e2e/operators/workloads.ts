@@ -42,7 +42,7 @@ export const current = query({ clients: ['public'], returns: v.int64(), handler:
 `
 }
 
-/** Parses what a command printed; throws its messages where it failed. */
+/** Parses the output of a command; throws its messages if it failed. */
 export function parsed(args: readonly string[], { status, stdout, stderr }: Result): Json {
   if (status === 0) return JSON.parse(stdout)
   throw new Error(`svc ${args.join(' ')}: ${status}\n${stdout}${stderr}`)

@@ -247,7 +247,7 @@ class Driver {
   }
 }
 
-/** The error of the Function where the workload aborts. */
+/** The error of a Function that the workload aborts. */
 const ABORT = 'APP_ABORTED'
 /** Codes after which the outcome is unknown and the same request is repeated. */
 const OUTCOME_UNKNOWN = ['RESULT_UNCERTAIN', 'DEADLINE_EXCEEDED']

@@ -94,8 +94,8 @@ function client(task: ClientTask): Promise<ClientReport> {
 }
 
 /**
- * Runs a program of this folder to its end, and returns its report. `onStderr` is called for what
- * it says in the meantime.
+ * Runs a program of this folder to its end, and returns its report. `onStderr`
+ * receives its standard error.
  */
 export async function runClient<T>(file: string, task: object, onStderr?: () => void): Promise<T> {
   const path = join(import.meta.dirname, file)

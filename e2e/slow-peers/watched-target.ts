@@ -149,9 +149,9 @@ export interface Pings {
 
 /** The cost of a number of pings. */
 export interface PingFigures {
-  /** CPU time of the server, with that of the calls beside them. */
+  /** CPU time of the server, including the time of the calls beside the pings. */
   readonly cpuMillis: number
-  /** Calls of another client from the first ping on; null where none were measured. */
+  /** Calls of another client from the first ping on; null if none were measured. */
   readonly beside: ClientReport | null
   readonly attack: SubscriberReport
 }

@@ -68,7 +68,7 @@ export class PacedLoad {
     this.#tick()
   }
 
-  /** Plans no further requests. Resolves with all responses once the last one has arrived. */
+  /** Stops planning requests. Resolves with all responses once the last one has arrived. */
   async end(): Promise<readonly PacedResponse[]> {
     this.#isEnding = true
     this.#endIfDone()
@@ -77,7 +77,7 @@ export class PacedLoad {
     return this.#responses
   }
 
-  /** Sends the requests that are due. A late tick sends those that it missed. */
+  /** Sends the due requests. A late tick also sends those of the missed ticks. */
   #tick(): void {
     if (this.#isEnding) return
     const { perSecond } = this.#options

@@ -51,7 +51,7 @@ export function ourTimes(schedule: string, timeZone: string, { from, until }: Wi
 }
 
 /**
- * Returns null where the other implementation has no answer. Changes of half an hour make it search
+ * Returns null if the other implementation has no answer. Changes of half an hour make it search
  * for ever, which it notices. Where a change is not at a whole hour of local time, it may go back
  * to a time that it has returned, and would repeat the times between for ever.
  */

@@ -7,7 +7,7 @@ import { messageSplitter } from './postgres-proxy.ts'
 
 export interface PoolerOptions {
   readonly mode: 'session' | 'transaction'
-  /** Which free session a transaction gets; unless given, the one that was returned last. */
+  /** Selects the free session of a transaction; default: the one that was returned last. */
   readonly order?: 'last' | 'in turn'
 }
 
@@ -97,7 +97,7 @@ class Pool {
 
   #receive(session: Session, type: string, message: Buffer): void {
     const { client } = session
-    // BackendKeyData: a pooler makes up the process ID, since it has no process for a client.
+    // BackendKeyData: a pooler invents the process ID, since it has no process for a client.
     if (type === 'K') message.writeInt32BE(-1, 5)
     client?.socket.write(message)
     const isIdle = type === 'Z' && message[5] === IDLE

@@ -92,7 +92,7 @@ export class LocalDevelopment {
     ])
   }
 
-  /** Resolves with the first event of this name from `from` on, even one that has passed. */
+  /** Resolves with the first event of this name from `from` on, also with an earlier one. */
   next<N extends Name>(
     name: N,
     fits: (event: EventOf<N>) => boolean = () => true,

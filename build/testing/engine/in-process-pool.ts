@@ -15,7 +15,7 @@ import { isFault } from '../../../src/errors/fault.ts'
 import type { Operation, RangeRequest } from '../../../src/runner/protocol/operations.ts'
 import type { FunctionKind } from '../../../src/value/manifest.ts'
 
-/** Stored JSON as JSON.parse makes it. */
+/** Stored JSON, parsed. */
 // biome-ignore lint/suspicious/noExplicitAny: tests look into documents of many shapes.
 export type Loose = any
 

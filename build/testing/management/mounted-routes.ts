@@ -19,7 +19,7 @@ interface MountedParts {
   readonly log: { readonly log: Logger }
 }
 
-/** Requests are rejected before they reach a part other than the identity. */
+/** Mounts the routes with parts that no request may reach, except the identity. */
 export function mountedRoutes({ identity, system, log: { log } }: MountedParts): TestManagement {
   // The route reads the number of places before the request.
   const publications = new ConcurrencyLimit(1, 'PRODUCT_UNAVAILABLE')

@@ -50,7 +50,7 @@ export interface CheckedRequest {
   readonly method: string
   /** The path without its query. */
   readonly path: string
-  /** False where the test observes how the body is read. */
+  /** False if the test observes how the body is read. */
   readonly readsBody?: boolean
 }
 
@@ -119,7 +119,7 @@ export class Contract {
     }
     const schema = this.#schemaOf(documented, response, at)
     if (schema === undefined) return { status, body: text, code: null }
-    // HTTP sends no body to HEAD, and describes the one that GET would get.
+    // A response to HEAD has no body, but the headers of the response to GET.
     if (operation.method === 'HEAD' && text === '') return { status, body: null, code: null }
     const body = JSON.parse(text)
     expect(this.problem(schema, body), at).toBeNull()

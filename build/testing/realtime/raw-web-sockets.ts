@@ -54,9 +54,9 @@ export interface RawWebSocket {
   /** True once the server has closed the connection. */
   readonly hasEnded: boolean
   send(...frames: readonly Frame[]): void
-  /** Sends bytes as they are, in pieces of this size. */
+  /** Sends bytes unchanged, in pieces of this size. */
   write(bytes: Uint8Array, piece?: number): void
-  /** Waits for the end; returns the code of the close frame, null where there was none. */
+  /** Waits for the end; returns the code of the close frame, null if there was none. */
   closeCode(): Promise<number | null>
   /** Waits for as many frames of this kind, and returns the last of them. */
   next(opcode: number, count?: number): Promise<ReceivedFrame>

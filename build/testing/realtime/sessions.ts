@@ -14,7 +14,7 @@ export interface RealtimeSession {
   readonly pings: number
   readonly closed: { readonly code: number; readonly reason: string } | null
   readonly wasCut: boolean
-  /** Sends a message of the client; a text as it is. */
+  /** Sends a message of the client; a text is sent unchanged. */
   send(message: object | string): void
   /** A control frame of the client arrives. */
   heard(): void
@@ -35,7 +35,7 @@ const HEADERS = {
   ...{ host: 'localhost', 'sec-websocket-protocol': REALTIME_PROTOCOL },
 }
 
-/** Opens a connection from the peer. Throws the error code where the upgrade is rejected. */
+/** Opens a connection from the peer. Throws the error code if the upgrade is rejected. */
 export async function openRealtimeSession(
   { application }: Pick<TestGateway, 'application'>,
   peer = '192.0.2.1',

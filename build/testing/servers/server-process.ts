@@ -4,7 +4,7 @@ import { type Supervised, superviseProcess } from './supervisor.ts'
 export interface ServerProcess {
   /** Origin of the Management listener. */
   readonly management: string
-  /** Origin of the application listener; null where none is configured. */
+  /** Origin of the application listener; null if none is configured. */
   readonly application: string | null
   /** Every line so far, of standard output and error; the text is split when this is read. */
   readonly lines: readonly string[]
