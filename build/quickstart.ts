@@ -179,7 +179,7 @@ async function createKeys({ paths, decisions }: Run, svc: Client): Promise<strin
   await svc('clients', 'create', ...at, ...name, ...client)
   const credential = ['--client', ids.publicClientId, '--credential-id', ids.publicCredentialId]
   const { key } = await svc('credentials', 'create', ...at, ...name, ...credential)
-  if (typeof key !== 'string') throw new Problem('The public key was not answered.')
+  if (typeof key !== 'string') throw new Problem('The server returned no public key.')
   decisions.keys = ids
   writeDecisions(paths, decisions)
   if (!hasText(paths.secretKeyFile)) {

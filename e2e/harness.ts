@@ -224,6 +224,6 @@ export async function loginAsOwner(
 ): Promise<unknown> {
   const code = readFileSync(installation.codeFile, 'utf8').trim()
   const reply = await call(server.management, 'POST', '/v1/auth/exchange', { body: { code } })
-  if (reply.status !== 201) throw new Error(`the exchange answered ${reply.status}`)
+  if (reply.status !== 201) throw new Error(`the exchange got the status ${reply.status}`)
   return reply.body
 }

@@ -241,8 +241,8 @@ describe.each([
       await newChannel(`seen ${name}`)
       const more = `${Number.parseInt(channels, 10) + 1}n`
       await program.until((record) => record.channels === more)
-      program.do('askMe')
-      await program.until(({ asked }) => asked === 'subject-1')
+      program.do('querySubject')
+      await program.until(({ subject }) => subject === 'subject-1')
       const statuses = program.printed.map(({ status }) => status).filter(Boolean)
       const renewed = statuses.slice(statuses.indexOf('connected'))
       expect(new Set(renewed)).toEqual(new Set(['connected']))

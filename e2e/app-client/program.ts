@@ -48,7 +48,7 @@ const commands = {
     }), failure),
   me: () => client.watch(api.lab.me, {},
     ({ subject, channels }) => print({ subject, channels }), fail),
-  askMe: () => client.query(api.lab.me).then(({ subject }) => print({ asked: subject }), failure),
+  querySubject: () => client.query(api.lab.me).then(({ subject }) => print({ subject }), failure),
   page: () => {
     const paged = client.paginate(api.lab.page, { channel }, { pageSize: 3 })
     const show = () => {

@@ -27,7 +27,7 @@ beforeAll(async () => {
     })
     if (url === '/slow') return
     if (url === '/away') response.writeHead(302, { location: `http://127.0.0.1:${port}/there` })
-    response.end(JSON.stringify({ price: 42, said: body }))
+    response.end(JSON.stringify({ price: 42, received: body }))
   })
   await new Promise<void>((resolve) => outside.listen(0, 'localhost', resolve))
   port = (outside.address() as AddressInfo).port
@@ -63,15 +63,15 @@ export const order = action({
   clients: ['confidential'],
   uses,
   arguments: { name: v.string() },
-  returns: v.object({ price: v.float64(), said: v.string(), channels: v.int64() }),
+  returns: v.object({ price: v.float64(), received: v.string(), channels: v.int64() }),
   handler: async (ctx, { name }) => {
     const before = Date.now()
     await new Promise((resolve) => setTimeout(resolve, 20))
     if (Date.now() - before < 15) throw new Error('the clock stands still')
     const response = await fetch(url + '/order', { method: 'POST', body: name })
-    const { price, said } = (await response.json()) as { price: number; said: string }
+    const { price, received } = (await response.json()) as { price: number; received: string }
     await ctx.runMutation(internal.outside.store, { name })
-    return { price, said, channels: await ctx.runQuery(api.outside.count) }
+    return { price, received, channels: await ctx.runQuery(api.outside.count) }
   },
 })
 const failing = (path: string, uses?: { network: string[] }) =>
@@ -95,7 +95,7 @@ export const here = failing(url + '/x', uses)
 export const slow = failing(url + '/slow', uses)
 `
 
-const said = async (name: string) =>
+const callAction = async (name: string) =>
   (await action(app, { function: `outside.${name}` })).body.result.value as string
 
 describe('Actions of the compiled server', () => {
@@ -109,7 +109,7 @@ describe('Actions of the compiled server', () => {
     expect(headers.get('x-service-invocation-id')).toMatch(/^ivc_/)
     expect(fields(body.result)).toEqual({
       price: { type: 'float64', value: '4045000000000000' },
-      said: string('tea'),
+      received: string('tea'),
       channels: { type: 'int64', value: '1' },
     })
     expect(seen).toEqual([{ url: '/order', body: 'tea' }])
@@ -128,10 +128,10 @@ describe('Actions of the compiled server', () => {
 
   test('an Action reaches no host that it does not declare, not even by a redirect', async () => {
     seen = []
-    expect(await said('unnamed')).toContain('is not in uses.network of this Action')
-    expect(await said('away')).toContain('is not in uses.network of this Action')
+    expect(await callAction('unnamed')).toContain('is not in uses.network of this Action')
+    expect(await callAction('away')).toContain('is not in uses.network of this Action')
     expect(seen.map(({ url }) => url)).toEqual(['/away'])
-    expect(await said('plain')).toMatch(/http is for networks of|has no address/)
+    expect(await callAction('plain')).toMatch(/http is for networks of|has no address/)
   })
 
   test('an Action ends when its caller disconnects, and so does its request', async () => {
@@ -160,7 +160,9 @@ describe('Actions of the compiled server', () => {
     await app.server.ended
     app.server = await app.installation.start(productEnvironment(app.installation))
     seen = []
-    expect(await said('here')).toContain('the operator must list it in SERVICE_ACTION_ALLOWED')
+    expect(await callAction('here')).toContain(
+      'the operator must list it in SERVICE_ACTION_ALLOWED',
+    )
     expect(seen).toEqual([])
   })
 })

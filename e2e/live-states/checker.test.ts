@@ -107,7 +107,7 @@ test.each<[string, LiveHistory, RegExp]>([
   [
     'a pong that comes before the state',
     history([state(1, 3), current(5), state(2, 8), current(9)]),
-    /said to be current at 5/,
+    /pong calls current at 5/,
   ],
   [
     'a pong that comes before the state, where a later change is cancelled',
@@ -115,7 +115,7 @@ test.each<[string, LiveHistory, RegExp]>([
       ...history([state(1, 3), current(5), state(2, 5), state(3, 6, { answer: [1, 10] })]),
       commits: CANCELLED,
     },
-    /revision 1 of 3.*said to be current at 5/,
+    /revision 1 of 3.*pong calls current at 5/,
   ],
   ['a subscription that ends behind', history(VALID.slice(0, 3)), /it ends at 4, behind 8/],
   ['a lost change at the end', history([state(1, 6), current(9)]), /revision 1 of 6.*current at 9/],

@@ -32,7 +32,7 @@ function orderFindings(watch: Watch): string[] {
   for (const each of watch.received) {
     if (each.type === 'resync') resyncs.push(each.reason)
     if (each.type === 'current' && before === null) {
-      find(`it is said to be current at ${each.sequence} without a state`)
+      find(`a pong calls it current at ${each.sequence} without a state`)
     }
     if (each.type !== 'state') continue
     const { revision, snapshot, release } = each
@@ -98,7 +98,7 @@ function claimsOf(watch: Watch): Claim[] {
     // A pong is about all subscriptions of a connection, so this one may have a newer state.
     if (each.type !== 'current' || state === null || each.sequence < state.snapshot) continue
     const { revision, snapshot } = state
-    const pong = `which is said to be current at ${each.sequence},`
+    const pong = `which a pong calls current at ${each.sequence},`
     const text = `revision ${revision} of ${snapshot}, ${pong}`
     const next = watch.received.slice(i).find(({ type }) => type === 'state')
     const to = next?.type === 'state' ? next.snapshot - 1 : Number.POSITIVE_INFINITY

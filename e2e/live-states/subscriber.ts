@@ -239,12 +239,12 @@ export class Subscriber {
   }
 
   #takePong({ nonce, snapshotSequence }: Json): void {
-    const asked = this.#pings.get(nonce) ?? []
+    const watches = this.#pings.get(nonce) ?? []
     this.#pings.delete(nonce)
     if (snapshotSequence === null) return
     const sequence = Number(snapshotSequence)
     const live = new Set(this.#live.values())
-    for (const watch of asked) {
+    for (const watch of watches) {
       if (live.has(watch)) watch.received.push({ type: 'current', sequence })
     }
     this.#runState.known = Math.max(this.#runState.known, sequence)

@@ -27,7 +27,7 @@ export interface LogHistory {
   readonly afterRevocation: number
 }
 
-const SAID = /^said (\d+)$/
+const LOGGED = /^logged (\d+)$/
 
 export function checkLog(history: LogHistory) {
   const { acknowledged, paged, followed, segments, pruned, afterRevocation } = history
@@ -63,7 +63,7 @@ export function checkLog(history: LogHistory) {
 }
 
 function numberOf({ event, message }: Pick<SeenRecord, 'event' | 'message'>): number | null {
-  const found = event === 'function.log' ? SAID.exec(message) : null
+  const found = event === 'function.log' ? LOGGED.exec(message) : null
   return found === null ? null : Number(found[1])
 }
 

@@ -39,7 +39,7 @@ export class LogCampaign {
     this.#isWriting = false
     await Promise.all(writers)
     const last = this.#next++
-    await this.#say(last)
+    await this.#call(last)
     await reader.untilSeen(messageOf(last))
     await this.#prune(reader)
     const segments = archived().map(recordsOf)
@@ -53,12 +53,12 @@ export class LogCampaign {
   async #write(): Promise<void> {
     while (this.#isWriting) {
       const number = this.#next++
-      if (!(await this.#say(number))) await delay(20)
+      if (!(await this.#call(number))) await delay(20)
     }
   }
 
   /** Returns whether the Mutation was acknowledged. */
-  async #say(number: number): Promise<boolean> {
+  async #call(number: number): Promise<boolean> {
     const sent = { function: 'voice.say', arguments: { number: int64(number) } }
     const isAcknowledged = await mutation(this.#app, sent).then(
       ({ status }) => status === 200,
@@ -94,17 +94,17 @@ export class LogCampaign {
       await reader.send('DELETE', `/v1/auth/sessions/${sessionId}`)
     }
     const number = this.#next++
-    await this.#say(number)
+    await this.#call(number)
     let text = ''
     for (;;) {
       const { done, value } = await stream.read()
-      if (done) return text.split(`said ${number}"`).length - 1
+      if (done) return text.split(`logged ${number}"`).length - 1
       text += Buffer.from(value).toString()
     }
   }
 }
 
-const messageOf = (number: number) => `said ${number}`
+const messageOf = (number: number) => `logged ${number}`
 
 function recordsOf(text: Buffer): ArchivedRecord[] {
   const [, ...lines] = text.toString().trimEnd().split('\n')

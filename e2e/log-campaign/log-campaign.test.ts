@@ -23,7 +23,7 @@ const FUNCTIONS = `
     arguments: { number: v.int64() },
     returns: v.null(),
     handler: async (ctx, { number }) => {
-      ctx.log.info('said ' + number)
+      ctx.log.info('logged ' + number)
       return null
     },
   })

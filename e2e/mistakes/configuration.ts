@@ -72,7 +72,7 @@ export const CONFIGURATION: readonly Situation[] = [
     ],
   },
   {
-    situation: 'a key of the client is asked for a scope that it does not have',
+    situation: 'a new key has a scope that its client does not have',
     run: argv`svc credentials create --root {root} --client {client} --name ci --scopes realtime`,
     exit: 8,
     message: [

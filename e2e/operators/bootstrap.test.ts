@@ -64,7 +64,7 @@ test('the first code is private to the server user, works once, survives a resta
   const me = await call(second.management, 'GET', '/v1/auth/me', { token })
   expect(me.status).toBe(200)
   expect(me.body).toMatchObject({ grants: [{ scope: { kind: 'installation' } }] })
-  await expect(loginAsOwner(installation, second)).rejects.toThrow('answered 401')
+  await expect(loginAsOwner(installation, second)).rejects.toThrow('the status 401')
   await second.stop()
 
   const third = await installation.start()

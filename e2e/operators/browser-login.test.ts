@@ -100,10 +100,10 @@ async function story(browser: Browser): Promise<void> {
   const everything = [readFileSync(file, 'utf8'), ...server.lines]
   for (const { stdout, stderr } of [stranger, first, second]) everything.push(stdout, stderr)
   for (const { page } of [stranger, first, second]) {
-    const answered = new URL(page.url)
-    expect([answered.hostname, answered.pathname]).toEqual(['127.0.0.1', '/callback'])
+    const callback = new URL(page.url)
+    expect([callback.hostname, callback.pathname]).toEqual(['127.0.0.1', '/callback'])
     // Neither the provider's code nor any of its tokens is stored or printed.
-    expect(everything.join('\n')).not.toContain(answered.searchParams.get('code'))
+    expect(everything.join('\n')).not.toContain(callback.searchParams.get('code'))
   }
   expect(everything.join('\n')).not.toContain('eyJ')
 }

@@ -192,7 +192,7 @@ class Driver {
     const metadata = outcome?.status === 200 ? outcome.body.metadata : {}
     if (metadata.replayed === true) this.#replays += 1
     const code = outcome?.body.error?.code ?? ABORT
-    if (code !== ABORT) this.#failures.push(`T${number} was answered ${outcome?.status} ${code}`)
+    if (code !== ABORT) this.#failures.push(`T${number} got the reply ${outcome?.status} ${code}`)
     this.#history.push({
       ...{ number, client, kind, operations, completed },
       // Attempts of a Query without a reply have no effect.
@@ -229,7 +229,7 @@ class Driver {
     const isSame =
       isDeepStrictEqual(again?.metadata, expected) && isDeepStrictEqual(again.result, first.result)
     if (isSame) this.#replays += 1
-    else this.#failures.push(`T${number} was answered differently when it was sent again`)
+    else this.#failures.push(`T${number} got another reply when it was sent again`)
   }
 
   #request({ kind, together, operations, aborts }: Planned): Send {

@@ -62,7 +62,7 @@ export async function replaceCells(options: OperatorOptions): Promise<OperatorHi
       conflicts += 1
       continue
     }
-    if (outcome.status !== 200) failures.push(`T${number} was answered ${outcome.status}`)
+    if (outcome.status !== 200) failures.push(`T${number} got the reply ${outcome.status}`)
     const before = Number(value.value[0].value.value)
     transactions.push({
       ...{ number, client, invoked, completed: tick(), kind: 'mutation', attempts: 1 },
@@ -77,7 +77,7 @@ export async function replaceCells(options: OperatorOptions): Promise<OperatorHi
 }
 
 function failed({ status, body }: Outcome): never {
-  throw new Error(`an operator was answered ${status} ${JSON.stringify(body)}`)
+  throw new Error(`an operator got the reply ${status} ${JSON.stringify(body)}`)
 }
 
 /** Reads or replaces a cell, and repeats the request until its reply is final. */

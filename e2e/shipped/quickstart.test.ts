@@ -106,11 +106,11 @@ test('the printed commands work, Ctrl-C ends all processes, a second start resum
   expect(await (await fetch(`${address}/main.js`)).text()).toContain(first.publicKey)
   expect((await fetch(`${address}/missing`)).status).toBe(404)
   const application = /^ {2}Application API +(\S+)/m.exec(first.output)![1]
-  const asked = await fetch(`${application}/v1/query`, {
+  const crossOrigin = await fetch(`${application}/v1/query`, {
     method: 'POST',
     headers: { origin: address },
   })
-  expect(asked.headers.get('access-control-allow-origin')).toBe(address)
+  expect(crossOrigin.headers.get('access-control-allow-origin')).toBe(address)
   expect(first.commands.length).toBe(1)
   const all = commandsIn(readFileSync(join(home, 'commands.txt'), 'utf8'))
   const [query = '', mutation = '', status = '', watch = ''] = all

@@ -359,8 +359,8 @@ test('no trace, metric, log or archive has a secret, an argument or a stored val
   const locations = new Map([...bodies, ['metrics', plain(metrics)] as const, ...logs])
   const shown = canaries.filter((each) => findLocations(each, locations).length > 0)
   expect(shown).toEqual([])
-  const said = new Map([['log', Buffer.from(app.server.lines.join('\n'))]])
-  expect(canaries.filter((each) => findLocations(each, said).length > 0)).toEqual([])
+  const serverLog = new Map([['log', Buffer.from(app.server.lines.join('\n'))]])
+  expect(canaries.filter((each) => findLocations(each, serverLog).length > 0)).toEqual([])
 })
 
 test('a receiver that is down costs only spans, and no shutdown waits for it', async () => {

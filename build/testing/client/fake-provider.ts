@@ -18,7 +18,7 @@ export class FakeProvider {
   readonly requests: Recorded[] = []
   readonly accessToken = `eyJhbGciOiJFUzI1NiJ9.${encodeBase64Url(system.randomBytes(60))}.c2ln`
   /** Parameters of the redirect back to the client, from those of the authorization request. */
-  answer: (asked: URLSearchParams, code: string) => Record<string, string>
+  answer: (parameters: URLSearchParams, code: string) => Record<string, string>
   /** Replaces the response of the token endpoint, unless it returns null. */
   tokenReply: () => Reply | 'drop' | null = () => null
   metadata: () => Reply = () => ({
@@ -31,7 +31,11 @@ export class FakeProvider {
   readonly #server = createServer((request, response) => void this.#answer(request, response))
 
   constructor() {
-    this.answer = (asked, code) => ({ code, state: asked.get('state') ?? '', iss: ISSUER })
+    this.answer = (parameters, code) => ({
+      code,
+      state: parameters.get('state') ?? '',
+      iss: ISSUER,
+    })
   }
 
   async start(): Promise<this> {

@@ -37,7 +37,7 @@ export function mountedRoutes({ identity, system, log: { log } }: MountedParts):
       files: unused<Files>('files'),
       objects: unused<ConsoleObjects>('objects'),
       objectUploads: new ConcurrencyLimit(1, 'PRODUCT_UNAVAILABLE'),
-      health: () => expect.unreachable('the health was asked for'),
+      health: () => expect.unreachable('the health was read'),
     },
     system,
     log,
