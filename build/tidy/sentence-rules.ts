@@ -35,6 +35,7 @@ const PHRASES: readonly Phrase[] = [
   { text: /\bwhatever\b/i, replacement: '"regardless of", or "any"' },
   { text: /\bso (?:many|long a)\b/, replacement: 'the name of the parameter' },
   { text: /\bbegins? to\b/, replacement: '"starts", or the verb alone' },
+  { text: /\b(?:null|nothing|[Tt]hrows|[Ff]alse|[Tt]rue) where\b/, replacement: '"if"' },
   { text: /\ba way to it\b/, replacement: 'what leads to it' },
   { text: /\b(?:is|are|was|were) (?:asked|told)\b/, replacement: 'what the program sends' },
   { text: /(?<!`)\b(?:nobody|anybody)\b/i, replacement: 'the caller, client, operator or author' },

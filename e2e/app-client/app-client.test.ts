@@ -229,7 +229,7 @@ describe.each([
     }
   })
 
-  test('tokens that end are renewed on the same connection', async () => {
+  test('expiring tokens are renewed on the same connection', async () => {
     tokens.lifetimeSeconds = 2
     const before = tokens.refreshes
     const program = new Program(command, await newChannel(`user ${name}`), `${page.origin}/token`)

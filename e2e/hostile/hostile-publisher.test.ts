@@ -146,7 +146,7 @@ test.each(ARTIFACTS.map((each, i) => [each.name, each, i] as const))(
   },
 )
 
-test('the server is unchanged afterwards', async () => {
+test('the server is unchanged after all packages', async () => {
   expect((await query(app, { function: 'channels.list' })).status).toBe(200)
   const ready = await call(app.server.management, 'GET', '/health/ready')
   expect(ready.status).toBe(200)

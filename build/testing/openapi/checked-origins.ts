@@ -36,7 +36,7 @@ export function testManagement<A>(options: TestMountOptions<A>): TestManagement 
   }
 }
 
-/** Returns the origin with checked responses; `readsBodies` is false where a test reads slowly. */
+/** Returns the origin with checked responses; `readsBodies` is false if a test reads slowly. */
 export function checkedApplication(
   origin: ApplicationOrigin,
   readsBodies = true,

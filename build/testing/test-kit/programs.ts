@@ -104,7 +104,7 @@ export interface Program {
 }
 
 const int64 = fc.nat({ max: 5 }).map(BigInt)
-/** Some of these names are taken. */
+/** A name out of thirteen, so that some inserts find their name taken. */
 const name = fc.nat({ max: 12 }).map((n) => `name${n}`)
 const fields = fc.oneof(
   // One in ten is not an int64, which the engine rejects.
