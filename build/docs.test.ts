@@ -142,7 +142,7 @@ test('every source file that a document of the source names exists', () => {
       (name) => `/${folder}/${name.replaceAll('\\', '/')}`,
     ),
   )
-  // Those of the templates name files of a Workspace.
+  // The documents of the templates name files of a Workspace.
   const others = ['README.md', DOCS, 'src/sdk/templates/']
   const describing = files.filter(({ path }) => !others.some((other) => path.startsWith(other)))
   const missing = describing.flatMap(({ path, text }) =>
@@ -157,7 +157,7 @@ test('every source file that a document of the source names exists', () => {
   expect(alternatives('a/{b,c}.ts')).toEqual(['a/b.ts', 'a/c.ts'])
 })
 
-/** The words that a shell makes of one with braces. */
+/** Expands the braces of a word as a shell does. */
 function alternatives(word: string): string[] {
   const [, before = '', inside, after = ''] = /^([^{]*)\{([^}]*)\}(.*)$/.exec(word) ?? []
   return inside === undefined ? [word] : inside.split(',').map((each) => before + each + after)

@@ -5,7 +5,7 @@ import { code, table } from './markdown.ts'
 
 interface Section {
   readonly title: string
-  /** Matches the codes of the section; the last section takes those that no other does. */
+  /** Matches the codes of the section; the last section has the remaining codes. */
   readonly has: RegExp
 }
 
@@ -28,7 +28,7 @@ export function errorsDocument(): string {
 
 const COLUMNS = ['Code', 'HTTP', 'Exit', 'Retry', 'What happened', 'What to do']
 
-/** Kinds that no HTTP response has. */
+/** Kinds of errors that no HTTP response has. */
 const LOCAL = ['startup', 'setting', 'usage']
 
 function rowOf(name: string, row: CodeRow): string[] {

@@ -29,7 +29,7 @@ function importsText({ imports }: Folder): string {
   return imports.length === 0 ? 'nothing' : imports.join(', ')
 }
 
-/** Libraries of one folder or few, which alone may import them; those of all are left out. */
+/** Returns the libraries that only this folder, or a few, may import. */
 function librariesOf(folder: string): string[] {
   const owned = OWNERS.filter(({ folders }) =>
     folders.some((each) => each === folder || each.startsWith(`src/${folder}/`)),

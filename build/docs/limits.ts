@@ -53,7 +53,7 @@ export async function readLimits(root: string): Promise<Limit[]> {
 }
 
 const BYTE_UNITS = ['bytes', 'KiB', 'MiB', 'GiB']
-/** The units of time that a person counts in, longest first, in microseconds. */
+/** Units of time for people, longest first, in microseconds. */
 const TIME_UNITS: readonly (readonly [number, string])[] = [
   [86_400_000_000, 'd'],
   [3_600_000_000, 'h'],
