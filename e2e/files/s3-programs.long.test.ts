@@ -1,4 +1,4 @@
-/** The S3-compatible API of the executable with rclone and s3cmd: many files, and large ones. */
+/** rclone and s3cmd with many and with large files at the S3-compatible API of the executable. */
 import { existsSync } from 'node:fs'
 import { afterAll, beforeAll, test } from 'vitest'
 import { RCLONE, reasonWithout, S3CMD } from '../../build/testing/files/s3-programs.ts'

@@ -21,7 +21,7 @@ export interface Ran {
   readonly output: string
 }
 
-/** Runs a program without blocking, since the S3-compatible API may be in this process. */
+/** Runs a program without blocking, since the server may be in this process. */
 export function run(program: string, ...parameters: readonly string[]): Promise<Ran> {
   return runWith({}, program, ...parameters)
 }

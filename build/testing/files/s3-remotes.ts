@@ -1,4 +1,4 @@
-/** A bucket of an S3-compatible API, as its clients see it. */
+/** A bucket of an S3-compatible API as its clients see it. */
 import { S3Client, type S3ClientConfig } from '@aws-sdk/client-s3'
 
 export interface S3Keys {

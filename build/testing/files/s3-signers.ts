@@ -1,4 +1,4 @@
-/** Signs S3 requests as clients do, so that tests can change them afterwards. */
+/** Signs S3 requests as clients do, so that tests can then change them. */
 import { hmacSha256, sha256Hex } from '../../../src/system/digests.ts'
 import type { S3Keys } from './s3-remotes.ts'
 

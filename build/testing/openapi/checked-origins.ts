@@ -53,7 +53,7 @@ export function checkedApplication(
 }
 
 async function checked(request: Request, response: Response, readsBody = true): Promise<Response> {
-  // The S3-compatible API on its own host has paths of other operations.
+  // At the root of its own host, the S3-compatible API has paths of other operations.
   if (response.headers.has('x-amz-request-id')) return response
   const { method } = request
   const path = new URL(request.url).pathname
