@@ -46,7 +46,7 @@ export function withDecisions(text: string, root: string): string {
   return between(text, 'records', `${chapters.join('\n')}`)
 }
 
-/** Reads every record, sorted by number. Throws where a chapter, a number or a title is wrong. */
+/** Reads every record, sorted by number. Throws if a chapter, a number or a title is wrong. */
 export function readRecords(folder: string): DecisionRecord[] {
   const entries = readdirSync(folder, { withFileTypes: true }).filter(
     ({ name }) => name !== 'README.md',

@@ -143,7 +143,7 @@ export async function grantDownload(app: Application, fileId: string): Promise<G
   return grantOf(reply.body.result)
 }
 
-/** Returns the path of a signed URL. Throws where the call fails. */
+/** Returns the path of a signed URL. Throws if the call fails. */
 export async function signDownload(app: Application, fileId: string): Promise<string> {
   const reply = await query(app, { function: 'uploads.sign', arguments: { file: id(fileId) } })
   if (reply.status !== 200) throw new Error(JSON.stringify(reply.body))
