@@ -1,11 +1,9 @@
-/** The reference of authorization, from the routes, the capabilities and the roles. */
+/** The reference of authorization, from the operations, the capabilities and the roles. */
 import { DEVELOPMENT_ROUTES, INVOCATIONS, PROBES } from '../../src/http/application/routes.ts'
-import { ENVIRONMENT_BASE, type Route } from '../../src/http/management/route.ts'
-import { managementRoutes } from '../../src/http/management/routes.ts'
 import { CAPABILITIES, capabilitiesOfRole, ROLES } from '../../src/value/capabilities.ts'
+import { MANAGEMENT_OPERATIONS } from '../../src/wire/operations/management.ts'
+import { ENVIRONMENT_BASE, type ManagementOperation } from '../../src/wire/operations/operation.ts'
 import { code, table } from './markdown.ts'
-
-const ROUTES = managementRoutes as readonly Route<never>[]
 
 export function accessDocument(): string {
   return [
@@ -21,7 +19,7 @@ const COLUMNS = ['Route', 'Needs', 'What it does']
 
 function capabilityRows(): string[][] {
   return CAPABILITIES.map((capability) => {
-    const routes = ROUTES.filter(
+    const routes = MANAGEMENT_OPERATIONS.filter(
       ({ access }) => access.kind !== 'public' && access.capability === capability,
     )
     const granted = ROLES.map((role) =>
@@ -32,13 +30,13 @@ function capabilityRows(): string[][] {
 }
 
 function managementRows(): string[][] {
-  return ROUTES.map((route) => {
-    const path = route.path.replace(ENVIRONMENT_BASE, '{base}')
-    return [code(`${route.method} ${path}`), needs(route), route.summary]
+  return MANAGEMENT_OPERATIONS.map((operation) => {
+    const path = operation.path.replace(ENVIRONMENT_BASE, '{base}')
+    return [code(`${operation.method} ${path}`), needs(operation), operation.summary]
   })
 }
 
-function needs({ access, authorities }: Route<never>): string {
+function needs({ access, authorities }: ManagementOperation): string {
   if (access.kind === 'public') {
     const ways = authorities.map((each) => each.map((name) => AUTHORITIES[name]).join(' and '))
     return ways.length === 0 ? 'nothing' : ways.join(', or ')

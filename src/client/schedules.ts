@@ -2,7 +2,7 @@
 import type { OperationId } from '../value/ids.ts'
 import type { Activation } from '../value/scheduling/crons.ts'
 import { CronActivated, CronList } from '../wire/crons.ts'
-import { OPERATION_ID_HEADER } from '../wire/operations.ts'
+import { OPERATION_ID_HEADER } from '../wire/idempotency-records.ts'
 import { ScheduledChanged, ScheduledPage } from '../wire/schedules.ts'
 import type { Remote } from './remotes.ts'
 

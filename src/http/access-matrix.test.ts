@@ -16,6 +16,7 @@ import { issueInvitation } from '../identity/invitations.ts'
 import { type Login, revokeSession } from '../identity/sessions.ts'
 import { CAPABILITIES, type Capability } from '../value/capabilities.ts'
 import { INSTALLATION } from '../value/scope.ts'
+import { MANAGEMENT_OPERATIONS } from '../wire/operations/management.ts'
 import type { Route } from './management/route.ts'
 import { type ManagementApp, managementRoutes } from './management/routes.ts'
 
@@ -137,7 +138,9 @@ test('exactly the routes of an Environment are below its base path', () => {
   }
 })
 
-test('no route is declared twice', () => {
+test('each operation of the management origin has one route', () => {
+  const names = managementRoutes.map(({ name }) => name)
+  expect(names).toEqual(MANAGEMENT_OPERATIONS.map(({ name }) => name))
   expect(new Set(managementRoutes.map(nameOf)).size).toBe(managementRoutes.length)
 })
 

@@ -1,52 +1,5 @@
-/** Path parameters. A name has the same type on every route. */
-import { ChannelName } from '../wire/channels.ts'
-import { ConfigurationName } from '../wire/configuration.ts'
-import { CronName } from '../wire/crons.ts'
-import { DocumentIdField, TableName } from '../wire/data.ts'
-import { idField } from '../wire/fields.ts'
-import { ObjectKey } from '../wire/files/buckets.ts'
-import { SignedDownload } from '../wire/files/stored-files.ts'
-import type { Infer } from '../wire/schema.ts'
-import { WorkspaceName } from '../wire/workspace.ts'
-
-export const PATH_PARAMETERS = {
-  projectId: idField('prj'),
-  environmentId: idField('env'),
-  operatorId: idField('opr'),
-  sessionId: idField('ops'),
-  invitationId: idField('opi'),
-  operationId: idField('opn'),
-  releaseId: idField('rel'),
-  scheduledId: idField('sch'),
-  clientId: idField('app'),
-  credentialId: idField('crd'),
-  uploadId: idField('upl'),
-  fileId: idField('fil'),
-  /** A credential: the token of a signed URL. */
-  signedDownload: SignedDownload,
-  bucketId: idField('bkt'),
-  storageKeyId: idField('stk'),
-  /** All that is left of the path, slashes included. */
-  objectKey: ObjectKey,
-  channel: ChannelName,
-  workspace: WorkspaceName,
-  name: ConfigurationName,
-  cron: CronName,
-  table: TableName,
-  documentId: DocumentIdField,
-} as const
-
-export type PathParameter = keyof typeof PATH_PARAMETERS
-
-/** Parsed parameters of a path such as `/channels/:channel/rollback`. */
-export type Params<P extends string> = {
-  readonly [N in NameIn<P> & PathParameter]: Infer<(typeof PATH_PARAMETERS)[N]>
-}
-type NameIn<P extends string> = P extends `${string}:${infer Name}/${infer Rest}`
-  ? Name | NameIn<Rest>
-  : P extends `${string}:${infer Name}`
-    ? Name
-    : never
+/** Paths of operations, as Hono takes them. */
+import type { PathParameter } from '../wire/operations/parameters.ts'
 
 /** Returns the path as Hono takes it. */
 export function routePattern(path: string): string {

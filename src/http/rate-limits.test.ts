@@ -5,9 +5,10 @@ import { Fault } from '../errors/fault.ts'
 import type { Actor } from '../identity/actor.ts'
 import { TestSystem } from '../system/system.ts'
 import { memoryLog } from '../telemetry/log.ts'
+import { operatorOperation, publicOperation } from '../wire/operations/operation.ts'
 import { schema } from '../wire/schema.ts'
 import { healthRoutes } from './management/health.ts'
-import { operatorRoute, publicRoute } from './management/route.ts'
+import { bind } from './management/route.ts'
 import { type ManagementLimits, managementLimits, RateLimiter } from './rate-limits.ts'
 
 const LIMIT = { perSecond: 2, burst: 4 }
@@ -80,6 +81,21 @@ interface App {
 const ISSUED = ['A', 'D', 'E']
 
 const DESCRIBED = { name: 'test', summary: 'A test.', replies: { 204: null } } as const
+const OPERATIONS = {
+  open: publicOperation({
+    method: 'GET',
+    path: '/v1/auth/open',
+    ...DESCRIBED,
+    query: schema({ 'token?': 'string' }),
+  }),
+  recognized: publicOperation({
+    method: 'POST',
+    path: '/v1/auth/recognized',
+    ...DESCRIBED,
+    body: { schema: schema({ token: 'string' }) },
+  }),
+  closed: operatorOperation({ method: 'GET', path: '/v1/closed', ...DESCRIBED }),
+}
 
 function mounted(limits: ManagementLimits | null, system: TestSystem) {
   const actor = { grants: [] } as unknown as Actor
@@ -107,32 +123,19 @@ function mounted(limits: ManagementLimits | null, system: TestSystem) {
     app,
     routes: [
       ...healthRoutes,
-      publicRoute({
-        method: 'GET',
-        path: '/v1/auth/open',
-        ...DESCRIBED,
-        query: schema({ 'token?': 'string' }),
-        handle({ app, query }) {
+      ...bind<App, typeof OPERATIONS>(OPERATIONS, {
+        open({ app, query }) {
           app.answer(query.token ?? '')
           return { status: 204 }
         },
-      }),
-      publicRoute({
-        method: 'POST',
-        path: '/v1/auth/recognized',
-        ...DESCRIBED,
-        body: { schema: schema({ token: 'string' }) },
-        recognize: ({ body }) => (ISSUED.includes(body.token) ? body.token : null),
-        handle({ body }) {
-          if (body.token !== 'A') throw new Fault('PLATFORM_AUTHENTICATION_FAILED')
-          return { status: 204 }
+        recognized: {
+          recognize: ({ body }) => (ISSUED.includes(body.token) ? body.token : null),
+          handle({ body }) {
+            if (body.token !== 'A') throw new Fault('PLATFORM_AUTHENTICATION_FAILED')
+            return { status: 204 }
+          },
         },
-      }),
-      operatorRoute({
-        method: 'GET',
-        path: '/v1/closed',
-        ...DESCRIBED,
-        handle: () => ({ status: 204 }),
+        closed: () => ({ status: 204 }),
       }),
     ],
   })

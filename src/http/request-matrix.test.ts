@@ -8,9 +8,10 @@ import {
   MANAGED_HEADER,
 } from '../../build/testing/providers/external-logins.ts'
 import { PACKAGE_MEDIA_TYPE } from '../value/packages/workspace-package.ts'
+import { JSON_BODY_BYTES_MAX } from '../wire/operations/operation.ts'
 import { jsonSchemaOf } from '../wire/reading/json-schema.ts'
 import { EXPECTED_HEAD_HEADER } from '../wire/workspace.ts'
-import { JSON_BODY_BYTES_MAX, type Route } from './management/route.ts'
+import type { Route } from './management/route.ts'
 import { type ManagementApp, managementRoutes } from './management/routes.ts'
 
 /*

@@ -7,10 +7,23 @@ import type { Actor } from '../identity/actor.ts'
 import { TestSystem } from '../system/system.ts'
 import { memoryLog } from '../telemetry/log.ts'
 import type { Capability } from '../value/capabilities.ts'
+import { operatorOperation } from '../wire/operations/operation.ts'
 import { NO_FIELDS } from '../wire/schema.ts'
-import { operatorRoute, type Sessions } from './management/route.ts'
+import { bind, type Sessions } from './management/route.ts'
 
 const CAPABILITY: Capability = 'operators:manage'
+
+const OPERATIONS = {
+  send: operatorOperation({
+    method: 'POST',
+    path: '/',
+    name: 'test',
+    summary: 'A test.',
+    capability: CAPABILITY,
+    body: { schema: NO_FIELDS },
+    replies: { 204: null },
+  }),
+}
 
 /** Sends a body that takes `bodyMillis`; afterwards `later` authorizes the session. */
 async function send(bodyMillis: number, later: () => Actor) {
@@ -29,21 +42,12 @@ async function send(bodyMillis: number, later: () => Actor) {
     system,
     log: memoryLog().log,
     app: { environment: null, sessions },
-    routes: [
-      operatorRoute({
-        method: 'POST',
-        path: '/',
-        name: 'test',
-        summary: 'A test.',
-        capability: CAPABILITY,
-        body: { schema: NO_FIELDS },
-        replies: { 204: null },
-        handle({ actor }) {
-          seen.push(actor)
-          return { status: 204 }
-        },
-      }),
-    ],
+    routes: bind(OPERATIONS, {
+      send({ actor }) {
+        seen.push(actor)
+        return { status: 204 }
+      },
+    }),
   })
   const source: UnderlyingDefaultSource<Uint8Array> = {
     pull(controller) {

@@ -11,7 +11,7 @@ import {
   text,
   U64,
 } from './fields.ts'
-import { OperationField } from './operations.ts'
+import { OperationField } from './idempotency-records.ts'
 import { type Infer, schema } from './schema.ts'
 
 /** Bytes of the body that sets a value (contract/management.md, Limits). */

@@ -11,7 +11,7 @@ import {
   textUpTo,
   U64,
 } from './fields.ts'
-import { OperationField } from './operations.ts'
+import { OperationField } from './idempotency-records.ts'
 import { type Infer, schema } from './schema.ts'
 
 export const CronName = text(CRON_NAME, 'the name of a Cron')

@@ -11,8 +11,8 @@ import {
   text,
   U64,
 } from './fields.ts'
+import { OperationField } from './idempotency-records.ts'
 import { TaggedField, TaggedObjectField } from './invocations.ts'
-import { OperationField } from './operations.ts'
 import { type Infer, schema } from './schema.ts'
 
 /** Bytes of a body with one document: 1 MiB as stored takes up to three times that when tagged. */

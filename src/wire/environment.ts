@@ -1,6 +1,6 @@
 /** State of the Environment (contract/wire.md, Environment state). */
 import { idField, Micros, Name, Revision, text, U64 } from './fields.ts'
-import { OperationField } from './operations.ts'
+import { OperationField } from './idempotency-records.ts'
 import { type Infer, schema } from './schema.ts'
 
 /** Bytes of a body with a configuration (contract/management.md, Limits). */

@@ -1,7 +1,7 @@
 /** Scheduled work: its list and its cancellation (contract/wire.md, Scheduled work). */
 import { SCHEDULED_SOURCES, SCHEDULED_STATES } from '../value/scheduling/scheduled-work.ts'
 import { idField, integer, listUpTo, Micros, PAGE_MAX, PageLimit, textUpTo } from './fields.ts'
-import { OperationField } from './operations.ts'
+import { OperationField } from './idempotency-records.ts'
 import { type Infer, schema } from './schema.ts'
 
 export const ScheduledQuery = schema({

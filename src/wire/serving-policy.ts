@@ -4,7 +4,7 @@
  */
 import { POLICY_RELEASES_MAX, WEIGHTS_TOTAL } from '../value/targets.ts'
 import { documented, idField, integer, Micros, Revision, U64 } from './fields.ts'
-import { OperationField } from './operations.ts'
+import { OperationField } from './idempotency-records.ts'
 import { type Infer, schema } from './schema.ts'
 import { DigestField } from './workspace.ts'
 

@@ -1,5 +1,5 @@
 /** Steps of the walk over all operations: a bucket, its storage keys and its objects. */
-import { OPERATION_ID_HEADER } from '../../../src/wire/operations.ts'
+import { OPERATION_ID_HEADER } from '../../../src/wire/idempotency-records.ts'
 import type { State } from './arbitrary-requests.ts'
 import type { Step, Walk } from './data-steps.ts'
 

@@ -1,5 +1,5 @@
 /** Steps of the walk over all operations: a document is inserted, read, replaced and deleted. */
-import { OPERATION_ID_HEADER } from '../../../src/wire/operations.ts'
+import { OPERATION_ID_HEADER } from '../../../src/wire/idempotency-records.ts'
 import type { State } from './arbitrary-requests.ts'
 
 /** One operation: name, status, and the required state. */

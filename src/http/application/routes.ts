@@ -1,7 +1,6 @@
 /** Every route of the application origin, for mount, the OpenAPI document and tests. */
 import type { TableCode } from '../../errors/codes.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
-import { PACKAGE_BYTES_MAX, PACKAGE_MEDIA_TYPE } from '../../value/packages/workspace-package.ts'
 import { UploadAnswer } from '../../wire/files/stored-files.ts'
 import { Live, Ready } from '../../wire/health.ts'
 import {
@@ -11,22 +10,13 @@ import {
   MutationRequest,
   QueryAnswer,
 } from '../../wire/invocations.ts'
-import { FreezeRequest, Frozen, WorkspaceState } from '../../wire/releases.ts'
+import type { DevelopmentAccess, Operation, Replies } from '../../wire/operations/operation.ts'
+import {
+  freezeWorkspace,
+  readWorkspaceHead,
+  synchronizeWorkspace,
+} from '../../wire/operations/workspaces.ts'
 import type { Schema } from '../../wire/schema.ts'
-import {
-  EXPECTED_HEAD_HEADER,
-  ExpectedHeadField,
-  PROVENANCE_HEADER,
-  ProvenanceHeader,
-  Published,
-} from '../../wire/workspace.ts'
-import {
-  type Body,
-  type Headers,
-  JSON_BODY_BYTES_MAX,
-  type RawBody,
-  type Replies,
-} from '../management/route.ts'
 import type { Call, CallResponse } from './calls.ts'
 import { freezeHead, readHead, receivePackage } from './development/workspaces.ts'
 import { sendDownload } from './files/downloads.ts'
@@ -66,11 +56,7 @@ export interface FileTransfer extends Described {
 }
 
 /** A request with a development key, about one Workspace. */
-export interface DevelopmentRoute extends Described {
-  readonly method: 'GET' | 'PUT' | 'POST'
-  readonly headers: Headers
-  readonly body: Body<unknown> | RawBody | null
-  readonly errors: readonly TableCode[]
+export interface DevelopmentRoute extends Operation<DevelopmentAccess> {
   /** `workspace` is the segment of the path, whatever it is. */
   readonly answer: (gateway: Gateway, incoming: Incoming, workspace: string) => Promise<Response>
 }
@@ -176,24 +162,27 @@ const TRANSFER_ERRORS: readonly TableCode[] = [
 const DOWNLOAD = {
   path: '/v1/files/downloads/:fileId',
   grant: 'downloadGrant',
-  replies: { 200: null, 206: null, 304: null },
   transfer: sendDownload,
 } as const
 
 const SIGNED_DOWNLOAD = {
   path: '/v1/files/signed-downloads/:signedDownload',
   grant: 'signedDownload',
-  replies: { 200: null, 206: null, 304: null },
   transfer: sendSignedDownload,
 } as const
 
-const DOWNLOAD_ERRORS: readonly TableCode[] = [
-  ...TRANSFER_ERRORS,
-  'FILE_NOT_FOUND',
-  'RANGE_INVALID',
-  'BUSY',
-]
-const HEAD_ERRORS: readonly TableCode[] = [...TRANSFER_ERRORS, 'FILE_NOT_FOUND']
+const SENDS_BYTES = {
+  method: 'GET',
+  replies: { 200: 'bytes', 206: 'bytes', 304: null },
+  errors: [...TRANSFER_ERRORS, 'FILE_NOT_FOUND', 'RANGE_INVALID', 'BUSY'],
+} as const
+
+/** A range is answered to GET alone; the headers of HEAD have no body. */
+const SENDS_HEADERS = {
+  method: 'HEAD',
+  replies: { 200: null, 304: null },
+  errors: [...TRANSFER_ERRORS, 'FILE_NOT_FOUND'],
+} as const
 
 export const FILE_TRANSFERS: readonly FileTransfer[] = [
   {
@@ -217,103 +206,34 @@ export const FILE_TRANSFERS: readonly FileTransfer[] = [
   },
   {
     ...DOWNLOAD,
-    method: 'GET',
+    ...SENDS_BYTES,
     name: 'downloadFile',
     summary: 'Sends a file, or one range of it.',
-    errors: DOWNLOAD_ERRORS,
   },
   {
     ...DOWNLOAD,
-    method: 'HEAD',
+    ...SENDS_HEADERS,
     name: 'readFileHeaders',
     summary: 'Sends the headers of a download without the bytes.',
-    errors: HEAD_ERRORS,
   },
   {
     ...SIGNED_DOWNLOAD,
-    method: 'GET',
+    ...SENDS_BYTES,
     name: 'downloadSignedFile',
     summary: 'Sends a file, or one range of it. The signed URL is the only credential.',
-    errors: DOWNLOAD_ERRORS,
   },
   {
     ...SIGNED_DOWNLOAD,
-    method: 'HEAD',
+    ...SENDS_HEADERS,
     name: 'readSignedFileHeaders',
     summary: 'Sends the headers of a signed download without the bytes.',
-    errors: HEAD_ERRORS,
   },
 ]
-
-/** Failures of every request with a development key. */
-const DEVELOPMENT_ERRORS: readonly TableCode[] = [
-  'REQUEST_INVALID',
-  'APPLICATION_KEY_REQUIRED',
-  'APPLICATION_KEY_INVALID',
-  'TARGET_DENIED',
-  'ORIGIN_DENIED',
-  'ROUTE_NOT_FOUND',
-  'RATE_LIMITED',
-  'INTERNAL',
-  'UNAVAILABLE',
-  'PRODUCT_UNAVAILABLE',
-  'PRODUCT_CORRUPT',
-]
-
-/** Failures of a request with a body. */
-const BODY_ERRORS = ['LIMIT_EXCEEDED', 'MEDIA_TYPE_UNSUPPORTED', 'BUSY'] as const
-
-const WORKSPACE_PATH = '/v1/workspaces/:workspace'
 
 export const DEVELOPMENT_ROUTES: readonly DevelopmentRoute[] = [
-  {
-    method: 'GET',
-    path: WORKSPACE_PATH,
-    name: 'readWorkspaceHead',
-    summary: 'Returns the HEAD of a Workspace, and the Project of its packages.',
-    headers: {},
-    body: null,
-    replies: { 200: WorkspaceState },
-    errors: DEVELOPMENT_ERRORS,
-    answer: readHead,
-  },
-  {
-    method: 'PUT',
-    path: WORKSPACE_PATH,
-    name: 'synchronizeWorkspace',
-    summary: 'Makes a package the HEAD of its Workspace, without validating or serving it.',
-    headers: {
-      [EXPECTED_HEAD_HEADER]: ExpectedHeadField,
-      [PROVENANCE_HEADER]: { optional: ProvenanceHeader },
-    },
-    body: { mediaType: PACKAGE_MEDIA_TYPE, bytesMax: PACKAGE_BYTES_MAX },
-    replies: { 200: Published, 201: Published },
-    errors: [
-      ...DEVELOPMENT_ERRORS,
-      ...BODY_ERRORS,
-      'PRODUCT_CAS_CONFLICT',
-      'PRODUCT_INVALID',
-      'PRODUCT_STATE_CONFLICT',
-    ],
-    answer: receivePackage,
-  },
-  {
-    method: 'POST',
-    path: `${WORKSPACE_PATH}/freeze`,
-    name: 'freezeWorkspace',
-    summary: 'Validates the Release of the HEAD. With a failed check it is not validated.',
-    headers: {},
-    body: { schema: FreezeRequest, bytesMax: JSON_BODY_BYTES_MAX },
-    replies: { 200: Frozen },
-    errors: [
-      ...DEVELOPMENT_ERRORS,
-      ...BODY_ERRORS,
-      'PRODUCT_CAS_CONFLICT',
-      'PRODUCT_NOT_FOUND',
-      'PRODUCT_RELEASE_RETIRED',
-    ],
-    answer: freezeHead,
-  },
+  { ...readWorkspaceHead, answer: readHead },
+  { ...synchronizeWorkspace, answer: receivePackage },
+  { ...freezeWorkspace, answer: freezeHead },
 ]
 
 export const PROBES: readonly Probe[] = [

@@ -14,47 +14,28 @@ import {
   revokeCredential,
   rotateCredential,
 } from '../../product/application-clients/application-credentials.ts'
-import {
+import type {
   ClientCreated,
-  type ClientField,
+  ClientField,
   ClientList,
-  ClientRequest,
   CredentialCreated,
-  type CredentialField,
+  CredentialField,
   CredentialList,
-  CredentialRequest,
   CredentialRevoked,
-  RotateRequest,
 } from '../../wire/application-clients.ts'
+import { applicationClientOperations } from '../../wire/operations/application-clients.ts'
 import type { ProductApp } from './product-app.ts'
-import { environmentRoute, type ReplyOf, type Route } from './route.ts'
+import { bind, type ReplyOf, type Route } from './route.ts'
 
-const ISSUED = { 200: CredentialCreated, 201: CredentialCreated } as const
-
-export const applicationClientRoutes: readonly Route<ProductApp>[] = [
-  environmentRoute({
-    method: 'GET',
-    path: '/application-clients',
-    name: 'listApplicationClients',
-    summary: 'Lists every Application Client, without keys.',
-    capability: 'credentials:read',
-    replies: { 200: ClientList },
-    handle({ app }) {
+export const applicationClientRoutes: readonly Route<ProductApp>[] = bind(
+  applicationClientOperations,
+  {
+    listApplicationClients({ app }) {
       const body: ClientList = { version: 1, clients: listClients(app.product).map(clientField) }
       return { status: 200, body }
     },
-  }),
 
-  environmentRoute({
-    method: 'POST',
-    path: '/application-clients',
-    name: 'createApplicationClient',
-    summary: 'Creates an Application Client with the ID that the caller chose.',
-    capability: 'credentials:manage',
-    body: { schema: ClientRequest },
-    replies: { 200: ClientCreated, 201: ClientCreated },
-    errors: ['PRODUCT_INVALID', 'PRODUCT_OPERATION_REUSED', 'PRODUCT_STATE_CONFLICT'],
-    handle({ app, actor, body: { createdAtMicros, ...asked }, requestId }) {
+    createApplicationClient({ app, actor, body: { createdAtMicros, ...asked }, requestId }) {
       const { client, replayed } = createClient(app.product, actor, {
         ...asked,
         createdAtMicros: BigInt(createdAtMicros),
@@ -63,33 +44,14 @@ export const applicationClientRoutes: readonly Route<ProductApp>[] = [
       const body: ClientCreated = { version: 1, client: clientField(client), replayed }
       return { status: replayed ? 200 : 201, body }
     },
-  }),
 
-  environmentRoute({
-    method: 'GET',
-    path: '/application-clients/:clientId/credentials',
-    name: 'listCredentials',
-    summary: 'Lists every credential of an Application Client, without keys.',
-    capability: 'credentials:read',
-    replies: { 200: CredentialList },
-    handle({ app, params }) {
+    listCredentials({ app, params }) {
       const credentials = listCredentials(app.product, params.clientId)
       const body: CredentialList = { version: 1, credentials: credentials.map(credentialField) }
       return { status: 200, body }
     },
-  }),
 
-  environmentRoute({
-    method: 'POST',
-    path: '/application-clients/:clientId/credentials',
-    name: 'createCredential',
-    summary: 'Creates a credential. Only this response contains its key.',
-    capability: 'credentials:manage',
-    body: { schema: CredentialRequest },
-    replies: ISSUED,
-    errors: ['PRODUCT_INVALID', 'PRODUCT_OPERATION_REUSED', 'PRODUCT_STATE_CONFLICT'],
-    cache: 'no-store, max-age=0',
-    handle({ app, actor, params, body: asked, requestId }) {
+    createCredential({ app, actor, params, body: asked, requestId }) {
       const created = createCredential(app.product, actor, {
         clientId: params.clientId,
         credentialId: asked.credentialId,
@@ -101,19 +63,8 @@ export const applicationClientRoutes: readonly Route<ProductApp>[] = [
       })
       return createdReply(created)
     },
-  }),
 
-  environmentRoute({
-    method: 'POST',
-    path: '/application-clients/:clientId/credentials/:credentialId/rotate',
-    name: 'rotateCredential',
-    summary: 'Creates a replacement. The credential stays active until it is revoked.',
-    capability: 'credentials:manage',
-    body: { schema: RotateRequest },
-    replies: ISSUED,
-    errors: ['PRODUCT_INVALID', 'PRODUCT_OPERATION_REUSED', 'PRODUCT_STATE_CONFLICT'],
-    cache: 'no-store, max-age=0',
-    handle({ app, actor, params, body: asked, requestId }) {
+    rotateCredential({ app, actor, params, body: asked, requestId }) {
       const { credentialId: replacementId, createdAtMicros, ...changes } = asked
       const rotated = rotateCredential(app.product, actor, {
         clientId: params.clientId,
@@ -125,56 +76,31 @@ export const applicationClientRoutes: readonly Route<ProductApp>[] = [
       })
       return createdReply(rotated)
     },
-  }),
 
-  environmentRoute({
-    method: 'POST',
-    path: '/application-clients/:clientId/credentials/:credentialId/reveal',
-    name: 'revealKey',
-    summary: 'Returns the key of a public credential.',
-    capability: 'credentials:read',
-    replies: { 200: CredentialCreated },
-    errors: ['PRODUCT_INVALID', 'PRODUCT_STATE_CONFLICT'],
-    cache: 'no-store, max-age=0',
-    handle({ app, actor, params: { clientId, credentialId }, requestId }) {
+    revealKey({ app, actor, params: { clientId, credentialId }, requestId }) {
       const revealed = revealKey(app.product, actor, { clientId, credentialId, requestId })
       // No credential was created, so the response is no replay.
       const body = createdBody({ ...revealed, secretShownOnce: false, replayed: false })
       return { status: 200, body }
     },
-  }),
 
-  environmentRoute({
-    method: 'POST',
-    path: '/application-clients/:clientId/credentials/:credentialId/revoke',
-    name: 'revokeCredential',
-    summary: 'Revokes a credential permanently.',
-    capability: 'credentials:manage',
-    replies: { 200: CredentialRevoked },
-    handle({ app, actor, params: { clientId, credentialId }, requestId }) {
+    revokeCredential({ app, actor, params: { clientId, credentialId }, requestId }) {
       const name = { clientId, credentialId }
       const credential = revokeCredential(app.product, actor, { ...name, requestId })
       const body: CredentialRevoked = { version: 1, credential: credentialField(credential) }
       return { status: 200, body }
     },
-  }),
 
-  environmentRoute({
-    method: 'DELETE',
-    path: '/application-clients/:clientId/credentials/:credentialId',
-    name: 'deleteCredential',
-    summary: 'Deletes a revoked credential and keeps a tombstone.',
-    capability: 'credentials:manage',
-    replies: { 204: null },
-    errors: ['PRODUCT_STATE_CONFLICT'],
-    handle({ app, actor, params: { clientId, credentialId }, requestId }) {
+    deleteCredential({ app, actor, params: { clientId, credentialId }, requestId }) {
       deleteCredential(app.product, actor, { clientId, credentialId, requestId })
       return { status: 204 }
     },
-  }),
-]
+  },
+)
 
-function createdReply(created: Created): ReplyOf<typeof ISSUED> {
+function createdReply(
+  created: Created,
+): ReplyOf<(typeof applicationClientOperations.createCredential)['replies']> {
   return { status: created.replayed ? 200 : 201, body: createdBody(created) }
 }
 

@@ -8,109 +8,67 @@ import {
   readConfigurationHistory,
   setConfiguration,
 } from '../../product/configuration/configuration.ts'
-import {
-  type ChangeField,
-  CONFIGURATION_BODY_BYTES_MAX,
+import type {
+  ChangeField,
   ConfigurationChanged,
-  ConfigurationDelete,
   ConfigurationHistory,
   ConfigurationList,
-  ConfigurationSet,
-  type EntryField,
-  HistoryQuery,
+  EntryField,
 } from '../../wire/configuration.ts'
 import { PAGE_DEFAULT } from '../../wire/fields.ts'
+import { configurationOperations } from '../../wire/operations/configuration.ts'
 import { operationField } from './idempotency-operations.ts'
 import type { ProductApp } from './product-app.ts'
-import { environmentRoute, type Route } from './route.ts'
+import { bind, type Route } from './route.ts'
 
-export const configurationRoutes: readonly Route<ProductApp>[] = [
-  environmentRoute({
-    method: 'GET',
-    path: '/configuration',
-    name: 'listConfiguration',
-    summary: 'Lists every variable and secret, without the values of secrets.',
-    capability: 'configuration:read',
-    replies: { 200: ConfigurationList },
-    handle({ app }) {
-      const { revision, entries } = readConfiguration(app.product)
-      const body: ConfigurationList = {
-        version: 1,
-        revision: String(revision),
-        entries: entries.map(entryField),
-      }
-      return { status: 200, body }
-    },
-  }),
+export const configurationRoutes: readonly Route<ProductApp>[] = bind(configurationOperations, {
+  listConfiguration({ app }) {
+    const { revision, entries } = readConfiguration(app.product)
+    const body: ConfigurationList = {
+      version: 1,
+      revision: String(revision),
+      entries: entries.map(entryField),
+    }
+    return { status: 200, body }
+  },
 
-  environmentRoute({
-    method: 'GET',
-    path: '/configuration/history',
-    name: 'listConfigurationChanges',
-    summary: 'Lists changes of variables and secrets, newest first.',
-    capability: 'configuration:read',
-    query: HistoryQuery,
-    replies: { 200: ConfigurationHistory },
-    handle({ app, query }) {
-      const { changes, next } = readConfigurationHistory(app.product, {
-        after: query.after === undefined ? null : BigInt(query.after),
-        limit: query.limit ?? PAGE_DEFAULT,
-      })
-      const body: ConfigurationHistory = {
-        version: 1,
-        entries: changes.map(changeField),
-        next: next === null ? null : String(next),
-      }
-      return { status: 200, body }
-    },
-  }),
+  listConfigurationChanges({ app, query }) {
+    const { changes, next } = readConfigurationHistory(app.product, {
+      after: query.after === undefined ? null : BigInt(query.after),
+      limit: query.limit ?? PAGE_DEFAULT,
+    })
+    const body: ConfigurationHistory = {
+      version: 1,
+      entries: changes.map(changeField),
+      next: next === null ? null : String(next),
+    }
+    return { status: 200, body }
+  },
 
-  environmentRoute({
-    method: 'PUT',
-    path: '/configuration/:name',
-    name: 'setConfiguration',
-    summary: 'Sets a variable or a secret.',
-    capability: 'configuration:manage',
-    operationId: 'required',
-    body: { schema: ConfigurationSet, bytesMax: CONFIGURATION_BODY_BYTES_MAX },
-    replies: { 200: ConfigurationChanged },
-    errors: ['PRODUCT_CAS_CONFLICT', 'PRODUCT_INVALID', 'PRODUCT_STATE_CONFLICT'],
-    handle({ app, actor, params, operationId, body: asked, requestId }) {
-      const changed = setConfiguration(app.product, actor, {
-        operationId,
-        name: params.name,
-        expectedRevision: BigInt(asked.expectedRevision),
-        kind: asked.kind,
-        value: asked.value,
-        changedAtMicros: BigInt(asked.changedAtMicros),
-        requestId,
-      })
-      return { status: 200, body: changedBody(changed) }
-    },
-  }),
+  setConfiguration({ app, actor, params, operationId, body: asked, requestId }) {
+    const changed = setConfiguration(app.product, actor, {
+      operationId,
+      name: params.name,
+      expectedRevision: BigInt(asked.expectedRevision),
+      kind: asked.kind,
+      value: asked.value,
+      changedAtMicros: BigInt(asked.changedAtMicros),
+      requestId,
+    })
+    return { status: 200, body: changedBody(changed) }
+  },
 
-  environmentRoute({
-    method: 'DELETE',
-    path: '/configuration/:name',
-    name: 'deleteConfiguration',
-    summary: 'Removes a variable or a secret.',
-    capability: 'configuration:manage',
-    operationId: 'required',
-    body: { schema: ConfigurationDelete },
-    replies: { 200: ConfigurationChanged },
-    errors: ['PRODUCT_CAS_CONFLICT', 'PRODUCT_INVALID'],
-    handle({ app, actor, params, operationId, body: asked, requestId }) {
-      const changed = deleteConfiguration(app.product, actor, {
-        operationId,
-        name: params.name,
-        expectedRevision: BigInt(asked.expectedRevision),
-        changedAtMicros: BigInt(asked.changedAtMicros),
-        requestId,
-      })
-      return { status: 200, body: changedBody(changed) }
-    },
-  }),
-]
+  deleteConfiguration({ app, actor, params, operationId, body: asked, requestId }) {
+    const changed = deleteConfiguration(app.product, actor, {
+      operationId,
+      name: params.name,
+      expectedRevision: BigInt(asked.expectedRevision),
+      changedAtMicros: BigInt(asked.changedAtMicros),
+      requestId,
+    })
+    return { status: 200, body: changedBody(changed) }
+  },
+})
 
 function entryField({ content, ...entry }: ConfigurationEntry): EntryField {
   const fields = {

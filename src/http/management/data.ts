@@ -18,171 +18,102 @@ import type { Json } from '../../value/strict-json.ts'
 import { decodeTagged, encodeTagged } from '../../value/tagged.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import type { ValueObject } from '../../value/values.ts'
-import { CatalogQuery } from '../../wire/catalogs.ts'
-import {
+import type {
   DataQuery,
-  DOCUMENT_BODY_BYTES_MAX,
   DocumentChanged,
-  DocumentDelete,
-  type DocumentField,
-  DocumentImport,
-  DocumentInsert,
+  DocumentField,
   DocumentPage,
   DocumentRead,
-  DocumentReplace,
   DocumentsImported,
 } from '../../wire/data.ts'
 import { PAGE_DEFAULT } from '../../wire/fields.ts'
-import type { OperationField } from '../../wire/operations.ts'
+import type { OperationField } from '../../wire/idempotency-records.ts'
+import { dataOperations } from '../../wire/operations/data.ts'
 import type { Infer } from '../../wire/schema.ts'
 import type { ProductApp } from './product-app.ts'
-import { environmentRoute, type Route } from './route.ts'
+import { bind, type Route } from './route.ts'
 
-const READ_ERRORS = ['PRODUCT_INVALID', 'PRODUCT_RELEASE_RETIRED'] as const
-const WRITE_ERRORS = [
-  ...READ_ERRORS,
-  'PRODUCT_CAS_CONFLICT',
-  'PRODUCT_STATE_CONFLICT',
-  'PRODUCT_UNAVAILABLE',
-] as const
+export const dataRoutes: readonly Route<ProductApp>[] = bind(dataOperations, {
+  async queryDocuments({ app, body: query }) {
+    const page = await queryDocuments(app.product, query.target, queryOf(query))
+    const body: DocumentPage = {
+      version: 1,
+      releaseId: page.releaseId,
+      items: page.documents.map(documentField),
+      next: page.next,
+      snapshotSequence: String(page.snapshotSequence),
+    }
+    return { status: 200, body }
+  },
 
-export const dataRoutes: readonly Route<ProductApp>[] = [
-  environmentRoute({
-    method: 'POST',
-    path: '/data/query',
-    name: 'queryDocuments',
-    summary: 'Lists documents of a table in the order of an index.',
-    capability: 'data:read',
-    body: { schema: DataQuery },
-    replies: { 200: DocumentPage },
-    errors: READ_ERRORS,
-    async handle({ app, body: query }) {
-      const page = await queryDocuments(app.product, query.target, queryOf(query))
-      const body: DocumentPage = {
-        version: 1,
-        releaseId: page.releaseId,
-        items: page.documents.map(documentField),
-        next: page.next,
-        snapshotSequence: String(page.snapshotSequence),
-      }
-      return { status: 200, body }
-    },
-  }),
+  async readDocument({ app, params, query }) {
+    const document = await readDocument(app.product, query.target, params)
+    const body: DocumentRead = { version: 1, document: documentField(document) }
+    return { status: 200, body }
+  },
 
-  environmentRoute({
-    method: 'GET',
-    path: '/data/documents/:table/:documentId',
-    name: 'readDocument',
-    summary: 'One document.',
-    capability: 'data:read',
-    query: CatalogQuery,
-    replies: { 200: DocumentRead },
-    errors: READ_ERRORS,
-    async handle({ app, params, query }) {
-      const document = await readDocument(app.product, query.target, params)
-      const body: DocumentRead = { version: 1, document: documentField(document) }
-      return { status: 200, body }
-    },
-  }),
+  async insertDocument({
+    app,
+    actor,
+    params: { table },
+    operationId,
+    body: asked,
+    requestId,
+    trace,
+  }) {
+    const { target, documentId, value } = asked
+    const changedAtMicros = BigInt(asked.changedAtMicros)
+    const change: DocumentChange = {
+      ...{ kind: 'insert', table, documentId, createdAtMicros: changedAtMicros },
+      value: fieldsOf(value as Json),
+    }
+    const input = { operationId, target, change, changedAtMicros, requestId, trace }
+    const changed = await changeDocument(app.product, actor, input)
+    return { status: 201, body: changedBody(change, operationId, changed, asked) }
+  },
 
-  environmentRoute({
-    method: 'POST',
-    path: '/data/documents/:table',
-    name: 'insertDocument',
-    summary: 'Inserts a document with an ID that the caller chose.',
-    capability: 'data:write',
-    operationId: 'required',
-    body: { schema: DocumentInsert, bytesMax: DOCUMENT_BODY_BYTES_MAX },
-    replies: { 201: DocumentChanged },
-    errors: WRITE_ERRORS,
-    async handle({ app, actor, params: { table }, operationId, body: asked, requestId, trace }) {
-      const { target, documentId, value } = asked
-      const changedAtMicros = BigInt(asked.changedAtMicros)
-      const change: DocumentChange = {
-        ...{ kind: 'insert', table, documentId, createdAtMicros: changedAtMicros },
-        value: fieldsOf(value as Json),
-      }
-      const input = { operationId, target, change, changedAtMicros, requestId, trace }
-      const changed = await changeDocument(app.product, actor, input)
-      return { status: 201, body: changedBody(change, operationId, changed, asked) }
-    },
-  }),
+  async replaceDocument({ app, actor, params, operationId, body: asked, requestId, trace }) {
+    const { target, value } = asked
+    const expectedRevision = Number(asked.expectedRevision)
+    const change: DocumentChange = {
+      ...{ kind: 'replace', ...namesOf(params), expectedRevision },
+      value: fieldsOf(value as Json),
+    }
+    const changedAtMicros = BigInt(asked.changedAtMicros)
+    const input = { operationId, target, change, changedAtMicros, requestId, trace }
+    const changed = await changeDocument(app.product, actor, input)
+    return { status: 200, body: changedBody(change, operationId, changed, asked) }
+  },
 
-  environmentRoute({
-    method: 'PUT',
-    path: '/data/documents/:table/:documentId',
-    name: 'replaceDocument',
-    summary: 'Replaces all fields of a document.',
-    capability: 'data:write',
-    operationId: 'required',
-    body: { schema: DocumentReplace, bytesMax: DOCUMENT_BODY_BYTES_MAX },
-    replies: { 200: DocumentChanged },
-    errors: WRITE_ERRORS,
-    async handle({ app, actor, params, operationId, body: asked, requestId, trace }) {
-      const { target, value } = asked
-      const expectedRevision = Number(asked.expectedRevision)
-      const change: DocumentChange = {
-        ...{ kind: 'replace', ...namesOf(params), expectedRevision },
-        value: fieldsOf(value as Json),
-      }
-      const changedAtMicros = BigInt(asked.changedAtMicros)
-      const input = { operationId, target, change, changedAtMicros, requestId, trace }
-      const changed = await changeDocument(app.product, actor, input)
-      return { status: 200, body: changedBody(change, operationId, changed, asked) }
-    },
-  }),
+  async deleteDocument({ app, actor, params, operationId, body: asked, requestId, trace }) {
+    const expectedRevision = Number(asked.expectedRevision)
+    const change: DocumentChange = { kind: 'delete', ...namesOf(params), expectedRevision }
+    const changedAtMicros = BigInt(asked.changedAtMicros)
+    const input = { operationId, target: asked.target, change, changedAtMicros, requestId, trace }
+    const changed = await changeDocument(app.product, actor, input)
+    return { status: 200, body: changedBody(change, operationId, changed, asked) }
+  },
 
-  environmentRoute({
-    method: 'DELETE',
-    path: '/data/documents/:table/:documentId',
-    name: 'deleteDocument',
-    summary: 'Deletes a document.',
-    capability: 'data:write',
-    operationId: 'required',
-    body: { schema: DocumentDelete },
-    replies: { 200: DocumentChanged },
-    errors: WRITE_ERRORS,
-    async handle({ app, actor, params, operationId, body: asked, requestId, trace }) {
-      const expectedRevision = Number(asked.expectedRevision)
-      const change: DocumentChange = { kind: 'delete', ...namesOf(params), expectedRevision }
-      const changedAtMicros = BigInt(asked.changedAtMicros)
-      const input = { operationId, target: asked.target, change, changedAtMicros, requestId, trace }
-      const changed = await changeDocument(app.product, actor, input)
-      return { status: 200, body: changedBody(change, operationId, changed, asked) }
-    },
-  }),
-
-  environmentRoute({
-    method: 'POST',
-    path: '/data/import',
-    name: 'importDocuments',
-    summary: 'Inserts documents in one commit; those that exist with equal fields stay.',
-    capability: 'data:write',
-    operationId: 'required',
-    body: { schema: DocumentImport, bytesMax: DOCUMENT_BODY_BYTES_MAX },
-    replies: { 200: DocumentsImported },
-    errors: WRITE_ERRORS,
-    async handle({ app, actor, operationId, body: asked, requestId, trace }) {
-      const { target, table } = asked
-      const changedAtMicros = BigInt(asked.changedAtMicros)
-      const documents = asked.documents.map(({ documentId, value }, i) => {
-        return { documentId, value: fieldsOf(value as Json, `documents[${i}].value`) }
-      })
-      const input = { operationId, target, table, documents, changedAtMicros, requestId, trace }
-      const { inserted, unchanged, replayed, commitSequence } = await importDocuments(
-        app.product,
-        actor,
-        input,
-      )
-      const operation: OperationField = {
-        ...{ version: 1, operationId, kind: 'document.import', outcome: 'applied', replayed },
-        ...{ revision: String(commitSequence ?? 0), createdAtMicros: asked.changedAtMicros },
-      }
-      const body: DocumentsImported = { version: 1, inserted, unchanged, operation }
-      return { status: 200, body }
-    },
-  }),
-]
+  async importDocuments({ app, actor, operationId, body: asked, requestId, trace }) {
+    const { target, table } = asked
+    const changedAtMicros = BigInt(asked.changedAtMicros)
+    const documents = asked.documents.map(({ documentId, value }, i) => {
+      return { documentId, value: fieldsOf(value as Json, `documents[${i}].value`) }
+    })
+    const input = { operationId, target, table, documents, changedAtMicros, requestId, trace }
+    const { inserted, unchanged, replayed, commitSequence } = await importDocuments(
+      app.product,
+      actor,
+      input,
+    )
+    const operation: OperationField = {
+      ...{ version: 1, operationId, kind: 'document.import', outcome: 'applied', replayed },
+      ...{ revision: String(commitSequence ?? 0), createdAtMicros: asked.changedAtMicros },
+    }
+    const body: DocumentsImported = { version: 1, inserted, unchanged, operation }
+    return { status: 200, body }
+  },
+})
 
 function namesOf({ table, documentId }: { readonly table: string; readonly documentId: string }) {
   return { table, documentId }

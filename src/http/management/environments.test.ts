@@ -3,7 +3,7 @@ import { answer, BASE, ProductRoutes, rejection } from '../../../build/testing/p
 import { publishRelease, type TestProduct } from '../../../build/testing/products.ts'
 import { Promoted } from '../../wire/channels.ts'
 import { EnvironmentChanged, EnvironmentState } from '../../wire/environment.ts'
-import { OperationField } from '../../wire/operations.ts'
+import { OperationField } from '../../wire/idempotency-records.ts'
 import { Status } from '../../wire/status.ts'
 
 const CONFIGURATION = {

@@ -2,15 +2,17 @@
 import { Fault } from '../../errors/fault.ts'
 import { isId, type OperationId } from '../../value/ids.ts'
 import { parseStrictJson } from '../../value/strict-json.ts'
-import { OPERATION_ID_HEADER } from '../../wire/operations.ts'
+import { OPERATION_ID_HEADER } from '../../wire/idempotency-records.ts'
+import { ANY_MEDIA_TYPE } from '../../wire/media-types.ts'
+import { JSON_BODY_BYTES_MAX } from '../../wire/operations/operation.ts'
+import { PATH_PARAMETERS, type PathParameter } from '../../wire/operations/parameters.ts'
 import { read } from '../../wire/reading/read.ts'
 import { NO_FIELDS } from '../../wire/schema.ts'
 import { isCompressed, readBody, requireJson } from '../bodies.ts'
 import { MANAGEMENT_CODES } from '../errors.ts'
-import { PATH_PARAMETERS, type PathParameter } from '../parameters.ts'
 import type { Sender } from '../transfers/senders.ts'
 import type { Transfers } from '../transfers/transfers.ts'
-import { ANY_MEDIA_TYPE, type Body, JSON_BODY_BYTES_MAX, type Route } from './route.ts'
+import type { Route } from './route.ts'
 
 /** Throws where Hono would keep a part of the path that is no percent-encoded UTF-8 as it is. */
 export function requireEncodedPath({ url }: Request): void {
@@ -83,7 +85,7 @@ export async function readRouteBody<A>(
     throw new Fault('PLATFORM_MEDIA_TYPE_UNSUPPORTED')
   }
   requireJson(request, MANAGEMENT_CODES)
-  const { schema, bytesMax } = route.body as Body<unknown>
+  const { schema, bytesMax } = route.body
   const bytes = await readAll(bytesMax ?? JSON_BODY_BYTES_MAX)
   return read(schema, parseStrictJson(bytes), 'PLATFORM_REQUEST_INVALID')
 }

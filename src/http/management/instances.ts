@@ -1,7 +1,8 @@
 /** Health of the components of the served Environment, without the causes of failures. */
 import type { ComponentHealth, HealthStatus } from '../../engine/usage/health.ts'
-import { Health } from '../../wire/health.ts'
-import { environmentRoute, type Route } from './route.ts'
+import type { Health } from '../../wire/health.ts'
+import { instanceOperations } from '../../wire/operations/instances.ts'
+import { bind, type Route } from './route.ts'
 
 export interface InstancesApp {
   readonly health: () => Promise<readonly ComponentHealth[]>
@@ -9,20 +10,12 @@ export interface InstancesApp {
 
 const WORST_FIRST: readonly HealthStatus[] = ['unavailable', 'degraded', 'healthy']
 
-export const instanceRoutes: readonly Route<InstancesApp>[] = [
-  environmentRoute({
-    method: 'GET',
-    path: '/instances/healthz',
-    name: 'readHealth',
-    summary: 'Returns the health of each component of the Environment, and the worst of them.',
-    capability: 'environments:read',
-    replies: { 200: Health },
-    async handle({ app }) {
-      const components = await app.health()
-      const found = new Set(components.map(({ status }) => status))
-      const status = WORST_FIRST.find((each) => found.has(each)) ?? 'healthy'
-      const body: Health = { version: 1, status, components: [...components] }
-      return { status: 200, body }
-    },
-  }),
-]
+export const instanceRoutes: readonly Route<InstancesApp>[] = bind(instanceOperations, {
+  async readHealth({ app }) {
+    const components = await app.health()
+    const found = new Set(components.map(({ status }) => status))
+    const status = WORST_FIRST.find((each) => found.has(each)) ?? 'healthy'
+    const body: Health = { version: 1, status, components: [...components] }
+    return { status: 200, body }
+  },
+})

@@ -18,7 +18,8 @@ import type { Span, Traces } from '../../telemetry/traces/spans.ts'
 import { isId, type RequestId } from '../../value/ids.ts'
 import { environmentScope } from '../../value/scope.ts'
 import { BUILD_VERSION } from '../../value/version.ts'
-import { VERSION_HEADER } from '../../wire/operations.ts'
+import { ANY_MEDIA_TYPE, JSON_MEDIA_TYPE } from '../../wire/media-types.ts'
+import { type ManagementAccess, VERSION_HEADER } from '../../wire/operations/operation.ts'
 import { AuthenticationAttempt } from '../authentication-attempts.ts'
 import { errorResponse, MANAGEMENT_CODES, toFault } from '../errors.ts'
 import { frontPage } from '../front-page.ts'
@@ -40,14 +41,7 @@ import {
   readRouteBody,
   requireEncodedPath,
 } from './inputs.ts'
-import {
-  type Access,
-  ANY_MEDIA_TYPE,
-  JSON_MEDIA_TYPE,
-  type ManagementCore,
-  type Reply,
-  type Route,
-} from './route.ts'
+import type { ManagementCore, Reply, Route } from './route.ts'
 
 const ACCESS_TOKEN = /^Bearer (rk_at_v1_[A-Za-z0-9_-]{43})$/
 const AUTHORIZATION_BYTES_MAX = 16 * 1024
@@ -309,7 +303,7 @@ async function authenticate(
 
 function checkAccess(
   app: ManagementCore,
-  access: Access,
+  access: ManagementAccess,
   actor: Actor | null,
   params: Record<string, string>,
 ): void {

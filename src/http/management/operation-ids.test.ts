@@ -5,12 +5,24 @@ import type { Actor } from '../../identity/actor.ts'
 import { TestSystem } from '../../system/system.ts'
 import { memoryLog } from '../../telemetry/log.ts'
 import type { OperationId } from '../../value/ids.ts'
-import { operatorRoute } from './route.ts'
+import { operatorOperation } from '../../wire/operations/operation.ts'
+import { bind } from './route.ts'
 
 const OPERATION_ID = 'opn_00000000000000000000000001'
 const seen: (OperationId | null)[] = []
 
-const DESCRIBED = { name: 'test', summary: 'A test.', replies: { 204: null } } as const
+const DESCRIBED = {
+  method: 'POST',
+  name: 'test',
+  summary: 'A test.',
+  replies: { 204: null },
+} as const
+
+const OPERATIONS = {
+  required: operatorOperation({ ...DESCRIBED, path: '/required', operationId: 'required' }),
+  optional: operatorOperation({ ...DESCRIBED, path: '/optional', operationId: 'optional' }),
+  none: operatorOperation({ ...DESCRIBED, path: '/none' }),
+}
 
 const hono = testManagement({
   system: new TestSystem(),
@@ -19,39 +31,22 @@ const hono = testManagement({
     environment: null,
     sessions: sessionsOf(async () => ({ grants: [] }) as unknown as Actor),
   },
-  routes: [
-    operatorRoute({
-      method: 'POST',
-      path: '/required',
-      ...DESCRIBED,
-      operationId: 'required',
-      handle({ operationId }) {
-        const required: OperationId = operationId
-        seen.push(required)
-        return { status: 204 }
-      },
-    }),
-    operatorRoute({
-      method: 'POST',
-      path: '/optional',
-      ...DESCRIBED,
-      operationId: 'optional',
-      handle({ operationId }) {
-        seen.push(operationId)
-        return { status: 204 }
-      },
-    }),
-    operatorRoute({
-      method: 'POST',
-      path: '/none',
-      ...DESCRIBED,
-      handle({ operationId }) {
-        const none: null = operationId
-        seen.push(none)
-        return { status: 204 }
-      },
-    }),
-  ],
+  routes: bind(OPERATIONS, {
+    required({ operationId }) {
+      const required: OperationId = operationId
+      seen.push(required)
+      return { status: 204 }
+    },
+    optional({ operationId }) {
+      seen.push(operationId)
+      return { status: 204 }
+    },
+    none({ operationId }) {
+      const none: null = operationId
+      seen.push(none)
+      return { status: 204 }
+    },
+  }),
 })
 
 async function send(path: string, ...keys: readonly string[]): Promise<number> {

@@ -9,14 +9,25 @@ import { actorWith } from '../../../build/testing/products.ts'
 import { Fault } from '../../errors/fault.ts'
 import { TestSystem } from '../../system/system.ts'
 import { type LogRecord, type MemoryLog, memoryLog } from '../../telemetry/log.ts'
+import { operatorOperation, publicOperation } from '../../wire/operations/operation.ts'
 import { CODE_RECORDS_MAX, RejectionLog } from '../rejection-log.ts'
 import { healthRoutes } from './health.ts'
-import { operatorRoute, publicRoute } from './route.ts'
+import { bind } from './route.ts'
 
 const TOKEN = `rk_at_v1_${'a'.repeat(43)}`
 const SESSION = { authorization: `Bearer ${TOKEN}` }
 const CANARY = 'canary-of-a-caller'
-const DESCRIBED = { name: 'test', summary: 'A test.', replies: { 204: null } } as const
+const DESCRIBED = {
+  method: 'GET',
+  name: 'test',
+  summary: 'A test.',
+  replies: { 204: null },
+} as const
+const OPERATIONS = {
+  own: operatorOperation({ ...DESCRIBED, path: '/own' }),
+  ownFailing: operatorOperation({ ...DESCRIBED, path: '/own/failing' }),
+  failing: publicOperation({ ...DESCRIBED, path: '/failing' }),
+}
 const actor = actorWith()
 const subject = { operatorId: actor.operatorId, sessionId: actor.sessionId }
 
@@ -24,7 +35,6 @@ let memory: MemoryLog
 let rejections: RejectionLog
 let origin: TestManagement
 
-const failing = { ...DESCRIBED, method: 'GET' } as const
 const fail = (): never => {
   throw new Fault('PLATFORM_UNAVAILABLE', { cause: new Error('the database is gone') })
 }
@@ -44,12 +54,7 @@ beforeEach(() => {
     ...{ system: new TestSystem(), log: memory.log, rejections },
     routes: [
       ...healthRoutes,
-      operatorRoute({
-        ...{ ...DESCRIBED, method: 'GET', path: '/own' },
-        handle: () => ({ status: 204 }),
-      }),
-      operatorRoute({ ...failing, path: '/own/failing', handle: fail }),
-      publicRoute({ ...failing, path: '/failing', handle: fail }),
+      ...bind(OPERATIONS, { own: () => ({ status: 204 }), ownFailing: fail, failing: fail }),
     ],
   })
 })

@@ -6,7 +6,7 @@ import { retire } from '../../product/releases/retire.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import type { TableManifest } from '../../value/manifest.ts'
 import { FunctionCatalog } from '../../wire/catalogs.ts'
-import { OperationField } from '../../wire/operations.ts'
+import { OperationField } from '../../wire/idempotency-records.ts'
 import {
   SchemaCompatibility,
   ServingPolicy,

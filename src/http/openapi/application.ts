@@ -1,6 +1,7 @@
 /** OpenAPI operations of the application origin. */
 import { FILE_BYTES_MAX } from '../../value/files/files.ts'
 import { text } from '../../wire/fields.ts'
+import { ANY_MEDIA_TYPE, JSON_MEDIA_TYPE } from '../../wire/media-types.ts'
 import { AFFINITY, AFFINITY_HEADER } from '../application/callers.ts'
 import { ENVELOPE_BYTES_MAX } from '../application/calls.ts'
 import type {
@@ -10,9 +11,8 @@ import type {
   Probe,
   RealtimeRoute,
 } from '../application/routes.ts'
-import { JSON_MEDIA_TYPE } from '../management/route.ts'
-import { bodyOf, headersOf } from './management.ts'
-import type { Operation, Reply } from './operations.ts'
+import { bodyOf, headersOf, repliesOf } from './management.ts'
+import type { Operation } from './operations.ts'
 
 const COMMON = {
   origin: 'application',
@@ -115,8 +115,8 @@ export function transferOperation(route: FileTransfer): Operation {
     ...{ method, path, name, summary, errors },
     authorities: [[grant]],
     headers: isUpload ? [] : conditions,
-    body: isUpload ? { mediaType: '*/*', schema: null, bytesMax: FILE_BYTES_MAX } : null,
-    replies: isUpload ? repliesOf(route) : downloadReplies(method),
+    body: isUpload ? { mediaType: ANY_MEDIA_TYPE, schema: null, bytesMax: FILE_BYTES_MAX } : null,
+    replies: repliesOf(route),
     cache: isUpload ? COMMON.cache : 'private, no-store',
     replyHeaders: isUpload ? HEADERS : FILE_HEADERS,
     declaredErrors: false,
@@ -124,33 +124,18 @@ export function transferOperation(route: FileTransfer): Operation {
 }
 
 /** The credential is a parameter of the path, which OpenAPI has no security scheme for. */
-function signedOperation({ method, path, name, summary, errors }: FileTransfer): Operation {
+function signedOperation(route: FileTransfer): Operation {
+  const { method, path, name, summary, errors } = route
   return {
     ...COMMON,
     ...{ method, path, name, summary, errors },
     authorities: [],
     headers: method === 'GET' ? DOWNLOAD_HEADERS : DOWNLOAD_HEADERS.slice(0, 1),
     body: null,
-    replies: downloadReplies(method),
+    replies: repliesOf(route),
     cache: 'private, no-cache',
     replyHeaders: SIGNED_HEADERS,
     headerValues: SIGNED_VALUES,
     declaredErrors: false,
   }
-}
-
-/** A range is answered to GET alone; the headers of HEAD have no body. */
-function downloadReplies(method: 'GET' | 'HEAD' | 'PUT'): Reply[] {
-  const statuses = method === 'GET' ? [200, 206, 304] : [200, 304]
-  return statuses.map((status) => {
-    const hasBody = method === 'GET' && status !== 304
-    return { status, schema: null, mediaTypes: hasBody ? ['*/*'] : [] }
-  })
-}
-
-function repliesOf({ replies }: Pick<Invocation, 'replies'>): Reply[] {
-  return Object.entries(replies).map(([status, schema]) => {
-    const mediaTypes = schema === null ? [] : [JSON_MEDIA_TYPE]
-    return { status: Number(status), schema, mediaTypes }
-  })
 }

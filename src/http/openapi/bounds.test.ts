@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Sample } from '../../../build/testing/openapi/arbitrary-requests.ts'
 import { Contract, type DocumentedOperation } from '../../../build/testing/openapi/contract.ts'
 import { type Origins, openOrigins } from '../../../build/testing/openapi/origins.ts'
-import { OPERATION_ID_HEADER } from '../../wire/operations.ts'
+import { OPERATION_ID_HEADER } from '../../wire/idempotency-records.ts'
 import { publishedDocument } from './published.ts'
 
 const contract = new Contract(publishedDocument())

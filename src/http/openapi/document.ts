@@ -3,11 +3,12 @@
  * application origin names its server. Preflight requests are left out: browsers send them.
  */
 import { VERSION } from '../../value/version.ts'
+import { PATH_PARAMETERS } from '../../wire/operations/parameters.ts'
 import { jsonSchemaOf } from '../../wire/reading/json-schema.ts'
 import type { JsonSchema } from '../../wire/rules.ts'
 import type { Schema } from '../../wire/schema.ts'
 import { S3_PATH } from '../application/s3/requests.ts'
-import { PATH_PARAMETERS, pathParameters } from '../parameters.ts'
+import { pathParameters } from '../parameters.ts'
 import { Failures } from './failures.ts'
 import { HEADERS, headersOf } from './headers.ts'
 import type { Operation, Origin, Reply } from './operations.ts'

@@ -1,19 +1,15 @@
 /** OpenAPI operations of the management origin, including the steps of mount. */
 import type { TableCode } from '../../errors/codes.ts'
 import { idField } from '../../wire/fields.ts'
-import { OPERATION_ID_HEADER } from '../../wire/operations.ts'
-import { type Schema, schema } from '../../wire/schema.ts'
+import { OPERATION_ID_HEADER } from '../../wire/idempotency-records.ts'
+import { ANY_MEDIA_TYPE, JSON_MEDIA_TYPE } from '../../wire/media-types.ts'
 import {
-  ANY_MEDIA_TYPE,
-  type Body,
   JSON_BODY_BYTES_MAX,
-  JSON_MEDIA_TYPE,
-  type Route,
-} from '../management/route.ts'
+  type ManagementOperation,
+  type Operation as WireOperation,
+} from '../../wire/operations/operation.ts'
 import type { HeaderName } from './headers.ts'
 import type { Header, Operation, Reply, RequestBody } from './operations.ts'
-
-type AnyRoute = Route<never>
 
 const HEADERS: readonly HeaderName[] = [
   'Cache-Control',
@@ -29,14 +25,6 @@ const FILE_HEADERS: readonly HeaderName[] = [
   'X-Service-File-Id',
 ]
 
-/**
- * Headers with which a client asks for a part of an object, or only for another one. What they do
- * not understand, servers ignore (RFC 9110, sections 13.1.2 and 14.2).
- */
-const CONDITIONS: readonly Header[] = ['if-none-match', 'range', 'if-range'].map((name) => {
-  return { name, schema: schema('string'), required: false }
-})
-
 /** Failures of reading bytes. */
 const BYTES_ERRORS: readonly TableCode[] = [
   'PLATFORM_BODY_TOO_LARGE',
@@ -44,10 +32,10 @@ const BYTES_ERRORS: readonly TableCode[] = [
   'UNAVAILABLE',
 ]
 
-/** Returns the operation of a route, and that of HEAD where the response is the bytes of a file. */
-export function managementOperations(route: AnyRoute): Operation[] {
-  const operation = managementOperation(route)
-  const isFile = route.method === 'GET' && route.mediaTypes.includes(ANY_MEDIA_TYPE)
+/** Returns the operation, and that of HEAD where the response is the bytes of a file. */
+export function managementOperations(declared: ManagementOperation): Operation[] {
+  const operation = managementOperation(declared)
+  const isFile = declared.method === 'GET' && declared.mediaTypes.includes(ANY_MEDIA_TYPE)
   return isFile ? [operation, headOperation(operation)] : [operation]
 }
 
@@ -64,8 +52,9 @@ function headOperation(read: Operation): Operation {
   }
 }
 
-function managementOperation(route: AnyRoute): Operation {
-  const { method, path, name, summary, access, authorities, query } = route
+function managementOperation(operation: ManagementOperation): Operation {
+  const { method, path, name, summary, access, authorities, query, cache } = operation
+  const isFile = operation.mediaTypes.includes(ANY_MEDIA_TYPE)
   return {
     origin: 'management',
     method,
@@ -75,27 +64,23 @@ function managementOperation(route: AnyRoute): Operation {
     capability: access.kind === 'public' ? null : access.capability,
     authorities,
     query,
-    headers: [
-      ...headersOf(route),
-      ...(route.mediaTypes.includes(ANY_MEDIA_TYPE) ? CONDITIONS : []),
-    ],
-    body: bodyOf(route),
-    replies: repliesOf(route),
+    headers: headersOf(operation),
+    body: bodyOf(operation),
+    replies: repliesOf(operation),
     replyHeaders: [
-      ...(route.mediaTypes.includes(ANY_MEDIA_TYPE) ? FILE_HEADERS : HEADERS),
+      ...(isFile ? FILE_HEADERS : HEADERS),
       ...(access.kind === 'public' ? [] : (['X-Service-Version'] as const)),
     ],
-    cache: route.cache,
-    errors: [...new Set([...mountErrors(route), ...route.errors])],
+    cache,
+    errors: [...new Set([...mountErrors(operation), ...operation.errors])],
     declaredErrors: false,
   }
 }
 
-/** Operation IDs are a header of management routes alone. */
 export function headersOf({
   headers,
-  operationId = 'none',
-}: Pick<AnyRoute, 'headers'> & Partial<Pick<AnyRoute, 'operationId'>>): Header[] {
+  operationId,
+}: Pick<WireOperation, 'headers' | 'operationId'>): Header[] {
   const declared = Object.entries(headers).map(([name, header]) => {
     return 'optional' in header
       ? { name, schema: header.optional, required: false }
@@ -106,34 +91,41 @@ export function headersOf({
   return [...declared, { name: OPERATION_ID_HEADER, schema: idField('opn'), required }]
 }
 
-export function bodyOf({ body }: Pick<AnyRoute, 'body'>): RequestBody | null {
+export function bodyOf({ body }: Pick<WireOperation, 'body'>): RequestBody | null {
   if (body === null) return null
   if ('mediaType' in body) {
     return { mediaType: body.mediaType, schema: null, bytesMax: body.bytesMax }
   }
-  const { schema, bytesMax = JSON_BODY_BYTES_MAX } = body as Body<unknown>
+  const { schema, bytesMax = JSON_BODY_BYTES_MAX } = body
   return { mediaType: JSON_MEDIA_TYPE, schema, bytesMax }
 }
 
-function repliesOf({ replies, mediaTypes }: AnyRoute): Reply[] {
-  return Object.entries(replies).map(([status, schema]: [string, Schema<object> | null]) => {
-    const isFile = mediaTypes.includes(ANY_MEDIA_TYPE) && status !== '304'
-    return {
-      status: Number(status),
-      schema,
-      mediaTypes: schema === null && !isFile ? [] : mediaTypes,
-    }
+export function repliesOf({
+  replies,
+  mediaTypes = [JSON_MEDIA_TYPE],
+}: Pick<WireOperation, 'replies'> & Partial<Pick<WireOperation, 'mediaTypes'>>): Reply[] {
+  return Object.entries(replies).map(([status, form]) => {
+    if (form === 'bytes')
+      return { status: Number(status), schema: null, mediaTypes: [ANY_MEDIA_TYPE] }
+    return { status: Number(status), schema: form, mediaTypes: form === null ? [] : mediaTypes }
   })
 }
 
 /** Errors of the steps before the handler, and of any access to storage. */
-function mountErrors({ method, access, admit, rate, body, operationId }: AnyRoute): TableCode[] {
+function mountErrors({
+  method,
+  access,
+  authorities,
+  rate,
+  body,
+  operationId,
+}: ManagementOperation): TableCode[] {
   const codes: TableCode[] = [
     'PLATFORM_REQUEST_INVALID',
     'PLATFORM_NOT_ACCEPTABLE',
     'PLATFORM_INTERNAL',
   ]
-  const authenticates = access.kind !== 'public' || admit !== null
+  const authenticates = authorities.length > 0
   if (authenticates) codes.push('PLATFORM_AUTHENTICATION_FAILED')
   if (authenticates || rate === 'peer') codes.push('PLATFORM_RATE_LIMITED')
   if (access.kind !== 'public') {

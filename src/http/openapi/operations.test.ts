@@ -29,7 +29,7 @@ import {
 } from '../../../build/testing/openapi/origins.ts'
 import { makePackage } from '../../../build/testing/products.ts'
 import { insertWork } from '../../engine/scheduled-work/scheduled-documents.ts'
-import { OPERATION_ID_HEADER } from '../../wire/operations.ts'
+import { OPERATION_ID_HEADER } from '../../wire/idempotency-records.ts'
 import { EXPECTED_HEAD_HEADER, PROVENANCE_HEADER } from '../../wire/workspace.ts'
 import { publishedDocument } from './published.ts'
 

@@ -1,4 +1,5 @@
 /** The OpenAPI document of this version, as it is served and shipped. */
+import { MANAGEMENT_OPERATIONS } from '../../wire/operations/management.ts'
 import {
   DEVELOPMENT_ROUTES,
   FILE_TRANSFERS,
@@ -6,8 +7,6 @@ import {
   PROBES,
   REALTIME,
 } from '../application/routes.ts'
-import type { Route } from '../management/route.ts'
-import { managementRoutes } from '../management/routes.ts'
 import {
   developmentOperation,
   invocationOperation,
@@ -28,7 +27,7 @@ export function openApiText(): string {
 
 export function publishedDocument(): object {
   return openApiDocument([
-    ...(managementRoutes as readonly Route<never>[]).flatMap(managementOperations),
+    ...MANAGEMENT_OPERATIONS.flatMap(managementOperations),
     ...INVOCATIONS.map(invocationOperation),
     ...FILE_TRANSFERS.map(transferOperation),
     ...DEVELOPMENT_ROUTES.map(developmentOperation),

@@ -13,7 +13,7 @@ import {
   textUpTo,
   U64,
 } from '../fields.ts'
-import { OperationField } from '../operations.ts'
+import { OperationField } from '../idempotency-records.ts'
 import { type Infer, schema } from '../schema.ts'
 
 const Bytes = schema([U64, '|', 'null'])

@@ -11,7 +11,7 @@ import {
   text,
   textUpTo,
 } from '../fields.ts'
-import { OperationField } from '../operations.ts'
+import { OperationField } from '../idempotency-records.ts'
 import { rule } from '../rules.ts'
 import { type Infer, schema, schemaOf } from '../schema.ts'
 

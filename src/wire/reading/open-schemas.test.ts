@@ -3,7 +3,7 @@ import { arbitraryOf } from '../../../build/testing/openapi/arbitrary-requests.t
 import { fc } from '../../../build/testing/properties.ts'
 import { declaredSchemas, rulesAgainst } from '../../../build/testing/wire-schemas.ts'
 import { isJsonObject } from '../../value/strict-json.ts'
-import { OperationField } from '../operations.ts'
+import { OperationField } from '../idempotency-records.ts'
 import { openSchema, type Schema } from '../schema.ts'
 import { jsonSchemaOf } from './json-schema.ts'
 import { read } from './read.ts'

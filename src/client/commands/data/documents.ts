@@ -17,7 +17,7 @@ import {
   DocumentPage,
   DocumentRead,
 } from '../../../wire/data.ts'
-import { OPERATION_ID_HEADER } from '../../../wire/operations.ts'
+import { OPERATION_ID_HEADER } from '../../../wire/idempotency-records.ts'
 import { type CommandSpec, command, flag, option } from '../../contexts.ts'
 import { openRemote, type Remote } from '../../remotes.ts'
 import { usage } from '../../usage.ts'

@@ -1,7 +1,7 @@
 /** `svc data import`: inserts the documents of a file, and continues where it was interrupted. */
 import { Fault, isFault, type Violation } from '../../../errors/fault.ts'
 import { DocumentsImported } from '../../../wire/data.ts'
-import { OPERATION_ID_HEADER } from '../../../wire/operations.ts'
+import { OPERATION_ID_HEADER } from '../../../wire/idempotency-records.ts'
 import { type CommandSpec, type Context, command, flag, option } from '../../contexts.ts'
 import { explained } from '../../explanations.ts'
 import { openRemote, type Remote } from '../../remotes.ts'

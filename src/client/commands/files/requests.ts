@@ -14,7 +14,7 @@ import {
   StorageKeyPage,
   StorageKeyRevoked,
 } from '../../../wire/files/buckets.ts'
-import { OPERATION_ID_HEADER } from '../../../wire/operations.ts'
+import { OPERATION_ID_HEADER } from '../../../wire/idempotency-records.ts'
 import { option } from '../../contexts.ts'
 import { explanation } from '../../explanations.ts'
 import { readPages } from '../../network/pages.ts'

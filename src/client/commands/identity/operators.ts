@@ -3,6 +3,7 @@ import { Fault, isFault } from '../../../errors/fault.ts'
 import { capabilitiesOfRole, ROLES } from '../../../value/capabilities.ts'
 import { isId, type OperatorId } from '../../../value/ids.ts'
 import { formatTimestamp } from '../../../value/plain.ts'
+import { OPERATION_ID_HEADER } from '../../../wire/idempotency-records.ts'
 import {
   type GrantField,
   OperatorChanged,
@@ -10,7 +11,6 @@ import {
   type OperatorRecord,
 } from '../../../wire/identity/access.ts'
 import { Sessions } from '../../../wire/identity/auth.ts'
-import { OPERATION_ID_HEADER } from '../../../wire/operations.ts'
 import { type CommandSpec, type Context, command, option } from '../../contexts.ts'
 import { readPages } from '../../network/pages.ts'
 import { OperatorSession } from '../../sessions.ts'

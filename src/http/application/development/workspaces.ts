@@ -12,6 +12,7 @@ import {
 } from '../../../product/workspaces/synchronize.ts'
 import { PACKAGE_BYTES_MAX, PACKAGE_MEDIA_TYPE } from '../../../value/packages/workspace-package.ts'
 import { parseStrictJson } from '../../../value/strict-json.ts'
+import { JSON_BODY_BYTES_MAX } from '../../../wire/operations/operation.ts'
 import { read } from '../../../wire/reading/read.ts'
 import { FreezeRequest, type Frozen, type WorkspaceState } from '../../../wire/releases.ts'
 import {
@@ -23,7 +24,6 @@ import {
 } from '../../../wire/workspace.ts'
 import { isCompressed, readBody, requireJson, streamBody } from '../../bodies.ts'
 import { APPLICATION_CODES } from '../../errors.ts'
-import { JSON_BODY_BYTES_MAX } from '../../management/route.ts'
 import { readProvenance } from '../../provenance.ts'
 import { authenticate, KEY_HEADER } from '../callers.ts'
 import type { Gateway } from '../gateway.ts'

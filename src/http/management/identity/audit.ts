@@ -4,8 +4,9 @@ import { readAuditPage } from '../../../identity/audit-pages.ts'
 import type { Identity } from '../../../identity/identity.ts'
 import type { Provenance } from '../../../value/packages/provenance.ts'
 import { PAGE_DEFAULT } from '../../../wire/fields.ts'
-import { AuditPage, AuditQuery } from '../../../wire/identity/audit.ts'
-import { operatorRoute, type Route } from '../route.ts'
+import type { AuditPage } from '../../../wire/identity/audit.ts'
+import { auditOperations } from '../../../wire/operations/identity/audit.ts'
+import { bind, type Route } from '../route.ts'
 
 export interface AuditApp {
   readonly identity: Identity
@@ -16,35 +17,26 @@ export interface AuditApp {
 /** The maximum of the type bigint of PostgreSQL. */
 const MICROS_MAX = 2n ** 63n - 1n
 
-export const auditRoutes: readonly Route<AuditApp>[] = [
-  operatorRoute({
-    method: 'GET',
-    path: '/v1/access/audit',
-    name: 'listAuditRecords',
-    summary: 'Lists records of the security audit, newest first.',
-    capability: 'operators:manage',
-    query: AuditQuery,
-    replies: { 200: AuditPage },
-    async handle({ app, actor, query }) {
-      const { operator = null, operation = null, from, to, after = null, limit } = query
-      const { items, next } = await readAuditPage(app.identity, actor, {
-        actor: operator,
-        operation,
-        fromMicros: from === undefined ? 0n : BigInt(from),
-        toMicros: to === undefined ? MICROS_MAX : BigInt(to),
-        after,
-        limit: limit ?? PAGE_DEFAULT,
-      })
-      const body: AuditPage = {
-        version: 1,
-        items: items.map((record) => ({
-          ...record,
-          atMicros: String(record.atMicros),
-          provenance: app.findProvenance?.(actor, record.subject ?? '') ?? null,
-        })),
-        next,
-      }
-      return { status: 200, body }
-    },
-  }),
-]
+export const auditRoutes: readonly Route<AuditApp>[] = bind(auditOperations, {
+  async listAuditRecords({ app, actor, query }) {
+    const { operator = null, operation = null, from, to, after = null, limit } = query
+    const { items, next } = await readAuditPage(app.identity, actor, {
+      actor: operator,
+      operation,
+      fromMicros: from === undefined ? 0n : BigInt(from),
+      toMicros: to === undefined ? MICROS_MAX : BigInt(to),
+      after,
+      limit: limit ?? PAGE_DEFAULT,
+    })
+    const body: AuditPage = {
+      version: 1,
+      items: items.map((record) => ({
+        ...record,
+        atMicros: String(record.atMicros),
+        provenance: app.findProvenance?.(actor, record.subject ?? '') ?? null,
+      })),
+      next,
+    }
+    return { status: 200, body }
+  },
+})

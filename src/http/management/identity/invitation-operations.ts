@@ -1,19 +1,14 @@
 /** Look-up of an issuance whose response was lost. 404 proves that it was not committed. */
 import { readInvitationOperation } from '../../../identity/invitation-operations.ts'
-import { InvitationOperation } from '../../../wire/identity/access.ts'
-import { operatorRoute, type Route } from '../route.ts'
+import type { InvitationOperation } from '../../../wire/identity/access.ts'
+import { invitationOperationOperations } from '../../../wire/operations/identity/invitation-operations.ts'
+import { bind, type Route } from '../route.ts'
 import { type InvitationsApp, invitationField } from './invitations.ts'
 
-export const invitationOperationRoutes: readonly Route<InvitationsApp>[] = [
-  operatorRoute({
-    method: 'GET',
-    path: '/v1/access/invitation-operations/:operationId',
-    name: 'readInvitationOperation',
-    summary: 'Returns the outcome of an issuance. 404 proves that it was not committed.',
-    capability: 'operators:manage',
-    replies: { 200: InvitationOperation },
-    errors: ['PLATFORM_NOT_FOUND'],
-    async handle({ app, actor, params }) {
+export const invitationOperationRoutes: readonly Route<InvitationsApp>[] = bind(
+  invitationOperationOperations,
+  {
+    async readInvitationOperation({ app, actor, params }) {
       const { operationId } = params
       const found = await readInvitationOperation(app.identity, actor, operationId)
       const body: InvitationOperation = {
@@ -24,5 +19,5 @@ export const invitationOperationRoutes: readonly Route<InvitationsApp>[] = [
       }
       return { status: 200, body }
     },
-  }),
-]
+  },
+)

@@ -1,31 +1,13 @@
 /** Reconciliation by the managed source. Without a configured source, this route is 404. */
 import { Fault } from '../../../errors/fault.ts'
 import { reconcileGrants, requireEnrollmentToken } from '../../../identity/managed-grants.ts'
-import {
-  ENROLLMENT_HEADER,
-  ManagedGrants,
-  ManagedGrantsRequest,
-} from '../../../wire/identity/oidc.ts'
-import { CHANGE_ERRORS, publicRoute, type Route } from '../route.ts'
+import { ENROLLMENT_HEADER, type ManagedGrants } from '../../../wire/identity/oidc.ts'
+import { managedGrantOperations } from '../../../wire/operations/identity/managed-grants.ts'
+import { bind, type Route } from '../route.ts'
 import type { AuthApp } from './auth.ts'
 
-export const managedGrantRoutes: readonly Route<AuthApp>[] = [
-  publicRoute({
-    method: 'PUT',
-    path: '/v1/auth/managed/operators/:operatorId/grants',
-    name: 'reconcileGrants',
-    summary: 'Replaces all grants that the managed source gives an operator.',
-    body: { schema: ManagedGrantsRequest },
-    replies: { 200: ManagedGrants },
-    errors: [
-      'PLATFORM_MANAGED_SOURCE_CONFLICT',
-      'PLATFORM_MANAGED_SOURCE_STALE',
-      'PLATFORM_NOT_FOUND',
-      ...CHANGE_ERRORS,
-    ],
-    authorities: [['managedSource']],
-    // One gateway calls for all operators, and its token is checked without a look-up.
-    rate: 'none',
+export const managedGrantRoutes: readonly Route<AuthApp>[] = bind(managedGrantOperations, {
+  reconcileGrants: {
     admit({ app, request }) {
       const { managedSource } = app.identity
       if (managedSource === null) throw new Fault('PLATFORM_NOT_FOUND')
@@ -50,5 +32,5 @@ export const managedGrantRoutes: readonly Route<AuthApp>[] = [
       }
       return { status: 200, body: answer }
     },
-  }),
-]
+  },
+})

@@ -4,9 +4,6 @@ import { type Infer, schema } from './schema.ts'
 
 export const OPERATION_ID_HEADER = 'idempotency-key'
 
-/** Header of the responses to authenticated operators: the version and the commit of the server. */
-export const VERSION_HEADER = 'x-service-version'
-
 export const OperationField = schema({
   version: '1',
   operationId: idField('opn'),

@@ -1,0 +1,61 @@
+/** Administration of operators: the list, their sessions, and taking access away or giving it. */
+import {
+  OperatorChanged,
+  OperatorChangeRequest,
+  OperatorPage,
+  OperatorsQuery,
+} from '../../identity/access.ts'
+import { Sessions, SessionsQuery } from '../../identity/auth.ts'
+import { CHANGE_ERRORS, operatorOperation } from '../operation.ts'
+
+const CHANGE = {
+  capability: 'operators:manage',
+  operationId: 'required',
+  body: { schema: OperatorChangeRequest },
+  replies: { 200: OperatorChanged },
+  errors: ['PLATFORM_CONFLICT', 'PLATFORM_NOT_FOUND', ...CHANGE_ERRORS],
+} as const
+
+export const listOperators = operatorOperation({
+  method: 'GET',
+  path: '/v1/access/operators',
+  name: 'listOperators',
+  summary: 'All operators, the newest first, with their grants.',
+  capability: 'operators:manage',
+  query: OperatorsQuery,
+  replies: { 200: OperatorPage },
+})
+
+export const listOperatorSessions = operatorOperation({
+  method: 'GET',
+  path: '/v1/access/operators/:operatorId/sessions',
+  name: 'listOperatorSessions',
+  summary: 'The active sessions of an operator, the newest first.',
+  capability: 'operators:manage',
+  query: SessionsQuery,
+  replies: { 200: Sessions },
+  errors: ['PLATFORM_NOT_FOUND'],
+})
+
+export const disableOperator = operatorOperation({
+  method: 'POST',
+  path: '/v1/access/operators/:operatorId/disable',
+  name: 'disableOperator',
+  summary: 'Disables an operator and revokes its sessions; not the last owner.',
+  ...CHANGE,
+})
+
+export const enableOperator = operatorOperation({
+  method: 'POST',
+  path: '/v1/access/operators/:operatorId/enable',
+  name: 'enableOperator',
+  summary: 'Enables an operator, with the grants that it had.',
+  ...CHANGE,
+})
+
+export const operatorOperations = {
+  listOperators,
+  listOperatorSessions,
+  disableOperator,
+  enableOperator,
+}

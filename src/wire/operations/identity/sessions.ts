@@ -1,0 +1,24 @@
+/** Device sessions: list of the caller, and revocation. */
+import { Sessions, SessionsQuery } from '../../identity/auth.ts'
+import { CHANGE_ERRORS, operatorOperation } from '../operation.ts'
+
+export const listSessions = operatorOperation({
+  method: 'GET',
+  path: '/v1/auth/sessions',
+  name: 'listSessions',
+  summary: 'Lists the active sessions of the caller, newest first.',
+  query: SessionsQuery,
+  replies: { 200: Sessions },
+})
+
+export const revokeSession = operatorOperation({
+  method: 'DELETE',
+  path: '/v1/auth/sessions/:sessionId',
+  name: 'revokeSession',
+  summary: 'Revokes a session. The session of another operator requires operators:manage.',
+  replay: 'safe',
+  replies: { 204: null },
+  errors: ['PLATFORM_ACCESS_DENIED', 'PLATFORM_NOT_FOUND', ...CHANGE_ERRORS],
+})
+
+export const sessionOperations = { listSessions, revokeSession }
