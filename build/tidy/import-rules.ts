@@ -24,7 +24,10 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
     owns: 'clock, randomness, digests, careful files, SQLite files, guarded fetch',
     imports: ['errors', 'value'],
   },
-  wire: { owns: 'the shape of every message and file', imports: BASE },
+  wire: {
+    owns: 'the shape of every message and file; the table of management operations',
+    imports: BASE,
+  },
   settings: {
     owns: 'environment variables and files to one frozen object, or a `SERVER_*` code',
     imports: ['wire', ...BASE],
@@ -66,7 +69,9 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
     imports: ['identity', 'engine', 'documents', 'storage', 'telemetry', 'wire', ...BASE],
   },
   http: {
-    owns: 'both origins: routes as data, one mount each; the OpenAPI document of both',
+    owns:
+      'both origins: a handler for each operation, one mount each; the OpenAPI document of ' +
+      'both',
     imports: ['product', 'identity', 'engine', 'telemetry', 'wire', ...BASE],
   },
   client: {

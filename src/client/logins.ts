@@ -1,9 +1,13 @@
 /** The steps that all logins share: discovery, exchange, storage of the session. */
+
 import { isFault } from '../errors/fault.ts'
 import { formatTimestamp } from '../value/plain.ts'
-import { AuthConfig, Login } from '../wire/identity/auth.ts'
+import type { AuthConfig, Login } from '../wire/identity/auth.ts'
+import { readAuthConfig } from '../wire/operations/identity/auth.ts'
+import { revokeSession } from '../wire/operations/identity/sessions.ts'
 import type { Context } from './contexts.ts'
 import type { ClientEnvironment } from './environment.ts'
+import { type OperationRequest, requestOf } from './operation-requests.ts'
 import { parseOrigin } from './origins.ts'
 import { type Profile, ProfileStore } from './profiles.ts'
 import { type Call, type Network, send } from './requests.ts'
@@ -28,13 +32,7 @@ export async function discover(
 ): Promise<LoginOrigins> {
   const config = await context.output.progress(
     'asking the server',
-    send(context, {
-      method: 'GET',
-      origin,
-      path: '/v1/auth/config',
-      reply: AuthConfig,
-      replay: 'safe',
-    }),
+    send(context, { ...requestOf(readAuthConfig), origin }),
   )
   if (!config.methods.includes(method)) {
     const accepted = config.methods.map((each) => METHOD_NAMES[each]).join(', ')
@@ -50,9 +48,7 @@ export async function discover(
   }
 }
 
-export type LoginCall = Pick<Call<Login>, 'path' | 'bearer'> & {
-  readonly body: { readonly [key: string]: string }
-}
+export type LoginCall = OperationRequest<Login> & Pick<Call<Login>, 'bearer'>
 
 /**
  * Exchanges a code or a token for a session and stores it. The lock is held before the exchange,
@@ -61,20 +57,13 @@ export type LoginCall = Pick<Call<Login>, 'path' | 'bearer'> & {
 export async function logIn(
   context: Context,
   origins: LoginOrigins,
-  { body, ...call }: LoginCall,
+  call: LoginCall,
 ): Promise<void> {
   const store = new ProfileStore(context)
   const network = { environment: context.environment, signal: new AbortController().signal }
   const login = await context.uninterrupted(
     store.change(context.signal, async (stored) => {
-      const response = await send(network, {
-        ...call,
-        method: 'POST',
-        origin: origins.authenticationOrigin,
-        body: { ...body },
-        reply: Login,
-        replay: 'unsafe',
-      })
+      const response = await send(network, { ...call, origin: origins.authenticationOrigin })
       const profile = profileOf(response, origins)
       if (replacesPerson(context.environment, stored, profile)) {
         await revokeUnstored(network, profile)
@@ -123,12 +112,9 @@ function keptSession({ operatorName }: Profile): string {
 /** Revokes a session that nothing will use. It ends within minutes where that fails. */
 async function revokeUnstored(network: Network, profile: Profile): Promise<void> {
   const revocation = send(network, {
-    method: 'DELETE',
+    ...requestOf(revokeSession, { params: { sessionId: profile.sessionId } }),
     origin: profile.authenticationOrigin,
-    path: `/v1/auth/sessions/${profile.sessionId}`,
     bearer: profile.accessToken,
-    reply: null,
-    replay: 'safe',
   })
   await revocation.catch((error: unknown) => {
     if (!isFault(error)) throw error

@@ -42,8 +42,8 @@ export interface Call<T> {
   readonly headers?: Readonly<Record<string, string>>
   /** Bearer token of the Authorization header. */
   readonly bearer?: Secret
-  readonly body?: Json | Uint8Array
-  readonly contentType?: string
+  readonly body?: Json | Uint8Array | undefined
+  readonly contentType?: string | undefined
   /** Null for a response without a body (204 No content), `bytes` for a BytesReply. */
   readonly reply: Schema<T> | 'bytes' | null
   /**
@@ -52,8 +52,8 @@ export interface Call<T> {
    */
   readonly replay: 'safe' | 'unsafe'
   /** Milliseconds for all attempts together; DEADLINE_MS by default. */
-  readonly deadlineMs?: number
-  readonly responseBytesMax?: number
+  readonly deadlineMs?: number | undefined
+  readonly responseBytesMax?: number | undefined
   /** Receives the headers of each response before its body is read. */
   readonly onHeaders?: (headers: Headers) => void
 }

@@ -7,10 +7,19 @@ import { Fault, isFault } from '../errors/fault.ts'
 import { formatTimestamp } from '../value/plain.ts'
 import { Secret } from '../value/secret.ts'
 import { BUILD_VERSION, compareVersions } from '../value/version.ts'
-import { Login } from '../wire/identity/auth.ts'
-import { VERSION_HEADER } from '../wire/operations/operation.ts'
+import type { Login } from '../wire/identity/auth.ts'
+import { refreshSession } from '../wire/operations/identity/auth.ts'
+import { type ManagementOperation, VERSION_HEADER } from '../wire/operations/operation.ts'
 import type { Context } from './contexts.ts'
 import { type Explanation, explained, isReported } from './explanations.ts'
+import {
+  type AnyInput,
+  anyRequestOf,
+  type CallArguments,
+  type OperationRequest,
+  type ReplyOf,
+  requestOf,
+} from './operation-requests.ts'
 import { isAccessToken, isRefreshToken, type Profile, ProfileStore } from './profiles.ts'
 import { type Call, send, sendForLines } from './requests.ts'
 
@@ -46,10 +55,8 @@ function olderServer(version: string | null): string {
   return `${difference} What is new in this svc fails there: upgrade the server.`
 }
 
-export type SessionCall<T> = Omit<Call<T>, 'origin' | 'bearer'> & {
-  /** Identifiers and names in the request that messages about a failure repeat. */
-  readonly subjects?: Explanation['subjects']
-}
+/** Paths of the authentication origin: sessions and resources. */
+const AUTHENTICATION_BASE = '/v1/auth/'
 
 export interface LoginOrigins {
   readonly authenticationOrigin: string
@@ -108,52 +115,50 @@ export class OperatorSession {
     return this.#profile
   }
 
-  /** Sends a request to the authentication origin: sessions and resources. */
-  authentication<T>(call: SessionCall<T>): Promise<T> {
-    return this.#send(call, 'authenticationOrigin')
+  /** Sends the request of an operation. Throws what `send` throws, with explanations. */
+  call<O extends ManagementOperation>(
+    operation: O,
+    ...input: CallArguments<O>
+  ): Promise<ReplyOf<O>> {
+    return this.anyCall(operation, input[0] as AnyInput | undefined)
   }
 
-  /** Sends a request to the Management origin. */
-  management<T>(call: SessionCall<T>): Promise<T> {
-    return this.#send(call, 'managementOrigin')
+  /** Does the work of `call` for callers that have checked the types. */
+  anyCall<O extends ManagementOperation>(
+    operation: O,
+    input: AnyInput | undefined,
+  ): Promise<ReplyOf<O>> {
+    const request = anyRequestOf(operation, input) as OperationRequest<ReplyOf<O>>
+    return this.#request(request, (call) => send(this.#context, call))
   }
 
-  /** Reads lines of a stream of the Management origin until it ends. */
-  async lines(
-    path: string,
+  /** Reads the lines of a stream until it ends. */
+  lines(
+    operation: ManagementOperation,
+    input: AnyInput,
     onLine: (line: string) => Promise<void>,
-    headers: Readonly<Record<string, string>> = {},
   ): Promise<void> {
-    try {
-      await this.#authenticated(({ managementOrigin: origin, accessToken: bearer }) =>
-        sendForLines(
-          this.#context,
-          { method: 'GET', origin, path, bearer, headers, onHeaders: this.#compareVersions },
-          onLine,
-        ),
-      )
-    } catch (error) {
-      throw isFault(error) && isReported(error) ? this.#explained(error, path, {}) : error
-    }
+    const request = anyRequestOf(operation, input)
+    return this.#request(request, (call) => sendForLines(this.#context, call, onLine))
   }
 
-  async #send<T>(
-    { subjects = {}, ...call }: SessionCall<T>,
-    origin: keyof LoginOrigins,
-  ): Promise<T> {
+  /** Sends a request by `sending`, which gets it with origin and token. */
+  async #request<T, R>(
+    { subjects = {}, ...request }: OperationRequest<T>,
+    sending: (call: Call<T>) => Promise<R>,
+  ): Promise<R> {
+    const { path } = request
+    const isOfSessions = path.startsWith(AUTHENTICATION_BASE)
+    const onHeaders = this.#compareVersions
     try {
-      return await this.#authenticated((profile) =>
-        send(this.#context, {
-          ...call,
-          origin: profile[origin],
-          bearer: profile.accessToken,
-          onHeaders: this.#compareVersions,
-        }),
+      return await this.#authenticated(
+        ({ authenticationOrigin, managementOrigin, accessToken: bearer }) => {
+          const origin = isOfSessions ? authenticationOrigin : managementOrigin
+          return sending({ ...request, origin, bearer, onHeaders })
+        },
       )
     } catch (error) {
-      throw isFault(error) && isReported(error)
-        ? this.#explained(error, call.path, subjects)
-        : error
+      throw isFault(error) && isReported(error) ? this.#explained(error, path, subjects) : error
     }
   }
 
@@ -228,12 +233,8 @@ export class OperatorSession {
     const login = await send(
       { environment: this.#context.environment, signal: new AbortController().signal },
       {
-        method: 'POST',
+        ...requestOf(refreshSession, { body: { refreshToken: refreshToken.reveal() } }),
         origin: stored.authenticationOrigin,
-        path: '/v1/auth/refresh',
-        body: { refreshToken: refreshToken.reveal() },
-        reply: Login,
-        replay: 'unsafe',
         deadlineMs: REFRESH_DEADLINE_MS,
       },
     )

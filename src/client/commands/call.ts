@@ -2,6 +2,7 @@
  * `svc call`: calls a Query, Mutation or Action with plain JSON. The validators of the Function
  * come from the catalog of the target; the call uses the application API and an Application Key.
  */
+
 import { Fault, isFault } from '../../errors/fault.ts'
 import { isId } from '../../value/ids.ts'
 import type { FunctionKind } from '../../value/manifest.ts'
@@ -10,9 +11,10 @@ import type { Json } from '../../value/strict-json.ts'
 import { encodeTagged } from '../../value/tagged.ts'
 import type { Value } from '../../value/values.ts'
 import { Invoked } from '../../wire/invocations.ts'
+import { readStatus } from '../../wire/operations/status.ts'
 import { type CommandSpec, type Context, command, flag, option } from '../contexts.ts'
 import { explained, explanation, explanationOf } from '../explanations.ts'
-import { openRemote, type Remote, readStatus } from '../remotes.ts'
+import { openRemote, type Remote } from '../remotes.ts'
 import { isUnsent, send } from '../requests.ts'
 import { usage } from '../usage.ts'
 import { printableJson, quoted } from '../visible-text.ts'
@@ -127,7 +129,7 @@ async function invoke(context: Context, input: Input, values: Value): Promise<In
 
 /** Says that the Environment is archived, which the application origin tells no caller. */
 async function whyUnavailable(remote: Remote, fault: Fault): Promise<Fault> {
-  const status = await readStatus(remote).catch(() => null)
+  const status = await remote.call(readStatus).catch(() => null)
   if (status?.lifecycle !== 'archived') return fault
   return explained(fault, {
     detail: 'The Environment is archived.',

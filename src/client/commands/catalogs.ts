@@ -1,8 +1,10 @@
 /** `svc functions` and `svc tables`: what a target offers and what it stores. */
+
 import type { Json } from '../../value/strict-json.ts'
 import type { FieldsJson, ValidatorJson } from '../../value/validators.ts'
+import { listFunctions, listTables } from '../../wire/operations/catalogs.ts'
 import { type CommandSpec, command, option } from '../contexts.ts'
-import { openRemote, readFunctions, readTables } from '../remotes.ts'
+import { openRemote } from '../remotes.ts'
 import { REMOTE } from './operations.ts'
 import { targetOf } from './targets.ts'
 
@@ -20,7 +22,7 @@ export const functionsCommand: CommandSpec = command({
     const { output } = context
     const remote = await openRemote(context, at)
     const target = targetOf(remote, given, functionsCommand)
-    const request = readFunctions(remote, target)
+    const request = remote.call(listFunctions, { query: { target }, subjects: { target } })
     const catalog = await output.progress('reading the Functions', request)
     const rows = catalog.functions.map((item) => [
       item.name,
@@ -48,7 +50,7 @@ export const tablesCommand: CommandSpec = command({
     const { output } = context
     const remote = await openRemote(context, at)
     const target = targetOf(remote, given, tablesCommand)
-    const request = readTables(remote, target)
+    const request = remote.call(listTables, { query: { target } })
     const catalog = await output.progress('reading the tables', request)
     const tables = catalog.tables.flatMap(({ name, fields, indexes }) => [
       '',

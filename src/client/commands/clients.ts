@@ -1,13 +1,17 @@
 /** `svc clients`: the Application Clients of the linked Environment. */
+
 import { isId } from '../../value/ids.ts'
 import { formatTimestamp } from '../../value/plain.ts'
-import { createClient, listClients } from '../application-clients.ts'
+import {
+  createApplicationClient,
+  listApplicationClients,
+} from '../../wire/operations/application-clients.ts'
 import { type CommandSpec, command, option, REMOTE_FLAG, requiredOption } from '../contexts.ts'
 import { openRemote } from '../remotes.ts'
 import { usage } from '../usage.ts'
 import { createdAtMicros, parseScopes } from './scopes.ts'
 
-const KINDS: readonly string[] = ['public', 'confidential', 'development']
+const KINDS = ['public', 'confidential', 'development'] as const
 const DEFAULT_SCOPES = 'query,mutation,realtime'
 const DEVELOPMENT_SCOPES = 'workspace'
 
@@ -25,8 +29,9 @@ const create: CommandSpec = command({
   },
   examples: ['svc clients create --name web --kind public --scopes query,mutation'],
   async run(context, options) {
-    const { name, kind } = options
-    if (!KINDS.includes(kind)) throw usage(`--kind must be one of ${KINDS.join(', ')}.`, create)
+    const { name } = options
+    const kind = KINDS.find((each) => each === options.kind)
+    if (kind === undefined) throw usage(`--kind must be one of ${KINDS.join(', ')}.`, create)
     const clientId = options['client-id'] ?? context.environment.system.ids.make('app')
     if (!isId('app', clientId)) throw usage('--client-id needs an app_ identifier.', create)
     const maximumScopes = parseScopes(
@@ -40,7 +45,8 @@ const create: CommandSpec = command({
       maximumScopes,
       createdAtMicros: createdAtMicros(clientId),
     }
-    const creation = createClient(await openRemote(context, options), request)
+    const remote = await openRemote(context, options)
+    const creation = remote.call(createApplicationClient, { body: request })
     const created = await context.output.progress('creating the client', creation)
     await context.output.result(created, [
       `${created.replayed ? 'Created before' : 'Created'}: ${clientId} (${kind}).`,
@@ -57,7 +63,7 @@ const list: CommandSpec = command({
     root: option('DIR', 'The linked root; by default the working directory'),
   },
   async run(context, { root }) {
-    const request = listClients(await openRemote(context, { root }))
+    const request = (await openRemote(context, { root })).call(listApplicationClients)
     const found = await context.output.progress('reading the clients', request)
     const rows = found.clients.map((client) => [
       client.clientId,

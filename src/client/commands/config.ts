@@ -1,19 +1,19 @@
 /** `svc config`: variables and secrets of the linked Environment. A secret is never an argument. */
+
 import { Fault, isFault } from '../../errors/fault.ts'
 import { isConfigurationName } from '../../value/configuration.ts'
 import { formatTimestamp } from '../../value/plain.ts'
 import type { ConfigurationChanged, EntryField } from '../../wire/configuration.ts'
 import { PAGE_MAX } from '../../wire/fields.ts'
+import {
+  deleteConfiguration,
+  listConfiguration,
+  listConfigurationChanges,
+  setConfiguration,
+} from '../../wire/operations/configuration.ts'
 import { type CommandSpec, type Context, command, flag, option } from '../contexts.ts'
 import { explained } from '../explanations.ts'
-import {
-  type ConfigurationEdit,
-  editConfiguration,
-  listConfiguration,
-  openRemote,
-  type RemoteOptions,
-  readConfigurationHistory,
-} from '../remotes.ts'
+import { openRemote, type Remote, type RemoteOptions } from '../remotes.ts'
 import { usage } from '../usage.ts'
 import { printable } from '../visible-text.ts'
 import { secretValue, variableValue } from './config-values.ts'
@@ -35,7 +35,7 @@ const list: CommandSpec = command({
   summary: 'List variables with their values, and secrets without values',
   options: REMOTE,
   async run(context, at) {
-    const request = listConfiguration(await openRemote(context, at))
+    const request = (await openRemote(context, at)).call(listConfiguration)
     const found = await context.output.progress('reading the configuration', request)
     // Other unknown fields are printed with --json, but never the value of a secret.
     if (found.entries.some((entry) => entry.kind === 'secret' && 'value' in entry)) {
@@ -107,7 +107,8 @@ const history: CommandSpec = command({
     if (limit !== undefined && !(/^[1-9][0-9]*$/.test(limit) && Number(limit) <= PAGE_MAX)) {
       throw usage(`--limit needs a number from 1 to ${PAGE_MAX}.`, history)
     }
-    const request = readConfigurationHistory(await openRemote(context, at), { limit, after })
+    const remote = await openRemote(context, at)
+    const request = remote.call(listConfigurationChanges, { query: { limit, after } })
     const page = await context.output.progress('reading the history', request)
     const rows = page.entries.map((change) => [
       change.revision,
@@ -123,7 +124,12 @@ const history: CommandSpec = command({
   },
 })
 
-type Edit = ChangeIntent & Pick<ConfigurationEdit, 'name'>
+type Edit = ChangeIntent & { readonly name: string }
+
+interface Content {
+  /** Null deletes the name. */
+  readonly content: { readonly kind: 'variable' | 'secret'; readonly value: string } | null
+}
 
 function editOf(
   context: Context,
@@ -141,15 +147,15 @@ function editOf(
 async function apply(
   context: Context,
   at: RemoteOptions,
-  { expected, ...edit }: Edit & Pick<ConfigurationEdit, 'content'>,
+  { expected, ...edit }: Edit & Content,
 ): Promise<void> {
   const remote = await openRemote(context, at)
   const work = async (): Promise<ConfigurationChanged> => {
     const expectedRevision =
       expected ??
-      (await readConfigurationHistory(remote, { limit: '1' })).entries[0]?.revision ??
+      (await remote.call(listConfigurationChanges, { query: { limit: 1 } })).entries[0]?.revision ??
       '0'
-    return editConfiguration(remote, { ...edit, expectedRevision })
+    return send(remote, { ...edit, expectedRevision })
   }
   const changed = await context.output
     .progress('changing the configuration', work())
@@ -160,10 +166,22 @@ async function apply(
   await context.output.result(changed, [`${verb}${when}: ${kind} ${name}, revision ${revision}.`])
 }
 
-function rethrowEdit(
-  error: unknown,
-  { name, content }: Pick<ConfigurationEdit, 'name' | 'content'>,
-): never {
+function send(
+  remote: Remote,
+  {
+    operationId,
+    name,
+    content,
+    ...expected
+  }: Omit<Edit, 'expected'> & Content & { readonly expectedRevision: string },
+): Promise<ConfigurationChanged> {
+  const named = { params: { name }, operationId, subjects: { name } }
+  return content === null
+    ? remote.call(deleteConfiguration, { ...named, body: expected })
+    : remote.call(setConfiguration, { ...named, body: { ...expected, ...content } })
+}
+
+function rethrowEdit(error: unknown, { name, content }: Pick<Edit, 'name'> & Content): never {
   if (!isFault(error, 'PRODUCT_STATE_CONFLICT') || content === null) {
     return rethrowChange(error, 'svc config history')
   }

@@ -1,18 +1,18 @@
 /** `svc credentials`: manages Application Keys. A confidential key is shown once and not stored. */
+
 import { isFault } from '../../errors/fault.ts'
 import { type ClientId, type CredentialId, isId } from '../../value/ids.ts'
 import { formatTimestamp } from '../../value/plain.ts'
 import type { CredentialCreated } from '../../wire/application-clients.ts'
 import {
-  type CredentialPath,
   createCredential,
   deleteCredential,
-  listClients,
+  listApplicationClients,
   listCredentials,
   revealKey,
   revokeCredential,
   rotateCredential,
-} from '../application-clients.ts'
+} from '../../wire/operations/application-clients.ts'
 import {
   type CommandSpec,
   type Context,
@@ -28,7 +28,7 @@ import { withSecretFile } from '../secret-files.ts'
 import { usage } from '../usage.ts'
 import { createdAtMicros, parseScopes } from './scopes.ts'
 
-const DEFAULT_SCOPES: readonly string[] = ['mutation', 'query', 'realtime']
+const DEFAULT_SCOPES = ['mutation', 'query', 'realtime'] as const
 const SHOWN_SCOPES = `${DEFAULT_SCOPES.join(',')} or fewer`
 
 const REMOTE = {
@@ -73,15 +73,19 @@ const create: CommandSpec = command({
       wanted: { clientId, credentialId },
       request: async () => {
         const scopes = wanted ?? (await defaultScopes(remote, clientId))
-        return createCredential(remote, clientId, { ...request, scopes })
+        return remote.call(createCredential, {
+          params: { clientId },
+          body: { ...request, scopes },
+          subjects: { clientId },
+        })
       },
     })
   },
 })
 
 /** Returns all default scopes for an unknown client, which the server then rejects. */
-async function defaultScopes(remote: Remote, clientId: ClientId): Promise<string[]> {
-  const { clients } = await listClients(remote)
+async function defaultScopes(remote: Remote, clientId: ClientId) {
+  const { clients } = await remote.call(listApplicationClients)
   const allowed = clients.find((each) => each.clientId === clientId)?.maximumScopes
   const usual = DEFAULT_SCOPES.filter((scope) => allowed?.some((each) => each === scope) ?? true)
   return usual.length === 0 ? [...DEFAULT_SCOPES] : usual
@@ -117,7 +121,8 @@ const rotate: CommandSpec = command({
     await receiveKey(context, options['key-out'], {
       label: 'rotating the key',
       wanted: { clientId: source.clientId, credentialId },
-      request: () => rotateCredential(remote, source, request),
+      request: () =>
+        remote.call(rotateCredential, { params: source, body: request, subjects: { ...source } }),
     })
   },
 })
@@ -132,10 +137,12 @@ const reveal: CommandSpec = command({
     const remote = await openRemote(context, options)
     const file = keyFileOf(context, options['key-out'])
     const request = () =>
-      context.output.progress('reading the key', revealKey(remote, credential)).catch((error) => {
-        if (!isFault(error, 'PRODUCT_INVALID')) throw error
-        throw explained(error, { next: 'Replace a lost key with `svc credentials rotate`.' })
-      })
+      context.output
+        .progress('reading the key', remote.call(revealKey, named(credential)))
+        .catch((error) => {
+          if (!isFault(error, 'PRODUCT_INVALID')) throw error
+          throw explained(error, { next: 'Replace a lost key with `svc credentials rotate`.' })
+        })
     const revealed = await withSecretFile(file, request, ({ key }) => key)
     const { credentialId } = credential
     await context.output.result(
@@ -151,7 +158,8 @@ const revoke: CommandSpec = command({
   options: CREDENTIAL,
   async run(context, options) {
     const credential = pathOf(options, revoke)
-    const request = revokeCredential(await openRemote(context, options), credential)
+    const remote = await openRemote(context, options)
+    const request = remote.call(revokeCredential, named(credential))
     const revoked = await context.output.progress('revoking the key', request)
     await context.output.result(revoked, [`${credential.credentialId} is revoked.`])
   },
@@ -164,7 +172,8 @@ const remove: CommandSpec = command({
   options: CREDENTIAL,
   async run(context, options) {
     const credential = pathOf(options, remove)
-    const request = deleteCredential(await openRemote(context, options), credential)
+    const remote = await openRemote(context, options)
+    const request = remote.call(deleteCredential, named(credential))
     await context.output.progress('deleting the credential', request).catch((error) => {
       if (!isFault(error, 'PRODUCT_STATE_CONFLICT')) throw error
       throw explained(error, { next: 'Revoke it with `svc credentials revoke`, then delete it.' })
@@ -174,6 +183,15 @@ const remove: CommandSpec = command({
     await context.output.result(document, [`${credentialId} is deleted.`])
   },
 })
+
+interface CredentialPath {
+  readonly clientId: ClientId
+  readonly credentialId: CredentialId
+}
+
+function named(credential: CredentialPath) {
+  return { params: credential, subjects: { ...credential } }
+}
 
 interface KeyRequest {
   readonly label: string
@@ -238,7 +256,8 @@ const list: CommandSpec = command({
   options: REMOTE,
   async run(context, { root, client }) {
     const clientId = clientIdOf(client, list)
-    const request = listCredentials(await openRemote(context, { root }), clientId)
+    const remote = await openRemote(context, { root })
+    const request = remote.call(listCredentials, { params: { clientId }, subjects: { clientId } })
     const found = await context.output.progress('reading the credentials', request)
     const rows = found.credentials.map((credential) => [
       credential.credentialId,

@@ -1,19 +1,21 @@
 /** `svc environments`: configuration and lifecycle of the linked Environment. */
+
 import { isFault } from '../../errors/fault.ts'
+import type { OperationId } from '../../value/ids.ts'
 import type {
   EnvironmentChanged,
   EnvironmentConfigurationField,
   EnvironmentState,
 } from '../../wire/environment.ts'
 import { EnvironmentConfigurationField as Configuration } from '../../wire/environment.ts'
-import { type CommandSpec, type Context, command, flag, option } from '../contexts.ts'
 import {
-  changeEnvironment,
-  openRemote,
-  type Remote,
-  type RemoteOptions,
+  archiveEnvironment,
   readEnvironment,
-} from '../remotes.ts'
+  restoreEnvironment,
+  updateEnvironment,
+} from '../../wire/operations/environments.ts'
+import { type CommandSpec, type Context, command, flag, option } from '../contexts.ts'
+import { openRemote, type Remote, type RemoteOptions } from '../remotes.ts'
 import { usage } from '../usage.ts'
 import {
   type ChangeIntent,
@@ -30,7 +32,7 @@ const get: CommandSpec = command({
   summary: 'Show the configuration of the Environment and whether it serves',
   options: REMOTE,
   async run(context, at) {
-    const request = readEnvironment(await openRemote(context, at))
+    const request = (await openRemote(context, at)).call(readEnvironment)
     const state = await context.output.progress('reading the Environment', request)
     const { configuration } = state.desired
     const rows = Object.entries(configuration).map(([name, value]) => [name, value ?? '(none)'])
@@ -71,10 +73,11 @@ const update: CommandSpec = command({
     }
     if (Object.keys(given).length === 0)
       throw usage('No setting is given. Give at least one setting to change.', update)
-    await change(context, options, changeIntent(context, update, options), async (state) => ({
-      verb: 'update',
-      configuration: await complete({ ...state.desired.configuration, ...given }),
-    }))
+    const intent = changeIntent(context, update, options)
+    await change(context, options, intent, async (remote, { operationId, body }, state) => {
+      const configuration = await complete({ ...state.desired.configuration, ...given })
+      return remote.call(updateEnvironment, { operationId, body: { ...body, configuration } })
+    })
   },
 })
 
@@ -84,7 +87,9 @@ const archive: CommandSpec = command({
   options: CHANGE,
   async run(context, options) {
     const intent = changeIntent(context, archive, options)
-    await change(context, options, intent, async () => ({ verb: 'archive' }))
+    await change(context, options, intent, (remote, asked) =>
+      remote.call(archiveEnvironment, asked),
+    )
   },
 })
 
@@ -94,7 +99,9 @@ const restore: CommandSpec = command({
   options: CHANGE,
   async run(context, options) {
     const intent = changeIntent(context, restore, options)
-    await change(context, options, intent, async () => ({ verb: 'restore' }))
+    await change(context, options, intent, (remote, asked) =>
+      remote.call(restoreEnvironment, asked),
+    )
   },
 })
 
@@ -118,17 +125,22 @@ async function complete(configuration: object): Promise<EnvironmentConfiguration
   }
 }
 
+interface Change {
+  readonly operationId: OperationId
+  readonly body: { readonly expectedRevision: string; readonly changedAtMicros: string }
+}
+
 async function change(
   context: Context,
   at: RemoteOptions,
-  { expected, ...intent }: ChangeIntent,
-  asked: (state: EnvironmentState) => Promise<Parameters<typeof changeEnvironment>[2]>,
+  { expected, operationId, changedAtMicros }: ChangeIntent,
+  send: (remote: Remote, asked: Change, state: EnvironmentState) => Promise<EnvironmentChanged>,
 ): Promise<void> {
-  const remote: Remote = await openRemote(context, at)
+  const remote = await openRemote(context, at)
   const work = async (): Promise<EnvironmentChanged> => {
-    const state = await readEnvironment(remote)
+    const state = await remote.call(readEnvironment)
     const expectedRevision = expected ?? state.desired.revision
-    return changeEnvironment(remote, { ...intent, expectedRevision }, await asked(state))
+    return send(remote, { operationId, body: { expectedRevision, changedAtMicros } }, state)
   }
   const changed = await context.output
     .progress('changing the Environment', work())

@@ -1,6 +1,9 @@
 /** `svc health`: shows the health of the linked Environment and its components. */
+
+import { readEnvironment } from '../../wire/operations/environments.ts'
+import { readHealth } from '../../wire/operations/instances.ts'
 import { command } from '../contexts.ts'
-import { openRemote, readEnvironment, readHealth } from '../remotes.ts'
+import { openRemote } from '../remotes.ts'
 import { ARCHIVED, REMOTE } from './operations.ts'
 
 export const healthCommand = command({
@@ -17,7 +20,7 @@ export const healthCommand = command({
   async run(context, at) {
     const { output } = context
     const remote = await openRemote(context, at)
-    const request = Promise.all([readHealth(remote), readEnvironment(remote)])
+    const request = Promise.all([remote.call(readHealth), remote.call(readEnvironment)])
     const [health, { desired }] = await output.progress('reading the health', request)
     const isArchived = desired.lifecycle === 'archived'
     const rows = health.components.map(({ name, status }) => [name, status])

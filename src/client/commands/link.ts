@@ -1,14 +1,17 @@
 /** `svc link`: links a directory to one Environment after a successful status request. */
+
 import { mkdirSync } from 'node:fs'
 import { Fault } from '../../errors/fault.ts'
 import { type EnvironmentId, isId, type ProjectId } from '../../value/ids.ts'
 import { DESCRIPTOR_FILE } from '../../value/product-root.ts'
 import type { ResourceField } from '../../wire/identity/auth.ts'
+import { listResources } from '../../wire/operations/identity/resources.ts'
+import { readStatus } from '../../wire/operations/status.ts'
 import { type CommandSpec, type Context, command, option, requiredOption } from '../contexts.ts'
 import { explanation } from '../explanations.ts'
 import { withPath } from '../files.ts'
 import { parseOrigin } from '../origins.ts'
-import { basePath, readStatus, requireOrigin } from '../remotes.ts'
+import { environmentCalls, requireOrigin } from '../remotes.ts'
 import {
   createDescriptor,
   createLink,
@@ -19,7 +22,6 @@ import {
 } from '../roots.ts'
 import { OperatorSession } from '../sessions.ts'
 import { usage } from '../usage.ts'
-import { readResources } from './identity/resources.ts'
 
 interface Chosen {
   readonly projectId: ProjectId
@@ -56,7 +58,7 @@ export const linkCommand: CommandSpec = command({
       descriptor ??
       (await choose(context, session))
     requireSame(directory, descriptor, chosen)
-    const status = readStatus({ session, base: basePath(chosen) })
+    const status = environmentCalls(session, chosen).call(readStatus)
     await context.output.progress('reading the status', status)
     const resource = descriptor === null ? await findResource(session, chosen) : null
     await write(context, { directory, chosen, resource, origin: session.profile.managementOrigin })
@@ -95,7 +97,7 @@ async function findResource(
   session: OperatorSession,
   chosen: Partial<Chosen> & Pick<Chosen, 'environmentId'>,
 ): Promise<ResourceField> {
-  const { resources } = await readResources(session)
+  const { resources } = await session.call(listResources)
   const found = resources.find(
     ({ projectId, environmentId }) =>
       projectId === (chosen.projectId ?? projectId) && environmentId === chosen.environmentId,
@@ -112,7 +114,7 @@ async function findResource(
  */
 async function choose(context: Context, session: OperatorSession): Promise<Chosen> {
   const { environment, output } = context
-  const { resources } = await output.progress('reading the resources', readResources(session))
+  const { resources } = await output.progress('reading the resources', session.call(listResources))
   if (resources.length === 0) {
     throw new Fault('PRODUCT_NOT_FOUND', {
       detail: 'The grants of this operator contain no Environment of this server.',

@@ -2,8 +2,11 @@
  * `svc login`: exchanges an invitation code, a browser login or a token of an identity provider for
  * a session of this machine. Codes and tokens are never arguments.
  */
+
 import { Fault, isFault } from '../../errors/fault.ts'
 import { Secret } from '../../value/secret.ts'
+import { exchangeCode } from '../../wire/operations/identity/auth.ts'
+import { logInExternally } from '../../wire/operations/identity/oidc.ts'
 import {
   type CommandSpec,
   type Context,
@@ -15,13 +18,13 @@ import {
 import { explained } from '../explanations.ts'
 import { discover, logIn } from '../logins.ts'
 import { isExternalToken } from '../oidc/tokens.ts'
+import { requestOf } from '../operation-requests.ts'
 import { ALLOW_LOOPBACK_HTTP, LOCAL_ORIGIN, parseOrigin } from '../origins.ts'
 import { secretFrom } from '../secret-variables.ts'
 import type { LoginOrigins } from '../sessions.ts'
 import { usage } from '../usage.ts'
 
 const INVITATION_CODE = /^rk_inv_v1_[A-Za-z0-9_-]{43}$/
-const EXTERNAL_LOGIN = '/v1/auth/oidc'
 
 const ASK_FOR_INVITATION =
   'Ask an owner for a new invitation (`svc invite`), then log in with its code.'
@@ -92,8 +95,8 @@ async function invitationLogin(context: Context, login: LoginOptions): Promise<v
   if (login.code === null) requireTerminal(context)
   const origins = await discover(context, login.origin, 'invitation')
   const code = login.code ?? (await askForCode(context))
-  const body = bodyOf({ ...login, code })
-  await logIn(context, origins, { path: '/v1/auth/exchange', body }).catch((error) => {
+  const body = { ...bodyOf(login), code: code.reveal() }
+  await logIn(context, origins, requestOf(exchangeCode, { body })).catch((error) => {
     if (!isFault(error, 'PLATFORM_AUTHENTICATION_FAILED')) throw error
     throw explained(error, {
       detail: 'The invitation code is wrong, used or expired.',
@@ -127,7 +130,8 @@ async function externalLogin(
 ): Promise<void> {
   const { origins, token: bearer } = login
   try {
-    await logIn(context, origins, { path: EXTERNAL_LOGIN, bearer, body: bodyOf(login) })
+    const request = requestOf(logInExternally, { body: bodyOf(login) })
+    await logIn(context, origins, { ...request, bearer })
   } catch (error) {
     if (!isFault(error, 'PLATFORM_AUTHENTICATION_FAILED')) throw error
     throw explained(error, login.code === null ? UNLINKED : REJECTED_WITH_CODE)
@@ -135,10 +139,7 @@ async function externalLogin(
 }
 
 function bodyOf({ code, device }: Pick<LoginOptions, 'code' | 'device'>) {
-  return {
-    ...(code === null ? {} : { code: code.reveal() }),
-    ...(device === undefined ? {} : { deviceName: device }),
-  }
+  return { code: code?.reveal(), deviceName: device }
 }
 
 function codeFrom(context: Context, variable: string): Secret {

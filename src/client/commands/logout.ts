@@ -1,6 +1,8 @@
 /** `svc logout`: revokes the session on the server and removes it from this machine. */
+
 import type { Code } from '../../errors/codes.ts'
 import { isFault } from '../../errors/fault.ts'
+import { revokeSession } from '../../wire/operations/identity/sessions.ts'
 import { type Context, command } from '../contexts.ts'
 import { ProfileStore } from '../profiles.ts'
 import { OperatorSession } from '../sessions.ts'
@@ -33,12 +35,7 @@ export const logoutCommand = command({
 /** Returns false if the server did not confirm. A session that it rejects is over already. */
 async function revoke(context: Context, session: OperatorSession): Promise<boolean> {
   const { sessionId } = session.profile
-  const revocation = session.authentication({
-    method: 'DELETE',
-    path: `/v1/auth/sessions/${sessionId}`,
-    reply: null,
-    replay: 'safe',
-  })
+  const revocation = session.call(revokeSession, { params: { sessionId } })
   try {
     await context.output.progress('revoking the session', revocation)
     return true

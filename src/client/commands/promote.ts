@@ -1,7 +1,10 @@
 /** `svc promote`: binds a Channel to a validated Release. */
+
 import { type Fault, isFault } from '../../errors/fault.ts'
 import { isId, type ReleaseId } from '../../value/ids.ts'
 import type { Promoted } from '../../wire/channels.ts'
+import { promoteRelease } from '../../wire/operations/channels.ts'
+import { readStatus } from '../../wire/operations/status.ts'
 import type { Status } from '../../wire/status.ts'
 import {
   type CommandSpec,
@@ -13,15 +16,7 @@ import {
   requiredOption,
 } from '../contexts.ts'
 import { explained } from '../explanations.ts'
-import {
-  EMPTY,
-  type Expected,
-  openRemote,
-  type Promotion,
-  promote,
-  type Remote,
-  readStatus,
-} from '../remotes.ts'
+import { EMPTY, type Expected, openRemote, type Remote } from '../remotes.ts'
 import { usage } from '../usage.ts'
 import { progressOf, serveAlone } from './serve-policy.ts'
 
@@ -99,7 +94,10 @@ export function boundIn(status: Status, { channel, releaseId }: Binding): Bound 
   return { channel, releaseId, revision: found.revision, changed: false, previousReleaseId }
 }
 
-type Binding = Pick<Promotion, 'channel' | 'releaseId'>
+interface Binding {
+  readonly channel: string
+  readonly releaseId: ReleaseId
+}
 
 /** Adds the current state, which the error response does not repeat, and what it calls for. */
 async function withState(
@@ -107,7 +105,7 @@ async function withState(
   fault: Fault,
   { channel, releaseId }: Binding,
 ): Promise<Fault> {
-  const status = await readStatus(remote).catch(() => null)
+  const status = await remote.call(readStatus).catch(() => null)
   if (status === null) return fault
   if (fault.code === 'PRODUCT_CAS_CONFLICT') {
     const bound = status.channels.find((item) => item.channel === channel)?.releaseId
@@ -127,10 +125,18 @@ async function withState(
 export function promoteOrReconcile(
   context: Context,
   remote: Remote,
-  promotion: Promotion,
+  {
+    channel,
+    releaseId,
+    expectedReleaseId,
+  }: Binding & { readonly expectedReleaseId: Expected<ReleaseId> | undefined },
 ): Promise<Bound> {
-  const request = promote(remote, promotion)
-  return bindOrReconcile(context, remote, { ...promotion, label: 'promoting', request })
+  const request = remote.call(promoteRelease, {
+    params: { channel },
+    body: { releaseId, expectedReleaseId },
+    subjects: { channel, releaseId },
+  })
+  return bindOrReconcile(context, remote, { channel, releaseId, label: 'promoting', request })
 }
 
 /** Waits for the response. If it is lost, the status tells whether the Channel is bound. */
@@ -151,7 +157,7 @@ export async function bindOrReconcile(
     }
     if (!isFault(error, 'CLIENT_RESULT_UNCERTAIN')) throw error
     await context.output.note('The response was lost. Reading the status.')
-    const status = await readStatus(remote).catch(() => null)
+    const status = await remote.call(readStatus).catch(() => null)
     const bound = status === null ? null : boundIn(status, asked)
     if (bound === null) throw error
     return { ...bound, changed: true }

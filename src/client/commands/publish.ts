@@ -1,12 +1,14 @@
 /** `svc publish`: makes a package the head of its Workspace, without serving it. */
+
 import { type Fault, isFault } from '../../errors/fault.ts'
 import { isId, type ReleaseId, type WorkspaceRevisionId } from '../../value/ids.ts'
+import { readStatus } from '../../wire/operations/status.ts'
 import type { Status } from '../../wire/status.ts'
 import { type CommandSpec, command, option, REMOTE_FLAG } from '../contexts.ts'
 import { explained } from '../explanations.ts'
 import { loadPackage, PACKAGE_OPTIONS, sourceDirectory } from '../packages.ts'
 import { PROVENANCE_DETAILS, PROVENANCE_OPTIONS, readProvenance } from '../provenance/provenance.ts'
-import { EMPTY, type Expected, openRemote, publish, readStatus } from '../remotes.ts'
+import { EMPTY, type Expected, openRemote, publish } from '../remotes.ts'
 import { usage } from '../usage.ts'
 
 export const publishCommand: CommandSpec = command({
@@ -34,7 +36,7 @@ export const publishCommand: CommandSpec = command({
     const provenance = await readProvenance(context, publishCommand, declared)
     const loaded = await loadPackage(context, remote, options)
     const expectedHead =
-      given ?? headOf(await readStatus(remote), loaded.manifest.workspace).expectedHead
+      given ?? headOf(await remote.call(readStatus), loaded.manifest.workspace).expectedHead
     if (given === undefined) await context.output.note(`expected head ${expectedHead}`)
     const request = publish(remote, { frame: loaded.frame, expectedHead, provenance })
     const published = await context.output.progress('publishing', request).catch((error) => {

@@ -4,21 +4,14 @@
  */
 
 import type { ReleaseId } from '../../value/ids.ts'
+import { readStatus } from '../../wire/operations/status.ts'
 import type { Validated } from '../../wire/releases.ts'
 import type { Status } from '../../wire/status.ts'
 import type { Provenance } from '../../wire/workspace.ts'
 import { type CommandSpec, type Context, command, flag, option, REMOTE_FLAG } from '../contexts.ts'
 import { loadPackage, PACKAGE_OPTIONS, type PackageOptions, sourceDirectory } from '../packages.ts'
 import { PROVENANCE_DETAILS, PROVENANCE_OPTIONS, readProvenance } from '../provenance/provenance.ts'
-import {
-  EMPTY,
-  type Expected,
-  openRemote,
-  publish,
-  type Remote,
-  readStatus,
-  validate,
-} from '../remotes.ts'
+import { EMPTY, type Expected, openRemote, publish, type Remote, validate } from '../remotes.ts'
 import { usage } from '../usage.ts'
 import { ARCHIVED } from './operations.ts'
 import { type Bound, boundIn, parseChannel, parseReleaseId, promoteOrReconcile } from './promote.ts'
@@ -64,7 +57,7 @@ export const releaseCommand: CommandSpec = command({
     const published =
       given === undefined
         ? await publishOnce(context, remote, options)
-        : releaseIn(await readStatus(remote), parseReleaseId(given, releaseCommand))
+        : releaseIn(await remote.call(readStatus), parseReleaseId(given, releaseCommand))
     const { releaseId, status } = published
     if (status.lifecycle === 'archived') await context.output.note(ARCHIVED)
     const request = validate(remote, { releaseId, against })
@@ -124,7 +117,7 @@ async function publishOnce(
   const provenance = await provenanceOf(context, remote, options)
   const { frame, manifest, packageDigest } = await loadPackage(context, remote, options)
   await output.note(`build     ${manifest.workspace}, ${frame.length} bytes, ${packageDigest}`)
-  const status = await output.progress('reading the status', readStatus(remote))
+  const status = await output.progress('reading the status', remote.call(readStatus))
   const head = headOf(status, manifest.workspace)
   const current = publishedBefore(status, head.releaseId, packageDigest)
   if (current !== null) {
@@ -166,7 +159,7 @@ interface Outcome {
 /** Prints what the next step of a pipeline needs: identifiers, the target and addresses. */
 async function report(
   context: Context,
-  { session, base }: Remote,
+  { session, descriptor }: Remote,
   { published, validated, bound, lifecycle }: Outcome,
 ): Promise<void> {
   const { status: _, releaseId, ...origin } = published
@@ -176,7 +169,8 @@ async function report(
   const serves = lifecycle === 'archived' ? 'is bound to' : 'serves'
   const tail = bound === null ? `is ${state}; no Channel was given.` : `${serves} ${bound.channel}.`
   const { managementOrigin } = session.profile
-  const environment = `${managementOrigin}${base}`
+  const { projectId, environmentId } = descriptor
+  const environment = `${managementOrigin}/v1/projects/${projectId}/environments/${environmentId}`
   const urls = {
     management: managementOrigin,
     status: `${environment}/status`,

@@ -1,12 +1,14 @@
 /** `svc releases`: lists Releases and retires unused ones. */
+
 import { isFault } from '../../errors/fault.ts'
 import { formatTimestamp } from '../../value/plain.ts'
+import { retireRelease } from '../../wire/operations/releases.ts'
 import type { ServingPolicy } from '../../wire/serving-policy.ts'
 import type { Status } from '../../wire/status.ts'
 import { type CommandSpec, command, option, REMOTE_FLAG, requiredOption } from '../contexts.ts'
 import { explained } from '../explanations.ts'
 import { sourceText } from '../provenance/provenance.ts'
-import { openRemote, readStatusAndPolicy, retire as retireRemote } from '../remotes.ts'
+import { openRemote, readStatusAndPolicy } from '../remotes.ts'
 import { parseReleaseId } from './promote.ts'
 
 const list: CommandSpec = command({
@@ -69,7 +71,8 @@ const retire: CommandSpec = command({
   examples: ['svc releases retire --release rel_...'],
   async run(context, options) {
     const releaseId = parseReleaseId(options.release, retire)
-    const request = retireRemote(await openRemote(context, options), releaseId)
+    const remote = await openRemote(context, options)
+    const request = remote.call(retireRelease, { params: { releaseId }, subjects: { releaseId } })
     const retired = await context.output.progress('retiring', request).catch((error) => {
       if (!isFault(error, 'PRODUCT_STATE_CONFLICT')) throw error
       const next = 'Remove the uses that `svc releases list` shows, then retire the Release.'

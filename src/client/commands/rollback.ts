@@ -1,6 +1,7 @@
 /** `svc rollback`: binds a Channel to a Release that it was bound to before. */
+import { rollbackChannel } from '../../wire/operations/channels.ts'
 import { type CommandSpec, command, option, REMOTE_FLAG, requiredOption } from '../contexts.ts'
-import { openRemote, rollback } from '../remotes.ts'
+import { openRemote } from '../remotes.ts'
 import { bindOrReconcile, parseChannel, parseReleaseId } from './promote.ts'
 
 export const rollbackCommand: CommandSpec = command({
@@ -27,7 +28,11 @@ export const rollbackCommand: CommandSpec = command({
       channel,
       releaseId: targetReleaseId,
       label: 'rolling back',
-      request: rollback(remote, { channel, targetReleaseId, expectedReleaseId }),
+      request: remote.call(rollbackChannel, {
+        params: { channel },
+        body: { targetReleaseId, expectedReleaseId },
+        subjects: { channel, targetReleaseId },
+      }),
     })
     await context.output.result({ version: 1, ...bound }, [
       `${channel} is bound to ${targetReleaseId} again (revision ${bound.revision}).`,

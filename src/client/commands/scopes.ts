@@ -1,11 +1,11 @@
 /** Options that `clients` and `credentials` share. */
-import { isApplicationScope } from '../../value/application-scopes.ts'
+import { type ApplicationScope, isApplicationScope } from '../../value/application-scopes.ts'
 import { idMillis } from '../../value/ids.ts'
 import type { CommandSpec } from '../contexts.ts'
 import { usage } from '../usage.ts'
 
 /** Parses a list of scopes; the result is sorted and has no duplicates. */
-export function parseScopes(text: string, command: CommandSpec): string[] {
+export function parseScopes(text: string, command: CommandSpec): ApplicationScope[] {
   const scopes = [...new Set(text.split(',').map((scope) => scope.trim()))].sort()
   if (scopes.every(isApplicationScope)) return scopes
   throw usage('--scopes needs a list such as query,mutation.', command)

@@ -1,24 +1,26 @@
 /** `svc serve-policy`: shows and replaces the serving policy of environment:default. */
+
 import { isId, type ReleaseId } from '../../value/ids.ts'
 import { WEIGHTS_TOTAL } from '../../value/targets.ts'
+import { readServingPolicy, setServingPolicy } from '../../wire/operations/serving-policy.ts'
 import type { ServingPolicy } from '../../wire/serving-policy.ts'
 import { type CommandSpec, type Context, command, requiredOption } from '../contexts.ts'
-import {
-  openRemote,
-  type PolicyChange,
-  type Remote,
-  readServingPolicy,
-  setServingPolicy,
-} from '../remotes.ts'
+import { openRemote, type Remote } from '../remotes.ts'
 import { usage } from '../usage.ts'
-import { changeIntent, changeOptions, REMOTE, rethrowChange } from './operations.ts'
+import {
+  type ChangeIntent,
+  changeIntent,
+  changeOptions,
+  REMOTE,
+  rethrowChange,
+} from './operations.ts'
 
 const get: CommandSpec = command({
   name: 'serve-policy get',
   summary: 'Show which Releases serve environment:default, and with which weights',
   options: REMOTE,
   async run(context, at) {
-    const request = readServingPolicy(await openRemote(context, at))
+    const request = (await openRemote(context, at)).call(readServingPolicy)
     const policy = await context.output.progress('reading the policy', request)
     const rows = policy.desired.releases.map(({ releaseId, weight }) => [releaseId, String(weight)])
     const table = rows.length === 0 ? [] : context.output.table(['RELEASE', 'WEIGHT'], rows)
@@ -48,8 +50,8 @@ const set: CommandSpec = command({
     const { expected, ...intent } = changeIntent(context, set, options)
     const remote = await openRemote(context, options)
     const work = async () => {
-      const expectedRevision = expected ?? (await readServingPolicy(remote)).desired.revision
-      return setServingPolicy(remote, { ...intent, expectedRevision, mode, releases })
+      const expectedRevision = expected ?? (await remote.call(readServingPolicy)).desired.revision
+      return setPolicy(remote, { ...intent, expectedRevision, mode, releases })
     }
     const changed = await context.output
       .progress('setting the policy', work())
@@ -68,14 +70,25 @@ export async function serveAlone(
   remote: Remote,
   releaseId: ReleaseId,
 ): Promise<ServingPolicy> {
-  const policy = await readServingPolicy(remote)
+  const policy = await remote.call(readServingPolicy)
   const [first, ...others] = policy.desired.releases
   if (first?.releaseId === releaseId && others.length === 0) return policy
   const given = { expected: policy.desired.revision, 'operation-id': undefined }
   const { expected: _, ...intent } = changeIntent(context, set, given)
   const releases = [{ releaseId, weight: WEIGHTS_TOTAL }]
   const expectedRevision = policy.desired.revision
-  return setServingPolicy(remote, { ...intent, expectedRevision, mode: 'atomic', releases })
+  return setPolicy(remote, { ...intent, expectedRevision, mode: 'atomic', releases })
+}
+
+interface PolicyChange extends Omit<ChangeIntent, 'expected'> {
+  readonly expectedRevision: string
+  readonly mode: 'atomic' | 'weighted'
+  readonly releases: readonly { readonly releaseId: ReleaseId; readonly weight: number }[]
+}
+
+function setPolicy(remote: Remote, { operationId, ...body }: PolicyChange) {
+  const named = body.releases.map(({ releaseId }, i) => [`releases[${i}].releaseId`, releaseId])
+  return remote.call(setServingPolicy, { operationId, body, subjects: Object.fromEntries(named) })
 }
 
 /** Parses the weights, sorted by Release as the request requires. */

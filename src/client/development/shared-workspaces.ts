@@ -1,21 +1,21 @@
 /** The routes of development keys at the application origin of a shared Environment. */
-
 import { type Fault, isFault } from '../../errors/fault.ts'
 import type { WorkspaceRevisionId } from '../../value/ids.ts'
-import { PACKAGE_MEDIA_TYPE } from '../../value/packages/workspace-package.ts'
 import { Secret } from '../../value/secret.ts'
-import { Frozen, WorkspaceState } from '../../wire/releases.ts'
+import type { DevelopmentAccess, Operation } from '../../wire/operations/operation.ts'
 import {
-  EXPECTED_HEAD_HEADER,
-  PROVENANCE_HEADER,
-  type Provenance,
-  Published,
-} from '../../wire/workspace.ts'
+  freezeWorkspace,
+  readWorkspaceHead,
+  synchronizeWorkspace,
+} from '../../wire/operations/workspaces.ts'
+import type { Frozen, WorkspaceState } from '../../wire/releases.ts'
+import type { Published } from '../../wire/workspace.ts'
 import { type CommandSpec, type Context, option } from '../contexts.ts'
 import { explained } from '../explanations.ts'
+import { type CallArguments, type ReplyOf, requestOf } from '../operation-requests.ts'
 import { parseOrigin } from '../origins.ts'
-import { encodedProvenance } from '../provenance/provenance.ts'
-import { type Expected, PUBLISH_DEADLINE_MS, VALIDATE_DEADLINE_MS } from '../remotes.ts'
+import { publicationHeaders } from '../provenance/provenance.ts'
+import type { Publication } from '../remotes.ts'
 import { send } from '../requests.ts'
 import { secretFrom } from '../secret-variables.ts'
 import { usage } from '../usage.ts'
@@ -52,66 +52,37 @@ export function openShared(
 }
 
 export function readHead(shared: Shared, workspace: string): Promise<WorkspaceState> {
-  return explain(
-    shared,
-    send(shared.context, {
-      ...{ method: 'GET', origin: shared.origin, path: `/v1/workspaces/${workspace}` },
-      headers: headersOf(shared),
-      reply: WorkspaceState,
-      replay: 'safe',
-    }),
-  )
+  return call(shared, readWorkspaceHead, { params: { workspace } })
 }
 
-/** Publishes a package; equal bytes with an equal expected head are published only once. */
 export function synchronize(
   shared: Shared,
-  input: {
-    readonly workspace: string
-    readonly frame: Uint8Array
-    readonly expectedHead: Expected<WorkspaceRevisionId>
-    readonly provenance: Provenance | null
-  },
+  { workspace, frame, ...declared }: Publication & { readonly workspace: string },
 ): Promise<Published> {
-  const { workspace, frame, expectedHead, provenance } = input
-  return explain(
-    shared,
-    send(shared.context, {
-      ...{ method: 'PUT', origin: shared.origin, path: `/v1/workspaces/${workspace}` },
-      headers: {
-        ...headersOf(shared),
-        [EXPECTED_HEAD_HEADER]: expectedHead,
-        ...(provenance !== null && { [PROVENANCE_HEADER]: encodedProvenance(provenance) }),
-      },
-      body: frame,
-      contentType: PACKAGE_MEDIA_TYPE,
-      reply: Published,
-      replay: 'safe',
-      deadlineMs: PUBLISH_DEADLINE_MS,
-    }),
-  )
+  const headers = publicationHeaders(declared)
+  return call(shared, synchronizeWorkspace, { params: { workspace }, headers, body: frame })
 }
 
 /** Validates the Release of the HEAD. The result may have failed checks. */
 export function freezeHead(
   shared: Shared,
-  { workspace, revisionId }: { readonly workspace: string; readonly revisionId: string },
+  {
+    workspace,
+    revisionId,
+  }: { readonly workspace: string; readonly revisionId: WorkspaceRevisionId },
 ): Promise<Frozen> {
-  return explain(
-    shared,
-    send(shared.context, {
-      ...{ method: 'POST', origin: shared.origin, path: `/v1/workspaces/${workspace}/freeze` },
-      headers: headersOf(shared),
-      body: { version: 1, revisionId },
-      reply: Frozen,
-      replay: 'safe',
-      deadlineMs: VALIDATE_DEADLINE_MS,
-    }),
-  )
+  return call(shared, freezeWorkspace, { params: { workspace }, body: { version: 1, revisionId } })
 }
 
-function headersOf({ key }: Shared) {
-  return { 'x-service-key': key.reveal() }
+function call<O extends Operation<DevelopmentAccess>>(
+  shared: Shared,
+  operation: O,
+  ...input: CallArguments<O>
+): Promise<ReplyOf<O>> {
+  const { context, origin, key } = shared
+  const { headers, ...request } = requestOf(operation, ...input)
+  const withKey = { ...headers, 'x-service-key': key.reveal() }
+  return explain(shared, send(context, { ...request, origin, headers: withKey }))
 }
 
 async function explain<T>({ origin }: Shared, request: Promise<T>): Promise<T> {

@@ -1,16 +1,16 @@
 /** A login in the browser: opens the address, waits for the redirect, shows the final page. */
+
 import { isFault } from '../../errors/fault.ts'
 import type { Secret } from '../../value/secret.ts'
-import { OidcConfig } from '../../wire/identity/oidc.ts'
+import type { OidcConfig } from '../../wire/identity/oidc.ts'
+import { readOidcConfig } from '../../wire/operations/identity/oidc.ts'
 import type { Context } from '../contexts.ts'
+import { requestOf } from '../operation-requests.ts'
 import { send } from '../requests.ts'
 import { failed, validateResponse } from './authorization-responses.ts'
 import { newAuthorization, newState, requireSafeConfig } from './authorizations.ts'
 import { CallbackListener } from './callbacks.ts'
 import { exchangeCode, promisesIssuer } from './providers.ts'
-
-/** Bytes of a configuration with 64 scopes and the longest addresses that a server accepts. */
-const CONFIG_BYTES_MAX = 64 * 1024
 
 export interface BrowserLogin {
   readonly authenticationOrigin: string
@@ -66,14 +66,7 @@ async function readConfig(context: Context, origin: string): Promise<OidcConfig>
   try {
     const config = await context.output.progress(
       'asking the server',
-      send(context, {
-        method: 'GET',
-        origin,
-        path: '/v1/auth/oidc/config',
-        reply: OidcConfig,
-        replay: 'safe',
-        responseBytesMax: CONFIG_BYTES_MAX,
-      }),
+      send(context, { ...requestOf(readOidcConfig), origin }),
     )
     requireSafeConfig(config, origin)
     return config

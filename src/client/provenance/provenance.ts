@@ -9,6 +9,7 @@ import {
   RUN_ID_CHARACTERS_MAX,
   RUN_URL,
 } from '../../value/packages/provenance.ts'
+import { EXPECTED_HEAD_HEADER, PROVENANCE_HEADER } from '../../wire/workspace.ts'
 import { type CommandSpec, type Context, option } from '../contexts.ts'
 import { usage } from '../usage.ts'
 import { readWorkTree } from './git.ts'
@@ -82,7 +83,17 @@ export function sourceText(provenance: Provenance | null): string {
   return parts.filter((part) => part !== '').join(' ') || '-'
 }
 
-/** Returns the value of the header that declares a provenance. */
-export function encodedProvenance(provenance: Provenance): string {
-  return encodeBase64Url(new TextEncoder().encode(JSON.stringify(provenance)))
+/** Returns the headers that declare the expected head and the provenance of a package. */
+export function publicationHeaders({
+  expectedHead,
+  provenance,
+}: {
+  readonly expectedHead: string
+  readonly provenance: Provenance | null
+}) {
+  const encoded =
+    provenance === null
+      ? undefined
+      : encodeBase64Url(new TextEncoder().encode(JSON.stringify(provenance)))
+  return { [EXPECTED_HEAD_HEADER]: expectedHead, [PROVENANCE_HEADER]: encoded }
 }

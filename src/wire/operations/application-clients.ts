@@ -50,6 +50,7 @@ export const createCredential = environmentOperation({
   summary: 'Creates a credential. Only this response contains its key.',
   capability: 'credentials:manage',
   body: { schema: CredentialRequest },
+  // A second secret key would not match the stored digest.
   replay: 'unsafe',
   replies: ISSUED,
   errors: ['PRODUCT_INVALID', 'PRODUCT_OPERATION_REUSED', 'PRODUCT_STATE_CONFLICT'],
@@ -63,6 +64,7 @@ export const rotateCredential = environmentOperation({
   summary: 'Creates a replacement. The credential stays active until it is revoked.',
   capability: 'credentials:manage',
   body: { schema: RotateRequest },
+  // A second secret key would not match the stored digest.
   replay: 'unsafe',
   replies: ISSUED,
   errors: ['PRODUCT_INVALID', 'PRODUCT_OPERATION_REUSED', 'PRODUCT_STATE_CONFLICT'],

@@ -2,6 +2,8 @@
 import { CatalogQuery, FunctionCatalog, TableCatalog } from '../catalogs.ts'
 import { environmentOperation } from './operation.ts'
 
+const RESPONSE_BYTES_MAX = 16 * 1024 * 1024
+
 export const listFunctions = environmentOperation({
   method: 'GET',
   path: '/functions',
@@ -11,6 +13,7 @@ export const listFunctions = environmentOperation({
   query: CatalogQuery,
   replies: { 200: FunctionCatalog },
   errors: ['PRODUCT_INVALID', 'PRODUCT_RELEASE_RETIRED'],
+  responseBytesMax: RESPONSE_BYTES_MAX,
 })
 
 export const listTables = environmentOperation({
@@ -22,6 +25,7 @@ export const listTables = environmentOperation({
   query: CatalogQuery,
   replies: { 200: TableCatalog },
   errors: ['PRODUCT_INVALID', 'PRODUCT_RELEASE_RETIRED'],
+  responseBytesMax: RESPONSE_BYTES_MAX,
 })
 
 export const catalogOperations = { listFunctions, listTables }

@@ -17,6 +17,7 @@ export const promoteRelease = environmentOperation({
   summary: 'Binds a Channel to a Release.',
   capability: 'channels:promote',
   body: { schema: PromoteRequest },
+  // A lost response is reconciled with the status.
   replay: 'unsafe',
   replies: { 200: Promoted },
   errors: ['PRODUCT_INVALID', ...BINDING_ERRORS],
@@ -29,6 +30,7 @@ export const rollbackChannel = environmentOperation({
   summary: 'Binds a Channel to a Release that it was bound to before.',
   capability: 'channels:promote',
   body: { schema: RollbackRequest },
+  // A lost response is reconciled with the status.
   replay: 'unsafe',
   replies: { 200: Promoted },
   errors: [...BINDING_ERRORS],

@@ -10,6 +10,9 @@ import {
 } from '../configuration.ts'
 import { environmentOperation } from './operation.ts'
 
+/** Bytes of 1,000 entries whose values were sent in bodies of at most 72 KiB. */
+const RESPONSE_BYTES_MAX = 80 * 1024 * 1024
+
 export const listConfiguration = environmentOperation({
   method: 'GET',
   path: '/configuration',
@@ -17,6 +20,7 @@ export const listConfiguration = environmentOperation({
   summary: 'Lists every variable and secret, without the values of secrets.',
   capability: 'configuration:read',
   replies: { 200: ConfigurationList },
+  responseBytesMax: RESPONSE_BYTES_MAX,
 })
 
 export const listConfigurationChanges = environmentOperation({

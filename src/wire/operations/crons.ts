@@ -4,6 +4,9 @@ import { ScheduledChanged } from '../schedules.ts'
 import { lookUpOperation } from './idempotency-records.ts'
 import { environmentOperation } from './operation.ts'
 
+/** Bytes of a list with the most entries and the longest names. */
+const RESPONSE_BYTES_MAX = 2 * 1024 * 1024
+
 export const listCrons = environmentOperation({
   method: 'GET',
   path: '/crons',
@@ -13,6 +16,7 @@ export const listCrons = environmentOperation({
   query: CronsQuery,
   replies: { 200: CronList },
   errors: ['PRODUCT_INVALID', 'PRODUCT_RELEASE_RETIRED', 'PRODUCT_UNAVAILABLE'],
+  responseBytesMax: RESPONSE_BYTES_MAX,
 })
 
 export const activateCron = environmentOperation({

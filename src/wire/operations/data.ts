@@ -14,6 +14,9 @@ import {
 } from '../data.ts'
 import { environmentOperation } from './operation.ts'
 
+/** Bytes of a page of documents: 4 MiB as stored, and what the notation adds. */
+const RESPONSE_BYTES_MAX = 64 * 1024 * 1024
+
 const READ_ERRORS = ['PRODUCT_INVALID', 'PRODUCT_RELEASE_RETIRED'] as const
 const WRITE_ERRORS = [
   ...READ_ERRORS,
@@ -32,6 +35,7 @@ export const queryDocuments = environmentOperation({
   replay: 'safe',
   replies: { 200: DocumentPage },
   errors: READ_ERRORS,
+  responseBytesMax: RESPONSE_BYTES_MAX,
 })
 
 export const readDocument = environmentOperation({
@@ -43,6 +47,7 @@ export const readDocument = environmentOperation({
   query: CatalogQuery,
   replies: { 200: DocumentRead },
   errors: READ_ERRORS,
+  responseBytesMax: RESPONSE_BYTES_MAX,
 })
 
 export const insertDocument = environmentOperation({

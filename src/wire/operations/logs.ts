@@ -11,6 +11,10 @@ import {
 import { LINES_MEDIA_TYPE } from '../media-types.ts'
 import { environmentOperation } from './operation.ts'
 
+/** 1,000 records of at most 64 KiB. */
+const RESPONSE_BYTES_MAX = 80 * 1024 * 1024
+const PRUNE_DEADLINE_MS = 300_000
+
 export const listLogs = environmentOperation({
   method: 'GET',
   path: '/logs',
@@ -19,6 +23,7 @@ export const listLogs = environmentOperation({
   capability: 'logs:read',
   query: LogQuery,
   replies: { 200: LogPage },
+  responseBytesMax: RESPONSE_BYTES_MAX,
 })
 
 export const followLogs = environmentOperation({
@@ -48,8 +53,10 @@ export const pruneLogs = environmentOperation({
   summary: 'Removes archived log records that are old enough, or counts them.',
   capability: 'logs:prune',
   body: { schema: LogPruneRequest },
+  // A lost response is settled by readLogArchive.
   replay: 'unsafe',
   replies: { 200: LogPruned },
+  deadlineMs: PRUNE_DEADLINE_MS,
 })
 
 export const logOperations = { listLogs, followLogs, readLogArchive, pruneLogs }

@@ -1,6 +1,7 @@
 /** Validation and retirement of a Release. */
 import { Retired, Validated, ValidateRequest } from '../releases.ts'
 import { environmentOperation } from './operation.ts'
+import { VALIDATE_DEADLINE_MS } from './workspace.ts'
 
 export const validateRelease = environmentOperation({
   method: 'POST',
@@ -12,6 +13,7 @@ export const validateRelease = environmentOperation({
   replay: 'safe',
   replies: { 200: Validated },
   errors: ['PRODUCT_INCOMPATIBLE', 'PRODUCT_RELEASE_RETIRED'],
+  deadlineMs: VALIDATE_DEADLINE_MS,
 })
 
 export const retireRelease = environmentOperation({

@@ -2,6 +2,9 @@
 import { ScheduledChanged, ScheduledPage, ScheduledQuery } from '../schedules.ts'
 import { environmentOperation } from './operation.ts'
 
+/** Bytes of a page with the most entries and the longest names. */
+const RESPONSE_BYTES_MAX = 2 * 1024 * 1024
+
 export const listScheduled = environmentOperation({
   method: 'GET',
   path: '/scheduled',
@@ -11,6 +14,7 @@ export const listScheduled = environmentOperation({
   query: ScheduledQuery,
   replies: { 200: ScheduledPage },
   errors: ['PRODUCT_UNAVAILABLE'],
+  responseBytesMax: RESPONSE_BYTES_MAX,
 })
 
 export const cancelScheduled = environmentOperation({

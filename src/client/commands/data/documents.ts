@@ -1,4 +1,5 @@
 /** `svc data`: documents of the linked Environment, read and written without a Function. */
+
 import { encodeUlid } from '../../../value/ids.ts'
 import {
   formatTimestamp,
@@ -11,13 +12,14 @@ import { decodeTagged, encodeTagged } from '../../../value/tagged.ts'
 import { ValidationError } from '../../../value/validation-error.ts'
 import type { FieldsJson, ValidatorJson } from '../../../value/validators.ts'
 import type { Value } from '../../../value/values.ts'
+import type { DocumentField } from '../../../wire/data.ts'
 import {
-  DocumentChanged,
-  type DocumentField,
-  DocumentPage,
-  DocumentRead,
-} from '../../../wire/data.ts'
-import { OPERATION_ID_HEADER } from '../../../wire/idempotency-records.ts'
+  deleteDocument,
+  insertDocument,
+  queryDocuments,
+  readDocument,
+  replaceDocument,
+} from '../../../wire/operations/data.ts'
 import { type CommandSpec, command, flag, option } from '../../contexts.ts'
 import { openRemote, type Remote } from '../../remotes.ts'
 import { usage } from '../../usage.ts'
@@ -26,7 +28,7 @@ import { changeIntent, changeOptions, REMOTE } from '../operations.ts'
 import { targetOf } from '../targets.ts'
 import { exportCommand } from './exports.ts'
 import { importCommand } from './imports.ts'
-import { fieldsOf, PAGE_BYTES_MAX, TABLE, TAGGED, TARGET, valid } from './tables.ts'
+import { fieldsOf, TABLE, TAGGED, TARGET, valid } from './tables.ts'
 
 const DOCUMENT = {
   name: 'DOCUMENT',
@@ -65,18 +67,9 @@ const query: CommandSpec = command({
         ? []
         : boundsOf(options.where, await fieldsOf(remote, target, table!))
     const limit = options.limit === undefined ? undefined : Number(options.limit)
-    const request = remote.session.management({
-      method: 'POST',
-      path: `${remote.base}/data/query`,
-      body: {
-        ...{ target, table: table!, range, order: options.desc ? 'desc' : 'asc' },
-        ...(index !== undefined && { index }),
-        ...(limit !== undefined && { limit }),
-        ...(after !== undefined && { after }),
-      },
-      reply: DocumentPage,
-      replay: 'safe',
-      responseBytesMax: PAGE_BYTES_MAX,
+    const order = options.desc ? 'desc' : 'asc'
+    const request = remote.call(queryDocuments, {
+      body: { target, table: table!, range, order, index, limit, after },
     })
     const page = await context.output.progress('reading the documents', request)
     const items = page.items.map((item) => shown(item, tagged))
@@ -100,7 +93,7 @@ const get: CommandSpec = command({
   examples: ['svc data get messages messages_... --target channel:production'],
   async run(context, { target: given, tagged, ...at }, [table, id]) {
     const remote = await openRemote(context, at)
-    const request = readDocument(remote, targetOf(remote, given, get), table!, id!)
+    const request = read(remote, targetOf(remote, given, get), table!, id!)
     const { document } = await context.output.progress('reading the document', request)
     const printed = shown(document, tagged)
     await context.output.result({ version: 1, document: printed }, [
@@ -133,26 +126,20 @@ const put: CommandSpec = command({
     const value = tagged
       ? valid(() => decodeTagged(json))
       : valid((fields) => plainToArguments(json, fields), await fieldsOf(remote, target, table!))
-    const { session, base } = remote
     const isInsert = id === undefined || expected === '0'
     const documentId = id ?? newDocumentId(context.environment.system, table!)
     const shared = { target, value: JSON.parse(encodeTagged(value)) as Json, changedAtMicros }
     const expectedRevision = isInsert
       ? undefined
-      : (expected ?? (await readDocument(remote, target, table!, documentId)).document.revision)
+      : (expected ?? (await read(remote, target, table!, documentId)).document.revision)
     await context.output.note(`Operation ${operationId}`)
-    const changed = await session.management({
-      method: isInsert ? 'POST' : 'PUT',
-      path: isInsert
-        ? `${base}/data/documents/${table}`
-        : `${base}/data/documents/${table}/${documentId}`,
-      headers: { [OPERATION_ID_HEADER]: operationId },
-      body: isInsert
-        ? { ...shared, documentId }
-        : { ...shared, expectedRevision: expectedRevision! },
-      reply: DocumentChanged,
-      replay: 'safe',
-    })
+    const params = { table: table!, documentId }
+    const changed = isInsert
+      ? await remote.call(insertDocument, { params, operationId, body: { ...shared, documentId } })
+      : await remote.call(replaceDocument, {
+          ...{ params, operationId },
+          body: { ...shared, expectedRevision: expectedRevision! },
+        })
     const { document } = changed
     await context.output.result({ ...changed, document: shown(document, tagged) } as Json, [
       `${document.id} is at revision ${document.revision}.`,
@@ -171,16 +158,12 @@ const remove: CommandSpec = command({
     const { tagged } = options
     const remote = await openRemote(context, options)
     const target = targetOf(remote, options.target, remove)
-    const expectedRevision =
-      expected ?? (await readDocument(remote, target, table!, id!)).document.revision
+    const expectedRevision = expected ?? (await read(remote, target, table!, id!)).document.revision
     await context.output.note(`Operation ${operationId}`)
-    const changed = await remote.session.management({
-      method: 'DELETE',
-      path: `${remote.base}/data/documents/${table}/${id}`,
-      headers: { [OPERATION_ID_HEADER]: operationId },
+    const changed = await remote.call(deleteDocument, {
+      params: { table: table!, documentId: id! },
+      operationId,
       body: { target, expectedRevision, changedAtMicros },
-      reply: DocumentChanged,
-      replay: 'safe',
     })
     await context.output.result({ ...changed, document: shown(changed.document, tagged) } as Json, [
       `${id} is deleted.`,
@@ -205,14 +188,8 @@ export const dataCommands: readonly CommandSpec[] = [
   exportCommand,
 ]
 
-function readDocument({ session, base }: Remote, target: string, table: string, id: string) {
-  return session.management({
-    method: 'GET',
-    path: `${base}/data/documents/${table}/${id}?target=${encodeURIComponent(target)}`,
-    reply: DocumentRead,
-    replay: 'safe',
-    responseBytesMax: PAGE_BYTES_MAX,
-  })
+function read(remote: Remote, target: string, table: string, documentId: string) {
+  return remote.call(readDocument, { params: { table, documentId }, query: { target } })
 }
 
 /** Returns the document with its fields in plain JSON, or as tagged values. */

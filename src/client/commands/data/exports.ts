@@ -1,8 +1,10 @@
 /** `svc data export`: writes the documents of a table as JSON lines. */
+
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs'
 import type { Json } from '../../../value/strict-json.ts'
-import { type DocumentField, DocumentPage } from '../../../wire/data.ts'
+import type { DocumentField, DocumentPage } from '../../../wire/data.ts'
 import { PAGE_MAX } from '../../../wire/fields.ts'
+import { queryDocuments } from '../../../wire/operations/data.ts'
 import { type CommandSpec, command } from '../../contexts.ts'
 import { withPath } from '../../files.ts'
 import { openRemote, type Remote } from '../../remotes.ts'
@@ -10,7 +12,7 @@ import { resolvePath } from '../../roots.ts'
 import { REMOTE } from '../operations.ts'
 import { targetOf } from '../targets.ts'
 import { lineWriter } from './document-lines.ts'
-import { fieldsOf, PAGE_BYTES_MAX, TABLE, TAGGED, TARGET } from './tables.ts'
+import { fieldsOf, TABLE, TAGGED, TARGET } from './tables.ts'
 
 /** Stored documents may be confidential. */
 const PRIVATE_FILE = 0o600
@@ -64,23 +66,18 @@ interface ExportedLines {
 }
 
 async function exportPages(
-  { session, base }: Remote,
+  remote: Remote,
   { target, table, write }: ExportedLines,
   onPage: (lines: readonly string[]) => Promise<void>,
 ): Promise<void> {
-  let after: string | null = null
+  let after: string | undefined
   do {
-    const page: DocumentPage = await session.management({
-      method: 'POST',
-      path: `${base}/data/query`,
-      body: { target, table, limit: PAGE_MAX, ...(after !== null && { after }) },
-      reply: DocumentPage,
-      replay: 'safe',
-      responseBytesMax: PAGE_BYTES_MAX,
+    const page: DocumentPage = await remote.call(queryDocuments, {
+      body: { target, table, limit: PAGE_MAX, after },
     })
     await onPage(page.items.map(write))
-    after = page.next
-  } while (after !== null)
+    after = page.next ?? undefined
+  } while (after !== undefined)
 }
 
 /** Creates the file, and removes it again where the export fails. */

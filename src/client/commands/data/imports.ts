@@ -1,7 +1,8 @@
 /** `svc data import`: inserts the documents of a file, and continues where it was interrupted. */
+
 import { Fault, isFault, type Violation } from '../../../errors/fault.ts'
-import { DocumentsImported } from '../../../wire/data.ts'
-import { OPERATION_ID_HEADER } from '../../../wire/idempotency-records.ts'
+import type { DocumentsImported } from '../../../wire/data.ts'
+import { importDocuments } from '../../../wire/operations/data.ts'
 import { type CommandSpec, type Context, command, flag, option } from '../../contexts.ts'
 import { explained } from '../../explanations.ts'
 import { openRemote, type Remote } from '../../remotes.ts'
@@ -159,15 +160,7 @@ class ImportRun {
   }
 
   #request({ operationId, body }: Batch): Promise<DocumentsImported> {
-    const { session, base } = this.#remote
-    return session.management({
-      method: 'POST',
-      path: `${base}/data/import`,
-      headers: { [OPERATION_ID_HEADER]: operationId },
-      body,
-      reply: DocumentsImported,
-      replay: 'safe',
-    })
+    return this.#remote.call(importDocuments, { operationId, body })
   }
 
   /** Waits for the oldest batch, so that the journal never passes one that is not imported. */

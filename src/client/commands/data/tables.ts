@@ -1,11 +1,13 @@
 /** Shared by the commands of `svc data`: options, the fields of a table, and reported defects. */
+
 import { Fault } from '../../../errors/fault.ts'
 import type { Json } from '../../../value/strict-json.ts'
 import { ValidationError } from '../../../value/validation-error.ts'
 import { parseFields } from '../../../value/validator-json.ts'
 import type { FieldsJson } from '../../../value/validators.ts'
+import { listTables } from '../../../wire/operations/catalogs.ts'
 import { flag, option } from '../../contexts.ts'
-import { type Remote, readTables } from '../../remotes.ts'
+import type { Remote } from '../../remotes.ts'
 
 export const TARGET = option('TARGET', 'Such as channel:production; needed without svc dev')
 export const TAGGED = flag('Print and read tagged values, whose types are exact')
@@ -14,12 +16,10 @@ export const TABLE = {
   description: 'The table, such as messages',
   required: true,
 } as const
-/** Bytes of a page of documents: 4 MiB as stored, and what the notation adds. */
-export const PAGE_BYTES_MAX = 64 * 1024 * 1024
 
 /** Reads the fields of a table. Throws PRODUCT_NOT_FOUND, which names the tables of the target. */
 export async function fieldsOf(remote: Remote, target: string, table: string): Promise<FieldsJson> {
-  const { tables } = await readTables(remote, target)
+  const { tables } = await remote.call(listTables, { query: { target } })
   const found = tables.find(({ name }) => name === table)
   if (found !== undefined) return parseFields(found.fields as Json)
   const known = tables.map(({ name }) => name).join(', ') || 'none'

@@ -1,7 +1,7 @@
 /** `svc freeze`: makes the HEAD of a Workspace a validated Release, with a development key. */
 
 import { Fault } from '../../../errors/fault.ts'
-import { isId } from '../../../value/ids.ts'
+import { isId, type WorkspaceRevisionId } from '../../../value/ids.ts'
 import { WORKSPACE_NAME } from '../../../value/manifest.ts'
 import { type CommandSpec, command, option, requiredOption } from '../../contexts.ts'
 import {
@@ -51,7 +51,10 @@ export const freezeCommand: CommandSpec = command({
   },
 })
 
-async function headOf(shared: Parameters<typeof readHead>[0], workspace: string): Promise<string> {
+async function headOf(
+  shared: Parameters<typeof readHead>[0],
+  workspace: string,
+): Promise<WorkspaceRevisionId> {
   const { head } = await readHead(shared, workspace)
   if (head !== null) return head.revisionId
   throw new Fault('PRODUCT_NOT_FOUND', {

@@ -1,10 +1,12 @@
 /** `svc buckets`: the buckets of the linked Environment. */
+
 import { formatTimestamp } from '../../../value/plain.ts'
+import { createBucket } from '../../../wire/operations/buckets/buckets.ts'
 import { type CommandSpec, command, option } from '../../contexts.ts'
 import { openRemote } from '../../remotes.ts'
 import { usage } from '../../usage.ts'
 import { changeIntent, changeOptions, REMOTE, rethrowChange } from '../operations.ts'
-import { changeBucket, createBucket, findBucket, listBuckets } from './requests.ts'
+import { changeBucket, findBucket, listBuckets } from './requests.ts'
 import { formatBytes, parseBytes } from './sizes.ts'
 
 const NAME = { name: 'NAME', description: 'The name of the bucket', required: true } as const
@@ -53,12 +55,14 @@ const create: CommandSpec = command({
   },
   examples: ['svc buckets create uploads --quota 10GiB --object-max 100MiB'],
   async run(context, options, [name]) {
-    const intent = changeIntent(context, create, { ...options, expected: undefined })
+    const asked = { ...options, expected: undefined }
+    const { operationId, changedAtMicros } = changeIntent(context, create, asked)
     const bounds = boundsIn(options, create)
     const configuration = { quotaBytes: null, maximumObjectBytes: null, ...bounds, name: name! }
     const remote = await openRemote(context, options)
-    await context.output.note(`Operation ${intent.operationId}`)
-    const request = createBucket(remote, intent, configuration)
+    await context.output.note(`Operation ${operationId}`)
+    const body = { configuration, changedAtMicros }
+    const request = remote.call(createBucket, { operationId, body })
     const created = await context.output.progress('creating the bucket', request)
     const said = created.operation.replayed ? 'Created before' : 'Created'
     await context.output.result(created, [`${said}: ${name} (${created.bucketId}).`])

@@ -1,4 +1,5 @@
 /** `svc files`: the objects of a bucket. */
+
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
 import { Fault } from '../../../errors/fault.ts'
@@ -8,6 +9,7 @@ import { CONSOLE_OBJECT_BYTES_MAX } from '../../../value/files/buckets.ts'
 import { isContentType, isObjectKey } from '../../../value/files/files.ts'
 import { formatTimestamp } from '../../../value/plain.ts'
 import { PAGE_MAX } from '../../../wire/fields.ts'
+import { deleteObject, listObjects, putObject } from '../../../wire/operations/buckets/objects.ts'
 import { type CommandSpec, command, option } from '../../contexts.ts'
 import { explanation } from '../../explanations.ts'
 import { withPath } from '../../files.ts'
@@ -17,7 +19,7 @@ import { usage } from '../../usage.ts'
 import { changeIntent, REMOTE } from '../operations.ts'
 import { download, exists } from './downloads.ts'
 import { localName } from './local-names.ts'
-import { BUCKET, deleteObject, findBucket, findObject, listObjects, putObject } from './requests.ts'
+import { BUCKET, findBucket, findObject, objectNamed } from './requests.ts'
 import { formatBytes, progressBar } from './sizes.ts'
 
 const KEY = { name: 'KEY', description: 'The key of the object', required: true } as const
@@ -44,8 +46,12 @@ const list: CommandSpec = command({
     }
     const remote = await openRemote(context, at)
     const { bucketId } = await findBucket(remote, bucket)
-    const query = new URLSearchParams({ prefix, limit, ...(after !== undefined && { after }) })
-    const request = listObjects(remote, bucketId, query)
+    const query = { prefix, limit, after }
+    const request = remote.call(listObjects, {
+      params: { bucketId },
+      query,
+      subjects: { bucketId },
+    })
     const page = await context.output.progress('reading the objects', request)
     const rows = page.items.map(({ key, size, contentType, createdAtMicros }) => [
       key,
@@ -85,7 +91,12 @@ const put: CommandSpec = command({
     const bytes = readWhole(path)
     const { bucketId } = await findBucket(remote, options.bucket)
     await context.output.note(`Operation ${operationId}`)
-    const request = putObject(remote, operationId, { bucketId, key }, { bytes, type })
+    const request = remote.call(putObject, {
+      ...objectNamed({ bucketId, key }),
+      operationId,
+      body: bytes,
+      contentType: type,
+    })
     const size = formatBytes(bytes.length)
     const stored = await context.output.progress(`sending ${size}`, request)
     if (stored.object.sha256 !== sha256Hex(bytes)) {
@@ -145,7 +156,7 @@ const remove: CommandSpec = command({
     const remote = await openRemote(context, options)
     const { bucketId } = await findBucket(remote, options.bucket)
     await context.output.note(`Operation ${operationId}`)
-    const request = deleteObject(remote, operationId, { bucketId, key })
+    const request = remote.call(deleteObject, { ...objectNamed({ bucketId, key }), operationId })
     const deleted = await context.output.progress('deleting', request)
     await context.output.result(deleted, [`${key} is deleted.`])
   },

@@ -1,8 +1,10 @@
 /** `svc buckets keys`: manages storage keys. A secret is shown once. */
+
 import { isFault } from '../../../errors/fault.ts'
 import { isId, type StorageKeyId } from '../../../value/ids.ts'
 import { formatTimestamp } from '../../../value/plain.ts'
 import type { StorageKeyIssued } from '../../../wire/files/buckets.ts'
+import { revokeStorageKey } from '../../../wire/operations/buckets/storage-keys.ts'
 import { type CommandSpec, type Context, command, option, requiredOption } from '../../contexts.ts'
 import { explained } from '../../explanations.ts'
 import { openRemote, type RemoteOptions } from '../../remotes.ts'
@@ -10,7 +12,7 @@ import { resolvePath } from '../../roots.ts'
 import { withSecretFile } from '../../secret-files.ts'
 import { usage } from '../../usage.ts'
 import { changeIntent, REMOTE } from '../operations.ts'
-import { findBucket, issueStorageKey, listStorageKeys, revokeStorageKey } from './requests.ts'
+import { findBucket, issueStorageKey, listStorageKeys } from './requests.ts'
 
 const BUCKET = { name: 'BUCKET', description: 'The name of the bucket', required: true } as const
 const KEY = requiredOption('stk_ID', 'The storage key')
@@ -86,11 +88,16 @@ const revoke: CommandSpec = command({
   examples: ['svc buckets keys revoke uploads --key stk_...'],
   async run(context, options, [bucket]) {
     const storageKeyId = keyIdOf(options.key, revoke)
-    const intent = changeIntent(context, revoke, { ...options, expected: undefined })
+    const asked = { ...options, expected: undefined }
+    const { operationId, changedAtMicros } = changeIntent(context, revoke, asked)
     const remote = await openRemote(context, options)
     const { bucketId } = await findBucket(remote, bucket)
-    await context.output.note(`Operation ${intent.operationId}`)
-    const request = revokeStorageKey(remote, intent, bucketId, storageKeyId)
+    await context.output.note(`Operation ${operationId}`)
+    const named = { bucketId, storageKeyId }
+    const body = { changedAtMicros }
+    const request = remote.call(revokeStorageKey, {
+      ...{ params: named, operationId, body, subjects: named },
+    })
     const revoked = await context.output.progress('revoking the key', request)
     await context.output.result(revoked, [`${storageKeyId} is revoked.`])
   },

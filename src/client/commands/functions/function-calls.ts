@@ -1,4 +1,5 @@
 /** Options, key, arguments and printed results of commands that call a Function. */
+
 import { Fault } from '../../../errors/fault.ts'
 import { plainToArguments, valueToPlain } from '../../../value/plain.ts'
 import { Secret } from '../../../value/secret.ts'
@@ -7,10 +8,11 @@ import { decodeTagged } from '../../../value/tagged.ts'
 import { ValidationError } from '../../../value/validation-error.ts'
 import { parseFields } from '../../../value/validator-json.ts'
 import type { Value } from '../../../value/values.ts'
+import { listFunctions } from '../../../wire/operations/catalogs.ts'
 import { type CommandSpec, type Context, option, type PositionalSpec } from '../../contexts.ts'
 import { readIfPresent } from '../../files.ts'
 import { parseOrigin } from '../../origins.ts'
-import { type Remote, readFunctions } from '../../remotes.ts'
+import type { Remote } from '../../remotes.ts'
 import { resolvePath } from '../../roots.ts'
 import { secretFrom } from '../../secret-variables.ts'
 import { usage } from '../../usage.ts'
@@ -113,7 +115,7 @@ export async function readArguments(
 
 /** Finds a public Function in the catalog of the target. Throws FUNCTION_NOT_FOUND. */
 export async function findFunction(context: Context, remote: Remote, target: string, name: string) {
-  const request = readFunctions(remote, target)
+  const request = remote.call(listFunctions, { query: { target }, subjects: { target } })
   const { functions } = await context.output.progress('reading the catalog', request)
   const found = functions.find((item) => item.name === name && item.visibility === 'public')
   if (found !== undefined) return found

@@ -1,17 +1,16 @@
 /** `svc audit`: reads one page of the security audit. */
+
 import { isId } from '../../../value/ids.ts'
 import { formatTimestamp, plainToValue } from '../../../value/plain.ts'
 import { ValidationError } from '../../../value/validation-error.ts'
 import { Timestamp } from '../../../value/values.ts'
 import { PAGE_MAX } from '../../../wire/fields.ts'
-import { AuditPage, type AuditRecord } from '../../../wire/identity/audit.ts'
+import type { AuditRecord } from '../../../wire/identity/audit.ts'
+import { listAuditRecords } from '../../../wire/operations/identity/audit.ts'
 import { type CommandSpec, command, option } from '../../contexts.ts'
 import { sourceText } from '../../provenance/provenance.ts'
 import { OperatorSession } from '../../sessions.ts'
 import { usage } from '../../usage.ts'
-
-/** Bytes of 1,000 records of at most 1 KiB each, with room for escapes. */
-const AUDIT_BYTES_MAX = 4 * 1024 * 1024
 
 export const auditCommand: CommandSpec = command({
   name: 'audit',
@@ -37,18 +36,11 @@ export const auditCommand: CommandSpec = command({
     if (limit !== undefined && !(/^[1-9][0-9]*$/.test(limit) && Number(limit) <= PAGE_MAX)) {
       throw usage(`--limit needs a number from 1 to ${PAGE_MAX}.`, auditCommand)
     }
-    const query = new URLSearchParams()
     const [from, to] = [microsOf('--from', options.from), microsOf('--to', options.to)]
-    for (const [name, value] of Object.entries({ operator, operation, from, to, limit, after })) {
-      if (value !== undefined) query.set(name, value)
-    }
-    const request = (await OperatorSession.open(context)).management({
-      method: 'GET',
-      path: `/v1/access/audit${query.size === 0 ? '' : `?${query}`}`,
-      reply: AuditPage,
-      replay: 'safe',
+    const session = await OperatorSession.open(context)
+    const request = session.call(listAuditRecords, {
+      query: { operator, operation, from, to, limit, after },
       subjects: { scope: 'installation' },
-      responseBytesMax: AUDIT_BYTES_MAX,
     })
     const page = await context.output.progress('reading the audit', request)
     const rows = page.items.map((record) => [

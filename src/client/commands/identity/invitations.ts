@@ -1,8 +1,10 @@
 /** `svc invitations`: shows and revokes invitations. invite.ts issues them. */
+
 import { isFault } from '../../../errors/fault.ts'
-import { type InvitationId, isId, type OperationId } from '../../../value/ids.ts'
+import { type InvitationId, isId } from '../../../value/ids.ts'
 import { formatTimestamp } from '../../../value/plain.ts'
-import { InvitationOperation } from '../../../wire/identity/access.ts'
+import { readInvitationOperation } from '../../../wire/operations/identity/invitation-operations.ts'
+import { revokeInvitation } from '../../../wire/operations/identity/invitations.ts'
 import { type CommandSpec, command } from '../../contexts.ts'
 import { explained } from '../../explanations.ts'
 import { OperatorSession } from '../../sessions.ts'
@@ -22,7 +24,8 @@ const show: CommandSpec = command({
   examples: ['svc invitations show opn_...'],
   async run(context, _, [operationId]) {
     if (!isId('opn', operationId)) throw usage('OPERATION needs an opn_ identifier.', show)
-    const request = readInvitation(await OperatorSession.open(context), operationId)
+    const session = await OperatorSession.open(context)
+    const request = session.call(readInvitationOperation, { params: { operationId } })
     const found = await context.output
       .progress('reading the invitation', request)
       .catch((error) => {
@@ -42,18 +45,6 @@ const show: CommandSpec = command({
   },
 })
 
-export function readInvitation(
-  session: OperatorSession,
-  operationId: OperationId,
-): Promise<InvitationOperation> {
-  return session.management({
-    method: 'GET',
-    path: `/v1/access/invitation-operations/${operationId}`,
-    reply: InvitationOperation,
-    replay: 'safe',
-  })
-}
-
 const revoke: CommandSpec = command({
   name: 'invitations revoke',
   summary: 'Revoke an invitation that was not used',
@@ -63,7 +54,7 @@ const revoke: CommandSpec = command({
   examples: ['svc invitations revoke opi_...'],
   async run(context, _, [invitationId]) {
     if (!isId('opi', invitationId)) throw usage('INVITATION needs an opi_ identifier.', revoke)
-    const request = revokeInvitation(await OperatorSession.open(context), invitationId)
+    const request = revokeUnused(await OperatorSession.open(context), invitationId)
     await context.output.progress('revoking the invitation', request)
     await context.output.result({ version: 1, invitationId, revoked: true }, [
       `Revoked ${invitationId}.`,
@@ -71,17 +62,9 @@ const revoke: CommandSpec = command({
   },
 })
 
-async function revokeInvitation(
-  session: OperatorSession,
-  invitationId: InvitationId,
-): Promise<void> {
+async function revokeUnused(session: OperatorSession, invitationId: InvitationId): Promise<void> {
   try {
-    await session.management({
-      method: 'DELETE',
-      path: `/v1/access/invitations/${invitationId}`,
-      reply: null,
-      replay: 'safe',
-    })
+    await session.call(revokeInvitation, { params: { invitationId } })
   } catch (error) {
     if (!isFault(error, 'PLATFORM_CONFLICT')) throw error
     throw explained(error, {

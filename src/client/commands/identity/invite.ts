@@ -4,13 +4,16 @@
  * operation): if nothing is committed, the same bytes are sent again; if the invitation is
  * committed, its code is lost.
  */
+
 import { Fault, isFault } from '../../../errors/fault.ts'
 import { isRole, ROLES, type Role } from '../../../value/capabilities.ts'
 import { isId, type OperationId } from '../../../value/ids.ts'
 import { isName } from '../../../value/names.ts'
 import { formatTimestamp } from '../../../value/plain.ts'
 import { environmentScope, INSTALLATION, type Scope } from '../../../value/scope.ts'
-import { InvitationIssued, type InvitationOperation } from '../../../wire/identity/access.ts'
+import type { InvitationIssued, InvitationOperation } from '../../../wire/identity/access.ts'
+import { readInvitationOperation } from '../../../wire/operations/identity/invitation-operations.ts'
+import { issueInvitation } from '../../../wire/operations/identity/invitations.ts'
 import { type CommandSpec, type Context, command, option, requiredOption } from '../../contexts.ts'
 import { type Explanation, explanation, explanationOf } from '../../explanations.ts'
 import { isLoopback } from '../../origins.ts'
@@ -20,7 +23,6 @@ import { withSecretFile } from '../../secret-files.ts'
 import { OperatorSession } from '../../sessions.ts'
 import { usage } from '../../usage.ts'
 import { printable } from '../../visible-text.ts'
-import { readInvitation } from './invitations.ts'
 import { scopeText } from './scopes.ts'
 
 const ATTEMPTS_MAX = 3
@@ -235,20 +237,12 @@ async function issue<T>(
 function sendIssuance(
   session: OperatorSession,
   operationId: OperationId,
-  { scope, workload, ...request }: Request,
+  request: Request,
 ): Promise<InvitationIssued> {
-  return session.management({
-    method: 'POST',
-    path: '/v1/access/invitations',
-    headers: { 'idempotency-key': operationId },
-    subjects: { scope: scopeText(scope) },
-    body: {
-      ...request,
-      scope: { ...scope },
-      ...(workload !== undefined && { workload: { ...workload } }),
-    },
-    reply: InvitationIssued,
-    replay: 'unsafe',
+  return session.call(issueInvitation, {
+    operationId,
+    body: request,
+    subjects: { scope: scopeText(request.scope) },
   })
 }
 
@@ -268,7 +262,7 @@ async function lookUp(
   operationId: OperationId,
 ): Promise<InvitationOperation | null> {
   try {
-    return await readInvitation(session, operationId)
+    return await session.call(readInvitationOperation, { params: { operationId } })
   } catch (error) {
     if (isFault(error, 'PLATFORM_NOT_FOUND')) return null
     if (isFault(error, 'CLIENT_INTERRUPTED')) throw interrupted(operationId)

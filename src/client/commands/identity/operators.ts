@@ -1,16 +1,22 @@
 /** `svc operators`: who may log in, their grants and sessions, and offboarding. */
+
 import { Fault, isFault } from '../../../errors/fault.ts'
 import { capabilitiesOfRole, ROLES } from '../../../value/capabilities.ts'
-import { isId, type OperatorId } from '../../../value/ids.ts'
+import { isId, type OperationId, type OperatorId } from '../../../value/ids.ts'
 import { formatTimestamp } from '../../../value/plain.ts'
-import { OPERATION_ID_HEADER } from '../../../wire/idempotency-records.ts'
-import {
-  type GrantField,
+import { PAGE_MAX } from '../../../wire/fields.ts'
+import type {
+  GrantField,
   OperatorChanged,
   OperatorPage,
-  type OperatorRecord,
+  OperatorRecord,
 } from '../../../wire/identity/access.ts'
-import { Sessions } from '../../../wire/identity/auth.ts'
+import {
+  disableOperator,
+  enableOperator,
+  listOperatorSessions,
+  listOperators,
+} from '../../../wire/operations/identity/operators.ts'
 import { type CommandSpec, type Context, command, option } from '../../contexts.ts'
 import { readPages } from '../../network/pages.ts'
 import { OperatorSession } from '../../sessions.ts'
@@ -20,9 +26,6 @@ import { forget } from '../logout.ts'
 import { createdAtMicros } from '../scopes.ts'
 import { scopeText } from './scopes.ts'
 import { sessionTable } from './sessions.ts'
-
-/** 100 operators, some with a grant for each of many Projects. */
-const PAGE_BYTES_MAX = 16 * 1024 * 1024
 
 const OPERATOR = {
   name: 'OPERATOR',
@@ -146,16 +149,17 @@ async function send(
     verb,
     operatorId,
     operationId,
-  }: { readonly verb: string; readonly operatorId: OperatorId; readonly operationId: string },
+  }: {
+    readonly verb: 'disable' | 'enable'
+    readonly operatorId: OperatorId
+    readonly operationId: OperationId
+  },
 ): Promise<OperatorChanged> {
   try {
-    return await session.management({
-      method: 'POST',
-      path: `/v1/access/operators/${operatorId}/${verb}`,
-      headers: { [OPERATION_ID_HEADER]: operationId },
+    return await session.call(verb === 'disable' ? disableOperator : enableOperator, {
+      params: { operatorId },
+      operationId,
       body: { changedAtMicros: createdAtMicros(operationId) },
-      reply: OperatorChanged,
-      replay: 'safe',
     })
   } catch (error) {
     if (!isFault(error, 'PLATFORM_CONFLICT')) throw error
@@ -184,23 +188,15 @@ async function find(session: OperatorSession, named: string): Promise<OperatorRe
 
 function readOperators(session: OperatorSession): Promise<OperatorRecord[]> {
   return readPages<OperatorRecord>((after) =>
-    session.management({
-      method: 'GET',
-      path: `/v1/access/operators${after === null ? '' : `?after=${after}`}`,
-      reply: OperatorPage,
-      replay: 'safe',
-      responseBytesMax: PAGE_BYTES_MAX,
-    }),
+    session.call(listOperators, { query: { after: after ?? undefined } }),
   )
 }
 
 /** Reads the newest 1,000, far more than a person looks at. */
 async function readSessions(session: OperatorSession, operatorId: OperatorId) {
-  const { sessions } = await session.management({
-    method: 'GET',
-    path: `/v1/access/operators/${operatorId}/sessions?limit=1000`,
-    reply: Sessions,
-    replay: 'safe',
+  const { sessions } = await session.call(listOperatorSessions, {
+    params: { operatorId },
+    query: { limit: PAGE_MAX },
   })
   return sessions
 }

@@ -1,5 +1,5 @@
 /** `svc resources`: lists the Environments that the operator may link. */
-import { RESOURCES_BYTES_MAX, Resources } from '../../../wire/identity/auth.ts'
+import { listResources } from '../../../wire/operations/identity/resources.ts'
 import { command } from '../../contexts.ts'
 import { OperatorSession } from '../../sessions.ts'
 
@@ -10,7 +10,7 @@ export const resourcesCommand = command({
   async run(context) {
     const { output } = context
     const session = await OperatorSession.open(context)
-    const found = await output.progress('reading the resources', readResources(session))
+    const found = await output.progress('reading the resources', session.call(listResources))
     const rows = found.resources.map((resource) => [
       resource.name,
       resource.slug,
@@ -24,13 +24,3 @@ export const resourcesCommand = command({
     await output.result(found, human)
   },
 })
-
-export function readResources(session: OperatorSession): Promise<Resources> {
-  return session.authentication({
-    method: 'GET',
-    path: '/v1/auth/resources',
-    reply: Resources,
-    replay: 'safe',
-    responseBytesMax: RESOURCES_BYTES_MAX,
-  })
-}

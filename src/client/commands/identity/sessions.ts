@@ -1,9 +1,11 @@
 /** `svc sessions`: lists the operator's sessions and revokes a session. */
+
 import { isFault } from '../../../errors/fault.ts'
 import { isId } from '../../../value/ids.ts'
 import { formatTimestamp } from '../../../value/plain.ts'
 import { PAGE_MAX } from '../../../wire/fields.ts'
-import { type SessionField, Sessions } from '../../../wire/identity/auth.ts'
+import type { SessionField, Sessions } from '../../../wire/identity/auth.ts'
+import { listSessions, revokeSession } from '../../../wire/operations/identity/sessions.ts'
 import { type CommandSpec, command } from '../../contexts.ts'
 import { readPages } from '../../network/pages.ts'
 import type { Output } from '../../output.ts'
@@ -39,13 +41,8 @@ export function sessionTable(output: Output, sessions: readonly SessionField[]):
 
 function readSessions(session: OperatorSession): Promise<SessionField[]> {
   return readPages(async (after) => {
-    const query = after === null ? '' : `&after=${after}`
-    const { sessions, next } = await session.authentication({
-      method: 'GET',
-      path: `/v1/auth/sessions?limit=${PAGE_MAX}${query}`,
-      reply: Sessions,
-      replay: 'safe',
-    })
+    const query = { limit: PAGE_MAX, after: after ?? undefined }
+    const { sessions, next } = await session.call(listSessions, { query })
     return { items: sessions, next }
   })
 }
@@ -65,13 +62,7 @@ const revoke: CommandSpec = command({
     const session = await OperatorSession.open(context)
     const own = session.profile.sessionId === sessionId
     const request = session
-      .authentication({
-        method: 'DELETE',
-        path: `/v1/auth/sessions/${sessionId}`,
-        subjects: { scope: 'installation' },
-        reply: null,
-        replay: 'safe',
-      })
+      .call(revokeSession, { params: { sessionId }, subjects: { scope: 'installation' } })
       .catch((error) => {
         // A rejected session is over already.
         if (!own || !isFault(error, 'PLATFORM_AUTHENTICATION_FAILED')) throw error

@@ -1,5 +1,5 @@
 /** `svc whoami`: shows the operator and its current grants. */
-import { Self } from '../../../wire/identity/auth.ts'
+import { readSelf } from '../../../wire/operations/identity/auth.ts'
 import { command } from '../../contexts.ts'
 import { OperatorSession } from '../../sessions.ts'
 import { printable } from '../../visible-text.ts'
@@ -12,12 +12,7 @@ export const whoamiCommand = command({
   options: {},
   async run(context) {
     const { output } = context
-    const request = (await OperatorSession.open(context)).authentication({
-      method: 'GET',
-      path: '/v1/auth/me',
-      reply: Self,
-      replay: 'safe',
-    })
+    const request = (await OperatorSession.open(context)).call(readSelf)
     const self = await output.progress('asking the server', request)
     const { operator, session, grants } = self
     const rows = grants.map(({ scope, source, capabilities }) => [

@@ -1,4 +1,5 @@
 /** `svc logs`, `svc logs archive-status` and `svc logs prune`. */
+
 import { isId } from '../../../value/ids.ts'
 import { LOG_LEVELS } from '../../../value/logs/log-levels.ts'
 import { formatTimestamp } from '../../../value/plain.ts'
@@ -10,6 +11,7 @@ import {
   type LogArchiveStatus,
   type LogRecord,
 } from '../../../wire/logs.ts'
+import { listLogs, pruneLogs, readLogArchive } from '../../../wire/operations/logs.ts'
 import {
   type CommandSpec,
   type Context,
@@ -22,7 +24,7 @@ import { openRemote } from '../../remotes.ts'
 import { usage } from '../../usage.ts'
 import { REMOTE } from '../operations.ts'
 import { humanLine, matches } from './log-lines.ts'
-import { followLogs, pruneLogs, readArchiveStatus, readLogs } from './requests.ts'
+import { followLogs, type LogFilters } from './requests.ts'
 import { parseTime } from './times.ts'
 
 const logs: CommandSpec = command({
@@ -59,7 +61,7 @@ const logs: CommandSpec = command({
       await context.output.note('Following the log; interrupt to end.')
       await followLogs(remote, query, context.signal, show)
     }
-    const page = await context.output.progress('reading the log', readLogs(remote, query))
+    const page = await context.output.progress('reading the log', remote.call(listLogs, { query }))
     for (const record of page.items) await show(record)
     if (page.next !== null) await context.output.note(`More: --after ${page.next}`)
   },
@@ -69,8 +71,9 @@ interface FilterOptions {
   readonly [name: string]: string | boolean | undefined
 }
 
-function queryOf(context: Context, options: FilterOptions): URLSearchParams {
-  const { release, request, stream, level, since, limit } = options as Record<string, string>
+function queryOf(context: Context, options: FilterOptions): LogFilters {
+  const given = options as Readonly<Record<string, string | undefined>>
+  const { release, request, stream, level, after, limit } = given
   const problem =
     wrongId('--release', 'rel', release) ??
     wrongId('--request', 'req', request) ??
@@ -80,18 +83,15 @@ function queryOf(context: Context, options: FilterOptions): URLSearchParams {
   if (limit !== undefined && !(/^[1-9][0-9]*$/.test(limit) && Number(limit) <= PAGE_MAX)) {
     throw usage(`--limit is 1 to ${PAGE_MAX}.`, logs)
   }
-  const query = new URLSearchParams()
-  const filters = ['release', 'request', 'stream', 'level', 'function', 'after', 'limit'] as const
-  for (const name of filters) {
-    const value = options[name]
-    if (typeof value === 'string') query.set(name, value)
-  }
-  if (since !== undefined) {
-    const micros = parseTime(since, context.environment.system.nowMicros())
-    if (micros === null) throw usage('--since needs a time such as 15m.', logs)
-    query.set('since', String(micros))
-  }
-  return query
+  const filters = { release, request, stream, level, function: given.function, after, limit }
+  return { ...filters, since: sinceOf(context, given.since) }
+}
+
+function sinceOf({ environment }: Context, text: string | undefined): string | undefined {
+  if (text === undefined) return undefined
+  const micros = parseTime(text, environment.system.nowMicros())
+  if (micros === null) throw usage('--since needs a time such as 15m.', logs)
+  return String(micros)
 }
 
 function wrongId(name: string, prefix: 'rel' | 'req', value: string | undefined): string | null {
@@ -124,7 +124,7 @@ const archiveStatus: CommandSpec = command({
   options: REMOTE,
   async run(context, at) {
     const remote = await openRemote(context, at)
-    const status = await context.output.progress('reading the archive', readArchiveStatus(remote))
+    const status = await context.output.progress('reading the archive', remote.call(readLogArchive))
     await context.output.result(status, [
       `${status.segments} segments, ${status.bytes} bytes`,
       frontierText(status.frontier),
@@ -159,9 +159,9 @@ const prune: CommandSpec = command({
     if (environment !== undefined && !isId('env', environment)) {
       throw usage('--environment needs an env_ identifier.', prune)
     }
-    const request = pruneLogs(await openRemote(context, options), {
-      ...{ beforeMicros, maximum: Number(maximum), apply },
-      ...(environment !== undefined && { environmentId: environment }),
+    const remote = await openRemote(context, options)
+    const request = remote.call(pruneLogs, {
+      body: { beforeMicros, maximum: Number(maximum), apply, environmentId: environment },
     })
     const pruned = await context.output.progress('pruning the log', request)
     await context.output.result(pruned, [

@@ -2,9 +2,11 @@
  * Serves the metrics of the linked Environment at a loopback address, for a collector that cannot
  * renew an access token. Each request reads the server once under the session of the operator.
  */
+
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Fault, isFault } from '../../../errors/fault.ts'
+import { readMetrics } from '../../../wire/operations/metrics.ts'
 import type { Context } from '../../contexts.ts'
 import type { Remote } from '../../remotes.ts'
 import { systemCode } from '../../requests.ts'
@@ -113,18 +115,14 @@ export class MetricsExporter {
   }
 
   async #read(): Promise<string> {
-    const { session, base } = this.#remote
+    const { session } = this.#remote
     const lines: string[] = []
     let characters = 0
-    await session.lines(
-      `${base}/metrics`,
-      async (line) => {
-        characters += line.length
-        if (characters > TEXT_CHARACTERS_MAX) throw new Fault('CLIENT_RESPONSE_INVALID')
-        lines.push(line)
-      },
-      { accept: TEXT_TYPE },
-    )
+    await this.#remote.lines(readMetrics, { accept: TEXT_TYPE }, async (line) => {
+      characters += line.length
+      if (characters > TEXT_CHARACTERS_MAX) throw new Fault('CLIENT_RESPONSE_INVALID')
+      lines.push(line)
+    })
     const ends = Number(session.profile.refreshExpiresAtMicros / 1_000_000n)
     return [
       ...lines,

@@ -2,10 +2,12 @@
  * `svc metrics`: shows the counters, gauges and durations since the server started, or serves them
  * to a collector.
  */
+
 import { formatTimestamp } from '../../../value/plain.ts'
 import type { MetricsReport } from '../../../wire/metrics.ts'
+import { readMetrics } from '../../../wire/operations/metrics.ts'
 import { type CommandSpec, type Context, command, option } from '../../contexts.ts'
-import { openRemote, type Remote, readMetrics } from '../../remotes.ts'
+import { openRemote, type Remote } from '../../remotes.ts'
 import { usage } from '../../usage.ts'
 import { REMOTE } from '../operations.ts'
 import { MetricsExporter, parseListenAddress } from './exporter.ts'
@@ -26,7 +28,7 @@ export const metricsCommand: CommandSpec = command({
   async run(context, { listen, ...at }) {
     const remote = await openRemote(context, at)
     if (listen !== undefined) return serveMetrics(context, remote, listen)
-    const metrics = await context.output.progress('reading the metrics', readMetrics(remote))
+    const metrics = await context.output.progress('reading the metrics', remote.call(readMetrics))
     await context.output.result(metrics, humanMetrics(context, metrics))
   },
 })

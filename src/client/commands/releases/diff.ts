@@ -1,10 +1,13 @@
 /** `svc diff`: what a release of the package would change in the linked Environment. */
+
 import type { ReleaseId } from '../../../value/ids.ts'
+import { listFunctions, listTables } from '../../../wire/operations/catalogs.ts'
+import { listCrons } from '../../../wire/operations/crons.ts'
+import { readStatus } from '../../../wire/operations/status.ts'
 import type { Status } from '../../../wire/status.ts'
 import { type CommandSpec, command, option } from '../../contexts.ts'
 import { loadPackage, PACKAGE_OPTIONS } from '../../packages.ts'
-import { openRemote, type Remote, readFunctions, readStatus, readTables } from '../../remotes.ts'
-import { listCrons } from '../../schedules.ts'
+import { openRemote, type Remote } from '../../remotes.ts'
 import { REMOTE } from '../operations.ts'
 import { parseChannel } from '../promote.ts'
 import { headOf } from '../publish.ts'
@@ -31,7 +34,7 @@ export const diffCommand: CommandSpec = command({
     const remote = await openRemote(context, options)
     const { manifest, packageDigest } = await loadPackage(context, remote, options)
     const { workspace } = manifest
-    const status = await output.progress('reading the status', readStatus(remote))
+    const status = await output.progress('reading the status', remote.call(readStatus))
     const releaseId =
       channel === null ? headOf(status, workspace).releaseId : boundTo(status, channel)
     const reading = releaseId === null ? null : readDeployed(remote, releaseId)
@@ -58,9 +61,10 @@ function isPackageOf({ releases }: Status, releaseId: ReleaseId | null, digest: 
 
 async function readDeployed(remote: Remote, releaseId: ReleaseId): Promise<Deployed> {
   const target = `release:${releaseId}`
-  const { functions } = await readFunctions(remote, target)
-  const { tables } = await readTables(remote, target)
-  const { crons } = await listCrons(remote, target)
+  const asked = { query: { target }, subjects: { target } }
+  const { functions } = await remote.call(listFunctions, asked)
+  const { tables } = await remote.call(listTables, asked)
+  const { crons } = await remote.call(listCrons, asked)
   return { functions, tables, crons }
 }
 

@@ -1,11 +1,14 @@
 /** `svc release --dry-run`: what the same line without it would do, with nothing changed. */
+
 import { Fault } from '../../../errors/fault.ts'
 import type { ReleaseId } from '../../../value/ids.ts'
+import { readStatus } from '../../../wire/operations/status.ts'
+import { checkWorkspace } from '../../../wire/operations/workspace.ts'
 import type { Status } from '../../../wire/status.ts'
 import type { Provenance } from '../../../wire/workspace.ts'
 import type { Context } from '../../contexts.ts'
 import { loadPackage, type PackageOptions } from '../../packages.ts'
-import { checkPackage, type Remote, readStatus } from '../../remotes.ts'
+import type { Remote } from '../../remotes.ts'
 import { ARCHIVED } from '../operations.ts'
 import { headOf } from '../publish.ts'
 import { publishedBefore } from './published.ts'
@@ -22,9 +25,9 @@ export async function checkOnly(context: Context, remote: Remote, asked: Asked):
   const { frame, manifest, packageDigest } = await loadPackage(context, remote, asked)
   const { workspace } = manifest
   await output.note(`build     ${workspace}, ${frame.length} bytes, ${packageDigest}`)
-  const status = await output.progress('reading the status', readStatus(remote))
+  const status = await output.progress('reading the status', remote.call(readStatus))
   if (status.lifecycle === 'archived') await output.note(ARCHIVED)
-  const request = checkPackage(remote, { frame, against: asked.against })
+  const request = remote.call(checkWorkspace, { query: { against: asked.against }, body: frame })
   const { compatible, checks } = await output.progress('checking the package', request)
   if (!compatible) throw incompatible(checks)
   await output.note(`check     passed (${checks.length} checks)`)

@@ -1,11 +1,12 @@
 /** `svc crons`: the Crons in force, their activation, and runs by hand. */
+
 import { isId } from '../../../value/ids.ts'
 import { formatTimestamp } from '../../../value/plain.ts'
 import { type Activation, CRON_NAME, timesText } from '../../../value/scheduling/crons.ts'
 import type { CronList } from '../../../wire/crons.ts'
+import { activateCron, listCrons, runCron } from '../../../wire/operations/crons.ts'
 import { type CommandSpec, command, option } from '../../contexts.ts'
 import { openRemote } from '../../remotes.ts'
-import { activateCron, listCrons, runCron } from '../../schedules.ts'
 import { usage } from '../../usage.ts'
 import { changeIntent, changeOptions, REMOTE, rethrowChange } from '../operations.ts'
 
@@ -30,7 +31,8 @@ const list: CommandSpec = command({
   examples: ['svc crons list'],
   async run(context, { target, ...at }) {
     const remote = await openRemote(context, at)
-    const request = listCrons(remote, target)
+    const subjects = target === undefined ? {} : { target }
+    const request = remote.call(listCrons, { query: { target }, subjects })
     const found = await context.output.progress('reading the Crons', request)
     const rows = found.crons.map((cron) => [
       cron.name,
@@ -61,11 +63,16 @@ function activation(verb: string, state: Activation, summary: string): CommandSp
     examples: [`svc crons ${verb} digest`],
     async run(context, options, [given]) {
       const name = requireName(given ?? '', spec)
-      const { expected, ...intent } = changeIntent(context, spec, options)
+      const { expected, operationId, changedAtMicros } = changeIntent(context, spec, options)
       const remote = await openRemote(context, options)
       const work = async () => {
-        const expectedRevision = expected ?? revisionOf(await listCrons(remote, undefined), name)
-        return activateCron(remote, { ...intent, name, expectedRevision, activation: state })
+        const expectedRevision = expected ?? revisionOf(await remote.call(listCrons), name)
+        return remote.call(activateCron, {
+          params: { cron: name },
+          operationId,
+          body: { expectedRevision, activation: state, changedAtMicros },
+          subjects: { cron: name },
+        })
       }
       const changed = await context.output
         .progress(`changing ${name}`, work())
@@ -92,7 +99,8 @@ const run: CommandSpec = command({
     const operationId = id ?? context.environment.system.ids.make('opn')
     if (!isId('opn', operationId)) throw usage('--operation-id needs an opn_ identifier.', run)
     const remote = await openRemote(context, at)
-    const request = runCron(remote, { name, operationId })
+    const cron = { cron: name }
+    const request = remote.call(runCron, { params: cron, operationId, subjects: cron })
     const work = await context.output.progress(`running ${name}`, request)
     const where = 'See how it ends with `svc scheduled list`.'
     await context.output.result(work, [`${name} runs as ${work.scheduledId}. ${where}`])

@@ -1,10 +1,11 @@
 /** `svc scheduled`: work that is pending or has ended, and its cancellation. */
+
 import { isId } from '../../../value/ids.ts'
 import { formatTimestamp } from '../../../value/plain.ts'
 import { PAGE_MAX } from '../../../wire/fields.ts'
+import { cancelScheduled, listScheduled } from '../../../wire/operations/schedules.ts'
 import { type CommandSpec, command, option } from '../../contexts.ts'
 import { openRemote } from '../../remotes.ts'
-import { cancelScheduled, listScheduled } from '../../schedules.ts'
 import { usage } from '../../usage.ts'
 import { REMOTE } from '../operations.ts'
 
@@ -23,7 +24,7 @@ const list: CommandSpec = command({
     }
     if (after !== undefined) requireId(after, '--after', list)
     const remote = await openRemote(context, at)
-    const request = listScheduled(remote, { limit: Number(limit), after })
+    const request = remote.call(listScheduled, { query: { limit, after } })
     const page = await context.output.progress('reading the scheduled work', request)
     const rows = page.items.map((work) => [
       work.scheduledId,
@@ -54,7 +55,7 @@ const cancel: CommandSpec = command({
     const operationId = given ?? context.environment.system.ids.make('opn')
     if (!isId('opn', operationId)) throw usage('--operation-id needs an opn_ identifier.', cancel)
     const remote = await openRemote(context, at)
-    const request = cancelScheduled(remote, { scheduledId, operationId })
+    const request = remote.call(cancelScheduled, { params: { scheduledId }, operationId })
     const canceled = await context.output.progress('canceling', request)
     await context.output.result(canceled, [`${scheduledId} is canceled.`])
   },

@@ -5,6 +5,11 @@ import { ANY_MEDIA_TYPE } from '../../media-types.ts'
 import { schema } from '../../schema.ts'
 import { environmentOperation } from '../operation.ts'
 
+/** 1,000 objects whose keys have 1,024 characters that JSON escapes. */
+const PAGE_BYTES_MAX = 16 * 1024 * 1024
+/** For 64 MiB at 256 KiB/s. */
+const TRANSFER_DEADLINE_MS = 300_000
+
 const OBJECTS = '/buckets/:bucketId/objects'
 
 /**
@@ -21,6 +26,7 @@ export const listObjects = environmentOperation({
   capability: 'storage:read',
   query: ObjectsQuery,
   replies: { 200: ObjectPage },
+  responseBytesMax: PAGE_BYTES_MAX,
 })
 
 export const readObject = environmentOperation({
@@ -38,6 +44,7 @@ export const readObject = environmentOperation({
   },
   replies: { 200: 'bytes', 206: 'bytes', 304: null },
   errors: ['PLATFORM_BODY_TOO_LARGE', 'RANGE_INVALID', 'UNAVAILABLE'],
+  deadlineMs: TRANSFER_DEADLINE_MS,
 })
 
 export const putObject = environmentOperation({
@@ -50,6 +57,7 @@ export const putObject = environmentOperation({
   body: { mediaType: ANY_MEDIA_TYPE, bytesMax: CONSOLE_OBJECT_BYTES_MAX },
   replies: { 200: ObjectChanged, 201: ObjectChanged },
   errors: ['PRODUCT_INVALID', 'PRODUCT_STATE_CONFLICT'],
+  deadlineMs: TRANSFER_DEADLINE_MS,
 })
 
 export const deleteObject = environmentOperation({

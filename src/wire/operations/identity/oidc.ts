@@ -3,6 +3,9 @@ import { Login } from '../../identity/auth.ts'
 import { OidcConfig, OidcLoginRequest } from '../../identity/oidc.ts'
 import { CHANGE_ERRORS, publicOperation } from '../operation.ts'
 
+/** Bytes of a configuration with 64 scopes and the longest addresses that a server accepts. */
+const CONFIG_BYTES_MAX = 64 * 1024
+
 /** Errors of the grants that come with a managed enrollment. */
 const MANAGED_ERRORS = [
   'PLATFORM_MANAGED_SOURCE_CONFLICT',
@@ -16,6 +19,7 @@ export const readOidcConfig = publicOperation({
   summary: 'Returns the settings of the native client at the identity provider.',
   replies: { 200: OidcConfig },
   errors: ['PLATFORM_NOT_FOUND'],
+  responseBytesMax: CONFIG_BYTES_MAX,
 })
 
 export const logInExternally = publicOperation({

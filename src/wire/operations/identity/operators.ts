@@ -8,6 +8,9 @@ import {
 import { Sessions, SessionsQuery } from '../../identity/auth.ts'
 import { CHANGE_ERRORS, operatorOperation } from '../operation.ts'
 
+/** 100 operators, some with a grant for each of many Projects. */
+const RESPONSE_BYTES_MAX = 16 * 1024 * 1024
+
 const CHANGE = {
   capability: 'operators:manage',
   operationId: 'required',
@@ -24,6 +27,7 @@ export const listOperators = operatorOperation({
   capability: 'operators:manage',
   query: OperatorsQuery,
   replies: { 200: OperatorPage },
+  responseBytesMax: RESPONSE_BYTES_MAX,
 })
 
 export const listOperatorSessions = operatorOperation({

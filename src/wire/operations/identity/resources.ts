@@ -1,5 +1,5 @@
 /** The Product Environments that the caller may link. */
-import { Resources } from '../../identity/auth.ts'
+import { RESOURCES_BYTES_MAX, Resources } from '../../identity/auth.ts'
 import { operatorOperation } from '../operation.ts'
 
 export const listResources = operatorOperation({
@@ -8,6 +8,7 @@ export const listResources = operatorOperation({
   name: 'listResources',
   summary: 'Lists the Product Environments that the caller may link.',
   replies: { 200: Resources },
+  responseBytesMax: RESOURCES_BYTES_MAX,
 })
 
 export const resourceOperations = { listResources }
