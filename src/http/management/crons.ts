@@ -5,7 +5,6 @@ import { cronOperations } from '../../wire/operations/crons.ts'
 import { lookUp, operationField } from './idempotency-operations.ts'
 import type { ProductApp } from './product-app.ts'
 import { bind, type Route } from './route.ts'
-import { workField } from './schedules.ts'
 
 export const cronRoutes: readonly Route<ProductApp>[] = bind(cronOperations, {
   async listCrons({ app, query: { target = null } }) {
@@ -32,7 +31,7 @@ export const cronRoutes: readonly Route<ProductApp>[] = bind(cronOperations, {
     const { result, operation } = await runCron(app.product, actor, input)
     const body = {
       version: 1 as const,
-      ...workField(result),
+      ...result,
       operation: operationField(operation),
     }
     return { status: 200, body }

@@ -1,13 +1,8 @@
 /** Scheduled work: the queue with its history, and the cancellation of a piece. */
-import {
-  cancelScheduled,
-  listScheduled,
-  type WorkState,
-} from '../../product/schedules/scheduled-work.ts'
-import type { Id, ReleaseId } from '../../value/ids.ts'
+import { cancelScheduled, listScheduled } from '../../product/schedules/scheduled-work.ts'
+import type { Id } from '../../value/ids.ts'
 import { PAGE_DEFAULT } from '../../wire/fields.ts'
 import { scheduleOperations } from '../../wire/operations/schedules.ts'
-import type { ScheduledPage } from '../../wire/schedules.ts'
 import { operationField } from './idempotency-operations.ts'
 import type { ProductApp } from './product-app.ts'
 import { bind, type Route } from './route.ts'
@@ -16,7 +11,7 @@ export const scheduleRoutes: readonly Route<ProductApp>[] = bind(scheduleOperati
   async listScheduled({ app, query: { after = null, limit = PAGE_DEFAULT } }) {
     const { items, nextId } = await listScheduled(app.product, { after, limit })
     const next = nextId as Id<'sch'> | null
-    return { status: 200, body: { version: 1 as const, items: items.map(workField), next } }
+    return { status: 200, body: { version: 1 as const, items: [...items], next } }
   },
 
   async cancelScheduled({ app, actor, params, operationId, requestId }) {
@@ -25,18 +20,9 @@ export const scheduleRoutes: readonly Route<ProductApp>[] = bind(scheduleOperati
     const { result, operation } = await cancelScheduled(app.product, actor, input)
     const body = {
       version: 1 as const,
-      ...workField(result),
+      ...result,
       operation: operationField(operation),
     }
     return { status: 200, body }
   },
 })
-
-export function workField(work: WorkState): ScheduledPage['items'][number] {
-  const { scheduledId, releaseId, ...fields } = work
-  return {
-    ...fields,
-    scheduledId: scheduledId as Id<'sch'>,
-    releaseId: releaseId as ReleaseId,
-  }
-}

@@ -18,6 +18,7 @@ import type { ControlReader, ControlTx } from '../../storage/control/database.ts
 import { QUOTA_BYTES_MAX } from '../../value/files/buckets.ts'
 import { DEFAULT_BUCKET, isBucketName } from '../../value/files/files.ts'
 import type { BucketId, OperationId, RequestId } from '../../value/ids.ts'
+import type { BucketRead } from '../../wire/files/buckets.ts'
 import { type Applied, applyOnce } from '../idempotency/idempotency-records.ts'
 import type { ChangePorts, RootPort } from '../ports.ts'
 import { limitReached, notFound, stateConflict } from '../resource-faults.ts'
@@ -28,14 +29,7 @@ export type { BucketConfiguration } from '../../storage/control/buckets.ts'
 export const BUCKETS_MAX = 1_000
 
 /** Stored as JSON with its idempotency record, so numbers and times are decimal text. */
-export type BucketState = {
-  bucketId: BucketId
-  lifecycle: 'active' | 'archived'
-  revision: string
-  configuration: { name: string; quotaBytes: string | null; maximumObjectBytes: string | null }
-  createdAtMicros: string
-  updatedAtMicros: string
-}
+export type BucketState = Omit<BucketRead, 'version' | 'usage'>
 
 export type BucketChange =
   | { readonly verb: 'create'; readonly configuration: BucketConfiguration }

@@ -15,6 +15,7 @@ import {
 import type { BucketId, OperationId, RequestId, StorageKeyId } from '../../value/ids.ts'
 import type { StorageAccess } from '../../value/manifest.ts'
 import type { Secret } from '../../value/secret.ts'
+import type { StorageKeyField } from '../../wire/files/buckets.ts'
 import { requireName } from '../application-clients/application-clients.ts'
 import { type Applied, applyOnce } from '../idempotency/idempotency-records.ts'
 import type { ChangePorts, RootPort } from '../ports.ts'
@@ -26,16 +27,7 @@ import { storageSecret } from './storage-callers.ts'
 export const STORAGE_KEYS_MAX = 100
 
 /** Stored as JSON with its idempotency record, so times are decimal text. */
-export type StorageKeyState = {
-  storageKeyId: StorageKeyId
-  bucketId: BucketId
-  name: string
-  access: StorageAccess
-  state: 'active' | 'revoked'
-  replaces: StorageKeyId | null
-  createdAtMicros: string
-  revokedAtMicros: string | null
-}
+export type StorageKeyState = Omit<StorageKeyField, 'accessKeyId'>
 
 export interface IssuedKey extends Applied<StorageKeyState> {
   /** Null for a repeat. */

@@ -158,7 +158,7 @@ test('a cancellation is stored with its Operation ID, and a repeat gets its resu
   lifecycle('archive')
   const { result } = await run(newOperation())
   const operationId = newOperation()
-  const cancel = (scheduledId = result.scheduledId, id = operationId) =>
+  const cancel = (scheduledId: string = result.scheduledId, id = operationId) =>
     cancelScheduled(product(), gateway.harness.actor, {
       ...{ scheduledId, operationId: id, requestId: REQUEST_ID },
     })

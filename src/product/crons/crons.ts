@@ -8,7 +8,8 @@ import { findCronActivation, putCronActivation } from '../../storage/control/cro
 import { findEnvironment } from '../../storage/control/environment.ts'
 import type { OperationId, ReleaseId, RequestId } from '../../value/ids.ts'
 import type { CronManifest } from '../../value/manifest.ts'
-import type { Activation, Overlap } from '../../value/scheduling/crons.ts'
+import type { Activation } from '../../value/scheduling/crons.ts'
+import type { CronActivated } from '../../wire/crons.ts'
 import {
   type Applied,
   applyOnce,
@@ -35,18 +36,7 @@ interface ReadPorts extends RootPort, ReleasesPort, CronsPort {}
 export interface CronPorts extends ChangePorts, ReleasesPort, CronsPort {}
 
 /** Stored as JSON with its idempotency record, so revisions and times are decimal text. */
-export type CronItem = {
-  name: string
-  schedule: string | null
-  timeZone: string | null
-  every: { milliseconds: number } | null
-  function: string
-  overlap: Overlap
-  revision: string
-  activation: Activation
-  lastRunAtMicros: string | null
-  nextRunAtMicros: string | null
-}
+export type CronItem = Omit<CronActivated, 'version' | 'operation'>
 
 export interface CronList {
   readonly releaseId: ReleaseId

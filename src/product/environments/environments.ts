@@ -14,32 +14,15 @@ import {
   updateEnvironment,
 } from '../../storage/control/environment.ts'
 import type { OperationId, RequestId } from '../../value/ids.ts'
+import type { EnvironmentChanged } from '../../wire/environment.ts'
 import { type Applied, applyOnce } from '../idempotency/idempotency-records.ts'
 import type { ChangePorts, RootPort } from '../ports.ts'
 import { stateConflict } from '../resource-faults.ts'
 import type { Serving } from '../serving/serving.ts'
 import type { Lifecycle } from './lifecycle.ts'
 
-type LifecycleState = Environment['lifecycle']
-
 /** Stored as JSON with its idempotency record, so revisions and times are decimal text. */
-export type EnvironmentState = {
-  projectId: Environment['projectId']
-  environmentId: Environment['environmentId']
-  desired: {
-    revision: string
-    lifecycle: LifecycleState
-    configuration: EnvironmentConfiguration
-  }
-  /** The newest revision that was applied. */
-  observed: {
-    revision: string
-    lifecycle: LifecycleState
-    serving: 'stopped' | 'starting' | 'serving'
-  }
-  createdAtMicros: string
-  updatedAtMicros: string
-}
+export type EnvironmentState = Omit<EnvironmentChanged, 'version' | 'operation'>
 
 /** A change of the Environment; `create` is the first one after `svc init`. */
 export type EnvironmentChange =

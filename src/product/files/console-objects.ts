@@ -12,8 +12,9 @@ import { digestEquals, sha256, sha256Hex } from '../../system/digests.ts'
 import { inSlices } from '../../system/event-loop.ts'
 import { canonicalJson } from '../../value/canonical-json.ts'
 import { isContentType, isObjectKey } from '../../value/files/files.ts'
-import type { BucketId, OperationId, RequestId } from '../../value/ids.ts'
+import type { BucketId, Id, OperationId, RequestId } from '../../value/ids.ts'
 import type { Json } from '../../value/strict-json.ts'
+import type { ObjectField } from '../../wire/files/buckets.ts'
 import type { HeldAudits } from '../audit/held-audits.ts'
 import { requireAdmission } from '../buckets/admission.ts'
 import { requireBucket } from '../buckets/buckets.ts'
@@ -26,14 +27,7 @@ import type { FilePorts } from './ports.ts'
 import { storeFile } from './store.ts'
 
 /** Stored as JSON with its operation record. */
-export type ObjectState = {
-  key: string
-  fileId: string
-  contentType: string
-  size: string
-  sha256: string
-  createdAtMicros: string
-}
+export type ObjectState = ObjectField
 
 export interface ObjectName {
   readonly bucketId: BucketId
@@ -257,7 +251,14 @@ export function objectState({
   createdAtMicros,
 }: FileDocument): ObjectState {
   const times = { createdAtMicros: String(createdAtMicros) }
-  return { key: key!, fileId, contentType, size: String(size), sha256: digest, ...times }
+  return {
+    key: key!,
+    fileId: fileId as Id<'fil'>,
+    contentType,
+    size: String(size),
+    sha256: digest,
+    ...times,
+  }
 }
 
 function operationOf(

@@ -4,8 +4,14 @@ import type { ScheduledSummary } from '../../engine/scheduled-work/scheduled-doc
 import { Fault, isFault } from '../../errors/fault.ts'
 import type { Actor } from '../../identity/actor.ts'
 import { requireRecent } from '../../system/client-clock.ts'
-import { idMillis, type OperationId, type RequestId } from '../../value/ids.ts'
-import type { ScheduledSource, ScheduledState } from '../../value/scheduling/scheduled-work.ts'
+import {
+  type Id,
+  idMillis,
+  type OperationId,
+  type ReleaseId,
+  type RequestId,
+} from '../../value/ids.ts'
+import type { ScheduledPage } from '../../wire/schedules.ts'
 import {
   type Applied,
   applyOnce,
@@ -19,16 +25,7 @@ interface SchedulePorts {
 }
 
 /** Stored as JSON with its idempotency record, so times are decimal text. */
-export type WorkState = {
-  scheduledId: string
-  function: string
-  releaseId: string
-  state: ScheduledState
-  dueAtMicros: string
-  attempts: number
-  lastErrorCode: string | null
-  source: ScheduledSource
-}
+export type WorkState = ScheduledPage['items'][number]
 
 export async function listScheduled(
   { engine }: SchedulePorts,
@@ -94,9 +91,11 @@ export async function failingAsProduct<T>(task: () => Promise<T>): Promise<T> {
 }
 
 export function workState(work: ScheduledSummary): WorkState {
-  const { scheduledId, function: name, releaseId, state, attempts, lastErrorCode, source } = work
+  const { function: name, state, attempts, lastErrorCode, source } = work
   return {
-    ...{ scheduledId, function: name, releaseId, state, attempts, lastErrorCode, source },
+    scheduledId: work.scheduledId as Id<'sch'>,
+    releaseId: work.releaseId as ReleaseId,
+    ...{ function: name, state, attempts, lastErrorCode, source },
     dueAtMicros: String(work.dueAtMicros),
   }
 }

@@ -14,6 +14,7 @@ import {
 } from '../../storage/control/serving-policy.ts'
 import type { OperationId, RequestId } from '../../value/ids.ts'
 import { POLICY_RELEASES_MAX, WEIGHTS_TOTAL } from '../../value/targets.ts'
+import type { ServingPolicy } from '../../wire/serving-policy.ts'
 import { requireMutuallyCompatible } from '../compatibility/schema-evidence.ts'
 import {
   requireStoredDocumentsFit,
@@ -35,11 +36,7 @@ export interface PolicyPorts extends ChangePorts, StoredDocumentsPorts {
 const NO_POLICY = { revision: 0n, mode: 'atomic', releases: [] } as const
 
 /** Stored as JSON with its idempotency record, so revisions and times are decimal text. */
-export type PolicyState = {
-  desired: { revision: string; mode: ServingMode; releases: WeightedRelease[] }
-  /** Revision 0 while environment:default serves nothing. */
-  observed: { revision: string; convergedAtMicros: string | null }
-}
+export type PolicyState = Omit<ServingPolicy, 'version'>
 
 export interface SetPolicyInput {
   readonly operationId: OperationId

@@ -4,9 +4,8 @@ import { type ObjectState, objectState } from '../../../product/files/console-ob
 import type { Applied } from '../../../product/idempotency/idempotency-records.ts'
 import { decodeBase64Url, encodeBase64Url } from '../../../value/base64url.ts'
 import { CONSOLE_OBJECT_BYTES_MAX } from '../../../value/files/buckets.ts'
-import type { Id } from '../../../value/ids.ts'
 import { PAGE_DEFAULT } from '../../../wire/fields.ts'
-import type { ObjectChanged, ObjectField, ObjectPage } from '../../../wire/files/buckets.ts'
+import type { ObjectChanged, ObjectPage } from '../../../wire/files/buckets.ts'
 import { objectOperations } from '../../../wire/operations/buckets/objects.ts'
 import { fileAnswer } from '../../application/files/file-answers.ts'
 import { streamBody } from '../../bodies.ts'
@@ -24,7 +23,7 @@ export const objectRoutes: readonly Route<BucketsApp>[] = bind(objectOperations,
     const { objects, next } = await app.objects.list(bucketId, { prefix, from, limit })
     const body: ObjectPage = {
       version: 1,
-      items: objects.map((each) => objectField(objectState(each))),
+      items: objects.map(objectState),
       next: next === null ? null : encodeBase64Url(new TextEncoder().encode(next)),
     }
     return { status: 200, body }
@@ -79,10 +78,6 @@ function tooLarge(): Fault {
   return new Fault('PLATFORM_BODY_TOO_LARGE', { violations: [{ path: 'range', rule }] })
 }
 
-function objectField({ fileId, ...state }: ObjectState): ObjectField {
-  return { ...state, fileId: fileId as Id<'fil'> }
-}
-
 function changedBody({ result, operation }: Applied<ObjectState>): ObjectChanged {
-  return { version: 1, object: objectField(result), operation: operationField(operation) }
+  return { version: 1, object: result, operation: operationField(operation) }
 }
