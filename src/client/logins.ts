@@ -1,5 +1,4 @@
 /** The steps that all logins share: discovery, exchange, storage of the session. */
-
 import { isFault } from '../errors/fault.ts'
 import { formatTimestamp } from '../value/plain.ts'
 import type { AuthConfig, Login } from '../wire/identity/auth.ts'

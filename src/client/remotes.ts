@@ -23,16 +23,16 @@ import { usage } from './usage.ts'
 
 /** The operations of one Environment. */
 export interface EnvironmentCalls {
-  /** `OperatorSession.call`. */
+  /** Sends the request of an operation, as `OperatorSession.call` does. */
   readonly call: <O extends EnvironmentOperation>(
     operation: O,
     ...input: EnvironmentCallArguments<O>
   ) => Promise<ReplyOf<O>>
-  /** `OperatorSession.lines`. */
-  readonly lines: (
-    operation: EnvironmentOperation,
-    input: AnyInput,
+  /** Reads the lines of a stream until it ends. */
+  readonly lines: <O extends EnvironmentOperation>(
+    operation: O,
     onLine: (line: string) => Promise<void>,
+    ...input: EnvironmentCallArguments<O>
   ) => Promise<void>
 }
 
@@ -96,7 +96,8 @@ export function environmentCalls(
   }
   return {
     call: (operation, ...[input]) => session.anyCall(operation, within(input as AnyInput)),
-    lines: (operation, input, onLine) => session.lines(operation, within(input), onLine),
+    lines: (operation, onLine, ...[input]) =>
+      session.anyLines(operation, onLine, within(input as AnyInput)),
   }
 }
 

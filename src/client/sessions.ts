@@ -132,11 +132,11 @@ export class OperatorSession {
     return this.#request(request, (call) => send(this.#context, call))
   }
 
-  /** Reads the lines of a stream until it ends. */
-  lines(
+  /** Reads the lines of a stream until it ends, for callers that have checked the types. */
+  anyLines(
     operation: ManagementOperation,
-    input: AnyInput,
     onLine: (line: string) => Promise<void>,
+    input: AnyInput,
   ): Promise<void> {
     const request = anyRequestOf(operation, input)
     return this.#request(request, (call) => sendForLines(this.#context, call, onLine))

@@ -2,7 +2,6 @@
  * `svc call`: calls a Query, Mutation or Action with plain JSON. The validators of the Function
  * come from the catalog of the target; the call uses the application API and an Application Key.
  */
-
 import { Fault, isFault } from '../../errors/fault.ts'
 import { isId } from '../../value/ids.ts'
 import type { FunctionKind } from '../../value/manifest.ts'

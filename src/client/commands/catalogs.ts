@@ -1,5 +1,4 @@
 /** `svc functions` and `svc tables`: what a target offers and what it stores. */
-
 import type { Json } from '../../value/strict-json.ts'
 import type { FieldsJson, ValidatorJson } from '../../value/validators.ts'
 import { listFunctions, listTables } from '../../wire/operations/catalogs.ts'

@@ -1,5 +1,4 @@
 /** `svc clients`: the Application Clients of the linked Environment. */
-
 import { isId } from '../../value/ids.ts'
 import { formatTimestamp } from '../../value/plain.ts'
 import {

@@ -1,5 +1,4 @@
 /** `svc config`: variables and secrets of the linked Environment. A secret is never an argument. */
-
 import { Fault, isFault } from '../../errors/fault.ts'
 import { isConfigurationName } from '../../value/configuration.ts'
 import { formatTimestamp } from '../../value/plain.ts'

@@ -1,5 +1,4 @@
 /** `svc credentials`: manages Application Keys. A confidential key is shown once and not stored. */
-
 import { isFault } from '../../errors/fault.ts'
 import { type ClientId, type CredentialId, isId } from '../../value/ids.ts'
 import { formatTimestamp } from '../../value/plain.ts'

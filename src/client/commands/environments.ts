@@ -1,5 +1,4 @@
 /** `svc environments`: configuration and lifecycle of the linked Environment. */
-
 import { isFault } from '../../errors/fault.ts'
 import type { OperationId } from '../../value/ids.ts'
 import type {

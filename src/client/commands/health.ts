@@ -1,5 +1,4 @@
 /** `svc health`: shows the health of the linked Environment and its components. */
-
 import { readEnvironment } from '../../wire/operations/environments.ts'
 import { readHealth } from '../../wire/operations/instances.ts'
 import { command } from '../contexts.ts'

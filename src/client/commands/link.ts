@@ -1,5 +1,4 @@
 /** `svc link`: links a directory to one Environment after a successful status request. */
-
 import { mkdirSync } from 'node:fs'
 import { Fault } from '../../errors/fault.ts'
 import { type EnvironmentId, isId, type ProjectId } from '../../value/ids.ts'

@@ -2,7 +2,6 @@
  * `svc login`: exchanges an invitation code, a browser login or a token of an identity provider for
  * a session of this machine. Codes and tokens are never arguments.
  */
-
 import { Fault, isFault } from '../../errors/fault.ts'
 import { Secret } from '../../value/secret.ts'
 import { exchangeCode } from '../../wire/operations/identity/auth.ts'

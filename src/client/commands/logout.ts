@@ -1,5 +1,4 @@
 /** `svc logout`: revokes the session on the server and removes it from this machine. */
-
 import type { Code } from '../../errors/codes.ts'
 import { isFault } from '../../errors/fault.ts'
 import { revokeSession } from '../../wire/operations/identity/sessions.ts'

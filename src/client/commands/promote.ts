@@ -1,5 +1,4 @@
 /** `svc promote`: binds a Channel to a validated Release. */
-
 import { type Fault, isFault } from '../../errors/fault.ts'
 import { isId, type ReleaseId } from '../../value/ids.ts'
 import type { Promoted } from '../../wire/channels.ts'

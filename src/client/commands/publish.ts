@@ -1,5 +1,4 @@
 /** `svc publish`: makes a package the head of its Workspace, without serving it. */
-
 import { type Fault, isFault } from '../../errors/fault.ts'
 import { isId, type ReleaseId, type WorkspaceRevisionId } from '../../value/ids.ts'
 import { readStatus } from '../../wire/operations/status.ts'

@@ -2,7 +2,6 @@
  * `svc release`: builds, publishes, validates and, with a Channel, promotes. Each step first checks
  * whether it is done already, so that an interrupted run can be repeated.
  */
-
 import type { ReleaseId } from '../../value/ids.ts'
 import { readStatus } from '../../wire/operations/status.ts'
 import type { Validated } from '../../wire/releases.ts'

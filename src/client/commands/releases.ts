@@ -1,5 +1,4 @@
 /** `svc releases`: lists Releases and retires unused ones. */
-
 import { isFault } from '../../errors/fault.ts'
 import { formatTimestamp } from '../../value/plain.ts'
 import { retireRelease } from '../../wire/operations/releases.ts'

@@ -1,5 +1,4 @@
 /** `svc serve-policy`: shows and replaces the serving policy of environment:default. */
-
 import { isId, type ReleaseId } from '../../value/ids.ts'
 import { WEIGHTS_TOTAL } from '../../value/targets.ts'
 import { readServingPolicy, setServingPolicy } from '../../wire/operations/serving-policy.ts'

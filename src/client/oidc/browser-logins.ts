@@ -1,5 +1,4 @@
 /** A login in the browser: opens the address, waits for the redirect, shows the final page. */
-
 import { isFault } from '../../errors/fault.ts'
 import type { Secret } from '../../value/secret.ts'
 import type { OidcConfig } from '../../wire/identity/oidc.ts'

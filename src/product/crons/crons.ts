@@ -1,5 +1,4 @@
 /** Crons for operators: their declarations, their activation, and manual runs. */
-
 import type { Engine } from '../../engine/engine.ts'
 import { cronTimes } from '../../engine/scheduling/crons/cron-times.ts'
 import { Fault } from '../../errors/fault.ts'

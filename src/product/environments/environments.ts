@@ -3,7 +3,6 @@
  * revision and names the revision that it follows. Archiving only stops serving: Releases can still
  * be published and Channels promoted, and they serve once the Environment is restored.
  */
-
 import { Fault } from '../../errors/fault.ts'
 import type { Actor } from '../../identity/actor.ts'
 import {

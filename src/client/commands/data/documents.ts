@@ -1,5 +1,4 @@
 /** `svc data`: documents of the linked Environment, read and written without a Function. */
-
 import { encodeUlid } from '../../../value/ids.ts'
 import {
   formatTimestamp,
@@ -133,11 +132,15 @@ const put: CommandSpec = command({
       ? undefined
       : (expected ?? (await read(remote, target, table!, documentId)).document.revision)
     await context.output.note(`Operation ${operationId}`)
-    const params = { table: table!, documentId }
     const changed = isInsert
-      ? await remote.call(insertDocument, { params, operationId, body: { ...shared, documentId } })
+      ? await remote.call(insertDocument, {
+          params: { table: table! },
+          operationId,
+          body: { ...shared, documentId },
+        })
       : await remote.call(replaceDocument, {
-          ...{ params, operationId },
+          params: { table: table!, documentId },
+          operationId,
           body: { ...shared, expectedRevision: expectedRevision! },
         })
     const { document } = changed

@@ -1,5 +1,4 @@
 /** `svc data export`: writes the documents of a table as JSON lines. */
-
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs'
 import type { Json } from '../../../value/strict-json.ts'
 import type { DocumentField, DocumentPage } from '../../../wire/data.ts'

@@ -1,5 +1,4 @@
 /** `svc data import`: inserts the documents of a file, and continues where it was interrupted. */
-
 import { Fault, isFault, type Violation } from '../../../errors/fault.ts'
 import type { DocumentsImported } from '../../../wire/data.ts'
 import { importDocuments } from '../../../wire/operations/data.ts'

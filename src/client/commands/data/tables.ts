@@ -1,5 +1,4 @@
 /** Shared by the commands of `svc data`: options, the fields of a table, and reported defects. */
-
 import { Fault } from '../../../errors/fault.ts'
 import type { Json } from '../../../value/strict-json.ts'
 import { ValidationError } from '../../../value/validation-error.ts'

@@ -1,5 +1,4 @@
 /** `svc freeze`: makes the HEAD of a Workspace a validated Release, with a development key. */
-
 import { Fault } from '../../../errors/fault.ts'
 import { isId, type WorkspaceRevisionId } from '../../../value/ids.ts'
 import { WORKSPACE_NAME } from '../../../value/manifest.ts'

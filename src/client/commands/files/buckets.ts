@@ -1,5 +1,4 @@
 /** `svc buckets`: the buckets of the linked Environment. */
-
 import { formatTimestamp } from '../../../value/plain.ts'
 import { createBucket } from '../../../wire/operations/buckets/buckets.ts'
 import { type CommandSpec, command, option } from '../../contexts.ts'

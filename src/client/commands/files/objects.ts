@@ -1,5 +1,4 @@
 /** `svc files`: the objects of a bucket. */
-
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
 import { Fault } from '../../../errors/fault.ts'

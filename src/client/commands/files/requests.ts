@@ -102,14 +102,20 @@ export function issueStorageKey(
   key: NewKey | StorageKeyId,
 ): Promise<StorageKeyIssued> {
   if (typeof key !== 'string') {
-    const body = { ...key, changedAtMicros }
     return remote.call(issueStorageKeyOperation, {
-      ...{ params: { bucketId }, operationId, body, subjects: { bucketId } },
+      params: { bucketId },
+      operationId,
+      body: { ...key, changedAtMicros },
+      subjects: { bucketId },
     })
   }
   const named = { bucketId, storageKeyId: key }
-  const body = { changedAtMicros }
-  return remote.call(rotateStorageKey, { params: named, operationId, body, subjects: named })
+  return remote.call(rotateStorageKey, {
+    params: named,
+    operationId,
+    body: { changedAtMicros },
+    subjects: named,
+  })
 }
 
 /** Returns the metadata of an object. Throws PRODUCT_NOT_FOUND. */

@@ -1,5 +1,4 @@
 /** `svc buckets keys`: manages storage keys. A secret is shown once. */
-
 import { isFault } from '../../../errors/fault.ts'
 import { isId, type StorageKeyId } from '../../../value/ids.ts'
 import { formatTimestamp } from '../../../value/plain.ts'
@@ -94,9 +93,11 @@ const revoke: CommandSpec = command({
     const { bucketId } = await findBucket(remote, bucket)
     await context.output.note(`Operation ${operationId}`)
     const named = { bucketId, storageKeyId }
-    const body = { changedAtMicros }
     const request = remote.call(revokeStorageKey, {
-      ...{ params: named, operationId, body, subjects: named },
+      params: named,
+      operationId,
+      body: { changedAtMicros },
+      subjects: named,
     })
     const revoked = await context.output.progress('revoking the key', request)
     await context.output.result(revoked, [`${storageKeyId} is revoked.`])

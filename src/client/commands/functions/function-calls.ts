@@ -1,5 +1,4 @@
 /** Options, key, arguments and printed results of commands that call a Function. */
-
 import { Fault } from '../../../errors/fault.ts'
 import { plainToArguments, valueToPlain } from '../../../value/plain.ts'
 import { Secret } from '../../../value/secret.ts'

@@ -1,5 +1,4 @@
 /** `svc audit`: reads one page of the security audit. */
-
 import { isId } from '../../../value/ids.ts'
 import { formatTimestamp, plainToValue } from '../../../value/plain.ts'
 import { ValidationError } from '../../../value/validation-error.ts'

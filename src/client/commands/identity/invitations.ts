@@ -1,5 +1,4 @@
 /** `svc invitations`: shows and revokes invitations. invite.ts issues them. */
-
 import { isFault } from '../../../errors/fault.ts'
 import { type InvitationId, isId } from '../../../value/ids.ts'
 import { formatTimestamp } from '../../../value/plain.ts'

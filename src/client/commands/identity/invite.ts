@@ -4,7 +4,6 @@
  * operation): if nothing is committed, the same bytes are sent again; if the invitation is
  * committed, its code is lost.
  */
-
 import { Fault, isFault } from '../../../errors/fault.ts'
 import { isRole, ROLES, type Role } from '../../../value/capabilities.ts'
 import { isId, type OperationId } from '../../../value/ids.ts'

@@ -1,5 +1,4 @@
 /** `svc operators`: who may log in, their grants and sessions, and offboarding. */
-
 import { Fault, isFault } from '../../../errors/fault.ts'
 import { capabilitiesOfRole, ROLES } from '../../../value/capabilities.ts'
 import { isId, type OperationId, type OperatorId } from '../../../value/ids.ts'

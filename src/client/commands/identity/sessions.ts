@@ -1,5 +1,4 @@
 /** `svc sessions`: lists the operator's sessions and revokes a session. */
-
 import { isFault } from '../../../errors/fault.ts'
 import { isId } from '../../../value/ids.ts'
 import { formatTimestamp } from '../../../value/plain.ts'

@@ -1,5 +1,4 @@
 /** `svc logs`, `svc logs archive-status` and `svc logs prune`. */
-
 import { isId } from '../../../value/ids.ts'
 import { LOG_LEVELS } from '../../../value/logs/log-levels.ts'
 import { formatTimestamp } from '../../../value/plain.ts'

@@ -2,7 +2,7 @@
 import { Fault, isFault } from '../../../errors/fault.ts'
 import { parseStrictJson } from '../../../value/strict-json.ts'
 import { ValidationError } from '../../../value/validation-error.ts'
-import { LogLine, type LogRecord } from '../../../wire/logs.ts'
+import { LogLine, type LogQuery, type LogRecord } from '../../../wire/logs.ts'
 import { followLogs as followLogsOperation } from '../../../wire/operations/logs.ts'
 import { openSchema } from '../../../wire/schema.ts'
 import { pause } from '../../pauses.ts'
@@ -11,7 +11,7 @@ import type { Remote } from '../../remotes.ts'
 const RECONNECT_MS = 1_000
 
 /** Filters and the page, by the names of the query parameters. */
-export type LogFilters = Readonly<Record<string, string | undefined>>
+export type LogFilters = { readonly [N in keyof LogQuery]: string | undefined }
 
 /**
  * Calls `onRecord` for each record in its turn, until the command is interrupted. A lost connection
@@ -31,7 +31,7 @@ export async function followLogs(
   }
   for (;;) {
     try {
-      await remote.lines(followLogsOperation, { query: { ...query, after } }, onLine)
+      await remote.lines(followLogsOperation, onLine, { query: { ...query, after } })
     } catch (error) {
       const isLost =
         isFault(error) && (error.retryable || error.code === 'CLIENT_SERVER_UNREACHABLE')

@@ -2,7 +2,6 @@
  * Serves the metrics of the linked Environment at a loopback address, for a collector that cannot
  * renew an access token. Each request reads the server once under the session of the operator.
  */
-
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Fault, isFault } from '../../../errors/fault.ts'
@@ -118,11 +117,12 @@ export class MetricsExporter {
     const { session } = this.#remote
     const lines: string[] = []
     let characters = 0
-    await this.#remote.lines(readMetrics, { accept: TEXT_TYPE }, async (line) => {
+    const onLine = async (line: string): Promise<void> => {
       characters += line.length
       if (characters > TEXT_CHARACTERS_MAX) throw new Fault('CLIENT_RESPONSE_INVALID')
       lines.push(line)
-    })
+    }
+    await this.#remote.lines(readMetrics, onLine, { accept: TEXT_TYPE })
     const ends = Number(session.profile.refreshExpiresAtMicros / 1_000_000n)
     return [
       ...lines,

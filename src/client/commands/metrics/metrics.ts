@@ -2,7 +2,6 @@
  * `svc metrics`: shows the counters, gauges and durations since the server started, or serves them
  * to a collector.
  */
-
 import { formatTimestamp } from '../../../value/plain.ts'
 import type { MetricsReport } from '../../../wire/metrics.ts'
 import { readMetrics } from '../../../wire/operations/metrics.ts'

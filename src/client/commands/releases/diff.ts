@@ -1,5 +1,4 @@
 /** `svc diff`: what a release of the package would change in the linked Environment. */
-
 import type { ReleaseId } from '../../../value/ids.ts'
 import { listFunctions, listTables } from '../../../wire/operations/catalogs.ts'
 import { listCrons } from '../../../wire/operations/crons.ts'

@@ -1,5 +1,4 @@
 /** `svc release --dry-run`: what the same line without it would do, with nothing changed. */
-
 import { Fault } from '../../../errors/fault.ts'
 import type { ReleaseId } from '../../../value/ids.ts'
 import { readStatus } from '../../../wire/operations/status.ts'

@@ -1,5 +1,4 @@
 /** `svc crons`: the Crons in force, their activation, and runs by hand. */
-
 import { isId } from '../../../value/ids.ts'
 import { formatTimestamp } from '../../../value/plain.ts'
 import { type Activation, CRON_NAME, timesText } from '../../../value/scheduling/crons.ts'

@@ -1,5 +1,4 @@
 /** `svc scheduled`: work that is pending or has ended, and its cancellation. */
-
 import { isId } from '../../../value/ids.ts'
 import { formatTimestamp } from '../../../value/plain.ts'
 import { PAGE_MAX } from '../../../wire/fields.ts'
