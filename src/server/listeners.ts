@@ -5,7 +5,7 @@
 import http from 'node:http'
 import { Fault } from '../errors/fault.ts'
 import type { ApplicationBinding } from '../http/application/incoming.ts'
-import type { Socket, SocketSession, Upgrade } from '../http/application/realtime/sockets.ts'
+import type { Socket, SocketSession, Upgrade } from '../http/application/sockets.ts'
 import { errorResponse, type SurfaceCodes } from '../http/errors.ts'
 import { formatListener, type Listener } from '../settings/addresses.ts'
 import type { System } from '../system/system.ts'

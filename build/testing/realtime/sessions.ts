@@ -1,6 +1,6 @@
 /** Realtime connections without a network, so that a test decides when the peer reads. */
 import { vi } from 'vitest'
-import type { Socket, SocketSession } from '../../../src/http/application/realtime/sockets.ts'
+import type { Socket, SocketSession } from '../../../src/http/application/sockets.ts'
 import { REALTIME_PROTOCOL } from '../../../src/wire/realtime.ts'
 import type { TestGateway } from '../gateways.ts'
 

@@ -8,7 +8,7 @@ import type { ClientId, CredentialId, InvocationId, ReleaseId, RequestId } from 
 import type { ClientKind } from '../../value/manifest.ts'
 import type { PeerBinding } from '../rate-limits.ts'
 import type { Sender } from '../transfers/senders.ts'
-import type { Upgrade } from './realtime/sockets.ts'
+import type { Upgrade } from './sockets.ts'
 
 /** An Application Key that was verified with this request. */
 export interface ApplicationCaller {

@@ -3,10 +3,10 @@ import { Fault } from '../../../errors/fault.ts'
 import { findGranted, type GrantedFile } from '../../../product/files/downloads.ts'
 import { FILE_DOCUMENTS } from '../../../value/files/files.ts'
 import { APPLICATION_CODES, errorResponse } from '../../errors.ts'
+import { fileAnswer } from '../../file-answers.ts'
 import { peerOf } from '../../rate-limits.ts'
 import type { Gateway } from '../gateway.ts'
 import type { Incoming } from '../incoming.ts'
-import { fileAnswer } from './file-answers.ts'
 import { requireId, withGrant } from './grants.ts'
 
 export async function sendDownload(

@@ -6,10 +6,10 @@
 import { findSigned, type SignedFile } from '../../../product/files/downloads.ts'
 import { isInlineType } from '../../../value/files/inline-types.ts'
 import { isSignedDownload } from '../../../wire/files/stored-files.ts'
+import { disposition } from '../../file-answers.ts'
 import type { Gateway } from '../gateway.ts'
 import type { Incoming } from '../incoming.ts'
 import { answerDownload } from './downloads.ts'
-import { disposition } from './file-answers.ts'
 import { chargeFailures, malformedPath } from './grants.ts'
 
 /**

@@ -2,8 +2,9 @@
  * Sends the messages of one connection as fast as its peer reads. Control messages come first; of
  * each subscription only the newest state waits, so a slow reader holds no backlog.
  */
+
+import type { Socket } from '../sockets.ts'
 import type { Deliveries, Receiver } from './deliveries.ts'
-import type { Socket } from './sockets.ts'
 
 /** Control messages that may wait for a peer that does not read. */
 const WAITING_MAX = 1_024

@@ -16,6 +16,7 @@ import { peerOf, RateLimiter } from '../../rate-limits.ts'
 import { admitKey, chargeBody, chargeCall, overdrawCall, verifyToken } from '../callers.ts'
 import { type CallName, callerError } from '../development-targets.ts'
 import type { Gateway } from '../gateway.ts'
+import { CLOSE, type Socket, type SocketSession } from '../sockets.ts'
 import {
   type Authorization,
   type OpenedBy,
@@ -30,7 +31,6 @@ import { OutgoingMessages } from './outgoing-messages.ts'
 import { Pings } from './pings.ts'
 import { RealtimeSubscription } from './realtime-subscription.ts'
 import { readArguments } from './request-arguments.ts'
-import { CLOSE, type Socket, type SocketSession } from './sockets.ts'
 import { subscriptionPort } from './subscription-port.ts'
 import { TokenExpiry } from './token-expiry.ts'
 import type { Traffic } from './traffic.ts'

@@ -8,11 +8,11 @@ import { REALTIME_PROTOCOL } from '../../../wire/realtime.ts'
 import { peerOf } from '../../rate-limits.ts'
 import type { Gateway } from '../gateway.ts'
 import type { ApplicationCaller, Incoming } from '../incoming.ts'
+import { CLOSE, type Upgrade } from '../sockets.ts'
 import type { ConnectionRegistry, Ending, OpenConnection } from './connection-registry.ts'
 import { Deliveries } from './deliveries.ts'
 import { traceHeadersOf } from './operation-traces.ts'
 import { RealtimeConnection } from './realtime-connection.ts'
-import { CLOSE, type Upgrade } from './sockets.ts'
 import { Traffic } from './traffic.ts'
 
 export interface RealtimeLimits {

@@ -1,6 +1,6 @@
 /** Conditions of requests (RFC 9110, section 13), as S3 applies them to objects. */
 import type { FileDocument } from '../../../../engine/files/file-documents.ts'
-import { isNotModified } from '../../files/ranges.ts'
+import { isNotModified } from '../../../ranges.ts'
 import { S3Fault } from '../errors.ts'
 import { entityTag, lastModifiedMillis } from './object-headers.ts'
 

@@ -2,9 +2,9 @@
  * Responses with the bytes of a stored file, or one range of them. No browser executes what it gets
  * here: it is in a sandbox, and an attachment unless the caller says otherwise.
  */
-import type { FileDocument } from '../../../engine/files/file-documents.ts'
-import { openBytes } from '../../../product/files/downloads.ts'
-import type { FilePorts } from '../../../product/files/ports.ts'
+import type { FileDocument } from '../engine/files/file-documents.ts'
+import { openBytes } from '../product/files/downloads.ts'
+import type { FilePorts } from '../product/files/ports.ts'
 import { allowsRange, isNotModified, requestedRange } from './ranges.ts'
 
 export interface AnswerOptions {
