@@ -29,8 +29,8 @@ import {
   PROBES,
   REALTIME,
 } from './routes.ts'
-import { answerS3 } from './s3/door.ts'
 import { isS3Url } from './s3/requests.ts'
+import { answerS3 } from './s3/s3-api.ts'
 
 /** Seconds for which a browser may cache a preflight response. */
 const PREFLIGHT_SECONDS = 600

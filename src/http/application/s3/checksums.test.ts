@@ -14,18 +14,18 @@ import {
 } from '@aws-sdk/client-s3'
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openS3Door, type S3Door } from '../../../../build/testing/files/s3-doors.ts'
+import { openS3Api, type S3Api } from '../../../../build/testing/files/s3-apis.ts'
 import { signS3 } from '../../../../build/testing/files/s3-signers.ts'
 import { checksumStream } from '../../../system/checksums.ts'
 
 const Bucket = 'default'
 const MIB = 1024 * 1024
 
-let door: S3Door
+let s3: S3Api
 beforeAll(async () => {
-  door = await openS3Door()
+  s3 = await openS3Api()
 })
-afterAll(() => door.close())
+afterAll(() => s3.close())
 
 type Name = 'CRC32' | 'CRC32C' | 'CRC64NVME' | 'SHA1' | 'SHA256'
 const bytesOf = (name: Name, ...parts: readonly Uint8Array[]): Uint8Array => {
@@ -41,7 +41,7 @@ const failureOf = (sent: Promise<unknown>): Promise<string | null> =>
   )
 const ALL = ['ETag', 'Checksum', 'ObjectParts', 'StorageClass', 'ObjectSize'] as const
 const attributesOf = (Key: string, more = {}) =>
-  door.client.send(
+  s3.client.send(
     new GetObjectAttributesCommand({ Bucket, Key, ObjectAttributes: [...ALL], ...more }),
   )
 
@@ -54,20 +54,20 @@ describe.each(Object.values(ChecksumAlgorithm).filter((name) => /^(CRC|SHA(1|256
     const Key = `object-${name}`
     const value = base64(name, Body)
     beforeAll(async () => {
-      await door.client.send(new PutObjectCommand({ Bucket, Key, Body, ChecksumAlgorithm: name }))
+      await s3.client.send(new PutObjectCommand({ Bucket, Key, Body, ChecksumAlgorithm: name }))
     })
 
     test('is returned to those who ask for it, with a whole object', async () => {
       const asked = { Bucket, Key, ChecksumMode: 'ENABLED' } as const
-      const found = await door.client.send(new GetObjectCommand(asked))
+      const found = await s3.client.send(new GetObjectCommand(asked))
       expect(found).toMatchObject({ [field]: value, ChecksumType: 'FULL_OBJECT' })
       expect(await found.Body!.transformToString()).toBe(String(Body))
-      const head = await door.client.send(new HeadObjectCommand(asked))
+      const head = await s3.client.send(new HeadObjectCommand(asked))
       expect(head).toMatchObject({ [field]: value, ChecksumType: 'FULL_OBJECT' })
-      const part = await door.client.send(new GetObjectCommand({ ...asked, Range: 'bytes=0-1' }))
+      const part = await s3.client.send(new GetObjectCommand({ ...asked, Range: 'bytes=0-1' }))
       expect(part[field]).toBeUndefined()
       const copy = { Bucket, Key: `${Key}-copy`, CopySource: `${Bucket}/${Key}` }
-      const copied = await door.client.send(new CopyObjectCommand(copy))
+      const copied = await s3.client.send(new CopyObjectCommand(copy))
       expect(copied.CopyObjectResult?.[field]).toBe(value)
       const attributes = await attributesOf(`${Key}-copy`)
       expect(attributes.Checksum).toEqual({ [field]: value, ChecksumType: 'FULL_OBJECT' })
@@ -75,24 +75,24 @@ describe.each(Object.values(ChecksumAlgorithm).filter((name) => /^(CRC|SHA(1|256
 
     test('is that of the received bytes', async () => {
       const wrong = { Bucket, Key: `${Key}-wrong`, Body, [field]: base64(name, Buffer.from('x')) }
-      expect(await failureOf(door.client.send(new PutObjectCommand(wrong)))).toBe('BadDigest')
+      expect(await failureOf(s3.client.send(new PutObjectCommand(wrong)))).toBe('BadDigest')
       const right = { ...wrong, [field]: value }
-      expect(await failureOf(door.client.send(new PutObjectCommand(right)))).toBeNull()
+      expect(await failureOf(s3.client.send(new PutObjectCommand(right)))).toBeNull()
     })
   },
 )
 
 test('a signed URL can ask for the checksum, and nobody gets one unasked', async () => {
   const Key = 'signed'
-  await door.client.send(new PutObjectCommand({ Bucket, Key, Body: 'x' }))
+  await s3.client.send(new PutObjectCommand({ Bucket, Key, Body: 'x' }))
   const value = base64('CRC32', Buffer.from('x'))
   const url = await getSignedUrl(
-    door.client,
+    s3.client,
     new GetObjectCommand({ Bucket, Key, ChecksumMode: 'ENABLED' }),
   )
   expect((await fetch(url)).headers.get('x-amz-checksum-crc32')).toBe(value)
-  const plain = { method: 'GET', url: `${door.endpoint}/default/signed` }
-  const { headers } = await fetch(plain.url, { headers: signS3(door.keys, plain).headers })
+  const plain = { method: 'GET', url: `${s3.endpoint}/default/signed` }
+  const { headers } = await fetch(plain.url, { headers: signS3(s3.keys, plain).headers })
   expect(headers.get('etag')).not.toBeNull()
   expect(headers.has('x-amz-checksum-crc32')).toBe(false)
 })
@@ -101,7 +101,7 @@ describe('a multipart upload', () => {
   const parts = [Buffer.alloc(5 * MIB, 1), Buffer.from('tail')]
   const send = async (Key: string, name: Name, type?: ChecksumType) => {
     const address = { Bucket, Key }
-    const { UploadId, ...begun } = await door.client.send(
+    const { UploadId, ...begun } = await s3.client.send(
       new CreateMultipartUploadCommand({
         ...{ ...address, ChecksumAlgorithm: name },
         ...(type !== undefined && { ChecksumType: type }),
@@ -111,14 +111,14 @@ describe('a multipart upload', () => {
     const Parts = []
     for (const [i, Body] of parts.entries()) {
       const part = { ...upload, PartNumber: i + 1, Body, ChecksumAlgorithm: name }
-      const stored = await door.client.send(new UploadPartCommand(part))
+      const stored = await s3.client.send(new UploadPartCommand(part))
       const { ETag, [`Checksum${name}` as const]: value } = stored
       Parts.push({ PartNumber: i + 1, ETag, [`Checksum${name}`]: value })
     }
     return { upload, begun, Parts }
   }
   const complete = (upload: object, Parts: object[], more = {}) =>
-    door.client.send(
+    s3.client.send(
       new CompleteMultipartUploadCommand({
         ...(upload as { Bucket: string; Key: string; UploadId: string }),
         ...{ MultipartUpload: { Parts }, ...more },
@@ -133,7 +133,7 @@ describe('a multipart upload', () => {
   ])('with %s of type %s gets one of type %s', async (name, type, expected) => {
     const { upload, begun, Parts } = await send(`parts-${name}`, name, type)
     expect(begun).toMatchObject({ ChecksumAlgorithm: name, ChecksumType: expected })
-    const listed = await door.client.send(new ListPartsCommand(upload as never))
+    const listed = await s3.client.send(new ListPartsCommand(upload as never))
     expect(listed).toMatchObject({ ChecksumAlgorithm: name, ChecksumType: expected })
     expect(listed.Parts).toMatchObject(Parts)
     const composite = base64(name, ...parts.map((part) => bytesOf(name, part)))
@@ -180,7 +180,7 @@ describe('a multipart upload', () => {
   test('needs a known algorithm, and a type that fits it', async () => {
     const begin = (more: object) =>
       failureOf(
-        door.client.send(new CreateMultipartUploadCommand({ Bucket, Key: 'x', ...more } as never)),
+        s3.client.send(new CreateMultipartUploadCommand({ Bucket, Key: 'x', ...more } as never)),
       )
     const rejected = 'InvalidRequest'
     expect(await begin({ ChecksumAlgorithm: 'toString' })).toBe(rejected)

@@ -1,4 +1,4 @@
-/** The S3 door to wrong signatures, replays, malformed requests and hostile names. */
+/** Wrong signatures, replays, malformed requests and hostile names at the S3-compatible API. */
 import {
   CreateMultipartUploadCommand,
   GetObjectCommand,
@@ -6,26 +6,26 @@ import {
 } from '@aws-sdk/client-s3'
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openS3Door, type S3Door } from '../../../../build/testing/files/s3-doors.ts'
+import { openS3Api, type S3Api } from '../../../../build/testing/files/s3-apis.ts'
 import { signS3, type Unsigned } from '../../../../build/testing/files/s3-signers.ts'
 import { ORIGIN } from '../../../../build/testing/gateways.ts'
 import { sha256Hex } from '../../../system/digests.ts'
 import { applicationLimits } from '../../rate-limits.ts'
 
-let door: S3Door
+let s3: S3Api
 beforeAll(async () => {
-  door = await openS3Door()
+  s3 = await openS3Api()
 })
-afterAll(() => door.close())
+afterAll(() => s3.close())
 
 const MINUTE = 60_000
-const at = (path: string) => `${door.endpoint}${path}`
+const at = (path: string) => `${s3.endpoint}${path}`
 const codeIn = (text: string) => /<Code>(.*?)<\/Code>/.exec(text)?.[1] ?? text
 const answered = async (reply: Response) => [reply.status, codeIn(await reply.text())]
 
 /** Signs the request, applies the change and sends it. */
 const send = async (request: Unsigned, change: Partial<RequestInit & { url: string }> = {}) => {
-  const { headers } = signS3(door.keys, request)
+  const { headers } = signS3(s3.keys, request)
   const { method, body, url } = request
   const init = { method, headers, ...(body !== undefined && { body }), ...change }
   return fetch(change.url ?? url, init as RequestInit)
@@ -41,7 +41,7 @@ describe('a signature', () => {
 
   test('does not cover another body, length, method, path, query or header', async () => {
     const request = { ...put('replayed', 'body'), headers: { 'x-amz-meta-a': '1' } }
-    const { headers } = signS3(door.keys, request)
+    const { headers } = signS3(s3.keys, request)
     const cases: [RequestInit & { url?: string }, [number, string]][] = [
       [{ body: 'other' }, [400, 'XAmzContentSHA256Mismatch']],
       [{ body: 'bod' }, [400, 'XAmzContentSHA256Mismatch']],
@@ -65,21 +65,21 @@ describe('a signature', () => {
       expect(await answered(await send(request, change)), JSON.stringify(change)).toEqual(expected)
     }
     const found = await fetch(at('/default/replayed'), {
-      headers: signS3(door.keys, { method: 'GET', url: at('/default/replayed') }).headers,
+      headers: signS3(s3.keys, { method: 'GET', url: at('/default/replayed') }).headers,
     })
     expect(found.status).toBe(404)
   })
 
   test('of another or a revoked key is rejected', async () => {
-    const keys = door.issueKey('write')
+    const keys = s3.issueKey('write')
     const request = put('revoked')
-    const wrong = signS3({ ...keys, secretAccessKey: door.keys.secretAccessKey }, request)
+    const wrong = signS3({ ...keys, secretAccessKey: s3.keys.secretAccessKey }, request)
     const reply = await fetch(request.url, { method: 'PUT', body: 'x', headers: wrong.headers })
     expect(await answered(reply)).toEqual([403, 'SignatureDoesNotMatch'])
     const { headers } = signS3(keys, request)
     const signed = () => fetch(request.url, { method: 'PUT', body: 'x', headers })
     expect((await signed()).status).toBe(200)
-    door.revokeKey(keys)
+    s3.revokeKey(keys)
     expect(await answered(await signed())).toEqual([403, 'InvalidAccessKeyId'])
   })
 
@@ -97,29 +97,29 @@ describe('a signature', () => {
 
   test('is in no log, and neither is the secret', async () => {
     const request = put('logged')
-    const { signature, headers } = signS3(door.keys, request)
+    const { signature, headers } = signS3(s3.keys, request)
     await fetch(request.url, { method: 'PUT', body: 'other', headers })
     const url = await getSignedUrl(
-      door.client,
+      s3.client,
       new GetObjectCommand({ Bucket: 'default', Key: 'none' }),
     )
     expect((await fetch(url)).status).toBe(404)
-    const records = JSON.stringify(door.server.log.records())
-    expect(records).toContain(door.keys.accessKeyId)
+    const records = JSON.stringify(s3.server.log.records())
+    expect(records).toContain(s3.keys.accessKeyId)
     expect(records).not.toContain(signature)
     expect(records).not.toContain(new URL(url).searchParams.get('X-Amz-Signature'))
-    expect(records).not.toContain(door.keys.secretAccessKey.slice(10))
+    expect(records).not.toContain(s3.keys.secretAccessKey.slice(10))
   })
 })
 
 describe('a signed URL', () => {
   const sign = (expiresIn: number) =>
-    getSignedUrl(door.client, new GetObjectCommand({ Bucket: 'default', Key: 'signed é' }), {
+    getSignedUrl(s3.client, new GetObjectCommand({ Bucket: 'default', Key: 'signed é' }), {
       expiresIn,
     })
   beforeAll(async () => {
     const input = { Bucket: 'default', Key: 'signed é', Body: '<script>', ContentType: 'text/html' }
-    await door.client.send(new PutObjectCommand(input))
+    await s3.client.send(new PutObjectCommand(input))
   })
 
   test('gives the object to a browser that runs nothing', async () => {
@@ -134,7 +134,7 @@ describe('a signed URL', () => {
 
   test('stores an object', async () => {
     const command = new PutObjectCommand({ Bucket: 'default', Key: 'signed-put' })
-    const url = await getSignedUrl(door.client, command)
+    const url = await getSignedUrl(s3.client, command)
     expect((await fetch(url, { method: 'PUT', body: 'by URL' })).status).toBe(200)
     expect((await fetch(url)).status).toBe(403)
   })
@@ -152,12 +152,12 @@ describe('a signed URL', () => {
     }
     const options = { expiresIn: 60, signingDate: new Date(Date.now() - 2 * MINUTE) }
     const command = new GetObjectCommand({ Bucket: 'default', Key: 'signed é' })
-    const ended = await getSignedUrl(door.client, command, options)
+    const ended = await getSignedUrl(s3.client, command, options)
     expect(await answered(await fetch(ended))).toEqual([403, 'AccessDenied'])
   })
 
   test('beside a signature in the header is rejected', async () => {
-    const { headers } = signS3(door.keys, { method: 'GET', url: at('/default/x') })
+    const { headers } = signS3(s3.keys, { method: 'GET', url: at('/default/x') })
     const reply = await fetch(await sign(60), { headers })
     expect((await answered(reply))[0]).toBe(400)
   })
@@ -165,7 +165,7 @@ describe('a signed URL', () => {
 
 /** Sends bytes over a socket, since `fetch` corrects what is malformed. */
 const raw = async (target: string, head = ''): Promise<string> => {
-  const socket = door.server.socket()
+  const socket = s3.server.socket()
   let text = ''
   socket.on('data', (bytes: Buffer) => {
     text += bytes.toString('latin1')
@@ -191,7 +191,7 @@ test.each([
   expect(await raw(target)).toBe(expected)
 })
 
-test('a path that leaves the door is no request to it', async () => {
+test('a path that leaves `/v1/s3` by dot segments is not an S3 request', async () => {
   expect(await raw('/v1/s3/../s3x/a')).toContain('404')
   expect(await raw('/v1/s3x')).toContain('404')
 })
@@ -201,7 +201,7 @@ test('a key that a URL cannot name is not confused with another', async () => {
   expect((await send(request)).status).toBe(200)
   // The runtime removes dot segments before anything sees the path, so the signature differs.
   const url = at('/default/a/c')
-  const { headers } = signS3(door.keys, { method: 'GET', url })
+  const { headers } = signS3(s3.keys, { method: 'GET', url })
   const reply = await fetch(at('/default/a/c/../b'), { headers })
   expect(await answered(reply)).toEqual([403, 'SignatureDoesNotMatch'])
 })
@@ -244,7 +244,7 @@ describe('XML of requests', () => {
       .sort((a, b) => direction * (a - b))
       .map((number) => `<Part><PartNumber>${number}</PartNumber>${etag}</Part>`)
     const body = `<CompleteMultipartUpload>${parts.join('')}</CompleteMultipartUpload>`
-    const { UploadId } = await door.client.send(
+    const { UploadId } = await s3.client.send(
       new CreateMultipartUploadCommand({ Bucket: 'default', Key: 'parts' }),
     )
     const url = at(`/default/parts?uploadId=${UploadId}`)
@@ -316,9 +316,9 @@ test.each([
   expect(`${reply.status} ${root ?? codeIn(text)}`).toBe(expected)
 })
 
-test('pages of listed origins alone use the door', async () => {
+test('only pages of listed origins may use the S3-compatible API', async () => {
   const request = { method: 'GET', url: at('/default/signed é') }
-  const { headers } = signS3(door.keys, request)
+  const { headers } = signS3(s3.keys, request)
   const foreign = { ...headers, origin: 'https://evil.example' }
   expect((await fetch(request.url, { headers: foreign })).status).toBe(403)
   const allowed = await fetch(request.url, { headers: { ...headers, origin: ORIGIN } })
@@ -339,21 +339,21 @@ test('pages of listed origins alone use the door', async () => {
 test('an upload that breaks off leaves nothing', async () => {
   const url = at('/default/broken')
   const headers = { 'content-length': '1000000' }
-  const signed = signS3(door.keys, { method: 'PUT', url, payload: 'UNSIGNED-PAYLOAD' }).headers
-  const socket = door.server.socket()
+  const signed = signS3(s3.keys, { method: 'PUT', url, payload: 'UNSIGNED-PAYLOAD' }).headers
+  const socket = s3.server.socket()
   const lines = Object.entries({ ...signed, ...headers }).map(
     ([name, value]) => `${name}: ${value}`,
   )
   const { host, pathname } = new URL(url)
   socket.write(`PUT ${pathname} HTTP/1.1\r\nHost: ${host}\r\n${lines.join('\r\n')}\r\n\r\nhello`)
-  await expect.poll(() => door.server.staged().length).toBe(1)
+  await expect.poll(() => s3.server.staged().length).toBe(1)
   socket.destroy()
-  await expect.poll(() => door.server.staged()).toEqual([])
+  await expect.poll(() => s3.server.staged()).toEqual([])
   expect((await send({ method: 'GET', url })).status).toBe(404)
 })
 
 test('a peer that fails too often must wait, and its valid requests pass', async () => {
-  const limited = await openS3Door({ limits: applicationLimits({ monotonicMillis: () => 0 }) })
+  const limited = await openS3Api({ limits: applicationLimits({ monotonicMillis: () => 0 }) })
   const url = `${limited.endpoint}/default`
   const statuses = new Set<number>()
   for (let i = 0; i < 40; i++) statuses.add((await fetch(url)).status)

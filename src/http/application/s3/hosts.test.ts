@@ -1,4 +1,4 @@
-/** The S3 door at the root of a host of its own, for clients that allow no path in an endpoint. */
+/** The S3-compatible API at the root of its own host, for clients whose endpoint has no path. */
 import {
   CompleteMultipartUploadCommand,
   CreateMultipartUploadCommand,
@@ -10,23 +10,23 @@ import {
 } from '@aws-sdk/client-s3'
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openS3Door, type S3Door } from '../../../../build/testing/files/s3-doors.ts'
+import { openS3Api, type S3Api } from '../../../../build/testing/files/s3-apis.ts'
 import { signS3 } from '../../../../build/testing/files/s3-signers.ts'
 import { ORIGIN } from '../../../../build/testing/gateways.ts'
 
 const Bucket = 'default'
 
-let door: S3Door
+let s3: S3Api
 let origin: string
-let client: S3Door['client']
+let client: S3Api['client']
 beforeAll(async () => {
-  door = await openS3Door({ s3Host: '127.0.0.1' })
-  origin = door.server.origin
-  client = door.clientAt(origin)
+  s3 = await openS3Api({ s3Host: '127.0.0.1' })
+  origin = s3.server.origin
+  client = s3.clientAt(origin)
 })
 afterAll(async () => {
   client?.destroy()
-  await door?.close()
+  await s3?.close()
 })
 
 test('clients store, list and read objects at the root of the host', async () => {
@@ -49,10 +49,10 @@ test('clients store, list and read objects at the root of the host', async () =>
   expect((await client.send(new CompleteMultipartUploadCommand(done))).Key).toBe('parted')
 })
 
-test('the host of the door has its path too, and other hosts have nothing else', async () => {
-  await door.client.send(new PutObjectCommand({ Bucket, Key: 'both', Body: 'both' }))
+test('the S3 host also serves the path `/v1/s3`, and other hosts serve nothing else', async () => {
+  await s3.client.send(new PutObjectCommand({ Bucket, Key: 'both', Body: 'both' }))
   const at = async (url: string, host: string) => {
-    const { headers } = signS3(door.keys, { method: 'GET', url, headers: { host } })
+    const { headers } = signS3(s3.keys, { method: 'GET', url, headers: { host } })
     const reply = await fetch(url, { headers: { ...headers, host } })
     return [reply.status, reply.headers.get('content-type')]
   }
@@ -63,7 +63,7 @@ test('the host of the door has its path too, and other hosts have nothing else',
   expect((await at(`${origin}/default/both`, 'api.example'))[0]).toBe(404)
 })
 
-test('the host serves nothing but the door, also to pages of listed origins', async () => {
+test('the S3 host serves only the S3-compatible API, also to pages of listed origins', async () => {
   for (const [method, path] of [
     ['POST', '/v1/query'],
     ['GET', '/readyz'],

@@ -1,4 +1,4 @@
-/** Multipart uploads through the S3 door, by the SDK of AWS. */
+/** Multipart uploads to the S3-compatible API, by the SDK of AWS. */
 import {
   AbortMultipartUploadCommand,
   CompleteMultipartUploadCommand,
@@ -14,7 +14,7 @@ import {
   UploadPartCopyCommand,
 } from '@aws-sdk/client-s3'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openS3Door, type S3Door } from '../../../../build/testing/files/s3-doors.ts'
+import { openS3Api, type S3Api } from '../../../../build/testing/files/s3-apis.ts'
 import { Random } from '../../../../build/testing/fuzzing/fuzz.ts'
 import { SEED } from '../../../../build/testing/seeds.ts'
 import { isContentReferenced } from '../../../engine/files/file-documents.ts'
@@ -30,16 +30,16 @@ const MIB = 1024 * 1024
 const PARTS = process.env.SVC_TEST_LONG === '1' ? PARTS_MAX : 40
 const random = new Random(SEED)
 
-let door: S3Door
+let s3: S3Api
 beforeAll(async () => {
-  door = await openS3Door()
+  s3 = await openS3Api()
 })
-afterAll(() => door.close())
+afterAll(() => s3.close())
 
 const put = (Key: string, Body: string | Uint8Array) =>
-  door.client.send(new PutObjectCommand({ Bucket, Key, Body }))
+  s3.client.send(new PutObjectCommand({ Bucket, Key, Body }))
 const get = (Key: string, more = {}) =>
-  door.client.send(new GetObjectCommand({ Bucket, Key, ...more }))
+  s3.client.send(new GetObjectCommand({ Bucket, Key, ...more }))
 const textOf = async (Key: string) => (await get(Key)).Body!.transformToString()
 const md5Of = (bytes: Uint8Array): string => {
   const md5 = checksumStream('md5')
@@ -57,13 +57,13 @@ const nameOf = async (sent: Promise<unknown>): Promise<string> => {
 
 const first = new Uint8Array(5 * MIB).fill(1)
 const begin = async (Key: string) => {
-  const begun = await door.client.send(new CreateMultipartUploadCommand({ Bucket, Key }))
+  const begun = await s3.client.send(new CreateMultipartUploadCommand({ Bucket, Key }))
   return begun.UploadId!
 }
 const upload = (Key: string, UploadId: string, PartNumber: number, Body: Uint8Array) =>
-  door.client.send(new UploadPartCommand({ Bucket, Key, UploadId, PartNumber, Body }))
+  s3.client.send(new UploadPartCommand({ Bucket, Key, UploadId, PartNumber, Body }))
 const complete = (Key: string, UploadId: string, Parts: object[]) =>
-  door.client.send(
+  s3.client.send(
     new CompleteMultipartUploadCommand({ Bucket, Key, UploadId, MultipartUpload: { Parts } }),
   )
 
@@ -72,9 +72,7 @@ test('parts in any order become one object, whose entity tag has their number', 
   const tail = await upload('joined', id, 7, Buffer.from('old'))
   const { ETag: two } = await upload('joined', id, 7, Buffer.from('tail'))
   const { ETag: one } = await upload('joined', id, 2, first)
-  const listed = await door.client.send(
-    new ListPartsCommand({ Bucket, Key: 'joined', UploadId: id }),
-  )
+  const listed = await s3.client.send(new ListPartsCommand({ Bucket, Key: 'joined', UploadId: id }))
   expect(listed.Parts?.map(({ PartNumber, Size }) => [PartNumber, Size])).toEqual([
     [2, first.length],
     [7, 4],
@@ -134,7 +132,7 @@ test(`${PARTS} parts in any order are listed in theirs (SVC_SEED=${SEED})`, asyn
   let PartNumberMarker: string | undefined
   do {
     const command = new ListPartsCommand({ ...input, PartNumberMarker, MaxParts: PARTS / 20 + 7 })
-    const page = await door.client.send(command)
+    const page = await s3.client.send(command)
     parts.push(...page.Parts!.map(({ PartNumber, ETag }) => ({ PartNumber, ETag })))
     PartNumberMarker = page.IsTruncated === true ? page.NextPartNumberMarker : undefined
   } while (PartNumberMarker !== undefined)
@@ -142,9 +140,9 @@ test(`${PARTS} parts in any order are listed in theirs (SVC_SEED=${SEED})`, asyn
   expect(parts).toEqual(sorted.map(([PartNumber, ETag]) => ({ PartNumber, ETag })))
   expect(await nameOf(complete('many', id, parts))).toBe('EntityTooSmall')
   expect(await nameOf(complete('many', id, parts.toReversed()))).toBe('InvalidPartOrder')
-  await door.client.send(new AbortMultipartUploadCommand(input))
-  expect(await nameOf(door.client.send(new ListPartsCommand(input)))).toBe('NoSuchUpload')
-  const { files } = door.server.gateway
+  await s3.client.send(new AbortMultipartUploadCommand(input))
+  expect(await nameOf(s3.client.send(new ListPartsCommand(input)))).toBe('NoSuchUpload')
+  const { files } = s3.server.gateway
   const bytes = `part ${PARTS}`
   expect(await files.documents.read((tx) => isContentReferenced(tx, sha256Hex(bytes)))).toBe(false)
 }, 600_000)
@@ -166,7 +164,7 @@ test('a small part before the last one is rejected', async () => {
 test('a part copies a range of an object', async () => {
   await put('copied-from', 'abcdef')
   const id = await begin('part-copy')
-  const copied = await door.client.send(
+  const copied = await s3.client.send(
     new UploadPartCopyCommand({
       ...{ Bucket, Key: 'part-copy', UploadId: id, PartNumber: 1 },
       ...{ CopySource: 'default/copied-from', CopySourceRange: 'bytes=1-3' },
@@ -179,30 +177,30 @@ test('a part copies a range of an object', async () => {
 test('an aborted upload is gone, with the bytes of its parts', async () => {
   const id = await begin('aborted')
   await upload('aborted', id, 1, Buffer.from('bytes of an aborted part'))
-  const list = () => door.client.send(new ListMultipartUploadsCommand({ Bucket }))
+  const list = () => s3.client.send(new ListMultipartUploadsCommand({ Bucket }))
   expect((await list()).Uploads?.map(({ UploadId }) => UploadId)).toContain(id)
-  const { files } = door.server.gateway
+  const { files } = s3.server.gateway
   const sha256 = sha256Hex('bytes of an aborted part')
   const isReferenced = () => files.documents.read((tx) => isContentReferenced(tx, sha256))
   expect(await isReferenced()).toBe(true)
   const { orphaned, lost } = await verifyStorage(files, { repair: false })
   expect([orphaned.includes(sha256), lost]).toEqual([false, []])
   const input = { Bucket, Key: 'aborted', UploadId: id }
-  await door.client.send(new AbortMultipartUploadCommand(input))
+  await s3.client.send(new AbortMultipartUploadCommand(input))
   expect((await list()).Uploads?.map(({ UploadId }) => UploadId)).not.toContain(id)
-  expect(await nameOf(door.client.send(new ListPartsCommand(input)))).toBe('NoSuchUpload')
+  expect(await nameOf(s3.client.send(new ListPartsCommand(input)))).toBe('NoSuchUpload')
   expect(await isReferenced()).toBe(false)
 })
 
 test('an upload that nobody finished for a week is removed', async () => {
   const id = await begin('abandoned')
   await upload('abandoned', id, 1, Buffer.from('x'))
-  const { files } = door.server.gateway
+  const { files } = s3.server.gateway
   const later = files.system.nowMicros() + 8n * 86_400_000_000n
   const system = { ...files.system, nowMicros: () => later }
   await removeAbandoned({ ...files, system }, () => false)
   const input = { Bucket, Key: 'abandoned', UploadId: id }
-  expect(await nameOf(door.client.send(new ListPartsCommand(input)))).toBe('NoSuchUpload')
+  expect(await nameOf(s3.client.send(new ListPartsCommand(input)))).toBe('NoSuchUpload')
 })
 
 describe('an object of parts', () => {
@@ -236,7 +234,7 @@ describe('an object of parts', () => {
     expect(last.sha256).toBe(sha256Hex('tail'))
     expect(last.ContentRange).toBe(`bytes ${size - 4}-${size - 1}/${size}`)
     const command = new HeadObjectCommand({ Bucket, Key: 'parted', PartNumber: 2 })
-    const head = await door.client.send(command)
+    const head = await s3.client.send(command)
     expect(head).toMatchObject({ ContentLength: first.length, PartsCount: 3 })
     expect((await get('parted')).PartsCount).toBeUndefined()
   })
@@ -251,7 +249,7 @@ describe('an object of parts', () => {
 
   test('is copied with its parts, and an object without any is one part', async () => {
     const copy = new CopyObjectCommand({ Bucket, Key: 'copy', CopySource: `${Bucket}/parted` })
-    await door.client.send(copy)
+    await s3.client.send(copy)
     expect((await get('copy', { PartNumber: 3 })).PartsCount).toBe(3)
     await put('whole', 'whole')
     const whole = await get('whole', { PartNumber: 1 })
@@ -266,10 +264,10 @@ describe('an object of parts', () => {
 describe('lists of uploads', () => {
   const keys = ['a/1', 'a/1', 'a/b/2', 'b', 'c/3', 'é/4', 'é/5']
   const input = { Bucket: 'uploads' }
-  let client: S3Door['client']
+  let client: S3Api['client']
   beforeAll(async () => {
-    door.makeBucket('uploads')
-    client = door.clientOf(door.issueKey('write', 'uploads'))
+    s3.makeBucket('uploads')
+    client = s3.clientOf(s3.issueKey('write', 'uploads'))
     for (const Key of keys) await client.send(new CreateMultipartUploadCommand({ ...input, Key }))
   })
   afterAll(() => client.destroy())

@@ -1,4 +1,4 @@
-/** The S3 door to the SDK of AWS: objects, lists and copies. */
+/** Objects, lists and copies of the S3-compatible API, by the SDK of AWS. */
 import { Readable } from 'node:stream'
 import {
   CopyObjectCommand,
@@ -17,22 +17,22 @@ import {
   UploadPartCommand,
 } from '@aws-sdk/client-s3'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openS3Door, type S3Door } from '../../../../build/testing/files/s3-doors.ts'
+import { openS3Api, type S3Api } from '../../../../build/testing/files/s3-apis.ts'
 import { checksumStream } from '../../../system/checksums.ts'
 import { sha256Hex } from '../../../system/digests.ts'
 
 const Bucket = 'default'
 
-let door: S3Door
+let s3: S3Api
 beforeAll(async () => {
-  door = await openS3Door()
+  s3 = await openS3Api()
 })
-afterAll(() => door.close())
+afterAll(() => s3.close())
 
 const put = (Key: string, Body: string | Uint8Array, more = {}) =>
-  door.client.send(new PutObjectCommand({ Bucket, Key, Body, ...more }))
+  s3.client.send(new PutObjectCommand({ Bucket, Key, Body, ...more }))
 const get = (Key: string, more = {}) =>
-  door.client.send(new GetObjectCommand({ Bucket, Key, ...more }))
+  s3.client.send(new GetObjectCommand({ Bucket, Key, ...more }))
 const textOf = async (Key: string, more = {}) => (await get(Key, more)).Body!.transformToString()
 const md5Of = (...parts: readonly (string | Uint8Array)[]): string => {
   const md5 = checksumStream('md5')
@@ -56,7 +56,7 @@ test('an object has its MD5 as entity tag, its type, metadata and headers', asyn
   const found = await get('plain')
   expect(found).toMatchObject({ ...metadata, ...headers, ContentLength: 5, ETag: stored.ETag })
   expect(await found.Body!.transformToString()).toBe('hello')
-  const head = await door.client.send(new HeadObjectCommand({ Bucket, Key: 'plain' }))
+  const head = await s3.client.send(new HeadObjectCommand({ Bucket, Key: 'plain' }))
   expect(head).toMatchObject({ ContentLength: 5, ETag: stored.ETag, ContentType: 'text/plain' })
   expect(head.LastModified!.getTime()).toBeGreaterThan(Date.now() - 60_000)
 })
@@ -73,12 +73,12 @@ test.each([
 ])('a key %s is stored, listed and deleted as it is', async (_, key) => {
   await put(key, key)
   expect(await textOf(key)).toBe(key)
-  const listed = await door.client.send(new ListObjectsV2Command({ Bucket, Prefix: key }))
+  const listed = await s3.client.send(new ListObjectsV2Command({ Bucket, Prefix: key }))
   expect(listed.Contents?.map(({ Key }) => Key)).toEqual([key])
   const encoded = new ListObjectsV2Command({ Bucket, Prefix: key, EncodingType: 'url' })
-  const [first] = (await door.client.send(encoded)).Contents!
+  const [first] = (await s3.client.send(encoded)).Contents!
   expect(decodeURIComponent(first!.Key!)).toBe(key)
-  await door.client.send(new DeleteObjectCommand({ Bucket, Key: key }))
+  await s3.client.send(new DeleteObjectCommand({ Bucket, Key: key }))
   expect(await nameOf(get(key))).toBe('NoSuchKey')
 })
 
@@ -142,7 +142,7 @@ test('a write with If-Match replaces only the object that the client knows', asy
 test('a delete with If-Match removes only the object that the client knows', async () => {
   const { ETag } = await put('kept', 'one')
   const remove = (Key: string, IfMatch: string | undefined, more = {}) =>
-    nameOf(door.client.send(new DeleteObjectCommand({ Bucket, Key, IfMatch, ...more })))
+    nameOf(s3.client.send(new DeleteObjectCommand({ Bucket, Key, IfMatch, ...more })))
   expect(await remove('kept', '"other"')).toBe('PreconditionFailed')
   expect(await remove('kept', undefined, { IfMatchSize: 3 })).toBe('NotImplemented')
   expect(await textOf('kept')).toBe('one')
@@ -157,7 +157,7 @@ test('a delete with If-Match removes only the object that the client knows', asy
 test('exactly one of 20 simultaneous deletes with If-Match succeeds', async () => {
   const { ETag } = await put('once', 'x')
   const command = () => new DeleteObjectCommand({ Bucket, Key: 'once', IfMatch: ETag })
-  const sent = Array.from({ length: 20 }, () => nameOf(door.client.send(command())))
+  const sent = Array.from({ length: 20 }, () => nameOf(s3.client.send(command())))
   const names = await Promise.all(sent)
   expect(names.filter((name) => name === 'no failure')).toHaveLength(1)
   expect(new Set(names)).toEqual(new Set(['no failure', 'NoSuchKey']))
@@ -179,17 +179,17 @@ test('a stream is sent in chunks with a trailer', async () => {
   const bytes = new Uint8Array(300_000).map((_, i) => i * 7)
   const Body = Readable.from([bytes.subarray(0, 200_000), bytes.subarray(200_000)])
   const more = { Body, ContentLength: bytes.length }
-  await door.client.send(new PutObjectCommand({ Bucket, Key: 'streamed', ...more }))
+  await s3.client.send(new PutObjectCommand({ Bucket, Key: 'streamed', ...more }))
   const found = await (await get('streamed')).Body!.transformToByteArray()
   expect(sha256Hex(found)).toBe(sha256Hex(bytes))
 })
 
 describe('lists', () => {
   const keys = ['a/1', 'a/2', 'a/b/3', 'b', 'c/4', 'é', 'z/😀', 'z/\uffee']
-  let client: S3Door['client']
+  let client: S3Api['client']
   beforeAll(async () => {
-    door.makeBucket('listed')
-    client = door.clientOf(door.issueKey('write', 'listed'))
+    s3.makeBucket('listed')
+    client = s3.clientOf(s3.issueKey('write', 'listed'))
     for (const Key of keys) {
       await client.send(new PutObjectCommand({ Bucket: 'listed', Key, Body: Key }))
     }
@@ -283,7 +283,7 @@ test('a copy has the bytes of its source and keeps or replaces its headers', asy
   const { ETag } = await put('source é', 'copied', { Metadata: { from: 'source' } })
   const CopySource = `${Bucket}/${encodeURIComponent('source é')}`
   const copy = (more = {}) =>
-    door.client.send(new CopyObjectCommand({ Bucket, Key: 'copy', CopySource, ...more }))
+    s3.client.send(new CopyObjectCommand({ Bucket, Key: 'copy', CopySource, ...more }))
   expect((await copy()).CopyObjectResult?.ETag).toBe(ETag)
   expect(await get('copy')).toMatchObject({ Metadata: { from: 'source' }, ETag })
   await copy({ MetadataDirective: 'REPLACE', Metadata: { to: 'copy' } })
@@ -294,7 +294,7 @@ test('a copy has the bytes of its source and keeps or replaces its headers', asy
 })
 
 test('a key sees its bucket alone, and one for reading cannot write', async () => {
-  const reader = door.clientOf(door.issueKey('read'))
+  const reader = s3.clientOf(s3.issueKey('read'))
   const found = await reader.send(new ListBucketsCommand({}))
   expect(found.Buckets?.map(({ Name }) => Name)).toEqual(['default'])
   await reader.send(new HeadBucketCommand({ Bucket }))
@@ -308,8 +308,8 @@ test('a key sees its bucket alone, and one for reading cannot write', async () =
 })
 
 test('a bucket takes neither larger objects nor more bytes than it admits', async () => {
-  door.makeBucket('bounded', { quotaBytes: 10n, maximumObjectBytes: 6n })
-  const client = door.clientOf(door.issueKey('write', 'bounded'))
+  s3.makeBucket('bounded', { quotaBytes: 10n, maximumObjectBytes: 6n })
+  const client = s3.clientOf(s3.issueKey('write', 'bounded'))
   const store = (Key: string, Body: string) =>
     nameOf(client.send(new PutObjectCommand({ Bucket: 'bounded', Key, Body })))
   expect(await store('a', '1234567')).toBe('EntityTooLarge')
@@ -330,15 +330,15 @@ test('a bucket takes neither larger objects nor more bytes than it admits', asyn
 
 test('transfers of objects are counted and measured, other requests are not', async () => {
   const figures = () => {
-    const { counters, histograms } = door.server.gateway.metrics.collect()
+    const { counters, histograms } = s3.server.gateway.metrics.collect()
     const { uploadRequestDurationMicros: up, downloadRequestDurationMicros: down } = histograms
     return [counters.uploadedBytes, counters.downloadedBytes, up.count, down.count]
   }
   const before = figures()
   await put('counted', '12345')
   await textOf('counted', { Range: 'bytes=1-2' })
-  await door.client.send(new HeadObjectCommand({ Bucket, Key: 'counted' }))
-  await door.client.send(new ListObjectsV2Command({ Bucket }))
-  await door.client.send(new DeleteObjectCommand({ Bucket, Key: 'counted' }))
+  await s3.client.send(new HeadObjectCommand({ Bucket, Key: 'counted' }))
+  await s3.client.send(new ListObjectsV2Command({ Bucket }))
+  await s3.client.send(new DeleteObjectCommand({ Bucket, Key: 'counted' }))
   expect(figures().map((figure, i) => figure - before[i]!)).toEqual([5, 2, 1, 2])
 })

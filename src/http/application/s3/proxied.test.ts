@@ -1,7 +1,7 @@
-/** The S3 door behind the proxies with the configuration that ships, on another port than 443. */
+/** The S3-compatible API behind the proxies with the configuration that ships, on another port than 443. */
 import { request } from 'node:https'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openS3Door, type S3Door } from '../../../../build/testing/files/s3-doors.ts'
+import { openS3Api, type S3Api } from '../../../../build/testing/files/s3-apis.ts'
 import { signS3 } from '../../../../build/testing/files/s3-signers.ts'
 import {
   APPLICATION_HOST,
@@ -10,11 +10,11 @@ import {
   type RunningProxy,
 } from '../../../../build/testing/servers/proxies.ts'
 
-let door: S3Door
+let s3: S3Api
 beforeAll(async () => {
-  door = await openS3Door()
+  s3 = await openS3Api()
 })
-afterAll(() => door.close())
+afterAll(() => s3.close())
 
 describe.each([NGINX, CADDY])('behind $name', (kind) => {
   const where = kind.installed ? 'as shipped' : `which is not at ${kind.executable}`
@@ -22,7 +22,7 @@ describe.each([NGINX, CADDY])('behind $name', (kind) => {
   describe.skipIf(!kind.installed)(where, () => {
     let proxy: RunningProxy
     beforeAll(async () => {
-      const { host } = new URL(door.endpoint)
+      const { host } = new URL(s3.endpoint)
       proxy = await kind.start({ management: host, application: host })
     })
     afterAll(() => proxy?.stop())
@@ -31,7 +31,7 @@ describe.each([NGINX, CADDY])('behind $name', (kind) => {
     const send = (method: string, body = '') => {
       const host = `${APPLICATION_HOST}:${proxy.port}`
       const path = '/v1/s3/default/proxied%20%C3%A9'
-      const { headers } = signS3(door.keys, { method, url: `https://${host}${path}`, body })
+      const { headers } = signS3(s3.keys, { method, url: `https://${host}${path}`, body })
       return new Promise<{ status: number; text: string }>((resolve, reject) => {
         const sent = request({
           ...{ host: '127.0.0.1', port: proxy.port, method, path, agent: false },

@@ -8,31 +8,27 @@ import {
   UploadPartCopyCommand,
 } from '@aws-sdk/client-s3'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import {
-  openS3Door,
-  type S3Door,
-  type StorageKeys,
-} from '../../../../build/testing/files/s3-doors.ts'
+import { openS3Api, type S3Api, type StorageKeys } from '../../../../build/testing/files/s3-apis.ts'
 import { signS3 } from '../../../../build/testing/files/s3-signers.ts'
 
 const QUOTA = 1_000
 const Key = 'parted'
 
-let door: S3Door
-let client: S3Door['client']
+let s3: S3Api
+let client: S3Api['client']
 let keys: StorageKeys
 let Bucket = ''
 let count = 0
 beforeAll(async () => {
-  door = await openS3Door()
+  s3 = await openS3Api()
 })
-afterAll(() => door.close())
+afterAll(() => s3.close())
 beforeEach(() => {
   client?.destroy()
   Bucket = `quota-${++count}`
-  door.makeBucket(Bucket, { quotaBytes: BigInt(QUOTA) })
-  keys = door.issueKey('write', Bucket)
-  client = door.clientOf(keys)
+  s3.makeBucket(Bucket, { quotaBytes: BigInt(QUOTA) })
+  keys = s3.issueKey('write', Bucket)
+  client = s3.clientOf(keys)
 })
 
 /** Returns the name of the failure; null for a success. */
@@ -59,7 +55,7 @@ test('of parts that are sent at once as many are stored as the quota has room fo
   )
   expect(outcomes.filter((each) => each === null)).toHaveLength(3)
   expect(outcomes.filter((each) => each === 'EntityTooLarge')).toHaveLength(9)
-  expect(door.server.staged()).toEqual([])
+  expect(s3.server.staged()).toEqual([])
 })
 
 test('objects and parts share the quota, of which completing takes no more', async () => {
@@ -92,15 +88,15 @@ test('an aborted upload gives its space back, and a copied part takes some', asy
 })
 
 test('space is reserved before the bytes arrive, until the connection ends', async () => {
-  const url = `${door.endpoint}/${Bucket}/slow`
+  const url = `${s3.endpoint}/${Bucket}/slow`
   const { headers } = signS3(keys, { method: 'PUT', url, payload: 'UNSIGNED-PAYLOAD' })
   const lines = Object.entries({ ...headers, 'content-length': '900' }).map(
     ([name, value]) => `${name}: ${value}\r\n`,
   )
-  const socket = door.server.socket()
+  const socket = s3.server.socket()
   const { host, pathname } = new URL(url)
   socket.write(`PUT ${pathname} HTTP/1.1\r\nHost: ${host}\r\n${lines.join('')}\r\n`)
-  await expect.poll(() => door.server.staged().length, { timeout: 60_000 }).toBe(1)
+  await expect.poll(() => s3.server.staged().length, { timeout: 60_000 }).toBe(1)
   expect(await put('quick', 101)).toBe('EntityTooLarge')
   expect(await put('quick', 100)).toBeNull()
   socket.destroy()

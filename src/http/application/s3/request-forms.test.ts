@@ -1,21 +1,21 @@
-/** Digests, signatures, forms and metadata that clients send to the S3 door in unusual forms. */
+/** Digests, signatures and metadata that S3 clients send in unusual forms. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openS3Door, type S3Door } from '../../../../build/testing/files/s3-doors.ts'
+import { openS3Api, type S3Api } from '../../../../build/testing/files/s3-apis.ts'
 import { signS3, type Unsigned } from '../../../../build/testing/files/s3-signers.ts'
 
-let door: S3Door
+let s3: S3Api
 beforeAll(async () => {
-  door = await openS3Door()
+  s3 = await openS3Api()
 })
-afterAll(() => door.close())
+afterAll(() => s3.close())
 
-const at = (path: string) => `${door.endpoint}${path}`
+const at = (path: string) => `${s3.endpoint}${path}`
 const answered = async (reply: Response) => [
   reply.status,
   /<Code>(.*?)<\/Code>/.exec(await reply.text())?.[1],
 ]
 const send = (request: Unsigned) => {
-  const { headers } = signS3(door.keys, request)
+  const { headers } = signS3(s3.keys, request)
   const { method, body, url } = request
   return fetch(url, { method, headers, ...(body !== undefined && { body }) })
 }

@@ -1,13 +1,13 @@
 /**
- * URLs of the S3 door: path style, below `/v1/s3` or at the root of a host of its own, with names
- * of buckets and keys decoded.
+ * Parses URLs of the S3-compatible API: path style, below `/v1/s3` or at the root of the S3 host
+ * (SERVICE_S3_HOST). Names of buckets and keys are decoded.
  */
 import { isObjectKey, OBJECT_KEY_BYTES_MAX } from '../../../value/files/files.ts'
 import { S3Fault } from './errors.ts'
 
 export const S3_PATH = '/v1/s3'
 
-/** Parameters of one query, and characters of a whole one: a signed URL has about 1,000. */
+/** Bounds on the parameters and the characters of a query. A signed URL has about 1,000. */
 const PARAMETERS_MAX = 64
 const QUERY_CHARACTERS_MAX = 16 * 1024
 
@@ -20,7 +20,7 @@ export interface S3Url {
   readonly query: ReadonlyMap<string, string>
 }
 
-/** Whether the path, with or without a query, belongs to the S3 door. */
+/** Returns whether the path, with or without a query, belongs to the S3-compatible API. */
 export function isS3Path(path: string): boolean {
   if (!path.startsWith(S3_PATH)) return false
   const next = path[S3_PATH.length]
@@ -28,28 +28,28 @@ export function isS3Path(path: string): boolean {
 }
 
 /**
- * Returns the part of a path that is below the door: all of it at the host of the door, where the
- * path of the door is possible too, since no bucket is called `v1`.
+ * Returns the path without the prefix `/v1/s3`. Paths at the S3 host need no prefix but may have
+ * it: no bucket is called `v1`, so both forms are unambiguous.
  */
-export function belowDoor(path: string): string {
+export function pathBelowS3(path: string): string {
   return isS3Path(path) ? path.slice(S3_PATH.length) || '/' : path
 }
 
 const AUTHORITY = /^https?:\/\/([^/?#]*?)(?::\d+)?(?=[/?#]|$)/
 
-/** Whether a request with this URL is one to the S3 door: by its path, or by its host. */
+/** Returns whether the path or the host of the URL belongs to the S3-compatible API. */
 export function isS3Url(url: string, s3Host: string | null): boolean {
   if (s3Host !== null && AUTHORITY.exec(url)?.[1]?.toLowerCase() === s3Host) return true
   return isS3Path(url.slice(url.indexOf('/', url.indexOf('://') + 3)))
 }
 
-/** Parses a URL of the door. Throws InvalidURI, KeyTooLongError and InvalidArgument. */
+/** Parses a URL into bucket, key and query. Throws InvalidURI, KeyTooLongError and InvalidArgument. */
 export function parseS3Url(url: string): S3Url {
   const target = url.slice(url.indexOf('/', url.indexOf('://') + 3)).split('#', 1)[0]!
   const question = target.indexOf('?')
   const path = question < 0 ? target : target.slice(0, question)
   const query = parseQuery(question < 0 ? '' : target.slice(question + 1))
-  const rest = belowDoor(path).slice(1)
+  const rest = pathBelowS3(path).slice(1)
   const slash = rest.indexOf('/')
   const bucket = decodePart(slash < 0 ? rest : rest.slice(0, slash), false)
   const key = slash < 0 ? '' : decodePart(rest.slice(slash + 1), false)
@@ -58,7 +58,7 @@ export function parseS3Url(url: string): S3Url {
   return { path, bucket: bucket || null, key: key || null, query }
 }
 
-/** Throws KeyTooLongError and InvalidURI for what is no key of an object. */
+/** Throws KeyTooLongError and InvalidURI unless the text is a valid object key. */
 export function requireKey(key: string): void {
   if (isObjectKey(key)) return
   const isLong = key.length > OBJECT_KEY_BYTES_MAX || !key.includes('\0')
@@ -91,7 +91,7 @@ export function decodePart(text: string, isQuery: boolean): string {
   }
 }
 
-/** Encodes all but the unreserved characters of RFC 3986, as signatures have names and values. */
+/** Encodes all but the unreserved characters of RFC 3986, as Signature Version 4 requires. */
 export function uriEncode(text: string): string {
   return encodeURIComponent(text).replace(
     /[!'()*]/g,
@@ -99,7 +99,7 @@ export function uriEncode(text: string): string {
   )
 }
 
-/** Encodes a path or a key, whose slashes stay. */
+/** Encodes a path or a key, and keeps its slashes. */
 export function uriEncodePath(text: string): string {
   return text.split('/').map(uriEncode).join('/')
 }

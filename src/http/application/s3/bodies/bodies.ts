@@ -1,4 +1,4 @@
-/** Bodies of requests to the S3 door, in each of the forms that signatures give them. */
+/** Reads the body of an S3 request in each of the forms that signatures give it. */
 import { FILE_BYTES_MAX } from '../../../../value/files/files.ts'
 import { readBody, streamBody } from '../../../bodies.ts'
 import { APPLICATION_CODES } from '../../../errors.ts'

@@ -1,4 +1,4 @@
-/** One request to the S3 door whose signature is valid. */
+/** A request to the S3-compatible API whose signature is valid. */
 import type { Gateway } from '../../gateway.ts'
 import type { Incoming } from '../../incoming.ts'
 import type { S3Url } from '../requests.ts'

@@ -79,7 +79,7 @@ describe('the published examples of signatures in the header', () => {
     const url = new URL(`http://x${target}`)
     const headers = new Headers({ ...sent, ...(change as Record<string, string>) })
     const authorization = authorizationOf(Object.keys(sent).sort().join(';'), signature)
-    // The examples sign a host of its own, which a proxy maps to the door.
+    // The examples sign a separate host, which a proxy maps to `/v1/s3`.
     const path = `/v1/s3${url.pathname}`
     const query = new Map(url.searchParams)
     const request = { method, url: { path, query }, headers, payload }

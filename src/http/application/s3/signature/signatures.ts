@@ -4,7 +4,7 @@
  */
 import { digestEquals, hmacSha256, sha256Hex } from '../../../../system/digests.ts'
 import type { Secret } from '../../../../value/secret.ts'
-import { belowDoor, S3_PATH, type S3Url, uriEncode, uriEncodePath } from '../requests.ts'
+import { pathBelowS3, S3_PATH, type S3Url, uriEncode, uriEncodePath } from '../requests.ts'
 import { ALGORITHM, type Authorization } from './authorizations.ts'
 
 /** The parts of a request that a signature covers. */
@@ -37,13 +37,13 @@ export function isSignedBy(
 }
 
 /**
- * Yields what the client may have signed. All forms name one resource: its URL as received; the
- * URL below a proxy that maps a host of its own to the door; and the path of the door as a part of
- * the host, which s3cmd signs.
+ * Returns the canonical requests that the client may have signed. All of them name one resource:
+ * the URL as received; the URL without `/v1/s3`, for a proxy that maps a separate host to it; and
+ * the URL with `/v1/s3` as a part of the host, which s3cmd signs.
  */
 function canonicalForms(request: SignedRequest, authorization: Authorization): string[] {
   const path = canonicalPath(request.url.path)
-  const below = belowDoor(path)
+  const below = pathBelowS3(path)
   const host = request.headers.get('host') ?? ''
   return [
     canonicalRequest(request, authorization, { host, path }),

@@ -1,5 +1,5 @@
 /**
- * The S3 door: `/v1/s3` on the application origin, path style, outside the error envelope
+ * The S3-compatible API: `/v1/s3` on the application origin, path style, outside the error envelope
  * (contract/wire.md, S3-compatible API). Keys belong to one bucket and are authenticated by their
  * signatures.
  */

@@ -17,7 +17,7 @@ export interface StorageKeys extends S3Keys {
   readonly accessKeyId: StorageKeyId
 }
 
-export interface S3Door {
+export interface S3Api {
   readonly server: FileServer
   /** `http://127.0.0.1:<port>/v1/s3` */
   readonly endpoint: string
@@ -33,13 +33,13 @@ export interface S3Door {
   close(): Promise<void>
 }
 
-export async function openS3Door(input: Partial<GatewayInput> = {}): Promise<S3Door> {
+export async function openS3Api(input: Partial<GatewayInput> = {}): Promise<S3Api> {
   const server = await openFileServer(input)
   const { root } = server.gateway.harness
   const system = realSystem()
   const endpoint = `${server.origin}/v1/s3`
   const clientOf = (keys: S3Keys) => s3ClientOf({ endpoint, keys })
-  const issueKey: S3Door['issueKey'] = (access, bucket = DEFAULT_BUCKET) => {
+  const issueKey: S3Api['issueKey'] = (access, bucket = DEFAULT_BUCKET) => {
     const storageKeyId = system.ids.make('stk')
     const createdAtMicros = system.nowMicros()
     const { bucketId } = root.control.read((reader) => findBucketByName(reader, bucket))!
