@@ -8,7 +8,8 @@ import { Fault } from '../errors/fault.ts'
 import { type ManagementLimits, type RateLimiter, requireNoWait } from './rate-limits.ts'
 
 /**
- * Attempt of one request. Methods throw PLATFORM_RATE_LIMITED, except `failed`, which returns it.
+ * The authentication of one request. Methods throw PLATFORM_RATE_LIMITED, except `failed`, which
+ * returns it.
  */
 export class AuthenticationAttempt {
   readonly #limits: ManagementLimits | null
@@ -29,7 +30,7 @@ export class AuthenticationAttempt {
     this.#admit(this.#limits.failures, this.#peer)
   }
 
-  /** Admits a request to a public route by its credential; null if another server issued it. */
+  /** Admits a request to a public route by its credential; null if this server did not issue it. */
   asCaller(credential: string | null): void {
     if (this.#limits === null) return
     requireNoWait(this.#limits.unauthenticated.take(credential ?? this.#peer))

@@ -10,8 +10,9 @@ import type { Transfers } from './transfers/transfers.ts'
 const NO_BODY = Promise.resolve(new Uint8Array(0))
 
 /**
- * A body up to this size is exempt from the memory budget for unfinished bodies: it takes no more
- * memory than the head of a request may. Small calls succeed even if the budget is exhausted.
+ * A body up to this size is exempt from the memory budget for unfinished bodies, so that small
+ * calls succeed even if the budget is exhausted. It takes no more memory than the head of a request
+ * may.
  */
 const SMALL_BODY_BYTES = 16 * 1024
 
@@ -30,7 +31,7 @@ export function requireJson({ headers }: Request, codes: SurfaceCodes): void {
     throw new Fault(codes.mediaType, { detail: 'content-encoding: identity' })
 }
 
-/** Returns whether a body is compressed. Such bodies are rejected: their size is not known. */
+/** Returns whether a body is compressed. Such bodies are rejected: their real size is unknown. */
 export function isCompressed(headers: Headers): boolean {
   const encoding = headers.get('content-encoding')
   return encoding !== null && encoding.toLowerCase() !== 'identity'
@@ -53,7 +54,7 @@ export function readBody(
     const length = Number(declared)
     if (length > bytesMax) throw tooLarge(bytesMax, codes)
     if (length === 0) return NO_BODY
-    // The HTTP parser enforces a declared length, so it needs no stream: that would cost 2 us.
+    // The HTTP parser enforces a declared length. A stream would check it again and cost 2 us.
     if (length <= UNWATCHED_BODY_BYTES) return request.bytes()
     if (length <= SMALL_BODY_BYTES) {
       return transfers.pace.limit(request.bytes(), length, () => tooSlow(codes))
@@ -68,7 +69,7 @@ export function readBody(
   return collect(chunks, new Uint8Array(SMALL_BODY_BYTES), more)
 }
 
-/** Copies a body into `target`; once that is too short, into the buffer that `more` returns. */
+/** Copies a body into `target`, or into the buffer that `more` returns once `target` is full. */
 async function collect(
   chunks: AsyncIterable<Uint8Array>,
   target: Uint8Array,
@@ -103,7 +104,7 @@ function reserve(
   return memory
 }
 
-/** Streams a body up to `bytesMax`. It is never whole in memory, so the budget is not charged. */
+/** Streams a body up to `bytesMax`. Memory never holds all of it, so no budget is charged. */
 export function streamBody(
   { headers, body }: Request,
   bytesMax: number,

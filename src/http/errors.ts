@@ -15,7 +15,7 @@ export interface SurfaceCodes {
   /** For any request while the server starts or stops. */
   readonly unavailable: TableCode
   readonly internal: TableCode
-  /** Whether responses list violations: they help operators, but also attackers of applications. */
+  /** Whether responses list violations. Applications hide them: they would also help attackers. */
   readonly showViolations: boolean
 }
 

@@ -1,6 +1,6 @@
 /**
- * Responses with the bytes of a stored file, or one range of them. No browser executes what it gets
- * here: it is in a sandbox, and an attachment unless the caller says otherwise.
+ * Responses with the bytes of a stored file, or one range of them. Browsers do not execute these
+ * bytes: each response is sandboxed, and an attachment unless the caller overrides the header.
  */
 import type { FileDocument } from '../engine/files/file-documents.ts'
 import { openBytes } from '../product/files/downloads.ts'
@@ -8,18 +8,18 @@ import type { FilePorts } from '../product/files/ports.ts'
 import { allowsRange, isNotModified, requestedRange } from './ranges.ts'
 
 export interface AnswerOptions {
-  /** The name that a browser saves the file under; null for none. */
+  /** The name that a browser saves the file under; null where the response suggests none. */
   readonly fileName: string | null
-  /** Headers in place of those that this module sets, and beside them. */
+  /** Additional headers. They override those that this module sets. */
   readonly headers?: Readonly<Record<string, string>>
   /** Bytes of one response; default: no bound. */
   readonly bytesMax?: number
-  /** Opens the bytes that are sent; by default at once. */
+  /** Opens the bytes that are sent. By default it opens them immediately. */
   readonly send?: <T>(bytes: number, open: () => Promise<T>) => Promise<T>
 }
 
 /**
- * Returns the response to GET or HEAD; `unsatisfiable` for a range without a byte, and `too-large`
+ * Returns the response to GET or HEAD; `unsatisfiable` for an empty range, and `too-large`
  * for more than `bytesMax` bytes. Raises PRODUCT_CORRUPT and UNAVAILABLE.
  */
 export async function fileAnswer(
@@ -72,7 +72,7 @@ function headersOf(
   })
 }
 
-/** RFC 6266: a name of ASCII for old clients, and the whole one. */
+/** Returns Content-Disposition (RFC 6266): an ASCII name for old clients, and the exact name. */
 export function disposition(kind: 'attachment' | 'inline', fileName: string | null): string {
   if (fileName === null) return kind
   const plain = fileName.replace(/[^\x20-\x7e]/g, '_').replace(/["\\%]/g, '_')

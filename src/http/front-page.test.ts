@@ -11,7 +11,7 @@ function answer(path: string, accept: string | null, method = 'GET'): Response |
   return frontPage(new Request(`http://127.0.0.1${path}`, { method, headers }), ID, 'management')
 }
 
-test('a browser that opens an address is told what it is, and what to type', async () => {
+test('the page at `/` tells a browser what the address is, and which commands to use', async () => {
   const response = answer('/', BROWSER)!
   expect(response.status).toBe(200)
   expect(Object.fromEntries(response.headers)).toEqual({

@@ -1,7 +1,7 @@
 /**
- * The page that a browser shows for `/`, where a person may end up who has an address and nothing
- * else. It says what the address is and what to type; it has no data and no key. Every other client
- * gets the 404 of any path without a route.
+ * The page at `/` for a person who opens the address in a browser. It names the kind of address and
+ * the commands to use; it contains no data and no key. Every other client gets the 404 of a path
+ * without a route.
  */
 import type { RequestId } from '../value/ids.ts'
 import { preferredType } from './media-types.ts'
@@ -19,7 +19,7 @@ const PAGES = {
   ]),
 } as const
 
-/** Returns the page where a browser asks for `/`; null for every other request. */
+/** Returns the page for a browser's request of `/`; null for every other request. */
 export function frontPage(
   { headers, method, url }: Request,
   requestId: RequestId,

@@ -6,9 +6,9 @@ interface Range {
 }
 
 /**
- * Returns the type of `offered` with the highest quality in `accept`, the first of equals; null
- * where it accepts none. The most specific range decides for a type. Of the parameters only `q`
- * is read.
+ * Returns the type of `offered` with the highest quality in `accept`, the first one of equal ones;
+ * null where `accept` permits none. The most specific range decides for a type. Parameters other
+ * than `q` are ignored.
  */
 export function preferredType<T extends string>(
   accept: string | null,

@@ -1,4 +1,4 @@
-/** The answers of probes: whether the process runs, and whether it serves. */
+/** Responses of the probes for liveness and readiness. */
 import type { RequestId } from '../value/ids.ts'
 import type { Live, Ready } from '../wire/health.ts'
 

@@ -1,4 +1,4 @@
-/** The header in which a publisher declares where a package comes from. */
+/** The header in which a publisher declares the origin of a package. */
 import type { TableCode } from '../errors/codes.ts'
 import { decodeBase64Url } from '../value/base64url.ts'
 import { parseStrictJson } from '../value/strict-json.ts'
@@ -6,8 +6,8 @@ import { read } from '../wire/reading/read.ts'
 import { PROVENANCE_HEADER, Provenance, ProvenanceHeader } from '../wire/workspace.ts'
 
 /**
- * Returns null where nothing is declared. Throws `code`, and ValidationError for a text that is no
- * JSON.
+ * Parses the header; null where it is absent. Throws `code`, and ValidationError for text that is
+ * not JSON.
  */
 export function readProvenance(header: string | null, code: TableCode): Provenance | null {
   if (header === null) return null

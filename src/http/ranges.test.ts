@@ -1,4 +1,4 @@
-/** Ranges and conditions of downloads, with all that clients may send there. */
+/** Ranges and conditions of downloads, in every form that clients may send. */
 import { expect, test } from 'vitest'
 import { allowsRange, isNotModified, requestedRange } from './ranges.ts'
 

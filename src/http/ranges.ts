@@ -10,8 +10,9 @@ const RANGE = /^bytes=[ \t]*(?:(\d+)-(\d*)|-(\d+))[ \t]*$/i
 const ENTITY_TAG = /(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"/g
 
 /**
- * Returns the requested part of `size` bytes; null for all of them, which is the answer to several
- * ranges, malformed ones and those of another unit; `unsatisfiable` for a range without a byte.
+ * Parses the header Range of a file of `size` bytes. Returns null for the whole file, which is also
+ * the response to several ranges, a malformed range and another unit, and `unsatisfiable` where the
+ * range has no byte of the file.
  */
 export function requestedRange(
   header: string | null,
@@ -26,20 +27,20 @@ export function requestedRange(
   }
   const start = Number(first)
   const end = last === '' ? size : Math.min(Number(last) + 1, size)
-  // The last position before the first one makes a range malformed, whatever the size.
+  // A last position before the first one makes the range malformed, so the size does not matter.
   if (last !== '' && Number(last) < start) return null
   if (start >= size) return 'unsatisfiable'
   return { start, end }
 }
 
-/** Whether `If-None-Match` names the entity tag, which is compared weakly. */
+/** Returns whether `If-None-Match` names the entity tag. The comparison is weak. */
 export function isNotModified(header: string | null, tag: string): boolean {
   if (header === null) return false
   if (header.trim() === '*') return true
   return header.match(ENTITY_TAG)?.some((each) => each.replace(/^W\//, '') === tag) === true
 }
 
-/** Whether a range may be sent: `If-Range` is absent or names the entity tag strongly. */
+/** Returns whether a range may be sent: `If-Range` is absent or is the entity tag exactly. */
 export function allowsRange(header: string | null, tag: string): boolean {
   return header === null || header.trim() === tag
 }

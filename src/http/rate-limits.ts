@@ -14,14 +14,17 @@ interface Bucket {
   /** Tokens at `atMillis`; down to -burst where requests were charged afterwards. */
   tokens: number
   atMillis: number
-  /** When the bucket was last moved to the end of the eviction order. */
+  /** Time of the last move to the end of the eviction order. */
   movedAtMillis: number
 }
 
-/** How often a bucket in use moves to the end: a move costs as much as a look-up. */
+/**
+ * Least time between two moves of a bucket to the end of the eviction order. A move costs as much
+ * as a look-up, so a move at each request would double the cost of the limit.
+ */
 const MOVED_MILLIS = 1_000
 
-/** Keys of one limiter, about 100 bytes each. */
+/** Bound on the keys of one limiter, since a peer can use many. A key takes about 100 bytes. */
 const KEYS_MAX = 10_000
 
 /**
@@ -132,7 +135,7 @@ export interface ApplicationLimits {
   readonly verifications: RateLimiter
 }
 
-/** @limit Requests: functional tokens that are verified for an address that failed too often */
+/** @limit Requests: functional tokens that are verified for an address over its failure limit */
 export const VERIFICATION_LIMIT: RateLimit = { perSecond: 200, burst: 400 }
 /** @limit Requests: calls with one Application Key, unless it has a limit of its own */
 export const CREDENTIAL_LIMIT: RateLimit = { perSecond: 2_000, burst: 4_000 }
@@ -150,7 +153,7 @@ export function credentialLimit(perSecond: number | null): RateLimit {
   return perSecond === null ? CREDENTIAL_LIMIT : { perSecond, burst: 2 * perSecond }
 }
 
-/** Throws the origin's code unless `seconds` is 0. `limit` names the limit in the log. */
+/** Throws `code` unless `seconds` is 0. `limit` names the limit in the log. */
 export function requireNoWait(
   seconds: number,
   code: 'PLATFORM_RATE_LIMITED' | 'RATE_LIMITED' = 'PLATFORM_RATE_LIMITED',

@@ -15,7 +15,10 @@ import { type PeerBinding, peerOf } from './rate-limits.ts'
 
 /** Records of one code, of one credential, session or peer, in one period. */
 export const CODE_RECORDS_MAX = 10
-/** Peers with records of their own in one period. Bounded, since a caller can use many. */
+/**
+ * Peers with separate records in one period. A caller can use many addresses, so further peers
+ * share one record.
+ */
 export const PEERS_MAX = 100
 
 /** The known fields of a request at its rejection. */
@@ -71,7 +74,7 @@ export class RejectionLog {
     this.#peers = new UsagePeriods({ ...options, subjectsMax: PEERS_MAX })
   }
 
-  /** Called once for each rejected request. */
+  /** Counts a rejected request and writes its record, unless the period has enough of its code. */
   add(request: RejectedRequest, fault: Fault): void {
     const subject = subjectOf(request)
     if (!this.#rejectionsOf(subject).count(fault.code)) return

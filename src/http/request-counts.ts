@@ -13,7 +13,7 @@ const DURATIONS = {
 } as const
 export type RouteClass = keyof typeof DURATIONS
 
-/** Counted when the caller disconnected, as proxies log it. Never sent. */
+/** The status that proxies log for a client that disconnected. It is counted and never sent. */
 const CALLER_GONE = 499
 
 /** Returns the status to count. A failure after the caller disconnected is not the server's. */
@@ -23,13 +23,13 @@ export function countedStatus(request: Request, status: number): number {
 
 export interface RequestCounts {
   /**
-   * Counts a request once, with the counted status of its response. A request of a route with a
-   * class also has its duration in milliseconds.
+   * Counts a request once, by the counted status of its response. Routes with a class also record
+   * the duration in milliseconds.
    */
   answered(status: number, routeClass?: RouteClass, millis?: number): void
-  /** Counts a failure by its kind, in addition. */
+  /** Counts a failure by its kind. Call it in addition to `answered`. */
   failed(fault: Fault): void
-  /** Counts the bytes of a file that was stored, or that is sent. */
+  /** Counts the bytes of a file that was stored or is sent. */
   transferred(direction: 'uploaded' | 'downloaded', bytes: number): void
 }
 

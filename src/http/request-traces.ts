@@ -4,7 +4,7 @@ import type { RequestId } from '../value/ids.ts'
 
 interface TracedRequest {
   readonly method: string
-  /** The path of the route, with names in place of values. */
+  /** Path of the route, with the names of its parameters in place of values. */
   readonly path: string
   readonly headers: Headers
   readonly requestId: RequestId

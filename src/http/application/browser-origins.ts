@@ -25,7 +25,7 @@ export function allowOrigin(
 const BROWSER_ORIGIN =
   /^(?:null|[a-z][a-z0-9+.-]{0,31}:\/\/(?:[a-z0-9-]{1,63}\.){0,8}[a-z0-9-]{1,63}(?::[0-9]{1,5})?)$/
 
-/** Returns the rejection, which shows the origin in the log where it has the form of one. */
+/** Returns the rejection. The log shows the header only if it has the form of an origin. */
 export function originDenied(origin: string | null): Fault {
   const isShown = origin !== null && BROWSER_ORIGIN.test(origin)
   const which = isShown ? `the origin ${origin}` : 'the origin'

@@ -8,7 +8,7 @@ import { type ApplicationLimits, credentialLimit, peerOf, requireNoWait } from '
 import type { ExpiringPrincipal, Gateway } from './gateway.ts'
 import type { ApplicationCaller, Incoming } from './incoming.ts'
 
-/** RFC 6750, section 2.1. */
+/** A bearer credential (RFC 6750, section 2.1). */
 const BEARER = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i
 export const KEY_HEADER = 'x-service-key'
 const TOKEN_CHARACTERS_MAX = 16 * 1024
@@ -54,7 +54,7 @@ export function chargeCall({ limits }: Gateway, caller: ApplicationCaller): void
   requireNoWait(seconds, 'RATE_LIMITED', 'the rate of requests of the credential')
 }
 
-/** Charges one call where the rate of the credential leaves it. Returns whether it does. */
+/** Charges one call if the rate of the credential permits it. Returns whether it does. */
 export function mayCall(
   { limits }: Gateway,
   { credentialId, rateLimit }: ApplicationCaller,
@@ -62,7 +62,7 @@ export function mayCall(
   return limits === null || limits.credentials.take(credentialId, credentialLimit(rateLimit)) === 0
 }
 
-/** Charges one call that is made in any case, to the account of later ones. */
+/** Charges a call that is not rejected for its rate; later calls wait for it instead. */
 export function overdrawCall({ limits }: Gateway, caller: ApplicationCaller): void {
   limits?.credentials.charge(caller.credentialId, credentialLimit(caller.rateLimit))
 }
@@ -82,7 +82,7 @@ export function chargeBody({ limits }: Gateway, caller: ApplicationCaller, bytes
 }
 
 /**
- * Returns the identity that the Function sees. The token of a call of a `none` Function is not
+ * Returns the identity that the Function sees. The token of a call to a `none` Function is not
  * read; in every other mode an invalid token ends the call. Throws FUNCTIONAL_TOKEN_REQUIRED,
  * FUNCTIONAL_TOKEN_INVALID, AUTH_POLICY_DENIED, RATE_LIMITED, and UNAVAILABLE where the keys of a
  * provider are not known.

@@ -1,7 +1,7 @@
-/** Targets of authors: the current revisions of Workspaces, which are no part of a service. */
+/** Development targets: the current revisions of Workspaces, which no application should call. */
 import type { Fault } from '../../errors/fault.ts'
 
-/** Returns whether the target is the revision that an author is working on. */
+/** Returns whether the target is the current revision of a Workspace. */
 export function isDevelopmentTarget(target: string): boolean {
   return target.startsWith('workspace:')
 }
@@ -12,7 +12,7 @@ export interface CallName {
   readonly target: string
 }
 
-/** Returns the `error` of a Realtime message. `call` is null where it concerns no call. */
+/** Returns the `error` of a Realtime message. `call` is null for an error of the connection. */
 export function callerError(fault: Fault, call: CallName | null) {
   const { code, retryable } = fault
   return { code, message: callerMessage(fault, call?.target ?? null), retryable }

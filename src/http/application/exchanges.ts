@@ -1,6 +1,6 @@
 /**
- * The first and the last steps that a call, a transfer of a file, a synchronization and a request
- * of an S3 client have in common: the span, the browser origin, the counts.
+ * The first and the last steps of every exchange: a call, a file transfer, a synchronization or an
+ * S3 request. They are the span, the browser origin and the counts.
  */
 import type { SpanAttributes } from '../../telemetry/traces/spans.ts'
 import { countedStatus, type RouteClass } from '../request-counts.ts'

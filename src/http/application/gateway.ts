@@ -17,7 +17,7 @@ import type { QueryEnvelopes } from './call-envelopes.ts'
 import type { ApplicationCaller, KeyRejection } from './incoming.ts'
 import type { KeyUsage } from './key-usage.ts'
 
-/** A principal whose token ends. */
+/** A principal whose token expires. */
 export interface ExpiringPrincipal extends Principal {
   /** Unix milliseconds from which on the token is rejected. */
   readonly expiresAtMillis: number
@@ -25,7 +25,7 @@ export interface ExpiringPrincipal extends Principal {
 
 /** Verifies functional tokens. */
 export interface TokenVerifier {
-  /** Grows whenever keys that sign tokens may have changed. */
+  /** A number that grows whenever the keys of the token issuers may have changed. */
   readonly revision: number
   /** Returns whether the token was verified before, even if it has expired since. */
   knows(token: string): boolean
@@ -57,7 +57,7 @@ export interface Gateway {
   readonly traces?: Traces | null
   readonly keyUsage: KeyUsage
   readonly rejections: Pick<RejectionLog, 'add'>
-  /** The host, without a port, at whose root S3 clients are answered; null for none. */
+  /** Host, without a port, that serves the S3-compatible API at its root; null for none. */
   readonly s3Host: string | null
   /** Exact browser origins; any other Origin header is rejected. */
   readonly allowedOrigins: BrowserOrigins
@@ -75,6 +75,6 @@ export interface Gateway {
   revision(): number
   /** Reason for the log why nothing is served; null while something is. */
   unservedReason(): string | null
-  /** Whether a target can be served; it tries again to load what failed to load. */
+  /** Returns whether any target can be served. Retries Releases that failed to load. */
   canServe(): boolean
 }

@@ -27,15 +27,15 @@ export interface KeyRejection {
   readonly credential: CredentialName | null
 }
 
-/** Facts that the listener knows about a request; each one costs a look-up. */
+/** What the listener knows about a request. Each member costs a look-up. */
 export interface ApplicationBinding extends PeerBinding {
   /** Suspends the idle timeout of the connection. Call it after the body was read. */
   takeTime(): void
   /** Restores the idle timeout, which otherwise stays suspended for later requests. */
   returnTime(): void
   /**
-   * Sets the idle timeout of the connection. The runtime sets its own one when a file begins to be
-   * sent, so call it after that.
+   * Sets the idle timeout of the connection. The runtime overwrites it when it starts to send a
+   * file, so call this after that.
    */
   setTime(seconds: number): void
   /** Returns whether the response was sent, or its connection ended. */

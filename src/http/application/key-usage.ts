@@ -1,6 +1,7 @@
 /**
  * Counts the uses of each Application Key and logs them once a minute (contract/application.md,
- * Application Keys). Keys come and go, so they cannot be names of metrics.
+ * Application Keys). Metrics do not have them: keys are created and revoked, and names of metrics
+ * are fixed.
  */
 import type { Logger } from '../../telemetry/log.ts'
 import { UsagePeriods } from '../../telemetry/usage-periods.ts'
@@ -8,7 +9,7 @@ import type { CredentialId } from '../../value/ids.ts'
 import type { ApplicationCaller } from './incoming.ts'
 
 class Usage {
-  /** Null where one record counts all keys after the first 1,000 of a period. */
+  /** Null for the record that counts all keys after the first 1,000 of a period together. */
   readonly caller: ApplicationCaller | null
   succeeded = 0
   /** Requests with a 4xx status, including those over the rate limit. */

@@ -27,10 +27,14 @@ function methodsOfPattern(path: string): string | undefined {
   return methods.length === 0 ? undefined : [...methods, 'OPTIONS'].join(', ')
 }
 
-/** Returns what pages may send. The headers of S3 clients are many, and signatures cover them. */
+/**
+ * Returns the methods and headers that pages may send. S3 clients send many headers, so any list is
+ * allowed to them: their signatures cover the headers.
+ */
 export function allowedRequests({ headers }: Request, path: string, isS3: boolean) {
-  const asked = headers.get('access-control-request-headers') ?? ''
-  const names = isS3 && /^[\w!#$%&'*+.^`|~, -]{1,2000}$/.test(asked) ? asked : REQUEST_HEADERS
+  const requested = headers.get('access-control-request-headers') ?? ''
+  const names =
+    isS3 && /^[\w!#$%&'*+.^`|~, -]{1,2000}$/.test(requested) ? requested : REQUEST_HEADERS
   const methods = isS3 ? S3_METHODS : (methodsOfPattern(path) ?? 'POST')
   return { 'access-control-allow-methods': methods, 'access-control-allow-headers': names }
 }

@@ -37,16 +37,16 @@ const PREFLIGHT_SECONDS = 600
 /** The close code of a connection that ended without a close frame (RFC 6455, 7.1.5). */
 const NO_CLOSE_FRAME = 1006
 const INVOCATION_AT = new Map(INVOCATIONS.map((invocation) => [invocation.path, invocation]))
-/** The path of a transfer of a file, whose last segment its handler checks. */
+/** The path of a file transfer. Its handler validates the last segment. */
 const FILE_PATH = /^(\/v1\/files\/(?:uploads|downloads|signed-downloads)\/)([^/]+)$/
 
 export interface ApplicationOrigin {
   fetch(request: Request, binding?: Partial<ApplicationBinding>): Response | Promise<Response>
   /** Health of Realtime. */
   health(): ComponentHealth
-  /** Tells Realtime clients to connect elsewhere; resolves once their connections are closed. */
+  /** Requests Realtime clients to reconnect elsewhere. Resolves once all connections are closed. */
   drain(): Promise<void>
-  /** Whether `fetch` answers the HEAD request itself, rather than as a GET without its body. */
+  /** Returns whether `fetch` handles HEAD itself. Other HEAD requests run as GET without body. */
   answersHead(request: Request): boolean
   /** Returns the response to a request that the listener rejects. */
   reject(binding: Partial<ApplicationBinding>, fault: Fault): Response
@@ -92,7 +92,7 @@ function router(gateway: Gateway, realtime: Realtime): Hono {
     return response
   }
   for (const invocation of INVOCATIONS) {
-    // Only URLs with a query or fragment arrive here.
+    // Only calls whose URL has a query or a fragment arrive here, which are rejected.
     hono.post(invocation.path, ({ req, env }) => {
       return handleCall(gateway, req.raw, env as ApplicationBinding, invocation)
     })
@@ -116,7 +116,7 @@ function router(gateway: Gateway, realtime: Realtime): Hono {
   hono.get(REALTIME.path, ({ req, env }) => {
     return openRealtime(gateway, realtime, req.raw, env as ApplicationBinding)
   })
-  // For any path: a browser hides the response to a call whose preflight was not found.
+  // Unknown paths too: after a failed preflight, the browser would hide the 404 of the call.
   hono.options('*', (context) => counted(context, preflight(gateway, context)))
   hono.notFound((context) => {
     const { path, raw } = context.req
@@ -155,16 +155,16 @@ async function handleCall(
   return endExchange(gateway, incoming, { response, started, routeClass: 'call' })
 }
 
-/** A request that is answered with a response of its own. */
+/** A request whose handler makes its own response, unlike a call. */
 interface Exchange {
   readonly route: { readonly path: string; readonly method: string }
   readonly routeClass: RouteClass
-  /** Whether it is answered only while a Release is served. */
+  /** Whether the request fails with UNAVAILABLE while no Release is served. */
   readonly needsService: boolean
   readonly answer: (incoming: Incoming) => Promise<Response>
 }
 
-/** Returns the transfer that is requested, with or without a query; null for anything else. */
+/** Returns the file transfer that the request names; null for any other request. */
 function transferOf(gateway: Gateway, { method }: Request, url: string): Exchange | null {
   const [, prefix, id] = FILE_PATH.exec(url.split('?', 1)[0]!) ?? []
   const route = FILE_TRANSFERS.find((each) => {
@@ -200,7 +200,7 @@ async function answerExchange(
   } catch (error) {
     response = failRequest(gateway, error, incoming)
   }
-  // A grant is checked as a part of its use, so only an exchange that was admitted has a span.
+  // The handler checks the grant when it uses it, so only an admitted exchange has a span.
   const isAdmitted = countedStatus(request, response.status) < 400
   if (gateway.traces && isAdmitted) startSpan(gateway, incoming, { ...route, started })
   return endExchange(gateway, incoming, { response, started, routeClass })
@@ -334,7 +334,7 @@ function failureResponse(request: FailedRequest, fault: Fault): Response {
   return response
 }
 
-/** Creates the log subject of a request of which only the peer is known. */
+/** Creates the log subject of a request whose key was not read: only its peer is known. */
 function unreadRequest({ system }: Gateway, binding: unknown): RejectedRequest {
   return { requestId: system.ids.make('req'), binding: (binding ?? {}) as PeerBinding }
 }
@@ -364,7 +364,7 @@ function preflight(gateway: Gateway, context: Context): Response {
   return new Response(null, { status: 204, headers })
 }
 
-/** Checks Releases and documents too. Calls skip that, since each reports its own failure. */
+/** Checks Releases and documents too. Calls skip this check: each reports its own failure. */
 async function readiness(gateway: Gateway): Promise<Response> {
   const canServe = isReady(gateway) && gateway.canServe()
   const ready = canServe && (await gateway.engine.canReadDocuments())

@@ -51,17 +51,17 @@ export interface FileTransfer extends Described {
   /** The grant: a bearer, or the last segment of the path. */
   readonly grant: 'uploadGrant' | 'downloadGrant' | 'signedDownload'
   readonly errors: readonly TableCode[]
-  /** `id` is the last segment of the path, whatever it is. */
+  /** `id` is the unvalidated last segment of the path; the handler validates it. */
   readonly transfer: (gateway: Gateway, incoming: Incoming, id: string) => Promise<Response>
 }
 
 /** A request with a development key, about one Workspace. */
 export interface DevelopmentRoute extends Operation<DevelopmentAccess> {
-  /** `workspace` is the segment of the path, whatever it is. */
+  /** `workspace` is the unvalidated segment of the path; the handler validates it. */
   readonly answer: (gateway: Gateway, incoming: Incoming, workspace: string) => Promise<Response>
 }
 
-/** Health probe of the process. It answers with one of its replies only. */
+/** A health probe of the process. */
 export interface Probe extends Described {
   readonly method: 'GET'
   readonly asks: 'liveness' | 'readiness'
@@ -73,7 +73,7 @@ export interface RealtimeRoute extends Described {
   readonly errors: readonly TableCode[]
 }
 
-/** Errors of every call: first of the gateway, then of the engine. */
+/** Errors of every call: those of the gateway, then those of the engine. */
 const CALL_ERRORS: readonly TableCode[] = [
   'REQUEST_INVALID',
   'ARGUMENTS_INVALID',

@@ -37,7 +37,7 @@ const FILE_HEADERS = [
   ...(['X-Service-File-Id'] as const),
 ]
 
-/** A signed URL may be shown in place, on pages of other sites. */
+/** Headers of signed URLs, which pages of other sites may embed. */
 const SIGNED_HEADERS = [
   ...FILE_HEADERS,
   ...(['Cross-Origin-Resource-Policy', 'Referrer-Policy'] as const),

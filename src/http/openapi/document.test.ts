@@ -50,7 +50,7 @@ test('every route of both origins is an operation, and nothing else is', () => {
   expect(documented.toSorted()).toEqual(named.toSorted())
 })
 
-test('the document names the S3-compatible API, which has a protocol of its own, without its operations', () => {
+test('the document names the S3-compatible API, and none of its operations', () => {
   expect(document.info.description).toContain(`\`${S3_PATH}\``)
   expect(Object.keys(document.paths).filter(isS3Path)).toEqual([])
 })

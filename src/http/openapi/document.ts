@@ -1,6 +1,6 @@
 /**
  * Builds one OpenAPI document of both origins from the routes that mount serves. A path of the
- * application origin names its server. Preflight requests are left out: browsers send them.
+ * application origin names its server. Preflight requests are left out: only browsers send them.
  */
 import { VERSION } from '../../value/version.ts'
 import { PATH_PARAMETERS } from '../../wire/operations/parameters.ts'

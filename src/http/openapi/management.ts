@@ -25,7 +25,7 @@ const FILE_HEADERS: readonly HeaderName[] = [
   'X-Service-File-Id',
 ]
 
-/** Failures of reading bytes. */
+/** Errors of responses with the bytes of a file. */
 const BYTES_ERRORS: readonly TableCode[] = [
   'PLATFORM_BODY_TOO_LARGE',
   'RANGE_INVALID',
@@ -39,7 +39,7 @@ export function managementOperations(declared: ManagementOperation): Operation[]
   return isFile ? [operation, headOperation(operation)] : [operation]
 }
 
-/** A range is answered to GET alone, so that none is too large or beyond the end. */
+/** Returns the operation of HEAD, which ignores ranges and so cannot fail because of one. */
 function headOperation(read: Operation): Operation {
   return {
     ...read,
@@ -77,6 +77,7 @@ function managementOperation(operation: ManagementOperation): Operation {
   }
 }
 
+/** Returns the header parameters of a route. Only management routes have an Operation ID. */
 export function headersOf({
   headers,
   operationId,

@@ -85,7 +85,7 @@ export class Schemas {
 
   #component(name: string, json: Json): Json {
     if (!this.#components.has(name)) {
-      // Set before it is written, since it may contain itself.
+      // The name is set before the schema is written, since a schema may contain itself.
       this.#components.set(name, null)
       const own = VALUE_SCHEMAS[name]
       this.#components.set(name, own ?? this.#refer(json, name))
@@ -97,7 +97,7 @@ export class Schemas {
 
 function namesByText(): Map<string, string> {
   const names = new Map<string, string>()
-  // Sorted, since a bundle changes the order of exports.
+  // The names are sorted, since a bundle changes the order of exports.
   const exports = MODULES.flatMap((exported) => Object.entries(exported))
   for (const [name, schema] of exports.sort(([a], [b]) => (a < b ? -1 : 1))) {
     if (!isSchema(schema)) continue

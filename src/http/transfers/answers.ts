@@ -1,10 +1,10 @@
-/** Response bodies: sent at the rate of the peer, within the budget for unsent responses. */
+/** Sends response bodies at the rate of the peer, within the budget for unsent responses. */
 import { nextTurn } from '../../system/event-loop.ts'
 import type { Holder, MemoryBudget, Reservation } from '../../system/memory-budget.ts'
 import { holderOf, type Sender } from './senders.ts'
 import type { Transfers } from './transfers.ts'
 
-/** Bytes of a body that the runtime sends together with the head. */
+/** Largest body that the runtime sends together with the head. */
 const GATHERED_BYTES = 14 * 1024
 
 /**
@@ -14,7 +14,8 @@ const GATHERED_BYTES = 14 * 1024
 const BUFFERED_CHARACTERS = 64 * 1024
 
 /**
- * Size of one write: large enough for few system calls, small enough to run other calls between.
+ * Size of one write. It is large enough for few system calls, and small enough that other calls run
+ * between two writes.
  */
 const PIECE_CHARACTERS = 256 * 1024
 
@@ -49,15 +50,15 @@ function reserve(
   budget: MemoryBudget,
   holder: Holder,
 ): Reservation | null {
-  // Checked first, since the exact size takes a pass over the text.
+  // The lower bound is checked first: the exact size takes a pass over the whole text.
   if (!budget.fits(characters, holder)) return null
   const isOneByte = parts.every((part) => Buffer.byteLength(part) === part.length)
   return budget.reserve(isOneByte ? characters : 2 * characters, holder)
 }
 
 /**
- * Streams a text in pieces, and waits for the peer between them. The parts are not joined, since a
- * long one is mostly a cached result: its copy for each response would take milliseconds.
+ * Streams a text in pieces, and waits for the peer between them. The parts are not joined: a long
+ * part is mostly a cached result, and to copy it for each response would take milliseconds.
  */
 function streamInPieces(
   parts: readonly string[],
@@ -71,7 +72,7 @@ function streamInPieces(
     const transfer = pace.begin(abort, characters)
     try {
       for (const piece of piecesOf(parts)) {
-        // The peer disconnected, or was too slow.
+        // The peer disconnected or was too slow.
         if (!(await controller.write(piece))) return
         await nextTurn()
       }

@@ -133,7 +133,7 @@ test('long bodies use up the rate of their credential sooner than small ones', a
   expect(statuses).toEqual([200, 429, 429])
 })
 
-test('long bodies of many senders are parsed one at a time, credentials in turn', async () => {
+test('long bodies of many senders are parsed one at a time, with credentials in turn', async () => {
   const order: string[] = []
   const turns = new Transfers(realSystem())
   const parse = (key: string) =>

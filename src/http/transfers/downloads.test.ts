@@ -33,7 +33,7 @@ const send = (peer: string, to = connection(), bytes = LONG) =>
   downloads.send({ peer, bytes }, to, async () => 'sent')
 const BUSY = { code: 'BUSY' }
 
-test('one address has a share of the downloads, and its next one is BUSY', async () => {
+test('one address has a share of the downloads, and a further one is BUSY', async () => {
   for (let i = 0; i < PEER_DOWNLOADS_MAX; i++) await send('one')
   await expect(send('one')).rejects.toMatchObject(BUSY)
   expect(await send('two')).toBe('sent')
@@ -41,12 +41,12 @@ test('one address has a share of the downloads, and its next one is BUSY', async
   expect(downloads.running).toBe(PEER_DOWNLOADS_MAX + 1)
 })
 
-test('all addresses together have a bound', async () => {
+test('the downloads of all addresses together have a bound', async () => {
   for (let i = 0; i < DOWNLOADS_MAX; i++) await send(`peer ${Math.floor(i / 100)}`)
   await expect(send('another')).rejects.toMatchObject(BUSY)
 })
 
-test('a download that was answered makes room at once', async () => {
+test('a download that was sent makes room immediately', async () => {
   const first = connection()
   await send('one', first)
   for (let i = 1; i < PEER_DOWNLOADS_MAX; i++) await send('one')
@@ -55,7 +55,7 @@ test('a download that was answered makes room at once', async () => {
   expect(downloads.running).toBe(PEER_DOWNLOADS_MAX)
 })
 
-test('downloads that ended are forgotten without another one', async () => {
+test('downloads that have ended are released without a further download', async () => {
   const [first, second] = [connection(), connection()]
   await send('one', first)
   await send('one', second)
@@ -76,7 +76,7 @@ test('a download that is not opened holds nothing', async () => {
   expect(downloads.running).toBe(0)
 })
 
-test('a reader has its time once, after the file began to be sent', async () => {
+test('the idle timeout of a reader is set once, after the start of the file', async () => {
   const reader = connection()
   await send('one', reader)
   expect(reader.times).toEqual([])

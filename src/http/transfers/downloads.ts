@@ -1,8 +1,8 @@
 /**
- * Downloads of long files, which hold two descriptors each: how many there are, and how long they
- * wait for their readers. The runtime sends a file by itself and reports neither progress nor end,
- * so its own timeout ends a reader that is too slow, and a look at each request finds those that
- * were answered.
+ * Bounds the number of downloads of long files, which hold two descriptors each, and the time that
+ * they wait for their readers. The runtime sends a file by itself and reports neither progress nor
+ * end. So the idle timeout of the runtime cuts a slow reader, and a poll finds the downloads that
+ * have ended.
  */
 
 import { isFault } from '../../errors/fault.ts'
@@ -14,19 +14,20 @@ export const DOWNLOADS_MAX = 1_024
 /** @limit Requests: downloads of long files of one address at one time; one more is `BUSY` */
 export const PEER_DOWNLOADS_MAX = 128
 /**
- * The longest time that the runtime knows. The operating system takes up to 4 MiB for a slow reader
- * in advance, and more only when a third of that was read, which looks like a reader that stopped.
+ * The longest idle timeout that the runtime has. The operating system buffers up to 4 MiB for a
+ * slow reader, and takes more only after a third of that was read. Until then a slow reader looks
+ * like one that has stopped, so a shorter time would cut readers that make progress.
  * @limit Requests: time for which a download may make no progress
  */
 export const DOWNLOAD_IDLE_SECONDS = 255
 
-/** The socket buffers take shorter files at once. */
+/** Largest file that is not counted: the socket buffers take it at once. */
 const SHORT_BYTES = 64 * 1024
-/** Time after which the runtime has begun to send a file. */
+/** Time after which the runtime has started to send a file, and has set its own idle timeout. */
 const STARTED_MILLIS = 500
-/** Pause between two looks at the downloads. */
+/** Interval of the poll for downloads that have ended. */
 const LOOK_MILLIS = 1_000
-/** Least pause between two looks, which take up to a millisecond. */
+/** Least pause between two polls, which take up to a millisecond each. */
 const SOON_MILLIS = 50
 
 /** The connection of a download. */
@@ -63,8 +64,8 @@ export class Downloads {
   }
 
   /**
-   * Returns what `open` returns: the response with `bytes` of a file, which is counted until it was
-   * sent. Raises BUSY, and as `open` does.
+   * Returns the result of `open`, the response with `bytes` of a file, and counts it until it was
+   * sent. Raises BUSY and the errors of `open`.
    */
   async send<T>(
     { peer, bytes }: { readonly peer: string; readonly bytes: number },
@@ -102,7 +103,7 @@ export class Downloads {
     return timer
   }
 
-  /** The timer stops when no download is left; the next one restarts it. */
+  /** Releases downloads that have ended. The timer stops when none is left. */
   #look(): void {
     const now = this.#system.monotonicMillis()
     this.#lookedAtMillis = now
@@ -112,7 +113,7 @@ export class Downloads {
         this.#downloads.delete(download)
         release()
       } else if (!download.hasTime && now - startedMillis >= STARTED_MILLIS) {
-        // Once: each call would begin the time anew.
+        // Only once, since each call restarts the timeout.
         download.hasTime = true
         connection.setTime(DOWNLOAD_IDLE_SECONDS)
       }

@@ -1,10 +1,10 @@
-/** Bodies of lines that are written as they come, and as the peer takes them. */
+/** Response bodies of lines, such as a followed log, at the rate of the peer. */
 import type { TransferPace } from './transfer-pace.ts'
 
 /**
- * Returns a body that asks for the next chunk of lines once the peer has taken the one before, so a
- * slow peer holds one chunk. A peer that takes a chunk below the minimum rate is cut. However the
- * body ends, the generator is returned.
+ * Returns a body that requests the next chunk of lines once the peer has taken the last one, so a
+ * slow peer holds one chunk in memory. A peer that takes a chunk below the minimum rate is cut. The
+ * generator is always closed when the body ends.
  */
 export function lineStream(lines: AsyncGenerator<string>, pace: TransferPace): ReadableStream {
   const source: Bun.DirectUnderlyingSource = {
@@ -15,7 +15,7 @@ export function lineStream(lines: AsyncGenerator<string>, pace: TransferPace): R
           const cut = () => controller.close(new Error('the lines were taken too slowly'))
           const transfer = pace.begin(cut, chunk.length)
           try {
-            // Nothing is written any more once the peer has gone, or was too slow.
+            // The peer disconnected or was too slow.
             if (!(await controller.write(chunk))) return
             await controller.flush()
           } finally {

@@ -11,6 +11,7 @@ export interface Sender {
   bodyMemory: Reservation | null
 }
 
+/** Returns the credential and the address that the memory of a request is charged to. */
 export function holderOf({ binding, caller }: Sender): Holder {
   return { credential: caller?.credentialId ?? null, peer: peerOf(binding) }
 }

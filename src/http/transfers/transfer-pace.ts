@@ -11,7 +11,8 @@ export interface PaceLimits {
 }
 
 /**
- * The rate that the runtime itself demands of a body, but only over a whole idle timeout.
+ * The minimum rate of a body or a response. The runtime enforces the same rate for bodies, but only
+ * over a whole idle timeout.
  * @limit Requests: pace below which a body or a response is ended
  */
 export const BYTES_PER_SECOND_MIN = 16 * 1024
@@ -22,7 +23,7 @@ const CALL_PACE: PaceLimits = {
   graceSeconds: GRACE_SECONDS,
 }
 /**
- * Uploads hold no memory and may come from a train in a tunnel.
+ * Uploads hold no server memory, so mobile clients may pause for up to a minute.
  * @limit Requests: pace below which the upload of a file is ended
  */
 export const UPLOAD_BYTES_PER_SECOND_MIN = 1024
@@ -75,7 +76,7 @@ export class TransferPace {
     return promise
   }
 
-  /** Removes a transfer that ended. */
+  /** Removes a transfer that has ended. */
   forget(at: number): void {
     this.#transfers[at] = null
     this.#free.push(at)
@@ -87,7 +88,7 @@ export class TransferPace {
     return timer
   }
 
-  /** Spends slack. The timer stops when no transfer is left; the next one restarts it. */
+  /** Spends the slack of one tick. The timer stops when no transfer is left. */
   #tick(): void {
     const watched = this.#transfers.filter((transfer) => transfer !== null)
     for (const transfer of watched) transfer.spend(TICK_SECONDS)

@@ -21,8 +21,8 @@ const DEFAULT_LIMITS: TransferLimits = {
 }
 
 /**
- * Long bodies are parsed one at a time, and credentials take turns. The memory budget bounds how
- * many wait.
+ * Limits on the parsing of long bodies, which blocks the event loop: one at a time, credentials in
+ * turn. The memory budget also bounds the number of waiting bodies.
  */
 const PARSING = {
   ...{ permits: 1, permitsPerKey: 1, waiting: 4_096, waitingPerKey: 2_048, waitMillis: 10_000 },
@@ -32,13 +32,13 @@ const PARSING = {
 export const UPLOADS_MAX = 256
 /** @limit Requests: uploads of files of one address at one time; one more is `BUSY` */
 export const PEER_UPLOADS_MAX = 64
-/** Uploads of files hold a file and a connection each. */
+/** Permits of uploads, which hold a file and a connection each. A further upload fails at once. */
 const UPLOADS = {
   ...{ permits: UPLOADS_MAX, permitsPerKey: PEER_UPLOADS_MAX },
   ...{ waiting: 0, waitingPerKey: 0, waitMillis: 0 },
 }
 
-/** Pause after a long body, for other requests, as a multiple of its parse time. */
+/** Pause for other requests after a long body, as a multiple of its parse time. */
 const PAUSE_FACTOR = 4
 
 export class Transfers {
@@ -46,7 +46,7 @@ export class Transfers {
   readonly answers: MemoryBudget
   readonly pace = new TransferPace()
   readonly uploadPace = new TransferPace(UPLOAD_PACE)
-  /** Permits of uploads, by peer. */
+  /** Permits of uploads, per peer. */
   readonly uploads: FairSemaphore
   readonly downloads: Downloads
   readonly #system: Pick<System, 'monotonicMillis'>
@@ -62,9 +62,8 @@ export class Transfers {
   }
 
   /**
-   * Runs `parse` when `credential` has its turn, since its synchronous part blocks all other
-   * requests. Throws BUSY after 10 s without a turn, and UNAVAILABLE where the caller disconnects
-   * first.
+   * Runs `parse` in the turn of `credential`, since its synchronous part blocks all other requests.
+   * Throws BUSY after 10 s without a turn, and UNAVAILABLE if the caller disconnects first.
    */
   async parseInTurn<T>(
     credential: string,

@@ -76,7 +76,7 @@ export async function freezeHead(
   const { transfers } = gateway
   const bytes = await readBody(request, JSON_BODY_BYTES_MAX, APPLICATION_CODES, transfers, incoming)
   const { revisionId } = read(FreezeRequest, parseStrictJson(bytes), 'REQUEST_INVALID')
-  // The indexes of stored documents may take minutes to build.
+  // Building indexes over the stored documents may take minutes.
   binding.takeTime?.()
   try {
     const input = { workspace, revisionId, requestId }

@@ -21,7 +21,7 @@ export async function sendDownload(
   return answerDownload(gateway, incoming, file)
 }
 
-/** Sends the file with these headers beside those of every download, within the budgets of them. */
+/** Sends the file with additional headers, within the bounds on downloads. */
 export async function answerDownload(
   gateway: Gateway,
   incoming: Incoming,
@@ -43,7 +43,7 @@ export async function answerDownload(
   return answer
 }
 
-/** Answers with the length of the file, so that the client can ask for a range inside of it. */
+/** Responds 416 with the length of the file, so that the client can correct its range. */
 function unsatisfiable({ counts }: Gateway, { requestId }: Incoming, size: bigint): Response {
   const fault = new Fault('RANGE_INVALID')
   counts.failed(fault)

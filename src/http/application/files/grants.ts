@@ -1,4 +1,4 @@
-/** The bearer of a grant, and what its failures cost the peer that sent it. */
+/** Authenticates grants. Failures count against the peer address. */
 import { Fault, isFault } from '../../../errors/fault.ts'
 import { type IdPrefix, isId } from '../../../value/ids.ts'
 import { peerOf, requireNoWait } from '../../rate-limits.ts'
@@ -6,7 +6,7 @@ import { FAILURE_RATE } from '../callers.ts'
 import type { Gateway } from '../gateway.ts'
 import type { Incoming } from '../incoming.ts'
 
-/** Longer than any grant: a file name has at most 255 bytes. */
+/** Bound on the length of a bearer. It exceeds any grant: a file name has at most 255 bytes. */
 const TOKEN = /^Bearer +(rk_[a-z]{3}_v1_[A-Za-z0-9_-]{1,600})$/i
 
 /** Throws REQUEST_INVALID unless the last segment of the path is a canonical ID. */
@@ -19,8 +19,8 @@ export function malformedPath(end: string): Fault {
 }
 
 /**
- * Returns what `check` returns for the bearer of the request. Throws GRANT_INVALID where it has
- * none, and RATE_LIMITED where the peer presented too many wrong ones.
+ * Returns the result of `check` for the bearer of the request. Throws GRANT_INVALID if the request
+ * has none, and RATE_LIMITED if the peer presented too many invalid grants.
  */
 export function withGrant<T>(
   gateway: Gateway,
@@ -35,8 +35,8 @@ export function withGrant<T>(
 }
 
 /**
- * Returns what `check` returns. Raises what it raises, but RATE_LIMITED in place of GRANT_INVALID
- * where the peer presented too many wrong grants.
+ * Returns the result of `check` or raises its error, but RATE_LIMITED in place of GRANT_INVALID if
+ * the peer presented too many invalid grants.
  */
 export async function chargeFailures<T>(
   gateway: Gateway,

@@ -1,7 +1,7 @@
 /**
  * GET and HEAD /v1/files/signed-downloads/{signedDownload}: a file for `<img>`, `<video>` and
- * links, which send no header. The last segment of the path is the credential, so neither it nor
- * the path is written anywhere.
+ * links, which send no header. The last segment of the path is the credential, so logs and traces
+ * show neither it nor the path.
  */
 import { findSigned, type SignedFile } from '../../../product/files/downloads.ts'
 import { isInlineType } from '../../../value/files/inline-types.ts'
@@ -13,8 +13,8 @@ import { answerDownload } from './downloads.ts'
 import { chargeFailures, malformedPath } from './grants.ts'
 
 /**
- * A page that shows the file loads nothing but the file, and runs nothing. The style is that of the
- * page that a browser makes for an image or a video.
+ * A browser tab that shows the file loads only the file and executes nothing. Inline style is
+ * allowed, since browsers use it in the page that they generate for an image or a video.
  */
 const POLICY =
   "sandbox; default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'"
@@ -30,14 +30,14 @@ export async function sendSignedDownload(
 }
 
 function headersOf({ contentType, fileName, inline }: SignedFile): Record<string, string> {
-  // An author shows files of users, who choose the types: a file of another type is saved.
+  // Users choose the types of their files, so types that could run scripts are attachments.
   const kind = inline && isInlineType(contentType) ? 'inline' : 'attachment'
   return {
     'content-disposition': disposition(kind, fileName),
     'content-security-policy': POLICY,
-    // A browser keeps the bytes, and asks each time whether it may still show them.
+    // Browsers cache the bytes and revalidate each use, so a deleted file disappears.
     'cache-control': 'private, no-cache',
-    // The application is on another site than the page, and has to be shown there.
+    // Pages are on another site than the application address and must be able to embed the file.
     'cross-origin-resource-policy': 'cross-origin',
     'referrer-policy': 'no-referrer',
   }

@@ -1,6 +1,6 @@
 /**
- * PUT /v1/files/uploads/{uploadId}: uses one upload grant. The grant is used when the first byte of
- * the body arrives, or its end; what is rejected before leaves the grant as it was.
+ * PUT /v1/files/uploads/{uploadId}: uses one upload grant. The grant is used up when the first byte
+ * of the body, or the end of an empty body, arrives. An earlier rejection leaves the grant usable.
  */
 import type { FileDocument, UploadFields } from '../../../engine/files/file-documents.ts'
 import { Fault } from '../../../errors/fault.ts'
@@ -16,7 +16,7 @@ import type { Gateway } from '../gateway.ts'
 import type { Incoming } from '../incoming.ts'
 import { requireId, withGrant } from './grants.ts'
 
-/** A grant that was found good, and the token that uses it. */
+/** A valid grant, and the token that uses it. */
 interface Granted {
   readonly uploadId: string
   readonly token: string
@@ -71,12 +71,12 @@ async function receive(
   const { files, log } = gateway
   const { uploadId, token, upload } = granted
   const staged = await files.blobs.stage(declaredLength(request.headers))
-  // S3 clients see the files that have a key, and expect their MD5.
+  // S3 clients see files that have a key, and expect the MD5 as entity tag.
   const md5 = upload.key === null ? null : checksumStream('md5')
   let received = 0
   let isUsed = false
   try {
-    // A body that ends with its connection fails here: the runtime tells it from one at its end.
+    // A body that is cut with its connection fails here: the runtime distinguishes it from the end.
     for await (const chunk of streamOf(gateway, request)) {
       if (!isUsed) await consumeUpload(files, uploadId, token)
       isUsed = true
@@ -90,7 +90,7 @@ async function receive(
     const etag = md5 === null ? undefined : md5.digest().toHex()
     return await storeUpload(files, staged, { ...upload, uploadId, etag })
   } catch (error) {
-    // The grant is used and nothing was stored: the application has to make another one.
+    // The grant is used up and nothing was stored, so the application must create another grant.
     if (isUsed) log.warn('files.upload_failed', { uploadId, received, error })
     throw error
   } finally {
