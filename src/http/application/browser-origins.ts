@@ -21,7 +21,7 @@ export function allowOrigin(
   headers.append('vary', 'Origin')
 }
 
-/** An origin as a browser sends it; any other text may be a secret in the wrong place. */
+/** An origin as a browser sends it. Any other text is not logged, since it may be a secret. */
 const BROWSER_ORIGIN =
   /^(?:null|[a-z][a-z0-9+.-]{0,31}:\/\/(?:[a-z0-9-]{1,63}\.){0,8}[a-z0-9-]{1,63}(?::[0-9]{1,5})?)$/
 

@@ -39,7 +39,7 @@ export class QueryEnvelopes {
   /** Throws REQUEST_INVALID, and ValidationError for invalid JSON or values. */
   read(bytes: Uint8Array): QueryEnvelope {
     if (bytes.length > CACHED_BYTES_MAX) return readQuery(bytes)
-    // Latin-1 maps each byte to one character, so equal texts mean equal bytes.
+    // The text has one character for each byte, so equal texts mean equal bytes.
     const text = binaryString(bytes)
     const known = this.#current.get(text)
     if (known !== undefined) return known

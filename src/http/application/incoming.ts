@@ -67,7 +67,7 @@ export interface Incoming extends Sender {
 }
 
 /** Creates the state of a request that arrives. */
-export function incomingOf(
+export function createIncoming(
   { system }: { readonly system: Pick<System, 'ids'> },
   request: Request,
   binding: Partial<ApplicationBinding>,

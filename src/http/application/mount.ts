@@ -18,7 +18,7 @@ import { Call, type CallResponse, invokeInTurn, readEnvelope } from './calls.ts'
 import { callerMessage } from './development-targets.ts'
 import { endExchange, startSpan } from './exchanges.ts'
 import type { Gateway } from './gateway.ts'
-import { type ApplicationBinding, type Incoming, incomingOf } from './incoming.ts'
+import { type ApplicationBinding, createIncoming, type Incoming } from './incoming.ts'
 import { allowedRequests, methodsAt } from './methods.ts'
 import type { Realtime } from './realtime/realtime.ts'
 import {
@@ -65,7 +65,7 @@ export function mountApplication(gateway: Gateway, realtime: Realtime): Applicat
         return handleCall(gateway, request, binding, invocation)
       }
       if (isS3 && request.method !== 'OPTIONS') {
-        return answerS3(gateway, incomingOf(gateway, request, binding ?? {}))
+        return answerS3(gateway, createIncoming(gateway, request, binding ?? {}))
       }
       const transfer = transferOf(gateway, request, path)
       if (transfer === null) return hono.fetch(request, binding)
@@ -97,8 +97,8 @@ function router(gateway: Gateway, realtime: Realtime): Hono {
       return handleCall(gateway, req.raw, env as ApplicationBinding, invocation)
     })
   }
-  for (const { path, asks } of PROBES) {
-    const answered = asks === 'liveness' ? () => probe(gateway, 'live') : readiness
+  for (const { path, checks } of PROBES) {
+    const answered = checks === 'liveness' ? () => probe(gateway, 'live') : readiness
     hono.get(path, async (context) => counted(context, await answered(gateway)))
   }
   for (const { method, path, answer } of DEVELOPMENT_ROUTES) {
@@ -137,7 +137,7 @@ async function handleCall(
 ): Promise<Response> {
   const started = gateway.system.monotonicMillis()
   const origin = request.headers.get('origin')
-  const incoming = incomingOf(gateway, request, binding)
+  const incoming = createIncoming(gateway, request, binding)
   let response: Response
   try {
     checkRequest(gateway, request, origin)
@@ -187,7 +187,7 @@ async function answerExchange(
 ): Promise<Response> {
   const started = gateway.system.monotonicMillis()
   const origin = request.headers.get('origin')
-  const incoming = incomingOf(gateway, request, binding)
+  const incoming = createIncoming(gateway, request, binding)
   let response: Response
   try {
     checkForm(gateway, request, origin)
@@ -214,7 +214,7 @@ function openRealtime(
   binding: Partial<ApplicationBinding> = {},
 ): Response {
   const origin = request.headers.get('origin')
-  const incoming = incomingOf(gateway, request, binding)
+  const incoming = createIncoming(gateway, request, binding)
   let response: Response
   try {
     checkRequest(gateway, request, origin)

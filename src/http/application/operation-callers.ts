@@ -30,9 +30,9 @@ interface RepeatedCall {
 }
 
 /**
- * Yields every caller under which the original of a repeat may be recorded. The mode of the Function
- * at that time decided whether the principal was a part of the caller. Throws UNAVAILABLE where
- * the keys of a provider are not known, and RATE_LIMITED.
+ * Yields every caller under which the original of a repeat may be recorded. The mode of the
+ * Function at that time decided whether the principal was a part of the caller. Throws UNAVAILABLE
+ * where the keys of a provider are not known, and RATE_LIMITED.
  */
 export async function* possibleCallers(call: RepeatedCall): AsyncGenerator<string> {
   const { caller, mode } = call

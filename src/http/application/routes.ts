@@ -64,7 +64,7 @@ export interface DevelopmentRoute extends Operation<DevelopmentAccess> {
 /** A health probe of the process. */
 export interface Probe extends Described {
   readonly method: 'GET'
-  readonly asks: 'liveness' | 'readiness'
+  readonly checks: 'liveness' | 'readiness'
 }
 
 /** The Realtime WebSocket, whose messages are in wire/realtime.ts. */
@@ -243,7 +243,7 @@ export const PROBES: readonly Probe[] = [
     name: 'readProcessLiveness',
     summary: 'Reports whether the process runs.',
     replies: { 200: Live },
-    asks: 'liveness',
+    checks: 'liveness',
   },
   {
     method: 'GET',
@@ -253,6 +253,6 @@ export const PROBES: readonly Probe[] = [
       'Reports whether calls are served: a Channel or policy has a Release that can be loaded, ' +
       'and documents are readable.',
     replies: { 200: Ready, 503: Ready },
-    asks: 'readiness',
+    checks: 'readiness',
   },
 ]

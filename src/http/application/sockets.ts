@@ -1,8 +1,11 @@
 /** The port between the listener and the WebSocket protocols that it serves. */
 
-/** Close codes (RFC 6455, 7.4); the last one only reports that there was no close frame. */
+/** Close codes (RFC 6455, 7.4). `noCloseFrame` is reported and never sent. */
 export const CLOSE = {
-  ...{ goingAway: 1001, unsupported: 1003, policy: 1008, noCloseFrame: 1006 },
+  goingAway: 1001,
+  unsupported: 1003,
+  policy: 1008,
+  noCloseFrame: 1006,
 } as const
 
 /** One open WebSocket, as the protocol uses it. */
@@ -19,14 +22,14 @@ export interface Socket {
   cut(): void
 }
 
-/** The protocol's side of one WebSocket. No method may throw. */
+/** The handlers of one WebSocket, which the protocol provides. No method may throw. */
 export interface SocketSession {
   opened(socket: Socket): void
-  /** `null` stands for a binary message. */
+  /** Receives a message; null for a binary one. */
   message(text: string | null): void
-  /** A control frame arrived. */
+  /** Reports that a control frame arrived. */
   heard(): void
-  /** The buffer of the socket has room again. */
+  /** Reports that the buffer of the socket has room again. */
   drained(): void
   closed(code: number): void
 }

@@ -35,7 +35,7 @@ export async function readHead(
   segment: string,
 ): Promise<Response> {
   requireDeveloper(gateway, incoming)
-  const state = readWorkspace(gateway.workspaces, workspaceOf(segment))
+  const state = readWorkspace(gateway.workspaces, parseWorkspace(segment))
   return answer(200, { version: 1, ...state } satisfies WorkspaceState)
 }
 
@@ -45,7 +45,7 @@ export async function receivePackage(
   segment: string,
 ): Promise<Response> {
   const developer = requireDeveloper(gateway, incoming)
-  const workspace = workspaceOf(segment)
+  const workspace = parseWorkspace(segment)
   const { request, requestId } = incoming
   const { headers } = request
   const head = headers.get(EXPECTED_HEAD_HEADER)
@@ -70,7 +70,7 @@ export async function freezeHead(
   segment: string,
 ): Promise<Response> {
   const developer = requireDeveloper(gateway, incoming)
-  const workspace = workspaceOf(segment)
+  const workspace = parseWorkspace(segment)
   const { request, requestId, binding } = incoming
   requireJson(request, APPLICATION_CODES)
   const { transfers } = gateway
@@ -107,7 +107,7 @@ function requireDeveloper(gateway: Gateway, incoming: Incoming): Developer {
 }
 
 /** Throws REQUEST_INVALID. */
-function workspaceOf(segment: string): string {
+function parseWorkspace(segment: string): string {
   return read(WorkspaceName, segment, 'REQUEST_INVALID', 'url')
 }
 

@@ -30,7 +30,7 @@ export async function sendSignedDownload(
 }
 
 function headersOf({ contentType, fileName, inline }: SignedFile): Record<string, string> {
-  // Users choose the types of their files, so types that could run scripts are attachments.
+  // Users choose the types of their files, so only listed types are shown inline.
   const kind = inline && isInlineType(contentType) ? 'inline' : 'attachment'
   return {
     'content-disposition': disposition(kind, fileName),

@@ -3,9 +3,9 @@ import { Fault } from '../../../errors/fault.ts'
 import type { ExpiringPrincipal } from '../gateway.ts'
 import type { ApplicationCaller, Incoming } from '../incoming.ts'
 
-/** The request that opened a connection, without what nothing reads any more. */
+/** The parts of the opening request that the connection needs for its lifetime. */
 export interface OpenedBy extends Omit<Incoming, 'request'> {
-  /** Its headers that continue a trace; null where nothing is traced. */
+  /** Headers of the request that continue a trace; null where nothing is traced. */
   readonly traceHeaders: Headers | null
 }
 
@@ -16,13 +16,13 @@ export interface Authorization {
   readonly principal: ExpiringPrincipal | null
 }
 
-/** Throws AUTH_POLICY_DENIED. */
+/** Throws AUTH_POLICY_DENIED unless the credential has the scope `realtime`. */
 export function requireRealtime({ kind, scopes }: ApplicationCaller): void {
   if (kind !== 'development' && scopes.includes('realtime')) return
   throw new Fault('AUTH_POLICY_DENIED', { detail: 'the credential lacks the scope realtime' })
 }
 
-/** Throws AUTH_POLICY_DENIED: a connection never changes its Client or its principal. */
+/** Throws AUTH_POLICY_DENIED if a renewal would change the Client or the principal. */
 export function requireSameCaller(before: Authorization, now: Authorization): void {
   const isSame =
     before.caller.clientId === now.caller.clientId && before.principal?.key === now.principal?.key

@@ -1,4 +1,4 @@
-/** The parts that all Realtime connections share. */
+/** The interfaces between the Realtime connections and their registry. */
 import type { MemoryBudget } from '../../../system/memory-budget.ts'
 import type { CredentialId } from '../../../value/ids.ts'
 import type { ApplicationCaller } from '../incoming.ts'
@@ -13,11 +13,11 @@ export interface OpenConnection {
   readonly authorization: Authorization | null
   /** Milliseconds since the upgrade. */
   readonly ageMillis: number
-  /** The credential that the registry counts it for; null before the authentication. */
+  /** The credential that the connection counts against; null before the authentication. */
   countedFor: CredentialId | null
-  /** Checks times and whether its authorization still holds. Called four times a second. */
+  /** Checks the times and the authorization. Called four times a second. */
   tick(): void
-  /** Tells the client to connect again, and closes after that time. */
+  /** Requests the client to reconnect, and closes the connection after that time. */
   reconnect(afterMillis: number): void
 }
 
@@ -25,7 +25,7 @@ export interface OpenConnection {
 export interface ConnectionRegistry {
   /** Counts the connection for its credential. Throws BUSY beyond the bound. */
   authenticated(connection: OpenConnection, caller: ApplicationCaller): void
-  /** A subscription has ended for want of memory. */
+  /** Records that a subscription ended because memory was exhausted. */
   memoryExhausted(): void
   closed(connection: OpenConnection, ending: Ending): void
 }
@@ -39,10 +39,10 @@ export interface ConnectionParts {
 }
 
 export interface Ending {
-  /** Close code; 1006 where there was no close frame. */
+  /** The close code; 1006 if there was no close frame. */
   readonly code: number
-  /** Error code or other reason of the server; null where the peer or the network ended it. */
+  /** The error code or reason of the server; null if the peer or the network ended it. */
   readonly reason: string | null
-  /** Subscriptions that ended with it. */
+  /** Number of subscriptions that ended with the connection. */
   readonly subscriptions: number
 }

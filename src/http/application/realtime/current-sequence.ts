@@ -1,9 +1,9 @@
 /**
- * The sequence up to which all subscriptions of a connection are current. It costs the same however
- * many there are: subscriptions report their changes, and nothing walks them for a ping.
+ * The sequence up to which all subscriptions of a connection are current. Its cost does not depend
+ * on their number: subscriptions report their changes, so no ping has to iterate over them.
  */
 
-/** A subscription as the sequence depends on it. */
+/** The facts about a subscription that the sequence depends on. */
 export interface Tracked {
   /** Whether the peer has its state at the newest durable sequence, and at later ones by itself. */
   readonly isCurrent: boolean
@@ -12,19 +12,19 @@ export interface Tracked {
 }
 
 /**
- * Works in rounds. A round begins at a durable sequence with the exact answer, which stays true. It
- * awaits the subscriptions that are behind; once each of them has passed that sequence, the next
- * round begins. So a round costs as much as the runs that ended the one before.
+ * Works in rounds. A round starts at a durable sequence with the exact answer, which remains true,
+ * and waits for the subscriptions that are behind. Once each of them has passed that sequence, the
+ * next round starts. So a round costs no more than the runs that completed the previous one.
  */
 export class CurrentSequence {
   readonly #starting = new Set<Tracked>()
   readonly #behind = new Set<Tracked>()
-  /** Those that were behind when the round began and have not passed its sequence. */
+  /** Subscriptions that were behind at the start of the round and have not passed its sequence. */
   readonly #awaited = new Set<Tracked>()
   #roundAt = -1
   #reached = -1
 
-  /** A subscription is new, or has changed in any other way than by the durable sequence. */
+  /** Records a new subscription, or a change that the durable sequence did not cause. */
   update(subscription: Tracked): void {
     if (subscription.isCurrent) {
       this.remove(subscription)
@@ -37,7 +37,7 @@ export class CurrentSequence {
     if (currentAt >= this.#roundAt) this.#awaited.delete(subscription)
   }
 
-  /** A subscription is current, or has ended. */
+  /** Records that a subscription is current or has ended. */
   remove(subscription: Tracked): void {
     this.#starting.delete(subscription)
     this.#behind.delete(subscription)

@@ -4,18 +4,18 @@
  */
 import type { System } from '../../../system/system.ts'
 
-/** Milliseconds of one slice. */
+/** Milliseconds of one slice, which bounds the delay of requests. */
 const SLICE_MILLIS = 1
 
 /** A connection with states to send. */
 export interface Receiver {
-  /** Sends what the peer has room for. Must not throw. */
+  /** Sends as much as the peer takes. Must not throw. */
   deliver(): void
 }
 
 export class Deliveries {
   readonly #system: Pick<System, 'monotonicMillis'>
-  /** In the order in which they got states. */
+  /** Connections in the order in which they got states. */
   readonly #waiting = new Set<Receiver>()
   #isScheduled = false
 

@@ -1,12 +1,12 @@
 /** The times at which a connection was opened, heard and pinged. Monotonic milliseconds. */
 
-/** Milliseconds for the first message. */
+/** Milliseconds within which the first message must arrive. */
 const FIRST_MESSAGE_MILLIS = 5_000
 const PING_MILLIS = 30_000
 /** Milliseconds without a frame after which the peer is presumed to be gone. */
 const SILENCE_MILLIS = 60_000
 
-/** An action that is due: a ping, or the end of a connection that says nothing. */
+/** An action that is due: a ping, or the end of a silent connection. */
 export type Due = 'ping' | 'silent' | 'no-first-message'
 
 export class Heartbeat {
@@ -25,12 +25,12 @@ export class Heartbeat {
     return now - this.#openedAt
   }
 
-  /** A frame arrived. */
+  /** Records the arrival of a frame. */
   heard(now: number): void {
     this.#heardAt = now
   }
 
-  /** A message arrived: the first one is on time even if its check takes long. */
+  /** Records the arrival of a message. The first one is on time even if its check takes long. */
   messageHeard(now: number): void {
     this.#heardAt = now
     this.#hasMessage = true

@@ -1,18 +1,18 @@
 /**
- * The messages of one connection that were received, which are processed one after the other. They
- * hold memory as request bodies do that are not parsed yet, and are charged to the same budget:
- * while a token is verified or a target is looked up, anybody may send on.
+ * The received messages of one connection, which are processed one after the other. Waiting
+ * messages are charged to the budget for unparsed request bodies: any peer can send more while a
+ * token is verified or a target is looked up.
  */
 import type { MemoryShare, Reservation } from '../../../system/memory-budget.ts'
 import { textBytes } from '../../../system/memory-bytes.ts'
 import { REALTIME_SUBSCRIPTIONS_MAX } from '../../../wire/realtime.ts'
 
-/** Messages that may wait while one is processed, and their characters. */
+/** Bounds on the messages that wait while one is processed, and on their characters. */
 const WAITING_MAX = 2 * REALTIME_SUBSCRIPTIONS_MAX
 const WAITING_CHARACTERS_MAX = 4 * 1024 * 1024
 
 interface Received {
-  /** Null for a binary message. */
+  /** The text of the message; null for a binary message. */
   readonly text: string | null
   readonly memory: Reservation
 }
@@ -21,7 +21,7 @@ interface Received {
 export type Exceeded = 'messages of a connection' | 'the memory of messages that wait'
 
 export class IncomingMessages {
-  /** Must not reject. */
+  /** Processes one message. Must not reject. */
   readonly #handle: (text: string | null) => Promise<void>
   readonly #memory: MemoryShare
   readonly #waiting: Received[] = []
@@ -46,7 +46,7 @@ export class IncomingMessages {
     return null
   }
 
-  /** Drops everything that waits. */
+  /** Drops all waiting messages. */
   clear(): void {
     for (const { memory } of this.#waiting) memory.release()
     this.#waiting.length = 0

@@ -43,7 +43,7 @@ export function startOperation(
   })
 }
 
-/** Runs an authentication, which has a span once its key was verified. Rejects as `run` does. */
+/** Runs an authentication, with a span once its key is verified. Rejects with errors of `run`. */
 export async function tracedAuthentication(
   connection: TracedConnection,
   run: () => Promise<void>,

@@ -6,19 +6,19 @@
 import type { Socket } from '../sockets.ts'
 import type { Deliveries, Receiver } from './deliveries.ts'
 
-/** Control messages that may wait for a peer that does not read. */
+/** Bound on the control messages that wait for a peer that does not read. */
 const WAITING_MAX = 1_024
 
 /** A source of state messages. */
 export interface StateSource {
-  /** Returns the next message; null where nothing is left to send. */
+  /** Returns the next message; null if none is left to send. */
   nextMessage(): string | null
 }
 
 export interface OutgoingEvents {
-  /** Too many control messages wait. Called once; later ones are dropped. */
+  /** Reports that too many control messages wait. Called once; later messages are dropped. */
   readonly onOverflow: () => void
-  /** A message of this many bytes went to the socket. */
+  /** Reports that a message of this many bytes was passed to the socket. */
   readonly onSent: (bytes: number) => void
 }
 
@@ -39,7 +39,7 @@ export class OutgoingMessages implements Receiver {
     this.#deliveries = deliveries
   }
 
-  /** Whether the peer reads more slowly than messages are made. */
+  /** Whether messages wait, since the peer reads more slowly than messages are made. */
   get isBlocked(): boolean {
     return this.#isBlocked
   }
@@ -49,7 +49,7 @@ export class OutgoingMessages implements Receiver {
     this.#flush()
   }
 
-  /** Drops everything that waits. */
+  /** Drops all waiting messages. */
   close(): void {
     this.#socket = null
     this.#control.length = 0
@@ -61,7 +61,7 @@ export class OutgoingMessages implements Receiver {
   send(message: object): void {
     if (this.#hasOverflowed) return
     if (this.#control.length >= WAITING_MAX) {
-      // Set first: the report of the failure is a message too.
+      // The flag is set first, since the report of the failure is a message too.
       this.#hasOverflowed = true
       this.#events.onOverflow()
       return
@@ -70,13 +70,13 @@ export class OutgoingMessages implements Receiver {
     this.#flush()
   }
 
-  /** Sends an answer to a ping, in place of one that waits. */
+  /** Sends an answer to a ping. It replaces a waiting one. */
   sendPong(message: object): void {
     this.#pong = JSON.stringify({ version: 1, ...message })
     this.#flush()
   }
 
-  /** Sends what the source has in a slice of time, after the sources that wait. */
+  /** Sends the messages of the source in a time slice, after the sources that already wait. */
   enqueue(source: StateSource): void {
     this.#sources.add(source)
     this.#deliveries.add(this)
@@ -110,7 +110,7 @@ export class OutgoingMessages implements Receiver {
     return pong
   }
 
-  /** The parts of one state follow each other, so a source stays first until it has no message. */
+  /** Returns the next state. A source stays first until it is empty: its parts are contiguous. */
   #nextState(): string | null {
     for (const source of this.#sources) {
       const message = source.nextMessage()

@@ -11,9 +11,9 @@ interface Ping {
 }
 
 /**
- * Answers pings. As with the pings of a WebSocket (RFC 6455, 5.5.3), only the newest one that waits
- * gets an answer: it waits while its key has used up its rate, and its answer while the peer does
- * not read.
+ * Answers pings. As with the pings of a WebSocket (RFC 6455, 5.5.3), only the newest waiting ping
+ * gets an answer. A ping waits while its key is over its rate, and its answer waits while the peer
+ * does not read.
  */
 export class Pings {
   readonly current = new CurrentSequence()
@@ -31,7 +31,7 @@ export class Pings {
     this.answer(caller)
   }
 
-  /** Answers the ping that waits, if there is one. */
+  /** Answers the waiting ping, if any. */
   answer(caller: ApplicationCaller): void {
     if (this.#waiting === null || !mayCall(this.#gateway, caller)) return
     const { nonce } = this.#waiting

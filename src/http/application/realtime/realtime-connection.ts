@@ -35,12 +35,12 @@ import { subscriptionPort } from './subscription-port.ts'
 import { TokenExpiry } from './token-expiry.ts'
 import type { Traffic } from './traffic.ts'
 
-/** Milliseconds between two checks of a token, which also reload keys that are published. */
+/** Milliseconds between two checks of a token. A check also reloads the published keys. */
 const TRUST_MILLIS = 60_000
-/** Messages of one connection: it may subscribe to everything at once after a reconnect. */
+/** Rate of messages. The burst lets a client renew all its subscriptions after a reconnect. */
 const MESSAGE_LIMIT = { perSecond: 100, burst: 2 * REALTIME_SUBSCRIPTIONS_MAX }
 
-/** Bytes of a subscription beside its arguments and the Query that it watches; measured. */
+/** Measured bytes of a subscription, without its arguments and the Query that it watches. */
 const SUBSCRIPTION_BYTES = 3 * 1024
 
 export class RealtimeConnection implements SocketSession, OpenConnection {
@@ -50,7 +50,7 @@ export class RealtimeConnection implements SocketSession, OpenConnection {
   countedFor: CredentialId | null = null
   readonly #registry: ConnectionRegistry
   readonly #budget: MemoryBudget
-  /** Its share of the memory; null before the authentication. */
+  /** The share of the memory of this connection; null before the authentication. */
   #memory: MemoryShare | null = null
   readonly #outgoing: OutgoingMessages
   readonly #messages: RateLimiter
@@ -93,7 +93,7 @@ export class RealtimeConnection implements SocketSession, OpenConnection {
     )
     this.#messages = new RateLimiter(gateway.system, MESSAGE_LIMIT, 1)
     this.#pings = new Pings(gateway, this.#outgoing)
-    // Charged to the address alone: much may wait before the credential is known.
+    // Charged to the address alone: messages may wait before the credential is known.
     const share = gateway.transfers.bodies.shareOf({
       credential: null,
       peer: peerOf(incoming.binding),
@@ -176,7 +176,7 @@ export class RealtimeConnection implements SocketSession, OpenConnection {
     else await this.#handle(text).catch((error: unknown) => this.#end(faultOf(error)))
   }
 
-  /** Throws where the connection has to end. */
+  /** Processes one message. Throws if the connection must end. */
   async #handle(text: string): Promise<void> {
     const message = read(RealtimeRequest, parseKeptJson(text), 'REQUEST_INVALID')
     if (message.type === 'authenticate') return this.#authenticate(message)
@@ -196,7 +196,7 @@ export class RealtimeConnection implements SocketSession, OpenConnection {
     }
   }
 
-  /** A failed renewal leaves the authorization as it is. */
+  /** Renews the authorization. A failed renewal leaves it unchanged. */
   async #authenticate(message: {
     readonly applicationKey: string
     readonly token?: string
@@ -238,7 +238,7 @@ export class RealtimeConnection implements SocketSession, OpenConnection {
       expiresAtMicros: principal === null ? null : microsOf(principal.expiresAtMillis),
       maximumSubscriptions: REALTIME_SUBSCRIPTIONS_MAX,
     })
-    // Another token of the same principal may name other roles.
+    // A new token of the same principal may name other roles.
     if (before?.principal?.identityText !== principal?.identityText) this.#resolveAll()
   }
 
@@ -309,7 +309,7 @@ export class RealtimeConnection implements SocketSession, OpenConnection {
     }
   }
 
-  /** Ends the connection of a revoked key; finds what the targets mean now. */
+  /** Ends the connection if its key was revoked, and resolves all targets again. */
   #recheck({ key, caller }: Authorization): void {
     const { gateway } = this
     try {
@@ -325,20 +325,20 @@ export class RealtimeConnection implements SocketSession, OpenConnection {
     this.#resolveAll()
   }
 
-  /** Ends the connection of a token whose key is not trusted any more. */
+  /** Ends the connection if the signing key of its token is no longer trusted. */
   async #recheckToken({ token, principal }: Authorization): Promise<void> {
     if (token === null || this.#expiry.isExpired) return
     try {
       await this.gateway.tokens.verify(token)
     } catch (error) {
       const isCurrent = this.#authorization?.token === token
-      // A token that ended during the check has its time for a renewal.
+      // A token that expired during the check still has the time for a renewal.
       const hasEnded = principal!.expiresAtMillis <= this.gateway.system.nowMillis()
       if (isFault(error, 'FUNCTIONAL_TOKEN_INVALID') && isCurrent && !hasEnded) this.#end(error)
     }
   }
 
-  /** Sends a failure, of a subscription or of the connection, and leaves a record of it. */
+  /** Sends and logs a failure of a subscription or of the connection. */
   #report(subscriptionId: string | null, fault: Fault, call: CallName | null = null): void {
     const { gateway, incoming } = this
     this.#outgoing.send({ type: 'error', subscriptionId, error: callerError(fault, call) })

@@ -30,7 +30,7 @@ export interface SubscriptionRequest {
   readonly arguments: ValueObject
 }
 
-/** The Query that a subscription came to mean: resolved, and permitted to its caller. */
+/** A resolved Query that the caller of the subscription may run. */
 export interface ResolvedQuery {
   readonly release: Release
   readonly definition: FunctionManifest
@@ -44,7 +44,7 @@ export interface WatchedQuery extends ResolvedQuery {
 
 /** The connection of a subscription. */
 export interface SubscriptionPort {
-  /** The memory that its subscriptions share with all of its key and its address. */
+  /** The memory of its key and its address, which all their connections share. */
   readonly memory: MemoryShare
   /** Resolves the target and checks the policy of the Function. Rejects with a Fault. */
   resolve(request: SubscriptionRequest): Promise<ResolvedQuery>
@@ -53,17 +53,17 @@ export interface SubscriptionPort {
     query: WatchedQuery,
     observer: SubscriptionObserver,
   ): Subscription
-  /** Whether the peer reads more slowly than states are made. */
+  /** Returns whether the peer reads more slowly than states are made. */
   isBlocked(): boolean
-  /** `isCurrent` or `currentAt` of the subscription may have changed. */
+  /** Reports that `isCurrent` or `currentAt` of the subscription may have changed. */
   progressed(subscription: RealtimeSubscription): void
-  /** Something is to be sent. */
+  /** Reports that the subscription has messages to send. */
   hasMessages(subscription: RealtimeSubscription): void
-  /** The subscription has ended with a failure. */
+  /** Reports that the subscription has ended with a failure. */
   failed(subscription: RealtimeSubscription, fault: Fault): void
-  /** A state was made for sending. */
+  /** Reports that a state was prepared for sending. */
   onState(): void
-  /** A `resync_required` was made for sending. */
+  /** Reports that a `resync_required` was prepared for sending. */
   onResync(): void
 }
 
@@ -85,7 +85,7 @@ export class RealtimeSubscription implements StateSource, Tracked, Keeper {
   /** The messages of the state that is being sent. */
   #messages: Iterator<string> | null = null
   #revision = 0
-  /** The sequence of the state that was sent last, whole; -1 before the first one. */
+  /** The sequence of the last state that was sent completely; -1 before the first one. */
   #sentAt = -1
   /** The state that is being sent. */
   #sending: QueryState | null = null
@@ -139,8 +139,8 @@ export class RealtimeSubscription implements StateSource, Tracked, Keeper {
   }
 
   /**
-   * Resolves the target, at first and whenever what it means may have changed; watches the Query
-   * again where the Release or the identity is another one.
+   * Resolves the target, initially and whenever it may name another Release. Watches the Query
+   * again if the Release or the identity has changed.
    */
   async resolve(): Promise<void> {
     this.#isOutdated = true
@@ -207,11 +207,11 @@ export class RealtimeSubscription implements StateSource, Tracked, Keeper {
     if (isSameRelease && isSameCaller(before.query.principal, resolved.principal)) return
     if (!this.#keepSending()) return
     before?.subscription.close()
-    // What was shown before is not sent any more, only a new state.
+    // Unsent states of the previous Query are dropped: the client gets a new state.
     this.#unsent = null
     if (before !== null && !isSameRelease) this.#resync = 'release_changed'
     const { releaseId } = resolved.release
-    // The first state may come before `watch` has returned.
+    // The first state may arrive before `watch` returns.
     const watched: { query: ResolvedQuery; subscription: Subscription } = {
       query: resolved,
       subscription: { currentAt: -1, isCurrent: false, close: () => undefined },
@@ -254,8 +254,8 @@ export class RealtimeSubscription implements StateSource, Tracked, Keeper {
   }
 
   /**
-   * Keeps the state whose messages the peer has not read yet, although there is a newer one.
-   * Returns false where the subscription has ended, since there is no memory for it.
+   * Charges the memory of the state that the peer is still reading, although a newer one exists.
+   * Returns false if that memory is exhausted, which ends the subscription.
    */
   #keepSending(): boolean {
     if (this.#sending === null || this.#sending.memory.keep(this)) return true
@@ -281,7 +281,7 @@ export class RealtimeSubscription implements StateSource, Tracked, Keeper {
   }
 }
 
-/** Whether a Workspace has a new HEAD that is not validated yet: the one before it still serves. */
+/** Returns whether the HEAD of a Workspace is not validated yet: its predecessor still serves. */
 function isAwaitingValidation(target: string, error: unknown): boolean {
   return isDevelopmentTarget(target) && isFault(error, 'TARGET_NOT_FOUND')
 }

@@ -25,13 +25,14 @@ export interface RealtimeLimits {
 
 const TICK_MILLIS = 250
 /**
- * Few connections may have many subscriptions, so their number does not matter.
+ * Time over which clients are told to reconnect, however few they are: a few connections may have
+ * many subscriptions.
  * @limit Realtime: time over which a server that stops closes its connections, evenly
  */
 export const RECONNECT_MILLIS = 10_000
-/** Part of the bound on connections from which on the component is degraded. */
+/** Fraction of the bound on connections at which the component becomes degraded. */
 const NEARLY_FULL = 0.9
-/** Milliseconds for which the component is degraded after a subscription found no memory. */
+/** Milliseconds for which the component stays degraded after memory was exhausted. */
 const EXHAUSTED_MILLIS = 60_000
 
 export class Realtime implements ConnectionRegistry {
@@ -44,7 +45,7 @@ export class Realtime implements ConnectionRegistry {
   readonly #byPeer = new Map<string, number>()
   readonly #byCredential = new Map<CredentialId, number>()
   #timer: ReturnType<typeof setInterval> | null = null
-  /** Monotonic milliseconds when a subscription found no memory last. */
+  /** Monotonic milliseconds at which memory was last exhausted for a subscription. */
   #exhaustedAt = Number.NEGATIVE_INFINITY
   #isDraining = false
   #onEmpty: (() => void) | null = null
@@ -72,7 +73,7 @@ export class Realtime implements ConnectionRegistry {
     if (this.#connections.size >= connectionsMax) throw busy('connections')
     const peer = peerOf(incoming.binding)
     if ((this.#byPeer.get(peer) ?? 0) >= connectionsPerPeerMax) throw busy('connections of a peer')
-    // The listener knows the peer of a request only while it lasts.
+    // The listener forgets the peer of a request when the request ends.
     const { request, ...kept } = { ...incoming, binding: { peer } }
     const traceHeaders = traceHeadersOf(this.#gateway, request)
     const connection = new RealtimeConnection(
@@ -89,7 +90,7 @@ export class Realtime implements ConnectionRegistry {
     add(this.#byPeer, peer, 1)
     this.#timer ??= setInterval(() => this.tick(), TICK_MILLIS)
     this.#metrics.counters.realtimeConnectionsOpened.add()
-    // Peers without a key can cause this, so the record is one of the lowest level.
+    // Peers without a key can cause this, so the record has the lowest level.
     this.#gateway.log.debug('realtime.opened', {
       message: 'A Realtime connection was opened.',
       requestId: incoming.requestId,
@@ -123,7 +124,7 @@ export class Realtime implements ConnectionRegistry {
     return { name: 'realtime', status: isDegraded ? 'degraded' : 'healthy' }
   }
 
-  /** Tells every client to connect again, spread over time; resolves once all are closed. */
+  /** Requests all clients to reconnect, spread over time. Resolves once all connections closed. */
   async drain(): Promise<void> {
     this.#isDraining = true
     if (this.#connections.size === 0) return
@@ -202,8 +203,9 @@ function busy(limit: string): Fault {
 }
 
 /**
- * Throws UPGRADE_REQUIRED and REQUEST_INVALID (RFC 6455, 4.2.1). The runtime does not tell the
- * version of HTTP, but only one of version 1.0 has no Host. One that has all headers is upgraded.
+ * Throws UPGRADE_REQUIRED and REQUEST_INVALID (RFC 6455, 4.2.1). The runtime does not report the
+ * version of HTTP, so a request without Host counts as HTTP/1.0. An HTTP/1.0 request with all
+ * headers is upgraded.
  */
 function checkHandshake({ headers }: Request): void {
   if (headers.get('upgrade')?.toLowerCase() !== 'websocket') throw new Fault('UPGRADE_REQUIRED')
@@ -223,7 +225,7 @@ function isUpgrade(option: string): boolean {
   return option.toLowerCase() === 'upgrade'
 }
 
-/** Returns the elements of a header that is a list. */
+/** Returns the elements of a list header. */
 function listOf(header: string | null): string[] {
   return (header ?? '').split(',').map((element) => element.trim())
 }

@@ -1,10 +1,10 @@
-/** The `state` messages of one subscription, in parts where one message cannot hold the result. */
+/** Splits a state into `state` messages: several parts if one message cannot hold the result. */
 import type { ReleaseId } from '../../../value/ids.ts'
 import { REALTIME_MESSAGE_BYTES_MAX } from '../../../wire/realtime.ts'
 
 /** Bytes of the message around a result or a fragment of it. */
 const HEAD_BYTES_MAX = 512
-/** One UTF-16 unit of a fragment takes at most three bytes, escaped or not. */
+/** Bound on the bytes of one UTF-16 unit of a fragment, escaped or not. */
 const FRAGMENT_UNITS = Math.floor((REALTIME_MESSAGE_BYTES_MAX - HEAD_BYTES_MAX) / 3)
 
 export interface StateHead {
@@ -38,7 +38,7 @@ function* parts(start: string, text: string): Generator<string> {
   }
 }
 
-/** Returns a position at or just before `at` that is between two code points. */
+/** Returns the last boundary between two code points at or before `at`. */
 function cutAfter(text: string, at: number): number {
   if (at >= text.length) return text.length
   const last = text.charCodeAt(at - 1)

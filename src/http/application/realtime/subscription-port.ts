@@ -22,7 +22,7 @@ export interface SubscriptionEvents {
 export interface AuthorizedConnection {
   readonly gateway: Gateway
   readonly incoming: OpenedBy
-  /** Not null once it has a subscription. */
+  /** The authorization; not null once the connection has a subscription. */
   readonly authorization: Authorization | null
 }
 

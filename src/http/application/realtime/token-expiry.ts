@@ -4,30 +4,30 @@
  */
 import type { ExpiringPrincipal } from '../gateway.ts'
 
-/** Milliseconds before the end of the token at which the client is told. */
+/** Milliseconds before the end of the token at which the client is notified. */
 const EXPIRING_MILLIS = 60_000
 /** Milliseconds for a renewal after the end of the token. */
 const RENEWAL_MILLIS = 60_000
 
-/** `unrenewed`: the time for a renewal is over. */
+/** Events of a token. `unrenewed` means that the time for a renewal is over. */
 export type ExpiryEvent = 'expiring' | 'expired' | 'unrenewed'
 
 export class TokenExpiry {
   #isAnnounced = false
-  /** Unix milliseconds at which the end was noticed; null before it. */
+  /** Unix milliseconds at which the end of the token was noticed; null before that. */
   #expiredAt: number | null = null
 
   get isExpired(): boolean {
     return this.#expiredAt !== null
   }
 
-  /** Starts again for another token. */
+  /** Restarts the times for a new token. */
   renew(): void {
     this.#isAnnounced = false
     this.#expiredAt = null
   }
 
-  /** Returns an event once each time it happens, and `unrenewed` from then on. */
+  /** Returns each event once, except `unrenewed`, which every later call returns too. */
   check(principal: ExpiringPrincipal | null, nowMillis: number): ExpiryEvent | null {
     if (principal === null) return null
     if (this.#expiredAt !== null) {

@@ -1,17 +1,17 @@
-/** Checksums of objects and parts: their headers, elements and types as S3 clients know them. */
+/** Checksums of objects and parts: the headers, elements and types of the S3 protocol. */
 import type { FileDocument } from '../../../engine/files/file-documents.ts'
 import type { ChecksumAlgorithm } from '../../../system/checksums.ts'
 import { S3Fault } from './errors.ts'
 import { element, type XmlNode } from './xml/writer.ts'
 
-/** Base64 by algorithm. A composite one has the number of parts after a hyphen. */
+/** Checksums in Base64 by algorithm. A composite one ends with a hyphen and the number of parts. */
 export type Checksums = NonNullable<FileDocument['checksums']>
 
 interface Known {
   readonly bytes: number
-  /** The name in elements and in `x-amz-checksum-algorithm`. */
+  /** The name of the algorithm in elements and in `x-amz-checksum-algorithm`. */
   readonly name: string
-  /** Whether the checksum of a multipart upload can be one of its parts' checksums, or of all. */
+  /** Permitted types for multipart uploads: over the checksums of the parts, or over all bytes. */
   readonly types: readonly ChecksumType[]
 }
 
@@ -37,7 +37,7 @@ export function algorithmOfHeader(header: string): ChecksumAlgorithm | null {
 }
 
 /** Returns the algorithm of this name. Throws InvalidRequest. */
-export function algorithmOfName(text: string): ChecksumAlgorithm {
+export function parseAlgorithm(text: string): ChecksumAlgorithm {
   for (const [algorithm, { name }] of CHECKSUMS) if (name === text.toUpperCase()) return algorithm
   throw new S3Fault('InvalidRequest', 'an unknown checksum algorithm')
 }
@@ -51,7 +51,7 @@ export function checksumHeaders(checksums: Checksums | undefined): Record<string
   return headers
 }
 
-/** Returns `ChecksumCRC32` and others, and with `withType` the type of all. */
+/** Returns elements such as `ChecksumCRC32`, and with `withType` their common type. */
 export function checksumElements(
   checksums: Checksums | undefined,
   { withType }: { readonly withType: boolean },
@@ -69,15 +69,15 @@ function typeOf(value: string): ChecksumType {
   return COMPOSITE.test(value) ? 'COMPOSITE' : 'FULL_OBJECT'
 }
 
-/** The checksum that a completed upload gets. */
+/** The checksum that a completed upload will have. */
 export interface WantedChecksum {
   readonly algorithm: ChecksumAlgorithm
   readonly isComposite: boolean
-  /** The value that the client expects; null where it expects none. */
+  /** The value that the client expects; null if the client states none. */
   readonly expected: string | null
 }
 
-/** Returns what the head of a new upload declares; null for none. Throws InvalidRequest. */
+/** Returns the checksum that a new upload declares; null for none. Throws InvalidRequest. */
 export function declaredChecksum(headers: Headers): Omit<WantedChecksum, 'expected'> | null {
   const name = headers.get(`${PREFIX}algorithm`)
   const type = headers.get(TYPE_HEADER)?.toUpperCase()
@@ -85,22 +85,22 @@ export function declaredChecksum(headers: Headers): Omit<WantedChecksum, 'expect
     throw new S3Fault('InvalidRequest', 'a checksum type without an algorithm')
   }
   if (name === null) return null
-  const algorithm = algorithmOfName(name)
+  const algorithm = parseAlgorithm(name)
   const { types } = CHECKSUMS.get(algorithm)!
   const chosen = types.find((each) => each === (type ?? types[0]))
   if (chosen === undefined) throw new S3Fault('InvalidRequest', `${name} with this checksum type`)
   return { algorithm, isComposite: chosen === 'COMPOSITE' }
 }
 
-/** Returns the names by which clients know a declared checksum. */
+/** Returns a declared checksum in the names of the protocol. */
 export function namesOf({ algorithm, isComposite }: Omit<WantedChecksum, 'expected'>) {
   const type: ChecksumType = isComposite ? 'COMPOSITE' : 'FULL_OBJECT'
   return { name: CHECKSUMS.get(algorithm)!.name, type }
 }
 
 /**
- * Returns the checksum of a completed upload: the one that the request expects, or else the one
- * that was declared; null for none. Some clients send a composite one without the number of parts.
+ * Returns the checksum of a completed upload: the one that the request expects, otherwise the
+ * declared one; null for none. Some clients send a composite one without the number of parts.
  */
 export function wantedChecksum(
   headers: Headers,

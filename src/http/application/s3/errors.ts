@@ -1,4 +1,4 @@
-/** Failures as S3 clients know them: codes of S3 in XML, outside the error envelope. */
+/** Failures in the form of S3: its codes in XML, without the error envelope. */
 import type { Code, TableCode } from '../../../errors/codes.ts'
 import { Fault } from '../../../errors/fault.ts'
 import { APPLICATION_CODES, toFault } from '../../errors.ts'
@@ -6,7 +6,7 @@ import { element, xmlResponse } from './xml/writer.ts'
 
 interface Row {
   readonly status: number
-  /** The code of the log and of the metrics. */
+  /** The code that the log and the metrics use. */
   readonly code: TableCode
   readonly message: string
 }
@@ -62,8 +62,8 @@ const S3_CODES = {
 export type S3Code = keyof typeof S3_CODES
 
 /**
- * A failure with a code of S3. Only the log shows the rule that the request broke; clients see the
- * message, by default that of the code.
+ * A failure with a code of S3. Only the log shows the broken rule; clients see the message, by
+ * default that of the code.
  */
 export class S3Fault extends Fault {
   readonly s3Code: S3Code
@@ -76,7 +76,7 @@ export class S3Fault extends Fault {
   }
 }
 
-/** Codes of S3 for the failures of the rules below. */
+/** Codes of S3 for failures of the rules that operations call. */
 const BY_CODE: Partial<Record<Code, S3Code>> = {
   REQUEST_INVALID: 'InvalidRequest',
   ORIGIN_DENIED: 'AccessDenied',
@@ -89,14 +89,15 @@ const BY_CODE: Partial<Record<Code, S3Code>> = {
   DEADLINE_EXCEEDED: 'ServiceUnavailable',
 }
 
-/** A failure as the log has it, and as the client sees it. */
+/** A failure in the form of the log and in that of the client. */
 interface Failure {
   readonly fault: Fault
   readonly s3Code: S3Code
   readonly s3Message: string
 }
 
-export function s3FaultOf(error: unknown): Failure {
+/** Converts an error to the code and message that the client sees, and the fault for the log. */
+export function toS3Failure(error: unknown): Failure {
   const fault = toFault(error, APPLICATION_CODES)
   if (fault instanceof S3Fault) return { fault, s3Code: fault.s3Code, s3Message: fault.s3Message }
   const s3Code = BY_CODE[fault.code] ?? 'InternalError'
@@ -111,7 +112,7 @@ export function s3MessageOf(s3Code: S3Code): string {
   return S3_CODES[s3Code].message
 }
 
-/** Returns the failure of a whole request. */
+/** Returns the XML response for the failure of a whole request. */
 export function errorResponse(
   { s3Code, s3Message }: Omit<Failure, 'fault'>,
   path: string,

@@ -7,14 +7,14 @@ import { Fault } from '../../../errors/fault.ts'
 import { endExchange, startSpan } from '../exchanges.ts'
 import type { Gateway } from '../gateway.ts'
 import type { Incoming } from '../incoming.ts'
-import { errorResponse, S3Fault, s3FaultOf, s3StatusOf } from './errors.ts'
+import { errorResponse, S3Fault, s3StatusOf, toS3Failure } from './errors.ts'
 import { listBuckets } from './operations/listing.ts'
 import type { BucketCall, ObjectCall, S3Call } from './operations/operation.ts'
 import { bucketOperation, METHODS, type Operation, objectOperation } from './operations/table.ts'
 import { parseS3Url, type S3Url } from './requests.ts'
 import { authenticateS3, requireAccess, type S3Caller } from './signature/callers.ts'
 
-/** The facts about a request that are known when it fails. */
+/** The facts about a request that are known if it fails. */
 interface Known {
   caller: S3Caller | null
   routeClass: Operation<BucketCall>['routeClass']
@@ -56,7 +56,7 @@ function checkRequest({ allowedOrigins, engine }: Gateway, origin: string | null
   if (!engine.ready()) throw new Fault('UNAVAILABLE', { detail: 'the engine is not ready yet' })
 }
 
-/** Returns the route as spans show it. Any other method may be a secret in the wrong place. */
+/** Returns the route as spans show it. An unknown method is hidden, since it may be a secret. */
 function routeOf({ method }: Request, { bucket, key }: S3Url) {
   const below = bucket === null ? '' : key === null ? '/:bucket' : '/:bucket/:key'
   return { path: `/v1/s3${below}`, method: METHODS.includes(method) ? method : '_OTHER' }
@@ -90,7 +90,7 @@ function failed(
   error: unknown,
 ): Response {
   const { request, requestId, trace } = incoming
-  const failure = s3FaultOf(error)
+  const failure = toS3Failure(error)
   const { fault, s3Code } = failure
   trace?.set({ 'svc.error.code': s3Code })
   const storageKeyId = caller?.storageKeyId

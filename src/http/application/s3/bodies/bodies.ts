@@ -10,13 +10,13 @@ import { ChunkSignatures } from '../signature/signatures.ts'
 import { BodyChecks } from './checks.ts'
 import { decodeChunks } from './chunked-bodies.ts'
 
-/** Bytes of an XML document: ten thousand parts with their checksums. */
+/** Bound on the bytes of an XML document. It admits 10,000 parts with their checksums. */
 const XML_BYTES_MAX = 4 * 1024 ** 2
-/** Chunks of a few bytes each are longer than their content. */
+/** Bound on the encoded length: the framing of small chunks is longer than their content. */
 const ENCODED_BYTES_MAX = 2 * FILE_BYTES_MAX
 const WHOLE = /^[0-9a-f]{64}$/
 
-/** Forms with chunks: whether each is signed, and whether trailers follow. */
+/** Chunked forms: whether the chunks are signed, and whether trailers follow. */
 const STREAMING: ReadonlyMap<string, readonly [isSigned: boolean, hasTrailers: boolean]> = new Map([
   ['STREAMING-AWS4-HMAC-SHA256-PAYLOAD', [true, false]],
   ['STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER', [true, true]],
@@ -36,7 +36,7 @@ export function streamS3Body(gateway: Gateway, { request }: Incoming, caller: S3
   return decodeBody(source, request.headers, caller)
 }
 
-/** Returns a whole, verified body; `headers` have what it is verified by. */
+/** Reads and verifies a whole body by the lengths and digests in `headers`. */
 export async function readS3Body(
   gateway: Gateway,
   incoming: Incoming,

@@ -10,7 +10,7 @@ import { S3Fault } from '../errors.ts'
 
 const SHA256_HEX = /^[0-9a-f]{64}$/
 
-/** A checksum whose value is known before the body, or after it. */
+/** A checksum whose value the client sends before or after the body. */
 interface Expected {
   readonly algorithm: ChecksumAlgorithm
   readonly stream: ChecksumStream
@@ -23,11 +23,11 @@ export class BodyChecks {
   readonly #contentMd5: Uint8Array | null
   readonly #sha256: { readonly stream: ChecksumStream; readonly expected: Uint8Array } | null
   readonly #expected = new Map<string, Expected>()
-  /** Bytes that the head announces; null where it does not. */
+  /** Length of the body that the headers announce; null if they announce none. */
   readonly length: number | null
   #received = 0
 
-  /** Throws InvalidDigest, InvalidArgument and InvalidRequest. */
+  /** Parses the announced values. Throws InvalidDigest, InvalidArgument and InvalidRequest. */
   constructor(headers: Headers, payload: string) {
     const md5 = headers.get('content-md5')
     this.#contentMd5 = md5 === null ? null : decodeBase64(md5, 16)

@@ -1,7 +1,7 @@
 /**
- * Decodes bodies with `Content-Encoding: aws-chunked`: chunks that each have a signature, or none,
- * and trailers after the last one. A body is bad from its first wrong byte on, so what was passed
- * on before must be discarded; nothing of a body is stored before its end.
+ * Decodes bodies with `Content-Encoding: aws-chunked`: signed or unsigned chunks, and trailers
+ * after the last one. An error may occur at any byte, so the consumer must discard the earlier
+ * bytes of a failed body. A body is stored only after its end.
  */
 import { sha256Stream } from '../../../../system/digests.ts'
 import { inSlices, nextTurn } from '../../../../system/event-loop.ts'
@@ -9,34 +9,35 @@ import { S3Fault } from '../errors.ts'
 import type { ChunkSignatures } from '../signature/signatures.ts'
 
 export interface ChunkedOptions {
-  /** Null for chunks without signatures. */
+  /** The verifier of signatures; null for unsigned chunks. */
   readonly signatures: Pick<ChunkSignatures, 'isNextChunk' | 'isTrailer'> | null
   readonly hasTrailers: boolean
-  /** Receives a trailer, whose name is in lower case. */
+  /** Receives a trailer. Its name is in lower case. */
   readonly onTrailer: (name: string, value: string) => void
 }
 
 const LINE_BYTES_MAX = 1_024
 const TRAILERS_MAX = 8
 /**
- * Each chunk takes some microseconds, however small it is.
+ * Least average size of chunks. Each chunk takes some microseconds, however small it is, so tiny
+ * chunks would cost far more than their bytes.
  * @limit Stored files: bytes of the chunks of a signed or `aws-chunked` body, at least, on average
  */
 export const CHUNK_BYTES_MIN = 64
-/** Chunks that may be smaller. */
+/** Number of chunks that are exempt from the least average size. */
 const SMALL_CHUNKS_MAX = 64
-/** Chunks after which other requests have a turn. */
+/** Number of chunks after which the event loop runs other requests. */
 const CHUNKS_PER_TURN = 256
-/** Bytes that small chunks are gathered to, so that what follows has few pieces. */
+/** Size to which small chunks are joined, so that later steps process few pieces. */
 const GATHERED_BYTES = 64 * 1024
-/** At most 1 TiB: the sum of all chunks is bounded by the reader. */
+/** The size of a chunk, at most 1 TiB. The reader bounds the sum of all chunks. */
 const CHUNK_HEAD = /^([0-9a-fA-F]{1,10})(?:;chunk-signature=([0-9a-f]{64}))?$/
 const TRAILER = /^([A-Za-z0-9-]{1,64}):[ \t]*([\x21-\x7e]{0,256})[ \t]*$/
 const TRAILER_SIGNATURE = 'x-amz-trailer-signature'
 
 /**
- * Yields the bytes of the chunks, and closes the source at the end, also an early one. Throws
- * IncompleteBody and SignatureDoesNotMatch.
+ * Yields the bytes of the chunks. Closes the source at the end, also if the consumer stops early.
+ * Throws IncompleteBody and SignatureDoesNotMatch.
  */
 export async function* decodeChunks(
   source: AsyncIterable<Uint8Array>,
@@ -91,8 +92,8 @@ async function* readChunks(
 }
 
 /**
- * Trailers end with CR LF, or with LF as in the documentation of AWS, after which an empty line
- * precedes the signature.
+ * Reads the trailers. Lines end with CR LF, or with LF as in the documentation of AWS, where an
+ * empty line precedes the signature.
  */
 async function readTrailers(
   reader: ByteReader,
@@ -122,7 +123,7 @@ async function readTrailers(
   throw new S3Fault('IncompleteBody', 'a trailer')
 }
 
-/** Allows for empty lines, whose number differs between clients. */
+/** Throws IncompleteBody unless the body ends here, after up to two empty lines of some clients. */
 async function requireEnd(reader: ByteReader): Promise<void> {
   for (let lines = 0; lines < 2; lines++) {
     if (await reader.isAtEnd()) return
@@ -131,12 +132,12 @@ async function requireEnd(reader: ByteReader): Promise<void> {
   if (!(await reader.isAtEnd())) throw new S3Fault('IncompleteBody', 'bytes after the last chunk')
 }
 
-/** Joins pieces that are small. */
+/** Joins small pieces. */
 class GatheredBytes {
   #buffer = new Uint8Array(0)
   #length = 0;
 
-  /** Yields what is complete; large pieces as they are. */
+  /** Yields complete pieces. Large pieces pass unchanged. */
   *add(bytes: Uint8Array): Generator<Uint8Array> {
     if (this.#length + bytes.length >= GATHERED_BYTES) {
       yield* this.rest()
@@ -148,7 +149,7 @@ class GatheredBytes {
     this.#length += bytes.length
   }
 
-  /** Yields what was gathered. */
+  /** Yields the rest. */
   *rest(): Generator<Uint8Array> {
     if (this.#length > 0) yield this.#buffer.subarray(0, this.#length)
     this.#length = 0
@@ -163,7 +164,7 @@ class ByteReader {
     this.#source = source[Symbol.asyncIterator]()
   }
 
-  /** Ends the source, which need not have been read to its end. */
+  /** Closes the source, even if it was not read to its end. */
   async close(): Promise<void> {
     await this.#source.return?.()
   }
@@ -202,7 +203,7 @@ class ByteReader {
     return false
   }
 
-  /** Puts back the bytes that `take` returned last, which are before the others. */
+  /** Puts back the bytes that `take` returned last, before all unread bytes. */
   #unread(bytes: Uint8Array): void {
     if (bytes.length === 0) return
     const rest = this.#bytes

@@ -7,7 +7,7 @@ import { S3Fault } from '../errors.ts'
 import { element, type XmlNode, xmlResponse } from '../xml/writer.ts'
 import { checkRead } from './conditions.ts'
 import { requireObject } from './downloads.ts'
-import { countOf } from './listing.ts'
+import { parseCount } from './listing.ts'
 import { entityTag, lastModifiedMillis } from './object-headers.ts'
 import type { ObjectCall } from './operation.ts'
 
@@ -15,10 +15,10 @@ const PAGE_MAX = 1_000
 const ATTRIBUTES = ['ETag', 'Checksum', 'ObjectParts', 'StorageClass', 'ObjectSize'] as const
 type Attribute = (typeof ATTRIBUTES)[number]
 
-/** Returns the attributes that the request asks for, each of which the object may not have. */
+/** Returns the requested attributes. The object may lack any of them. */
 export async function getAttributes(call: ObjectCall): Promise<Response> {
   const { headers } = call.request
-  const asked = attributesOf(headers.get('x-amz-object-attributes'))
+  const requested = parseAttributes(headers.get('x-amz-object-attributes'))
   const file = await requireObject(call)
   if (checkRead(headers, file)) return new Response(null, { status: 304 })
   const all: Record<Attribute, () => XmlNode[]> = {
@@ -31,26 +31,26 @@ export async function getAttributes(call: ObjectCall): Promise<Response> {
     StorageClass: () => [element('StorageClass', 'STANDARD')],
     ObjectSize: () => [element('ObjectSize', String(file.size))],
   }
-  const fields = ATTRIBUTES.filter((each) => asked.has(each)).flatMap((each) => all[each]())
+  const fields = ATTRIBUTES.filter((each) => requested.has(each)).flatMap((each) => all[each]())
   const response = xmlResponse(element('GetObjectAttributesResponse', fields, true))
   response.headers.set('last-modified', new Date(lastModifiedMillis(file)).toUTCString())
   return response
 }
 
-/** Throws InvalidArgument. */
-function attributesOf(header: string | null): ReadonlySet<string> {
+/** Parses the names of attributes. Throws InvalidArgument. */
+function parseAttributes(header: string | null): ReadonlySet<string> {
   const names = (header ?? '').split(',').map((name) => name.trim())
   const isKnown = (name: string) => (ATTRIBUTES as readonly string[]).includes(name)
   if (names.every(isKnown)) return new Set(names)
   throw new S3Fault('InvalidArgument', 'x-amz-object-attributes')
 }
 
-/** Returns the sizes of the parts, in pages; nothing for an object that was stored at once. */
+/** Returns a page of the sizes of the parts; nothing for an object that was stored at once. */
 function objectParts({ partSizes }: FileDocument, headers: Headers): XmlNode[] {
   if (partSizes === undefined) return []
   const parts = partsOfSizes(partSizes)
-  const after = countOf(headers.get('x-amz-part-number-marker') ?? '0', PARTS_MAX)
-  const limit = countOf(headers.get('x-amz-max-parts') ?? undefined, PAGE_MAX)
+  const after = parseCount(headers.get('x-amz-part-number-marker') ?? '0', PARTS_MAX)
+  const limit = parseCount(headers.get('x-amz-max-parts') ?? undefined, PAGE_MAX)
   const page = parts.slice(after, after + limit)
   const last = after + page.length
   const fields = [

@@ -1,16 +1,16 @@
-/** Answers about buckets whose settings operators manage, in the forms that clients expect. */
+/** Responses about settings of buckets, which operators manage, in the form that clients expect. */
 import { S3Fault } from '../errors.ts'
 import { element, XmlNode, xmlResponse } from '../xml/writer.ts'
 import { ownerOf } from './listing.ts'
 
 const INSTANCE = 'http://www.w3.org/2001/XMLSchema-instance'
 
-/** Any region is accepted; none means the first one. */
+/** The response to GetBucketLocation. Any region is accepted; an empty one means `us-east-1`. */
 export function bucketLocation(): Response {
   return xmlResponse(element('LocationConstraint', '', true))
 }
 
-/** The answer for a bucket that never had versions. */
+/** The response for a bucket that never had versions. */
 export function bucketVersioning(): Response {
   return xmlResponse(element('VersioningConfiguration', '', true))
 }
@@ -20,7 +20,7 @@ export function requestPayment(): Response {
   return xmlResponse(element('RequestPaymentConfiguration', [payer], true))
 }
 
-/** The keys of a bucket alone give access. */
+/** The access list, which names the one owner only: access depends on storage keys alone. */
 export function accessControl(): Response {
   const { text } = ownerOf('Grantee')
   const type = `<Grantee xmlns:xsi="${INSTANCE}" xsi:type="CanonicalUser">`
@@ -30,12 +30,12 @@ export function accessControl(): Response {
   return xmlResponse(element('AccessControlPolicy', fields, true))
 }
 
-/** Objects have no tags. */
+/** The response for an object without tags. */
 export function objectTagging(): Response {
   return xmlResponse(element('Tagging', [element('TagSet', '')], true))
 }
 
-/** Clients create a bucket before they use it, and accept that it exists. */
+/** Rejects CreateBucket. Clients that create a bucket before use accept that it exists. */
 export function createBucket(): Response {
   throw new S3Fault('BucketAlreadyOwnedByYou')
 }

@@ -7,7 +7,7 @@ import { entityTag, lastModifiedMillis } from './object-headers.ts'
 /** Returns whether the object is unchanged for the client. Throws PreconditionFailed. */
 export function checkRead(headers: Headers, file: FileDocument, prefix = ''): boolean {
   const header = (name: string) => headers.get(prefix + name)
-  // A header has times in whole seconds.
+  // Times in headers have whole seconds.
   const changed = Math.floor(lastModifiedMillis(file) / 1000) * 1000
   const match = header('if-match')
   const since = Date.parse(header('if-unmodified-since') ?? '')
@@ -34,7 +34,7 @@ export function writeCondition(headers: Headers): (replaced: FileDocument | null
   }
 }
 
-/** Headers of conditional deletes that only buckets of another kind have. */
+/** Headers of conditional deletes that only directory buckets support. */
 const OTHER_CONDITIONS = ['x-amz-if-match-last-modified-time', 'x-amz-if-match-size']
 
 /**
@@ -56,12 +56,12 @@ function requireMatch(match: string, found: FileDocument | null): void {
   if (!hasTag(found, match)) throw new S3Fault('PreconditionFailed')
 }
 
-/** Whether the object has one of the entity tags; `*` is each of them. */
+/** Returns whether the object has one of the entity tags; `*` matches any. */
 export function hasTag(file: FileDocument, tags: string): boolean {
-  return isNotModified(unquoted(tags), entityTag(file))
+  return isNotModified(withQuotes(tags), entityTag(file))
 }
 
-/** Some clients send a bare entity tag. */
-function unquoted(header: string): string {
+/** Adds the quotes of an entity tag, which some clients omit. */
+function withQuotes(header: string): string {
   return /^[0-9a-f]{32}(?:-\d{1,5})?$/.test(header.trim()) ? `"${header.trim()}"` : header
 }

@@ -1,4 +1,4 @@
-/** CopyObject: another name for bytes that are stored, with new headers or the old ones. */
+/** CopyObject: stores existing bytes under another key, with new headers or the old ones. */
 import { storeContent } from '../../../../product/files/store.ts'
 import { checksumElements } from '../checksums.ts'
 import { S3Fault } from '../errors.ts'
@@ -7,7 +7,7 @@ import { requireAccess } from '../signature/callers.ts'
 import { element, xmlResponse } from '../xml/writer.ts'
 import { checkRead, writeCondition } from './conditions.ts'
 import { requireObject } from './downloads.ts'
-import { entityTag, isoTime, objectHeadersOf } from './object-headers.ts'
+import { entityTag, isoTime, parseObjectHeaders } from './object-headers.ts'
 import type { ObjectCall } from './operation.ts'
 
 const SOURCE_CONDITIONS = 'x-amz-copy-source-'
@@ -30,7 +30,7 @@ export async function copySource(call: ObjectCall) {
 export async function copyObject(call: ObjectCall): Promise<Response> {
   const { gateway, request, bucket, key } = call
   const source = await copySource(call)
-  const given = objectHeadersOf(request.headers)
+  const given = parseObjectHeaders(request.headers)
   const directive = request.headers.get('x-amz-metadata-directive') ?? 'COPY'
   if (directive !== 'COPY' && directive !== 'REPLACE') {
     throw new S3Fault('InvalidArgument', 'x-amz-metadata-directive')
@@ -46,9 +46,9 @@ export async function copyObject(call: ObjectCall): Promise<Response> {
   const stored = await storeContent(
     gateway.files,
     { sha256, size: Number(file.size) },
-    // A copy keeps the entity tag, and with it the parts that the tag counts.
+    // A copy keeps the entity tag, so it also keeps the parts that the tag counts.
     { ...object, partSizes, checksums, uploadId: null, requireReplaceable },
-    // The source is durable. It may be deleted just now, and its bytes a while later.
+    // The source is durable. A concurrent deletion removes its bytes only some time later.
     {
       makeDurable: async () => {
         await requireObject({ ...call, bucket: source.bucket, key: source.key })

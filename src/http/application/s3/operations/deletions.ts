@@ -15,19 +15,19 @@ import type { BucketCall, ObjectCall } from './operation.ts'
 
 const KEYS_MAX = 1_000
 
-/** Answers 204 whether or not there was an object, unless the request has a condition. */
+/** Deletes an object. Responds 204 even if none exists, unless the request has a condition. */
 export async function deleteOne({ gateway, bucket, key, request }: ObjectCall): Promise<Response> {
   const requireDeletable = deleteCondition(request.headers)
   await deleteObject(gateway.files, { bucket, key, requireDeletable })
   return new Response(null, { status: 204 })
 }
 
-/** One object that a request asks to delete. */
-interface Asked {
+/** One object that a request names for deletion. */
+interface Deletion {
   readonly key: string
-  /** The entity tag that it must have; null for any object, and none. */
+  /** The entity tag that the object must have; null deletes any object, and accepts none. */
   readonly etag: string | null
-  /** The reason why it is not even looked up. */
+  /** The failure that is known before the look-up. */
   readonly rejection: S3Code | null
 }
 
@@ -43,14 +43,14 @@ export async function deleteMany(call: BucketCall): Promise<Response> {
     throw new S3Fault('MalformedXML', `Delete with 1 to ${KEYS_MAX} objects`)
   }
   const isQuiet = childText(root, 'Quiet') === 'true'
-  const asked = objects.map(askedOf)
+  const deletions = objects.map(parseDeletion)
   const failures = await gateway.files.documents.change(async (transaction) => {
-    // All conditions are about the objects before the request, also where it names one twice.
+    // Conditions apply to the objects before the request, even if it names an object twice.
     const found: (FileDocument | null)[] = []
-    for (const { key, rejection } of asked) {
+    for (const { key, rejection } of deletions) {
       found.push(rejection === null ? await findObject(transaction, bucket, key) : null)
     }
-    const codes = asked.map(({ etag, rejection }, i): S3Code | null => {
+    const codes = deletions.map(({ etag, rejection }, i): S3Code | null => {
       const file = found[i] ?? null
       if (rejection !== null || etag === null) return rejection
       if (file === null) return 'NoSuchKey'
@@ -60,7 +60,7 @@ export async function deleteMany(call: BucketCall): Promise<Response> {
     for (const fileId of new Set(ids)) await deleteFile(transaction, fileId)
     return codes
   })
-  const results = asked.flatMap(({ key: name }, i) => {
+  const results = deletions.flatMap(({ key: name }, i) => {
     const key = element('Key', name)
     const code = failures[i] ?? null
     if (code === null) return isQuiet ? [] : [element('Deleted', [key])]
@@ -70,10 +70,10 @@ export async function deleteMany(call: BucketCall): Promise<Response> {
   return xmlResponse(element('DeleteResult', results, true))
 }
 
-/** Elements of an object that are conditions, which must not be ignored. */
+/** Elements of an object that are unsupported conditions and must not be ignored. */
 const OTHER_CONDITIONS = ['LastModifiedTime', 'Size']
 
-function askedOf(object: XmlElement): Asked {
+function parseDeletion(object: XmlElement): Deletion {
   const key = childText(object, 'Key') ?? ''
   const isVersion = (childText(object, 'VersionId') ?? 'null') !== 'null'
   const isOther = OTHER_CONDITIONS.some((name) => childText(object, name) !== null)

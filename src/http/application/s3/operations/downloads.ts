@@ -9,9 +9,9 @@ import { S3Fault } from '../errors.ts'
 import { checkRead } from './conditions.ts'
 import { downloadHeaders, entityTag } from './object-headers.ts'
 import type { ObjectCall } from './operation.ts'
-import { partNumberOf } from './part-numbers.ts'
+import { parsePartNumber } from './part-numbers.ts'
 
-/** Throws NoSuchKey. */
+/** Sends an object. Throws NoSuchKey. */
 export async function requireObject({
   gateway,
   bucket,
@@ -24,7 +24,7 @@ export async function requireObject({
 
 export async function getObject(call: ObjectCall): Promise<Response> {
   const { request, gateway, query } = call
-  const number = query.has('partNumber') ? partNumberOf(query) : null
+  const number = query.has('partNumber') ? parsePartNumber(query) : null
   if (number !== null && request.headers.has('range')) {
     throw new S3Fault('InvalidRequest', 'a range and a partNumber')
   }
@@ -40,7 +40,7 @@ export async function getObject(call: ObjectCall): Promise<Response> {
     }
   }
   headers.set('content-length', String(end - start))
-  // A part without a byte has no range that could be sent.
+  // An empty part has no range that could be sent.
   const isPartial = slice !== null && end > start
   if (isPartial) headers.set('content-range', `bytes ${start}-${end - 1}/${size}`)
   const status = isPartial ? 206 : 200
@@ -50,13 +50,13 @@ export async function getObject(call: ObjectCall): Promise<Response> {
   return new Response(body, { status, headers })
 }
 
-/** Whether the client verifies what it gets; a signed URL has the header as a parameter. */
+/** Returns whether the client verifies checksums. Signed URLs have the header as a parameter. */
 function wantsChecksum({ request: { headers }, query }: ObjectCall): boolean {
   const name = 'x-amz-checksum-mode'
   return (headers.get(name) ?? query.get(name))?.toUpperCase() === 'ENABLED'
 }
 
-/** Returns the range that is asked for, null for the whole object. Throws InvalidRange. */
+/** Returns the requested range; null for the whole object. Throws InvalidRange. */
 function requestedSlice({ headers }: Request, file: FileDocument) {
   if (!allowsRange(headers.get('if-range'), entityTag(file))) return null
   const range = requestedRange(headers.get('range'), Number(file.size))
@@ -65,9 +65,9 @@ function requestedSlice({ headers }: Request, file: FileDocument) {
 }
 
 /**
- * Returns a part by its position, from 1, whatever number the client uploaded it with: clients read
- * parts from 1 to the count, which `headers` get. A file of one part has no count, as in S3. Throws
- * InvalidPartNumber.
+ * Returns the range of a part by its position from 1, not by the number of its upload: clients
+ * read parts from 1 to the count, which is added to `headers`. As in S3, a file of one part has no
+ * count. Throws InvalidPartNumber.
  */
 function partOf({ partSizes, size }: FileDocument, number: number, headers: Headers) {
   const parts =

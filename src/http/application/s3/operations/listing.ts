@@ -12,7 +12,7 @@ import type { BucketCall, S3Call } from './operation.ts'
 
 const KEYS_MAX = 1_000
 
-/** A key belongs to one bucket, so the list has this one. */
+/** Lists the bucket of the key, since a storage key belongs to one bucket. */
 export function listBuckets({ caller: { bucketName, bucketId } }: S3Call): Response {
   const created = new Date(idMillis(bucketId)).toISOString()
   const bucket = element('Bucket', [element('Name', bucketName), element('CreationDate', created)])
@@ -20,12 +20,12 @@ export function listBuckets({ caller: { bucketName, bucketId } }: S3Call): Respo
   return xmlResponse(element('ListAllMyBucketsResult', fields, true))
 }
 
-/** Objects have no owners of their own. */
+/** The owner of every object: objects have no individual owners. */
 export function ownerOf(name: string): XmlNode {
   return element(name, [element('ID', 'svc'), element('DisplayName', 'svc')])
 }
 
-/** The parameters that both versions of the list have. */
+/** The parameters that both versions of ListObjects have. */
 interface Listing {
   readonly prefix: string
   readonly delimiter: string
@@ -36,7 +36,7 @@ interface Listing {
 
 export async function listVersion2(call: BucketCall): Promise<Response> {
   const { gateway, bucket, query } = call
-  const listing = listingOf(query)
+  const listing = parseListing(query)
   const startAfter = query.get('start-after') ?? ''
   const token = query.get('continuation-token')
   const name = JSON.stringify(['s3', bucket, listing.prefix, listing.delimiter])
@@ -63,7 +63,7 @@ export async function listVersion2(call: BucketCall): Promise<Response> {
 
 export async function listVersion1(call: BucketCall): Promise<Response> {
   const { bucket, query } = call
-  const listing = listingOf(query)
+  const listing = parseListing(query)
   const { encode } = listing
   const marker = query.get('marker') ?? ''
   const page = await readPage(call, listing, startOf(marker, listing))
@@ -79,7 +79,7 @@ export async function listVersion1(call: BucketCall): Promise<Response> {
   return xmlResponse(element('ListBucketResult', fields, true))
 }
 
-/** Returns the last key or common prefix in the order of the list; null for an empty page. */
+/** Returns the last key or common prefix of a page; null for an empty page. */
 function lastEntry({ objects, prefixes }: ObjectList): string | null {
   const names = [objects.at(-1)?.key, prefixes.at(-1)].filter((name) => name !== undefined)
   const [first, second] = names
@@ -87,7 +87,7 @@ function lastEntry({ objects, prefixes }: ObjectList): string | null {
   return Buffer.compare(Buffer.from(first), Buffer.from(second)) > 0 ? first : second
 }
 
-/** Returns the first key after a marker, which skips the keys of a common prefix. */
+/** Returns the first key after a marker. A marker that is a common prefix skips its keys. */
 function startOf(marker: string, { prefix, delimiter }: Listing): string {
   if (marker === '') return ''
   const isPrefix = delimiter !== '' && marker.length > prefix.length && marker.endsWith(delimiter)
@@ -105,7 +105,7 @@ async function readPage(
   return listObjects(gateway.files, list)
 }
 
-function listingOf(query: ReadonlyMap<string, string>): Listing {
+function parseListing(query: ReadonlyMap<string, string>): Listing {
   const encodingType = query.get('encoding-type')
   if (encodingType !== undefined && encodingType !== 'url') {
     throw new S3Fault('InvalidArgument', 'encoding-type')
@@ -113,14 +113,14 @@ function listingOf(query: ReadonlyMap<string, string>): Listing {
   return {
     prefix: query.get('prefix') ?? '',
     delimiter: query.get('delimiter') ?? '',
-    limit: countOf(query.get('max-keys'), KEYS_MAX),
+    limit: parseCount(query.get('max-keys'), KEYS_MAX),
     encode: encodingType === undefined ? (text) => text : uriEncodePath,
     encodingType: encodingType === undefined ? [] : [element('EncodingType', 'url')],
   }
 }
 
-/** Parses the size of a page, which is `max` at most. Throws InvalidArgument. */
-export function countOf(text: string | undefined, max: number): number {
+/** Parses a number of entries, and reduces it to `max`. Throws InvalidArgument. */
+export function parseCount(text: string | undefined, max: number): number {
   if (text === undefined || text === '') return max
   if (!/^\d{1,10}$/.test(text)) throw new S3Fault('InvalidArgument', 'a number of entries')
   return Math.min(Number(text), max)

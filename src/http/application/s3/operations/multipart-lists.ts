@@ -3,11 +3,11 @@ import type { MultipartDocument } from '../../../../engine/files/multipart-docum
 import { listOpenMultiparts, listPartsOf } from '../../../../product/files/multipart.ts'
 import { commonPrefix, compareKeys } from '../../../../product/files/objects.ts'
 import { PARTS_MAX } from '../../../../value/files/files.ts'
-import { algorithmOfName, checksumElements, namesOf } from '../checksums.ts'
+import { checksumElements, namesOf, parseAlgorithm } from '../checksums.ts'
 import { S3Fault } from '../errors.ts'
 import { uriEncodePath } from '../requests.ts'
 import { element, type XmlNode, xmlResponse } from '../xml/writer.ts'
-import { countOf, ownerOf } from './listing.ts'
+import { ownerOf, parseCount } from './listing.ts'
 import { requireUpload, textFields } from './multipart.ts'
 import { isoTime } from './object-headers.ts'
 import type { BucketCall, ObjectCall } from './operation.ts'
@@ -17,8 +17,8 @@ const PAGE_MAX = 1_000
 export async function listUploadParts(call: ObjectCall): Promise<Response> {
   const { gateway, bucket, key, query } = call
   const upload = await requireUpload(call)
-  const limit = countOf(query.get('max-parts'), PAGE_MAX)
-  const after = countOf(query.get('part-number-marker') ?? '0', PARTS_MAX)
+  const limit = parseCount(query.get('max-parts'), PAGE_MAX)
+  const after = parseCount(query.get('part-number-marker') ?? '0', PARTS_MAX)
   const page = { after, limit: limit + 1 }
   const found = await listPartsOf(gateway.files, upload.multipartId, page)
   const parts = found.slice(0, limit)
@@ -41,11 +41,11 @@ export async function listUploadParts(call: ObjectCall): Promise<Response> {
 
 function declaredFields({ checksum, isComposite = false }: MultipartDocument) {
   if (checksum === undefined) return {}
-  const { name, type } = namesOf({ algorithm: algorithmOfName(checksum), isComposite })
+  const { name, type } = namesOf({ algorithm: parseAlgorithm(checksum), isComposite })
   return { ChecksumAlgorithm: name, ChecksumType: type }
 }
 
-/** One upload, or the common prefix of several, in the order of the list. */
+/** An entry of the list: one upload, or the common prefix of several. */
 type Entry =
   | { readonly name: string; readonly upload: MultipartDocument }
   | { readonly name: string; readonly upload: null }
@@ -71,7 +71,7 @@ export async function listUploads({ gateway, bucket, query }: BucketCall): Promi
     idMarker: query.get('upload-id-marker') ?? '',
   }
   const { prefix, delimiter, keyMarker, idMarker } = listing
-  const limit = countOf(query.get('max-uploads'), PAGE_MAX)
+  const limit = parseCount(query.get('max-uploads'), PAGE_MAX)
   const uploads = await listOpenMultiparts(gateway.files, { bucket, prefix })
   const rest = entriesAfter(uploads, listing)
   const page = rest.slice(0, limit)
@@ -90,8 +90,8 @@ export async function listUploads({ gateway, bucket, query }: BucketCall): Promi
 }
 
 /**
- * Returns the entries after the markers: without an ID after all uploads of the key, and after all
- * keys of a common prefix.
+ * Returns the entries after the markers. A key marker without an ID skips all uploads of the key; a
+ * common prefix skips all its keys.
  */
 function entriesAfter(uploads: readonly MultipartDocument[], listing: UploadListing): Entry[] {
   const { prefix, delimiter, keyMarker, idMarker } = listing

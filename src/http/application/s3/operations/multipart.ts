@@ -1,4 +1,4 @@
-/** Multipart uploads: their beginning, parts and end. */
+/** Multipart uploads: creation, parts, completion and abort. */
 import type { FileDocument } from '../../../../engine/files/file-documents.ts'
 import type {
   MultipartDocument,
@@ -31,13 +31,13 @@ import { FILE_BYTES_MAX, PART_BYTES_MIN, PARTS_MAX } from '../../../../value/fil
 import { readS3Body } from '../bodies/bodies.ts'
 import {
   algorithmOfHeader,
-  algorithmOfName,
   CHECKSUMS,
   type Checksums,
   checksumElements,
   checksumHeaders,
   declaredChecksum,
   namesOf,
+  parseAlgorithm,
   requireExpected,
   TYPE_HEADER,
   wantedChecksum,
@@ -47,14 +47,14 @@ import { childText, readXml, type XmlElement } from '../xml/reader.ts'
 import { element, xmlResponse } from '../xml/writer.ts'
 import { writeCondition } from './conditions.ts'
 import { copySource } from './copies.ts'
-import { entityTag, isoTime, objectHeadersOf } from './object-headers.ts'
+import { entityTag, isoTime, parseObjectHeaders } from './object-headers.ts'
 import type { ObjectCall } from './operation.ts'
-import { partNumberOf } from './part-numbers.ts'
+import { parsePartNumber } from './part-numbers.ts'
 import { receive, transferring } from './uploads.ts'
 
 export async function createMultipart(call: ObjectCall): Promise<Response> {
   const { gateway, request, bucket, key } = call
-  const stored = objectHeadersOf(request.headers)
+  const stored = parseObjectHeaders(request.headers)
   const declared = declaredChecksum(request.headers)
   const { algorithm: checksum, isComposite } = declared ?? {}
   const upload = { bucket, key, ...stored, checksum, isComposite }
@@ -72,7 +72,7 @@ export async function createMultipart(call: ObjectCall): Promise<Response> {
 export async function uploadPart(call: ObjectCall): Promise<Response> {
   const { gateway } = call
   const address = addressOf(call)
-  const number = partNumberOf(call.query)
+  const number = parsePartNumber(call.query)
   await requireUpload(call)
   return receive(call, {
     replacedBytes: () => replacedPartBytes(gateway.files, address, number),
@@ -86,11 +86,11 @@ export async function uploadPart(call: ObjectCall): Promise<Response> {
   })
 }
 
-/** Copies an object, or a range of one, into a part. */
+/** Copies an object, or a range of it, to a part. */
 export async function uploadPartCopy(call: ObjectCall): Promise<Response> {
   const { gateway, request, bucket } = call
   const { files } = gateway
-  const number = partNumberOf(call.query)
+  const number = parsePartNumber(call.query)
   const address = addressOf(call)
   await requireUpload(call)
   const { file } = await copySource(call)
@@ -119,7 +119,7 @@ interface CopiedPart extends Omit<NewPart, 'etag'> {
   readonly address: MultipartAddress
 }
 
-/** Returns the entity tag. Throws NoSuchUpload. */
+/** Copies a slice of a file to a part and returns its entity tag. Throws NoSuchUpload. */
 async function copyPart(
   files: FilePorts,
   { file, slice, address, ...part }: CopiedPart,
@@ -158,13 +158,13 @@ interface ListedPart {
 export async function completeUpload(call: ObjectCall): Promise<Response> {
   const { gateway, incoming, request, caller } = call
   const { files } = gateway
-  // Its checksums are those of the object.
+  // The response has the checksums of the object.
   const ofBody = new Headers([...request.headers].filter(([name]) => !algorithmOfHeader(name)))
   const body = await readS3Body(gateway, incoming, caller, ofBody)
   const requireReplaceable = writeCondition(request.headers)
   const address = addressOf(call)
   const upload = await findMultipart(files, address)
-  // A client repeats a request whose answer it did not get.
+  // A client repeats a request whose response was lost.
   const repeated = upload === null ? await readCompleted(files, address) : null
   if (upload === null && repeated === null) throw new S3Fault('NoSuchUpload')
   const listed = listedParts(body)
@@ -181,16 +181,16 @@ export async function completeUpload(call: ObjectCall): Promise<Response> {
   const file = await transferring(call, () =>
     completeMultipart(files, { upload, parts, requireReplaceable, checksum, closed }),
   )
-  // The file exists; what is left of the upload is removed later where this fails.
+  // The file exists. If this removal fails, the rest of the upload is removed later.
   removeParts(files, upload.multipartId).catch((error: unknown) => {
     gateway.log.warn('files.parts_left', { requestId: incoming.requestId, error })
   })
   return completed(call, file)
 }
 
-/** Returns the checksum that the beginning of the upload declared; null for none. */
+/** Returns the checksum that was declared at the creation of the upload; null for none. */
 function declaredOf({ checksum, isComposite = false }: MultipartDocument) {
-  return checksum === undefined ? null : { algorithm: algorithmOfName(checksum), isComposite }
+  return checksum === undefined ? null : { algorithm: parseAlgorithm(checksum), isComposite }
 }
 
 function completed({ bucket, key }: ObjectCall, file: FileDocument): Response {
@@ -219,7 +219,7 @@ function listedParts(bytes: Uint8Array): readonly ListedPart[] {
   return parts
 }
 
-/** Returns the checksums that a client states of a part. */
+/** Parses the checksums that a client states for a part. */
 function checksumsIn(part: XmlElement): Checksums {
   const checksums = new Map<string, string>()
   for (const [algorithm, { name }] of CHECKSUMS) {

@@ -1,17 +1,17 @@
-/** Headers that S3 clients store with an object, and those of its downloads. */
+/** Headers that S3 clients store with an object, and headers of its downloads. */
 import type { FileDocument } from '../../../../engine/files/file-documents.ts'
 import { isContentType, USER_METADATA_BYTES_MAX } from '../../../../value/files/files.ts'
 import { S3Fault } from '../errors.ts'
 
 const METADATA_PREFIX = 'x-amz-meta-'
-/** Stored and sent again as they are. */
+/** Headers that are stored and sent back unchanged. */
 const KEPT = [
   ...['cache-control', 'content-disposition', 'content-encoding', 'content-language', 'expires'],
 ]
-/** Bytes of all kept headers together. */
+/** Bound on the bytes of all stored headers together. */
 const KEPT_BYTES_MAX = 4 * 1024
 const METADATA_NAME = /^x-amz-meta-[a-z0-9!#$%&'*+.^_`|~-]{1,128}$/
-/** Printable ASCII: clients encode other characters. */
+/** Values of metadata are printable ASCII: clients encode other characters. */
 const HEADER_VALUE = /^[\x20-\x7e\t]*$/
 const DEFAULT_TYPE = 'binary/octet-stream'
 
@@ -21,7 +21,7 @@ export interface ObjectHeaders {
   readonly headers: ReadonlyMap<string, string>
 }
 
-/** Headers of S3 that would change who can read an object, or how it is kept. */
+/** Unsupported headers of S3. To ignore them would change access to the object or its storage. */
 const REJECTED: readonly [RegExp, ConstructorParameters<typeof S3Fault>[0]][] = [
   [/^x-amz-grant-/, 'AccessControlListNotSupported'],
   [/^x-amz-(?:server-side-encryption|object-lock|tagging|website-redirect)/, 'NotImplemented'],
@@ -29,7 +29,7 @@ const REJECTED: readonly [RegExp, ConstructorParameters<typeof S3Fault>[0]][] = 
 const ACLS = ['private', 'bucket-owner-full-control']
 
 /** Throws MetadataTooLarge, InvalidArgument, InvalidStorageClass and NotImplemented. */
-export function objectHeadersOf(headers: Headers): ObjectHeaders {
+export function parseObjectHeaders(headers: Headers): ObjectHeaders {
   requireSupported(headers)
   const contentType = headers.get('content-type') ?? DEFAULT_TYPE
   if (!isContentType(contentType)) throw new S3Fault('InvalidArgument', 'content-type')
@@ -43,7 +43,7 @@ export function objectHeadersOf(headers: Headers): ObjectHeaders {
     else continue
     if (!HEADER_VALUE.test(value)) throw new S3Fault('InvalidArgument', `the header ${name}`)
     const kept = name === 'content-encoding' ? storedEncoding(value) : value
-    // Metadata may be empty; an empty header of another kind says nothing.
+    // Metadata may be empty; any other empty header is ignored.
     if (kept !== '' || name.startsWith(METADATA_PREFIX)) stored.set(name, kept)
   }
   if (metadataBytes > USER_METADATA_BYTES_MAX || keptBytes > KEPT_BYTES_MAX) {
@@ -52,7 +52,7 @@ export function objectHeadersOf(headers: Headers): ObjectHeaders {
   return { contentType, headers: stored }
 }
 
-/** Returns the encodings of the object itself, without the one of the transfer. */
+/** Returns the content encodings of the object, without `aws-chunked` of the transfer. */
 function storedEncoding(value: string): string {
   const encodings = value.split(',').map((each) => each.trim())
   return encodings.filter((each) => each !== '' && each !== 'aws-chunked').join(',')
@@ -72,7 +72,7 @@ function requireSupported(headers: Headers): void {
 
 /**
  * Returns the entity tag with its quotes. Files without an MD5 get a tag in the form of multipart
- * uploads, which no client takes for an MD5.
+ * uploads, so that no client compares it with an MD5.
  */
 export function entityTag({ etag, sha256 }: Pick<FileDocument, 'etag' | 'sha256'>): string {
   return `"${etag ?? `${sha256.slice(0, 32)}-1`}"`
@@ -82,7 +82,7 @@ export function lastModifiedMillis({ createdAtMicros }: Pick<FileDocument, 'crea
   return Number(createdAtMicros / 1000n)
 }
 
-/** Returns the time of a list: RFC 3339 with milliseconds. */
+/** Formats a time for lists: RFC 3339 with milliseconds. */
 export function isoTime(file: Pick<FileDocument, 'createdAtMicros'>): string {
   return new Date(lastModifiedMillis(file)).toISOString()
 }
@@ -97,7 +97,7 @@ export function downloadHeaders(
     etag: entityTag(file),
     'last-modified': new Date(lastModifiedMillis(file)).toUTCString(),
     'accept-ranges': 'bytes',
-    // A signed URL may be opened in a browser, which must not run what is stored here.
+    // A signed URL may be opened in a browser, which must not execute stored content.
     'content-security-policy': 'sandbox',
   })
   for (const [name, value] of file.headers ?? []) headers.set(name, value)

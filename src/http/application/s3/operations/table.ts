@@ -1,4 +1,4 @@
-/** Which operation a request asks for: by its method, its subresource, and what it addresses. */
+/** Selects the operation of a request by its method, its subresource, and its bucket or object. */
 import { type S3Code, S3Fault } from '../errors.ts'
 import { getAttributes } from './attributes.ts'
 import {
@@ -28,7 +28,7 @@ import { putObject } from './uploads.ts'
 export interface Operation<C extends BucketCall> {
   readonly access: 'read' | 'write'
   readonly handle: Handler<C>
-  /** The histogram that has the durations; null for an operation without bytes of objects. */
+  /** The histogram of the durations; null for an operation that transfers no object. */
   readonly routeClass: 'upload' | 'download' | null
 }
 
@@ -41,7 +41,7 @@ const missing = (code: S3Code) =>
     throw new S3Fault(code)
   })
 
-/** Parameters that select an operation of their own. Any other parameter belongs to one. */
+/** Parameters that select an operation. Any other parameter is an argument of one. */
 const SUBRESOURCES = new Set([
   ...['accelerate', 'acl', 'analytics', 'attributes', 'cors', 'delete', 'encryption'],
   ...['intelligent-tiering', 'inventory', 'legal-hold', 'lifecycle', 'location', 'logging'],
@@ -97,13 +97,13 @@ export function objectOperation(call: ObjectCall): Operation<ObjectCall> {
   return find(OBJECT_OPERATIONS, call)
 }
 
-/** Throws NotImplemented and MethodNotAllowed. */
+/** Returns the operation. Throws NotImplemented and MethodNotAllowed. */
 function find<C extends BucketCall>(
   operations: Readonly<Record<string, Operation<C>>>,
   { request: { method, headers }, query }: C,
 ): Operation<C> {
   const named = [...query.keys()].filter((name) => SUBRESOURCES.has(name))
-  // Nothing has versions, so the version of an object is the only one there is.
+  // Objects have one version only, whose ID is `null`.
   const subresources =
     query.get('versionId') === 'null' ? named.filter((name) => name !== 'versionId') : named
   const isCopy = method === 'PUT' && headers.has('x-amz-copy-source')

@@ -1,4 +1,4 @@
-/** PutObject, and the receipt of bytes that it shares with UploadPart. */
+/** PutObject, and the reception of bytes that PutObject and UploadPart share. */
 
 import { requireAdmission } from '../../../../product/buckets/admission.ts'
 import type { Reservation } from '../../../../product/files/bucket-usage.ts'
@@ -11,12 +11,12 @@ import { type S3Body, streamS3Body } from '../bodies/bodies.ts'
 import { type Checksums, checksumHeaders } from '../checksums.ts'
 import { S3Fault } from '../errors.ts'
 import { writeCondition } from './conditions.ts'
-import { objectHeadersOf } from './object-headers.ts'
+import { parseObjectHeaders } from './object-headers.ts'
 import type { ObjectCall } from './operation.ts'
 
 export async function putObject(call: ObjectCall): Promise<Response> {
   const { gateway, request, bucket, key } = call
-  const stored = objectHeadersOf(request.headers)
+  const stored = parseObjectHeaders(request.headers)
   const requireReplaceable = writeCondition(request.headers)
   return receive(call, {
     replacedBytes: async () => (await readObject(gateway.files, bucket, key))?.size ?? 0n,
@@ -32,7 +32,7 @@ export async function putObject(call: ObjectCall): Promise<Response> {
 type StagedBytes = Parameters<typeof storeFile>[1]
 
 export interface Received {
-  /** In hexadecimal. */
+  /** The MD5 in hexadecimal. */
   readonly md5: string
   /** Verified checksums. */
   readonly checksums: Checksums
@@ -40,12 +40,12 @@ export interface Received {
 }
 
 export interface Receipt {
-  /** Returns the bytes of the bucket that the received ones take the place of. */
+  /** Returns the bytes of the bucket that the received bytes replace. */
   replacedBytes(): Promise<bigint>
   store(staged: StagedBytes, received: Received): Promise<Response>
 }
 
-/** Stages the body, verifies it and passes it to `store`. Leaves nothing of a body that fails. */
+/** Stages the body, verifies it and passes it to `store`. Removes the bytes of a failed body. */
 export async function receive(call: ObjectCall, receipt: Receipt): Promise<Response> {
   const { gateway, incoming, caller, bucket } = call
   const body = streamS3Body(gateway, incoming, caller)
@@ -72,7 +72,7 @@ export async function receive(call: ObjectCall, receipt: Receipt): Promise<Respo
 interface Staging extends Receipt {
   readonly body: S3Body
   readonly reservation: Reservation
-  /** Throws where so many bytes are too many. */
+  /** Throws if the number of bytes exceeds a bound. */
   readonly requireFit: (bytes: number) => void
 }
 
@@ -97,7 +97,7 @@ async function stage(
   } catch (error) {
     const { requestId } = incoming
     const { storageKeyId } = caller
-    // A rejected body is in the log of rejections; one that broke off is only here.
+    // The rejection log has rejected bodies; only this record has interrupted ones.
     const level = error instanceof S3Fault ? 'debug' : 'warn'
     log[level]('files.upload_failed', { requestId, storageKeyId, received, error })
     throw error

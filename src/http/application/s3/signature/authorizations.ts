@@ -12,7 +12,7 @@ export interface Authorization {
   readonly timestamp: string
   /** Unix milliseconds of the timestamp. */
   readonly atMillis: number
-  /** Names in lower case, sorted. */
+  /** Names of signed headers, in lower case and sorted. */
   readonly signedHeaders: readonly string[]
   /** 64 lowercase hex characters. */
   readonly signature: string
@@ -34,7 +34,7 @@ const SIGNATURE = /^[0-9a-f]{64}$/
 
 type MalformedCode = 'AuthorizationHeaderMalformed' | 'AuthorizationQueryParametersError'
 
-/** Throws AccessDenied for a request without a signature, and codes of malformed ones. */
+/** Parses the signature. Throws AccessDenied if there is none, and codes of malformed ones. */
 export function parseAuthorization(headers: Headers, { query }: S3Url): Authorization {
   const header = headers.get('authorization')
   const isPresigned = query.has('X-Amz-Algorithm') || query.has('X-Amz-Signature')
@@ -100,7 +100,7 @@ function authorizationOf(code: MalformedCode, given: Given): Authorization {
   const { credential, names, timestamp, signature, expiresSeconds } = given
   const [, accessKeyId, scope, date, region] = CREDENTIAL.exec(credential) ?? []
   if (accessKeyId === undefined) throw new S3Fault(code, 'Credential: key/date/region/s3')
-  const atMillis = millisOf(timestamp)
+  const atMillis = parseMillis(timestamp)
   if (Number.isNaN(atMillis)) throw new S3Fault(code, 'the time of the signature')
   if (!timestamp.startsWith(`${date!}T`)) throw new S3Fault(code, 'the date of the scope')
   const signedHeaders = HEADER_NAMES.test(names) ? names.split(';') : []
@@ -111,8 +111,8 @@ function authorizationOf(code: MalformedCode, given: Given): Authorization {
   return { accessKeyId, scope: scope!, ...when, signedHeaders, signature, expiresSeconds }
 }
 
-/** Returns Unix milliseconds; NaN for a malformed time, or one that does not exist. */
-function millisOf(timestamp: string): number {
+/** Parses a time to Unix milliseconds; NaN if it is malformed or does not exist. */
+function parseMillis(timestamp: string): number {
   const parts = TIMESTAMP.exec(timestamp)
   if (parts === null) return Number.NaN
   const [year, month, day, hour, minute, second] = parts.slice(1)

@@ -11,20 +11,20 @@ import { isSignedBy, signingKey } from './signatures.ts'
 
 export interface S3Caller extends StorageCaller {
   readonly authorization: Authorization
-  /** The key of the signatures of chunks. */
+  /** The key that signs chunks. */
   readonly signingKey: Uint8Array
-  /** A digest of the body in hexadecimal, or the name of a mode. */
+  /** The digest of the body in hexadecimal, or the name of a mode. */
   readonly payload: string
 }
 
 export const UNSIGNED_PAYLOAD = 'UNSIGNED-PAYLOAD'
-/** Digests, and the names of modes: those that are implemented, and others of S3. */
+/** Digests and names of modes. Names of S3 that are not implemented match too. */
 const PAYLOAD = /^(?:[0-9a-f]{64}|UNSIGNED-PAYLOAD|STREAMING-[A-Z0-9-]{1,64})$/
 const SKEW_MILLIS = 15 * 60 * 1000
 
 /**
- * Returns the caller. Throws the codes of S3 for other requests, and RATE_LIMITED for a key that
- * sends too many, or a peer that failed too often.
+ * Authenticates the caller. Throws the codes of S3, and RATE_LIMITED for a key over its rate or a
+ * peer over its failure limit.
  */
 export function authenticateS3(gateway: Gateway, incoming: Incoming, url: S3Url): S3Caller {
   const peer = peerOf(incoming.binding)
@@ -46,7 +46,7 @@ function findCaller(gateway: Gateway, { method, headers }: Request, url: S3Url):
   const authorization = parseAuthorization(headers, url)
   const { accessKeyId, signedHeaders, expiresSeconds } = authorization
   for (const name of headers.keys()) {
-    // A header that changes the request must not be added to it by others.
+    // All headers that change the request must be signed, so that no third party can add one.
     if (!name.startsWith('x-amz-') || signedHeaders.includes(name)) continue
     throw new S3Fault('AccessDenied', `the header ${name} is not signed`)
   }

@@ -12,17 +12,17 @@ export interface SignedRequest {
   readonly method: string
   readonly url: Pick<S3Url, 'path' | 'query'>
   readonly headers: Headers
-  /** The value that stands for the body: a digest, or the name of a mode. */
+  /** The signed value for the body: a digest or the name of a mode. */
   readonly payload: string
 }
 
-/** Returns 32 bytes, which sign for one day, region and service. */
+/** Derives the signing key of one day, region and service: 32 bytes. */
 export function signingKey(secret: Secret, { date, region }: Authorization): Uint8Array {
   const ofDate = hmacSha256(`AWS4${secret.reveal()}`, date)
   return hmacSha256(hmacSha256(hmacSha256(ofDate, region), 's3'), 'aws4_request')
 }
 
-/** Whether the signature is the one of the request, which is compared in constant time. */
+/** Returns whether the signature is valid for the request. The comparison takes constant time. */
 export function isSignedBy(
   key: Uint8Array,
   authorization: Authorization,
@@ -65,7 +65,7 @@ export function canonicalRequest(
   return [method, path, canonicalQuery(url.query), ...signed].join('\n')
 }
 
-/** Returns the path as clients sign it, whichever characters they left unencoded. */
+/** Returns the path as clients sign it, independent of the characters that they left unencoded. */
 function canonicalPath(path: string): string {
   return uriEncodePath(decodeURIComponent(path))
 }
@@ -78,7 +78,7 @@ function canonicalQuery(query: ReadonlyMap<string, string>): string {
   return encoded.map(([name, value]) => `${name}=${value}`).join('&')
 }
 
-/** The signatures of the chunks of one body, each of which covers the one before. */
+/** Verifies the signatures of the chunks of one body. Each signature covers the previous one. */
 export class ChunkSignatures {
   readonly #key: Uint8Array
   readonly #authorization: Authorization
@@ -90,13 +90,13 @@ export class ChunkSignatures {
     this.#previous = authorization.signature
   }
 
-  /** Whether the signature is that of the next chunk, whose SHA-256 is given. */
+  /** Returns whether the signature is valid for the next chunk, given its SHA-256. */
   isNextChunk(signature: string, sha256: string): boolean {
     const text = this.#text('AWS4-HMAC-SHA256-PAYLOAD', `${EMPTY_SHA256}\n${sha256}`)
     return this.#isNext(signature, text)
   }
 
-  /** Whether the signature is that of the trailers: lines of `name:value`. */
+  /** Returns whether the signature is valid for the trailers: lines of `name:value`. */
   isTrailer(signature: string, trailers: string): boolean {
     return this.#isNext(signature, this.#text('AWS4-HMAC-SHA256-TRAILER', sha256Hex(trailers)))
   }

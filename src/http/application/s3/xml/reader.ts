@@ -1,18 +1,18 @@
 /**
- * Reads the XML of requests: elements and text. Declarations of types, processing instructions,
- * comments and CDATA are rejected, so there are no entities but the five of XML itself.
+ * Parses the XML of requests, which has only elements and text. Document types, processing
+ * instructions, comments and CDATA are rejected, so only the five entities of XML itself exist.
  */
 import { S3Fault } from '../errors.ts'
 
 export interface XmlElement {
-  /** Without a prefix of a namespace. */
+  /** The name, without a namespace prefix. */
   readonly name: string
   readonly children: readonly XmlElement[]
-  /** Its text, without that of its children. */
+  /** The text of the element, without that of its children. */
   readonly text: string
 }
 
-/** Elements of one document: ten thousand parts, with a checksum each. */
+/** Bound on the elements of a document. It admits 10,000 parts with a checksum each. */
 const ELEMENTS_MAX = 50_000
 const DEPTH_MAX = 8
 const DECLARATION = /^\ufeff?<\?xml[ \t\r\n][^<>?]{0,200}\?>/
@@ -37,7 +37,7 @@ interface OpenElement {
   text: string
 }
 
-/** Throws MalformedXML. */
+/** Parses a document. Throws MalformedXML. */
 export function readXml(bytes: Uint8Array): XmlElement {
   const text = decodeUtf8(bytes)
   const root: OpenElement = { name: '', children: [], text: '' }

@@ -1,4 +1,4 @@
-/** Writes XML. A node is made of escaped text alone, so nothing can be written unescaped. */
+/** Writes XML. Nodes contain only escaped text, so nothing can be written unescaped. */
 
 /** XML text that is escaped. */
 export class XmlNode {
@@ -14,7 +14,7 @@ const DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
 export type Content = string | number | boolean | readonly XmlNode[]
 
-/** Returns an element; `name` is a constant of this program. `isRoot` adds the namespace of S3. */
+/** Returns an element. `name` must be a constant; `isRoot` adds the namespace of S3. */
 export function element(name: string, content: Content, isRoot = false): XmlNode {
   const attributes = isRoot ? ` xmlns="${NAMESPACE}"` : ''
   const inner = Array.isArray(content)
@@ -24,8 +24,8 @@ export function element(name: string, content: Content, isRoot = false): XmlNode
 }
 
 /**
- * Escapes text. Characters that XML 1.0 does not have are written as references, as S3 does:
- * clients that list such keys ask for `encoding-type=url`.
+ * Escapes text. Like S3, it writes characters that XML 1.0 forbids as references: clients that list
+ * such keys request `encoding-type=url`.
  */
 export function escapeXml(text: string): string {
   return text
