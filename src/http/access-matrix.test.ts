@@ -144,7 +144,7 @@ test('each operation of the management origin has one route', () => {
   expect(new Set(managementRoutes.map(nameOf)).size).toBe(managementRoutes.length)
 })
 
-describe('without a valid session every other route answers 401', () => {
+describe('routes without a valid session', () => {
   const callers: readonly [string, () => Promise<string | null>][] = [
     ['no token', async () => null],
     ['a malformed token', async () => 'rk_at_v1_x'],
@@ -184,7 +184,7 @@ describe('without a valid session every other route answers 401', () => {
     ],
   ]
 
-  test.each(callers)('with %s', async (_, tokenFor) => {
+  test.each(callers)('every route that needs a session answers 401 to %s', async (_, tokenFor) => {
     const token = await tokenFor()
     for (const route of withSession) {
       expect(await rejection(await call(route, token)), nameOf(route)).toBe(UNAUTHENTICATED)
@@ -192,15 +192,15 @@ describe('without a valid session every other route answers 401', () => {
   })
 })
 
-describe('without the capability at the scope every guarded route answers 403', () => {
-  test('with every capability at another Environment', async () => {
+describe('guarded routes without the capability at the scope', () => {
+  test('guarded routes answer 403 to every capability at another Environment', async () => {
     const login = await operatorWith(t, { scope: OTHER_ENVIRONMENT, capabilities: CAPABILITIES })
     for (const route of guarded) {
       expect(await rejection(await call(route, tokenOf(login))), nameOf(route)).toBe(DENIED)
     }
   })
 
-  test('with every other capability at the installation', async () => {
+  test('guarded routes answer 403 to every other capability at the installation', async () => {
     for (const route of guarded) {
       const capabilities = everythingBut(capabilityOf(route)!)
       const login = await operatorWith(t, { scope: INSTALLATION, capabilities })
@@ -208,7 +208,7 @@ describe('without the capability at the scope every guarded route answers 403', 
     }
   })
 
-  test('with a grant that was removed since the login', async () => {
+  test('guarded routes answer 403 once the grant was removed after the login', async () => {
     const login = await operatorWith(t, { scope: INSTALLATION, capabilities: CAPABILITIES })
     expect((await call(withSession[0]!, tokenOf(login))).status).not.toBe(401)
     await t.sql('delete from service_operator_grants where operator_id = $1', [

@@ -96,14 +96,14 @@ test('the table names exactly the routes that the server has', () => {
 })
 
 describe('a body', () => {
-  test('with an unknown field is invalid', async () => {
+  test('a body with an unknown field is invalid', async () => {
     for (const route of json) {
       const text = JSON.stringify({ ...(bodyOf(route) as object), surprise: 1 })
       expect(await send(route, { text }), nameOf(route)).toBe(`${INVALID} | $: no unknown field`)
     }
   })
 
-  test('with a duplicate key is invalid', async () => {
+  test('a body with a duplicate key is invalid', async () => {
     for (const route of json) {
       const [key = 'x', value = 1] = Object.entries(bodyOf(route) ?? {})[0] ?? []
       const twice = `${JSON.stringify(key)}:${JSON.stringify(value)}`
@@ -120,13 +120,13 @@ describe('a body', () => {
     ['two documents', '{}{}'],
     ['a __proto__', '{"__proto__":{}}'],
     ['a byte order mark', '\ufeff{}'],
-  ])('that is or has %s is invalid', async (_, text) => {
+  ])('a body that is or has %s is invalid', async (_, text) => {
     for (const route of json) {
       expect((await send(route, { text })).slice(0, INVALID.length), nameOf(route)).toBe(INVALID)
     }
   })
 
-  test('over the bound is too large, also where only its declared length is', async () => {
+  test('a body over the bound is too large, also if only its declared length is', async () => {
     for (const route of managementRoutes.filter((each) => !bare.includes(each))) {
       const isFrame = bodyOf(route) === FRAME
       const bound = route.body === null || isFrame ? null : (route.body as { bytesMax?: number })
@@ -143,7 +143,7 @@ describe('a body', () => {
     }
   })
 
-  test('where none is taken is invalid', async () => {
+  test('a body is invalid on a route that takes none', async () => {
     for (const route of bare) {
       if (route.method === 'GET') continue
       for (const text of ['{}', ' ']) {
@@ -152,7 +152,7 @@ describe('a body', () => {
     }
   })
 
-  test('of JSON whose encoding is quoted is read', async () => {
+  test('a JSON body is accepted with a quoted charset parameter', async () => {
     for (const route of json) {
       const answer = await send(route, { text: '{', type: 'application/json; charset="utf-8"' })
       expect(answer.slice(0, INVALID.length), nameOf(route)).toBe(INVALID)
@@ -160,7 +160,7 @@ describe('a body', () => {
   })
 
   test.each(['text/plain', 'application/json; charset=latin1', 'multipart/form-data', ''])(
-    'of the media type %j is unsupported',
+    'a body of the media type %j is unsupported',
     async (type) => {
       for (const route of managementRoutes.filter(hasMediaType)) {
         const answer = await send(route, { text: textOf(route), type })
@@ -169,7 +169,7 @@ describe('a body', () => {
     },
   )
 
-  test('that is compressed is unsupported', async () => {
+  test('a compressed body is unsupported', async () => {
     for (const route of managementRoutes.filter((each) => !bare.includes(each))) {
       const type = bodyOf(route) === FRAME ? PACKAGE_MEDIA_TYPE : 'application/json'
       const text = Bun.gzipSync('{}')
@@ -185,7 +185,7 @@ describe('an Idempotency-Key', () => {
     ['another identifier', [id('opi')]],
     ['lower case', [id('opn').replace(/0/g, 'a')]],
     ['nothing', ['']],
-  ])('of %s is invalid', async (_, keys) => {
+  ])('an Idempotency-Key of %s is invalid', async (_, keys) => {
     for (const route of withOperation) {
       expect(await send(route, { text: textOf(route), keys }), nameOf(route)).toMatch(
         /^400 PLATFORM_REQUEST_INVALID \| idempotency-key: /,
@@ -193,7 +193,7 @@ describe('an Idempotency-Key', () => {
     }
   })
 
-  test('is asked for by every route that requires one', async () => {
+  test('every route that requires an Idempotency-Key rejects requests without one', async () => {
     for (const route of withOperation.filter((each) => each.operationId === 'required')) {
       expect(await send(route, { text: textOf(route), keys: [] }), nameOf(route)).toMatch(
         /^400 PLATFORM_REQUEST_INVALID \| idempotency-key: /,
@@ -202,7 +202,7 @@ describe('an Idempotency-Key', () => {
   })
 })
 
-test('a query parameter that is unknown, or that comes twice, is invalid', async () => {
+test('an unknown or repeated query parameter is invalid', async () => {
   for (const route of managementRoutes) {
     const declared = Object.keys(jsonSchemaOf(route.query).properties ?? {})
     for (const name of ['surprise', ...declared]) {

@@ -75,7 +75,7 @@ const codeOf = ({ body }: { body: Record<string, unknown> }) =>
   (body.error as { code: string } | undefined)?.code
 
 describe('POST /v1/action', () => {
-  test('returns the complete envelope', async () => {
+  test('an Action returns the complete envelope', async () => {
     const { response, body } = await post('/v1/action', 'a.both')
     expect(body).toEqual({
       version: 1,
@@ -89,27 +89,34 @@ describe('POST /v1/action', () => {
   })
 
   const rejected: readonly (readonly [string, string, string, object, number, string])[] = [
-    ['a Query', '/v1/action', 'a.all', {}, 404, 'FUNCTION_NOT_FOUND'],
-    ['an Action elsewhere', '/v1/query', 'a.both', {}, 404, 'FUNCTION_NOT_FOUND'],
-    ['an internal one', '/v1/action', 'a.hidden', {}, 404, 'FUNCTION_NOT_FOUND'],
-    ['one of other clients', '/v1/action', 'a.others', {}, 403, 'AUTH_POLICY_DENIED'],
-    ['an operation ID', '/v1/action', 'a.both', { operationId: 'x' }, 400, 'REQUEST_INVALID'],
+    ['an Action that names a Query', '/v1/action', 'a.all', {}, 404, 'FUNCTION_NOT_FOUND'],
+    ['an Action at the path of Queries', '/v1/query', 'a.both', {}, 404, 'FUNCTION_NOT_FOUND'],
+    ['an internal Action', '/v1/action', 'a.hidden', {}, 404, 'FUNCTION_NOT_FOUND'],
+    ['an Action of other clients', '/v1/action', 'a.others', {}, 403, 'AUTH_POLICY_DENIED'],
+    [
+      'an Action with an operation ID',
+      '/v1/action',
+      'a.both',
+      { operationId: 'x' },
+      400,
+      'REQUEST_INVALID',
+    ],
   ]
-  test.each(rejected)('rejects %s', async (_, path, name, more, status, code) => {
+  test.each(rejected)('a request for %s is rejected', async (_, path, name, more, status, code) => {
     const reply = await post(path, name, more)
     expect([reply.response.status, codeOf(reply), reply.times]).toEqual([status, code, []])
   })
 
   test.each([
-    ['an answer', 'a.both', 200],
-    ['a failure', 'a.late', 504],
-  ])('takes time for %s, and returns it', async (_, name, status) => {
+    ['a successful Action', 'a.both', 200],
+    ['a failing Action', 'a.late', 504],
+  ])('the idle timeout is suspended for %s, and restored', async (_, name, status) => {
     const { response, times } = await post('/v1/action', name)
     expect([response.status, times]).toEqual([status, ['taken', 'returned']])
   })
 
   test.each(['WRITE_CONFLICT', 'RESULT_UNCERTAIN'])(
-    'does not fail with %s when a Mutation that it calls does',
+    'an Action does not fail with %s when a Mutation that it calls does',
     async (code) => {
       const argument = { key: 'code', value: { type: 'string', value: code } }
       const reply = await post('/v1/action', 'a.writes', {
@@ -121,7 +128,7 @@ describe('POST /v1/action', () => {
     },
   )
 
-  test('reports an exceeded deadline as not retryable, with the invocation ID', async () => {
+  test('an exceeded deadline of an Action is not retryable and has the invocation ID', async () => {
     const { response, body } = await post('/v1/action', 'a.late')
     expect(response.status).toBe(504)
     expect(body.error).toMatchObject({ code: 'DEADLINE_EXCEEDED', retryable: false })

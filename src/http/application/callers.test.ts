@@ -134,27 +134,30 @@ const ALLOWED: Readonly<Record<AuthMode, Partial<Record<Presented, string>>>> = 
 }
 
 describe.each(AUTH_MODES)('a Function of the mode %s', (mode) => {
-  it.each(Object.keys(PRESENTED) as Presented[])('called with %s', async (name) => {
-    const missing = mode !== 'optional' && name === 'no token'
-    const otherwise = missing ? '401 FUNCTIONAL_TOKEN_REQUIRED' : INVALID
-    const expected = ALLOWED[mode][name] ?? otherwise
-    for (const kind of ['query', 'mutate']) {
-      const authorization = await PRESENTED[name]()
-      const { status, outcome, headers } = await call(`${kind}.${mode}`, { authorization })
-      expect(`${status} ${outcome}`).toBe(expected)
-      if (status === 401) expect(headers.get('www-authenticate')).toBe('Bearer')
-    }
-  })
+  it.each(Object.keys(PRESENTED) as Presented[])(
+    'the mode decides about a call with %s',
+    async (name) => {
+      const missing = mode !== 'optional' && name === 'no token'
+      const otherwise = missing ? '401 FUNCTIONAL_TOKEN_REQUIRED' : INVALID
+      const expected = ALLOWED[mode][name] ?? otherwise
+      for (const kind of ['query', 'mutate']) {
+        const authorization = await PRESENTED[name]()
+        const { status, outcome, headers } = await call(`${kind}.${mode}`, { authorization })
+        expect(`${status} ${outcome}`).toBe(expected)
+        if (status === 401) expect(headers.get('www-authenticate')).toBe('Bearer')
+      }
+    },
+  )
 })
 
 describe('a caller', () => {
-  it('without an Application Key is rejected, whatever token it presents', async () => {
+  it('a caller without an Application Key is rejected even with a valid token', async () => {
     const authorization = await user()
     const { status, outcome } = await call('query.user', { authorization, key: 'rk_pub_v1_x' })
     expect([status, outcome]).toEqual([401, 'APPLICATION_KEY_INVALID'])
   })
 
-  it('does not receive the cached result of another caller', async () => {
+  it('a caller does not receive the cached result of another caller', async () => {
     const [a, b] = [await user({ sub: 'aaaa' }), await user({ sub: 'bbbb' })]
     const answers = []
     for (const authorization of [a, b, a, b, a, b, undefined]) {
@@ -163,7 +166,7 @@ describe('a caller', () => {
     expect(answers).toEqual(['aaaa', 'bbbb', 'aaaa', 'bbbb', 'aaaa', 'bbbb', 'nobody'])
   })
 
-  it('can repeat its Mutation with a fresh token, and other callers cannot', async () => {
+  it('a caller can repeat its Mutation with a fresh token, and other callers cannot', async () => {
     const operationId = system.ids.make('opn')
     const mutate = async (given: Record<string, unknown>) => {
       const { outcome, body } = await call('mutate.user', {
@@ -177,7 +180,7 @@ describe('a caller', () => {
     expect(await mutate({ sub: 'user-2' })).toEqual(['OPERATION_REUSED', undefined])
   })
 
-  it('is told to retry while the keys of its provider cannot be fetched', async () => {
+  it('a failure is retryable while the keys of the provider cannot be fetched', async () => {
     const down = await jwtIssuer()
     down.intercept = (response) => response.writeHead(500).end()
     const alone = await openTestGateway({
@@ -212,7 +215,7 @@ describe('a peer', () => {
     return outcomes
   }
 
-  it('over its failure limit has only its invalid tokens rejected', async () => {
+  it('a peer over its failure limit has only its invalid tokens rejected', async () => {
     const known = await user({ sub: 'user-1' })
     const at = { ...on(), peer: '192.0.2.1' }
     expect((await call('query.user', { ...at, authorization: known })).outcome).toBe('user')
@@ -231,7 +234,7 @@ describe('a peer', () => {
     expect((await call('query.none', wrong)).outcome).toBe('nobody')
   })
 
-  it('that floods the server has only its known tokens accepted', async () => {
+  it('a peer that floods the server has only its known tokens accepted', async () => {
     const known = await user({ sub: 'user-1' })
     const at = { ...on(), peer: '192.0.2.5' }
     expect((await call('query.user', { ...at, authorization: known })).outcome).toBe('user')
@@ -246,7 +249,7 @@ describe('a peer', () => {
     expect((await call('query.user', later)).outcome).toBe('user')
   })
 
-  it('that guesses Application Keys is rejected', async () => {
+  it('a peer that guesses Application Keys is rejected', async () => {
     const guess = { on: limited, key: 'rk_pub_v1_x', peer: '192.0.2.3' }
     const outcomes = await times(60, () => call('query.none', guess))
     expect(outcomes.slice(0, 20)).toEqual(Array(20).fill('APPLICATION_KEY_INVALID'))
@@ -254,7 +257,7 @@ describe('a peer', () => {
     expect((await call('query.none', { ...guess, key: limited.key })).outcome).toBe('nobody')
   })
 
-  it('that is a backend may send the tokens of many users', async () => {
+  it('a backend may send the tokens of many users from one address', async () => {
     const wrong = { on: limited, peer: '192.0.2.4', authorization: 'Bearer wrong' }
     const outcomes = await times(60, () => call('query.user', wrong))
     expect(new Set(outcomes)).toEqual(new Set(['FUNCTIONAL_TOKEN_INVALID']))
@@ -262,7 +265,7 @@ describe('a peer', () => {
 })
 
 describe('a credential', () => {
-  it('has its own rate limit, which does not affect others', async () => {
+  it('a credential has its own rate limit, which does not affect others', async () => {
     const key = limited.issueKey('public', 5)
     const outcomes: string[] = []
     for (let i = 0; i < 30; i++) {

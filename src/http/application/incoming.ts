@@ -27,7 +27,7 @@ export interface KeyRejection {
   readonly credential: CredentialName | null
 }
 
-/** What the listener knows about a request. Each member costs a look-up. */
+/** The facts and controls of a request that the listener has. Each one costs a look-up. */
 export interface ApplicationBinding extends PeerBinding {
   /** Suspends the idle timeout of the connection. Call it after the body was read. */
   takeTime(): void

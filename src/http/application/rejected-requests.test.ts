@@ -272,34 +272,37 @@ const ROWS: readonly Row[] = [
   ...FOUND.map((row) => ({ ...row, names: 'function' as const })),
 ]
 
-describe('a rejected request leaves one record that names the rule', () => {
-  test.each(ROWS)('$title', async ({ sent: given, code, detail, names }) => {
-    const sent = typeof given === 'function' ? await given() : given
-    const { code: answered, headers, records } = await bench.send({ peer: PEER, ...sent })
-    expect(answered).toBe(code)
-    expect(records).toHaveLength(1)
-    const record = records[0]!
-    expect(record).toMatchObject({
-      event: 'request.rejected',
-      requestId: headers.get('x-service-request-id'),
-      errorCode: code,
-      detail: typeof detail === 'string' ? detail : expect.stringMatching(detail),
-      message: `Rejected with ${code}: ${record.detail}.`,
-    })
-    const isResolved = names === 'release' || names === 'function'
-    expect({
-      ...{ peer: record.peer, clientId: record.clientId, credentialId: record.credentialId },
-      ...{ releaseId: record.releaseId, function: record.function },
-    }).toEqual({
-      ...{
-        peer: undefined,
-        ...(names === 'peer' ? { peer: PEER } : bench.credentialOf(bench.gateway.key)),
-      },
-      releaseId: isResolved ? bench.gateway.releaseId : undefined,
-      function: names === 'function' ? (sent.function ?? 'a.one') : undefined,
-    })
-    expect(record.invocationId).toBe(headers.get('x-service-invocation-id') ?? undefined)
-    expect(bench.memory.text()).not.toContain(CANARY)
-    expect(bench.memory.text()).not.toContain('me@example.com')
-  })
+describe('records of rejected requests', () => {
+  test.each(ROWS)(
+    'one record names the rule that the request broke: $title',
+    async ({ sent: given, code, detail, names }) => {
+      const sent = typeof given === 'function' ? await given() : given
+      const { code: answered, headers, records } = await bench.send({ peer: PEER, ...sent })
+      expect(answered).toBe(code)
+      expect(records).toHaveLength(1)
+      const record = records[0]!
+      expect(record).toMatchObject({
+        event: 'request.rejected',
+        requestId: headers.get('x-service-request-id'),
+        errorCode: code,
+        detail: typeof detail === 'string' ? detail : expect.stringMatching(detail),
+        message: `Rejected with ${code}: ${record.detail}.`,
+      })
+      const isResolved = names === 'release' || names === 'function'
+      expect({
+        ...{ peer: record.peer, clientId: record.clientId, credentialId: record.credentialId },
+        ...{ releaseId: record.releaseId, function: record.function },
+      }).toEqual({
+        ...{
+          peer: undefined,
+          ...(names === 'peer' ? { peer: PEER } : bench.credentialOf(bench.gateway.key)),
+        },
+        releaseId: isResolved ? bench.gateway.releaseId : undefined,
+        function: names === 'function' ? (sent.function ?? 'a.one') : undefined,
+      })
+      expect(record.invocationId).toBe(headers.get('x-service-invocation-id') ?? undefined)
+      expect(bench.memory.text()).not.toContain(CANARY)
+      expect(bench.memory.text()).not.toContain('me@example.com')
+    },
+  )
 })

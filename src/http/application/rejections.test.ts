@@ -45,9 +45,9 @@ function endedKey(how: 'revoked' | 'deleted') {
   return { key, name }
 }
 
-describe('a record of a rejection names', () => {
+describe('the content of a rejection record', () => {
   test.each(['revoked', 'deleted'] as const)(
-    'a key that was %s, with its credential',
+    'the record of a %s key names its credential',
     async (how) => {
       const { key, name } = endedKey(how)
       const { records } = await send({ key })
@@ -57,19 +57,19 @@ describe('a record of a rejection names', () => {
     },
   )
 
-  test('a credential without the scope', async () => {
+  test('the record names the credential that lacks the scope', async () => {
     const { records } = await send({ key: bench.issueKey(['mutation']) })
     expect(records).toMatchObject([{ detail: 'the credential lacks the scope query' }])
   })
 
-  test('an operation ID that was used for another Mutation', async () => {
+  test('the record names the operation ID that was used for another Mutation', async () => {
     const same = { path: '/v1/mutation', function: 'b.write', operationId: system.ids.make('opn') }
     expect((await send({ ...same, arguments: entries(['text', text('a')]) })).records).toEqual([])
     const reused = await send({ ...same, arguments: entries(['text', text()]) })
     expect(reused.records).toMatchObject([{ errorCode: 'OPERATION_REUSED', function: 'b.write' }])
   })
 
-  test('a Release that was retired', async () => {
+  test('the record names the Release that was retired', async () => {
     const { releaseId } = await publishRelease(bench.gateway.harness, { source: 'first' })
     await publishRelease(bench.gateway.harness, { source: 'second' })
     const { product, actor } = bench.gateway.harness
@@ -79,7 +79,7 @@ describe('a record of a rejection names', () => {
     expect(records).toMatchObject([{ detail: `${releaseId} is retired` }])
   })
 
-  test('a request over the rate of its credential', async () => {
+  test('the record names the credential that exceeds its rate', async () => {
     const key = bench.issueKey(undefined, 1)
     let rejected: readonly unknown[] = []
     for (let i = 0; i < 100 && rejected.length === 0; i++) rejected = (await send({ key })).records
@@ -87,7 +87,7 @@ describe('a record of a rejection names', () => {
     expect(rejected).toMatchObject([{ ...bench.credentialOf(key), ...reason }])
   })
 
-  test('a request while nothing is served', async () => {
+  test('the record of a request while nothing is served names the reason', async () => {
     const { engine } = bench.gateway
     const { ready } = engine
     Object.assign(engine, { ready: () => false })
@@ -98,7 +98,7 @@ describe('a record of a rejection names', () => {
     expect(records).toMatchObject([{ event: 'request.rejected', level: 'warn', peer, detail }])
   })
 
-  test('a request that the listener rejects', () => {
+  test('the record names the rule for a request that the listener rejects', () => {
     const before = bench.memory.records().length
     const fault = new Fault('REQUEST_INVALID', { detail: 'host: one name' })
     const response = bench.gateway.application.reject({ peer }, fault)
@@ -110,15 +110,15 @@ describe('a record of a rejection names', () => {
   })
 })
 
-describe('no record of a rejection is left', () => {
-  test('by a success, an allowed origin or an error that the Function declares', async () => {
+describe('requests without a rejection record', () => {
+  test('a success, an allowed origin and a declared error leave no rejection record', async () => {
     expect((await send()).records).toEqual([])
     expect((await send({ method: 'OPTIONS', headers: { origin: ORIGIN } })).records).toEqual([])
     const failed = await send({ path: '/v1/mutation', function: 'b.fail' })
     expect([failed.code, failed.records]).toEqual(['APP_FULL', []])
   })
 
-  test('by a Function that throws, which is a failure', async () => {
+  test('a Function that throws is a failure and leaves no rejection record', async () => {
     const { records } = await send({ path: '/v1/mutation', function: 'b.throw' })
     expect(records.map(({ event, level }) => [event, level])).toEqual([
       ['invocation.failed', 'error'],
@@ -132,14 +132,14 @@ const suppressedSince = (before: number) =>
     .slice(before)
     .filter(({ event }) => event === 'request.rejections_suppressed')
 
-describe('records are bounded per minute, and a later record counts the suppressed ones', () => {
+describe('the bound on rejection records', () => {
   const rejectedBy = async (times: number, sent: Sent) => {
     let records = 0
     for (let i = 0; i < times; i++) records += (await send(sent)).records.length
     return records
   }
 
-  test('for each code of a credential', async () => {
+  test('records of one code of a credential are bounded, and later ones are counted', async () => {
     bench.rejections.report()
     const before = bench.memory.records().length
     const [key, other] = [bench.issueKey(), bench.issueKey()]
@@ -158,7 +158,7 @@ describe('records are bounded per minute, and a later record counts the suppress
     expect(suppressedSince(before)).toHaveLength(1)
   })
 
-  test('for each code of a peer without a credential, and for further peers together', async () => {
+  test('records of one code of a peer are bounded, and further peers share a bound', async () => {
     bench.rejections.report()
     const before = bench.memory.records().length
     expect(await rejectedBy(CODE_RECORDS_MAX + 3, { key: null })).toBe(CODE_RECORDS_MAX)

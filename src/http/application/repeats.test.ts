@@ -184,35 +184,41 @@ const CHANGES: readonly (readonly [
 ]
 
 describe('an exact repeat', () => {
-  test.each(CHANGES)('has the original result where %s', async (_, before, after, says, signed) => {
-    const token = signed ? await tokenOf('user-1') : undefined
-    const operationId = system.ids.make('opn')
-    await bind(await release(before))
-    const original = await send({ operationId, token })
-    const made = { outcome: '200', releaseId: bound, result: 'run 1' }
-    expect(original).toEqual({ ...made, replayed: false })
-    await bind(await release(...after))
-    expect((await send({ token })).outcome).toBe(says)
-    const ran = runs
-    const again = signed ? await tokenOf('user-1') : undefined
-    expect(await send({ operationId, token: again })).toEqual({ ...made, replayed: true })
-    expect(runs).toBe(ran)
-  })
+  test.each(CHANGES)(
+    'an exact repeat has the original result although %s',
+    async (_, before, after, says, signed) => {
+      const token = signed ? await tokenOf('user-1') : undefined
+      const operationId = system.ids.make('opn')
+      await bind(await release(before))
+      const original = await send({ operationId, token })
+      const made = { outcome: '200', releaseId: bound, result: 'run 1' }
+      expect(original).toEqual({ ...made, replayed: false })
+      await bind(await release(...after))
+      expect((await send({ token })).outcome).toBe(says)
+      const ran = runs
+      const again = signed ? await tokenOf('user-1') : undefined
+      expect(await send({ operationId, token: again })).toEqual({ ...made, replayed: true })
+      expect(runs).toBe(ran)
+    },
+  )
 
   test.each([
-    ['while its Function stands', [write()]],
-    ['where its Function is gone', []],
-  ])('under another credential of the Client has the original result %s', async (_, after) => {
-    await bind(await release(write()))
-    const operationId = system.ids.make('opn')
-    const original = await send({ operationId })
-    await bind(await release(...after))
-    const repeat = await send({ operationId, key: siblingKey() })
-    expect(repeat).toEqual({ ...original, replayed: true })
-    expect(runs).toBe(1)
-  })
+    ['while its Function exists', [write()]],
+    ['after its Function was removed', []],
+  ])(
+    'a repeat under another credential of the Client has the original result %s',
+    async (_, after) => {
+      await bind(await release(write()))
+      const operationId = system.ids.make('opn')
+      const original = await send({ operationId })
+      await bind(await release(...after))
+      const repeat = await send({ operationId, key: siblingKey() })
+      expect(repeat).toEqual({ ...original, replayed: true })
+      expect(runs).toBe(1)
+    },
+  )
 
-  test('has the original result where its Release was retired', async () => {
+  test('an exact repeat has the original result although its Release was retired', async () => {
     const releaseId = await release(write())
     const same = { operationId: system.ids.make('opn'), target: `release:${releaseId}` }
     const original = await send(same)
@@ -224,7 +230,7 @@ describe('an exact repeat', () => {
     expect((await send({ ...same, text: 'another note' })).outcome).toBe('OPERATION_REUSED')
   })
 
-  test('waits for an original that is still running', async () => {
+  test('an exact repeat waits for an original that is still running', async () => {
     await bind(await release(write(user)))
     const { promise, resolve } = Promise.withResolvers<void>()
     hold = promise
@@ -238,7 +244,7 @@ describe('an exact repeat', () => {
     expect(await repeat).toMatchObject({ result: 'run 1', replayed: true })
   })
 
-  test('is sent to the Release of its original under a weighted policy', async () => {
+  test('a weighted policy sends an exact repeat to the Release of its original', async () => {
     await serve(await release(write()), await release())
     const target = 'environment:default'
     const firsts = new Set<string>()
@@ -251,7 +257,7 @@ describe('an exact repeat', () => {
     expect(firsts).toEqual(new Set(['200', 'FUNCTION_NOT_FOUND']))
   })
 
-  test('has the original result after the weights changed', async () => {
+  test('an exact repeat has the original result after the weights changed', async () => {
     await serve(await release(write()))
     const same = { operationId: system.ids.make('opn'), target: 'environment:default' }
     expect((await send(same)).outcome).toBe('200')
@@ -260,7 +266,7 @@ describe('an exact repeat', () => {
   })
 })
 
-describe('a request that is not an exact repeat is rejected as if it were new', () => {
+describe('requests that are not exact repeats', () => {
   const CHANGED: readonly (readonly [string, () => Promise<Sent> | Sent])[] = [
     ['another operation ID', () => ({ operationId: system.ids.make('opn') })],
     ['other arguments', () => ({ text: 'another note' })],
@@ -269,7 +275,7 @@ describe('a request that is not an exact repeat is rejected as if it were new', 
     ['no token', () => ({ token: undefined })],
     ['a bad token', () => ({ token: 'nonsense' })],
   ]
-  test.each(CHANGED)('%s', async (_, change) => {
+  test.each(CHANGED)('a repeat with %s is rejected as a new call', async (_, change) => {
     await bind(await release(write(user)))
     const same = { operationId: system.ids.make('opn'), token: await tokenOf('user-1') }
     expect((await send(same)).outcome).toBe('200')
@@ -278,7 +284,7 @@ describe('a request that is not an exact repeat is rejected as if it were new', 
     expect((await send(changed)).outcome).toBe('FUNCTION_NOT_FOUND')
   })
 
-  test('another target', async () => {
+  test('a repeat with another target is rejected as a new call', async () => {
     await serve(await release(write()))
     const operationId = system.ids.make('opn')
     expect((await send({ operationId, target: 'environment:default' })).outcome).toBe('200')
@@ -286,7 +292,7 @@ describe('a request that is not an exact repeat is rejected as if it were new', 
     expect((await send({ operationId })).outcome).toBe('FUNCTION_NOT_FOUND')
   })
 
-  test('an invalid token where the Function now requires one', async () => {
+  test('a repeat with an invalid token is rejected if the Function now requires one', async () => {
     await bind(await release(write()))
     const same = { operationId: system.ids.make('opn'), token: 'nonsense' }
     expect((await send(same)).outcome).toBe('200')
@@ -294,7 +300,7 @@ describe('a request that is not an exact repeat is rejected as if it were new', 
     expect((await send(same)).outcome).toBe('FUNCTIONAL_TOKEN_INVALID')
   })
 
-  test('a credential of the Client without the scope', async () => {
+  test('a repeat under a credential of the Client without the scope is rejected', async () => {
     await bind(await release(write()))
     const same = { operationId: system.ids.make('opn') }
     expect((await send(same)).outcome).toBe('200')
@@ -311,16 +317,19 @@ describe('a Function that takes callers with a token and without', () => {
     ['a token, then none', 'user-1', undefined],
     ['one user, then another', 'user-1', 'user-2'],
   ]
-  test.each(CALLERS)('rejects an operation that was sent with %s', async (_, first, then) => {
-    await bind(await release(write({ auth: 'optional' })))
-    const operationId = system.ids.make('opn')
-    const as = async (sub?: string) =>
-      send({ operationId, token: sub === undefined ? undefined : await tokenOf(sub) })
-    expect((await as(first)).outcome).toBe('200')
-    expect((await as(then)).outcome).toBe('OPERATION_REUSED')
-    expect(await as(first)).toMatchObject({ outcome: '200', replayed: true })
-    expect(runs).toBe(1)
-  })
+  test.each(CALLERS)(
+    'an operation that is repeated with another caller is rejected: %s',
+    async (_, first, then) => {
+      await bind(await release(write({ auth: 'optional' })))
+      const operationId = system.ids.make('opn')
+      const as = async (sub?: string) =>
+        send({ operationId, token: sub === undefined ? undefined : await tokenOf(sub) })
+      expect((await as(first)).outcome).toBe('200')
+      expect((await as(then)).outcome).toBe('OPERATION_REUSED')
+      expect(await as(first)).toMatchObject({ outcome: '200', replayed: true })
+      expect(runs).toBe(1)
+    },
+  )
 })
 
 describe('an operation that an earlier server recorded under its credential', () => {
@@ -330,25 +339,28 @@ describe('an operation that an earlier server recorded under its credential', ()
     ['optional', 'user-1', 'OPERATION_REUSED', '200'],
     ['user', 'user-1', 'FUNCTIONAL_TOKEN_REQUIRED', '200'],
   ]
-  test.each(MODES)('of a Function of the mode %s for %s', async (auth, sub, bare, signed) => {
-    await bind(await release(write({ auth })))
-    const { product } = gateway.harness
-    const { clientId, credentialId } = product.keys.authenticate(gateway.key)!
-    const loaded = await product.releases.load(bound)
-    const operationId = system.ids.make('opn')
-    const { iss } = issuer.claims(0) as { readonly iss: string }
-    const identity = { kind: 'user', issuer: iss, subject: sub!, roles: [] } as const
-    await gateway.engine.mutation({
-      ...{ release: loaded, definition: loaded.functions.get('notes.write')! },
-      ...{ arguments: new Map([['text', 'a note']]), principal: null },
-      ...{ operationId, target: 'channel:production' },
-      context: { requestId: REQUEST_ID, invocationId: system.ids.make('ivc') },
-      caller: `${clientId}/${credentialId}${sub === null ? '' : `/${principalOf(identity)}`}`,
-    })
-    expect((await send({ operationId })).outcome).toBe(bare)
-    expect((await send({ operationId, token: await tokenOf('user-1') })).outcome).toBe(signed)
-    const other = await send({ operationId, key: siblingKey(), token: await tokenOf('user-1') })
-    expect(other.outcome).toBe('OPERATION_REUSED')
-    expect(runs).toBe(1)
-  })
+  test.each(MODES)(
+    'an operation recorded by an earlier server is found in mode %s for user %s',
+    async (auth, sub, bare, signed) => {
+      await bind(await release(write({ auth })))
+      const { product } = gateway.harness
+      const { clientId, credentialId } = product.keys.authenticate(gateway.key)!
+      const loaded = await product.releases.load(bound)
+      const operationId = system.ids.make('opn')
+      const { iss } = issuer.claims(0) as { readonly iss: string }
+      const identity = { kind: 'user', issuer: iss, subject: sub!, roles: [] } as const
+      await gateway.engine.mutation({
+        ...{ release: loaded, definition: loaded.functions.get('notes.write')! },
+        ...{ arguments: new Map([['text', 'a note']]), principal: null },
+        ...{ operationId, target: 'channel:production' },
+        context: { requestId: REQUEST_ID, invocationId: system.ids.make('ivc') },
+        caller: `${clientId}/${credentialId}${sub === null ? '' : `/${principalOf(identity)}`}`,
+      })
+      expect((await send({ operationId })).outcome).toBe(bare)
+      expect((await send({ operationId, token: await tokenOf('user-1') })).outcome).toBe(signed)
+      const other = await send({ operationId, key: siblingKey(), token: await tokenOf('user-1') })
+      expect(other.outcome).toBe('OPERATION_REUSED')
+      expect(runs).toBe(1)
+    },
+  )
 })

@@ -149,11 +149,11 @@ async function releasesOf(count: number, name: string, sent: (i: number) => Sent
 }
 
 describe('environment:default', () => {
-  test('serves nothing without a policy, neither a Channel nor the newest Release', async () => {
+  test('environment:default serves no Channel and no Release without a policy', async () => {
     expect(await outcome('query.none')).toBe('404 TARGET_NOT_FOUND')
   })
 
-  test('moves to the one Release of a policy, for every kind of call', async () => {
+  test('environment:default moves to the one Release of a policy for every call', async () => {
     hold.resolve('now')
     await serve([0, 10_000])
     for (const name of ['query.none', 'mutate.slow', 'act.slow']) {
@@ -163,7 +163,7 @@ describe('environment:default', () => {
     expect(await call('query.none')).toMatchObject({ status: 200, releaseId: first })
   })
 
-  test('distributes unidentified callers by weight', async () => {
+  test('environment:default distributes unidentified callers by weight', async () => {
     await serve([8_000, 2_000])
     const found = await releasesOf(1_000, 'query.none', () => ({}))
     // 1,000 draws at one in five: five standard deviations are 63.
@@ -172,7 +172,7 @@ describe('environment:default', () => {
     expect(seconds).toBeLessThan(263)
   })
 
-  test('sends equal affinities to one Release, and distributes affinities by weight', async () => {
+  test('equal affinities reach one Release, and affinities are distributed by weight', async () => {
     await serve([5_000, 5_000])
     const once = await releasesOf(60, 'query.none', (i) => ({ affinity: `device-${i}` }))
     const again = await releasesOf(60, 'query.none', (i) => ({ affinity: `device-${i}` }))
@@ -180,17 +180,17 @@ describe('environment:default', () => {
     expect(new Set(once)).toEqual(new Set([first, second]))
   })
 
-  test('sends a principal to one Release, whatever token and Function it uses', async () => {
+  test('a principal reaches one Release with every token and Function', async () => {
     await serve([5_000, 5_000])
-    const asks = (name: string) =>
+    const releases = (name: string) =>
       releasesOf(40, name, async (i) => ({ token: await token(`user-${i}`) }))
-    const once = await asks('query.user')
-    expect(await asks('query.user')).toEqual(once)
-    expect(await asks('query.none')).toEqual(once)
+    const once = await releases('query.user')
+    expect(await releases('query.user')).toEqual(once)
+    expect(await releases('query.none')).toEqual(once)
     expect(new Set(once)).toEqual(new Set([first, second]))
   })
 
-  test('distinguishes equal affinities of two credentials', async () => {
+  test('equal affinities of two credentials are distinguished', async () => {
     await serve([5_000, 5_000])
     const key = gateway.issueKey('confidential')
     const one = await releasesOf(60, 'query.none', (i) => ({ affinity: `${i}` }))
@@ -198,12 +198,12 @@ describe('environment:default', () => {
     expect(other).not.toEqual(one)
   })
 
-  test('moves few callers when the weights change', async () => {
-    const asks = () => releasesOf(200, 'query.none', (i) => ({ affinity: `device-${i}` }))
+  test('few callers move when the weights change', async () => {
+    const releases = () => releasesOf(200, 'query.none', (i) => ({ affinity: `device-${i}` }))
     await serve([9_000, 1_000])
-    const before = await asks()
+    const before = await releases()
     await serve([7_000, 3_000], 1n)
-    const after = await asks()
+    const after = await releases()
     const movedTo = after.filter((releaseId, i) => releaseId !== before[i])
     // No caller leaves the Release whose weight grew.
     expect(new Set(movedTo)).toEqual(new Set([second]))
@@ -215,13 +215,16 @@ describe('environment:default', () => {
     ['query.optional', 'nonsense', '401 FUNCTIONAL_TOKEN_INVALID'],
     ['query.user', 'nonsense', '401 FUNCTIONAL_TOKEN_INVALID'],
   ]
-  test.each(tokens)('answers %s to a bad token as a Channel does', async (name, bad, expected) => {
-    await serve([5_000, 5_000])
-    expect(await outcome(name, { token: bad })).toBe(expected)
-    expect(await outcome(name, { token: bad, target: 'channel:production' })).toBe(expected)
-  })
+  test.each(tokens)(
+    'a Function of the mode %s answers to a bad token as at a Channel',
+    async (name, bad, expected) => {
+      await serve([5_000, 5_000])
+      expect(await outcome(name, { token: bad })).toBe(expected)
+      expect(await outcome(name, { token: bad, target: 'channel:production' })).toBe(expected)
+    },
+  )
 
-  test('counts an invalid token once', async () => {
+  test('an invalid token is counted once', async () => {
     await serve([5_000, 5_000])
     const key = gateway.issueKey('public')
     let guesses = 0
@@ -233,7 +236,7 @@ describe('environment:default', () => {
   })
 
   test.each(['', 'two words', 'x'.repeat(129), 'é'])(
-    'rejects the affinity %j',
+    'the affinity %j is rejected',
     async (affinity) => {
       await serve([5_000, 5_000])
       expect(await outcome('query.none', { affinity })).toBe('400 REQUEST_INVALID')
@@ -262,7 +265,7 @@ test('readiness fails while no target can be served, and recovers by itself', as
 })
 
 describe('an archived Environment', () => {
-  test('completes calls in flight and rejects later ones', async () => {
+  test('an archived Environment completes calls in flight and rejects later ones', async () => {
     await serve([5_000, 5_000])
     const target = 'channel:production'
     const slow = ['query.slow', 'mutate.slow', 'act.slow'].map((name) => outcome(name, { target }))
@@ -289,14 +292,14 @@ describe('an archived Environment', () => {
     })
   })
 
-  test('returns no cached results', async () => {
+  test('an archived Environment returns no cached results', async () => {
     const sent = { target: 'channel:production' }
     for (let i = 0; i < 3; i++) expect(await outcome('query.none', sent)).toBe('200')
     change('archive', 0n)
     expect(await outcome('query.none', sent)).toBe('503 UNAVAILABLE')
   })
 
-  test('rejects a call whose body had not arrived yet', async () => {
+  test('an archived Environment rejects a call whose body had not arrived yet', async () => {
     const body = new TransformStream<Uint8Array, Uint8Array>()
     const request = new Request('http://app.test/v1/query', {
       method: 'POST',
@@ -317,7 +320,7 @@ describe('an archived Environment', () => {
     expect((await pending).status).toBe(503)
   })
 
-  test('that is restored serves its Channels and its policy again', async () => {
+  test('a restored Environment serves its Channels and its policy again', async () => {
     await serve([0, 10_000])
     change('archive', 0n)
     change('restore', 1n)

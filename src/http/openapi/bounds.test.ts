@@ -126,19 +126,19 @@ describe.each(['query', 'mutation', 'action'])('a call: %s', (name) => {
     ...(name === 'mutation' && { operationId: system().ids.make('opn') }),
   })
 
-  test('takes the targets of the document', () =>
+  test('calls accept the targets of the document', () =>
     expectAgreement(name, TARGETS, (target: string) => ({ body: { ...envelope(), target } })))
 
-  test('takes the names of the document', () =>
+  test('calls accept the Function names of the document', () =>
     expectAgreement(name, NAMES, (named: string) => ({
       body: { ...envelope(), function: named },
     })))
 })
 
-test('the catalog takes the targets of the document', () =>
+test('the catalog accepts the targets of the document', () =>
   expectAgreement('listFunctions', TARGETS, (target: string) => ({ query: { target } })))
 
-test('the audit takes the cursors of the document', async () => {
+test('the audit accepts the cursors of the document', async () => {
   const first = await origins.send(operationOf('listAuditRecords'), {
     ...{ params: {}, query: [['limit', '1']], headers: {}, body: null },
   })
@@ -155,7 +155,7 @@ test('the audit takes the cursors of the document', async () => {
   await expectAgreement('listAuditRecords', rows, (after: string) => ({ query: { after } }))
 })
 
-test('the sessions take the cursors of the document', async () => {
+test('the list of sessions accepts the cursors of the document', async () => {
   const rows: readonly Row[] = [
     ['ops_00000000000000000000000000', true],
     ['ops_0000000000000000000000000', false],
@@ -185,11 +185,12 @@ describe('an Application Client', () => {
     },
   })
 
-  test.each(['public', 'confidential'])('of the kind %s has the scopes of the document', (kind) =>
-    expectAgreement('createApplicationClient', SCOPES, client(kind)),
+  test.each(['public', 'confidential'])(
+    'an Application Client of the kind %s accepts the scopes of the document',
+    (kind) => expectAgreement('createApplicationClient', SCOPES, client(kind)),
   )
 
-  test('of the kind development has the scope workspace alone', () => {
+  test('an Application Client of the kind development accepts only the scope workspace', () => {
     const rows: readonly Row[] = [
       [['workspace'], true],
       [['query'], false],
@@ -199,7 +200,7 @@ describe('an Application Client', () => {
     return expectAgreement('createApplicationClient', rows, client('development'))
   })
 
-  test('has credentials with the scopes of the document', async () => {
+  test('credentials accept the scopes of the document', async () => {
     const all = client('public')(['action', 'mutation', 'query', 'realtime', 'workspace'])
     await verdicts('createApplicationClient', all)
     const { clientId } = all.body
@@ -224,7 +225,7 @@ describe('a serving policy', () => {
     body: { expectedRevision: 0, mode, releases, changedAtMicros: now() },
   })
 
-  test('that is weighted has the Releases of the document', () => {
+  test('a weighted policy accepts the Releases of the document', () => {
     const rows: readonly Row[] = [
       [share(1, 10_000), true],
       [share(16, 625), true],
@@ -237,7 +238,7 @@ describe('a serving policy', () => {
     return expectAgreement('setServingPolicy', rows, policy('weighted'))
   })
 
-  test('that is atomic has one Release with all of the weight', () => {
+  test('an atomic policy accepts only one Release with all of the weight', () => {
     const rows: readonly Row[] = [
       [share(1, 10_000), true],
       [share(1, 9_999), false],
@@ -261,9 +262,9 @@ describe('the configuration', () => {
     [null, false],
   ]
 
-  test('has the variables of the document', () =>
+  test('the configuration accepts the variables of the document', () =>
     expectAgreement('setConfiguration', rows(true), entry('variable')))
 
-  test('has the secrets of the document, none of them empty', () =>
+  test('the configuration accepts the secrets of the document, and no empty one', () =>
     expectAgreement('setConfiguration', rows(false), entry('secret')))
 })

@@ -32,7 +32,7 @@ const document = JSON.parse(openApiText()) as Document
 const contract = new Contract(document)
 const { schemas } = document.components
 
-test('the rules of OpenAPI 3.1 are kept, and every reference leads somewhere', async () => {
+test('the document keeps the rules of OpenAPI 3.1, and every reference resolves', async () => {
   const result = await new Validator().validate(JSON.parse(openApiText()))
   expect(result.errors).toBeUndefined()
   expect(result.valid).toBe(true)
@@ -118,7 +118,7 @@ describe('the schema of tagged values', () => {
   const problem = (value: unknown) =>
     contract.problem({ $ref: '#/components/schemas/TaggedValue' }, value)
 
-  test('takes the text of every value', () => {
+  test('the schema of tagged values accepts the text of every value', () => {
     fc.assert(
       fc.property(arbitraryValue, (value) => {
         expect(problem(JSON.parse(encodeTagged(value)))).toBeNull()
@@ -139,7 +139,7 @@ describe('the schema of tagged values', () => {
     { type: 'other', value: 'x' },
     {},
     null,
-  ])('takes no %j', (value) => {
+  ])('the schema of tagged values rejects %j', (value) => {
     expect(problem(value)).not.toBeNull()
   })
 })
@@ -174,13 +174,19 @@ describe('the schema of validators', () => {
     return contract.problem({ $ref: '#/components/schemas/Validator' }, json)
   }
 
-  test.each(Object.values(VALIDATORS))('takes $type as the server does', (json) => {
-    expect(parseValidator(json as unknown as Json)).toEqual(json)
-    expect(problem(json)).toBeNull()
-    expect(problem({ type: 'array', items: json })).toBeNull()
-  })
+  test.each(Object.values(VALIDATORS))(
+    'the schema of validators accepts $type as the server does',
+    (json) => {
+      expect(parseValidator(json as unknown as Json)).toEqual(json)
+      expect(problem(json)).toBeNull()
+      expect(problem({ type: 'array', items: json })).toBeNull()
+    },
+  )
 
-  test.each(Object.values(VALIDATORS))('takes no $type with another field', (json) => {
-    expect(problem({ ...json, more: 1 })).not.toBeNull()
-  })
+  test.each(Object.values(VALIDATORS))(
+    'the schema of validators rejects $type with another field',
+    (json) => {
+      expect(problem({ ...json, more: 1 })).not.toBeNull()
+    },
+  )
 })

@@ -307,40 +307,55 @@ test('the steps call every operation once', () => {
   )
 })
 
-describe('a request that matches the schemas is answered as documented', () => {
+describe('requests that match the schemas', () => {
   const steps = STEPS.map(([name, status, stateOf = (): State => ({})], i) => {
     return { name, status, stateOf, seed: SEED + i }
   })
 
-  test.each(steps)('$name: $status', async ({ name, status, stateOf, seed }) => {
-    const operation = operationOf(name)
-    const state = await stateOf()
-    const params = { ...inEnvironment(), ...state.params }
-    const good = validRequest(contract, operation, { ...state, params }, seed)
-    const { schema } = operation.body ?? {}
-    if (schema != null) expect(contract.problem(schema, good.body)).toBeNull()
-    const response = await origins.send(operation, good)
-    const checked = await contract.check(operation, response)
-    expect(checked.status, JSON.stringify([good, checked.body])).toBe(status)
-    answered[name] = checked.body
-    sent.set(name, good)
-    await origins.product.serving.whenIdle()
-  })
+  test.each(steps)(
+    'the answer is the documented one for $name: $status',
+    async ({ name, status, stateOf, seed }) => {
+      const operation = operationOf(name)
+      const state = await stateOf()
+      const params = { ...inEnvironment(), ...state.params }
+      const good = validRequest(contract, operation, { ...state, params }, seed)
+      const { schema } = operation.body ?? {}
+      if (schema != null) expect(contract.problem(schema, good.body)).toBeNull()
+      const response = await origins.send(operation, good)
+      const checked = await contract.check(operation, response)
+      expect(checked.status, JSON.stringify([good, checked.body])).toBe(status)
+      answered[name] = checked.body
+      sent.set(name, good)
+      await origins.product.serving.whenIdle()
+    },
+  )
 })
 
-describe('a request that violates the schemas is rejected as documented', () => {
-  test.each(operations)('$name', async (operation) => {
-    // Rules of the Product raise their own code.
-    const rejected = operation.elsewhere
-      ? ['REQUEST_INVALID']
-      : ['PLATFORM_REQUEST_INVALID', 'PRODUCT_INVALID']
-    for (const [defect, bent] of invalidRequests(contract, operation, sent.get(operation.name)!)) {
-      const { status, code } = await contract.check(operation, await origins.send(operation, bent))
-      const isCode = rejected.includes(code ?? '') || operation.name === 'readObjectHeaders'
-      const expected = isOverlooked(operation, defect) ? [200, [null]] : [400, rejected]
-      expect([status, isCode ? rejected : [code]], `${operation.name}: ${defect}`).toEqual(expected)
-    }
-  })
+describe('requests that violate the schemas', () => {
+  test.each(operations)(
+    'each single defect of a request is rejected as documented for $name',
+    async (operation) => {
+      // Rules of the Product raise their own code.
+      const rejected = operation.elsewhere
+        ? ['REQUEST_INVALID']
+        : ['PLATFORM_REQUEST_INVALID', 'PRODUCT_INVALID']
+      for (const [defect, bent] of invalidRequests(
+        contract,
+        operation,
+        sent.get(operation.name)!,
+      )) {
+        const { status, code } = await contract.check(
+          operation,
+          await origins.send(operation, bent),
+        )
+        const isCode = rejected.includes(code ?? '') || operation.name === 'readObjectHeaders'
+        const expected = isOverlooked(operation, defect) ? [200, [null]] : [400, rejected]
+        expect([status, isCode ? rejected : [code]], `${operation.name}: ${defect}`).toEqual(
+          expected,
+        )
+      }
+    },
+  )
 })
 
 /** Returns whether the operation ignores the defect: probes ignore all, others the affinity. */

@@ -57,21 +57,24 @@ test.each<[string, Record<string, string>, number, string, string | null]>([
   ['If-None-Match before a range', { 'if-none-match': TAG, range: 'bytes=0-1' }, 304, '', null],
   ['If-None-Match of another', { 'if-none-match': '"other"' }, 200, TEXT, null],
   ['If-Match is ignored', { 'if-match': '"other"' }, 200, TEXT, null],
-])('%s', async (_, headers, status, body, contentRange) => {
-  const reply = await server.get(server.grantDownload(fileId), headers)
-  expect([reply.status, await reply.text()]).toEqual([status, body])
-  expect(reply.headers.get('content-range')).toBe(contentRange)
-  expect(reply.headers.get('etag')).toBe(TAG)
-  if (status !== 304) expect(reply.headers.get('content-length')).toBe(String(body.length))
-})
+])(
+  'a download honours conditions and ranges: %s',
+  async (_, headers, status, body, contentRange) => {
+    const reply = await server.get(server.grantDownload(fileId), headers)
+    expect([reply.status, await reply.text()]).toEqual([status, body])
+    expect(reply.headers.get('content-range')).toBe(contentRange)
+    expect(reply.headers.get('etag')).toBe(TAG)
+    if (status !== 304) expect(reply.headers.get('content-length')).toBe(String(body.length))
+  },
+)
 
-test('a range without a byte is told the length of the file', async () => {
+test('the rejection of an empty range has the length of the file', async () => {
   const reply = await server.get(server.grantDownload(fileId), { range: 'bytes=26-' })
   expect(reply.headers.get('content-range')).toBe('bytes */26')
   expect(await codeOf(reply)).toEqual([416, 'RANGE_INVALID'])
 })
 
-test('HEAD has the headers of the whole file and no body, whatever the range', async () => {
+test('HEAD ignores ranges and answers with the headers of the whole file and no body', async () => {
   const reply = await server.get(server.grantDownload(fileId), { range: 'bytes=0-1' }, 'HEAD')
   expect([reply.status, await reply.text()]).toEqual([200, ''])
   expect(reply.headers.get('content-length')).toBe('26')
@@ -87,7 +90,7 @@ test('an empty file is downloaded whole', async () => {
   expect(reply.headers.get('content-length')).toBe('0')
 })
 
-test('a grant is used many times, at once', async () => {
+test('a download grant admits many simultaneous uses', async () => {
   const grant = server.grantDownload(fileId)
   const replies = await Promise.all(Array.from({ length: 50 }, () => server.get(grant)))
   expect(new Set(await Promise.all(replies.map((reply) => reply.text())))).toEqual(new Set([TEXT]))
@@ -111,7 +114,7 @@ test.each<[string, string | null, string]>([
     'a"b\u00e9 (1)%.txt',
     `attachment; filename="a_b_ (1)_.txt"; filename*=UTF-8''a%22b%C3%A9%20%281%29%25.txt`,
   ],
-])('%s', async (_, name, expected) => {
+])('the file name of a download is escaped: %s', async (_, name, expected) => {
   const reply = await server.get(server.grantDownload(fileId, name))
   expect(reply.headers.get('content-disposition')).toBe(expected)
 })
@@ -142,7 +145,7 @@ test('a grant opens nothing but its own file', async () => {
   expect(await codeOf(await server.get(inQuery))).toEqual([400, 'REQUEST_INVALID'])
 })
 
-test('a deleted file is not found, whatever grant there is', async () => {
+test('a deleted file is not found, even with a valid grant', async () => {
   const id = await server.upload('to be deleted')
   const grant = server.grantDownload(id)
   expect((await server.get(grant)).status).toBe(200)

@@ -79,20 +79,23 @@ test.each<[string, Record<string, string>, number, number, string | null]>([
   ['If-Range of this file', { range: 'bytes=0-1', 'if-range': TAG }, 206, 2, END],
   ['If-Range of another', { range: 'bytes=0-1', 'if-range': '"other"' }, 200, SIZE, null],
   ['If-None-Match of this file', { 'if-none-match': TAG }, 304, 0, null],
-])('%s', async (_, headers, status, length, contentRange) => {
-  const reply = await show(server.signDownload(fileId), headers)
-  expect([reply.status, (await reply.bytes()).length]).toEqual([status, length])
-  expect(reply.headers.get('content-range')).toBe(contentRange)
-  expect(reply.headers.get('etag')).toBe(TAG)
-})
+])(
+  'a signed URL honours conditions and ranges: %s',
+  async (_, headers, status, length, contentRange) => {
+    const reply = await show(server.signDownload(fileId), headers)
+    expect([reply.status, (await reply.bytes()).length]).toEqual([status, length])
+    expect(reply.headers.get('content-range')).toBe(contentRange)
+    expect(reply.headers.get('etag')).toBe(TAG)
+  },
+)
 
-test('a range without a byte is told the length of the file', async () => {
+test('the rejection of an empty range has the length of the file', async () => {
   const reply = await show(server.signDownload(fileId), { range: `bytes=${SIZE}-` })
   expect(reply.headers.get('content-range')).toBe(`bytes */${SIZE}`)
   expect(await codeOf(reply)).toEqual([416, 'RANGE_INVALID'])
 })
 
-test('HEAD has the headers of the whole file and no body', async () => {
+test('HEAD answers with the headers of the whole file and no body', async () => {
   const reply = await show(server.signDownload(fileId), { range: 'bytes=0-1' }, 'HEAD')
   expect([reply.status, await reply.text()]).toEqual([200, ''])
   expect(reply.headers.get('content-length')).toBe(String(SIZE))
@@ -153,7 +156,7 @@ test('only pages of listed origins may read a signed URL', async () => {
   expect(await codeOf(other)).toEqual([403, 'ORIGIN_DENIED'])
 })
 
-test('no record and no error shows a signed URL, whatever becomes of it', async () => {
+test('no record and no error shows a signed URL, valid or not', async () => {
   const id = await server.upload('to be logged', 'image/png')
   const path = server.signDownload(id)
   const token = path.split('/').at(-1)!

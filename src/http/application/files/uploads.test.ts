@@ -57,7 +57,7 @@ test('exactly one of 50 simultaneous uploads with one grant succeeds', async () 
   await expect.poll(() => server.staged()).toEqual([])
 })
 
-describe('what is rejected before the first byte leaves the grant as it was', () => {
+describe('requests that are rejected before the first byte', () => {
   type Rejected = [
     what: string,
     expected: [number, string],
@@ -72,7 +72,7 @@ describe('what is rejected before the first byte leaves the grant as it was', ()
       (g) => server.put(g, 'x', bearer(server.gateway.key)),
     ],
     [
-      'an Application Key beside no bearer',
+      'an Application Key and no bearer',
       [401, 'GRANT_INVALID'],
       (g) => server.put(g, 'x', { authorization: '', 'x-service-key': server.gateway.key }),
     ],
@@ -106,7 +106,7 @@ describe('what is rejected before the first byte leaves the grant as it was', ()
       async (g) => server.put({ ...(await server.grantUpload()), token: g.token }, 'x'),
     ],
     [
-      'a path that is no ID',
+      'a path without a valid ID',
       [400, 'REQUEST_INVALID'],
       (g) => server.put({ ...g, path: '/v1/files/uploads/..%2f..%2fetc' }, 'x'),
     ],
@@ -131,7 +131,7 @@ describe('what is rejected before the first byte leaves the grant as it was', ()
       (g) => server.put(g, 'x', { 'content-type': 'text/plain; charset=utf-8' }),
     ],
     [
-      'a packed body',
+      'a compressed body',
       [415, 'MEDIA_TYPE_UNSUPPORTED'],
       (g) => server.put(g, 'x', { 'content-encoding': 'gzip' }),
     ],
@@ -145,7 +145,7 @@ describe('what is rejected before the first byte leaves the grant as it was', ()
       [403, 'ORIGIN_DENIED'],
       (g) => server.put(g, 'x', { origin: 'https://evil.test' }),
     ],
-  ])('%s', async (_, expected, send) => {
+  ])('a rejected upload leaves the grant usable: %s', async (_, expected, send) => {
     const grant = await server.grantUpload()
     expect(await codeOf(await send(grant))).toEqual(expected)
     expect((await server.put(grant, 'x', { origin: ORIGIN })).status).toBe(201)
@@ -184,16 +184,16 @@ test('a body of unknown length that grows too long is cut off, and its grant is 
   await expect.poll(() => server.staged()).toEqual([])
 })
 
-describe('an upload that breaks off', () => {
+describe('interrupted uploads', () => {
   const headOf = ({ path, token }: { path: string; token: string }, length: string) =>
     `PUT ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\n` +
     `Content-Type: text/plain\r\n${length}\r\n\r\n`
 
   test.each([
-    ['of a declared length', 'Content-Length: 1000', 'a tenth of it'],
-    ['of an unknown length', 'Transfer-Encoding: chunked', '5\r\nhello\r\n'],
+    ['a declared length', 'Content-Length: 1000', 'a tenth of it'],
+    ['an unknown length', 'Transfer-Encoding: chunked', '5\r\nhello\r\n'],
     ['inside a chunk', 'Transfer-Encoding: chunked', 'ff\r\nhello'],
-  ])('%s leaves nothing but a record', async (_, length, part) => {
+  ])('an interrupted upload leaves only a record: %s', async (_, length, part) => {
     const before = (await storedFiles()).length
     const grant = await server.grantUpload()
     const socket = server.socket()
@@ -210,7 +210,7 @@ describe('an upload that breaks off', () => {
     expect((await storedFiles()).length).toBe(before)
   })
 
-  test('before its first byte leaves the grant as it was', async () => {
+  test('an upload interrupted before its first byte leaves the grant usable', async () => {
     const grant = await server.grantUpload()
     const socket = server.socket()
     await once(socket, 'connect')

@@ -89,7 +89,7 @@ async function commit(): Promise<void> {
 }
 
 describe('connections', () => {
-  test('beyond the bound of a peer are BUSY, and those of other peers are not', async () => {
+  test('connections beyond the bound of a peer are BUSY, unlike those of other peers', async () => {
     for (let i = 0; i < 5; i++) await open()
     await expect(open()).rejects.toThrow('BUSY')
     await open('192.0.2.8')
@@ -97,7 +97,7 @@ describe('connections', () => {
     await open()
   })
 
-  test('beyond the bound of a credential end when they authenticate', async () => {
+  test('connections beyond the bound of a credential end when they authenticate', async () => {
     const first = await authenticated()
     await authenticated()
     await authenticated()
@@ -109,7 +109,7 @@ describe('connections', () => {
     await authenticated()
   })
 
-  test('beyond the bound of all are BUSY, and the component is unavailable meanwhile', async () => {
+  test('the component is unavailable while connections beyond the total are BUSY', async () => {
     const status = () => gateway.application.health().status
     for (let i = 0; i < 17; i++) await open(`192.0.2.${i}`)
     expect(status()).toBe('healthy')
@@ -125,7 +125,7 @@ describe('connections', () => {
 })
 
 describe('messages', () => {
-  test('beyond the rate of a connection end it', async () => {
+  test('messages beyond the rate of a connection end it', async () => {
     const [session, other] = [await authenticated(), await authenticated()]
     for (let i = 0; i < 2_001; i++) session.send({ type: 'ping' })
     expect((await session.next('error')).error.code).toBe('RATE_LIMITED')
@@ -134,7 +134,7 @@ describe('messages', () => {
     await other.next('pong')
   })
 
-  test('of more than 4 MiB that wait for the first one end the connection', async () => {
+  test('more than 4 MiB of messages that wait for the first one end the connection', async () => {
     const session = await open()
     session.send({ type: 'authenticate', applicationKey: gateway.key })
     // The connection has not processed the first one yet, and processes them in order.
@@ -143,7 +143,7 @@ describe('messages', () => {
     expect(await session.closeCode()).toBe(1008)
   })
 
-  test('to a peer that reads nothing end its connection once too many wait', async () => {
+  test('a peer that reads nothing loses its connection once too many messages wait', async () => {
     const session = await authenticated()
     session.isReading = false
     for (let i = 0; i < 1_900; i++) session.send({ type: 'unsubscribe', subscriptionId: 'none' })
@@ -152,7 +152,7 @@ describe('messages', () => {
     expect(session.of('unsubscribed')).toHaveLength(1)
   })
 
-  test('that are pings get one answer, to the newest, once the peer reads again', async () => {
+  test('waiting pings get one answer, to the newest, once the peer reads again', async () => {
     const session = await authenticated()
     session.isReading = false
     for (let i = 0; i < 1_900; i++) session.send({ type: 'ping', nonce: `${i}` })
@@ -168,8 +168,8 @@ describe('messages', () => {
     ['an empty subscription ID', { ...LIST, subscriptionId: '' }],
     ['a subscription ID of 65 characters', { ...LIST, subscriptionId: 's'.repeat(65) }],
     ['a subscription ID with a dot', { ...LIST, subscriptionId: 'a.b' }],
-    ['arguments that are no object', { ...LIST, arguments: { type: 'null' } }],
-  ])('with %s end the connection', async (_, message) => {
+    ['arguments that are not an object', { ...LIST, arguments: { type: 'null' } }],
+  ])('a message with %s ends the connection', async (_, message) => {
     const session = await authenticated()
     session.send(message)
     expect(await session.next('error')).toMatchObject({ subscriptionId: null })
@@ -178,7 +178,7 @@ describe('messages', () => {
 })
 
 describe('subscriptions', () => {
-  test('beyond 1,000 of a connection are rejected, and the others stay', async () => {
+  test('subscriptions beyond 1,000 of a connection are rejected, and the others stay', async () => {
     const session = await authenticated()
     for (let i = 0; i < 1_000; i++) session.send({ ...LIST, subscriptionId: `s${i}` })
     await session.next('state', 1_000)
@@ -195,7 +195,7 @@ describe('subscriptions', () => {
     expect(session.of('error')).toHaveLength(1)
   })
 
-  test('need the scope query besides realtime', async () => {
+  test('subscriptions need the scope query besides realtime', async () => {
     const session = await authenticated(gateway.issueKey('public', null, ['realtime']))
     session.send(LIST)
     expect(await session.next('error')).toMatchObject({
@@ -204,14 +204,14 @@ describe('subscriptions', () => {
     expect(session.closed).toBeNull()
   })
 
-  test('of a result of more than 8 MiB end with LIMIT_EXCEEDED', async () => {
+  test('subscriptions to a result of more than 8 MiB end with LIMIT_EXCEEDED', async () => {
     const session = await authenticated()
     session.send({ ...LIST, function: 'chat.huge' })
     expect((await session.next('error')).error.code).toBe('LIMIT_EXCEEDED')
     expect(session.of('state')).toEqual([])
   })
 
-  test('that are unknown are unsubscribed without an error', async () => {
+  test('an unknown subscription is unsubscribed without an error', async () => {
     const session = await authenticated()
     session.send({ type: 'unsubscribe', subscriptionId: 'none' })
     expect(await session.next('unsubscribed')).toMatchObject({ subscriptionId: 'none' })

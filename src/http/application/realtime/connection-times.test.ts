@@ -92,7 +92,7 @@ async function isOpen(session: RealtimeSession): Promise<boolean> {
 }
 
 describe('the first message', () => {
-  test('has 5 s, after which the connection ends', async () => {
+  test('a connection ends without a first message within 5 s', async () => {
     const session = await open()
     later(5_000)
     expect(session.closed).toBeNull()
@@ -103,7 +103,7 @@ describe('the first message', () => {
     })
   })
 
-  test('is not awaited longer because of control frames', async () => {
+  test('control frames do not extend the time for the first message', async () => {
     const session = await open()
     later(4_000)
     session.heard()
@@ -113,7 +113,7 @@ describe('the first message', () => {
 })
 
 describe('a silent connection', () => {
-  test('is pinged after 30 s and cut after 60 s', async () => {
+  test('a silent connection is pinged after 30 s and cut after 60 s', async () => {
     const session = await authenticated()
     later(29_999)
     expect(session.pings).toBe(0)
@@ -125,7 +125,7 @@ describe('a silent connection', () => {
     expect(session.wasCut).toBe(true)
   })
 
-  test('stays open as long as control frames answer', async () => {
+  test('a silent connection stays open as long as control frames answer', async () => {
     const session = await authenticated()
     for (let i = 0; i < 5; i++) {
       later(30_000)
@@ -137,7 +137,7 @@ describe('a silent connection', () => {
 })
 
 describe('a functional token', () => {
-  test('is announced to end 60 s ahead, then ends subscriptions, then the connection', async () => {
+  test('an ending token is announced, ends the subscriptions, then the connection', async () => {
     const session = await authenticated({ token: await user() })
     const plain = await authenticated()
     for (const each of [session, plain]) each.send(WHO)
@@ -167,7 +167,7 @@ describe('a functional token', () => {
     expect([plain.closed, plain.of('error')]).toEqual([null, []])
   })
 
-  test('is renewed in place, also after its end', async () => {
+  test('a token is renewed in place, also after its end', async () => {
     const session = await authenticated({ token: await user({ exp: clockSeconds() + 60 }) })
     session.send(WHO)
     await session.next('state')
@@ -185,7 +185,7 @@ describe('a functional token', () => {
     expect(await session.next('state', 2)).toMatchObject({ revision: '1' })
   })
 
-  test('of the same principal with other roles changes what its subscriptions see', async () => {
+  test('a renewal with other roles changes the results of the subscriptions', async () => {
     const session = await authenticated({ token: await user({ roles: ['a'] }) })
     session.send(WHO)
     expect((await session.next('state')).result.value).toBe('subject-1,a')
@@ -198,18 +198,18 @@ describe('a functional token', () => {
 
   test.each<[string, () => Promise<object>, string]>([
     [
-      'of another principal',
+      'with a token of another principal',
       async () => ({ token: await user({ sub: 'x' }) }),
       'AUTH_POLICY_DENIED',
     ],
-    ['that is none', async () => ({ token: 'x.y.z' }), 'FUNCTIONAL_TOKEN_INVALID'],
+    ['with a malformed token', async () => ({ token: 'x.y.z' }), 'FUNCTIONAL_TOKEN_INVALID'],
     ['without a token', async () => ({}), 'AUTH_POLICY_DENIED'],
     [
       'with an unknown key',
       async () => ({ applicationKey: 'rk_sec_v1_x' }),
       'APPLICATION_KEY_INVALID',
     ],
-  ])('survives a renewal %s until it ends', async (_, credentials, code) => {
+  ])('a token survives a rejected renewal %s until it ends', async (_, credentials, code) => {
     const session = await authenticated({ token: await user() })
     session.send(WHO)
     await session.next('state')
@@ -222,7 +222,7 @@ describe('a functional token', () => {
     await session.next('authorization_expired')
   })
 
-  test('of a guest ends at its time', async () => {
+  test('the token of a guest expires', async () => {
     const session = await authenticated({ token: await guest() })
     const { expiresAtMicros } = session.of('authenticated')[0]
     await aliveFor(Number(expiresAtMicros) / 1000 - clock.nowMillis() - 1, session)
@@ -231,7 +231,7 @@ describe('a functional token', () => {
     await session.next('authorization_expired')
   })
 
-  test('whose key is withdrawn ends its connections, and no other', async () => {
+  test('withdrawing a signing key ends the connections of its tokens, and no other', async () => {
     const withdrawn = [await authenticated({ token: await user({ exp: clockSeconds() + 7_200 }) })]
     withdrawn.push(await authenticated({ token: await user({ exp: clockSeconds() + 7_200 }) }))
     const lateToken = await user({ exp: clockSeconds() + 7_200 })
@@ -256,7 +256,7 @@ describe('a functional token', () => {
 })
 
 describe('a revocation', () => {
-  test('of a credential ends its connections at the next check, and no other', async () => {
+  test('revoking a credential ends its connections at the next check, and no other', async () => {
     const key = gateway.issueKey('public')
     const [revoked, other] = [await authenticated({ applicationKey: key }), await authenticated()]
     const { product, actor } = gateway.harness
@@ -270,7 +270,7 @@ describe('a revocation', () => {
     expect(await isOpen(other)).toBe(true)
   })
 
-  test('of a Release ends the subscriptions to it, and not the connection', async () => {
+  test('retiring a Release ends the subscriptions to it, and not the connection', async () => {
     const { releaseId } = await publishRelease(gateway.harness, {
       ...{ functions: FUNCTIONS, workspace: 'other', source: 'other' },
     })
@@ -290,7 +290,7 @@ describe('a revocation', () => {
 })
 
 // The last one: the server accepts no connection any more.
-test('a server that stops spreads the reconnections over 10 s, few as they are', async () => {
+test('a server that stops spreads even a few reconnections over 10 s', async () => {
   const sessions = [await authenticated(), await authenticated(), await authenticated()]
   const drained = gateway.realtime.drain()
   const reconnects = await Promise.all(sessions.map((session) => session.next('reconnect')))

@@ -87,7 +87,7 @@ test('a subscription that is behind holds the sequence until it has passed it', 
   expect(sequence.at(5)).toBe(5)
 })
 
-test('the sequence is never ahead of a subscription and goes on while all are behind', () => {
+test('the sequence is never ahead of a subscription and advances while all are behind', () => {
   let random = SEED | 1
   const below = (count: number): number => {
     random = Math.imul(random ^ (random >>> 15), 0x2c1b3c6d) >>> 0

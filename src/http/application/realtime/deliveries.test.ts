@@ -40,7 +40,7 @@ test('a state is sent once, after the answers that are ready', async () => {
   expect(sent).toEqual(['answer', 'state', 'state'])
 })
 
-test('a connection that has ended gets nothing', async () => {
+test('a connection that has ended gets no state', async () => {
   const { sent, deliveries, receiver } = receivers(0)
   const [ended, open] = [receiver('ended'), receiver('open')]
   deliveries.add(ended)

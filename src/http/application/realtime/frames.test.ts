@@ -84,7 +84,7 @@ const part = (opcode: number, from: number, to: number, isLast = false): Frame =
 })
 const control = (opcode: number, payload: string) => ({ opcode, payload })
 
-describe('a message is processed', () => {
+describe('forms of a message', () => {
   test.each<[string, readonly Frame[]]>([
     ['in one frame', [{ opcode: text, payload: PING }]],
     ['with a length of 16 bits', [{ opcode: text, payload: PING.padEnd(126) }]],
@@ -121,18 +121,21 @@ describe('a message is processed', () => {
         part(continuation, 0, 999, true),
       ],
     ],
-  ])('%s', async (_, frames) => {
+  ])('a message is processed %s', async (_, frames) => {
     const socket = await authenticated()
     socket.send(...frames)
     const { payload } = await socket.next(text, 2)
     expect(JSON.parse(payload.toString())).toMatchObject({ type: 'pong', nonce: 'κόσμε😀' })
   })
 
-  test.each([1, 2, 7])('although its bytes arrive in pieces of %s', async (piece) => {
-    const socket = await authenticated()
-    socket.write(encodeFrame({ opcode: text, payload: PING }), piece)
-    await socket.next(text, 2)
-  })
+  test.each([1, 2, 7])(
+    'a message is processed although its bytes arrive in pieces of %s',
+    async (piece) => {
+      const socket = await authenticated()
+      socket.write(encodeFrame({ opcode: text, payload: PING }), piece)
+      await socket.next(text, 2)
+    },
+  )
 })
 
 test.each(['', 'hello', 'x'.repeat(125)])(
@@ -144,9 +147,9 @@ test.each(['', 'hello', 'x'.repeat(125)])(
   },
 )
 
-describe('a close frame is answered', () => {
+describe('close frames', () => {
   test.each([1000, 1001, 1003, 1007, 1008, 1011, 3000, 3999, 4000, 4999])(
-    'with its code %s',
+    'a close frame is answered with its code %s',
     async (code) => {
       const socket = await authenticated()
       socket.send(closing(code, 'done'))
@@ -154,7 +157,7 @@ describe('a close frame is answered', () => {
     },
   )
 
-  test('without a code, and ends the connection', async () => {
+  test('a close frame without a code ends the connection', async () => {
     const socket = await authenticated()
     socket.send({ opcode: close })
     await expect.poll(() => socket.hasEnded).toBe(true)
@@ -169,7 +172,7 @@ const INVALID_UTF8: readonly (readonly [string, Uint8Array])[] = [
   ['a cut character', Uint8Array.of(0xe2, 0x82)],
 ]
 
-describe('a connection ends', () => {
+describe('protocol errors', () => {
   const long = 'x'.repeat(126)
   test.each<[string, number, readonly Frame[]]>([
     ['1002 for a reserved bit', 1002, [{ opcode: text, reserved: 1, payload: PING }]],
@@ -226,7 +229,7 @@ describe('a connection ends', () => {
         { opcode: continuation, payload: 'x'.repeat(40_000) },
       ],
     ],
-  ])('with %s', async (_, code, frames) => {
+  ])('a connection ends with %s', async (_, code, frames) => {
     const socket = await authenticated()
     socket.send(...frames)
     expect(await socket.closeCode()).toBe(code)

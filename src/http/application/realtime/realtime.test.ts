@@ -160,7 +160,7 @@ describe('the handshake', () => {
       { ...upgrade, ...protocol, origin: 'https://evil.example' },
       ...([403, 'ORIGIN_DENIED'] as const),
     ],
-  ])('%s is rejected', async (_, headers, status, code) => {
+  ])('a handshake is rejected: %s', async (_, headers, status, code) => {
     const reply = await fetch(`${origin}/v1/realtime`, { headers })
     expect(reply.status).toBe(status)
     expect(((await reply.json()) as { error: { code: string } }).error.code).toBe(code)
@@ -200,7 +200,7 @@ describe('the handshake', () => {
 })
 
 describe('authentication', () => {
-  test('answers with the session and the bound on subscriptions', async () => {
+  test('an authentication returns the session and the bound on subscriptions', async () => {
     const client = await open()
     client.send({ type: 'authenticate', applicationKey: gateway.key })
     expect(await client.next('authenticated')).toMatchObject({
@@ -217,11 +217,11 @@ describe('authentication', () => {
       'AUTH_POLICY_DENIED',
     ],
     [
-      'a token that is none',
+      'a malformed token',
       () => ({ applicationKey: gateway.key, token: 'x' }),
       'FUNCTIONAL_TOKEN_INVALID',
     ],
-  ])('with %s ends the connection', async (_, credentials, code) => {
+  ])('an authentication with %s ends the connection', async (_, credentials, code) => {
     const client = await open()
     client.send({ type: 'authenticate', ...credentials() })
     const { subscriptionId, error } = await client.next('error')
@@ -258,7 +258,7 @@ describe('authentication', () => {
 })
 
 describe('a subscription', () => {
-  test('receives its first state and one for each change of its bytes', async () => {
+  test('a subscription receives its first state and one for each change of its bytes', async () => {
     const client = await authenticated()
     client.send(subscription('one'))
     const first = await client.next('state')
@@ -277,7 +277,7 @@ describe('a subscription', () => {
     expect(client.messages.filter(({ type }) => type === 'state')).toHaveLength(2)
   })
 
-  test('with an ID in use replaces the one before', async () => {
+  test('a subscription with an ID in use replaces the previous one', async () => {
     const client = await authenticated()
     client.send(subscription('one'))
     await client.next('state')
@@ -294,7 +294,7 @@ describe('a subscription', () => {
     ['with other arguments', { arguments: argumentsOf({ place: 'a' }) }, 'ARGUMENTS_INVALID'],
     ['that needs a user', { function: 'chat.mine' }, 'FUNCTIONAL_TOKEN_REQUIRED'],
     ['whose Function throws', { function: 'chat.fails' }, 'FUNCTION_FAILED'],
-  ])('%s ends with an error of its own', async (_, more, code) => {
+  ])('a subscription %s ends with its own error', async (_, more, code) => {
     const client = await authenticated()
     client.send(subscription('bad', more))
     client.send(subscription('good'))
@@ -318,7 +318,7 @@ describe('a subscription', () => {
     }
   })
 
-  test('a promotion moves it to the new Release with a state, equal bytes included', async () => {
+  test('a promotion moves a subscription to the new Release with a new state', async () => {
     const client = await authenticated()
     client.send(subscription('one'))
     await client.next('state')
@@ -336,7 +336,7 @@ describe('a subscription', () => {
     expect(await client.next('state')).toMatchObject({ revision: '2', releaseId })
   })
 
-  test('a pong tells up to which sequence everything was sent', async () => {
+  test('a pong has the sequence up to which all states were sent', async () => {
     const client = await authenticated()
     client.send(subscription('one'))
     await client.next('state')
@@ -373,7 +373,7 @@ describe('a message', () => {
   })
 })
 
-test('clients are told to connect again at shutdown', async () => {
+test('clients are requested to reconnect at shutdown', async () => {
   const client = await authenticated()
   client.send(subscription('one'))
   await client.next('state')

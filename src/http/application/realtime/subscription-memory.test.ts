@@ -132,7 +132,7 @@ test('a result is charged once for all its readers, and distinct ones each', asy
   expect(held()).toBeLessThan(MEMORY_BYTES / 4)
 })
 
-test('a result that nobody has room for is not computed, once its length is known', async () => {
+test('a result without memory is not computed again once its length is known', async () => {
   const session = await authenticated('a')
   // All of them are accepted before the first result.
   for (let i = 0; i < 20; i++) subscribe(session, `s${i}`, 'chat.list', `${i}`)
@@ -157,7 +157,7 @@ test('a state that a slow reader has not read is charged until it has', async ()
   expect(Math.abs(held() - before)).toBeLessThan(1_000)
 })
 
-test('a shared Query outlives the subscriber who paid for it', async () => {
+test('a shared Query outlives the subscriber that was charged for it', async () => {
   const [first, second] = [await authenticated('a'), await authenticated('b')]
   subscribe(first, 'one', 'chat.list', 'same')
   await first.next('state', PARTS)

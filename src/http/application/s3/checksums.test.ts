@@ -57,14 +57,14 @@ describe.each(Object.values(ChecksumAlgorithm).filter((name) => /^(CRC|SHA(1|256
       await s3.client.send(new PutObjectCommand({ Bucket, Key, Body, ChecksumAlgorithm: name }))
     })
 
-    test('is returned to those who ask for it, with a whole object', async () => {
-      const asked = { Bucket, Key, ChecksumMode: 'ENABLED' } as const
-      const found = await s3.client.send(new GetObjectCommand(asked))
+    test('a checksum is returned with a whole object to clients that request it', async () => {
+      const requested = { Bucket, Key, ChecksumMode: 'ENABLED' } as const
+      const found = await s3.client.send(new GetObjectCommand(requested))
       expect(found).toMatchObject({ [field]: value, ChecksumType: 'FULL_OBJECT' })
       expect(await found.Body!.transformToString()).toBe(String(Body))
-      const head = await s3.client.send(new HeadObjectCommand(asked))
+      const head = await s3.client.send(new HeadObjectCommand(requested))
       expect(head).toMatchObject({ [field]: value, ChecksumType: 'FULL_OBJECT' })
-      const part = await s3.client.send(new GetObjectCommand({ ...asked, Range: 'bytes=0-1' }))
+      const part = await s3.client.send(new GetObjectCommand({ ...requested, Range: 'bytes=0-1' }))
       expect(part[field]).toBeUndefined()
       const copy = { Bucket, Key: `${Key}-copy`, CopySource: `${Bucket}/${Key}` }
       const copied = await s3.client.send(new CopyObjectCommand(copy))
@@ -73,7 +73,7 @@ describe.each(Object.values(ChecksumAlgorithm).filter((name) => /^(CRC|SHA(1|256
       expect(attributes.Checksum).toEqual({ [field]: value, ChecksumType: 'FULL_OBJECT' })
     })
 
-    test('is that of the received bytes', async () => {
+    test('a checksum that differs from the received bytes is rejected', async () => {
       const wrong = { Bucket, Key: `${Key}-wrong`, Body, [field]: base64(name, Buffer.from('x')) }
       expect(await failureOf(s3.client.send(new PutObjectCommand(wrong)))).toBe('BadDigest')
       const right = { ...wrong, [field]: value }
@@ -82,7 +82,7 @@ describe.each(Object.values(ChecksumAlgorithm).filter((name) => /^(CRC|SHA(1|256
   },
 )
 
-test('a signed URL can ask for the checksum, and nobody gets one unasked', async () => {
+test('a signed URL can request the checksum, and no response has it unrequested', async () => {
   const Key = 'signed'
   await s3.client.send(new PutObjectCommand({ Bucket, Key, Body: 'x' }))
   const value = base64('CRC32', Buffer.from('x'))
@@ -130,34 +130,37 @@ describe('a multipart upload', () => {
     ['SHA256', 'COMPOSITE', 'COMPOSITE'],
     ['CRC32C', 'FULL_OBJECT', 'FULL_OBJECT'],
     ['CRC64NVME', undefined, 'FULL_OBJECT'],
-  ])('with %s of type %s gets one of type %s', async (name, type, expected) => {
-    const { upload, begun, Parts } = await send(`parts-${name}`, name, type)
-    expect(begun).toMatchObject({ ChecksumAlgorithm: name, ChecksumType: expected })
-    const listed = await s3.client.send(new ListPartsCommand(upload as never))
-    expect(listed).toMatchObject({ ChecksumAlgorithm: name, ChecksumType: expected })
-    expect(listed.Parts).toMatchObject(Parts)
-    const composite = base64(name, ...parts.map((part) => bytesOf(name, part)))
-    const value = expected === 'COMPOSITE' ? `${composite}-2` : base64(name, ...parts)
-    const field = `Checksum${name}` as const
-    const done = await complete(upload, Parts)
-    expect(done).toMatchObject({ [field]: value, ChecksumType: expected })
-    const again = await complete(upload, Parts)
-    expect(again).toMatchObject({ [field]: value, ChecksumType: expected, ETag: done.ETag })
-    const attributes = await attributesOf(`parts-${name}`)
-    expect(attributes).toMatchObject({
-      ...{ ETag: done.ETag!.replaceAll('"', ''), ObjectSize: 5 * MIB + 4 },
-      ...{ StorageClass: 'STANDARD', Checksum: { [field]: value, ChecksumType: expected } },
-    })
-    expect(attributes.ObjectParts).toMatchObject({
-      ...{ TotalPartsCount: 2, IsTruncated: false },
-      Parts: [
-        { PartNumber: 1, Size: 5 * MIB },
-        { PartNumber: 2, Size: 4 },
-      ],
-    })
-  })
+  ])(
+    'a multipart upload with %s of type %s gets a checksum of type %s',
+    async (name, type, expected) => {
+      const { upload, begun, Parts } = await send(`parts-${name}`, name, type)
+      expect(begun).toMatchObject({ ChecksumAlgorithm: name, ChecksumType: expected })
+      const listed = await s3.client.send(new ListPartsCommand(upload as never))
+      expect(listed).toMatchObject({ ChecksumAlgorithm: name, ChecksumType: expected })
+      expect(listed.Parts).toMatchObject(Parts)
+      const composite = base64(name, ...parts.map((part) => bytesOf(name, part)))
+      const value = expected === 'COMPOSITE' ? `${composite}-2` : base64(name, ...parts)
+      const field = `Checksum${name}` as const
+      const done = await complete(upload, Parts)
+      expect(done).toMatchObject({ [field]: value, ChecksumType: expected })
+      const again = await complete(upload, Parts)
+      expect(again).toMatchObject({ [field]: value, ChecksumType: expected, ETag: done.ETag })
+      const attributes = await attributesOf(`parts-${name}`)
+      expect(attributes).toMatchObject({
+        ...{ ETag: done.ETag!.replaceAll('"', ''), ObjectSize: 5 * MIB + 4 },
+        ...{ StorageClass: 'STANDARD', Checksum: { [field]: value, ChecksumType: expected } },
+      })
+      expect(attributes.ObjectParts).toMatchObject({
+        ...{ TotalPartsCount: 2, IsTruncated: false },
+        Parts: [
+          { PartNumber: 1, Size: 5 * MIB },
+          { PartNumber: 2, Size: 4 },
+        ],
+      })
+    },
+  )
 
-  test('is completed only with the checksums and the size that were stored', async () => {
+  test('a multipart upload is completed only with the stored checksums and size', async () => {
     const { upload, Parts } = await send('checked', 'CRC32')
     const [one, two] = Parts
     const wrong = { ...two, ChecksumCRC32: base64('CRC32', Buffer.from('other')) }
@@ -170,14 +173,14 @@ describe('a multipart upload', () => {
     expect(await complete(upload, Parts, whole)).toMatchObject(whole)
   })
 
-  test('may be completed with a composite checksum that has no number of parts', async () => {
+  test('a composite checksum at completion may lack the number of parts', async () => {
     const { upload, Parts } = await send('bare', 'CRC32C')
     const ChecksumCRC32C = base64('CRC32C', ...parts.map((part) => bytesOf('CRC32C', part)))
     const done = await complete(upload, Parts, { ChecksumCRC32C })
     expect(done.ChecksumCRC32C).toBe(`${ChecksumCRC32C}-2`)
   })
 
-  test('needs a known algorithm, and a type that fits it', async () => {
+  test('a multipart upload needs a known algorithm and a type that fits it', async () => {
     const begin = (more: object) =>
       failureOf(
         s3.client.send(new CreateMultipartUploadCommand({ Bucket, Key: 'x', ...more } as never)),

@@ -35,11 +35,11 @@ const put = (key: string, body = 'x'): Unsigned => ({
 })
 
 describe('a signature', () => {
-  test('is valid for its own request', async () => {
+  test('a signature is valid for its own request', async () => {
     expect((await send(put('valid'))).status).toBe(200)
   })
 
-  test('does not cover another body, length, method, path, query or header', async () => {
+  test('a signature covers body, length, method, path, query and headers', async () => {
     const request = { ...put('replayed', 'body'), headers: { 'x-amz-meta-a': '1' } }
     const { headers } = signS3(s3.keys, request)
     const cases: [RequestInit & { url?: string }, [number, string]][] = [
@@ -70,7 +70,7 @@ describe('a signature', () => {
     expect(found.status).toBe(404)
   })
 
-  test('of another or a revoked key is rejected', async () => {
+  test('a signature of another or a revoked key is rejected', async () => {
     const keys = s3.issueKey('write')
     const request = put('revoked')
     const wrong = signS3({ ...keys, secretAccessKey: s3.keys.secretAccessKey }, request)
@@ -88,14 +88,14 @@ describe('a signature', () => {
     [14, 200],
     [-16, 403],
     [16, 403],
-  ])('of a clock that is wrong by %d minutes gets %d', async (minutes, status) => {
+  ])('a signature of a clock that is wrong by %d minutes gets %d', async (minutes, status) => {
     const atMillis = Date.now() + minutes * MINUTE
     const reply = await send({ ...put('skewed'), atMillis })
     expect(reply.status).toBe(status)
     if (status === 403) expect(codeIn(await reply.text())).toBe('RequestTimeTooSkewed')
   })
 
-  test('is in no log, and neither is the secret', async () => {
+  test('no log has a signature or a secret', async () => {
     const request = put('logged')
     const { signature, headers } = signS3(s3.keys, request)
     await fetch(request.url, { method: 'PUT', body: 'other', headers })
@@ -122,7 +122,7 @@ describe('a signed URL', () => {
     await s3.client.send(new PutObjectCommand(input))
   })
 
-  test('gives the object to a browser that runs nothing', async () => {
+  test('a signed URL sends the object to browsers without executing it', async () => {
     const reply = await fetch(await sign(60))
     expect([reply.status, await reply.text()]).toEqual([200, '<script>'])
     expect(reply.headers.get('content-security-policy')).toBe('sandbox')
@@ -132,14 +132,14 @@ describe('a signed URL', () => {
     expect(reply.headers.get('x-service-request-id')).toBe(id)
   })
 
-  test('stores an object', async () => {
+  test('a signed URL stores an object', async () => {
     const command = new PutObjectCommand({ Bucket: 'default', Key: 'signed-put' })
     const url = await getSignedUrl(s3.client, command)
     expect((await fetch(url, { method: 'PUT', body: 'by URL' })).status).toBe(200)
     expect((await fetch(url)).status).toBe(403)
   })
 
-  test('ends, and cannot be prolonged', async () => {
+  test('a signed URL expires and cannot be prolonged', async () => {
     const url = new URL(await sign(60))
     url.searchParams.set('X-Amz-Expires', '61')
     expect(await answered(await fetch(url))).toEqual([403, 'SignatureDoesNotMatch'])
@@ -156,7 +156,7 @@ describe('a signed URL', () => {
     expect(await answered(await fetch(ended))).toEqual([403, 'AccessDenied'])
   })
 
-  test('beside a signature in the header is rejected', async () => {
+  test('a signed URL together with a signature in the header is rejected', async () => {
     const { headers } = signS3(s3.keys, { method: 'GET', url: at('/default/x') })
     const reply = await fetch(await sign(60), { headers })
     expect((await answered(reply))[0]).toBe(400)
@@ -226,10 +226,10 @@ describe('XML of requests', () => {
     ['two keys', '<Delete><Object><Key>k</Key><Key>l</Key></Object></Delete>'],
     ['no object', '<Delete></Delete>'],
     ['another root', `<Other>${object}</Other>`],
-    ['nothing', ''],
+    ['an empty text', ''],
     ['deep elements', '<Delete>'.repeat(20)],
     ['more than 1,000 objects', `<Delete>${object.repeat(1_001)}</Delete>`],
-  ])('%s is rejected', async (_, body) => {
+  ])('an XML body is rejected with %s', async (_, body) => {
     expect(await post(body)).toEqual([400, 'MalformedXML'])
   })
 
@@ -237,7 +237,7 @@ describe('XML of requests', () => {
     ['10,000 parts in descending order', 10_000, -1, 'InvalidPartOrder'],
     ['10,001 parts', 10_001, 1, 'InvalidArgument'],
     ['10,000 parts that are not stored', 10_000, 1, 'InvalidPart'],
-  ])('%s are rejected', async (_, count, direction, code) => {
+  ])('a completion with %s is rejected', async (_, count, direction, code) => {
     const numbers = Array.from({ length: count }, (_, i) => i + 1)
     const etag = `<ETag>&quot;${'a'.repeat(32)}&quot;</ETag>`
     const parts = numbers
@@ -336,7 +336,7 @@ test('only pages of listed origins may use the S3-compatible API', async () => {
   expect(preflight.headers.get('access-control-allow-headers')).toContain('x-amz-date')
 })
 
-test('an upload that breaks off leaves nothing', async () => {
+test('an interrupted upload leaves no bytes', async () => {
   const url = at('/default/broken')
   const headers = { 'content-length': '1000000' }
   const signed = signS3(s3.keys, { method: 'PUT', url, payload: 'UNSIGNED-PAYLOAD' }).headers

@@ -96,7 +96,7 @@ test('parts in any order become one object, whose entity tag has their number', 
   expect(await nameOf(upload('joined', id, 1, first))).toBe('NoSuchUpload')
 })
 
-test('an unknown upload is not found, whatever is sent to complete it', async () => {
+test('an unknown upload is not found, even with an invalid completion', async () => {
   const id = await begin('finished')
   const { ETag } = await upload('finished', id, 1, Buffer.from('x'))
   const parts = [{ PartNumber: 1, ETag }]
@@ -192,7 +192,7 @@ test('an aborted upload is gone, with the bytes of its parts', async () => {
   expect(await isReferenced()).toBe(false)
 })
 
-test('an upload that nobody finished for a week is removed', async () => {
+test('an upload that is not finished within a week is removed', async () => {
   const id = await begin('abandoned')
   await upload('abandoned', id, 1, Buffer.from('x'))
   const { files } = s3.server.gateway
@@ -225,7 +225,7 @@ describe('an object of parts', () => {
     await complete('parted', id, Parts)
   })
 
-  test('is read part by part', async () => {
+  test('an object of parts is read part by part', async () => {
     const size = 2 * first.length + 4
     const one = await read(1)
     const ContentRange = `bytes 0-${first.length - 1}/${size}`
@@ -239,7 +239,7 @@ describe('an object of parts', () => {
     expect((await get('parted')).PartsCount).toBeUndefined()
   })
 
-  test('has no other parts', async () => {
+  test('a part beyond those of the object is rejected', async () => {
     expect(await nameOf(read(4))).toBe('InvalidPartNumber')
     expect(await nameOf(read(0))).toBe('InvalidArgument')
     expect(await nameOf(read(10_001))).toBe('InvalidArgument')
@@ -247,7 +247,7 @@ describe('an object of parts', () => {
     expect(await nameOf(read(1, { IfMatch: '"other"' }))).toBe('PreconditionFailed')
   })
 
-  test('is copied with its parts, and an object without any is one part', async () => {
+  test('an object is copied with its parts, and an object without parts is one part', async () => {
     const copy = new CopyObjectCommand({ Bucket, Key: 'copy', CopySource: `${Bucket}/parted` })
     await s3.client.send(copy)
     expect((await get('copy', { PartNumber: 3 })).PartsCount).toBe(3)
@@ -301,7 +301,7 @@ describe('lists of uploads', () => {
     },
   )
 
-  test('a delimiter counts after the prefix alone', async () => {
+  test('a delimiter counts only after the prefix', async () => {
     const below = await list({ Delimiter: '/', Prefix: 'a/' })
     expect(below).toEqual({ uploads: ['a/1', 'a/1'], prefixes: ['a/b/'] })
     const split = await list({ Delimiter: '/', KeyMarker: 'é/4' })

@@ -70,7 +70,7 @@ test.each([
   ['of 1,024 bytes', 'é'.repeat(512)],
   ['with dots', 'dots/...a/..b'],
   ['with the name of a prototype', '__proto__'],
-])('a key %s is stored, listed and deleted as it is', async (_, key) => {
+])('a key %s is stored, listed and deleted unchanged', async (_, key) => {
   await put(key, key)
   expect(await textOf(key)).toBe(key)
   const listed = await s3.client.send(new ListObjectsV2Command({ Bucket, Prefix: key }))
@@ -250,7 +250,7 @@ describe('lists', () => {
     expect(await nameOf(list({ ContinuationToken: `${token}A` }))).toBe('InvalidArgument')
   })
 
-  test('of many objects those are deleted whose conditions hold', async () => {
+  test('a bulk deletion deletes the objects whose conditions hold', async () => {
     const send = async (...Objects: { Key: string; ETag?: string; Size?: number }[]) => {
       const input = { Bucket: 'listed', Delete: { Objects } }
       const { Deleted = [], Errors = [] } = await client.send(new DeleteObjectsCommand(input))
@@ -269,7 +269,7 @@ describe('lists', () => {
     expect(keysOf(await list({ Prefix: 'c/' }))).toEqual([])
   })
 
-  test('many objects are deleted at once, unknown ones included', async () => {
+  test('a bulk deletion accepts unknown objects', async () => {
     const Objects = [{ Key: 'a/1' }, { Key: 'unknown' }, { Key: 'b', VersionId: 'other' }]
     const input = { Bucket: 'listed', Delete: { Objects } }
     const found = await client.send(new DeleteObjectsCommand(input))
@@ -293,7 +293,7 @@ test('a copy has the bytes of its source and keeps or replaces its headers', asy
   expect(await nameOf(copy({ CopySourceIfMatch: '"other"' }))).toBe('PreconditionFailed')
 })
 
-test('a key sees its bucket alone, and one for reading cannot write', async () => {
+test('a key sees only its bucket, and a read-only key cannot write', async () => {
   const reader = s3.clientOf(s3.issueKey('read'))
   const found = await reader.send(new ListBucketsCommand({}))
   expect(found.Buckets?.map(({ Name }) => Name)).toEqual(['default'])

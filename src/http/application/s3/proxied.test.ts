@@ -1,4 +1,4 @@
-/** The S3-compatible API behind the proxies with the configuration that ships, on another port than 443. */
+/** The S3-compatible API behind the shipped proxy configurations, on another port than 443. */
 import { request } from 'node:https'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openS3Api, type S3Api } from '../../../../build/testing/files/s3-apis.ts'

@@ -48,7 +48,7 @@ const upload = (UploadId: string, PartNumber: number, bytes: number) => {
   return client.send(new UploadPartCommand({ Bucket, Key, UploadId, PartNumber, Body }))
 }
 
-test('of parts that are sent at once as many are stored as the quota has room for', async () => {
+test('simultaneous parts are stored as long as the quota has room', async () => {
   const uploads = [await begin(), await begin()]
   const outcomes = await Promise.all(
     Array.from({ length: 12 }, (_, i) => failureOf(upload(uploads[i % 2]!, i + 1, 300))),
@@ -58,7 +58,7 @@ test('of parts that are sent at once as many are stored as the quota has room fo
   expect(s3.server.staged()).toEqual([])
 })
 
-test('objects and parts share the quota, of which completing takes no more', async () => {
+test('objects and parts share the quota, and a completion takes no more of it', async () => {
   const UploadId = await begin()
   const { ETag } = await upload(UploadId, 1, 900)
   expect(await put('beside', 101)).toBe('EntityTooLarge')

@@ -31,7 +31,7 @@ test.each(['toString', '__proto__', 'SIGNED'])(
   },
 )
 
-test('a form of chunks that the server does not have is not implemented', async () => {
+test('an unsupported form of chunks is rejected as NotImplemented', async () => {
   const payload = 'STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD'
   const headers = { 'x-amz-decoded-content-length': '1' }
   const reply = await send({ ...put('rejected'), payload, headers })

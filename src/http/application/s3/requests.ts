@@ -43,7 +43,7 @@ export function isS3Url(url: string, s3Host: string | null): boolean {
   return isS3Path(url.slice(url.indexOf('/', url.indexOf('://') + 3)))
 }
 
-/** Parses a URL into bucket, key and query. Throws InvalidURI, KeyTooLongError and InvalidArgument. */
+/** Parses bucket, key and query. Throws InvalidURI, KeyTooLongError and InvalidArgument. */
 export function parseS3Url(url: string): S3Url {
   const target = url.slice(url.indexOf('/', url.indexOf('://') + 3)).split('#', 1)[0]!
   const question = target.indexOf('?')

@@ -20,7 +20,7 @@ function sourceOf(text: string) {
   return { state, chunks: decodeChunks(chunks(), OPTIONS) }
 }
 
-test('a body whose reader stops early is not received any more', async () => {
+test('the source of a body is closed when its reader stops early', async () => {
   const { state, chunks } = sourceOf(chunk(64 * 1024))
   for await (const { length } of chunks) {
     expect(length).toBe(64 * 1024)
@@ -29,7 +29,7 @@ test('a body whose reader stops early is not received any more', async () => {
   expect(state.isClosed).toBe(true)
 })
 
-test('a malformed body is not received any more', async () => {
+test('the source of a malformed body is closed', async () => {
   const { state, chunks } = sourceOf('no chunk\r\n')
   await expect(chunks.next()).rejects.toThrow()
   expect(state.isClosed).toBe(true)
@@ -72,7 +72,7 @@ test.each([
   }
 })
 
-test('small chunks are gathered, and large ones are passed on as they are', async () => {
+test('small chunks are joined, and large ones are passed on unchanged', async () => {
   expect(await piecesOf(chunk(64).repeat(2_000) + END)).toEqual([65_472, 64, 62_464])
   expect(await piecesOf(chunk(3) + chunk(100_000) + chunk(4) + END)).toEqual([3, 100_000, 4])
   expect(await piecesOf(END)).toEqual([])

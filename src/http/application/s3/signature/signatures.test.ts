@@ -86,14 +86,14 @@ describe('the published examples of signatures in the header', () => {
     return isSignedBy(signingKey(SECRET, authorization), authorization, request)
   }
 
-  test.each(EXAMPLES)('%s', (...example) => {
+  test.each(EXAMPLES)('the published signature in the header is valid: %s', (...example) => {
     expect(check(example)).toBe(true)
     expect(check(example, { host: 'other.example' })).toBe(false)
     expect(check(example, { 'x-amz-content-sha256': 'UNSIGNED-PAYLOAD' })).toBe(false)
   })
 })
 
-test('the published example of a signed URL', () => {
+test('the published example of a signed URL is valid', () => {
   const signature = 'aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404'
   const query = new Map([
     ['X-Amz-Algorithm', 'AWS4-HMAC-SHA256'],
@@ -137,11 +137,14 @@ describe('the published example of signed chunks', () => {
     return length
   }
 
-  test.each([1_000_000, 65_536, 1_000, 87, 7])('in pieces of %d bytes', async (cut) => {
-    expect(await decode(body, cut)).toBe(66_560)
-  })
+  test.each([1_000_000, 65_536, 1_000, 87, 7])(
+    'the published example of signed chunks is valid in pieces of %d bytes',
+    async (cut) => {
+      expect(await decode(body, cut)).toBe(66_560)
+    },
+  )
 
-  test('a changed byte anywhere is found', async () => {
+  test('a changed byte is detected at any position', async () => {
     for (const at of [0, 20, 100, 60_000, 65_700, body.length - 10, body.length - 1]) {
       const changed = Uint8Array.from(body)
       changed[at]! ^= 1
@@ -149,7 +152,7 @@ describe('the published example of signed chunks', () => {
     }
   })
 
-  test('a body that ends early, or goes on, is rejected', async () => {
+  test('a body that ends early or has more bytes is rejected', async () => {
     for (const length of [0, 1, 90, 65_536, 65_700, body.length - 3]) {
       await expect(decode(body.subarray(0, length), 10_000), `${length}`).rejects.toThrow(S3Fault)
     }
@@ -157,7 +160,7 @@ describe('the published example of signed chunks', () => {
   })
 })
 
-test('the published example of signed chunks with a trailer', async () => {
+test('the published example of signed chunks with a trailer is valid', async () => {
   const seed = '106e2a8a18243abcf37539882f36619c00e2dfc72633413f02d3b74544bfeb8e'
   const chunks = [
     ['10000', 'b474d8862b1487a5145d686f57f013e54db672cee1c953b3010fb58501ef5aa2', 65_536],
@@ -246,7 +249,7 @@ test.each(['', '20130524', '20130524T250000Z', '20131324T000000Z', '20130231T000
   },
 )
 
-test('the parser of authorizations throws nothing but failures of S3', () => {
+test('the parser of authorizations throws only failures of S3', () => {
   const piece = fc.constantFrom('AWS4-HMAC-SHA256 ', 'Credential=', 'SignedHeaders=', ',', '=', '/')
   const text = fc.array(fc.oneof(piece, fc.string({ maxLength: 20 })), { maxLength: 20 })
   fc.assert(
