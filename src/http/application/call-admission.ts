@@ -14,10 +14,13 @@ import { identify } from './callers.ts'
 import type { Call } from './calls.ts'
 import type { ApplicationCaller } from './incoming.ts'
 
-/** Longest unknown Function name that the log shows. */
+/** Length up to which the log shows an unknown Function name, which the caller chooses freely. */
 const NAME_CHARACTERS_MAX = 128
 
-/** Resolves target and Function, then checks policy and identity. Synchronous where possible. */
+/**
+ * Resolves target and Function, then checks policy and identity. Returns a promise only if the
+ * resolution of the target or the identity does.
+ */
 export function admitCall(
   call: Call,
   envelope: QueryEnvelope,
@@ -50,30 +53,36 @@ function identifyCall(
   call.incoming.function = definition.name
   call.mode = definition.auth
   checkPolicy(call.caller, definition, kind)
-  const asked = { release, definition, arguments: envelope.arguments }
+  const requested = { release, definition, arguments: envelope.arguments }
   const principal = identify(call.gateway, call.incoming, call.caller, definition.auth)
-  return principal === null ? requestOf(call, asked, null) : requestLater(call, asked, principal)
+  return principal === null
+    ? requestOf(call, requested, null)
+    : requestLater(call, requested, principal)
 }
 
 type RequestedCall = Pick<QueryRequest, 'release' | 'definition' | 'arguments'>
 
 async function requestLater(
   call: Call,
-  asked: RequestedCall,
+  requested: RequestedCall,
   principal: Promise<Principal | null>,
 ): Promise<QueryRequest> {
-  return requestOf(call, asked, await principal)
+  return requestOf(call, requested, await principal)
 }
 
 /** Creates the invocation. Its later failures carry the invocation ID. */
-function requestOf(call: Call, asked: RequestedCall, principal: Principal | null): QueryRequest {
+function requestOf(
+  call: Call,
+  requested: RequestedCall,
+  principal: Principal | null,
+): QueryRequest {
   const { gateway, incoming, caller } = call
   const invocationId = gateway.system.ids.make('ivc')
   incoming.invocationId = invocationId
   const { requestId } = incoming
   const { clientId, credentialId } = caller
   const context = { requestId, invocationId, clientId, credentialId }
-  return { ...asked, principal, context, trace: incoming.trace, signal: call }
+  return { ...requested, principal, context, trace: incoming.trace, signal: call }
 }
 
 /** Returns the public Function. Throws REQUEST_INVALID and FUNCTION_NOT_FOUND. */
@@ -100,7 +109,7 @@ function whyNotFound(
     : `${name} is internal`
 }
 
-/** Throws AUTH_POLICY_DENIED where the key may not call the Function. */
+/** Throws AUTH_POLICY_DENIED unless the key may call the Function. */
 export function checkPolicy(
   caller: ApplicationCaller,
   definition: FunctionManifest,

@@ -1,4 +1,4 @@
-/** A call of a Function with its body, which is parsed in turn, and freed before the call ends. */
+/** Calls of Functions and their bodies, which are parsed in turn and freed before a call ends. */
 import type { CancellationToken } from '../../engine/calls/outcomes.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { AuthMode } from '../../value/identities.ts'
@@ -47,20 +47,24 @@ export class Call implements CancellationToken, AffinitySource {
     return this.incoming.request.signal.aborted
   }
 
-  /** Without a caller identity, the Operation ID sends a repeat to the Release of its original. */
+  /**
+   * Returns the affinity of the caller. Without a caller identity it is the Operation ID, so a
+   * repeat reaches the Release of its original.
+   */
   affinity(): string | Promise<string> {
     const { gateway, incoming, caller, operationId } = this
     return affinityOf(gateway, incoming, caller, operationId ?? incoming.requestId)
   }
 }
 
+/** Reads the body of a call. Throws MEDIA_TYPE_UNSUPPORTED, LIMIT_EXCEEDED and BUSY. */
 export function readEnvelope({ transfers }: Gateway, incoming: Incoming): Promise<Uint8Array> {
   const { request } = incoming
   requireJson(request, APPLICATION_CODES)
   return readBody(request, ENVELOPE_BYTES_MAX, APPLICATION_CODES, transfers, incoming)
 }
 
-/** Bytes of an envelope that takes milliseconds to parse, rather than a fraction of one. */
+/** Length from which parsing an envelope takes milliseconds, and so blocks other requests. */
 const LONG_ENVELOPE_BYTES = 64 * 1024
 
 /** Parses the envelope and invokes its Function. Long envelopes wait for their turn. */
@@ -74,7 +78,7 @@ export function invokeInTurn(
   return transfers.parseInTurn(call.caller.credentialId, call, () => parseAndInvoke(call, invoke))
 }
 
-/** Parses the envelope now, and frees the body before the Function ends. */
+/** Parses the envelope and frees the body immediately, not when the Function ends. */
 function parseAndInvoke(
   call: Call,
   invoke: (call: Call) => MaybePromise<CallResponse>,

@@ -1,7 +1,4 @@
-/**
- * The operation of a Mutation, which makes it repeatable: whom it belongs to, and the recorded
- * outcome of an exact repeat.
- */
+/** The operation of a Mutation: its caller, and the recorded outcome of an exact repeat. */
 import type { MutationOutcome } from '../../engine/invocations/mutations.ts'
 import type { MutationRequest, QueryRequest } from '../../engine/invocations/requests.ts'
 import { type Fault, isFault } from '../../errors/fault.ts'
@@ -10,7 +7,7 @@ import type { MutationEnvelope } from './call-envelopes.ts'
 import type { Call } from './calls.ts'
 import { operationCaller, possibleCallers } from './operation-callers.ts'
 
-/** Rejections that depend on the current Release; the original call may have met another one. */
+/** Rejections that depend on the current Release. The original call may have run on another one. */
 const RELEASE_REJECTIONS = [
   'RELEASE_RETIRED',
   'FUNCTION_NOT_FOUND',
@@ -32,9 +29,8 @@ export function operationOf(
 
 /**
  * Returns the recorded outcome for an exact repeat, even if the current Release rejects the call. A
- * client that receives a rejection would otherwise repeat its write. Throws `rejection` where it
- * does not depend on the Release, where no such record exists, and where the credential may not
- * call Mutations.
+ * client that receives a rejection would otherwise repeat its write. Throws `rejection` if it does
+ * not depend on the Release, if no such record exists, or if the credential may not call Mutations.
  */
 export async function recordedOutcome(
   call: Call,
@@ -48,7 +44,7 @@ export async function recordedOutcome(
   return outcome
 }
 
-/** Finds the record. OPERATION_REUSED replaces the rejection of a retired Release only. */
+/** Finds the record. OPERATION_REUSED replaces only the rejection of a retired Release. */
 async function findRecorded(
   call: Call,
   envelope: MutationEnvelope,

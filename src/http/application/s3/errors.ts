@@ -1,8 +1,7 @@
-/** Failures in the form of S3: its codes in XML, without the error envelope. */
+/** The codes of S3, and the conversion of errors to them. */
 import type { Code, TableCode } from '../../../errors/codes.ts'
 import { Fault } from '../../../errors/fault.ts'
 import { APPLICATION_CODES, toFault } from '../../errors.ts'
-import { element, xmlResponse } from './xml/writer.ts'
 
 interface Row {
   readonly status: number
@@ -90,14 +89,14 @@ const BY_CODE: Partial<Record<Code, S3Code>> = {
 }
 
 /** A failure in the form of the log and in that of the client. */
-interface Failure {
+export interface S3Failure {
   readonly fault: Fault
   readonly s3Code: S3Code
   readonly s3Message: string
 }
 
 /** Converts an error to the code and message that the client sees, and the fault for the log. */
-export function toS3Failure(error: unknown): Failure {
+export function toS3Failure(error: unknown): S3Failure {
   const fault = toFault(error, APPLICATION_CODES)
   if (fault instanceof S3Fault) return { fault, s3Code: fault.s3Code, s3Message: fault.s3Message }
   const s3Code = BY_CODE[fault.code] ?? 'InternalError'
@@ -110,18 +109,4 @@ export function s3StatusOf(s3Code: S3Code): number {
 
 export function s3MessageOf(s3Code: S3Code): string {
   return S3_CODES[s3Code].message
-}
-
-/** Returns the XML response for the failure of a whole request. */
-export function errorResponse(
-  { s3Code, s3Message }: Omit<Failure, 'fault'>,
-  path: string,
-  requestId: string,
-): Response {
-  const { status } = S3_CODES[s3Code]
-  const fields = [element('Code', s3Code), element('Message', s3Message)]
-  const where = [element('Resource', path), element('RequestId', requestId)]
-  const response = xmlResponse(element('Error', [...fields, ...where], false), status)
-  if (status === 503) response.headers.set('retry-after', '1')
-  return response
 }
