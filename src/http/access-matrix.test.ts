@@ -21,7 +21,7 @@ import type { Route } from './management/route.ts'
 import { type ManagementApp, managementRoutes } from './management/routes.ts'
 
 /*
- * Goal: no route of the management origin answers anybody who has no right to it
+ * Goal: no route of the management origin serves a caller without the right to it
  * (contract/management.md, Authentication). Method: each route of the array that the server mounts
  * is called by each kind of caller. A new route fails until it asks for a capability or stands in
  * one of the lists below.

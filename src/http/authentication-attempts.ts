@@ -17,7 +17,7 @@ export class AuthenticationAttempt {
   /** Bucket that was checked before the look-up. It is charged if the credential is invalid. */
   #admitted: { readonly limiter: RateLimiter; readonly key: string } | null = null
 
-  /** Null `limits` disable the limits. */
+  /** Creates the attempt. Null `limits` disable the limits. */
   constructor(limits: ManagementLimits | null, peer: string) {
     this.#limits = limits
     this.#peer = peer

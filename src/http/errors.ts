@@ -10,12 +10,12 @@ export interface SurfaceCodes {
   readonly methodNotAllowed: TableCode
   readonly mediaType: TableCode
   readonly tooLarge: TableCode
-  /** For a request that exceeds a memory budget, or that arrives too slowly. */
+  /** The code of a request that exceeds a memory budget or arrives too slowly. */
   readonly busy: TableCode
-  /** For any request while the server starts or stops. */
+  /** The code of any request while the server starts or stops. */
   readonly unavailable: TableCode
   readonly internal: TableCode
-  /** Whether responses list violations. Applications hide them: they would also help attackers. */
+  /** True if responses list violations. Applications hide them: they would help attackers too. */
   readonly showViolations: boolean
 }
 

@@ -35,7 +35,7 @@ export class RateLimiter {
   readonly #clock: Pick<System, 'monotonicMillis'>
   readonly #limit: RateLimit
   readonly #keysMax: number
-  /** In order of last use. */
+  /** Buckets in the order of their last use. */
   readonly #buckets = new Map<string, Bucket>()
 
   constructor(clock: Pick<System, 'monotonicMillis'>, limit: RateLimit, keysMax = KEYS_MAX) {

@@ -60,7 +60,7 @@ class Rejections {
 
 export class RejectionLog {
   readonly #log: Logger
-  /** By the ID of the credential or the session. */
+  /** Rejections by the ID of the credential or the session. */
   readonly #callers: UsagePeriods<string, Rejections>
   readonly #peers: UsagePeriods<string, Rejections>
 

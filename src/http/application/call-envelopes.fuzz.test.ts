@@ -134,7 +134,7 @@ function defect({ status, headers }: Response, text: string): string | null {
   const { code, message, retryable } = body.error
   const row = CODES[code as keyof typeof CODES]
   const kind = KINDS[row.kind]
-  // On a development target the message goes on with the argument and the rule.
+  // On a development target the message also has the argument and the rule.
   const isExplained = code === 'ARGUMENTS_INVALID' && message.startsWith(`${row.message} arguments`)
   const asInTable = kind.status === status && (message === row.message || isExplained)
   return asInTable && retryable === kind.retryable ? null : 'not as in the table of codes'

@@ -42,7 +42,7 @@ export class Call implements CancellationToken, AffinitySource {
     this.bytes = bytes
   }
 
-  /** Whether the client disconnected. Reading the signal creates it, so most calls never do. */
+  /** Returns whether the client disconnected. Reading creates the signal, so few calls do. */
   get aborted(): boolean {
     return this.incoming.request.signal.aborted
   }

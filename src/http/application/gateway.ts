@@ -45,7 +45,7 @@ export interface Gateway {
   readonly engine: Engine
   readonly envelopes: QueryEnvelopes
   readonly tokens: TokenVerifier
-  /** Null disables rate limits. */
+  /** The rate limits; null disables them. */
   readonly limits: ApplicationLimits | null
   readonly transfers: Transfers
   /** Rules of stored files. */
@@ -61,7 +61,7 @@ export interface Gateway {
   readonly s3Host: string | null
   /** Exact browser origins; any other Origin header is rejected. */
   readonly allowedOrigins: BrowserOrigins
-  /** Null for a key that is unknown, revoked or deleted. */
+  /** Returns the caller with this key; null if it is unknown, revoked or deleted. */
   authenticateKey(key: string): ApplicationCaller | null
   /** Returns the reason why `authenticateKey` returned null. */
   explainKey(key: string): KeyRejection

@@ -49,13 +49,13 @@ export interface Incoming extends Sender {
   readonly request: Request
   readonly requestId: RequestId
   readonly binding: Partial<ApplicationBinding>
-  /** Set once the key of the request is authenticated. */
+  /** The authenticated application; null until its key was verified. */
   caller: ApplicationCaller | null
-  /** Set once the invocation exists; failures report it. */
+  /** The ID of the invocation, which failures report; null until the invocation exists. */
   invocationId: InvocationId | null
-  /** Set once the envelope is read. */
+  /** The target as the envelope names it; null until the envelope was read. */
   target: string | null
-  /** Set once the target is resolved. */
+  /** The Release of the target; null until the target was resolved. */
   releaseId: ReleaseId | null
   function: string | null
   /** The span of the request, once its key is authenticated; null where nothing is traced. */

@@ -159,7 +159,7 @@ async function handleCall(
 interface Exchange {
   readonly route: { readonly path: string; readonly method: string }
   readonly routeClass: RouteClass
-  /** Whether the request fails with UNAVAILABLE while no Release is served. */
+  /** True if the request fails with UNAVAILABLE while no Release is served. */
   readonly needsService: boolean
   readonly answer: (incoming: Incoming) => Promise<Response>
 }

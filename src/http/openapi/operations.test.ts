@@ -125,7 +125,7 @@ const STEPS: readonly Step[] = [
   [
     'issueInvitation',
     201,
-    // A workload is of a provider that is configured; there is none.
+    // A workload needs a configured provider, and this server has none.
     () => ({
       headers: { [OPERATION_ID_HEADER]: newId('opn') },
       body: { workload: undefined },

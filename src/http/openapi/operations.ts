@@ -6,7 +6,7 @@ import type { HeaderName, HeaderValues } from './headers.ts'
 export type Origin = 'management' | 'application'
 
 export interface Header {
-  /** In lower case. */
+  /** The name in lower case. */
   readonly name: string
   readonly schema: Schema<unknown>
   readonly required: boolean
@@ -14,14 +14,14 @@ export interface Header {
 
 export interface RequestBody {
   readonly mediaType: string
-  /** Null for a body that is not JSON. */
+  /** The schema of a JSON body; null for any other body. */
   readonly schema: Schema<unknown> | null
   readonly bytesMax: number
 }
 
 export interface Reply {
   readonly status: number
-  /** Null for a response without a body. */
+  /** The schema of the body; null for a response without a body. */
   readonly schema: Schema<unknown> | null
   readonly mediaTypes: readonly string[]
 }
@@ -46,6 +46,6 @@ export interface Operation {
   /** Values of `replyHeaders` that differ from those of the component; default: none. */
   readonly headerValues?: HeaderValues
   readonly errors: readonly TableCode[]
-  /** Whether a failure may have a code that a Function declares. */
+  /** True if a failure may have a code that a Function declares. */
   readonly declaredErrors: boolean
 }

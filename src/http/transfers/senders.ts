@@ -5,7 +5,7 @@ import { type PeerBinding, peerOf } from '../rate-limits.ts'
 
 export interface Sender {
   readonly binding: Partial<PeerBinding> | undefined
-  /** Null before authentication, and on public routes. */
+  /** The authenticated caller; null before authentication and on public routes. */
   readonly caller: { readonly credentialId: string } | null
   /** Memory of a body that is not small; released once the body is parsed. */
   bodyMemory: Reservation | null

@@ -120,7 +120,7 @@ export class Transfer {
     this.#onSlow = onSlow
   }
 
-  /** Whether the slack is used up. */
+  /** Returns whether the slack is used up. */
   get isSlow(): boolean {
     return this.#isSlow
   }

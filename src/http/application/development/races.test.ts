@@ -1,6 +1,6 @@
 /**
- * Goal: a HEAD moves, and a Release is decided, only as HEAD, key and Environment are at the moment
- * of the commit. Method: each of them changes while a request is on its way.
+ * Goal: the state of HEAD, key and Environment at the commit decides whether a HEAD moves or a
+ * Release is frozen. Method: each of them changes while a request is in flight.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { type Answer, CHAT, Developers } from '../../../../build/testing/development/developers.ts'

@@ -1,6 +1,6 @@
 /**
- * Goal: a development key, and nothing else, changes a Workspace, only where the Environment is for
- * development, and nothing is served by it. Method: the application origin over a real Product.
+ * Goal: only a development key changes a Workspace, only in an Environment for development, and the
+ * change is not served. Method: the application origin over a real Product.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import {

@@ -1,4 +1,4 @@
-/** Signed URLs behind nginx with the configuration that ships, which logs requests by default. */
+/** Signed URLs behind nginx with the shipped configuration. nginx logs requests by default. */
 import { request } from 'node:https'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type FileServer, openFileServer } from '../../../../build/testing/files/file-servers.ts'
@@ -43,7 +43,7 @@ describe.skipIf(!NGINX.installed)(`behind nginx ${where}`, () => {
     const path = server.signDownload(await server.upload('a picture', 'image/png'))
     const part = await show(path, { range: 'bytes=2-' })
     expect(part).toEqual({ status: 206, text: 'picture' })
-    // The log is written in order, so a later line shows that there is none of the request before.
+    // The log is written in order, so a later line proves that the earlier request has no line.
     expect((await show('/healthz')).status).toBe(200)
     await expect.poll(() => proxy.accessLog(), { timeout: 60_000 }).toContain('/healthz')
     expect(proxy.accessLog()).not.toContain('signed-downloads')

@@ -1,4 +1,4 @@
-/** Signed URLs over real connections: what a page shows with them, and who may not. */
+/** Signed URLs over real connections: what pages may show with them, and what is rejected. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type FileServer, openFileServer } from '../../../../build/testing/files/file-servers.ts'
 import { ORIGIN } from '../../../../build/testing/gateways.ts'

@@ -1,4 +1,4 @@
-/** Uploads over real connections: what uses a grant, and what is left of an upload that fails. */
+/** Uploads over real connections: when a grant is used up, and what a failed upload leaves. */
 import { once } from 'node:events'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type FileServer, openFileServer } from '../../../../build/testing/files/file-servers.ts'

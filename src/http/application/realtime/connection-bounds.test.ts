@@ -1,6 +1,6 @@
 /**
  * Goal: no peer can make the server hold more than its bounds, and each connection leaves a record.
- * Method: connections without a network, whose test decides when the peer reads.
+ * Method: connections without a network, where the test decides when the peer reads.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { openTestGateway, type TestGateway } from '../../../../build/testing/gateways.ts'

@@ -1,5 +1,5 @@
 /**
- * Goal: what ends a connection or a subscription by time or by a revocation ends exactly that.
+ * Goal: expiry and revocation end exactly the connections and subscriptions that they concern.
  * Method: a manual clock, connections without a network, and the check that a timer calls.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
@@ -82,7 +82,7 @@ function later(millis: number): void {
 const user = (claims: Record<string, unknown> = {}) =>
   users.sign(users.claims(clock.nowMillis(), claims))
 
-/** Whether the connection still answers. */
+/** Returns whether the connection still answers. */
 async function isOpen(session: RealtimeSession): Promise<boolean> {
   const nonce = clock.ids.make('req')
   const count = session.of('pong').length + 1
@@ -289,7 +289,7 @@ describe('a revocation', () => {
   })
 })
 
-// The last one: the server accepts no connection any more.
+// This test is the last one: the server accepts no further connections after it.
 test('a server that stops spreads even a few reconnections over 10 s', async () => {
   const sessions = [await authenticated(), await authenticated(), await authenticated()]
   const drained = gateway.realtime.drain()

@@ -1,6 +1,6 @@
 /**
- * Goal: the sequence is never ahead of a subscription, is exact where all are current, goes on
- * however often they fall behind, and costs no walk of the subscriptions.
+ * Goal: the sequence is never ahead of a subscription, is exact if all are current, advances even
+ * if they fall behind repeatedly, and requires no iteration over the subscriptions.
  */
 import { expect, test } from 'vitest'
 import { SEED } from '../../../../build/testing/seeds.ts'

@@ -5,7 +5,7 @@
 
 /** The facts about a subscription that the sequence depends on. */
 export interface Tracked {
-  /** Whether the peer has its state at the newest durable sequence, and at later ones by itself. */
+  /** True if the peer has the state of every durable sequence until the next reported change. */
   readonly isCurrent: boolean
   /** The sequence up to which the peer has been sent all states; -1 before the first one. */
   readonly currentAt: number

@@ -1,7 +1,7 @@
 /**
  * Goal: valid frames of any shape are processed, invalid ones end their connection with the right
- * close code, and no other connection notices. Method: raw bytes over a real socket, after the
- * cases of the Autobahn test suite that apply to a server without extensions.
+ * close code, and no other connection is affected. Method: raw bytes over a real socket, modelled
+ * on the cases of the Autobahn test suite for a server without extensions.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { openTestGateway, type TestGateway } from '../../../../build/testing/gateways.ts'

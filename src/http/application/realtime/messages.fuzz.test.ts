@@ -1,7 +1,7 @@
 /**
  * Goal: no message of a client fails the server, and each connection answers by the protocol or
  * ends with 1008. Method: edits of valid messages, as text and as JSON, on connections without a
- * network; another connection must go on undisturbed.
+ * network; another connection must remain undisturbed.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import {

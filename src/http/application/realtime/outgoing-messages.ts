@@ -39,7 +39,7 @@ export class OutgoingMessages implements Receiver {
     this.#deliveries = deliveries
   }
 
-  /** Whether messages wait, since the peer reads more slowly than messages are made. */
+  /** Returns whether messages wait because the peer reads more slowly than they are made. */
   get isBlocked(): boolean {
     return this.#isBlocked
   }

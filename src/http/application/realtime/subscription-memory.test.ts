@@ -1,6 +1,6 @@
 /**
- * Goal: what subscriptions hold is bounded for an address, a key and in all, and is charged once
- * however many share it. Beyond the bound one subscription ends, and nothing else.
+ * Goal: the memory of subscriptions is bounded for an address, for a key and in total, and shared
+ * memory is charged once. Beyond the bound one subscription ends, and nothing else.
  */
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { openTestGateway, type TestGateway } from '../../../../build/testing/gateways.ts'

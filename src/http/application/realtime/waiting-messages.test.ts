@@ -1,4 +1,4 @@
-/** Goal: messages that wait for the first one are charged to their address, not to nobody. */
+/** Goal: messages that wait for the authentication are charged to the address of their sender. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openTestGateway, type TestGateway } from '../../../../build/testing/gateways.ts'
 import { functionManifest } from '../../../../build/testing/products.ts'
