@@ -15,7 +15,6 @@ const SHARED = [
   'app-client',
   'client',
   'database',
-  'dev',
   'documents',
   'http',
   'identity',

@@ -59,9 +59,11 @@ export async function renderDocs(root: string): Promise<Record<string, string>> 
   const hasReadme = (folder: string): boolean => existsSync(join(root, 'src', folder, 'README.md'))
   const map = withFolderTable(readFileSync(join(root, MAP), 'utf8'), hasReadme)
   const decisions = withDecisions(readFileSync(join(root, DECISION_LIST), 'utf8'), root)
-  const insides = Object.keys(LAYERS).map((folder) => {
+  const insides = Object.keys(LAYERS).flatMap((folder) => {
     const path = `src/${folder}/README.md`
-    return [path, withLayerTable(readFileSync(join(root, path), 'utf8'), folder)]
+    const text = existsSync(join(root, path)) ? readFileSync(join(root, path), 'utf8') : ''
+    // A page may describe its folders in more words than the order has.
+    return text.includes('<!-- layers:') ? [[path, withLayerTable(text, folder)]] : []
   })
   const readme = between(readFileSync(join(root, README), 'utf8'), 'documents', lists(documents))
   return {

@@ -70,6 +70,14 @@ test('a folder inside another imports only those below it, types included', () =
   )
 })
 
+test('the two origins do not import each other', () => {
+  const up = parseSource('src/http/management/x.ts', "import { a } from '../application/a.ts'")
+  expect(report(importFindings(up))).toBe(
+    'src/http/management/x.ts:1: src/http/application/ and src/http/management/ may not import ' +
+      'each other -> move what both need into the folder above them',
+  )
+})
+
 test('every layer has files', () => {
   const sources = files.filter(({ path }) => !isTest(path))
   const empty = Object.entries(LAYERS).flatMap(([folder, layers]) => {

@@ -1,5 +1,5 @@
 /** Rules of imports: between the folders of src, and of libraries by the folders that own them. */
-import { LAYERS } from './layers.ts'
+import { APART, LAYERS } from './layers.ts'
 import { type Finding, isGenerated, isTest, type SourceFile } from './source-files.ts'
 
 const BASE = ['system', 'errors', 'value']
@@ -149,7 +149,12 @@ function folderOf(path: string): string {
 export function importFindings(file: SourceFile): Finding[] {
   // Tests may import everything that shows that their subject works.
   if (isTest(file.path) || isGenerated(file.path)) return []
-  return [...directionFindings(file), ...layerFindings(file), ...libraryFindings(file)]
+  return [
+    ...directionFindings(file),
+    ...layerFindings(file),
+    ...apartFindings(file),
+    ...libraryFindings(file),
+  ]
 }
 
 function directionFindings(file: SourceFile): Finding[] {
@@ -216,6 +221,21 @@ export function layerOf(folder: string, path: string): string | null {
 
 function isMessages(each: { typeOnly: boolean; path: string | null }): boolean {
   return each.typeOnly || each.path === 'src/runner/protocol/messages.ts'
+}
+
+function apartFindings(file: SourceFile): Finding[] {
+  return APART.flatMap(([one, other]) => {
+    const forbidden = file.path.startsWith(one) ? other : file.path.startsWith(other) ? one : null
+    if (forbidden === null) return []
+    return file.imports
+      .filter(({ path }) => path?.startsWith(forbidden))
+      .map(({ line }) => ({
+        file: file.path,
+        line,
+        rule: `${one} and ${other} may not import each other`,
+        replacement: 'move what both need into the folder above them',
+      }))
+  })
 }
 
 function libraryFindings(file: SourceFile): Finding[] {

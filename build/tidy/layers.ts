@@ -5,8 +5,8 @@ export type Layers = Readonly<Record<string, string>>
 
 /**
  * The inside of folders of src, by their path below src: each row may import only the rows before
- * it, types included, so that a reader can stop at any layer. These are also the tables in their
- * README.md files.
+ * it, types included, so that a reader can stop at any layer. These are also the tables in those
+ * README.md files that have the mark `layers`.
  */
 export const LAYERS: Readonly<Record<string, Layers>> = {
   runner: {
@@ -126,4 +126,64 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
     'new-workspaces.ts': 'new Workspaces from templates',
     'workspace-tools.ts': 'the interface for the client',
   },
+  http: {
+    'media-types.ts': 'content negotiation by the Accept header',
+    'front-page.ts': 'the page at `/` for browsers',
+    'parameters.ts': 'path parameters, and paths as Hono takes them',
+    'probes.ts': 'responses of the probes for liveness and readiness',
+    'provenance.ts': 'the header that declares the origin of a package',
+    'request-counts.ts': 'counts and durations of requests',
+    'request-traces.ts': 'the spans of requests',
+    'errors.ts': 'failures as responses, with the codes of each origin',
+    'rate-limits.ts': 'token buckets, and the limits of both origins',
+    'authentication-attempts.ts': 'limits on failed authentication of operators',
+    'rejection-log.ts': 'one bounded log record for a rejected request',
+    transfers:
+      'response bodies at the rate of the peer, budgets of memory and downloads, the minimum rate',
+    'bodies.ts': 'request bodies within bounds of size, memory and time',
+    'ranges.ts': 'conditions and ranges of downloads',
+    'file-answers.ts': 'responses with the bytes of a stored file',
+    application: 'the application origin: calls, Realtime, files, S3, development keys',
+    management: 'the management origin: the steps of a request, one file of handlers for each noun',
+    openapi: 'the OpenAPI document of both origins',
+  },
+  'http/application': {
+    'call-envelopes.ts': 'parses the envelopes of calls',
+    'browser-origins.ts': 'allowed browser origins',
+    'development-targets.ts': 'targets of authors, and messages for them',
+    'sockets.ts': 'the port of WebSockets',
+    'incoming.ts': 'the state of a request',
+    'key-usage.ts': 'counts the uses of keys',
+    'gateway.ts': 'the parts of the server that the origin uses',
+    'callers.ts': 'authenticates keys and tokens',
+    'operation-callers.ts': 'the caller that an operation belongs to',
+    'exchanges.ts': 'first and last steps of every exchange',
+    'calls.ts': 'a call with its body, parsed in turn',
+    'call-admission.ts': 'target, Function, policy and identity of a call',
+    'repeats.ts': 'recorded outcomes of exact repeats',
+    'invoke.ts': 'handlers of Query, Mutation and Action',
+    files: 'uploads and downloads with grants',
+    development: 'saves with development keys',
+    'routes.ts': 'every route as data',
+    'methods.ts': 'methods and headers of each path, for preflights',
+    realtime: 'subscriptions over WebSockets',
+    s3: 'the S3-compatible API',
+    'mount.ts': 'the origin as one fetch function',
+  },
+  'http/application/s3': {
+    'errors.ts': 'codes of S3',
+    xml: 'strict reader, escaping writer',
+    'error-responses.ts': 'a failure as XML',
+    'requests.ts': 'parses URLs',
+    'checksums.ts': 'checksums of the protocol',
+    signature: 'Signature Version 4 and the caller',
+    bodies: 'decodes and checks bodies',
+    operations: 'one file for each group of operations',
+    's3-api.ts': 'answers one request',
+  },
 }
+
+/** Folders that may not import each other, although one stands above the other. */
+export const APART: readonly (readonly [string, string])[] = [
+  ['src/http/application/', 'src/http/management/'],
+]

@@ -60,7 +60,8 @@ export const archiveBucket = environmentOperation({
   method: 'POST',
   path: '/buckets/:bucketId/archive',
   name: 'archiveBucket',
-  summary: 'Archives a bucket for good: it keeps its files, admits no others, and has no S3 door.',
+  summary:
+    'Archives a bucket permanently: it keeps its files, admits no others, and has no S3 access.',
   capability: 'storage:manage',
   operationId: 'required',
   body: { schema: BucketArchive },
