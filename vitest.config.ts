@@ -57,7 +57,7 @@ const exclude = [...defaultExclude, ...(long ? [] : ['**/*.long.test.ts'])]
 export default defineConfig({
   test: {
     ...common,
-    globalSetup: ['build/testing/global-setup.ts'],
+    globalSetup: ['testing/global-setup.ts'],
     // Two more than the cores of the smallest machine, since tests wait for processes.
     maxWorkers: 4,
     sequence: { sequencer: WaitingTestsFirst },
@@ -66,7 +66,9 @@ export default defineConfig({
         test: {
           ...common,
           name: 'own process',
-          include: ['src/**/*.test.ts', 'build/**/*.test.ts', 'e2e/**/*.test.ts'],
+          include: ['src', 'build', 'testing', 'bench', 'e2e'].map(
+            (each) => `${each}/**/*.test.ts`,
+          ),
           exclude: [...exclude, ...SHARED],
         },
       },

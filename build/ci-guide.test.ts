@@ -8,8 +8,8 @@ import { parseLine } from '../src/client/arguments.ts'
 import { COMMANDS } from '../src/client/main.ts'
 import { TOKEN_REJECTIONS } from '../src/identity/jwt/rejections.ts'
 import { parseSettings } from '../src/settings/settings.ts'
-import { BASE, OTHER_PEPPER } from './testing/environments/environments.ts'
-import { SHAPES } from './testing/providers/workload-issuers.ts'
+import { BASE, OTHER_PEPPER } from '../testing/environments/environments.ts'
+import { SHAPES } from '../testing/providers/workload-issuers.ts'
 
 const GUIDE = readFileSync(join(import.meta.dirname, '../src/docs/ci.md'), 'utf8')
 

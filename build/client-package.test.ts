@@ -93,8 +93,14 @@ test('the types accept good programs and reject bad ones', () => {
   writeFileSync(join(project, 'uses.ts'), USES)
   const settings = {
     compilerOptions: {
-      ...{ target: 'es2022', module: 'esnext', moduleResolution: 'bundler', strict: true },
-      ...{ noEmit: true, types: [], exactOptionalPropertyTypes: true, skipLibCheck: false },
+      target: 'es2022',
+      module: 'esnext',
+      moduleResolution: 'bundler',
+      strict: true,
+      noEmit: true,
+      types: [],
+      exactOptionalPropertyTypes: true,
+      skipLibCheck: false,
     },
     files: ['uses.ts'],
   }

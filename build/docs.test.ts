@@ -18,10 +18,6 @@ import { takesArguments } from '../src/server/arguments.ts'
 import { MODES } from '../src/server/usage.ts'
 import { readJwtProviders } from '../src/settings/jwt-providers.ts'
 import { readOidcConfig } from '../src/settings/oidc.ts'
-import { DECISIONS, readRecords } from './docs/decisions.ts'
-import { limitText, parseLimits } from './docs/limits.ts'
-import { between } from './docs/markdown.ts'
-import { DOCS, readGuides } from './embed-docs.ts'
 import {
   anchors,
   codeBlocks,
@@ -29,8 +25,12 @@ import {
   type MarkdownFile,
   readMarkdown,
   relativeLinks,
-} from './testing/markdown/markdown.ts'
-import { shellCommands } from './testing/markdown/shell-commands.ts'
+} from '../testing/markdown/markdown.ts'
+import { shellCommands } from '../testing/markdown/shell-commands.ts'
+import { DECISIONS, readRecords } from './docs/decisions.ts'
+import { limitText, parseLimits } from './docs/limits.ts'
+import { between } from './docs/markdown.ts'
+import { DOCS, readGuides } from './embed-docs.ts'
 import { VAGUE_SUBJECTS } from './tidy/language-rules.ts'
 
 const ROOT = join(import.meta.dirname, '..')
@@ -137,7 +137,7 @@ test('a document of svc docs links only to documents of svc docs', () => {
 })
 
 test('every source file that a document of the source names exists', () => {
-  const sources = ['src', 'build', 'e2e'].flatMap((folder) =>
+  const sources = ['src', 'build', 'testing', 'bench', 'e2e'].flatMap((folder) =>
     readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map(
       (name) => `/${folder}/${name.replaceAll('\\', '/')}`,
     ),
@@ -310,8 +310,16 @@ test('a limit is read from the docstring of its constant, with the unit of its n
     limitText('A_LIMIT', { perSecond: 2_000, burst: 4_000 }),
   ]
   expect(shown).toEqual([
-    ...['4,096', '16 KiB', '2 GiB', '2,560 bytes', '1 KiB per second', '8,192 characters'],
-    ...['1,500 ms', '24 h', '2 d', '2,000 per second, 4,000 at once'],
+    '4,096',
+    '16 KiB',
+    '2 GiB',
+    '2,560 bytes',
+    '1 KiB per second',
+    '8,192 characters',
+    '1,500 ms',
+    '24 h',
+    '2 d',
+    '2,000 per second, 4,000 at once',
   ])
 })
 

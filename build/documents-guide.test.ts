@@ -5,10 +5,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { runBuild } from '../src/dev/building/commands.ts'
 import { startTypeChecker } from '../src/dev/type-check/type-check.ts'
 import { testEnvironment } from '../src/test-kit/test-kit.ts'
-import { describeHere } from './testing/describe-here.ts'
-import { anchors } from './testing/markdown/markdown.ts'
-import { workspaceSamples } from './testing/markdown/workspace-samples.ts'
-import { type KitWorkspace, kitWorkspace } from './testing/test-kit/workspaces.ts'
+import { describeHere } from '../testing/describe-here.ts'
+import { anchors } from '../testing/markdown/markdown.ts'
+import { workspaceSamples } from '../testing/markdown/workspace-samples.ts'
+import { type KitWorkspace, kitWorkspace } from '../testing/test-kit/workspaces.ts'
 
 const GUIDE = readFileSync(join(import.meta.dirname, '../src/docs/documents.md'), 'utf8')
 const FILES = {

@@ -71,12 +71,10 @@ function declarations(root: string): Record<string, string> {
     const settings = {
       extends: join(root, 'tsconfig.json'),
       compilerOptions: {
-        ...{
-          noEmit: false,
-          rootDir: join(root, 'src'),
-          stripInternal: true,
-          removeComments: false,
-        },
+        noEmit: false,
+        rootDir: join(root, 'src'),
+        stripInternal: true,
+        removeComments: false,
       },
       include: [],
       exclude: [],

@@ -4,13 +4,17 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parseSettings } from '../src/settings/settings.ts'
 import { VARIABLES } from '../src/settings/variables.ts'
-import { PEPPER, TOKEN, URL_OK } from './testing/environments/environments.ts'
-import { OIDC_FILE, WORKLOADS } from './testing/environments/oidc-files.ts'
+import { PEPPER, TOKEN, URL_OK } from '../testing/environments/environments.ts'
+import { OIDC_FILE, WORKLOADS } from '../testing/environments/oidc-files.ts'
 
 const TEMPLATE = join(import.meta.dirname, '../dist-config/environment.template')
 const PROVIDER = {
-  ...{ name: 'users', kind: 'user', issuer: 'https://idp.example.com', audience: 'app' },
-  ...{ algorithms: ['ES256'], jwksUri: 'https://idp.example.com/jwks.json' },
+  name: 'users',
+  kind: 'user',
+  issuer: 'https://idp.example.com',
+  audience: 'app',
+  algorithms: ['ES256'],
+  jwksUri: 'https://idp.example.com/jwks.json',
 }
 /** The files that the template names. */
 const FILES: Readonly<Record<string, string>> = {

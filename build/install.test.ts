@@ -259,8 +259,21 @@ test('an artefact that cannot be verified is not installed', () => {
   const tools = join(work, 'tools')
   mkdirSync(tools)
   for (const tool of [
-    ...['uname', 'mktemp', 'tar', 'gzip', 'mv', 'cp', 'rm', 'mkdir', 'chmod', 'ln', 'grep', 'cut'],
-    ...['id', 'tr', 'cat'],
+    'uname',
+    'mktemp',
+    'tar',
+    'gzip',
+    'mv',
+    'cp',
+    'rm',
+    'mkdir',
+    'chmod',
+    'ln',
+    'grep',
+    'cut',
+    'id',
+    'tr',
+    'cat',
   ]) {
     const found = spawnSync('/bin/sh', ['-c', `command -v ${tool}`], { encoding: 'utf8' })
     spawnSync('ln', ['-s', found.stdout.trim(), join(tools, tool)])
@@ -279,10 +292,44 @@ const SHELLS = ['/bin/sh', '/bin/bash', '/bin/busybox sh'].filter((shell) =>
 
 /** Commands that a line of the script may name when it is cut off, and those that it runs. */
 const COMMANDS = [
-  ...['main', 'usage', 'say', 'die', 'need', 'locations', 'targets', 'fetch', 'sha256', 'remove'],
-  ...['cat', 'chmod', 'chown', 'cp', 'curl', 'cut', 'getconf', 'grep', 'gzip', 'head', 'id', 'ldd'],
-  ...['ln', 'mkdir', 'mktemp', 'mv', 'openssl', 'rm', 'sed', 'sha256sum', 'shasum', 'sysctl'],
-  ...['systemctl', 'tar', 'tr', 'uname', 'useradd', 'wget'],
+  'main',
+  'usage',
+  'say',
+  'die',
+  'need',
+  'locations',
+  'targets',
+  'fetch',
+  'sha256',
+  'remove',
+  'cat',
+  'chmod',
+  'chown',
+  'cp',
+  'curl',
+  'cut',
+  'getconf',
+  'grep',
+  'gzip',
+  'head',
+  'id',
+  'ldd',
+  'ln',
+  'mkdir',
+  'mktemp',
+  'mv',
+  'openssl',
+  'rm',
+  'sed',
+  'sha256sum',
+  'shasum',
+  'sysctl',
+  'systemctl',
+  'tar',
+  'tr',
+  'uname',
+  'useradd',
+  'wget',
 ]
 
 test.each(SHELLS)('a script that is cut off at any point runs nothing in %s', (shell) => {

@@ -5,7 +5,7 @@
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { postgresPackage } from './testing/servers/binaries.ts'
+import { postgresPackage } from '../testing/servers/binaries.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 /** The newest minor version of each major one, in the numbering of the package. */

@@ -5,6 +5,9 @@
  */
 import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { type Cluster, execute, startCluster } from '../testing/databases/cluster.ts'
+import { freePort, isFree } from '../testing/servers/ports.ts'
+import { type ServerProcess, startServer } from '../testing/servers/server-process.ts'
 import { bundlePage, type ServedPage, servePage } from './quickstart/page.ts'
 import {
   type Decisions,
@@ -35,9 +38,6 @@ import {
   stopRequests,
   untilReady,
 } from './quickstart/steps.ts'
-import { type Cluster, execute, startCluster } from './testing/databases/cluster.ts'
-import { freePort, isFree } from './testing/servers/ports.ts'
-import { type ServerProcess, startServer } from './testing/servers/server-process.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 const DIST = join(ROOT, 'dist')

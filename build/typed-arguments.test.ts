@@ -11,7 +11,7 @@ import {
   CALLED,
   CLIENT_CALLS,
   FUNCTION_CALLS,
-} from './testing/typed-functions/argument-mistakes.ts'
+} from '../testing/typed-functions/argument-mistakes.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 let root = ''
@@ -23,8 +23,14 @@ beforeAll(() => {
   writeWorkspace(workspace, { name: 'Arguments', template: 'empty' })
   const settings = {
     compilerOptions: {
-      ...{ target: 'es2022', module: 'esnext', moduleResolution: 'bundler', strict: true },
-      ...{ noEmit: true, types: [], skipLibCheck: true, lib: ['es2023', 'esnext.disposable'] },
+      target: 'es2022',
+      module: 'esnext',
+      moduleResolution: 'bundler',
+      strict: true,
+      noEmit: true,
+      types: [],
+      skipLibCheck: true,
+      lib: ['es2023', 'esnext.disposable'],
       paths: {
         svc: ['./workspace/_generated/svc.d.ts'],
         'svc/test': ['./workspace/_generated/testing.d.ts'],

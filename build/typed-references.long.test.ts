@@ -25,7 +25,9 @@ function functions(count: number): FunctionManifest[] {
   return Array.from({ length: count }, (_, i) => ({
     name: `module${i % 50}.call${i}`,
     kind: KINDS[i % 3]!,
-    ...{ visibility: 'public', clients: ['public'], auth: 'none' },
+    visibility: 'public',
+    clients: ['public'],
+    auth: 'none',
     arguments: FIELDS,
     returns: { type: 'array', items: { type: 'object', fields: FIELDS } },
     errors: { CLOSED: 'conflict', GONE: 'not_found' },
@@ -51,8 +53,13 @@ function application(directory: string, called: readonly FunctionManifest[]): vo
   ]
   const settings = {
     compilerOptions: {
-      ...{ target: 'es2022', module: 'esnext', moduleResolution: 'bundler', strict: true },
-      ...{ noEmit: true, types: [], skipLibCheck: true },
+      target: 'es2022',
+      module: 'esnext',
+      moduleResolution: 'bundler',
+      strict: true,
+      noEmit: true,
+      types: [],
+      skipLibCheck: true,
     },
     files: ['uses.ts'],
   }

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { ServerProcess } from '../build/testing/servers/server-process.ts'
+import type { ServerProcess } from '../testing/servers/server-process.ts'
 import { argv } from './argv.ts'
 import {
   call,

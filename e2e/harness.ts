@@ -7,10 +7,10 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freshDatabase } from '../build/testing/databases/postgres.ts'
-import { NODE_PATH } from '../build/testing/servers/node-path.ts'
-import { freePort } from '../build/testing/servers/ports.ts'
-import { type ServerProcess, startServer } from '../build/testing/servers/server-process.ts'
+import { freshDatabase } from '../testing/databases/postgres.ts'
+import { NODE_PATH } from '../testing/servers/node-path.ts'
+import { freePort } from '../testing/servers/ports.ts'
+import { type ServerProcess, startServer } from '../testing/servers/server-process.ts'
 
 const DIST = join(import.meta.dirname, '../dist')
 export const SERVER = join(DIST, 'svc-server')

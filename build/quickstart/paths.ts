@@ -16,8 +16,8 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { realSystem } from '../../src/system/system.ts'
-import { newPassword } from '../testing/databases/cluster.ts'
-import { isOpenToOthers, postgresAccount } from '../testing/servers/binaries.ts'
+import { newPassword } from '../../testing/databases/cluster.ts'
+import { isOpenToOthers, postgresAccount } from '../../testing/servers/binaries.ts'
 
 export interface Paths {
   readonly home: string

@@ -48,7 +48,10 @@ describe('ad-hoc signatures', () => {
       const linkEditBytes = Math.ceil(size / 16) * 16
       const signed = signAdHoc(executable({ linkEditBytes }), 'svc-server')
       expect(readSignature(signed)).toEqual({
-        ...{ flags: 2, identifier: 'svc-server', isComplete: true, brokenPages: [] },
+        flags: 2,
+        identifier: 'svc-server',
+        isComplete: true,
+        brokenPages: [],
         pages: Math.ceil((TEXT_BYTES + linkEditBytes) / PAGE),
       })
       expect(isSignatureValid(signed)).toBe(true)

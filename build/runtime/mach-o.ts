@@ -107,8 +107,15 @@ export function signAdHoc(executable: Buffer, identifier: string): Buffer {
   const directory = blob.subarray(CODE_DIRECTORY_AT)
   const hashesAt = CODE_DIRECTORY_HEAD_BYTES + name.length
   writeWords(directory, [
-    ...[CODE_DIRECTORY, directoryBytes, CODE_DIRECTORY_VERSION, AD_HOC],
-    ...[hashesAt, CODE_DIRECTORY_HEAD_BYTES, 0, pages, dataAt],
+    CODE_DIRECTORY,
+    directoryBytes,
+    CODE_DIRECTORY_VERSION,
+    AD_HOC,
+    hashesAt,
+    CODE_DIRECTORY_HEAD_BYTES,
+    0,
+    pages,
+    dataAt,
   ])
   directory.set([SHA256_BYTES, SHA256_TYPE, 0, PAGE_SHIFT], 36)
   // The segment of the code, after fields for scattered code, a team and more than 4 GiB.

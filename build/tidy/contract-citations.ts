@@ -2,7 +2,7 @@
  * Citations of the contract, in the one form that leads somewhere: `(contract/FILE.md, HEADING)`,
  * several separated by semicolons. The file is one of src/docs/contract and has that heading.
  */
-import { codeBlocks, type MarkdownFile } from '../testing/markdown/markdown.ts'
+import { codeBlocks, type MarkdownFile } from '../../testing/markdown/markdown.ts'
 import { type Finding, isGenerated } from './source-files.ts'
 
 const CONTRACT = 'src/docs/contract/'

@@ -92,7 +92,11 @@ export function subjectFindings(root: string): string[] {
   const git = (...parameters: string[]): string[] =>
     spawnSync('git', parameters, { cwd: root, encoding: 'utf8' }).stdout.split('\n').filter(Boolean)
   const [introduced] = git(
-    ...['log', '--diff-filter=A', '--format=%H', '--', 'build/tidy/language-rules.ts'],
+    'log',
+    '--diff-filter=A',
+    '--format=%H',
+    '--',
+    'build/tidy/language-rules.ts',
   )
   if (introduced === undefined) return []
   return git('log', '--no-merges', '--format=%s', `${introduced}..HEAD`).filter(

@@ -41,7 +41,7 @@ export function isGenerated(path: string): boolean {
 }
 
 export function readSourceFiles(root: string): SourceFile[] {
-  const paths = ['src', 'build', 'e2e'].flatMap((folder) => walk(root, folder))
+  const paths = ['src', 'build', 'testing', 'bench', 'e2e'].flatMap((folder) => walk(root, folder))
   return paths.sort().map((path) => parseSource(path, readFileSync(join(root, path), 'utf8')))
 }
 

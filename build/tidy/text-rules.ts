@@ -1,8 +1,8 @@
 /** Limits of size, and text that is allowed in few files or none, each with its replacement. */
 import { type Finding, isGenerated, isTest, type SourceFile } from './source-files.ts'
 
-const FILE_LINES_MAX = 400
-const FUNCTION_LINES_MAX = 70
+const FILE_LINES_MAX = 500
+const FUNCTION_LINES_MAX = 90
 const COLUMNS_MAX = 100
 const FOLDER_FILES_MAX = 25
 
@@ -23,7 +23,7 @@ const below =
   (path: string): boolean =>
     prefixes.some((prefix) => path.startsWith(prefix))
 
-const tools = below('build/', 'e2e/')
+const tools = below('build/', 'testing/', 'bench/', 'e2e/')
 const nowhere = (): boolean => false
 /** Returns whether a file ships. Tests and tools do not. */
 const shipped = (path: string): boolean => path.startsWith('src/') && !isTest(path)
@@ -99,7 +99,7 @@ const BANS: readonly Ban[] = [
     rule: 'pool.query',
     replacement:
       'transaction() or read() of src/database: a pool may change connections in between',
-    allowed: below('build/bench/'),
+    allowed: below('bench/'),
   },
   {
     text: /\b(?:FIXME|TODO|XXX)\b/,
@@ -138,7 +138,7 @@ const BANS: readonly Ban[] = [
     rule: "the runtime's own fetch, which obeys proxy variables",
     replacement: 'the fetch of the environment (src/client/network)',
     allowed: (path) =>
-      !path.startsWith('src/client/') || isTest(path) || below('build/testing/client/')(path),
+      !path.startsWith('src/client/') || isTest(path) || below('testing/client/')(path),
   },
   {
     text: /\bsvc\(\[|\[(?:CLIENT|\.\.\.command), /,

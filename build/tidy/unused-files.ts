@@ -16,7 +16,7 @@ export function unusedFindings(
     if (file === undefined || reached.has(path)) continue
     reached.add(path)
     for (const each of file.imports) if (each.path !== null) queue.push(each.path)
-    if (path.startsWith('build/')) queue.push(...named(file, files))
+    if (/^(?:build|testing|bench)\//.test(path)) queue.push(...named(file, files))
   }
   return files
     .filter((file) => !reached.has(file.path))
@@ -37,7 +37,7 @@ function isEntry(path: string, scripts: Readonly<Record<string, string>>): boole
     return true
   // Templates are read as files of a Workspace.
   if (path.startsWith('src/sdk/templates/')) return true
-  const bootstrapped = ['build/quickstart.ts', 'build/testing/global-setup.ts']
+  const bootstrapped = ['build/quickstart.ts', 'testing/global-setup.ts']
   if (bootstrapped.includes(path) || path === 'build/bun-channel.ts') return true
   return Object.values(scripts).some((script) => script.includes(path))
 }
@@ -49,6 +49,6 @@ function named(file: SourceFile, files: readonly SourceFile[]): string[] {
     .map((each) => each.path)
     .filter((path) => {
       const folder = path.slice(0, path.lastIndexOf('/'))
-      return folder.split('/').length > 1 && (text.includes(path) || text.includes(folder))
+      return text.includes(path) || (folder.split('/').length > 1 && text.includes(folder))
     })
 }

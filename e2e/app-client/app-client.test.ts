@@ -8,14 +8,10 @@ import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { transformSync } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { chromium, chromiumInstalled } from '../../build/testing/browsers/chromium.ts'
-import {
-  type JwtIssuer,
-  jwtIssuer,
-  writeAuthFile,
-} from '../../build/testing/providers/jwt-issuers.ts'
-import { UserTokens } from '../../build/testing/providers/user-tokens.ts'
-import { NODE_PATH } from '../../build/testing/servers/node-path.ts'
+import { chromium, chromiumInstalled } from '../../testing/browsers/chromium.ts'
+import { type JwtIssuer, jwtIssuer, writeAuthFile } from '../../testing/providers/jwt-issuers.ts'
+import { UserTokens } from '../../testing/providers/user-tokens.ts'
+import { NODE_PATH } from '../../testing/servers/node-path.ts'
 import {
   type Application,
   application,

@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { build } from 'esbuild'
-import type { UserTokens } from '../../build/testing/providers/user-tokens.ts'
+import type { UserTokens } from '../../testing/providers/user-tokens.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 

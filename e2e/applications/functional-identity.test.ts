@@ -5,13 +5,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { makeKey } from '../../build/testing/providers/identity-providers.ts'
-import {
-  AUDIENCE,
-  ISSUER,
-  type JwtIssuer,
-  jwtIssuer,
-} from '../../build/testing/providers/jwt-issuers.ts'
+import { makeKey } from '../../testing/providers/identity-providers.ts'
+import { AUDIENCE, ISSUER, type JwtIssuer, jwtIssuer } from '../../testing/providers/jwt-issuers.ts'
 import {
   type Application,
   action,

@@ -2,8 +2,8 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type OwnCluster, ownCluster } from '../../build/testing/databases/cluster.ts'
-import { startServer } from '../../build/testing/servers/server-process.ts'
+import { type OwnCluster, ownCluster } from '../../testing/databases/cluster.ts'
+import { startServer } from '../../testing/servers/server-process.ts'
 import {
   type Application,
   application,

@@ -3,7 +3,7 @@ import { Database } from 'bun:sqlite'
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { freePort } from '../../build/testing/servers/ports.ts'
+import { freePort } from '../../testing/servers/ports.ts'
 import { argv } from '../argv.ts'
 import { createInstallation, type Installation, productEnvironment } from '../harness.ts'
 

@@ -7,24 +7,11 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import {
-  type Chromium,
-  chromium,
-  chromiumInstalled,
-} from '../../build/testing/browsers/chromium.ts'
-import {
-  type JwtIssuer,
-  jwtIssuer,
-  writeAuthFile,
-} from '../../build/testing/providers/jwt-issuers.ts'
-import { UserTokens } from '../../build/testing/providers/user-tokens.ts'
-import { type CuttingProxy, cuttingProxy } from '../../build/testing/servers/cutting-proxy.ts'
-import {
-  APPLICATION_HOST,
-  CADDY,
-  NGINX,
-  type RunningProxy,
-} from '../../build/testing/servers/proxies.ts'
+import { type Chromium, chromium, chromiumInstalled } from '../../testing/browsers/chromium.ts'
+import { type JwtIssuer, jwtIssuer, writeAuthFile } from '../../testing/providers/jwt-issuers.ts'
+import { UserTokens } from '../../testing/providers/user-tokens.ts'
+import { type CuttingProxy, cuttingProxy } from '../../testing/servers/cutting-proxy.ts'
+import { APPLICATION_HOST, CADDY, NGINX, type RunningProxy } from '../../testing/servers/proxies.ts'
 import {
   type Application,
   application,

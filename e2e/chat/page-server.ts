@@ -5,7 +5,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { bundlePage } from '../../build/quickstart/page.ts'
-import type { UserTokens } from '../../build/testing/providers/user-tokens.ts'
+import type { UserTokens } from '../../testing/providers/user-tokens.ts'
 
 const SETTINGS = `
 const { url, applicationKey } = await (await fetch('/settings')).json()

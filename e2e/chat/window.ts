@@ -1,6 +1,6 @@
 /** One window with the page of the chat template, used as a person does. */
 import { expect } from 'vitest'
-import type { Chromium, Tab } from '../../build/testing/browsers/chromium.ts'
+import type { Chromium, Tab } from '../../testing/browsers/chromium.ts'
 
 const MESSAGES = "[...document.querySelectorAll('ol li:not(.system)')]"
 

@@ -1,7 +1,7 @@
 /** Credentials files of svc that other users can read or have written. */
 import { chmodSync, readFileSync, statSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { RecordingServer } from '../../build/testing/servers/recording-server.ts'
+import { RecordingServer } from '../../testing/servers/recording-server.ts'
 import { argv } from '../argv.ts'
 import { CLIENTS, type Environment, run } from '../harness.ts'
 import { storedSession } from './stored-sessions.ts'

@@ -7,12 +7,9 @@ import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { type Certificate, selfSigned } from '../../build/testing/certificates.ts'
-import {
-  ForwardProxy,
-  type ForwardProxyOptions,
-} from '../../build/testing/servers/forward-proxy.ts'
-import { RecordingServer } from '../../build/testing/servers/recording-server.ts'
+import { type Certificate, selfSigned } from '../../testing/certificates.ts'
+import { ForwardProxy, type ForwardProxyOptions } from '../../testing/servers/forward-proxy.ts'
+import { RecordingServer } from '../../testing/servers/recording-server.ts'
 import { argv } from '../argv.ts'
 import { CLIENTS, type Environment, type Result, run, runSync } from '../harness.ts'
 import {

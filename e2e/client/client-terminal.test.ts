@@ -4,7 +4,7 @@
  * character that moves a cursor, changes the direction of text or is invisible.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { RecordingServer } from '../../build/testing/servers/recording-server.ts'
+import { RecordingServer } from '../../testing/servers/recording-server.ts'
 import { argv } from '../argv.ts'
 import { CLIENTS, type Result, run } from '../harness.ts'
 import { type StoredSession, storedSession } from './stored-sessions.ts'

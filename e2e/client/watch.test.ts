@@ -1,7 +1,7 @@
 /** `svc watch` against the compiled server, which is killed and restarted in between. */
 import { createInterface } from 'node:readline'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { superviseProcess } from '../../build/testing/servers/supervisor.ts'
+import { superviseProcess } from '../../testing/servers/supervisor.ts'
 import { type Application, application, createKey, mutation, string } from '../application.ts'
 import { argv } from '../argv.ts'
 import { CLIENTS } from '../harness.ts'

@@ -6,16 +6,16 @@
  */
 import { writeSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { TestContext } from '../../build/testing/engine/in-process-pool.ts'
-import { openTestGateway } from '../../build/testing/gateways.ts'
-import { ENVIRONMENT_ID } from '../../build/testing/product-roots.ts'
-import { functionManifest } from '../../build/testing/products.ts'
 import type { CommitBatch, DocumentStore } from '../../src/documents/store.ts'
 import { openDocuments } from '../../src/server/documents.ts'
 import { realSystem } from '../../src/system/system.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 import { Metrics } from '../../src/telemetry/metrics/metrics.ts'
 import { Secret } from '../../src/value/secret.ts'
+import type { TestContext } from '../../testing/engine/in-process-pool.ts'
+import { openTestGateway } from '../../testing/gateways.ts'
+import { ENVIRONMENT_ID } from '../../testing/product-roots.ts'
+import { functionManifest } from '../../testing/products.ts'
 import type { Death, LastWords, Started } from './deaths.ts'
 
 /** The last instruction; null until the first one. */

@@ -101,8 +101,12 @@ test('a rejection names the argument and the rule, and not the value', async () 
   const records = await recordsOf(rejected)
   expect(records).toMatchObject([
     {
-      ...{ event: 'request.rejected', level: 'info', errorCode: 'ARGUMENTS_INVALID' },
-      ...{ clientId: app.clientId, releaseId: app.releaseId, function: 'channels.list' },
+      event: 'request.rejected',
+      level: 'info',
+      errorCode: 'ARGUMENTS_INVALID',
+      clientId: app.clientId,
+      releaseId: app.releaseId,
+      function: 'channels.list',
       detail: 'arguments.n: no undeclared field',
     },
   ])

@@ -17,13 +17,9 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import {
-  type Chromium,
-  chromium,
-  chromiumInstalled,
-} from '../../build/testing/browsers/chromium.ts'
-import { NODE_PATH } from '../../build/testing/servers/node-path.ts'
-import { freePort } from '../../build/testing/servers/ports.ts'
+import { type Chromium, chromium, chromiumInstalled } from '../../testing/browsers/chromium.ts'
+import { NODE_PATH } from '../../testing/servers/node-path.ts'
+import { freePort } from '../../testing/servers/ports.ts'
 import { argv } from '../argv.ts'
 import { ChatWindow } from '../chat/window.ts'
 import { CLIENT, runSync } from '../harness.ts'
@@ -107,7 +103,9 @@ async function charge(origin: string, key: string): Promise<unknown> {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'x-service-key': key },
     body: JSON.stringify({
-      ...{ version: 1, target: 'channel:dev', function: 'pay.charge' },
+      version: 1,
+      target: 'channel:dev',
+      function: 'pay.charge',
       arguments: { type: 'object', value: [] },
     }),
   })

@@ -60,7 +60,10 @@ export class DevelopmentProcess {
       method: 'POST',
       headers: { 'content-type': 'application/json', 'x-service-key': String(applicationKey) },
       body: JSON.stringify({
-        ...{ version: 1, target: 'channel:dev', function: name, operationId },
+        version: 1,
+        target: 'channel:dev',
+        function: name,
+        operationId,
         arguments: { type: 'object', value: [] },
       }),
     })

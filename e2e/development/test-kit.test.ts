@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { NODE_PATH } from '../../build/testing/servers/node-path.ts'
+import { NODE_PATH } from '../../testing/servers/node-path.ts'
 import { argv } from '../argv.ts'
 import { CLIENT } from '../harness.ts'
 

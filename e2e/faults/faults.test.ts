@@ -9,9 +9,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type OwnCluster, ownCluster } from '../../build/testing/databases/cluster.ts'
-import { freshDatabase, type TestDatabase } from '../../build/testing/databases/postgres.ts'
-import { type PostgresProxy, postgresProxy } from '../../build/testing/databases/postgres-proxy.ts'
+import { type OwnCluster, ownCluster } from '../../testing/databases/cluster.ts'
+import { freshDatabase, type TestDatabase } from '../../testing/databases/postgres.ts'
+import { type PostgresProxy, postgresProxy } from '../../testing/databases/postgres-proxy.ts'
 import { type Application, application, createKey } from '../application.ts'
 import { writeEntries } from '../restarts/entries.ts'
 import { findRunners } from '../serializability/faults.ts'
@@ -84,7 +84,8 @@ describe('with documents in the Product root', () => {
   })
 
   const cannotStore = {
-    ...{ mutation: 'UNAVAILABLE', change: 'PRODUCT_UNAVAILABLE' },
+    mutation: 'UNAVAILABLE',
+    change: 'PRODUCT_UNAVAILABLE',
     health: notHealthy({ documents: 'degraded', files: 'degraded', logs: 'degraded' }),
   }
   const onDisk: readonly Fault[] = [
@@ -107,7 +108,8 @@ describe('with documents in the Product root', () => {
       inject: () => proxy.refuse(true),
       heal: () => proxy.refuse(false),
       meanwhile: {
-        ...{ operators: 503, change: 'PLATFORM_UNAVAILABLE' },
+        operators: 503,
+        change: 'PLATFORM_UNAVAILABLE',
         health: { all: 'PLATFORM_UNAVAILABLE' },
       },
     },
@@ -182,7 +184,8 @@ describe('with documents in the Product root', () => {
     async () => {
       const unlimitedKey = await keyWith(app, 1_000_000)
       const { crowd, failedReads, mibBefore, mibPeak } = await overload(app, {
-        ...{ connections: 6_000, unlimitedKey },
+        connections: 6_000,
+        unlimitedKey,
         ...(IS_LONG
           ? { key: unlimitedKey, seconds: 600, perSecond: (sustainable) => 2 * sustainable }
           : { key: await keyWith(app, 100), seconds: 1, perSecond: () => 4_000 }),
@@ -226,7 +229,9 @@ describe.skipIf(!IS_LONG)(
     })
 
     const unavailable = {
-      ...{ query: 'UNAVAILABLE', mutation: 'UNAVAILABLE', ready: 503 },
+      query: 'UNAVAILABLE',
+      mutation: 'UNAVAILABLE',
+      ready: 503,
       health: notHealthy({ documents: 'unavailable' }),
     } as const
     const rejectsWrites = {

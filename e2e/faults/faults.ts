@@ -17,10 +17,20 @@ export interface Fault {
 
 /** The observation without a fault. */
 export const WHOLE = {
-  ...{ query: 'OK', mutation: 'OK', live: 200, ready: 200, operators: 200, change: 'OK' },
+  query: 'OK',
+  mutation: 'OK',
+  live: 200,
+  ready: 200,
+  operators: 200,
+  change: 'OK',
   health: {
-    ...{ runtime: 'healthy', documents: 'healthy', scheduler: 'healthy', releases: 'healthy' },
-    ...{ files: 'healthy', realtime: 'healthy', logs: 'healthy' },
+    runtime: 'healthy',
+    documents: 'healthy',
+    scheduler: 'healthy',
+    releases: 'healthy',
+    files: 'healthy',
+    realtime: 'healthy',
+    logs: 'healthy',
   },
 } satisfies Observation
 

@@ -71,8 +71,11 @@ export async function overload(
   const report = await crowd({ ...target, key, connections, seconds, perSecond })
   const read = await reader.stop()
   const result = {
-    ...{ sustainablePerSecond, crowd: report, ...read },
-    ...{ mibBefore, mibPeak: memoryMib(pid, 'VmHWM') },
+    sustainablePerSecond,
+    crowd: report,
+    ...read,
+    mibBefore,
+    mibPeak: memoryMib(pid, 'VmHWM'),
   }
   process.stdout.write(`overload: ${JSON.stringify(result)}\n`)
   return result

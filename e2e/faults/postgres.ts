@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Client } from 'pg'
-import { execute, type OwnCluster } from '../../build/testing/databases/cluster.ts'
+import { execute, type OwnCluster } from '../../testing/databases/cluster.ts'
 
 /** A hot standby: it answers reads and rejects writes until it is promoted. */
 export const standby = {

@@ -60,8 +60,13 @@ export class Probes {
     ])
     for (const [name, reply] of Object.entries({ ready, operators })) this.#check(name, reply)
     return {
-      ...{ query: found, mutation: added, live: live.status },
-      ...{ ready: ready.status, operators: operators.status, change, health },
+      query: found,
+      mutation: added,
+      live: live.status,
+      ready: ready.status,
+      operators: operators.status,
+      change,
+      health,
     }
   }
 
@@ -86,7 +91,9 @@ export class Probes {
       token: this.#token(),
       body: {
         clientId: operationId().replace('opn', 'app'),
-        ...{ name: 'probe', kind: 'confidential', maximumScopes: ['query'] },
+        name: 'probe',
+        kind: 'confidential',
+        maximumScopes: ['query'],
         createdAtMicros: String(Date.now() * 1000),
       },
     })

@@ -16,21 +16,15 @@ import {
 } from '@aws-sdk/client-s3'
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import {
-  KOPIA,
-  RCLONE,
-  RESTIC,
-  reasonWithout,
-  S3CMD,
-} from '../../build/testing/files/s3-programs.ts'
-import { type S3Keys, type S3Remote, s3ClientOf } from '../../build/testing/files/s3-remotes.ts'
+import { sha256Hex } from '../../src/system/digests.ts'
+import { KOPIA, RCLONE, RESTIC, reasonWithout, S3CMD } from '../../testing/files/s3-programs.ts'
+import { type S3Keys, type S3Remote, s3ClientOf } from '../../testing/files/s3-remotes.ts'
 import {
   backUpWithKopia,
   backUpWithRestic,
   syncWithRclone,
   syncWithS3cmd,
-} from '../../build/testing/files/s3-round-trips.ts'
-import { sha256Hex } from '../../src/system/digests.ts'
+} from '../../testing/files/s3-round-trips.ts'
 import { type Application, application, query, string } from '../application.ts'
 import { argv } from '../argv.ts'
 import { writeFileFunctions } from './workspace.ts'

@@ -2,8 +2,8 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { S3Server } from '../../build/testing/servers/s3-server.ts'
-import { startServer } from '../../build/testing/servers/server-process.ts'
+import { S3Server } from '../../testing/servers/s3-server.ts'
+import { startServer } from '../../testing/servers/server-process.ts'
 import { type Application, application, query, send } from '../application.ts'
 import { argv } from '../argv.ts'
 import { productEnvironment, run, SERVER } from '../harness.ts'
@@ -112,7 +112,9 @@ describe('bytes in an S3-compatible store', () => {
       expect(checked.stderr).toContain('SERVER_PRODUCT_ROOT_INVALID')
       expect(checked.stderr).toContain(fix)
       const started = startServer({
-        ...{ executable: SERVER, environment: given, directory: app.installation.directory },
+        executable: SERVER,
+        environment: given,
+        directory: app.installation.directory,
       })
       await expect(started).rejects.toThrow('SERVER_PRODUCT_ROOT_INVALID')
     }
@@ -136,7 +138,8 @@ describe('a disk that has less free space than the floor', () => {
     const product = productEnvironment(installation)
     app.server = await startServer({
       environment: { ...installation.environment, ...product, ...settings },
-      ...{ executable: SERVER, directory: installation.directory },
+      executable: SERVER,
+      directory: installation.directory,
     })
   }
 

@@ -5,8 +5,8 @@ import { readdirSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { CreateMultipartUploadCommand, UploadPartCommand } from '@aws-sdk/client-s3'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { type S3Keys, s3ClientOf } from '../../build/testing/files/s3-remotes.ts'
-import { signS3 } from '../../build/testing/files/s3-signers.ts'
+import { type S3Keys, s3ClientOf } from '../../testing/files/s3-remotes.ts'
+import { signS3 } from '../../testing/files/s3-signers.ts'
 import { type Application, action, application, id, string } from '../application.ts'
 import { argv } from '../argv.ts'
 import { serverPid } from '../slow-peers/attacks.ts'
@@ -97,7 +97,9 @@ describe('S3 clients', () => {
     const body = `${chunk.repeat(bytes / chunkBytes)}0\r\n\r\n`
     const url = `${endpoint}/${Bucket}/chunked`
     const { headers } = signS3(keys, {
-      ...{ method: 'PUT', url, payload: 'STREAMING-UNSIGNED-PAYLOAD-TRAILER' },
+      method: 'PUT',
+      url,
+      payload: 'STREAMING-UNSIGNED-PAYLOAD-TRAILER',
       headers: { 'content-encoding': 'aws-chunked', 'x-amz-decoded-content-length': `${bytes}` },
     })
     return fetch(url, { method: 'PUT', headers, body })

@@ -1,14 +1,14 @@
 /** rclone and s3cmd with many and with large files at the S3-compatible API of the executable. */
 import { existsSync } from 'node:fs'
 import { afterAll, beforeAll, test } from 'vitest'
-import { RCLONE, reasonWithout, S3CMD } from '../../build/testing/files/s3-programs.ts'
-import type { S3Remote } from '../../build/testing/files/s3-remotes.ts'
+import { RCLONE, reasonWithout, S3CMD } from '../../testing/files/s3-programs.ts'
+import type { S3Remote } from '../../testing/files/s3-remotes.ts'
 import {
   manageWithRclone,
   manageWithS3cmd,
   syncWithRclone,
   syncWithS3cmd,
-} from '../../build/testing/files/s3-round-trips.ts'
+} from '../../testing/files/s3-round-trips.ts'
 import { type Application, application } from '../application.ts'
 import { argv } from '../argv.ts'
 

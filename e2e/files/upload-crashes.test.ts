@@ -17,9 +17,9 @@ import {
   UploadPartCommand,
 } from '@aws-sdk/client-s3'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { s3ClientOf } from '../../build/testing/files/s3-remotes.ts'
-import { SEED } from '../../build/testing/seeds.ts'
 import { sha256Hex } from '../../src/system/digests.ts'
+import { s3ClientOf } from '../../testing/files/s3-remotes.ts'
+import { SEED } from '../../testing/seeds.ts'
 import { type Application, application, id, query } from '../application.ts'
 import { argv } from '../argv.ts'
 import { productEnvironment, run, SERVER } from '../harness.ts'

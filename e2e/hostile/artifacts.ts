@@ -2,7 +2,7 @@
  * Packages of a publisher that does not use the builder: scripts that were not compiled, with
  * manifests that match them or not. The comment of each says what stops it.
  */
-import { HOOKS, PRELUDE } from '../../build/testing/hostile/payloads.ts'
+import { HOOKS, PRELUDE } from '../../testing/hostile/payloads.ts'
 import type { Outcome } from './outcomes.ts'
 
 export interface HostileArtifact {

@@ -17,8 +17,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { HARMLESS, NEUTRALISED, NEUTRALISED_SOMEWHERE } from '../../build/runtime/variables.ts'
-import { RecordingServer } from '../../build/testing/servers/recording-server.ts'
 import about from '../../package.json' with { type: 'json' }
+import { RecordingServer } from '../../testing/servers/recording-server.ts'
 import { argv } from '../argv.ts'
 import { ACCESS_TOKEN, REFRESH_TOKEN, storedSession } from '../client/stored-sessions.ts'
 import {

@@ -6,15 +6,17 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { promoteUnderLoad } from '../../build/bench/promotions/measure.ts'
-import { MARKS, versions } from '../../build/bench/promotions/versions.ts'
+import { promoteUnderLoad } from '../../bench/promotions/measure.ts'
+import { MARKS, versions } from '../../bench/promotions/versions.ts'
 import { type Application, application, UNTYPED } from '../application.ts'
 import { argv } from '../argv.ts'
 
 /** The short run has a rate that a machine with other tests sustains too. */
 const LOAD = {
   perSecond: process.env.SVC_TEST_LONG === '1' ? 500 : 50,
-  ...{ quietSeconds: 1, promotions: 20, everyMillis: 150 },
+  quietSeconds: 1,
+  promotions: 20,
+  everyMillis: 150,
 }
 const RELEASES = 4
 

@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { Promoter } from '../../build/bench/promotions/promoter.ts'
+import { Promoter } from '../../bench/promotions/promoter.ts'
 import {
   type Application,
   application,
@@ -133,7 +133,11 @@ class Driver {
     this.#promoter = promoterOf(app)
     const { key, cells } = prepared
     this.#state = {
-      ...{ key, cells, failures: [], known: 0, isDone: false },
+      key,
+      cells,
+      failures: [],
+      known: 0,
+      isDone: false,
       origin: () => app.server.application!,
       releaseNumber: (releaseId) => this.#releases.indexOf(releaseId) + 1,
     }

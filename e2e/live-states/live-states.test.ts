@@ -11,7 +11,7 @@ import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { SEED } from '../../build/testing/seeds.ts'
+import { SEED } from '../../testing/seeds.ts'
 import { check } from './checker.ts'
 import { type Run, type RunOptions, runWorkload } from './driver.ts'
 

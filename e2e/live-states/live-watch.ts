@@ -59,7 +59,10 @@ export class LiveWatch implements Watch {
     if (result.release !== release) throw new Error(`a result of Release ${result.release}`)
     const { numbers: answer, padding } = result
     const state: ReceivedState = {
-      ...{ type: 'state', release, answer, padding: padding.length },
+      type: 'state',
+      release,
+      answer,
+      padding: padding.length,
       revision: Number(message.revision),
       snapshot: Number(message.snapshotSequence),
       isRepeated: text === this.#newestText,

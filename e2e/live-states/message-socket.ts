@@ -5,7 +5,7 @@ import {
   handshake,
   OPCODE,
   readFrames,
-} from '../../build/testing/realtime/raw-web-sockets.ts'
+} from '../../testing/realtime/raw-web-sockets.ts'
 
 export interface MessageEvents {
   readonly onMessage: (text: string) => void

@@ -144,7 +144,9 @@ export class Subscriber {
     this.watches.push(watch)
     this.#live.set(id, watch)
     this.#socket.send({
-      ...{ type: 'subscribe', subscriptionId: id, target: 'channel:production' },
+      type: 'subscribe',
+      subscriptionId: id,
+      target: 'channel:production',
       function: `live.${plan.query.name}`,
       arguments: queryArguments(plan.query, cells, plan.cursors),
     })

@@ -55,9 +55,14 @@ export function checkLog(history: LogHistory) {
   }
   if (afterRevocation > 0) violations.push(`${afterRevocation} records after a revocation`)
   const counts = {
-    ...{ acknowledged: acknowledged.length, paged: paged.length, followed: followed.length },
-    ...{ archived: archived.length, segments: segments.length, pruned },
-    ...{ missing: missing.length, dropped },
+    acknowledged: acknowledged.length,
+    paged: paged.length,
+    followed: followed.length,
+    archived: archived.length,
+    segments: segments.length,
+    pruned,
+    missing: missing.length,
+    dropped,
   }
   return { violations, counts }
 }

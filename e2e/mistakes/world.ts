@@ -7,7 +7,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { Client } from 'pg'
-import { freePort } from '../../build/testing/servers/ports.ts'
+import { freePort } from '../../testing/servers/ports.ts'
 import { type Application, application, UNTYPED } from '../application.ts'
 import { argv } from '../argv.ts'
 import {

@@ -2,8 +2,8 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort } from '../../build/testing/servers/ports.ts'
-import { type Supervised, superviseProcess } from '../../build/testing/servers/supervisor.ts'
+import { freePort } from '../../testing/servers/ports.ts'
+import { type Supervised, superviseProcess } from '../../testing/servers/supervisor.ts'
 import { argv } from '../argv.ts'
 import { CLIENT, type Installation } from '../harness.ts'
 

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createServer as createSecureServer } from 'node:tls'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { selfSigned } from '../../build/testing/certificates.ts'
+import { selfSigned } from '../../testing/certificates.ts'
 import { argv } from '../argv.ts'
 import { type Environment, type Result, run, SERVER } from '../harness.ts'
 

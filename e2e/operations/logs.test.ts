@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface, type Interface } from 'node:readline'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Supervised, superviseProcess } from '../../build/testing/servers/supervisor.ts'
+import { type Supervised, superviseProcess } from '../../testing/servers/supervisor.ts'
 import { type Application, action, application, string } from '../application.ts'
 import { argv } from '../argv.ts'
 import { DECOMPRESSED, filesBelow, findLocations } from '../canaries.ts'
@@ -77,9 +77,14 @@ test('a request finds its records, without its arguments and without a secret', 
   await expect.poll(() => records(argv`--request ${request}`)).toHaveLength(2)
   const [warned, detail] = await records(argv`--request ${request}`)
   expect(warned).toMatchObject({
-    ...{ stream: 'function', level: 'warn', event: 'function.log', function: 'voice.say' },
+    stream: 'function',
+    level: 'warn',
+    event: 'function.log',
+    function: 'voice.say',
     message: `${argument.length} characters, with [redacted]`,
-    ...{ requestId: request, releaseId: app.releaseId, clientId: app.clientId },
+    requestId: request,
+    releaseId: app.releaseId,
+    clientId: app.clientId,
   })
   expect(detail).toMatchObject({
     level: 'debug',

@@ -8,12 +8,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import {
-  AUDIENCE,
-  ISSUER,
-  type JwtIssuer,
-  jwtIssuer,
-} from '../../build/testing/providers/jwt-issuers.ts'
+import { AUDIENCE, ISSUER, type JwtIssuer, jwtIssuer } from '../../testing/providers/jwt-issuers.ts'
 import {
   APPLICATION_HOST,
   CADDY,
@@ -21,7 +16,7 @@ import {
   NGINX,
   negotiateProtocol,
   type RunningProxy,
-} from '../../build/testing/servers/proxies.ts'
+} from '../../testing/servers/proxies.ts'
 import { type Application, application, createKey, object } from '../application.ts'
 import { productEnvironment } from '../harness.ts'
 import { Client, type ClientRequest, type ClientResponse, Flood, repeated } from './floods.ts'

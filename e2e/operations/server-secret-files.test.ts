@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { OIDC_FILE } from '../../build/testing/environments/oidc-files.ts'
+import { OIDC_FILE } from '../../testing/environments/oidc-files.ts'
 import { argv } from '../argv.ts'
 import { type Environment, runSync, SERVER } from '../harness.ts'
 

@@ -2,14 +2,11 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { type Browser, httpBrowser } from '../../build/testing/browsers/browser.ts'
-import { chromium, chromiumInstalled } from '../../build/testing/browsers/chromium.ts'
-import { providerFile } from '../../build/testing/providers/identity-providers.ts'
-import {
-  type OpenIdProvider,
-  openIdProvider,
-} from '../../build/testing/providers/oidc-providers.ts'
-import type { ServerProcess } from '../../build/testing/servers/server-process.ts'
+import { type Browser, httpBrowser } from '../../testing/browsers/browser.ts'
+import { chromium, chromiumInstalled } from '../../testing/browsers/chromium.ts'
+import { providerFile } from '../../testing/providers/identity-providers.ts'
+import { type OpenIdProvider, openIdProvider } from '../../testing/providers/oidc-providers.ts'
+import type { ServerProcess } from '../../testing/servers/server-process.ts'
 import { argv } from '../argv.ts'
 import { CLIENT, createInstallation, type Installation, run } from '../harness.ts'
 

@@ -122,7 +122,11 @@ describe('configuration', () => {
     expect(Object.keys(list.entries[0])).not.toContain('value')
     const history = await config(argv`history`)
     expect(history.entries.map(({ revision }: { revision: string }) => revision)).toEqual([
-      ...['5', '4', '3', '2', '1'],
+      '5',
+      '4',
+      '3',
+      '2',
+      '1',
     ])
     const shown = await app.installation.svc(argv`config list ${remote()}`)
     for (const secret of secrets) {

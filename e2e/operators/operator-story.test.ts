@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { ServerProcess } from '../../build/testing/servers/server-process.ts'
+import type { ServerProcess } from '../../testing/servers/server-process.ts'
 import { type Json, operationId } from '../application.ts'
 import { argv } from '../argv.ts'
 import { administer, allFiles, databaseRows, findLocations, ownDatabaseLogin } from '../canaries.ts'

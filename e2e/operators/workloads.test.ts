@@ -9,7 +9,7 @@ import {
   SHAPES,
   type WorkloadIssuers,
   workloadIssuers,
-} from '../../build/testing/providers/workload-issuers.ts'
+} from '../../testing/providers/workload-issuers.ts'
 import { type Application, application } from '../application.ts'
 import { argv } from '../argv.ts'
 import { CLIENT, run } from '../harness.ts'

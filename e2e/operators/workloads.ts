@@ -1,7 +1,7 @@
 /** CI jobs as processes: each has a machine of its own, with nothing stored on it. */
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Platform, SHAPES } from '../../build/testing/providers/workload-issuers.ts'
+import { type Platform, SHAPES } from '../../testing/providers/workload-issuers.ts'
 import { type Application, type Json, UNTYPED } from '../application.ts'
 import { argv } from '../argv.ts'
 import { CLIENT, type Environment, type Result, run } from '../harness.ts'

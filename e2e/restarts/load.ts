@@ -27,7 +27,12 @@ const TICK_MS = 10
 
 export class Load {
   readonly report: Report = {
-    ...{ added: [], missed: [], errors: [], retries: {}, answered: 0, slowestMs: 0 },
+    added: [],
+    missed: [],
+    errors: [],
+    retries: {},
+    answered: 0,
+    slowestMs: 0,
   }
   readonly #app: Application
   readonly #calls = new Set<Promise<void>>()

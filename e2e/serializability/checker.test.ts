@@ -1,7 +1,7 @@
 /** Tests that the checker finds each anomaly in a history that has it, and none in a valid one. */
 
 import { describe, expect, test } from 'vitest'
-import { fc } from '../../build/testing/properties.ts'
+import { fc } from '../../testing/properties.ts'
 import type { AnomalyKind } from './anomalies.ts'
 import { check, summarize } from './checker.ts'
 import {

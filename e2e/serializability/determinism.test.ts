@@ -7,10 +7,6 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { TestConfiguration } from '../../build/testing/configurations.ts'
-import { testCursors } from '../../build/testing/cursors.ts'
-import { noStorage } from '../../build/testing/files/function-storage.ts'
-import { poolBench } from '../../build/testing/runners.ts'
 import { openSqliteDocuments } from '../../src/documents/sqlite/stores.ts'
 import type { DocumentStore } from '../../src/documents/store.ts'
 import { Committer } from '../../src/engine/commits/committer.ts'
@@ -24,6 +20,10 @@ import { FunctionUsage } from '../../src/engine/usage/function-usage.ts'
 import { assert } from '../../src/errors/assert.ts'
 import { realSystem } from '../../src/system/system.ts'
 import type { FunctionManifest, TableManifest } from '../../src/value/manifest.ts'
+import { TestConfiguration } from '../../testing/configurations.ts'
+import { testCursors } from '../../testing/cursors.ts'
+import { noStorage } from '../../testing/files/function-storage.ts'
+import { poolBench } from '../../testing/runners.ts'
 
 const RUNS = 1_000
 /** Number of runs after which every process is replaced. */
@@ -88,8 +88,14 @@ const CODE = `
 
 function named(name: string): FunctionManifest {
   return {
-    ...{ name: `f.${name}`, kind: 'mutation', visibility: 'public', clients: [], auth: 'none' },
-    ...{ arguments: { step: { type: 'float64' } }, returns: { type: 'any' }, errors: {} },
+    name: `f.${name}`,
+    kind: 'mutation',
+    visibility: 'public',
+    clients: [],
+    auth: 'none',
+    arguments: { step: { type: 'float64' } },
+    returns: { type: 'any' },
+    errors: {},
   }
 }
 
@@ -138,10 +144,20 @@ async function finish(name: string, attempt: Attempt): Promise<Finished> {
   const { snapshot, seedByte, isSpeculative = runs % 2 === 0 } = attempt
   const { nowMicros, seed, deadline } = bench.call(name, { seedByte })
   const transaction = new Transaction({
-    ...{ store, release: prepared, snapshot, pending: null, nowMicros, seed, writable: true },
+    store,
+    release: prepared,
+    snapshot,
+    pending: null,
+    nowMicros,
+    seed,
+    writable: true,
   })
   const invocation = {
-    ...{ prepared, nowMicros, seed, deadline, configuration: configuration.current },
+    prepared,
+    nowMicros,
+    seed,
+    deadline,
+    configuration: configuration.current,
     definition: prepared.release.functions.get(`f.${name}`)!,
     argumentsText: '{"step":5}',
     principal: null,
@@ -173,13 +189,20 @@ async function commit(name: string): Promise<void> {
   const { transaction } = await finish(name, { snapshot: committer.durable, seedByte })
   const atMicros = system.nowMicros()
   const committed = await committer.commit({
-    ...{ snapshot: transaction.snapshot, pending: null, readSet: transaction.readSet },
-    ...{ atMicros, lock: null },
+    snapshot: transaction.snapshot,
+    pending: null,
+    readSet: transaction.readSet,
+    atMicros,
+    lock: null,
     writes: transaction.writes(),
     operation: {
-      ...{ operationId: system.ids.make('opn'), fingerprint: new Uint8Array(32) },
-      ...{ releaseId: prepared.release.releaseId, function: name, result: 'null' },
-      ...{ attempts: 1, createdAtMicros: atMicros },
+      operationId: system.ids.make('opn'),
+      fingerprint: new Uint8Array(32),
+      releaseId: prepared.release.releaseId,
+      function: name,
+      result: 'null',
+      attempts: 1,
+      createdAtMicros: atMicros,
     },
   })
   assert(committed.kind === 'assigned', 'no other transaction commits')

@@ -160,9 +160,12 @@ class Driver {
       conflicts,
       failures,
     } = await replaceCells({
-      ...{ app: this.#app, cells: this.#cells, seed },
+      app: this.#app,
+      cells: this.#cells,
+      seed,
       // Beyond the numbers of the clients and of the last reads.
-      ...{ first: (i + 2) * 1_000 * transactions, client: CLIENTS + 1 + i },
+      first: (i + 2) * 1_000 * transactions,
+      client: CLIENTS + 1 + i,
       tick: () => ++this.#moment,
       isDone: () => this.#isDone,
     })
@@ -194,7 +197,11 @@ class Driver {
     const code = outcome?.body.error?.code ?? ABORT
     if (code !== ABORT) this.#failures.push(`T${number} got the reply ${outcome?.status} ${code}`)
     this.#history.push({
-      ...{ number, client, kind, operations, completed },
+      number,
+      client,
+      kind,
+      operations,
+      completed,
       // Attempts of a Query without a reply have no effect.
       invoked: kind === 'query' && outcome !== null ? outcome.sent : invoked,
       answers: outcome?.status === 200 ? parseAnswers(outcome.body.result) : null,

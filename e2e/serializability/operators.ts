@@ -65,7 +65,12 @@ export async function replaceCells(options: OperatorOptions): Promise<OperatorHi
     if (outcome.status !== 200) failures.push(`T${number} got the reply ${outcome.status}`)
     const before = Number(value.value[0].value.value)
     transactions.push({
-      ...{ number, client, invoked, completed: tick(), kind: 'mutation', attempts: 1 },
+      number,
+      client,
+      invoked,
+      completed: tick(),
+      kind: 'mutation',
+      attempts: 1,
       operations: [{ kind: 'write', key, value: next, how: 'replace' }],
       answers: outcome.status === 200 ? [before === 0 ? [] : [before]] : null,
       outcome: outcome.status === 200 ? 'committed' : 'aborted',

@@ -1,5 +1,5 @@
 /** The document stores of a run, which can be restarted during it. */
-import { ownCluster } from '../../build/testing/databases/cluster.ts'
+import { ownCluster } from '../../testing/databases/cluster.ts'
 import type { Environment } from '../harness.ts'
 
 export interface Store {

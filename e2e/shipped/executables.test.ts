@@ -2,8 +2,8 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { NODE_PATH } from '../../build/testing/servers/node-path.ts'
 import about from '../../package.json' with { type: 'json' }
+import { NODE_PATH } from '../../testing/servers/node-path.ts'
 import { argv } from '../argv.ts'
 import { CLIENT, PACKED_CLIENT, runSync, SERVER } from '../harness.ts'
 

@@ -6,10 +6,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { YAML } from 'bun'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import {
-  type WorkloadIssuers,
-  workloadIssuers,
-} from '../../build/testing/providers/workload-issuers.ts'
+import { type WorkloadIssuers, workloadIssuers } from '../../testing/providers/workload-issuers.ts'
 import { type Application, application } from '../application.ts'
 import { argv } from '../argv.ts'
 import { CLIENT, type Result, run } from '../harness.ts'
@@ -93,8 +90,11 @@ async function runAction(inputs: Readonly<Record<string, string>>): Promise<Ran>
   const { port } = github.address() as AddressInfo
   const runner: Record<string, string> = {
     ...files,
-    ...{ CI: 'true', HOME: directory, PATH: `/usr/bin:/bin:${dirname(CLIENT)}` },
-    ...{ RUNNER_TEMP: join(directory, 'temp'), GITHUB_RUN_ID: '1234567890' },
+    CI: 'true',
+    HOME: directory,
+    PATH: `/usr/bin:/bin:${dirname(CLIENT)}`,
+    RUNNER_TEMP: join(directory, 'temp'),
+    GITHUB_RUN_ID: '1234567890',
     SVC_ALLOW_LOOPBACK_HTTP: 'true',
     ACTIONS_ID_TOKEN_REQUEST_URL: `http://127.0.0.1:${port}/token?api-version=2.0`,
     ACTIONS_ID_TOKEN_REQUEST_TOKEN: REQUEST_TOKEN,

@@ -4,12 +4,12 @@
  * server of the other version, calls it and reads every resource.
  */
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { VERSION } from '../../src/value/version.ts'
 import {
   type Programs,
   previousCommit,
   previousPrograms,
-} from '../../build/testing/servers/previous-release.ts'
-import { VERSION } from '../../src/value/version.ts'
+} from '../../testing/servers/previous-release.ts'
 import { application, mutation, operationId, string } from '../application.ts'
 import { argv } from '../argv.ts'
 import { CLIENT, SERVER } from '../harness.ts'

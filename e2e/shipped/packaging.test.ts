@@ -9,8 +9,8 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { ForwardProxy } from '../../build/testing/servers/forward-proxy.ts'
-import { freePort } from '../../build/testing/servers/ports.ts'
+import { ForwardProxy } from '../../testing/servers/forward-proxy.ts'
+import { freePort } from '../../testing/servers/ports.ts'
 import {
   APPLICATION_HOST,
   CADDY,
@@ -18,8 +18,8 @@ import {
   NGINX,
   type ProxyKind,
   type RunningProxy,
-} from '../../build/testing/servers/proxies.ts'
-import { type ServerProcess, startServer } from '../../build/testing/servers/server-process.ts'
+} from '../../testing/servers/proxies.ts'
+import { type ServerProcess, startServer } from '../../testing/servers/server-process.ts'
 import type { Json } from '../application.ts'
 import { argv } from '../argv.ts'
 import {

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { superviseProcess } from '../../build/testing/servers/supervisor.ts'
+import { superviseProcess } from '../../testing/servers/supervisor.ts'
 import { runSync } from '../harness.ts'
 
 /** The address of the page, behind the last line of progress. */

@@ -6,8 +6,8 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { freshDatabase } from '../../build/testing/databases/postgres.ts'
-import { freePort } from '../../build/testing/servers/ports.ts'
+import { freshDatabase } from '../../testing/databases/postgres.ts'
+import { freePort } from '../../testing/servers/ports.ts'
 import { CLIENT, run, SERVER } from '../harness.ts'
 
 const README = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8')

@@ -8,7 +8,7 @@ import {
   OPCODE,
   type ReceivedFrame,
   readFrames,
-} from '../../build/testing/realtime/raw-web-sockets.ts'
+} from '../../testing/realtime/raw-web-sockets.ts'
 
 export interface SubscriberTask {
   readonly origin: string

@@ -85,7 +85,10 @@ export interface Subscribers
 }
 
 const PLAIN = {
-  ...{ paddingCharacters: 0, blankCharacters: 0, isReading: true, pings: 0 },
+  paddingCharacters: 0,
+  blankCharacters: 0,
+  isReading: true,
+  pings: 0,
 } as const
 
 /** Memory of the server process in MiB, and the calls of another client. */

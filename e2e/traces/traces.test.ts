@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import { GetObjectCommand, PutObjectCommand, type S3Client } from '@aws-sdk/client-s3'
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { s3ClientOf } from '../../build/testing/files/s3-remotes.ts'
-import { openRealtimeClient } from '../../build/testing/realtime-clients.ts'
-import { OtlpReceiver, type ReceivedSpan } from '../../build/testing/servers/otlp-receiver.ts'
-import { freePort } from '../../build/testing/servers/ports.ts'
+import { s3ClientOf } from '../../testing/files/s3-remotes.ts'
+import { openRealtimeClient } from '../../testing/realtime-clients.ts'
+import { OtlpReceiver, type ReceivedSpan } from '../../testing/servers/otlp-receiver.ts'
+import { freePort } from '../../testing/servers/ports.ts'
 import {
   type Application,
   action,
@@ -84,7 +84,8 @@ async function traced(traceId: string, ...names: string[]): Promise<Map<string, 
 test('a call, its invocation and its commit are connected, also to the log', async () => {
   const { traceId, headers } = callerTrace()
   const stored = await mutation(app, {
-    ...{ function: 'traced.store', arguments: { name: string(canary()) } },
+    function: 'traced.store',
+    arguments: { name: string(canary()) },
     headers: { ...headers, tracestate: 'rojo=1' },
   })
   expect(stored.status).toBe(200)
@@ -96,24 +97,36 @@ test('a call, its invocation and its commit are connected, also to the log', asy
   const { projectId, environmentId } = JSON.parse(descriptor)
   expect(request).toMatchObject({ parentSpanId: PARENT, kind: 2, traceState: 'rojo=1', status: 0 })
   expect(request!.attributes).toEqual({
-    ...{ 'svc.project.id': projectId, 'svc.environment.id': environmentId },
-    ...{ 'http.request.method': 'POST', 'http.route': '/v1/mutation' },
-    ...{ 'http.response.status_code': 200, 'svc.request.id': requestId },
-    ...{ 'svc.client.id': app.clientId, 'svc.credential.id': expect.stringMatching(/^crd_/) },
+    'svc.project.id': projectId,
+    'svc.environment.id': environmentId,
+    'http.request.method': 'POST',
+    'http.route': '/v1/mutation',
+    'http.response.status_code': 200,
+    'svc.request.id': requestId,
+    'svc.client.id': app.clientId,
+    'svc.credential.id': expect.stringMatching(/^crd_/),
   })
   expect(invocation).toMatchObject({
-    ...{ parentSpanId: request!.spanId, kind: 1, status: 0 },
+    parentSpanId: request!.spanId,
+    kind: 1,
+    status: 0,
     attributes: {
-      ...{ 'svc.function.name': 'traced.store', 'svc.function.kind': 'mutation' },
-      ...{ 'svc.release.id': app.releaseId, 'svc.request.id': requestId },
+      'svc.function.name': 'traced.store',
+      'svc.function.kind': 'mutation',
+      'svc.release.id': app.releaseId,
+      'svc.request.id': requestId,
       'svc.invocation.id': stored.headers.get('x-service-invocation-id'),
       'svc.environment.id': environmentId,
     },
   })
   expect(commit).toMatchObject({
-    ...{ parentSpanId: invocation!.spanId, kind: 3, status: 0 },
+    parentSpanId: invocation!.spanId,
+    kind: 3,
+    status: 0,
     attributes: {
-      ...{ 'db.system.name': 'sqlite', 'svc.commit.writes': 1, 'svc.commit.attempt': 1 },
+      'db.system.name': 'sqlite',
+      'svc.commit.writes': 1,
+      'svc.commit.attempt': 1,
       'svc.commit.sequence': Number(stored.body.metadata.commitSequence),
     },
   })
@@ -193,7 +206,8 @@ test('a request of an operator has a span, and one without a key has none', asyn
 test('a failure has its code, and not its message', async () => {
   const { traceId, headers } = callerTrace()
   const thrown = await mutation(app, {
-    ...{ function: 'traced.store', arguments: { name: string(`${canary()}-thrown`) } },
+    function: 'traced.store',
+    arguments: { name: string(`${canary()}-thrown`) },
     headers,
   })
   expect(thrown.status).toBe(500)
@@ -236,7 +250,8 @@ test('a change of Data Admin and its commit are in the trace of the operator', a
     expect(spans.get(name)).toMatchObject({ parentSpanId: PARENT, kind: 2 })
     const writes = route === '/data/import' ? 0 : 1
     expect(spans.get('commit')).toMatchObject({
-      ...{ parentSpanId: spans.get(name)!.spanId, kind: 3 },
+      parentSpanId: spans.get(name)!.spanId,
+      kind: 3,
       attributes: { 'svc.commit.writes': writes, 'svc.commit.outcome': 'durable' },
     })
   }
@@ -260,8 +275,10 @@ test('a request of an S3 client has a span, and one with a wrong signature has n
   const { accessKeyId } = keys
   expect(spans.get(name)).toMatchObject({ parentSpanId: PARENT, kind: 2, status: 0 })
   expect(spans.get(name)!.attributes).toMatchObject({
-    ...{ 'http.request.method': 'PUT', 'http.route': '/v1/s3/:bucket/:key' },
-    ...{ 'http.response.status_code': 200, 'svc.storage_key.id': keys.storageKeyId },
+    'http.request.method': 'PUT',
+    'http.route': '/v1/s3/:bucket/:key',
+    'http.response.status_code': 200,
+    'svc.storage_key.id': keys.storageKeyId,
     'svc.request.id': stored.headers.get('x-service-request-id'),
   })
   const stranger = callerTrace()
@@ -298,16 +315,21 @@ test('the operations of a Realtime connection are in the trace of its upgrade', 
   const spans = await traced(traceId, ...names, ...causes)
   for (const name of names) {
     expect(spans.get(name)).toMatchObject({
-      ...{ parentSpanId: PARENT, kind: 2, status: 0 },
+      parentSpanId: PARENT,
+      kind: 2,
+      status: 0,
       attributes: {
-        ...{ 'http.route': '/v1/realtime', 'svc.request.id': sessionId },
-        ...{ 'svc.client.id': clientId, 'svc.credential.id': expect.stringMatching(/^crd_/) },
+        'http.route': '/v1/realtime',
+        'svc.request.id': sessionId,
+        'svc.client.id': clientId,
+        'svc.credential.id': expect.stringMatching(/^crd_/),
       },
     })
   }
   const [first, watch, run] = ['realtime subscribe', ...causes].map((name) => spans.get(name)!)
   expect(first!.attributes).toMatchObject({
-    ...{ 'svc.function.name': 'traced.list', 'svc.release.id': app.releaseId },
+    'svc.function.name': 'traced.list',
+    'svc.release.id': app.releaseId,
     'svc.snapshot.sequence': Number(snapshotSequence),
   })
   expect([watch!.parentSpanId, run!.parentSpanId]).toEqual([first!.spanId, watch!.spanId])

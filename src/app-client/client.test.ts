@@ -5,7 +5,7 @@ import {
   failure,
   IDS,
   runReactions,
-} from '../../build/testing/app-client/fake-platform.ts'
+} from '../../testing/app-client/fake-platform.ts'
 import { Client, type ClientOptions } from './client.ts'
 import type { CallError } from './errors.ts'
 import type { Action, Mutation, Query } from './references.ts'

@@ -9,10 +9,10 @@ import {
   newId,
   REQUEST_ID,
   type Reply,
-} from '../../build/testing/client/fake-server.ts'
-import { linkedClient } from '../../build/testing/client/linked-client.ts'
-import { runProcess } from '../../build/testing/client/processes.ts'
-import type { TestClient } from '../../build/testing/client/test-client.ts'
+} from '../../testing/client/fake-server.ts'
+import { linkedClient } from '../../testing/client/linked-client.ts'
+import { runProcess } from '../../testing/client/processes.ts'
+import type { TestClient } from '../../testing/client/test-client.ts'
 import { CODES, type TableCode } from '../errors/codes.ts'
 import { KINDS } from '../errors/kinds.ts'
 import { VERSION } from '../value/version.ts'
@@ -295,7 +295,7 @@ describe('help', () => {
       expect([ran.exit, ran.err]).toEqual([0, ''])
       texts.push(ran.out)
     }
-    const golden = join(import.meta.dirname, '../../build/testing/client/help.txt')
+    const golden = join(import.meta.dirname, '../../testing/client/help.txt')
     await expect(texts.slice(1).join('\n')).toMatchFileSnapshot(golden)
     for (const line of texts.join('\n').split('\n')) expect(line.length).toBeLessThanOrEqual(100)
   })

@@ -55,7 +55,8 @@ test('the Operation ID and the headers that have a value are sent', () => {
 test('the form of the response, its bound and the replay are those of the operation', () => {
   const body = {
     ...({ clientId: 'app_1', name: 'web', kind: 'public' } as const),
-    ...{ maximumScopes: ['query'] as const, createdAtMicros: '1' },
+    maximumScopes: ['query'] as const,
+    createdAtMicros: '1',
   }
   // @ts-expect-error: the ID is not checked.
   const created = requestOf(createApplicationClient, { params: SCOPE, body })

@@ -218,7 +218,10 @@ function profileOf(file: Infer<typeof CredentialsFile>): Profile {
   const { managementOrigin, operatorId, operatorName, sessionId } = file
   return {
     authenticationOrigin: file.version === 2 ? file.authenticationOrigin : managementOrigin,
-    ...{ managementOrigin, operatorId, operatorName, sessionId },
+    managementOrigin,
+    operatorId,
+    operatorName,
+    sessionId,
     accessToken: new Secret(file.accessToken),
     accessExpiresAtMicros: BigInt(file.accessExpiresAtMicros),
     refreshToken: file.refreshToken === null ? null : new Secret(file.refreshToken),

@@ -2,14 +2,9 @@ import { spawn } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
-import {
-  type FakeServer,
-  failure,
-  newId,
-  type Recorded,
-} from '../../build/testing/client/fake-server.ts'
-import { linkedClient } from '../../build/testing/client/linked-client.ts'
-import type { TestClient } from '../../build/testing/client/test-client.ts'
+import { type FakeServer, failure, newId, type Recorded } from '../../testing/client/fake-server.ts'
+import { linkedClient } from '../../testing/client/linked-client.ts'
+import type { TestClient } from '../../testing/client/test-client.ts'
 import { type Json, parseStrictJson } from '../value/strict-json.ts'
 
 let server: FakeServer

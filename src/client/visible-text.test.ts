@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { fc } from '../../build/testing/properties.ts'
+import { fc } from '../../testing/properties.ts'
 import { printable, printableJson, printableLines } from './visible-text.ts'
 
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Default_Ignorable_Code_Point}]/u

@@ -5,7 +5,7 @@
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { Client, type QueryResult } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { freshDatabase, type TestDatabase } from '../../build/testing/databases/postgres.ts'
+import { freshDatabase, type TestDatabase } from '../../testing/databases/postgres.ts'
 import { Secret } from '../value/secret.ts'
 import { connectReason } from './connect-failures.ts'
 import { Database } from './database.ts'

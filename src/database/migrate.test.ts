@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest'
-import { freshDatabase, type TestDatabase } from '../../build/testing/databases/postgres.ts'
+import { freshDatabase, type TestDatabase } from '../../testing/databases/postgres.ts'
 import { CODES } from '../errors/codes.ts'
 import { Fault } from '../errors/fault.ts'
 import { Secret } from '../value/secret.ts'

@@ -1,10 +1,10 @@
 import { afterEach, expect, test } from 'vitest'
-import { freshDatabase, type TestDatabase } from '../../build/testing/databases/postgres.ts'
+import { freshDatabase, type TestDatabase } from '../../testing/databases/postgres.ts'
 import {
   type PoolerOptions,
   type PostgresPooler,
   postgresPooler,
-} from '../../build/testing/databases/postgres-pooler.ts'
+} from '../../testing/databases/postgres-pooler.ts'
 import { migrateDocuments } from '../documents/postgres/schema.ts'
 import { Fault } from '../errors/fault.ts'
 import { openIdentity } from '../identity/identity.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { freshDatabase, type TestDatabase } from '../../build/testing/databases/postgres.ts'
-import { type PostgresProxy, postgresProxy } from '../../build/testing/databases/postgres-proxy.ts'
+import { freshDatabase, type TestDatabase } from '../../testing/databases/postgres.ts'
+import { type PostgresProxy, postgresProxy } from '../../testing/databases/postgres-proxy.ts'
 import { AssertionFailure } from '../errors/assert.ts'
 import { Fault, isFault } from '../errors/fault.ts'
 import { Secret } from '../value/secret.ts'

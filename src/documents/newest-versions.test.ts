@@ -29,7 +29,11 @@ test('versions that were not used for a generation are evicted', () => {
   newest.put(version('d', 1, 'xxxx'))
   newest.put(version('e', 1, 'xxxx'))
   expect(['a', 'b', 'c', 'd', 'e'].map((id) => newest.find(id, 1)?.id)).toEqual([
-    ...['a', undefined, undefined, 'd', 'e'],
+    'a',
+    undefined,
+    undefined,
+    'd',
+    'e',
   ])
 })
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { documentId } from '../../build/testing/documents/store-fixtures.ts'
-import { fc } from '../../build/testing/properties.ts'
-import { SEED } from '../../build/testing/seeds.ts'
+import { documentId } from '../../testing/documents/store-fixtures.ts'
+import { fc } from '../../testing/properties.ts'
+import { SEED } from '../../testing/seeds.ts'
 import { OperationIds } from './operation-ids.ts'
 
 const number = fc.nat({ max: 60 })

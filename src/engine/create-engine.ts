@@ -159,13 +159,25 @@ function engineParts(options: EngineOptions) {
   const { metrics, timers, traces } = options
   const scheduling = { store, committer, documents, tables, calls, system, log, metrics, traces }
   const scheduler = new Scheduler({
-    ...{ ...scheduling, pending: pendingWork },
+    ...scheduling,
+    pending: pendingWork,
     ...(timers !== undefined && { timers }),
   })
   const reads = new DocumentsHealth(store)
   return {
-    ...{ cache, committer, documents, usage, inFlight, mutations, actions, retention },
-    ...{ preparations, calls, subscriptions, reads, scheduler },
+    cache,
+    committer,
+    documents,
+    usage,
+    inFlight,
+    mutations,
+    actions,
+    retention,
+    preparations,
+    calls,
+    subscriptions,
+    reads,
+    scheduler,
   }
 }
 

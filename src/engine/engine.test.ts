@@ -2,14 +2,14 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import { TestConfiguration } from '../../build/testing/configurations.ts'
-import { testCursors } from '../../build/testing/cursors.ts'
+import { TestConfiguration } from '../../testing/configurations.ts'
+import { testCursors } from '../../testing/cursors.ts'
 import {
   DeclaredFailure,
   inProcessPool,
   type TestHandler,
-} from '../../build/testing/engine/in-process-pool.ts'
-import { noStorage } from '../../build/testing/files/function-storage.ts'
+} from '../../testing/engine/in-process-pool.ts'
+import { noStorage } from '../../testing/files/function-storage.ts'
 import { openSqliteDocuments } from '../documents/sqlite/stores.ts'
 import { realSystem } from '../system/system.ts'
 import { memoryLog } from '../telemetry/log.ts'

@@ -3,7 +3,7 @@
  * runners; every metric is compared before and after calls with known effects.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type EngineBench, engineBench } from '../../build/testing/engines.ts'
+import { type EngineBench, engineBench } from '../../testing/engines.ts'
 import type { CounterName } from '../telemetry/metrics/names.ts'
 import { openMetricsText } from '../telemetry/metrics/open-metrics.ts'
 

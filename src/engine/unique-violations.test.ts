@@ -3,7 +3,7 @@
  * as it ships, over real documents.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type EngineBench, engineBench } from '../../build/testing/engines.ts'
+import { type EngineBench, engineBench } from '../../testing/engines.ts'
 import { SDK_TEXTS } from '../sdk/embedded.generated.ts'
 
 const SCHEMA = `tables({ names: {
@@ -81,11 +81,19 @@ beforeAll(async () => {
 afterAll(() => bench.close())
 
 const BY_NAME = [
-  ...[true, true, 'UniqueViolation', 'names', 'byName'],
+  true,
+  true,
+  'UniqueViolation',
+  'names',
+  'byName',
   'names: another document has the same name (index byName)',
 ]
 const BY_N = [
-  ...[true, true, 'UniqueViolation', 'names', 'byN'],
+  true,
+  true,
+  'UniqueViolation',
+  'names',
+  'byN',
   'names: another document has the same n (index byN)',
 ]
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
-import { mountedRoutes } from '../../build/testing/management/mounted-routes.ts'
-import type { TestManagement } from '../../build/testing/openapi/checked-origins.ts'
+import { type TestIdentity, testIdentity } from '../../testing/identity.ts'
+import { mountedRoutes } from '../../testing/management/mounted-routes.ts'
+import type { TestManagement } from '../../testing/openapi/checked-origins.ts'
 import {
   actorOf,
   ENVIRONMENT,
@@ -11,7 +11,7 @@ import {
   OTHER_ENVIRONMENT,
   operatorWith,
   PROJECT_ID,
-} from '../../build/testing/operators.ts'
+} from '../../testing/operators.ts'
 import { issueInvitation } from '../identity/invitations.ts'
 import { type Login, revokeSession } from '../identity/sessions.ts'
 import { CAPABILITIES, type Capability } from '../value/capabilities.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { testManagement } from '../../build/testing/openapi/checked-origins.ts'
-import { sessionsOf } from '../../build/testing/operators.ts'
+import { testManagement } from '../../testing/openapi/checked-origins.ts'
+import { sessionsOf } from '../../testing/operators.ts'
 import { Fault } from '../errors/fault.ts'
 import type { Actor } from '../identity/actor.ts'
 import { TestSystem } from '../system/system.ts'

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { mountedRoutes } from '../../build/testing/management/mounted-routes.ts'
-import { BODIES, FRAME, id, SAMPLES } from '../../build/testing/management/requests.ts'
-import type { TestManagement } from '../../build/testing/openapi/checked-origins.ts'
+import { mountedRoutes } from '../../testing/management/mounted-routes.ts'
+import { BODIES, FRAME, id, SAMPLES } from '../../testing/management/requests.ts'
+import type { TestManagement } from '../../testing/openapi/checked-origins.ts'
 import {
   type ExternalLogins,
   externalLogins,
   MANAGED_HEADER,
-} from '../../build/testing/providers/external-logins.ts'
+} from '../../testing/providers/external-logins.ts'
 import { PACKAGE_MEDIA_TYPE } from '../value/packages/workspace-package.ts'
 import { JSON_BODY_BYTES_MAX } from '../wire/operations/operation.ts'
 import { jsonSchemaOf } from '../wire/reading/json-schema.ts'

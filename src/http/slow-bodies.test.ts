@@ -1,7 +1,7 @@
 /** Tests that a request with a slow body is authorized again when the body is complete. */
 import { expect, test } from 'vitest'
-import { testManagement } from '../../build/testing/openapi/checked-origins.ts'
-import { actorWith } from '../../build/testing/products.ts'
+import { testManagement } from '../../testing/openapi/checked-origins.ts'
+import { actorWith } from '../../testing/products.ts'
 import { Fault } from '../errors/fault.ts'
 import type { Actor } from '../identity/actor.ts'
 import { TestSystem } from '../system/system.ts'

@@ -3,9 +3,9 @@
  * before its position.
  */
 import { afterAll, beforeAll, expect } from 'vitest'
-import { fuzz, mutatedBytes, mutatedText, type Random } from '../../build/testing/fuzzing/fuzz.ts'
-import { type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
-import { actorOf, firstOwner } from '../../build/testing/operators.ts'
+import { fuzz, mutatedBytes, mutatedText, type Random } from '../../testing/fuzzing/fuzz.ts'
+import { type TestIdentity, testIdentity } from '../../testing/identity.ts'
+import { actorOf, firstOwner } from '../../testing/operators.ts'
 import { sha256 } from '../system/digests.ts'
 import { decodeBase64Url, encodeBase64Url } from '../value/base64url.ts'
 import { ValidationError } from '../value/validation-error.ts'

@@ -1,8 +1,8 @@
 /** Tests work that runs while the authorization of its caller is locked. */
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { postgresProxy } from '../../build/testing/databases/postgres-proxy.ts'
-import { type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
-import { actorOf, codeOf, firstOwner } from '../../build/testing/operators.ts'
+import { postgresProxy } from '../../testing/databases/postgres-proxy.ts'
+import { type TestIdentity, testIdentity } from '../../testing/identity.ts'
+import { actorOf, codeOf, firstOwner } from '../../testing/operators.ts'
 import type { Actor } from './actor.ts'
 import { type Login, whileAuthorized } from './sessions.ts'
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
+import { type TestIdentity, testIdentity } from '../../testing/identity.ts'
 import {
   actorOf,
   codeOf,
@@ -10,7 +10,7 @@ import {
   OTHER_PROJECT,
   operatorWith,
   PROJECT,
-} from '../../build/testing/operators.ts'
+} from '../../testing/operators.ts'
 import { CAPABILITIES, capabilitiesOfRole, ROLES } from '../value/capabilities.ts'
 import { INSTALLATION, type Scope } from '../value/scope.ts'
 import type { Actor } from './actor.ts'

@@ -1,19 +1,13 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
+import { type TestIdentity, testIdentity } from '../../testing/identity.ts'
 import {
   type Change as Attempted,
   type LossInjector,
   lastAudit,
   lossInjector,
   recordsSince,
-} from '../../build/testing/losses/loss-injector.ts'
-import {
-  actorOf,
-  codeOf,
-  ENVIRONMENT,
-  firstOwner,
-  operatorWith,
-} from '../../build/testing/operators.ts'
+} from '../../testing/losses/loss-injector.ts'
+import { actorOf, codeOf, ENVIRONMENT, firstOwner, operatorWith } from '../../testing/operators.ts'
 import type { Actor } from './actor.ts'
 import { deliverProductAudit } from './audit.ts'
 import { exchange } from './exchange.ts'

@@ -1,13 +1,13 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
+import { type TestIdentity, testIdentity } from '../../testing/identity.ts'
 import {
   type LossInjector,
   lastAudit,
   lossInjector,
   recordsSince,
-} from '../../build/testing/losses/loss-injector.ts'
-import { codeOf, firstOwner } from '../../build/testing/operators.ts'
+} from '../../testing/losses/loss-injector.ts'
+import { codeOf, firstOwner } from '../../testing/operators.ts'
 import { ensureBootstrap, recoverBootstrap } from './bootstrap.ts'
 import { openBootstrapFiles } from './bootstrap-files.ts'
 import type { IdentityCore } from './core.ts'

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
+import { type TestIdentity, testIdentity } from '../../testing/identity.ts'
 import {
   actorOf,
   codeOf,
@@ -7,8 +7,8 @@ import {
   everythingBut,
   firstOwner,
   operatorWith,
-} from '../../build/testing/operators.ts'
-import { externalLogins } from '../../build/testing/providers/external-logins.ts'
+} from '../../testing/operators.ts'
+import { externalLogins } from '../../testing/providers/external-logins.ts'
 import { CAPABILITIES } from '../value/capabilities.ts'
 import type { OperatorId } from '../value/ids.ts'
 import { INSTALLATION } from '../value/scope.ts'

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
+import { type TestIdentity, testIdentity } from '../../testing/identity.ts'
 import type { OperatorId, SessionId } from '../value/ids.ts'
 import { exchange } from './exchange.ts'
 import { IdentityRetention } from './retention.ts'
@@ -53,7 +53,10 @@ async function session(given: {
         revocation)
      values ($1, $2, sha256($1::text::bytea), 1, 1, $3, $4, $4, $5, $6)`,
     [
-      ...[sessionId, operatorId, expiresAtMs * 1000, t.system.nowMillis() * 1000],
+      sessionId,
+      operatorId,
+      expiresAtMs * 1000,
+      t.system.nowMillis() * 1000,
       ...(revokedAtMs === null ? [null, null] : [revokedAtMs * 1000, 'requested']),
     ],
   )

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, test } from 'vitest'
-import { type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
-import { externalLogins } from '../../build/testing/providers/external-logins.ts'
-import { SEED } from '../../build/testing/seeds.ts'
-import { raceRefreshAndRevocation, runSequences } from '../../build/testing/sequences/runs.ts'
+import { type TestIdentity, testIdentity } from '../../testing/identity.ts'
+import { externalLogins } from '../../testing/providers/external-logins.ts'
+import { SEED } from '../../testing/seeds.ts'
+import { raceRefreshAndRevocation, runSequences } from '../../testing/sequences/runs.ts'
 
 let t: TestIdentity
 

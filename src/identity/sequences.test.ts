@@ -1,15 +1,10 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
-import { actorOf, codeOf, operatorWith } from '../../build/testing/operators.ts'
-import { externalLogins } from '../../build/testing/providers/external-logins.ts'
-import { SEED } from '../../build/testing/seeds.ts'
-import {
-  explain,
-  type Model,
-  opened,
-  UNKNOWN_SUBJECT,
-} from '../../build/testing/sequences/model.ts'
-import { raceRefreshAndRevocation, runSequences } from '../../build/testing/sequences/runs.ts'
+import { type TestIdentity, testIdentity } from '../../testing/identity.ts'
+import { actorOf, codeOf, operatorWith } from '../../testing/operators.ts'
+import { externalLogins } from '../../testing/providers/external-logins.ts'
+import { SEED } from '../../testing/seeds.ts'
+import { explain, type Model, opened, UNKNOWN_SUBJECT } from '../../testing/sequences/model.ts'
+import { raceRefreshAndRevocation, runSequences } from '../../testing/sequences/runs.ts'
 import { type Login, refresh } from './sessions.ts'
 
 let t: TestIdentity

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
+import { type TestIdentity, testIdentity } from '../../testing/identity.ts'
 import type { Reader } from '../database/database.ts'
 import { findSessionByAccess } from '../database/identity/sessions.ts'
 import { SCHEMA_VERSION } from '../database/migrate.ts'

@@ -89,7 +89,8 @@ export function openProduct({ auditSink, cronsChannel, ...options }: ProductOpti
   const product: Product = {
     ...options,
     releases,
-    ...{ serving, crons },
+    serving,
+    crons,
     lifecycle: new Lifecycle({ control, serving, engine }),
     keys: new ApplicationKeys({ system, log, control, keyring }),
     audit,

@@ -13,13 +13,8 @@ import {
   REQUEST_ID,
   type TestProduct,
   type WorkspaceInput,
-} from '../../build/testing/products.ts'
-import {
-  bindChannel,
-  faultCode,
-  releaseState,
-  retireRelease,
-} from '../../build/testing/releases.ts'
+} from '../../testing/products.ts'
+import { bindChannel, faultCode, releaseState, retireRelease } from '../../testing/releases.ts'
 import type { ReleaseId } from '../value/ids.ts'
 import type { TableManifest } from '../value/manifest.ts'
 import type { Json } from '../value/strict-json.ts'

@@ -1,8 +1,8 @@
 /** Values and `ctx` in the code of a Workspace, and the errors that its mistakes cause. */
 
 import { describe, expect, test } from 'vitest'
-import { fc } from '../../build/testing/properties.ts'
-import { type Answer, Driver, errorOf, ID, resultOf } from '../../build/testing/runner-hosts.ts'
+import { fc } from '../../testing/properties.ts'
+import { type Answer, Driver, errorOf, ID, resultOf } from '../../testing/runner-hosts.ts'
 import { decodeStored, encodeStored } from '../value/stored.ts'
 import { Timestamp, TypedId, type Value } from '../value/values.ts'
 

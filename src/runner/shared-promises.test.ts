@@ -4,7 +4,7 @@
  * frames in the order of the test.
  */
 import { afterAll, expect, test } from 'vitest'
-import { scriptOf } from '../../build/testing/runners.ts'
+import { scriptOf } from '../../testing/runners.ts'
 import { Host, prepareRealm } from './host.ts'
 import type { Progress } from './kernel/progress.ts'
 import {

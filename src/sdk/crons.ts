@@ -69,8 +69,11 @@ function contentOf(name: string, cron: unknown): CronContent {
     throw new DefinitionError(`${owner} overlap is ${shown}`, `Use ${quotedList(OVERLAPS)}`)
   }
   return {
-    ...{ name, ...timesOf(cron, owner) },
-    ...{ function: nameOf(cron.function, owner), arguments: cron.arguments ?? {}, overlap },
+    name,
+    ...timesOf(cron, owner),
+    function: nameOf(cron.function, owner),
+    arguments: cron.arguments ?? {},
+    overlap,
   }
 }
 

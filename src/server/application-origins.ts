@@ -31,8 +31,19 @@ export function openApplication(
 ): ApplicationOrigin {
   const { system, transfers, counts, allowedOrigins, s3Host, metrics, realtime, traces } = options
   const gateway: Gateway = {
-    ...{ system, log, engine, tokens, transfers, files, counts, keyUsage, rejections },
-    ...{ allowedOrigins, s3Host, workspaces: product, traces: traces ?? null },
+    system,
+    log,
+    engine,
+    tokens,
+    transfers,
+    files,
+    counts,
+    keyUsage,
+    rejections,
+    allowedOrigins,
+    s3Host,
+    workspaces: product,
+    traces: traces ?? null,
     envelopes: new QueryEnvelopes(),
     limits: applicationLimits(system),
     authenticateKey: (key) => product.keys.authenticate(key),

@@ -19,11 +19,11 @@ import {
   MANAGED,
   PEPPER,
   URL_OK,
-} from '../../build/testing/environments/environments.ts'
-import { OIDC_FILE, WORKLOADS } from '../../build/testing/environments/oidc-files.ts'
-import { type Environment, ROWS } from '../../build/testing/environments/rows.ts'
-import { ENVIRONMENT_ID, makeRoot, PROJECT_ID } from '../../build/testing/product-roots.ts'
-import { makeKey } from '../../build/testing/providers/identity-providers.ts'
+} from '../../testing/environments/environments.ts'
+import { OIDC_FILE, WORKLOADS } from '../../testing/environments/oidc-files.ts'
+import { type Environment, ROWS } from '../../testing/environments/rows.ts'
+import { ENVIRONMENT_ID, makeRoot, PROJECT_ID } from '../../testing/product-roots.ts'
+import { makeKey } from '../../testing/providers/identity-providers.ts'
 import { openBootstrapFiles } from '../identity/bootstrap-files.ts'
 import { RECOVERY_PHRASE } from '../settings/settings.ts'
 import { openProductRoot } from '../storage/root.ts'

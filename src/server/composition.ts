@@ -71,7 +71,9 @@ export async function openServer(options: CompositionOptions): Promise<Compositi
   closing.add(() => identity.close())
   await identity.startup()
   const retention = new IdentityRetention({
-    ...{ database: identity.database, system, log },
+    database: identity.database,
+    system,
+    log,
     ...configuration.retention,
   })
   closing.add(() => retention.close())
@@ -122,7 +124,9 @@ function managementApp(running: Running, application: ApplicationOrigin | null):
   const rejections = new RejectionLog(log)
   running.closing.add(() => rejections.stop())
   const origin = mountManagement({
-    ...{ system, log, rejections },
+    system,
+    log,
+    rejections,
     routes: managementRoutes,
     limits: managementLimits(system),
     transfers,

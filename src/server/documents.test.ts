@@ -2,9 +2,9 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, truncateSync, writeFileSy
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { freshDatabase, type TestDatabase } from '../../build/testing/databases/postgres.ts'
-import { postgresProxy } from '../../build/testing/databases/postgres-proxy.ts'
-import { DOCUMENT_TEMPLATE, TEST_ENVIRONMENT } from '../../build/testing/documents/stores.ts'
+import { freshDatabase, type TestDatabase } from '../../testing/databases/postgres.ts'
+import { postgresProxy } from '../../testing/databases/postgres-proxy.ts'
+import { DOCUMENT_TEMPLATE, TEST_ENVIRONMENT } from '../../testing/documents/stores.ts'
 import { isFault } from '../errors/fault.ts'
 import { parseDatabaseUrl } from '../settings/addresses.ts'
 import { realSystem } from '../system/system.ts'
@@ -103,7 +103,11 @@ test('lost connections to the database are counted', async () => {
   const system = realSystem()
   const metrics = new Metrics(system)
   const store = await openDocuments({
-    ...{ rootPath: root, environmentId: TEST_ENVIRONMENT, system, log: memoryLog().log, metrics },
+    rootPath: root,
+    environmentId: TEST_ENVIRONMENT,
+    system,
+    log: memoryLog().log,
+    metrics,
     mayHoldDocuments: false,
     database: parseDatabaseUrl(new Secret(proxy.url)),
   })

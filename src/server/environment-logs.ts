@@ -96,7 +96,9 @@ export async function openLogs(options: LogOptions): Promise<EnvironmentLogs> {
   const logs = new Logs({ store, cursors, system, projectId, environmentId })
   metrics.addSource(() => ({ logRecordsQueued: store.queued, logFollowers: logs.followers }))
   return {
-    ...{ logs, log, redaction },
+    logs,
+    log,
+    redaction,
     async close() {
       logs.endFollowers()
       await store.close()

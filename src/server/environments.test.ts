@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs'
 import { afterEach, expect, test } from 'vitest'
-import { openTestProduct, publishRelease, type TestProduct } from '../../build/testing/products.ts'
+import { openTestProduct, publishRelease, type TestProduct } from '../../testing/products.ts'
 import { closeProduct } from '../product/product.ts'
 import { realSystem } from '../system/system.ts'
 import { memoryLog } from '../telemetry/log.ts'
@@ -22,15 +22,21 @@ test('an Environment with a Release and without its documents is not opened', as
   const opening = openEnvironment({
     // Only this much of the Release is read before the documents are opened.
     configuration: {
-      ...{ product: null, sandbox: 'preferred' as const },
+      product: null,
+      sandbox: 'preferred' as const,
       logs: {
-        ...{ segmentBytesMax: 2 ** 20, segmentSecondsMax: 60 },
-        ...{ retentionDays: 30, archiveDays: 365 },
+        segmentBytesMax: 2 ** 20,
+        segmentSecondsMax: 60,
+        retentionDays: 30,
+        archiveDays: 365,
       },
     },
     rootPath: fixture.directory,
     auditSink: async () => undefined,
-    ...{ system, log, metrics: new Metrics(system), closing },
+    system,
+    log,
+    metrics: new Metrics(system),
+    closing,
   })
   await expect(opening).rejects.toMatchObject({
     code: 'SERVER_PRODUCT_ROOT_INVALID',

@@ -89,8 +89,12 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   // segments of the log as well.
   const blobs = await openBlobs({ rootPath, environmentId, storage })
   const opened = await openLogs({
-    ...{ root, settings: configuration.logs, s3: storage?.s3 ?? null },
-    ...{ system, log: options.log, metrics },
+    root,
+    settings: configuration.logs,
+    s3: storage?.s3 ?? null,
+    system,
+    log: options.log,
+    metrics,
   })
   closing.add(() => opened.close())
   const { log, logs, redaction } = opened
@@ -114,7 +118,13 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   const documentSystem = database === null ? ('sqlite' as const) : ('postgresql' as const)
   const traced = { traces: options.traces, documentSystem }
   const ports = {
-    ...{ store, pool, cursors, outbound, configuration: live, ...shared, ...traced },
+    store,
+    pool,
+    cursors,
+    outbound,
+    configuration: live,
+    ...shared,
+    ...traced,
     issueGuest: ((request) => tokens.issueGuest(request)) satisfies IssueGuest,
   }
   const buckets = new StoredBuckets(root.control, root.descriptor)
@@ -176,7 +186,11 @@ export function environmentApp(
   metrics: Metrics,
 ): EnvironmentApp {
   return {
-    ...{ product, logs, files, objects, metrics },
+    product,
+    logs,
+    files,
+    objects,
+    metrics,
     objectUploads: new ConcurrencyLimit(OBJECT_UPLOADS_MAX, 'PRODUCT_UNAVAILABLE'),
     health: async () => [
       ...(await engine.health()),

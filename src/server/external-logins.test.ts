@@ -3,14 +3,14 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { TEST_PEPPER, type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
-import { providerFile } from '../../build/testing/providers/identity-providers.ts'
+import { TEST_PEPPER, type TestIdentity, testIdentity } from '../../testing/identity.ts'
+import { providerFile } from '../../testing/providers/identity-providers.ts'
 import {
   authorize,
   type OpenIdProvider,
   openIdProvider,
-} from '../../build/testing/providers/oidc-providers.ts'
-import { type ServerProcess, startServer } from '../../build/testing/servers/server-process.ts'
+} from '../../testing/providers/oidc-providers.ts'
+import { type ServerProcess, startServer } from '../../testing/servers/server-process.ts'
 import { Login } from '../wire/identity/auth.ts'
 import { ManagedGrants, OidcConfig } from '../wire/identity/oidc.ts'
 import { read } from '../wire/reading/read.ts'

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { Hono } from 'hono'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
-import { testManagement } from '../../build/testing/openapi/checked-origins.ts'
+import { testManagement } from '../../testing/openapi/checked-origins.ts'
 import { mountApplication } from '../http/application/mount.ts'
 import { APPLICATION_CODES, MANAGEMENT_CODES } from '../http/errors.ts'
 import { healthRoutes } from '../http/management/health.ts'
@@ -130,7 +130,9 @@ const ORIGINS: Readonly<Record<string, Pick<ListenOptions, 'app' | 'codes'>>> = 
   '/healthz': {
     app: mountApplication(
       {
-        ...{ system, log, rejections: new RejectionLog(log) },
+        system,
+        log,
+        rejections: new RejectionLog(log),
         counts: requestCounts(new Metrics(new TestSystem()), 'application'),
       } as never,
       null as never,
@@ -182,7 +184,10 @@ test('a call with two Hosts is rejected, with a record of its peer', async () =>
   const [, requestId] = /x-service-request-id: (req_\w+)/i.exec(answer) ?? []
   expect(memory.records().slice(before)).toMatchObject([
     {
-      ...{ event: 'request.rejected', requestId, peer: '127.0.0.1', errorCode: 'REQUEST_INVALID' },
+      event: 'request.rejected',
+      requestId,
+      peer: '127.0.0.1',
+      errorCode: 'REQUEST_INVALID',
       detail: 'host: one host, with or without a port',
     },
   ])
@@ -191,8 +196,15 @@ test('a call with two Hosts is rejected, with a record of its peer', async () =>
 describe.each(Object.entries(ORIGINS))('%s', (probe, origin) => {
   const hosts = ['[', '%', 'x:99999', 'x:-1', 'a:b', '[::1', '1.2.3.4.5', 'xn--', 'x%2fy']
   const targets = [
-    ...[`GET ${probe}`, `HEAD ${probe}`, 'HEAD /nothing', 'GET /v1/s3', 'GET /v1/s3/a/b'],
-    ...['HEAD /v1/s3/a/b', 'PUT /v1/files/uploads/a', 'POST /v1/query', 'OPTIONS /v1/query'],
+    `GET ${probe}`,
+    `HEAD ${probe}`,
+    'HEAD /nothing',
+    'GET /v1/s3',
+    'GET /v1/s3/a/b',
+    'HEAD /v1/s3/a/b',
+    'PUT /v1/files/uploads/a',
+    'POST /v1/query',
+    'OPTIONS /v1/query',
   ]
 
   test.each(hosts)('the origin rejects the Host %s before anything else', async (host) => {
@@ -223,7 +235,9 @@ test('the record of a request with an invalid Host names the peer', async () => 
   const own = memoryLog()
   const application = mountApplication(
     {
-      ...{ system, log: own.log, rejections: new RejectionLog(own.log) },
+      system,
+      log: own.log,
+      rejections: new RejectionLog(own.log),
       counts: requestCounts(new Metrics(new TestSystem()), 'application'),
     } as never,
     null as never,
@@ -232,7 +246,9 @@ test('the record of a request with an invalid Host names the peer', async () => 
   await raw({ app: application, codes: APPLICATION_CODES }, head)
   expect(own.records()).toMatchObject([
     {
-      ...{ event: 'request.rejected', peer: '127.0.0.1', errorCode: 'REQUEST_INVALID' },
+      event: 'request.rejected',
+      peer: '127.0.0.1',
+      errorCode: 'REQUEST_INVALID',
       detail: 'host: one host, with or without a port',
     },
   ])

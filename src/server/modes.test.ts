@@ -51,16 +51,18 @@ describe('svc-server', () => {
   })
 
   it.each([
-    ...[['start'], ['toString'], [''], ['check', 'rk_at_v1_x'], ['--verbose', 'serve']],
-    ...[
-      ['check', '--repair'],
-      ['verify-storage', '--verbose'],
-      ['verify-storage', '--repair', 'x'],
-      ['serve', '--accept-loss'],
-      ['serve', '--accept-loss', '-1'],
-      ['serve', '--accept-loss', '9007199254740993'],
-      ['check', '--accept-loss', '1'],
-    ],
+    ['start'],
+    ['toString'],
+    [''],
+    ['check', 'rk_at_v1_x'],
+    ['--verbose', 'serve'],
+    ['check', '--repair'],
+    ['verify-storage', '--verbose'],
+    ['verify-storage', '--repair', 'x'],
+    ['serve', '--accept-loss'],
+    ['serve', '--accept-loss', '-1'],
+    ['serve', '--accept-loss', '9007199254740993'],
+    ['check', '--accept-loss', '1'],
   ])('svc-server rejects the arguments %j without repeating them', async (...args) => {
     const { exit, out, err } = await run(...args)
     expect([exit, out]).toEqual([2, ''])
@@ -74,7 +76,11 @@ describe('svc-server', () => {
   })
 
   it.each([
-    ...['check', 'migrate', 'recover-bootstrap', 'recover-owner', 'rotate-keys'],
+    'check',
+    'migrate',
+    'recover-bootstrap',
+    'recover-owner',
+    'rotate-keys',
     'verify-storage',
   ])('svc-server %s without settings names the first missing variable', async (mode) => {
     const { exit, out, err } = await run(mode)

@@ -3,8 +3,8 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { TEST_PEPPER, type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
-import { type ServerProcess, startServer } from '../../build/testing/servers/server-process.ts'
+import { TEST_PEPPER, type TestIdentity, testIdentity } from '../../testing/identity.ts'
+import { type ServerProcess, startServer } from '../../testing/servers/server-process.ts'
 
 let t: TestIdentity
 let server: ServerProcess | undefined

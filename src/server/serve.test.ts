@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Client } from 'pg'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { execute } from '../../build/testing/databases/cluster.ts'
-import { freshDatabase, type TestDatabase } from '../../build/testing/databases/postgres.ts'
-import { IDENTITY_TEMPLATE, TEST_PEPPER } from '../../build/testing/identity.ts'
-import { freePort } from '../../build/testing/servers/ports.ts'
+import { execute } from '../../testing/databases/cluster.ts'
+import { freshDatabase, type TestDatabase } from '../../testing/databases/postgres.ts'
+import { IDENTITY_TEMPLATE, TEST_PEPPER } from '../../testing/identity.ts'
+import { freePort } from '../../testing/servers/ports.ts'
 
 /*
  * Goal: the process starts, stays up and stops as promised. Method: the program runs from its

@@ -69,8 +69,17 @@ export function isOrigin(text: string, schemes: readonly OriginScheme[]): boolea
 const APP_ORIGIN = /^([a-z][a-z0-9+.-]*):\/\/[a-z0-9._-]+(?::[1-9][0-9]{0,4})?$/
 /** Schemes of the web have rules of their own; pages of the other ones send `null`. */
 const NO_APP_SCHEMES = [
-  ...['http', 'https', 'ws', 'wss', 'ftp'],
-  ...['about', 'blob', 'data', 'file', 'filesystem', 'javascript'],
+  'http',
+  'https',
+  'ws',
+  'wss',
+  'ftp',
+  'about',
+  'blob',
+  'data',
+  'file',
+  'filesystem',
+  'javascript',
 ]
 
 /** Returns whether the text is the origin of a web view or extension, as capacitor://localhost. */

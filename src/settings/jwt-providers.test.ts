@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { BASE, DIR, file } from '../../build/testing/environments/environments.ts'
+import { BASE, DIR, file } from '../../testing/environments/environments.ts'
 import { isFault } from '../errors/fault.ts'
 import { parseSettings } from './settings.ts'
 

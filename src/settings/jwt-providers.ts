@@ -101,7 +101,10 @@ export function readJwtProviders(path: string): readonly JwtProvider[] {
 function toProvider(provider: Infer<typeof Provider>): JwtProvider {
   const { name, kind, issuer, audience, jwksUri, jwks, claims = {} } = provider
   return {
-    ...{ name, kind, issuer, audience },
+    name,
+    kind,
+    issuer,
+    audience,
     algorithms: SIGNATURE_ALGORITHMS.filter((each) => provider.algorithms.includes(each)),
     keys: jwksUri === undefined ? { document: JSON.stringify(jwks) } : { uri: jwksUri },
     requiredType: provider.requiredType ?? null,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { BASE, file, PEPPER } from '../../build/testing/environments/environments.ts'
-import { OIDC, OIDC_FILE } from '../../build/testing/environments/oidc-files.ts'
+import { BASE, file, PEPPER } from '../../testing/environments/environments.ts'
+import { OIDC, OIDC_FILE } from '../../testing/environments/oidc-files.ts'
 import { isFault } from '../errors/fault.ts'
 import { parseSettings } from './settings.ts'
 

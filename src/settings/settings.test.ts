@@ -8,8 +8,8 @@ import {
   PEPPER,
   ROOT,
   URL_OK,
-} from '../../build/testing/environments/environments.ts'
-import { type Environment, ROWS } from '../../build/testing/environments/rows.ts'
+} from '../../testing/environments/environments.ts'
+import { type Environment, ROWS } from '../../testing/environments/rows.ts'
 import { Fault } from '../errors/fault.ts'
 import {
   OWNER_RECOVERY_PHRASE,

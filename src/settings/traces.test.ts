@@ -14,7 +14,10 @@ describe('traces', () => {
   test('traces have defaults', () => {
     expect(read({})).toEqual({
       url: 'https://collector.test:4318/v1/traces',
-      ...{ protocol: 'http/protobuf', headers: [], serviceName: 'svc-server', ratio: 1 },
+      protocol: 'http/protobuf',
+      headers: [],
+      serviceName: 'svc-server',
+      ratio: 1,
     })
   })
 

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { BASE, file, PEPPER } from '../../build/testing/environments/environments.ts'
+import { BASE, file, PEPPER } from '../../testing/environments/environments.ts'
 import {
   OIDC,
   OIDC_FILE,
   WORKLOADS,
   workloadFields,
-} from '../../build/testing/environments/oidc-files.ts'
+} from '../../testing/environments/oidc-files.ts'
 import { isFault } from '../errors/fault.ts'
 import { parseSettings } from './settings.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ENVIRONMENT_ID } from '../../build/testing/product-roots.ts'
+import { ENVIRONMENT_ID } from '../../testing/product-roots.ts'
 import { TestSystem } from '../system/system.ts'
 import type { EnvironmentId } from '../value/ids.ts'
 import { Keyring, type KeyUse } from './keyring.ts'

@@ -15,7 +15,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import { ENVIRONMENT_ID, makeRoot, ROOT_HOLDER } from '../../build/testing/product-roots.ts'
+import { ENVIRONMENT_ID, makeRoot, ROOT_HOLDER } from '../../testing/product-roots.ts'
 import { TestSystem } from '../system/system.ts'
 import { IdFactory } from '../value/ids.ts'
 import { formatKeyring } from '../value/product-root.ts'

@@ -53,7 +53,10 @@ const CREATED_LATER = ['artifacts/sha256', DOCUMENTS_FILE, DOCUMENTS_POSTGRES_FI
 /** All that a process writes into a root, the control database last. */
 const STATE_FILES = [
   ...[DOCUMENTS_FILE, LOGS_FILE].flatMap(withLogs),
-  ...[LOGS_UNWRITTEN_FILE, FILES_DIRECTORY, LOGS_DIRECTORY, 'artifacts'],
+  LOGS_UNWRITTEN_FILE,
+  FILES_DIRECTORY,
+  LOGS_DIRECTORY,
+  'artifacts',
   ...withLogs(CONTROL_FILE),
 ]
 
@@ -61,10 +64,14 @@ const STATE_FILES = [
  * Names of the entries of a root. They are not source, even if a Workspace is in the same place.
  */
 export const ROOT_FILES: ReadonlySet<string> = new Set([
-  ...[DESCRIPTOR_FILE, KEYRING_FILE, LOCAL_SERVER_FILE, DEVELOPMENT_KEY_FILE],
+  DESCRIPTOR_FILE,
+  KEYRING_FILE,
+  LOCAL_SERVER_FILE,
+  DEVELOPMENT_KEY_FILE,
   ...withLogs(LOCK_FILE),
   ...STATE_FILES,
-  ...[DOCUMENTS_POSTGRES_FILE, FILES_S3_FILE],
+  DOCUMENTS_POSTGRES_FILE,
+  FILES_S3_FILE,
 ])
 
 export interface ProductRoot {

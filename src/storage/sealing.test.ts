@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ENVIRONMENT_ID } from '../../build/testing/product-roots.ts'
+import { ENVIRONMENT_ID } from '../../testing/product-roots.ts'
 import { TestSystem } from '../system/system.ts'
 import { Secret } from '../value/secret.ts'
 import { Keyring } from './keyring.ts'

@@ -1,6 +1,6 @@
 /** Checksums against published check values, and however their input is cut. */
 import { expect, test } from 'vitest'
-import { fc } from '../../build/testing/properties.ts'
+import { fc } from '../../testing/properties.ts'
 import { type ChecksumAlgorithm, checksumStream } from './checksums.ts'
 
 const hexOf = (algorithm: ChecksumAlgorithm, ...parts: readonly Uint8Array[]): string => {

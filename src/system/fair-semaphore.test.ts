@@ -4,7 +4,11 @@ import { FairSemaphore, type Release } from './fair-semaphore.ts'
 import { TestSystem } from './system.ts'
 
 const LIMITS = {
-  ...{ permits: 4, permitsPerKey: 2, waiting: 6, waitingPerKey: 3, waitMillis: 10_000 },
+  permits: 4,
+  permitsPerKey: 2,
+  waiting: 6,
+  waitingPerKey: 3,
+  waitMillis: 10_000,
 }
 
 let leave = new AbortController()

@@ -2,7 +2,7 @@ import { createServer, type RequestListener, type Server } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { selfSigned } from '../../build/testing/certificates.ts'
+import { selfSigned } from '../../testing/certificates.ts'
 import { FetchFailure, GuardedFetch, type GuardedFetchOptions } from './guarded-fetch.ts'
 import { isPublicAddress } from './public-addresses.ts'
 

@@ -63,8 +63,18 @@ const HEADER_CHARACTERS_MAX = 32 * 1024
 const REDIRECT_STATUS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 /** Headers of the connection, which the caller cannot set. They are omitted, as in browsers. */
 const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
-  ...['accept-encoding', 'connection', 'content-length', 'expect', 'host', 'keep-alive'],
-  ...['proxy-authorization', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade'],
+  'accept-encoding',
+  'connection',
+  'content-length',
+  'expect',
+  'host',
+  'keep-alive',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
 ])
 /** Headers that are only sent to the first host. */
 const CREDENTIAL_HEADERS: ReadonlySet<string> = new Set(['authorization', 'cookie'])

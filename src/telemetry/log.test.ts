@@ -73,7 +73,12 @@ describe('redaction', () => {
   })
 
   it.each([
-    ...['rk_at_v1_', 'rk_rt_v1_', 'rk_inv_v1_', 'rk_pub_v1_', 'rk_sec_v1_', 'rk_dev_v1_'],
+    'rk_at_v1_',
+    'rk_rt_v1_',
+    'rk_inv_v1_',
+    'rk_pub_v1_',
+    'rk_sec_v1_',
+    'rk_dev_v1_',
     'rk_gst_v1_',
   ])('a credential %s is redacted by its form', (prefix) => {
     const { log, text } = memoryLog()

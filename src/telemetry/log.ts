@@ -119,12 +119,21 @@ const SUSPICIOUS = /rk_|eyJ|postgres/
 const CONTROL = /[\u0000-\u001f]/g
 /** Names that the server itself gives to fields of most records: they need no cleaning. */
 const OWN_NAMES: ReadonlySet<string> = new Set([
-  ...['stream', 'function', 'durationMicros', 'data', 'error'],
+  'stream',
+  'function',
+  'durationMicros',
+  'data',
+  'error',
 ])
 /** Names whose values are IDs that the server made, and need no cleaning either. */
 const OWN_IDS: ReadonlySet<string> = new Set([
-  ...['projectId', 'environmentId', 'releaseId', 'requestId', 'invocationId'],
-  ...['clientId', 'credentialId'],
+  'projectId',
+  'environmentId',
+  'releaseId',
+  'requestId',
+  'invocationId',
+  'clientId',
+  'credentialId',
 ])
 /** Names of every record, which fields cannot replace. */
 const RESERVED: ReadonlySet<string> = new Set(['at', 'level', 'event', 'message'])
@@ -337,7 +346,10 @@ const jsonLines: RenderLines = (at, call, lines) => {
 const humanLines: RenderLines = (at, call, lines) =>
   lines.map(({ level, message, data }) =>
     humanLine({
-      ...{ at, level: serverLevel(level), event: LINE_EVENT, message: JSON.parse(message) },
+      at,
+      level: serverLevel(level),
+      event: LINE_EVENT,
+      message: JSON.parse(message),
       ...call,
       ...(level === 'debug' && { lineLevel: level }),
       ...(data !== null && { data: JSON.parse(data) as Plain }),

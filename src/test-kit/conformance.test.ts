@@ -4,11 +4,11 @@
  * compared by the order in which the documents were created.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { LocalDevelopment } from '../../build/testing/development/local-development.ts'
-import { fc } from '../../build/testing/properties.ts'
-import { SEED } from '../../build/testing/seeds.ts'
-import { PROGRAM_FILES, type Program, programs } from '../../build/testing/test-kit/programs.ts'
-import { type KitWorkspace, kitWorkspace } from '../../build/testing/test-kit/workspaces.ts'
+import { LocalDevelopment } from '../../testing/development/local-development.ts'
+import { fc } from '../../testing/properties.ts'
+import { SEED } from '../../testing/seeds.ts'
+import { PROGRAM_FILES, type Program, programs } from '../../testing/test-kit/programs.ts'
+import { type KitWorkspace, kitWorkspace } from '../../testing/test-kit/workspaces.ts'
 import { createClient } from '../app-client/node.ts'
 import { testEnvironment } from './test-kit.ts'
 
@@ -63,7 +63,8 @@ async function outcomeOf(run: Run, { kind, name, steps }: Program): Promise<Outc
   const before = (await run('query', 'programs.all', {})) as string[]
   const documents = before.length === 0 ? [`notes_${'7'.repeat(26)}`] : before
   const outcome = await run(kind, name, { documents, steps }).catch((error) => ({
-    ...{ code: error.code, retryable: error.retryable },
+    code: error.code,
+    retryable: error.retryable,
   }))
   const after = (await run('query', 'programs.all', {})) as string[]
   const numbers = new Map([...documents, ...after.filter((id) => !before.includes(id))].entries())

@@ -1,8 +1,8 @@
 import { readdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { NOTES_FILES } from '../../build/testing/test-kit/notes-workspace.ts'
-import { type KitWorkspace, kitWorkspace } from '../../build/testing/test-kit/workspaces.ts'
+import { NOTES_FILES } from '../../testing/test-kit/notes-workspace.ts'
+import { type KitWorkspace, kitWorkspace } from '../../testing/test-kit/workspaces.ts'
 import { testEnvironment } from './test-kit.ts'
 
 let workspace: KitWorkspace
@@ -94,7 +94,9 @@ describe('failures', () => {
     expect(error.stack).toContain('test-kit.test.ts')
     expect(lines).toEqual([
       {
-        ...{ level: 'info', function: 'notes.broken', message: expect.any(String) },
+        level: 'info',
+        function: 'notes.broken',
+        message: expect.any(String),
         data: expect.anything(),
       },
     ])
@@ -142,7 +144,10 @@ describe('identities', () => {
     await using backend = await open()
     const claims = { roles: ['admin'], email: 'ada@example.com' }
     expect(await backend.asUser('ada', claims).query('notes.whoAmI')).toEqual({
-      ...{ kind: 'user', subject: 'ada', issuer: 'https://identity.test', ...claims },
+      kind: 'user',
+      subject: 'ada',
+      issuer: 'https://identity.test',
+      ...claims,
     })
     await backend.asUser('ada').mutation('notes.add', { text: 'mine' })
     expect(await backend.documents('notes')).toMatchObject([{ by: 'ada' }])
@@ -262,7 +267,9 @@ describe('Actions', () => {
   test('requests reach the handler of the test, with configuration and files', async () => {
     const seen: string[] = []
     await using backend = await open({
-      ...{ secrets, variables: { UNITS: 'metric' }, now: new Date('2026-05-05T05:05:05Z') },
+      secrets,
+      variables: { UNITS: 'metric' },
+      now: new Date('2026-05-05T05:05:05Z'),
       fetch: async (request) => {
         const { method, url, headers } = request
         seen.push(`${method} ${url} ${headers.get('authorization')} ${await request.text()}`)

@@ -89,8 +89,12 @@ class TestEnvironment implements HostedEnvironment {
     if (!Number.isSafeInteger(seed) || seed < 0) throw kitError('The seed is a whole number.')
     this.#nowMicros = BigInt(now.getTime()) * 1_000n
     const { value } = await this.#host.request(this, {
-      ...{ kind: 'open', workspace, seed, nowMicros: String(this.#nowMicros) },
-      ...{ variables, secrets },
+      kind: 'open',
+      workspace,
+      seed,
+      nowMicros: String(this.#nowMicros),
+      variables,
+      secrets,
     })
     const { environment, functions } = value as OpenedEnvironment
     this.#number = environment

@@ -1,8 +1,8 @@
 /** Tests that server and runner derive equal, unique IDs, in the order of inserts. */
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { fc } from '../../build/testing/properties.ts'
-import { SEED } from '../../build/testing/seeds.ts'
+import { fc } from '../../testing/properties.ts'
+import { SEED } from '../../testing/seeds.ts'
 import { documentId, documentIdSource } from './document-ids.ts'
 import { idMillis, tableOfId } from './ids.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { fc } from '../../build/testing/properties.ts'
+import { fc } from '../../testing/properties.ts'
 import { decodeUlid, encodeUlid, ID_PREFIXES, IdFactory, idMillis, isId, tableOfId } from './ids.ts'
 
 const time = fc.nat({ max: 2 ** 48 - 1 })

@@ -129,8 +129,13 @@ const HOST_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 export const USES_MAX = 64
 /** Tables of stored files, scheduled work and Crons, whose documents the server alone writes. */
 export const RESERVED_TABLES: readonly string[] = [
-  ...[FILES_TABLE, FILE_DOCUMENTS, UPLOAD_DOCUMENTS, MULTIPART_DOCUMENTS, PART_DOCUMENTS],
-  ...[SCHEDULED_DOCUMENTS, CRON_DOCUMENTS],
+  FILES_TABLE,
+  FILE_DOCUMENTS,
+  UPLOAD_DOCUMENTS,
+  MULTIPART_DOCUMENTS,
+  PART_DOCUMENTS,
+  SCHEDULED_DOCUMENTS,
+  CRON_DOCUMENTS,
 ]
 /** @limit Workspaces and Releases: Functions of a Release */
 export const FUNCTIONS_MAX = 4_096

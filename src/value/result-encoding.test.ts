@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { arbitraryValue } from '../../build/testing/arbitrary-values.ts'
-import { fc } from '../../build/testing/properties.ts'
-import { SEED } from '../../build/testing/seeds.ts'
+import { arbitraryValue } from '../../testing/arbitrary-values.ts'
+import { fc } from '../../testing/properties.ts'
+import { SEED } from '../../testing/seeds.ts'
 import { compileResult, EncodedTextCache, findNamed, ResultTooLong } from './result-encoding.ts'
 import { encodeStored, fromStoredJson } from './stored.ts'
 import { encodeTagged } from './tagged.ts'
@@ -143,18 +143,27 @@ function referenceEncoding(json: ValidatorJson, value: unknown): string | null {
 
 /** Values that only a malicious runner sends. */
 const oddities = fc.constantFrom<unknown>(
-  ...[
-    '\ud800',
-    Number.POSITIVE_INFINITY,
-    -0,
-    { $i: '07' },
-    { $i: '9223372036854775808' },
-    { $i: 7 },
-    { $x: '1' },
-  ],
-  ...[{ $b: 'A' }, { $b: '!' }, { $t: '1', $i: '1' }, { $d: 'messages_1' }, { '': 1 }, { $: 1 }],
-  ...[JSON.parse('{"__proto__":1}') as unknown, { a: '\udc00' }, { '\ud800': 1 }, { $a: null }],
-  ...[[[]], { $$a: null }, { $i: '-9223372036854775808' }, { $t: '9223372036854775807' }],
+  '\ud800',
+  Number.POSITIVE_INFINITY,
+  -0,
+  { $i: '07' },
+  { $i: '9223372036854775808' },
+  { $i: 7 },
+  { $x: '1' },
+  { $b: 'A' },
+  { $b: '!' },
+  { $t: '1', $i: '1' },
+  { $d: 'messages_1' },
+  { '': 1 },
+  { $: 1 },
+  JSON.parse('{"__proto__":1}') as unknown,
+  { a: '\udc00' },
+  { '\ud800': 1 },
+  { $a: null },
+  [[]],
+  { $$a: null },
+  { $i: '-9223372036854775808' },
+  { $t: '9223372036854775807' },
 )
 
 function parameters(seed: number) {
@@ -279,7 +288,19 @@ test('the depth of a referenced object includes the depth of its reference', () 
 })
 
 const INVALID_REFERENCES: readonly unknown[] = [
-  ...[-1, 1, 0.5, 2 ** 53, 1e308, '0', 'length', 'at', null, true, [0], {}, ['length']],
+  -1,
+  1,
+  0.5,
+  2 ** 53,
+  1e308,
+  '0',
+  'length',
+  'at',
+  null,
+  true,
+  [0],
+  {},
+  ['length'],
 ]
 
 test.each(INVALID_REFERENCES.map((reference) => ({ reference })))(

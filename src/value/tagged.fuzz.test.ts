@@ -1,12 +1,6 @@
 /** Fuzzes tagged and stored values: each text is rejected, or decodes to a value with that text. */
 import { expect } from 'vitest'
-import {
-  anyJson,
-  fuzz,
-  mutatedJson,
-  mutatedText,
-  type Random,
-} from '../../build/testing/fuzzing/fuzz.ts'
+import { anyJson, fuzz, mutatedJson, mutatedText, type Random } from '../../testing/fuzzing/fuzz.ts'
 import { encodeStored, fromStoredJson } from './stored.ts'
 import { type Json, parseStrictJson } from './strict-json.ts'
 import { decodeTagged, encodeTagged } from './tagged.ts'

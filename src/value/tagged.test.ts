@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { arbitraryValue } from '../../build/testing/arbitrary-values.ts'
-import { fc } from '../../build/testing/properties.ts'
+import { arbitraryValue } from '../../testing/arbitrary-values.ts'
+import { fc } from '../../testing/properties.ts'
 import { decodeStored, encodeStored } from './stored.ts'
 import { type Json, parseStrictJson } from './strict-json.ts'
 import { decodeTagged, encodeTagged } from './tagged.ts'

@@ -1,7 +1,7 @@
 /** The guide for authors of clients: its example is a session that the declared messages allow. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { openMessageCheck } from '../../build/testing/realtime/declared-messages.ts'
+import { openMessageCheck } from '../../testing/realtime/declared-messages.ts'
 import { parseStrictJson } from '../value/strict-json.ts'
 import { read } from './reading/read.ts'
 import { RealtimeRequest } from './realtime.ts'

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { fc } from '../../build/testing/properties.ts'
+import { fc } from '../../testing/properties.ts'
 import { isFault } from '../errors/fault.ts'
 import type { Json } from '../value/strict-json.ts'
 import { CredentialRequest } from './application-clients.ts'

@@ -139,7 +139,9 @@ function lostConnection(error: unknown): Failure {
   const message = 'The server did not respond.'
   return {
     error: clientError('CLIENT_SERVER_UNREACHABLE', message, { retryable: true, cause }),
-    ...{ mayRetry: true, isUncertain: true, retryAfterMillis: 0 },
+    mayRetry: true,
+    isUncertain: true,
+    retryAfterMillis: 0,
   }
 }
 

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { FakePlatform, runReactions } from '../../../build/testing/app-client/fake-platform.ts'
+import { FakePlatform, runReactions } from '../../../testing/app-client/fake-platform.ts'
 import { Client } from '../client.ts'
 import type { Query } from '../references.ts'
 

@@ -6,9 +6,9 @@ import {
   type FakeServer,
   failure,
   newId,
-} from '../../../build/testing/client/fake-server.ts'
-import { linkedClient } from '../../../build/testing/client/linked-client.ts'
-import type { TestClient } from '../../../build/testing/client/test-client.ts'
+} from '../../../testing/client/fake-server.ts'
+import { linkedClient } from '../../../testing/client/linked-client.ts'
+import type { TestClient } from '../../../testing/client/test-client.ts'
 import { idMillis } from '../../value/ids.ts'
 
 let server: FakeServer

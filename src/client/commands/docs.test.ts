@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { TestClient } from '../../../build/testing/client/test-client.ts'
+import { TestClient } from '../../../testing/client/test-client.ts'
 import { DOCUMENTS } from '../../docs/embedded.generated.ts'
 
 const topics = Object.keys(DOCUMENTS)

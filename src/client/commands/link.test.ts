@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { FakeServer, failure, newId } from '../../../build/testing/client/fake-server.ts'
-import { TestClient } from '../../../build/testing/client/test-client.ts'
+import { FakeServer, failure, newId } from '../../../testing/client/fake-server.ts'
+import { TestClient } from '../../../testing/client/test-client.ts'
 import { parseRootDescriptor } from '../../wire/files/product-root.ts'
 
 let server: FakeServer
@@ -81,8 +81,14 @@ describe('svc link', () => {
     expect(await link('--environment-id', server.environmentId)).toMatchObject({ exit: 0, err: '' })
     const { projectId, environmentId } = server
     expect(JSON.parse(file('service.json'))).toEqual({
-      ...{ version: 1, projectId, environmentId, name: 'My App', slug: 'my-app' },
-      ...{ createdAtMicros: expect.any(String), workspace: null, listen: null },
+      version: 1,
+      projectId,
+      environmentId,
+      name: 'My App',
+      slug: 'my-app',
+      createdAtMicros: expect.any(String),
+      workspace: null,
+      listen: null,
     })
     expect(await link('--environment-id', server.environmentId)).toMatchObject({ exit: 0 })
   })

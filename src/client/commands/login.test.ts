@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { FakeServer, failure, INVITATION } from '../../../build/testing/client/fake-server.ts'
-import { TestClient } from '../../../build/testing/client/test-client.ts'
+import { FakeServer, failure, INVITATION } from '../../../testing/client/fake-server.ts'
+import { TestClient } from '../../../testing/client/test-client.ts'
 
 let server: FakeServer
 let client: TestClient

@@ -6,9 +6,9 @@ import {
   failure,
   newId,
   type Recorded,
-} from '../../../build/testing/client/fake-server.ts'
-import { linkedClient } from '../../../build/testing/client/linked-client.ts'
-import { packageFrame, type TestClient } from '../../../build/testing/client/test-client.ts'
+} from '../../../testing/client/fake-server.ts'
+import { linkedClient } from '../../../testing/client/linked-client.ts'
+import { packageFrame, type TestClient } from '../../../testing/client/test-client.ts'
 import { Fault } from '../../errors/fault.ts'
 
 let server: FakeServer

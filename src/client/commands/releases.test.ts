@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { type FakeServer, failure, newId } from '../../../build/testing/client/fake-server.ts'
-import { linkedClient } from '../../../build/testing/client/linked-client.ts'
-import type { TestClient } from '../../../build/testing/client/test-client.ts'
+import { type FakeServer, failure, newId } from '../../../testing/client/fake-server.ts'
+import { linkedClient } from '../../../testing/client/linked-client.ts'
+import type { TestClient } from '../../../testing/client/test-client.ts'
 import type { Json } from '../../value/strict-json.ts'
 
 let server: FakeServer
@@ -97,7 +97,14 @@ describe('svc status', () => {
 describe('svc rollback', () => {
   const rollback = (...more: string[]) =>
     client.run(
-      ...['rollback', ...REMOTE, '--channel', 'production', '--expected', a, '--to', b],
+      'rollback',
+      ...REMOTE,
+      '--channel',
+      'production',
+      '--expected',
+      a,
+      '--to',
+      b,
       ...more,
     )
   const promoted = (): { [key: string]: Json } => ({

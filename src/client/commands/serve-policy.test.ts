@@ -4,9 +4,9 @@ import {
   failure,
   newId,
   type Recorded,
-} from '../../../build/testing/client/fake-server.ts'
-import { linkedClient } from '../../../build/testing/client/linked-client.ts'
-import type { TestClient } from '../../../build/testing/client/test-client.ts'
+} from '../../../testing/client/fake-server.ts'
+import { linkedClient } from '../../../testing/client/linked-client.ts'
+import type { TestClient } from '../../../testing/client/test-client.ts'
 import type { Json } from '../../value/strict-json.ts'
 
 const REMOTE = ['--remote', '--root', 'root']

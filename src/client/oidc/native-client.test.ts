@@ -4,16 +4,10 @@
  */
 import { readFileSync } from 'node:fs'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { httpBrowser, type Page } from '../../../build/testing/browsers/browser.ts'
-import { TestClient } from '../../../build/testing/client/test-client.ts'
-import {
-  type ExternalLogins,
-  externalLogins,
-} from '../../../build/testing/providers/external-logins.ts'
-import {
-  type OpenIdProvider,
-  openIdProvider,
-} from '../../../build/testing/providers/oidc-providers.ts'
+import { httpBrowser, type Page } from '../../../testing/browsers/browser.ts'
+import { TestClient } from '../../../testing/client/test-client.ts'
+import { type ExternalLogins, externalLogins } from '../../../testing/providers/external-logins.ts'
+import { type OpenIdProvider, openIdProvider } from '../../../testing/providers/oidc-providers.ts'
 import { LOCAL_ORIGIN } from '../origins.ts'
 
 let provider: OpenIdProvider

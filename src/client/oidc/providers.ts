@@ -28,8 +28,11 @@ const METADATA_DEADLINE_MS = 5_000
 const TOKEN_RESPONSE_BYTES_MAX = 64 * 1024
 /** Members of responses that are read. Others, such as an ID token, are ignored. */
 const MEMBERS = [
-  ...['issuer', 'authorization_response_iss_parameter_supported'],
-  ...['access_token', 'token_type', 'error'],
+  'issuer',
+  'authorization_response_iss_parameter_supported',
+  'access_token',
+  'token_type',
+  'error',
 ]
 /** HTTP statuses of responses without a body. */
 const BODILESS = [204, 205, 304]

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync 
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
-import { describeHere } from '../../../build/testing/describe-here.ts'
+import { describeHere } from '../../../testing/describe-here.ts'
 import { Fault } from '../../errors/fault.ts'
 import { sha256 } from '../../system/digests.ts'
 import { parseId } from '../../value/ids.ts'
@@ -73,7 +73,9 @@ test('the template builds into a package that a server accepts', async () => {
   const { source, sourceMap } = decodeArtifact(decoded.artifact, sha256)
   expect(source).toBe(built.bundle.source)
   expect(JSON.parse(sourceMap!).sources).toEqual([
-    ...['svc', 'schema.ts', 'svc:schema-check'],
+    'svc',
+    'schema.ts',
+    'svc:schema-check',
     'functions/channels.ts',
     'functions/messages.ts',
     'crons.ts',

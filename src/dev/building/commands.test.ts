@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { describeHere } from '../../../build/testing/describe-here.ts'
+import { describeHere } from '../../../testing/describe-here.ts'
 import { TEMPLATE_NAMES } from '../../client/contexts.ts'
 import { TEMPLATES } from '../../sdk/embedded.generated.ts'
 import { sha256 } from '../../system/digests.ts'

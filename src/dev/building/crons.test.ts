@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { poolBench } from '../../../build/testing/runners.ts'
+import { poolBench } from '../../../testing/runners.ts'
 import type { RunnerPool } from '../../engine/runners/runner-pool.ts'
 import { isFault } from '../../errors/fault.ts'
 import { realSystem } from '../../system/system.ts'
@@ -66,13 +66,22 @@ test('Crons are part of the manifest, sorted by name, with their arguments', asy
   )
   expect(crons).toEqual([
     {
-      ...{ name: 'digest', schedule: '0 7 * * mon-fri', timeZone: 'Europe/Rome' },
-      ...{ everyMillis: null, function: 'mail.send', arguments: { since: { $i: '5' } } },
+      name: 'digest',
+      schedule: '0 7 * * mon-fri',
+      timeZone: 'Europe/Rome',
+      everyMillis: null,
+      function: 'mail.send',
+      arguments: { since: { $i: '5' } },
       overlap: 'skip',
     },
     {
-      ...{ name: 'sweep', schedule: null, timeZone: null, everyMillis: 600_000 },
-      ...{ function: 'mail.sweep', arguments: {}, overlap: 'queue' },
+      name: 'sweep',
+      schedule: null,
+      timeZone: null,
+      everyMillis: 600_000,
+      function: 'mail.sweep',
+      arguments: {},
+      overlap: 'queue',
     },
   ])
 })

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { describeHere } from '../../../build/testing/describe-here.ts'
+import { describeHere } from '../../../testing/describe-here.ts'
 import { buildWorkspace, type WorkspaceBuild } from './build.ts'
 
 const SCHEMA = "import { defineSchema } from 'svc'\nexport default defineSchema({})\n"

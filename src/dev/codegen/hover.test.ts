@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { hoverIn } from '../../../build/testing/typed-functions/editor.ts'
+import { hoverIn } from '../../../testing/typed-functions/editor.ts'
 import { writeWorkspace } from '../new-workspaces.ts'
 
 const SOURCE = `import { type NewDoc, query } from 'svc'

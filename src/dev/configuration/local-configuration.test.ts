@@ -8,7 +8,7 @@ import {
   openTestProduct,
   REQUEST_ID,
   type TestProduct,
-} from '../../../build/testing/products.ts'
+} from '../../../testing/products.ts'
 import type { DevelopmentEvent } from '../../client/development/events.ts'
 import { readConfiguration, setConfiguration } from '../../product/configuration/configuration.ts'
 import { LocalConfiguration, type UsedNames } from './local-configuration.ts'
@@ -32,7 +32,9 @@ afterEach(async () => {
 
 const open = () =>
   new LocalConfiguration({
-    ...{ ports: harness.product, author: harness.actor, workspaceDirectory },
+    ports: harness.product,
+    author: harness.actor,
+    workspaceDirectory,
     report: (event) => events.push(event as Reported),
   })
 const write = (text: string) => writeFileSync(join(workspaceDirectory, '.env.local'), text)
@@ -86,8 +88,12 @@ test('only changes of the file make a new revision and are reported', () => {
 
 test('a name that the file no longer has is removed unless another operator has set it', () => {
   setConfiguration(harness.product, actorWith(), {
-    ...{ operationId: harness.system.ids.make('opn'), requestId: REQUEST_ID },
-    ...{ name: 'OTHERS', kind: 'variable', value: 'x', expectedRevision: 0n },
+    operationId: harness.system.ids.make('opn'),
+    requestId: REQUEST_ID,
+    name: 'OTHERS',
+    kind: 'variable',
+    value: 'x',
+    expectedRevision: 0n,
     changedAtMicros: harness.system.nowMicros(),
   })
   apply('KEY=sesame\nGREETING=hello')

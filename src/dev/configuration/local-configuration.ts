@@ -114,7 +114,9 @@ export class LocalConfiguration {
     const { ports } = this.#options
     const { system } = ports
     return {
-      ...{ operationId: system.ids.make('opn'), requestId: system.ids.make('req'), name },
+      operationId: system.ids.make('opn'),
+      requestId: system.ids.make('req'),
+      name,
       expectedRevision: readConfiguration(ports).revision,
       changedAtMicros: system.nowMicros(),
     }

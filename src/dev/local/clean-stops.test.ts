@@ -1,6 +1,6 @@
 /** The orderly shutdown of an Environment, as after Ctrl-C in `svc dev` or a stop of the server. */
 import { expect, onTestFinished, test } from 'vitest'
-import { LocalDevelopment } from '../../../build/testing/development/local-development.ts'
+import { LocalDevelopment } from '../../../testing/development/local-development.ts'
 import { readDocumentsSequence } from '../../storage/control/environment.ts'
 import { openProductRoot } from '../../storage/root.ts'
 import { realSystem } from '../../system/system.ts'

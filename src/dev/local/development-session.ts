@@ -57,7 +57,8 @@ export class DevelopmentSession {
     this.#options = options
     this.#saves = new SaveLoop({
       ...options,
-      ...{ system: options.ports.system, isOfSource },
+      system: options.ports.system,
+      isOfSource,
       update: (save) => this.#update(save),
     })
   }

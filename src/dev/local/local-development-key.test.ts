@@ -4,8 +4,8 @@
  */
 import { readFileSync, rmSync, statSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { LocalDevelopment } from '../../../build/testing/development/local-development.ts'
-import { PROJECT_ID } from '../../../build/testing/product-roots.ts'
+import { LocalDevelopment } from '../../../testing/development/local-development.ts'
+import { PROJECT_ID } from '../../../testing/product-roots.ts'
 import { PACKAGE_MEDIA_TYPE } from '../../value/packages/workspace-package.ts'
 import type { WorkspaceState } from '../../wire/releases.ts'
 import { buildWorkspace } from '../building/build.ts'

@@ -85,12 +85,18 @@ export function openLocalListener(
   const isLocal = networkAddresses.length === 0
   const probes = { live: '/healthz', ready: '/readyz' }
   const admission = new Admission({
-    ...{ codes: APPLICATION_CODES, system, probes },
+    codes: APPLICATION_CODES,
+    system,
+    probes,
     onAnswer: () => undefined,
   })
   const bind = (wanted: number): OpenListener =>
     openListener({
-      ...{ surface: 'application', app: admission, codes: APPLICATION_CODES, system, log },
+      surface: 'application',
+      app: admission,
+      codes: APPLICATION_CODES,
+      system,
+      log,
       listen: { host: isLocal ? HOST : EVERY_HOST, port: wanted, loopback: isLocal },
       tlsTerminated: false,
     })
@@ -121,7 +127,12 @@ export async function openLocalEnvironment(options: LocalOptions): Promise<Local
   const { rootPath, system, log, closing } = options
   const metrics = new Metrics(system)
   const environment = await openEnvironment({
-    ...{ configuration: settingsOf(options), rootPath, system, log, metrics, closing },
+    configuration: settingsOf(options),
+    rootPath,
+    system,
+    log,
+    metrics,
+    closing,
     // A local root has no audit trail, since only its author can change it.
     auditSink: async () => undefined,
     // Accepts a loss with a warning: the documents are those of the author alone, and a machine
@@ -142,7 +153,11 @@ export async function openLocalEnvironment(options: LocalOptions): Promise<Local
   const application = openApplication(
     { ...environment, engine, rejections },
     {
-      ...{ system, metrics, realtime: readRealtime({}), transfers, s3Host: null },
+      system,
+      metrics,
+      realtime: readRealtime({}),
+      transfers,
+      s3Host: null,
       allowedOrigins: { has: (origin) => isOfMachine(origin, options.networkAddresses) },
       counts: requestCounts(metrics, 'application'),
     },
@@ -164,7 +179,10 @@ function settingsOf({ rootPath, workspaceDirectory }: LocalOptions): Environment
     logs: readLogSettings({}),
     sandbox: 'preferred',
     product: {
-      ...{ root: rootPath, applicationListen: null, s3Host: null, database: null },
+      root: rootPath,
+      applicationListen: null,
+      s3Host: null,
+      database: null,
       allowedOrigins: [],
       actionNetworks: LOCAL_NETWORKS.map((text) => ({ text, range: parseNetwork(text)! })),
       jwtProviders: existsSync(auth) ? readJwtProviders(auth) : [],
@@ -182,7 +200,10 @@ function reportRejection({ onCall }: LocalOptions) {
     if (request.invocationId) return
     const { code, message } = fault
     onCall({
-      ...{ kind: 'request', function: request.function ?? '', outcome: code, durationMillis: 0 },
+      kind: 'request',
+      function: request.function ?? '',
+      outcome: code,
+      durationMillis: 0,
       detail: reasonOf(fault) ?? message,
     })
   }

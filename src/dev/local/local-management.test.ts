@@ -6,12 +6,12 @@ import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { TestClient } from '../../../build/testing/client/test-client.ts'
+import { TestClient } from '../../../testing/client/test-client.ts'
 import {
   type EventOf,
   LocalDevelopment,
   notesSchema,
-} from '../../../build/testing/development/local-development.ts'
+} from '../../../testing/development/local-development.ts'
 import { parseLocalServer } from '../../wire/files/local-server.ts'
 
 const VERSION_ONLY = `import { query, v } from 'svc'
@@ -188,7 +188,9 @@ describe('a running svc dev', () => {
     expect(networkUrls).toHaveLength(addresses.length)
     for (const url of networkUrls) {
       const body = JSON.stringify({
-        ...{ version: 1, target: 'channel:dev', function: 'notes.version' },
+        version: 1,
+        target: 'channel:dev',
+        function: 'notes.version',
         arguments: { type: 'object', value: [] },
       })
       const page = url.replace(/:[0-9]+$/, ':5173')

@@ -52,7 +52,11 @@ export function openLocalManagement(
   const { secret: accessToken } = credentials.issueAccessToken()
   const actor = localActor({ projectId, environmentId })
   const app = mountManagement({
-    ...{ system, log, transfers, rejections, limits: managementLimits(system) },
+    system,
+    log,
+    transfers,
+    rejections,
+    limits: managementLimits(system),
     routes: routesOfEnvironment,
     counts: requestCounts(metrics, 'management'),
     app: {
@@ -62,7 +66,11 @@ export function openLocalManagement(
     },
   })
   const listener = openListener({
-    ...{ surface: 'management', app, codes: MANAGEMENT_CODES, system, log },
+    surface: 'management',
+    app,
+    codes: MANAGEMENT_CODES,
+    system,
+    log,
     listen: { host: HOST, port: 0, loopback: true },
     tlsTerminated: false,
   })

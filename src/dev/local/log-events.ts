@@ -6,8 +6,13 @@ import { codeFrameOfFile, findLocation } from '../workspace/code-frames.ts'
 
 /** Records that are not shown: they repeat other events, or only operators can act on them. */
 const SILENT: ReadonlySet<string> = new Set([
-  ...['invocation.failed', 'request.rejected', 'product.release_not_loaded', 'product.not_warm'],
-  ...['server.forwarded_untrusted', 'server.close_late', 'schedule.failures'],
+  'invocation.failed',
+  'request.rejected',
+  'product.release_not_loaded',
+  'product.not_warm',
+  'server.forwarded_untrusted',
+  'server.close_late',
+  'schedule.failures',
 ])
 
 /** Converts a record; returns null if it is not shown. `directory` is the Workspace. */

@@ -2,10 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import {
-  LocalDevelopment,
-  notesFunctions,
-} from '../../../build/testing/development/local-development.ts'
+import { LocalDevelopment, notesFunctions } from '../../../testing/development/local-development.ts'
 import { createClient } from '../../app-client/node.ts'
 import type { Query } from '../../app-client/references.ts'
 
@@ -16,7 +13,9 @@ export const find = query({
 })
 `
 const find = {
-  ...{ kind: 'query', name: 'notes.find', arguments: { text: 'string' } },
+  kind: 'query',
+  name: 'notes.find',
+  arguments: { text: 'string' },
 } as Query<{ text: string }, null, never>
 const GENERIC = 'The arguments do not match the validators of the Function.'
 const EXPLAINED = `${GENERIC} arguments.text: at most 3 characters.`

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { RandomSaves } from '../../../build/testing/development/random-saves.ts'
-import { SEED } from '../../../build/testing/seeds.ts'
+import { RandomSaves } from '../../../testing/development/random-saves.ts'
+import { SEED } from '../../../testing/seeds.ts'
 
 const SAVES = 1_000
 /** Number of saves after which the caches of code and documents are full. */

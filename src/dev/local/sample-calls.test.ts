@@ -11,8 +11,13 @@ const ROOT = '/tmp/a root'
 function manifest(name: string, more: Partial<FunctionManifest> = {}): FunctionManifest {
   return {
     name,
-    ...{ kind: 'query', visibility: 'public', clients: ['public'], auth: 'none', errors: {} },
-    ...{ arguments: {}, returns: { type: 'any' } },
+    kind: 'query',
+    visibility: 'public',
+    clients: ['public'],
+    auth: 'none',
+    errors: {},
+    arguments: {},
+    returns: { type: 'any' },
     ...more,
   }
 }

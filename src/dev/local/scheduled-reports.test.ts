@@ -1,9 +1,6 @@
 /** Reports of `svc dev` about Crons and scheduled work that are due or have run. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import {
-  type EventOf,
-  LocalDevelopment,
-} from '../../../build/testing/development/local-development.ts'
+import { type EventOf, LocalDevelopment } from '../../../testing/development/local-development.ts'
 
 const functions = (version: number): string => `
 import { internalAction, internalMutation, mutation, query, v } from 'svc'
@@ -53,7 +50,9 @@ test('a Cron runs from the first save on, and its runs name the next time', asyn
   const { crons } = await dev.next('crons', () => true, 0)
   expect(crons).toEqual([
     {
-      ...{ name: 'pulse', function: 'notes.tick', times: 'every 1 s' },
+      name: 'pulse',
+      function: 'notes.tick',
+      times: 'every 1 s',
       nextRunAtMicros: expect.stringMatching(/^\d{16}$/),
     },
   ])

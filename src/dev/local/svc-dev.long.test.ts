@@ -2,12 +2,12 @@ import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { childProcesses } from '../../../build/testing/development/child-processes.ts'
+import { childProcesses } from '../../../testing/development/child-processes.ts'
 import {
   LocalDevelopment,
   notesFunctions,
   notesSchema,
-} from '../../../build/testing/development/local-development.ts'
+} from '../../../testing/development/local-development.ts'
 import { startTypeChecker } from '../type-check/type-check.ts'
 
 let dev: LocalDevelopment

@@ -70,7 +70,12 @@ export async function runDevelopment(request: LocalDevelopmentRequest): Promise<
     const seeds = request.seed === null ? null : parseSeeds(request.seed)
     if (request.reset) reset(rootPath)
     const options: LocalOptions = {
-      ...{ rootPath, workspaceDirectory, system, log, closing, channel: CHANNEL },
+      rootPath,
+      workspaceDirectory,
+      system,
+      log,
+      closing,
+      channel: CHANNEL,
       networkAddresses: request.opensToNetwork ? networkAddresses() : [],
       onCall: (call) => report({ event: 'call', ...call }),
     }
@@ -85,7 +90,10 @@ export async function runDevelopment(request: LocalDevelopmentRequest): Promise<
     // On a phone 127.0.0.1 is the phone itself, so its pages need an address of the network.
     const local = { url: networkUrls[0] ?? url, applicationKey, target }
     const configuration = new LocalConfiguration({
-      ...{ ports: environment.product, author, workspaceDirectory, report },
+      ports: environment.product,
+      author,
+      workspaceDirectory,
+      report,
     })
     const session = new DevelopmentSession({
       ports: environment.product,

@@ -237,12 +237,21 @@ async function openParts({
   }
   const { engine, files } = openFilesOf(
     {
-      ...{ ...shared, system: background, keyring, buckets: DEFAULT_BUCKETS },
-      ...{ storageKeys: { find: () => null }, blobs: new MemoryBlobs() },
+      ...shared,
+      system: background,
+      keyring,
+      buckets: DEFAULT_BUCKETS,
+      storageKeys: { find: () => null },
+      blobs: new MemoryBlobs(),
     },
     (storage) =>
       createEngine({
-        ...{ ...shared, system, store, storage, timers, pool: keptOpen(pool, afterMutation) },
+        ...shared,
+        system,
+        store,
+        storage,
+        timers,
+        pool: keptOpen(pool, afterMutation),
         // A result that depends on the time is stale once the clock has moved.
         resultClock: { monotonicMillis: () => clock.moves * RESULT_MILLIS },
         issueGuest: (guest) => tokens.issueGuest(guest),

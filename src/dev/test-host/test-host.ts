@@ -175,7 +175,10 @@ class TestHost {
     const release = this.#releases.load(request.workspace)
     const number = ++this.#environmentCount
     const environment = await TestEnvironment.open({
-      ...{ request, release, pool: this.#pool, directory: this.#directory },
+      request,
+      release,
+      pool: this.#pool,
+      directory: this.#directory,
       ask: (sent) => {
         const { promise, resolve } = Promise.withResolvers<StubbedResponse>()
         const id = ++this.#requestCount

@@ -2,9 +2,9 @@ import { spawnSync } from 'node:child_process'
 import { symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { NODE_PATH } from '../../../build/testing/servers/node-path.ts'
-import { guideExample } from '../../../build/testing/test-kit/guides.ts'
-import { kitWorkspace } from '../../../build/testing/test-kit/workspaces.ts'
+import { NODE_PATH } from '../../../testing/servers/node-path.ts'
+import { guideExample } from '../../../testing/test-kit/guides.ts'
+import { kitWorkspace } from '../../../testing/test-kit/workspaces.ts'
 
 const VITEST = join(import.meta.dirname, '../../../node_modules/vitest')
 

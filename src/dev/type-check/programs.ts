@@ -6,13 +6,21 @@ import type { Compiler } from './compilers.ts'
 
 /** Compiler options of a Workspace without tsconfig.json. */
 export const DEFAULT_OPTIONS = {
-  ...{ target: 'es2023', lib: ['es2023'], types: [] },
-  ...{ module: 'preserve', moduleResolution: 'bundler', strict: true },
+  target: 'es2023',
+  lib: ['es2023'],
+  types: [],
+  module: 'preserve',
+  moduleResolution: 'bundler',
+  strict: true,
 }
 /** Options that a check overrides: no output, and declarations of packages are not checked. */
 export const FORCED_OPTIONS = {
-  ...{ noEmit: true, composite: false, incremental: false, declaration: false },
-  ...{ skipLibCheck: true, emitDeclarationOnly: false },
+  noEmit: true,
+  composite: false,
+  incremental: false,
+  declaration: false,
+  skipLibCheck: true,
+  emitDeclarationOnly: false,
 }
 
 interface CachedFile {

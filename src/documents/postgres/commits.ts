@@ -85,21 +85,35 @@ export async function writeParts(
 function parametersOf(rows: BatchRows, epoch: number, batch: number): Parameter[] {
   const { documents, operations } = rows
   return [
-    ...[epoch, batch, rows.latestSequence, rows.atMicros],
-    ...[textArray(documents.id), bigintArray(documents.sequence)],
-    ...[bigintArray(documents.createdAt), textArray(documents.text)],
-    ...[textArray(operations.id), byteaArray(operations.fingerprint)],
-    ...[bigintArray(operations.sequence), textArray(operations.releaseId)],
-    ...[textArray(operations.function), textArray(operations.result)],
-    ...[integerArray(operations.attempts), bigintArray(operations.createdAt)],
+    epoch,
+    batch,
+    rows.latestSequence,
+    rows.atMicros,
+    textArray(documents.id),
+    bigintArray(documents.sequence),
+    bigintArray(documents.createdAt),
+    textArray(documents.text),
+    textArray(operations.id),
+    byteaArray(operations.fingerprint),
+    bigintArray(operations.sequence),
+    textArray(operations.releaseId),
+    textArray(operations.function),
+    textArray(operations.result),
+    integerArray(operations.attempts),
+    bigintArray(operations.createdAt),
   ]
 }
 
 function entryParameters({ ended, started }: BatchRows): Parameter[] {
   return [
-    ...[integerArray(ended.index), byteaArray(ended.key), bigintArray(ended.sequence)],
-    ...[booleanArray(ended.ready), ended.readyCount],
-    ...[integerArray(started.index), byteaArray(started.key)],
-    ...[bigintArray(started.from), bigintArray(started.until)],
+    integerArray(ended.index),
+    byteaArray(ended.key),
+    bigintArray(ended.sequence),
+    booleanArray(ended.ready),
+    ended.readyCount,
+    integerArray(started.index),
+    byteaArray(started.key),
+    bigintArray(started.from),
+    bigintArray(started.until),
   ]
 }

@@ -1,3 +1,3 @@
-import { fillSuite } from '../../../build/testing/documents/postgres-fills-suite.ts'
+import { fillSuite } from '../../../testing/documents/postgres-fills-suite.ts'
 
 fillSuite(1_000_000, 600_000)

@@ -1,3 +1,3 @@
-import { fillSuite } from '../../../build/testing/documents/postgres-fills-suite.ts'
+import { fillSuite } from '../../../testing/documents/postgres-fills-suite.ts'
 
 fillSuite(20_000, 120_000)

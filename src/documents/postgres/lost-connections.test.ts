@@ -1,13 +1,13 @@
 import { Client } from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import { freshDatabase, type TestDatabase } from '../../../build/testing/databases/postgres.ts'
+import { freshDatabase, type TestDatabase } from '../../../testing/databases/postgres.ts'
 import {
   type CutPoint,
   type PostgresProxy,
   postgresProxy,
-} from '../../../build/testing/databases/postgres-proxy.ts'
-import { documentId, operationRecord } from '../../../build/testing/documents/store-fixtures.ts'
-import { DOCUMENT_TEMPLATE, openDocuments } from '../../../build/testing/documents/stores.ts'
+} from '../../../testing/databases/postgres-proxy.ts'
+import { documentId, operationRecord } from '../../../testing/documents/store-fixtures.ts'
+import { DOCUMENT_TEMPLATE, openDocuments } from '../../../testing/documents/stores.ts'
 import { isFault } from '../../errors/fault.ts'
 import type { CommitBatch, DocumentStore } from '../store.ts'
 

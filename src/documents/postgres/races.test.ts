@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { freshDatabase, type TestDatabase } from '../../../build/testing/databases/postgres.ts'
-import { documentId, EVERYTHING } from '../../../build/testing/documents/store-fixtures.ts'
-import { DOCUMENT_TEMPLATE, openDocuments } from '../../../build/testing/documents/stores.ts'
+import { freshDatabase, type TestDatabase } from '../../../testing/databases/postgres.ts'
+import { documentId, EVERYTHING } from '../../../testing/documents/store-fixtures.ts'
+import { DOCUMENT_TEMPLATE, openDocuments } from '../../../testing/documents/stores.ts'
 import { isFault } from '../../errors/fault.ts'
 import type { DocumentStore } from '../store.ts'
 
@@ -73,8 +73,10 @@ test('a read whose version is pruned meanwhile fails, and never resolves without
   let isPruned = false
   const prune = store
     .prune({
-      ...{ oldestSnapshot: EVERYTHING, beforeMicros: BigInt(EVERYTHING) },
-      ...{ operationsBeforeMicros: 0n, rowsMax: 10_000 },
+      oldestSnapshot: EVERYTHING,
+      beforeMicros: BigInt(EVERYTHING),
+      operationsBeforeMicros: 0n,
+      rowsMax: 10_000,
     })
     .then(() => {
       isPruned = true

@@ -1,11 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type OwnCluster, ownCluster } from '../../../build/testing/databases/cluster.ts'
-import {
-  documentId,
-  operationRecord,
-  whole,
-} from '../../../build/testing/documents/store-fixtures.ts'
-import { openDocuments } from '../../../build/testing/documents/stores.ts'
+import { type OwnCluster, ownCluster } from '../../../testing/databases/cluster.ts'
+import { documentId, operationRecord, whole } from '../../../testing/documents/store-fixtures.ts'
+import { openDocuments } from '../../../testing/documents/stores.ts'
 import { isFault } from '../../errors/fault.ts'
 import { indexKey } from '../keys.ts'
 import type { DocumentStore, TransactionWrite } from '../store.ts'

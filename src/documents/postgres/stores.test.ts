@@ -1,10 +1,10 @@
 import { afterAll, beforeAll } from 'vitest'
-import { execute } from '../../../build/testing/databases/cluster.ts'
-import { freshDatabase, type TestDatabase } from '../../../build/testing/databases/postgres.ts'
-import { documentHistorySuite } from '../../../build/testing/documents/store-history-suite.ts'
-import { documentRetentionSuite } from '../../../build/testing/documents/store-retention-suite.ts'
-import { documentStoreSuite } from '../../../build/testing/documents/store-suite.ts'
-import { openDocuments } from '../../../build/testing/documents/stores.ts'
+import { execute } from '../../../testing/databases/cluster.ts'
+import { freshDatabase, type TestDatabase } from '../../../testing/databases/postgres.ts'
+import { documentHistorySuite } from '../../../testing/documents/store-history-suite.ts'
+import { documentRetentionSuite } from '../../../testing/documents/store-retention-suite.ts'
+import { documentStoreSuite } from '../../../testing/documents/store-suite.ts'
+import { openDocuments } from '../../../testing/documents/stores.ts'
 
 let database: TestDatabase
 

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { execute } from '../../../build/testing/databases/cluster.ts'
-import { freshDatabase, type TestDatabase } from '../../../build/testing/databases/postgres.ts'
-import { documentId } from '../../../build/testing/documents/store-fixtures.ts'
+import { execute } from '../../../testing/databases/cluster.ts'
+import { freshDatabase, type TestDatabase } from '../../../testing/databases/postgres.ts'
+import { documentId } from '../../../testing/documents/store-fixtures.ts'
 import {
   DOCUMENT_TEMPLATE,
   openDocuments,
   TEST_ENVIRONMENT,
-} from '../../../build/testing/documents/stores.ts'
+} from '../../../testing/documents/stores.ts'
 import { isFault } from '../../errors/fault.ts'
 import { Secret } from '../../value/secret.ts'
 import { batchParts } from './batch-rows.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { fc } from '../../../build/testing/properties.ts'
-import { SEED } from '../../../build/testing/seeds.ts'
+import { fc } from '../../../testing/properties.ts'
+import { SEED } from '../../../testing/seeds.ts'
 import type { CommitBatch } from '../store.ts'
 import { decodeBatch, encodeBatch } from './batch-messages.ts'
 

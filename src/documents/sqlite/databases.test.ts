@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { fault } from '../../../build/testing/documents/store-suite.ts'
+import { fault } from '../../../testing/documents/store-suite.ts'
 import { openDatabase } from './databases.ts'
 import { rangeStatement } from './reads.ts'
 import { openSqliteDocuments } from './stores.ts'

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { documentId, whole } from '../../../build/testing/documents/store-fixtures.ts'
+import { documentId, whole } from '../../../testing/documents/store-fixtures.ts'
 import { openSqliteDocuments } from './stores.ts'
 
 const KILLS = 20

@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { documentHistorySuite } from '../../../build/testing/documents/store-history-suite.ts'
-import { documentRetentionSuite } from '../../../build/testing/documents/store-retention-suite.ts'
-import { documentStoreSuite } from '../../../build/testing/documents/store-suite.ts'
+import { documentHistorySuite } from '../../../testing/documents/store-history-suite.ts'
+import { documentRetentionSuite } from '../../../testing/documents/store-retention-suite.ts'
+import { documentStoreSuite } from '../../../testing/documents/store-suite.ts'
 import { openSqliteDocuments } from './stores.ts'
 
 async function harness() {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { fault } from '../../../build/testing/documents/store-suite.ts'
+import { fault } from '../../../testing/documents/store-suite.ts'
 import { encodeBatch } from './batch-messages.ts'
 import { WRITER_SOURCE } from './writer.generated.ts'
 import type { WriterJob } from './writer-jobs.ts'

@@ -2,8 +2,8 @@
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
-import { killRunners } from '../../../build/testing/runners.ts'
+import { type EngineBench, engineBench } from '../../../testing/engines.ts'
+import { killRunners } from '../../../testing/runners.ts'
 import { parseNetwork } from '../../system/address-ranges.ts'
 
 const SCHEMA = `tables({ notes: { fields: { n: { type: 'int64' } }, indexes: [] } })`
@@ -256,7 +256,11 @@ describe('fetch', () => {
     seen = []
     const init = new Map([['headers', new Map([['X-Q', 'é']])]])
     expect(await bench.call('get', { url: `${origin}/p?q=1#h`, init })).toEqual([
-      ...[201, true, false, 'b', `${origin}/p?q=1`],
+      201,
+      true,
+      false,
+      'b',
+      `${origin}/p?q=1`,
       new Map([['ok', [1]]]),
     ])
     expect(seen).toMatchObject([{ method: 'GET', url: '/p?q=1', headers: { 'x-q': 'é' } }])
@@ -279,7 +283,11 @@ describe('fetch', () => {
   test('follows a redirect to a host that the Action declares, and to no other', async () => {
     const init = null
     expect(await bench.call('get', { url: `${origin}/hop`, init })).toMatchObject([
-      ...[201, true, true, 'b', `${origin}/there`],
+      201,
+      true,
+      true,
+      'b',
+      `${origin}/there`,
       {},
     ])
     const before = seen.length

@@ -65,7 +65,9 @@ export class Actions {
       {
         permits: NESTED_ACTIONS_MAX,
         permitsPerKey: NESTED_ACTIONS_MAX / 2,
-        ...{ waiting: 0, waitingPerKey: 0, waitMillis: 0 },
+        waiting: 0,
+        waitingPerKey: 0,
+        waitMillis: 0,
       },
       'Actions',
     )

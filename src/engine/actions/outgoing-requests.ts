@@ -125,7 +125,8 @@ function requestSpan({ url, method, hosts }: OutboundRequest): SpanStart {
   const number = port || (protocol === 'https:' ? '443' : '80')
   const isShown = hosts.includes(hostname) || hosts.includes(`${hostname}:${number}`)
   return {
-    ...{ name: isKnown ? method : 'HTTP', kind: 'client' },
+    name: isKnown ? method : 'HTTP',
+    kind: 'client',
     attributes: {
       'http.request.method': isKnown ? method : '_OTHER',
       ...(isShown && { 'server.address': hostname, 'server.port': Number(number) }),

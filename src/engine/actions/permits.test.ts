@@ -1,6 +1,6 @@
 /** Goal: Actions of one credential leave room for those of others. Method: a real engine. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
+import { type EngineBench, engineBench } from '../../../testing/engines.ts'
 import type { Value } from '../../value/values.ts'
 
 /** Half of the Actions that may run at one time. */

@@ -31,8 +31,14 @@ export const FUNCTION_PREFIX = 'data admin'
 /** A Mutation has a definition; those of Data Admin have no code. */
 export function definitionOf(kind: string): FunctionManifest {
   return {
-    ...{ name: `${FUNCTION_PREFIX} ${kind}`, kind: 'mutation', visibility: 'internal' },
-    ...{ clients: [], auth: 'none', arguments: {}, returns: { type: 'any' }, errors: {} },
+    name: `${FUNCTION_PREFIX} ${kind}`,
+    kind: 'mutation',
+    visibility: 'internal',
+    clients: [],
+    auth: 'none',
+    arguments: {},
+    returns: { type: 'any' },
+    errors: {},
   }
 }
 

@@ -147,7 +147,12 @@ async function queryPage(
   return pinned(port, async () => {
     const snapshot = port.committer.durable
     const { documents, exhausted } = await port.store.range({
-      ...{ index: physical.id, lower, upper, order: query.order, limit: query.limit, snapshot },
+      index: physical.id,
+      lower,
+      upper,
+      order: query.order,
+      limit: query.limit,
+      snapshot,
       textUnitsMax: ADMINISTERED_PAGE_BYTES_MAX,
     })
     const last = documents.at(-1)
@@ -216,7 +221,9 @@ function changedDocument(
     text: string
   }
   const document = {
-    ...{ id: documentId, table, revision: revision ?? commitSequence! },
+    id: documentId,
+    table,
+    revision: revision ?? commitSequence!,
     createdAtMicros: BigInt(createdAtMicros),
     value: decodeStored(text) as ValueObject,
   }

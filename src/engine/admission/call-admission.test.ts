@@ -1,6 +1,6 @@
 /** Admission of calls of an unprepared Release, over a store that replies when the test says so. */
 import { expect, test } from 'vitest'
-import { TestConfiguration } from '../../../build/testing/configurations.ts'
+import { TestConfiguration } from '../../../testing/configurations.ts'
 import type { DocumentStore } from '../../documents/store.ts'
 import type { Fault } from '../../errors/fault.ts'
 import { realSystem } from '../../system/system.ts'
@@ -42,7 +42,10 @@ function bench() {
   const port = { ...kinds, preparations, inFlight, system }
   const calls = new CallAdmission(port as unknown as AdmissionPort)
   const definition = (kind: FunctionKind) => ({
-    ...{ name: kind, kind, arguments: {}, returns: { type: 'any' } },
+    name: kind,
+    kind,
+    arguments: {},
+    returns: { type: 'any' },
   })
   const release = {
     releaseId: system.ids.make('rel'),
@@ -50,7 +53,10 @@ function bench() {
     functions: new Map(KINDS.map((kind) => [kind, definition(kind)])),
   } as unknown as Release
   return {
-    ...{ reply, inFlight, preparations, release },
+    reply,
+    inFlight,
+    preparations,
+    release,
     skip: (millis: number) => {
       skipped += millis
     },

@@ -1,7 +1,7 @@
 /** `ctx.config` in real runners: which Functions may read it, and how it affects the cache. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { TestConfiguration } from '../../../build/testing/configurations.ts'
-import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
+import { TestConfiguration } from '../../../testing/configurations.ts'
+import { type EngineBench, engineBench } from '../../../testing/engines.ts'
 
 const SECRET = 'sk_live_51H8xJ2eZvKYlo2C'
 const USES = `uses: { network: [], secrets: ['API_KEY', 'NOT_SET'] }`

@@ -3,7 +3,7 @@
  * texts, must agree.
  */
 import { expect } from 'vitest'
-import { fuzz, mutatedJson } from '../../../build/testing/fuzzing/fuzz.ts'
+import { fuzz, mutatedJson } from '../../../testing/fuzzing/fuzz.ts'
 import type { StoredDocument } from '../../documents/store.ts'
 import { compileResult } from '../../value/result-encoding.ts'
 import { encodeTagged } from '../../value/tagged.ts'
@@ -11,7 +11,10 @@ import { ValidationError } from '../../value/validation-error.ts'
 import { returnedContent, returnedValue } from './returned-documents.ts'
 
 const documents = ['{}', '{"a":{"$t":"1"},"b":[{"$$r":{"$b":"AA"}}]}'].map((text, i) => ({
-  ...{ id: `t_${i}`, createdAtMicros: 1n, sequence: 1, text },
+  id: `t_${i}`,
+  createdAtMicros: 1n,
+  sequence: 1,
+  text,
 }))
 const RESULTS: readonly unknown[] = [
   { $r: 0 },

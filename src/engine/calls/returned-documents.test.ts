@@ -4,7 +4,7 @@
  * may send.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
+import { type EngineBench, engineBench } from '../../../testing/engines.ts'
 import type { StoredDocument } from '../../documents/store.ts'
 import { ResultTooLong } from '../../value/result-encoding.ts'
 import { decodeStored, encodeStored } from '../../value/stored.ts'
@@ -164,7 +164,19 @@ describe('a document reference', () => {
   })
 
   const invalid: readonly unknown[] = [
-    ...[-1, 1, 0.5, 1e308, '0', 'length', '__proto__', 'constructor', null, true, [0], [], {}],
+    -1,
+    1,
+    0.5,
+    1e308,
+    '0',
+    'length',
+    '__proto__',
+    'constructor',
+    null,
+    true,
+    [0],
+    [],
+    {},
   ]
   test.each(invalid.map((index) => ({ index })))(
     'is rejected with the index $index',

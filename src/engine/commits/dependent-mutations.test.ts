@@ -3,13 +3,8 @@
  * SQLite file whose commits wait until the test releases them or makes them fail.
  */
 import { afterEach, describe, expect, test } from 'vitest'
-import {
-  heldEngine,
-  idOf,
-  int,
-  tenIterations,
-} from '../../../build/testing/documents/held-engines.ts'
-import { DeclaredFailure, type TestHandler } from '../../../build/testing/engine/in-process-pool.ts'
+import { heldEngine, idOf, int, tenIterations } from '../../../testing/documents/held-engines.ts'
+import { DeclaredFailure, type TestHandler } from '../../../testing/engine/in-process-pool.ts'
 import { realSystem } from '../../system/system.ts'
 import { decodeTagged } from '../../value/tagged.ts'
 import { INVOCATIONS_MAX } from '../limits.ts'

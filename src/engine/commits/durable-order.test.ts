@@ -4,15 +4,10 @@
  * random. Each attempt records what it read, and every reply must fit the history of the store.
  */
 import { expect, test } from 'vitest'
-import {
-  heldEngine,
-  idOf,
-  int,
-  nextIteration,
-} from '../../../build/testing/documents/held-engines.ts'
-import { DeclaredFailure, type TestHandler } from '../../../build/testing/engine/in-process-pool.ts'
-import { Random } from '../../../build/testing/fuzzing/fuzz.ts'
-import { SEED } from '../../../build/testing/seeds.ts'
+import { heldEngine, idOf, int, nextIteration } from '../../../testing/documents/held-engines.ts'
+import { DeclaredFailure, type TestHandler } from '../../../testing/engine/in-process-pool.ts'
+import { Random } from '../../../testing/fuzzing/fuzz.ts'
+import { SEED } from '../../../testing/seeds.ts'
 import type { CommitBatch } from '../../documents/store.ts'
 import { Fault } from '../../errors/fault.ts'
 import { realSystem } from '../../system/system.ts'

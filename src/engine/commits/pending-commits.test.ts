@@ -4,8 +4,8 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { fc } from '../../../build/testing/properties.ts'
-import { SEED } from '../../../build/testing/seeds.ts'
+import { fc } from '../../../testing/properties.ts'
+import { SEED } from '../../../testing/seeds.ts'
 import type { DocumentWrite } from '../../documents/store.ts'
 import { PendingCommits } from './pending-commits.ts'
 import type { CommitWrites } from './read-set.ts'
@@ -25,7 +25,10 @@ function commitOf(
   keys: readonly (readonly [index: number, keys: readonly string[]])[] = [],
 ): Commit {
   const documents = Object.entries(texts).map(([number, text]) => ({
-    ...{ id: `notes_${number}`, createdAtMicros: BigInt(number), text, entries: [] },
+    id: `notes_${number}`,
+    createdAtMicros: BigInt(number),
+    text,
+    entries: [],
   }))
   const writes = { documents: documents.map(({ id }) => id), keys: new Map(keys) }
   return { sequence, documents, writes }
@@ -56,7 +59,10 @@ describe('a document that several commits wrote', () => {
   test('is seen in the newest version up to the snapshot, with its assigned sequence', () => {
     expect(pending.find('notes_1', 4)).toBeUndefined()
     expect(pending.find('notes_1', 5)).toEqual({
-      ...{ id: 'notes_1', createdAtMicros: 1n, sequence: 5, text: '{"a":1}' },
+      id: 'notes_1',
+      createdAtMicros: 1n,
+      sequence: 5,
+      text: '{"a":1}',
     })
     expect(pending.find('notes_1', 6)).toBeNull()
     expect(pending.find('notes_1', 7)).toBeNull()

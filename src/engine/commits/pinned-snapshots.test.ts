@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { fc } from '../../../build/testing/properties.ts'
-import { SEED } from '../../../build/testing/seeds.ts'
+import { fc } from '../../../testing/properties.ts'
+import { SEED } from '../../../testing/seeds.ts'
 import { PinnedSnapshots, type SnapshotPin } from './pinned-snapshots.ts'
 
 test(`the oldest pin is that of the first attempt that has not ended (SVC_SEED=${SEED})`, () => {

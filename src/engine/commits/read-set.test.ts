@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { fc } from '../../../build/testing/properties.ts'
+import { fc } from '../../../testing/properties.ts'
 import { ReadSet } from './read-set.ts'
 
 const letter = fc.constantFrom(...'abcdefgh')

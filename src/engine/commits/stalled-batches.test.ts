@@ -20,13 +20,22 @@ function heldCommitter(commitMillisMax: number) {
     },
   } as Partial<DocumentStore> as DocumentStore
   const committer = new Committer({
-    ...{ store, system, metrics: new Metrics(system), onCommit: () => {}, commitMillisMax },
+    store,
+    system,
+    metrics: new Metrics(system),
+    onCommit: () => {},
+    commitMillisMax,
   })
   const commit = async (): Promise<string> => {
     try {
       const outcome = await committer.commit({
-        ...{ snapshot: 0, pending: null, readSet: new ReadSet(), writes: [], atMicros: 0n },
-        ...{ operation: {} as CommitRequest['operation'], lock: null },
+        snapshot: 0,
+        pending: null,
+        readSet: new ReadSet(),
+        writes: [],
+        atMicros: 0n,
+        operation: {} as CommitRequest['operation'],
+        lock: null,
       })
       if (outcome.kind !== 'assigned') throw new Error('not assigned')
       await outcome.durable

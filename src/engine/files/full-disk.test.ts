@@ -1,6 +1,6 @@
 /** `ctx.storage` where the disk of files is full. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
+import { type EngineBench, engineBench } from '../../../testing/engines.ts'
 
 const USES = `{ uses: { storage: 'write' } }`
 const FUNCTIONS = `

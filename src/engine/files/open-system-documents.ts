@@ -9,7 +9,9 @@ import { SystemDocuments } from './system-documents.ts'
 export function openSystemDocuments(store: DocumentStore, system: System): SystemDocuments {
   const metrics = new Metrics(system)
   const committer = new Committer({
-    ...{ store, system, metrics },
+    store,
+    system,
+    metrics,
     onCommit: (_, { files = [] }) => documents.notify(files),
   })
   const tables = new SystemTablesLoader(store, committer)

@@ -1,6 +1,6 @@
 /** `ctx.storage` as authors use it: real runners, documents and bytes. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
+import { type EngineBench, engineBench } from '../../../testing/engines.ts'
 import { sha256Hex } from '../../system/digests.ts'
 import type { TypedId, Value, ValueObject } from '../../value/values.ts'
 
@@ -210,7 +210,10 @@ describe('a signed URL', () => {
   test('of another disposition, name or life is another one', async () => {
     const id = await put('differs')
     const options: Record<string, Value>[] = [
-      ...[{}, { inline: true }, { fileName: 'a' }, { expiresInSeconds: 3_000 }],
+      {},
+      { inline: true },
+      { fileName: 'a' },
+      { expiresInSeconds: 3_000 },
     ]
     const made = await Promise.all(options.map((each) => sign(id, each)))
     expect(new Set(made.map((each) => each.get('path'))).size).toBe(options.length)

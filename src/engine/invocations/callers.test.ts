@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import { TestConfiguration } from '../../../build/testing/configurations.ts'
-import { testCursors } from '../../../build/testing/cursors.ts'
-import { inProcessPool, type TestHandler } from '../../../build/testing/engine/in-process-pool.ts'
-import { noStorage } from '../../../build/testing/files/function-storage.ts'
+import { TestConfiguration } from '../../../testing/configurations.ts'
+import { testCursors } from '../../../testing/cursors.ts'
+import { inProcessPool, type TestHandler } from '../../../testing/engine/in-process-pool.ts'
+import { noStorage } from '../../../testing/files/function-storage.ts'
 import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
 import { realSystem } from '../../system/system.ts'
 import { memoryLog } from '../../telemetry/log.ts'
@@ -32,8 +32,14 @@ type Declared = Readonly<Record<string, readonly [FunctionKind, AuthMode, TestHa
 
 function manifestOf(name: string, kind: FunctionKind, auth: AuthMode): FunctionManifest {
   return {
-    ...{ name, kind, auth, visibility: 'public', clients: ['public'] },
-    ...{ arguments: {}, returns: { type: 'any' }, errors: {} },
+    name,
+    kind,
+    auth,
+    visibility: 'public',
+    clients: ['public'],
+    arguments: {},
+    returns: { type: 'any' },
+    errors: {},
   }
 }
 
@@ -49,8 +55,15 @@ async function engineWith(declared: Declared) {
     `${Buffer.from(request.entropy).toString('hex')} for ${request.expiresInSeconds}`
   const configuration = new TestConfiguration()
   const engine = createEngine({
-    ...{ store, pool, system, log: memoryLog().log, metrics: new Metrics(system) },
-    ...{ issueGuest, storage: noStorage(), cursors: testCursors(), configuration },
+    store,
+    pool,
+    system,
+    log: memoryLog().log,
+    metrics: new Metrics(system),
+    issueGuest,
+    storage: noStorage(),
+    cursors: testCursors(),
+    configuration,
   })
   open.push(async () => {
     await engine.close()

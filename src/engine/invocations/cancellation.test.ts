@@ -1,6 +1,6 @@
 /** Callers that disconnect before their call ends. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
+import { type EngineBench, engineBench } from '../../../testing/engines.ts'
 
 const SCHEMA = `tables({ notes: { fields: {}, indexes: [] } })`
 let bench: EngineBench

@@ -6,17 +6,12 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { TestConfiguration } from '../../../build/testing/configurations.ts'
-import { testCursors } from '../../../build/testing/cursors.ts'
-import { inProcessPool } from '../../../build/testing/engine/in-process-pool.ts'
-import { noStorage } from '../../../build/testing/files/function-storage.ts'
-import {
-  fuzz,
-  mutatedBytes,
-  mutatedText,
-  type Random,
-} from '../../../build/testing/fuzzing/fuzz.ts'
-import { functionManifest } from '../../../build/testing/products.ts'
+import { TestConfiguration } from '../../../testing/configurations.ts'
+import { testCursors } from '../../../testing/cursors.ts'
+import { inProcessPool } from '../../../testing/engine/in-process-pool.ts'
+import { noStorage } from '../../../testing/files/function-storage.ts'
+import { fuzz, mutatedBytes, mutatedText, type Random } from '../../../testing/fuzzing/fuzz.ts'
+import { functionManifest } from '../../../testing/products.ts'
 import { encodeKey } from '../../documents/keys.ts'
 import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
 import { isFault } from '../../errors/fault.ts'

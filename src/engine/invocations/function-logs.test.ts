@@ -1,6 +1,6 @@
 /** The log records of the lines that a Function writes. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
+import { type EngineBench, engineBench } from '../../../testing/engines.ts'
 import { TestSystem } from '../../system/system.ts'
 import { createLog, type LogExtension } from '../../telemetry/log.ts'
 import type { FunctionManifest } from '../../value/manifest.ts'
@@ -30,11 +30,16 @@ test('the fields of a line are logged as data and replace no field of the record
   const records = bench.log.records().filter(({ event }) => event === 'function.log')
   for (const record of records) expect(record.requestId).toBe('req_test')
   const logged = records.map(({ level, lineLevel, message, data }) => [
-    ...[level, lineLevel, message, data],
+    level,
+    lineLevel,
+    message,
+    data,
   ])
   expect(logged.slice(0, -1)).toEqual([
     [
-      ...['info', undefined, 'with fields'],
+      'info',
+      undefined,
+      'with fields',
       { userId: 'u_1', amount: '4n', level: 'error', requestId: 'forged' },
     ],
     ['error', undefined, 'with an error', { error: 'RangeError: too far', at: { deep: [1] } }],
@@ -70,7 +75,9 @@ test('lines that the log does not admit are nowhere, also where it is on standar
   const definition = { name: 'tasks.say' } as FunctionManifest
   const call = (lines: typeof logs) =>
     logOutcome(log, { prepared, context }, definition, {
-      ...{ kind: 'failed', code: 'X', ...usage },
+      kind: 'failed',
+      code: 'X',
+      ...usage,
       logs: lines,
     })
   call(logs)

@@ -4,7 +4,7 @@
  * checks the log.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
+import { type EngineBench, engineBench } from '../../../testing/engines.ts'
 
 const SCHEMA = `tables({ notes: { fields: { text: { type: 'string' } }, indexes: [] } })`
 const TEXT = `{ arguments: { text: { type: 'string' } } }`

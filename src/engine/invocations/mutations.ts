@@ -269,7 +269,8 @@ export class Mutations {
     const atMicros = system.nowMicros()
     const span = input.trace?.isSampled
       ? input.trace.child({
-          ...{ name: 'commit', kind: 'client' },
+          name: 'commit',
+          kind: 'client',
           attributes: {
             'db.system.name': documentSystem,
             'db.operation.name': 'COMMIT',

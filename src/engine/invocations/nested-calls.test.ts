@@ -1,6 +1,6 @@
 /** Functions that call Functions in one transaction, in real runners. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
+import { type EngineBench, engineBench } from '../../../testing/engines.ts'
 import type { RunnerOutcome } from '../calls/outcomes.ts'
 import type { Invocation } from './invocation.ts'
 import { conclude } from './run-outcomes.ts'

@@ -1,6 +1,6 @@
 /** String patterns at every validator, with real documents and a real runner. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
+import { type EngineBench, engineBench } from '../../../testing/engines.ts'
 import type { FunctionManifest } from '../../value/manifest.ts'
 
 const SLUG = "{ type: 'string', pattern: '[a-z]+(?:-[a-z]+)*' }"

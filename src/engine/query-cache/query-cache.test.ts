@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { TestConfiguration } from '../../../build/testing/configurations.ts'
+import { TestConfiguration } from '../../../testing/configurations.ts'
 import { TestSystem } from '../../system/system.ts'
 import { ReadSet } from '../commits/read-set.ts'
 import { CACHE_CHARACTERS_MAX } from '../limits.ts'

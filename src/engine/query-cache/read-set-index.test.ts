@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { fc } from '../../../build/testing/properties.ts'
+import { fc } from '../../../testing/properties.ts'
 import { TestSystem } from '../../system/system.ts'
 import { type CommitWrites, ReadSet } from '../commits/read-set.ts'
 import { ReadSetIndex } from './read-set-index.ts'

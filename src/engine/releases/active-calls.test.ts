@@ -1,7 +1,7 @@
 /** A Release that is retired during its calls, with real runners and a real store. */
 import { expect, test } from 'vitest'
-import { TestConfiguration } from '../../../build/testing/configurations.ts'
-import { engineBench } from '../../../build/testing/engines.ts'
+import { TestConfiguration } from '../../../testing/configurations.ts'
+import { engineBench } from '../../../testing/engines.ts'
 
 const SCHEMA = `tables({ notes: {
   fields: { a: { type: 'string' } },

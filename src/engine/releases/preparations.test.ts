@@ -114,11 +114,20 @@ async function stored() {
 function emptyCommit(snapshot: number): CommitRequest {
   const atMicros = system.nowMicros()
   return {
-    ...{ snapshot, pending: null, readSet: new ReadSet(), writes: [], atMicros, lock: null },
+    snapshot,
+    pending: null,
+    readSet: new ReadSet(),
+    writes: [],
+    atMicros,
+    lock: null,
     operation: {
-      ...{ operationId: system.ids.make('opn'), fingerprint: new Uint8Array(32) },
-      ...{ releaseId: system.ids.make('rel'), function: 'f', result: 'null' },
-      ...{ attempts: 1, createdAtMicros: atMicros },
+      operationId: system.ids.make('opn'),
+      fingerprint: new Uint8Array(32),
+      releaseId: system.ids.make('rel'),
+      function: 'f',
+      result: 'null',
+      attempts: 1,
+      createdAtMicros: atMicros,
     },
   }
 }

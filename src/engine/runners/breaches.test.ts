@@ -7,18 +7,16 @@ import {
   BREACHES,
   type SPECULATIVE_BREACHES,
   type SYNCHRONOUS_BREACHES,
-} from '../../../build/testing/hostile/malicious-runner.ts'
-import { oneDocument, poolBench } from '../../../build/testing/runners.ts'
+} from '../../../testing/hostile/malicious-runner.ts'
+import { oneDocument, poolBench } from '../../../testing/runners.ts'
 import { assert } from '../../errors/assert.ts'
 import { encodeStored } from '../../value/stored.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import type { RunnerHost, RunnerOutcome } from '../calls/outcomes.ts'
 import { returnedValue } from '../calls/returned-documents.ts'
 
-const maliciousRunner = new URL(
-  '../../../build/testing/hostile/malicious-runner.ts',
-  import.meta.url,
-).pathname
+const maliciousRunner = new URL('../../../testing/hostile/malicious-runner.ts', import.meta.url)
+  .pathname
 const bench = poolBench({
   command: [process.execPath, maliciousRunner],
   limits: { backlogBytes: 1e6, deferredCharacters: 1e5 },
@@ -130,7 +128,10 @@ test('an end that is sent twice counts once, and ends the process', async () => 
 
 describe('a result with document references', () => {
   const documentOf = (number: number) => ({
-    ...{ id: `x_${number}`, createdAtMicros: 1n, sequence: number, text: `{"n":${number}}` },
+    id: `x_${number}`,
+    createdAtMicros: 1n,
+    sequence: number,
+    text: `{"n":${number}}`,
   })
 
   /** Runs two concurrent calls in one process, each of which reads a document of its own. */

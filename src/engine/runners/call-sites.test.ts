@@ -4,7 +4,7 @@
  * the trace are compared with the marks in the source.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { poolBench } from '../../../build/testing/runners.ts'
+import { poolBench } from '../../../testing/runners.ts'
 import type { FunctionKind } from '../../value/manifest.ts'
 import { OperationError } from '../calls/operation-error.ts'
 import type { RunnerHost } from '../calls/outcomes.ts'

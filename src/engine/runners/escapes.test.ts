@@ -3,8 +3,8 @@
  * every object that it can reach to `out`, which tries to evaluate code in that object's realm.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { HOOKS, PAYLOADS, PRELUDE } from '../../../build/testing/hostile/payloads.ts'
-import { oneDocument, poolBench } from '../../../build/testing/runners.ts'
+import { HOOKS, PAYLOADS, PRELUDE } from '../../../testing/hostile/payloads.ts'
+import { oneDocument, poolBench } from '../../../testing/runners.ts'
 import { OperationError } from '../calls/operation-error.ts'
 import type { RunnerHost } from '../calls/outcomes.ts'
 import type { ReleaseCode } from '../releases/executable-release.ts'

@@ -4,12 +4,7 @@
  * call without prefetched documents.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import {
-  type Answering,
-  heldHost,
-  poolBench,
-  recordingHost,
-} from '../../../build/testing/runners.ts'
+import { type Answering, heldHost, poolBench, recordingHost } from '../../../testing/runners.ts'
 import type { StoredDocument } from '../../documents/store.ts'
 import { assert } from '../../errors/assert.ts'
 import { encodeStored } from '../../value/stored.ts'

@@ -1,6 +1,6 @@
 /** A group whose runners end while they load, by a clock that the test moves. */
 import { expect, test } from 'vitest'
-import { oneDocument } from '../../../build/testing/runners.ts'
+import { oneDocument } from '../../../testing/runners.ts'
 import { realSystem } from '../../system/system.ts'
 import type { RunnerCall } from '../calls/outcomes.ts'
 import { type GroupLimits, RunnerGroup } from './groups.ts'
@@ -49,7 +49,9 @@ test('runners that are killed from outside restart after a pause, and calls wait
       loads += 1
       return loaded
     },
-    ...{ inFlight: 0, watch: { isBusy: false, cpuShare: 0 }, invoke: async () => returned },
+    inFlight: 0,
+    watch: { isBusy: false, cpuShare: 0 },
+    invoke: async () => returned,
   } as unknown as Runner
   const limits = { restartMillis: 100, restartMillisMax: 1_000, runners: 1 }
   const releaseId = realSystem().ids.make('rel')

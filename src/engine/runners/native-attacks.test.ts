@@ -5,11 +5,11 @@
  */
 import { accessSync, constants } from 'node:fs'
 import { beforeAll, describe, expect, test } from 'vitest'
-import type { AttackReport, AttackRequest } from '../../../build/testing/native-attacks.ts'
+import type { AttackReport, AttackRequest } from '../../../testing/native-attacks.ts'
 import { THREADS_MAX } from '../../runner/protocol/messages.ts'
 import { landlockVersion } from '../../runner/sandbox/landlock.ts'
 
-const program = new URL('../../../build/testing/native-attacks.ts', import.meta.url).pathname
+const program = new URL('../../../testing/native-attacks.ts', import.meta.url).pathname
 const SETPRIV = '/usr/bin/setpriv'
 const isRoot = process.getuid?.() === 0
 const BYTES = 2 * 1024 ** 3

@@ -4,8 +4,8 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
-import { killRunners } from '../../../build/testing/runners.ts'
+import { type EngineBench, engineBench } from '../../../testing/engines.ts'
+import { killRunners } from '../../../testing/runners.ts'
 import { isFault } from '../../errors/fault.ts'
 
 let bench: EngineBench

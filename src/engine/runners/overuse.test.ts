@@ -4,7 +4,7 @@
  * lost, as the engine does.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { oneDocument, poolBench } from '../../../build/testing/runners.ts'
+import { oneDocument, poolBench } from '../../../testing/runners.ts'
 import type { RunnerCall, RunnerOutcome } from '../calls/outcomes.ts'
 import type { ReleaseCode } from '../releases/executable-release.ts'
 

@@ -14,8 +14,12 @@ const MINUTE = 60_000
 
 function watched({ loaded = true } = {}) {
   const kernel = {
-    ...{ residentBytes: 100 * MEBIBYTE, threads: 9, processMillis: 0, functionsMillis: 0 },
-    ...{ segment: 0, sentFrames: 0 },
+    residentBytes: 100 * MEBIBYTE,
+    threads: 9,
+    processMillis: 0,
+    functionsMillis: 0,
+    segment: 0,
+    sentFrames: 0,
   }
   const runner = {
     get sentFrames() {

@@ -6,7 +6,7 @@ import {
   oneDocument,
   type PoolBench,
   poolBench,
-} from '../../../build/testing/runners.ts'
+} from '../../../testing/runners.ts'
 import type { CancellationToken, RunnerHost, RunnerOutcome } from '../calls/outcomes.ts'
 import type { PoolLimits } from './runner-pool.ts'
 

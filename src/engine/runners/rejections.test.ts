@@ -1,6 +1,6 @@
 /** Promises that are rejected in real runners: which call fails, and with which location. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
+import { type EngineBench, engineBench } from '../../../testing/engines.ts'
 
 const SCHEMA = `tables({ notes: { fields: { n: { type: 'int64' } }, indexes: [] } })`
 const FUNCTIONS = `

@@ -1,7 +1,7 @@
 /** Calls in real runner processes: what they return, how they end, and where they run. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { DOCUMENT, heldHost, oneDocument, poolBench } from '../../../build/testing/runners.ts'
+import { DOCUMENT, heldHost, oneDocument, poolBench } from '../../../testing/runners.ts'
 import { type Fault, isFault } from '../../errors/fault.ts'
 import { realSystem } from '../../system/system.ts'
 import { parseDescription } from '../../wire/files/manifest.ts'

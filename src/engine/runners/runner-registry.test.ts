@@ -29,7 +29,7 @@ test('ends are counted by reason, and a stop is not a failure', () => {
   const { runnersStarted, runnersStopped, ...rest } = metrics.collect().counters
   expect([runnersStarted, runnersStopped]).toEqual([4, 1])
   expect([rest.runnersKilledForCpu, rest.runnersKilledForMemory, rest.runnersBroken]).toEqual([
-    ...[1, 1, 1],
+    1, 1, 1,
   ])
   expect(registry.recentBreakdowns(1_000)).toBe(3)
   expect(registry.recentBreakdowns(60_999)).toBe(3)

@@ -7,11 +7,11 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect } from 'vitest'
-import { TestConfiguration } from '../../../build/testing/configurations.ts'
-import { testCursors } from '../../../build/testing/cursors.ts'
-import { noStorage } from '../../../build/testing/files/function-storage.ts'
-import { fuzz, mutatedJson, type Random } from '../../../build/testing/fuzzing/fuzz.ts'
-import { VALID_MESSAGES } from '../../../build/testing/hostile/messages.ts'
+import { TestConfiguration } from '../../../testing/configurations.ts'
+import { testCursors } from '../../../testing/cursors.ts'
+import { noStorage } from '../../../testing/files/function-storage.ts'
+import { fuzz, mutatedJson, type Random } from '../../../testing/fuzzing/fuzz.ts'
+import { VALID_MESSAGES } from '../../../testing/hostile/messages.ts'
 import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
 import type { DocumentStore } from '../../documents/store.ts'
 import { isFault } from '../../errors/fault.ts'
@@ -126,19 +126,22 @@ function makeRunner(random: Random) {
   let killed = false
   const ignore = () => undefined
   const process: RunnerProcess = {
-    ...{ pid: 1, load: ignore, describe: ignore, invoke: ignore, reply: ignore, reject: ignore },
-    ...{
-      documents: ignore,
-      forget: ignore,
-      cancel: ignore,
-      flush: ignore,
-      isContained: () => null,
-      isRunnable: () => false,
-      processCpuMicros: () => null,
-      threads: () => 0,
-      sentBytes: 0,
-      sentFrames: 0,
-    },
+    pid: 1,
+    load: ignore,
+    describe: ignore,
+    invoke: ignore,
+    reply: ignore,
+    reject: ignore,
+    documents: ignore,
+    forget: ignore,
+    cancel: ignore,
+    flush: ignore,
+    isContained: () => null,
+    isRunnable: () => false,
+    processCpuMicros: () => null,
+    threads: () => 0,
+    sentBytes: 0,
+    sentFrames: 0,
     get backlogBytes() {
       return random.below(150)
     },

@@ -4,9 +4,9 @@
  * that begin, are answered, end and are cancelled at random; then a real runner.
  */
 import { afterAll, expect, test } from 'vitest'
-import { fc } from '../../../build/testing/properties.ts'
-import { poolBench } from '../../../build/testing/runners.ts'
-import { SEED } from '../../../build/testing/seeds.ts'
+import { fc } from '../../../testing/properties.ts'
+import { poolBench } from '../../../testing/runners.ts'
+import { SEED } from '../../../testing/seeds.ts'
 import type { StoredDocument } from '../../documents/store.ts'
 import { decode } from '../../runner/realm/decoding.ts'
 import {

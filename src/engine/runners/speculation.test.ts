@@ -11,7 +11,7 @@ import {
   killRunners,
   poolBench,
   recordingHost,
-} from '../../../build/testing/runners.ts'
+} from '../../../testing/runners.ts'
 import type { StoredDocument } from '../../documents/store.ts'
 import { assert } from '../../errors/assert.ts'
 import { sha256 } from '../../system/digests.ts'
@@ -118,7 +118,9 @@ function callOf(name: string, options: InvokeOptions = {}): RunnerCall {
   const { input = {}, prefetched = [], ...rest } = options
   const argumentsText = JSON.stringify(input)
   return bench.call(name, {
-    ...{ kind: 'mutation', argumentsText, ...rest },
+    kind: 'mutation',
+    argumentsText,
+    ...rest,
     ...(prefetched !== null && { prefetched }),
   })
 }
@@ -201,7 +203,8 @@ describe('the writes of a speculative call', () => {
     expect(fits).toMatchObject({ kind: 'returned' })
     const host = recording()
     expect(await invoke('adds', host, { input: { count: count + 1 } })).toEqual({
-      ...{ kind: 'limit', limit: 'operations' },
+      kind: 'limit',
+      limit: 'operations',
     })
     expect(host.seen.length).toBeLessThanOrEqual(count)
   })

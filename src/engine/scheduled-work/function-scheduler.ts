@@ -72,9 +72,13 @@ export function requestedWork(
     throw invalid(method, 'the time is more than 10 years ahead', 'RangeError')
   }
   return {
-    ...{ function: name, kind: definition.kind, releaseId: prepared.release.releaseId },
+    function: name,
+    kind: definition.kind,
+    releaseId: prepared.release.releaseId,
     argumentsText: calleeArguments(prepared, definition, json),
-    ...{ source: 'function', cron: null, dueAtMicros },
+    source: 'function',
+    cron: null,
+    dueAtMicros,
   }
 }
 

@@ -66,9 +66,17 @@ export function insertWorkAs(
 function pendingFields(work: WorkFields): Fields {
   const { function: name, kind, releaseId, argumentsText, source, cron, dueAtMicros } = work
   return {
-    ...{ function: name, kind, releaseId, arguments: argumentsText, source, cron },
-    ...{ state: 'pending', dueAt: new Timestamp(dueAtMicros), attempts: 0n },
-    ...{ lastErrorCode: null, finishedAt: null },
+    function: name,
+    kind,
+    releaseId,
+    arguments: argumentsText,
+    source,
+    cron,
+    state: 'pending',
+    dueAt: new Timestamp(dueAtMicros),
+    attempts: 0n,
+    lastErrorCode: null,
+    finishedAt: null,
   }
 }
 
@@ -122,7 +130,9 @@ export function finishWork(
 
 function finishFields({ state, attempts, errorCode, atMicros }: Finish): Fields {
   return {
-    ...{ state, attempts: BigInt(attempts), lastErrorCode: errorCode },
+    state,
+    attempts: BigInt(attempts),
+    lastErrorCode: errorCode,
     finishedAt: new Timestamp(atMicros),
   }
 }
@@ -134,7 +144,9 @@ export function postponeWork(
   next: { readonly attempts: number; readonly errorCode: string; readonly dueAtMicros: bigint },
 ): MaybePromise<void> {
   return patch(transaction, id, {
-    ...{ state: 'pending', attempts: BigInt(next.attempts), lastErrorCode: next.errorCode },
+    state: 'pending',
+    attempts: BigInt(next.attempts),
+    lastErrorCode: next.errorCode,
     dueAt: new Timestamp(next.dueAtMicros),
   })
 }

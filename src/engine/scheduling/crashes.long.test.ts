@@ -4,14 +4,18 @@
  * none never.
  */
 import { test } from 'vitest'
-import { runCampaign } from '../../../build/testing/dying/scheduled-campaign.ts'
-import { SEED } from '../../../build/testing/seeds.ts'
+import { runCampaign } from '../../../testing/dying/scheduled-campaign.ts'
+import { SEED } from '../../../testing/seeds.ts'
 
 test.each(['SQLite', 'PostgreSQL'] as const)(
   'killed servers lose and repeat nothing of 100,000 pieces: %s',
   async (kind) => {
     await runCampaign({
-      ...{ kind, count: 50_000, times: 1_000, spreadMillis: 60_000, killsMax: 1_000 },
+      kind,
+      count: 50_000,
+      times: 1_000,
+      spreadMillis: 60_000,
+      killsMax: 1_000,
       nextKillMillis: () => 5_000,
       label: `SVC_SEED=${SEED}`,
     })

@@ -1,15 +1,19 @@
 /** Scheduled work across servers that are killed: nothing is lost, no Mutation runs twice. */
 import { test } from 'vitest'
-import { runCampaign } from '../../../build/testing/dying/scheduled-campaign.ts'
-import { Random } from '../../../build/testing/fuzzing/fuzz.ts'
-import { SEED } from '../../../build/testing/seeds.ts'
+import { runCampaign } from '../../../testing/dying/scheduled-campaign.ts'
+import { Random } from '../../../testing/fuzzing/fuzz.ts'
+import { SEED } from '../../../testing/seeds.ts'
 
 test.each(['SQLite', 'PostgreSQL'] as const)(
   'killed servers lose and repeat nothing: %s',
   async (kind) => {
     const random = new Random(SEED)
     await runCampaign({
-      ...{ kind, count: 150, times: 150, spreadMillis: 500, killsMax: 5 },
+      kind,
+      count: 150,
+      times: 150,
+      spreadMillis: 500,
+      killsMax: 5,
       nextKillMillis: () => 10 + random.below(150),
       label: `SVC_SEED=${SEED}`,
     })

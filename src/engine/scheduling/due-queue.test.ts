@@ -11,9 +11,19 @@ import { DueQueue } from './due-queue.ts'
 let count = 0
 function workOf(name: string, kind: ScheduledWork['kind'] = 'mutation'): ScheduledWork {
   return {
-    ...{ scheduledId: `sch_${count++}`, createdAtMicros: 0n, function: name, kind },
-    ...{ releaseId: 'rel', argumentsText: '{}', source: 'function', cron: null, dueAtMicros: 0n },
-    ...{ state: 'pending', attempts: 0, lastErrorCode: null, finishedAtMicros: null },
+    scheduledId: `sch_${count++}`,
+    createdAtMicros: 0n,
+    function: name,
+    kind,
+    releaseId: 'rel',
+    argumentsText: '{}',
+    source: 'function',
+    cron: null,
+    dueAtMicros: 0n,
+    state: 'pending',
+    attempts: 0,
+    lastErrorCode: null,
+    finishedAtMicros: null,
   }
 }
 

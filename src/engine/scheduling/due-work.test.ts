@@ -1,10 +1,7 @@
 /** When due work starts, under simulated time: steps of the clock, and Functions with much work. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import {
-  type SimulatedEngine,
-  simulatedEngine,
-} from '../../../build/testing/engine/simulated-engine.ts'
-import { functionManifest } from '../../../build/testing/products.ts'
+import { type SimulatedEngine, simulatedEngine } from '../../../testing/engine/simulated-engine.ts'
+import { functionManifest } from '../../../testing/products.ts'
 import type { DocumentStore } from '../../documents/store.ts'
 import {
   SCHEDULED_ACTION_RUNS_MAX,
@@ -62,8 +59,13 @@ async function schedule(
   await of.engine.documents.change(async (transaction) => {
     for (let i = 0; i < count; i++) {
       await insertWork(transaction, {
-        ...{ function: name, kind, releaseId, argumentsText: '{}', dueAtMicros },
-        ...{ source: 'function', cron: null },
+        function: name,
+        kind,
+        releaseId,
+        argumentsText: '{}',
+        dueAtMicros,
+        source: 'function',
+        cron: null,
       })
     }
   })
@@ -134,8 +136,12 @@ test('few scheduled Mutations run at one time while applications call', async ()
   bench.system.advance(1_000)
   const [definition] = bench.release.functions.values()
   await bench.engine.mutation({
-    ...{ release: bench.release, definition: definition!, principal: null },
-    ...{ operationId: `opn_${'0'.repeat(26)}`, target: 'channel:production', caller: 'client' },
+    release: bench.release,
+    definition: definition!,
+    principal: null,
+    operationId: `opn_${'0'.repeat(26)}`,
+    target: 'channel:production',
+    caller: 'client',
     arguments: new Map(),
     context: { requestId: 'req', invocationId: 'ivc' },
   })

@@ -28,7 +28,9 @@ beforeEach(async () => {
   store = await openSqliteDocuments(join(directory, `${system.ids.ulid()}.db`))
   pending = new PendingWork()
   committer = new Committer({
-    ...{ store, system, metrics: new Metrics(system) },
+    store,
+    system,
+    metrics: new Metrics(system),
     onCommit: (_, { scheduled = [] }) => {
       for (const change of scheduled) {
         pending.assign(change)
@@ -52,8 +54,13 @@ afterAll(() => rmSync(directory, { recursive: true, force: true }))
 async function addWork(name: string, state: 'pending' | 'failed' = 'failed'): Promise<void> {
   await documents.change(async (transaction) => {
     const id = await insertWork(transaction, {
-      ...{ function: name, kind: 'mutation', releaseId: 'rel', argumentsText: '{}' },
-      ...{ source: 'function', cron: null, dueAtMicros: 0n },
+      function: name,
+      kind: 'mutation',
+      releaseId: 'rel',
+      argumentsText: '{}',
+      source: 'function',
+      cron: null,
+      dueAtMicros: 0n,
     })
     const finish = { attempts: 1, errorCode: 'INTERNAL', atMicros: system.nowMicros() }
     if (state === 'failed') await finishWork(transaction, id, { state, ...finish })

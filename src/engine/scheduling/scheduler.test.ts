@@ -1,6 +1,6 @@
 /** Scheduled work in real runners: its states, its bounds and what a call sees of it. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
+import { type EngineBench, engineBench } from '../../../testing/engines.ts'
 import type { Value } from '../../value/values.ts'
 import {
   insertWork,
@@ -100,7 +100,9 @@ describe('a scheduled Mutation', () => {
     expect(await workOf(id)).toMatchObject({ state: 'pending', attempts: 0, source: 'function' })
     const { state, attempts, lastErrorCode, finishedAtMicros, dueAtMicros } = await ended(id)
     expect({ state, attempts, lastErrorCode }).toEqual({
-      ...{ state: 'succeeded', attempts: 1, lastErrorCode: null },
+      state: 'succeeded',
+      attempts: 1,
+      lastErrorCode: null,
     })
     expect(finishedAtMicros! >= dueAtMicros).toBe(true)
     expect(await bench.call('marks', { name: 'due' })).toBe(1)
@@ -115,7 +117,9 @@ describe('a scheduled Mutation', () => {
   test('that throws is failed, without its writes', async () => {
     const id = await bench.call('laterBroken', { name: 'broken' })
     expect(await ended(id)).toMatchObject({
-      ...{ state: 'failed', attempts: 1, lastErrorCode: 'FUNCTION_FAILED' },
+      state: 'failed',
+      attempts: 1,
+      lastErrorCode: 'FUNCTION_FAILED',
     })
     expect(await bench.call('marks', { name: 'broken' })).toBe(0)
   })
@@ -216,8 +220,12 @@ test('the counts of unfinished work follow the commits', async () => {
 
 describe('an Action that was running when the server ended', () => {
   const work = (name: string): WorkFields => ({
-    ...{ function: `f.${name}`, kind: 'action', releaseId: bench.release.releaseId },
-    ...{ argumentsText: `{"name":"${name} left"}`, source: 'function', cron: null },
+    function: `f.${name}`,
+    kind: 'action',
+    releaseId: bench.release.releaseId,
+    argumentsText: `{"name":"${name} left"}`,
+    source: 'function',
+    cron: null,
     dueAtMicros: 0n,
   })
 
@@ -234,7 +242,9 @@ describe('an Action that was running when the server ended', () => {
 
   test('fails without being run again', async () => {
     expect(await recovered('act')).toMatchObject({
-      ...{ state: 'failed', attempts: 1, lastErrorCode: 'RESULT_UNCERTAIN' },
+      state: 'failed',
+      attempts: 1,
+      lastErrorCode: 'RESULT_UNCERTAIN',
     })
     expect(await bench.call('marks', { name: 'act left' })).toBe(0)
   })

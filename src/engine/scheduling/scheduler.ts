@@ -104,7 +104,8 @@ export class Scheduler {
     const { timers = REAL_TIMERS } = options
     const shared = { ...options, timers, admits: () => this.#host!.admits() }
     this.#dispatcher = new Dispatcher({
-      ...{ ...shared, reads: this.#reads },
+      ...shared,
+      reads: this.#reads,
       run: (work) => this.#run(work),
       hasCalls: () => options.calls.hasCalls,
     })
@@ -127,7 +128,8 @@ export class Scheduler {
     const oldestMicros = this.#dispatcher.oldestDueMicros
     return schedulerHealth({
       failingSinceMillis: [
-        ...[this.#recovery.failingSinceMillis, this.#dispatcher.failingSinceMillis],
+        this.#recovery.failingSinceMillis,
+        this.#dispatcher.failingSinceMillis,
         this.crons.failingSinceMillis,
       ],
       nowMillis: system.monotonicMillis(),

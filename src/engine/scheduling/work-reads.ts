@@ -38,8 +38,13 @@ export class WorkReads {
     const input = { ...range, table: SCHEDULED_DOCUMENTS, order: 'asc' } as const
     const { lower, upper } = intervalOf(table, physical, input)
     const { documents, exhausted } = await this.#store.range({
-      ...{ index: physical.id, lower, upper, order: 'asc', limit: range.limit },
-      ...{ textUnitsMax: PAGE_UNITS_MAX, snapshot },
+      index: physical.id,
+      lower,
+      upper,
+      order: 'asc',
+      limit: range.limit,
+      textUnitsMax: PAGE_UNITS_MAX,
+      snapshot,
     })
     return { documents, done: exhausted }
   }
@@ -80,7 +85,10 @@ export function byDueTime(
     inclusive,
   })
   return {
-    ...{ index: 'byDue', equal: [state], field: 'dueAt', limit },
+    index: 'byDue',
+    equal: [state],
+    field: 'dueAt',
+    limit,
     ...(untilMicros !== undefined && { upper: bound(untilMicros, true) }),
     ...(afterMicros !== undefined && { lower: bound(afterMicros, false) }),
   }
@@ -89,7 +97,10 @@ export function byDueTime(
 /** Returns the range of the history, the oldest first, before a time. */
 export function byFinish(limit: number, beforeMicros?: bigint): WorkRange {
   return {
-    ...{ index: 'byFinish', equal: [], field: 'finishedAt', limit },
+    index: 'byFinish',
+    equal: [],
+    field: 'finishedAt',
+    limit,
     lower: { value: { $t: '0' }, inclusive: true },
     ...(beforeMicros !== undefined && {
       upper: { value: { $t: String(beforeMicros) }, inclusive: false },

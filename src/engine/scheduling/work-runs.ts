@@ -50,7 +50,10 @@ interface Ended {
 
 /** Codes of failures that say nothing about the work: a later run of it may succeed. */
 const TRANSIENT: ReadonlySet<string> = new Set([
-  ...['BUSY', 'UNAVAILABLE', 'WRITE_CONFLICT', 'RESULT_UNCERTAIN'],
+  'BUSY',
+  'UNAVAILABLE',
+  'WRITE_CONFLICT',
+  'RESULT_UNCERTAIN',
   'PRODUCT_UNAVAILABLE',
 ])
 /** Longest pause between two attempts to store how an Action ended. */
@@ -113,7 +116,9 @@ export class WorkRuns {
     if (definition === undefined) throw new Fault('FUNCTION_NOT_FOUND', { detail: work.function })
     const { ids } = this.#options.system
     return {
-      ...{ release, definition, principal: null },
+      release,
+      definition,
+      principal: null,
       arguments: decodeStored(work.argumentsText) as ValueObject,
       context: {
         requestId: ids.make('req'),

@@ -4,12 +4,9 @@
  * events: the one that is stored first decides.
  */
 import { afterEach, describe, expect, test } from 'vitest'
-import { type HeldStore, heldStore } from '../../../build/testing/documents/held-stores.ts'
-import {
-  type SimulatedEngine,
-  simulatedEngine,
-} from '../../../build/testing/engine/simulated-engine.ts'
-import { functionManifest } from '../../../build/testing/products.ts'
+import { type HeldStore, heldStore } from '../../../testing/documents/held-stores.ts'
+import { type SimulatedEngine, simulatedEngine } from '../../../testing/engine/simulated-engine.ts'
+import { functionManifest } from '../../../testing/products.ts'
 import type { DocumentStore } from '../../documents/store.ts'
 import { SCHEDULED_STATES, type ScheduledState } from '../../value/scheduling/scheduled-work.ts'
 import {
@@ -23,7 +20,8 @@ import {
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
 const retry = {
-  ...{ maximumAttempts: 2, backoff: { initialMillis: DAY, factor: 1, maximumMillis: DAY } },
+  maximumAttempts: 2,
+  backoff: { initialMillis: DAY, factor: 1, maximumMillis: DAY },
 }
 const uses = { network: [], secrets: [] }
 const FUNCTIONS = [
@@ -65,8 +63,12 @@ function stored(of: SimulatedEngine, name: Name, state: ScheduledState): Promise
   const { engine, system, release } = of
   return engine.documents.change(async (transaction) => {
     const id = await insertWork(transaction, {
-      ...{ function: name, kind: kindOf(name), releaseId: release.releaseId },
-      ...{ argumentsText: '{}', source: 'function', cron: null },
+      function: name,
+      kind: kindOf(name),
+      releaseId: release.releaseId,
+      argumentsText: '{}',
+      source: 'function',
+      cron: null,
       dueAtMicros: system.nowMicros() + BigInt(HOUR) * 1_000n,
     })
     if (state === 'running') await startWork(transaction, (await readWork(transaction, id))!)
@@ -110,17 +112,24 @@ const TABLE: Readonly<
   Record<Event, Readonly<Record<Name, Partial<Record<ScheduledState, string>>>>>
 > = {
   'is canceled': {
-    ...{ 'a.store': CANCELED, 'a.throwing': CANCELED },
-    ...{ 'b.send': CANCELED, 'b.throwing': CANCELED, 'b.retried': CANCELED },
+    'a.store': CANCELED,
+    'a.throwing': CANCELED,
+    'b.send': CANCELED,
+    'b.throwing': CANCELED,
+    'b.retried': CANCELED,
   },
   'is due': {
-    ...{ 'a.store': SUCCEEDED, 'a.throwing': FAILED },
-    ...{ 'b.send': SUCCEEDED, 'b.throwing': FAILED },
+    'a.store': SUCCEEDED,
+    'a.throwing': FAILED,
+    'b.send': SUCCEEDED,
+    'b.throwing': FAILED,
     'b.retried': { pending: 'pending, 1 attempt, FUNCTION_FAILED' },
   },
   'is there when the server starts': {
-    ...{ 'a.store': NEVER, 'a.throwing': NEVER },
-    ...{ 'b.send': UNCERTAIN, 'b.throwing': UNCERTAIN },
+    'a.store': NEVER,
+    'a.throwing': NEVER,
+    'b.send': UNCERTAIN,
+    'b.throwing': UNCERTAIN,
     'b.retried': { running: 'pending, 1 attempt, RESULT_UNCERTAIN' },
   },
 }

@@ -3,7 +3,7 @@
  * on real documents and real runners; the test records each attempt and can delay its commit.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
+import { type EngineBench, engineBench } from '../../../testing/engines.ts'
 import { TypedId, type Value } from '../../value/values.ts'
 import type { RunnerOutcome } from '../calls/outcomes.ts'
 
@@ -271,22 +271,26 @@ describe('a rejected operation', () => {
       'isWrong ?',
     ],
     [
-      ...['a document that is not there', 'missing'],
+      'a document that is not there',
+      'missing',
       async () => {
         const id = await add('gone')
         await bench.call('remove', { id })
         return { id }
       },
-      ...['there is no document', "ctx.db.patch(id, { text: 'x' })"],
+      'there is no document',
+      "ctx.db.patch(id, { text: 'x' })",
     ],
     [
-      ...['a key that is taken', 'name'],
+      'a key that is taken',
+      'name',
       async () => {
         await bench.call('name', { name: 'taken' }).catch(() => undefined)
         attempts.length = 0
         return { name: 'taken' }
       },
-      ...['another document has the same name', 'name: mutation('],
+      'another document has the same name',
+      'name: mutation(',
     ],
   ] as const)('fails the call once, at its location: %s', async (_, name, prepare, message, at) => {
     const input: Record<string, Value> = await prepare()
@@ -316,7 +320,9 @@ describe('a rejected operation', () => {
     expect(outcome).toBe('TypeError')
     expect(attemptsOf('calls')).toMatchObject([{ prefetched: [], kind: 'returned' }])
     expect(lines.map(({ message }) => message)).toEqual([
-      ...['before', expect.stringContaining('notes.text must be a string'), 'calls'],
+      'before',
+      expect.stringContaining('notes.text must be a string'),
+      'calls',
     ])
     const uncaught = await linesOf(() => bench.call('calls', { isWrong: true, caught: false }))
     expect(attemptsOf('calls')[1]).toMatchObject({ prefetched: [], kind: 'threw' })
@@ -385,14 +391,16 @@ describe('the bounds', () => {
 
   test('reject one document more with LIMIT_EXCEEDED in one attempt', async () => {
     await expect(bench.call('many', { count: 8_193n })).rejects.toMatchObject({
-      ...{ code: 'LIMIT_EXCEEDED', detail: expect.stringContaining('documents written') },
+      code: 'LIMIT_EXCEEDED',
+      detail: expect.stringContaining('documents written'),
     })
     expect(attemptsOf('many')).toEqual([{ name: 'many', prefetched: [], kind: null }])
   })
 
   test('reject a document that is too long with LIMIT_EXCEEDED in one attempt', async () => {
     await expect(add('x'.repeat(1_100_000))).rejects.toMatchObject({
-      ...{ code: 'LIMIT_EXCEEDED', detail: expect.stringContaining('document bytes') },
+      code: 'LIMIT_EXCEEDED',
+      detail: expect.stringContaining('document bytes'),
     })
     expect(attemptsOf('add')).toEqual([{ name: 'add', prefetched: [], kind: null }])
     expect(bench.log.text()).not.toContain('runner.stopped')

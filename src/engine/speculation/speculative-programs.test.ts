@@ -9,12 +9,12 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { TestConfiguration } from '../../../build/testing/configurations.ts'
-import { testCursors } from '../../../build/testing/cursors.ts'
-import { noStorage } from '../../../build/testing/files/function-storage.ts'
-import { fc } from '../../../build/testing/properties.ts'
-import { poolBench } from '../../../build/testing/runners.ts'
-import { SEED } from '../../../build/testing/seeds.ts'
+import { TestConfiguration } from '../../../testing/configurations.ts'
+import { testCursors } from '../../../testing/cursors.ts'
+import { noStorage } from '../../../testing/files/function-storage.ts'
+import { fc } from '../../../testing/properties.ts'
+import { poolBench } from '../../../testing/runners.ts'
+import { SEED } from '../../../testing/seeds.ts'
 import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
 import type { DocumentStore } from '../../documents/store.ts'
 import { assert } from '../../errors/assert.ts'
@@ -152,13 +152,20 @@ const step = (name: string, rest: Record<string, fc.Arbitrary<unknown>> = {}) =>
   fc.record({ do: fc.constant(name), ...rest }) as fc.Arbitrary<Step>
 
 const reads = [
-  ...[step('get', { of: number, spoils: fc.boolean() }), step('get', { of: number })],
-  ...[step('get', { of: number }), step('scan', { order, count }), step('usage'), step('random')],
+  step('get', { of: number, spoils: fc.boolean() }),
+  step('get', { of: number }),
+  step('get', { of: number }),
+  step('scan', { order, count }),
+  step('usage'),
+  step('random'),
   step('index', { from: int64(4), order, count }),
 ]
 const writes = [
-  ...[step('insert', { fields }), step('insert', { fields }), step('unset', { of: number })],
-  ...[step('patch', { of: number, fields: partial }), step('replace', { of: number, fields })],
+  step('insert', { fields }),
+  step('insert', { fields }),
+  step('unset', { of: number }),
+  step('patch', { of: number, fields: partial }),
+  step('replace', { of: number, fields }),
   step('delete', { of: number }),
 ]
 const ends = [step('throw'), step('fail')]
@@ -248,13 +255,15 @@ beforeAll(async () => {
     tables: new Map(tables.map((each) => [each.name, each])),
   })
   port = {
-    ...{ pool: recordingPool(pool), system, log: log.log, configuration, cursors: testCursors() },
-    ...{
-      issueGuest: () => 'guest',
-      storage: noStorage(),
-      pendingWork: new PendingWork(),
-      usage: new FunctionUsage({ system, log: log.log, metrics }),
-    },
+    pool: recordingPool(pool),
+    system,
+    log: log.log,
+    configuration,
+    cursors: testCursors(),
+    issueGuest: () => 'guest',
+    storage: noStorage(),
+    pendingWork: new PendingWork(),
+    usage: new FunctionUsage({ system, log: log.log, metrics }),
   }
   ids = await commit('fill')
   await commit('touch')
@@ -278,12 +287,20 @@ async function commit(name: string): Promise<readonly string[]> {
   const { snapshot, readSet } = transaction
   const atMicros = system.nowMicros()
   const committed = await committer.commit({
-    ...{ snapshot, pending: null, readSet, atMicros, lock: null },
+    snapshot,
+    pending: null,
+    readSet,
+    atMicros,
+    lock: null,
     writes: transaction.writes(),
     operation: {
-      ...{ operationId: system.ids.make('opn'), fingerprint: new Uint8Array(32) },
-      ...{ releaseId: prepared.release.releaseId, function: name, result: 'null' },
-      ...{ attempts: 1, createdAtMicros: atMicros },
+      operationId: system.ids.make('opn'),
+      fingerprint: new Uint8Array(32),
+      releaseId: prepared.release.releaseId,
+      function: name,
+      result: 'null',
+      attempts: 1,
+      createdAtMicros: atMicros,
     },
   })
   assert(committed.kind === 'assigned', 'nothing else commits')
@@ -296,12 +313,24 @@ async function runToEnd(name: string, argumentsText: string, attempt: Attempt) {
   const definition = prepared.release.functions.get(`f.${name}`)!
   const { nowMicros, seed, deadline } = bench.call(name, { seedByte })
   const transaction = new Transaction({
-    ...{ store, release: prepared, snapshot, pending: null },
-    ...{ nowMicros, seed, writable: definition.kind === 'mutation' },
+    store,
+    release: prepared,
+    snapshot,
+    pending: null,
+    nowMicros,
+    seed,
+    writable: definition.kind === 'mutation',
   })
   const invocation = {
-    ...{ prepared, nowMicros, seed, deadline, configuration: configuration.current },
-    ...{ definition, argumentsText, principal: null, isSpeculative },
+    prepared,
+    nowMicros,
+    seed,
+    deadline,
+    configuration: configuration.current,
+    definition,
+    argumentsText,
+    principal: null,
+    isSpeculative,
     context: { requestId: 'req_test', invocationId: 'ivc_test' },
   }
   let run: CompletedRun | string | null

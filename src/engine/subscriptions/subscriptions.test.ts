@@ -2,11 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { TestConfiguration } from '../../../build/testing/configurations.ts'
-import { testCursors } from '../../../build/testing/cursors.ts'
-import { inProcessPool, type TestHandler } from '../../../build/testing/engine/in-process-pool.ts'
-import { noStorage } from '../../../build/testing/files/function-storage.ts'
-import { SEED } from '../../../build/testing/seeds.ts'
+import { TestConfiguration } from '../../../testing/configurations.ts'
+import { testCursors } from '../../../testing/cursors.ts'
+import { inProcessPool, type TestHandler } from '../../../testing/engine/in-process-pool.ts'
+import { noStorage } from '../../../testing/files/function-storage.ts'
+import { SEED } from '../../../testing/seeds.ts'
 import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
 import { Fault } from '../../errors/fault.ts'
 import { MemoryBudget } from '../../system/memory-budget.ts'
@@ -104,14 +104,20 @@ function releaseOf(): Release {
   const definitions = Object.keys(handlers).map((name): [string, FunctionManifest] => [
     name,
     {
-      ...{ name, visibility: 'public', clients: ['public'], auth: 'optional', errors: {} },
+      name,
+      visibility: 'public',
+      clients: ['public'],
+      auth: 'optional',
+      errors: {},
       kind: queries.includes(name) ? 'query' : 'mutation',
       arguments: { input: { type: 'optional', inner: { type: 'any' } } },
       returns: { type: 'any' },
     },
   ])
   return {
-    ...{ releaseId: system.ids.make('rel'), source: '', sourceMap: null },
+    releaseId: system.ids.make('rel'),
+    source: '',
+    sourceMap: null,
     functions: new Map(definitions),
     tables: new Map([['messages', ROOMS]]),
   }

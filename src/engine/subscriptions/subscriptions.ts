@@ -167,7 +167,9 @@ export class Subscriptions {
     if (group !== undefined) group.queries.add(query)
     else {
       this.#groups.set(keys.shared, {
-        ...{ queries: new Set([query]), usesIdentity: null, newest: null },
+        queries: new Set([query]),
+        usesIdentity: null,
+        newest: null,
       })
     }
     return query

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { BY_CHANNEL, CREATION, Model } from '../../../build/testing/documents/store-fixtures.ts'
+import { BY_CHANNEL, CREATION, Model } from '../../../testing/documents/store-fixtures.ts'
 import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
 import { storedTables } from './stored-tables.ts'
 

@@ -130,8 +130,12 @@ const CRONS: TableManifest = {
 }
 
 export const SYSTEM_INDEXES: readonly IndexDefinition[] = indexDefinitions([
-  ...[FILES, UPLOADS, MULTIPARTS, PARTS],
-  ...[SCHEDULED, CRONS],
+  FILES,
+  UPLOADS,
+  MULTIPARTS,
+  PARTS,
+  SCHEDULED,
+  CRONS,
 ])
 
 /** Prepared system tables by name. */

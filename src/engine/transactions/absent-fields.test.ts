@@ -1,6 +1,6 @@
 /** Queries of an index for documents without its optional field, in real runners. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
+import { type EngineBench, engineBench } from '../../../testing/engines.ts'
 
 const SCHEMA = `tables({ notes: {
   fields: {

@@ -3,9 +3,9 @@
  * Method: the whole engine on real documents and real runners.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
-import { Random } from '../../../build/testing/fuzzing/fuzz.ts'
-import { SEED } from '../../../build/testing/seeds.ts'
+import { type EngineBench, engineBench } from '../../../testing/engines.ts'
+import { Random } from '../../../testing/fuzzing/fuzz.ts'
+import { SEED } from '../../../testing/seeds.ts'
 
 const ARGUMENTS = `arguments: {
   cursor: { type: 'nullable', inner: { type: 'string' } },

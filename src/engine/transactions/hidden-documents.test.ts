@@ -4,7 +4,7 @@
  * of them reach the bound on bytes read.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
+import { type EngineBench, engineBench } from '../../../testing/engines.ts'
 
 const NUMBER = `arguments: { n: { type: 'float64' } }`
 const SCHEMA = `tables({ notes: {

@@ -3,7 +3,7 @@
  * random writes, savepoints and lists over a small in-memory store, compared with a plain list.
  */
 import { expect, test } from 'vitest'
-import { fuzz, type Random } from '../../../build/testing/fuzzing/fuzz.ts'
+import { fuzz, type Random } from '../../../testing/fuzzing/fuzz.ts'
 import { indexKey } from '../../documents/keys.ts'
 import type {
   DocumentStore,
@@ -25,12 +25,16 @@ const INDEXES: readonly PhysicalIndex[] = [
 ]
 const RELEASE = prepareRelease(
   {
-    ...{ releaseId: 'rel_1' as ReleaseId, source: '', sourceMap: null, functions: new Map() },
+    releaseId: 'rel_1' as ReleaseId,
+    source: '',
+    sourceMap: null,
+    functions: new Map(),
     tables: new Map([
       [
         'notes',
         {
-          ...{ name: 'notes', fields: { n: INT64 } },
+          name: 'notes',
+          fields: { n: INT64 },
           indexes: [{ name: 'byN', fields: ['n'], unique: false }],
         },
       ],
@@ -74,15 +78,21 @@ function mutationOn(notes: readonly Note[]) {
     read: (id: string) => keyed[0]!.find(({ document }) => document.id === id)?.document ?? null,
   } as unknown as DocumentStore
   const mutation = new Transaction({
-    ...{ store, release: RELEASE, snapshot: 1, pending: null },
-    ...{ nowMicros: 9_000n, seed: '00'.repeat(32), writable: true },
+    store,
+    release: RELEASE,
+    snapshot: 1,
+    pending: null,
+    nowMicros: 9_000n,
+    seed: '00'.repeat(32),
+    writable: true,
   })
   return { mutation, scanned }
 }
 
 const notesOf = (count: number, nOf: (i: number) => number): Note[] =>
   Array.from({ length: count }, (_, i) => ({
-    ...{ id: `notes_${String(i).padStart(26, '0')}`, createdAtMicros: BigInt(i) },
+    id: `notes_${String(i).padStart(26, '0')}`,
+    createdAtMicros: BigInt(i),
     n: BigInt(nOf(i)),
   }))
 

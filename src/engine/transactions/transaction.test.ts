@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { testCursors } from '../../../build/testing/cursors.ts'
+import { testCursors } from '../../../testing/cursors.ts'
 import type { DocumentStore, StoredDocument } from '../../documents/store.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import { performOperation } from '../invocations/context-operations.ts'
@@ -37,8 +37,13 @@ function oneDocument() {
     },
   } as unknown as DocumentStore
   const mutation = new Transaction({
-    ...{ store, release: RELEASE, snapshot: 3, pending: null },
-    ...{ nowMicros: 9n, seed: '00'.repeat(32), writable: true },
+    store,
+    release: RELEASE,
+    snapshot: 3,
+    pending: null,
+    nowMicros: 9n,
+    seed: '00'.repeat(32),
+    writable: true,
   })
   return { readIds, mutation }
 }

@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
-import { oneDocument, poolBench } from '../../../build/testing/runners.ts'
+import { oneDocument, poolBench } from '../../../testing/runners.ts'
 import { TestSystem } from '../../system/system.ts'
 import { type MemoryLog, memoryLog } from '../../telemetry/log.ts'
 import { Metrics } from '../../telemetry/metrics/metrics.ts'
@@ -8,7 +8,7 @@ import type { RunnerOutcome } from '../calls/outcomes.ts'
 import type { PreparedRelease } from '../releases/prepared-release.ts'
 import { FunctionUsage } from './function-usage.ts'
 
-const runner = new URL('../../../build/testing/hostile/malicious-runner.ts', import.meta.url)
+const runner = new URL('../../../testing/hostile/malicious-runner.ts', import.meta.url)
 const bench = poolBench({ command: [process.execPath, runner.pathname] })
 afterAll(() => bench.pool.close())
 

@@ -2,21 +2,19 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import { freshDatabase } from '../../../build/testing/databases/postgres.ts'
-import { postgresProxy } from '../../../build/testing/databases/postgres-proxy.ts'
-import { heldEngine } from '../../../build/testing/documents/held-engines.ts'
-import { DOCUMENT_TEMPLATE, openDocuments } from '../../../build/testing/documents/stores.ts'
-import { oneDocument, poolBench } from '../../../build/testing/runners.ts'
+import { freshDatabase } from '../../../testing/databases/postgres.ts'
+import { postgresProxy } from '../../../testing/databases/postgres-proxy.ts'
+import { heldEngine } from '../../../testing/documents/held-engines.ts'
+import { DOCUMENT_TEMPLATE, openDocuments } from '../../../testing/documents/stores.ts'
+import { oneDocument, poolBench } from '../../../testing/runners.ts'
 import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
 import type { DocumentStore, StoreStatus } from '../../documents/store.ts'
 import type { PoolStatistics } from '../runners/runner-pool.ts'
 import { DocumentsHealth, runtimeHealth } from './health.ts'
 
 /** A runner that has no containment and crashes on request. */
-const MALICIOUS_RUNNER = new URL(
-  '../../../build/testing/hostile/malicious-runner.ts',
-  import.meta.url,
-).pathname
+const MALICIOUS_RUNNER = new URL('../../../testing/hostile/malicious-runner.ts', import.meta.url)
+  .pathname
 const closers: (() => unknown)[] = []
 afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close()
@@ -24,8 +22,15 @@ afterEach(async () => {
 
 describe('the runtime is', () => {
   const pool = (given: Partial<PoolStatistics>): PoolStatistics => ({
-    ...{ containment: 'full', releases: 1, runners: 1, transactionRunners: 1, actionRunners: 0 },
-    ...{ inFlight: 0, recentBreakdowns: 0, failedStarts: 0, ...given },
+    containment: 'full',
+    releases: 1,
+    runners: 1,
+    transactionRunners: 1,
+    actionRunners: 0,
+    inFlight: 0,
+    recentBreakdowns: 0,
+    failedStarts: 0,
+    ...given,
   })
 
   test.each<[string, Partial<PoolStatistics>, string]>([

@@ -1,7 +1,7 @@
 /** Tests POST /v1/action through the whole application origin: authorization and responses. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openTestGateway, type TestGateway } from '../../../build/testing/gateways.ts'
-import { functionManifest } from '../../../build/testing/products.ts'
+import { openTestGateway, type TestGateway } from '../../../testing/gateways.ts'
+import { functionManifest } from '../../../testing/products.ts'
 import { Fault } from '../../errors/fault.ts'
 import { INVOCATIONS } from './routes.ts'
 

@@ -2,8 +2,15 @@
 import { Fault } from '../../errors/fault.ts'
 
 const EXPOSED = [
-  ...['Retry-After', 'X-Service-Request-Id', 'X-Service-Invocation-Id', 'X-Service-Release-Id'],
-  ...['ETag', 'Content-Range', 'Content-Length', 'X-Service-File-Id', 'Content-Disposition'],
+  'Retry-After',
+  'X-Service-Request-Id',
+  'X-Service-Invocation-Id',
+  'X-Service-Release-Id',
+  'ETag',
+  'Content-Range',
+  'Content-Length',
+  'X-Service-File-Id',
+  'Content-Disposition',
 ].join(', ')
 
 /** Browser origins whose pages may call; `has` compares the exact text. */

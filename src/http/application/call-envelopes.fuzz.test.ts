@@ -9,9 +9,9 @@ import {
   mutatedJson,
   mutatedText,
   type Random,
-} from '../../../build/testing/fuzzing/fuzz.ts'
-import { openTestGateway, type TestGateway } from '../../../build/testing/gateways.ts'
-import { functionManifest } from '../../../build/testing/products.ts'
+} from '../../../testing/fuzzing/fuzz.ts'
+import { openTestGateway, type TestGateway } from '../../../testing/gateways.ts'
+import { functionManifest } from '../../../testing/products.ts'
 import { CODES } from '../../errors/codes.ts'
 import { KINDS } from '../../errors/kinds.ts'
 
@@ -92,13 +92,39 @@ function headersOf(random: Random): Headers {
   const headers = new Headers({ 'x-service-key': gateway.key, 'content-type': 'application/json' })
   if (!random.chance(3)) return headers
   const name = random.pick([
-    ...['x-service-key', 'content-type', 'content-length', 'origin', 'authorization', 'accept'],
-    ...['x-service-affinity', 'transfer-encoding', 'content-encoding', 'host', 'cookie'],
+    'x-service-key',
+    'content-type',
+    'content-length',
+    'origin',
+    'authorization',
+    'accept',
+    'x-service-affinity',
+    'transfer-encoding',
+    'content-encoding',
+    'host',
+    'cookie',
   ])
   const value = random.pick([
-    ...['', ' ', 'null', 'a, b', 'application/json; charset=utf-16', 'APPLICATION/JSON', '\xff'],
-    ...['https://app.example', 'https://app.example.evil', 'NaN', '-1', '1e9', '0', '99999999999'],
-    ...['gzip', 'chunked', gateway.key.slice(0, -1), `${gateway.key}a`, 'Bearer x', '*/*'],
+    '',
+    ' ',
+    'null',
+    'a, b',
+    'application/json; charset=utf-16',
+    'APPLICATION/JSON',
+    '\xff',
+    'https://app.example',
+    'https://app.example.evil',
+    'NaN',
+    '-1',
+    '1e9',
+    '0',
+    '99999999999',
+    'gzip',
+    'chunked',
+    gateway.key.slice(0, -1),
+    `${gateway.key}a`,
+    'Bearer x',
+    '*/*',
   ])
   if (random.chance(3)) headers.append(name, value)
   else headers.set(name, value)

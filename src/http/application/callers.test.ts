@@ -3,13 +3,9 @@
  * with real keys. The Functions return the identity that they see.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { openTestGateway, type TestGateway } from '../../../build/testing/gateways.ts'
-import { functionManifest } from '../../../build/testing/products.ts'
-import {
-  type JwtIssuer,
-  jwtIssuer,
-  jwtProvider,
-} from '../../../build/testing/providers/jwt-issuers.ts'
+import { openTestGateway, type TestGateway } from '../../../testing/gateways.ts'
+import { functionManifest } from '../../../testing/products.ts'
+import { type JwtIssuer, jwtIssuer, jwtProvider } from '../../../testing/providers/jwt-issuers.ts'
 import { realSystem, TestSystem } from '../../system/system.ts'
 import { AUTH_MODES, type AuthMode } from '../../value/identities.ts'
 import type { ClientKind } from '../../value/manifest.ts'

@@ -1,7 +1,7 @@
 /** Tests that the log shows the use of each key: in records of calls, and in its own counts. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openTestGateway, type TestGateway } from '../../../build/testing/gateways.ts'
-import { functionManifest } from '../../../build/testing/products.ts'
+import { openTestGateway, type TestGateway } from '../../../testing/gateways.ts'
+import { functionManifest } from '../../../testing/products.ts'
 import { issueGuest } from '../../product/functional-tokens/guests.ts'
 import { realSystem } from '../../system/system.ts'
 import { memoryLog } from '../../telemetry/log.ts'
@@ -45,11 +45,14 @@ async function call(name: string, key: string, signal?: AbortSignal, token?: str
       signal: signal ?? null,
       method: 'POST',
       headers: {
-        ...{ 'content-type': 'application/json', 'x-service-key': key },
+        'content-type': 'application/json',
+        'x-service-key': key,
         ...(token !== undefined && { authorization: `Bearer ${token}` }),
       },
       body: JSON.stringify({
-        ...{ version: 1, target: 'channel:production', function: name },
+        version: 1,
+        target: 'channel:production',
+        function: name,
         arguments: { type: 'object', value: [] },
       }),
     }),
@@ -88,13 +91,15 @@ test('one warning names the limit that a call exceeded, and its Function', async
   expect(status).toBe(413)
   expect(records).toMatchObject([
     {
-      ...{ level: 'warn', errorCode: 'LIMIT_EXCEEDED', detail: 'result: at most 8 MiB' },
-      ...{
-        message: 'Rejected with LIMIT_EXCEEDED: result: at most 8 MiB.',
-        requestId: expect.stringMatching(/^req_/),
-      },
-      ...{ invocationId: expect.stringMatching(/^ivc_/) },
-      ...{ ...callerOf(key), releaseId: gateway.releaseId, function: 'a.much' },
+      level: 'warn',
+      errorCode: 'LIMIT_EXCEEDED',
+      detail: 'result: at most 8 MiB',
+      message: 'Rejected with LIMIT_EXCEEDED: result: at most 8 MiB.',
+      requestId: expect.stringMatching(/^req_/),
+      invocationId: expect.stringMatching(/^ivc_/),
+      ...callerOf(key),
+      releaseId: gateway.releaseId,
+      function: 'a.much',
     },
   ])
 })
@@ -109,12 +114,15 @@ test.each([
   expect(status).toBe(403)
   expect(records).toMatchObject([
     {
-      ...{ event: 'request.rejected', level: 'info', errorCode: 'AUTH_POLICY_DENIED', detail },
-      ...{
-        message: `Rejected with AUTH_POLICY_DENIED: ${detail}.`,
-        requestId: expect.stringMatching(/^req_/),
-      },
-      ...{ ...callerOf(key), releaseId: gateway.releaseId, function: name },
+      event: 'request.rejected',
+      level: 'info',
+      errorCode: 'AUTH_POLICY_DENIED',
+      detail,
+      message: `Rejected with AUTH_POLICY_DENIED: ${detail}.`,
+      requestId: expect.stringMatching(/^req_/),
+      ...callerOf(key),
+      releaseId: gateway.releaseId,
+      function: name,
     },
   ])
 })
@@ -144,7 +152,10 @@ test('the use of each key is logged by the outcome of its requests', async () =>
   expect(of(few)).toHaveLength(1)
   expect(of(few)[0]).toMatchObject({
     ...callerOf(few),
-    ...{ succeeded: 2, rejected: 2, failed: 1, rateLimited: 0 },
+    succeeded: 2,
+    rejected: 2,
+    failed: 1,
+    rateLimited: 0,
   })
   expect(of(many)[0]).toMatchObject({ succeeded: 3 - rejected, rejected, rateLimited: rejected })
   expect(memory.text()).not.toContain(few)

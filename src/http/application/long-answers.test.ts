@@ -1,8 +1,8 @@
 /** Tests results of any length over a real connection. Results over 14 KiB are streamed. */
 import { connect } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openTestGateway, type TestGateway } from '../../../build/testing/gateways.ts'
-import { functionManifest } from '../../../build/testing/products.ts'
+import { openTestGateway, type TestGateway } from '../../../testing/gateways.ts'
+import { functionManifest } from '../../../testing/products.ts'
 
 const FIELDS = { count: { type: 'float64' } } as const
 

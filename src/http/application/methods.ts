@@ -3,8 +3,15 @@ import { DEVELOPMENT_ROUTES, FILE_TRANSFERS, INVOCATIONS, PROBES, REALTIME } fro
 
 /** Headers that pages may send. */
 const REQUEST_HEADERS = [
-  ...['Content-Type', 'Accept', 'Authorization', 'X-Service-Key', 'X-Service-Affinity'],
-  ...['Range', 'If-Range', 'If-None-Match', 'If-Match'],
+  'Content-Type',
+  'Accept',
+  'Authorization',
+  'X-Service-Key',
+  'X-Service-Affinity',
+  'Range',
+  'If-Range',
+  'If-None-Match',
+  'If-Match',
 ].join(', ')
 
 const S3_METHODS = 'GET, HEAD, PUT, POST, DELETE'

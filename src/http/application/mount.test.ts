@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { ORIGIN, openTestGateway, type TestGateway } from '../../../build/testing/gateways.ts'
-import { functionManifest } from '../../../build/testing/products.ts'
+import { ORIGIN, openTestGateway, type TestGateway } from '../../../testing/gateways.ts'
+import { functionManifest } from '../../../testing/products.ts'
 import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
 import type { DocumentStore } from '../../documents/store.ts'
 
@@ -45,7 +45,9 @@ const query = (contentType: string, given: Readonly<Record<string, string>> = {}
     method: 'POST',
     headers: { 'content-type': contentType, 'x-service-key': gateway.key, ...given },
     body: JSON.stringify({
-      ...{ version: 1, target: 'channel:production', function: 'a.one' },
+      version: 1,
+      target: 'channel:production',
+      function: 'a.one',
       arguments: { type: 'object', value: [] },
     }),
   })

@@ -11,7 +11,7 @@ import {
   rejectionBench,
   type Sent,
   text,
-} from '../../../build/testing/rejections.ts'
+} from '../../../testing/rejections.ts'
 
 const PEER = '198.51.100.7'
 let bench: RejectionBench
@@ -290,13 +290,14 @@ describe('records of rejected requests', () => {
       })
       const isResolved = names === 'release' || names === 'function'
       expect({
-        ...{ peer: record.peer, clientId: record.clientId, credentialId: record.credentialId },
-        ...{ releaseId: record.releaseId, function: record.function },
+        peer: record.peer,
+        clientId: record.clientId,
+        credentialId: record.credentialId,
+        releaseId: record.releaseId,
+        function: record.function,
       }).toEqual({
-        ...{
-          peer: undefined,
-          ...(names === 'peer' ? { peer: PEER } : bench.credentialOf(bench.gateway.key)),
-        },
+        peer: undefined,
+        ...(names === 'peer' ? { peer: PEER } : bench.credentialOf(bench.gateway.key)),
         releaseId: isResolved ? bench.gateway.releaseId : undefined,
         function: names === 'function' ? (sent.function ?? 'a.one') : undefined,
       })

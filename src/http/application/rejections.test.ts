@@ -1,14 +1,14 @@
 /** Tests the attribution and the bounds of the log records of rejections. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { ORIGIN } from '../../../build/testing/gateways.ts'
-import { publishRelease, REQUEST_ID } from '../../../build/testing/products.ts'
+import { ORIGIN } from '../../../testing/gateways.ts'
+import { publishRelease, REQUEST_ID } from '../../../testing/products.ts'
 import {
   entries,
   type RejectionBench,
   rejectionBench,
   type Sent,
   text,
-} from '../../../build/testing/rejections.ts'
+} from '../../../testing/rejections.ts'
 import { Fault } from '../../errors/fault.ts'
 import {
   deleteCredential,

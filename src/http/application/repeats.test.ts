@@ -4,13 +4,9 @@
  * between the two requests.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { openTestGateway, type TestGateway } from '../../../build/testing/gateways.ts'
-import { functionManifest, publishRelease, REQUEST_ID } from '../../../build/testing/products.ts'
-import {
-  type JwtIssuer,
-  jwtIssuer,
-  jwtProvider,
-} from '../../../build/testing/providers/jwt-issuers.ts'
+import { openTestGateway, type TestGateway } from '../../../testing/gateways.ts'
+import { functionManifest, publishRelease, REQUEST_ID } from '../../../testing/products.ts'
+import { type JwtIssuer, jwtIssuer, jwtProvider } from '../../../testing/providers/jwt-issuers.ts'
 import { createCredential } from '../../product/application-clients/application-credentials.ts'
 import { promote } from '../../product/channels/promote.ts'
 import { retire } from '../../product/releases/retire.ts'
@@ -350,9 +346,12 @@ describe('an operation that an earlier server recorded under its credential', ()
       const { iss } = issuer.claims(0) as { readonly iss: string }
       const identity = { kind: 'user', issuer: iss, subject: sub!, roles: [] } as const
       await gateway.engine.mutation({
-        ...{ release: loaded, definition: loaded.functions.get('notes.write')! },
-        ...{ arguments: new Map([['text', 'a note']]), principal: null },
-        ...{ operationId, target: 'channel:production' },
+        release: loaded,
+        definition: loaded.functions.get('notes.write')!,
+        arguments: new Map([['text', 'a note']]),
+        principal: null,
+        operationId,
+        target: 'channel:production',
         context: { requestId: REQUEST_ID, invocationId: system.ids.make('ivc') },
         caller: `${clientId}/${credentialId}${sub === null ? '' : `/${principalOf(identity)}`}`,
       })

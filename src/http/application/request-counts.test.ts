@@ -1,7 +1,7 @@
 /** Tests that the application origin counts each request once, by its outcome. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openTestGateway, type TestGateway } from '../../../build/testing/gateways.ts'
-import { functionManifest } from '../../../build/testing/products.ts'
+import { openTestGateway, type TestGateway } from '../../../testing/gateways.ts'
+import { functionManifest } from '../../../testing/products.ts'
 import { realSystem } from '../../system/system.ts'
 import { applicationLimits, CREDENTIAL_LIMIT, FAILURE_LIMIT } from '../rate-limits.ts'
 
@@ -40,7 +40,9 @@ const query = (name: string, key: string, init: RequestInit = {}) =>
     method: 'POST',
     headers: { 'content-type': 'application/json', 'x-service-key': key },
     body: JSON.stringify({
-      ...{ version: 1, target: 'channel:production', function: name },
+      version: 1,
+      target: 'channel:production',
+      function: name,
       arguments: { type: 'object', value: [] },
     }),
   })

@@ -6,13 +6,9 @@
 import { renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { openTestGateway, type TestGateway } from '../../../build/testing/gateways.ts'
-import { functionManifest, publishRelease, REQUEST_ID } from '../../../build/testing/products.ts'
-import {
-  type JwtIssuer,
-  jwtIssuer,
-  jwtProvider,
-} from '../../../build/testing/providers/jwt-issuers.ts'
+import { openTestGateway, type TestGateway } from '../../../testing/gateways.ts'
+import { functionManifest, publishRelease, REQUEST_ID } from '../../../testing/products.ts'
+import { type JwtIssuer, jwtIssuer, jwtProvider } from '../../../testing/providers/jwt-issuers.ts'
 import { changeEnvironment, readEnvironment } from '../../product/environments/environments.ts'
 import { setServingPolicy } from '../../product/serving/serving-policy.ts'
 import { realSystem } from '../../system/system.ts'

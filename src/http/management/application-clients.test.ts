@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { answer, ProductRoutes, rejection } from '../../../build/testing/product-routes.ts'
-import type { TestProduct } from '../../../build/testing/products.ts'
+import { answer, ProductRoutes, rejection } from '../../../testing/product-routes.ts'
+import type { TestProduct } from '../../../testing/products.ts'
 import {
   ClientCreated,
   ClientList,

@@ -64,7 +64,10 @@ export const dataRoutes: readonly Route<ProductApp>[] = bind(dataOperations, {
     const { target, documentId, value } = asked
     const changedAtMicros = BigInt(asked.changedAtMicros)
     const change: DocumentChange = {
-      ...{ kind: 'insert', table, documentId, createdAtMicros: changedAtMicros },
+      kind: 'insert',
+      table,
+      documentId,
+      createdAtMicros: changedAtMicros,
       value: fieldsOf(value as Json),
     }
     const input = { operationId, target, change, changedAtMicros, requestId, trace }
@@ -76,7 +79,9 @@ export const dataRoutes: readonly Route<ProductApp>[] = bind(dataOperations, {
     const { target, value } = asked
     const expectedRevision = Number(asked.expectedRevision)
     const change: DocumentChange = {
-      ...{ kind: 'replace', ...namesOf(params), expectedRevision },
+      kind: 'replace',
+      ...namesOf(params),
+      expectedRevision,
       value: fieldsOf(value as Json),
     }
     const changedAtMicros = BigInt(asked.changedAtMicros)
@@ -107,8 +112,13 @@ export const dataRoutes: readonly Route<ProductApp>[] = bind(dataOperations, {
       input,
     )
     const operation: OperationField = {
-      ...{ version: 1, operationId, kind: 'document.import', outcome: 'applied', replayed },
-      ...{ revision: String(commitSequence ?? 0), createdAtMicros: asked.changedAtMicros },
+      version: 1,
+      operationId,
+      kind: 'document.import',
+      outcome: 'applied',
+      replayed,
+      revision: String(commitSequence ?? 0),
+      createdAtMicros: asked.changedAtMicros,
     }
     const body: DocumentsImported = { version: 1, inserted, unchanged, operation }
     return { status: 200, body }
@@ -137,8 +147,12 @@ function queryOf(asked: Infer<typeof DataQuery>): DocumentQuery {
     throw new Fault('PRODUCT_INVALID', { violations: [{ path: 'range', rule }] })
   }
   return {
-    ...{ table: asked.table, index: asked.index ?? null, order: asked.order ?? 'asc' },
-    ...{ limit: asked.limit ?? PAGE_DEFAULT, after: asked.after, field },
+    table: asked.table,
+    index: asked.index ?? null,
+    order: asked.order ?? 'asc',
+    limit: asked.limit ?? PAGE_DEFAULT,
+    after: asked.after,
+    field,
     equalFields: equal.map(({ field: each }) => each),
     equal: equal.map(({ value }) => value),
     lower: lower && { value: lower.value, inclusive: lower.op === 'gte' },
@@ -160,7 +174,10 @@ function documentField({
   value,
 }: AdministeredDocument): DocumentField {
   return {
-    ...{ id, table, revision: String(revision), createdAtMicros: String(createdAtMicros) },
+    id,
+    table,
+    revision: String(revision),
+    createdAtMicros: String(createdAtMicros),
     value: JSON.parse(encodeTagged(value)) as unknown,
   }
 }
@@ -175,8 +192,13 @@ function changedBody(
     version: 1,
     document: documentField(document),
     operation: {
-      ...{ version: 1, operationId, kind: `document.${kind}`, outcome: 'applied', replayed },
-      ...{ revision: String(commitSequence), createdAtMicros: changedAtMicros },
+      version: 1,
+      operationId,
+      kind: `document.${kind}`,
+      outcome: 'applied',
+      replayed,
+      revision: String(commitSequence),
+      createdAtMicros: changedAtMicros,
     },
   }
 }

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { answer, BASE, ProductRoutes, rejection } from '../../../build/testing/product-routes.ts'
-import { publishRelease, type TestProduct } from '../../../build/testing/products.ts'
+import { answer, BASE, ProductRoutes, rejection } from '../../../testing/product-routes.ts'
+import { publishRelease, type TestProduct } from '../../../testing/products.ts'
 import { Promoted } from '../../wire/channels.ts'
 import { EnvironmentChanged, EnvironmentState } from '../../wire/environment.ts'
 import { OperationField } from '../../wire/idempotency-records.ts'

@@ -138,7 +138,10 @@ async function handleRequest<A>(
     ...known,
     method: route.method,
     route: route.path,
-    ...{ caller: null, session: null, trace: null, bodyMemory: null },
+    caller: null,
+    session: null,
+    trace: null,
+    bodyMemory: null,
   }
   let status = 500
   let fault: Fault | null = null
@@ -270,8 +273,17 @@ async function runSteps<A>(
   if (actor !== null && isSlow) actor = await authorized((current) => current)
   if (recognize !== null) attempt.asCaller(recognize({ app, body }))
   return route.handle({
-    ...{ app, actor: actor!, params, query, headers },
-    ...{ operationId, body, request, requestId, authorized, pace: transfers.pace },
+    app,
+    actor: actor!,
+    params,
+    query,
+    headers,
+    operationId,
+    body,
+    request,
+    requestId,
+    authorized,
+    pace: transfers.pace,
     trace: received.trace,
   })
 }

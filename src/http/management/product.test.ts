@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { ENVIRONMENT_ID, PROJECT_ID } from '../../../build/testing/product-roots.ts'
+import { ENVIRONMENT_ID, PROJECT_ID } from '../../../testing/product-roots.ts'
 import {
   answer,
   BASE,
@@ -7,8 +7,8 @@ import {
   ProductRoutes,
   ROUTES,
   rejection,
-} from '../../../build/testing/product-routes.ts'
-import { functionManifest, makePackage, type TestProduct } from '../../../build/testing/products.ts'
+} from '../../../testing/product-routes.ts'
+import { functionManifest, makePackage, type TestProduct } from '../../../testing/products.ts'
 import { CAPABILITIES, type Capability } from '../../value/capabilities.ts'
 import type { TableManifest } from '../../value/manifest.ts'
 import { PACKAGE_BYTES_MAX, PACKAGE_MEDIA_TYPE } from '../../value/packages/workspace-package.ts'

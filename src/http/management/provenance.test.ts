@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { answer, ProductRoutes, rejection } from '../../../build/testing/product-routes.ts'
-import { makePackage, publishRelease } from '../../../build/testing/products.ts'
+import { answer, ProductRoutes, rejection } from '../../../testing/product-routes.ts'
+import { makePackage, publishRelease } from '../../../testing/products.ts'
 import { findSubjectProvenance } from '../../product/workspaces/provenance.ts'
 import { encodeBase64Url } from '../../value/base64url.ts'
 import { PackageChecked } from '../../wire/releases.ts'

@@ -4,15 +4,12 @@
  * sent.
  */
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { postgresProxy } from '../../../build/testing/databases/postgres-proxy.ts'
-import { type TestIdentity, testIdentity } from '../../../build/testing/identity.ts'
-import {
-  type TestManagement,
-  testManagement,
-} from '../../../build/testing/openapi/checked-origins.ts'
-import { actorOf, firstOwner, operatorWith } from '../../../build/testing/operators.ts'
-import { ENVIRONMENT_ID, PROJECT_ID } from '../../../build/testing/product-roots.ts'
-import { makePackage, openTestProduct, type TestProduct } from '../../../build/testing/products.ts'
+import { postgresProxy } from '../../../testing/databases/postgres-proxy.ts'
+import { type TestIdentity, testIdentity } from '../../../testing/identity.ts'
+import { type TestManagement, testManagement } from '../../../testing/openapi/checked-origins.ts'
+import { actorOf, firstOwner, operatorWith } from '../../../testing/operators.ts'
+import { ENVIRONMENT_ID, PROJECT_ID } from '../../../testing/product-roots.ts'
+import { makePackage, openTestProduct, type TestProduct } from '../../../testing/products.ts'
 import type { Identity } from '../../identity/identity.ts'
 import { type Login, refresh, revokeSession } from '../../identity/sessions.ts'
 import { readStatus } from '../../product/environments/status.ts'

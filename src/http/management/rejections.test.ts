@@ -1,11 +1,8 @@
 /** Tests the log records of management requests: what they name, and that strangers bound them. */
 import { beforeEach, describe, expect, test } from 'vitest'
-import {
-  type TestManagement,
-  testManagement,
-} from '../../../build/testing/openapi/checked-origins.ts'
-import { sessionsOf } from '../../../build/testing/operators.ts'
-import { actorWith } from '../../../build/testing/products.ts'
+import { type TestManagement, testManagement } from '../../../testing/openapi/checked-origins.ts'
+import { sessionsOf } from '../../../testing/operators.ts'
+import { actorWith } from '../../../testing/products.ts'
 import { Fault } from '../../errors/fault.ts'
 import { TestSystem } from '../../system/system.ts'
 import { type LogRecord, type MemoryLog, memoryLog } from '../../telemetry/log.ts'
@@ -51,7 +48,9 @@ beforeEach(() => {
         throw new Fault('PLATFORM_AUTHENTICATION_FAILED', { detail: 'the session has ended' })
       }),
     },
-    ...{ system: new TestSystem(), log: memory.log, rejections },
+    system: new TestSystem(),
+    log: memory.log,
+    rejections,
     routes: [
       ...healthRoutes,
       ...bind(OPERATIONS, { own: () => ({ status: 204 }), ownFailing: fail, failing: fail }),

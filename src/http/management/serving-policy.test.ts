@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { answer, ProductRoutes, rejection } from '../../../build/testing/product-routes.ts'
-import { publishRelease, type TestProduct } from '../../../build/testing/products.ts'
+import { answer, ProductRoutes, rejection } from '../../../testing/product-routes.ts'
+import { publishRelease, type TestProduct } from '../../../testing/products.ts'
 import { Fault } from '../../errors/fault.ts'
 import { retire } from '../../product/releases/retire.ts'
 import type { ReleaseId } from '../../value/ids.ts'

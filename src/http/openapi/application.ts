@@ -27,9 +27,9 @@ const Affinity = text(
 )
 
 const DOWNLOAD_HEADERS = [
-  ...[{ name: 'if-none-match', schema: text(/^"[0-9a-f]{64}"$/, 'an entity tag') }],
-  ...[{ name: 'range', schema: text(/^bytes=/, 'one range of bytes') }],
-  ...[{ name: 'if-range', schema: text(/^"[0-9a-f]{64}"$/, 'an entity tag') }],
+  { name: 'if-none-match', schema: text(/^"[0-9a-f]{64}"$/, 'an entity tag') },
+  { name: 'range', schema: text(/^bytes=/, 'one range of bytes') },
+  { name: 'if-range', schema: text(/^"[0-9a-f]{64}"$/, 'an entity tag') },
 ].map((each) => ({ ...each, required: false }))
 const FILE_HEADERS = [
   ...HEADERS,
@@ -51,7 +51,11 @@ export function invocationOperation(route: Invocation): Operation {
   const { method, path, name, summary, body, errors } = route
   return {
     ...COMMON,
-    ...{ method, path, name, summary, errors },
+    method,
+    path,
+    name,
+    summary,
+    errors,
     authorities: [['applicationKey'], ['applicationKey', 'functionalToken']],
     headers: [{ name: AFFINITY_HEADER, schema: Affinity, required: false }],
     body: { mediaType: JSON_MEDIA_TYPE, schema: body, bytesMax: ENVELOPE_BYTES_MAX },
@@ -65,7 +69,11 @@ export function developmentOperation(route: DevelopmentRoute): Operation {
   const { method, path, name, summary, errors } = route
   return {
     ...COMMON,
-    ...{ method, path, name, summary, errors },
+    method,
+    path,
+    name,
+    summary,
+    errors,
     authorities: [['developmentKey']],
     headers: headersOf(route),
     body: bodyOf(route),
@@ -79,7 +87,10 @@ export function probeOperation(route: Probe): Operation {
   const { method, path, name, summary } = route
   return {
     ...COMMON,
-    ...{ method, path, name, summary },
+    method,
+    path,
+    name,
+    summary,
     authorities: [],
     headers: [],
     body: null,
@@ -95,7 +106,11 @@ export function realtimeOperation(route: RealtimeRoute): Operation {
   const { method, path, name, summary, errors } = route
   return {
     ...COMMON,
-    ...{ method, path, name, summary, errors },
+    method,
+    path,
+    name,
+    summary,
+    errors,
     authorities: [],
     headers: [],
     body: null,
@@ -112,7 +127,11 @@ export function transferOperation(route: FileTransfer): Operation {
   const conditions = method === 'GET' ? DOWNLOAD_HEADERS : DOWNLOAD_HEADERS.slice(0, 1)
   return {
     ...COMMON,
-    ...{ method, path, name, summary, errors },
+    method,
+    path,
+    name,
+    summary,
+    errors,
     authorities: [[grant]],
     headers: isUpload ? [] : conditions,
     body: isUpload ? { mediaType: ANY_MEDIA_TYPE, schema: null, bytesMax: FILE_BYTES_MAX } : null,
@@ -128,7 +147,11 @@ function signedOperation(route: FileTransfer): Operation {
   const { method, path, name, summary, errors } = route
   return {
     ...COMMON,
-    ...{ method, path, name, summary, errors },
+    method,
+    path,
+    name,
+    summary,
+    errors,
     authorities: [],
     headers: method === 'GET' ? DOWNLOAD_HEADERS : DOWNLOAD_HEADERS.slice(0, 1),
     body: null,

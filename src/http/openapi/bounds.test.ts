@@ -4,9 +4,9 @@
  * The server rejects a request as invalid exactly where the document does.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Sample } from '../../../build/testing/openapi/arbitrary-requests.ts'
-import { Contract, type DocumentedOperation } from '../../../build/testing/openapi/contract.ts'
-import { type Origins, openOrigins } from '../../../build/testing/openapi/origins.ts'
+import type { Sample } from '../../../testing/openapi/arbitrary-requests.ts'
+import { Contract, type DocumentedOperation } from '../../../testing/openapi/contract.ts'
+import { type Origins, openOrigins } from '../../../testing/openapi/origins.ts'
 import { OPERATION_ID_HEADER } from '../../wire/idempotency-records.ts'
 import { publishedDocument } from './published.ts'
 
@@ -140,7 +140,10 @@ test('the catalog accepts the targets of the document', () =>
 
 test('the audit accepts the cursors of the document', async () => {
   const first = await origins.send(operationOf('listAuditRecords'), {
-    ...{ params: {}, query: [['limit', '1']], headers: {}, body: null },
+    params: {},
+    query: [['limit', '1']],
+    headers: {},
+    body: null,
   })
   const { next } = (await first.json()) as { readonly next: string }
   const rows: readonly Row[] = [

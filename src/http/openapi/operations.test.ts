@@ -9,16 +9,16 @@ import {
   type Sample,
   type State,
   validRequest,
-} from '../../../build/testing/openapi/arbitrary-requests.ts'
-import { bucketSteps } from '../../../build/testing/openapi/bucket-steps.ts'
-import { Contract, type DocumentedOperation } from '../../../build/testing/openapi/contract.ts'
-import { dataSteps, type Step } from '../../../build/testing/openapi/data-steps.ts'
+} from '../../../testing/openapi/arbitrary-requests.ts'
+import { bucketSteps } from '../../../testing/openapi/bucket-steps.ts'
+import { Contract, type DocumentedOperation } from '../../../testing/openapi/contract.ts'
+import { dataSteps, type Step } from '../../../testing/openapi/data-steps.ts'
 import {
   developed,
   developmentSteps,
   PROVENANCE,
-} from '../../../build/testing/openapi/development-steps.ts'
-import { fileSteps } from '../../../build/testing/openapi/file-steps.ts'
+} from '../../../testing/openapi/development-steps.ts'
+import { fileSteps } from '../../../testing/openapi/file-steps.ts'
 import {
   CRONS,
   DECLARED_FAILURES,
@@ -26,8 +26,8 @@ import {
   type Origins,
   openOrigins,
   TABLES,
-} from '../../../build/testing/openapi/origins.ts'
-import { makePackage } from '../../../build/testing/products.ts'
+} from '../../../testing/openapi/origins.ts'
+import { makePackage } from '../../../testing/products.ts'
 import { insertWork } from '../../engine/scheduled-work/scheduled-documents.ts'
 import { OPERATION_ID_HEADER } from '../../wire/idempotency-records.ts'
 import { EXPECTED_HEAD_HEADER, PROVENANCE_HEADER } from '../../wire/workspace.ts'
@@ -289,8 +289,13 @@ function scheduleWork(): Promise<string> {
   const releaseId = from('publishWorkspace', 'releaseId') as string
   return origins.gateway.engine.documents.change((transaction) =>
     insertWork(transaction, {
-      ...{ function: 'messages.index', kind: 'mutation', releaseId, argumentsText: '{}' },
-      ...{ source: 'function', cron: null, dueAtMicros: BigInt(now()) + 60_000_000n },
+      function: 'messages.index',
+      kind: 'mutation',
+      releaseId,
+      argumentsText: '{}',
+      source: 'function',
+      cron: null,
+      dueAtMicros: BigInt(now()) + 60_000_000n,
     }),
   )
 }

@@ -28,20 +28,27 @@ import * as workspace from '../../wire/workspace.ts'
 import { VALUE_SCHEMAS } from './value-schemas.ts'
 
 const MODULES: readonly Readonly<Record<string, unknown>>[] = [
-  ...[access, applicationClients, audit, auth, catalogs, channels, configuration, data],
-  ...[
-    environment,
-    errors,
-    fields,
-    health,
-    invocations,
-    metrics,
-    oidc,
-    openapi,
-    operations,
-    releases,
-  ],
-  ...[servingPolicy, status, workspace],
+  access,
+  applicationClients,
+  audit,
+  auth,
+  catalogs,
+  channels,
+  configuration,
+  data,
+  environment,
+  errors,
+  fields,
+  health,
+  invocations,
+  metrics,
+  oidc,
+  openapi,
+  operations,
+  releases,
+  servingPolicy,
+  status,
+  workspace,
 ]
 
 /** Collects the components that operations reference. */

@@ -1,8 +1,8 @@
 /** Budgets and turns of transfers at the application origin, over real connections. */
 import { connect } from 'node:net'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { openTestGateway, type TestGateway } from '../../../build/testing/gateways.ts'
-import { functionManifest } from '../../../build/testing/products.ts'
+import { openTestGateway, type TestGateway } from '../../../testing/gateways.ts'
+import { functionManifest } from '../../../testing/products.ts'
 import { realSystem } from '../../system/system.ts'
 import { applicationLimits } from '../rate-limits.ts'
 import { Transfers } from './transfers.ts'
@@ -49,7 +49,9 @@ afterAll(async () => {
 function envelope(name: string, text: string): string {
   const value = [{ key: 'text', value: { type: 'string', value: text } }]
   return JSON.stringify({
-    ...{ version: 1, target: 'channel:production', function: name },
+    version: 1,
+    target: 'channel:production',
+    function: name,
     arguments: { type: 'object', value },
   })
 }

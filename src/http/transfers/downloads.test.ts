@@ -23,7 +23,8 @@ function connection() {
   const times: number[] = []
   const opened = { isDone: false, times }
   return {
-    ...{ opened, times },
+    opened,
+    times,
     isAnswered: () => opened.isDone,
     setTime: (seconds: number) => void times.push(seconds),
   }

@@ -25,7 +25,11 @@ const DEFAULT_LIMITS: TransferLimits = {
  * turn. The memory budget also bounds the number of waiting bodies.
  */
 const PARSING = {
-  ...{ permits: 1, permitsPerKey: 1, waiting: 4_096, waitingPerKey: 2_048, waitMillis: 10_000 },
+  permits: 1,
+  permitsPerKey: 1,
+  waiting: 4_096,
+  waitingPerKey: 2_048,
+  waitMillis: 10_000,
 }
 
 /** @limit Requests: uploads of files at one time; one more is `BUSY` */
@@ -34,8 +38,11 @@ export const UPLOADS_MAX = 256
 export const PEER_UPLOADS_MAX = 64
 /** Permits of uploads, which hold a file and a connection each. A further upload fails at once. */
 const UPLOADS = {
-  ...{ permits: UPLOADS_MAX, permitsPerKey: PEER_UPLOADS_MAX },
-  ...{ waiting: 0, waitingPerKey: 0, waitMillis: 0 },
+  permits: UPLOADS_MAX,
+  permitsPerKey: PEER_UPLOADS_MAX,
+  waiting: 0,
+  waitingPerKey: 0,
+  waitMillis: 0,
 }
 
 /** Pause for other requests after a long body, as a multiple of its parse time. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { makeKey } from '../../../build/testing/providers/identity-providers.ts'
+import { makeKey } from '../../../testing/providers/identity-providers.ts'
 import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../value/jwt-providers.ts'
 import { readKeySet } from './key-sets.ts'
 

@@ -4,14 +4,14 @@ import {
   lastAudit,
   lossInjector,
   recordsSince,
-} from '../../../build/testing/losses/loss-injector.ts'
+} from '../../../testing/losses/loss-injector.ts'
 import {
   AUTHORITY,
   type ExternalLogins,
   externalLogins,
   MANAGED_TOKEN,
   PROJECT,
-} from '../../../build/testing/providers/external-logins.ts'
+} from '../../../testing/providers/external-logins.ts'
 import type { OperatorId } from '../../value/ids.ts'
 import { INSTALLATION } from '../../value/scope.ts'
 import { Secret } from '../../value/secret.ts'
@@ -170,9 +170,13 @@ const CHANGES: readonly (readonly [
 
 /** The compared columns of each table. The database compares them, since the tables grow. */
 const COMPARED = {
-  ...{ operators: 'rows', operator_grants: 'rows', operator_identities: 'rows' },
-  ...{ operator_sessions: 'rows', operator_managed_revisions: 'rows' },
-  ...{ operator_token_uses: 'rows', operator_invitations: '(rows.invitation_id, rows.state)' },
+  operators: 'rows',
+  operator_grants: 'rows',
+  operator_identities: 'rows',
+  operator_sessions: 'rows',
+  operator_managed_revisions: 'rows',
+  operator_token_uses: 'rows',
+  operator_invitations: '(rows.invitation_id, rows.state)',
 }
 const STATE = Object.entries(COMPARED)
   .map(

@@ -5,7 +5,7 @@ import {
   PROVIDER,
   type TestProvider,
   testProvider,
-} from '../../../build/testing/providers/identity-providers.ts'
+} from '../../../testing/providers/identity-providers.ts'
 import { isFault } from '../../errors/fault.ts'
 import { TestSystem } from '../../system/system.ts'
 import { memoryLog } from '../../telemetry/log.ts'

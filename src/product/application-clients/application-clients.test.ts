@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { openTestProduct, REQUEST_ID, type TestProduct } from '../../../build/testing/products.ts'
+import { openTestProduct, REQUEST_ID, type TestProduct } from '../../../testing/products.ts'
 import { findEnvironment, updateEnvironment } from '../../storage/control/environment.ts'
 import { type ClientInput, createClient, listClients } from './application-clients.ts'
 import {

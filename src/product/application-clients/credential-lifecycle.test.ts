@@ -3,7 +3,7 @@
  * and the guarantees of each.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { openTestProduct, REQUEST_ID, type TestProduct } from '../../../build/testing/products.ts'
+import { openTestProduct, REQUEST_ID, type TestProduct } from '../../../testing/products.ts'
 import type { ApplicationKind } from '../../storage/control/application-clients.ts'
 import type { ClientId, CredentialId } from '../../value/ids.ts'
 import { createClient } from './application-clients.ts'

@@ -11,10 +11,15 @@ export function loggedAudit(sink: AuditSink, log: Logger): AuditSink {
     await sink(record)
     const { operation, outcome, auditId, actor, credentialId, subject } = record
     log.info(operation, {
-      ...{ stream: 'audit', message: `${operation} ${outcome}.` },
-      ...{ outcome, auditId, operatorId: actor ?? undefined, subject },
+      stream: 'audit',
+      message: `${operation} ${outcome}.`,
+      outcome,
+      auditId,
+      operatorId: actor ?? undefined,
+      subject,
       credentialId: credentialId ?? undefined,
-      ...{ requestId: record.requestId ?? undefined, operationId: record.operationId ?? undefined },
+      requestId: record.requestId ?? undefined,
+      operationId: record.operationId ?? undefined,
       sessionId: record.sessionId ?? undefined,
     })
   }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { openTestProduct, REQUEST_ID, type TestProduct } from '../../../build/testing/products.ts'
+import { openTestProduct, REQUEST_ID, type TestProduct } from '../../../testing/products.ts'
 import { listPendingAudit } from '../../storage/control/audit-outbox.ts'
 import { closeProduct } from '../product.ts'
 import { AuditOutbox, type ProductAudit } from './audit-outbox.ts'

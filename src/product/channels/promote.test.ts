@@ -1,12 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import {
-  openTestProduct,
-  publishRelease,
-  type TestProduct,
-} from '../../../build/testing/products.ts'
-import { bindChannel, faultCode } from '../../../build/testing/releases.ts'
+import { openTestProduct, publishRelease, type TestProduct } from '../../../testing/products.ts'
+import { bindChannel, faultCode } from '../../../testing/releases.ts'
 import { Fault } from '../../errors/fault.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import { readEnvironment } from '../environments/environments.ts'

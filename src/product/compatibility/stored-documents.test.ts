@@ -4,8 +4,8 @@ import {
   publishRelease,
   REQUEST_ID,
   type TestProduct,
-} from '../../../build/testing/products.ts'
-import { bindChannel } from '../../../build/testing/releases.ts'
+} from '../../../testing/products.ts'
+import { bindChannel } from '../../../testing/releases.ts'
 import { Fault } from '../../errors/fault.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import type { TableManifest } from '../../value/manifest.ts'

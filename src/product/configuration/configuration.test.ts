@@ -4,7 +4,7 @@ import {
   openTestProduct,
   REQUEST_ID,
   type TestProduct,
-} from '../../../build/testing/products.ts'
+} from '../../../testing/products.ts'
 import {
   type AppliedChange,
   type DeleteInput,

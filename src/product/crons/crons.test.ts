@@ -3,14 +3,14 @@ import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
-import { openTestGateway, type TestGateway } from '../../../build/testing/gateways.ts'
+import { openTestGateway, type TestGateway } from '../../../testing/gateways.ts'
 import {
   functionManifest,
   openTestProduct,
   publishRelease,
   REQUEST_ID,
-} from '../../../build/testing/products.ts'
-import { bindChannel } from '../../../build/testing/releases.ts'
+} from '../../../testing/products.ts'
+import { bindChannel } from '../../../testing/releases.ts'
 import type { OperationId, ReleaseId } from '../../value/ids.ts'
 import type { CronManifest } from '../../value/manifest.ts'
 import { changeEnvironment, readEnvironment } from '../environments/environments.ts'
@@ -24,8 +24,13 @@ import { type ActivateInput, activateCron, listCrons, runCron } from './crons.ts
 const tick = functionManifest('a.tick', { kind: 'mutation', visibility: 'internal', clients: [] })
 const cron = (name: string, more: Partial<CronManifest> = {}): CronManifest => ({
   // A leap day: nothing is due while a test runs.
-  ...{ name, schedule: '0 0 29 2 *', timeZone: 'UTC', everyMillis: null },
-  ...{ function: 'a.tick', arguments: {}, overlap: 'skip' },
+  name,
+  schedule: '0 0 29 2 *',
+  timeZone: 'UTC',
+  everyMillis: null,
+  function: 'a.tick',
+  arguments: {},
+  overlap: 'skip',
   ...more,
 })
 
@@ -38,7 +43,9 @@ let count = 0
 
 beforeAll(async () => {
   gateway = await openTestGateway({
-    ...{ functions: [tick], tables: [], crons: NAMES.map((each) => cron(each)) },
+    functions: [tick],
+    tables: [],
+    crons: NAMES.map((each) => cron(each)),
     handlers: { 'a.tick': () => runs++ },
   })
   await settled()
@@ -55,7 +62,8 @@ const listed = async (target: string | null = null) => (await listCrons(product(
 const namesInForce = async () => (await listed()).map((each) => each.name)
 const itemOf = async (of: string) => (await listed()).find((each) => each.name === of)!
 const clock = () => ({
-  ...{ changedAtMicros: gateway.harness.system.nowMicros(), requestId: REQUEST_ID },
+  changedAtMicros: gateway.harness.system.nowMicros(),
+  requestId: REQUEST_ID,
 })
 
 async function settled(): Promise<void> {
@@ -65,8 +73,12 @@ async function settled(): Promise<void> {
 }
 
 const activation = (more: Partial<ActivateInput> = {}): ActivateInput => ({
-  ...{ operationId: newOperation(), name, activation: 'disabled', expectedRevision: 0n },
-  ...{ ...clock(), ...more },
+  operationId: newOperation(),
+  name,
+  activation: 'disabled',
+  expectedRevision: 0n,
+  ...clock(),
+  ...more,
 })
 const activate = (input: ActivateInput) => activateCron(product(), gateway.harness.actor, input)
 const run = (operationId: OperationId, of = name) =>
@@ -101,7 +113,8 @@ describe('an activation', () => {
     expect(again.result).toEqual(first.result)
     expect(again.operation).toEqual({ ...first.operation, replayed: true })
     expect(findApplied(product(), 'cron', input.operationId)).toMatchObject({
-      ...{ kind: 'cron.disable', revision: 1n },
+      kind: 'cron.disable',
+      revision: 1n,
     })
     await expect(activate({ ...input, name: 'other' })).rejects.toMatchObject({
       code: 'PRODUCT_OPERATION_REUSED',
@@ -160,11 +173,14 @@ test('a cancellation is stored with its Operation ID, and a repeat gets its resu
   const operationId = newOperation()
   const cancel = (scheduledId: string = result.scheduledId, id = operationId) =>
     cancelScheduled(product(), gateway.harness.actor, {
-      ...{ scheduledId, operationId: id, requestId: REQUEST_ID },
+      scheduledId,
+      operationId: id,
+      requestId: REQUEST_ID,
     })
   const first = await cancel()
   expect(first).toMatchObject({
-    ...{ result: { state: 'canceled' }, operation: { kind: 'schedule.cancel' } },
+    result: { state: 'canceled' },
+    operation: { kind: 'schedule.cancel' },
   })
   const operation = { ...first.operation, replayed: true }
   expect(await cancel()).toEqual({ result: first.result, operation })
@@ -178,12 +194,15 @@ test('a cancellation is stored with its Operation ID, and a repeat gets its resu
 test('ended work is not canceled, and a second cancellation changes nothing', async () => {
   const cancel = (scheduledId: string) =>
     cancelScheduled(product(), gateway.harness.actor, {
-      ...{ scheduledId, operationId: newOperation(), requestId: REQUEST_ID },
+      scheduledId,
+      operationId: newOperation(),
+      requestId: REQUEST_ID,
     })
   const ended = (await run(newOperation())).result
   await settled()
   await expect(cancel(ended.scheduledId)).rejects.toMatchObject({
-    ...{ code: 'PRODUCT_STATE_CONFLICT', detail: `${ended.scheduledId} is failed` },
+    code: 'PRODUCT_STATE_CONFLICT',
+    detail: `${ended.scheduledId} is failed`,
   })
   lifecycle('archive')
   const { result } = await run(newOperation())

@@ -77,7 +77,9 @@ export async function listCrons(ports: ReadPorts, target: string | null): Promis
       const nextRunAtMicros =
         crons.nextTimes.get(cron.name) ?? states.get(cron.name)?.nextAtMicros ?? null
       return itemOf(cron, {
-        ...{ revision, activation, lastRunAtMicros },
+        revision,
+        activation,
+        lastRunAtMicros,
         nextRunAtMicros: isRunning ? nextRunAtMicros : null,
       })
     }),
@@ -118,7 +120,9 @@ export async function activateCron(
     putCronActivation(tx, name, { revision, activation }, changedAtMicros)
     const next = cronTimes(cron).after(ports.system.nowMicros(), null)
     const result = itemOf(cron, {
-      ...{ revision, activation, lastRunAtMicros: states?.get(name)?.lastRunAtMicros ?? null },
+      revision,
+      activation,
+      lastRunAtMicros: states?.get(name)?.lastRunAtMicros ?? null,
       nextRunAtMicros: activation === 'enabled' ? next : null,
     })
     return { result, revision }
@@ -158,8 +162,12 @@ export async function runCron(
     throw stateConflict({ path: 'cron', rule, detail: `${name} has an unfinished run` })
   }
   const intent: Intent = {
-    ...{ operationId, kind: 'cron.run' as const, request: { name } },
-    ...{ changedAtMicros, subject: name, requestId },
+    operationId,
+    kind: 'cron.run' as const,
+    request: { name },
+    changedAtMicros,
+    subject: name,
+    requestId,
   }
   return applyOnce(ports, actor, intent, (tx) => {
     if (run?.kind !== 'scheduled') throw unknownCron(name)
@@ -185,7 +193,11 @@ function itemOf(
 ): CronItem {
   const text = (micros: bigint | null) => (micros === null ? null : String(micros))
   return {
-    ...{ name, schedule, timeZone, function: callee, overlap },
+    name,
+    schedule,
+    timeZone,
+    function: callee,
+    overlap,
     every: everyMillis === null ? null : { milliseconds: everyMillis },
     revision: String(state.revision),
     activation: state.activation,

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { openTestGateway, type TestGateway } from '../../../build/testing/gateways.ts'
-import { functionManifest, REQUEST_ID } from '../../../build/testing/products.ts'
-import { faultCode } from '../../../build/testing/releases.ts'
+import { openTestGateway, type TestGateway } from '../../../testing/gateways.ts'
+import { functionManifest, REQUEST_ID } from '../../../testing/products.ts'
+import { faultCode } from '../../../testing/releases.ts'
 import type { DocumentChange } from '../../engine/administration/document-administration.ts'
 import { Fault } from '../../errors/fault.ts'
 import type { TableManifest } from '../../value/manifest.ts'
@@ -74,8 +74,16 @@ const read = (n: number) => {
 
 const query = (more: Partial<Parameters<typeof queryDocuments>[2]> = {}) =>
   queryDocuments(gateway.harness.product, TARGET, {
-    ...{ table: 'notes', index: null, order: 'asc', limit: 100, equalFields: [], equal: [] },
-    ...{ field: undefined, lower: undefined, upper: undefined, after: undefined },
+    table: 'notes',
+    index: null,
+    order: 'asc',
+    limit: 100,
+    equalFields: [],
+    equal: [],
+    field: undefined,
+    lower: undefined,
+    upper: undefined,
+    after: undefined,
     ...more,
   })
 
@@ -127,7 +135,10 @@ test('an exact repeat gets the first result, and any other request is a reuse', 
   const { documentId, value } = { documentId: idOf(1), value: fields('one') }
   const changedAtMicros = gateway.harness.system.nowMicros()
   const input = {
-    ...{ operationId, target: TARGET, changedAtMicros, requestId: REQUEST_ID },
+    operationId,
+    target: TARGET,
+    changedAtMicros,
+    requestId: REQUEST_ID,
     change: {
       ...({ kind: 'insert', table: 'notes', documentId, value } as const),
       createdAtMicros: changedAtMicros,
@@ -224,7 +235,10 @@ describe('an import', () => {
   const importNotes = (notes: readonly (readonly [number, ValueObject])[], more = {}) => {
     const { product, actor, system } = gateway.harness
     return importDocuments(product, actor, {
-      ...{ operationId: ids().make('opn'), target: TARGET, table: 'notes', requestId: REQUEST_ID },
+      operationId: ids().make('opn'),
+      target: TARGET,
+      table: 'notes',
+      requestId: REQUEST_ID,
       documents: notes.map(([n, value]) => ({ documentId: idOf(n), value })),
       changedAtMicros: system.nowMicros(),
       ...more,

@@ -98,8 +98,11 @@ export async function changeDocument(
   const release = await ports.releases.load(locateTarget(ports, target))
   const fingerprint = fingerprintOf(actor, { target, change, changedAtMicros })
   return audited(ports, actor, {
-    ...{ operationId, requestId, isRepeat },
-    ...{ operation: `product.document.${kind}`, subject: documentId },
+    operationId,
+    requestId,
+    isRepeat,
+    operation: `product.document.${kind}`,
+    subject: documentId,
     perform: () =>
       administration.change(release, { operationId, fingerprint, change, requestId, trace }),
   })
@@ -130,14 +133,21 @@ export async function importDocuments(
   // The text is unambiguous: an ID has no space, and the JSON of a value has no line break.
   const lines = documents.map(({ documentId, value }) => `${documentId} ${encodeStored(value)}`)
   const fingerprint = canonicalJson({
-    ...{ operatorId: actor.operatorId, target, kind: 'import', table },
-    ...{ documents: sha256Hex(lines.join('\n')), at: String(changedAtMicros) },
+    operatorId: actor.operatorId,
+    target,
+    kind: 'import',
+    table,
+    documents: sha256Hex(lines.join('\n')),
+    at: String(changedAtMicros),
   })
   const createdAtMicros = changedAtMicros
   const request = { operationId, fingerprint, table, createdAtMicros, documents, requestId, trace }
   return audited(ports, actor, {
-    ...{ operationId, requestId, isRepeat },
-    ...{ operation: 'product.document.import', subject: table },
+    operationId,
+    requestId,
+    isRepeat,
+    operation: 'product.document.import',
+    subject: table,
     perform: () => administration.import(release, request),
   })
 }

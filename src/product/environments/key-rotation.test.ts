@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import { makeRoot } from '../../../build/testing/product-roots.ts'
-import { openTestProduct, REQUEST_ID, type TestProduct } from '../../../build/testing/products.ts'
+import { makeRoot } from '../../../testing/product-roots.ts'
+import { openTestProduct, REQUEST_ID, type TestProduct } from '../../../testing/products.ts'
 import { keyringFiles } from '../../storage/keyring-files.ts'
 import { realSystem, TestSystem } from '../../system/system.ts'
 import { DOWNLOAD_SECONDS } from '../../value/files/files.ts'
@@ -24,7 +24,7 @@ import { FunctionalTokens } from '../functional-tokens/tokens.ts'
 import { closeProduct } from '../product.ts'
 import { type KeyRotation, rotateKeys } from './key-rotation.ts'
 
-const DYING_ROTATION = join(import.meta.dirname, '../../..', 'build/testing/dying/rotation.ts')
+const DYING_ROTATION = join(import.meta.dirname, '../../..', 'testing/dying/rotation.ts')
 const DAY_MS = 86_400_000
 const SECRETS = { API_KEY: 'sk_live_51H8xJ2eZvKYlo2C', OTHER: 'second secret', THIRD: 'third' }
 
@@ -155,8 +155,12 @@ describe('after a rotation', () => {
     await harness.product.audit.whenIdle()
     expect(harness.audited).toEqual([
       expect.objectContaining({
-        ...{ operation: 'product.keyring.rotate', outcome: 'succeeded', subject: environmentId },
-        ...{ actor: null, requestId: null, sessionId: null },
+        operation: 'product.keyring.rotate',
+        outcome: 'succeeded',
+        subject: environmentId,
+        actor: null,
+        requestId: null,
+        sessionId: null,
       }),
     ])
   })

@@ -1,6 +1,6 @@
 /** Tokens of download grants under keyrings that were rotated, of other forms and Environments. */
 import { expect, test } from 'vitest'
-import { ENVIRONMENT_ID } from '../../../build/testing/product-roots.ts'
+import { ENVIRONMENT_ID } from '../../../testing/product-roots.ts'
 import { Keyring } from '../../storage/keyring.ts'
 import { TestSystem } from '../../system/system.ts'
 import {
@@ -19,7 +19,8 @@ const INVALID = expect.objectContaining({ code: 'GRANT_INVALID' })
 
 function keyring(ids: readonly string[], active: string, environment = ENVIRONMENT_ID): Keyring {
   const keys = ids.map((id) => ({
-    ...{ id, createdAtMicros: 1n },
+    id,
+    createdAtMicros: 1n,
     key: new Uint8Array(32).fill(id.charCodeAt(1)),
   }))
   return new Keyring({ version: 1, keys, active }, environment)

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { testKeyring } from '../../../build/testing/cursors.ts'
+import { testKeyring } from '../../../testing/cursors.ts'
 import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
 import type { DocumentStore } from '../../documents/store.ts'
 import { openSystemDocuments } from '../../engine/files/open-system-documents.ts'
@@ -52,7 +52,10 @@ async function put(key: string, bytes: number): Promise<unknown> {
       await staged.write(crypto.getRandomValues(new Uint8Array(Math.min(left, 64 * 1024))))
     }
     return await storeFile(ports, staged, {
-      ...{ bucket: 'default', key, contentType: 'a/b', uploadId: null },
+      bucket: 'default',
+      key,
+      contentType: 'a/b',
+      uploadId: null,
     })
   } finally {
     await staged.discard()

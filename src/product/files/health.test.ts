@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
-import { testKeyring } from '../../../build/testing/cursors.ts'
-import { S3Server } from '../../../build/testing/servers/s3-server.ts'
+import { testKeyring } from '../../../testing/cursors.ts'
+import { S3Server } from '../../../testing/servers/s3-server.ts'
 import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
 import { openSystemDocuments } from '../../engine/files/open-system-documents.ts'
 import type { BlobStore } from '../../storage/blobs/blobs.ts'
@@ -34,8 +34,13 @@ async function open(blobs: BlobStore): Promise<Files> {
   closers.push(() => store.close())
   const { files } = openFilesOf(
     {
-      ...{ system, blobs, log: memoryLog().log, metrics: new Metrics(system) },
-      ...{ keyring: testKeyring(), buckets: DEFAULT_BUCKETS, storageKeys: { find: () => null } },
+      system,
+      blobs,
+      log: memoryLog().log,
+      metrics: new Metrics(system),
+      keyring: testKeyring(),
+      buckets: DEFAULT_BUCKETS,
+      storageKeys: { find: () => null },
       pauses: { mibMillis: 0, firstMillis: 0, roundMillis: 5 },
     },
     () => ({ documents: openSystemDocuments(store, system) }),

@@ -54,17 +54,15 @@ export async function completeMultipart(
     if (value !== undefined) checksum!.check(value)
     const checksums = value === undefined ? undefined : new Map([[checksum!.algorithm, value]])
     return await storeFile(ports, staged, {
-      ...{
-        bucket,
-        key,
-        contentType,
-        headers,
-        etag,
-        partSizes,
-        multipartId,
-        checksums,
-        uploadId: null,
-      },
+      bucket,
+      key,
+      contentType,
+      headers,
+      etag,
+      partSizes,
+      multipartId,
+      checksums,
+      uploadId: null,
       requireReplaceable,
       inCommit: async (transaction) => {
         const open = await readOpen(transaction, { bucket, key, multipartId })

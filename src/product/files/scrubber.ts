@@ -105,7 +105,9 @@ export class Scrubber {
     this.#damaged.add(sha256)
     log.error('files.damaged', {
       message: `The bytes of ${fileId} are ${condition}: restore them from a backup.`,
-      ...{ fileId, sha256, condition },
+      fileId,
+      sha256,
+      condition,
     })
   }
 

@@ -2,12 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { makeKey } from '../../../build/testing/providers/identity-providers.ts'
-import {
-  type JwtIssuer,
-  jwtIssuer,
-  jwtProvider,
-} from '../../../build/testing/providers/jwt-issuers.ts'
+import { makeKey } from '../../../testing/providers/identity-providers.ts'
+import { type JwtIssuer, jwtIssuer, jwtProvider } from '../../../testing/providers/jwt-issuers.ts'
 import { isFault } from '../../errors/fault.ts'
 import { TOKEN_REJECTIONS } from '../../identity/jwt/rejections.ts'
 import { ControlDatabase } from '../../storage/control/database.ts'

@@ -1,6 +1,6 @@
 import { createHmac, createPublicKey } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { makeKey } from '../../../build/testing/providers/identity-providers.ts'
+import { makeKey } from '../../../testing/providers/identity-providers.ts'
 import {
   AUDIENCE,
   encodePart,
@@ -9,7 +9,7 @@ import {
   jwtIssuer,
   jwtProvider,
   signature,
-} from '../../../build/testing/providers/jwt-issuers.ts'
+} from '../../../testing/providers/jwt-issuers.ts'
 import { isFault } from '../../errors/fault.ts'
 import { TOKEN_REJECTIONS, type TokenCheck } from '../../identity/jwt/rejections.ts'
 import { Keyring } from '../../storage/keyring.ts'

@@ -14,9 +14,9 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import { openTestLogs, type TestLogs } from '../../../build/testing/logs.ts'
-import { ENVIRONMENT_ID } from '../../../build/testing/product-roots.ts'
-import { S3Server } from '../../../build/testing/servers/s3-server.ts'
+import { openTestLogs, type TestLogs } from '../../../testing/logs.ts'
+import { ENVIRONMENT_ID } from '../../../testing/product-roots.ts'
+import { S3Server } from '../../../testing/servers/s3-server.ts'
 import { S3Objects } from '../../storage/blobs/s3-objects.ts'
 import { S3Segments } from '../../storage/logs/remote-segments.ts'
 
@@ -151,8 +151,11 @@ describe('segments in an S3-compatible store', () => {
     await opened.dispose()
     const remote = new S3Segments(
       new S3Objects({
-        ...{ endpoint: server.endpoint, bucket: 'logs', region: 'us-east-1' },
-        ...{ accessKeyId: 'id', secretAccessKey: 'secret' },
+        endpoint: server.endpoint,
+        bucket: 'logs',
+        region: 'us-east-1',
+        accessKeyId: 'id',
+        secretAccessKey: 'secret',
       }),
       ENVIRONMENT_ID,
     )

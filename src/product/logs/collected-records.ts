@@ -29,8 +29,15 @@ const ATTRIBUTIONS = [
 /** `error` has private details of the server, which stay in its own log. */
 const LEFT_OUT: ReadonlySet<string> = new Set([
   ...ATTRIBUTIONS,
-  ...['at', 'level', 'event', 'message', 'stream', 'projectId', 'environmentId'],
-  ...['durationMicros', 'error'],
+  'at',
+  'level',
+  'event',
+  'message',
+  'stream',
+  'projectId',
+  'environmentId',
+  'durationMicros',
+  'error',
 ])
 
 /**

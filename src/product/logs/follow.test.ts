@@ -1,6 +1,6 @@
 /** Tests the end of a stream that follows a log in which nothing is written. */
 import { expect, onTestFinished, test } from 'vitest'
-import { openTestLogs } from '../../../build/testing/logs.ts'
+import { openTestLogs } from '../../../testing/logs.ts'
 import { RECHECK_MILLIS } from './follow.ts'
 
 test('a quiet stream ends within 2 s of the authorization of its caller', async () => {

@@ -3,7 +3,7 @@ import { cpSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
-import { openTestLogs, type TestLogs } from '../../../build/testing/logs.ts'
+import { openTestLogs, type TestLogs } from '../../../testing/logs.ts'
 import { LOG_RECORDS_PER_SECOND_MAX } from '../../storage/logs/log-store.ts'
 import { createLogWorker } from '../../storage/logs/log-thread.ts'
 

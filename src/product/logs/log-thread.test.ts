@@ -1,6 +1,6 @@
 /** The log after its writer thread has ended. */
 import { afterEach, expect, test } from 'vitest'
-import { openTestLogs, type TestLogs } from '../../../build/testing/logs.ts'
+import { openTestLogs, type TestLogs } from '../../../testing/logs.ts'
 import { createLogWorker, LOG_THREAD_RESTARTS_MAX } from '../../storage/logs/log-thread.ts'
 
 let opened: TestLogs

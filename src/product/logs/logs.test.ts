@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import { openTestLogs, type TestLogs } from '../../../build/testing/logs.ts'
+import { openTestLogs, type TestLogs } from '../../../testing/logs.ts'
 import { LOG_RECORDS_PER_SECOND_MAX } from '../../storage/logs/log-store.ts'
 import { Secret } from '../../value/secret.ts'
 import type { LogRecord } from '../../wire/logs.ts'
@@ -41,7 +41,10 @@ describe('a record', () => {
     const { items, next } = await opened.logs.page({}, 10)
     const { cursor, projectId, environmentId, atMicros, ...rest } = items[0]!
     expect(rest).toEqual({
-      ...{ ...call, level: 'info', event: 'function.log', message: 'hello' },
+      ...call,
+      level: 'info',
+      event: 'function.log',
+      message: 'hello',
       fields: { amount: 3 },
     })
     expect([next, cursor, projectId, environmentId, atMicros]).toEqual([

@@ -212,7 +212,9 @@ export class Logs {
 
 function filterOf({ release, request, stream, level, since, ...query }: LogFollowQuery): LogFilter {
   return {
-    ...{ release, request, stream },
+    release,
+    request,
+    stream,
     function: query.function,
     level: level === undefined ? undefined : LOG_LEVELS.indexOf(level),
     since: since === undefined ? undefined : Number(since),

@@ -7,7 +7,7 @@ import {
   REQUEST_ID,
   type TestProduct,
   workspaceParts,
-} from '../../../build/testing/products.ts'
+} from '../../../testing/products.ts'
 import { ArtifactStore } from '../../storage/artifacts.ts'
 import { type Files, realFiles } from '../../storage/files.ts'
 import { sha256 } from '../../system/digests.ts'

@@ -1,7 +1,7 @@
 import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { Random } from '../../../build/testing/fuzzing/fuzz.ts'
+import { Random } from '../../../testing/fuzzing/fuzz.ts'
 import {
   AUTHORIZED,
   DYING_COLLECTOR,
@@ -11,13 +11,8 @@ import {
   publishRelease,
   REQUEST_ID,
   type TestProduct,
-} from '../../../build/testing/products.ts'
-import {
-  bindChannel,
-  faultCode,
-  releaseState,
-  retireRelease,
-} from '../../../build/testing/releases.ts'
+} from '../../../testing/products.ts'
+import { bindChannel, faultCode, releaseState, retireRelease } from '../../../testing/releases.ts'
 import type { Fault } from '../../errors/fault.ts'
 import type { ApplicationScope } from '../../value/application-scopes.ts'
 import type { ReleaseId } from '../../value/ids.ts'
@@ -104,7 +99,8 @@ describe('a retirement', () => {
 
   test('a retirement passes the indexes of the remaining Releases to the engine', async () => {
     const table = (name: string, ...fields: readonly string[]) => ({
-      ...{ name, fields: { a: { type: 'string' } as const, b: { type: 'string' } as const } },
+      name,
+      fields: { a: { type: 'string' } as const, b: { type: 'string' } as const },
       indexes: fields.map((field) => ({ name: `by_${field}`, fields: [field], unique: false })),
     })
     const { releaseId } = await publishRelease(harness, { tables: [table('notes', 'a')] })

@@ -6,8 +6,8 @@ import {
   REQUEST_ID,
   type TestProduct,
   type WorkspaceInput,
-} from '../../../build/testing/products.ts'
-import { bindChannel, releaseState } from '../../../build/testing/releases.ts'
+} from '../../../testing/products.ts'
+import { bindChannel, releaseState } from '../../../testing/releases.ts'
 import { Fault } from '../../errors/fault.ts'
 import type { CronManifest, TableManifest } from '../../value/manifest.ts'
 import type { Json } from '../../value/strict-json.ts'
@@ -27,8 +27,13 @@ const MESSAGES: TableManifest = {
   indexes: [{ name: 'byBody', fields: ['body'], unique: false }],
 }
 const SWEEP: CronManifest = {
-  ...{ name: 'sweep', schedule: null, timeZone: null, everyMillis: 60_000 },
-  ...{ function: 'messages.sweep', arguments: {}, overlap: 'skip' },
+  name: 'sweep',
+  schedule: null,
+  timeZone: null,
+  everyMillis: 60_000,
+  function: 'messages.sweep',
+  arguments: {},
+  overlap: 'skip',
 }
 const SWEPT = functionManifest('messages.sweep', { kind: 'mutation' })
 const CHAT = { functions: [LIST], tables: [MESSAGES] }

@@ -5,10 +5,10 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type HeldStore, heldStore } from '../../../build/testing/documents/held-stores.ts'
-import { openTestGateway, type TestGateway } from '../../../build/testing/gateways.ts'
-import { functionManifest, publishRelease, REQUEST_ID } from '../../../build/testing/products.ts'
-import { bindChannel } from '../../../build/testing/releases.ts'
+import { type HeldStore, heldStore } from '../../../testing/documents/held-stores.ts'
+import { openTestGateway, type TestGateway } from '../../../testing/gateways.ts'
+import { functionManifest, publishRelease, REQUEST_ID } from '../../../testing/products.ts'
+import { bindChannel } from '../../../testing/releases.ts'
 import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
 import { insertWork } from '../../engine/scheduled-work/scheduled-documents.ts'
 import type { ReleaseId } from '../../value/ids.ts'
@@ -46,8 +46,13 @@ afterAll(async () => {
 function schedule(releaseId: ReleaseId, beforeCommit: () => void = () => undefined) {
   return gateway.engine.documents.change(async (transaction) => {
     const scheduledId = await insertWork(transaction, {
-      ...{ function: 'a.tick', kind: 'mutation', releaseId, argumentsText: '{}', dueAtMicros: 0n },
-      ...{ source: 'function', cron: null },
+      function: 'a.tick',
+      kind: 'mutation',
+      releaseId,
+      argumentsText: '{}',
+      dueAtMicros: 0n,
+      source: 'function',
+      cron: null,
     })
     beforeCommit()
     return scheduledId

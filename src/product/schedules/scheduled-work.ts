@@ -56,8 +56,12 @@ export async function cancelScheduled(
     ? null
     : await failingAsProduct(() => ports.engine.scheduler.cancel(scheduledId))
   const intent: Intent = {
-    ...{ operationId, kind: 'schedule.cancel' as const, request: { scheduledId } },
-    ...{ changedAtMicros, subject: scheduledId, requestId },
+    operationId,
+    kind: 'schedule.cancel' as const,
+    request: { scheduledId },
+    changedAtMicros,
+    subject: scheduledId,
+    requestId,
   }
   return applyOnce(ports, actor, intent, () => {
     if (canceled === null) throw new Fault('PRODUCT_NOT_FOUND', { detail: scheduledId })
@@ -95,7 +99,11 @@ export function workState(work: ScheduledSummary): WorkState {
   return {
     scheduledId: work.scheduledId as Id<'sch'>,
     releaseId: work.releaseId as ReleaseId,
-    ...{ function: name, state, attempts, lastErrorCode, source },
+    function: name,
+    state,
+    attempts,
+    lastErrorCode,
+    source,
     dueAtMicros: String(work.dueAtMicros),
   }
 }

@@ -1,12 +1,8 @@
 import { renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import {
-  openTestProduct,
-  publishRelease,
-  type TestProduct,
-} from '../../../build/testing/products.ts'
-import { bindChannel } from '../../../build/testing/releases.ts'
+import { openTestProduct, publishRelease, type TestProduct } from '../../../testing/products.ts'
+import { bindChannel } from '../../../testing/releases.ts'
 import { findRelease } from '../../storage/control/releases.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import { closeProduct } from '../product.ts'

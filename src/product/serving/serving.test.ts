@@ -5,8 +5,8 @@ import {
   publishRelease,
   REQUEST_ID,
   type TestProduct,
-} from '../../../build/testing/products.ts'
-import { bindChannel } from '../../../build/testing/releases.ts'
+} from '../../../testing/products.ts'
+import { bindChannel } from '../../../testing/releases.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import { changeEnvironment, readEnvironment } from '../environments/environments.ts'
 import type { LoadedRelease } from '../ports.ts'

@@ -5,7 +5,7 @@ import {
   publishRelease,
   REQUEST_ID,
   type TestProduct,
-} from '../../../build/testing/products.ts'
+} from '../../../testing/products.ts'
 import type { ApplicationScope } from '../../value/application-scopes.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import { promote } from '../channels/promote.ts'

@@ -2,10 +2,10 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { TestConfiguration } from '../../../build/testing/configurations.ts'
-import { testCursors } from '../../../build/testing/cursors.ts'
-import { inProcessPool } from '../../../build/testing/engine/in-process-pool.ts'
-import { noStorage } from '../../../build/testing/files/function-storage.ts'
+import { TestConfiguration } from '../../../testing/configurations.ts'
+import { testCursors } from '../../../testing/cursors.ts'
+import { inProcessPool } from '../../../testing/engine/in-process-pool.ts'
+import { noStorage } from '../../../testing/files/function-storage.ts'
 import {
   AUTHORIZED,
   functionManifest,
@@ -16,7 +16,7 @@ import {
   REQUEST_ID,
   type TestProduct,
   type WorkspaceInput,
-} from '../../../build/testing/products.ts'
+} from '../../../testing/products.ts'
 import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
 import { createEngine } from '../../engine/create-engine.ts'
 import { Fault } from '../../errors/fault.ts'

@@ -11,7 +11,7 @@ import {
   REQUEST_ID,
   type TestProduct,
   workspaceParts,
-} from '../../../build/testing/products.ts'
+} from '../../../testing/products.ts'
 import { sha256 } from '../../system/digests.ts'
 import { canonicalJson } from '../../value/canonical-json.ts'
 import { encodePackage } from '../../value/packages/workspace-package.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { fc } from '../../../build/testing/properties.ts'
+import { fc } from '../../../testing/properties.ts'
 import { makeCpuClock } from './cpu-clocks.ts'
 
 /** Steps of elapsed time, and the CPU time used in each, which is never more. */

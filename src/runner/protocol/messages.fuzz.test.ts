@@ -1,12 +1,7 @@
 /** Frames and messages of a malicious runner: each is decoded, or rejected as ValidationError. */
 import { expect } from 'vitest'
-import {
-  fuzz,
-  mutatedBytes,
-  mutatedJson,
-  mutatedText,
-} from '../../../build/testing/fuzzing/fuzz.ts'
-import { VALID_MESSAGES } from '../../../build/testing/hostile/messages.ts'
+import { fuzz, mutatedBytes, mutatedJson, mutatedText } from '../../../testing/fuzzing/fuzz.ts'
+import { VALID_MESSAGES } from '../../../testing/hostile/messages.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import { FrameReader, FrameWriter } from './frames.ts'
 import { decodeFromRunner } from './messages.ts'

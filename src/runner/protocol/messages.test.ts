@@ -1,7 +1,7 @@
 /** The frames of a runner are untrusted: every wrong shape is rejected, and none crashes. */
 import { describe, expect, test } from 'vitest'
-import { VALID_MESSAGES as VALID } from '../../../build/testing/hostile/messages.ts'
-import { fc } from '../../../build/testing/properties.ts'
+import { VALID_MESSAGES as VALID } from '../../../testing/hostile/messages.ts'
+import { fc } from '../../../testing/properties.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import { decodeFromRunner } from './messages.ts'
 

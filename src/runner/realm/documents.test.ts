@@ -4,10 +4,10 @@
  * them, and once more as whole text; the results are the same.
  */
 import { describe, expect, test } from 'vitest'
-import { arbitraryValue } from '../../../build/testing/arbitrary-values.ts'
-import { fc } from '../../../build/testing/properties.ts'
-import { Driver, errorOf, resultOf } from '../../../build/testing/runner-hosts.ts'
-import { SEED } from '../../../build/testing/seeds.ts'
+import { arbitraryValue } from '../../../testing/arbitrary-values.ts'
+import { fc } from '../../../testing/properties.ts'
+import { Driver, errorOf, resultOf } from '../../../testing/runner-hosts.ts'
+import { SEED } from '../../../testing/seeds.ts'
 import type { StoredDocument } from '../../documents/store.ts'
 import { documentText } from '../../engine/calls/document-text.ts'
 import { returnedContent, returnedValue } from '../../engine/calls/returned-documents.ts'

@@ -46,8 +46,15 @@ export interface Realm {
 
 /** Classes of which code gets instances by `ctx`; no global leads to them. */
 const CONTEXT_CLASSES = [
-  ...[Rows, RangeBuilder, QueryDatabase, MutationDatabase],
-  ...[Auth, Configuration, Scheduler, Storage, WatchedPromise],
+  Rows,
+  RangeBuilder,
+  QueryDatabase,
+  MutationDatabase,
+  Auth,
+  Configuration,
+  Scheduler,
+  Storage,
+  WatchedPromise,
 ]
 
 /** Prepares this realm; `properties` are in the order of UNFROZEN. */

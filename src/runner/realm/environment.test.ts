@@ -1,6 +1,6 @@
 /** Objects that the calls of a Release share: the code of one call changes none of them. */
 import { expect, test } from 'vitest'
-import { Driver, errorOf, resultOf } from '../../../build/testing/runner-hosts.ts'
+import { Driver, errorOf, resultOf } from '../../../testing/runner-hosts.ts'
 
 /**
  * Calls each function that the globals lead to on fresh receivers; the first result of each kind is
@@ -151,7 +151,12 @@ test('globals that the script replaces change nothing for the code of the realm'
   const input = '{"id":"x_1","bytes":{"$b":"AQ"},"large":{"$i":"9"}}'
   expect(resultOf(driver.run('replaced'))).toEqual(['undefined', 'undefined'])
   expect(resultOf(driver.run('values', input, () => '{"n":{"$i":"7"}}'))).toEqual([
-    ...[JSON.parse(input), { $i: '7' }, 36, 'https://a.test/?a=b%20c', 'YQ==', true],
+    JSON.parse(input),
+    { $i: '7' },
+    36,
+    'https://a.test/?a=b%20c',
+    'YQ==',
+    true,
   ])
   expect(errorOf(driver.run('describes'))).toContain('result[0] is a Map')
   const page = '{"documents":[1],"done":true,"cursor":null}'

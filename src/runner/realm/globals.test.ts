@@ -1,7 +1,7 @@
 /** The globals of a Workspace's realm, compared with those of the runtime. */
 import { describe, expect, test } from 'vitest'
-import { fc } from '../../../build/testing/properties.ts'
-import { Driver, resultOf } from '../../../build/testing/runner-hosts.ts'
+import { fc } from '../../../testing/properties.ts'
+import { Driver, resultOf } from '../../../testing/runner-hosts.ts'
 import { encodeStored } from '../../value/stored.ts'
 import type { Value } from '../../value/values.ts'
 import type { FromRunner } from '../protocol/messages.ts'
@@ -83,8 +83,13 @@ describe('globals', () => {
       expect(message).toMatchObject({ type: 'returned', usage: { usedClock: false } })
       const { logs } = (message as Extract<FromRunner, { type: 'returned' }>).usage
       expect(logs.map((line) => line.message)).toEqual([
-        ...['a', 'default: 1', 'b: 1', 'default: 2', 'default: 1'],
-        ...['default: 0 ms', 'default: 0 ms'],
+        'a',
+        'default: 1',
+        'b: 1',
+        'default: 2',
+        'default: 1',
+        'default: 0 ms',
+        'default: 0 ms',
       ])
     }
   })

@@ -97,7 +97,12 @@ function definitionsOf(modules: Definitions['modules']): Map<string, Definition>
 function cronsOf(definition: Marked | undefined, encode: Encode): CronManifest[] {
   const declared = (definition?.[cronsKey] ?? []) as (CronManifest & { arguments: unknown })[]
   return declared.map(({ name, schedule, timeZone, everyMillis, overlap, ...call }) => ({
-    ...{ name, schedule, timeZone, everyMillis, overlap, function: call.function },
+    name,
+    schedule,
+    timeZone,
+    everyMillis,
+    overlap,
+    function: call.function,
     arguments: JSON.parse(encode(call.arguments, `arguments of the Cron ${name}`)),
   }))
 }

@@ -6,13 +6,13 @@ import { accessSync, closeSync, constants, mkdtempSync, openSync, rmSync, statSy
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import type { NativeReport } from '../../../build/testing/hostile/natives.ts'
+import type { NativeReport } from '../../../testing/hostile/natives.ts'
 import { runnerCommand } from '../command.ts'
 import { runnerSpawner } from '../processes.ts'
 import type { FromRunner } from '../protocol/messages.ts'
 import { landlockVersion } from './landlock.ts'
 
-const natives = new URL('../../../build/testing/hostile/natives.ts', import.meta.url).pathname
+const natives = new URL('../../../testing/hostile/natives.ts', import.meta.url).pathname
 const ENOSYS = 38
 const onLinux = process.platform === 'linux'
 const folder = mkdtempSync(join(tmpdir(), 'svc-natives-'))

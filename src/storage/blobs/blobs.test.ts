@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { S3Server } from '../../../build/testing/servers/s3-server.ts'
+import { S3Server } from '../../../testing/servers/s3-server.ts'
 import { sha256Hex } from '../../system/digests.ts'
 import type { BlobStore, Content } from './blobs.ts'
 import { FileBlobs } from './file-blobs.ts'
@@ -58,12 +58,18 @@ async function s3Bench(): Promise<Bench> {
   const directory = mkdtempSync(join(tmpdir(), 'svc-blobs-'))
   s3 = new S3Server()
   const address = {
-    ...{ endpoint: s3.endpoint, bucket: 'files', region: 'us-east-1' },
-    ...{ accessKeyId: 'id', secretAccessKey: 'secret' },
+    endpoint: s3.endpoint,
+    bucket: 'files',
+    region: 'us-east-1',
+    accessKeyId: 'id',
+    secretAccessKey: 'secret',
   }
   const reopen = ({ freeFloorBytes = 0, requestMillis = 10_000 }: ReopenOptions = {}) =>
     S3Blobs.open({
-      ...{ address, environmentId: ENVIRONMENT, requestMillis, freeFloorBytes },
+      address,
+      environmentId: ENVIRONMENT,
+      requestMillis,
+      freeFloorBytes,
       stagingDirectory: join(directory, 'temporary'),
     })
   const folder = (name: string) => {

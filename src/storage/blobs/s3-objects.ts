@@ -38,7 +38,9 @@ export class S3Objects {
     await this.request(this.millisFor(size), () =>
       this.client.write(key, Bun.file(path), {
         type: 'application/octet-stream',
-        ...{ partSize: PART_BYTES, queueSize: PARTS_IN_FLIGHT, retry: RETRIES },
+        partSize: PART_BYTES,
+        queueSize: PARTS_IN_FLIGHT,
+        retry: RETRIES,
       }),
     )
     const stored = await this.sizeOf(key)

@@ -33,6 +33,9 @@ export function putCronActivation(
     `insert into cron_activations (name, activation, revision, changed_at) values (?, ?, ?, ?)
       on conflict (name) do update set activation = excluded.activation,
         revision = excluded.revision, changed_at = excluded.changed_at`,
-    ...[name, activation, revision, changedAtMicros],
+    name,
+    activation,
+    revision,
+    changedAtMicros,
   )
 }

@@ -101,7 +101,10 @@ export class LogStore {
     ensureOwnFile(options.unwrittenPath)
     const thread = new LogThread({
       opening: () => ({
-        ...{ path, directory, environmentId, now: Number(system.nowMicros()) },
+        path,
+        directory,
+        environmentId,
+        now: Number(system.nowMicros()),
         isRemote: options.archive.remote !== null,
       }),
       monotonicMillis: () => system.monotonicMillis(),
@@ -349,8 +352,11 @@ export class LogStore {
     const first = this.#inFlight?.first ?? this.#first
     const report = this.#reported === null ? 0 : first
     this.#unwritten.write({
-      ...{ first, next: this.#next, dropped: this.#dropped },
-      ...{ report, reported: this.#reported ?? NONE },
+      first,
+      next: this.#next,
+      dropped: this.#dropped,
+      report,
+      reported: this.#reported ?? NONE,
     })
   }
 

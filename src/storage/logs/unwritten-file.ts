@@ -45,7 +45,9 @@ export class UnwrittenFile {
     }
     const [first, next, rate, queue, failed, report, ...of] = [...fields].map(Number) as Nine
     return {
-      ...{ first, next, report },
+      first,
+      next,
+      report,
       dropped: { rate, queue, failed },
       reported: { rate: of[0], queue: of[1], failed: of[2] },
     }
@@ -53,8 +55,15 @@ export class UnwrittenFile {
 
   write({ first, next, dropped, report, reported }: Unwritten): void {
     const values = [
-      ...[first, next, dropped.rate, dropped.queue, dropped.failed],
-      ...[report, reported.rate, reported.queue, reported.failed],
+      first,
+      next,
+      dropped.rate,
+      dropped.queue,
+      dropped.failed,
+      report,
+      reported.rate,
+      reported.queue,
+      reported.failed,
     ]
     for (let i = 0; i < FIELDS; i++) {
       this.#fields.setUint32(i * 8, values[i]! >>> 0, true)

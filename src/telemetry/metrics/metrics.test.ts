@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { parseOpenMetrics } from '../../../build/testing/open-metrics.ts'
+import { parseOpenMetrics } from '../../../testing/open-metrics.ts'
 import { realSystem, TestSystem } from '../../system/system.ts'
 import { Metrics } from './metrics.ts'
 import { BOUNDS, COUNTERS, GAUGES, HISTOGRAMS } from './names.ts'

@@ -1,8 +1,8 @@
 /** Traces against a receiver of OTLP/HTTP. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { selfSigned } from '../../../build/testing/certificates.ts'
-import { OtlpReceiver } from '../../../build/testing/servers/otlp-receiver.ts'
-import { RecordingServer } from '../../../build/testing/servers/recording-server.ts'
+import { selfSigned } from '../../../testing/certificates.ts'
+import { OtlpReceiver } from '../../../testing/servers/otlp-receiver.ts'
+import { RecordingServer } from '../../../testing/servers/recording-server.ts'
 import { requireVerifiedPeers } from '../../system/peers.ts'
 import { realSystem, TestSystem } from '../../system/system.ts'
 import { Secret } from '../../value/secret.ts'
@@ -37,9 +37,17 @@ function open(given: Partial<TracesOptions> = {}) {
   const metrics = new Metrics(system)
   const memory = memoryLog(system)
   const traces = openTraces({
-    ...{ url: `${receiver.endpoint}/v1/traces`, protocol: 'http/protobuf', headers: [] },
-    ...{ serviceName: 'svc-test', version: '1.2.3', ratio: 1, batchMillis: 10 },
-    ...{ system, log: memory.log, metrics, ...given },
+    url: `${receiver.endpoint}/v1/traces`,
+    protocol: 'http/protobuf',
+    headers: [],
+    serviceName: 'svc-test',
+    version: '1.2.3',
+    ratio: 1,
+    batchMillis: 10,
+    system,
+    log: memory.log,
+    metrics,
+    ...given,
   })
   opened.push(traces)
   const counted = () => {
@@ -52,8 +60,11 @@ function open(given: Partial<TracesOptions> = {}) {
 const start = (name = 'work') => ({ name, kind: 'internal', attributes: {} }) as const
 const request = (traces: Traces, headers: Record<string, string> = {}): Span =>
   traces.request({
-    ...{ name: 'POST /v1/query', kind: 'server', attributes: { 'svc.request.id': 'req_1' } },
-    ...{ headers: new Headers(headers), startedMillis: performance.now() },
+    name: 'POST /v1/query',
+    kind: 'server',
+    attributes: { 'svc.request.id': 'req_1' },
+    headers: new Headers(headers),
+    startedMillis: performance.now(),
   })
 const headersOf = (span: Span) => Object.fromEntries(span.headers())
 
@@ -75,7 +86,11 @@ describe.each(['http/protobuf', 'http/json'] as const)('by %s', (protocol) => {
     await expect.poll(() => receiver.spans.length).toBe(2)
     const [commit, served] = receiver.spans
     expect(served).toMatchObject({
-      ...{ traceId: TRACE, parentSpanId: PARENT, traceState: 'rojo=1', kind: 2, status: 0 },
+      traceId: TRACE,
+      parentSpanId: PARENT,
+      traceState: 'rojo=1',
+      kind: 2,
+      status: 0,
       name: 'POST /v1/query',
       resource: { 'service.name': 'svc-test', 'service.version': '1.2.3' },
     })
@@ -85,7 +100,11 @@ describe.each(['http/protobuf', 'http/json'] as const)('by %s', (protocol) => {
       'svc.query.cached': true,
     })
     expect(commit).toMatchObject({
-      ...{ traceId: TRACE, parentSpanId: served!.spanId, kind: 1, status: 2, statusMessage: '' },
+      traceId: TRACE,
+      parentSpanId: served!.spanId,
+      kind: 1,
+      status: 2,
+      statusMessage: '',
       attributes: { 'error.type': 'UNAVAILABLE' },
     })
     expect(Number(commit!.attributes['svc.commit.writes'])).toBe(2)

@@ -288,7 +288,10 @@ function remoteContext(caller: TraceContext | null): Context {
   if (caller === null) return ROOT_CONTEXT
   const { traceId, spanId, state } = caller
   return trace.setSpanContext(ROOT_CONTEXT, {
-    ...{ traceId, spanId, traceFlags: 1, isRemote: true },
+    traceId,
+    spanId,
+    traceFlags: 1,
+    isRemote: true,
     ...(state !== null && { traceState: createTraceState(state) }),
   })
 }

@@ -100,11 +100,18 @@ export class OtlpExporter implements SpanExporter {
     const dial = { host: url.hostname.replace(/^\[|\]$/g, ''), port }
     try {
       const response = await send(dial, {
-        ...{ url, method: 'POST', body, signal },
+        url,
+        method: 'POST',
+        body,
+        signal,
         headers: {
           ...Object.fromEntries(headers.map(({ name, value }) => [name, value.reveal()])),
-          ...{ host: url.host, 'user-agent': 'svc-server', accept: type, connection: 'close' },
-          ...{ 'accept-encoding': 'identity', 'content-type': type },
+          host: url.host,
+          'user-agent': 'svc-server',
+          accept: type,
+          connection: 'close',
+          'accept-encoding': 'identity',
+          'content-type': type,
           'content-length': String(body.length),
         },
       })
@@ -112,7 +119,8 @@ export class OtlpExporter implements SpanExporter {
         const status = response.statusCode ?? 0
         if (status < 200 || status > 299) {
           return {
-            ...{ kind: 'failed', reason: `status ${status}` },
+            kind: 'failed',
+            reason: `status ${status}`,
             repeatMillis: RETRYABLE.has(status)
               ? parseRetryAfter(response.headers['retry-after']) * 1000
               : null,
@@ -129,7 +137,8 @@ export class OtlpExporter implements SpanExporter {
       const { reason, cause } = failureOf(error, signal)
       const isLost = reason === 'connection'
       return {
-        ...{ kind: 'failed', reason: isLost ? `connection${codeOf(cause)}` : reason },
+        kind: 'failed',
+        reason: isLost ? `connection${codeOf(cause)}` : reason,
         repeatMillis: isLost ? 0 : null,
       }
     }

@@ -3,10 +3,26 @@
  * and PDF are missing for that reason.
  */
 const INLINE_TYPES: ReadonlySet<string> = new Set([
-  ...['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/avif', 'image/bmp'],
-  ...['audio/mpeg', 'audio/mp4', 'audio/x-m4a', 'audio/aac', 'audio/flac', 'audio/ogg'],
-  ...['audio/wav', 'audio/x-wav', 'audio/webm'],
-  ...['video/mp4', 'video/mpeg', 'video/ogg', 'video/quicktime', 'video/webm'],
+  'image/png',
+  'image/jpeg',
+  'image/gif',
+  'image/webp',
+  'image/avif',
+  'image/bmp',
+  'audio/mpeg',
+  'audio/mp4',
+  'audio/x-m4a',
+  'audio/aac',
+  'audio/flac',
+  'audio/ogg',
+  'audio/wav',
+  'audio/x-wav',
+  'audio/webm',
+  'video/mp4',
+  'video/mpeg',
+  'video/ogg',
+  'video/quicktime',
+  'video/webm',
 ])
 
 /** Whether a file of this type may be shown in place. Parameters do not matter. */

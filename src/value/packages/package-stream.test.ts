@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { makePackage, workspaceParts } from '../../../build/testing/products.ts'
+import { makePackage, workspaceParts } from '../../../testing/products.ts'
 import { sha256, sha256Stream } from '../../system/digests.ts'
 import { canonicalJson } from '../canonical-json.ts'
 import type { Json } from '../strict-json.ts'

@@ -1,12 +1,7 @@
 /** Fuzzes packages, artifacts and manifests, as a hostile publisher might send them. */
 import { expect } from 'vitest'
-import {
-  fuzz,
-  mutatedBytes,
-  mutatedJson,
-  mutatedText,
-} from '../../../build/testing/fuzzing/fuzz.ts'
-import { functionManifest, workspaceParts } from '../../../build/testing/products.ts'
+import { fuzz, mutatedBytes, mutatedJson, mutatedText } from '../../../testing/fuzzing/fuzz.ts'
+import { functionManifest, workspaceParts } from '../../../testing/products.ts'
 import { sha256, sha256Stream } from '../../system/digests.ts'
 import { parseDescription, parseManifest } from '../../wire/files/manifest.ts'
 import { canonicalJson } from '../canonical-json.ts'

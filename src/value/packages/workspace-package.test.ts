@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { fc } from '../../../build/testing/properties.ts'
+import { fc } from '../../../testing/properties.ts'
 import { canonicalJson } from '../canonical-json.ts'
 import { ValidationError } from '../validation-error.ts'
 import {

@@ -4,8 +4,8 @@
  */
 
 import { expect, test } from 'vitest'
-import { fc } from '../../../build/testing/properties.ts'
-import { SEED } from '../../../build/testing/seeds.ts'
+import { fc } from '../../../testing/properties.ts'
+import { SEED } from '../../../testing/seeds.ts'
 import { Matcher } from './matcher.ts'
 import { PatternError } from './pattern-error.ts'
 import { parsePattern } from './syntax.ts'

@@ -1,6 +1,6 @@
 /** Any text is a pattern that means what it means natively, or is rejected with a PatternError. */
 import { expect } from 'vitest'
-import { fuzz, mutatedText, type Random } from '../../../build/testing/fuzzing/fuzz.ts'
+import { fuzz, mutatedText, type Random } from '../../../testing/fuzzing/fuzz.ts'
 import { Matcher } from './matcher.ts'
 import { PatternError } from './pattern-error.ts'
 
@@ -12,9 +12,45 @@ const SEEDS = [
   '(?:|a|^b$|\\/)*[^]?[]?|\\cA\\0[\\b\\-\\d]',
 ]
 const PIECES = [
-  ...['(', ')', '[', ']', '{', '}', '*', '+', '?', '|', '^', '$', '.', '-', '\\', ',', '(?:'],
-  ...['(?=', '(?<=', '(?<n>', '\\1', '\\k', '\\b', '\\p{L}', '{2,3}', '{0}', '\\u', '\\ud83d'],
-  ...['\\u{', '\\x4', '\\c', '\\-', '[^', 'a-z', '\\w', '\u{1f600}', '\ud83d', '\ude00', 'é'],
+  '(',
+  ')',
+  '[',
+  ']',
+  '{',
+  '}',
+  '*',
+  '+',
+  '?',
+  '|',
+  '^',
+  '$',
+  '.',
+  '-',
+  '\\',
+  ',',
+  '(?:',
+  '(?=',
+  '(?<=',
+  '(?<n>',
+  '\\1',
+  '\\k',
+  '\\b',
+  '\\p{L}',
+  '{2,3}',
+  '{0}',
+  '\\u',
+  '\\ud83d',
+  '\\u{',
+  '\\x4',
+  '\\c',
+  '\\-',
+  '[^',
+  'a-z',
+  '\\w',
+  '\u{1f600}',
+  '\ud83d',
+  '\ude00',
+  'é',
 ]
 const CHARACTERS = ['a', 'B', '7', '-', '.', '@', ' ', 'é', '\u{1f600}', '\ud83d', '\n', '"', '/']
 /** Messages for regular expressions of ECMAScript that patterns do not support. */

@@ -1,8 +1,8 @@
 /** Plain JSON with tags where a validator does not decide the type: round trips of any schema. */
 import { describe, expect, it } from 'vitest'
-import { arbitraryTyped } from '../../../build/testing/arbitrary/validators.ts'
-import { fc } from '../../../build/testing/properties.ts'
-import { SEED } from '../../../build/testing/seeds.ts'
+import { arbitraryTyped } from '../../../testing/arbitrary/validators.ts'
+import { fc } from '../../../testing/properties.ts'
+import { SEED } from '../../../testing/seeds.ts'
 import { plainReader } from '../plain.ts'
 import { type Json, parseStrictJson, ROUNDED } from '../strict-json.ts'
 import { encodeTagged } from '../tagged.ts'

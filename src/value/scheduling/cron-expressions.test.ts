@@ -43,9 +43,15 @@ describe('an expression', () => {
 
 test('a time zone is UTC or has a name of the IANA database', () => {
   expect(['UTC', 'Europe/Rome', 'America/Argentina/Buenos_Aires'].map(isTimeZone)).toEqual([
-    ...[true, true, true],
+    true,
+    true,
+    true,
   ])
   expect(['', '+02:00', 'Europe/Nowhere', '2', 'Europe/Rome '].map(isTimeZone)).toEqual([
-    ...[false, false, false, false, false],
+    false,
+    false,
+    false,
+    false,
+    false,
   ])
 })

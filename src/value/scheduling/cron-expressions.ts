@@ -32,11 +32,15 @@ const FIELDS: readonly Field[] = [
   { name: 'hour', least: 0, most: 23, names: [] },
   { name: 'day of month', least: 1, most: 31, names: [] },
   {
-    ...{ name: 'month', least: 1, most: 12 },
+    name: 'month',
+    least: 1,
+    most: 12,
     names: ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'],
   },
   {
-    ...{ name: 'day of week', least: 0, most: 7 },
+    name: 'day of week',
+    least: 0,
+    most: 7,
     names: ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'],
   },
 ]
@@ -58,7 +62,9 @@ export function parseCronExpression(text: string): CronExpression {
     throw new ValidationError('a day of month that one of the months has')
   }
   return {
-    ...{ minutes, hours, months },
+    minutes,
+    hours,
+    months,
     daysOfMonth: texts[2] === '*' ? null : daysOfMonth,
     // Sunday has two numbers.
     daysOfWeek: texts[4] === '*' ? null : sorted(daysOfWeek.map((day) => day % 7)),

@@ -8,8 +8,19 @@ test('a duration is the sum of its units, rounded up', () => {
 })
 
 test.each([
-  ...[{}, [], { seconds: undefined }, new Date(0), null, undefined, 5, '5 s'],
-  ...[{ weeks: 1 }, { hours: '1' }, { hours: -1 }, { hours: Number.NaN }, { days: 3_651 }],
+  {},
+  [],
+  { seconds: undefined },
+  new Date(0),
+  null,
+  undefined,
+  5,
+  '5 s',
+  { weeks: 1 },
+  { hours: '1' },
+  { hours: -1 },
+  { hours: Number.NaN },
+  { days: 3_651 },
 ])('%j is not a duration', (value) => {
   expect(durationMillis(value)).toBeNull()
 })

@@ -1,9 +1,9 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { expect, test } from 'vitest'
-import { mutatedJson, Random } from '../../../build/testing/fuzzing/fuzz.ts'
-import { arbitraryOf } from '../../../build/testing/openapi/arbitrary-requests.ts'
-import { fc } from '../../../build/testing/properties.ts'
-import { declaredSchemas, rulesAgainst } from '../../../build/testing/wire-schemas.ts'
+import { mutatedJson, Random } from '../../../testing/fuzzing/fuzz.ts'
+import { arbitraryOf } from '../../../testing/openapi/arbitrary-requests.ts'
+import { fc } from '../../../testing/properties.ts'
+import { declaredSchemas, rulesAgainst } from '../../../testing/wire-schemas.ts'
 import { jsonSchemaOf } from './json-schema.ts'
 import { typeOf } from './read.ts'
 

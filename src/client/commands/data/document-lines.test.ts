@@ -1,8 +1,8 @@
 /** Lines of exported and imported documents: what one writes, the other reads. */
 import { expect, it } from 'vitest'
-import { arbitraryTyped } from '../../../../build/testing/arbitrary/validators.ts'
-import { fc } from '../../../../build/testing/properties.ts'
-import { SEED } from '../../../../build/testing/seeds.ts'
+import { arbitraryTyped } from '../../../../testing/arbitrary/validators.ts'
+import { fc } from '../../../../testing/properties.ts'
+import { SEED } from '../../../../testing/seeds.ts'
 import { parseStrictJson } from '../../../value/strict-json.ts'
 import { encodeTagged } from '../../../value/tagged.ts'
 import { compileValidator, type FieldsJson } from '../../../value/validators.ts'
@@ -14,7 +14,10 @@ const ID = 'notes_01ARZ3NDEKTSV4RRFFQ69G5FAV'
 
 function documentOf(value: Value): DocumentField {
   return {
-    ...{ id: ID, table: 'notes', revision: '1', createdAtMicros: '1769860800000001' },
+    id: ID,
+    table: 'notes',
+    revision: '1',
+    createdAtMicros: '1769860800000001',
     value: parseStrictJson(encodeTagged(value)),
   } as DocumentField
 }

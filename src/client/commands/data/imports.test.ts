@@ -7,9 +7,9 @@ import {
   newId,
   type Recorded,
   type Reply,
-} from '../../../../build/testing/client/fake-server.ts'
-import { linkedClient } from '../../../../build/testing/client/linked-client.ts'
-import type { TestClient } from '../../../../build/testing/client/test-client.ts'
+} from '../../../../testing/client/fake-server.ts'
+import { linkedClient } from '../../../../testing/client/linked-client.ts'
+import type { TestClient } from '../../../../testing/client/test-client.ts'
 import type { Json } from '../../../value/strict-json.ts'
 import type { DocumentsImported } from '../../../wire/data.ts'
 
@@ -61,8 +61,13 @@ function imported({ headers, body }: Recorded): Reply {
     inserted,
     unchanged: documents.length - inserted,
     operation: {
-      ...{ version: 1, operationId: operationId as never, kind: 'document.import' },
-      ...{ outcome: 'applied', replayed: false, revision: '1', createdAtMicros: changedAtMicros },
+      version: 1,
+      operationId: operationId as never,
+      kind: 'document.import',
+      outcome: 'applied',
+      replayed: false,
+      revision: '1',
+      createdAtMicros: changedAtMicros,
     },
   }
   replies.set(operationId, reply)

@@ -4,9 +4,9 @@
  * a script replaces the builds.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import { TestClient } from '../../../../build/testing/client/test-client.ts'
-import { CHAT, Developers } from '../../../../build/testing/development/developers.ts'
-import { makePackage } from '../../../../build/testing/products.ts'
+import { TestClient } from '../../../../testing/client/test-client.ts'
+import { CHAT, Developers } from '../../../../testing/development/developers.ts'
+import { makePackage } from '../../../../testing/products.ts'
 import { isFault } from '../../../errors/fault.ts'
 import type { SharedEnvironment } from '../../contexts.ts'
 

@@ -141,7 +141,10 @@ class Synchronization implements SharedEnvironment {
     const { revisionId, releaseId, state } = head!
     this.#options.report({
       event: 'synchronized',
-      ...{ workspace, revisionId, releaseId, state },
+      workspace,
+      revisionId,
+      releaseId,
+      state,
       bytes: frame.length,
       durationMillis: Math.round(system.monotonicMillis() - startedAt),
       warnings: [...warnings],

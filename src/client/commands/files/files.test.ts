@@ -11,9 +11,9 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { FakeServer, newId } from '../../../../build/testing/client/fake-server.ts'
-import { TestClient } from '../../../../build/testing/client/test-client.ts'
-import { type Console, openConsole } from '../../../../build/testing/files/consoles.ts'
+import { FakeServer, newId } from '../../../../testing/client/fake-server.ts'
+import { TestClient } from '../../../../testing/client/test-client.ts'
+import { type Console, openConsole } from '../../../../testing/files/consoles.ts'
 import { sha256Hex } from '../../../system/digests.ts'
 import type { TestSystem } from '../../../system/system.ts'
 import { localName } from './local-names.ts'
@@ -98,8 +98,15 @@ describe('svc buckets', () => {
     const { bucketId } = items.find((each: BucketItem) => each.configuration.name === bucket)
     const ids = [newId.make('stk'), newId.make('stk')] as const
     const keyOf = (storageKeyId: string) => ({
-      ...{ storageKeyId, bucketId, accessKeyId: storageKeyId, name: 'ci', access: 'read' },
-      ...{ state: 'active', replaces: null, createdAtMicros: '1', revokedAtMicros: null },
+      storageKeyId,
+      bucketId,
+      accessKeyId: storageKeyId,
+      name: 'ci',
+      access: 'read',
+      state: 'active',
+      replaces: null,
+      createdAtMicros: '1',
+      revokedAtMicros: null,
     })
     let last: string | null = null
     intercept = (path) => {
@@ -328,13 +335,20 @@ test.each<[string, string | null]>([
 
 test('sizes are read and written as powers of 1024', () => {
   expect(['0', '7', '1KiB', '2GiB', '8191TiB'].map(parseBytes)).toEqual([
-    ...[0, 7, 1_024, 2 * 1024 ** 3, 8_191 * 1024 ** 4],
+    0,
+    7,
+    1_024,
+    2 * 1024 ** 3,
+    8_191 * 1024 ** 4,
   ])
   for (const wrong of ['', '-1', '1.5GiB', '1KB', '01', '8192TiB', '1e3', ' 1']) {
     expect(parseBytes(wrong), wrong).toBeNull()
   }
   expect([0, 1_023, 1_024, 1_536 * 1024].map(formatBytes)).toEqual([
-    ...['0 B', '1023 B', '1.0 KiB', '1.5 MiB'],
+    '0 B',
+    '1023 B',
+    '1.0 KiB',
+    '1.5 MiB',
   ])
   expect(progressBar(0, 0)).toContain('100%')
 })

@@ -3,10 +3,10 @@ import {
   type FakeRealtime,
   type Play,
   startFakeRealtime,
-} from '../../../../build/testing/client/fake-realtime.ts'
-import { APPLICATION_KEY, newId } from '../../../../build/testing/client/fake-server.ts'
-import { catalogFunction, linkedCaller } from '../../../../build/testing/client/linked-client.ts'
-import type { TestClient } from '../../../../build/testing/client/test-client.ts'
+} from '../../../../testing/client/fake-realtime.ts'
+import { APPLICATION_KEY, newId } from '../../../../testing/client/fake-server.ts'
+import { catalogFunction, linkedCaller } from '../../../../testing/client/linked-client.ts'
+import type { TestClient } from '../../../../testing/client/test-client.ts'
 import type { TableCode } from '../../../errors/codes.ts'
 import { Fault } from '../../../errors/fault.ts'
 
@@ -15,7 +15,8 @@ let realtime: FakeRealtime | undefined
 
 const FUNCTIONS = [
   catalogFunction('counter.read', 'query', {
-    ...{ errors: { CLOSED: 'not_found' }, arguments: { since: { type: 'timestamp' } } },
+    errors: { CLOSED: 'not_found' },
+    arguments: { since: { type: 'timestamp' } },
   }),
   catalogFunction('counter.add', 'mutation'),
 ]
@@ -39,14 +40,19 @@ function watch(play: Play | null, ...more: string[]) {
 
 function state(subscriptionId: string, revision: number, value: number, sequence = revision) {
   return {
-    ...{ type: 'state', subscriptionId, revision: String(revision), releaseId: RELEASE },
+    type: 'state',
+    subscriptionId,
+    revision: String(revision),
+    releaseId: RELEASE,
     snapshotSequence: String(sequence),
     result: { type: 'int64', value: String(value) },
   }
 }
 
 const AUTHENTICATED = {
-  ...{ type: 'authenticated', sessionId: newId.make('req'), expiresAtMicros: null },
+  type: 'authenticated',
+  sessionId: newId.make('req'),
+  expiresAtMicros: null,
   maximumSubscriptions: 1000,
 }
 

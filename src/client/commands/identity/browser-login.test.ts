@@ -4,9 +4,9 @@
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { FakeProvider, ISSUER, RESOURCE } from '../../../../build/testing/client/fake-provider.ts'
-import { FakeServer, failure, INVITATION } from '../../../../build/testing/client/fake-server.ts'
-import { type Ran, TestClient } from '../../../../build/testing/client/test-client.ts'
+import { FakeProvider, ISSUER, RESOURCE } from '../../../../testing/client/fake-provider.ts'
+import { FakeServer, failure, INVITATION } from '../../../../testing/client/fake-server.ts'
+import { type Ran, TestClient } from '../../../../testing/client/test-client.ts'
 import { sha256 } from '../../../system/digests.ts'
 import { encodeBase64Url } from '../../../value/base64url.ts'
 

@@ -6,9 +6,9 @@ import {
   failure,
   INVITATION,
   newId,
-} from '../../../../build/testing/client/fake-server.ts'
-import { linkedClient } from '../../../../build/testing/client/linked-client.ts'
-import type { Ran, TestClient } from '../../../../build/testing/client/test-client.ts'
+} from '../../../../testing/client/fake-server.ts'
+import { linkedClient } from '../../../../testing/client/linked-client.ts'
+import type { Ran, TestClient } from '../../../../testing/client/test-client.ts'
 
 let server: FakeServer
 let client: TestClient

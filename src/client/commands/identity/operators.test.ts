@@ -1,9 +1,9 @@
 /** The commands that show an operator its session, grants, resources and audit. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { type FakeServer, newId } from '../../../../build/testing/client/fake-server.ts'
-import { linkedClient } from '../../../../build/testing/client/linked-client.ts'
-import type { TestClient } from '../../../../build/testing/client/test-client.ts'
+import { type FakeServer, newId } from '../../../../testing/client/fake-server.ts'
+import { linkedClient } from '../../../../testing/client/linked-client.ts'
+import type { TestClient } from '../../../../testing/client/test-client.ts'
 
 let server: FakeServer
 let client: TestClient

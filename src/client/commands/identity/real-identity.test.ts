@@ -1,9 +1,9 @@
 /** The identity commands against the real routes over PostgreSQL, from first code to audit. */
 import { readFileSync } from 'node:fs'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { TestClient } from '../../../../build/testing/client/test-client.ts'
-import { type TestIdentity, testIdentity } from '../../../../build/testing/identity.ts'
-import { testManagement } from '../../../../build/testing/openapi/checked-origins.ts'
+import { TestClient } from '../../../../testing/client/test-client.ts'
+import { type TestIdentity, testIdentity } from '../../../../testing/identity.ts'
+import { testManagement } from '../../../../testing/openapi/checked-origins.ts'
 import { type AuditApp, auditRoutes } from '../../../http/management/identity/audit.ts'
 import { type AuthApp, authRoutes } from '../../../http/management/identity/auth.ts'
 import { invitationOperationRoutes } from '../../../http/management/identity/invitation-operations.ts'

@@ -2,14 +2,14 @@
 import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { TestClient } from '../../../../build/testing/client/test-client.ts'
-import { type TestIdentity, testIdentity } from '../../../../build/testing/identity.ts'
-import { testManagement } from '../../../../build/testing/openapi/checked-origins.ts'
+import { TestClient } from '../../../../testing/client/test-client.ts'
+import { type TestIdentity, testIdentity } from '../../../../testing/identity.ts'
+import { testManagement } from '../../../../testing/openapi/checked-origins.ts'
 import {
   SHAPES,
   type WorkloadIssuers,
   workloadIssuers,
-} from '../../../../build/testing/providers/workload-issuers.ts'
+} from '../../../../testing/providers/workload-issuers.ts'
 import { type AuthApp, authRoutes } from '../../../http/management/identity/auth.ts'
 import { invitationOperationRoutes } from '../../../http/management/identity/invitation-operations.ts'
 import { invitationRoutes } from '../../../http/management/identity/invitations.ts'

@@ -1,6 +1,6 @@
 /** Tests that no text of a caller looks like a record of its own. */
 import { expect, test } from 'vitest'
-import { fc } from '../../../../build/testing/properties.ts'
+import { fc } from '../../../../testing/properties.ts'
 import { realSystem } from '../../../system/system.ts'
 import type { LogRecord } from '../../../wire/logs.ts'
 import type { ClientEnvironment } from '../../environment.ts'
@@ -10,8 +10,12 @@ import { humanLine } from './log-lines.ts'
 const FORGED = '2026-11-24T03:00:00.000000Z  error platform  the disk is full'
 const CURSOR = 'logc_AAAA' as LogRecord['cursor']
 const RECORD: LogRecord = {
-  ...{ cursor: CURSOR, atMicros: '1800000000000000', stream: 'function', level: 'info' },
-  ...{ event: 'function.log', message: 'said' },
+  cursor: CURSOR,
+  atMicros: '1800000000000000',
+  stream: 'function',
+  level: 'info',
+  event: 'function.log',
+  message: 'said',
   projectId: 'prj_00000000000000000000000001' as LogRecord['projectId'],
   environmentId: 'env_00000000000000000000000001' as LogRecord['environmentId'],
 }

@@ -9,12 +9,23 @@ const TIME_WIDTH = 27
 const LEVEL_WIDTH = 5
 const ORIGIN_WIDTH = 24
 const STYLE_OF_LEVEL: Readonly<Record<LogRecord['level'], Style | null>> = {
-  ...{ debug: 'dim', info: null, warn: 'yellow', error: 'red' },
+  debug: 'dim',
+  info: null,
+  warn: 'yellow',
+  error: 'red',
 }
 /** Fields that the columns have, or that are the same in every record. */
 const SHOWN: ReadonlySet<string> = new Set([
-  ...['cursor', 'atMicros', 'stream', 'level', 'event', 'message', 'projectId', 'environmentId'],
-  ...['function', 'fields'],
+  'cursor',
+  'atMicros',
+  'stream',
+  'level',
+  'event',
+  'message',
+  'projectId',
+  'environmentId',
+  'function',
+  'fields',
 ])
 
 /** Time, level, Function or stream, message, and further facts; aligned up to the message. */

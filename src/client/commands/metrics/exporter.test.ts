@@ -1,9 +1,9 @@
 import { request } from 'node:http'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { type FakeServer, failure } from '../../../../build/testing/client/fake-server.ts'
-import { linkedClient } from '../../../../build/testing/client/linked-client.ts'
-import type { Ran, TestClient } from '../../../../build/testing/client/test-client.ts'
-import { freePort } from '../../../../build/testing/servers/ports.ts'
+import { type FakeServer, failure } from '../../../../testing/client/fake-server.ts'
+import { linkedClient } from '../../../../testing/client/linked-client.ts'
+import type { Ran, TestClient } from '../../../../testing/client/test-client.ts'
+import { freePort } from '../../../../testing/servers/ports.ts'
 
 const TEXT = '# TYPE svc_commits_total counter\nsvc_commits_total 7\n'
 const TYPE = 'text/plain; version=0.0.4; charset=utf-8'

@@ -1,7 +1,7 @@
 import { beforeEach, expect, it } from 'vitest'
-import { type FakeServer, failure } from '../../../../build/testing/client/fake-server.ts'
-import { linkedClient } from '../../../../build/testing/client/linked-client.ts'
-import type { TestClient } from '../../../../build/testing/client/test-client.ts'
+import { type FakeServer, failure } from '../../../../testing/client/fake-server.ts'
+import { linkedClient } from '../../../../testing/client/linked-client.ts'
+import type { TestClient } from '../../../../testing/client/test-client.ts'
 import type { Json } from '../../../value/strict-json.ts'
 
 const REMOTE = ['--remote', '--root', 'root']

@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { type FakeServer, failure } from '../../../../build/testing/client/fake-server.ts'
-import { linkedClient } from '../../../../build/testing/client/linked-client.ts'
-import { packageFrame, type TestClient } from '../../../../build/testing/client/test-client.ts'
+import { type FakeServer, failure } from '../../../../testing/client/fake-server.ts'
+import { linkedClient } from '../../../../testing/client/linked-client.ts'
+import { packageFrame, type TestClient } from '../../../../testing/client/test-client.ts'
 import type {
   CronManifest,
   FunctionManifest,
@@ -102,8 +102,13 @@ describe('changes', () => {
 
   it('name Crons by what the server lists of them', () => {
     const sweep: CronManifest = {
-      ...{ name: 'sweep', schedule: null, timeZone: null, everyMillis: 60_000 },
-      ...{ function: 'messages.sweep', arguments: {}, overlap: 'skip' },
+      name: 'sweep',
+      schedule: null,
+      timeZone: null,
+      everyMillis: 60_000,
+      function: 'messages.sweep',
+      arguments: {},
+      overlap: 'skip',
     }
     const digest = { ...sweep, name: 'digest', schedule: '0 7 * * *', timeZone: 'UTC' }
     const next = manifestOf([], [], [{ ...sweep, everyMillis: 1_000, overlap: 'queue' }, digest])

@@ -1,23 +1,42 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { type FakeServer, failure } from '../../../../build/testing/client/fake-server.ts'
-import { linkedClient } from '../../../../build/testing/client/linked-client.ts'
-import type { TestClient } from '../../../../build/testing/client/test-client.ts'
+import { type FakeServer, failure } from '../../../../testing/client/fake-server.ts'
+import { linkedClient } from '../../../../testing/client/linked-client.ts'
+import type { TestClient } from '../../../../testing/client/test-client.ts'
 
 const REMOTE = ['--remote', '--root', 'root']
 const RELEASE = 'rel_00000000000000000000000001'
 const DIGEST = {
-  ...{ name: 'digest', schedule: '0 7 * * *', timeZone: 'Europe/Rome', every: null },
-  ...{ function: 'mail.send', overlap: 'skip', revision: '4', activation: 'disabled' },
-  ...{ lastRunAtMicros: '1800000000000000', nextRunAtMicros: null },
+  name: 'digest',
+  schedule: '0 7 * * *',
+  timeZone: 'Europe/Rome',
+  every: null,
+  function: 'mail.send',
+  overlap: 'skip',
+  revision: '4',
+  activation: 'disabled',
+  lastRunAtMicros: '1800000000000000',
+  nextRunAtMicros: null,
 }
 const SWEEP = {
-  ...{ name: 'sweep', schedule: null, timeZone: null, every: { milliseconds: 600_000 } },
-  ...{ function: 'mail.sweep', overlap: 'queue', revision: '0', activation: 'enabled' },
-  ...{ lastRunAtMicros: null, nextRunAtMicros: '1800000600000000' },
+  name: 'sweep',
+  schedule: null,
+  timeZone: null,
+  every: { milliseconds: 600_000 },
+  function: 'mail.sweep',
+  overlap: 'queue',
+  revision: '0',
+  activation: 'enabled',
+  lastRunAtMicros: null,
+  nextRunAtMicros: '1800000600000000',
 }
 const operation = (kind: string) => ({
-  ...{ version: 1, operationId: 'opn_01MCC5RM00440WAKYHT0DB49BM', kind, outcome: 'applied' },
-  ...{ replayed: false, revision: '5', createdAtMicros: '1800000000000000' },
+  version: 1,
+  operationId: 'opn_01MCC5RM00440WAKYHT0DB49BM',
+  kind,
+  outcome: 'applied',
+  replayed: false,
+  revision: '5',
+  createdAtMicros: '1800000000000000',
 })
 
 let server: FakeServer
@@ -31,9 +50,14 @@ beforeEach(async () => {
     }
     if (path.endsWith('/run')) {
       const work = {
-        ...{ scheduledId: 'sch_01MCC5RM00440WAKYHT0DB49BM', function: 'mail.send' },
-        ...{ releaseId: RELEASE, state: 'pending', dueAtMicros: '1800000000000000' },
-        ...{ attempts: 0, lastErrorCode: null, source: 'cron' },
+        scheduledId: 'sch_01MCC5RM00440WAKYHT0DB49BM',
+        function: 'mail.send',
+        releaseId: RELEASE,
+        state: 'pending',
+        dueAtMicros: '1800000000000000',
+        attempts: 0,
+        lastErrorCode: null,
+        source: 'cron',
       }
       return { status: 200, body: { version: 1, ...work, operation: operation('cron.run') } }
     }
@@ -51,8 +75,13 @@ describe('svc crons', () => {
       [`${RELEASE}, in force, declares 2 Crons.`],
       ['NAME', 'ACTIVATION', 'TIMES', 'FUNCTION', 'OVERLAP', 'LAST RUN', 'NEXT RUN'],
       [
-        ...['digest', 'disabled', '0 7 * * * Europe/Rome', 'mail.send', 'skip'],
-        ...['2027-01-15T08:00:00Z', '-'],
+        'digest',
+        'disabled',
+        '0 7 * * * Europe/Rome',
+        'mail.send',
+        'skip',
+        '2027-01-15T08:00:00Z',
+        '-',
       ],
       ['sweep', 'enabled', 'every 600 s', 'mail.sweep', 'queue', '-', '2027-01-15T08:10:00Z'],
     ])

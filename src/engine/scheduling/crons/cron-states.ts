@@ -43,7 +43,9 @@ export async function writeCronState(
   { stored, state }: { readonly stored: StoredCronState | null; readonly state: CronState },
 ): Promise<void> {
   const fields = storedJson({
-    ...{ name, basis: state.basis, scheduledId: state.scheduledId },
+    name,
+    basis: state.basis,
+    scheduledId: state.scheduledId,
     nextAt: timestamp(state.nextAtMicros),
     lastDueAt: timestamp(state.lastDueAtMicros),
     lastRunAt: timestamp(state.lastRunAtMicros),

@@ -9,13 +9,21 @@ const HOUR = 3_600_000_000n
 const times = cronTimes({ schedule: '0 * * * *', timeZone: 'UTC', everyMillis: null })
 const daily = cronTimes({ schedule: '0 7 * * *', timeZone: 'UTC', everyMillis: null })
 const state = (more: Partial<CronState> = {}): CronState => ({
-  ...{ basis: 'b', nextAtMicros: 10n * HOUR, lastDueAtMicros: 9n * HOUR },
-  ...{ lastRunAtMicros: 9n * HOUR, scheduledId: 'sch_x', queued: 0 },
+  basis: 'b',
+  nextAtMicros: 10n * HOUR,
+  lastDueAtMicros: 9n * HOUR,
+  lastRunAtMicros: 9n * HOUR,
+  scheduledId: 'sch_x',
+  queued: 0,
   ...more,
 })
 const step = (stored: CronState | null, input: Partial<CronStepInput>) =>
   cronStep(stored, {
-    ...{ times, basis: 'b', overlap: 'skip', nowMicros: 10n * HOUR, isBusy: false },
+    times,
+    basis: 'b',
+    overlap: 'skip',
+    nowMicros: 10n * HOUR,
+    isBusy: false,
     ...input,
   })
 

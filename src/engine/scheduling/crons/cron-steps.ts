@@ -45,7 +45,8 @@ export function cronStep(stored: CronState | null, input: CronStepInput): CronSt
   if (stored.queued === 0 || input.isBusy) return { state, runsAtMicros: null, isSkipped: false }
   return {
     state: { ...state, queued: stored.queued - 1 },
-    ...{ runsAtMicros: nowMicros, isSkipped: false },
+    runsAtMicros: nowMicros,
+    isSkipped: false,
   }
 }
 

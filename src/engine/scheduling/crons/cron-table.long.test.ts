@@ -22,7 +22,7 @@ import {
   ourTimes,
   UNTIL,
   ZONES,
-} from '../../../../build/testing/crons/cron-table.ts'
+} from '../../../../testing/crons/cron-table.ts'
 
 const UNANSWERED_ZONES = ['Australia/Lord_Howe', 'Pacific/Chatham']
 const TWO_YEARS = { from: FROM, until: UNTIL }

@@ -12,7 +12,7 @@ import {
   isNear,
   otherTimes,
   ourTimes,
-} from '../../../../build/testing/crons/cron-table.ts'
+} from '../../../../testing/crons/cron-table.ts'
 
 const PART = EXPRESSIONS.filter((_, i) => i % 23 === 0)
 

@@ -94,7 +94,10 @@ describe('a local time that the zone repeats', () => {
 
 test('either day is enough where both are given', () => {
   expect(times('0 0 13 * fri', 'UTC', '2026-02-01T00:00Z', 5)).toEqual([
-    ...['2026-02-06T00:00Z', '2026-02-13T00:00Z', '2026-02-20T00:00Z', '2026-02-27T00:00Z'],
+    '2026-02-06T00:00Z',
+    '2026-02-13T00:00Z',
+    '2026-02-20T00:00Z',
+    '2026-02-27T00:00Z',
     '2026-03-06T00:00Z',
   ])
   expect(times('0 0 */31 * mon', 'UTC', '2026-01-31T00:00Z', 2)).toEqual([

@@ -3,8 +3,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {
   type SimulatedEngine,
   simulatedEngine,
-} from '../../../../build/testing/engine/simulated-engine.ts'
-import { functionManifest } from '../../../../build/testing/products.ts'
+} from '../../../../testing/engine/simulated-engine.ts'
+import { functionManifest } from '../../../../testing/products.ts'
 import { OperationError } from '../../calls/operation-error.ts'
 import type { PlannedCron } from './crons.ts'
 
@@ -12,7 +12,8 @@ const MINUTE = 60_000
 const DAY = 24 * 60 * MINUTE
 const mutation = functionManifest('a.tick', { kind: 'mutation' })
 const action = functionManifest('a.slow', {
-  ...{ kind: 'action', uses: { network: [], secrets: [] } },
+  kind: 'action',
+  uses: { network: [], secrets: [] },
 })
 
 /** Names of the Functions that ran, with the wall time of the run. */
@@ -54,8 +55,14 @@ afterEach(async () => {
 })
 
 const cron = (more: Partial<PlannedCron> = {}): PlannedCron => ({
-  ...{ name: 'tick', schedule: '0 * * * *', timeZone: 'UTC', everyMillis: null },
-  ...{ function: 'a.tick', kind: 'mutation', argumentsText: '{}', overlap: 'skip' },
+  name: 'tick',
+  schedule: '0 * * * *',
+  timeZone: 'UTC',
+  everyMillis: null,
+  function: 'a.tick',
+  kind: 'mutation',
+  argumentsText: '{}',
+  overlap: 'skip',
   ...more,
 })
 const slow = (overlap: 'skip' | 'queue'): PlannedCron =>
@@ -222,7 +229,8 @@ describe('a run by hand', () => {
     const { crons } = bench.engine.scheduler
     const next = (await state('tick'))!.nextAtMicros
     expect(await crons.run('tick', ID)).toMatchObject({
-      ...{ kind: 'scheduled', work: { scheduledId: ID, cron: 'tick', source: 'cron' } },
+      kind: 'scheduled',
+      work: { scheduledId: ID, cron: 'tick', source: 'cron' },
     })
     await bench.engine.scheduler.whenSettled()
     expect(await crons.run('tick', ID)).toMatchObject({ work: { state: 'succeeded' } })

@@ -334,8 +334,13 @@ export class Crons {
   #workOf(cron: PlannedCron, dueAtMicros: bigint): WorkFields {
     const { name, function: callee, kind, argumentsText } = cron
     return {
-      ...{ function: callee, kind, releaseId: this.#plan.releaseId, argumentsText, dueAtMicros },
-      ...{ source: 'cron', cron: name },
+      function: callee,
+      kind,
+      releaseId: this.#plan.releaseId,
+      argumentsText,
+      dueAtMicros,
+      source: 'cron',
+      cron: name,
     }
   }
 }
@@ -343,8 +348,12 @@ export class Crons {
 const ENABLED: CronActivation = { revision: 0n, isEnabled: true }
 
 const NO_STATE: CronState = {
-  ...{ basis: '', nextAtMicros: null, lastDueAtMicros: null, lastRunAtMicros: null },
-  ...{ scheduledId: null, queued: 0 },
+  basis: '',
+  nextAtMicros: null,
+  lastDueAtMicros: null,
+  lastRunAtMicros: null,
+  scheduledId: null,
+  queued: 0,
 }
 
 function basisOf({ schedule, timeZone, everyMillis }: PlannedCron, revision: bigint): string {

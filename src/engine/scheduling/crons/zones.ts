@@ -30,9 +30,15 @@ export class Zone {
   /** Throws RangeError for an unknown zone. */
   constructor(name: string) {
     this.#format = new Intl.DateTimeFormat('en-US', {
-      ...{ timeZone: name, calendar: 'iso8601', hourCycle: 'h23' },
-      ...{ year: 'numeric', month: 'numeric', day: 'numeric' },
-      ...{ hour: 'numeric', minute: 'numeric', second: 'numeric' },
+      timeZone: name,
+      calendar: 'iso8601',
+      hourCycle: 'h23',
+      year: 'numeric',
+      month: 'numeric',
+      day: 'numeric',
+      hour: 'numeric',
+      minute: 'numeric',
+      second: 'numeric',
     })
   }
 

@@ -3,8 +3,8 @@
  * Release is frozen. Method: each of them changes while a request is in flight.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { type Answer, CHAT, Developers } from '../../../../build/testing/development/developers.ts'
-import { makePackage, type WorkspaceInput } from '../../../../build/testing/products.ts'
+import { type Answer, CHAT, Developers } from '../../../../testing/development/developers.ts'
+import { makePackage, type WorkspaceInput } from '../../../../testing/products.ts'
 import { readStatus } from '../../../product/environments/status.ts'
 
 let t: Developers

@@ -9,8 +9,8 @@ import {
   Developers,
   type Sent,
   UNKNOWN_REVISION,
-} from '../../../../build/testing/development/developers.ts'
-import { makePackage, OTHER_PROJECT_ID } from '../../../../build/testing/products.ts'
+} from '../../../../testing/development/developers.ts'
+import { makePackage, OTHER_PROJECT_ID } from '../../../../testing/products.ts'
 import { readStatus } from '../../../product/environments/status.ts'
 import type { EnvironmentConfiguration } from '../../../storage/control/environment.ts'
 import { encodeBase64Url } from '../../../value/base64url.ts'
@@ -212,7 +212,8 @@ test('a freeze with a failed check says which, and validates nothing', async () 
     const { status, body } = await t.freeze(revisionId, workspace)
     expect([status, body.releaseId, body.state]).toEqual([200, releaseId, 'rejected'])
     expect(body.checks).toContainEqual({
-      ...{ name: 'code:functions', outcome: 'failed' },
+      name: 'code:functions',
+      outcome: 'failed',
       detail: 'the manifest differs from the code: one.read',
     })
   }

@@ -1,7 +1,7 @@
 /** Downloads over real connections: ranges, conditions, grants, and what browsers may do. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type FileServer, openFileServer } from '../../../../build/testing/files/file-servers.ts'
-import { ORIGIN } from '../../../../build/testing/gateways.ts'
+import { type FileServer, openFileServer } from '../../../../testing/files/file-servers.ts'
+import { ORIGIN } from '../../../../testing/gateways.ts'
 import { deleteFile } from '../../../engine/files/file-documents.ts'
 import { sha256Hex } from '../../../system/digests.ts'
 

@@ -1,12 +1,8 @@
 /** Signed URLs behind nginx with the shipped configuration. nginx logs requests by default. */
 import { request } from 'node:https'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type FileServer, openFileServer } from '../../../../build/testing/files/file-servers.ts'
-import {
-  APPLICATION_HOST,
-  NGINX,
-  type RunningProxy,
-} from '../../../../build/testing/servers/proxies.ts'
+import { type FileServer, openFileServer } from '../../../../testing/files/file-servers.ts'
+import { APPLICATION_HOST, NGINX, type RunningProxy } from '../../../../testing/servers/proxies.ts'
 
 const where = NGINX.installed ? 'as shipped' : `which is not at ${NGINX.executable}`
 
@@ -26,8 +22,12 @@ describe.skipIf(!NGINX.installed)(`behind nginx ${where}`, () => {
   const show = (path: string, headers: Record<string, string> = {}) =>
     new Promise<{ status: number; text: string }>((resolve, reject) => {
       const sent = request({
-        ...{ host: '127.0.0.1', port: proxy.port, path, agent: false },
-        ...{ servername: APPLICATION_HOST, rejectUnauthorized: false },
+        host: '127.0.0.1',
+        port: proxy.port,
+        path,
+        agent: false,
+        servername: APPLICATION_HOST,
+        rejectUnauthorized: false,
         headers: { host: `${APPLICATION_HOST}:${proxy.port}`, ...headers },
       })
       sent.once('error', reject)

@@ -1,7 +1,7 @@
 /** Signed URLs over real connections: what pages may show with them, and what is rejected. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type FileServer, openFileServer } from '../../../../build/testing/files/file-servers.ts'
-import { ORIGIN } from '../../../../build/testing/gateways.ts'
+import { type FileServer, openFileServer } from '../../../../testing/files/file-servers.ts'
+import { ORIGIN } from '../../../../testing/gateways.ts'
 import { deleteFile } from '../../../engine/files/file-documents.ts'
 import { sealDownload } from '../../../product/files/download-tokens.ts'
 import { sha256Hex } from '../../../system/digests.ts'

@@ -1,7 +1,7 @@
 /** Downloads over real connections whose readers do not read. */
 import type { Socket } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type FileServer, openFileServer } from '../../../../build/testing/files/file-servers.ts'
+import { type FileServer, openFileServer } from '../../../../testing/files/file-servers.ts'
 import { realSystem } from '../../../system/system.ts'
 import { Transfers } from '../../transfers/transfers.ts'
 

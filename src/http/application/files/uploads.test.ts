@@ -1,8 +1,8 @@
 /** Uploads over real connections: when a grant is used up, and what a failed upload leaves. */
 import { once } from 'node:events'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type FileServer, openFileServer } from '../../../../build/testing/files/file-servers.ts'
-import { ORIGIN } from '../../../../build/testing/gateways.ts'
+import { type FileServer, openFileServer } from '../../../../testing/files/file-servers.ts'
+import { ORIGIN } from '../../../../testing/gateways.ts'
 import { listFiles } from '../../../engine/files/file-documents.ts'
 import { sha256Hex } from '../../../system/digests.ts'
 

@@ -3,12 +3,9 @@
  * Method: connections without a network, where the test decides when the peer reads.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { openTestGateway, type TestGateway } from '../../../../build/testing/gateways.ts'
-import { functionManifest } from '../../../../build/testing/products.ts'
-import {
-  openRealtimeSession,
-  type RealtimeSession,
-} from '../../../../build/testing/realtime/sessions.ts'
+import { openTestGateway, type TestGateway } from '../../../../testing/gateways.ts'
+import { functionManifest } from '../../../../testing/products.ts'
+import { openRealtimeSession, type RealtimeSession } from '../../../../testing/realtime/sessions.ts'
 import { nextTurn } from '../../../system/event-loop.ts'
 import { realSystem, TestSystem } from '../../../system/system.ts'
 import { type MemoryLog, memoryLog } from '../../../telemetry/log.ts'
@@ -23,8 +20,11 @@ const FUNCTIONS = [
   functionManifest('chat.send', { kind: 'mutation', clients: [...clients], returns }),
 ]
 const LIST = {
-  ...{ type: 'subscribe', subscriptionId: 'one', target: 'channel:production' },
-  ...{ function: 'chat.list', arguments: { type: 'object', value: [] } },
+  type: 'subscribe',
+  subscriptionId: 'one',
+  target: 'channel:production',
+  function: 'chat.list',
+  arguments: { type: 'object', value: [] },
 }
 const PEER = '192.0.2.7'
 
@@ -40,7 +40,9 @@ beforeAll(async () => {
     functions: FUNCTIONS,
     tables: [{ name: 'messages', fields: { body: { type: 'string' } }, indexes: [] }],
     realtime: {
-      ...{ connectionsMax: 20, connectionsPerCredentialMax: 3, connectionsPerPeerMax: 5 },
+      connectionsMax: 20,
+      connectionsPerCredentialMax: 3,
+      connectionsPerPeerMax: 5,
       memoryBytesMax: 256 * 1024 * 1024,
     },
     system: clock,
@@ -184,7 +186,8 @@ describe('subscriptions', () => {
     await session.next('state', 1_000)
     session.send({ ...LIST, subscriptionId: 'more' })
     expect(await session.next('error')).toMatchObject({
-      ...{ subscriptionId: 'more', error: { code: 'LIMIT_EXCEEDED' } },
+      subscriptionId: 'more',
+      error: { code: 'LIMIT_EXCEEDED' },
     })
     // One in use is replaced, and one that has ended leaves its place.
     session.send({ ...LIST, subscriptionId: 's0' })
@@ -199,7 +202,8 @@ describe('subscriptions', () => {
     const session = await authenticated(gateway.issueKey('public', null, ['realtime']))
     session.send(LIST)
     expect(await session.next('error')).toMatchObject({
-      ...{ subscriptionId: 'one', error: { code: 'AUTH_POLICY_DENIED' } },
+      subscriptionId: 'one',
+      error: { code: 'AUTH_POLICY_DENIED' },
     })
     expect(session.closed).toBeNull()
   })
@@ -267,11 +271,19 @@ test('a connection leaves records and counts of what it did', async () => {
     .records()
     .filter((entry) => entry.requestId === requestId && entry.event.startsWith('realtime.'))
   expect(records.map(({ event }) => event)).toEqual([
-    ...['realtime.opened', 'realtime.authenticated', 'realtime.closed'],
+    'realtime.opened',
+    'realtime.authenticated',
+    'realtime.closed',
   ])
   expect(records[2]).toMatchObject({
-    ...{ closeCode: 1006, reason: 'lost', subscriptions: 1, states: 1, resyncs: 0 },
-    ...{ messagesReceived: 2, messagesSent: 2, clientId: expect.stringMatching(/^app_/) },
+    closeCode: 1006,
+    reason: 'lost',
+    subscriptions: 1,
+    states: 1,
+    resyncs: 0,
+    messagesReceived: 2,
+    messagesSent: 2,
+    clientId: expect.stringMatching(/^app_/),
   })
   const sentBytes = session.messages.reduce((sum, each) => sum + JSON.stringify(each).length, 0)
   expect(records[2]!.sentBytes).toBe(sentBytes)

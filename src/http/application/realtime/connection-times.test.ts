@@ -3,18 +3,15 @@
  * Method: a manual clock, connections without a network, and the check that a timer calls.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { openTestGateway, type TestGateway } from '../../../../build/testing/gateways.ts'
-import { functionManifest, publishRelease, REQUEST_ID } from '../../../../build/testing/products.ts'
-import { makeKey } from '../../../../build/testing/providers/identity-providers.ts'
+import { openTestGateway, type TestGateway } from '../../../../testing/gateways.ts'
+import { functionManifest, publishRelease, REQUEST_ID } from '../../../../testing/products.ts'
+import { makeKey } from '../../../../testing/providers/identity-providers.ts'
 import {
   type JwtIssuer,
   jwtIssuer,
   jwtProvider,
-} from '../../../../build/testing/providers/jwt-issuers.ts'
-import {
-  openRealtimeSession,
-  type RealtimeSession,
-} from '../../../../build/testing/realtime/sessions.ts'
+} from '../../../../testing/providers/jwt-issuers.ts'
+import { openRealtimeSession, type RealtimeSession } from '../../../../testing/realtime/sessions.ts'
 import { revokeCredential } from '../../../product/application-clients/application-credentials.ts'
 import { retire } from '../../../product/releases/retire.ts'
 import { realSystem, TestSystem } from '../../../system/system.ts'
@@ -26,8 +23,11 @@ const FUNCTIONS = [
   functionManifest('chat.who', { auth: 'optional', clients: [...clients], returns }),
 ]
 const WHO = {
-  ...{ type: 'subscribe', subscriptionId: 'one', target: 'channel:production' },
-  ...{ function: 'chat.who', arguments: { type: 'object', value: [] } },
+  type: 'subscribe',
+  subscriptionId: 'one',
+  target: 'channel:production',
+  function: 'chat.who',
+  arguments: { type: 'object', value: [] },
 }
 
 let clock: TestSystem
@@ -99,7 +99,8 @@ describe('the first message', () => {
     later(1)
     expect(session.closed?.code).toBe(1008)
     expect(await session.next('error')).toMatchObject({
-      ...{ subscriptionId: null, error: { code: 'APPLICATION_KEY_REQUIRED', retryable: false } },
+      subscriptionId: null,
+      error: { code: 'APPLICATION_KEY_REQUIRED', retryable: false },
     })
   })
 
@@ -158,7 +159,8 @@ describe('a functional token', () => {
     expect(session.of('authorization_expired')).toHaveLength(1)
     session.send({ ...WHO, subscriptionId: 'two' })
     expect(await session.next('error')).toMatchObject({
-      ...{ subscriptionId: 'two', error: { code: 'FUNCTIONAL_TOKEN_INVALID' } },
+      subscriptionId: 'two',
+      error: { code: 'FUNCTIONAL_TOKEN_INVALID' },
     })
     await aliveFor(60_000, session, plain)
     expect(session.closed).toBeNull()
@@ -192,7 +194,8 @@ describe('a functional token', () => {
     const token = await user({ roles: ['b'] })
     session.send({ type: 'authenticate', applicationKey: gateway.key, token })
     expect(await session.next('state', 2)).toMatchObject({
-      ...{ revision: '2', result: { value: 'subject-1,b' } },
+      revision: '2',
+      result: { value: 'subject-1,b' },
     })
   })
 
@@ -272,7 +275,9 @@ describe('a revocation', () => {
 
   test('retiring a Release ends the subscriptions to it, and not the connection', async () => {
     const { releaseId } = await publishRelease(gateway.harness, {
-      ...{ functions: FUNCTIONS, workspace: 'other', source: 'other' },
+      functions: FUNCTIONS,
+      workspace: 'other',
+      source: 'other',
     })
     const session = await authenticated()
     session.send(WHO)
@@ -282,7 +287,8 @@ describe('a revocation', () => {
     retire(product, actor, { releaseId, requestId: REQUEST_ID })
     gateway.realtime.tick()
     expect(await session.next('error')).toMatchObject({
-      ...{ subscriptionId: 'old', error: { code: 'RELEASE_RETIRED', retryable: false } },
+      subscriptionId: 'old',
+      error: { code: 'RELEASE_RETIRED', retryable: false },
     })
     expect(await isOpen(session)).toBe(true)
     expect(session.of('error')).toHaveLength(1)

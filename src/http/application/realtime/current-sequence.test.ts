@@ -3,7 +3,7 @@
  * if they fall behind repeatedly, and requires no iteration over the subscriptions.
  */
 import { expect, test } from 'vitest'
-import { SEED } from '../../../../build/testing/seeds.ts'
+import { SEED } from '../../../../testing/seeds.ts'
 import { CurrentSequence, type Tracked } from './current-sequence.ts'
 
 class Subscription implements Tracked {

@@ -4,14 +4,14 @@
  * on the cases of the Autobahn test suite for a server without extensions.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { openTestGateway, type TestGateway } from '../../../../build/testing/gateways.ts'
+import { openTestGateway, type TestGateway } from '../../../../testing/gateways.ts'
 import {
   encodeFrame,
   type Frame,
   OPCODE,
   openRawWebSocket,
   type RawWebSocket,
-} from '../../../../build/testing/realtime/raw-web-sockets.ts'
+} from '../../../../testing/realtime/raw-web-sockets.ts'
 import { type OpenListener, openListener } from '../../../server/listeners.ts'
 import { realSystem } from '../../../system/system.ts'
 import { memoryLog } from '../../../telemetry/log.ts'
@@ -80,7 +80,9 @@ const closing = (code: number, reason: string | Uint8Array = '') => {
   return { opcode: close, payload: Buffer.concat([head, bytes]) }
 }
 const part = (opcode: number, from: number, to: number, isLast = false): Frame => ({
-  ...{ opcode, isLast, payload: PING_BYTES.subarray(from, to) },
+  opcode,
+  isLast,
+  payload: PING_BYTES.subarray(from, to),
 })
 const control = (opcode: number, payload: string) => ({ opcode, payload })
 

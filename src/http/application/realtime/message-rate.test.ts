@@ -1,11 +1,8 @@
 /** Goal: every message is charged to the rate of its key, and a ping beyond it waits. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openTestGateway, type TestGateway } from '../../../../build/testing/gateways.ts'
-import { functionManifest } from '../../../../build/testing/products.ts'
-import {
-  openRealtimeSession,
-  type RealtimeSession,
-} from '../../../../build/testing/realtime/sessions.ts'
+import { openTestGateway, type TestGateway } from '../../../../testing/gateways.ts'
+import { functionManifest } from '../../../../testing/products.ts'
+import { openRealtimeSession, type RealtimeSession } from '../../../../testing/realtime/sessions.ts'
 import { nextTurn } from '../../../system/event-loop.ts'
 import { realSystem, TestSystem } from '../../../system/system.ts'
 import { applicationLimits } from '../../rate-limits.ts'

@@ -4,19 +4,11 @@
  * network; another connection must remain undisturbed.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import {
-  fuzz,
-  mutatedJson,
-  mutatedText,
-  type Random,
-} from '../../../../build/testing/fuzzing/fuzz.ts'
-import { openTestGateway, type TestGateway } from '../../../../build/testing/gateways.ts'
-import { functionManifest } from '../../../../build/testing/products.ts'
-import { openMessageCheck } from '../../../../build/testing/realtime/declared-messages.ts'
-import {
-  openRealtimeSession,
-  type RealtimeSession,
-} from '../../../../build/testing/realtime/sessions.ts'
+import { fuzz, mutatedJson, mutatedText, type Random } from '../../../../testing/fuzzing/fuzz.ts'
+import { openTestGateway, type TestGateway } from '../../../../testing/gateways.ts'
+import { functionManifest } from '../../../../testing/products.ts'
+import { openMessageCheck } from '../../../../testing/realtime/declared-messages.ts'
+import { openRealtimeSession, type RealtimeSession } from '../../../../testing/realtime/sessions.ts'
 
 /** Nonce of a message that is valid. */
 const LAST = 'the last one'
@@ -33,7 +25,8 @@ beforeAll(async () => {
     functions: [functionManifest('chat.list', { clients: ['confidential'], returns })],
     tables: [],
     realtime: {
-      ...{ connectionsMax: 1_000_000, connectionsPerCredentialMax: 1_000_000 },
+      connectionsMax: 1_000_000,
+      connectionsPerCredentialMax: 1_000_000,
       connectionsPerPeerMax: 1_000_000,
       memoryBytesMax: 256 * 1024 * 1024,
     },
@@ -46,11 +39,17 @@ beforeAll(async () => {
     { version: 1, type: 'ping', nonce: 'n' },
     { ...name, type: 'unsubscribe' },
     {
-      ...{ ...name, type: 'subscribe', target: 'channel:production', function: 'chat.list' },
+      ...name,
+      type: 'subscribe',
+      target: 'channel:production',
+      function: 'chat.list',
       arguments: { type: 'object', value: [{ key: 'a', value: { type: 'int64', value: '1' } }] },
     },
     {
-      ...{ ...name, type: 'subscribe', target: 'channel:production', function: 'chat.list' },
+      ...name,
+      type: 'subscribe',
+      target: 'channel:production',
+      function: 'chat.list',
       arguments: { type: 'object', value: [] },
     },
   ]

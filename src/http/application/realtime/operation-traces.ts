@@ -33,7 +33,10 @@ export function startOperation(
   const { requestId, caller, traceHeaders: headers } = incoming
   if (!traces || headers === null || caller === null) return null
   return traces.request({
-    ...{ name: `realtime ${name}`, kind: 'server', headers, startedMillis },
+    name: `realtime ${name}`,
+    kind: 'server',
+    headers,
+    startedMillis,
     attributes: {
       'http.route': REALTIME.path,
       'svc.request.id': requestId,

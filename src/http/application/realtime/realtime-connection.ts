@@ -252,7 +252,10 @@ export class RealtimeConnection implements SocketSession, OpenConnection {
     const request = { ...message, arguments: readArguments(message.arguments as Json) }
     const memory = this.#memory!
     const port = subscriptionPort(this, {
-      ...{ outgoing: this.#outgoing, traffic: this.traffic, current: this.#pings.current, memory },
+      outgoing: this.#outgoing,
+      traffic: this.traffic,
+      current: this.#pings.current,
+      memory,
       onFailure: (failed, fault) => {
         if (this.#subscriptions.get(subscriptionId) === failed) this.#drop(subscriptionId)
         this.#report(subscriptionId, fault, request)

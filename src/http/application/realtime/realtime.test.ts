@@ -1,11 +1,8 @@
 import { connect } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { ORIGIN, openTestGateway, type TestGateway } from '../../../../build/testing/gateways.ts'
-import { functionManifest, publishRelease, REQUEST_ID } from '../../../../build/testing/products.ts'
-import {
-  openRealtimeClient,
-  type RealtimeClient,
-} from '../../../../build/testing/realtime-clients.ts'
+import { ORIGIN, openTestGateway, type TestGateway } from '../../../../testing/gateways.ts'
+import { functionManifest, publishRelease, REQUEST_ID } from '../../../../testing/products.ts'
+import { openRealtimeClient, type RealtimeClient } from '../../../../testing/realtime-clients.ts'
 import { revokeCredential } from '../../../product/application-clients/application-credentials.ts'
 import { promote } from '../../../product/channels/promote.ts'
 import { type OpenListener, openListener } from '../../../server/listeners.ts'
@@ -31,7 +28,9 @@ const FUNCTIONS = [
   functionManifest('chat.long', { clients: [...clients], arguments: ROOM, returns: ANY }),
   functionManifest('chat.mine', { clients: [...clients], arguments: ROOM, auth: 'user' }),
   functionManifest('chat.send', {
-    ...{ kind: 'mutation', clients: [...clients], returns: ANY },
+    kind: 'mutation',
+    clients: [...clients],
+    returns: ANY,
     arguments: { room: { type: 'string' }, body: { type: 'string' } },
   }),
 ]
@@ -132,8 +131,10 @@ const bodies = (state: { result: { value: { value: string }[] } }) =>
 
 describe('the handshake', () => {
   const upgrade = {
-    ...{ connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' },
-    ...{ 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==' },
+    connection: 'Upgrade',
+    upgrade: 'websocket',
+    'sec-websocket-version': '13',
+    'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
   }
   const protocol = { 'sec-websocket-protocol': REALTIME_PROTOCOL }
 
@@ -204,7 +205,9 @@ describe('authentication', () => {
     const client = await open()
     client.send({ type: 'authenticate', applicationKey: gateway.key })
     expect(await client.next('authenticated')).toMatchObject({
-      ...{ version: 1, expiresAtMicros: null, maximumSubscriptions: 1_000 },
+      version: 1,
+      expiresAtMicros: null,
+      maximumSubscriptions: 1_000,
       sessionId: expect.stringMatching(/^req_/),
     })
   })
@@ -250,7 +253,9 @@ describe('authentication', () => {
     const { product, actor } = gateway.harness
     const { clientId, credentialId } = product.keys.authenticate(key)!
     revokeCredential(product, actor, {
-      ...{ clientId, credentialId, requestId: REQUEST_ID },
+      clientId,
+      credentialId,
+      requestId: REQUEST_ID,
     })
     expect((await client.next('error')).error.code).toBe('APPLICATION_KEY_INVALID')
     expect(await client.closed()).toBe(1008)
@@ -324,14 +329,17 @@ describe('a subscription', () => {
     await client.next('state')
     const { product, actor } = gateway.harness
     const next = await publishRelease(gateway.harness, {
-      ...{ functions: FUNCTIONS, tables: TABLES, source: 'second' },
+      functions: FUNCTIONS,
+      tables: TABLES,
+      source: 'second',
     })
     const expectedReleaseId = gateway.releaseId
     const { releaseId } = next
     const input = { channel: 'production', releaseId, expectedReleaseId, requestId: REQUEST_ID }
     promote(product, actor, input)
     expect(await client.next('resync_required')).toMatchObject({
-      ...{ subscriptionId: 'one', reason: 'release_changed' },
+      subscriptionId: 'one',
+      reason: 'release_changed',
     })
     expect(await client.next('state')).toMatchObject({ revision: '2', releaseId })
   })
@@ -344,7 +352,10 @@ describe('a subscription', () => {
     const { durableSequence } = gateway.engine.statistics()
     client.send({ type: 'ping', nonce: 'now' })
     expect(await client.next('pong')).toEqual({
-      ...{ version: 1, type: 'pong', nonce: 'now', snapshotSequence: String(durableSequence) },
+      version: 1,
+      type: 'pong',
+      nonce: 'now',
+      snapshotSequence: String(durableSequence),
     })
   })
 })

@@ -3,12 +3,9 @@
  * memory is charged once. Beyond the bound one subscription ends, and nothing else.
  */
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { openTestGateway, type TestGateway } from '../../../../build/testing/gateways.ts'
-import { functionManifest } from '../../../../build/testing/products.ts'
-import {
-  openRealtimeSession,
-  type RealtimeSession,
-} from '../../../../build/testing/realtime/sessions.ts'
+import { openTestGateway, type TestGateway } from '../../../../testing/gateways.ts'
+import { functionManifest } from '../../../../testing/products.ts'
+import { openRealtimeSession, type RealtimeSession } from '../../../../testing/realtime/sessions.ts'
 import { realSystem, TestSystem } from '../../../system/system.ts'
 import { type MemoryLog, memoryLog } from '../../../telemetry/log.ts'
 
@@ -41,7 +38,9 @@ beforeEach(async () => {
     ],
     tables: [{ name: 'messages', fields: { body: { type: 'string' } }, indexes: [] }],
     realtime: {
-      ...{ connectionsMax: 100, connectionsPerCredentialMax: 100, connectionsPerPeerMax: 100 },
+      connectionsMax: 100,
+      connectionsPerCredentialMax: 100,
+      connectionsPerPeerMax: 100,
       memoryBytesMax: MEMORY_BYTES,
     },
     system: clock,
@@ -75,7 +74,10 @@ async function authenticated(peer: string): Promise<RealtimeSession> {
 
 function subscribe(session: RealtimeSession, id: string, name: string, input: string): void {
   session.send({
-    ...{ type: 'subscribe', subscriptionId: id, target: 'channel:production', function: name },
+    type: 'subscribe',
+    subscriptionId: id,
+    target: 'channel:production',
+    function: name,
     arguments: {
       type: 'object',
       value: [{ key: 'input', value: { type: 'string', value: input } }],
@@ -89,8 +91,11 @@ async function commit(): Promise<void> {
       method: 'POST',
       headers: { 'content-type': 'application/json', 'x-service-key': gateway.key },
       body: JSON.stringify({
-        ...{ version: 1, target: 'channel:production', function: 'chat.send' },
-        ...{ operationId: clock.ids.make('opn'), arguments: { type: 'object', value: [] } },
+        version: 1,
+        target: 'channel:production',
+        function: 'chat.send',
+        operationId: clock.ids.make('opn'),
+        arguments: { type: 'object', value: [] },
       }),
     }),
   )

@@ -1,8 +1,8 @@
 /** Goal: messages that wait for the authentication are charged to the address of their sender. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openTestGateway, type TestGateway } from '../../../../build/testing/gateways.ts'
-import { functionManifest } from '../../../../build/testing/products.ts'
-import { openRealtimeSession } from '../../../../build/testing/realtime/sessions.ts'
+import { openTestGateway, type TestGateway } from '../../../../testing/gateways.ts'
+import { functionManifest } from '../../../../testing/products.ts'
+import { openRealtimeSession } from '../../../../testing/realtime/sessions.ts'
 import { realSystem } from '../../../system/system.ts'
 import { Transfers } from '../../transfers/transfers.ts'
 

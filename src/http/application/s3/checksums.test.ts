@@ -14,8 +14,8 @@ import {
 } from '@aws-sdk/client-s3'
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openS3Api, type S3Api } from '../../../../build/testing/files/s3-apis.ts'
-import { signS3 } from '../../../../build/testing/files/s3-signers.ts'
+import { openS3Api, type S3Api } from '../../../../testing/files/s3-apis.ts'
+import { signS3 } from '../../../../testing/files/s3-signers.ts'
 import { checksumStream } from '../../../system/checksums.ts'
 
 const Bucket = 'default'
@@ -103,7 +103,8 @@ describe('a multipart upload', () => {
     const address = { Bucket, Key }
     const { UploadId, ...begun } = await s3.client.send(
       new CreateMultipartUploadCommand({
-        ...{ ...address, ChecksumAlgorithm: name },
+        ...address,
+        ChecksumAlgorithm: name,
         ...(type !== undefined && { ChecksumType: type }),
       }),
     )
@@ -121,7 +122,8 @@ describe('a multipart upload', () => {
     s3.client.send(
       new CompleteMultipartUploadCommand({
         ...(upload as { Bucket: string; Key: string; UploadId: string }),
-        ...{ MultipartUpload: { Parts }, ...more },
+        MultipartUpload: { Parts },
+        ...more,
       }),
     )
 
@@ -147,11 +149,14 @@ describe('a multipart upload', () => {
       expect(again).toMatchObject({ [field]: value, ChecksumType: expected, ETag: done.ETag })
       const attributes = await attributesOf(`parts-${name}`)
       expect(attributes).toMatchObject({
-        ...{ ETag: done.ETag!.replaceAll('"', ''), ObjectSize: 5 * MIB + 4 },
-        ...{ StorageClass: 'STANDARD', Checksum: { [field]: value, ChecksumType: expected } },
+        ETag: done.ETag!.replaceAll('"', ''),
+        ObjectSize: 5 * MIB + 4,
+        StorageClass: 'STANDARD',
+        Checksum: { [field]: value, ChecksumType: expected },
       })
       expect(attributes.ObjectParts).toMatchObject({
-        ...{ TotalPartsCount: 2, IsTruncated: false },
+        TotalPartsCount: 2,
+        IsTruncated: false,
         Parts: [
           { PartNumber: 1, Size: 5 * MIB },
           { PartNumber: 2, Size: 4 },
@@ -197,7 +202,9 @@ describe('a multipart upload', () => {
 test('parts of attributes have pages, and unknown attributes are rejected', async () => {
   const page = await attributesOf('parts-CRC32', { MaxParts: 1, PartNumberMarker: '1' })
   expect(page.ObjectParts).toMatchObject({
-    ...{ PartNumberMarker: '1', NextPartNumberMarker: '2', IsTruncated: false },
+    PartNumberMarker: '1',
+    NextPartNumberMarker: '2',
+    IsTruncated: false,
     Parts: [{ PartNumber: 2, Size: 4 }],
   })
   const first = await attributesOf('parts-CRC32', { MaxParts: 1 })

@@ -6,9 +6,9 @@ import {
 } from '@aws-sdk/client-s3'
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openS3Api, type S3Api } from '../../../../build/testing/files/s3-apis.ts'
-import { signS3, type Unsigned } from '../../../../build/testing/files/s3-signers.ts'
-import { ORIGIN } from '../../../../build/testing/gateways.ts'
+import { openS3Api, type S3Api } from '../../../../testing/files/s3-apis.ts'
+import { signS3, type Unsigned } from '../../../../testing/files/s3-signers.ts'
+import { ORIGIN } from '../../../../testing/gateways.ts'
 import { sha256Hex } from '../../../system/digests.ts'
 import { applicationLimits } from '../../rate-limits.ts'
 
@@ -31,7 +31,9 @@ const send = async (request: Unsigned, change: Partial<RequestInit & { url: stri
   return fetch(change.url ?? url, init as RequestInit)
 }
 const put = (key: string, body = 'x'): Unsigned => ({
-  ...{ method: 'PUT', url: at(`/default/${key}`), body },
+  method: 'PUT',
+  url: at(`/default/${key}`),
+  body,
 })
 
 describe('a signature', () => {

@@ -10,9 +10,9 @@ import {
 } from '@aws-sdk/client-s3'
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openS3Api, type S3Api } from '../../../../build/testing/files/s3-apis.ts'
-import { signS3 } from '../../../../build/testing/files/s3-signers.ts'
-import { ORIGIN } from '../../../../build/testing/gateways.ts'
+import { openS3Api, type S3Api } from '../../../../testing/files/s3-apis.ts'
+import { signS3 } from '../../../../testing/files/s3-signers.ts'
+import { ORIGIN } from '../../../../testing/gateways.ts'
 
 const Bucket = 'default'
 

@@ -14,9 +14,9 @@ import {
   UploadPartCopyCommand,
 } from '@aws-sdk/client-s3'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openS3Api, type S3Api } from '../../../../build/testing/files/s3-apis.ts'
-import { Random } from '../../../../build/testing/fuzzing/fuzz.ts'
-import { SEED } from '../../../../build/testing/seeds.ts'
+import { openS3Api, type S3Api } from '../../../../testing/files/s3-apis.ts'
+import { Random } from '../../../../testing/fuzzing/fuzz.ts'
+import { SEED } from '../../../../testing/seeds.ts'
 import { isContentReferenced } from '../../../engine/files/file-documents.ts'
 import { removeAbandoned } from '../../../product/files/multipart.ts'
 import { verifyStorage } from '../../../product/files/verify.ts'
@@ -166,8 +166,12 @@ test('a part copies a range of an object', async () => {
   const id = await begin('part-copy')
   const copied = await s3.client.send(
     new UploadPartCopyCommand({
-      ...{ Bucket, Key: 'part-copy', UploadId: id, PartNumber: 1 },
-      ...{ CopySource: 'default/copied-from', CopySourceRange: 'bytes=1-3' },
+      Bucket,
+      Key: 'part-copy',
+      UploadId: id,
+      PartNumber: 1,
+      CopySource: 'default/copied-from',
+      CopySourceRange: 'bytes=1-3',
     }),
   )
   await complete('part-copy', id, [{ PartNumber: 1, ETag: copied.CopyPartResult!.ETag }])

@@ -17,7 +17,7 @@ import {
   UploadPartCommand,
 } from '@aws-sdk/client-s3'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openS3Api, type S3Api } from '../../../../build/testing/files/s3-apis.ts'
+import { openS3Api, type S3Api } from '../../../../testing/files/s3-apis.ts'
 import { checksumStream } from '../../../system/checksums.ts'
 import { sha256Hex } from '../../../system/digests.ts'
 

@@ -1,14 +1,14 @@
 /** The S3-compatible API behind the shipped proxy configurations, on another port than 443. */
 import { request } from 'node:https'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openS3Api, type S3Api } from '../../../../build/testing/files/s3-apis.ts'
-import { signS3 } from '../../../../build/testing/files/s3-signers.ts'
+import { openS3Api, type S3Api } from '../../../../testing/files/s3-apis.ts'
+import { signS3 } from '../../../../testing/files/s3-signers.ts'
 import {
   APPLICATION_HOST,
   CADDY,
   NGINX,
   type RunningProxy,
-} from '../../../../build/testing/servers/proxies.ts'
+} from '../../../../testing/servers/proxies.ts'
 
 let s3: S3Api
 beforeAll(async () => {
@@ -34,8 +34,13 @@ describe.each([NGINX, CADDY])('behind $name', (kind) => {
       const { headers } = signS3(s3.keys, { method, url: `https://${host}${path}`, body })
       return new Promise<{ status: number; text: string }>((resolve, reject) => {
         const sent = request({
-          ...{ host: '127.0.0.1', port: proxy.port, method, path, agent: false },
-          ...{ servername: APPLICATION_HOST, rejectUnauthorized: false },
+          host: '127.0.0.1',
+          port: proxy.port,
+          method,
+          path,
+          agent: false,
+          servername: APPLICATION_HOST,
+          rejectUnauthorized: false,
           headers: { ...headers, host, 'content-length': String(body.length) },
         })
         sent.once('error', reject)

@@ -8,8 +8,8 @@ import {
   UploadPartCopyCommand,
 } from '@aws-sdk/client-s3'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { openS3Api, type S3Api, type StorageKeys } from '../../../../build/testing/files/s3-apis.ts'
-import { signS3 } from '../../../../build/testing/files/s3-signers.ts'
+import { openS3Api, type S3Api, type StorageKeys } from '../../../../testing/files/s3-apis.ts'
+import { signS3 } from '../../../../testing/files/s3-signers.ts'
 
 const QUOTA = 1_000
 const Key = 'parted'

@@ -1,7 +1,7 @@
 /** Digests, signatures and metadata that S3 clients send in unusual forms. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openS3Api, type S3Api } from '../../../../build/testing/files/s3-apis.ts'
-import { signS3, type Unsigned } from '../../../../build/testing/files/s3-signers.ts'
+import { openS3Api, type S3Api } from '../../../../testing/files/s3-apis.ts'
+import { signS3, type Unsigned } from '../../../../testing/files/s3-signers.ts'
 
 let s3: S3Api
 beforeAll(async () => {

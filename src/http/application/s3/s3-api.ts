@@ -103,7 +103,11 @@ function failed(
     const { code: errorCode, detail, cause } = fault
     const level = request.signal.aborted ? 'debug' : 'error'
     gateway.log[level]('s3.failed', {
-      ...{ requestId, storageKeyId, errorCode, detail, error: cause },
+      requestId,
+      storageKeyId,
+      errorCode,
+      detail,
+      error: cause,
       ...trace?.logFields,
     })
   }

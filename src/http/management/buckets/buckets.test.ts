@@ -1,10 +1,6 @@
 /** Buckets and storage keys as operators manage them, over a real Product. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import {
-  type Console,
-  type ConsoleCall,
-  openConsole,
-} from '../../../../build/testing/files/consoles.ts'
+import { type Console, type ConsoleCall, openConsole } from '../../../../testing/files/consoles.ts'
 import { issueUpload } from '../../../product/files/uploads.ts'
 
 let t: Console
@@ -168,7 +164,11 @@ describe('buckets', () => {
     await t.call('PUT', `/buckets/${bucketId}/objects/kept`, { body: new Uint8Array(3) })
     await t.json(200, change(`/buckets/${bucketId}/archive`, { expectedRevision: '1' }))
     const grant = issueUpload(t.gateway.files, {
-      ...{ bucket: name, key: null, contentType: 'a/b', maximumBytes: 1, expiresInSeconds: 60 },
+      bucket: name,
+      key: null,
+      contentType: 'a/b',
+      maximumBytes: 1,
+      expiresInSeconds: 60,
       releaseId: t.gateway.releaseId,
     })
     await expect(grant).rejects.toMatchObject({ code: 'LIMIT_EXCEEDED' })

@@ -2,7 +2,7 @@
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Console, openConsole } from '../../../../build/testing/files/consoles.ts'
+import { type Console, openConsole } from '../../../../testing/files/consoles.ts'
 import { readObject } from '../../../product/files/objects.ts'
 import { sha256Hex } from '../../../system/digests.ts'
 import { CONSOLE_OBJECT_BYTES_MAX } from '../../../value/files/buckets.ts'
@@ -177,11 +177,56 @@ test('a longer object is read by ranges of at most 64 MiB', async () => {
 })
 
 const KEYS: readonly string[] = [
-  ...['.hidden', '...', 'a//b', '/a', 'a/', '//', ' ', 'a b', 'a+b', 'a%2fb', '%', '%00', '%ff'],
-  ...['a?b', 'a#b', 'a&b=c', 'a\\b', 'a;b', 'a:b', 'a*b', "a'b", 'a"b', '<script>', 'a\r\nX: y'],
-  ...['\u0001', '\u007f', '\u0085', '\u2028', '\ufeff', 'é', 'e\u0301', '😀', '\u{10ffff}', 'ﬀ'],
-  ...['con', 'nul.txt', '__proto__', 'constructor', '{a}', ':a', '*', 'x'.repeat(1_024)],
-  ...['é'.repeat(512), 'a/../b', '../a', 'a/./b', './a', '..\\a', 'archive', 'keys'],
+  '.hidden',
+  '...',
+  'a//b',
+  '/a',
+  'a/',
+  '//',
+  ' ',
+  'a b',
+  'a+b',
+  'a%2fb',
+  '%',
+  '%00',
+  '%ff',
+  'a?b',
+  'a#b',
+  'a&b=c',
+  'a\\b',
+  'a;b',
+  'a:b',
+  'a*b',
+  "a'b",
+  'a"b',
+  '<script>',
+  'a\r\nX: y',
+  '\u0001',
+  '\u007f',
+  '\u0085',
+  '\u2028',
+  '\ufeff',
+  'é',
+  'e\u0301',
+  '😀',
+  '\u{10ffff}',
+  'ﬀ',
+  'con',
+  'nul.txt',
+  '__proto__',
+  'constructor',
+  '{a}',
+  ':a',
+  '*',
+  'x'.repeat(1_024),
+  'é'.repeat(512),
+  'a/../b',
+  '../a',
+  'a/./b',
+  './a',
+  '..\\a',
+  'archive',
+  'keys',
 ]
 
 test.each(KEYS.map((key, i) => [i, key.slice(0, 20), key] as const))(
@@ -254,8 +299,12 @@ test('metrics count what is stored, dropped and held', async () => {
     const { fileContentsStored, fileContentsDropped, fileStoredBytes } = counters
     const { files, fileBytes, fileUploadsInFlight } = gauges
     return {
-      ...{ stored: fileContentsStored, dropped: fileContentsDropped, bytes: fileStoredBytes },
-      ...{ files: files!, fileBytes: fileBytes!, inFlight: fileUploadsInFlight },
+      stored: fileContentsStored,
+      dropped: fileContentsDropped,
+      bytes: fileStoredBytes,
+      files: files!,
+      fileBytes: fileBytes!,
+      inFlight: fileUploadsInFlight,
     }
   }
   const before = collect()
@@ -268,7 +317,11 @@ test('metrics count what is stored, dropped and held', async () => {
   const { files, fileBytes } = before
   // A quota is checked by the commit of the metadata, which follows the bytes.
   expect(collect()).toEqual({
-    ...{ stored: before.stored + 2, dropped: before.dropped, bytes: before.bytes + 10 },
-    ...{ files: files + 1, fileBytes: fileBytes + 5, inFlight: 0 },
+    stored: before.stored + 2,
+    dropped: before.dropped,
+    bytes: before.bytes + 10,
+    files: files + 1,
+    fileBytes: fileBytes + 5,
+    inFlight: 0,
   })
 })

@@ -1,9 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { type TestIdentity, testIdentity } from '../../../../build/testing/identity.ts'
-import {
-  type TestManagement,
-  testManagement,
-} from '../../../../build/testing/openapi/checked-origins.ts'
+import { type TestIdentity, testIdentity } from '../../../../testing/identity.ts'
+import { type TestManagement, testManagement } from '../../../../testing/openapi/checked-origins.ts'
 import {
   ENVIRONMENT,
   everythingBut,
@@ -11,7 +8,7 @@ import {
   OTHER_ENVIRONMENT,
   operatorWith,
   PROJECT,
-} from '../../../../build/testing/operators.ts'
+} from '../../../../testing/operators.ts'
 import type { Login } from '../../../identity/sessions.ts'
 import { CAPABILITIES, capabilitiesOfRole } from '../../../value/capabilities.ts'
 import { INSTALLATION } from '../../../value/scope.ts'

@@ -1,11 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { postgresProxy } from '../../../../build/testing/databases/postgres-proxy.ts'
-import { type TestIdentity, testIdentity } from '../../../../build/testing/identity.ts'
-import {
-  type TestManagement,
-  testManagement,
-} from '../../../../build/testing/openapi/checked-origins.ts'
+import { postgresProxy } from '../../../../testing/databases/postgres-proxy.ts'
+import { type TestIdentity, testIdentity } from '../../../../testing/identity.ts'
+import { type TestManagement, testManagement } from '../../../../testing/openapi/checked-origins.ts'
 import { deliverProductAudit } from '../../../identity/audit.ts'
 import type { Identity } from '../../../identity/identity.ts'
 import type { LinkableEnvironment } from '../../../identity/resources.ts'

@@ -5,8 +5,8 @@ import {
   MANAGED_HEADER,
   MANAGED_TOKEN,
   PROJECT_SCOPE,
-} from '../../../../build/testing/providers/external-logins.ts'
-import { PROVIDER } from '../../../../build/testing/providers/identity-providers.ts'
+} from '../../../../testing/providers/external-logins.ts'
+import { PROVIDER } from '../../../../testing/providers/identity-providers.ts'
 
 const ENVIRONMENT = 'env_00000000000000000000000001'
 const DEVELOPER = { scope: PROJECT_SCOPE, role: 'developer' }

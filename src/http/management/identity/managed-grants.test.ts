@@ -7,8 +7,8 @@ import {
   MANAGED_TOKEN,
   PROJECT,
   PROJECT_SCOPE,
-} from '../../../../build/testing/providers/external-logins.ts'
-import { PROVIDER } from '../../../../build/testing/providers/identity-providers.ts'
+} from '../../../../testing/providers/external-logins.ts'
+import { PROVIDER } from '../../../../testing/providers/identity-providers.ts'
 import { CAPABILITIES, capabilitiesOfRole } from '../../../value/capabilities.ts'
 import { Secret } from '../../../value/secret.ts'
 import { Login } from '../../../wire/identity/auth.ts'

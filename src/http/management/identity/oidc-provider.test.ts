@@ -3,13 +3,13 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import {
   type ExternalLogins,
   externalLogins,
-} from '../../../../build/testing/providers/external-logins.ts'
+} from '../../../../testing/providers/external-logins.ts'
 import {
   authorize,
   type OpenIdProvider,
   openIdProvider,
   type Tokens,
-} from '../../../../build/testing/providers/oidc-providers.ts'
+} from '../../../../testing/providers/oidc-providers.ts'
 import { Login } from '../../../wire/identity/auth.ts'
 import { OidcConfig } from '../../../wire/identity/oidc.ts'
 import { read } from '../../../wire/reading/read.ts'

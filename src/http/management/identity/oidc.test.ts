@@ -2,8 +2,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import {
   type ExternalLogins,
   externalLogins,
-} from '../../../../build/testing/providers/external-logins.ts'
-import { PROVIDER } from '../../../../build/testing/providers/identity-providers.ts'
+} from '../../../../testing/providers/external-logins.ts'
+import { PROVIDER } from '../../../../testing/providers/identity-providers.ts'
 import { TOKEN_REJECTIONS, type TokenCheck } from '../../../identity/jwt/rejections.ts'
 import { encodeBase64Url } from '../../../value/base64url.ts'
 import { Secret } from '../../../value/secret.ts'
@@ -201,7 +201,7 @@ describe('the external token', () => {
 
   it('signed with a rotated key is accepted after the pause', async () => {
     await login(await t.logIn({ code: await t.invite() }), 201)
-    const { makeKey } = await import('../../../../build/testing/providers/identity-providers.ts')
+    const { makeKey } = await import('../../../../testing/providers/identity-providers.ts')
     t.idp.key = await makeKey('key-2')
     t.idp.jwks = { keys: [t.idp.key.jwk] }
     expect(await rejection(await t.logIn())).toBe(UNAUTHENTICATED)

@@ -1,16 +1,13 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { type TestIdentity, testIdentity } from '../../../../build/testing/identity.ts'
-import {
-  type TestManagement,
-  testManagement,
-} from '../../../../build/testing/openapi/checked-origins.ts'
-import { ENVIRONMENT, firstOwner, operatorWith } from '../../../../build/testing/operators.ts'
+import { type TestIdentity, testIdentity } from '../../../../testing/identity.ts'
+import { type TestManagement, testManagement } from '../../../../testing/openapi/checked-origins.ts'
+import { ENVIRONMENT, firstOwner, operatorWith } from '../../../../testing/operators.ts'
 import {
   loginOf,
   rejectionOf,
   UNAUTHENTICATED,
   workloadLogins,
-} from '../../../../build/testing/providers/workload-logins.ts'
+} from '../../../../testing/providers/workload-logins.ts'
 import { changeOperator } from '../../../identity/operators.ts'
 import type { Login } from '../../../identity/sessions.ts'
 import { CAPABILITIES } from '../../../value/capabilities.ts'

@@ -1,6 +1,6 @@
 /** Invitations that name a workload instead of having a code. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { PROVIDER } from '../../../../build/testing/providers/identity-providers.ts'
+import { PROVIDER } from '../../../../testing/providers/identity-providers.ts'
 import {
   GITHUB,
   loginOf,
@@ -9,7 +9,7 @@ import {
   WORKLOAD_INVITATION,
   type WorkloadLogins,
   workloadLogins,
-} from '../../../../build/testing/providers/workload-logins.ts'
+} from '../../../../testing/providers/workload-logins.ts'
 
 let w: WorkloadLogins
 

@@ -1,10 +1,6 @@
 /** Login of workloads: tokens of five platforms' shapes, from issuers that publish their keys. */
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest'
-import {
-  PLATFORMS,
-  type Platform,
-  SHAPES,
-} from '../../../../build/testing/providers/workload-issuers.ts'
+import { PLATFORMS, type Platform, SHAPES } from '../../../../testing/providers/workload-issuers.ts'
 import {
   GITHUB,
   loginOf,
@@ -12,7 +8,7 @@ import {
   UNAUTHENTICATED,
   type WorkloadLogins,
   workloadLogins,
-} from '../../../../build/testing/providers/workload-logins.ts'
+} from '../../../../testing/providers/workload-logins.ts'
 import { TOKEN_REJECTIONS, type TokenCheck } from '../../../identity/jwt/rejections.ts'
 import { decodeBase64Url, encodeBase64Url } from '../../../value/base64url.ts'
 

@@ -1,6 +1,6 @@
 /** `ctx.auth` in the code of a Workspace. */
 import { describe, expect, test } from 'vitest'
-import { Driver, errorOf, resultOf } from '../../../../build/testing/runner-hosts.ts'
+import { Driver, errorOf, resultOf } from '../../../../testing/runner-hosts.ts'
 import type { FunctionalIdentity } from '../../../value/identities.ts'
 
 const USER: FunctionalIdentity = {

@@ -9,8 +9,15 @@ const OVERRIDABLE: readonly object[] = [
   Object.prototype,
   Function.prototype,
   ...[
-    ...[Error, AggregateError, EvalError, RangeError, ReferenceError, SuppressedError],
-    ...[SyntaxError, TypeError, URIError],
+    Error,
+    AggregateError,
+    EvalError,
+    RangeError,
+    ReferenceError,
+    SuppressedError,
+    SyntaxError,
+    TypeError,
+    URIError,
   ].map((kind) => kind.prototype as object),
 ]
 
@@ -24,7 +31,9 @@ export function freezeShared(roots: readonly unknown[]): void {
     async function* () {},
     ''.matchAll(/a/g),
     ...[new Map(), new Set(), '', segments].map((one) => one[Symbol.iterator]()),
-    ...[segments, wrapped, wrapped.take(0)],
+    segments,
+    wrapped,
+    wrapped.take(0),
   ]
   const shared = reachable([globalThis, ...UNFROZEN, ...hidden, ...roots])
   for (const owner of OVERRIDABLE) allowOverride(owner)

@@ -23,8 +23,12 @@ export async function listUploadParts(call: ObjectCall): Promise<Response> {
   const found = await listPartsOf(gateway.files, upload.multipartId, page)
   const parts = found.slice(0, limit)
   const fields = textFields({
-    ...{ Bucket: bucket, Key: key, UploadId: upload.multipartId, StorageClass: 'STANDARD' },
-    ...{ PartNumberMarker: String(after), MaxParts: String(limit) },
+    Bucket: bucket,
+    Key: key,
+    UploadId: upload.multipartId,
+    StorageClass: 'STANDARD',
+    PartNumberMarker: String(after),
+    MaxParts: String(limit),
     NextPartNumberMarker: String(parts.at(-1)?.number ?? after),
     IsTruncated: String(found.length > limit),
     ...declaredFields(upload),
@@ -77,9 +81,12 @@ export async function listUploads({ gateway, bucket, query }: BucketCall): Promi
   const page = rest.slice(0, limit)
   const last = rest.length > limit ? page.at(-1) : undefined
   const fields = textFields({
-    ...{ Bucket: bucket, Prefix: encode(prefix), MaxUploads: String(limit) },
+    Bucket: bucket,
+    Prefix: encode(prefix),
+    MaxUploads: String(limit),
     ...(delimiter !== null && { Delimiter: encode(delimiter) }),
-    ...{ KeyMarker: encode(keyMarker), UploadIdMarker: idMarker },
+    KeyMarker: encode(keyMarker),
+    UploadIdMarker: idMarker,
     ...(encodingType !== undefined && { EncodingType: encodingType }),
     ...(last && { NextKeyMarker: encode(last.name) }),
     ...(last?.upload && { NextUploadIdMarker: last.upload.multipartId }),

@@ -6,7 +6,11 @@ import { S3Fault } from '../errors.ts'
 const METADATA_PREFIX = 'x-amz-meta-'
 /** Headers that are stored and sent back unchanged. */
 const KEPT = [
-  ...['cache-control', 'content-disposition', 'content-encoding', 'content-language', 'expires'],
+  'cache-control',
+  'content-disposition',
+  'content-encoding',
+  'content-language',
+  'expires',
 ]
 /** Bound on the bytes of all stored headers together. */
 const KEPT_BYTES_MAX = 4 * 1024

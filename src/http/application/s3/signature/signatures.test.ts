@@ -1,6 +1,6 @@
 /** Signatures against the examples that AWS publishes, and what malformed ones are. */
 import { describe, expect, test } from 'vitest'
-import { fc } from '../../../../../build/testing/properties.ts'
+import { fc } from '../../../../../testing/properties.ts'
 import { checksumStream } from '../../../../system/checksums.ts'
 import { sha256Hex } from '../../../../system/digests.ts'
 import { Secret } from '../../../../value/secret.ts'

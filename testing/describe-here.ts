@@ -1,0 +1,60 @@
+/**
+ * Loads a bundle of the project's own in this process, where the server uses a sandboxed runner. It
+ * serves tests and the templates.
+ */
+import { runInThisContext } from 'node:vm'
+import { Fault } from '../src/errors/fault.ts'
+
+interface Defined {
+  readonly schema: unknown
+  readonly crons?: unknown
+  readonly modules: { readonly [name: string]: { readonly [name: string]: unknown } }
+}
+
+type Content = Record<string, unknown> & {
+  tables: Record<string, { fields: unknown; indexes: unknown }>
+}
+
+/** Returns the description of a bundle. Positions in its errors are those of the bundle. */
+export async function describeHere({ source }: { source: string }): Promise<unknown> {
+  let defined: Defined | undefined
+  try {
+    const load = runInThisContext(`(__svc) => {\n${source}\n}`, { filename: '/bundle.js' })
+    load({ define: (given: Defined) => (defined = given) })
+    return describe(defined!)
+  } catch (error) {
+    if (!(error instanceof Error)) throw error
+    const frames = (error.stack ?? '').matchAll(/bundle\.js:(\d+):(\d+)/g)
+    const positions = [...frames].map(
+      ([, line, column]) => `bundle.js:${Number(line) - 1}:${column}`,
+    )
+    const detail = [`${error.name}: ${error.message}`, ...positions].join('\n')
+    throw new Fault('FUNCTION_FAILED', { detail, cause: error })
+  }
+}
+
+function describe({ schema, crons, modules }: Defined) {
+  const { tables } = contentOf(schema, 'svc.schema')!
+  const functions = Object.entries(modules).flatMap(([module, exports]) =>
+    Object.entries(exports).flatMap(([name, value]) => {
+      const content = contentOf(value, 'svc.function')
+      if (content === undefined) return []
+      const { handler: _, ...declared } = content
+      return [{ name: `${module}.${name}`, ...declared }]
+    }),
+  )
+  const json = {
+    functions: functions.sort((a, b) => (a.name < b.name ? -1 : 1)),
+    tables: Object.entries(tables)
+      .map(([name, { fields, indexes }]) => ({ name, fields, indexes }))
+      .sort((a, b) => (a.name < b.name ? -1 : 1)),
+  }
+  const declared = contentOf(crons, 'svc.crons') ?? []
+  if ((declared as unknown as unknown[]).length > 0) Object.assign(json, { crons: declared })
+  return JSON.parse(JSON.stringify(json)) as unknown
+}
+
+function contentOf(value: unknown, symbol: string): Content | undefined {
+  if (typeof value !== 'object' || value === null) return undefined
+  return (value as { [key: symbol]: Content })[Symbol.for(symbol)]
+}
