@@ -23,7 +23,8 @@ export interface AttackReport extends NativeAttack {
 const NATIVE_RUNNER = new URL('./hostile/native-runner.ts', import.meta.url).pathname
 /** CPU limits of the tests. Those of the server take minutes to reach. */
 const LIMITS = { callCpuMillis: 200, loadCpuMillis: 500, unexplainedCpuMillis: 500 }
-const WAIT_MILLIS = 30_000
+/** Only a hang takes this long: a busy machine gives runners, which have a low priority, little. */
+const WAIT_MILLIS = 240_000
 const POLL_MILLIS = 20
 
 async function run({ until, ...attack }: AttackRequest): Promise<AttackReport> {
