@@ -49,7 +49,7 @@ export interface Engine {
    * the bytes of its result. Equal Queries run once for all their subscriptions.
    */
   watch(request: WatchRequest, observer: SubscriptionObserver): Subscription
-  /** Whether a call of the Release would start at once: it is prepared and has its runners. */
+  /** Returns whether a call would start at once: the Release is prepared and has its runners. */
   isWarm(release: Release): boolean
   /** Prepares the Release and starts its runners. */
   warm(release: Release): Promise<void>

@@ -100,7 +100,7 @@ export const REQUESTS_BYTES_MAX = 128 * 1024 * 1024
 export const LOST_RUNS_MAX = 20
 /** Most attempts of one Mutation, including the first one. */
 export const ATTEMPTS_MAX = 8
-/** From this attempt on a Mutation holds the global commit lock, so that it cannot conflict. */
+/** The first attempt that holds the global commit lock, so that it cannot conflict. */
 export const EXCLUSIVE_ATTEMPT = 4
 /**
  * Most invocations in flight; one more is BUSY. The same bound applies to Mutations alone, where it

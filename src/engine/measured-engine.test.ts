@@ -99,7 +99,7 @@ describe('the query cache', () => {
 })
 
 describe('calls', () => {
-  test('are counted once each, by outcome', async () => {
+  test('calls are counted once each, by outcome', async () => {
     const names = [
       ...(['queriesFailed', 'queriesRefused', 'mutationsSucceeded', 'mutationsRefused'] as const),
       ...(['mutationsReplayed', 'actionsSucceeded', 'writeConflicts'] as const),
@@ -123,7 +123,7 @@ describe('calls', () => {
     })
   })
 
-  test('are timed where a Function ran', async () => {
+  test('calls are timed if a Function ran', async () => {
     const before = bench.metrics.collect().histograms
     await call('list')
     await call('list')
@@ -141,7 +141,7 @@ describe('calls', () => {
 describe('commits', () => {
   const NAMES = ['commits', 'commitBatches', 'commitConflicts'] as const
 
-  test('are counted with the durable transactions that they share', async () => {
+  test('commits are counted with the durable transactions that they share', async () => {
     const many = await counted(NAMES, () =>
       Promise.all(Array.from({ length: 40 }, (_, i) => call('add', { text: `together ${i}` }))),
     )
@@ -153,7 +153,7 @@ describe('commits', () => {
     )
   })
 
-  test('that conflict are counted, and become durable in the end', async () => {
+  test('commits that conflict are counted, and become durable in the end', async () => {
     const { metrics } = bench
     const { count } = metrics.collect().histograms.commitDurationMicros
     const concurrent = await counted([...NAMES, 'functionRuns', 'mutationsSucceeded'], () =>
@@ -169,7 +169,7 @@ describe('commits', () => {
 })
 
 describe('a Function', () => {
-  test('is charged for its CPU time, including the Functions that it called', async () => {
+  test('a Function is charged for its CPU time and that of the Functions it called', async () => {
     const names = ['functionCpuMicros', 'functionRuns', 'runnerCpuMicros'] as const
     const used = await counted(names, () => call('outer'))
     expect(used.functionRuns).toBe(1)
@@ -179,7 +179,7 @@ describe('a Function', () => {
     expect(used.functionCpuMicros).toBeLessThan(used.runnerCpuMicros * 1.5)
   })
 
-  test('that exceeds its CPU limit is charged for it, and its runner is counted', async () => {
+  test('a Function that exceeds its CPU limit is charged, and its runner counted', async () => {
     const names = ['functionCpuMicros', 'runnersKilledForCpu', 'runnersStarted'] as const
     const used = await counted(names, async () => {
       await expect(call('loop')).rejects.toMatchObject({ code: 'LIMIT_EXCEEDED' })
@@ -201,7 +201,7 @@ describe('a Function', () => {
     expect(grown()).toBeLessThan(128e6)
   })
 
-  test('has a usage record of its own when the engine closes', async () => {
+  test('a Function has a usage record of its own when the engine closes', async () => {
     const other = await engineBench(CODE, { schema: SCHEMA })
     await other.call('work')
     await other.call('work')

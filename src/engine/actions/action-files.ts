@@ -42,7 +42,7 @@ export type MetadataOperation =
   | readonly ['range', RangeRequest]
   | readonly ['delete', string]
 
-/** Whether the operation is one on metadata of files, rather than on documents. */
+/** Returns whether the operation is one on metadata of files, rather than on documents. */
 export function concernsFiles([type, operand]: MetadataOperation): boolean {
   return type === 'range' ? operand.table === FILE_DOCUMENTS : operand.startsWith('fil_')
 }
@@ -75,8 +75,8 @@ export class ActionFiles {
   }
 
   /**
-   * Whether the code rethrew or did not catch a failure of the storage. The runner's report is not
-   * trusted, so the server must have thrown it inside this Action.
+   * Returns whether the code rethrew or did not catch a failure of the storage. The runner's
+   * report is not trusted, so the server must have thrown it inside this Action.
    */
   isUnavailable({ name, message }: ErrorReport): boolean {
     return name === SERVICE_ERROR && this.#unavailable.has(message)
@@ -166,7 +166,7 @@ type OperationOf<Type extends FileOperation[0]> = Extract<
   readonly [Type, ...unknown[]]
 >
 
-/** Whether the operation stores or deletes something, so that the Action must not run again. */
+/** Returns whether the operation stores or deletes: the Action must not run again after it. */
 export function isWrite([type]: FileOperation | MetadataOperation): boolean {
   return type === 'delete' || type === 'grantUpload' || type === 'putFile'
 }

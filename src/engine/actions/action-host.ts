@@ -95,7 +95,7 @@ export class ActionHost implements RunnerHost {
     this.files = new ActionFiles(port, invocation)
   }
 
-  /** Whether the Action may have had an effect, so that it must not run again. */
+  /** Returns whether the Action may have had an effect, so that it must not run again. */
   get hasActed(): boolean {
     return this.#callCount > 0 || this.#hasSent || this.#hasStored
   }

@@ -196,7 +196,7 @@ describe('an Action', () => {
     expect(await bench.call('all')).toEqual([1n, 2n, 5n])
   })
 
-  test('may catch the declared code of a called Function or fails with it', async () => {
+  test('an Action may catch the declared code of a called Function or fails with it', async () => {
     expect(await bench.call('catches')).toBe('FULL')
     expect(await failureOf('bubbles')).toMatchObject({ code: 'APP_FULL', status: 409 })
   })
@@ -219,11 +219,11 @@ describe('an Action', () => {
     expect(await failureOf('late')).toMatchObject({ detail: 'RangeError: in a timer' })
   })
 
-  test('has 1,024 timers in addition to those of its signals', async () => {
+  test('an Action has 1,024 timers in addition to those of its signals', async () => {
     expect(await bench.call('timeouts')).toEqual([5_000, 1_024])
   })
 
-  test('may sleep any number of times beside a long timer and a long signal', async () => {
+  test('an Action may sleep any number of times beside a long timer and signal', async () => {
     expect(await bench.call('watched')).toBe(1_040)
   })
 
@@ -231,7 +231,7 @@ describe('an Action', () => {
     expect(await bench.call('random')).not.toEqual(await bench.call('random'))
   })
 
-  test('that exceeds its CPU limit is stopped, and Queries succeed meanwhile', async () => {
+  test('an Action that exceeds its CPU limit is stopped while Queries succeed', async () => {
     const spinning = failureOf('spins')
     const query = bench.call('all').then(() => 'returned')
     expect(await Promise.race([spinning, query])).toBe('returned')

@@ -98,7 +98,7 @@ function operatorFault(error: unknown): unknown {
   return error
 }
 
-/** Whether the ID of a document exists, or its fields violate a unique index. */
+/** Returns whether the ID of a document exists, or its fields violate a unique index. */
 export function isStateConflict(error: unknown): boolean {
   return (
     error instanceof OperationError && (error.name === DOCUMENT_EXISTS || error.violated !== null)

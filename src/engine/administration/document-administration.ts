@@ -91,7 +91,7 @@ export interface DocumentAdministration {
   change(release: Release, request: DocumentChangeRequest): Promise<ChangedDocument>
   /** Throws as `change` does; PRODUCT_STATE_CONFLICT for an ID that exists with other fields. */
   import(release: Release, request: DocumentImportRequest): Promise<ImportOutcome>
-  /** Whether the change with this operation ID was committed. */
+  /** Returns whether the change with this operation ID was committed. */
   isCommitted(operationId: string): Promise<boolean>
 }
 

@@ -66,7 +66,7 @@ export class CallAdmission {
     this.#mutationWait = new ExpectedWait(port.system)
   }
 
-  /** Whether an application has called just now. Results from the cache do not count. */
+  /** Returns whether an application has called just now. Results from the cache do not count. */
   get hasCalls(): boolean {
     return this.#port.system.monotonicMillis() - this.#calledMillis < BESIDE_CALLS_MILLIS
   }

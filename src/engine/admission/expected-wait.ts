@@ -1,12 +1,12 @@
 /**
  * Estimates how long a new call would take, by Little's law: the calls in flight, divided by the
- * rate at which calls end. Where calls queue, that rate is the capacity, whatever limits it. Where
- * they do not, it only shows the demand, so the estimate is 0: calls queue once those in flight are
- * old.
+ * rate at which calls end. While calls queue, that rate is the capacity, regardless of what limits
+ * it. Otherwise it only shows the demand, so the estimate is 0: calls queue once those in flight
+ * are old.
  */
 import type { System } from '../../system/system.ts'
 
-/** Fewer calls are no queue: two processors end them within the deadline, a second each. */
+/** Fewer calls do not queue: two processors end them within the deadline, a second each. */
 const QUEUED_CALLS_MIN = 16
 /**
  * Mean age of the calls in flight from which on they queue. Calls that wait for a promotion, a new
@@ -23,7 +23,7 @@ export class ExpectedWait {
   #inFlight = 0
   /** Sum of the arrival times of the calls in flight. */
   #arrivals = 0
-  /** When the first of the calls arrived since which there was always one in flight. */
+  /** The arrival of the first call since which at least one was always in flight. */
   #busySince = 0
   /** Calls that ended, by the time in which they did. */
   readonly #ended = new Float64Array(BUCKETS)

@@ -61,7 +61,7 @@ const failure = (call: Promise<unknown>) =>
   )
 
 describe('a variable', () => {
-  test('is read in a Query, a Mutation and an Action', async () => {
+  test('a variable is read in a Query, a Mutation and an Action', async () => {
     expect(await bench.call('variable', { name: 'A' })).toBe('one')
     expect(await bench.call('write')).toBe('one')
     expect(await bench.call('nested')).toBe('one')
@@ -69,12 +69,12 @@ describe('a variable', () => {
     expect(await bench.call('variableIn')).toBe('a variable')
   })
 
-  test.each(['NONE', 'API_KEY'])('that does not exist is null: %s', async (name) => {
+  test.each(['NONE', 'API_KEY'])('a variable that does not exist is null: %s', async (name) => {
     expect(await bench.call('variable', { name })).toBeNull()
   })
 
   test.each(['a', '_A', '', 'A B', 'A"', 'A'.repeat(65)])(
-    'with an invalid name throws in the code: %j',
+    'a variable with an invalid name throws in the code: %j',
     async (name) => {
       expect(await failure(bench.call('variable', { name }))).toBe(
         'FUNCTION_FAILED: TypeError: ctx.config.variable needs a name such as "API_KEY"',
@@ -84,7 +84,7 @@ describe('a variable', () => {
 })
 
 describe('a result', () => {
-  test('that read a variable is cached until the configuration changes', async () => {
+  test('a result that read a variable is cached until the configuration changes', async () => {
     for (const value of ['two', 'three']) {
       for (let i = 0; i < 3; i++) await bench.call('both')
       const { hits } = statistics()
@@ -96,7 +96,7 @@ describe('a result', () => {
   })
 
   test.each(['nested', 'swallowed'])(
-    'is not cached after a change where a nested read depends on it: %s',
+    'a result is not cached after a change where a nested read depends on it: %s',
     async (name) => {
       for (let i = 0; i < 3; i++) await bench.call(name)
       const { misses } = statistics()
@@ -107,7 +107,7 @@ describe('a result', () => {
     },
   )
 
-  test('that read no variable is cached through a change', async () => {
+  test('a result that read no variable is cached through a change', async () => {
     for (let i = 0; i < 3; i++) await bench.call('constant')
     const { hits } = statistics()
     configuration.change({})
@@ -115,7 +115,7 @@ describe('a result', () => {
     expect(statistics().hits).toBe(hits + 1)
   })
 
-  test('of a run that started before a change is neither cached nor shared', async () => {
+  test('a result of a run that started before a change is neither cached nor shared', async () => {
     for (let i = 0; i < 3; i++) await bench.call('both')
     for (let i = 0; i < 50; i++) {
       configuration.change({ variables: { A: `before ${i}`, B: 'b' } })
@@ -133,7 +133,7 @@ describe('a result', () => {
     }
   })
 
-  test('of a run that started before a change and ends last is not cached', async () => {
+  test('a result of a run that started before a change and ends last is not cached', async () => {
     for (let i = 0; i < 3; i++) await bench.call('both')
     for (let i = 0; i < 50; i++) {
       configuration.change({ variables: { A: `before ${i}`, B: 'b' } })
@@ -154,7 +154,7 @@ test('an Action reads the configuration at its start, a called Query at its own'
 })
 
 describe('a secret', () => {
-  test('is read in an Action that declares it', async () => {
+  test('a secret is read in an Action that declares it', async () => {
     expect(await bench.call('secret', { name: 'API_KEY' })).toBe(SECRET)
     configuration.change({ secrets: { API_KEY: 'rotated' } })
     expect(await bench.call('secret', { name: 'API_KEY' })).toBe('rotated')
@@ -164,13 +164,13 @@ describe('a secret', () => {
     ['fromQuery', 'TypeError: ctx.config.secret: only an Action reads secrets'],
     ['fromMutation', 'TypeError: ctx.config.secret: only an Action reads secrets'],
     ['undeclared', 'TypeError: ctx.config.secret("API_KEY"): add it to uses.secrets'],
-  ])('cannot be read by another Function: %s', async (name, message) => {
+  ])('a secret cannot be read by another Function: %s', async (name, message) => {
     const failed = await failure(bench.call(name))
     expect(failed).toContain(`FUNCTION_FAILED: ${message}`)
     expect(failed).not.toContain(SECRET)
   })
 
-  test('that the Action does not declare is rejected, whether it is set or not', async () => {
+  test('a secret that the Action does not declare is rejected, set or not', async () => {
     const rejection = (name: string) =>
       `FUNCTION_FAILED: TypeError: ctx.config.secret("${name}"): ` +
       'add it to uses.secrets of this Action'
@@ -179,7 +179,7 @@ describe('a secret', () => {
     expect(await failure(bench.call('secret', { name: 'NEVER' }))).toBe(rejection('NEVER'))
   })
 
-  test('that is not set throws with the command that sets it', async () => {
+  test('a secret that is not set throws with the command that sets it', async () => {
     expect(await bench.call('caught')).toBe(
       'Error: ctx.config.secret("NOT_SET"): it is not set: ' +
         'svc config set NOT_SET --secret, for svc dev in .env.local',

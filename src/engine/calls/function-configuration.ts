@@ -3,9 +3,9 @@ import type { Secret } from '../../value/secret.ts'
 
 /** An immutable state of the configuration. A call reads the one that it started with. */
 export interface ConfigurationSnapshot {
-  /** Returns null where no variable has the name. Throws UNAVAILABLE or INTERNAL. */
+  /** Returns null if no variable has the name. Throws UNAVAILABLE or INTERNAL. */
   variable(name: string): string | null
-  /** Returns null where no secret has the name. Throws UNAVAILABLE or INTERNAL. */
+  /** Returns null if no secret has the name. Throws UNAVAILABLE or INTERNAL. */
   secret(name: string): Secret | null
 }
 

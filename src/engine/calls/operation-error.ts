@@ -6,7 +6,7 @@ import type { ErrorReport, ViolatedIndex } from '../../runner/protocol/messages.
  * code at the operation, so its message names the mistake and the fix.
  */
 export class OperationError extends Error {
-  /** The `error.code` in the author's code; null where there is none. */
+  /** The `error.code` in the author's code; null if there is none. */
   readonly code: string | null
   /** The unique index that a write violates; null for any other error. */
   readonly violated: ViolatedIndex | null

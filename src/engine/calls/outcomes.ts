@@ -11,7 +11,7 @@ import type { Operation, StoredJson } from '../../runner/protocol/operations.ts'
 
 /** Cancels a call. The runner pool polls it some 40 times a second, so the getter may do work. */
 export interface CancellationToken {
-  /** Whether no caller waits for the outcome any more. */
+  /** True if no caller waits for the outcome. */
   readonly aborted: boolean
 }
 
@@ -59,7 +59,7 @@ export interface RunnerHost {
 
 export type RunnerLimit = 'cpu' | 'memory' | 'result' | 'operations'
 
-/** Why a runner ended, as the outcome of the responsible call. */
+/** The reason why a runner ended, as the outcome of the responsible call. */
 export type RunnerFate =
   | { readonly kind: 'limit'; readonly limit: 'cpu' | 'memory' }
   /** `detail` is for the log. */
@@ -83,7 +83,7 @@ export type RunnerOutcome =
   /** An operation that the speculative call assumed to succeed failed: repeat it synchronously. */
   | { readonly kind: 'misspeculated' }
 
-/** Why a runner failed to load a Release. */
+/** The reason why a runner failed to load a Release. */
 export type LoadFailure =
   | { readonly kind: 'threw'; readonly error: ErrorReport }
   | RunnerFate

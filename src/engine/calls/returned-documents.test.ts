@@ -81,7 +81,7 @@ function fieldsOf(value: Value): Record<string, Value> {
 }
 
 describe('a document that is returned', () => {
-  test('has the types of the validator, and JavaScript types without one', async () => {
+  test('a returned document has the types of its validator, or else of JavaScript', async () => {
     const typed = {
       _id: new TypedId(ids.typed),
       _revision: 1n,
@@ -98,18 +98,18 @@ describe('a document that is returned', () => {
     expect(fieldsOf(await bench.call('nested', { id: ids.typed }))).toEqual(any)
   })
 
-  test('is rejected where it does not match the validator', async () => {
+  test('a returned document is rejected if it does not match the validator', async () => {
     await expect(bench.call('wrong', { id: ids.typed })).rejects.toMatchObject({
       code: 'RESULT_INVALID',
       detail: expect.stringContaining('result[0]: a string, but it is an object of '),
     })
   })
 
-  test('by a called Function is a copy that its caller may change', async () => {
+  test('a document from a called Function is a copy that the caller may change', async () => {
     expect(await bench.call('keeps', { id: ids.typed })).toEqual(['changed', 'x', 'x'])
   })
 
-  test('has the content of the read that returned it, before and after writes', async () => {
+  test('a returned document has the content of its read, before and after writes', async () => {
     const all = (await bench.call('own', { id: ids.typed })) as Value[]
     const bodies = all.slice(0, 3).map((each) => fieldsOf(each).body)
     expect(bodies).toEqual(['x', 'y', 'x'])
@@ -179,7 +179,7 @@ describe('a document reference', () => {
     {},
   ]
   test.each(invalid.map((index) => ({ index })))(
-    'is rejected with the index $index',
+    'a document reference is rejected with the index $index',
     ({ index }) => {
       for (const json of [{ $r: index }, [{ a: { $r: index } }]]) {
         expect(() => returnedValue(json, [one])).toThrow(ValidationError)
@@ -188,7 +188,7 @@ describe('a document reference', () => {
     },
   )
 
-  test('is rejected with another key beside it', () => {
+  test('a document reference is rejected with another key beside it', () => {
     expect(() => returnedValue({ $r: 0, a: 1 }, [one])).toThrow(ValidationError)
   })
 

@@ -15,7 +15,7 @@ export class Batch {
   readonly outcomeKnown = Promise.withResolvers<void>()
   #isStalled = false
 
-  /** Whether it accepts another transaction. */
+  /** Returns whether it accepts another transaction. */
   get isOpen(): boolean {
     return this.transactions.length < BATCH_MAX && !this.#isStalled
   }

@@ -30,7 +30,7 @@ const LOG_ENTRIES_MAX = 500_000
 
 export interface CommitRequest {
   readonly snapshot: number
-  /** The pending commits that the attempt read; null where its snapshot was durable. */
+  /** The pending commits that the attempt read; null if its snapshot was durable. */
   readonly pending: PendingCommits | null
   readonly readSet: ReadSet
   readonly writes: readonly BufferedWrite[]
@@ -135,7 +135,7 @@ export class Committer {
     return this.#pending
   }
 
-  /** Whether the newest batch failed or a batch is stalled. Reads may still succeed. */
+  /** Returns whether the newest batch failed or a batch is stalled. Reads may still succeed. */
   get isFailing(): boolean {
     return this.#newestFailed || this.#pending.isStalled
   }
@@ -149,7 +149,7 @@ export class Committer {
     this.#snapshots.unpin(pin)
   }
 
-  /** Whether a commit after `snapshot` wrote anything in `readSet`. */
+  /** Returns whether a commit after `snapshot` wrote anything in `readSet`. */
   changedSince(readSet: ReadSet, snapshot: number): boolean {
     return this.#writeLog.conflicts(readSet, snapshot) !== null
   }
@@ -206,7 +206,7 @@ export class Committer {
     return { keyLock, release: () => keyLock.release() }
   }
 
-  /** Whether any key is locked. */
+  /** Returns whether any key is locked. */
   get hasLocks(): boolean {
     return this.#locks.size > 0
   }
@@ -238,7 +238,7 @@ export class Committer {
     await (this.#queue.at(-1) ?? this.#inFlight)?.outcomeKnown.promise
   }
 
-  /** Returns the keys to lock before the next attempt; null where the commit has no conflict. */
+  /** Returns the keys to lock before the next attempt; null if the commit has no conflict. */
   #conflictingKeys(request: CommitRequest): readonly string[] | null {
     if (request.writes.length === 0) return null
     const conflict = this.#writeLog.conflicts(request.readSet, request.snapshot)

@@ -73,14 +73,14 @@ describe.each([
     return { bench, id, pending, dependent }
   }
 
-  test('is returned once the commit is durable', async () => {
+  test('the outcome of a dependent call is returned once the commit is durable', async () => {
     const { bench, pending, dependent: call } = await dependent()
     bench.held.release()
     expect(await outcomeOf(pending.then(() => call))).toBe(code)
   })
 
   test.each(['UNAVAILABLE', 'RESULT_UNCERTAIN'] as const)(
-    'is not returned where the commit fails with %s',
+    'the outcome of a dependent call is not returned if the commit fails with %s',
     async (failure) => {
       const { bench, id, pending, dependent: call } = await dependent()
       bench.held.fail(failure)
@@ -198,21 +198,24 @@ describe('an attempt whose snapshot was rolled back', () => {
     ['that it did not read', 'reads', false],
     ['that it read', 'fails', true],
     ['that it did not read', 'fails', false],
-  ])('with a commit %s fails with UNAVAILABLE: it %s', async (_, name, reads) => {
-    const { bench, a, b, c, failing, gate, started } = await rolledBackAttempt(name)
-    const attempt = bench.call('attempt', [a, b, reads ? c : null])
-    const failed = outcomeOf(failing)
-    await started.promise
-    bench.held.fail('UNAVAILABLE')
-    expect(await failed).toBe('UNAVAILABLE')
-    // Another Mutation gets the same sequence.
-    const { commitSequence } = await bench.call('both', [a, b])
-    expect(commitSequence).toBe(4)
-    gate.resolve()
-    expect(await outcomeOf(attempt)).toBe('UNAVAILABLE')
-    const { resultText } = await bench.call('read', a)
-    expect(decodeTagged(JSON.parse(resultText))).toBe(9n)
-  })
+  ])(
+    'an attempt after the rollback of a commit %s fails with UNAVAILABLE: it %s',
+    async (_, name, reads) => {
+      const { bench, a, b, c, failing, gate, started } = await rolledBackAttempt(name)
+      const attempt = bench.call('attempt', [a, b, reads ? c : null])
+      const failed = outcomeOf(failing)
+      await started.promise
+      bench.held.fail('UNAVAILABLE')
+      expect(await failed).toBe('UNAVAILABLE')
+      // Another Mutation gets the same sequence.
+      const { commitSequence } = await bench.call('both', [a, b])
+      expect(commitSequence).toBe(4)
+      gate.resolve()
+      expect(await outcomeOf(attempt)).toBe('UNAVAILABLE')
+      const { resultText } = await bench.call('read', a)
+      expect(decodeTagged(JSON.parse(resultText))).toBe(9n)
+    },
+  )
 })
 
 test('a range read waits exactly where a pending commit wrote into its interval', async () => {
@@ -331,7 +334,7 @@ describe('a stalled commit', () => {
     expect(await outcomeOf(call('open', 1))).toBe('done')
   })
 
-  test('that becomes durable is replayed to a repeat', async () => {
+  test('a stalled commit that becomes durable is replayed to a repeat', async () => {
     const { call, held, id, operationId, first, status } = await stalled()
     expect(await first).toBe('DEADLINE_EXCEEDED')
     held.release()
@@ -341,7 +344,7 @@ describe('a stalled commit', () => {
     expect(decodeTagged(JSON.parse(resultText))).toBe(6n)
   })
 
-  test('that fails lets a repeat run', async () => {
+  test('a stalled commit that fails lets a repeat run', async () => {
     const { call, held, id, operationId, first, status } = await stalled()
     expect(await first).toBe('DEADLINE_EXCEEDED')
     held.fail('UNAVAILABLE')

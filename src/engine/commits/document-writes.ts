@@ -64,8 +64,8 @@ function isScheduledWrite({ table }: BufferedWrite): boolean {
 }
 
 /**
- * Whether the fields of the index are unchanged, which most writes leave so for most indexes: then
- * one key is encoded and not two. False does not mean that the keys differ.
+ * Returns whether the fields of the index are unchanged, as they are for most writes and indexes:
+ * then one key is encoded and not two. False does not mean that the keys differ.
  */
 function hasSameKey({ fields }: PhysicalIndex, { before, after }: BufferedWrite): boolean {
   if (before === null || after === null) return false

@@ -45,7 +45,7 @@ function historyOf(
   return history
 }
 
-/** Returns the sequences at which all observations held, or null where there are none. */
+/** Returns the sequences at which all observations held, or null if there are none. */
 function intervalOf(
   history: ReturnType<typeof historyOf>,
   observations: readonly Observation[],

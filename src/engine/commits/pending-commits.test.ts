@@ -56,7 +56,7 @@ describe('a document that several commits wrote', () => {
     commitOf(8, { 1: '{"a":8}' }),
   )
 
-  test('is seen in the newest version up to the snapshot, with its assigned sequence', () => {
+  test('a read sees the newest version up to the snapshot, with its assigned sequence', () => {
     expect(pending.find('notes_1', 4)).toBeUndefined()
     expect(pending.find('notes_1', 5)).toEqual({
       id: 'notes_1',
@@ -70,7 +70,7 @@ describe('a document that several commits wrote', () => {
     expect(pending.find('notes_3', 9)).toBeUndefined()
   })
 
-  test('is the same object in each read of a version', () => {
+  test('a document that several commits wrote is the same object in each read of a version', () => {
     expect(pending.find('notes_2', 5)).toBe(pending.find('notes_2', 9))
   })
 })

@@ -23,7 +23,7 @@ interface Version {
 }
 
 export class PendingCommits {
-  /** In ascending order of their sequences. */
+  /** The commits, in ascending order of their sequences. */
   readonly #commits: PendingCommit[] = []
   /** The pending versions by document ID, oldest first. */
   readonly #versions = new TransientMap<string, Version[]>()
@@ -43,7 +43,7 @@ export class PendingCommits {
     }
   }
 
-  /** Whether the oldest commit takes too long, or its outcome cannot be determined yet. */
+  /** Returns whether the oldest commit takes too long, or its outcome cannot be determined yet. */
   get isStalled(): boolean {
     return this.#isStalled
   }
@@ -80,7 +80,7 @@ export class PendingCommits {
     return this.#versions.get(id)?.findLast(({ sequence }) => sequence <= snapshot)?.document
   }
 
-  /** Whether a pending commit that the snapshot sees wrote a key in the interval of the index. */
+  /** Returns whether a pending commit that the snapshot sees wrote a key in the interval. */
   overlaps(index: number, { lower, upper }: KeyInterval, snapshot: number): boolean {
     return this.#commits.some((commit) => {
       if (commit.sequence > snapshot) return false
@@ -90,7 +90,7 @@ export class PendingCommits {
     })
   }
 
-  /** Whether the snapshot sees commits that were rolled back. */
+  /** Returns whether the snapshot sees commits that were rolled back. */
   isRolledBack(snapshot: number): boolean {
     return this.#isRolledBack && this.#seesPending(snapshot)
   }

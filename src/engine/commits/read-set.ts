@@ -108,7 +108,7 @@ export class ReadSet {
   }
 }
 
-/** Whether one of the sorted, disjoint intervals contains the key. */
+/** Returns whether one of the sorted, disjoint intervals contains the key. */
 export function covers(list: readonly KeyInterval[], key: string): boolean {
   let low = 0
   let high = list.length

@@ -116,7 +116,7 @@ export class WriteLog {
 
   /**
    * Returns what of the read set was written after `snapshot`: at most 64 documents and 64 keys,
-   * null where nothing was, and 'unknown' for a snapshot before the start of the log.
+   * null if nothing was, and 'unknown' for a snapshot before the start of the log.
    */
   conflicts(readSet: ReadSet, snapshot: number): Conflict | 'unknown' | null {
     if (snapshot >= this.#latestSequence || readSet.count === 0) return null

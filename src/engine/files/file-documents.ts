@@ -62,12 +62,12 @@ export interface UploadFields {
 
 type Fields = Readonly<Record<string, Value>>
 
-/** Returns the file; null where there is none. `id` is a canonical ID of a file. */
+/** Returns the file; null if there is none. `id` is a canonical ID of a file. */
 export function readFile(transaction: Transaction, id: string): MaybePromise<FileDocument | null> {
   return andThen(transaction.get(id), (found) => (found === null ? null : fileOf(found)))
 }
 
-/** Returns the file that an object key names; null where there is none. */
+/** Returns the file that an object key names; null if there is none. */
 export function findObject(
   transaction: Transaction,
   bucket: string,
@@ -83,7 +83,7 @@ export function findObject(
   return andThen(found, ({ documents: [first] }) => (first === undefined ? null : fileOf(first)))
 }
 
-/** Whether any file, or part of one, has this content. */
+/** Returns whether any file, or part of one, has this content. */
 export async function isContentReferenced(
   transaction: Transaction,
   sha256: string,
@@ -145,7 +145,7 @@ export function insertUpload(transaction: Transaction, upload: UploadFields): Ma
   return transaction.insert(UPLOAD_DOCUMENTS, storedJson({ ...fields, expiresAt }))
 }
 
-/** Returns the grant; null where there is none or it was used. `id` is a canonical ID. */
+/** Returns the grant; null if there is none or it was used. `id` is a canonical ID. */
 export function readUpload(
   transaction: Transaction,
   id: string,

@@ -22,7 +22,7 @@ export const DOWNLOAD_METHODS = {
   signDownload: 'createDownloadUrl',
 } as const
 
-/** Throws OperationError for an ID that is no file's, and for a name that is no file name. */
+/** Throws OperationError unless the ID is that of a file and the name is a valid file name. */
 export function checkDownload([type, fileId, { fileName }]: DownloadOperation): void {
   const method = DOWNLOAD_METHODS[type]
   checkFileId(method, fileId)

@@ -23,7 +23,7 @@ export interface DownloadRequest {
 }
 
 export interface SignedDownloadRequest extends DownloadRequest {
-  /** Whether a browser may show the file in place, if it has a type for that. */
+  /** True if a browser may show the file in place, provided that its type allows this. */
   readonly inline: boolean
 }
 

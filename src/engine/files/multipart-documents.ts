@@ -19,7 +19,7 @@ export interface MultipartFields {
   readonly isOpen: boolean
   /** The algorithm of the checksum that the object gets; absent for none. */
   readonly checksum?: string | undefined
-  /** Whether that is the checksum of the checksums of the parts. */
+  /** True if that is the checksum of the checksums of the parts. */
   readonly isComposite?: boolean | undefined
 }
 
@@ -30,7 +30,7 @@ export interface MultipartDocument extends MultipartFields {
 
 export interface PartFields {
   readonly multipartId: string
-  /** From 1. */
+  /** The number of the part, counted from 1. */
   readonly number: number
   readonly size: number
   /** 64 lowercase hex characters. */
@@ -58,7 +58,7 @@ export interface MultipartPage {
   readonly lastKey: string | null
 }
 
-/** Whether the text is a canonical ID of a multipart upload. */
+/** Returns whether the text is a canonical ID of a multipart upload. */
 export function isMultipartId(text: string): boolean {
   return tableOfId(text) === MULTIPART_DOCUMENTS
 }
@@ -73,7 +73,7 @@ export function insertMultipart(
   return transaction.insert(MULTIPART_DOCUMENTS, storedJson({ ...fields, ...declared }))
 }
 
-/** Returns the upload, open or not; null where there is none. `id` is a canonical ID. */
+/** Returns the upload, open or not; null if there is none. `id` is a canonical ID. */
 export function readMultipart(
   transaction: Transaction,
   id: string,
@@ -158,7 +158,7 @@ export function rangeParts(
   return andThen(found, ({ documents }) => documents.map(partOf))
 }
 
-/** Returns the part with this number; null where there is none. */
+/** Returns the part with this number; null if there is none. */
 export function findPart(
   transaction: Transaction,
   multipartId: string,

@@ -158,7 +158,7 @@ describe('a download grant', () => {
   const grant = async (id: TypedId, seconds: number) =>
     (await bench.call('grant', { id, seconds })) as ValueObject
 
-  test('has a path, a token and an end', async () => {
+  test('a download grant has a path, a token and an end', async () => {
     const id = await put('granted')
     const made = await grant(id, 60)
     expect(made.get('path')).toBe(`/v1/files/downloads/${id.id}`)
@@ -166,7 +166,7 @@ describe('a download grant', () => {
     expect(made.get('expiresAt')).toBeTypeOf('bigint')
   })
 
-  test('in the result of a Query is cached, and made anew before it ends', async () => {
+  test('a download grant in a result is cached, and made anew before it ends', async () => {
     const id = await put('cached')
     const long = async () => (await grant(id, 3_600)).get('token')
     await long()
@@ -177,7 +177,7 @@ describe('a download grant', () => {
     await expect.poll(short).not.toBe(token)
   })
 
-  test('is made in no Mutation, directly or by a Query that it calls', async () => {
+  test('a Mutation makes no download grant, directly or by a Query that it calls', async () => {
     const id = await put('stored')
     const args = [id.id]
     const direct = await bench.call('attemptInMutation', { method: 'createDownload', args })
@@ -191,7 +191,7 @@ describe('a signed URL', () => {
     (await bench.call('sign', { id, options: object(options) })) as ValueObject
   const SIGNED = /^\/v1\/files\/signed-downloads\/rk_url_v1_[A-Za-z0-9_-]+$/
 
-  test('has a path and an end, in a Query and in an Action', async () => {
+  test('a signed URL has a path and an end, in a Query and in an Action', async () => {
     const id = await put('signed')
     for (const made of [await sign(id), await bench.call('signInAction', { id })]) {
       expect([...(made as ValueObject).keys()]).toEqual(['expiresAt', 'path'])
@@ -207,7 +207,7 @@ describe('a signed URL', () => {
     expect(life).toBeLessThan(3_600_000_000n + 60_000_000n)
   })
 
-  test('of another disposition, name or life is another one', async () => {
+  test('a signed URL of another disposition, name or life is a different URL', async () => {
     const id = await put('differs')
     const options: Record<string, Value>[] = [
       {},
@@ -219,7 +219,7 @@ describe('a signed URL', () => {
     expect(new Set(made.map((each) => each.get('path'))).size).toBe(options.length)
   })
 
-  test('in the result of a Query is cached, and made anew before it ends', async () => {
+  test('a signed URL in a result is cached, and made anew before it ends', async () => {
     const id = await put('signed and cached')
     const { hits } = bench.engine.statistics().cache
     const short = async () => (await sign(id, { expiresInSeconds: 1 })).get('path')
@@ -229,7 +229,7 @@ describe('a signed URL', () => {
     await expect.poll(short).not.toBe(path)
   })
 
-  test('is made in no Mutation', async () => {
+  test('a Mutation makes no signed URL', async () => {
     const args = [(await put('not in a Mutation')).id]
     const direct = await bench.call('attemptInMutation', { method: 'createDownloadUrl', args })
     expect(String(direct)).toContain('createDownloadUrl in a Mutation: its result is stored')

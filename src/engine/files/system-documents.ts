@@ -85,7 +85,7 @@ export class SystemDocuments {
     return this.#change({ source, isSystem: true, body, record })
   }
 
-  /** Returns what `change` recorded under this ID; null where it recorded nothing. */
+  /** Returns what `change` recorded under this ID; null if it recorded nothing. */
   async operation(id: string): Promise<OperationRecord | null> {
     return this.#options.store.operation(id)
   }

@@ -31,7 +31,7 @@ export interface InvocationPort {
 }
 
 /**
- * Runs the Function once. Returns null where the caller has to repeat the attempt with a new
+ * Runs the Function once. Returns null if the caller has to repeat the attempt with a new
  * transaction: it was misspeculated, or its runner failed and the failure was not attributed to
  * this call. Throws every failure of an invocation.
  */

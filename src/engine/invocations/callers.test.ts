@@ -108,7 +108,7 @@ const A = principal()
 const B = principal({ subject: 'b' })
 
 describe('a cached result', () => {
-  test('of a Query that read the identity is for that caller alone', async () => {
+  test('the cached result of a Query that read the identity is for that caller alone', async () => {
     const bench = await engineWith({ who: ['query', 'optional', (ctx) => ctx.identity()?.subject] })
     const callers = [A, B, null, A, B, null, A, B, null]
     const results = []
@@ -118,7 +118,7 @@ describe('a cached result', () => {
     expect(bench.pool.calls).toBe(6)
   })
 
-  test('of a Query that did not read the identity is for all callers', async () => {
+  test('the result of a Query that did not read the identity is for all callers', async () => {
     const bench = await engineWith({ same: ['query', 'user', () => 'same'] })
     for (const caller of [A, B, A, B, A, B]) {
       expect(await bench.query('same', caller)).toBe('same')
@@ -126,7 +126,7 @@ describe('a cached result', () => {
     expect(bench.pool.calls).toBe(2)
   })
 
-  test('is shared until a document makes the Query read the identity', async () => {
+  test('a cached result is shared until a document makes the Query read the identity', async () => {
     const bench = await engineWith({
       note: [
         'query',
@@ -145,7 +145,7 @@ describe('a cached result', () => {
     }
   })
 
-  test('is not shared by other roles, issuers or kinds of the same subject', async () => {
+  test('other roles, issuers or kinds of the same subject do not share a result', async () => {
     const bench = await engineWith({
       who: ['query', 'optional', (ctx) => JSON.stringify(ctx.identity())],
     })
@@ -163,7 +163,7 @@ describe('a cached result', () => {
     }
   })
 
-  test('is for one caller where a called Function read or required the identity', async () => {
+  test('the result is for one caller if a called Function used the identity', async () => {
     const bench = await engineWith({
       outer: ['query', 'optional', (ctx) => ctx.run('query', 'inner')],
       inner: ['query', 'user', () => 'for users'],
@@ -186,17 +186,20 @@ describe('a called Function', () => {
     ['user', null, 'rejected'],
     ['guest', A, 'rejected'],
     ['service', A, 'rejected'],
-  ])('with the auth mode %s sees the identity that the mode admits', async (mode, caller, seen) => {
-    const bench = await engineWith({
-      outer: ['query', 'optional', (ctx) => ctx.run('query', 'inner').catch(() => 'rejected')],
-      inner: ['query', mode, who],
-    })
-    expect(await bench.query('outer', caller)).toBe(seen)
-  })
+  ])(
+    'a called Function with the auth mode %s sees the identity that the mode admits',
+    async (mode, caller, seen) => {
+      const bench = await engineWith({
+        outer: ['query', 'optional', (ctx) => ctx.run('query', 'inner').catch(() => 'rejected')],
+        inner: ['query', mode, who],
+      })
+      expect(await bench.query('outer', caller)).toBe(seen)
+    },
+  )
 })
 
 describe('a guest', () => {
-  test('is the same in every attempt of a Mutation, and different in each call', async () => {
+  test('a guest is the same in all attempts of a Mutation, and new in each call', async () => {
     const seen: string[] = []
     const bench = await engineWith({
       enter: [
@@ -222,7 +225,7 @@ describe('a guest', () => {
     expect(new Set(seen).size).toBe(6)
   })
 
-  test('is never issued by a Query, even if its runner requests it', async () => {
+  test('a guest is never issued by a Query, even if its runner requests it', async () => {
     const bench = await engineWith({ enter: ['query', 'none', (ctx) => ctx.issueGuest(60)] })
     await expect(bench.query('enter', null)).rejects.toMatchObject({
       code: 'FUNCTION_FAILED',

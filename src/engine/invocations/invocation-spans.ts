@@ -16,7 +16,7 @@ export interface TracedCall {
 /** Name of the database that holds documents, as OpenTelemetry spells it. */
 export type DocumentSystem = 'postgresql' | 'sqlite'
 
-/** Starts the span of an invocation; null where its trace is not exported. */
+/** Starts the span of an invocation; null if its trace is not exported. */
 export function startInvocation(
   { definition, context, trace }: TracedCall,
   releaseId: string,

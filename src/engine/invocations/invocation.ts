@@ -46,7 +46,7 @@ export interface Invocation {
   /** The span of the invocation; absent where nothing is traced. */
   readonly trace?: Span | null | undefined
   readonly signal?: CancellationToken | undefined
-  /** Whether the next attempt is speculative (speculation/speculation-policy.ts). */
+  /** True if the next attempt is speculative (speculation/speculation-policy.ts). */
   isSpeculative: boolean
 }
 

@@ -82,7 +82,7 @@ interface RunningMutation {
 
 export class Mutations {
   readonly #port: MutationPort
-  /** By operation ID, including those whose commit is stalled. */
+  /** The running Mutations by operation ID, including those whose commit is stalled. */
   readonly #running = new TransientMap<string, RunningMutation>()
 
   constructor(port: MutationPort) {
@@ -136,7 +136,7 @@ export class Mutations {
     throw new Fault('OPERATION_REUSED')
   }
 
-  /** `recordRead` is null where the operation has no record. */
+  /** `recordRead` is null if the operation has no record. */
   async #execute(
     input: MutationInput,
     fingerprint: Uint8Array,
@@ -217,7 +217,7 @@ export class Mutations {
     return keys.length === 0 ? null : committer.acquireLock(keys, deadline)
   }
 
-  /** Returns null where the attempt was lost or misspeculated. */
+  /** Returns null if the attempt was lost or misspeculated. */
   async #attempt(invocation: Invocation, attempt: Attempt) {
     const { committer } = this.#port
     const pin = committer.pinSnapshot()

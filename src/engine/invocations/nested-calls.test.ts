@@ -128,7 +128,7 @@ describe('a Function that calls another', () => {
     expect(await bench.call('all')).toEqual([])
   })
 
-  test('cannot fail with the code of another Function that it did not call', async () => {
+  test('a Function cannot fail with the code of a Function that it did not call', async () => {
     expect(await failureOf('invented')).toMatchObject({ code: 'FUNCTION_FAILED' })
     // A compromised runner may report the code.
     const definition = bench.release.functions.get('f.bubbles')!
@@ -184,13 +184,13 @@ describe('a Function that calls another', () => {
     })
   })
 
-  test('is charged for the CPU time of the Functions that it calls', async () => {
+  test('a Function is charged for the CPU time of the Functions that it calls', async () => {
     await expect(bench.call('asksSpin')).rejects.toMatchObject({ code: 'LIMIT_EXCEEDED' })
     await expect(bench.call('burnsOften')).rejects.toMatchObject({ detail: 'cpu: at most 1000 ms' })
     expect(await bench.call('all')).toEqual([])
   })
 
-  test('has no cached result where a called Function drew a random number', async () => {
+  test('a Function has no cached result if a called Function drew a random number', async () => {
     const results = new Set<unknown>()
     for (let i = 0; i < 4; i++) results.add(await bench.call('draws'))
     expect(results.size).toBe(4)

@@ -25,7 +25,7 @@ export interface QueryPort extends InvocationPort {
 export interface QueryOutcome {
   /** Tagged JSON. */
   readonly resultText: string
-  /** A sequence at which the result is current; null where nothing was read. */
+  /** A sequence at which the result is current; null if nothing was read. */
   readonly snapshotSequence: number | null
 }
 
@@ -36,9 +36,9 @@ export interface QueryDependencies {
   readonly readSet: ReadSet
   /** Bytes of the documents that the run read. */
   readonly bytesRead: number
-  /** Whether the code read the identity of its caller. */
+  /** True if the code read the identity of its caller. */
   readonly usedIdentity: boolean
-  /** The configuration whose variables it read; null where it read none. */
+  /** The configuration whose variables it read; null if it read none. */
   readonly configuration: ConfigurationSnapshot | null
   /** Milliseconds for which the result stays current without a change; null for any time. */
   readonly lifetimeMillis: number | null
@@ -82,7 +82,7 @@ export class Queries {
     this.#port = port
   }
 
-  /** Returns the cached result at the newest durable sequence; null where there is none. */
+  /** Returns the cached result at the newest durable sequence; null if there is none. */
   find(keys: CacheKeys): QueryOutcome | null {
     const { cache, committer } = this.#port
     const cached = cache.get(keys)
@@ -132,7 +132,7 @@ export class Queries {
     }
   }
 
-  /** Returns null where the attempt was lost or misspeculated. */
+  /** Returns null if the attempt was lost or misspeculated. */
   async #attempt(keys: CacheKeys, invocation: Invocation): Promise<QueryExecution | null> {
     const { store, committer } = this.#port
     const pin = committer.pinSnapshot()

@@ -19,7 +19,7 @@ export interface CompletedRun {
   readonly resultText: string
   readonly usedClock: boolean
   readonly usedRandom: boolean
-  /** Whether the code read the identity of its caller. */
+  /** True if the code read the identity of its caller. */
   readonly usedIdentity: boolean
   readonly usedConfiguration: boolean
   /** Seconds of the shortest download grant in the result; null without one. */
@@ -27,7 +27,7 @@ export interface CompletedRun {
 }
 
 /**
- * Returns the checked result; null where the run was misspeculated or lost and has to be repeated.
+ * Returns the checked result; null if the run was misspeculated or lost and has to be repeated.
  * Throws the Fault of every other outcome. `failures` holds the codes that called Functions failed
  * with, `violations` the unique index violations that were thrown inside this run.
  */

@@ -87,7 +87,7 @@ export class TransactionHost implements RunnerHost {
   readonly #call: RunnerCall
   readonly #depth: number
   #guests = 0
-  /** Resolves when the last operation has completed; null where none is in progress. */
+  /** Resolves when the last operation has completed; null if none is in progress. */
   #last: Promise<unknown> | null = null
 
   constructor(calls: TransactionCalls, call: RunnerCall, depth = 0) {

@@ -14,9 +14,9 @@ import { ReadSetIndex } from './read-set-index.ts'
 export interface CachedResult {
   /** Tagged JSON. */
   readonly resultText: string
-  /** Whether any document or index was read. */
+  /** True if any document or index was read. */
   readonly hasRead: boolean
-  /** The configuration whose variables it read; null where it read none. */
+  /** The configuration whose variables it read; null if it read none. */
   readonly configuration: ConfigurationSnapshot | null
 }
 
@@ -70,7 +70,7 @@ interface CacheOptions {
 export class QueryCache {
   readonly #clock: Pick<System, 'monotonicMillis'>
   readonly #configuration: ConfigurationSource
-  /** In eviction order: the least recently used entry comes first. */
+  /** The entries in eviction order: the least recently used one comes first. */
   readonly #entries = new TransientMap<string, Entry>()
   readonly #readSets: ReadSetIndex<Entry>
   readonly #requested = new SeenFilter(REQUESTED_SLOTS)
@@ -95,7 +95,7 @@ export class QueryCache {
     }
   }
 
-  /** Returns the current result; null where there is none. */
+  /** Returns the current result; null if there is none. */
   get({ shared, perCaller }: CacheKeys): CachedResult | null {
     let entry = this.#entries.get(shared)
     if (entry === undefined && perCaller !== shared) entry = this.#entries.get(perCaller)

@@ -7,7 +7,7 @@ import type { FunctionManifest, TableManifest } from '../../value/manifest.ts'
 export interface ReleaseCode {
   readonly releaseId: ReleaseId
   readonly source: string
-  /** Source map of `source` (JSON text), for stack traces in logs; null where there is none. */
+  /** Source map of `source` (JSON text), for stack traces in logs; null if there is none. */
   readonly sourceMap: string | null
 }
 

@@ -45,7 +45,7 @@ function stubbed() {
 }
 
 describe('a Release', () => {
-  test('is prepared once for concurrent callers, and cached afterwards', async () => {
+  test('a Release is prepared once for concurrent callers, and cached afterwards', async () => {
     const { preparations, ensured } = stubbed()
     const release = newRelease()
     expect(preparations.find(release.releaseId)).toBeNull()
@@ -70,7 +70,7 @@ describe('a Release', () => {
     expect((await preparations.prepare(unused)).release).toBe(unused)
   })
 
-  test('has its indexes built although commits never pause', async () => {
+  test('a Release has its indexes built although commits never pause', async () => {
     const { preparations, store, committer } = await stored()
     const commit = store.commit.bind(store)
     store.commit = async (batch) => {

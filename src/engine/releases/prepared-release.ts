@@ -16,7 +16,7 @@ export interface PreparedFunction {
   readonly coerceArguments: Check
   /** Coerces a result, which comes from JavaScript. */
   readonly checkResult: Check
-  /** Converts a result from stored to tagged JSON; null where `checkResult` throws. */
+  /** Converts a result from stored to tagged JSON; null if `checkResult` throws. */
   readonly encodeResult: EncodeResult
   readonly speculation: SpeculationPolicy
 }

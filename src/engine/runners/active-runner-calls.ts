@@ -27,7 +27,7 @@ export interface InFlight {
   hasParts: boolean
   /** The prefetched documents, then those that its operations returned, in that order. */
   readonly documents: StoredDocument[]
-  /** Whether it is speculative: a rejected pipelined operation cannot be thrown in its code. */
+  /** True if it is speculative: a rejected pipelined operation cannot be thrown in its code. */
   readonly isSpeculative: boolean
   /** Number of pipelined operations that the server has not completed yet. */
   pendingOperations: number

@@ -154,7 +154,7 @@ describe('a result with document references', () => {
   })
 
   test.each([1, 2, -1, 0.5, 4e9, '0', 'length', '__proto__', null, [0]])(
-    'is rejected with the index %j',
+    'a result with document references is rejected with the index %j',
     async (index) => {
       for (const read of await resultsOf([{ $r: 0 }, { $r: index }]))
         expect(read).toThrow(ValidationError)

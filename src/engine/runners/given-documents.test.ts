@@ -103,7 +103,7 @@ async function bothWays(name: string, input: object, prefetched = given) {
 }
 
 describe('a prefetched document', () => {
-  test('is read without a reply, and the outcome waits for the read in the server', async () => {
+  test('a prefetched document is read without a reply, but the outcome waits for it', async () => {
     const { host, asked, letGo } = heldHost(answers)
     let hasEnded = false
     const outcome = invoke('reads', host, { input: { ids: [second.id] }, prefetched: given })
@@ -132,13 +132,13 @@ describe('a prefetched document', () => {
     expect(texts).toEqual(read.map(({ id }) => (ALL.has(id) ? String(Number(id.slice(6))) : null)))
   })
 
-  test('is referenced in the result by its index, before requested documents', async () => {
+  test('a result refers to prefetched documents before requested ones, by index', async () => {
     const input = { ids: [third.id, other.id, first.id] }
     const outcome = await invoke('reads', recordingHost(answers), { input, prefetched: given })
     expect(outcome).toMatchObject({ result: [{ $r: 2 }, { $r: 3 }, { $r: 0 }] })
   })
 
-  test('is misspeculated where its read is not awaited, which throws synchronously', async () => {
+  test('a call that does not await the read is misspeculated, or throws', async () => {
     const input = { id: first.id }
     const speculative = await invoke('dangles', recordingHost(answers), {
       input,
@@ -149,17 +149,17 @@ describe('a prefetched document', () => {
     expect(synchronous).toMatchObject({ kind: 'threw' })
   })
 
-  test('is read in order, not before a document that was requested earlier', async () => {
+  test('a prefetched document is not read before one that was requested earlier', async () => {
     const ids = [other.id, first.id, documentOf(7).id, second.id]
     expect(await bothWays('races', { ids })).toEqual(ids)
   })
 
-  test('may be prefetched twice', async () => {
+  test('a document may be prefetched twice', async () => {
     const ids = [second.id, second.id, first.id]
     await bothWays('reads', { ids }, [first, second, second, first])
   })
 
-  test('is another copy where it is read again', async () => {
+  test('a prefetched document is another copy when it is read again', async () => {
     const [spoiled, whole, isSame] = await bothWays('spoils', { id: first.id })
     expect(spoiled).toMatchObject({ text: 'spoiled', tags: ['spoiled'] })
     expect(whole).toMatchObject({ text: '1', tags: [] })
@@ -167,7 +167,7 @@ describe('a prefetched document', () => {
   })
 
   test.each(['patch', 'replace', 'delete', 'insert', 'runMutation'])(
-    'is requested again after %s',
+    'a prefetched document is requested again after %s',
     async (how) => {
       const newer = documentOf(1, '{"tags":[],"text":"newer"}')
       const host = recordingHost((operation) => {
@@ -184,13 +184,13 @@ describe('a prefetched document', () => {
     },
   )
 
-  test('is reported as read before the next awaited operation', async () => {
+  test('a prefetched document is reported as read before the next awaited operation', async () => {
     const host = recordingHost(answers)
     await invoke('usage', host, { input: { id: first.id }, prefetched: given })
     expect(host.seen).toEqual([['get', first.id], ['usage']])
   })
 
-  test('is cached by the runner for the next call, which gets a copy of its own', async () => {
+  test('the runner caches a prefetched document, and each call gets its own copy', async () => {
     const spoil = () =>
       invoke('spoils', recordingHost(answers), { input: { id: third.id }, prefetched: given })
     const results = [resultOf(await spoil()), resultOf(await spoil()), resultOf(await spoil())]

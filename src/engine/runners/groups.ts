@@ -36,7 +36,7 @@ export interface GroupLimits {
   readonly restartMillisMax: number
 }
 
-/** Returns a started runner without a Release; null where none can be started. */
+/** Returns a started runner without a Release; null if none can be started. */
 export type TakeRunner = () => Promise<Runner | null>
 
 export interface GroupPorts {
@@ -77,7 +77,7 @@ export class RunnerGroup {
   #closed = false
   /** Number of consecutive failed starts. */
   #failures = 0
-  /** Why the last start failed. */
+  /** The reason why the last start failed. */
   #failure: LoadFailure | null = null
   /** Monotonic milliseconds before which no runner is started. */
   #restartAt = 0
@@ -262,12 +262,12 @@ export class RunnerGroup {
     if (!isServed && this.#mayStart) this.#start()
   }
 
-  /** Whether the pause after the last failed start is over. */
+  /** Returns whether the pause after the last failed start is over. */
   get #mayStart(): boolean {
     return this.#ports.system.monotonicMillis() >= this.#restartAt
   }
 
-  /** Returns the runner with the lowest load; null where every runner is full or none is ready. */
+  /** Returns the runner with the lowest load; null if every runner is full or none is ready. */
   #idlest(): Runner | null {
     const { callsPerRunner } = this.#limits
     const most = this.#ports.system.monotonicMillis() < this.#isolatedUntil ? 1 : callsPerRunner
@@ -358,7 +358,7 @@ function load(runner: Runner): number {
 /** Share of one CPU below which a second runner would only split batches of messages. */
 const PRESSED_SHARE = 0.7
 
-/** Whether one call delays others, or all of them together need more than one CPU. */
+/** Returns whether one call delays others, or all of them together need more than one CPU. */
 function isPressed({ watch, inFlight }: Runner): boolean {
   return inFlight > 1 && (watch.isBusy || watch.cpuShare > PRESSED_SHARE)
 }

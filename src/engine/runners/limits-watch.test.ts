@@ -161,7 +161,7 @@ describe('memory', () => {
     const { runner, run } = watched()
     runner.record = { call: 4, segment: 1, spentMicros: 0 }
     expect(run(TICK, () => {})).toBeNull()
-    // The first goes on after the look, three end, and a fifth is seen.
+    // The first call continues after the look, three end, and a fifth is seen.
     runner.record = { call: 8, segment: 5, spentMicros: 0 }
     runner.residentBytes += 4 * 50 * MEBIBYTE
     expect(run(10 * TICK, () => {})).toBeNull()
@@ -213,7 +213,7 @@ describe('memory', () => {
       runner.residentBytes += 20 * MEBIBYTE
     }
     expect(run(7 * TICK, grow)).toBeNull()
-    // From the next on it was worked, and allows nothing any more.
+    // From the next call on, what was sent has been worked, and allows no growth.
     runner.record = { call: 0, segment: 6, spentMicros: 0 }
     run(2 * TICK, () => {})
     runner.record = { call: 7, segment: 7, spentMicros: 0 }
@@ -265,7 +265,7 @@ describe('a process that was stopped', () => {
     return null
   }
 
-  test('is found by unprocessed frames and no CPU time', () => {
+  test('a stopped process is found by unprocessed frames and no CPU time', () => {
     const found = stoppedAfter((runner) => {
       runner.sentFrames = 1
     })
@@ -273,7 +273,7 @@ describe('a process that was stopped', () => {
     expect(found).toBeLessThanOrEqual(3_000 + 2 * TICK)
   })
 
-  test('is not one that waits, computes, processes frames or has no figures', () => {
+  test('a process that waits, computes, processes frames or has no figures is not stopped', () => {
     const idle = stoppedAfter((runner) => {
       runner.sentFrames = 4
       runner.record = { call: 0, segment: 4, spentMicros: 0 }

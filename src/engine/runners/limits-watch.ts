@@ -82,7 +82,7 @@ export class RunnerWatch {
     this.#heldBytes = this.usage.residentBytes ?? 0
   }
 
-  /** Whether the runner executed a call at the last sample. */
+  /** Returns whether the runner executed a call at the last sample. */
   get isBusy(): boolean {
     return this.#seen !== null
   }
@@ -222,7 +222,7 @@ export class RunnerWatch {
 
   /**
    * Returns whether the process has frames to process, has used no CPU time for a while and waits
-   * for no CPU: it was stopped, or the kernel blocks it. Always false where the kernel reports no
+   * for no CPU: it was stopped, or the kernel blocks it. Always false if the kernel reports no
    * CPU time.
    */
   #isStopped(nowMillis: number): boolean {

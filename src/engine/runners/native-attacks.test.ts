@@ -74,7 +74,7 @@ describe.runIf(isContained).each(users)('native code under a server of $user', (
   )
 
   test.each(['readOnlyMemory', 'reservedMemory'] as const)(
-    'is terminated for %s, which no limit of the kernel counts, without a call in flight',
+    'native code without a call is terminated for %s, which no limit of the kernel counts',
     (attack) => {
       expect(reportOf(attack, true)).toMatchObject({ outcome: 'returned', terminated: 'memory' })
     },
@@ -89,7 +89,7 @@ describe.runIf(isContained).each(users)('native code under a server of $user', (
   })
 
   test.each(['spinningThreads', 'loop'] as const)(
-    'is terminated for the CPU of %s without a call in flight',
+    'native code is terminated for the CPU of %s without a call in flight',
     (attack) => {
       expect(reportOf(attack, true)).toMatchObject({ outcome: 'returned', terminated: 'cpu' })
     },

@@ -84,7 +84,7 @@ describe('an overuse', () => {
   ] as const
 
   test.each(CASES)(
-    'of %s ends with the limit %s, and innocent calls beside it succeed',
+    'the overuse of %s ends with the limit %s, and innocent calls beside it succeed',
     async (name, limit) => {
       const used = limit === 'cpu' ? brief : bench
       const innocents = Array.from({ length: 5 }, () => outcomeOf(code, () => call('one'), used))
@@ -98,24 +98,24 @@ describe('an overuse', () => {
     },
   )
 
-  test('is logged by the runner at level debug only, since its call logs the failure', () => {
+  test('the runner logs an overuse at level debug only, since its call logs the failure', () => {
     const records = [bench, brief]
       .flatMap(({ log }) => log.records())
       .filter(({ message }) => message.includes('exceeded its limit'))
     expect(new Set(records.map(({ level }) => level))).toEqual(new Set(['debug']))
   })
 
-  test('of the stack is an error of the author', async () => {
+  test('the overuse of the stack is an error of the author', async () => {
     const outcome = await pool.invoke(code, call('recursion'), oneDocument)
     expect(outcome).toMatchObject({ kind: 'threw', error: { name: 'RangeError' } })
   })
 
-  test('of operations ends with the limit operations', async () => {
+  test('the overuse of operations ends with the limit operations', async () => {
     const outcome = await outcomeOf(code, () => call('operations', { millis: 60_000 }))
     expect(outcome).toMatchObject({ kind: 'limit', limit: 'operations' })
   })
 
-  test('does not include a call that reads as much as it may', async () => {
+  test('a call that reads as much as it may is not ended', async () => {
     const document = `{"_id":{"$d":"n_01ARZ3NDEKTSV4RRFFQ69G5FAV"},"text":"${'é'.repeat(1e6)}"}`
     const outcome = await pool.invoke(code, call('read'), { operation: () => document })
     expect(outcome).toMatchObject({ kind: 'returned', result: 16 })

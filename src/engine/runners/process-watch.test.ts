@@ -55,7 +55,7 @@ function watched({ loaded = true } = {}) {
 }
 
 describe('memory', () => {
-  test('that grows beyond the bound ends a runner without a call', () => {
+  test('memory that grows beyond the bound ends a runner without a call', () => {
     const { kernel, run, use } = watched()
     kernel.residentBytes += 512 * MEBIBYTE
     expect(run(MINUTE, false, use(0, 1))).toBeNull()
@@ -63,7 +63,7 @@ describe('memory', () => {
     expect(run(MINUTE, false, use(0, 1))).toEqual({ kind: 'limit', limit: 'memory', millis: 0 })
   })
 
-  test('that a runner was sent is not counted', () => {
+  test('memory that a runner was sent is not counted', () => {
     const { kernel, calls, run } = watched()
     calls.givenBytes = 64 * MEBIBYTE
     kernel.residentBytes += 550 * MEBIBYTE
@@ -72,7 +72,7 @@ describe('memory', () => {
     expect(run(MINUTE, true)).toMatchObject({ limit: 'memory' })
   })
 
-  test('is bounded before a Release is loaded, too', () => {
+  test('memory is bounded before a Release is loaded, too', () => {
     const { kernel, run } = watched({ loaded: false })
     expect(run(MINUTE, true)).toBeNull()
     kernel.residentBytes = 513 * MEBIBYTE
@@ -92,17 +92,17 @@ test('threads beyond the bound end a runner', () => {
 })
 
 describe('CPU', () => {
-  test('that a runner takes without a call ends it', () => {
+  test('CPU that a runner takes without a call ends it', () => {
     const { run, use } = watched()
     expect(run(MINUTE, false, use(0, LOOK))).toMatchObject({ kind: 'limit', limit: 'cpu' })
   })
 
-  test('that is hardly measurable never ends a runner, however long it idles', () => {
+  test('CPU that is hardly measurable never ends a runner, however long it idles', () => {
     const { run, use } = watched()
     expect(run(600 * MINUTE, false, use(0, 0.04 * LOOK))).toBeNull()
   })
 
-  test('of the collector and the compilers belongs to the calls that run', () => {
+  test('the CPU of the collector and the compilers belongs to the calls that run', () => {
     const { kernel, run, use } = watched()
     const call = use(0.5 * LOOK, 4 * LOOK)
     const calls = () => {
@@ -113,12 +113,12 @@ describe('CPU', () => {
     expect(run(10 * MINUTE, true, calls)).toBeNull()
   })
 
-  test('of other threads ends a runner whose call only waits', () => {
+  test('the CPU of other threads ends a runner whose call only waits', () => {
     const { run, use } = watched()
     expect(run(MINUTE, true, use(0, 2 * LOOK))).toMatchObject({ limit: 'cpu' })
   })
 
-  test('of calls that begin and end between two looks belongs to them', () => {
+  test('the CPU of calls that begin and end between two looks belongs to them', () => {
     const { kernel, run, use } = watched()
     const call = use(0.5 * LOOK, 0)
     const calls = () => {
@@ -137,7 +137,7 @@ describe('CPU', () => {
     expect(fate!.millis).toBeLessThanOrEqual(3_000 + 2 * LOOK)
   })
 
-  test('does not count while the Release is loaded', () => {
+  test('CPU does not count while the Release is loaded', () => {
     const { run, use } = watched({ loaded: false })
     expect(run(MINUTE, true, use(LOOK, 2 * LOOK))).toBeNull()
   })

@@ -101,7 +101,7 @@ describe('a promise that is rejected and never awaited', () => {
   })
 
   test.each([0n, 1n])(
-    'with a reason that starts a loop is stopped with its call: %s',
+    'a rejection with a reason that starts a loop is stopped with its call: %s',
     async (n) => {
       await expect(bench.call('leavesLoop', { n })).rejects.toMatchObject({
         code: 'LIMIT_EXCEEDED',
@@ -123,7 +123,7 @@ test('a promise that is rejected while the code loads fails no call', async () =
 })
 
 describe('a promise that is rejected before it is awaited', () => {
-  test('is retained no longer than its call, like all that the call references', async () => {
+  test('a rejected promise is retained no longer than the call that references it', async () => {
     expect(await bench.call('holds', { n: 0n })).toEqual([])
     const { runnersStarted } = bench.metrics.counters
     const before = runnersStarted.value
@@ -132,11 +132,11 @@ describe('a promise that is rejected before it is awaited', () => {
     expect(runnersStarted.value).toBe(before)
   })
 
-  test('does not fail its call, in whichever way the code handles it', async () => {
+  test('a rejected promise that the code handles in any way does not fail its call', async () => {
     expect(await bench.call('catching')).toBe('1another')
   })
 
-  test('does not fail its call where another of the same list failed first', async () => {
+  test('a rejected promise fails no call if another of its list failed first', async () => {
     expect(await bench.call('lateFailures')).toBe(null)
     expect(await bench.call('all')).toEqual([3n])
   })

@@ -53,7 +53,7 @@ describe('a call', () => {
     expect(seen).toEqual([['insert', 'notes', fields]])
   })
 
-  test('may end with an error that it declares', async () => {
+  test('a call may end with an error that it declares', async () => {
     const outcome = await pool.invoke(code, call('declared'), oneDocument)
     expect(outcome).toMatchObject({ kind: 'failed', code: 'GONE' })
   })
@@ -84,7 +84,7 @@ describe('a call', () => {
     expect(uncaught).toMatchObject({ error: { stack: expect.stringContaining(`.js:${row}:`) } })
   })
 
-  test('is over when its host fails otherwise, and the runner goes on', async () => {
+  test('a call is over when its host fails otherwise, and the runner continues', async () => {
     const host: RunnerHost = {
       operation: async () => {
         throw new RangeError('of the host')
@@ -224,7 +224,7 @@ describe('processes', () => {
     pool.forget(code.releaseId)
   })
 
-  test('of unused Releases end, except those of the last used ones', async () => {
+  test('the processes of unused Releases end, except those of the last used ones', async () => {
     const idle = poolBench({ limits: { idleMillis: 200 } })
     try {
       await idle.pool.start({ sandbox: 'preferred' })
@@ -357,7 +357,7 @@ describe('processes', () => {
       await lean.pool.start({ sandbox: 'preferred' })
       const code = { ...release(''), source: 'throw new Error("it does not load")' }
       const ended = () => lean.metrics.collect().counters.runnersStopped
-      /** When those calls were made that it was tried for; others are answered at once. */
+      /** The times of the calls that caused a start; other calls fail at once. */
       const tries: number[] = []
       while (tries.length < 3) {
         const [before, at] = [ended(), performance.now()]

@@ -355,7 +355,7 @@ class Pool implements RunnerPool {
     if (!this.#closed) this.#spare ??= this.#startRunner()
   }
 
-  /** Stops idle runners above the limit. Returns false where all runners of the role are busy. */
+  /** Stops idle runners above the limit. Returns false if all runners of the role are busy. */
   #makeRoom(role: RunnerRole): boolean {
     const { runnersOfAll, actionRunnersOfAll } = this.#limits
     const most = role === 'actions' ? actionRunnersOfAll : runnersOfAll

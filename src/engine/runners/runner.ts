@@ -65,7 +65,7 @@ export class Runner {
     this.watch = new RunnerWatch(this.process, ports.limits)
   }
 
-  /** Resolves with null where the runner ended before its hello. */
+  /** Resolves with null if the runner ended before its hello. */
   get hello(): Promise<Hello | null> {
     return this.#start.hello
   }
@@ -78,7 +78,7 @@ export class Runner {
     return this.#ended
   }
 
-  /** Whether so many cancelled calls are left that the runner should be replaced when idle. */
+  /** Returns whether its cancelled calls reach the bound: it should be replaced when idle. */
   get isWorn(): boolean {
     return this.#cancelled.isFull
   }

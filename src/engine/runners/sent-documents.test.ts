@@ -1,7 +1,7 @@
 /**
- * Goal: the server and a runner number the documents that cross the pipe alike, whatever happens to
- * the calls, and hold a bounded share of them. Method: both sides without a pipe between, and calls
- * that begin, are answered, end and are cancelled at random; then a real runner.
+ * Goal: the server and a runner number the documents that cross the pipe alike, regardless of what
+ * happens to the calls, and hold a bounded share of them. Method: both sides without a pipe between
+ * them, and calls that begin, are answered, end and are cancelled at random; then a real runner.
  */
 import { afterAll, expect, test } from 'vitest'
 import { fc } from '../../../testing/properties.ts'
@@ -116,7 +116,7 @@ interface OpenCall {
   readonly handed: DeliveredDocuments
   /** The documents that it was handed, as the server counts. */
   readonly given: StoredDocument[]
-  /** Whether the realm has ended it, which the server does not know yet. */
+  /** True if the realm has ended it, which the server does not know yet. */
   isOver: boolean
 }
 
@@ -148,7 +148,7 @@ test(`both sides number alike in any order of calls and evictions (SVC_SEED=${SE
         const call = pick(one.call)
         if (call !== undefined) call.isOver = true
       } else if (one.kind === 'cancel') {
-        // Nothing is sent any more for a call that the server ended.
+        // The server sends nothing more for a call that it ended.
         if (calls.length > 0) calls.splice(one.call % calls.length, 1)
       } else {
         const call = pick(one.call)

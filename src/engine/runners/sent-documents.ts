@@ -9,7 +9,7 @@ import type { StoredDocument } from '../../documents/store.ts'
 import { SeenFilter } from '../../system/seen-filter.ts'
 import { documentText } from '../calls/document-text.ts'
 
-/** Most characters of texts: a runner that caches so many has grown by 30 MB. */
+/** Most characters of texts: a runner that caches as many has grown by 30 MB. */
 const CHARACTERS_MAX = 4 * 1024 * 1024
 /** The share of the bound that an eviction leaves, since single evictions cost more. */
 const RETAINED_SHARE = 7 / 8

@@ -144,7 +144,7 @@ function idOf(count: number): string {
 }
 
 describe('the writes of a speculative call', () => {
-  test('are pipelined at once, in order, with the IDs that the server assigns', async () => {
+  test('the writes are pipelined at once, in order, with the IDs of the server', async () => {
     const { host, asked, letGo } = held()
     const outcome = invoke('adds', host, { input: { count: 3 } })
     await asked(3)
@@ -177,19 +177,19 @@ describe('the writes of a speculative call', () => {
     }
   })
 
-  test('do not count towards the IDs where they are too long to be sent', async () => {
+  test('writes that are too long to be sent do not count towards the IDs', async () => {
     const host = recording()
     expect(await invoke('tooLong', host)).toMatchObject({ result: [idOf(0), idOf(1)] })
     expect(host.seen).toHaveLength(2)
   })
 
-  test('have the IDs of the server’s replies after the call of a Mutation', async () => {
+  test('the writes have the IDs of the server’s replies after the call of a Mutation', async () => {
     const host = recordingHost(([type]) => (type === 'insert' ? '"as replied"' : 'null'))
     const outcome = await invoke('nests', host)
     expect(outcome).toMatchObject({ result: [idOf(0), null, 'as replied'] })
   })
 
-  test('may have megabytes, in frames of a bounded size', async () => {
+  test('the writes may have megabytes, in frames of a bounded size', async () => {
     const host = recording()
     const outcome = await invoke('adds', host, { input: { count: 8_192, size: 900 } })
     assert(outcome.kind === 'returned', outcome.kind)
@@ -228,7 +228,7 @@ describe('a speculative call is misspeculated', () => {
     })
   })
 
-  test('where the rejection comes after the runner has ended it', async () => {
+  test('a call is misspeculated if the rejection comes after the runner has ended it', async () => {
     const { host, asked, fail } = held()
     const outcome = invoke('adds', host, { input: { count: 2 } })
     await asked(2)
@@ -268,7 +268,7 @@ describe('a speculative call is misspeculated', () => {
     ['catchesLater', {}, 'was still running when the Function ended', 'catchesLater:'],
     ['dangles', { input: { id: 'x_1' } }, 'was still running when the Function ended', 'dangles:'],
   ])(
-    'and fails in a synchronous call with the mistake and its location: %s',
+    'the code fails in a synchronous call with the mistake and its location: %s',
     async (name, options, message, at) => {
       const host = name === 'adds' ? recordingHost(rejecting) : recording()
       const outcome = await invoke(name, host, { ...options, prefetched: null })
@@ -308,7 +308,7 @@ describe('a call whose outcome waits for pipelined operations', () => {
     expect(await outcome).toEqual({ kind: 'cancelled' })
   })
 
-  test('has no second outcome from operations that are performed after its end', async () => {
+  test('operations that are performed after its end give a call no second outcome', async () => {
     const { host, asked, letGo } = held()
     const outcome = invoke('adds', host, { input: { count: 2 }, millis: 1_000 })
     await asked(2)
@@ -319,7 +319,7 @@ describe('a call whose outcome waits for pipelined operations', () => {
     })
   })
 
-  test('is lost with its runner', async () => {
+  test('a call that waits for pipelined operations is lost with its runner', async () => {
     const { host, asked } = held()
     const outcome = invoke('adds', host, { input: { count: 2 } })
     await asked(2)

@@ -54,7 +54,7 @@ describe('a stack trace', () => {
   const mapOf = (mappings: string) => JSON.stringify({ sources: ['a'], mappings })
 
   test.each([';', ',K'])(
-    'is mapped with a million lines or segments, and not beyond: %s',
+    'a stack trace is mapped with a million lines or segments, and not beyond: %s',
     (unit) => {
       expect(mapStack(FRAME, mapOf(`AAAA${unit.repeat(999_999)}`))).toBe('at f (a:1:1)')
       expect(mapStack(FRAME, mapOf(`AAAA${unit.repeat(1_000_000)}`))).toBe(FRAME)
@@ -73,7 +73,7 @@ describe('a stack trace', () => {
     expect(mapStack(FRAME, mapOf('AAAA,C'))).toBe(FRAME)
   })
 
-  test('is mapped by the segments of its line in any order', () => {
+  test('a stack trace is mapped by the segments of its line in any order', () => {
     const stack = [1, 3, 5, 9].map((column) => `at f (release.js:1:${column})`).join('\n')
     const mapped = ['at f (a:4:1)', 'at f (a:3:1)', 'at f (a:2:1) (2 times)']
     expect(mapStack(stack, mapOf('IACA,FACA,FACA')).split('\n')).toEqual(mapped)

@@ -3,7 +3,7 @@ import type { LoadFailure, RunnerFate } from '../calls/outcomes.ts'
 import type { Hello } from './ports.ts'
 
 export class RunnerStart {
-  /** Resolves with null where the runner ended before its hello. */
+  /** Resolves with null if the runner ended before its hello. */
   readonly hello: Promise<Hello | null>
   #resolveHello: ((hello: Hello | null) => void) | null
   #resolveLoaded: ((failure: LoadFailure | null) => void) | null = null

@@ -24,7 +24,7 @@ interface SchedulingCall {
   readonly nowMicros: bigint
 }
 
-/** Whether the operation is one of `ctx.scheduler`. */
+/** Returns whether the operation is one of `ctx.scheduler`. */
 export function isScheduleOperation(
   operation: readonly [string, ...unknown[]],
 ): operation is ScheduleOperation {

@@ -36,7 +36,7 @@ describe('the counts', () => {
     expect(counts()).toEqual([0, 0, 0])
   })
 
-  test('have a piece from its assignment until its end is durable', () => {
+  test('the counts have a piece from its assignment until its end is durable', () => {
     const pending = new PendingWork()
     const [scheduled, ended] = [change(null, 'pending'), change('pending', 'succeeded')]
     pending.assign(scheduled)
@@ -49,7 +49,7 @@ describe('the counts', () => {
     expect(pending.countOf(RELEASE)).toBe(0)
   })
 
-  test('are those from before after a commit that was rolled back', () => {
+  test('after a commit that was rolled back the counts are those from before it', () => {
     const pending = new PendingWork()
     pending.assign(change(null, 'pending'))
     for (const each of [change('pending', 'succeeded'), change(null, 'pending')]) {
@@ -68,12 +68,12 @@ describe('LIMIT_EXCEEDED', () => {
     return pending
   }
 
-  test(`is the end of piece ${SCHEDULES_MAX + 1} of one call`, () => {
+  test(`piece ${SCHEDULES_MAX + 1} of one call fails with LIMIT_EXCEEDED`, () => {
     expect(() => checkScheduleLimits(SCHEDULES_MAX, withPending(0))).not.toThrow()
     expect(() => checkScheduleLimits(SCHEDULES_MAX + 1, withPending(0))).toThrow(limit)
   })
 
-  test(`is the end of what passes ${PENDING_MAX} pending pieces of the Environment`, () => {
+  test(`more than ${PENDING_MAX} pending pieces of an Environment fail with LIMIT_EXCEEDED`, () => {
     expect(() => checkScheduleLimits(1, withPending(PENDING_MAX - 1))).not.toThrow()
     expect(() => checkScheduleLimits(1, withPending(PENDING_MAX))).toThrow(limit)
     expect(() => checkScheduleLimits(2, withPending(PENDING_MAX - 1))).toThrow(limit)

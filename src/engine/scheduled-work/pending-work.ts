@@ -31,7 +31,7 @@ export class PendingWork {
     return this.#finished
   }
 
-  /** Whether the work that was stored before the start is counted too. */
+  /** Returns whether the work that was stored before the start is counted too. */
   get isComplete(): boolean {
     return this.#isComplete
   }

@@ -20,7 +20,7 @@ export interface WorkFields {
   /** Stored JSON of the checked arguments. */
   readonly argumentsText: string
   readonly source: ScheduledSource
-  /** Name of the Cron; null where a Function scheduled the work. */
+  /** Name of the Cron; null if a Function scheduled the work. */
   readonly cron: string | null
   readonly dueAtMicros: bigint
 }
@@ -80,7 +80,7 @@ function pendingFields(work: WorkFields): Fields {
   }
 }
 
-/** Returns the work; null where there is none. `id` is a canonical ID of scheduled work. */
+/** Returns the work; null if there is none. `id` is a canonical ID of scheduled work. */
 export function readWork(transaction: Transaction, id: string): MaybePromise<ScheduledWork | null> {
   return andThen(transaction.get(id), (found) => (found === null ? null : workOf(found)))
 }

@@ -37,9 +37,9 @@ export interface DispatcherOptions {
   readonly timers: Timers
   /** Runs the work; never rejects. */
   readonly run: (work: ScheduledWork) => Promise<RunEnd>
-  /** Whether work may start now. */
+  /** Returns whether work may start now. */
   readonly admits: () => boolean
-  /** Whether applications call. */
+  /** Returns whether applications have called recently. */
   readonly hasCalls: () => boolean
 }
 
@@ -50,9 +50,9 @@ export class Dispatcher {
   /** The time that the timer waits for; null for none. */
   #wakesAtMicros: bigint | null = null
   #pumping: Promise<void> | null = null
-  /** Whether anything changed that the task in progress may have missed. */
+  /** True if the task in progress may have missed a change. */
   #pumpsAgain = false
-  /** Whether stored work may be due that is not in the queue. */
+  /** True if stored work that is not in the queue may be due. */
   #mayHaveMore = true
   /**
    * The key up to which all due work is, or was, in the queue; null to read from the beginning.
@@ -84,7 +84,7 @@ export class Dispatcher {
     return this.#queue.waiting
   }
 
-  /** When the first of the waiting pieces was due; null where none waits. */
+  /** The due time of the first of the waiting pieces; null if none waits. */
   get oldestDueMicros(): bigint | null {
     return this.#queue.oldestDueMicros
   }

@@ -38,7 +38,7 @@ interface WaitingWork {
 /** The pieces of one Function: a Function whose runs are at their bound costs no scan of them. */
 interface FunctionWork {
   readonly kind: ScheduledWork['kind']
-  /** In the order of their positions. */
+  /** The waiting work, in the order of its positions. */
   readonly waiting: WaitingWork[]
   running: number
 }
@@ -64,7 +64,7 @@ export class DueQueue {
     return this.#waiting
   }
 
-  /** The due time of the first piece that waits; null where none waits. */
+  /** The due time of the first piece that waits; null if none waits. */
   get oldestDueMicros(): bigint | null {
     return this.#first(() => true)?.waiting[0]?.work.dueAtMicros ?? null
   }
@@ -77,7 +77,7 @@ export class DueQueue {
     return this.#running.mutation + this.#running.action
   }
 
-  /** Whether any work could start at all. */
+  /** Returns whether any work could start at all. */
   get hasCapacity(): boolean {
     const { mutation, action } = this.#limits()
     return this.#running.mutation < mutation.all || this.#running.action < action.all
@@ -88,7 +88,7 @@ export class DueQueue {
   }
 
   /**
-   * Adds due work that is not known. Returns false where the queue is full. A full queue still
+   * Adds due work that is not known. Returns false if the queue is full. A full queue still
    * takes work of a Function that has few pieces.
    */
   add(work: ScheduledWork): boolean {

@@ -1,4 +1,4 @@
-/** When due work starts, under simulated time: steps of the clock, and Functions with much work. */
+/** Start of due work under simulated time: steps of the clock, and Functions with much work. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type SimulatedEngine, simulatedEngine } from '../../../testing/engine/simulated-engine.ts'
 import { functionManifest } from '../../../testing/products.ts'
@@ -176,7 +176,7 @@ test('a drain waits for the work that runs, and starts no other', async () => {
 })
 
 describe('an idle server', () => {
-  /** Returns how often an hour uses the store, with so many pieces that are due in a day. */
+  /** Returns how often an hour uses the store, with `count` pieces that are due in a day. */
   async function usesOf(count: number): Promise<number> {
     let uses = 0
     const wrap = (store: DocumentStore): DocumentStore =>

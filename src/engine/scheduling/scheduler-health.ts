@@ -10,7 +10,7 @@ export interface SchedulerState {
   /** Monotonic milliseconds of the first failure of each task that fails now; null for others. */
   readonly failingSinceMillis: readonly (number | null)[]
   readonly nowMillis: number
-  /** How long the oldest due work has waited for a run; null where none waits. */
+  /** The time for which the oldest due work has waited for a run; null if none waits. */
   readonly waitingMicros: bigint | null
 }
 

@@ -108,13 +108,13 @@ describe('a scheduled Mutation', () => {
     expect(await bench.call('marks', { name: 'due' })).toBe(1)
   })
 
-  test('is not scheduled by a Mutation that fails', async () => {
+  test('work is not scheduled by a Mutation that fails', async () => {
     const before = (await bench.engine.scheduler.list(null, 1_000)).items.length
     await expect(bench.call('undone', { name: 'undone' })).rejects.toThrow()
     expect((await bench.engine.scheduler.list(null, 1_000)).items).toHaveLength(before)
   })
 
-  test('that throws is failed, without its writes', async () => {
+  test('a scheduled Mutation that throws is failed, without its writes', async () => {
     const id = await bench.call('laterBroken', { name: 'broken' })
     expect(await ended(id)).toMatchObject({
       state: 'failed',
@@ -124,7 +124,7 @@ describe('a scheduled Mutation', () => {
     expect(await bench.call('marks', { name: 'broken' })).toBe(0)
   })
 
-  test('that is canceled does not run, and only the first cancellation prevents it', async () => {
+  test('a canceled Mutation does not run, and only the first cancellation counts', async () => {
     const id = await bench.call('later', { name: 'canceled', seconds: 3_600 })
     expect(await bench.call('cancel', { id })).toBe(true)
     expect(await bench.call('cancel', { id })).toBe(false)
@@ -132,7 +132,7 @@ describe('a scheduled Mutation', () => {
     expect(shown.get('state')).toBe('canceled')
   })
 
-  test('is canceled by an operator', async () => {
+  test('a scheduled Mutation is canceled by an operator', async () => {
     const id = (await bench.call('later', { name: 'operator', seconds: 3_600 })) as string
     const canceled = { work: { state: 'canceled' }, hasChanged: true }
     expect(await bench.engine.scheduler.cancel(id)).toMatchObject(canceled)
@@ -155,7 +155,7 @@ describe('a scheduled Mutation', () => {
     expect(`${code} ${message} ${detail}`).toMatch(rule)
   })
 
-  test('cannot be scheduled by a Query', async () => {
+  test('a Mutation cannot be scheduled by a Query', async () => {
     await expect(bench.call('inQuery')).rejects.toMatchObject({
       detail: expect.stringContaining('make the Function a mutation'),
     })
@@ -249,7 +249,7 @@ describe('an Action that was running when the server ended', () => {
     expect(await bench.call('marks', { name: 'act left' })).toBe(0)
   })
 
-  test('is attempted again where it declares retry', async () => {
+  test('the Action is attempted again if it declares retry', async () => {
     expect(await recovered('flaky')).toMatchObject({ state: 'succeeded', attempts: 4 })
     expect(await bench.call('marks', { name: 'flaky left' })).toBe(3)
   })

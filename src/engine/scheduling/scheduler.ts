@@ -34,9 +34,9 @@ import { type LoadRelease, type RunEnd, WorkRuns } from './work-runs.ts'
 export interface SchedulerHost {
   /** Loads the Release that work is pinned to. Rejects with a Fault where it cannot run. */
   readonly load: LoadRelease
-  /** Whether the Environment serves. */
+  /** Returns whether the Environment serves. */
   readonly admits: () => boolean
-  /** Whether the Release is retired. Absent where Releases never are. */
+  /** Returns whether the Release is retired. Absent if Releases never are. */
   readonly isRetired?: (releaseId: ReleaseId) => boolean
 }
 
@@ -240,7 +240,7 @@ export class Scheduler {
     }
   }
 
-  /** Cancels pending work. Returns it as it is then; null where there is none. */
+  /** Cancels pending work. Returns it as it is then; null if there is none. */
   cancel(
     scheduledId: string,
   ): Promise<{ readonly work: ScheduledSummary; readonly hasChanged: boolean } | null> {

@@ -7,7 +7,7 @@ import type { System } from '../../system/system.ts'
 export interface Timers {
   /** Longest sleep in milliseconds: a step of the wall clock is noticed after it. */
   readonly sleepMillisMax: number
-  /** Calls the task once after so many milliseconds. Returns the function that cancels it. */
+  /** Calls the task once after `millis`. Returns the function that cancels it. */
   set(millis: number, task: () => void): () => void
 }
 

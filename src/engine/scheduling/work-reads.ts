@@ -15,7 +15,7 @@ const PAGE_UNITS_MAX = 8 * 1024 * 1024
 
 export interface WorkPage {
   readonly documents: readonly KeyedDocument[]
-  /** Whether nothing of the range follows the page. */
+  /** True if nothing of the range follows the page. */
   readonly done: boolean
 }
 

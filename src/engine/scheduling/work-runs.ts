@@ -36,12 +36,12 @@ export interface WorkRunsOptions {
 }
 
 /**
- * How a run ended: `transient` left the work pending and is repeated later, `skipped` found it no
+ * The end of a run: `transient` left the work pending and is repeated later, `skipped` found it no
  * longer pending.
  */
 export type RunEnd = 'succeeded' | 'failed' | 'postponed' | 'transient' | 'skipped'
 
-/** How a run ended, with the code and the error of its failure. */
+/** The end of a run, with the code and the error of its failure. */
 interface Ended {
   readonly end: RunEnd
   readonly errorCode: string | null

@@ -135,7 +135,7 @@ const TABLE: Readonly<
 }
 
 describe.each(Object.keys(EVENTS) as Event[])('work that %s', (event) => {
-  test.each(NAMES)('has the next state of its row: %s', async (name) => {
+  test.each(NAMES)('the work has the next state of its row: %s', async (name) => {
     let of = await open()
     const states = SCHEDULED_STATES.filter(
       (state) => kindOf(name) === 'action' || state !== 'running',
@@ -185,7 +185,7 @@ describe.each(['a.store', 'b.send'] as const)('of a start and a cancellation, %s
     expect([(await workOf(of, id)).state, runs]).toEqual(['succeeded', [name]])
   })
 
-  test('is canceled where its cancellation is stored first', async () => {
+  test('the work is canceled if its cancellation is stored first', async () => {
     const { of, held, id } = await raced()
     held.hold()
     const canceling = of.engine.scheduler.cancel(id)

@@ -123,7 +123,7 @@ interface Attempt {
 
 let bench: EngineBench
 const attempts: Attempt[] = []
-/** By Function: delays its attempts before they commit. */
+/** Delays of the attempts before they commit, by Function. */
 const gates = new Map<string, () => Promise<void>>()
 
 beforeAll(async () => {
@@ -192,7 +192,7 @@ test('the IDs that inserts return are the stored ones, in the order of the inser
 })
 
 describe('a document that the arguments name', () => {
-  test('is prefetched, and joins the read set once the code reads it', async () => {
+  test('a document of the arguments is prefetched, and joins the read set when read', async () => {
     const id = await add('old')
     const copied = await between('copy', { id }, () => bench.call('set', { id, text: 'new' }))
     const attempt = { name: 'copy', prefetched: [id.id], kind: 'returned' }
@@ -221,14 +221,14 @@ describe('a document that the arguments name', () => {
     expect(await callFourTimes('idle')).toEqual(['string', 2])
   })
 
-  test('is not prefetched after it was deleted', async () => {
+  test('a document that the arguments name is not prefetched after it was deleted', async () => {
     const id = await add('old')
     await bench.call('remove', { id })
     await expect(textOf(id)).rejects.toMatchObject({ code: 'FUNCTION_FAILED' })
     expect(attemptsOf('text')).toMatchObject([{ prefetched: [], kind: 'threw' }])
   })
 
-  test('may be returned unchanged, changed and in any order', async () => {
+  test('a prefetched document may be returned unchanged, changed and in any order', async () => {
     const ids = [await add('one'), await add('two'), await add('three')]
     const listed = (await bench.call('lists', { ids })) as Value[]
     expect(listed.map((each) => fieldsOf(each).text)).toEqual(['three', 'two!', 'one'])
@@ -240,7 +240,7 @@ describe('a document that the arguments name', () => {
     expect(attemptsOf('refers')).toMatchObject([{ prefetched, kind: 'returned' }])
   })
 
-  test('is read again after a write, also of a called Mutation', async () => {
+  test('a prefetched document is read again after a write, even of a called Mutation', async () => {
     const id = await add('old')
     expect(await bench.call('resets', { id })).toEqual(['by another', null])
     expect(attemptsOf('resets')).toMatchObject([{ prefetched: [id.id], kind: 'returned' }])
@@ -313,7 +313,7 @@ describe('a rejected operation', () => {
     expect(logged(lines)).toEqual(['before'])
   })
 
-  test('in a called Function is caught by a speculative caller, and has its location', async () => {
+  test('a rejection in a called Function has its location and can be caught', async () => {
     const { outcome, lines } = await linesOf(() =>
       bench.call('calls', { isWrong: true, caught: true }),
     )
@@ -338,7 +338,7 @@ describe('a rejected operation', () => {
     expect(lines.filter(({ event }) => event === 'function.failed')).toHaveLength(1)
   })
 
-  test('is caught by the code as in a synchronous call', async () => {
+  test('a rejection is caught by the code as in a synchronous call', async () => {
     await bench.call('name', { name: 'held' })
     const caught = [await bench.call('names', { name: 'held' })]
     expect(kindsOf('names')).toEqual(['misspeculated', 'returned'])

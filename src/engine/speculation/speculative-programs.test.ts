@@ -217,7 +217,7 @@ let committer: Committer
 let prepared: PreparedRelease
 let port: InvocationPort
 let ids: readonly string[]
-/** Whether an operation other than a call was rejected since the last reset. */
+/** True if an operation other than a call was rejected since the last reset. */
 let wasRejected = false
 
 /** Wraps the pool to record rejected operations. */

@@ -13,7 +13,7 @@ import { type Keeper, SharedMemory } from './shared-memory.ts'
 export interface QueryState {
   /** Tagged JSON. */
   readonly resultText: string
-  /** The sequence at which it was read; null where nothing was read. */
+  /** The sequence at which it was read; null if nothing was read. */
   readonly snapshotSequence: number | null
   /** The memory of the text. An observer that needs it after a newer state has to keep it. */
   readonly memory: SharedMemory
@@ -52,7 +52,7 @@ interface Member {
 export interface LiveQueryOptions {
   /** Bytes of the newest result of its Function; 0 where none is known. */
   readonly expectedBytes: number
-  /** Nobody has room for its memory any more. */
+  /** Called once no subscriber has room for its memory. */
   readonly onEvicted: (query: LiveQuery) => void
 }
 
@@ -67,7 +67,7 @@ export class LiveQuery implements Keeper {
   snapshot = -1
   /** Bytes that the newest run read and returned; null before it. */
   runBytes: number | null = null
-  /** Whether the result may have changed since the snapshot of the newest run. */
+  /** True if the result may have changed since the snapshot of the newest run. */
   isStale = true
   isRunning = false
   /** Runs the Query again when its result expires, or after a failed run. */
@@ -105,7 +105,7 @@ export class LiveQuery implements Keeper {
     return this.#members.size
   }
 
-  /** Whether the state is the result at the newest durable sequence. */
+  /** Returns whether the state is the result at the newest durable sequence. */
   get isCurrent(): boolean {
     return this.state !== null && !this.isStale && !this.isRunning
   }
@@ -120,7 +120,7 @@ export class LiveQuery implements Keeper {
 
   /**
    * Adds a subscription, which receives a current state at once; `durable` is its sequence. Throws
-   * LIMIT_EXCEEDED where nobody has room for the memory of the Query.
+   * LIMIT_EXCEEDED if no subscriber has room for the memory of the Query.
    */
   add(observer: SubscriptionObserver, share: MemoryShare, durable: number): void {
     const received = this.isCurrent ? this.state : null
@@ -138,12 +138,12 @@ export class LiveQuery implements Keeper {
     return this.isCurrent ? durable : this.snapshot
   }
 
-  /** Whether the observer has the state at the newest durable sequence. */
+  /** Returns whether the observer has the state at the newest durable sequence. */
   hasCurrent(observer: SubscriptionObserver): boolean {
     return this.isCurrent && this.#members.get(observer)?.received === this.state
   }
 
-  /** Tells every subscription that it is current, or is not any more. */
+  /** Notifies every subscription that it is current, or no longer is. */
   progressed(): void {
     for (const observer of this.#members.keys()) observer.progressed?.()
   }
@@ -159,7 +159,7 @@ export class LiveQuery implements Keeper {
 
   /**
    * Charges what the first state will probably take, where more is known of its Function than when
-   * it was subscribed to. Throws LIMIT_EXCEEDED where nobody has room for it.
+   * it was subscribed to. Throws LIMIT_EXCEEDED if no subscriber has room for it.
    */
   expect(resultBytes: number): void {
     if (this.state !== null || resultBytes <= this.#expectedBytes) return
@@ -175,7 +175,7 @@ export class LiveQuery implements Keeper {
 
   /**
    * Takes the outcome of a run. `memory` is that of its text, which other Queries may share. Throws
-   * LIMIT_EXCEEDED where nobody has room for it.
+   * LIMIT_EXCEEDED if no subscriber has room for it.
    */
   keep(outcome: QueryExecution, memory: SharedMemory): void {
     const { readSet, snapshot } = outcome.dependencies
@@ -206,7 +206,7 @@ export class LiveQuery implements Keeper {
     }
   }
 
-  /** Frees its memory. It must not be used any more. */
+  /** Frees its memory. It must not be used afterwards. */
   close(): void {
     this.clearTimer()
     this.#overhead.drop(this)

@@ -8,7 +8,7 @@ const of = (peer: string, credential: string | null = null) => [
   shares.shareOf({ peer, credential }),
 ]
 
-/** Starts runs that end when they are told to, and records those that have begun. */
+/** Starts runs that the test ends, and records those that have begun. */
 class Runs {
   readonly begun: string[] = []
   readonly #ends = new Map<string, () => void>()

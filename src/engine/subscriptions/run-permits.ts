@@ -33,7 +33,7 @@ type Line = TransientMap<object, Waiter>
 export class RunPermits {
   readonly #budget: MemoryBudget
   readonly #runBytesMax: number
-  /** By holder, in the order of their turns. */
+  /** The lines by holder, in the order of their turns. */
   readonly #lines = new TransientMap<string, Line>()
   /** The keys of the lines in which runs wait. */
   readonly #waiting = new TransientMap<object, string>()
@@ -44,7 +44,7 @@ export class RunPermits {
   }
 
   /**
-   * Runs the task once the run has a permit. Returns null where `cancel` was called for the run
+   * Runs the task once the run has a permit. Returns null if `cancel` was called for the run
    * before that.
    */
   async use<T>(run: object, cost: RunCost, task: () => Promise<T>): Promise<T | null> {

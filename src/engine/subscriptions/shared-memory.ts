@@ -5,7 +5,7 @@ import type { MemoryShare, Reservation } from '../../system/memory-budget.ts'
 export interface Keeper {
   /** The shares of the subscribers for whom it keeps the memory. */
   shares(): Iterable<MemoryShare>
-  /** No subscriber of any keeper has room for the memory any more: do not keep it longer. */
+  /** Called once no subscriber of any keeper has room for the memory: do not keep it longer. */
   evicted(): void
 }
 
@@ -24,7 +24,7 @@ export class SharedMemory {
     this.#bytes = bytes
   }
 
-  /** Returns false where nobody has paid so far and no subscriber of the keeper has room. */
+  /** Returns false if no keeper has paid so far and no subscriber of this one has room. */
   keep(keeper: Keeper): boolean {
     this.#payer ??= this.#charge(keeper)
     if (this.#payer === null) return false
@@ -32,7 +32,7 @@ export class SharedMemory {
     return true
   }
 
-  /** The keeper does not keep it any more. A second call does nothing. */
+  /** Removes the keeper. A second call does nothing. */
   drop(keeper: Keeper): void {
     if (this.#keepers.delete(keeper) && this.#payer?.keeper === keeper) this.#chargeAnother()
   }

@@ -49,7 +49,7 @@ export interface SubscriptionsPort {
 export interface Subscription {
   /** The newest sequence at which the delivered state is current; -1 before the first state. */
   readonly currentAt: number
-  /** Whether the delivered state is the result at the newest durable sequence. */
+  /** True if the delivered state is the result at the newest durable sequence. */
   readonly isCurrent: boolean
   /** Ends it; its observer receives nothing more. A second call does nothing. */
   close(): void
@@ -76,7 +76,7 @@ interface FunctionCost {
 /** The watched Queries that differ in their callers alone. */
 interface CallerGroup {
   readonly queries: Set<LiveQuery>
-  /** Whether the newest run read the identity of its caller; null before the first one. */
+  /** True if the newest run read the identity of its caller; null before the first one. */
   usesIdentity: boolean | null
   /** The newest run, and the durable sequence at its start; null before it and after a failure. */
   newest: { readonly durable: number; readonly outcome: Promise<QueryExecution> } | null
@@ -216,7 +216,7 @@ export class Subscriptions {
       try {
         const cost = { shares: query.shares(), bytes: this.#runBytesOf(query) }
         const outcome = await this.#permits.use(query, cost, () => {
-          // Where nobody has room for such a result it is not even computed.
+          // If no subscriber has room for such a result, it is not even computed.
           query.expect(this.#expectedBytes(query.request))
           return this.#execute(query)
         })
@@ -274,7 +274,7 @@ export class Subscriptions {
     try {
       const outcome = await mine.outcome
       group.usesIdentity = outcome.dependencies.usedIdentity
-      // Without another caller nobody takes it, and it would keep a text that is not shown.
+      // Without another caller no Query takes it, and it would keep a text that is not shown.
       if (group.queries.size === 1 && group.newest === mine) group.newest = null
       return outcome
     } catch (error) {
@@ -301,7 +301,7 @@ export class Subscriptions {
     return span === null ? run(null) : endWith(span, run(span))
   }
 
-  /** Whether an outcome is the result for every caller, and does not depend on the time. */
+  /** Returns whether an outcome is the result for every caller, and does not depend on the time. */
   #isShared({ dependencies }: QueryExecution): boolean {
     const { usedIdentity, lifetimeMillis, configuration } = dependencies
     if (usedIdentity || lifetimeMillis !== null) return false

@@ -23,7 +23,7 @@ export function storedTables(
   return { tables, scan: (index) => scanIndex(store, index, snapshot) }
 }
 
-/** Reads page by page and yields to the event loop in between, so that calls go on meanwhile. */
+/** Reads page by page and yields to the event loop in between, so that calls continue. */
 async function* scanIndex(
   store: DocumentStore,
   index: PhysicalIndex,

@@ -1,5 +1,5 @@
 /**
- * Goal: pages that end at a cursor make up the whole list, whatever is added and removed.
+ * Goal: pages that end at a cursor make up the whole list, regardless of additions and removals.
  * Method: the whole engine on real documents and real runners.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'

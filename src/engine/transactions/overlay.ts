@@ -9,7 +9,7 @@ import { scannedPart } from './ranges.ts'
 export interface OverlaidRange {
   /** Written documents whose new key lies in the interval. */
   readonly visible: readonly KeyedDocument[]
-  /** The part of the interval to read from the store; null where that is all of it. */
+  /** The part of the interval to read from the store; null if that is all of it. */
   readonly unread: KeyInterval | null
   /** Stored versions in that part that are hidden by writes, and their UTF-16 units. */
   readonly hidden: number
@@ -28,7 +28,7 @@ interface Range {
 export interface MergedRange {
   readonly documents: readonly KeyedDocument[]
   readonly done: boolean
-  /** The last key that was scanned; null where the whole interval was. */
+  /** The last key that was scanned; null if the whole interval was. */
   readonly scannedTo: string | null
 }
 

@@ -25,15 +25,15 @@ export interface RangeInput {
 
 export interface RangeOutput {
   readonly documents: readonly StoredDocument[]
-  /** Whether the end of the interval was reached. */
+  /** True if the end of the interval was reached. */
   readonly done: boolean
-  /** Key of the last document; null where there is none. */
+  /** Key of the last document; null if there is none. */
   readonly lastKey: string | null
 }
 
 /**
  * Returns the part of the interval up to the key `to` that a read scanned, which is all that can
- * conflict. `to` is null where it scanned the whole interval.
+ * conflict. `to` is null if it scanned the whole interval.
  */
 export function scannedPart(
   interval: KeyInterval,

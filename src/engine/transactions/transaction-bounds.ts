@@ -8,7 +8,7 @@ import {
   DOCUMENTS_WRITTEN_MAX,
 } from '../limits.ts'
 
-/** How much of a bound is used. */
+/** The used part of a bound. */
 export interface Usage {
   readonly used: number
   readonly limit: number

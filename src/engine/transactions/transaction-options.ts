@@ -8,13 +8,13 @@ export interface TransactionOptions {
   /** The tables that it may read or write. */
   readonly release: TableSource
   readonly snapshot: number
-  /** The pending commits up to the snapshot; null where all commits are durable. */
+  /** The pending commits up to the snapshot; null if all commits are durable. */
   readonly pending: PendingCommits | null
   /** The time of the invocation, which is the creation time of the documents that it inserts. */
   readonly nowMicros: bigint
   /** The seed of the invocation, hexadecimal. */
   readonly seed: string
   readonly writable: boolean
-  /** Whether it belongs to the server, which alone writes system tables; false if absent. */
+  /** True if it belongs to the server, which alone writes system tables; false if absent. */
   readonly isSystem?: boolean
 }

@@ -11,7 +11,7 @@ export type TableSource = Pick<PreparedRelease, 'tables' | 'systemTables'> &
 interface TransactionTablesOptions {
   readonly release: TableSource
   readonly writable: boolean
-  /** Whether the server itself runs the transaction. */
+  /** True if the server itself runs the transaction. */
   readonly isSystem?: boolean
 }
 
@@ -24,8 +24,8 @@ export class TransactionTables {
   }
 
   /**
-   * Returns the name of the table of an ID. Throws OperationError for a text that is no ID, unless
-   * it is known to be one.
+   * Returns the name of the table of an ID. Throws OperationError for a text that is not an ID,
+   * unless it is known to be one.
    */
   nameOf(id: string, isKnown: boolean): string {
     if (isKnown) return this.#nameOfCanonical(id)
@@ -35,7 +35,7 @@ export class TransactionTables {
     return table
   }
 
-  /** Whether Functions may read documents of the table of a canonical ID. */
+  /** Returns whether Functions may read documents of the table of a canonical ID. */
   hasTableOf(id: string): boolean {
     return this.#find(this.#nameOfCanonical(id)) !== undefined
   }

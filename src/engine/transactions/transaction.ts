@@ -55,10 +55,10 @@ interface Existing {
 export class Transaction {
   readonly readSet: ReadSet
   readonly snapshot: number
-  /** Whether a cursor was rejected. Cursors come from callers, so the fault is theirs. */
+  /** True if a cursor was rejected. Cursors come from callers, so the fault is theirs. */
   hasRejectedCursor = false
   violations: Violations | null = null
-  /** Whether it read a pending commit: its outcome then depends on that commit. */
+  /** True if it read a pending commit: its outcome then depends on that commit. */
   hasReadPending = false
   readonly #options: TransactionOptions
   readonly #overlay: Overlay
@@ -98,7 +98,7 @@ export class Transaction {
     return this.#options.pending
   }
 
-  /** Whether commits up to its snapshot were rolled back, so that it read what never existed. */
+  /** Returns whether commits up to its snapshot were rolled back: it read what never existed. */
   get isRolledBack(): boolean {
     return this.#options.pending?.isRolledBack(this.snapshot) === true
   }
@@ -108,7 +108,7 @@ export class Transaction {
     await this.#options.pending?.whenDurable(this.snapshot)
   }
 
-  /** The exceeded limit with its bound; null where none was exceeded. */
+  /** The exceeded limit with its bound; null if none was exceeded. */
   get limit(): string | null {
     return this.#bounds.exceeded
   }

@@ -57,12 +57,12 @@ describe('the CPU of a run', () => {
     expect(counted()).toEqual([1, micros])
   })
 
-  test('is not counted for a lost run, which is repeated', () => {
+  test('the CPU is not counted for a lost run, which is repeated', () => {
     record(invocationOf('a.b'), { kind: 'lost' })
     expect(counted()).toEqual([0, 0])
   })
 
-  test('is at most the elapsed time, whatever a malicious runner reports', async () => {
+  test('the CPU of a run is at most the elapsed time, even if its runner lies', async () => {
     const outcome = await bench.pool.invoke(
       bench.release(''),
       bench.call('claimsMuchCpu'),

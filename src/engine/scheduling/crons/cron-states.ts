@@ -12,7 +12,7 @@ export interface CronState {
   readonly nextAtMicros: bigint | null
   /** The newest time that has come, whether it ran or was skipped; null before the first. */
   readonly lastDueAtMicros: bigint | null
-  /** When the newest run was scheduled; null before the first. */
+  /** The time at which the newest run was scheduled; null before the first. */
   readonly lastRunAtMicros: bigint | null
   /** The work of the newest run; null before the first. */
   readonly scheduledId: string | null
@@ -25,7 +25,7 @@ export interface StoredCronState extends CronState {
   readonly name: string
 }
 
-/** Returns the state; null where the Cron was never in force. */
+/** Returns the state; null if the Cron was never in force. */
 export function readCronState(
   transaction: Transaction,
   name: string,

@@ -28,12 +28,12 @@ const step = (stored: CronState | null, input: Partial<CronStepInput>) =>
   })
 
 describe('a Cron', () => {
-  test('that comes into force waits for its next time', () => {
+  test('a Cron that comes into force waits for its next time', () => {
     const { state: next, runsAtMicros } = step(null, { nowMicros: 10n * HOUR })
     expect([next.nextAtMicros, runsAtMicros]).toEqual([11n * HOUR, null])
   })
 
-  test('whose times or activation changed waits for its next time and keeps its last run', () => {
+  test('a changed Cron waits for its next time and keeps its last run', () => {
     const { state: next, runsAtMicros } = step(state(), { basis: 'other', nowMicros: 15n * HOUR })
     expect(next).toEqual({
       ...state({ basis: 'other', nextAtMicros: 16n * HOUR, lastDueAtMicros: null }),
@@ -41,7 +41,7 @@ describe('a Cron', () => {
     expect(runsAtMicros).toBeNull()
   })
 
-  test('does not run before its time', () => {
+  test('a Cron does not run before its time', () => {
     const { state: next, runsAtMicros } = step(state(), { nowMicros: 10n * HOUR - 1n })
     expect([next, runsAtMicros]).toEqual([state(), null])
   })
@@ -59,7 +59,7 @@ describe('a Cron', () => {
 })
 
 describe('a time that comes while the run before has not ended', () => {
-  test('is left out with overlap skip', () => {
+  test('the time is left out with overlap skip', () => {
     const { state: next, runsAtMicros, isSkipped } = step(state(), { isBusy: true })
     expect([next.nextAtMicros, next.queued]).toEqual([11n * HOUR, 0])
     expect([runsAtMicros, isSkipped]).toEqual([null, true])
@@ -79,7 +79,7 @@ describe('a time that comes while the run before has not ended', () => {
     expect([ended.state.queued, ended.runsAtMicros]).toEqual([0, nowMicros])
   })
 
-  test('is left out beyond the bound of the queue', () => {
+  test('a time is left out beyond the bound of the queue', () => {
     const full = state({ queued: QUEUED_MAX })
     const { state: next, isSkipped } = step(full, { isBusy: true, overlap: 'queue' })
     expect([next.queued, isSkipped]).toEqual([QUEUED_MAX, true])
@@ -87,18 +87,18 @@ describe('a time that comes while the run before has not ended', () => {
 })
 
 describe('a clock that was set back', () => {
-  test('by less than an hour repeats no time', () => {
+  test('a clock that is set back by less than an hour repeats no time', () => {
     const ran = state({ lastDueAtMicros: 31n * HOUR, nextAtMicros: 55n * HOUR })
     const nowMicros = 31n * HOUR - 60_000_000n
     expect(step(ran, { times: daily, nowMicros }).state.nextAtMicros).toBe(55n * HOUR)
   })
 
-  test('from far ahead starts over from its time', () => {
+  test('a Cron starts over from its time if the clock is set back from far ahead', () => {
     const ahead = state({ lastDueAtMicros: 10_000n * HOUR, nextAtMicros: 10_001n * HOUR })
     expect(step(ahead, { nowMicros: 20n * HOUR }).state.nextAtMicros).toBe(21n * HOUR)
   })
 
-  test('from far ahead leaves no next time that is too late', () => {
+  test('a clock that is set back from far ahead leaves no next time that is too late', () => {
     const late = state({ lastDueAtMicros: 10n * HOUR, nextAtMicros: 10_001n * HOUR })
     expect(step(late, { nowMicros: 10n * HOUR - 1n }).state.nextAtMicros).toBe(11n * HOUR)
   })

@@ -14,7 +14,7 @@ export interface CronStepInput {
   readonly basis: string
   readonly overlap: Overlap
   readonly nowMicros: bigint
-  /** Whether the newest run has not ended. */
+  /** True if the newest run has not ended. */
   readonly isBusy: boolean
 }
 
@@ -22,7 +22,7 @@ export interface CronStep {
   readonly state: CronState
   /** The due time of the run to schedule now; null for none. */
   readonly runsAtMicros: bigint | null
-  /** Whether a time has come that is left out. */
+  /** True if a time that has come is left out. */
   readonly isSkipped: boolean
 }
 

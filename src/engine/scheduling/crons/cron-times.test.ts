@@ -23,7 +23,7 @@ describe('a local time that the zone skips', () => {
     ])
   })
 
-  test('is one run together with others and with the time of the change', () => {
+  test('a skipped time is one run together with others and with the time of the change', () => {
     expect(times('*/20 2,3 29 3 *', 'Europe/Rome', '2026-03-28T12:00Z', 4)).toEqual([
       '2026-03-29T01:00Z',
       '2026-03-29T01:20Z',
@@ -32,7 +32,7 @@ describe('a local time that the zone skips', () => {
     ])
   })
 
-  test('is left out where every hour matches', () => {
+  test('a skipped time is left out if every hour matches', () => {
     expect(times('30 * * * *', 'Europe/Rome', '2026-03-28T23:45Z', 3)).toEqual([
       '2026-03-29T00:30Z',
       '2026-03-29T01:30Z',
@@ -40,7 +40,7 @@ describe('a local time that the zone skips', () => {
     ])
   })
 
-  test('may be midnight, half an hour, or a whole day', () => {
+  test('the skipped time may be midnight, half an hour, or a whole day', () => {
     expect(times('0 0 * * *', 'America/Santiago', '2026-09-05T12:00Z', 2)).toEqual([
       '2026-09-06T04:00Z',
       '2026-09-07T03:00Z',
@@ -64,7 +64,7 @@ describe('a local time that the zone repeats', () => {
     ])
   })
 
-  test('does not run again where the search begins inside of the repetition', () => {
+  test('a repeated time does not run again if the search begins inside the repetition', () => {
     expect(times('*/30 2 25 10 *', 'Europe/Rome', '2026-10-25T01:10Z', 1)).toEqual([
       '2027-10-25T00:00Z',
     ])
@@ -78,7 +78,7 @@ describe('a local time that the zone repeats', () => {
     ])
   })
 
-  test('may be the end of the day before', () => {
+  test('the repeated time may be the end of the day before', () => {
     // Santiago repeats 23:00 to 24:00 of April 4.
     expect(times('30 * 4 4 *', 'America/Santiago', '2026-04-05T02:15Z', 3)).toEqual([
       '2026-04-05T02:30Z',

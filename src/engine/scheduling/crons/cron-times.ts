@@ -14,7 +14,7 @@ import { Zone } from './zones.ts'
 
 export interface CronTimes {
   /**
-   * Returns the first time after the instant; null where there is none. `anchor` is a time of the
+   * Returns the first time after the instant; null if there is none. `anchor` is a time of the
    * Cron, from which intervals are counted, or null. Microseconds since the Unix epoch.
    */
   after(micros: bigint, anchor: bigint | null): bigint | null
@@ -94,14 +94,14 @@ class CalendarTimes implements CronTimes {
     }
   }
 
-  /** Whether a local time fits that a change from one local time to the other skips. */
+  /** Returns whether a change from one local time to the other skips a time of the Cron. */
   #skips(before: number, after: number): boolean {
     if (after <= before) return false
     const local = this.#localFrom(before)
     return local !== null && local < after
   }
 
-  /** Returns the first local time from this one on that fits; null where the calendar ends. */
+  /** Returns the first local time from this one on that fits; null if the calendar ends. */
   #localFrom(localMillis: number): number | null {
     // The search begins a second after what it is given.
     return this.#cron.nextRun(new Date(localMillis - 1_000))?.getTime() ?? null

@@ -95,7 +95,7 @@ describe('a Cron', () => {
     expect(stored!.nextAtMicros).toBe(BigInt(Date.parse('2027-01-15T12:00Z')) * 1_000n)
   })
 
-  test('with an interval first runs one interval after it comes into force', async () => {
+  test('a Cron with an interval first runs one interval after it comes into force', async () => {
     await bench.follow([cron({ schedule: null, timeZone: null, everyMillis: 25 * MINUTE })])
     await bench.advance(60 * MINUTE)
     expect(ran).toEqual(['a.tick 2027-01-15T08:25:00.000Z', 'a.tick 2027-01-15T08:50:00.000Z'])
@@ -113,7 +113,7 @@ describe('a Cron', () => {
     expect(ran.at(-1)).toBe('a.tick 2027-01-17T10:00:00.000Z')
   })
 
-  test('that leaves force loses its state, and waits for its next time afterwards', async () => {
+  test('a Cron that leaves force loses its state and later waits for its next time', async () => {
     await bench.follow([cron()])
     await bench.follow([])
     expect(await state('tick')).toBeUndefined()
@@ -136,7 +136,7 @@ describe('a Cron', () => {
     )
   })
 
-  test('does not run while the Environment does not serve, and runs when it does', async () => {
+  test('a Cron does not run until the Environment serves', async () => {
     await bench.follow([cron()])
     isServing = false
     await bench.advance(5 * 60 * MINUTE)
@@ -147,7 +147,7 @@ describe('a Cron', () => {
     expect(ran).toEqual(['a.tick 2027-01-15T13:00:00.000Z'])
   })
 
-  test('whose call throws has failed work and runs again at its next time', async () => {
+  test('a Cron whose call throws has failed work and runs again at its next time', async () => {
     isThrowing = true
     await bench.follow([cron()])
     await bench.advance(2 * 60 * MINUTE)
@@ -156,7 +156,7 @@ describe('a Cron', () => {
 })
 
 describe('an activation', () => {
-  test('that disables stops the runs, and one that enables waits for the next time', async () => {
+  test('disabling stops the runs, and enabling waits for the next time', async () => {
     let activation = { revision: 1n, isEnabled: false }
     await bench.follow([cron()], () => activation)
     await bench.advance(2 * 60 * MINUTE + MINUTE)
@@ -169,7 +169,7 @@ describe('an activation', () => {
     expect(ran).toEqual(['a.tick 2027-01-15T11:00:00.000Z'])
   })
 
-  test('that disables in the moment of a due time leaves no run for after its end', async () => {
+  test('disabling in the moment of a due time leaves no run for after its end', async () => {
     let activation = { revision: 0n, isEnabled: true }
     await bench.follow([cron()], () => activation)
     const { crons } = bench.engine.scheduler
@@ -193,7 +193,7 @@ describe('an activation', () => {
 })
 
 describe('a time that comes while the run before has not ended', () => {
-  test('is left out with overlap skip, with a record of the log', async () => {
+  test('the time is left out with overlap skip, with a record of the log', async () => {
     await bench.follow([slow('skip')])
     await advanceHeld(60 * MINUTE)
     await expect.poll(() => held.length).toBe(1)
@@ -250,7 +250,7 @@ describe('a run by hand', () => {
     held.pop()!()
   })
 
-  test('of a disabled Cron runs', async () => {
+  test('a disabled Cron runs by hand', async () => {
     await bench.follow([cron()], () => ({ revision: 1n, isEnabled: false }))
     await bench.engine.scheduler.crons.run('tick', ID)
     await bench.engine.scheduler.whenSettled()

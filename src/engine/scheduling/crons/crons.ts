@@ -41,7 +41,7 @@ export interface PlannedCron extends DeclaredTimes {
 }
 
 export interface CronActivation {
-  /** With each one the Cron waits for its next time. */
+  /** A new revision makes the Cron wait for its next time. */
   readonly revision: bigint
   readonly isEnabled: boolean
 }
@@ -58,7 +58,7 @@ export interface CronsOptions {
   readonly system: System
   readonly log: Logger
   readonly timers: Timers
-  /** Whether the Environment serves. */
+  /** Returns whether the Environment serves. */
   readonly admits: () => boolean
 }
 
@@ -90,7 +90,7 @@ export class Crons {
   readonly #dirty = new Set<string>()
   /** The next time of each Cron whose state was read. */
   readonly #next = new Map<string, bigint>()
-  /** Whether states of Crons may be stored that are not in force. */
+  /** True if states of Crons that are not in force may be stored. */
   #mayHaveOthers = false
   #isStarted = false
   #isStopped = false
@@ -366,7 +366,7 @@ async function allStates(transaction: Transaction): Promise<StoredCronState[]> {
   return documents.map(stateOf)
 }
 
-/** Whether the newest run has not ended. Work that is no longer in the history has. */
+/** Returns whether the newest run is unfinished. Work that left the history has ended. */
 async function isBusy(transaction: Transaction, state: CronState | null): Promise<boolean> {
   if (state === null || state.scheduledId === null) return false
   const work = await readWork(transaction, state.scheduledId)

@@ -3,7 +3,7 @@
 const DAY_MILLIS = 86_400_000
 /** Two changes of a zone are further apart: equal offsets at both ends mean none between. */
 const STRIDE_MILLIS = 7 * DAY_MILLIS
-/** How far a period of one offset is looked for. A zone without changes has periods of this. */
+/** Search window for the next change of offset; the period of a zone without changes. */
 const PERIOD_MILLIS = 400 * DAY_MILLIS
 /** No change of a zone repeats, or skips, more of the local time. */
 const CHANGE_MILLIS_MAX = 26 * 3_600_000
