@@ -47,7 +47,7 @@ function plain(value: Value): Value {
 describe('values', () => {
   const driver = new Driver('echo: query((ctx, input) => input.value),')
 
-  test('are returned as they were passed in', () => {
+  test('values are returned as they were passed in', () => {
     fc.assert(
       fc.property(value, (sent) => {
         const found = resultOf(driver.run('echo', encodeStored(new Map([['value', sent]]))))
@@ -80,13 +80,13 @@ describe('values', () => {
   const rejecting = new Driver(members.join('\n'))
 
   test.each(invalid.map(([text, message], i) => [text, message, i] as const))(
-    'that are not data are rejected with their path and a fix: %s',
+    'values that are not data are rejected with their path and a fix: %s',
     (_, message, i) => {
       expect(errorOf(rejecting.run(`invalid${i}`))).toContain(message)
     },
   )
 
-  test('that are bytes are read without the methods that code added to them', () => {
+  test('values that are bytes are read without the methods that code added to them', () => {
     const own = new Driver(`own: query(() => {
       const bytes = new Uint8Array([1])
       Object.defineProperty(bytes, 'toBase64', { value: () => 'AA"},"x":{"$i":"5' })
@@ -95,7 +95,7 @@ describe('values', () => {
     expect(resultOf(own.run('own'))).toEqual([{ $b: 'AQ' }])
   })
 
-  test('that are equal have one encoding', () => {
+  test('values that are equal have one encoding', () => {
     const same = new Driver('all: query(() => [-0, { a: undefined }, Object.create(null)]),')
     expect(resultOf(same.run('all'))).toEqual([0, {}, {}])
     expect(resultOf(new Driver('none: query(() => {}),').run('none'))).toBeNull()
@@ -340,15 +340,15 @@ describe('errors', () => {
     ['splits', '"filter" of Array or its prototype was changed'],
     ['captures', '"stack" of Array or its prototype was changed'],
     ['declares', 'TypeError'],
-  ])('are reported with a fix: %s: %s', (name, message) => {
+  ])('changes of a prototype are reported with a fix: %s: %s', (name, message) => {
     expect(errorOf(driver.run(name))).toContain(message)
   })
 
-  test('do not occur when data that is logged logs more lines than a call may', () => {
+  test('no change is reported when data that is logged logs more lines than a call may', () => {
     expect(resultOf(driver.run('logsWithin'))).toBe(1)
   })
 
-  test('of one call leave no change behind for the next', () => {
+  test('changes by one call leave nothing behind for the next', () => {
     const changes = ['poisons', 'adds', 'inherits', 'indexes', 'deletes', 'defines']
     const more = ['definesBehind', 'definesStatic', 'iterates', 'captures', 'splices', 'waits']
     for (const name of [...changes, ...more, 'gets', 'changesInGetter']) {
@@ -367,7 +367,7 @@ describe('errors', () => {
     ['length', 'Object.freeze(Array.prototype)'],
     ['next', 'Object.seal(new Proxy(Object.getPrototypeOf([].values()), {}))'],
     ['a property', 'Object.preventExtensions(Array)'],
-  ])('that cannot be undone end the process: %s by %s', (name, code) => {
+  ])('changes that cannot be undone end the process: %s by %s', (name, code) => {
     const driver = new Driver(`breaks: query(() => { ${code}; return 1 })`)
     const message = `"${name}" of Array or its prototype was changed irreversibly`
     expect(() => driver.run('breaks')).toThrow(message)
@@ -376,7 +376,7 @@ describe('errors', () => {
   test.each([
     ['this is not', 'SyntaxError'],
     ['throw new RangeError("x")', 'RangeError'],
-  ])('in the script are reported when it loads: %s', (text, name) => {
+  ])('errors in the script are reported when it loads: %s', (text, name) => {
     const { loaded } = new Driver(`} } }); ${text}; ({ a: { b: {`)
     expect(loaded).toMatchObject({ type: 'loadFailed', error: { name } })
   })

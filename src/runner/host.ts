@@ -55,9 +55,9 @@ export class Host {
   /** CPU microseconds of the running call before the current segment. */
   #spentBefore = 0
   #startedMicros = 0
-  /** Whether a rejection was handled in this frame that was reported before. */
+  /** True if a rejection that was reported before was handled in this frame. */
   #wasHandled = false
-  /** Whether a rejection was reported since the last flush. */
+  /** True if a rejection was reported since the last flush. */
   #wasReported = false
 
   constructor(ports: HostPorts, { context, create }: EmptyRealm, { source, limits }: HostedCode) {
@@ -70,7 +70,7 @@ export class Host {
   /** Runs the script; returns the reply to the load. */
   load(): string {
     const { Script } = vm
-    // Made inside the realm, so that the error of an import() is no object of the outer one.
+    // Made inside the realm, so that the error of an import() belongs to that realm.
     const importError: unknown = vm.runInContext(
       'new TypeError("import() has nothing to load here: import it at the top")',
       this.#context,

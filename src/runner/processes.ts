@@ -64,7 +64,7 @@ export interface RunnerExit {
   readonly residentBytesMax: number | null
 }
 
-/** Resource usage of a running process; null where the kernel does not report it. */
+/** Resource usage of a running process; null if the kernel does not report it. */
 export interface RunnerUsage {
   /** CPU microseconds of the thread that runs Functions. */
   readonly cpuMicros: number | null
@@ -92,16 +92,16 @@ export interface RunnerProcess {
   kill(): void
   progress(): ProgressRecord
   usage(): RunnerUsage
-  /** CPU microseconds of all its threads; null where the kernel does not report them. */
+  /** CPU microseconds of all its threads; null if the kernel does not report them. */
   processCpuMicros(): number | null
   /**
-   * Whether the thread that runs Functions has a CPU or waits for one; false where the kernel does
-   * not report it.
+   * Returns whether the thread that runs Functions has a CPU or waits for one; false if the kernel
+   * does not report it.
    */
   isRunnable(): boolean
   /** Number of its threads; 0 where the kernel does not report it. */
   threads(): number
-  /** Whether the kernel shows every thread as contained; null if it does not report that. */
+  /** Returns whether the kernel shows every thread as contained; null if it does not report it. */
   isContained(): boolean | null
 }
 

@@ -8,8 +8,8 @@ const LINKS_OF_FOLDER = 2
 const CPU_CLOCK_OF_PROCESS = 2
 
 /**
- * Counts that cost a microsecond each, since all runners are asked ten times a second. They come
- * from no file that a process can write into: `stat` has its name, which it may choose.
+ * Counts that cost a microsecond each, since those of all runners are read ten times a second. They
+ * come from files that a process cannot write into: `stat` has its name, which it may choose.
  */
 export class ProcessCounts {
   readonly #clock: number

@@ -1,6 +1,6 @@
 /**
  * The progress record: the call that a runner executes, in memory that it shares with the server.
- * It tells the server which call keeps a runner busy that sends no frames any more.
+ * It shows the server which call keeps a runner busy that no longer sends frames.
  */
 import { writeSync } from 'node:fs'
 import { mapShared } from './libc.ts'

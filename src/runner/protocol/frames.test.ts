@@ -12,20 +12,23 @@ function bytesOf(frames: readonly string[]): Buffer {
 }
 
 describe('frames', () => {
-  test.each([1, 2, 3, 5, 1_000, 70_000, 1e9])('are read whole from chunks of %d bytes', (size) => {
-    const bytes = bytesOf(texts)
-    const reader = new FrameReader()
-    const seen: string[] = []
-    for (let at = 0; at < bytes.length; at += size) {
-      // The owner of a chunk may reuse it, so the reader must not keep it.
-      const chunk = Buffer.from(bytes.subarray(at, at + size))
-      reader.push(chunk, (text) => seen.push(text))
-      chunk.fill(0)
-    }
-    expect(seen).toEqual(texts)
-  })
+  test.each([1, 2, 3, 5, 1_000, 70_000, 1e9])(
+    'frames are read whole from chunks of %d bytes',
+    (size) => {
+      const bytes = bytesOf(texts)
+      const reader = new FrameReader()
+      const seen: string[] = []
+      for (let at = 0; at < bytes.length; at += size) {
+        // The owner of a chunk may reuse it, so the reader must not keep it.
+        const chunk = Buffer.from(bytes.subarray(at, at + size))
+        reader.push(chunk, (text) => seen.push(text))
+        chunk.fill(0)
+      }
+      expect(seen).toEqual(texts)
+    },
+  )
 
-  test('whose header exceeds the bound are rejected before they are gathered', () => {
+  test('frames whose header exceeds the bound are rejected before they are gathered', () => {
     const header = Buffer.alloc(4)
     header.writeUInt32LE(FRAME_BYTES_MAX + 1)
     expect(() => new FrameReader().push(header, () => {})).toThrow(ValidationError)
@@ -34,7 +37,7 @@ describe('frames', () => {
     expect(() => reader.push(header.subarray(3), () => {})).toThrow(ValidationError)
   })
 
-  test('that were taken from a writer are not returned again', () => {
+  test('frames that were taken from a writer are not returned again', () => {
     const writer = new FrameWriter()
     writer.append('["one"]')
     expect(writer.take().length).toBe(11)

@@ -12,12 +12,15 @@ const RANGE = { table: 't', index: null, equal: [], order: 'asc', limit: 1, next
 const LONG = 'x'.repeat(100_000)
 
 describe('a message of a runner', () => {
-  test.each(VALID.map((message) => [JSON.stringify(message)]))('is decoded: %s', (text) => {
-    expect(decodeFromRunner(text).type).toBe((JSON.parse(text) as string[])[0])
-  })
+  test.each(VALID.map((message) => [JSON.stringify(message)]))(
+    'a message is decoded: %s',
+    (text) => {
+      expect(decodeFromRunner(text).type).toBe((JSON.parse(text) as string[])[0])
+    },
+  )
 
   test.each(VALID.map((message) => [JSON.stringify(message)]))(
-    'is rejected with another length: %s',
+    'a message is rejected with another length: %s',
     (text) => {
       const message = JSON.parse(text) as unknown[]
       expect(() => decode([...message, null])).toThrow(ValidationError)
@@ -34,7 +37,7 @@ describe('a message of a runner', () => {
     ['["__proto__"]'],
     ['["loaded"'],
     ['['.repeat(100_000)],
-  ])('is rejected in any other form: %#', (text) => {
+  ])('a message is rejected in any other form: %#', (text) => {
     expect(() => decodeFromRunner(text)).toThrow(ValidationError)
   })
 
@@ -46,17 +49,20 @@ describe('a message of a runner', () => {
     [['replace', LONG, {}]],
     [['delete', LONG]],
     [['run', 'query', LONG, {}]],
-  ])('is decoded however long the text of a caller in it is: operation %#', (op) => {
-    expect(decode(['operation', 1, 2, op])).toMatchObject({ op })
-  })
+  ])(
+    'a message is decoded regardless of the length of the text of a caller in it: operation %#',
+    (op) => {
+      expect(decode(['operation', 1, 2, op])).toMatchObject({ op })
+    },
+  )
 
-  test('has the texts of its error cut at their bound', () => {
+  test('a message has the texts of its error cut at their bound', () => {
     const long = 'x'.repeat(100_000)
     const message = decode(['threw', 1, [long, long, long], USAGE])
     expect(message.type === 'threw' && message.error.stack.length).toBe(8_192)
   })
 
-  test('with any one part replaced is decoded or rejected, and nothing else happens', () => {
+  test('a message with one part replaced is decoded or rejected, and nothing else happens', () => {
     const seed = 20_261_121
     const replacement = fc.record({ message: fc.constantFrom(...VALID), other: fc.jsonValue() })
     fc.assert(

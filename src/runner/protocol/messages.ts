@@ -57,7 +57,7 @@ export interface ErrorReport {
 export interface CallUsage {
   readonly usedClock: boolean
   readonly usedRandom: boolean
-  /** Whether the code read the caller's identity. */
+  /** True if the code read the caller's identity. */
   readonly usedIdentity: boolean
   /** CPU time as counted by the runner: for metrics, not for limits. */
   readonly cpuMicros: number
@@ -69,9 +69,9 @@ export interface Containment {
   /** The version of Landlock in force; 0 if there is none. */
   readonly landlock: number
   readonly seccomp: boolean
-  /** Whether it runs as a user other than root. */
+  /** True if it runs as a user other than root. */
   readonly unprivileged: boolean
-  /** On macOS, whether its sandbox profile is in force. */
+  /** True if its sandbox profile is in force, on macOS. */
   readonly seatbelt: boolean
 }
 
@@ -115,9 +115,9 @@ export interface LoadLimits {
   readonly cpuMillis: number
   /** UTF-8 bytes of the JSON text of a result. */
   readonly resultBytes: number
-  /** Whether it runs Actions, which have timers, `fetch` and wall clock. */
+  /** True if it runs Actions, which have timers, `fetch` and wall clock. */
   readonly actions: boolean
-  /** Whether Actions see the time at which they started in place of the wall clock. */
+  /** True if Actions see the time at which they started in place of the wall clock. */
   readonly fixedClock: boolean
 }
 
@@ -134,7 +134,7 @@ export interface InvokeRequest {
   readonly seed: string
 }
 
-/** How a runner runs a call. */
+/** Options of a runner for one call. */
 export interface InvokeOptions {
   /**
    * The call of the same runner that this one is part of: that one is charged for its CPU time and

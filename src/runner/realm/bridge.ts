@@ -26,7 +26,7 @@ export interface Bridge {
   utf8Write(text: string, into: Uint8Array): number
   /** Null if `strict` and the bytes are not UTF-8. */
   utf8Read(bytes: Uint8Array, strict: boolean, keepMark: boolean): string | null
-  /** The href and the parts named by URL_PARTS, separated by line feeds; null if it is no URL. */
+  /** The href and the parts of URL_PARTS, separated by line feeds; null if it is not a URL. */
   parseUrl(text: string, base: string | null): string | null
   /** Sets one part of a URL; the result has the form that `parseUrl` returns. */
   setUrlPart(href: string, part: string, value: string): string | null

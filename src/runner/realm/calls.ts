@@ -37,9 +37,9 @@ export interface Call extends LogSink {
   owedResults: number
   /** Timers of an Action, by ID. */
   readonly timers: Map<number, Timer>
-  /** How many of the timers belong to AbortSignal.timeout. */
+  /** Number of the timers that belong to AbortSignal.timeout. */
   timeouts: number
-  /** When the server wakes the call, in milliseconds since the epoch; the next time stands last. */
+  /** Times at which the server wakes the call, in epoch milliseconds; the next one is last. */
   readonly wakeTimes: number[]
   readonly delivered: DeliveredDocuments
   /** Promises of writes that no code observed, with an error made at the location of each. */
@@ -58,7 +58,7 @@ export interface Call extends LogSink {
   pipelinedInRow: number
   /** Results of pipelined operations that are not delivered to the code yet. */
   readonly pipelinedResults: PipelinedResult[]
-  /** Whether its handler has ended. */
+  /** True if its handler has ended. */
   handlerEnded: boolean
 }
 
@@ -81,7 +81,7 @@ export interface Timer {
 /** A request that waits for its reply. */
 export interface PendingRequest {
   readonly call: Call
-  /** Whether the Function must wait for the reply. */
+  /** True if the Function must wait for the reply. */
   readonly isOwed: boolean
   readonly resolve: (value: unknown) => void
   readonly reject: (error: unknown) => void

@@ -70,7 +70,7 @@ describe('a document that is returned', () => {
     }
   })
 
-  test('as another object, or in part, is sent whole', () => {
+  test('a document that is returned as another object, or in part, is sent whole', () => {
     for (const name of ['spread', 'part']) {
       const found = resultOf(driver.run(name, '{}', documentReplies([one])))
       expect(found).toEqual(resultOf(driver.run(name, '{}', textReplies([one]))))
@@ -78,7 +78,7 @@ describe('a document that is returned', () => {
     }
   })
 
-  test('is named in later calls, and sent anew once it was written', () => {
+  test('a returned document is named in later calls, and sent anew once it was written', () => {
     for (let call = 0; call < 3; call++) {
       const { documents, message } = driver.run('same', '{}', documentReplies([one]))
       expect(documents).toEqual([one])

@@ -26,7 +26,7 @@ type Fields = Record<string, unknown>
 
 interface Received {
   readonly document: object
-  /** Whether no field holds an object. */
+  /** True if no field holds an object. */
   readonly isFlat: boolean
 }
 

@@ -13,7 +13,7 @@ function usageText(call: Call): string {
   return `[${used},[${lines}]${unsentOperations(call)}]`
 }
 
-/** Removes a call without a frame: the server has no interest in it any more. */
+/** Removes a call without a frame: the server no longer waits for it. */
 export function dropCall(call: Call): void {
   call.finished = true
   activeCalls.delete(call.id)

@@ -109,7 +109,7 @@ export class Rows {
     return { items: page.documents, cursor: page.cursor, done: page.done }
   }
 
-  /** The page that ends with the document of the cursor, whatever the number of its documents. */
+  /** The page up to the document of the cursor, regardless of the number of its documents. */
   async #pageUntil(until: unknown, from: string | null) {
     if (typeof until !== 'string') {
       throw new TypeError('paginate needs the cursor that ends the page, or no until')

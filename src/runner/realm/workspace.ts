@@ -46,7 +46,7 @@ export let workspace: Workspace
 
 /**
  * Runs the script, with the values of `globalNames` as parameters, and reads what it defines.
- * Throws what the script throws, and a TypeError for what is no definition.
+ * Throws what the script throws, and a TypeError for what is not a definition.
  */
 export function loadWorkspace(
   script: Script,
@@ -93,7 +93,7 @@ function definitionsOf(modules: Definitions['modules']): Map<string, Definition>
   return found
 }
 
-/** Encodes the arguments. Throws a TypeError for what is no data. */
+/** Encodes the arguments. Throws a TypeError for what is not data. */
 function cronsOf(definition: Marked | undefined, encode: Encode): CronManifest[] {
   const declared = (definition?.[cronsKey] ?? []) as (CronManifest & { arguments: unknown })[]
   return declared.map(({ name, schedule, timeZone, everyMillis, overlap, ...call }) => ({

@@ -96,7 +96,7 @@ function isExecutable(path: string): boolean {
   }
 }
 
-/** Whether another user may read the sources and the runtime here. */
+/** Returns whether another user may read the sources and the runtime here. */
 function isReadableByAll(): boolean {
   for (const start of [natives, process.execPath]) {
     for (let at = start; at !== '/'; at = resolve(at, '..')) {

@@ -80,7 +80,7 @@ export function keepOnlyWhatChangesUser(): void {
   if (process.getuid?.() !== 0) return
   const kept = (1 << CAP_DAC_OVERRIDE) | (1 << CAP_SETGID) | (1 << CAP_SETUID)
   // Root's permitted set after exec is bounding and inheritable together, so what is kept becomes
-  // inheritable while it is still in the bounding set, which is emptied for good.
+  // inheritable while it is still in the bounding set, which is emptied permanently.
   setCapabilities({ held: kept | (1 << CAP_SETPCAP), inheritable: kept })
   for (let capability = 0; capability < CAPABILITIES_MAX; capability++) {
     if (libc().prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) !== 0) break

@@ -51,7 +51,7 @@ describe('ctx.auth', () => {
     expect([resultOf(call), readIdentity(call)]).toEqual([null, false])
   })
 
-  test('cannot be changed by one call for another', () => {
+  test('the identity cannot be changed by one call for another', () => {
     expect(resultOf(run('spoil', USER))).toBe(1)
     expect(resultOf(run('all', USER))).toMatchObject([{ roles: ['admin'] }, {}, null, null])
     expect(errorOf(run('forge', USER))).toContain('TypeError')
@@ -79,11 +79,11 @@ describe('ctx.auth.issueGuest', () => {
     },
   )
 
-  test('in a Query throws an error that names the fix', () => {
+  test('the method throws in a Query an error that names the fix', () => {
     expect(errorOf(driver.run('show'))).toContain('make the Function a mutation or an action')
   })
 
-  test('must be awaited', () => {
+  test('the promise of the method must be awaited', () => {
     expect(errorOf(driver.run('leave', '{}', () => '"x"', 'mutation'))).toContain('await')
   })
 })

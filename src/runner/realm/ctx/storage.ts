@@ -104,7 +104,7 @@ const DOWNLOAD_OPTIONS = ['expiresInSeconds', 'fileName']
 const DOWNLOAD_URL_OPTIONS = [...DOWNLOAD_OPTIONS, 'inline']
 const LIST_OPTIONS = ['bucket', 'prefix', 'cursor', 'limit']
 
-/** Returns the options. Throws where one has none of these names: it would be overlooked. */
+/** Returns the options. Throws if one has another name: it would be overlooked. */
 function optionsOf<T extends object>(
   method: string,
   options: T | undefined,
@@ -242,7 +242,7 @@ export class Storage {
     )
   }
 
-  /** Throws for a Function that is no Action. */
+  /** Throws unless the Function is an Action. */
   #actionCall(method: string): Call {
     if (this.#call.definition.kind === 'action') return this.#call
     throw new TypeError(`ctx.storage.${method}: only an Action does this; write action(...)`)

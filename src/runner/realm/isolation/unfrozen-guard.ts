@@ -13,7 +13,7 @@ interface Remembered {
   readonly prototype: object | null
   readonly keys: readonly (string | symbol)[]
   readonly descriptors: readonly PropertyDescriptor[]
-  /** Whether the properties of the engine are what they were. */
+  /** Returns whether the properties of the engine are what they were. */
   readonly isSame: () => boolean
   /** Count of its enumerable properties. */
   readonly enumerableCount: number

@@ -15,7 +15,7 @@ class AbortListeners {
     dispatchAbort = (target) => {
       const event = Object.freeze({ type: 'abort', target })
       const failures: unknown[] = []
-      // Each is called, whatever those before it throw: one of them ends a request.
+      // Each is called, even if those before it throw: one of them ends a request.
       const call = (listener: Listener): void => {
         try {
           if (typeof listener === 'function') listener(event)

@@ -134,7 +134,7 @@ interface ResponseInit {
   readonly headers?: unknown
 }
 
-/** Shown to the constructor for a response of the server, whatever its status is. */
+/** Marks a response of the server for the constructor, which then accepts any status. */
 const received = Symbol('received')
 
 export class Response extends Body {
