@@ -170,7 +170,7 @@ test('a sentence without a subject, a translated phrase and a partial test name 
     '8: the name of a test begins with "with"',
     '10: the name of a test begins with "that"',
   ])
-  expect(sentenceFindings(parseSource('src/engine/x.test.ts', text))).toEqual([])
+  expect(sentenceFindings(parseSource('elsewhere/x.test.ts', text))).toEqual([])
 })
 
 test('commit subjects are an area and an imperative summary', () => {
