@@ -73,7 +73,7 @@ describe('a value', () => {
   })
 
   it.each(['-5', '--json', '--root', '-rf', '--', '--device=x', '-'])(
-    'may look like an option after an equals sign: %s',
+    'a value may look like an option after an equals sign: %s',
     (text) => {
       const line = parse('login', '--url=https://x', `--device=${text}`)
       expect(line.invocation.options).toMatchObject({ device: text })
@@ -89,12 +89,12 @@ describe('a value', () => {
     expect(before.invocation.positionals).toEqual([text, 'V'])
   })
 
-  it('may be empty as a positional argument', () => {
+  it('a positional argument may be empty', () => {
     expect(parse(...CONFIG_SET, 'NAME', '').invocation.positionals).toEqual(['NAME', ''])
     expect(parse(...CONFIG_SET, '', 'x').invocation.positionals).toEqual(['', 'x'])
   })
 
-  it('is undefined for an option that is not given, and false for one without value', () => {
+  it('an option that is not given is undefined, and false if it takes no value', () => {
     const { options } = parse(...CONFIG_SET, 'NAME').invocation
     expect([options.root, options.secret, options.remote]).toEqual([undefined, false, true])
   })
@@ -208,7 +208,7 @@ describe('the command line', () => {
     expect(rejectionOf('login', `--${code}`)).not.toContain('AAAA')
   })
 
-  it('has valid option names, and descriptions without a final period', () => {
+  it('every command has valid option names, and descriptions without a final period', () => {
     for (const command of COMMANDS) {
       expect(command.name).toMatch(/^[a-z]+(?:-[a-z]+)?(?: [a-z]+(?:-[a-z]+)?){0,2}$/)
       for (const [name, { description }] of Object.entries(command.options)) {

@@ -45,7 +45,7 @@ async function isGiven(millis = 20_000): Promise<boolean> {
 }
 
 describe('a lock', () => {
-  it('has one holder at a time', async () => {
+  it('a lock has one holder at a time', async () => {
     let [holders, most, runs] = [0, 0, 0]
     const work = async (): Promise<void> => {
       most = Math.max(most, ++holders)
@@ -58,7 +58,7 @@ describe('a lock', () => {
     expect(readdirSync(directory)).toEqual([])
   })
 
-  it('is released when the work fails', async () => {
+  it('a lock is released when the work fails', async () => {
     const failing = withLock(path, system, never, () => Promise.reject(new TypeError('no')))
     await expect(failing).rejects.toThrow('no')
     expect(await isGiven()).toBe(true)
@@ -73,13 +73,13 @@ describe('a lock', () => {
     ['a process elsewhere that never came back', true, { pidNamespace: 'elsewhere' }, 90],
     ['a process of unknown start', false, { started: null }, 90],
     ['a process of unknown start, for an hour', true, { started: null }, 3_600],
-  ])('with %s as its holder is taken over: %s', async (_, given, change, age) => {
+  ])('a lock with %s as its holder is taken over: %s', async (_, given, change, age) => {
     leave({ ...(await ownerFile()), ...change }, age)
     expect(await isGiven(given ? undefined : 300)).toBe(given)
     expect(readdirSync(directory)).toEqual(given ? [] : ['x.lock'])
   })
 
-  it('with a foreign file is taken over when the file is old', async () => {
+  it('a lock with a foreign file is taken over when the file is old', async () => {
     for (const content of ['', '{', '{"nonce":"../../x","pid":1}', 'null']) {
       leave(content, 30)
       expect(await isGiven(300)).toBe(false)
@@ -88,7 +88,7 @@ describe('a lock', () => {
     }
   })
 
-  it('of a dead process is taken over by exactly one process', async () => {
+  it('a lock of a dead process is taken over by exactly one process', async () => {
     const dead = { ...(await ownerFile()), pid: 2 ** 22 + 1 }
     for (let round = 0; round < 20; round++) {
       leave({ ...dead, nonce: `dead_nonce_${String(round).padStart(5, '0')}` })
@@ -106,7 +106,7 @@ describe('a lock', () => {
     expect(readdirSync(directory)).toEqual([])
   })
 
-  it('is kept when a slow process removes the dead holder that it saw before', async () => {
+  it('a lock is kept when a slow process removes the dead holder that it saw before', async () => {
     leave({ ...(await ownerFile()), pid: 2 ** 22 + 1 })
     const seen = inspect(path)!
     await withLock(path, system, never, async () => {
@@ -117,7 +117,7 @@ describe('a lock', () => {
     expect(readdirSync(directory)).toEqual([])
   })
 
-  it('is taken over after a process died while it took it over', async () => {
+  it('a lock is taken over after a process died while it took it over', async () => {
     const dead = { ...(await ownerFile()), pid: 2 ** 22 + 1 }
     const [first, second] = ['A'.repeat(16), 'B'.repeat(16)]
     leave({ ...dead, nonce: first })

@@ -57,7 +57,7 @@ describe('a failure', () => {
     [500, 1],
     [503, 5],
     [599, 1],
-  ])('with an unknown code and HTTP status %i ends with %i', async (status, exit) => {
+  ])('a failure with an unknown code and HTTP status %i ends with %i', async (status, exit) => {
     server.intercept = () => failure('PLATFORM_FROM_THE_FUTURE', status)
     const ran = await client.run(...STATUS, '--json')
     expect(ran.exit).toBe(exit)
@@ -78,7 +78,7 @@ describe('a failure', () => {
     ['another version', { status: 200, body: { version: 2 } }, 1],
     ['another media type', { status: 200, text: '{}', headers: { 'content-type': 'a/b' } }, 1],
     ['a response without an end', { status: 200, text: `"${'x'.repeat(5_000_000)}"` }, 1],
-  ])('is reported for %s', async (_, reply, exit) => {
+  ])('a failure is reported for %s', async (_, reply, exit) => {
     server.intercept = () => reply
     const ran = await client.run(...STATUS, '--json')
     expect(ran.exit).toBe(exit)
@@ -86,7 +86,7 @@ describe('a failure', () => {
     expect(JSON.parse(ran.out).error.code).toBe(code)
   })
 
-  it('to reach the server ends with 5', async () => {
+  it('an unreachable server ends the command with 5', async () => {
     server.stop()
     expect((await client.run(...STATUS)).exit).toBe(5)
   })
@@ -103,7 +103,7 @@ describe('a failure', () => {
     expect(ran.err).toContain('a\\u{1b}[2Jb\\u{202e}\n')
   })
 
-  it('is retried for a while if that is safe', async () => {
+  it('a failure is retried for a while if that is safe', async () => {
     let left = 3
     server.requests.length = 0
     server.intercept = () => (left-- > 0 ? failure('PLATFORM_UNAVAILABLE') : null)
@@ -216,7 +216,7 @@ const LINES: readonly (readonly string[])[] = [
 ]
 
 describe('--json', () => {
-  it('is tested with every command', () => {
+  it('every command is tested with --json', () => {
     const tried = LINES.map((line) => line.slice(0, 3).join(' '))
     for (const { name } of COMMANDS) {
       expect(tried.some((line) => `${line} `.startsWith(`${name} `))).toBe(true)
@@ -274,20 +274,20 @@ describe('help', () => {
       ['logs', '--help'],
       ['--follow', 'Further commands', 'logs prune'],
     ],
-  ])('of %j names the commands that it has', async (line, texts) => {
+  ])('the help of %j names the commands that it has', async (line, texts) => {
     const { exit, out, err } = await client.run(...line)
     expect([exit, err]).toEqual([0, ''])
     for (const text of texts) expect(out).toContain(text)
   })
 
-  it('without a command is that of the program', async () => {
+  it('help without a command equals the help of the program', async () => {
     const [asked, plain] = [await client.run('help'), await client.run('--help')]
     expect(asked).toEqual(plain)
     const unknown = await client.run('help', 'statsu')
     expect(unknown).toMatchObject({ exit: 2, err: expect.stringContaining('Did you mean status?') })
   })
 
-  it('of the program and of every command equals the golden file', async () => {
+  it('the help of the program and of every command equals the golden file', async () => {
     const texts = [(await client.run()).out, (await client.run('--help')).out]
     expect(texts[0]).toBe(texts[1])
     for (const { name } of COMMANDS) {
@@ -300,7 +300,7 @@ describe('help', () => {
     for (const line of texts.join('\n').split('\n')) expect(line.length).toBeLessThanOrEqual(100)
   })
 
-  it('is printed for -h, and the version for --version', async () => {
+  it('-h prints the help, and --version the version', async () => {
     expect((await client.run('status', '-h')).out).toMatch(/^Usage:\n {2}\$ svc status \[options\]/)
     expect((await client.run('--version')).out).toBe(`svc ${VERSION}\n`)
   })

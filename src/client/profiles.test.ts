@@ -45,7 +45,7 @@ describe('the directory of the credentials file', () => {
     ['win32', { HOME: '/h', APPDATA: '/a' }, '/a/service/credentials-v1.json'],
     ['win32', { SERVICE_CONFIG_HOME: '/c', APPDATA: '/a' }, '/c/credentials-v1.json'],
     ['linux', { SERVICE_CONFIG_HOME: '/c', XDG_CONFIG_HOME: '/x' }, '/c/credentials-v1.json'],
-  ])('on %s with %j is %s', (platform, variables, path) => {
+  ])('the file on %s with %j is %s', (platform, variables, path) => {
     expect(pathOn(platform, variables)).toBe(path)
   })
 
@@ -53,7 +53,7 @@ describe('the directory of the credentials file', () => {
     ['linux', { SERVICE_CONFIG_HOME: 'relative' }],
     ['linux', { HOME: 'relative' }],
     ['win32', { HOME: '/h' }],
-  ])('on %s with %j is unknown, which is a usage error', (platform, variables) => {
+  ])('the directory on %s with %j is unknown, which is a usage error', (platform, variables) => {
     expect(() => pathOn(platform, variables)).toThrow(
       expect.objectContaining({
         code: 'CLIENT_USAGE',

@@ -27,7 +27,7 @@ function refreshes(): Recorded[] {
 const PROCESSES = process.env.SVC_TEST_LONG === '1' ? 16 : 6
 
 describe('a session', () => {
-  it('is refreshed once after a 401, and stored before the new token is used', async () => {
+  it('a session is refreshed once after a 401, and stored before the new token is used', async () => {
     server.expireAccess()
     let storedAtUse: Json | undefined
     server.intercept = ({ path, headers }) => {
@@ -46,7 +46,7 @@ describe('a session', () => {
     expect(refreshes()[0]!.headers.authorization).toBeUndefined()
   })
 
-  it('is refreshed before its access token ends', async () => {
+  it('a session is refreshed before its access token ends', async () => {
     const soon = String(BigInt(Date.now() + 20_000) * 1000n)
     writeFileSync(client.credentials, JSON.stringify({ ...stored(), accessExpiresAtMicros: soon }))
     expect((await client.run(...STATUS)).exit).toBe(0)
@@ -56,7 +56,7 @@ describe('a session', () => {
     ])
   })
 
-  it('has ended if it is rejected after a refresh', async () => {
+  it('a session has ended if it is rejected after a refresh', async () => {
     server.intercept = ({ path }) =>
       path.endsWith('/status') ? failure('PLATFORM_AUTHENTICATION_FAILED') : null
     expect((await client.run(...STATUS)).exit).toBe(3)
@@ -93,7 +93,7 @@ describe('a session', () => {
     expect(refreshes()).toEqual([])
   })
 
-  it('is not sent to another server after a login has replaced it', async () => {
+  it('a session is not sent to another server after a login has replaced it', async () => {
     server.intercept = ({ path }) => {
       if (!path.endsWith('/status')) return null
       const managementOrigin = 'https://other.example.com'
@@ -105,7 +105,7 @@ describe('a session', () => {
     expect(refreshes()).toEqual([])
   })
 
-  it('in schema 1 is read, and upgraded by the next refresh', async () => {
+  it('a session in schema 1 is read, and upgraded by the next refresh', async () => {
     const { authenticationOrigin: _, ...rest } = stored()
     writeFileSync(client.credentials, JSON.stringify({ ...rest, version: 1 }))
     expect((await client.run(...STATUS)).exit).toBe(0)
@@ -115,7 +115,7 @@ describe('a session', () => {
     expect(stored()).toMatchObject({ version: 2, authenticationOrigin: server.origin })
   })
 
-  it('is kept when the command is interrupted during its refresh', async () => {
+  it('a session is kept when the command is interrupted during its refresh', async () => {
     server.expireAccess()
     server.intercept = ({ path }) => {
       if (path === '/v1/auth/refresh') client.interrupt()
@@ -129,7 +129,7 @@ describe('a session', () => {
   })
 
   it.each(['{', '[]', '{"version":3}', '{"version":2,"version":2}', ''])(
-    'in the file %j is CLIENT_CREDENTIALS_INVALID, and the file stays',
+    'the file %j is CLIENT_CREDENTIALS_INVALID, and the file stays',
     async (content) => {
       writeFileSync(client.credentials, content)
       const ran = await client.run(...STATUS)
@@ -140,7 +140,7 @@ describe('a session', () => {
     },
   )
 
-  it('in a file that cannot be read is CLIENT_FILE_FAILED', async () => {
+  it('a session in a file that cannot be read is CLIENT_FILE_FAILED', async () => {
     rmSync(client.credentials)
     mkdirSync(client.credentials)
     const ran = await client.run(...STATUS)
@@ -166,12 +166,15 @@ describe('a session', () => {
     ['managementOrigin', 'https://x/path'],
     ['accessExpiresAtMicros', 5],
     ['extra', null],
-  ])('with a wrong %s is CLIENT_CREDENTIALS_INVALID and shows no value', async (key, value) => {
-    writeFileSync(client.credentials, JSON.stringify({ ...stored(), [key]: value }))
-    const ran = await client.run(...STATUS)
-    expect([ran.exit, JSON.parse(ran.out).error.code]).toEqual([6, 'CLIENT_CREDENTIALS_INVALID'])
-    expect(ran.out).not.toContain('rk_at_v1_')
-  })
+  ])(
+    'a session with a wrong %s is CLIENT_CREDENTIALS_INVALID and shows no value',
+    async (key, value) => {
+      writeFileSync(client.credentials, JSON.stringify({ ...stored(), [key]: value }))
+      const ran = await client.run(...STATUS)
+      expect([ran.exit, JSON.parse(ran.out).error.code]).toEqual([6, 'CLIENT_CREDENTIALS_INVALID'])
+      expect(ran.out).not.toContain('rk_at_v1_')
+    },
+  )
 })
 
 const MAIN = join(import.meta.dirname, '../main.ts')

@@ -86,7 +86,7 @@ describe('svc credentials create', () => {
     expect(existsSync(join(client.home, 'ci.key'))).toBe(false)
   })
 
-  it('is not repeated after a lost response, and names the list to check', async () => {
+  it('the command is not repeated after a lost response, and names the list to check', async () => {
     server.intercept = () => 'drop-after'
     const ran = await create('--scopes', 'query')
     expect(ran.exit).toBe(9)
@@ -115,7 +115,7 @@ describe('an existing key', () => {
   const run = (verb: string, ...more: string[]) =>
     client.run('credentials', verb, ...REMOTE, ...at, ...more)
 
-  it('is rotated into a new file with exactly the given options', async () => {
+  it('a key is rotated into a new file with exactly the given options', async () => {
     server.intercept = () => ({ status: 201, body: { ...told, key: APPLICATION_KEY } })
     const next = newId.make('crd')
     const more = ['--credential-id', next, '--rate-limit', '9', '--key-out', 'next.key']
@@ -130,7 +130,7 @@ describe('an existing key', () => {
     expect((await run('rotate', '--rate-limit', '0')).exit).toBe(2)
   })
 
-  it('is not rotated twice after a lost response, and names the credential to check', async () => {
+  it('a key is not rotated twice after a lost response, and the error names the credential to check', async () => {
     server.intercept = () => 'drop'
     const ran = await run('rotate')
     expect(ran.exit).toBe(9)
@@ -139,7 +139,7 @@ describe('an existing key', () => {
     expect(server.requests).toHaveLength(1)
   })
 
-  it('is revealed, on standard output or into a file', async () => {
+  it('a key is revealed, on standard output or into a file', async () => {
     server.intercept = () => ({ status: 200, body: { ...told, key: APPLICATION_KEY } })
     expect((await run('reveal')).out).toBe(`${APPLICATION_KEY}\n`)
     const ran = await run('reveal', '--key-out', 'web.key', '--json')
@@ -150,7 +150,7 @@ describe('an existing key', () => {
     expect(existsSync(join(client.home, 'none.key'))).toBe(false)
   })
 
-  it('is revoked and deleted, and both commands may be repeated', async () => {
+  it('a key is revoked and deleted, and both commands may be repeated', async () => {
     let lost = 1
     const reply = (status: 200 | 204, body?: object) => () =>
       lost-- > 0 ? ('drop' as const) : { status, ...(body && { body: body as never }) }
@@ -172,7 +172,7 @@ describe('an existing key', () => {
 })
 
 describe('the lists', () => {
-  it('are tables, and with --json the response of the server', async () => {
+  it('the lists are tables, and with --json the response of the server', async () => {
     const human = await client.run('clients', 'list', ...REMOTE)
     expect(human.out).toBe('CLIENT  NAME  KIND  SCOPES  CREATED\n')
     const list = ['credentials', 'list', ...REMOTE, '--client', clientId, '--json']

@@ -18,7 +18,7 @@ beforeEach(() => {
 
 afterEach(() => client[Symbol.dispose]())
 
-test('without a topic the topics are listed with their titles', async () => {
+test('svc docs lists the topics with their titles if no topic is given', async () => {
   const { exit, out, err } = await client.run('docs')
   expect([exit, err]).toEqual([0, ''])
   const lines = out.trimEnd().split('\n').slice(1)

@@ -81,7 +81,7 @@ describe('svc init', () => {
     expect([file('service.json'), file('keyring.json')]).toEqual([descriptor, keyring])
   })
 
-  it('does not change an existing Workspace, with or without the executable', async () => {
+  it('svc init does not change an existing Workspace, with or without the executable', async () => {
     mkdirSync(join(client.home, 'my app'))
     writeFileSync(join(client.home, 'my app', 'schema.ts'), 'mine')
     client.tools = null

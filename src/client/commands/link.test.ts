@@ -106,7 +106,7 @@ describe('svc link', () => {
     expect(await link()).toMatchObject({ exit: 0 })
   })
 
-  it('does not link a root to another Environment', async () => {
+  it('svc link does not link a root to another Environment', async () => {
     await link(...ids())
     const before = file('service.json')
     const ran = await link(...ids(newId.make('env')))
@@ -114,7 +114,7 @@ describe('svc link', () => {
     expect(file('service.json')).toBe(before)
   })
 
-  it('may be repeated', async () => {
+  it('svc link may be repeated', async () => {
     await link(...ids())
     expect(await link(...ids(), '--json')).toMatchObject({ exit: 0 })
   })
@@ -128,7 +128,7 @@ describe('svc link', () => {
     ['', 2],
     ['1x', 2],
     ['01', 2],
-  ])('for the selection %j ends with %i', async (typed, exit) => {
+  ])('the selection %j ends with %i', async (typed, exit) => {
     client.typed = [typed]
     const ran = await link()
     expect([ran.exit, existsSync(client.root)]).toEqual([exit, exit === 0])
@@ -137,7 +137,7 @@ describe('svc link', () => {
 })
 
 describe('a linked root', () => {
-  it('is rejected with a session of another Management origin', async () => {
+  it('a linked root is rejected with a session of another Management origin', async () => {
     await link(...ids())
     const link_ = { version: 1, managementOrigin: 'https://other.example.com' }
     writeFileSync(join(client.root, 'management.json'), JSON.stringify(link_))
@@ -165,14 +165,14 @@ describe('a linked root', () => {
     ['management.json', '{"version":1}'],
     ['management.json', '{"version":1,"managementOrigin":"https://x/y"}'],
     ['management.json', '{"version":1,"managementOrigin":"https://x","a":1}'],
-  ])('is rejected with a damaged %s', async (name, content) => {
+  ])('a linked root is rejected with a damaged %s', async (name, content) => {
     await link(...ids())
     writeFileSync(join(client.root, name), content)
     const ran = await client.run('status', '--remote', '--root', client.root)
     expect([ran.exit, ran.err]).toEqual([8, expect.stringContaining(join(client.root, name))])
   })
 
-  it('is not replaced if its descriptor cannot be read', async () => {
+  it('a link is not replaced if its descriptor cannot be read', async () => {
     await link(...ids())
     rmSync(join(client.root, 'service.json'))
     mkdirSync(join(client.root, 'service.json'))
@@ -181,7 +181,7 @@ describe('a linked root', () => {
     expect(ran.err).not.toContain('svc init')
   })
 
-  it('is missing for an initialized root, and the message says how to link it', async () => {
+  it('a root without a link is rejected, and the message says how to link it', async () => {
     await link(...ids())
     rmSync(join(client.root, 'management.json'))
     const ran = await client.run('status', '--remote', '--root', 'root')

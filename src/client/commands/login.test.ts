@@ -130,7 +130,7 @@ describe('svc login', () => {
     expect((await client.run('whoami')).exit).toBe(0)
   })
 
-  it('does not change the stored session after a wrong code', async () => {
+  it('a wrong code does not change the stored session', async () => {
     await client.login(server)
     const before = readFileSync(client.credentials, 'utf8')
     server.intercept = ({ path }) =>

@@ -131,7 +131,7 @@ describe('svc release', () => {
     expect(server.asked('PUT', `${server.base}/channels/production`)).toHaveLength(1)
   })
 
-  it('is uncertain if the response was lost and the Channel is not bound', async () => {
+  it('a release is uncertain if the response was lost and the Channel is not bound', async () => {
     server.intercept = ({ path }) => (path.includes('/channels/') ? 'drop' : null)
     const ran = await release()
     expect(ran.exit).toBe(9)
@@ -201,7 +201,7 @@ describe('svc release', () => {
       expect(error.next).toBe(`Repeat the command with \`--release ${releaseId}\`.`)
     })
 
-    it('can be interrupted', async () => {
+    it('a release can be interrupted', async () => {
       const ran = await validating((signal) => {
         setTimeout(() => client.interrupt(), 10)
         return new Promise((_, reject) => {

@@ -163,7 +163,7 @@ describe('svc promote --serve', () => {
     ])
   })
 
-  it('does not change a policy that has only this Release', async () => {
+  it('the command does not change a policy that has only this Release', async () => {
     const releaseId = newId.make('rel')
     policy = policyOf('4', '4', [{ releaseId, weight: 10_000 }])
     expect((await promote(releaseId)).exit).toBe(0)

@@ -21,7 +21,7 @@ describe('the proxy of a URL', () => {
     ['wss://[::1]:4443', null],
     ['https://127.0.0.1.a.test', 'http proxy.test 3128'],
     ['https://128.0.0.1', 'http proxy.test 3128'],
-  ])('for %s is %s', (url, proxy) => {
+  ])('the proxy for %s is %s', (url, proxy) => {
     expect(proxyOf(url, { HTTPS_PROXY: PROXY, HTTP_PROXY: PROXY, ALL_PROXY: PROXY })).toBe(proxy)
   })
 
@@ -32,17 +32,17 @@ describe('the proxy of a URL', () => {
     ['proxy.test:3128', 'http proxy.test 3128'],
     ['http://[fd00::1]:3128', 'http fd00::1 3128'],
     ['', null],
-  ])('is read from %s as %s', (value, proxy) => {
+  ])('the value %s of a proxy variable is read as %s', (value, proxy) => {
     expect(proxyOf('https://a.test', { HTTPS_PROXY: value })).toBe(proxy)
     expect(proxyOf('https://a.test', { https_proxy: value })).toBe(proxy)
   })
 
-  it('is the lower-case variable if both are set', () => {
+  it('the lower-case variable applies if both are set', () => {
     const variables = { https_proxy: 'http://lower.test:1', HTTPS_PROXY: 'http://upper.test:2' }
     expect(proxyOf('https://a.test', variables)).toBe('http lower.test 1')
   })
 
-  it('gets its percent-decoded credentials', () => {
+  it('the proxy gets its percent-decoded credentials', () => {
     const proofOf = (value: string) =>
       proxyFor(new URL('https://a.test'), () => value)?.authorization?.reveal()
     const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`
@@ -53,7 +53,7 @@ describe('the proxy of a URL', () => {
   })
 
   it.each(['socks5://canary@proxy.test', 'http://', '::', 'http://proxy.test:99999'])(
-    'cannot be %s',
+    'the proxy cannot be %s',
     (value) => {
       const detail = expect.not.stringContaining('canary')
       const fault = expect.objectContaining({ code: 'CLIENT_USAGE', detail })
@@ -89,7 +89,7 @@ describe('NO_PROXY', () => {
     ['[fd00::1]:8443', 'https://[fd00::1]', false],
     ['', 'https://a.test', false],
     [',', 'https://a.test', false],
-  ])('of %s bypasses the proxy for %s: %s', (value, url, direct) => {
+  ])('the value %s of NO_PROXY bypasses the proxy for %s: %s', (value, url, direct) => {
     expect(proxyOf(url, { HTTPS_PROXY: PROXY, NO_PROXY: value }) === null).toBe(direct)
     expect(proxyOf(url, { HTTPS_PROXY: PROXY, no_proxy: value }) === null).toBe(direct)
   })

@@ -24,7 +24,7 @@ const OTHER_ISSUER = rejected('unexpected "iss" (issuer) response parameter valu
 const REPEATED = 'A parameter of the response occurs twice.'
 
 describe('an authorization response', () => {
-  it('with the expected issuer has its code accepted', () => {
+  it('a response with the expected issuer has its code accepted', () => {
     expect(read(`code=abc&iss=${encodeURIComponent(ISSUER)}`)).toBe('abc')
     expect(read('code=a%2Bb+c&session_state=', { promised: false })).toBe('a+b c')
   })
@@ -49,18 +49,18 @@ describe('an authorization response', () => {
     [`code=&iss=${ISSUER}`, 'The parameter code of the response is empty.'],
     [`code=a&iss=${ISSUER}&id_token=x`, rejected('implicit and hybrid flows are not supported')],
     [`code=a%0d%0ab&iss=${ISSUER}`, 'The response has no code.'],
-  ])('is rejected: %s', (query, reason) => {
+  ])('a response is rejected: %s', (query, reason) => {
     expect(read(query)).toBe(reason)
   })
 
-  it('may lack an issuer that the metadata does not promise, but not have another one', () => {
+  it('a response may lack an issuer that the metadata does not promise, but not have another one', () => {
     expect(read('code=abc', { promised: false })).toBe('abc')
     expect(read('code=abc&iss=https://evil.test', { promised: false })).toBe(OTHER_ISSUER)
     expect(read('code=abc&iss=', { promised: false })).toContain('iss of the response is empty')
   })
 
   it.each(['', 'state=&', `state=${STATE.slice(1)}&`, `state=${STATE}a&`])(
-    'is rejected with the state %j',
+    'a response is rejected with the state %j',
     (state) => {
       expect(read(`code=abc&iss=${ISSUER}`, { state })).toMatch(/rejected: .*"state"/)
     },

@@ -14,7 +14,7 @@ const config = {
 }
 
 describe('an authorization request', () => {
-  it('has exactly the parameters of the code flow with PKCE', async () => {
+  it('a request has exactly the parameters of the code flow with PKCE', async () => {
     const state = newState()
     const redirectUri = 'http://127.0.0.1:4711/callback'
     const { url, verifier } = await newAuthorization(config, { state, redirectUri })
@@ -35,7 +35,7 @@ describe('an authorization request', () => {
     expect(without.url).not.toContain('resource')
   })
 
-  it('has a new verifier and state each time, of unreserved characters', async () => {
+  it('every request has a new verifier and state, of unreserved characters', async () => {
     const seen = new Set<string>()
     const state = newState()
     for (let i = 0; i < 10_000; i++) {
@@ -62,7 +62,7 @@ describe('the configuration of a browser login', () => {
   const SECURE = 'https://manage.test'
   const LOCAL = 'http://127.0.0.1:3220'
 
-  it('may be HTTPS, or loopback if the server is', () => {
+  it('an endpoint may be HTTPS, or loopback if the server is', () => {
     const local = { ...config, tokenEndpoint: 'http://127.0.0.1:9/token' }
     expect(() => requireSafeConfig(config, SECURE)).not.toThrow()
     expect(() => requireSafeConfig(local, LOCAL)).not.toThrow()
@@ -87,7 +87,7 @@ describe('the configuration of a browser login', () => {
     { clientId: '' },
     { scopes: [] },
     { scopes: ['openid operators'] },
-  ])('is rejected with %j', (part) => {
+  ])('a configuration is rejected with %j', (part) => {
     expect(() => requireSafeConfig({ ...config, ...part }, LOCAL)).toThrow()
   })
 })

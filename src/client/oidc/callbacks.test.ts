@@ -52,7 +52,7 @@ async function stillWaits(): Promise<boolean> {
 }
 
 describe('the loopback address', () => {
-  it('is literal and has its own port', async () => {
+  it('the loopback address is literal and has its own port', async () => {
     expect(listener.redirectUri).toMatch(/^http:\/\/127\.0\.0\.1:[1-9][0-9]{3,4}\/callback$/)
     const other = await CallbackListener.open(state)
     expect(other.redirectUri).not.toBe(listener.redirectUri)
@@ -76,7 +76,7 @@ describe('the loopback address', () => {
     expect(page).not.toContain(state.reveal())
   })
 
-  it('is closed after the first response, so that a second tab cannot connect', async () => {
+  it('the listener closes after the first response, so that a second tab cannot connect', async () => {
     expect(await stillWaits()).toBe(true)
     await expect(raw(head(ours('x')))).rejects.toThrow()
   })

@@ -116,7 +116,7 @@ describe('a pipeline', () => {
     expect(readPipeline((name) => variables[name])).toEqual(expected)
   })
 
-  it('is none where no platform says so', () => {
+  it('no pipeline is detected if no platform declares one', () => {
     const variables: Record<string, string> = {
       CI: 'true',
       GITHUB_RUN_ID: '1',
@@ -138,7 +138,7 @@ describe('a work tree', () => {
     execFileSync('git', [...identity, ...line], { cwd: directory, encoding: 'utf8' }).trim()
   const write = (name: string, text: string) => writeFileSync(join(directory, name), text)
 
-  it('has a commit, a branch and files that differ', async () => {
+  it('a work tree has a commit, a branch and files that differ', async () => {
     git('init', '--quiet', '--initial-branch', 'main')
     mkdirSync(join(directory, 'app'))
     write('app/a.ts', 'one')
@@ -164,7 +164,7 @@ describe('a work tree', () => {
     expect(await readWorkTree(runGit, app)).toEqual({ commit, branch: null, dirty: true })
   })
 
-  it('is none outside of a repository, and where there is no such directory', async () => {
+  it('no work tree is found outside of a repository, or in a missing directory', async () => {
     expect(await readWorkTree(runGit, directory)).toBeNull()
     expect(await readWorkTree(runGit, join(directory, 'missing'))).toBeNull()
   })
@@ -198,7 +198,7 @@ describe('a publication', () => {
     return JSON.parse(new TextDecoder().decode(decodeBase64Url(String(header))))
   }
 
-  it('from source declares the work tree, the message and the run', async () => {
+  it('a publication from source declares the work tree, the message and the run', async () => {
     const asked: string[] = []
     client.git = async (directory) => {
       asked.push(directory)
@@ -219,7 +219,7 @@ describe('a publication', () => {
     expect(JSON.parse(ran.out).provenance).toEqual(provenance)
   })
 
-  it('of a package that was built elsewhere declares what the pipeline says', async () => {
+  it('a publication of a package that was built elsewhere declares what the pipeline says', async () => {
     client.git = async () => HEAD
     Object.assign(client.variables, PIPELINE)
     expect((await client.run('publish', ...PACKAGE)).exit).toBe(0)
@@ -247,7 +247,7 @@ describe('a publication', () => {
   })
 
   it.each(['', 'two\nlines', 'x'.repeat(513), '\u001b[2J'])(
-    'with the message %j asks no server',
+    'a publication with the message %j sends no request',
     async (message) => {
       const ran = await client.run('publish', ...PACKAGE, '--message', message)
       expect(ran.exit).toBe(2)

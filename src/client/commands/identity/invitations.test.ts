@@ -150,7 +150,7 @@ describe('svc invite', () => {
 })
 
 describe('an issuance whose response is lost', () => {
-  it('is sent again with equal bytes if it was not committed', async () => {
+  it('an issuance is sent again with equal bytes if it was not committed', async () => {
     let left = 2
     server.intercept = ({ method }) => (method === 'POST' && left-- > 0 ? 'drop' : null)
     const ran = await invite('--json')
@@ -185,7 +185,7 @@ describe('an issuance whose response is lost', () => {
     expect(existsSync(join(client.home, 'ana.code'))).toBe(false)
   })
 
-  it('is looked up if the server calls its outcome uncertain', async () => {
+  it('an issuance is looked up if the server calls its outcome uncertain', async () => {
     let left = 1
     server.intercept = ({ method }) =>
       method === 'POST' && left-- > 0 ? failure('PLATFORM_IDENTITY_RESULT_UNCERTAIN') : null
@@ -219,13 +219,13 @@ describe('an issuance whose response is lost', () => {
     },
   )
 
-  it('is abandoned after a few attempts', async () => {
+  it('an issuance is abandoned after a few attempts', async () => {
     server.intercept = ({ method }) => (method === 'POST' ? 'drop' : null)
     const ran = await invite()
     expect([ran.exit, issuances().length]).toEqual([9, 3])
   })
 
-  it('has no code when it is repeated with its Operation ID', async () => {
+  it('an issuance that is repeated with its Operation ID has no code', async () => {
     await invite()
     const ran = await invite()
     expect([ran.exit, ran.err]).toEqual([9, expect.stringContaining(invitationId())])
@@ -264,7 +264,7 @@ describe('svc invitations', () => {
     expect((await client.run('invitations', 'revoke', newId.make('opi'))).exit).toBe(7)
   })
 
-  it('cannot revoke a used invitation', async () => {
+  it('svc invitations cannot revoke a used invitation', async () => {
     await invite()
     server.identity.invitations.get(OPERATION)!.state = 'consumed'
     const ran = await client.run('invitations', 'revoke', invitationId())

@@ -199,7 +199,7 @@ test('the session of a workload does not replace that of a person on a plain mac
   expect((await logIn(owner)).exit).toBe(0)
 })
 
-test('with SERVICE_CONFIG_HOME the session of a workload replaces any other', async () => {
+test('the session of a workload replaces any other if SERVICE_CONFIG_HOME is set', async () => {
   await invite()
   expect((await logIn(owner)).exit).toBe(0)
   expect(stored(owner).refreshToken).toBeNull()

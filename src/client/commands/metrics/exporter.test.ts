@@ -130,7 +130,7 @@ it('closes the address on an interrupt and ends with 0', async () => {
 })
 
 it.each(['0.0.0.0:9464', 'localhost:9464', '127.0.0.1', '127.0.0.1:65536', '9464'])(
-  'does not open %s',
+  'the exporter does not open %s',
   async (address) => {
     const line = ['metrics', '--remote', '--root', 'root', '--listen', address]
     expect((await client.run(...line)).exit).toBe(2)

@@ -55,7 +55,7 @@ const manifestOf = (
 ) => ({ functions, tables, crons }) as unknown as WorkspaceManifest
 
 describe('changes', () => {
-  it('are none between a package and its Release', () => {
+  it('a package has no changes against its own Release', () => {
     const changes = changesOf(
       manifestOf([LIST, SEND], [MESSAGES]),
       deployedOf([LIST, SEND], [MESSAGES]),
@@ -122,7 +122,7 @@ describe('changes', () => {
     expect(isUnchanged(same)).toBe(true)
   })
 
-  it('are everything where there is no Release yet', () => {
+  it('every part is a change if there is no Release yet', () => {
     const { functions, tables, indexes } = changesOf(manifestOf([LIST], [MESSAGES]), null)
     expect([functions.added, tables.added, indexes.added]).toEqual([
       ['messages.list'],
@@ -192,7 +192,7 @@ describe('the command line', () => {
     expect((await client.run('diff', ...PACKAGE, '--channel', '../x')).exit).toBe(2)
   })
 
-  it('of a dry run asks for the checks alone, and says what a release would do', async () => {
+  it('a dry run requests the checks alone, and says what a release would do', async () => {
     checking('passed')
     const line = ['release', ...PACKAGE, '--against', 'production', '--channel', 'staging']
     const ran = await client.run(...line, '--dry-run', '--message', 'Try', '--json')
@@ -227,7 +227,7 @@ describe('the command line', () => {
     )
   })
 
-  it('of a dry run ends with 8 and names the failed checks', async () => {
+  it('a dry run ends with 8 and names the failed checks', async () => {
     checking('failed')
     const ran = await client.run('release', ...PACKAGE, '--dry-run')
     expect(ran.exit).toBe(8)
