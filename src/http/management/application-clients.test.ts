@@ -24,7 +24,7 @@ function call(...parameters: Parameters<ProductRoutes['call']>) {
 describe('Application Clients', () => {
   const micros = () => String(fixture.system.nowMicros())
 
-  test('and their keys are created, replayed and listed', async () => {
+  test('clients and their keys are created, replayed and listed', async () => {
     const client = {
       clientId: fixture.system.ids.make('app'),
       name: 'CI',
@@ -72,7 +72,7 @@ describe('Application Clients', () => {
     expect(fixture.log.text()).not.toContain(issued.key!.slice(10))
   })
 
-  test('with an invalid scope, kind or time are rejected', async () => {
+  test('clients with an invalid scope, kind or time are rejected', async () => {
     const client = {
       clientId: fixture.system.ids.make('app'),
       name: 'CI',
@@ -116,7 +116,7 @@ describe('a key', () => {
     return { path, key: key!, credentialId, at: `${path}/${credentialId}` }
   }
 
-  test('is rotated, revoked and deleted, each with its status and no cache', async () => {
+  test('a key is rotated, revoked and deleted, each with its status and no cache', async () => {
     const { path, key, credentialId, at } = await issue('confidential')
     const body = { credentialId: fixture.system.ids.make('crd'), createdAtMicros: micros() }
     const response = await call('POST', `${at}/rotate`, { body })
@@ -149,7 +149,7 @@ describe('a key', () => {
     expect(fixture.log.text()).not.toContain(rotated.key!.slice(10))
   })
 
-  test('is revealed with credentials:read for a public client, and never for others', async () => {
+  test('a key is revealed with credentials:read for a public client, and never for others', async () => {
     const { at, key } = await issue('public')
     const secret = await issue('confidential')
     routes.capabilities = ['credentials:read']
@@ -164,7 +164,7 @@ describe('a key', () => {
     expect(fixture.log.text()).not.toContain(key.slice(10))
   })
 
-  test("that is unknown, or another client's, is not found", async () => {
+  test("a key that is unknown, or another client's, is not found", async () => {
     const { at, path } = await issue('public')
     const crossed = at.replace(/app_\w+/, (await issue('public')).at.match(/app_\w+/)![0])
     for (const where of [crossed, `${path}/${fixture.system.ids.make('crd')}`]) {

@@ -184,7 +184,7 @@ describe('an operation', () => {
     await rejection(send('update', { ...sent, base }), 403, 'PLATFORM_ACCESS_DENIED')
   })
 
-  test('that is unknown, or of another resource, is not found', async () => {
+  test('an operation that is unknown, or of another resource, is not found', async () => {
     const path = (id: string) => `/environment-operations/${id}`
     await rejection(routes.call('GET', path(newOperation())), 404, 'PRODUCT_NOT_FOUND')
     await rejection(routes.call('GET', path('opn_1')), 400, 'PLATFORM_REQUEST_INVALID')
@@ -194,7 +194,7 @@ describe('an operation', () => {
     await rejection(routes.call('GET', other), 404, 'PRODUCT_NOT_FOUND')
   })
 
-  test('that failed is not recorded, so that its ID may be used again', async () => {
+  test('an operation that failed is not recorded, so that its ID may be used again', async () => {
     const sent = { operationId: newOperation(), changedAtMicros: micros() }
     await rejection(send('update', { ...sent, expectedRevision: 7 }), 409, 'PRODUCT_CAS_CONFLICT')
     await change('update', sent)
@@ -243,7 +243,7 @@ describe('an archived Environment', () => {
     return answer(promoted, 200, Promoted)
   }
 
-  test('is observed as archived when its last call has ended', async () => {
+  test('an Environment is observed as archived when its last call has ended', async () => {
     await promoteTo('a')
     const ended = Promise.withResolvers<void>()
     fixture.engine.whenIdle = () => ended.promise
@@ -258,7 +258,7 @@ describe('an archived Environment', () => {
     expect((await read()).observed).toEqual({ revision: '1', lifecycle: 'archived', serving })
   })
 
-  test('that is restored before its last call ends is observed as active', async () => {
+  test('an Environment that is restored before its last call ends is observed as active', async () => {
     await promoteTo('a')
     const ended = Promise.withResolvers<void>()
     fixture.engine.whenIdle = () => ended.promise
@@ -284,14 +284,14 @@ describe('an archived Environment', () => {
     expect(fixture.product.serving.find('production')).toMatchObject({ releaseId })
   })
 
-  test('that has no Channel stays stopped when it is restored', async () => {
+  test('an Environment that has no Channel stays stopped when it is restored', async () => {
     await change('archive')
     await change('restore', { expectedRevision: 1 })
     const expected = { revision: '2', lifecycle: 'active', serving: 'stopped' }
     expect((await read()).observed).toEqual(expected)
   })
 
-  test('is shown in the status, whose revision increased', async () => {
+  test('an archived Environment is shown in the status, whose revision increased', async () => {
     const status = () => answer(routes.call('GET', '/status'), 200, Status)
     const before = await status()
     await change('archive')

@@ -24,7 +24,7 @@ const report = () => answer(routes.call('GET', METRICS), 200, MetricsReport)
 const scrape = (accept: string) => routes.call('GET', METRICS, { headers: { accept } })
 
 describe('metrics', () => {
-  test('are texts with every digit, and have the time of their collection', async () => {
+  test('metrics are texts with every digit, and have the time of their collection', async () => {
     const { metrics, harness } = routes
     metrics.counters.functionCpuMicros.add(2 ** 53 - 1)
     metrics.histograms.commitDurationMicros.observe(150)
@@ -48,14 +48,14 @@ describe('metrics', () => {
       'application/openmetrics-text; version=1.0.0, text/plain;q=0.5',
       'application/openmetrics-text; version=1.0.0; charset=utf-8',
     ],
-  ])('are for %s of the type %s', async (accept, type) => {
+  ])('the metrics for %s have the type %s', async (accept, type) => {
     const response = await scrape(accept)
     expect([response.status, response.headers.get('content-type')]).toEqual([200, type])
     expect(response.headers.get('cache-control')).toBe('no-store')
     expect(response.headers.get('x-service-request-id')).toMatch(/^req_/)
   })
 
-  test('are equal as text and as JSON', async () => {
+  test('metrics are equal as text and as JSON', async () => {
     const { counters } = await report()
     const families = parseOpenMetrics(await (await scrape('application/openmetrics-text')).text())
     for (const [name, value] of Object.entries(counters)) {
@@ -66,7 +66,7 @@ describe('metrics', () => {
   })
 
   test.skipIf(!existsSync(PROMTOOL))(
-    'as text of version 0.0.4 pass promtool, and OpenMetrics does not (needs Debian: prometheus)',
+    'text of version 0.0.4 passes promtool, and OpenMetrics does not (needs Debian: prometheus)',
     async () => {
       const check = async (accept: string) => {
         const input = await (await scrape(accept)).text()
@@ -79,7 +79,7 @@ describe('metrics', () => {
     },
   )
 
-  test('have equal samples in both text formats', async () => {
+  test('metrics have equal samples in both text formats', async () => {
     const samples = async (accept: string) => {
       const lines = (await (await scrape(accept)).text()).split('\n')
       return lines.filter((line) => !/^(?:#|svc_management_re|$)/.test(line))
@@ -89,7 +89,7 @@ describe('metrics', () => {
     expect(classic).toEqual(await samples('text/plain'))
   })
 
-  test('are not served as an image or a page', async () => {
+  test('metrics are not served as an image or a page', async () => {
     await rejection(scrape('text/html'), 406, 'PLATFORM_NOT_ACCEPTABLE')
     await rejection(
       routes.call('GET', '/status', { headers: { accept: 'text/plain' } }),
@@ -151,7 +151,7 @@ describe('health', () => {
     ['degraded', 'healthy', 'degraded'],
     ['healthy', 'unavailable', 'unavailable'],
     ['degraded', 'unavailable', 'unavailable'],
-  ])('of a %s runtime and %s documents is %s', async (runtime, documents, status) => {
+  ])('the health of a %s runtime and %s documents is %s', async (runtime, documents, status) => {
     routes.components = [
       { name: 'runtime', status: runtime },
       { name: 'documents', status: documents },

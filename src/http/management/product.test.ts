@@ -270,7 +270,7 @@ describe('a publication', () => {
     }
   })
 
-  test('with a stale HEAD is a conflict, and with an invalid package invalid', async () => {
+  test('a publication with a stale HEAD is a conflict, and one with an invalid package invalid', async () => {
     await answer(publish(makePackage(), 'empty'), 201, Published)
     const stale = publish(makePackage({ source: 'b' }), 'empty')
     await rejection(stale, 409, 'PRODUCT_CAS_CONFLICT')
@@ -278,16 +278,16 @@ describe('a publication', () => {
     expect(error.violations).toEqual([{ path: 'package', rule: 'a Workspace package' }])
   })
 
-  test('over the bound is rejected before it is read', async () => {
+  test('a publication over the bound is rejected before it is read', async () => {
     const declared = { 'content-length': String(PACKAGE_BYTES_MAX + 1) }
     await rejection(publish(makePackage(), 'empty', declared), 413, 'PLATFORM_BODY_TOO_LARGE')
   })
 
   test.each<[string, () => Uint8Array]>([
-    ['is no package', () => new Uint8Array(1)],
-    ['goes on behind its end', () => makePackage()],
+    ['is not a package', () => new Uint8Array(1)],
+    ['continues behind its end', () => makePackage()],
     ['states more than the bound', () => makePackage().fill(0xff, 12, 16)],
-  ])('that %s is not read to the end', async (_, begin) => {
+  ])('a publication that %s is not read to the end', async (_, begin) => {
     let sent = 0
     const chunk = new Uint8Array(1024 * 1024)
     const endless = new ReadableStream({
@@ -301,7 +301,7 @@ describe('a publication', () => {
     expect(sent).toBeLessThan(8 * chunk.length)
   })
 
-  test('is rejected as unavailable while four others are read', async () => {
+  test('a publication is rejected as unavailable while four others are read', async () => {
     const hold = Promise.withResolvers<void>()
     let read = 0
     const slow = () => {

@@ -99,7 +99,7 @@ const STRANGERS: readonly (readonly [
 ]
 
 describe('requests without a session', () => {
-  test('that succeed leave no record', async () => {
+  test('requests that succeed leave no record', async () => {
     expect(await recordsOf('/health/ready')).toEqual([])
   })
 
@@ -121,7 +121,7 @@ describe('requests without a session', () => {
     },
   )
 
-  test('that the listener rejects leave a record with the peer', () => {
+  test('requests that the listener rejects leave a record with the peer', () => {
     const fault = new Fault('PLATFORM_REQUEST_INVALID', { detail: 'host: one host' })
     const response = origin.reject({ peer: '198.51.100.7' }, fault)
     expect(response.status).toBe(400)
@@ -131,21 +131,21 @@ describe('requests without a session', () => {
     ])
   })
 
-  test('that fail name the cause', async () => {
+  test('the record of a failed request names the cause', async () => {
     const [record] = await recordsOf('/failing')
     expect(record).toMatchObject({ level: 'warn', error: { message: 'the database is gone' } })
   })
 })
 
 describe('requests with a session', () => {
-  test('leave a record each, with the operator', async () => {
+  test('every request leaves a record with the operator', async () => {
     const request = { event: 'http.request', level: 'info', method: 'GET', status: 204 }
     const records = await recordsOf('/own', { headers: SESSION })
     expect(records).toMatchObject([{ ...request, route: '/own', ...subject }])
     expect(await countOf(50, '/own', { headers: SESSION })).toBe(50)
   })
 
-  test('that are rejected leave ten records a minute, with the operator', async () => {
+  test('rejected requests leave ten records a minute, with the operator', async () => {
     const [record, ...others] = await recordsOf('/own?query=1', { headers: SESSION })
     expect(others).toEqual([])
     expect(record).toMatchObject({ event: 'request.rejected', route: '/own', ...subject })
@@ -154,7 +154,7 @@ describe('requests with a session', () => {
     expect(count).toBe(CODE_RECORDS_MAX - 1)
   })
 
-  test('that fail are errors', async () => {
+  test('failed requests are errors', async () => {
     const records = await recordsOf('/own/failing', { headers: SESSION })
     expect(records).toMatchObject([
       { event: 'http.failed', level: 'error', error: { message: 'the database is gone' } },

@@ -146,7 +146,7 @@ describe('the serving policy', () => {
     expect(`${desiredRevision} ${observedRevision}`).toBe(short(after))
   })
 
-  test('is at revision zero, and null in the status, before the first change', async () => {
+  test('the policy is at revision zero, and null in the status, before the first change', async () => {
     expect(await read()).toEqual({
       version: 1,
       desired: { revision: '0', mode: 'atomic', releases: [] },
@@ -157,7 +157,7 @@ describe('the serving policy', () => {
     })
   })
 
-  test('whose runners cannot start is not served until they can', async () => {
+  test('a policy whose runners cannot start is not served until they can', async () => {
     await set(all(a))
     await fixture.product.serving.whenIdle()
     fixture.engine.warm = () => Promise.reject(new RangeError('no runner'))
@@ -175,7 +175,7 @@ describe('the serving policy', () => {
     expect(short(await read())).toBe('2 2')
   })
 
-  test('is audited once', async () => {
+  test('a change of the policy is audited once', async () => {
     const sent = { operationId: newOperation(), changedAtMicros: micros() }
     await set(all(a), sent)
     await set(all(a), sent)
@@ -260,7 +260,7 @@ describe('a change is rejected and not stored for', () => {
 })
 
 describe('an operation', () => {
-  test('that is repeated has its original response, whatever changed since', async () => {
+  test('a repeated operation has its original response, regardless of later changes', async () => {
     const sent = { operationId: newOperation(), changedAtMicros: micros() }
     const first = await set(shares([a, b], [1, 9_999]), sent)
     await fixture.product.serving.whenIdle()
@@ -291,13 +291,13 @@ describe('an operation', () => {
     expect((await read()).desired.revision).toBe('1')
   })
 
-  test('that two requests send concurrently is applied once', async () => {
+  test('an operation that two requests send concurrently is applied once', async () => {
     const sent = { operationId: newOperation(), changedAtMicros: micros() }
     const answers = await Promise.all([set(all(a), sent), set(all(a), sent)])
     expect(answers.map(({ operation }) => operation.replayed).toSorted()).toEqual([false, true])
   })
 
-  test('that is unknown, or of another resource, is not found', async () => {
+  test('an operation that is unknown, or of another resource, is not found', async () => {
     const path = (id: string) => `/serving-policy-operations/${id}`
     await rejection(routes.call('GET', path(newOperation())), 404, 'PRODUCT_NOT_FOUND')
     const operationId = newOperation()
@@ -320,7 +320,7 @@ describe('a Release', () => {
     }
   }
 
-  test('of the desired or the served policy cannot be retired', async () => {
+  test('a Release of the desired or the served policy cannot be retired', async () => {
     await set(all(a))
     await fixture.product.serving.whenIdle()
     holdRunners()
@@ -330,7 +330,7 @@ describe('a Release', () => {
     expect([a, b].map(retired)).toEqual(['retired', 'PRODUCT_STATE_CONFLICT'])
   })
 
-  test('with the greatest weight provides the catalog of environment:default', async () => {
+  test('the Release with the greatest weight provides the catalog of environment:default', async () => {
     const catalog = () => routes.call('GET', '/functions?target=environment:default')
     await rejection(catalog(), 404, 'PRODUCT_NOT_FOUND')
     await set(shares([a, b], [4_999, 5_001]))
@@ -343,11 +343,11 @@ describe('the schemas', () => {
   const evidence = () =>
     answer(routes.call('GET', '/schemas/compatibility'), 200, SchemaCompatibility)
 
-  test('are compatible without a policy', async () => {
+  test('schemas are compatible without a policy', async () => {
     expect(await evidence()).toEqual({ version: 1, compatible: true, releases: [] })
   })
 
-  test('are compared once for each policy', async () => {
+  test('schemas are compared once for each policy', async () => {
     await set(shares([a, b], [5_000, 5_000]))
     const load = vi.spyOn(fixture.product.releases, 'load')
     load.mockRejectedValueOnce(new Fault('PRODUCT_UNAVAILABLE'))
@@ -360,7 +360,7 @@ describe('the schemas', () => {
     expect((await evidence()).releases.map(({ releaseId }) => releaseId)).toEqual([a])
   })
 
-  test('have equal hashes exactly where they are equal, part by part', async () => {
+  test('schemas have equal hashes exactly if they are equal, part by part', async () => {
     const c = await release('c', [NOTES, OTHER])
     const byN = { name: 'byN', fields: ['n'], unique: false }
     const d = await release('d', [{ ...NOTES, indexes: [byN] }])

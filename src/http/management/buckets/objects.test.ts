@@ -111,7 +111,7 @@ test('a change happens once for its Operation ID', async () => {
   expect(await t.json(200, looked)).toMatchObject({ kind: 'object.delete', replayed: true })
 })
 
-test('of simultaneous requests with one Operation ID one changes something', async () => {
+test('only one of simultaneous requests with one Operation ID changes something', async () => {
   const operationId = t.operation()
   const replies = await Promise.all(
     Array.from({ length: 10 }, () => put('at-once', 'x', { operationId })),

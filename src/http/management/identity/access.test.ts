@@ -109,7 +109,7 @@ test('issuance returns 201 once with the code, and a replay returns 200 without 
   expect(exchanged.status).toBe(201)
 })
 
-test('without the header, an invitation has no operation', async () => {
+test('an invitation without the header has no operation', async () => {
   const body = read(InvitationIssued, await (await invite()).json(), 'PLATFORM_INTERNAL')
   expect(body.operationId).toBeNull()
   expect(body.secretShownOnce).toBe(true)

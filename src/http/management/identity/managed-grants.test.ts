@@ -107,7 +107,7 @@ describe('managed enrollment', () => {
     expect(source).toEqual({ authority: AUTHORITY })
   })
 
-  it('that is repeated with one revision opens a session and changes nothing else', async () => {
+  it('an enrollment that is repeated with one revision opens a session and changes nothing else', async () => {
     const first = await enrolled()
     const response = await enroll({ operatorName: 'Renamed' })
     expect(await auditOf(response)).toEqual(['session.create', 'identity.login'])
@@ -128,14 +128,14 @@ describe('managed enrollment', () => {
     expect(count('identity.login')).toBe(15)
   })
 
-  it('with a greater revision replaces the grants, and the login has the new ones', async () => {
+  it('an enrollment with a greater revision replaces the grants, and the login has the new ones', async () => {
     await enrolled()
     const response = await enroll({ sourceRevision: 2, grants: [OBSERVER] })
     const login = read(Login, await response.json(), 'PLATFORM_INTERNAL')
     expect(login.grants.map((grant) => grant.scope.projectId)).toEqual([OTHER_PROJECT])
   })
 
-  it('that is stale or in conflict fails the whole login', async () => {
+  it('an enrollment that is stale or in conflict fails the whole login', async () => {
     await enrolled({ sourceRevision: 5 })
     const before = await state()
     const sent = [{ sourceRevision: 4 }, { sourceRevision: 5, grants: [] }]
@@ -144,13 +144,13 @@ describe('managed enrollment', () => {
     expect(await state()).toBe(before)
   })
 
-  it('is not required for later logins', async () => {
+  it('later logins do not require an enrollment', async () => {
     await enrolled()
     expect((await t.logIn()).status).toBe(200)
     expect((await t.logIn({}, { headers: MANAGED_HEADER })).status).toBe(200)
   })
 
-  it('of an operator who came by invitation keeps that grant and adds its own', async () => {
+  it('an enrollment of an invited operator keeps the invited grant and adds its own', async () => {
     const invited = await t.logIn({ code: await t.invite('observer') })
     const { operator } = read(Login, await invited.json(), 'PLATFORM_INTERNAL')
     expect((await enroll()).status).toBe(200)
@@ -218,7 +218,7 @@ describe('reconciliation', () => {
     expect(await me()).toMatchObject({ authorizationRevision: '3', grants: [] })
   })
 
-  it('of an equal revision is replayed for the same grants in any order', async () => {
+  it('an equal revision is replayed for the same grants in any order', async () => {
     const { operatorId } = t.owner
     await put(operatorId, '7', [DEVELOPER, OBSERVER, IN_ENVIRONMENT])
     const before = await state()
@@ -238,7 +238,7 @@ describe('reconciliation', () => {
     expect(await state()).toBe(before)
   })
 
-  it('of an equal revision with other grants is a conflict, of a lower one stale', async () => {
+  it('an equal revision with other grants is a conflict, and a lower one is stale', async () => {
     const { operatorId } = t.owner
     await put(operatorId, 7, [DEVELOPER])
     const before = await state()
@@ -286,7 +286,7 @@ describe('reconciliation', () => {
     expect((await grantsOf(t.owner.operatorId))[1]).toBe(`managed ${PROJECT} ${joined}`)
   })
 
-  it('of sixteen concurrent revisions ends with the greatest', async () => {
+  it('sixteen concurrent revisions end with the greatest', async () => {
     const { operatorId } = t.owner
     const outcomes = await Promise.all(
       Array.from({ length: 16 }, (_, i) =>
@@ -326,7 +326,7 @@ describe('reconciliation', () => {
     expect((await grantsOf(t.owner.operatorId))[0]).toMatch(/^legacy/)
   })
 
-  it('that replays adopts nothing', async () => {
+  it('a replayed reconciliation adopts nothing', async () => {
     const { operator } = await enrolled()
     await t.sql(
       `insert into service_operator_grants
@@ -342,7 +342,7 @@ describe('reconciliation', () => {
     expect(await grantsOf(operator.operatorId)).toContain('legacy - logs:read')
   })
 
-  it('of an unknown operator is 404, of another form 400', async () => {
+  it('an unknown operator is 404, and one of another form is 400', async () => {
     const body = { sourceRevision: 1, grants: [] }
     const unknown = await t.reconcile(t.system.ids.make('opr'), body)
     expect(await code(unknown)).toBe('404 PLATFORM_NOT_FOUND')
@@ -364,7 +364,7 @@ describe('reconciliation', () => {
     ['any other Authorization beside it', () => ({ ...MANAGED_HEADER, authorization: '' })],
     ['the token in Authorization', () => ({ authorization: `Bearer ${MANAGED_TOKEN}` })],
     ['another token', () => ({ 'service-managed-enrollment': `Bearer ${'x'.repeat(41)}` })],
-  ])('with %s is rejected before the body is read', async (_, headers) => {
+  ])('a reconciliation with %s is rejected before the body is read', async (_, headers) => {
     const before = await state()
     const response = await t.reconcile(t.owner.operatorId, 'no JSON', headers())
     expect(await code(response)).toBe(UNAUTHENTICATED)
@@ -377,7 +377,7 @@ describe('reconciliation', () => {
     ['an unknown field', { sourceRevision: 1, grants: [], operatorName: 'x' }],
     ['an installation', { sourceRevision: 1, grants: [{ scope: null, role: 'owner' }] }],
     ['129 grants', { sourceRevision: 1, grants: Array(129).fill({ scope: {}, role: 'owner' }) }],
-  ])('with a body of %s is invalid', async (_, body) => {
+  ])('a reconciliation with a body of %s is invalid', async (_, body) => {
     expect(await code(await t.reconcile(t.owner.operatorId, body))).toBe(INVALID)
   })
 })

@@ -50,7 +50,7 @@ const auditOf = async (response: Response) => {
 }
 
 describe('a first login', () => {
-  it('with an invitation creates the operator, its grant, its link and a session', async () => {
+  it('an invitation creates the operator, its grant, its link and a session', async () => {
     const response = await t.logIn({ code: await t.invite('observer'), deviceName: 'Laptop' })
     const audit = await auditOf(response)
     const made = await login(response, 201)
@@ -67,13 +67,13 @@ describe('a first login', () => {
     expect(links).toEqual([{ provider_id: 'test-idp', operator_id: made.operator.operatorId }])
   })
 
-  it('without an invitation is rejected and stores nothing', async () => {
+  it('a first login without an invitation is rejected and stores nothing', async () => {
     const before = await counts()
     expect(await rejection(await t.logIn())).toBe(UNAUTHENTICATED)
     expect(await counts()).toEqual(before)
   })
 
-  it('with a wrong, malformed, expired or used code is rejected', async () => {
+  it('a first login with a wrong, malformed, expired or used code is rejected', async () => {
     const code = await t.invite()
     const other = await t.token({ sub: 'subject-2' })
     expect(await rejection(await t.logIn({ code: 'x' }))).toBe(UNAUTHENTICATED)
@@ -89,7 +89,7 @@ describe('a first login', () => {
     ).toBe(UNAUTHENTICATED)
   })
 
-  it('with an invalid token keeps the code valid', async () => {
+  it('an invalid token keeps the code valid', async () => {
     const code = await t.invite()
     expect(await rejection(await t.logIn({ code }, { token: await t.token({ aud: 'x' }) }))).toBe(
       UNAUTHENTICATED,
@@ -97,7 +97,7 @@ describe('a first login', () => {
     await login(await t.logIn({ code }), 201)
   })
 
-  it('of one subject with sixteen codes concurrently creates one link', async () => {
+  it('one subject with sixteen codes concurrently creates one link', async () => {
     const codes = await Promise.all(Array.from({ length: 16 }, () => t.invite()))
     const token = await t.token()
     const statuses = await Promise.all(
@@ -112,7 +112,7 @@ describe('a first login', () => {
     expect(pending).toHaveLength(15)
   })
 
-  it('of sixteen subjects with one code links exactly one', async () => {
+  it('one code links exactly one of sixteen subjects', async () => {
     const code = await t.invite()
     const statuses = await Promise.all(
       Array.from({ length: 16 }, async (_, i) => {
@@ -136,7 +136,7 @@ describe('a later login', () => {
     expect(second.session.sessionId).not.toBe(first.session.sessionId)
   })
 
-  it('with a valid code is a conflict, and the code stays valid', async () => {
+  it('a later login with a valid code is a conflict, and the code stays valid', async () => {
     await login(await t.logIn({ code: await t.invite() }), 201)
     const code = await t.invite()
     expect(await rejection(await t.logIn({ code }))).toBe('409 PLATFORM_CONFLICT')
@@ -144,7 +144,7 @@ describe('a later login', () => {
     expect(await rejection(await t.logIn({ code }))).toBe(UNAUTHENTICATED)
   })
 
-  it('of a disabled operator is rejected', async () => {
+  it('a later login of a disabled operator is rejected', async () => {
     await login(await t.logIn({ code: await t.invite() }), 201)
     await t.sql('update service_operators set disabled_at_micros = 1')
     expect(await rejection(await t.logIn())).toBe(UNAUTHENTICATED)
@@ -180,7 +180,7 @@ describe('the external token', () => {
     expect(await rejection(response)).toBe(UNAUTHENTICATED)
   })
 
-  it('is not a session, and a session is not an external token', async () => {
+  it('an external token is not a session, and a session is not an external token', async () => {
     const own = await t.logIn({}, { token: t.owner.accessToken })
     expect(await rejection(own)).toBe(UNAUTHENTICATED)
     const me = await t.request('GET', '/v1/auth/me', {
@@ -189,7 +189,7 @@ describe('the external token', () => {
     expect(await rejection(me)).toBe(UNAUTHENTICATED)
   })
 
-  it('is unavailable to check, with a retry, while no keys are known', async () => {
+  it('the token check is unavailable, with a retry, while no keys are known', async () => {
     t.idp.intercept = (_, response) => {
       response.writeHead(500).end()
       return true
@@ -215,7 +215,7 @@ describe('the external token', () => {
     ['an operator name', { operatorName: 'Ada' }],
     ['a list', []],
     ['a duplicate key', '{"deviceName":"a","deviceName":"b"}'],
-  ])('with a body of %s is invalid', async (_, body) => {
+  ])('a login with a body of %s is invalid', async (_, body) => {
     expect(await rejection(await t.logIn(body))).toBe('400 PLATFORM_REQUEST_INVALID')
   })
 })
@@ -289,7 +289,7 @@ describe('discovery', () => {
     return [((await config.json()) as { methods: string[] }).methods, client] as const
   }
 
-  it('without a provider names invitations, and the routes of a provider are 404', async () => {
+  it('discovery without a provider names invitations, and the routes of a provider are 404', async () => {
     const [names, client] = await methods(null)
     expect(names).toEqual(['invitation'])
     expect(await rejection(client)).toBe('404 PLATFORM_NOT_FOUND')
@@ -297,13 +297,13 @@ describe('discovery', () => {
     expect(await rejection(await t.logIn('no JSON', { identity }))).toBe('404 PLATFORM_NOT_FOUND')
   })
 
-  it('with a provider but no native client names helper tokens', async () => {
+  it('discovery with a provider but no native client names helper tokens', async () => {
     const [names, client] = await methods(PROVIDER)
     expect(names).toEqual(['invitation', 'helper_token'])
     expect(await rejection(client)).toBe('404 PLATFORM_NOT_FOUND')
   })
 
-  it('with a native client names the browser and returns its public settings', async () => {
+  it('discovery with a native client names the browser and returns its public settings', async () => {
     const [names, client] = await methods({ ...PROVIDER, nativeClient })
     expect(names).toEqual(['invitation', 'browser_oidc', 'helper_token'])
     expect(await client.json()).toEqual({ version: 1, issuer: PROVIDER.issuer, ...nativeClient })

@@ -20,7 +20,7 @@ beforeEach(async () => {
 afterEach(() => w.dispose())
 
 describe('an invitation of a workload', () => {
-  it('has no code, neither at first nor in its replay', async () => {
+  it('an invitation has no code, neither at first nor in its replay', async () => {
     const key = w.t.system.ids.make('opn')
     const [first, replay] = [await w.issue(GITHUB, {}, key), await w.issue(GITHUB, {}, key)]
     expect([first.status, replay.status]).toEqual([201, 200])
@@ -34,7 +34,7 @@ describe('an invitation of a workload', () => {
     expect(await looked.json()).toEqual({ ...issued, replayed: true, state: 'pending' })
   })
 
-  it('cannot be replayed with another workload, or with none', async () => {
+  it('an invitation cannot be replayed with another workload, or without one', async () => {
     const key = w.t.system.ids.make('opn')
     await w.issue(GITHUB, {}, key)
     const others = [
@@ -48,7 +48,7 @@ describe('an invitation of a workload', () => {
     }
   })
 
-  it('is invalid where no login could consume it', async () => {
+  it('an invitation is invalid if no login could consume it', async () => {
     const before = await w.stored()
     const rows: readonly (readonly [string, object])[] = [
       ['an unknown provider', { ...GITHUB, providerId: 'jenkins' }],
@@ -87,13 +87,13 @@ describe('an invitation of a workload', () => {
     expect(await w.stored()).toEqual(before)
   })
 
-  it('that was revoked is worth nothing', async () => {
+  it('a revoked invitation cannot be used', async () => {
     const path = `/v1/access/invitations/${await w.invite()}`
     expect((await w.t.request('DELETE', path, { headers: w.asOwner() })).status).toBe(204)
     expect(await rejectionOf(await w.logIn('github'))).toBe(UNAUTHENTICATED)
   })
 
-  it('is the newest one where there are several', async () => {
+  it('the newest of several invitations applies', async () => {
     await w.invite(GITHUB, { role: 'owner', operatorName: 'by mistake' })
     const path = `/v1/access/invitations/${await w.invite(GITHUB, { role: 'owner' })}`
     expect((await w.t.request('DELETE', path, { headers: w.asOwner() })).status).toBe(204)
@@ -103,7 +103,7 @@ describe('an invitation of a workload', () => {
     expect((await loginOf(await w.logIn('github'), 200)).operator).toEqual(first.operator)
   })
 
-  it('of a workload that is linked is a conflict', async () => {
+  it('an invitation of a workload that is linked is a conflict', async () => {
     await w.invite()
     await loginOf(await w.logIn('github'), 201)
     const before = await w.stored()

@@ -115,7 +115,7 @@ describe('a token that does not fit', () => {
     ['without an issuer', 'issuer', () => w.token('github', { iss: undefined })],
     ['of another subject', null, () => w.token('github', { sub: `${GITHUB.subject}2` })],
   ]
-  it('is rejected for its reason, audited, and consumes nothing', async () => {
+  it('a token is rejected for its reason, audited, and consumes nothing', async () => {
     await w.invite()
     const before = await w.stored()
     const recordsBefore = (await audit()).length
@@ -140,7 +140,7 @@ describe('a token that does not fit', () => {
     await loginOf(await w.logIn('github'), 201)
   })
 
-  it('is audited 10 times a minute at most, without what it says', async () => {
+  it('a rejected token is audited 10 times a minute at most, without its contents', async () => {
     const denied = async () => (await audit()).filter(({ outcome }) => outcome === 'denied')
     const foreign = () => w.token('github', { iss: 'https://evil.example', sub: 'canary' })
     const wrong = () => w.token('github', { aud: 'canary' })
@@ -201,7 +201,7 @@ describe('a token that opened a session', () => {
     expect(await w.t.sql('select 1 from service_operator_token_uses')).toHaveLength(1)
   })
 
-  it('is forgotten only after its end', async () => {
+  it('a used token is forgotten only after its end', async () => {
     await w.invite()
     const used = await w.token('github')
     await loginOf(await w.t.logIn({}, { token: used }), 201)
