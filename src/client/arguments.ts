@@ -43,7 +43,7 @@ function helpWord(argv: readonly string[]): readonly string[] {
   return argv[at] === 'help' ? [...argv.slice(0, at), ...argv.slice(at + 1), '--help'] : argv
 }
 
-/** Returns the group that the words name; null where they name a command or nothing. */
+/** Returns the group that the words name; null if they name a command or nothing. */
 function groupOf(argv: readonly string[], commands: readonly CommandSpec[]): string | null {
   const group = beforeDashes(argv)
     .filter((word) => word !== JSON_OPTION && !HELP_OPTIONS.includes(word))

@@ -27,14 +27,14 @@ export interface DevelopmentRequest {
   readonly workspaceDirectory: string
   /** Null for the usual port, or any other where that one is in use. */
   readonly port: number | null
-  /** Whether devices of the local network may call Functions too. */
+  /** True if devices of the local network may call Functions too. */
   readonly opensToNetwork: boolean
   /** Content of the seed file; null for none. */
   readonly seed: Uint8Array | null
-  /** Whether all documents, files, Releases and keys are removed first. */
+  /** True if all documents, files, Releases and keys are removed first. */
   readonly reset: boolean
   readonly report: (event: DevelopmentEvent) => void
-  /** Ends it. */
+  /** Stops the command. */
   readonly signal: AbortSignal
 }
 
@@ -53,7 +53,7 @@ export interface SharedEnvironment {
     readonly startedAt: number
     readonly warnings: readonly string[]
   }): Promise<void>
-  /** Whether only a change of the source can end a failure of these methods. */
+  /** Returns whether only a change of the source can end a failure of these methods. */
   isOfSource(error: unknown): boolean
 }
 
@@ -63,7 +63,7 @@ export interface AttachRequest {
   readonly workspaceDirectory: string
   readonly shared: SharedEnvironment
   readonly report: (event: DevelopmentEvent) => void
-  /** Ends it. */
+  /** Stops the command. */
   readonly signal: AbortSignal
 }
 
@@ -73,7 +73,7 @@ export interface WatchRequest {
   readonly workspaceDirectory: string
   readonly onChange: () => Promise<void>
   readonly onNotice: (notice: string) => Promise<void>
-  /** Ends it. */
+  /** Stops the command. */
   readonly signal: AbortSignal
 }
 
@@ -89,7 +89,7 @@ export interface WorkspaceTools {
     /** Absolute. */
     readonly workspaceDirectory: string
     readonly projectId: ProjectId
-    /** Whether mistakes of types fail the build. */
+    /** True if type errors fail the build. */
     readonly checksTypes: boolean
   }): Promise<BuiltWorkspace>
   /**

@@ -24,13 +24,13 @@ const ATTEMPTS_MAX = 4
 const BACKOFF_MS = 200
 const BACKOFF_MS_MAX = 1_000
 /**
- * How long a server that rejects requests is asked again. A server that stops rejects them for up
- * to 15 s, until those in flight are answered.
+ * Maximum time for retries while a server rejects requests as unavailable. A server that stops
+ * rejects them for up to 15 s, until those in flight are answered.
  */
 const UNAVAILABLE_MS = 20_000
 /**
- * How long an address that nobody answers at is asked again. A server that restarts opens it within
- * 0.2 s, and a supervisor starts one that crashed after 0.5 s.
+ * Maximum time for retries while the connection fails. A server that restarts opens its address
+ * within 0.2 s, and a supervisor starts one that crashed after 0.5 s.
  */
 const UNREACHABLE_MS = 5_000
 const RETRY_AFTER_MS_MAX = 10_000
@@ -58,7 +58,7 @@ export interface Call<T> {
   readonly onHeaders?: (headers: Headers) => void
 }
 
-/** A response whose body is no JSON. */
+/** A response whose body is not JSON. */
 export interface BytesReply {
   readonly status: number
   readonly headers: Headers
@@ -109,7 +109,7 @@ function isRetried(fault: Fault, replay: Call<unknown>['replay']): boolean {
   return replay === 'safe' && (fault.retryable || fault.code === 'CLIENT_SERVER_UNREACHABLE')
 }
 
-/** Returns how long the failure may last before it is reported; 0 where it is no outage. */
+/** Returns how long the failure may last before it is reported; 0 if it is not an outage. */
 function outageMs({ code, kind }: Fault): number {
   if (code === 'CLIENT_SERVER_UNREACHABLE') return UNREACHABLE_MS
   return kind === 'unavailable' ? UNAVAILABLE_MS : 0
@@ -242,7 +242,7 @@ function reasonOf(error: unknown): string {
 
 /** Marks a Fault of a request of which no byte was sent. */
 class UnsentCause {
-  /** Whether another attempt fails in the same way. */
+  /** True if another attempt fails in the same way. */
   readonly isLasting: boolean
 
   constructor(isLasting: boolean) {

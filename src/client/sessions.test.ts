@@ -27,7 +27,7 @@ function refreshes(): Recorded[] {
 const PROCESSES = process.env.SVC_TEST_LONG === '1' ? 16 : 6
 
 describe('a session', () => {
-  it('a session is refreshed once after a 401, and stored before the new token is used', async () => {
+  it('a session is refreshed once after a 401, and stored before its token is used', async () => {
     server.expireAccess()
     let storedAtUse: Json | undefined
     server.intercept = ({ path, headers }) => {

@@ -25,7 +25,7 @@ import { type Call, send, sendForLines } from './requests.ts'
 
 /** An access token that expires within this time is refreshed before the request. */
 const EXPIRY_MARGIN_MICROS = 30_000_000n
-/** Below LOCK_WAIT_MS_MAX, so that other processes wait longer than a refresh takes. */
+/** Less than LOCK_WAIT_MS_MAX, so that other processes wait longer than a refresh takes. */
 const REFRESH_DEADLINE_MS = 20_000
 
 /** Commands that list what a violation of PRODUCT_NOT_FOUND names. */
@@ -82,7 +82,7 @@ export function profileOf(login: Login, origins: LoginOrigins): Profile {
   }
 }
 
-/** Where the tokens of a session are kept. */
+/** The storage of the tokens of a session. */
 export interface SessionStore {
   /** Returns the profile that a request begins with: `known`, unless it may be outdated. */
   newest(known: Profile): Promise<Profile>
@@ -203,7 +203,7 @@ export class OperatorSession {
     }
   }
 
-  /** Without a refresh token the access token serves to its last moment. */
+  /** Returns false without a refresh token: the access token then serves to its last moment. */
   #endsSoon(): boolean {
     const now = this.#context.environment.system.nowMicros()
     const { accessExpiresAtMicros, refreshToken } = this.#profile

@@ -42,7 +42,7 @@ export const buildCommand = command({
 interface BuildOptions extends Pick<PackageOptions, 'workspace' | 'no-typecheck'> {
   readonly root: Root
   readonly out: string | undefined
-  /** Whether a result follows a result, so that each is one line. */
+  /** True if several results follow each other, so that each is one line. */
   readonly isRepeated: boolean
 }
 

@@ -130,7 +130,7 @@ describe('an existing key', () => {
     expect((await run('rotate', '--rate-limit', '0')).exit).toBe(2)
   })
 
-  it('a key is not rotated twice after a lost response, and the error names the credential to check', async () => {
+  it('a lost response does not rotate a key twice; the error names the credential', async () => {
     server.intercept = () => 'drop'
     const ran = await run('rotate')
     expect(ran.exit).toBe(9)

@@ -150,7 +150,7 @@ async function writeWorkspace(
 
 /**
  * Creates the directory and its keyring before the Workspace, so that a failure leaves none behind.
- * service.json is written last: a directory without it is no root, and the next run completes it
+ * service.json is written last: a directory without it is not a root, and the next run completes it
  * with the existing keyring. Returns a function that removes what this run created.
  */
 async function prepareRoot({ environment }: Context, root: string): Promise<() => void> {

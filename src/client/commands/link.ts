@@ -65,7 +65,7 @@ export const linkCommand: CommandSpec = command({
   },
 })
 
-/** Returns null where neither option is given. The server knows the Project of an Environment. */
+/** Returns null if neither option is given. The server knows the Project of an Environment. */
 async function named(
   session: OperatorSession,
   projectId: string | undefined,

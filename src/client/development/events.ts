@@ -13,9 +13,9 @@ export type DevelopmentEvent =
       /** Absolute path of the Workspace. */
       readonly workspace: string
       readonly targets: string[]
-      /** File with the key that synchronizes Workspaces; null where the Environment denies that. */
+      /** File with the key that synchronizes Workspaces; null if the Environment denies that. */
       readonly developmentKeyFile: string | null
-      /** A command line that calls a Function; null where the Workspace has none to call so. */
+      /** A command line that calls a Function; null if the Workspace has none to call so. */
       readonly try: string | null
     }
   | {
@@ -23,7 +23,7 @@ export type DevelopmentEvent =
       readonly releaseId: string
       readonly functions: number
       readonly tables: number
-      /** From the change of a file until the new code answers. */
+      /** Time from the change of a file until the new code answers. */
       readonly durationMillis: number
       readonly changes: Changes
       readonly warnings: string[]
@@ -47,12 +47,12 @@ export type DevelopmentEvent =
       /** State of the Release: only a validated one answers calls. */
       readonly state: string
       readonly bytes: number
-      /** From the change of a file until the server has answered. */
+      /** Time from the change of a file until the server has answered. */
       readonly durationMillis: number
       readonly warnings: string[]
     }
   | {
-      /** The source is not served; the code that was served before goes on. */
+      /** The source is not served; the previous code continues to serve. */
       readonly event: 'rejected'
       readonly code: string
       readonly message: string
@@ -104,7 +104,7 @@ export type DevelopmentEvent =
         readonly function: string
         /** The expression with its zone, or the interval. */
         readonly times: string
-        /** Unix microseconds, as decimal text; null where no time follows. */
+        /** Unix microseconds, as decimal text; null if no time follows. */
         readonly nextRunAtMicros: string | null
       }[]
     }
@@ -117,7 +117,7 @@ export type DevelopmentEvent =
       readonly cron: string | null
       /** `ok`, or the code of the error. */
       readonly outcome: string
-      /** Whether the work will be attempted again. */
+      /** True if the work will be attempted again. */
       readonly isRepeated: boolean
       readonly durationMillis: number
       /** The next time of the Cron; null for other work. */

@@ -20,7 +20,7 @@ export interface LocalRoot extends Root {
   readonly local: LocalServer
 }
 
-/** Returns null where no `svc dev` serves the directory. */
+/** Returns null if no `svc dev` serves the directory. */
 async function findLocalServer(directory: string): Promise<LocalServer | null> {
   const { LOCAL_SERVER_BYTES_MAX, parseLocalServer } = await import(
     '../../wire/files/local-server.ts'
@@ -58,7 +58,7 @@ export async function openNearest(context: Context, path: string | undefined): P
   })
 }
 
-/** Returns null where no `svc dev` serves the root. */
+/** Returns null if no `svc dev` serves the root. */
 export async function openLocal(context: Context, root: Root): Promise<LocalRoot | null> {
   const local = await findLocalServer(root.directory)
   if (local === null) return null
@@ -77,7 +77,7 @@ class LocalSessionStore implements SessionStore {
     this.#descriptor = descriptor
   }
 
-  /** Throws CLIENT_SERVER_UNREACHABLE where none serves the root any more. */
+  /** Throws CLIENT_SERVER_UNREACHABLE if no server serves the root now. */
   async newest(): Promise<Profile> {
     const server = await findLocalServer(this.#directory)
     if (server === null) {

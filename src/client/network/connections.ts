@@ -25,7 +25,7 @@ const PASSING: readonly (string | undefined)[] = [
 
 /** The failure to open a connection, before any byte of the request was sent. */
 export class ConnectFailure extends Error {
-  /** Whether another attempt fails in the same way: an unknown name, an untrusted certificate. */
+  /** True if another attempt fails in the same way: an unknown name, an untrusted certificate. */
   readonly isLasting: boolean
 
   constructor(reason: string, isLasting: boolean, cause?: unknown) {

@@ -12,7 +12,7 @@ import { usage } from '../usage.ts'
 export interface HttpProxy {
   readonly host: string
   readonly port: number
-  /** Whether the proxy itself is reached by TLS. */
+  /** True if the connection to the proxy itself uses TLS. */
   readonly secure: boolean
   /** Value of Proxy-Authorization. */
   readonly authorization: Secret | null

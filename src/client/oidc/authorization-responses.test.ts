@@ -53,7 +53,7 @@ describe('an authorization response', () => {
     expect(read(query)).toBe(reason)
   })
 
-  it('a response may lack an issuer that the metadata does not promise, but not have another one', () => {
+  it('a response may lack an unpromised issuer, but not have another one', () => {
     expect(read('code=abc', { promised: false })).toBe('abc')
     expect(read('code=abc&iss=https://evil.test', { promised: false })).toBe(OTHER_ISSUER)
     expect(read('code=abc&iss=', { promised: false })).toContain('iss of the response is empty')

@@ -76,7 +76,7 @@ describe('the loopback address', () => {
     expect(page).not.toContain(state.reveal())
   })
 
-  it('the listener closes after the first response, so that a second tab cannot connect', async () => {
+  it('the listener closes after the first response: a second tab cannot connect', async () => {
     expect(await stillWaits()).toBe(true)
     await expect(raw(head(ours('x')))).rejects.toThrow()
   })

@@ -1,14 +1,14 @@
-/** The state of a work tree, as Git tells it. A machine without Git is no failure. */
+/** Reads the state of a work tree from Git. A machine without Git is not a failure. */
 import { execFile } from 'node:child_process'
 
-/** Returns what Git prints; null where it fails, such as outside of a repository. */
+/** Returns what Git prints; null if it fails, such as outside of a repository. */
 export type Git = (directory: string, parameters: readonly string[]) => Promise<string | null>
 
 export interface WorkTree {
   readonly commit: string | null
   /** Null where no branch is checked out. */
   readonly branch: string | null
-  /** Whether a file below the directory differs from the commit, or is new and not ignored. */
+  /** True if a file below the directory differs from the commit, or is new and not ignored. */
   readonly dirty: boolean
 }
 
@@ -26,7 +26,7 @@ export const runGit: Git = (directory, parameters) =>
     })
   })
 
-/** Returns null where the directory is in no repository. */
+/** Returns null if the directory is not in a repository. */
 export async function readWorkTree(git: Git, directory: string): Promise<WorkTree | null> {
   const status = await git(directory, STATUS)
   if (status === null) return null

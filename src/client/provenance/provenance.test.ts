@@ -219,7 +219,7 @@ describe('a publication', () => {
     expect(JSON.parse(ran.out).provenance).toEqual(provenance)
   })
 
-  it('a publication of a package that was built elsewhere declares what the pipeline says', async () => {
+  it('a package that was built elsewhere declares what the pipeline says', async () => {
     client.git = async () => HEAD
     Object.assign(client.variables, PIPELINE)
     expect((await client.run('publish', ...PACKAGE)).exit).toBe(0)

@@ -28,7 +28,7 @@ export const PROVENANCE_DETAILS = [
 /**
  * Reads the message of the line, Git in `directory`, and the variables of a pipeline. A package
  * that was built elsewhere has no directory: what is checked out says nothing about it. Returns
- * null where nothing is known. Throws CLIENT_USAGE for a message that is no line.
+ * null if nothing is known. Throws CLIENT_USAGE for a message that is not one line.
  */
 export async function readProvenance(
   { environment }: Context,

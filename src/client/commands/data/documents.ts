@@ -223,7 +223,7 @@ function typeOf(fields: FieldsJson, field: string): ValidatorJson | null {
   return json?.type === 'optional' ? json.inner : json
 }
 
-/** A text that is no JSON of the type stands for itself. */
+/** Treats the text as a plain string if it is not JSON of the expected type. */
 function boundValue(text: string, validator: ValidatorJson): Value {
   try {
     return plainToValue(parseStrictJson(text), validator)

@@ -82,7 +82,7 @@ function batchOf(
   const changedAtMicros = String(BigInt(journal.changedAtMicros) + BigInt(lines[0]! - 1))
   const head = JSON.stringify({ target, table, changedAtMicros }).slice(0, -1)
   const body = new TextEncoder().encode(`${head},"documents":[${documents.join(',')}]}`)
-  // An equal body has an equal Operation ID, so the server knows a repeat whatever became of it.
+  // An equal body has an equal Operation ID, so the server recognizes every repeat.
   const entropy = sha256(seed, body).subarray(0, 10)
   const ulid = encodeUlid(millisOf(journal.changedAtMicros), entropy)
   return { operationId: `opn_${ulid}` as OperationId, body, lines, end }

@@ -37,7 +37,7 @@ const Journal = schema({
   digest: text(/^[0-9a-f]{64}$/, 'a SHA-256'),
   inserted: integer(0),
   unchanged: integer(0),
-  /** Whether the whole file was imported. */
+  /** True once the whole file is imported. */
   finished: 'boolean',
 })
 export type Journal = Infer<typeof Journal>

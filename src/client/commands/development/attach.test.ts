@@ -1,7 +1,7 @@
 /**
- * Goal: an attached `svc dev` continues from its own HEAD whatever is lost on the way, and never
- * overwrites another developer. Method: the command over a real Product, whose responses are lost;
- * a script replaces the builds.
+ * Goal: an attached `svc dev` continues from its own HEAD after lost requests and responses, and
+ * never overwrites another developer. Method: the command over a real Product, whose responses are
+ * lost; a script replaces the builds.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { TestClient } from '../../../../testing/client/test-client.ts'
@@ -14,7 +14,7 @@ const URL = 'https://dev.example.com'
 
 let t: Developers
 let client: TestClient
-/** Whether requests arrive, and whether their responses do. */
+/** What the network loses, if anything. */
 let network: 'up' | 'loses-responses' | 'loses-requests'
 /** Methods of the requests that arrived. */
 let arrived: string[]

@@ -22,7 +22,7 @@ export interface AttachOptions {
   readonly variable: string | undefined
   /** Absolute. */
   readonly workspaceDirectory: string
-  /** Whether each state is frozen too. */
+  /** True if each state is frozen too. */
   readonly freezes: boolean
   readonly report: (event: DevelopmentEvent) => void
 }
@@ -49,7 +49,7 @@ interface Known {
   head: WorkspaceState['head']
   /** Digest of the package of a request whose response was lost; null for none. */
   uncertain: string | null
-  /** Whether a synchronized state was reported. */
+  /** True once a synchronized state was reported. */
   isReported: boolean
 }
 
@@ -67,7 +67,7 @@ class Synchronization implements SharedEnvironment {
   readonly #shared: Shared
   readonly #command: CommandSpec
   readonly #options: AttachOptions
-  /** By the name of the Workspace, which an edit of svc.json may change. */
+  /** The Workspaces by name, which an edit of svc.json may change. */
   readonly #known = new Map<string, Known>()
 
   constructor(shared: Shared, command: CommandSpec, options: AttachOptions) {

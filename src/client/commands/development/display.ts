@@ -1,4 +1,4 @@
-/** How a terminal shows what `svc dev` reports. */
+/** Shows the events of `svc dev` on a terminal. */
 import type { DevelopmentEvent } from '../../development/events.ts'
 import type { Output } from '../../output.ts'
 import { printable } from '../../visible-text.ts'

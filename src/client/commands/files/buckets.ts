@@ -95,7 +95,7 @@ const update: CommandSpec = command({
 
 const archive: CommandSpec = command({
   name: 'buckets archive',
-  summary: 'Archive a bucket for good',
+  summary: 'Archive a bucket permanently',
   details: [
     'It keeps its files, which can be read and deleted. It admits no new file, and its storage',
     'keys stop working at once. There is no way back.',

@@ -1,6 +1,6 @@
 /**
  * Downloads into a file beside the target, whose name contains the digest of the object. An
- * interrupted download goes on where it ended; a file appears under its name whole and verified.
+ * interrupted download continues where it ended; a file appears under its name whole and verified.
  */
 import { createHash } from 'node:crypto'
 import {
@@ -94,7 +94,7 @@ function writeAll(file: number, bytes: Uint8Array, at: number): void {
 }
 
 /**
- * Gives the file its name; returns false where there is a file of this name. Unlike a rename, a
+ * Gives the file its name; returns false if there is a file of this name. Unlike a rename, a
  * link never replaces another file.
  */
 function moveNew(part: string, target: string): boolean {

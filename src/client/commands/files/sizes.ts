@@ -3,7 +3,7 @@ const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const
 const SIZE = /^(0|[1-9][0-9]{0,15})(B|KiB|MiB|GiB|TiB)?$/
 const BAR_CHARACTERS = 24
 
-/** Returns null for a text that is no size up to 2^53 - 1, such as `10MiB` or `1000`. */
+/** Returns null for a text that is not a size up to 2^53 - 1, such as `10MiB` or `1000`. */
 export function parseBytes(text: string): number | null {
   const [, digits, unit = 'B'] = SIZE.exec(text) ?? []
   if (digits === undefined) return null

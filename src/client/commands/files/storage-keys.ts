@@ -81,7 +81,7 @@ const rotate: CommandSpec = command({
 
 const revoke: CommandSpec = command({
   name: 'buckets keys revoke',
-  summary: 'Revoke a storage key for good, from its next request on',
+  summary: 'Revoke a storage key permanently, from its next request on',
   positionals: [BUCKET],
   options: { ...OPERATION, key: KEY },
   examples: ['svc buckets keys revoke uploads --key stk_...'],

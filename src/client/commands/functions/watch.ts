@@ -142,7 +142,7 @@ class StatePrinter {
   }
 }
 
-/** An element gets a comma when another one follows it, which is no change of it. */
+/** Removes the trailing comma, which says only that another element follows. */
 function bare(line: string): string {
   return line.replace(/,$/, '')
 }

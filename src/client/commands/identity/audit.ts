@@ -61,7 +61,7 @@ function named(id: string | null, name: string | null): string {
   return name === null ? id : `${id} ${name}`
 }
 
-/** Message and source of the Release that a subject names; null where nothing was declared. */
+/** Message and source of the Release that a subject names; null if nothing was declared. */
 function declaredText(provenance: AuditRecord['provenance']): string | null {
   if (provenance === null) return null
   const source = sourceText(provenance)

@@ -200,7 +200,7 @@ async function readSessions(session: OperatorSession, operatorId: OperatorId) {
   return sessions
 }
 
-/** The role with exactly the capabilities of a grant; null where there is none. */
+/** The role with exactly the capabilities of a grant; null if there is none. */
 function roleOf({ capabilities }: GrantField): string | null {
   const text = capabilities.join(' ')
   return ROLES.find((role) => capabilitiesOfRole(role).join(' ') === text) ?? null

@@ -6,7 +6,7 @@ import { Timestamp } from '../../../value/values.ts'
 const AGO = /^([1-9][0-9]{0,5})([smhd])$/
 const UNIT_MICROS = { s: 1_000_000n, m: 60_000_000n, h: 3_600_000_000n, d: 86_400_000_000n }
 
-/** Returns microseconds; null for a text that is no time. */
+/** Returns microseconds; null for a text that is not a time. */
 export function parseTime(text: string, nowMicros: bigint): bigint | null {
   const ago = AGO.exec(text)
   if (ago !== null) {

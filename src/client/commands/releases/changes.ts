@@ -14,7 +14,7 @@ import type { CronList } from '../../../wire/crons.ts'
 export type Difference = {
   readonly added: string[]
   readonly removed: string[]
-  /** With the parts that differ, such as `arguments`, or `body` of a table. */
+  /** Names and the parts that differ, such as `arguments`, or `body` of a table. */
   readonly changed: { name: string; parts: string[] }[]
 }
 
@@ -24,7 +24,7 @@ export type Changes = {
   readonly tables: Difference
   /** Named `<table>.<index>`. */
   readonly indexes: Difference
-  /** Without their arguments, which the server does not list. */
+  /** Crons without their arguments, which the server does not list. */
   readonly crons: Difference
 }
 
@@ -37,7 +37,7 @@ export interface Deployed {
 
 type Parts = ReadonlyMap<string, Json>
 
-/** Compares with a Release, or with nothing where there is none. */
+/** Compares with a Release, or with nothing if there is none. */
 export function changesOf(
   next: Pick<WorkspaceManifest, 'functions' | 'tables' | 'crons'>,
   deployed: Deployed | null,
