@@ -149,7 +149,7 @@ describe('a key', () => {
     expect(fixture.log.text()).not.toContain(rotated.key!.slice(10))
   })
 
-  test('a key is revealed with credentials:read for a public client, and never for others', async () => {
+  test('credentials:read reveals the key of a public client, and never any other', async () => {
     const { at, key } = await issue('public')
     const secret = await issue('confidential')
     routes.capabilities = ['credentials:read']

@@ -79,7 +79,7 @@ export const applicationClientRoutes: readonly Route<ProductApp>[] = bind(
 
     revealKey({ app, actor, params: { clientId, credentialId }, requestId }) {
       const revealed = revealKey(app.product, actor, { clientId, credentialId, requestId })
-      // No credential was created, so the response is no replay.
+      // No credential was created, so the response is not a replay.
       const body = createdBody({ ...revealed, secretShownOnce: false, replayed: false })
       return { status: 200, body }
     },

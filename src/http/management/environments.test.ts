@@ -258,7 +258,7 @@ describe('an archived Environment', () => {
     expect((await read()).observed).toEqual({ revision: '1', lifecycle: 'archived', serving })
   })
 
-  test('an Environment that is restored before its last call ends is observed as active', async () => {
+  test('an Environment restored before its last call ends is observed as active', async () => {
     await promoteTo('a')
     const ended = Promise.withResolvers<void>()
     fixture.engine.whenIdle = () => ended.promise

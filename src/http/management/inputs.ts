@@ -14,7 +14,7 @@ import type { Sender } from '../transfers/senders.ts'
 import type { Transfers } from '../transfers/transfers.ts'
 import type { Route } from './route.ts'
 
-/** Throws where Hono would keep a part of the path that is no percent-encoded UTF-8 as it is. */
+/** Throws if Hono would keep a part of the path undecoded: one that is not encoded UTF-8. */
 export function requireEncodedPath({ url }: Request): void {
   const path = url.slice(0, url.indexOf('?') === -1 ? undefined : url.indexOf('?'))
   if (!path.includes('%')) return

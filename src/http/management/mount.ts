@@ -45,7 +45,7 @@ import type { ManagementCore, Reply, Route } from './route.ts'
 
 const ACCESS_TOKEN = /^Bearer (rk_at_v1_[A-Za-z0-9_-]{43})$/
 const AUTHORIZATION_BYTES_MAX = 16 * 1024
-/** If a body takes longer to arrive, the authorization of the request is checked again. */
+/** A longer wait for a body makes the authorization of the request be checked again. */
 const BODY_MILLIS_MAX = 1_000
 
 export interface MountOptions<A> {
@@ -179,8 +179,8 @@ interface Outcome {
 }
 
 /**
- * Logs a request with a session, or its failure. Anybody can send requests without one, as many as
- * the line carries, so they leave nothing but the bounded records of rejections.
+ * Logs a request with a session, or its failure. Requests without a session need no authorization
+ * and have no bound, so they leave nothing but the bounded records of rejections.
  */
 function logRequest<A>(
   { log, rejections }: MountOptions<A>,
@@ -232,7 +232,7 @@ interface Received extends Sender {
   readonly attempt: AuthenticationAttempt
   caller: Sender['caller']
   session: RecordedActor | null
-  /** The span of the request, once its session is authenticated; null where nothing is traced. */
+  /** The span of the request, once its session is authenticated; null if nothing is traced. */
   trace: Span | null
 }
 
@@ -290,14 +290,14 @@ async function runSteps<A>(
 
 function checkAccept<A>(request: Request, { mediaTypes }: Route<A>): void {
   if (mediaTypes.includes(ANY_MEDIA_TYPE)) return
-  // Every client may ask for JSON: failures have that form whatever the route answers with.
+  // Every client may ask for JSON: failures have that form on every route.
   const accepted = [...mediaTypes, JSON_MEDIA_TYPE]
   if (preferredType(request.headers.get('accept'), accepted) === null) {
     throw new Fault('PLATFORM_NOT_ACCEPTABLE')
   }
 }
 
-/** Throws where two headers arrive joined, since the grammar of a token has no comma. */
+/** Throws if two headers arrive joined, since the grammar of a token has no comma. */
 async function authenticate(
   app: ManagementCore,
   request: Request,

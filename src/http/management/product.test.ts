@@ -270,7 +270,7 @@ describe('a publication', () => {
     }
   })
 
-  test('a publication with a stale HEAD is a conflict, and one with an invalid package invalid', async () => {
+  test('a stale HEAD is a conflict, and an invalid package is invalid', async () => {
     await answer(publish(makePackage(), 'empty'), 201, Published)
     const stale = publish(makePackage({ source: 'b' }), 'empty')
     await rejection(stale, 409, 'PRODUCT_CAS_CONFLICT')

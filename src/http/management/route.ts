@@ -67,7 +67,7 @@ export interface Call<
   readonly operationId: { none: null; optional: OperationId | null; required: OperationId }[K]
   readonly request: Request
   readonly requestId: RequestId
-  /** The span of the request; null where nothing is traced. */
+  /** The span of the request; null if nothing is traced. */
   readonly trace: Span | null
   /** Enforces the minimum rate of a body that the handler reads itself. */
   readonly pace: TransferPace
@@ -157,7 +157,7 @@ export interface Sessions {
 /** The parts of the application that mount itself uses. */
 export interface ManagementCore {
   readonly sessions: Sessions
-  /** The one Environment that this server composes; null where no Product root is configured. */
+  /** The one Environment that this server composes; null if no Product root is configured. */
   readonly environment: {
     readonly projectId: ProjectId
     readonly environmentId: EnvironmentId

@@ -146,7 +146,7 @@ describe('the serving policy', () => {
     expect(`${desiredRevision} ${observedRevision}`).toBe(short(after))
   })
 
-  test('the policy is at revision zero, and null in the status, before the first change', async () => {
+  test('the policy is revision zero, and null in the status, before the first change', async () => {
     expect(await read()).toEqual({
       version: 1,
       desired: { revision: '0', mode: 'atomic', releases: [] },
@@ -330,7 +330,7 @@ describe('a Release', () => {
     expect([a, b].map(retired)).toEqual(['retired', 'PRODUCT_STATE_CONFLICT'])
   })
 
-  test('the Release with the greatest weight provides the catalog of environment:default', async () => {
+  test('the Release of greatest weight provides the catalog of environment:default', async () => {
     const catalog = () => routes.call('GET', '/functions?target=environment:default')
     await rejection(catalog(), 404, 'PRODUCT_NOT_FOUND')
     await set(shares([a, b], [4_999, 5_001]))

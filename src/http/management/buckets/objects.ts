@@ -58,7 +58,7 @@ export const objectRoutes: readonly Route<BucketsApp>[] = bind(objectOperations,
   },
 })
 
-/** Whether the request is for an object, whose bytes HEAD must not read. */
+/** Returns whether the request is for an object, whose bytes HEAD must not read. */
 export function isObjectRequest({ url }: Request): boolean {
   return /^[^?]*\/buckets\/[^/?]+\/objects\/[^?]/.test(url)
 }

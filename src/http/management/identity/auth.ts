@@ -9,7 +9,7 @@ import { grantField, loginBody, operatorField, sessionField } from './fields.ts'
 
 export interface AuthApp {
   readonly identity: Identity
-  /** Canonical public Management origin; null where none is configured. */
+  /** Canonical public Management origin; null if none is configured. */
   readonly managementOrigin: string | null
 }
 

@@ -107,7 +107,7 @@ describe('managed enrollment', () => {
     expect(source).toEqual({ authority: AUTHORITY })
   })
 
-  it('an enrollment that is repeated with one revision opens a session and changes nothing else', async () => {
+  it('a repeated enrollment of one revision opens a session and changes nothing else', async () => {
     const first = await enrolled()
     const response = await enroll({ operatorName: 'Renamed' })
     expect(await auditOf(response)).toEqual(['session.create', 'identity.login'])
@@ -128,7 +128,7 @@ describe('managed enrollment', () => {
     expect(count('identity.login')).toBe(15)
   })
 
-  it('an enrollment with a greater revision replaces the grants, and the login has the new ones', async () => {
+  it('a greater revision replaces the grants, and the login has the new ones', async () => {
     await enrolled()
     const response = await enroll({ sourceRevision: 2, grants: [OBSERVER] })
     const login = read(Login, await response.json(), 'PLATFORM_INTERNAL')

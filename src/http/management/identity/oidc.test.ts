@@ -289,7 +289,7 @@ describe('discovery', () => {
     return [((await config.json()) as { methods: string[] }).methods, client] as const
   }
 
-  it('discovery without a provider names invitations, and the routes of a provider are 404', async () => {
+  it('discovery without a provider names invitations, and its routes are 404', async () => {
     const [names, client] = await methods(null)
     expect(names).toEqual(['invitation'])
     expect(await rejection(client)).toBe('404 PLATFORM_NOT_FOUND')
@@ -303,7 +303,7 @@ describe('discovery', () => {
     expect(await rejection(client)).toBe('404 PLATFORM_NOT_FOUND')
   })
 
-  it('discovery with a native client names the browser and returns its public settings', async () => {
+  it('discovery with a native client names the browser and its public settings', async () => {
     const [names, client] = await methods({ ...PROVIDER, nativeClient })
     expect(names).toEqual(['invitation', 'browser_oidc', 'helper_token'])
     expect(await client.json()).toEqual({ version: 1, issuer: PROVIDER.issuer, ...nativeClient })
