@@ -90,7 +90,7 @@ const Frontier = schema({ cursor: LogCursor, atMicros: Micros, verifiedAtMicros:
 
 export const LogArchiveStatus = schema({
   version: '1',
-  /** The oldest record that can be read, then the newest; null where there is none. */
+  /** The oldest record that can be read, then the newest; null if there is none. */
   oldestCursor: [LogCursor, '|', 'null'],
   newestCursor: [LogCursor, '|', 'null'],
   /** The newest record up to which the archive was found whole. */

@@ -65,7 +65,7 @@ const StateHead = schema({
   subscriptionId: SubscriptionId,
   /** Grows by one from 1. */
   revision: U64,
-  /** null where no data was read. */
+  /** null if no data was read. */
   snapshotSequence: [U64, '|', 'null'],
   releaseId: idField('rel'),
 })

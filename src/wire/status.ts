@@ -28,7 +28,7 @@ export const Status = schema({
       state: ReleaseStateField,
       packageDigest: DigestField,
       createdAtMicros: Micros,
-      /** null where the publisher declared none. */
+      /** null if the publisher declared none. */
       provenance: [Provenance, '|', 'null'],
     },
     '[]',

@@ -58,7 +58,7 @@ export interface RawBody {
 
 export type Body = JsonBody<unknown> | RawBody | null
 
-/** Whether an operation takes an Operation ID in Idempotency-Key. `none` ignores the header. */
+/** Use of an Operation ID in Idempotency-Key by an operation. `none` ignores the header. */
 export type OperationIdUse = 'none' | 'optional' | 'required'
 
 export type ReplyStatus = 101 | 200 | 201 | 204 | 206 | 304 | 503
@@ -72,7 +72,7 @@ export type Replies = { readonly [S in ReplyStatus]?: Schema<object> | 'bytes' |
 /** Headers by lower-case name. A plain schema describes a required header. */
 export type Headers = { readonly [name: string]: Schema<string> | OptionalHeader }
 
-/** A header that is read as null where it is absent. */
+/** A header that is read as null if it is absent. */
 export interface OptionalHeader {
   readonly optional: Schema<string>
 }
@@ -105,9 +105,9 @@ export interface Operation<
   /** One sentence for the OpenAPI document. */
   readonly summary: string
   readonly access: X
-  /** Alternative sets of credentials; a caller presents all of one. Empty where none is needed. */
+  /** Alternative sets of credentials; a caller presents all of one. Empty if none is needed. */
   readonly authorities: readonly (readonly Authority[])[]
-  /** `peer`: each peer address is limited, whatever credentials it presents. */
+  /** `peer`: each peer address is limited, regardless of its credentials. */
   readonly rate: 'peer' | 'none'
   /** Declared query parameters; any other, or a repeated one, is rejected. */
   readonly query: Schema<Q>

@@ -101,7 +101,7 @@ function resolve(definition: unknown, schema: Schema<unknown>): unknown {
 interface ReadOptions {
   /** Prefix of the paths in errors. */
   readonly at?: string | undefined
-  /** If true, errors name unknown fields. A caller's names may be secrets in the wrong place. */
+  /** Makes errors name unknown fields. A caller's names may be secrets in the wrong place. */
   readonly namesUnknown?: boolean
 }
 

@@ -7,7 +7,7 @@ import { environmentOperation } from '../operation.ts'
 
 /** 1,000 objects whose keys have 1,024 characters that JSON escapes. */
 const PAGE_BYTES_MAX = 16 * 1024 * 1024
-/** For 64 MiB at 256 KiB/s. */
+/** Time for 64 MiB at 256 KiB/s, rounded up. */
 const TRANSFER_DEADLINE_MS = 300_000
 
 const OBJECTS = '/buckets/:bucketId/objects'
