@@ -14,7 +14,7 @@ const URL = 'https://dev.example.com'
 
 let t: Developers
 let client: TestClient
-/** What the network loses, if anything. */
+/** The state of the network: it delivers everything, or loses responses or requests. */
 let network: 'up' | 'loses-responses' | 'loses-requests'
 /** Methods of the requests that arrived. */
 let arrived: string[]
