@@ -21,7 +21,7 @@ export type QueryFailureKind =
 /** A statement that failed. transaction.ts converts it to a Fault for callers of this folder. */
 export class QueryFailure extends Error {
   readonly kind: QueryFailureKind
-  /** Five characters; null where PostgreSQL did not respond. */
+  /** Five characters; null if PostgreSQL did not respond. */
   readonly sqlstate: string | null
 
   constructor(kind: QueryFailureKind, detail: string, sqlstate: string | null) {

@@ -114,7 +114,7 @@ test('grants from before version 3 become unmanaged legacy with their capabiliti
   expect(grants).toEqual([{ source: 'legacy', source_id: null, capabilities: ['logs:read'] }])
 })
 
-test('from version 5 on an invitation has a code or names a workload, never both', async () => {
+test('an invitation since version 5 has a code or names a workload, never both', async () => {
   const { database } = await empty()
   await migrate(database, AT, withMigrations(MIGRATIONS.slice(0, 4)))
   const [operator, invitation] = ['opr', 'opi'].map((prefix) => `${prefix}_${'0'.repeat(25)}1`)

@@ -78,7 +78,7 @@ test('a pooler that keeps the session of a connection serves both databases', as
   expect(await failure(migrateDocuments(url, 1n))).toEqual([])
 })
 
-test('without a pooler one connection is enough', async () => {
+test('one connection is enough without a pooler', async () => {
   await pooled({ mode: 'session' })
   const database = new Database({ url: new Secret(fresh.url), connectionsMax: 1 })
   await requireSessions(database, 'SERVER_PLATFORM_DATABASE_UNAVAILABLE')

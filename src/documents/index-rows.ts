@@ -67,7 +67,7 @@ export function visible({ id, table, fields, state }: IndexRow): PhysicalIndex |
   return state === 'dropped' ? null : { id, table, fields, state }
 }
 
-/** The key of a stored document, a binary string; null where it is longer than KEY_BYTES_MAX. */
+/** The key of a stored document, a binary string; null if it is longer than KEY_BYTES_MAX. */
 export function storedKey(
   index: IndexDefinition,
   document: { readonly id: string; readonly createdAtMicros: bigint; readonly text: string },

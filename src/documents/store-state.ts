@@ -112,7 +112,7 @@ export class StoreState {
 export interface IndexBuildOptions {
   readonly state: StoreState
   readonly findIndex: (id: number) => IndexRow | undefined
-  /** Fills one chunk and stores the resulting row. Resolves to null where the index is dropped. */
+  /** Fills one chunk and stores the resulting row. Resolves to null if the index is dropped. */
   readonly fillChunk: (id: number) => Promise<IndexRow | null>
 }
 

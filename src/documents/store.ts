@@ -93,7 +93,7 @@ export interface OperationRecord {
 }
 
 export interface TransactionWrite {
-  /** Greater than all sequences before; null where only an operation is recorded. */
+  /** Greater than all sequences before; null if only an operation is recorded. */
   readonly sequence: number | null
   readonly atMicros: bigint
   /** Writes, at most one per document. Empty if `sequence` is null. */

@@ -24,7 +24,7 @@ export interface BootstrapFiles {
   readonly path: string
   /** Creates the directories, or rejects unsafe ones. */
   prepare(): void
-  /** Returns null where the file does not exist. */
+  /** Returns null if the file does not exist. */
   read(file: BootstrapFile): Secret | null
   write(file: BootstrapFile, code: Secret): void
   remove(file: BootstrapFile): void

@@ -180,7 +180,7 @@ async function reconcileFiles(
   })
 }
 
-/** Makes the file that holds this code the current one. Returns false where no file does. */
+/** Makes the file that holds this code the current one. Returns false if there is none. */
 export function promoteFile(
   files: BootstrapFiles,
   credentials: Credentials,

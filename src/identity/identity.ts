@@ -61,7 +61,7 @@ export class Identity implements IdentityCore {
   readonly database: Database
   readonly system: System
   readonly credentials: Credentials
-  /** null where no external identity is configured. */
+  /** null if no external identity is configured. */
   readonly oidc: TokenVerifier | null
   readonly workloads: readonly TokenVerifier[]
   readonly managedSource: ManagedSource | null

@@ -172,7 +172,7 @@ test('a replay requires the current capabilities of the creator', async () => {
   )
 })
 
-test('without an Operation ID, every request creates an invitation', async () => {
+test('every request without an Operation ID creates an invitation', async () => {
   const [a, b] = [await issue(owner), await issue(owner)]
   expect(a.invitation.invitationId).not.toBe(b.invitation.invitationId)
   expect(await t.sql('select 1 from service_operator_invitation_operations')).toEqual([])

@@ -17,7 +17,7 @@ import { changeOperator } from './operators.ts'
 import { refresh, revokeSession } from './sessions.ts'
 
 /*
- * Goal: whatever message of the protocol the connection is lost at, the answer tells the truth and
+ * Goal: if the connection is lost at any message of the protocol, the answer tells the truth and
  * the audit has exactly what the tables have. Method: each change runs once whole, to count its
  * messages, and then once for each message and point, on a connection of its own.
  */

@@ -10,7 +10,7 @@ export interface LinkableEnvironment {
   readonly environmentId: EnvironmentId
   readonly name: string
   readonly slug: string
-  /** null where no public origin is configured. */
+  /** null if no public origin is configured. */
   readonly managementOrigin: string | null
 }
 

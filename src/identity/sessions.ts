@@ -55,7 +55,7 @@ export async function openSession(
     readonly grants: readonly Grant[]
     readonly deviceName: string | null
     readonly atMicros: bigint
-    /** If false, the session has no refresh token. Defaults to true. */
+    /** False if the session has no refresh token. Defaults to true. */
     readonly isRenewable?: boolean
   },
 ): Promise<Login> {

@@ -52,7 +52,7 @@ test('a listener cannot open an address that another server of this user has', (
 
 const FORWARDED = { 'x-forwarded-for': '203.0.113.9, 198.51.100.7' }
 
-test('without a trusted proxy the peer is the address of the socket', async () => {
+test('the peer without a trusted proxy is the address of the socket', async () => {
   expect(await (await fetch(listen(false), { headers: FORWARDED })).text()).toBe('127.0.0.1')
 })
 

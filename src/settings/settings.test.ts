@@ -99,7 +99,7 @@ describe.each([
   ['SERVICE_SUBJECT_PEPPER_CHANGE_CONFIRM', SUBJECT_PEPPER_CHANGE_PHRASE, 'oidc-subject'],
 ])('%s', (name, phrase, kind) => {
   it.each(['', 'canary', `${phrase} `, phrase.toUpperCase()])(
-    'is the exact phrase or unset, not %j',
+    'the confirmation is the exact phrase or unset, not %j',
     (wrong) => {
       const fault = failure({ ...BASE, [name]: wrong }, 'migrate')
       expect(fault.code).toBe('SERVER_CONFIGURATION_INVALID')

@@ -64,7 +64,7 @@ export interface ServerSettings {
   readonly realtime: RealtimeSettings
   /** Null where traces are not exported. */
   readonly traces: TraceSettings | null
-  /** With `required` the server does not start on a system that cannot sandbox Functions. */
+  /** `required`: the server does not start on a system that cannot sandbox Functions. */
   readonly sandbox: 'preferred' | 'required'
   /** Peppers that `migrate` may replace; no other mode replaces one. */
   readonly confirmedPepperChanges: readonly PepperKind[]
@@ -217,7 +217,7 @@ function listener(environment: ProcessEnvironment, name: PlainName): Listener | 
   return listen
 }
 
-/** False where the variable is unset; any value but the expected one is a mistake. */
+/** Returns false if the variable is unset; any value but the expected one is a mistake. */
 function flag(environment: ProcessEnvironment, name: PlainName, expected: string): boolean {
   const value = readPlain(environment, name)
   if (value !== null && value !== expected) throw invalid(name, `exactly ${expected}, or unset`)

@@ -26,7 +26,7 @@ const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/
 const RESERVED =
   /^(?:connection|content-.*|expect|host|keep-alive|te|trailer|transfer-encoding|upgrade)$/i
 
-/** Returns null where traces are not exported. Throws SERVER_CONFIGURATION_INVALID. */
+/** Returns null if traces are not exported. Throws SERVER_CONFIGURATION_INVALID. */
 export function readTraces(environment: ProcessEnvironment): TraceSettings | null {
   const endpoint = readPlain(environment, ENDPOINT)
   // The other names may be there for other programs of this machine.

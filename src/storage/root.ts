@@ -153,7 +153,7 @@ function readProductRoot(path: string): { descriptor: RootDescriptor; keyring: K
 }
 
 /**
- * Returns the name of an existing file that is created after control.db, if any. Throws where that
+ * Returns the name of an existing file that is created after control.db, if any. Throws if that
  * file exists without control.db: an empty control.db references no artifact and no index, so all
  * of them would be removed as unused. The caller opens control.db afterwards, since SQLite deletes
  * the log beside an empty file.

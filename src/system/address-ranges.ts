@@ -7,7 +7,7 @@ export interface AddressRange {
   readonly bits: number
 }
 
-/** Parses a network such as `10.0.0.0/8` or `fd00::/8`; null where the text is not exactly one. */
+/** Parses a network such as `10.0.0.0/8` or `fd00::/8`; null if the text is not exactly one. */
 export function parseNetwork(text: string): AddressRange | null {
   const [, address = '', digits] = /^([0-9a-fA-F.:]+)\/(0|[1-9][0-9]{0,2})$/.exec(text) ?? []
   const network = parseAddress(address)

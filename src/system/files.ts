@@ -108,7 +108,7 @@ function requireLastingNames(directory: string): void {
   }
 }
 
-/** Returns whether every user of the machine can read the file; false where that is unknown. */
+/** Returns whether every user of the machine can read the file; false if that is unknown. */
 export function isReadableByOthers(path: string): boolean {
   const stats = WINDOWS ? undefined : lstatSync(path, { throwIfNoEntry: false })
   return stats !== undefined && (stats.mode & READ_BY_OTHERS) !== 0

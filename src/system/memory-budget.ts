@@ -18,7 +18,7 @@ export interface Holder {
 /** A budget as one holder uses it. */
 export interface MemoryShare {
   readonly holder: Holder
-  /** Returns null where the budget or a share of the holder is exhausted. */
+  /** Returns null if the budget or a share of the holder is exhausted. */
   reserve(bytes: number): Reservation | null
 }
 
@@ -53,7 +53,7 @@ export class MemoryBudget {
     )
   }
 
-  /** Returns null where the budget or a share of the holder is exhausted. */
+  /** Returns null if the budget or a share of the holder is exhausted. */
   reserve(bytes: number, holder: Holder): Reservation | null {
     if (!this.fits(bytes, holder)) return null
     this.#add(bytes, holder)

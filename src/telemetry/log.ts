@@ -83,7 +83,7 @@ export interface LogExtension {
   /** Receives the lines of a call, which share the fields of the call. Never throws. */
   readonly collectLines: (call: CleanFields, lines: readonly LineTexts[]) => void
   /**
-   * Returns how many of so many lines have room, and counts the others as dropped. Never throws.
+   * Returns how many of `lines` have room, and counts the others as dropped. Never throws.
    */
   readonly admit: (lines: number) => number
 }

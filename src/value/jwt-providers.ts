@@ -39,7 +39,7 @@ export interface JwtProvider {
   readonly maximumLifetimeSeconds: number
 }
 
-/** Paths of claims, as keys from the outermost object inwards; null where none is configured. */
+/** Paths of claims, as keys from the outermost object inwards; null if none is configured. */
 export interface ClaimMapping {
   readonly subject: ClaimPath
   readonly roles: ClaimPath | null

@@ -130,7 +130,7 @@ function accepted(json: ValidatorJson, pick: (max: number) => number): unknown {
   }
 }
 
-/** Reference: encodeTagged(check(fromStoredJson(json))), or null where that throws. */
+/** Reference: encodeTagged(check(fromStoredJson(json))), or null if that throws. */
 function referenceEncoding(json: ValidatorJson, value: unknown): string | null {
   try {
     const check = compileValidator(json, { coerce: true })

@@ -13,7 +13,7 @@ import { codePoints, type FieldsJson, type LiteralJson, type ValidatorJson } fro
 import { compareUtf8, VALUE_DEPTH_MAX, VALUE_ENTRIES_MAX } from './values.ts'
 
 /**
- * Encodes parsed JSON. `{"$r":0}` in it references the first object of `named`. Returns null where
+ * Encodes parsed JSON. `{"$r":0}` in it references the first object of `named`. Returns null if
  * the validator rejects the result. Throws ResultTooLong.
  */
 export type EncodeResult = (json: unknown, named?: readonly object[]) => string | null

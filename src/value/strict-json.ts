@@ -22,7 +22,7 @@ export interface StrictJsonLimits {
   readonly depthMax: number
   /** Members of one array or object. */
   readonly entriesMax: number
-  /** If true, integers beyond 2^53 are rounded, as a float64 is, rather than rejected. */
+  /** True if integers beyond 2^53 are rounded, as a float64 is, rather than rejected. */
   readonly roundsIntegers?: boolean
 }
 

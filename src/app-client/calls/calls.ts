@@ -79,7 +79,7 @@ interface RejectedAttempt {
 }
 
 /**
- * Returns a refreshed token for one further attempt, or null. It is no retry of the same request,
+ * Returns a refreshed token for one further attempt, or null. It is not a retry of the request,
  * since the server rejected the credential before it ran anything. An Action is never sent again.
  */
 async function refreshedToken(

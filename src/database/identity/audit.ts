@@ -148,7 +148,7 @@ export async function listAudit(
   }))
 }
 
-/** The last of `count` records of the span, of any actor; null where there are fewer. */
+/** The last of `count` records of the span, of any actor; null if there are fewer. */
 export async function findAuditFloor(
   reader: Reader,
   { fromMicros, toMicros, before }: AuditFilter,

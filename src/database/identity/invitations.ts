@@ -21,9 +21,9 @@ import type { ExternalIdentity } from './identities.ts'
 export interface Invitation {
   readonly invitationId: InvitationId
   readonly kind: 'bootstrap' | 'delegated'
-  /** Digest of the code, which is never stored; null where `workload` stands in for a code. */
+  /** Digest of the code, which is never stored; null if `workload` stands in for a code. */
   readonly codeDigest: Uint8Array | null
-  /** The identity whose first login consumes the invitation; null where a code does. */
+  /** The identity whose first login consumes the invitation; null if a code does. */
   readonly workload: ExternalIdentity | null
   /** Null for the bootstrap invitation: the first owner chooses the name. */
   readonly operatorName: string | null

@@ -23,7 +23,7 @@ export interface SessionDigests {
   readonly refresh: Uint8Array
 }
 
-/** Digests of a new session; `refresh` is null where it has no refresh token. */
+/** Digests of a new session; `refresh` is null if it has no refresh token. */
 export type FirstDigests = Pick<SessionDigests, 'access'> & {
   readonly refresh: Uint8Array | null
 }

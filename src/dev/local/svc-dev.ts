@@ -51,7 +51,7 @@ export async function runDevelopment(request: LocalDevelopmentRequest): Promise<
   const report: Report = (event) => request.report(scheduled?.completed(event) ?? event)
   const workspaceDirectory = withoutLinks(request.workspaceDirectory)
   const system = realSystem()
-  // Files of the root are readable by this user alone, whatever umask the shell has.
+  // Files of the root are readable by this user alone, regardless of the umask of the shell.
   const umask = process.umask(0o077)
   const log = createLog({
     system,

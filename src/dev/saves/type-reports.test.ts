@@ -44,7 +44,7 @@ function startReports() {
   return { reports, events, requests, expectRequests, processes }
 }
 
-test('of the saves during a check only the newest is checked, by the same process', async () => {
+test('only the newest save during a check is checked, by the same process', async () => {
   const { reports, requests, expectRequests, processes } = startReports()
   for (const name of ['first', 'second', 'third']) {
     reports.check(inputNamed(name))

@@ -34,7 +34,7 @@ export class SimulatedTime {
   }
 
   /**
-   * Moves the clock by so many milliseconds and runs the work that becomes due, in the order of the
+   * Moves the clock by `millis` and runs the work that becomes due, in the order of the
    * due times. Calls `prepare` first, once earlier calls have ended. Throws LIMIT_EXCEEDED if work
    * schedules itself without a delay.
    */

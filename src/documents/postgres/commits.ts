@@ -9,7 +9,7 @@ import { number } from './rows.ts'
 /**
  * The statement of a commit. It locks the row of the epoch, which a server that takes over updates:
  * that server waits for this statement, or this statement finds a newer epoch and stores nothing.
- * It also stores nothing where the previous batch is missing, such as after a failover to a standby
+ * It also stores nothing if the previous batch is missing, such as after a failover to a standby
  * that was behind.
  */
 const statement = (entries: string, checked: string): string => `

@@ -101,7 +101,7 @@ export async function fillIndex(
   return index
 }
 
-/** Returns the row of the dropped index; null where it was dropped before. */
+/** Returns the row of the dropped index; null if it was dropped before. */
 export async function dropIndex(
   connection: Connection,
   term: Term,

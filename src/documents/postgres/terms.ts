@@ -55,7 +55,7 @@ export async function renewTerm(connection: Connection, writer: string): Promise
   return loadTerm(connection, number(rows[0], 'epoch'))
 }
 
-/** Returns the ID of the database; null where it does not belong to any Environment yet. */
+/** Returns the ID of the database; null if it does not belong to any Environment yet. */
 async function readBinding(connection: Connection, claim: Claim): Promise<string | null> {
   const { rows } = await connection.query('select environment_id, database_id from state')
   if (rows[0] === undefined) {

@@ -27,9 +27,9 @@ const CACHE_MIB = 8
 const APPLICATION_ID = 0x73766364
 
 export interface OpenOptions {
-  /** If false, an empty file is PRODUCT_CORRUPT: it has lost its write-ahead log. */
+  /** False if an empty file is PRODUCT_CORRUPT: it has lost its write-ahead log. */
   readonly mayBeNew: boolean
-  /** If true, the file is deleted when the process ends, and commits are not synced to the disk. */
+  /** True if the file is deleted when the process ends, and commits are not synced to the disk. */
   readonly isTemporary?: boolean
 }
 

@@ -9,7 +9,7 @@ const WAL_BYTES_KEPT = 64 * 1024 * 1024
 
 export interface PragmaOptions {
   readonly cacheMiB: number
-  /** If true, commits need not survive a power failure. */
+  /** True if commits need not survive a power failure. */
   readonly isTemporary: boolean
 }
 

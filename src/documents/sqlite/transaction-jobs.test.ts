@@ -41,7 +41,7 @@ function counts(): unknown {
 }
 
 describe('a job of the writer thread', () => {
-  test('on a full disk nothing of a batch is stored, and the writer stays usable', () => {
+  test('a full disk stores nothing of a batch, and the writer stays usable', () => {
     // The page limit of SQLite replaces the full disk: both fail with SQLITE_FULL.
     const jobs = new TransactionJobs(database)
     const { page_count: pages } = database

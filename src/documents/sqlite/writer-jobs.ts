@@ -19,7 +19,7 @@ export interface WriterResults {
   readonly commit: null
   /** A row for each definition. */
   readonly ensure: readonly IndexRow[]
-  /** The index after one chunk, ready after the last one; null where it was dropped. */
+  /** The index after one chunk, ready after the last one; null if it was dropped. */
   readonly build: IndexRow | null
   readonly drop: null
   readonly prune: PruneResult

@@ -1,6 +1,6 @@
 /**
  * Audit of rejected logins of workloads. A record names the provider, never a claim of the token.
- * Anybody can present tokens, so the records are bounded; the log has the reasons and the rest.
+ * Any client can present tokens, so the records are bounded; the log has the reasons and the rest.
  */
 import { transaction } from '../../database/transaction.ts'
 import { recordAudit } from '../audit.ts'

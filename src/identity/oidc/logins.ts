@@ -35,7 +35,7 @@ import { detectReplay, type PresentedToken, recordUse } from './token-uses.ts'
 import { chooseVerifier, type TokenVerifier, verifyToken } from './tokens.ts'
 
 export interface ExternalCore extends IdentityCore {
-  /** At least one verifier; all have different issuers. */
+  /** One verifier or more; all have different issuers. */
   readonly verifiers: readonly TokenVerifier[]
   readonly managedSource: ManagedSource | null
   readonly deniedLogins: DeniedLogins

@@ -190,7 +190,7 @@ function createHeads(directory: string): void {
   }
 }
 
-/** Returns all bytes of a file; null where it has another length. */
+/** Returns all bytes of a file; null if it has another length. */
 function readSmall(path: string, size: number): Uint8Array<ArrayBuffer> | null {
   const descriptor = openSync(path, READ)
   try {

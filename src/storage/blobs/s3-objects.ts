@@ -89,7 +89,7 @@ export class S3Objects {
     await this.request(this.requestMillis, () => this.client.delete(key))
   }
 
-  /** Milliseconds for a request with so many bytes. */
+  /** Milliseconds for a request with `bytes` bytes. */
   millisFor(bytes: number): number {
     return this.requestMillis + bytes / BYTES_PER_MILLI_MIN
   }

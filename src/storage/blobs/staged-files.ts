@@ -48,7 +48,7 @@ export class Staging {
     })
   }
 
-  /** Raises UNAVAILABLE where so many bytes more would leave less than the floor. */
+  /** Raises UNAVAILABLE if `bytes` more would leave less than the floor. */
   async requireSpace(bytes: number): Promise<void> {
     if (await this.hasSpace(bytes)) return
     throw new Fault('UNAVAILABLE', { detail: 'the disk has less free space than the floor' })

@@ -170,7 +170,7 @@ export function insertRelease(
   )
 }
 
-/** Returns false where the Release is no longer `published`. */
+/** Returns false if the Release is no longer `published`. */
 export function markReleaseDecided(
   tx: ControlTx,
   id: ReleaseId,
@@ -191,7 +191,7 @@ export function markReleaseDecided(
   return changed === 1
 }
 
-/** Returns false where the Release is retired already. Fills the checks of an undecided one. */
+/** Returns false if the Release is retired already. Fills the checks of an undecided one. */
 export function markReleaseRetired(tx: ControlTx, id: ReleaseId, atMicros: bigint): boolean {
   const changed = tx.run(
     `update releases

@@ -53,7 +53,7 @@ export interface LogArchiveOptions {
   readonly database: Database
   readonly files: SegmentFiles
   readonly environmentId: string
-  /** If true, segments are moved to the S3-compatible store. */
+  /** True if segments are moved to the S3-compatible store. */
   readonly isRemote: boolean
 }
 
@@ -82,8 +82,8 @@ export class LogArchive {
   }
 
   /**
-   * Writes and verifies one segment where the records that are not archived fill one, or the oldest
-   * of them is old enough. Throws where the segment cannot be stored or is not read back whole.
+   * Writes and verifies one segment if the records that are not archived fill one, or the oldest
+   * of them is old enough. Throws if the segment cannot be stored or is not read back whole.
    */
   archive({ now, bytesMax, ageMax }: ArchiveRequest): ArchiveState {
     const previous = this.#newest()
@@ -329,7 +329,7 @@ export class LogArchive {
       .all()
   }
 
-  /** Returns the column `value` of the first row; null where there is none. */
+  /** Returns the column `value` of the first row; null if there is none. */
   #first(sql: string, ...parameters: number[]): number | null {
     const row = this.#database.query<{ value: number | null }, number[]>(sql).get(...parameters)
     return row?.value ?? null

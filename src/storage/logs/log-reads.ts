@@ -47,7 +47,7 @@ export class LogReads {
     this.#database.close()
   }
 
-  /** Sequences of the oldest and the newest record; null where there is none. */
+  /** Sequences of the oldest and the newest record; null if there is none. */
   range(): { readonly oldest: number; readonly newest: number } | null {
     const row = this.#database
       .query<{ oldest: number | null; newest: number | null }, []>(
@@ -59,7 +59,7 @@ export class LogReads {
     return oldest === null || newest === null ? null : { oldest, newest }
   }
 
-  /** The oldest record and its time in microseconds; null where there is none. */
+  /** The oldest record and its time in microseconds; null if there is none. */
   oldest(): { readonly sequence: number; readonly at: number } | null {
     return this.#database
       .query<{ sequence: number; at: number }, []>(

@@ -34,7 +34,7 @@ export interface PruneRequest {
   /** Only records before this time are removed. */
   readonly before: number
   readonly maximum: number
-  /** If false, records are only counted. */
+  /** False if records are only counted. */
   readonly apply: boolean
   readonly now: number
   /** Numbers of segments in the S3-compatible store that were just read and found whole. */
@@ -53,7 +53,7 @@ export interface OpenLog {
   readonly directory: string
   readonly environmentId: string
   readonly now: number
-  /** If true, segments are moved to the S3-compatible store. */
+  /** True if segments are moved to the S3-compatible store. */
   readonly isRemote: boolean
 }
 

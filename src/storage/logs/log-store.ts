@@ -120,7 +120,7 @@ export class LogStore {
   }
 
   /**
-   * Returns how many of so many records have room now, and counts the others as dropped. It
+   * Returns how many of `records` have room now, and counts the others as dropped. It
    * reserves nothing: the caller adds the records at once.
    */
   admit(records: number): number {

@@ -105,7 +105,7 @@ function migrate(database: Database): void {
 }
 
 /**
- * Sequences go on where they ended. A new file begins with the time in microseconds, so that a
+ * Sequences continue where they ended. A new file begins with the time in microseconds, so that a
  * cursor of a file that was lost never names another record.
  */
 function nextSequence(database: Database, now: number): number {

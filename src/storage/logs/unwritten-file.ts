@@ -29,12 +29,12 @@ export class UnwrittenFile {
   /** The two halves of each field: numbers cost less than integers of 64 bits. */
   readonly #fields = new DataView(new ArrayBuffer(FIELDS * 8))
 
-  /** Throws where the file cannot be opened. */
+  /** Throws if the file cannot be opened. */
   constructor(path: string) {
     this.#file = openSync(path, 'r+')
   }
 
-  /** Returns null where the file is new or too short. */
+  /** Returns null if the file is new or too short. */
   read(): Unwritten | null {
     const fields = new BigUint64Array(FIELDS)
     try {

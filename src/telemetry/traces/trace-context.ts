@@ -20,7 +20,7 @@ const MEMBERS_MAX = 32
 const KEY = '[a-z0-9][a-z0-9_*/-]{0,255}|[a-z0-9][a-z0-9_*/-]{0,240}@[a-z][a-z0-9_*/-]{0,13}'
 const MEMBER = new RegExp(`^(${KEY})=[ -+\\--<>-~]{0,255}[!-+\\--<>-~]$`)
 
-/** Returns null where `traceparent` is absent or malformed; a malformed `tracestate` is dropped. */
+/** Returns null if `traceparent` is absent or malformed; a malformed `tracestate` is dropped. */
 export function parseTraceContext(
   parent: string | null,
   state: string | null,

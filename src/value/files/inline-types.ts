@@ -25,7 +25,7 @@ const INLINE_TYPES: ReadonlySet<string> = new Set([
   'video/webm',
 ])
 
-/** Whether a file of this type may be shown in place. Parameters do not matter. */
+/** Returns whether a file of this type may be shown in place. Parameters do not matter. */
 export function isInlineType(contentType: string): boolean {
   return INLINE_TYPES.has(contentType.split(';', 1)[0]!.trim().toLowerCase())
 }
