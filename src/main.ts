@@ -39,7 +39,7 @@ async function main(name: string, args: readonly string[]): Promise<void> {
 
 async function server(args: readonly string[]): Promise<never> {
   requireVerifiedPeers(process.env)
-  // Files of the server are readable by its own user alone, whatever umask it inherits.
+  // Files of the server are readable by its own user alone, under any umask that it inherits.
   process.umask(0o077)
   const { runServer } = await import('./server/modes.ts')
   const { Output } = await import('./server/outputs.ts')

@@ -1,11 +1,11 @@
 /**
  * Rules of sentences that a machine can check: openings of docstrings, phrases of comments, and
- * names of tests. They hold in the folders that satisfy them.
+ * names of tests.
  */
 import { type Finding, isGenerated, type SourceFile } from './source-files.ts'
 
-/** Folders whose sentences satisfy the rules. Add a folder here once it has no finding. */
-const CLEAN_FOLDERS = ['src/', 'build/', 'testing/', 'bench/', 'e2e/']
+/** The folders with sources and tests. */
+const FOLDERS = ['src/', 'build/', 'testing/', 'bench/', 'e2e/']
 
 /** The rules and their test, which quote what they forbid. */
 const QUOTING = ['build/tidy/sentence-rules.ts', 'build/tidy.test.ts']
@@ -52,7 +52,7 @@ const CONTINUATION = new RegExp(
 /** The text before the name in a call that declares a test, with or without a table. */
 const TEST_HEAD = /(?:\b(?:test|it)\b[\w.]*(?:<.*>)?(?:\(.*\))?|^\s*[\])}]*\])\)?\($/
 
-export function sentenceFindings(file: SourceFile, folders = CLEAN_FOLDERS): Finding[] {
+export function sentenceFindings(file: SourceFile, folders = FOLDERS): Finding[] {
   if (!folders.some((folder) => file.path.startsWith(folder))) return []
   if (isGenerated(file.path) || QUOTING.includes(file.path)) return []
   const comments = file.lines.map((_, i) => commentOf(file, i))

@@ -8,7 +8,7 @@ import type { FilePorts } from '../product/files/ports.ts'
 import { allowsRange, isNotModified, requestedRange } from './ranges.ts'
 
 export interface AnswerOptions {
-  /** The name that a browser saves the file under; null where the response suggests none. */
+  /** The name that a browser saves the file under; null if the response suggests none. */
   readonly fileName: string | null
   /** Additional headers. They override those that this module sets. */
   readonly headers?: Readonly<Record<string, string>>

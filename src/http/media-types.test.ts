@@ -36,6 +36,6 @@ test.each<[string | null, string | null]>([
   ['application/json;q=0', null],
   ['application/json;q=x', null],
   ['', null],
-])('of %j the best is %s', (accept, best) => {
+])('Accept %j prefers %s', (accept, best) => {
   expect(preferredType(accept, [JSON_TYPE, METRICS, TEXT])).toBe(best)
 })

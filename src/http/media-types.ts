@@ -7,7 +7,7 @@ interface Range {
 
 /**
  * Returns the type of `offered` with the highest quality in `accept`, the first one of equal ones;
- * null where `accept` permits none. The most specific range decides for a type. Parameters other
+ * null if `accept` permits none. The most specific range decides for a type. Parameters other
  * than `q` are ignored.
  */
 export function preferredType<T extends string>(

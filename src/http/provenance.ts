@@ -6,7 +6,7 @@ import { read } from '../wire/reading/read.ts'
 import { PROVENANCE_HEADER, Provenance, ProvenanceHeader } from '../wire/workspace.ts'
 
 /**
- * Parses the header; null where it is absent. Throws `code`, and ValidationError for text that is
+ * Parses the header; null if it is absent. Throws `code`, and ValidationError for text that is
  * not JSON.
  */
 export function readProvenance(header: string | null, code: TableCode): Provenance | null {

@@ -252,7 +252,7 @@ test('health is never limited, not even for a peer over its limits', async () =>
   expect(await statuses(200, () => send('/health/ready', 'a'))).toEqual({ 200: 200 })
 })
 
-test('without limits nothing is limited', async () => {
+test('no request is limited if there are no limits', async () => {
   const system = new TestSystem()
   const send = mounted(null, system)
   expect(await statuses(100, () => send('/v1/closed', 'a', 'B'))).toEqual({ 401: 100 })

@@ -14,7 +14,7 @@ interface TracedRequest {
   readonly attributes?: SpanAttributes
 }
 
-/** Starts the span of a request whose caller is authenticated; null where nothing is traced. */
+/** Starts the span of a request whose caller is authenticated; null if nothing is traced. */
 export function startTrace(
   traces: Traces | null | undefined,
   { method, path, headers, requestId, started, attributes }: TracedRequest,

@@ -164,7 +164,7 @@ interface Body {
 interface RequestInit {
   method?: string
   headers?: HeadersInit
-  /** At most 8 MiB. */
+  /** The body, of at most 8 MiB. */
   body?: BodyInit | null
   /** `follow` by default: at most 10 redirects, to hosts in `uses.network`, by the same scheme. */
   redirect?: 'follow' | 'manual' | 'error'

@@ -286,8 +286,8 @@ export declare function internalMutation<
 ): FunctionDefinition<'mutation'>
 
 /**
- * How often an Action is attempted when it is scheduled. It may then have its effects more than
- * once, so its requests must be safe to repeat. Calls by applications are never repeated.
+ * The number of attempts of a scheduled Action. It may then have its effects more than once, so its
+ * requests must be safe to repeat. Calls by applications are never repeated.
  */
 interface WithRetry {
   retry?: {
@@ -432,9 +432,9 @@ export interface Scheduler {
 }
 
 /**
- * When a Cron runs. An expression has five fields, minute, hour, day of month, month and day of
- * week: numbers, names, ranges, lists and steps, such as "0 7 * * mon-fri". If both days are given,
- * either is enough. An interval begins when the Cron comes into force.
+ * The times at which a Cron runs. An expression has five fields, minute, hour, day of month, month
+ * and day of week: numbers, names, ranges, lists and steps, such as "0 7 * * mon-fri". If both days
+ * are given, either is enough. An interval begins when the Cron comes into force.
  */
 type CronTimes =
   | {

@@ -193,7 +193,7 @@ describe('a caller', () => {
   })
 })
 
-it('that is not authorized creates no invocation', async () => {
+it('a request that is not authorized creates no invocation', async () => {
   const authorization = await user({ sub: 'user-1' })
   const begun = await call('query.user', { authorization })
   expect(begun.headers.get('x-service-invocation-id')).toMatch(/^ivc_/)

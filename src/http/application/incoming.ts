@@ -40,7 +40,7 @@ export interface ApplicationBinding extends PeerBinding {
   setTime(seconds: number): void
   /** Returns whether the response was sent, or its connection ended. */
   isAnswered(): boolean
-  /** Turns the connection into a WebSocket; returns false where its key header is malformed. */
+  /** Turns the connection into a WebSocket; returns false if its key header is malformed. */
   upgrade(upgrade: Upgrade): boolean
 }
 
@@ -58,7 +58,7 @@ export interface Incoming extends Sender {
   /** The Release of the target; null until the target was resolved. */
   releaseId: ReleaseId | null
   function: string | null
-  /** The span of the request, once its key is authenticated; null where nothing is traced. */
+  /** The span of the request, once its key is authenticated; null if nothing is traced. */
   trace: Span | null
   /** Credential of a rejected key that was active before. */
   rejectedKey?: CredentialName | null

@@ -25,7 +25,7 @@ interface RepeatedCall {
   readonly gateway: Gateway
   readonly incoming: Incoming
   readonly caller: ApplicationCaller
-  /** Auth mode of the called Function; null where the Function was not found. */
+  /** Auth mode of the called Function; null if the Function was not found. */
   readonly mode: AuthMode | null
 }
 

@@ -11,7 +11,7 @@ export const CLOSE = {
 /** One open WebSocket, as the protocol uses it. */
 export interface Socket {
   /**
-   * Sends a text message. Returns false where the buffer of the socket is full: the message is in
+   * Sends a text message. Returns false if the buffer of the socket is full: the message is in
    * the buffer, and no further one may follow before `drained` is called.
    */
   send(text: string): boolean

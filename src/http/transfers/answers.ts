@@ -20,7 +20,7 @@ const BUFFERED_CHARACTERS = 64 * 1024
 const PIECE_CHARACTERS = 256 * 1024
 
 /**
- * Returns the body of a response, given in parts, or null where the budget for unsent responses is
+ * Returns the body of a response, given in parts, or null if the budget for unsent responses is
  * exhausted. The runtime sends a string over 14 KiB in about 35 system calls: 6,400 responses of
  * 30 KB a second. It sends a stream of one chunk in two: 58,000 a second.
  */

@@ -1,4 +1,4 @@
-/** How many downloads of long files there are, and how long they wait for their readers. */
+/** The number of downloads of long files, and the time that they wait for their readers. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { DOWNLOAD_IDLE_SECONDS, DOWNLOADS_MAX, Downloads, PEER_DOWNLOADS_MAX } from './downloads.ts'
 
@@ -13,7 +13,7 @@ beforeEach(() => {
 })
 afterEach(() => void vi.useRealTimers())
 
-/** Lets the clock and the timers go on. */
+/** Advances the clock and the timers. */
 function pass(passed: number): void {
   millis += passed
   vi.advanceTimersByTime(passed)

@@ -63,7 +63,7 @@ const ruleOf = (error: unknown) =>
   isFault(error, 'LIMIT_EXCEEDED') ? error.violations[0]!.path : error
 const rejectedBy = (work: Promise<unknown>) => work.then(() => null, ruleOf)
 
-test('of 50 simultaneous uploads as many succeed as the quota has space for', async () => {
+test('50 simultaneous uploads succeed as far as the quota has space', async () => {
   const name = bucket('race', { quotaBytes: 1_000n })
   const uploads = Array.from({ length: 50 }, (_, i) => rejectedBy(put(name, `k${i}`, 100)))
   const outcomes = await Promise.all(uploads)
@@ -72,7 +72,7 @@ test('of 50 simultaneous uploads as many succeed as the quota has space for', as
   expect(ports.usage.of(name)).toEqual({ files: 10, bytes: 1_000n })
 })
 
-test('of 50 simultaneous uploads to one key the quota counts one', async () => {
+test('the quota counts one of 50 simultaneous uploads to one key', async () => {
   const name = bucket('one-key', { quotaBytes: 250n })
   const uploads = Array.from({ length: 50 }, () => rejectedBy(put(name, 'k', 100)))
   const outcomes = await Promise.all(uploads)

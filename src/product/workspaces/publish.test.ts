@@ -104,7 +104,7 @@ describe('a publication', () => {
     expect(readStatus(harness.product)).toEqual(before)
   })
 
-  test('of 32 concurrent publications that expect one HEAD exactly one succeeds', async () => {
+  test('exactly one of 32 concurrent publications that expect one HEAD succeeds', async () => {
     const base = await push(makePackage({ source: 'base' }), 'empty')
     const outcomes = await Promise.allSettled(
       Array.from({ length: 32 }, (_, i) => push(makePackage({ source: `${i}` }), base.revisionId)),

@@ -5,7 +5,7 @@ import type { ApplicationCaller, Incoming } from '../incoming.ts'
 
 /** The parts of the opening request that the connection needs for its lifetime. */
 export interface OpenedBy extends Omit<Incoming, 'request'> {
-  /** Headers of the request that continue a trace; null where nothing is traced. */
+  /** Headers of the request that continue a trace; null if nothing is traced. */
   readonly traceHeaders: Headers | null
 }
 

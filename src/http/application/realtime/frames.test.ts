@@ -20,7 +20,7 @@ import { APPLICATION_CODES } from '../../errors.ts'
 const { continuation, text, binary, close, ping, pong } = OPCODE
 const PING = '{"version":1,"type":"ping","nonce":"κόσμε😀"}'
 const PING_BYTES = Buffer.from(PING)
-/** The message with spaces, of so many bytes. */
+/** The message, padded with spaces to `bytes`. */
 const padded = (bytes: number) => PING + ' '.repeat(bytes - PING_BYTES.length)
 
 let gateway: TestGateway

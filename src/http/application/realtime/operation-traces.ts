@@ -14,7 +14,7 @@ interface TracedConnection {
   readonly incoming: OpenedBy
 }
 
-/** Returns the headers of a request that continue a trace; null where nothing is traced. */
+/** Returns the headers of a request that continue a trace; null if nothing is traced. */
 export function traceHeadersOf({ traces }: Gateway, { headers }: Request): Headers | null {
   if (!traces) return null
   const names = ['traceparent', 'tracestate'].filter((name) => headers.has(name))
@@ -23,7 +23,7 @@ export function traceHeadersOf({ traces }: Gateway, { headers }: Request): Heade
 
 /**
  * Starts the span of an operation of a connection whose key was verified, in the trace of the
- * request that opened the connection. Returns null where nothing is traced.
+ * request that opened the connection. Returns null if nothing is traced.
  */
 export function startOperation(
   { gateway: { traces, system }, incoming }: TracedConnection,

@@ -25,7 +25,7 @@ export interface RealtimeLimits {
 
 const TICK_MILLIS = 250
 /**
- * Time over which clients are told to reconnect, however few they are: a few connections may have
+ * Time over which clients receive `reconnect`, however few they are: a few connections may have
  * many subscriptions.
  * @limit Realtime: time over which a server that stops closes its connections, evenly
  */
