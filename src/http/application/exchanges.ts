@@ -39,6 +39,8 @@ export function startSpan(
 
 interface Exchanged {
   readonly response: Response
+  /** The header Origin, which an exchange reads once. */
+  readonly origin: string | null
   /** Monotonic milliseconds. */
   readonly started: number
   /** Undefined where the duration is not measured. */
@@ -49,9 +51,9 @@ interface Exchanged {
 export function endExchange(
   gateway: Gateway,
   { request, trace, caller }: Incoming,
-  { response, started, routeClass }: Exchanged,
+  { response, origin, started, routeClass }: Exchanged,
 ): Response {
-  allowOrigin(gateway.allowedOrigins, response, request.headers.get('origin'))
+  allowOrigin(gateway.allowedOrigins, response, origin)
   const status = countedStatus(request, response.status)
   endTrace(trace, status)
   gateway.counts.answered(status, routeClass, gateway.system.monotonicMillis() - started)

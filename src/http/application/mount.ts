@@ -152,7 +152,7 @@ async function handleCall(
     incoming.bodyMemory?.release()
     response = failRequest(gateway, error, incoming)
   }
-  return endExchange(gateway, incoming, { response, started, routeClass: 'call' })
+  return endExchange(gateway, incoming, { response, origin, started, routeClass: 'call' })
 }
 
 /** A request whose handler makes its own response, unlike a call. */
@@ -203,7 +203,7 @@ async function answerExchange(
   // The handler checks the grant when it uses it, so only an admitted exchange has a span.
   const isAdmitted = countedStatus(request, response.status) < 400
   if (gateway.traces && isAdmitted) startSpan(gateway, incoming, { ...route, started })
-  return endExchange(gateway, incoming, { response, started, routeClass })
+  return endExchange(gateway, incoming, { response, origin, started, routeClass })
 }
 
 /** Opens a Realtime connection. The listener ignores the response of one that it has upgraded. */

@@ -47,7 +47,7 @@ export async function answerS3(gateway: Gateway, incoming: Incoming): Promise<Re
   headers.set('x-service-request-id', requestId)
   headers.set('x-content-type-options', 'nosniff')
   const routeClass = known.routeClass ?? undefined
-  return endExchange(gateway, incoming, { response, started, routeClass })
+  return endExchange(gateway, incoming, { response, origin, started, routeClass })
 }
 
 function checkRequest({ allowedOrigins, engine }: Gateway, origin: string | null): void {
