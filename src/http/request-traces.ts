@@ -36,6 +36,7 @@ export function startTrace(
 
 /** Ends the span with the status of the response and the code of a failure. */
 export function endTrace(trace: Span | null, status: number, errorCode?: string): void {
+  if (trace === null) return
   const attributes = { 'http.response.status_code': status, 'svc.error.code': errorCode }
-  trace?.end(status < 500 ? { attributes } : { attributes, error: String(status) })
+  trace.end(status < 500 ? { attributes } : { attributes, error: String(status) })
 }
