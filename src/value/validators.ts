@@ -7,6 +7,8 @@
 
 import { isOfTable } from './ids.ts'
 import { matches } from './patterns/matcher.ts'
+import { fromStoredJson } from './stored.ts'
+import type { Json } from './strict-json.ts'
 import { isTypedId } from './tagged.ts'
 import { inPart, keyPart, ValidationError } from './validation-error.ts'
 import { Timestamp, TypedId, typeOf, type Value, type ValueObject, valueEquals } from './values.ts'
@@ -16,6 +18,8 @@ export type FieldsJson = { readonly [name: string]: ValidatorJson | OptionalJson
 export interface OptionalJson {
   readonly type: 'optional'
   readonly inner: ValidatorJson
+  /** Stored JSON of the value that an absent field has; undefined without a default. */
+  readonly default?: Json
 }
 export type LiteralJson =
   | { readonly string: string }
@@ -41,13 +45,30 @@ export type ValidatorJson =
   | { readonly type: 'record'; readonly values: ValidatorJson; readonly maximumItems?: number }
   | { readonly type: 'union'; readonly members: readonly ValidatorJson[] }
   | { readonly type: 'nullable'; readonly inner: ValidatorJson }
+  /** A union that may have members in other Releases which this one does not know. */
+  | { readonly type: 'open'; readonly inner: ValidatorJson }
 
-/** Returns the value, with coerced types if `coerce` is set. Throws ValidationError. */
+/** What a Release reads in place of a value that no member of its open union accepts. */
+export const UNKNOWN_MEMBER: ValueObject = new Map([['unknown', true]])
+
+/**
+ * Returns the value with the defaults of its absent fields, and with coerced types if `coerce` is
+ * set. Throws ValidationError.
+ */
 export type Check = (value: Value, path: string) => Value
 
 export interface CompileOptions {
   /** Converts strings to declared IDs, and int64 to declared timestamps. */
   readonly coerce: boolean
+  /**
+   * What an open union does with a value that no member accepts:
+   * - `as-value`, for arguments and results: accepts `{ unknown: true }` alone, as a value
+   * - `as-read`: returns `{ unknown: true }` for every such value
+   * - `as-kept`, for documents that are written: accepts `{ unknown: true }` alone, and not inside
+   *   arrays, records and members of unions, where the stored value cannot be found again
+   * - `rejected`
+   */
+  readonly unknown?: 'as-value' | 'as-read' | 'as-kept' | 'rejected'
 }
 
 export function compileValidator(json: ValidatorJson, options: CompileOptions): Check {
@@ -83,7 +104,14 @@ export function compileValidator(json: ValidatorJson, options: CompileOptions): 
       const inner = compileValidator(json.inner, options)
       return (value, path) => (value === null ? null : inner(value, path))
     }
+    case 'open':
+      return open(json.inner, options)
   }
+}
+
+/** Returns the options for parts whose stored counterpart cannot be found again. */
+function inParts(options: CompileOptions): CompileOptions {
+  return options.unknown === 'as-kept' ? { ...options, unknown: 'rejected' } : options
 }
 
 function exactly(type: 'null' | 'boolean'): Check {
@@ -194,7 +222,7 @@ function array(
   json: { items: ValidatorJson; maximumItems?: number },
   options: CompileOptions,
 ): Check {
-  const items = compileValidator(json.items, options)
+  const items = compileValidator(json.items, inParts(options))
   return (value, path) => {
     if (!Array.isArray(value)) throw new ValidationError('an array', path)
     if (json.maximumItems !== undefined && value.length > json.maximumItems) {
@@ -212,6 +240,7 @@ function array(
 
 function object(fields: FieldsJson, options: CompileOptions): Check {
   const declared = new Map<string, { check: Check; optional: boolean }>()
+  const defaults = defaultsOf(fields)
   for (const [name, field] of Object.entries(fields)) {
     const optional = field.type === 'optional'
     declared.set(name, {
@@ -237,6 +266,9 @@ function object(fields: FieldsJson, options: CompileOptions): Check {
           throw new ValidationError('a required field', `${path}.${name}`)
         }
       }
+      for (const [name, absent] of defaults) {
+        if (!checked.has(name)) checked = withValue(checked, value as ValueObject, name, absent)
+      }
     }
     return checked
   }
@@ -246,7 +278,7 @@ function record(
   json: { values: ValidatorJson; maximumItems?: number },
   options: CompileOptions,
 ): Check {
-  const values = compileValidator(json.values, options)
+  const values = compileValidator(json.values, inParts(options))
   return (value, path) => {
     if (!(value instanceof Map)) throw new ValidationError('a record', path)
     if (json.maximumItems !== undefined && value.size > json.maximumItems) {
@@ -282,7 +314,7 @@ function withValue(
 
 /** Applies the first member that accepts the value. Its error contains no detail of members. */
 function union(members: readonly ValidatorJson[], options: CompileOptions): Check {
-  const checks = members.map((member) => compileValidator(member, options))
+  const checks = members.map((member) => compileValidator(member, inParts(options)))
   return (value, path) => {
     for (const check of checks) {
       try {
@@ -292,5 +324,31 @@ function union(members: readonly ValidatorJson[], options: CompileOptions): Chec
       }
     }
     throw new ValidationError('a member of the union', path)
+  }
+}
+
+/** Returns the values that absent fields have, by the names of the fields. */
+export function defaultsOf(fields: FieldsJson): ReadonlyMap<string, Value> {
+  const defaults = new Map<string, Value>()
+  for (const [name, field] of Object.entries(fields)) {
+    if (field.type !== 'optional' || field.default === undefined) continue
+    defaults.set(name, fromStoredJson(field.default))
+  }
+  return defaults
+}
+
+/** Applies the union. Its error contains no detail of members. */
+function open(inner: ValidatorJson, options: CompileOptions): Check {
+  const known = compileValidator(inner, inParts(options))
+  const { unknown = 'as-value' } = options
+  return (value, path) => {
+    try {
+      return known(value, path)
+    } catch (error) {
+      if (!(error instanceof ValidationError)) throw error
+      if (unknown === 'as-read') return UNKNOWN_MEMBER
+      if (unknown !== 'rejected' && valueEquals(value, UNKNOWN_MEMBER)) return UNKNOWN_MEMBER
+      throw error
+    }
   }
 }
