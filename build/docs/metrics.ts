@@ -1,5 +1,5 @@
 /** The reference of metrics, from the table of their names. */
-import { COUNTERS, GAUGES, HISTOGRAMS } from '../../src/telemetry/metrics/names.ts'
+import { COUNTERS, GAUGES, HISTOGRAMS } from '../../src/telemetry/metrics/definitions.ts'
 import { code, table } from './markdown.ts'
 
 export function metricsDocument(): string {

@@ -160,7 +160,7 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
     'exchanges.ts': 'first and last steps of every exchange',
     'calls.ts': 'a call with its body, parsed in turn',
     'call-admission.ts': 'target, Function, policy and identity of a call',
-    'repeats.ts': 'recorded outcomes of exact repeats',
+    'recorded-outcomes.ts': 'recorded outcomes of exact repeats',
     'invoke.ts': 'handlers of Query, Mutation and Action',
     files: 'uploads and downloads with grants',
     development: 'saves with development keys',

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type EngineBench, engineBench } from '../../testing/engines.ts'
-import type { CounterName } from '../telemetry/metrics/names.ts'
+import type { CounterName } from '../telemetry/metrics/definitions.ts'
 import { openMetricsText } from '../telemetry/metrics/open-metrics.ts'
 
 const SCHEMA = `tables({ notes: {

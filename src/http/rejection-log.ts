@@ -6,7 +6,7 @@
 import type { Code } from '../errors/codes.ts'
 import { type Fault, reasonOf } from '../errors/fault.ts'
 import type { RecordedActor } from '../identity/actor.ts'
-import type { CredentialName } from '../product/application-clients/application-credentials.ts'
+import type { CredentialName } from '../product/application-clients/application-keys.ts'
 import type { LogFields, Logger } from '../telemetry/log.ts'
 import type { Span } from '../telemetry/traces/spans.ts'
 import { UsagePeriods } from '../telemetry/usage-periods.ts'

@@ -15,7 +15,7 @@ import {
 } from './validators.ts'
 import type { Value, ValueObject } from './values.ts'
 
-/** What one Release sees of a kind of objects. No method changes its arguments. */
+/** The view that one Release has of a kind of objects. No method changes its arguments. */
 export interface Projection {
   /**
    * Returns the declared fields, with the default of each absent one, and `{ unknown: true }` for
@@ -33,7 +33,7 @@ export interface Projection {
   countHidden(stored: ValueObject): number
 }
 
-/** What one Release sees of a value, where that differs from the value. */
+/** The view that one Release has of a value, where that differs from the value. */
 interface View {
   read(stored: Value): Value
   keep(stored: Value | undefined, written: Value, path: string): Value
@@ -54,7 +54,7 @@ export function compileProjection(fields: FieldsJson): Projection {
   }
 }
 
-/** Returns whether documents can be read as something else than what is stored, hidden fields aside. */
+/** Returns whether a read can differ from what is stored in more than hidden fields. */
 export function changesReads(fields: FieldsJson): boolean {
   return Object.values(fields).some((field) => {
     if (field.type !== 'optional') return changesRead(field)

@@ -48,7 +48,7 @@ export type ValidatorJson =
   /** A union that may have members in other Releases which this one does not know. */
   | { readonly type: 'open'; readonly inner: ValidatorJson }
 
-/** What a Release reads in place of a value that no member of its open union accepts. */
+/** The value that a Release reads in place of one that no member of its open union accepts. */
 export const UNKNOWN_MEMBER: ValueObject = new Map([['unknown', true]])
 
 /**
@@ -61,7 +61,7 @@ export interface CompileOptions {
   /** Converts strings to declared IDs, and int64 to declared timestamps. */
   readonly coerce: boolean
   /**
-   * What an open union does with a value that no member accepts:
+   * The treatment of a value that no member of an open union accepts:
    * - `as-value`, for arguments and results: accepts `{ unknown: true }` alone, as a value
    * - `as-read`: returns `{ unknown: true }` for every such value
    * - `as-kept`, for documents that are written: accepts `{ unknown: true }` alone, and not inside

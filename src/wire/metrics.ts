@@ -11,7 +11,7 @@ const Histogram = schema({
   buckets: [{ leMicros: U64, count: U64 }, '[]'],
 })
 
-/** telemetry/metrics/names.ts defines the names. */
+/** telemetry/metrics/definitions.ts defines the names. */
 export const MetricsReport = schema({
   version: '1',
   collectedAtMicros: Micros,

@@ -3,7 +3,7 @@ import { listClients } from '../../src/product/application-clients/application-c
 import {
   listCredentials,
   revokeCredential,
-} from '../../src/product/application-clients/application-credentials.ts'
+} from '../../src/product/application-clients/application-keys.ts'
 import { readStatus } from '../../src/product/environments/status.ts'
 import {
   type EnvironmentConfiguration,

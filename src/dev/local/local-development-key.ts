@@ -10,8 +10,8 @@ import {
   createCredential,
   listCredentials,
   revokeCredential,
-} from '../../product/application-clients/application-credentials.ts'
-import type { ApplicationKeys } from '../../product/application-clients/application-keys.ts'
+} from '../../product/application-clients/application-keys.ts'
+import type { ApplicationKeys } from '../../product/application-clients/key-verification.ts'
 import { DEVELOPMENT_KEY_FILE } from '../../storage/root.ts'
 import { readSecretFile, writeFileAtomic } from '../../system/files.ts'
 import type { ApplicationScope } from '../../value/application-scopes.ts'

@@ -11,7 +11,7 @@ import {
   listCredentials,
   revealKey,
   revokeCredential,
-} from '../../product/application-clients/application-credentials.ts'
+} from '../../product/application-clients/application-keys.ts'
 import { APPLICATION_SCOPES } from '../../value/application-scopes.ts'
 import { parseId } from '../../value/ids.ts'
 import type { Secret } from '../../value/secret.ts'

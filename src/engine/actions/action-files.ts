@@ -12,6 +12,7 @@ import type { StorageAccess } from '../../value/manifest.ts'
 import { OperationError } from '../calls/operation-error.ts'
 import type { OperationResult } from '../calls/outcomes.ts'
 import { fileOf } from '../files/file-documents.ts'
+import type { FunctionStorage } from '../files/function-storage.ts'
 import {
   checkDownload,
   checkFileId,
@@ -21,8 +22,7 @@ import {
   downloadText,
   noFile,
   uploadGrantText,
-} from '../files/file-requests.ts'
-import type { FunctionStorage } from '../files/function-storage.ts'
+} from '../files/storage-arguments.ts'
 import type { SystemDocuments } from '../files/system-documents.ts'
 import { type Cursors, performOperation } from '../invocations/context-operations.ts'
 import type { Invocation } from '../invocations/invocation.ts'

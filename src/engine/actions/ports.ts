@@ -1,6 +1,6 @@
 /** The parts of the engine that Actions use. */
 import type { SystemDocuments } from '../files/system-documents.ts'
-import type { InvocationPort } from '../invocations/attempts.ts'
+import type { InvocationPort } from '../invocations/attempt.ts'
 import type { Mutations } from '../invocations/mutations.ts'
 import type { Queries } from '../invocations/queries.ts'
 import type { ActiveCalls } from '../releases/active-calls.ts'

@@ -5,9 +5,8 @@
  */
 import type { DocumentStore, OperationRecord } from '../../documents/store.ts'
 import { Fault } from '../../errors/fault.ts'
-import { digestEquals, sha256 } from '../../system/digests.ts'
+import { digestEquals } from '../../system/digests.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
-import type { FunctionManifest } from '../../value/manifest.ts'
 import { TransientMap } from '../../value/memory/transient-map.ts'
 import { encodeStored } from '../../value/stored.ts'
 import type { ValueObject } from '../../value/values.ts'
@@ -18,7 +17,7 @@ import type { ActiveCalls } from '../releases/active-calls.ts'
 import { completeWork } from '../scheduled-work/completion.ts'
 import { namedDocuments } from '../speculation/prefetched-documents.ts'
 import { Transaction } from '../transactions/transaction.ts'
-import { type InvocationPort, runAttempt } from './attempts.ts'
+import { type InvocationPort, runAttempt } from './attempt.ts'
 import {
   beginInvocation,
   type Invocation,
@@ -26,6 +25,7 @@ import {
   LostRunCounter,
 } from './invocation.ts'
 import { type DocumentSystem, tracedCommit } from './invocation-spans.ts'
+import { checkFingerprint, fingerprintOf } from './operation-fingerprints.ts'
 import type { CompletedRun } from './run-outcomes.ts'
 
 export interface MutationPort extends InvocationPort {
@@ -303,22 +303,6 @@ export class Mutations {
     const commit = () => committer.commit(request)
     return span === null ? commit() : tracedCommit(span, commit)
   }
-}
-
-interface Fingerprinted extends Pick<MutationInput, 'target' | 'caller' | 'argumentsText'> {
-  readonly definition: Pick<FunctionManifest, 'name'>
-}
-
-/** Hashes all that an exact repeat has in common (contract/application.md, Mutation operations). */
-function fingerprintOf({ target, definition, caller, argumentsText }: Fingerprinted): Uint8Array {
-  // The lengths make the concatenation unambiguous.
-  const lengths = `${target.length},${definition.name.length},${caller.length}`
-  return sha256(`${lengths}\n${target}${definition.name}${caller}${argumentsText}`)
-}
-
-/** Throws OPERATION_REUSED where the request is not an exact repeat. */
-function checkFingerprint(original: Uint8Array, repeat: Uint8Array): void {
-  if (!digestEquals(original, repeat)) throw new Fault('OPERATION_REUSED')
 }
 
 async function replayedOutcome(outcome: Promise<MutationOutcome>): Promise<MutationOutcome> {

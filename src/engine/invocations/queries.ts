@@ -12,7 +12,7 @@ import type { ReadSet } from '../commits/read-set.ts'
 import { CLOCK_CACHE_MILLIS } from '../limits.ts'
 import type { CacheKeys, QueryCache } from '../query-cache/query-cache.ts'
 import { Transaction } from '../transactions/transaction.ts'
-import { type InvocationPort, runAttempt } from './attempts.ts'
+import { type InvocationPort, runAttempt } from './attempt.ts'
 import { beginInvocation, type Invocation, LostRunCounter } from './invocation.ts'
 import type { CompletedRun } from './run-outcomes.ts'
 

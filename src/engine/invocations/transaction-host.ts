@@ -23,8 +23,13 @@ import type {
   RunnerOutcome,
 } from '../calls/outcomes.ts'
 import { returnedValue, withinBounds } from '../calls/returned-documents.ts'
-import { checkDownload, DOWNLOAD_METHODS, downloadText, noFile } from '../files/file-requests.ts'
 import type { FunctionStorage } from '../files/function-storage.ts'
+import {
+  checkDownload,
+  DOWNLOAD_METHODS,
+  downloadText,
+  noFile,
+} from '../files/storage-arguments.ts'
 import { NESTED_CALLS_MAX } from '../limits.ts'
 import { calleeArguments, withOperationError } from '../releases/callee-arguments.ts'
 import type { PreparedRelease } from '../releases/prepared-release.ts'

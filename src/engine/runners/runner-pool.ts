@@ -37,7 +37,7 @@ import {
   type ContainmentRule,
   checkContainment,
   levelOf,
-} from './containment.ts'
+} from './containment-checks.ts'
 import { type GroupLimits, RunnerGroup } from './groups.ts'
 import type { RunnerLimits, RunnerRole } from './ports.ts'
 import { Runner } from './runner.ts'

@@ -1,5 +1,5 @@
 /** A request to the application origin, and the application that sent it. */
-import type { CredentialName } from '../../product/application-clients/application-credentials.ts'
+import type { CredentialName } from '../../product/application-clients/application-keys.ts'
 import type { System } from '../../system/system.ts'
 import type { Span } from '../../telemetry/traces/spans.ts'
 import type { ApplicationScope } from '../../value/application-scopes.ts'

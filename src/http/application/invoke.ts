@@ -11,7 +11,7 @@ import { admitCall } from './call-admission.ts'
 import { readAction, readMutation } from './call-envelopes.ts'
 import type { Call, CallResponse } from './calls.ts'
 import type { Gateway } from './gateway.ts'
-import { operationOf, recordedOutcome } from './repeats.ts'
+import { operationOf, recordedOutcome } from './recorded-outcomes.ts'
 
 /**
  * Invokes a Query. Returns without a promise where the result is cached, since awaiting one would

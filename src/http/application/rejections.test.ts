@@ -13,7 +13,7 @@ import { Fault } from '../../errors/fault.ts'
 import {
   deleteCredential,
   revokeCredential,
-} from '../../product/application-clients/application-credentials.ts'
+} from '../../product/application-clients/application-keys.ts'
 import { retire } from '../../product/releases/retire.ts'
 import { realSystem } from '../../system/system.ts'
 import { CODE_RECORDS_MAX, PEERS_MAX } from '../rejection-log.ts'

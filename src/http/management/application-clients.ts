@@ -13,7 +13,7 @@ import {
   revealKey,
   revokeCredential,
   rotateCredential,
-} from '../../product/application-clients/application-credentials.ts'
+} from '../../product/application-clients/application-keys.ts'
 import type {
   ClientCreated,
   ClientField,

@@ -2,11 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openTestProduct, REQUEST_ID, type TestProduct } from '../../../testing/products.ts'
 import { findEnvironment, updateEnvironment } from '../../storage/control/environment.ts'
 import { type ClientInput, createClient, listClients } from './application-clients.ts'
-import {
-  type CredentialInput,
-  createCredential,
-  listCredentials,
-} from './application-credentials.ts'
+import { type CredentialInput, createCredential, listCredentials } from './application-keys.ts'
 
 let harness: TestProduct
 let client: ClientInput

@@ -5,10 +5,10 @@ import { makeRoot } from '../../../testing/product-roots.ts'
 import { openTestProduct, REQUEST_ID, type TestProduct } from '../../../testing/products.ts'
 import { keyringFiles } from '../../storage/keyring-files.ts'
 import { realSystem, TestSystem } from '../../system/system.ts'
-import { DOWNLOAD_SECONDS } from '../../value/files/files.ts'
+import { DOWNLOAD_SECONDS } from '../../value/files/grant-lifetimes.ts'
 import { formatKeyring, KEYS_MAX } from '../../value/product-root.ts'
 import { createClient } from '../application-clients/application-clients.ts'
-import { createCredential, KEY_PREFIXES } from '../application-clients/application-credentials.ts'
+import { createCredential, KEY_PREFIXES } from '../application-clients/application-keys.ts'
 import {
   deleteConfiguration,
   readConfiguration,

@@ -2,7 +2,7 @@
  * The operations of `ctx.storage` beyond reads of metadata. They come from an untrusted process;
  * names and values inside are checked by the engine, which can tell the author what is wrong.
  */
-import { DOWNLOAD_SECONDS, UPLOAD_SECONDS } from '../../value/files/files.ts'
+import { DOWNLOAD_SECONDS, UPLOAD_SECONDS } from '../../value/files/grant-lifetimes.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import { count, record, sized } from './shapes.ts'
 

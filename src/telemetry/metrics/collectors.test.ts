@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { TestSystem } from '../../system/system.ts'
+import { GAUGES } from './definitions.ts'
 import { Metrics } from './metrics.ts'
-import { GAUGES } from './names.ts'
 import { prometheusText } from './open-metrics.ts'
 
 const ROOT = join(import.meta.dirname, '../../..')

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { parseOpenMetrics } from '../../../testing/open-metrics.ts'
 import { realSystem, TestSystem } from '../../system/system.ts'
+import { BOUNDS, COUNTERS, GAUGES, HISTOGRAMS } from './definitions.ts'
 import { Metrics } from './metrics.ts'
-import { BOUNDS, COUNTERS, GAUGES, HISTOGRAMS } from './names.ts'
 import { openMetricsText } from './open-metrics.ts'
 import { watchProcess } from './process.ts'
 

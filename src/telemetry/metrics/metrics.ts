@@ -10,7 +10,7 @@ import {
   type GaugeName,
   HISTOGRAMS,
   type HistogramName,
-} from './names.ts'
+} from './definitions.ts'
 
 /** A counter. It is exact up to 2^53, which takes 285 years at a million per second. */
 export class Counter {

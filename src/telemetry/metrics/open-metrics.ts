@@ -4,7 +4,7 @@
  * `svc_commit_duration_seconds`. The samples of both formats are equal. In the older one the family
  * of a counter has the name of its sample, and there are neither units nor an end.
  */
-import type { Collected, CollectedHistogram } from './metrics.ts'
+
 import {
   COUNTERS,
   type CounterName,
@@ -12,7 +12,8 @@ import {
   type GaugeName,
   HISTOGRAMS,
   type HistogramName,
-} from './names.ts'
+} from './definitions.ts'
+import type { Collected, CollectedHistogram } from './metrics.ts'
 
 interface Unit {
   /** Suffix of names in names.ts. */

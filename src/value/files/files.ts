@@ -44,14 +44,6 @@ export const MULTIPART_SECONDS_MAX = 7 * 24 * 3_600
 /** @limit Stored files: bytes of the names and values of the `x-amz-meta-*` headers of an object */
 export const USER_METADATA_BYTES_MAX = 2 * 1024
 
-/** @limit Stored files: life of an upload grant; by default 15 minutes */
-export const UPLOAD_SECONDS_MAX = 24 * 3_600
-/** @limit Stored files: life of a download grant, and of a signed URL; by default 5 minutes */
-export const DOWNLOAD_SECONDS_MAX = 3_600
-/** Lifetimes of grants, in seconds. */
-export const UPLOAD_SECONDS = { default: 15 * 60, max: UPLOAD_SECONDS_MAX }
-export const DOWNLOAD_SECONDS = { default: 5 * 60, max: DOWNLOAD_SECONDS_MAX }
-
 /** RFC 9110, section 8.3.1, with optional parameters. */
 const TOKEN = "[A-Za-z0-9!#$%&'*+.^_`|~-]+"
 const PARAMETER = `[ \\t]*;[ \\t]*${TOKEN}=(?:${TOKEN}|"[\\x20\\x21\\x23-\\x5b\\x5d-\\x7e]*")`

@@ -9,7 +9,7 @@ import { openRealtimeSession, type RealtimeSession } from '../../../../testing/r
 import { nextTurn } from '../../../system/event-loop.ts'
 import { realSystem, TestSystem } from '../../../system/system.ts'
 import { type MemoryLog, memoryLog } from '../../../telemetry/log.ts'
-import type { CounterName } from '../../../telemetry/metrics/names.ts'
+import type { CounterName } from '../../../telemetry/metrics/definitions.ts'
 
 const clients = ['confidential', 'public'] as const
 const returns = { type: 'any' } as const

@@ -3,7 +3,7 @@ import type { MemoryBudget } from '../../../system/memory-budget.ts'
 import type { CredentialId } from '../../../value/ids.ts'
 import type { ApplicationCaller } from '../incoming.ts'
 import type { Authorization, OpenedBy } from './authorizations.ts'
-import type { Deliveries } from './deliveries.ts'
+import type { Deliveries } from './delivery-slices.ts'
 import type { Traffic, TrafficCounts } from './traffic.ts'
 
 /** A connection as the registry knows it. */

@@ -12,7 +12,7 @@ import {
   jwtProvider,
 } from '../../../../testing/providers/jwt-issuers.ts'
 import { openRealtimeSession, type RealtimeSession } from '../../../../testing/realtime/sessions.ts'
-import { revokeCredential } from '../../../product/application-clients/application-credentials.ts'
+import { revokeCredential } from '../../../product/application-clients/application-keys.ts'
 import { retire } from '../../../product/releases/retire.ts'
 import { realSystem, TestSystem } from '../../../system/system.ts'
 

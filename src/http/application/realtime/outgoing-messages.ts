@@ -4,7 +4,7 @@
  */
 
 import type { Socket } from '../sockets.ts'
-import type { Deliveries, Receiver } from './deliveries.ts'
+import type { Deliveries, Receiver } from './delivery-slices.ts'
 
 /** Bound on the control messages that wait for a peer that does not read. */
 const WAITING_MAX = 1_024

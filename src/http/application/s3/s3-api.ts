@@ -13,7 +13,7 @@ import { listBuckets } from './operations/listing.ts'
 import type { BucketCall, ObjectCall, S3Call } from './operations/operation.ts'
 import { bucketOperation, METHODS, type Operation, objectOperation } from './operations/table.ts'
 import { parseS3Url, type S3Url } from './requests.ts'
-import { authenticateS3, requireAccess, type S3Caller } from './signature/callers.ts'
+import { authenticateS3, requireAccess, type S3Caller } from './signature/authentication.ts'
 
 /** The facts about a request that are known if it fails. */
 interface Known {

@@ -1,15 +1,14 @@
 /** `ctx.storage`: metadata of stored files, grants, and in an Action their bytes. */
 import {
   DEFAULT_BUCKET,
-  DOWNLOAD_SECONDS,
   FILE_BYTES_MAX,
   FILE_DOCUMENTS,
   FILES_PAGE_MAX,
   FUNCTION_PUT_BYTES_MAX,
   keyPrefixEnd,
   UPLOAD_DOCUMENTS,
-  UPLOAD_SECONDS,
 } from '../../../value/files/files.ts'
+import { DOWNLOAD_SECONDS, UPLOAD_SECONDS } from '../../../value/files/grant-lifetimes.ts'
 import type { Call } from '../calls.ts'
 import { changeDocument, readDocument, sendRead, sendWriting } from '../operations.ts'
 import { Rows } from '../rows.ts'

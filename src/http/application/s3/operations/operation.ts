@@ -2,7 +2,7 @@
 import type { Gateway } from '../../gateway.ts'
 import type { Incoming } from '../../incoming.ts'
 import type { S3Url } from '../requests.ts'
-import type { S3Caller } from '../signature/callers.ts'
+import type { S3Caller } from '../signature/authentication.ts'
 
 export interface S3Call {
   readonly gateway: Gateway

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { nextTurn } from '../../../system/event-loop.ts'
-import { Deliveries, type Receiver } from './deliveries.ts'
+import { Deliveries, type Receiver } from './delivery-slices.ts'
 
 /** Receivers that take this many milliseconds each. */
 function receivers(millis: number) {
