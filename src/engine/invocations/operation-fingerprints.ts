@@ -1,4 +1,4 @@
-/** Fingerprints of calls, by which an exact repeat of an operation is told from another call. */
+/** Fingerprints of calls, which differ between two calls that are no exact repeats. */
 import { Fault } from '../../errors/fault.ts'
 import { digestEquals, sha256 } from '../../system/digests.ts'
 import type { FunctionManifest } from '../../value/manifest.ts'

@@ -3,10 +3,8 @@ import { existsSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parseOpenMetrics } from '../../../testing/open-metrics.ts'
 import { answer, ProductRoutes, rejection } from '../../../testing/product-routes.ts'
-import type { HealthStatus } from '../../engine/usage/health.ts'
 import { COUNTERS } from '../../telemetry/metrics/definitions.ts'
 import { CAPABILITIES } from '../../value/capabilities.ts'
-import { Health } from '../../wire/health.ts'
 import { MetricsReport } from '../../wire/metrics.ts'
 
 const PROMTOOL = '/usr/bin/promtool'
@@ -19,7 +17,6 @@ beforeAll(async () => {
 afterAll(() => routes.harness.close())
 
 const METRICS = '/metrics'
-const HEALTH = '/instances/healthz'
 const report = () => answer(routes.call('GET', METRICS), 200, MetricsReport)
 const scrape = (accept: string) => routes.call('GET', METRICS, { headers: { accept } })
 
@@ -141,31 +138,6 @@ describe('metrics', () => {
     await rejection(routes.call('GET', METRICS), 403, 'PLATFORM_ACCESS_DENIED')
     routes.capabilities = ['usage:read']
     expect((await routes.call('GET', METRICS)).status).toBe(200)
-    routes.capabilities = CAPABILITIES
-  })
-})
-
-describe('health', () => {
-  test.each<[HealthStatus, HealthStatus, HealthStatus]>([
-    ['healthy', 'healthy', 'healthy'],
-    ['degraded', 'healthy', 'degraded'],
-    ['healthy', 'unavailable', 'unavailable'],
-    ['degraded', 'unavailable', 'unavailable'],
-  ])('the health of a %s runtime and %s documents is %s', async (runtime, documents, status) => {
-    routes.components = [
-      { name: 'runtime', status: runtime },
-      { name: 'documents', status: documents },
-    ]
-    expect(await answer(routes.call('GET', HEALTH), 200, Health)).toEqual({
-      version: 1,
-      status,
-      components: routes.components,
-    })
-  })
-
-  test('requires environments:read', async () => {
-    routes.capabilities = CAPABILITIES.filter((capability) => capability !== 'environments:read')
-    await rejection(routes.call('GET', HEALTH), 403, 'PLATFORM_ACCESS_DENIED')
     routes.capabilities = CAPABILITIES
   })
 })
