@@ -7,10 +7,14 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { ROOT } from './bundle.ts'
 
+/** The bundles of the writing threads contain the migrations, so these are generated first. */
+const FIRST = 'embed-migrations.ts'
+
 export function generators(): string[] {
-  return readdirSync(import.meta.dirname)
+  const names = readdirSync(import.meta.dirname)
     .filter((name) => /^embed-[a-z-]+\.ts$/.test(name) && !name.endsWith('.test.ts'))
     .sort()
+  return [FIRST, ...names.filter((name) => name !== FIRST)]
 }
 
 if (import.meta.main) {
