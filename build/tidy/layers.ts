@@ -31,6 +31,72 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
       'CPU time',
     'main.ts': 'the loop of the process: reads with blocking calls, never enters an event loop',
   },
+  'runner/realm': {
+    'limits.ts': 'the limits that the Release of the realm was loaded with',
+    'bridge.ts': 'the functions of the process that the realm may call',
+    isolation: 'freezes what calls share, and restores what cannot be frozen',
+    'logging.ts': 'the log lines of a call',
+    'missing-globals.ts': 'what authors use in place of globals that a realm does not have',
+    'random-stream.ts': 'the random numbers of a call, from its seed',
+    'workspace-script.ts': 'the script of a Release, and the globals that it gets as parameters',
+    'workspace.ts': 'the definitions of the Workspace',
+    'decoding.ts': 'Stored JSON to values',
+    'documents.ts': 'the documents that the server sent, and those kept for later calls',
+    'calls.ts': 'the calls in flight, and the one that runs',
+    'watched-promise.ts': 'promises of writes, which tell whether code observes them',
+    'pipelining.ts': 'operations that are sent without a wait for their replies',
+    'operations.ts': 'sends operations, or pipelines them',
+    'rows.ts': 'lists of documents, which become range operations',
+    'encoding.ts': 'values to Stored JSON',
+    'replies.ts': 'the replies of the server to operations',
+    'endings.ts': 'the end of a call: one frame, and its removal',
+    'error-reports.ts': 'an error of the author as a frame: message, location and stack',
+    'unhandled-rejections.ts': 'reports promises that are rejected and not handled',
+    globals: 'the globals of every Function: clock, randomness, console, text, URLs',
+    web: 'the globals that only Actions can use in full: fetch, bodies, timers',
+    'environment.ts': 'the set of globals that the code of a Workspace has',
+    ctx: 'what a handler finds in `ctx`',
+    'handlers.ts': 'runs a handler with its `ctx` and arguments',
+    'dispatch.ts': 'processes the frames of the server',
+    'entry.ts': 'makes the realm; the entry of the bundle',
+    'realm.generated.ts': 'the bundle as text',
+  },
+  documents: {
+    'column-values.ts': 'values of columns that both databases store in the same form',
+    'key-encoding.ts': 'values as byte strings whose order is the order of the values',
+    'store.ts': 'the port between the engine and its documents',
+    'store-faults.ts': 'faults that both stores raise',
+    'operation-ids.ts':
+      'a filter for operation IDs that cannot have a record, so that most Mutations need no lookup',
+    'index-rows.ts':
+      'physical indexes: one per table and field list, shared by all Releases that declare it; ' +
+      '`building`, `ready` or `dropped`',
+    'keys.ts':
+      'index keys (the fields, then creation time and ID as the trailer) and the intervals that ' +
+      'range reads scan. A key has at most 2,560 bytes in both stores',
+    'newest-versions.ts':
+      'an in-memory cache of the newest versions, which is always current since every commit ' +
+      'passes through this process',
+    'range-walk.ts': 'reads a range in pages',
+    'store-state.ts': 'the state in memory of both stores: status, sequences, cache and filter',
+    postgres:
+      'the PostgreSQL schema `svc_documents`: reads, writer, epochs (`terms.ts`) and migrations',
+    sqlite: 'the SQLite file: reads, writer thread, batches, pragmas and migrations',
+  },
+  storage: {
+    'files.ts': 'checks of the files of a root: one owner, no access of others',
+    'artifacts.ts': 'content-addressed files of Releases',
+    'keyring.ts': 'keys of a root, and the keys that are derived from them for each use',
+    'keyring-files.ts': 'reads and replaces the keyring file',
+    'cursors.ts': 'sealed cursors of lists',
+    'sealing.ts': 'sealed secrets',
+    'lock.ts': 'the lock by which one process owns a root',
+    'migrations.generated.ts': 'migrations of the control database',
+    control: 'the control database: one file of statements for each noun',
+    'root.ts': 'opens a root: lock, control database, artifacts',
+    blobs: 'the bytes of stored files: on disk, in memory, in an S3-compatible store',
+    logs: 'the hot store of log records, its writer thread, and the archive of its segments',
+  },
   engine: {
     'limits.ts': 'all bounds of calls, transactions and runners',
     calls:
