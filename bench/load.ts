@@ -37,7 +37,7 @@ export async function load(options: LoadOptions): Promise<LoadResult> {
 }
 
 /** `latencies` are milliseconds of the requests that ended within `seconds`. */
-export function resultOf(
+export function toLoadResult(
   latencies: number[],
   seconds: number,
   failures: Pick<LoadResult, 'failures' | 'firstFailure'> = { failures: 0, firstFailure: null },
@@ -112,7 +112,7 @@ class Run {
   }
 
   result(): LoadResult {
-    return resultOf(this.#latencies, (this.#stopAt - this.#countFrom) / 1000, {
+    return toLoadResult(this.#latencies, (this.#stopAt - this.#countFrom) / 1000, {
       failures: this.#failures,
       firstFailure: this.#firstFailure,
     })

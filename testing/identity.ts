@@ -1,4 +1,5 @@
 /** Opens an Identity on a migrated database of its own, with direct access to its tables. */
+
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,6 +7,7 @@ import { Client, type QueryResultRow } from 'pg'
 import { Database } from '../src/database/database.ts'
 import { migrate } from '../src/database/migrate.ts'
 import { MIGRATIONS } from '../src/database/migrations.generated.ts'
+import { Fault } from '../src/errors/fault.ts'
 import { type Identity, type IdentityOptions, openIdentity } from '../src/identity/identity.ts'
 import { sha256Hex } from '../src/system/digests.ts'
 import { TestSystem } from '../src/system/system.ts'
@@ -113,4 +115,14 @@ export async function testIdentity(
 
 function systemLike(system: TestSystem, seed: number): TestSystem {
   return new TestSystem({ millis: system.nowMillis(), seed })
+}
+
+/** Waits for `work` and returns the code of the Fault that it fails with; `none` if it succeeds. */
+export async function rejectionCode(work: Promise<unknown>): Promise<string> {
+  try {
+    await work
+  } catch (error) {
+    return error instanceof Fault ? error.code : String(error)
+  }
+  return 'none'
 }

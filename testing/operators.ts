@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs'
 import { type Grant, insertGrant } from '../src/database/identity/grants.ts'
 import { insertOperator } from '../src/database/identity/operators.ts'
 import { transaction } from '../src/database/transaction.ts'
-import { Fault } from '../src/errors/fault.ts'
 import type { Sessions } from '../src/http/management/route.ts'
 import type { Actor } from '../src/identity/actor.ts'
 import { exchange } from '../src/identity/exchange.ts'
@@ -59,25 +58,15 @@ export function operatorWith(
   })
 }
 
-export function actorOf({ identity }: TestIdentity, login: Login): Promise<Actor> {
+export function authenticateLogin({ identity }: TestIdentity, login: Login): Promise<Actor> {
   return identity.authenticate(login.accessToken.reveal())
 }
 
 /** Sessions without a store: every token belongs to this server, and no session ends. */
-export function sessionsOf(authenticate: Sessions['authenticate']): Sessions {
+export function unstoredSessions(authenticate: Sessions['authenticate']): Sessions {
   return {
     recognize: (token) => token,
     authenticate,
     whileAuthorized: async (actor, work) => work(actor),
   }
-}
-
-/** Returns the code of the Fault that `work` fails with; `none` if it succeeds. */
-export async function codeOf(work: Promise<unknown>): Promise<string> {
-  try {
-    await work
-  } catch (error) {
-    return error instanceof Fault ? error.code : String(error)
-  }
-  return 'none'
 }

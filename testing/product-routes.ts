@@ -22,7 +22,7 @@ import { PACKAGE_MEDIA_TYPE } from '../src/value/packages/workspace-package.ts'
 import { read } from '../src/wire/reading/read.ts'
 import type { Schema } from '../src/wire/schema.ts'
 import { type TestManagement, testManagement } from './openapi/checked-origins.ts'
-import { sessionsOf } from './operators.ts'
+import { unstoredSessions } from './operators.ts'
 import { ENVIRONMENT_ID, PROJECT_ID } from './product-roots.ts'
 import { actorWith, openTestProduct, type TestProduct } from './products.ts'
 
@@ -69,7 +69,7 @@ export class ProductRoutes {
         metrics: this.metrics,
         health: async () => this.components,
         environment: harness.root.descriptor,
-        sessions: sessionsOf(async (token) => {
+        sessions: unstoredSessions(async (token) => {
           if (token === TOKEN) {
             return { ...harness.actor, grants: actorWith(this.capabilities).grants }
           }

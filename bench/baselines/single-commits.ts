@@ -1,6 +1,6 @@
 /** The baseline of durable Mutations in SQLite: single-row commits on the same disk. */
 import { Database } from 'bun:sqlite'
-import { type LoadResult, resultOf, WARM_UP_SHARE } from '../load.ts'
+import { type LoadResult, toLoadResult, WARM_UP_SHARE } from '../load.ts'
 
 /** Commits one row at a time; each is in the write-ahead log on the disk before the next begins. */
 export class SingleCommits {
@@ -27,7 +27,7 @@ export class SingleCommits {
       if (before >= countFrom) latencies.push(after - before)
       before = after
     }
-    return resultOf(latencies, seconds * (1 - WARM_UP_SHARE))
+    return toLoadResult(latencies, seconds * (1 - WARM_UP_SHARE))
   }
 
   close(): void {

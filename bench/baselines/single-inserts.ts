@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { Client } from 'pg'
 import { assert } from '../../src/errors/assert.ts'
 import { execute } from '../../testing/databases/cluster.ts'
-import { type LoadResult, resultOf, WARM_UP_SHARE } from '../load.ts'
+import { type LoadResult, toLoadResult, WARM_UP_SHARE } from '../load.ts'
 
 const CONNECTIONS = 8
 const PGBENCH = Bun.which('pgbench')
@@ -70,7 +70,7 @@ function runPgbench(pgbench: string, { url, directory, body, seconds }: PgbenchR
   const last = ends.reduce((a, b) => Math.max(a, b))
   const countFrom = first + (last - first) * WARM_UP_SHARE
   const counted = rows.filter((_, i) => ends[i]! >= countFrom).map((row) => row[2]! / 1000)
-  return resultOf(counted, (last - countFrom) / 1000)
+  return toLoadResult(counted, (last - countFrom) / 1000)
 }
 
 async function runClients(url: string, body: string, seconds: number): Promise<LoadResult> {
@@ -91,5 +91,5 @@ async function runClients(url: string, body: string, seconds: number): Promise<L
   }
   await Promise.all(clients.map(insertRepeatedly))
   await Promise.all(clients.map((client) => client.end()))
-  return resultOf(latencies, seconds * (1 - WARM_UP_SHARE))
+  return toLoadResult(latencies, seconds * (1 - WARM_UP_SHARE))
 }

@@ -4,7 +4,7 @@ import { call, ids, int64, mutateAll, mutationBody, queryBody, string, TEXTS } f
 import { type Figure, inTurns, type Measured, type MeasureOptions, median } from '../figure.ts'
 import type { BenchInstallation, Target } from '../installation.ts'
 import { bareSubscribers, liveSubscribers, type Subscribers } from '../live/subscribers.ts'
-import { type LoadResult, resultOf, WARM_UP_SHARE } from '../load.ts'
+import { type LoadResult, toLoadResult, WARM_UP_SHARE } from '../load.ts'
 import { serverProcesses } from '../server-processes.ts'
 
 const CONNECTIONS = 10_000
@@ -207,7 +207,7 @@ async function rounds(seconds: number, measure: () => Promise<number>): Promise<
     const millis = await measure()
     if (performance.now() >= countFrom) durations.push(millis)
   }
-  return resultOf(durations, (stopAt - countFrom) / 1000)
+  return toLoadResult(durations, (stopAt - countFrom) / 1000)
 }
 
 /** Returns the milliseconds from the request to the last receipt of its round. */

@@ -3,12 +3,12 @@
  * after the other. A process of its own, so that only its own load can delay its requests. Reads a
  * plan and prints a report.
  */
-import { type LoadResult, resultOf } from '../load.ts'
+import { type LoadResult, toLoadResult } from '../load.ts'
 import { PacedLoad, type PacedResponse } from './paced-load.ts'
 import type { Plan, Report } from './plan.ts'
 import { Promoter } from './promoter.ts'
 import { wasServed } from './served.ts'
-import { callOf, parseRelease, targetOf } from './versions.ts'
+import { createCall, parseRelease, targetOf } from './versions.ts'
 
 const WARM_UP_MILLIS = 1_000
 /** Number of promotions per change of the serving policy. */
@@ -19,7 +19,11 @@ async function run(plan: Plan): Promise<Report> {
   const promoter = new Promoter(plan)
   await promoter.promote(releases[0]!)
   await promoter.serve(releases[0]!)
-  const load = new PacedLoad({ ...plan.application, perSecond: plan.perSecond, request: callOf })
+  const load = new PacedLoad({
+    ...plan.application,
+    perSecond: plan.perSecond,
+    request: createCall,
+  })
   const quietFrom = performance.now() + WARM_UP_MILLIS
   const promotedFrom = quietFrom + plan.quietSeconds * 1_000
   await Bun.sleep(promotedFrom - performance.now())
@@ -68,7 +72,7 @@ function summarize(
   const reasons = responses.map((response) => failureOf(response, plan, promoter))
   const failures = reasons.filter((reason) => reason !== null)
   const timed = responses.filter(({ planned }) => planned >= from)
-  return resultOf(
+  return toLoadResult(
     timed.map(({ planned, received }) => received - planned),
     (to - from) / 1_000,
     { failures: failures.length, firstFailure: failures[0] ?? null },

@@ -43,7 +43,7 @@ const MUTATIONS = 2
 const CACHED = 50
 
 /** Creates the request with this number. Every other Query is a repeated one. */
-export function callOf(number: number): PacedRequest {
+export function createCall(number: number): PacedRequest {
   const target = targetOf(number)
   const turn = Math.floor(number / TARGETS.length)
   if (turn % 10 < MUTATIONS) {

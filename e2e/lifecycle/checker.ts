@@ -14,7 +14,7 @@ import {
   type Resource,
   type TrackedChange,
 } from './changes.ts'
-import { applicationOf, findOutcome, type Outcome, parseBody } from './outcomes.ts'
+import { findOutcome, type Outcome, parseBody, parseResult } from './outcomes.ts'
 import type { State } from './states.ts'
 
 export type FindingKind =
@@ -190,7 +190,7 @@ class Check {
       return
     }
     const step = this.#steps[revision! - this.#initial.revision - 1]
-    const actual = applicationOf(change, result.text)
+    const actual = parseResult(change, result.text)
     if (step?.outcome.tracked === tracked && !isDeepStrictEqual(actual, step.state.result)) {
       this.#report('wrong result', `not ${JSON.stringify(step.state.result)}`, tracked)
     }

@@ -45,7 +45,7 @@ export function findOutcome(tracked: TrackedChange): Outcome {
 }
 
 /** Returns the result of the change in a reply, in the form of State.result. */
-export function applicationOf({ resource }: Change, text: string): Json {
+export function parseResult({ resource }: Change, text: string): Json {
   const body = parseBody(text)
   switch (resource) {
     case 'serving_policy': {

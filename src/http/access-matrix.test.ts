@@ -3,7 +3,7 @@ import { type TestIdentity, testIdentity } from '../../testing/identity.ts'
 import { mountedRoutes } from '../../testing/management/mounted-routes.ts'
 import type { TestManagement } from '../../testing/openapi/checked-origins.ts'
 import {
-  actorOf,
+  authenticateLogin,
   ENVIRONMENT,
   ENVIRONMENT_ID,
   everythingBut,
@@ -70,7 +70,7 @@ beforeAll(async () => {
   owner = await firstOwner(t)
   const operationId = t.system.ids.make('opn')
   const request = { operatorName: 'Grace', role: 'observer' as const, scope: ENVIRONMENT }
-  const { invitation } = await issueInvitation(t.identity, await actorOf(t, owner), {
+  const { invitation } = await issueInvitation(t.identity, await authenticateLogin(t, owner), {
     ...request,
     operationId,
     requestId: null,
@@ -168,7 +168,10 @@ describe('routes without a valid session', () => {
       async () => {
         const login = await operatorWith(t, { scope: INSTALLATION, capabilities: CAPABILITIES })
         const { sessionId } = login.session
-        await revokeSession(t.identity, await actorOf(t, login), { sessionId, requestId: null })
+        await revokeSession(t.identity, await authenticateLogin(t, login), {
+          sessionId,
+          requestId: null,
+        })
         return tokenOf(login)
       },
     ],
@@ -244,5 +247,5 @@ test('revoking the session of another requires operators:manage at the installat
     const login = await operatorWith(t, grant)
     expect(await rejection(await call(route, tokenOf(login)))).toBe(DENIED)
   }
-  expect((await actorOf(t, owner)).sessionId).toBe(owner.session.sessionId)
+  expect((await authenticateLogin(t, owner)).sessionId).toBe(owner.session.sessionId)
 })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { testManagement } from '../../testing/openapi/checked-origins.ts'
-import { sessionsOf } from '../../testing/operators.ts'
+import { unstoredSessions } from '../../testing/operators.ts'
 import { Fault } from '../errors/fault.ts'
 import type { Actor } from '../identity/actor.ts'
 import { TestSystem } from '../system/system.ts'
@@ -108,7 +108,7 @@ function mounted(limits: ManagementLimits | null, system: TestSystem) {
       if (token !== 'right') throw new Fault('PLATFORM_AUTHENTICATION_FAILED')
     },
     sessions: {
-      ...sessionsOf(async (token) => {
+      ...unstoredSessions(async (token) => {
         if (ISSUED.includes(letterOf(token))) app.lookUps += 1
         if (letterOf(token) !== 'A') throw new Fault('PLATFORM_AUTHENTICATION_FAILED')
         return actor

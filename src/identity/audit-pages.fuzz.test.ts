@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, expect } from 'vitest'
 import { fuzz, mutatedBytes, mutatedText, type Random } from '../../testing/fuzzing/fuzz.ts'
 import { type TestIdentity, testIdentity } from '../../testing/identity.ts'
-import { actorOf, firstOwner } from '../../testing/operators.ts'
+import { authenticateLogin, firstOwner } from '../../testing/operators.ts'
 import { sha256 } from '../system/digests.ts'
 import { decodeBase64Url, encodeBase64Url } from '../value/base64url.ts'
 import { ValidationError } from '../value/validation-error.ts'
@@ -24,7 +24,7 @@ function page(after: string | null): Promise<AuditPage> {
 
 beforeAll(async () => {
   t = await testIdentity()
-  owner = await actorOf(t, await firstOwner(t))
+  owner = await authenticateLogin(t, await firstOwner(t))
   await t.sql(
     `insert into service_platform_audit (audit_id, operation, outcome, at_micros)
      select 'aud_' || lpad(i::text, 26, '0'), 'session.refresh', 'succeeded', i

@@ -2,7 +2,7 @@ import { chmodSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } 
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { postgresProxy } from '../../testing/databases/postgres-proxy.ts'
-import { type TestIdentity, testIdentity } from '../../testing/identity.ts'
+import { rejectionCode, type TestIdentity, testIdentity } from '../../testing/identity.ts'
 import { Database } from '../database/database.ts'
 import { Fault } from '../errors/fault.ts'
 import { Secret } from '../value/secret.ts'
@@ -26,15 +26,6 @@ const codeInFile = (path = t.codePath): string => readFileSync(path, 'utf8').tri
 
 function login(code: string): Promise<Login> {
   return exchange(t.identity, { code, deviceName: null, operatorName: null, requestId: null })
-}
-
-async function codeOf(work: Promise<unknown>): Promise<string> {
-  try {
-    await work
-  } catch (error) {
-    return error instanceof Fault ? error.code : String(error)
-  }
-  return 'none'
 }
 
 const bootstraps = () =>
@@ -75,7 +66,7 @@ test('a restart with the file present generates no second code', async () => {
 test('a restart without the file fails with its code and changes nothing', async () => {
   await t.identity.startup()
   rmSync(t.codePath)
-  expect(await codeOf(t.identity.startup())).toBe('SERVER_BOOTSTRAP_FILE_MISSING')
+  expect(await rejectionCode(t.identity.startup())).toBe('SERVER_BOOTSTRAP_FILE_MISSING')
   expect(await bootstraps()).toEqual([{ state: 'pending' }])
   expect(existsSync(t.codePath)).toBe(false)
 })
@@ -83,14 +74,14 @@ test('a restart without the file fails with its code and changes nothing', async
 test('a file that holds another code counts as missing', async () => {
   await t.identity.startup()
   writeFileSync(t.codePath, `rk_inv_v1_${'A'.repeat(43)}\n`)
-  expect(await codeOf(t.identity.startup())).toBe('SERVER_BOOTSTRAP_FILE_MISSING')
+  expect(await rejectionCode(t.identity.startup())).toBe('SERVER_BOOTSTRAP_FILE_MISSING')
 })
 
 test('a state directory of another database counts as missing', async () => {
   await t.identity.startup()
   const stateDirectory = join(t.stateDirectory, 'another')
   const other = t.another({ stateDirectory })
-  expect(await codeOf(other.startup())).toBe('SERVER_BOOTSTRAP_FILE_MISSING')
+  expect(await rejectionCode(other.startup())).toBe('SERVER_BOOTSTRAP_FILE_MISSING')
 })
 
 test('a code that is pending for 24 hours is revoked and renewed in one transaction', async () => {
@@ -101,7 +92,7 @@ test('a code that is pending for 24 hours is revoked and renewed in one transact
   expect(codeInFile()).not.toBe(old)
   expect(await t.audit()).toEqual(['bootstrap.create', 'bootstrap.expire', 'bootstrap.create'])
   expect(await bootstraps()).toEqual([{ state: 'revoked' }, { state: 'pending' }])
-  expect(await codeOf(login(old))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await rejectionCode(login(old))).toBe('PLATFORM_AUTHENTICATION_FAILED')
   await login(codeInFile())
 })
 
@@ -132,7 +123,7 @@ test('servers that start at once end with one code that works', async () => {
 
 test('an unsafe state directory is rejected before anything is written', async () => {
   chmodSync(t.stateDirectory, 0o777)
-  expect(await codeOf(t.identity.startup())).toBe('SERVER_STATE_DIRECTORY_INVALID')
+  expect(await rejectionCode(t.identity.startup())).toBe('SERVER_STATE_DIRECTORY_INVALID')
   expect(await bootstraps()).toEqual([])
 })
 
@@ -143,7 +134,7 @@ test('recovery revokes the pending code and leaves one new code', async () => {
   expect(await t.identity.recoverBootstrap()).toBe(t.codePath)
   expect(await bootstraps()).toEqual([{ state: 'revoked' }, { state: 'pending' }])
   expect(await t.audit()).toEqual(['bootstrap.create', 'bootstrap.recover'])
-  expect(await codeOf(login(lost))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await rejectionCode(login(lost))).toBe('PLATFORM_AUTHENTICATION_FAILED')
   expect(await t.identity.startup()).toBe('pending')
   await login(codeInFile())
 })
@@ -156,7 +147,9 @@ test('recovery works on a database that no server has used yet', async () => {
 test('recovery fails once an operator exists', async () => {
   await t.identity.startup()
   await login(codeInFile())
-  expect(await codeOf(t.identity.recoverBootstrap())).toBe('SERVER_BOOTSTRAP_ALREADY_COMPLETE')
+  expect(await rejectionCode(t.identity.recoverBootstrap())).toBe(
+    'SERVER_BOOTSTRAP_ALREADY_COMPLETE',
+  )
   expect(await bootstraps()).toEqual([{ state: 'consumed' }])
   expect(await t.audit()).not.toContain('bootstrap.recover')
 })
@@ -169,8 +162,10 @@ test('exactly one of a concurrent recovery and exchange succeeds', async () => {
       const code = codeInFile(fresh.codePath)
       const other = fresh.another()
       const [exchanged, recovered] = await Promise.all([
-        codeOf(exchange(other, { code, deviceName: null, operatorName: null, requestId: null })),
-        codeOf(fresh.identity.recoverBootstrap()),
+        rejectionCode(
+          exchange(other, { code, deviceName: null, operatorName: null, requestId: null }),
+        ),
+        rejectionCode(fresh.identity.recoverBootstrap()),
       ])
       const operators = await fresh.sql('select 1 from service_operators')
       const pending = await fresh.sql(
@@ -212,7 +207,7 @@ function failingAt(nth: number): BootstrapFiles & { readonly uses: number } {
 test('after a crash at any file operation the next start ends with one usable code', async () => {
   for (let nth = 1; ; nth++) {
     const files = failingAt(nth)
-    const crashed = await codeOf(ensureBootstrap(t.identity, files))
+    const crashed = await rejectionCode(ensureBootstrap(t.identity, files))
     if (crashed === 'none') {
       expect(nth).toBeGreaterThan(5)
       break
@@ -231,7 +226,7 @@ test('after a crash at any file operation the next start ends with one usable co
 test('after a crash of a recovery at any file operation a rerun ends with one code', async () => {
   for (let nth = 1; ; nth++) {
     await t.identity.startup()
-    const crashed = await codeOf(recoverBootstrap(t.identity, failingAt(nth)))
+    const crashed = await rejectionCode(recoverBootstrap(t.identity, failingAt(nth)))
     if (crashed === 'none') break
     const before = codeInFile()
     // A server that starts meanwhile has the old code, or finds the new one.
@@ -260,7 +255,7 @@ test('a connection that is lost at any statement leaves one code or none, never 
         const { system, credentials } = t.identity
         proxy.cut(statement, when)
         const files = openBootstrapFiles(t.stateDirectory)
-        await codeOf(ensureBootstrap({ database, system, credentials }, files))
+        await rejectionCode(ensureBootstrap({ database, system, credentials }, files))
         await database.close()
         await t.identity.startup()
         const rows = await t.sql(
@@ -288,7 +283,7 @@ test('a recovery with a lost confirmation is uncertain, and a rerun resolves it'
       proxy.cut(/^Q.{4}commit\0/s, when)
       const { system, credentials } = t.identity
       const files = openBootstrapFiles(t.stateDirectory)
-      expect(await codeOf(recoverBootstrap({ database, system, credentials }, files))).toBe(
+      expect(await rejectionCode(recoverBootstrap({ database, system, credentials }, files))).toBe(
         'SERVER_BOOTSTRAP_RECOVERY_RESULT_UNCERTAIN',
       )
       await t.identity.recoverBootstrap()

@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { postgresProxy } from '../../testing/databases/postgres-proxy.ts'
-import { type TestIdentity, testIdentity } from '../../testing/identity.ts'
+import { rejectionCode, type TestIdentity, testIdentity } from '../../testing/identity.ts'
 import { Database } from '../database/database.ts'
-import { Fault } from '../errors/fault.ts'
 import { CAPABILITIES } from '../value/capabilities.ts'
 import { INSTALLATION } from '../value/scope.ts'
 import { Secret } from '../value/secret.ts'
@@ -28,15 +27,6 @@ afterEach(async () => {
 function input(given: Partial<ExchangeInput> = {}): ExchangeInput {
   const code = readFileSync(t.codePath, 'utf8').trimEnd()
   return { code, deviceName: null, operatorName: null, requestId: null, ...given }
-}
-
-async function codeOf(work: Promise<unknown>): Promise<string> {
-  try {
-    await work
-  } catch (error) {
-    return error instanceof Fault ? error.code : String(error)
-  }
-  return 'none'
 }
 
 async function rowCounts(): Promise<Record<string, unknown>> {
@@ -119,20 +109,20 @@ test('the first-owner code makes an operator with every capability, and a sessio
 
 test('a consumed code cannot be exchanged', async () => {
   await exchange(t.identity, input())
-  expect(await codeOf(exchange(t.identity, input()))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await rejectionCode(exchange(t.identity, input()))).toBe('PLATFORM_AUTHENTICATION_FAILED')
   expect(await rowCounts()).toEqual(ONE_OF_EACH)
 })
 
 test('an expired code cannot be exchanged', async () => {
   t.system.advance(DAY_MS)
-  expect(await codeOf(exchange(t.identity, input()))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await rejectionCode(exchange(t.identity, input()))).toBe('PLATFORM_AUTHENTICATION_FAILED')
   expect(await rowCounts()).toEqual(NOTHING)
 })
 
 test.each(['', 'x', `rk_inv_v1_${'A'.repeat(43)}`, `rk_at_v1_${'A'.repeat(43)}`])(
   'the text %j is not a code',
   async (code) => {
-    expect(await codeOf(exchange(t.identity, input({ code })))).toBe(
+    expect(await rejectionCode(exchange(t.identity, input({ code })))).toBe(
       'PLATFORM_AUTHENTICATION_FAILED',
     )
     expect(await rowCounts()).toEqual(NOTHING)
@@ -143,7 +133,7 @@ test('exactly one of sixteen concurrent exchanges of a code succeeds', async () 
   const other = t.another()
   const outcomes = await Promise.all(
     Array.from({ length: 16 }, (_, i) =>
-      codeOf(exchange(i % 2 === 0 ? t.identity : other, input())),
+      rejectionCode(exchange(i % 2 === 0 ? t.identity : other, input())),
     ),
   )
   expect(outcomes.filter((code) => code === 'none')).toHaveLength(1)
@@ -156,7 +146,7 @@ test('a bootstrap code is invalid once an operator exists', async () => {
     `insert into service_operators (operator_id, operator_name, created_at_micros)
      values ('opr_00000000000000000000000001', 'managed', 1)`,
   )
-  expect(await codeOf(exchange(t.identity, input()))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await rejectionCode(exchange(t.identity, input()))).toBe('PLATFORM_AUTHENTICATION_FAILED')
 })
 
 test('a delegated code grants exactly its scope, capabilities and name', async () => {
@@ -180,10 +170,10 @@ test('a delegated code rejects a chosen name, and stays valid', async () => {
   const { secret } = t.identity.credentials.issueInvitationCode()
   await delegated(secret)
   const code = secret.reveal()
-  expect(await codeOf(exchange(t.identity, input({ code, operatorName: 'root' })))).toBe(
+  expect(await rejectionCode(exchange(t.identity, input({ code, operatorName: 'root' })))).toBe(
     'PLATFORM_REQUEST_INVALID',
   )
-  expect(await codeOf(exchange(t.identity, input({ code })))).toBe('none')
+  expect(await rejectionCode(exchange(t.identity, input({ code })))).toBe('none')
 })
 
 test('a delegated code that is consumed or revoked cannot be exchanged', async () => {
@@ -195,13 +185,17 @@ test('a delegated code that is consumed or revoked cannot be exchanged', async (
     `update service_operator_invitations set state = 'revoked', revoked_at_micros = 1
       where kind = 'delegated'`,
   )
-  expect(await codeOf(exchange(t.identity, input({ code })))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await rejectionCode(exchange(t.identity, input({ code })))).toBe(
+    'PLATFORM_AUTHENTICATION_FAILED',
+  )
   await t.sql(
     `update service_operator_invitations set state = 'pending', revoked_at_micros = null
       where kind = 'delegated'`,
   )
-  expect(await codeOf(exchange(t.identity, input({ code })))).toBe('none')
-  expect(await codeOf(exchange(t.identity, input({ code })))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await rejectionCode(exchange(t.identity, input({ code })))).toBe('none')
+  expect(await rejectionCode(exchange(t.identity, input({ code })))).toBe(
+    'PLATFORM_AUTHENTICATION_FAILED',
+  )
   expect(await t.sql('select 1 from service_operators')).toHaveLength(2)
 })
 
@@ -219,7 +213,7 @@ test('a connection that is lost at any statement leaves everything or nothing', 
   const attempt = async (statement: RegExp, when: 'before' | 'after') => {
     const database = new Database({ url: new Secret(proxy.url) })
     proxy.cut(statement, when)
-    const code = await codeOf(exchange({ database, system, credentials }, input()))
+    const code = await rejectionCode(exchange({ database, system, credentials }, input()))
     await database.close()
     return code
   }

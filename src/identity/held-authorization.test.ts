@@ -1,8 +1,8 @@
 /** Tests work that runs while the authorization of its caller is locked. */
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { postgresProxy } from '../../testing/databases/postgres-proxy.ts'
-import { type TestIdentity, testIdentity } from '../../testing/identity.ts'
-import { actorOf, codeOf, firstOwner } from '../../testing/operators.ts'
+import { rejectionCode, type TestIdentity, testIdentity } from '../../testing/identity.ts'
+import { authenticateLogin, firstOwner } from '../../testing/operators.ts'
 import type { Actor } from './actor.ts'
 import { type Login, whileAuthorized } from './sessions.ts'
 
@@ -13,7 +13,7 @@ let actor: Actor
 beforeEach(async () => {
   t = await testIdentity()
   login = await firstOwner(t)
-  actor = await actorOf(t, login)
+  actor = await authenticateLogin(t, login)
 })
 
 afterEach(() => t.dispose())
@@ -37,7 +37,7 @@ test('work waits for a concurrent revocation, and then does not run', async () =
   let ran = false
   await t.sql('begin')
   await t.sql(REVOKE, [actor.sessionId])
-  const running = codeOf(
+  const running = rejectionCode(
     whileAuthorized(t.identity, actor, () => {
       ran = true
     }),
@@ -94,7 +94,7 @@ test('no work runs where the database does not answer', async () => {
     const work = whileAuthorized(identity, actor, () => {
       ran = true
     })
-    expect([await codeOf(work), ran]).toEqual(['PLATFORM_UNAVAILABLE', false])
+    expect([await rejectionCode(work), ran]).toEqual(['PLATFORM_UNAVAILABLE', false])
   } finally {
     await proxy.close()
   }

@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { type TestIdentity, testIdentity } from '../../testing/identity.ts'
+import { rejectionCode, type TestIdentity, testIdentity } from '../../testing/identity.ts'
 import {
-  actorOf,
-  codeOf,
+  authenticateLogin,
   ENVIRONMENT,
   everythingBut,
   firstOwner,
@@ -27,7 +26,7 @@ let owner: Actor
 beforeEach(async () => {
   t = await testIdentity()
   ownerLogin = await firstOwner(t)
-  owner = await actorOf(t, ownerLogin)
+  owner = await authenticateLogin(t, ownerLogin)
 })
 
 afterEach(async () => {
@@ -74,7 +73,7 @@ test('an invitation carries scope, name and the expanded role, for 30 minutes', 
 })
 
 test('the creator needs operators:manage at the scope', async () => {
-  const scoped = await actorOf(
+  const scoped = await authenticateLogin(
     t,
     await operatorWith(t, { scope: PROJECT, capabilities: CAPABILITIES }),
   )
@@ -85,18 +84,21 @@ test('the creator needs operators:manage at the scope', async () => {
     [OTHER_PROJECT, 'PLATFORM_ACCESS_DENIED'],
   ]
   for (const [scope, code] of expected) {
-    expect(await codeOf(issue(scoped, { scope, role: 'observer' }))).toBe(code)
+    expect(await rejectionCode(issue(scoped, { scope, role: 'observer' }))).toBe(code)
   }
   const capabilities = everythingBut('operators:manage')
-  const without = await actorOf(t, await operatorWith(t, { scope: INSTALLATION, capabilities }))
-  expect(await codeOf(issue(without, { role: 'observer' }))).toBe('PLATFORM_ACCESS_DENIED')
+  const without = await authenticateLogin(
+    t,
+    await operatorWith(t, { scope: INSTALLATION, capabilities }),
+  )
+  expect(await rejectionCode(issue(without, { role: 'observer' }))).toBe('PLATFORM_ACCESS_DENIED')
   expect(await rows()).toHaveLength(2)
 })
 
 test('the creator cannot grant a capability that it does not hold at the scope', async () => {
   for (const role of ROLES) {
     for (const missing of capabilitiesOfRole(role)) {
-      const actor = await actorOf(
+      const actor = await authenticateLogin(
         t,
         await operatorWith(
           t,
@@ -104,14 +106,14 @@ test('the creator cannot grant a capability that it does not hold at the scope',
           { scope: OTHER_ENVIRONMENT, capabilities: CAPABILITIES },
         ),
       )
-      expect(await codeOf(issue(actor, { role }))).toBe('PLATFORM_ACCESS_DENIED')
+      expect(await rejectionCode(issue(actor, { role }))).toBe('PLATFORM_ACCESS_DENIED')
     }
   }
   expect(await rows()).toEqual([])
 })
 
 test('several grants together may authorize the creator', async () => {
-  const actor = await actorOf(
+  const actor = await authenticateLogin(
     t,
     await operatorWith(
       t,
@@ -119,8 +121,8 @@ test('several grants together may authorize the creator', async () => {
       { scope: PROJECT, capabilities: capabilitiesOfRole('developer') },
     ),
   )
-  expect(await codeOf(issue(actor))).toBe('none')
-  expect(await codeOf(issue(actor, { scope: OTHER_PROJECT }))).toBe('PLATFORM_ACCESS_DENIED')
+  expect(await rejectionCode(issue(actor))).toBe('none')
+  expect(await rejectionCode(issue(actor, { scope: OTHER_PROJECT }))).toBe('PLATFORM_ACCESS_DENIED')
 })
 
 test('an exact replay returns the same invitation without its code', async () => {
@@ -141,7 +143,7 @@ test('an exact replay returns the same invitation without its code', async () =>
 test('an Operation ID with any other content, or by another owner, is reused', async () => {
   const operationId = t.system.ids.make('opn')
   await issue(owner, { operationId })
-  const other = await actorOf(
+  const other = await authenticateLogin(
     t,
     await operatorWith(t, { scope: INSTALLATION, capabilities: CAPABILITIES }),
   )
@@ -152,7 +154,7 @@ test('an Operation ID with any other content, or by another owner, is reused', a
     issue(owner, { operationId, scope: OTHER_ENVIRONMENT }),
     issue(other, { operationId }),
   ]
-  for (const code of await Promise.all(attempts.map(codeOf))) {
+  for (const code of await Promise.all(attempts.map(rejectionCode))) {
     expect(code).toBe('PLATFORM_INVITATION_OPERATION_REUSED')
   }
   expect(await rows()).toHaveLength(1)
@@ -161,13 +163,13 @@ test('an Operation ID with any other content, or by another owner, is reused', a
 test('a replay requires the current capabilities of the creator', async () => {
   const operationId = t.system.ids.make('opn')
   const login = await operatorWith(t, { scope: PROJECT, capabilities: CAPABILITIES })
-  await issue(await actorOf(t, login), { operationId })
+  await issue(await authenticateLogin(t, login), { operationId })
   await t.sql('delete from service_operator_grants where operator_id = $1', [
     login.operator.operatorId,
   ])
-  const later = await actorOf(t, login)
-  expect(await codeOf(issue(later, { operationId }))).toBe('PLATFORM_ACCESS_DENIED')
-  expect(await codeOf(readInvitationOperation(t.identity, later, operationId))).toBe(
+  const later = await authenticateLogin(t, login)
+  expect(await rejectionCode(issue(later, { operationId }))).toBe('PLATFORM_ACCESS_DENIED')
+  expect(await rejectionCode(readInvitationOperation(t.identity, later, operationId))).toBe(
     'PLATFORM_ACCESS_DENIED',
   )
 })
@@ -218,43 +220,46 @@ test('the look-up follows the invitation through its states', async () => {
   expect((await look(left.operationId)).state).toBe('expired')
   expect((await look(used.operationId)).state).toBe('consumed')
   expect((await look(revoked.operationId)).state).toBe('revoked')
-  expect(await codeOf(use(left.code!.reveal()))).toBe('PLATFORM_AUTHENTICATION_FAILED')
-  expect(await codeOf(look(t.system.ids.make('opn')))).toBe('PLATFORM_NOT_FOUND')
+  expect(await rejectionCode(use(left.code!.reveal()))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await rejectionCode(look(t.system.ids.make('opn')))).toBe('PLATFORM_NOT_FOUND')
 })
 
 test('a revoked invitation cannot be exchanged, and revoking again changes nothing', async () => {
   const issued = await issue(owner)
   await revoke(owner, issued)
   await revoke(owner, issued)
-  expect(await codeOf(use(issued.code!.reveal()))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await rejectionCode(use(issued.code!.reveal()))).toBe('PLATFORM_AUTHENTICATION_FAILED')
   expect((await t.audit()).filter((each) => each === 'invitation.revoke')).toHaveLength(1)
 })
 
 test('a consumed invitation cannot be revoked, and its operator stays', async () => {
   const issued = await issue(owner)
   const login = await use(issued.code!.reveal())
-  expect(await codeOf(revoke(owner, issued))).toBe('PLATFORM_CONFLICT')
-  expect(await codeOf(actorOf(t, login))).toBe('none')
+  expect(await rejectionCode(revoke(owner, issued))).toBe('PLATFORM_CONFLICT')
+  expect(await rejectionCode(authenticateLogin(t, login))).toBe('none')
 })
 
 test('an expired invitation can still be revoked', async () => {
   const issued = await issue(owner)
   t.system.advance(LIFETIME_MS)
-  expect(await codeOf(revoke(owner, issued))).toBe('none')
+  expect(await rejectionCode(revoke(owner, issued))).toBe('none')
 })
 
 test('an operator without operators:manage cannot learn which IDs exist', async () => {
   const operationId = t.system.ids.make('opn')
   const issued = await issue(owner, { operationId })
   const capabilities = everythingBut('operators:manage')
-  const weak = await actorOf(t, await operatorWith(t, { scope: INSTALLATION, capabilities }))
+  const weak = await authenticateLogin(
+    t,
+    await operatorWith(t, { scope: INSTALLATION, capabilities }),
+  )
   for (const id of [operationId, t.system.ids.make('opn')]) {
     const look = readInvitationOperation(t.identity, weak, id)
-    expect(await codeOf(look)).toBe('PLATFORM_ACCESS_DENIED')
+    expect(await rejectionCode(look)).toBe('PLATFORM_ACCESS_DENIED')
   }
   for (const invitationId of [issued.invitation.invitationId, t.system.ids.make('opi')]) {
     const work = revokeInvitation(t.identity, weak, { invitationId, requestId: null })
-    expect(await codeOf(work)).toBe('PLATFORM_ACCESS_DENIED')
+    expect(await rejectionCode(work)).toBe('PLATFORM_ACCESS_DENIED')
   }
 })
 
@@ -269,9 +274,9 @@ test('look-up and revocation need operators:manage at the stored scope', async (
   ]
   for (const [scope, code] of cases) {
     const login = await operatorWith(t, { scope, capabilities: ['operators:manage'] })
-    const actor = await actorOf(t, login)
-    expect(await codeOf(readInvitationOperation(t.identity, actor, operationId))).toBe(code)
-    expect(await codeOf(revoke(actor, issued))).toBe(code)
+    const actor = await authenticateLogin(t, login)
+    expect(await rejectionCode(readInvitationOperation(t.identity, actor, operationId))).toBe(code)
+    expect(await rejectionCode(revoke(actor, issued))).toBe(code)
   }
 })
 

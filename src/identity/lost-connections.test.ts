@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type TestIdentity, testIdentity } from '../../testing/identity.ts'
+import { rejectionCode, type TestIdentity, testIdentity } from '../../testing/identity.ts'
 import {
   type Change as Attempted,
   type LossInjector,
@@ -7,7 +7,12 @@ import {
   lossInjector,
   recordsSince,
 } from '../../testing/losses/loss-injector.ts'
-import { actorOf, codeOf, ENVIRONMENT, firstOwner, operatorWith } from '../../testing/operators.ts'
+import {
+  authenticateLogin,
+  ENVIRONMENT,
+  firstOwner,
+  operatorWith,
+} from '../../testing/operators.ts'
 import type { Actor } from './actor.ts'
 import { deliverProductAudit } from './audit.ts'
 import { exchange } from './exchange.ts'
@@ -28,7 +33,7 @@ let owner: Actor
 
 beforeAll(async () => {
   t = await testIdentity()
-  owner = await actorOf(t, await firstOwner(t))
+  owner = await authenticateLogin(t, await firstOwner(t))
   injector = await lossInjector(t)
 })
 
@@ -102,7 +107,7 @@ const CHANGES: readonly Change[] = [
       return {
         run: (core) => refresh(core, given),
         // The old token is valid exactly where the rotation is not stored.
-        stored: async () => (await codeOf(actorOf(t, login))) !== 'none',
+        stored: async () => (await rejectionCode(authenticateLogin(t, login))) !== 'none',
       }
     },
   },
@@ -116,7 +121,7 @@ const CHANGES: readonly Change[] = [
       const second = await refresh(t.identity, given)
       return {
         run: (core) => refresh(core, given),
-        stored: async () => (await codeOf(actorOf(t, second))) !== 'none',
+        stored: async () => (await rejectionCode(authenticateLogin(t, second))) !== 'none',
       }
     },
   },
@@ -125,11 +130,11 @@ const CHANGES: readonly Change[] = [
     records: ['session.revoke'],
     async prepare() {
       const login = await operatorWith(t)
-      const actor = await actorOf(t, login)
+      const actor = await authenticateLogin(t, login)
       const given = { sessionId: login.session.sessionId, requestId: null }
       return {
         run: (core) => revokeSession(core, actor, given),
-        stored: async () => (await codeOf(actorOf(t, login))) !== 'none',
+        stored: async () => (await rejectionCode(authenticateLogin(t, login))) !== 'none',
       }
     },
   },
@@ -177,7 +182,7 @@ const CHANGES: readonly Change[] = [
         async stored() {
           // 404 proves that there was no commit (contract/management.md, Creation of an
           // invitation).
-          const look = await codeOf(readInvitationOperation(t.identity, owner, operationId))
+          const look = await rejectionCode(readInvitationOperation(t.identity, owner, operationId))
           expect(['none', 'PLATFORM_NOT_FOUND']).toContain(look)
           const after = await count('select 1 from service_operator_invitations')
           expect(after - before).toBe(look === 'none' ? 1 : 0)

@@ -1,13 +1,13 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { type TestIdentity, testIdentity } from '../../testing/identity.ts'
+import { rejectionCode, type TestIdentity, testIdentity } from '../../testing/identity.ts'
 import {
   type LossInjector,
   lastAudit,
   lossInjector,
   recordsSince,
 } from '../../testing/losses/loss-injector.ts'
-import { codeOf, firstOwner } from '../../testing/operators.ts'
+import { firstOwner } from '../../testing/operators.ts'
 import { ensureBootstrap, recoverBootstrap } from './bootstrap.ts'
 import { openBootstrapFiles } from './bootstrap-files.ts'
 import type { IdentityCore } from './core.ts'
@@ -76,7 +76,7 @@ async function expectOneCode(path: string): Promise<void> {
 async function expectUsable(path: string): Promise<void> {
   const code = readFileSync(path, 'utf8').trimEnd()
   const plain = { deviceName: null, operatorName: null, requestId: null }
-  expect(await codeOf(exchange(t.identity, { ...plain, code }))).toBe('none')
+  expect(await rejectionCode(exchange(t.identity, { ...plain, code }))).toBe('none')
 }
 
 test('an owner recovery that lost its connection is completed by another run', async () => {

@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { type TestIdentity, testIdentity } from '../../testing/identity.ts'
+import { rejectionCode, type TestIdentity, testIdentity } from '../../testing/identity.ts'
 import {
-  actorOf,
-  codeOf,
+  authenticateLogin,
   ENVIRONMENT,
   everythingBut,
   firstOwner,
@@ -50,7 +49,7 @@ function change(
 }
 
 const apply = async (by: Login, given: OperatorChange, identity = t.identity) =>
-  changeOperator(identity, await actorOf(t, by), given)
+  changeOperator(identity, await authenticateLogin(t, by), given)
 
 const refreshOf = (login: Login) =>
   refresh(t.identity, { refreshToken: login.refreshToken!.reveal(), requestId: null })
@@ -86,8 +85,8 @@ test('a disabled operator fails every authentication, and its sessions stay revo
   })
   const enabled = await apply(owner, change('enable', ana))
   expect(enabled).toMatchObject({ disabledAtMicros: null, authorizationRevision: 3n })
-  expect(await codeOf(actorOf(t, ana))).toBe(AUTHENTICATION_FAILED)
-  expect(await codeOf(refreshOf(ana))).toBe(AUTHENTICATION_FAILED)
+  expect(await rejectionCode(authenticateLogin(t, ana))).toBe(AUTHENTICATION_FAILED)
+  expect(await rejectionCode(refreshOf(ana))).toBe(AUTHENTICATION_FAILED)
   expect((await t.audit()).slice(-2)).toEqual(['operator.disable', 'operator.enable'])
   const records = await t.sql(
     `select actor_operator_id as actor, subject, session_id, operation_id
@@ -110,7 +109,7 @@ test('an exact repeat gets the first outcome, regardless of later changes', asyn
   await apply(owner, change('enable', ana))
   t.system.advance(1_000)
   expect(await apply(owner, given)).toEqual({ ...first, replayed: true })
-  const record = (await listOperators(t.identity, await actorOf(t, owner), PAGE)).items[0]
+  const record = (await listOperators(t.identity, await authenticateLogin(t, owner), PAGE)).items[0]
   expect(record).toMatchObject({ operatorId: idOf(ana), disabledAtMicros: null })
 })
 
@@ -125,7 +124,7 @@ test('an Operation ID that belongs to another request is a conflict', async () =
     [owner, { ...given, changedAtMicros }],
     [other, given],
   ] as const) {
-    expect(await codeOf(apply(by, changed))).toBe('PLATFORM_CONFLICT')
+    expect(await rejectionCode(apply(by, changed))).toBe('PLATFORM_CONFLICT')
   }
 })
 
@@ -147,29 +146,35 @@ test('the capability is needed at the installation, and the clock within a day',
     { scope: INSTALLATION, capabilities: everythingBut('operators:manage') },
   ]) {
     const by = await operatorWith(t, grant)
-    const actor = await actorOf(t, by)
-    expect(await codeOf(apply(by, change('disable', ana)))).toBe('PLATFORM_ACCESS_DENIED')
-    expect(await codeOf(listOperators(t.identity, actor, PAGE))).toBe('PLATFORM_ACCESS_DENIED')
+    const actor = await authenticateLogin(t, by)
+    expect(await rejectionCode(apply(by, change('disable', ana)))).toBe('PLATFORM_ACCESS_DENIED')
+    expect(await rejectionCode(listOperators(t.identity, actor, PAGE))).toBe(
+      'PLATFORM_ACCESS_DENIED',
+    )
     const sessions = listOperatorSessions(t.identity, actor, { operatorId: idOf(ana), ...PAGE })
-    expect(await codeOf(sessions)).toBe('PLATFORM_ACCESS_DENIED')
+    expect(await rejectionCode(sessions)).toBe('PLATFORM_ACCESS_DENIED')
   }
   const late = { changedAtMicros: t.system.nowMicros() - DAY_MICROS - 1n }
-  expect(await codeOf(apply(owner, change('disable', ana, late)))).toBe('PLATFORM_REQUEST_INVALID')
+  expect(await rejectionCode(apply(owner, change('disable', ana, late)))).toBe(
+    'PLATFORM_REQUEST_INVALID',
+  )
   const unknown = { operatorId: t.system.ids.make('opr') }
-  expect(await codeOf(apply(owner, change('disable', ana, unknown)))).toBe('PLATFORM_NOT_FOUND')
+  expect(await rejectionCode(apply(owner, change('disable', ana, unknown)))).toBe(
+    'PLATFORM_NOT_FOUND',
+  )
 })
 
 describe('the last owner', () => {
   test('the last owner cannot be disabled, not even by itself', async () => {
     const halfOwner = { scope: ENVIRONMENT, capabilities: CAPABILITIES }
     await operatorWith(t, halfOwner)
-    expect(await codeOf(apply(owner, change('disable', owner)))).toBe('PLATFORM_CONFLICT')
+    expect(await rejectionCode(apply(owner, change('disable', owner)))).toBe('PLATFORM_CONFLICT')
     const other = await anotherOwner()
     await apply(owner, change('disable', other))
-    expect(await codeOf(apply(owner, change('disable', owner)))).toBe('PLATFORM_CONFLICT')
+    expect(await rejectionCode(apply(owner, change('disable', owner)))).toBe('PLATFORM_CONFLICT')
     await apply(owner, change('enable', other))
     await apply(owner, change('disable', owner))
-    expect(await codeOf(actorOf(t, owner))).toBe(AUTHENTICATION_FAILED)
+    expect(await rejectionCode(authenticateLogin(t, owner))).toBe(AUTHENTICATION_FAILED)
   })
 
   test.each([
@@ -180,7 +185,7 @@ describe('the last owner', () => {
     const servers = [t.identity, t.another()]
     const works = [owner, other].map((by, i) => {
       const target = crossed === (i === 0) ? other : owner
-      return () => codeOf(apply(by, change('disable', target), servers[i]))
+      return () => rejectionCode(apply(by, change('disable', target), servers[i]))
     })
     const hold = 'select 1 from service_operators for update'
     expect((await inOrder(hold, works)).toSorted()).toEqual([loss, 'none'].toSorted())
@@ -201,8 +206,8 @@ describe('disabling at the same time', () => {
     'disabling with a refresh that comes %s leaves no session',
     async (order) => {
       const ana = await developer()
-      const disable = () => codeOf(apply(owner, change('disable', ana)))
-      const works = [() => codeOf(refreshOf(ana)), disable]
+      const disable = () => rejectionCode(apply(owner, change('disable', ana)))
+      const works = [() => rejectionCode(refreshOf(ana)), disable]
       const hold = `select 1 from service_operator_sessions
                    where operator_id = '${idOf(ana)}' for update`
       const results = await inOrder(hold, order === 'first' ? works : works.toReversed())
@@ -220,8 +225,8 @@ describe('disabling at the same time', () => {
       ])
       const last = refreshed.status === 'fulfilled' ? refreshed.value : ana
       await noneAlive(ana)
-      expect(await codeOf(actorOf(t, last))).toBe(AUTHENTICATION_FAILED)
-      expect(await codeOf(refreshOf(last))).toBe(AUTHENTICATION_FAILED)
+      expect(await rejectionCode(authenticateLogin(t, last))).toBe(AUTHENTICATION_FAILED)
+      expect(await rejectionCode(refreshOf(last))).toBe(AUTHENTICATION_FAILED)
     }
   })
 })
@@ -258,12 +263,12 @@ test('an invitation of a disabled operator cannot be exchanged', async () => {
   const other = await anotherOwner()
   const request = { operatorName: 'Back', role: 'owner' as const, scope: INSTALLATION }
   const given = { ...request, operationId: null, requestId: null }
-  const { code } = await issueInvitation(t.identity, await actorOf(t, other), given)
+  const { code } = await issueInvitation(t.identity, await authenticateLogin(t, other), given)
   const input = { code: code!.reveal(), deviceName: null, operatorName: null, requestId: null }
   await apply(owner, change('disable', other))
-  expect(await codeOf(exchange(t.identity, input))).toBe(AUTHENTICATION_FAILED)
+  expect(await rejectionCode(exchange(t.identity, input))).toBe(AUTHENTICATION_FAILED)
   await apply(owner, change('enable', other))
-  expect(await codeOf(exchange(t.identity, input))).toBe('none')
+  expect(await rejectionCode(exchange(t.identity, input))).toBe('none')
 })
 
 const PAGE = { after: null, limit: 100 }
@@ -272,8 +277,8 @@ test('operators and their sessions are listed in pages, newest first', async () 
   t.system.advance(1)
   const ana = await developer()
   t.system.advance(61_000)
-  await actorOf(t, ana)
-  const actor = await actorOf(t, owner)
+  await authenticateLogin(t, ana)
+  const actor = await authenticateLogin(t, owner)
   await t.sql(
     `insert into service_operator_identities
        (provider_id, subject_digest, operator_id, linked_at_micros) values ('corp', $1, $2, 7)`,
@@ -302,5 +307,7 @@ test('operators and their sessions are listed in pages, newest first', async () 
   const { sessions } = await listOperatorSessions(t.identity, actor, page)
   expect(sessions.map(({ sessionId }) => sessionId)).toEqual([ana.session.sessionId])
   const unknown = { ...page, operatorId: t.system.ids.make('opr') }
-  expect(await codeOf(listOperatorSessions(t.identity, actor, unknown))).toBe('PLATFORM_NOT_FOUND')
+  expect(await rejectionCode(listOperatorSessions(t.identity, actor, unknown))).toBe(
+    'PLATFORM_NOT_FOUND',
+  )
 })

@@ -2,8 +2,8 @@ import { existsSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { postgresProxy } from '../../testing/databases/postgres-proxy.ts'
-import { type TestIdentity, testIdentity } from '../../testing/identity.ts'
-import { actorOf, codeOf, firstOwner } from '../../testing/operators.ts'
+import { rejectionCode, type TestIdentity, testIdentity } from '../../testing/identity.ts'
+import { authenticateLogin, firstOwner } from '../../testing/operators.ts'
 import { Database } from '../database/database.ts'
 import { CAPABILITIES } from '../value/capabilities.ts'
 import { INSTALLATION } from '../value/scope.ts'
@@ -50,19 +50,21 @@ test('a recovered owner is a new operator with every capability', async () => {
     'bootstrap.consume',
     'session.create',
   ])
-  expect(await codeOf(use(codeInFile()))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await rejectionCode(use(codeInFile()))).toBe('PLATFORM_AUTHENTICATION_FAILED')
 })
 
 test('the code is invalid after 30 minutes', async () => {
   await firstOwner(t)
   await t.identity.recoverOwner()
   t.system.advance(LIFETIME_MS)
-  expect(await codeOf(use(codeInFile()))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await rejectionCode(use(codeInFile()))).toBe('PLATFORM_AUTHENTICATION_FAILED')
 })
 
 test('recovery without an operator fails and changes nothing', async () => {
   await t.identity.startup()
-  expect(await codeOf(t.identity.recoverOwner())).toBe('SERVER_OWNER_RECOVERY_BOOTSTRAP_PENDING')
+  expect(await rejectionCode(t.identity.recoverOwner())).toBe(
+    'SERVER_OWNER_RECOVERY_BOOTSTRAP_PENDING',
+  )
   expect(existsSync(path)).toBe(false)
   expect(await t.audit()).toEqual(['bootstrap.create'])
   await use(readFileSync(t.codePath, 'utf8').trimEnd())
@@ -71,7 +73,9 @@ test('recovery without an operator fails and changes nothing', async () => {
 test('the bootstrap stays complete beside a pending recovery', async () => {
   await firstOwner(t)
   await t.identity.recoverOwner()
-  expect(await codeOf(t.identity.recoverBootstrap())).toBe('SERVER_BOOTSTRAP_ALREADY_COMPLETE')
+  expect(await rejectionCode(t.identity.recoverBootstrap())).toBe(
+    'SERVER_BOOTSTRAP_ALREADY_COMPLETE',
+  )
   await use(codeInFile())
 })
 
@@ -81,7 +85,7 @@ test('a repeated recovery revokes the previous code, with or without its file', 
   const first = codeInFile()
   rmSync(path)
   await t.identity.recoverOwner()
-  expect(await codeOf(use(first))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await rejectionCode(use(first))).toBe('PLATFORM_AUTHENTICATION_FAILED')
   await use(codeInFile())
 })
 
@@ -105,14 +109,14 @@ test('a start keeps the file while the code is pending, and removes it afterward
 })
 
 test('another owner can revoke the recovery', async () => {
-  const owner = await actorOf(t, await firstOwner(t))
+  const owner = await authenticateLogin(t, await firstOwner(t))
   await t.identity.recoverOwner()
   const [row] = await t.sql<{ invitation_id: string }>(
     `select invitation_id from service_platform_audit where operation = 'owner.recover'`,
   )
   const invitationId = row?.invitation_id as Parameters<typeof revokeInvitation>[2]['invitationId']
   await revokeInvitation(t.identity, owner, { invitationId, requestId: null })
-  expect(await codeOf(use(codeInFile()))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await rejectionCode(use(codeInFile()))).toBe('PLATFORM_AUTHENTICATION_FAILED')
   await t.identity.startup()
   expect(existsSync(path)).toBe(false)
 })
@@ -124,14 +128,14 @@ test('a recovery does not make an obsolete first-owner code valid', async () => 
     `insert into service_operators (operator_id, operator_name, created_at_micros)
      values ('opr_00000000000000000000000001', 'managed', 1)`,
   )
-  expect(await codeOf(use(first))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await rejectionCode(use(first))).toBe('PLATFORM_AUTHENTICATION_FAILED')
   await t.identity.recoverOwner()
-  expect(await codeOf(use(first))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await rejectionCode(use(first))).toBe('PLATFORM_AUTHENTICATION_FAILED')
   await use(codeInFile())
 })
 
 test('a recovery does not change delegated invitations', async () => {
-  const owner = await actorOf(t, await firstOwner(t))
+  const owner = await authenticateLogin(t, await firstOwner(t))
   const request = { operatorName: 'ci', role: 'observer' as const, scope: INSTALLATION }
   const input = { ...request, operationId: null, requestId: null }
   const { code } = await issueInvitation(t.identity, owner, input)
@@ -148,7 +152,7 @@ test('a lost connection never leaves a code without its row', async () => {
   const attempt = async (statement: RegExp, when: 'before' | 'after') => {
     const database = new Database({ url: new Secret(proxy.url) })
     proxy.cut(statement, when)
-    const code = await codeOf(recoverOwner({ database, system, credentials }, files))
+    const code = await rejectionCode(recoverOwner({ database, system, credentials }, files))
     await database.close()
     return code
   }

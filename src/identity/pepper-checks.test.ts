@@ -1,8 +1,13 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { TEST_PEPPER, type TestIdentity, testIdentity } from '../../testing/identity.ts'
+import {
+  rejectionCode,
+  TEST_PEPPER,
+  type TestIdentity,
+  testIdentity,
+} from '../../testing/identity.ts'
 import { lossInjector } from '../../testing/losses/loss-injector.ts'
-import { actorOf, codeOf, firstOwner } from '../../testing/operators.ts'
+import { authenticateLogin, firstOwner } from '../../testing/operators.ts'
 import { PROVIDER, SUBJECT_PEPPER } from '../../testing/providers/identity-providers.ts'
 import { IDENTITY_SCHEMA, migrate, SCHEMA_VERSION } from '../database/migrate.ts'
 import { MIGRATIONS } from '../database/migrations.generated.ts'
@@ -40,7 +45,8 @@ const checks = () =>
     'select pepper, check_digest from service_platform_pepper_checks order by pepper',
   )
 
-const isLoggedIn = async (login: Login) => (await codeOf(actorOf(t, login))) === 'none'
+const isLoggedIn = async (login: Login) =>
+  (await rejectionCode(authenticateLogin(t, login))) === 'none'
 
 describe('a wrong identity pepper', () => {
   const attempts: readonly (readonly [string, (identity: Identity) => Promise<unknown>])[] = [
@@ -53,7 +59,7 @@ describe('a wrong identity pepper', () => {
   test.each(attempts)('a wrong pepper makes %s fail and changes nothing', async (_, attempt) => {
     const owner = await firstOwner(t)
     const before = await stored()
-    expect(await codeOf(attempt(t.another({ pepper: OTHER_PEPPER })))).toBe(MISMATCH)
+    expect(await rejectionCode(attempt(t.another({ pepper: OTHER_PEPPER })))).toBe(MISMATCH)
     expect(await stored()).toEqual(before)
     expect(await t.identity.startup()).toBe('complete')
     expect(await isLoggedIn(owner)).toBe(true)
@@ -64,13 +70,13 @@ describe('a wrong identity pepper', () => {
     // Simulates a database of the previous version.
     await t.sql('delete from service_platform_migrations where version = $1', [SCHEMA_VERSION])
     await t.sql('update service_platform_meta set schema_version = schema_version - 1')
-    expect(await codeOf(t.another({ pepper: OTHER_PEPPER }).migrate())).toBe(MISMATCH)
+    expect(await rejectionCode(t.another({ pepper: OTHER_PEPPER }).migrate())).toBe(MISMATCH)
   })
 
   test('a wrong identity pepper is reported even if the first-owner code is unused', async () => {
     await t.identity.startup()
     const code = readFileSync(t.codePath, 'utf8')
-    expect(await codeOf(t.another({ pepper: OTHER_PEPPER }).startup())).toBe(MISMATCH)
+    expect(await rejectionCode(t.another({ pepper: OTHER_PEPPER }).startup())).toBe(MISMATCH)
     expect(readFileSync(t.codePath, 'utf8')).toBe(code)
   })
 })
@@ -87,7 +93,7 @@ describe('the first pepper', () => {
       empty.system.advance(1)
       await empty.identity.startup()
       expect(await empty.sql('select * from service_platform_pepper_checks')).toEqual(rows)
-      expect(await codeOf(empty.another({ pepper: OTHER_PEPPER }).startup())).toBe(MISMATCH)
+      expect(await rejectionCode(empty.another({ pepper: OTHER_PEPPER }).startup())).toBe(MISMATCH)
     } finally {
       await empty.dispose()
     }
@@ -103,7 +109,7 @@ describe('the first pepper', () => {
          values ('opr_00000000000000000000000001', 'old', 1)`,
       )
       expect(await old.identity.startup()).toBe('complete')
-      expect(await codeOf(old.another({ pepper: OTHER_PEPPER }).startup())).toBe(MISMATCH)
+      expect(await rejectionCode(old.another({ pepper: OTHER_PEPPER }).startup())).toBe(MISMATCH)
       expect(await old.identity.startup()).toBe('complete')
     } finally {
       await old.dispose()
@@ -117,7 +123,7 @@ describe('the first pepper', () => {
       const servers = Array.from({ length: 8 }, (_, i) =>
         empty.another({ pepper: peppers[i % 2]! }),
       )
-      const codes = await Promise.all(servers.map((server) => codeOf(server.startup())))
+      const codes = await Promise.all(servers.map((server) => rejectionCode(server.startup())))
       const winner = codes.indexOf('none') % 2
       expect(codes).toEqual(servers.map((_, i) => (i % 2 === winner ? 'none' : MISMATCH)))
       const recorded = await empty.sql('select check_digest from service_platform_pepper_checks')
@@ -141,7 +147,7 @@ describe('the first pepper', () => {
 describe('a confirmed change of the identity pepper', () => {
   test('a confirmed change revokes every session and pending invitation, with audit', async () => {
     const owner = await firstOwner(t)
-    const actor = await actorOf(t, owner)
+    const actor = await authenticateLogin(t, owner)
     const invitation = {
       operatorName: 'b',
       role: 'observer',
@@ -163,13 +169,13 @@ describe('a confirmed change of the identity pepper', () => {
     expect(
       await t.sql(`select 1 from service_operator_invitations where state = 'pending'`),
     ).toEqual([])
-    expect(await codeOf(t.identity.startup())).toBe(MISMATCH)
+    expect(await rejectionCode(t.identity.startup())).toBe(MISMATCH)
     // The old pepper does not restore them.
     expect((await t.identity.migrate(['identity'])).replacedPeppers).toEqual(['identity'])
     expect(await isLoggedIn(owner)).toBe(false)
     const code = issued.code?.reveal() ?? ''
     const plain = { deviceName: null, operatorName: null, requestId: null }
-    expect(await codeOf(exchange(t.identity, { ...plain, code }))).toBe(
+    expect(await rejectionCode(exchange(t.identity, { ...plain, code }))).toBe(
       'PLATFORM_AUTHENTICATION_FAILED',
     )
   })
@@ -181,7 +187,7 @@ describe('a confirmed change of the identity pepper', () => {
     expect(await changed.startup()).toBe('complete')
     const code = readFileSync(await changed.recoverOwner(), 'utf8').trimEnd()
     const plain = { deviceName: null, operatorName: null, requestId: null }
-    expect(await codeOf(exchange(changed, { ...plain, code }))).toBe('none')
+    expect(await rejectionCode(exchange(changed, { ...plain, code }))).toBe('none')
   })
 
   test('a confirmed change replaces a first-owner code that is unused', async () => {
@@ -198,7 +204,7 @@ describe('a confirmed change of the identity pepper', () => {
     await t.identity.startup()
     const before = await stored()
     const peppers = configuredPeppers(OTHER_PEPPER, [PROVIDER])
-    expect(await codeOf(recordPeppers(t.identity, peppers, ['oidc-subject']))).toBe(MISMATCH)
+    expect(await rejectionCode(recordPeppers(t.identity, peppers, ['oidc-subject']))).toBe(MISMATCH)
     expect(await stored()).toEqual(before)
   })
 
@@ -249,22 +255,22 @@ describe('the subject pepper of a provider', () => {
 
   test('a different subject pepper makes the start fail with its code', async () => {
     const before = await stored()
-    expect(await codeOf(t.another({ external: changed }).startup())).toBe(SUBJECT_MISMATCH)
-    expect(await codeOf(t.another({ external: changed }).migrate(['identity']))).toBe(
+    expect(await rejectionCode(t.another({ external: changed }).startup())).toBe(SUBJECT_MISMATCH)
+    expect(await rejectionCode(t.another({ external: changed }).migrate(['identity']))).toBe(
       SUBJECT_MISMATCH,
     )
     expect(await stored()).toEqual(before)
-    expect(await codeOf(t.another({ external }).startup())).toBe('none')
+    expect(await rejectionCode(t.another({ external }).startup())).toBe('none')
   })
 
   test('the subject pepper of a provider is checked for each provider ID', async () => {
     const oidc = { ...changed.oidc, providerId: 'another-idp' }
-    expect(await codeOf(t.another({ external: { oidc } }).startup())).toBe('none')
-    expect(await codeOf(t.another({ external }).startup())).toBe('none')
+    expect(await rejectionCode(t.another({ external: { oidc } }).startup())).toBe('none')
+    expect(await rejectionCode(t.another({ external }).startup())).toBe('none')
   })
 
   test('a server without a provider checks no subject pepper', async () => {
-    expect(await codeOf(t.identity.startup())).toBe('none')
+    expect(await rejectionCode(t.identity.startup())).toBe('none')
   })
 
   test('a confirmed change of a subject pepper keeps sessions, and is in the audit', async () => {
@@ -273,8 +279,8 @@ describe('the subject pepper of a provider', () => {
     expect(migration.replacedPeppers).toEqual(['oidc-subject'])
     expect(await t.audit()).toContain('pepper.change')
     expect(await isLoggedIn(owner)).toBe(true)
-    expect(await codeOf(t.another({ external: changed }).startup())).toBe('none')
-    expect(await codeOf(t.another({ external }).startup())).toBe(SUBJECT_MISMATCH)
+    expect(await rejectionCode(t.another({ external: changed }).startup())).toBe('none')
+    expect(await rejectionCode(t.another({ external }).startup())).toBe(SUBJECT_MISMATCH)
   })
 
   test('equal bytes have different checks as subject pepper and as identity pepper', async () => {

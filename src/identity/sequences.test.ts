@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { type TestIdentity, testIdentity } from '../../testing/identity.ts'
-import { actorOf, codeOf, operatorWith } from '../../testing/operators.ts'
+import { rejectionCode, type TestIdentity, testIdentity } from '../../testing/identity.ts'
+import { authenticateLogin, operatorWith } from '../../testing/operators.ts'
 import { externalLogins } from '../../testing/providers/external-logins.ts'
 import { SEED } from '../../testing/seeds.ts'
 import { explain, type Model, opened, UNKNOWN_SUBJECT } from '../../testing/sequences/model.ts'
@@ -68,8 +68,8 @@ test('one of 64 concurrent refreshes succeeds, and the session is revoked', asyn
   const winners = results.filter((result) => result.status === 'fulfilled')
   expect(winners).toHaveLength(1)
   for (const each of [login, winners[0]!.value]) {
-    expect(await codeOf(actorOf(t, each))).toBe('PLATFORM_AUTHENTICATION_FAILED')
-    expect(await codeOf(refreshOf(each))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+    expect(await rejectionCode(authenticateLogin(t, each))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+    expect(await rejectionCode(refreshOf(each))).toBe('PLATFORM_AUTHENTICATION_FAILED')
   }
   // The order of their starts does not determine their order.
   const recorded = (await t.audit()).toSorted()
@@ -81,10 +81,12 @@ test('a consumed token of any generation revokes the session', async () => {
     const logins = [await operatorWith(t)]
     for (let i = 0; i < 6; i++) logins.push(await refreshOf(logins.at(-1)!))
     const newest = logins.at(-1)!
-    expect(await codeOf(actorOf(t, newest))).toBe('none')
-    expect(await codeOf(refreshOf(logins.at(-1 - age)!))).toBe('PLATFORM_AUTHENTICATION_FAILED')
-    expect(await codeOf(actorOf(t, newest))).toBe('PLATFORM_AUTHENTICATION_FAILED')
-    expect(await codeOf(refreshOf(newest))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+    expect(await rejectionCode(authenticateLogin(t, newest))).toBe('none')
+    expect(await rejectionCode(refreshOf(logins.at(-1 - age)!))).toBe(
+      'PLATFORM_AUTHENTICATION_FAILED',
+    )
+    expect(await rejectionCode(authenticateLogin(t, newest))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+    expect(await rejectionCode(refreshOf(newest))).toBe('PLATFORM_AUTHENTICATION_FAILED')
   }
 })
 

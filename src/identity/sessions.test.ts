@@ -1,11 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { type TestIdentity, testIdentity } from '../../testing/identity.ts'
+import { rejectionCode, type TestIdentity, testIdentity } from '../../testing/identity.ts'
 import type { Reader } from '../database/database.ts'
 import { findSessionByAccess } from '../database/identity/sessions.ts'
 import { SCHEMA_VERSION } from '../database/migrate.ts'
 import { transaction } from '../database/transaction.ts'
-import { Fault } from '../errors/fault.ts'
 import type { SessionId } from '../value/ids.ts'
 import type { Actor } from './actor.ts'
 import { exchange } from './exchange.ts'
@@ -34,15 +33,6 @@ beforeEach(async () => {
 afterEach(async () => {
   await t.dispose()
 })
-
-async function codeOf(work: Promise<unknown>): Promise<string> {
-  try {
-    await work
-  } catch (error) {
-    return error instanceof Fault ? error.code : String(error)
-  }
-  return 'none'
-}
 
 const actorOf = (from: Login): Promise<Actor> => t.identity.authenticate(from.accessToken.reveal())
 
@@ -77,7 +67,7 @@ test('an access token expires after ten minutes', async () => {
   t.system.advance(ACCESS_MS - 1)
   expect((await actorOf(login)).sessionId).toBe(login.session.sessionId)
   t.system.advance(1)
-  expect(await codeOf(actorOf(login))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await rejectionCode(actorOf(login))).toBe('PLATFORM_AUTHENTICATION_FAILED')
 })
 
 test('a refresh replaces both tokens and keeps the absolute end of the session', async () => {
@@ -87,7 +77,7 @@ test('a refresh replaces both tokens and keeps the absolute end of the session',
   expect(next.session.refreshExpiresAtMicros).toBe(login.session.refreshExpiresAtMicros)
   expect(next.session.accessExpiresAtMicros).toBe(t.system.nowMicros() + 600_000_000n)
   expect(next.grants).toEqual(login.grants)
-  expect(await codeOf(actorOf(login))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await rejectionCode(actorOf(login))).toBe('PLATFORM_AUTHENTICATION_FAILED')
   expect((await actorOf(next)).operatorId).toBe(login.operator.operatorId)
   expect(await count('session.refresh')).toBe(1)
 })
@@ -98,18 +88,18 @@ test('a session expires after 30 days however often it is refreshed', async () =
   // No access token outlives its session.
   expect(next.session.accessExpiresAtMicros).toBe(login.session.refreshExpiresAtMicros)
   t.system.advance(60_000)
-  expect(await codeOf(refreshOf(next))).toBe('PLATFORM_AUTHENTICATION_FAILED')
-  expect(await codeOf(actorOf(next))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await rejectionCode(refreshOf(next))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await rejectionCode(actorOf(next))).toBe('PLATFORM_AUTHENTICATION_FAILED')
 })
 
 test('a token of any older generation revokes the session, once', async () => {
   const second = await refreshOf(login)
   const third = await refreshOf(second)
   const fourth = await refreshOf(third)
-  expect(await codeOf(refreshOf(login))).toBe('PLATFORM_AUTHENTICATION_FAILED')
-  expect(await codeOf(actorOf(fourth))).toBe('PLATFORM_AUTHENTICATION_FAILED')
-  expect(await codeOf(refreshOf(fourth))).toBe('PLATFORM_AUTHENTICATION_FAILED')
-  expect(await codeOf(refreshOf(second))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await rejectionCode(refreshOf(login))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await rejectionCode(actorOf(fourth))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await rejectionCode(refreshOf(fourth))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await rejectionCode(refreshOf(second))).toBe('PLATFORM_AUTHENTICATION_FAILED')
   expect(await count('session.reuse_detected')).toBe(1)
   const rows = await t.sql('select revocation from service_operator_sessions')
   expect(rows).toEqual([{ revocation: 'reuse' }])
@@ -125,12 +115,12 @@ test('an unknown token revokes nothing', async () => {
     credentials.issueRefreshToken(t.system.ids.make('ops'), 1n),
   ].map(({ secret }) => secret.reveal())
   for (const refreshToken of [...forged, '', 'rk_rt_v1_', login.accessToken.reveal()]) {
-    expect(await codeOf(refresh(t.identity, { refreshToken, requestId: null }))).toBe(
+    expect(await rejectionCode(refresh(t.identity, { refreshToken, requestId: null }))).toBe(
       'PLATFORM_AUTHENTICATION_FAILED',
     )
   }
-  expect(await codeOf(actorOf(login))).toBe('none')
-  expect(await codeOf(refreshOf(login))).toBe('none')
+  expect(await rejectionCode(actorOf(login))).toBe('none')
+  expect(await rejectionCode(refreshOf(login))).toBe('none')
 })
 
 test('one of 32 concurrent refreshes succeeds, and the session is revoked', async () => {
@@ -140,8 +130,8 @@ test('one of 32 concurrent refreshes succeeds, and the session is revoked', asyn
   )
   const winners = results.filter((result) => result.status === 'fulfilled')
   expect(winners).toHaveLength(1)
-  expect(await codeOf(actorOf(winners[0]!.value))).toBe('PLATFORM_AUTHENTICATION_FAILED')
-  expect(await codeOf(refreshOf(winners[0]!.value))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await rejectionCode(actorOf(winners[0]!.value))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await rejectionCode(refreshOf(winners[0]!.value))).toBe('PLATFORM_AUTHENTICATION_FAILED')
   expect(await count('session.refresh')).toBe(1)
   expect(await count('session.reuse_detected')).toBe(1)
 })
@@ -157,8 +147,8 @@ test('no token is valid once a revocation concurrent with a refresh has returned
     ])
     const tokens = refreshed.status === 'fulfilled' ? [each, refreshed.value] : [each]
     for (const token of tokens) {
-      expect(await codeOf(actorOf(token))).toBe('PLATFORM_AUTHENTICATION_FAILED')
-      expect(await codeOf(refreshOf(token))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+      expect(await rejectionCode(actorOf(token))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+      expect(await rejectionCode(refreshOf(token))).toBe('PLATFORM_AUTHENTICATION_FAILED')
     }
   }
   expect(await count('session.revoke')).toBe(20)
@@ -166,8 +156,8 @@ test('no token is valid once a revocation concurrent with a refresh has returned
 
 test('every token of a disabled operator is rejected at once', async () => {
   await t.sql('update service_operators set disabled_at_micros = 1')
-  expect(await codeOf(actorOf(login))).toBe('PLATFORM_AUTHENTICATION_FAILED')
-  expect(await codeOf(refreshOf(login))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await rejectionCode(actorOf(login))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await rejectionCode(refreshOf(login))).toBe('PLATFORM_AUTHENTICATION_FAILED')
 })
 
 test('each request uses the current grants', async () => {
@@ -263,7 +253,7 @@ test('revoking the own session is idempotent and leaves one record', async () =>
   const { sessionId } = login.session
   await revokeSession(t.identity, self, { sessionId, requestId: null })
   await revokeSession(t.identity, self, { sessionId, requestId: null })
-  expect(await codeOf(actorOf(login))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await rejectionCode(actorOf(login))).toBe('PLATFORM_AUTHENTICATION_FAILED')
   expect(await count('session.revoke')).toBe(1)
 })
 
@@ -273,21 +263,21 @@ test('revoking another session requires operators:manage, even if it does not ex
   const weakActor = await actorOf(weak)
   for (const sessionId of [login.session.sessionId, unknown]) {
     const work = revokeSession(t.identity, weakActor, { sessionId, requestId: null })
-    expect(await codeOf(work)).toBe('PLATFORM_ACCESS_DENIED')
+    expect(await rejectionCode(work)).toBe('PLATFORM_ACCESS_DENIED')
   }
   const owner = await actorOf(login)
   const work = revokeSession(t.identity, owner, { sessionId: unknown, requestId: null })
-  expect(await codeOf(work)).toBe('PLATFORM_NOT_FOUND')
+  expect(await rejectionCode(work)).toBe('PLATFORM_NOT_FOUND')
   const { sessionId } = weak.session
   await revokeSession(t.identity, owner, { sessionId, requestId: null })
-  expect(await codeOf(actorOf(weak))).toBe('PLATFORM_AUTHENTICATION_FAILED')
-  expect(await codeOf(actorOf(login))).toBe('none')
+  expect(await rejectionCode(actorOf(weak))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await rejectionCode(actorOf(login))).toBe('none')
 })
 
 test('a stored grant that breaks a rule is corruption, not a smaller grant', async () => {
   for (const capabilities of [['x:y'], ['logs:read', 'data:read'], ['logs:read', 'logs:read']]) {
     await t.sql('update service_operator_grants set capabilities = $1', [capabilities])
-    expect(await codeOf(actorOf(login))).toBe('PLATFORM_IDENTITY_STORAGE_CORRUPT')
+    expect(await rejectionCode(actorOf(login))).toBe('PLATFORM_IDENTITY_STORAGE_CORRUPT')
   }
 })
 

@@ -12,7 +12,7 @@ import { realSystem } from '../../src/system/system.ts'
 import { type MemoryLog, memoryLog } from '../../src/telemetry/log.ts'
 import { openTestGateway, type TestGateway } from '../gateways.ts'
 import { testManagement } from '../openapi/checked-origins.ts'
-import { sessionsOf } from '../operators.ts'
+import { unstoredSessions } from '../operators.ts'
 import { ENVIRONMENT_ID, PROJECT_ID } from '../product-roots.ts'
 import { actorWith } from '../products.ts'
 
@@ -52,7 +52,7 @@ export async function openConsole(): Promise<Console> {
   const objects = new ConsoleObjects({ root, files, heldAudits: product.heldAudits })
   const objectUploads = new ConcurrencyLimit(16, 'PRODUCT_UNAVAILABLE')
   const actor = actorWith()
-  const sessions = sessionsOf(async () => actor)
+  const sessions = unstoredSessions(async () => actor)
   const hono = testManagement<BucketsApp>({
     app: { product, files, objects, objectUploads, environment: root.descriptor, sessions },
     system,

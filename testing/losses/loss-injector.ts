@@ -3,8 +3,7 @@ import { Database } from '../../src/database/database.ts'
 import type { IdentityCore } from '../../src/identity/core.ts'
 import { Secret } from '../../src/value/secret.ts'
 import { type CutPoint, postgresProxy } from '../databases/postgres-proxy.ts'
-import type { TestIdentity } from '../identity.ts'
-import { codeOf } from '../operators.ts'
+import { rejectionCode, type TestIdentity } from '../identity.ts'
 
 export type Change = (core: IdentityCore) => Promise<unknown>
 
@@ -43,7 +42,7 @@ export async function lossInjector(fixture: TestIdentity): Promise<LossInjector>
     try {
       await database.rows('select 1')
       arm()
-      return await codeOf(change({ database, system, credentials }))
+      return await rejectionCode(change({ database, system, credentials }))
     } finally {
       await database.close()
     }

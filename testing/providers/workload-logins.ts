@@ -76,13 +76,13 @@ async function storedRows(t: ExternalLogins): Promise<unknown> {
   return rows
 }
 
-export async function loginOf(response: Response, status: number): Promise<Login> {
+export async function readLogin(response: Response, status: number): Promise<Login> {
   expect(response.status).toBe(status)
   return read(Login, await response.json(), 'PLATFORM_INTERNAL')
 }
 
 /** Status and code of a rejected request. */
-export async function rejectionOf(response: Response): Promise<string> {
+export async function readRejection(response: Response): Promise<string> {
   const body = (await response.json()) as { error: { code: string } }
   return `${response.status} ${body.error.code}`
 }

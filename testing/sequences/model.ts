@@ -4,7 +4,7 @@
  * of its operations gives the same results and the same final state (linearizability).
  */
 
-import { grantsOf } from './statements.ts'
+import { expectedGrantsText } from './statements.ts'
 
 export interface InvitationModel {
   readonly kind: 'invitation'
@@ -155,7 +155,10 @@ function stepSubject(model: SubjectModel, operation: Operation): [Model, Result]
       const [next, outcome] = statement === null ? [known, ''] : stateGrants(known, statement)
       // One transaction: a rejected statement rejects the login too.
       if (next === null) return [model, outcome]
-      return [next, `${first ? 'linked' : 'recognised'} ${grantsOf(next.content, next.legacy)}`]
+      return [
+        next,
+        `${first ? 'linked' : 'recognised'} ${expectedGrantsText(next.content, next.legacy)}`,
+      ]
     }
     case 'reconcile': {
       const [next, outcome] = stateGrants(model, operation.statement)

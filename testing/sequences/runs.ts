@@ -2,8 +2,8 @@
 
 import { expect } from 'vitest'
 import { refresh, revokeSession } from '../../src/identity/sessions.ts'
-import type { TestIdentity } from '../identity.ts'
-import { actorOf, codeOf, operatorWith } from '../operators.ts'
+import { rejectionCode, type TestIdentity } from '../identity.ts'
+import { authenticateLogin, operatorWith } from '../operators.ts'
 import { fc } from '../properties.ts'
 import type { ExternalLogins } from '../providers/external-logins.ts'
 import { checkEnd, newSequence, sequences } from './batches.ts'
@@ -32,7 +32,7 @@ export async function raceRefreshAndRevocation(
   const other = fixture.another()
   for (let round = 0; round < rounds; round++) {
     const login = await operatorWith(fixture)
-    const actor = await actorOf(fixture, login)
+    const actor = await authenticateLogin(fixture, login)
     const { sessionId } = login.session
     const refreshToken = login.refreshToken!.reveal()
     const refreshing = refresh(round % 2 === 0 ? fixture.identity : other, {
@@ -41,14 +41,18 @@ export async function raceRefreshAndRevocation(
     }).catch(() => null)
     const revoking = revokeSession(other, actor, { sessionId, requestId: null })
     await revoking
-    const first = await codeOf(actorOf(fixture, login))
+    const first = await rejectionCode(authenticateLogin(fixture, login))
     const refreshed = await refreshing
     const logins = refreshed === null ? [login] : [login, refreshed]
     expect(first).toBe('PLATFORM_AUTHENTICATION_FAILED')
     for (const each of logins) {
-      expect(await codeOf(actorOf(fixture, each))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+      expect(await rejectionCode(authenticateLogin(fixture, each))).toBe(
+        'PLATFORM_AUTHENTICATION_FAILED',
+      )
       const again = { refreshToken: each.refreshToken!.reveal(), requestId: null }
-      expect(await codeOf(refresh(fixture.identity, again))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+      expect(await rejectionCode(refresh(fixture.identity, again))).toBe(
+        'PLATFORM_AUTHENTICATION_FAILED',
+      )
     }
   }
   const records = (await fixture.audit()).filter((operation) => operation === 'session.revoke')

@@ -40,16 +40,16 @@ export const CONTENTS: readonly (readonly (readonly Sent[])[])[] = [
 export const LEGACY = { scope: environment, capabilities: ['logs:read'], source: 'legacy' } as const
 
 /** Returns the grants of an operator as one text. */
-export function grantsOf(content: number | null, legacy: boolean): string {
+export function expectedGrantsText(content: number | null, legacy: boolean): string {
   const sent = content === null ? [] : CONTENTS[content]![0]!
   const managed = sent.map(({ scope, role }) => {
     return { scope, capabilities: capabilitiesOfRole(role), source: 'managed' }
   })
-  return textOf(legacy ? [...managed, LEGACY] : managed)
+  return grantsText(legacy ? [...managed, LEGACY] : managed)
 }
 
 /** Returns grants as one text, independent of their order. */
-export function textOf(
+export function grantsText(
   grants: readonly { scope: object; capabilities: readonly string[]; source: string }[],
 ): string {
   const texts = grants.map(({ scope, capabilities, source }) => {

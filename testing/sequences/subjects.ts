@@ -19,7 +19,7 @@ import {
   type SubjectModel,
   UNKNOWN_SUBJECT,
 } from './model.ts'
-import { CONTENTS, grantsOf, LEGACY, REVISIONS, textOf } from './statements.ts'
+import { CONTENTS, expectedGrantsText, grantsText, LEGACY, REVISIONS } from './statements.ts'
 
 export interface Subject {
   /** Null if the operator is known only to this server. */
@@ -100,7 +100,7 @@ export function subjectRun(
         expect(login.operator.operatorId, 'one subject has one operator').toBe(known)
         thing.operatorId = known
         keep(login)
-        return `${linked ? 'linked' : 'recognised'} ${textOf(login.grants)}`
+        return `${linked ? 'linked' : 'recognised'} ${grantsText(login.grants)}`
       }
     case 'reconcile':
       if (operatorId === null) return null
@@ -175,5 +175,5 @@ export async function storedSubject(
     model.operator === (row.linked ? 'linked' : 'local') &&
     String(REVISIONS[model.revision] ?? null) === String(row.revision) &&
     model.authorization === row.authorization &&
-    grantsOf(model.content, model.legacy) === textOf(grants)
+    expectedGrantsText(model.content, model.legacy) === grantsText(grants)
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { testManagement } from '../../../testing/openapi/checked-origins.ts'
-import { sessionsOf } from '../../../testing/operators.ts'
+import { unstoredSessions } from '../../../testing/operators.ts'
 import type { Actor } from '../../identity/actor.ts'
 import { TestSystem } from '../../system/system.ts'
 import { memoryLog } from '../../telemetry/log.ts'
@@ -29,7 +29,7 @@ const hono = testManagement({
   log: memoryLog().log,
   app: {
     environment: null,
-    sessions: sessionsOf(async () => ({ grants: [] }) as unknown as Actor),
+    sessions: unstoredSessions(async () => ({ grants: [] }) as unknown as Actor),
   },
   routes: bind(OPERATIONS, {
     required({ operationId }) {

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { postgresProxy } from '../../../testing/databases/postgres-proxy.ts'
 import { type TestIdentity, testIdentity } from '../../../testing/identity.ts'
 import { type TestManagement, testManagement } from '../../../testing/openapi/checked-origins.ts'
-import { actorOf, firstOwner, operatorWith } from '../../../testing/operators.ts'
+import { authenticateLogin, firstOwner, operatorWith } from '../../../testing/operators.ts'
 import { ENVIRONMENT_ID, PROJECT_ID } from '../../../testing/product-roots.ts'
 import { makePackage, openTestProduct, type TestProduct } from '../../../testing/products.ts'
 import type { Identity } from '../../identity/identity.ts'
@@ -98,7 +98,7 @@ async function expectNothingPublished(): Promise<void> {
 test('a publication whose session is revoked meanwhile is rejected', async () => {
   const { sessionId } = publisher.session
   const revoked = async () =>
-    revokeSession(t.identity, await actorOf(t, owner), { sessionId, requestId: null })
+    revokeSession(t.identity, await authenticateLogin(t, owner), { sessionId, requestId: null })
   expect(await publishDuring(revoked)).toEqual([401, 'PLATFORM_AUTHENTICATION_FAILED'])
   await expectNothingPublished()
 })

@@ -1,7 +1,7 @@
 /** Tests the log records of management requests: what they name, and that strangers bound them. */
 import { beforeEach, describe, expect, test } from 'vitest'
 import { type TestManagement, testManagement } from '../../../testing/openapi/checked-origins.ts'
-import { sessionsOf } from '../../../testing/operators.ts'
+import { unstoredSessions } from '../../../testing/operators.ts'
 import { actorWith } from '../../../testing/products.ts'
 import { Fault } from '../../errors/fault.ts'
 import { TestSystem } from '../../system/system.ts'
@@ -43,7 +43,7 @@ beforeEach(() => {
     app: {
       identity: { ready: async () => true },
       environment: null,
-      sessions: sessionsOf(async (token) => {
+      sessions: unstoredSessions(async (token) => {
         if (token === TOKEN) return actor
         throw new Fault('PLATFORM_AUTHENTICATION_FAILED', { detail: 'the session has ended' })
       }),

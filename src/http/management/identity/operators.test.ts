@@ -3,8 +3,8 @@ import { type TestIdentity, testIdentity } from '../../../../testing/identity.ts
 import { type TestManagement, testManagement } from '../../../../testing/openapi/checked-origins.ts'
 import { ENVIRONMENT, firstOwner, operatorWith } from '../../../../testing/operators.ts'
 import {
-  loginOf,
-  rejectionOf,
+  readLogin,
+  readRejection,
   UNAUTHENTICATED,
   workloadLogins,
 } from '../../../../testing/providers/workload-logins.ts'
@@ -168,9 +168,9 @@ test('a workload invitation of a disabled operator is not consumed', async () =>
         requestId: null,
       })
     await change('disable')
-    expect(await rejectionOf(await w.logIn('github'))).toBe(UNAUTHENTICATED)
+    expect(await readRejection(await w.logIn('github'))).toBe(UNAUTHENTICATED)
     await change('enable')
-    await loginOf(await w.logIn('github'), 201)
+    await readLogin(await w.logIn('github'), 201)
   } finally {
     await w.dispose()
   }

@@ -3,8 +3,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { PROVIDER } from '../../../../testing/providers/identity-providers.ts'
 import {
   GITHUB,
-  loginOf,
-  rejectionOf,
+  readLogin,
+  readRejection,
   UNAUTHENTICATED,
   WORKLOAD_INVITATION,
   type WorkloadLogins,
@@ -44,7 +44,7 @@ describe('an invitation of a workload', () => {
     ]
     for (const workload of others) {
       const response = await w.issue(GITHUB, { workload }, key)
-      expect(await rejectionOf(response)).toBe('409 PLATFORM_INVITATION_OPERATION_REUSED')
+      expect(await readRejection(response)).toBe('409 PLATFORM_INVITATION_OPERATION_REUSED')
     }
   })
 
@@ -60,19 +60,21 @@ describe('an invitation of a workload', () => {
       ['an unknown field', { ...GITHUB, issuer: 'https://evil.example' }],
     ]
     for (const [name, workload] of rows) {
-      expect(await rejectionOf(await w.issue(workload)), name).toBe('400 PLATFORM_REQUEST_INVALID')
+      expect(await readRejection(await w.issue(workload)), name).toBe(
+        '400 PLATFORM_REQUEST_INVALID',
+      )
     }
     expect(await w.stored()).toEqual(before)
   })
 
   it('takes what its creator may delegate, like any other', async () => {
     await w.invite(GITHUB, { role: 'observer' })
-    const observer = await loginOf(await w.logIn('github'), 201)
+    const observer = await readLogin(await w.logIn('github'), 201)
     const response = await w.t.request('POST', '/v1/access/invitations', {
       body: { ...WORKLOAD_INVITATION, workload: { ...GITHUB, subject: 'another' } },
       headers: { authorization: `Bearer ${observer.accessToken}` },
     })
-    expect(await rejectionOf(response)).toBe('403 PLATFORM_ACCESS_DENIED')
+    expect(await readRejection(response)).toBe('403 PLATFORM_ACCESS_DENIED')
   })
 
   it('works for 30 minutes', async () => {
@@ -80,17 +82,19 @@ describe('an invitation of a workload', () => {
     await w.invite()
     await w.invite(late)
     w.t.system.advance(1_799_000)
-    await loginOf(await w.logIn('github'), 201)
+    await readLogin(await w.logIn('github'), 201)
     w.t.system.advance(1_000)
     const before = await w.stored()
-    expect(await rejectionOf(await w.logIn('github', { sub: late.subject }))).toBe(UNAUTHENTICATED)
+    expect(await readRejection(await w.logIn('github', { sub: late.subject }))).toBe(
+      UNAUTHENTICATED,
+    )
     expect(await w.stored()).toEqual(before)
   })
 
   it('a revoked invitation cannot be used', async () => {
     const path = `/v1/access/invitations/${await w.invite()}`
     expect((await w.t.request('DELETE', path, { headers: w.asOwner() })).status).toBe(204)
-    expect(await rejectionOf(await w.logIn('github'))).toBe(UNAUTHENTICATED)
+    expect(await readRejection(await w.logIn('github'))).toBe(UNAUTHENTICATED)
   })
 
   it('the newest of several invitations applies', async () => {
@@ -98,16 +102,16 @@ describe('an invitation of a workload', () => {
     const path = `/v1/access/invitations/${await w.invite(GITHUB, { role: 'owner' })}`
     expect((await w.t.request('DELETE', path, { headers: w.asOwner() })).status).toBe(204)
     await w.invite(GITHUB, { role: 'observer', operatorName: 'corrected' })
-    const first = await loginOf(await w.logIn('github'), 201)
+    const first = await readLogin(await w.logIn('github'), 201)
     expect(first.operator.operatorName).toBe('corrected')
-    expect((await loginOf(await w.logIn('github'), 200)).operator).toEqual(first.operator)
+    expect((await readLogin(await w.logIn('github'), 200)).operator).toEqual(first.operator)
   })
 
   it('an invitation of a workload that is linked is a conflict', async () => {
     await w.invite()
-    await loginOf(await w.logIn('github'), 201)
+    await readLogin(await w.logIn('github'), 201)
     const before = await w.stored()
-    expect(await rejectionOf(await w.issue(GITHUB))).toBe('409 PLATFORM_CONFLICT')
+    expect(await readRejection(await w.issue(GITHUB))).toBe('409 PLATFORM_CONFLICT')
     expect(await w.stored()).toEqual(before)
     await w.invite({ ...GITHUB, subject: 'another' })
   })

@@ -3,8 +3,8 @@ import { afterEach, beforeEach, describe, expect, it, test } from 'vitest'
 import { PLATFORMS, type Platform, SHAPES } from '../../../../testing/providers/workload-issuers.ts'
 import {
   GITHUB,
-  loginOf,
-  rejectionOf,
+  readLogin,
+  readRejection,
   UNAUTHENTICATED,
   type WorkloadLogins,
   workloadLogins,
@@ -29,12 +29,12 @@ const audit = () =>
 describe.each(PLATFORMS)('a workload of %s', (platform) => {
   it('logs in by its invitation once, and without one afterwards', async () => {
     const before = await w.stored()
-    expect(await rejectionOf(await w.logIn(platform))).toBe(UNAUTHENTICATED)
+    expect(await readRejection(await w.logIn(platform))).toBe(UNAUTHENTICATED)
     expect(await w.stored()).toEqual(before)
     const rejected = { operation: 'identity.login', outcome: 'denied', subject: platform }
     expect((await audit()).at(-1)).toMatchObject({ ...rejected, actor: null })
     await w.invite({ providerId: platform, subject: SHAPES[platform].claims.sub })
-    const first = await loginOf(await w.logIn(platform), 201)
+    const first = await readLogin(await w.logIn(platform), 201)
     expect(first.refreshToken).toBeNull()
     expect(first.session.refreshExpiresAtMicros).toBe(first.session.accessExpiresAtMicros)
     expect(first.operator.operatorName).toBe('deployer')
@@ -43,7 +43,7 @@ describe.each(PLATFORMS)('a workload of %s', (platform) => {
       headers: { authorization: `Bearer ${first.accessToken}` },
     })
     expect(me.status).toBe(200)
-    const again = await loginOf(await w.logIn(platform), 200)
+    const again = await readLogin(await w.logIn(platform), 200)
     expect(again.operator).toEqual(first.operator)
     expect(again.session.sessionId).not.toBe(first.session.sessionId)
     expect((await audit()).slice(5)).toEqual([
@@ -121,7 +121,7 @@ describe('a token that does not fit', () => {
     const recordsBefore = (await audit()).length
     for (const [name, check, sign] of rows) {
       const response = await w.t.logIn({}, { token: await sign() })
-      expect(await rejectionOf(response), name).toBe(UNAUTHENTICATED)
+      expect(await readRejection(response), name).toBe(UNAUTHENTICATED)
       const requestId = response.headers.get('x-service-request-id')
       const logged = w.t.log.records().filter((record) => record.requestId === requestId)
       const detail =
@@ -137,7 +137,7 @@ describe('a token that does not fit', () => {
     for (const record of records) {
       expect(record).toMatchObject({ operation: 'identity.login', outcome: 'denied', actor: null })
     }
-    await loginOf(await w.logIn('github'), 201)
+    await readLogin(await w.logIn('github'), 201)
   })
 
   it('a rejected token is audited 10 times a minute at most, without its contents', async () => {
@@ -145,12 +145,14 @@ describe('a token that does not fit', () => {
     const foreign = () => w.token('github', { iss: 'https://evil.example', sub: 'canary' })
     const wrong = () => w.token('github', { aud: 'canary' })
     for (const token of [foreign, wrong, ...Array(11).fill(wrong)]) {
-      expect(await rejectionOf(await w.t.logIn({}, { token: await token() }))).toBe(UNAUTHENTICATED)
+      expect(await readRejection(await w.t.logIn({}, { token: await token() }))).toBe(
+        UNAUTHENTICATED,
+      )
     }
     const subjects = (await denied()).map(({ subject }) => subject)
     expect(subjects).toEqual([null, ...Array(9).fill('github')])
     w.t.system.advance(60_000)
-    expect(await rejectionOf(await w.t.logIn({}, { token: await wrong() }))).toBe(UNAUTHENTICATED)
+    expect(await readRejection(await w.t.logIn({}, { token: await wrong() }))).toBe(UNAUTHENTICATED)
     expect(await denied()).toHaveLength(11)
     expect(JSON.stringify(await audit())).not.toContain('canary')
   })
@@ -160,9 +162,9 @@ describe('a token that opened a session', () => {
   it('opens no other one, and its first replay is in the audit', async () => {
     await w.invite()
     const used = await w.token('github')
-    const first = await loginOf(await w.t.logIn({}, { token: used }), 201)
+    const first = await readLogin(await w.t.logIn({}, { token: used }), 201)
     for (let i = 0; i < 3; i++) {
-      expect(await rejectionOf(await w.t.logIn({}, { token: used }))).toBe(UNAUTHENTICATED)
+      expect(await readRejection(await w.t.logIn({}, { token: used }))).toBe(UNAUTHENTICATED)
     }
     expect((await audit()).filter(({ outcome }) => outcome === 'denied')).toEqual([
       {
@@ -173,17 +175,17 @@ describe('a token that opened a session', () => {
         actor: null,
       },
     ])
-    await loginOf(await w.logIn('github'), 200)
+    await readLogin(await w.logIn('github'), 200)
     expect(w.t.log.text()).toContain(TOKEN_REJECTIONS.replayed)
   })
 
   it('opens no other one with a signature of another form', async () => {
     await w.invite({ providerId: 'other', subject: SHAPES.other.claims.sub })
     const used = await w.token('other')
-    await loginOf(await w.t.logIn({}, { token: used }), 201)
+    await readLogin(await w.t.logIn({}, { token: used }), 201)
     const other = withOtherSignature(used)
     expect(other).not.toBe(used)
-    expect(await rejectionOf(await w.t.logIn({}, { token: other }))).toBe(UNAUTHENTICATED)
+    expect(await readRejection(await w.t.logIn({}, { token: other }))).toBe(UNAUTHENTICATED)
     expect(w.t.log.text()).not.toContain(TOKEN_REJECTIONS.signature)
     expect(w.t.log.text()).toContain(TOKEN_REJECTIONS.replayed)
   })
@@ -204,14 +206,14 @@ describe('a token that opened a session', () => {
   it('a used token is forgotten only after its end', async () => {
     await w.invite()
     const used = await w.token('github')
-    await loginOf(await w.t.logIn({}, { token: used }), 201)
+    await readLogin(await w.t.logIn({}, { token: used }), 201)
     w.t.system.advance(299_000)
-    expect(await rejectionOf(await w.t.logIn({}, { token: used }))).toBe(UNAUTHENTICATED)
+    expect(await readRejection(await w.t.logIn({}, { token: used }))).toBe(UNAUTHENTICATED)
     expect(w.t.log.text()).toContain(TOKEN_REJECTIONS.replayed)
-    await loginOf(await w.logIn('github'), 200)
+    await readLogin(await w.logIn('github'), 200)
     expect(await w.t.sql('select 1 from service_operator_token_uses')).toHaveLength(2)
     w.t.system.advance(420_000)
-    await loginOf(await w.logIn('github'), 200)
+    await readLogin(await w.logIn('github'), 200)
     expect(await w.t.sql('select 1 from service_operator_token_uses')).toHaveLength(1)
   })
 })
@@ -231,26 +233,26 @@ function withOtherSignature(signed: string): string {
 
 test('a rejected login of a disabled operator does not use its token up', async () => {
   await w.invite()
-  await loginOf(await w.logIn('github'), 201)
+  await readLogin(await w.logIn('github'), 201)
   await w.t.sql(
     `update service_operators set disabled_at_micros = 1 where operator_name = 'deployer'`,
   )
   const presented = await w.token('github')
-  expect(await rejectionOf(await w.t.logIn({}, { token: presented }))).toBe(UNAUTHENTICATED)
+  expect(await readRejection(await w.t.logIn({}, { token: presented }))).toBe(UNAUTHENTICATED)
   await w.t.sql(`update service_operators set disabled_at_micros = null`)
-  await loginOf(await w.t.logIn({}, { token: presented }), 200)
+  await readLogin(await w.t.logIn({}, { token: presented }), 200)
 })
 
 test('a session of a workload ends with its access token', async () => {
   await w.invite()
-  const { accessToken, session } = await loginOf(await w.logIn('github'), 201)
+  const { accessToken, session } = await readLogin(await w.logIn('github'), 201)
   const headers = { authorization: `Bearer ${accessToken}` }
   w.t.system.advance(599_000)
   const listed = await w.t.request('GET', '/v1/auth/sessions', { headers })
   expect(await listed.json()).toMatchObject({ sessions: [{ sessionId: session.sessionId }] })
   w.t.system.advance(1_000)
   expect((await w.t.request('GET', '/v1/auth/me', { headers })).status).toBe(401)
-  const again = await loginOf(await w.logIn('github'), 200)
+  const again = await readLogin(await w.logIn('github'), 200)
   const now = await w.t.request('GET', '/v1/auth/sessions', {
     headers: { authorization: `Bearer ${again.accessToken}` },
   })
@@ -261,12 +263,12 @@ test('workloads log in a week later, with the new keys of their platforms', asyn
   const operators = new Map<Platform, string>()
   for (const platform of PLATFORMS) {
     await w.invite({ providerId: platform, subject: SHAPES[platform].claims.sub })
-    operators.set(platform, (await loginOf(await w.logIn(platform), 201)).operator.operatorId)
+    operators.set(platform, (await readLogin(await w.logIn(platform), 201)).operator.operatorId)
   }
   w.t.system.advance(7 * 86_400_000)
   await w.issuers.rotate()
   for (const platform of PLATFORMS) {
-    const { operator } = await loginOf(await w.logIn(platform), 200)
+    const { operator } = await readLogin(await w.logIn(platform), 200)
     expect(operator.operatorId).toBe(operators.get(platform))
   }
 })
@@ -276,7 +278,7 @@ test('workload providers alone make helper tokens a way to log in', async () => 
   const config = await w.t.request('GET', '/v1/auth/config', { identity })
   expect(await config.json()).toMatchObject({ methods: ['invitation', 'helper_token'] })
   const client = await w.t.request('GET', '/v1/auth/oidc/config', { identity })
-  expect(await rejectionOf(client)).toBe('404 PLATFORM_NOT_FOUND')
+  expect(await readRejection(client)).toBe('404 PLATFORM_NOT_FOUND')
 })
 
 test('no subject and no token of a workload is in any table, log line or answer', async () => {
