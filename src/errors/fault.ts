@@ -62,7 +62,7 @@ export function violationLines({ violations }: Pick<Fault, 'violations'>): strin
 }
 
 /** Returns why an operation failed: the violations, else the detail; null for neither. */
-export function reasonOf(fault: Pick<Fault, 'violations' | 'detail'>): string | null {
+export function reasonText(fault: Pick<Fault, 'violations' | 'detail'>): string | null {
   return violationLines(fault).join('; ') || (fault.detail ?? null)
 }
 

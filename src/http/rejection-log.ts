@@ -4,7 +4,7 @@
  * where the request has neither. A later record counts the suppressed ones.
  */
 import type { Code } from '../errors/codes.ts'
-import { type Fault, reasonOf } from '../errors/fault.ts'
+import { type Fault, reasonText } from '../errors/fault.ts'
 import type { RecordedActor } from '../identity/actor.ts'
 import type { CredentialName } from '../product/application-clients/application-keys.ts'
 import type { LogFields, Logger } from '../telemetry/log.ts'
@@ -78,7 +78,7 @@ export class RejectionLog {
   add(request: RejectedRequest, fault: Fault): void {
     const subject = subjectOf(request)
     if (!this.#rejectionsOf(subject).count(fault.code)) return
-    const reason = reasonOf(fault) ?? fault.message.replace(/\.$/, '')
+    const reason = reasonText(fault) ?? fault.message.replace(/\.$/, '')
     // A call that exceeds a limit while it runs may be the start of an overload.
     const isOverload = fault.code === 'LIMIT_EXCEEDED' && Boolean(request.invocationId)
     this.#log[isOverload || fault.status >= 500 ? 'warn' : 'info']('request.rejected', {

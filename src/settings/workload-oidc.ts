@@ -4,7 +4,7 @@
  */
 import { absolutePath, FILE_RULES } from '../system/files.ts'
 import { rule, someEntries } from '../wire/rules.ts'
-import { type Infer, schema, schemaOf } from '../wire/schema.ts'
+import { declaredSchema, type Infer, schema } from '../wire/schema.ts'
 import { jsonFile } from './json-files.ts'
 import { type OidcProvider, ProviderFields, providerFrom } from './oidc.ts'
 import { invalid } from './sources.ts'
@@ -18,7 +18,7 @@ const CLAIM_LENGTH_MAX = 1024
 const { read, rejected } = jsonFile('SERVER_OIDC_CONFIG_INVALID', VARIABLE)
 
 /** A single rule for the whole object: its names are content of the file, which errors omit. */
-const RequiredClaims = schemaOf<Record<string, string>>([
+const RequiredClaims = declaredSchema<Record<string, string>>([
   { '[string]': 'unknown' },
   ':',
   rule(

@@ -152,7 +152,7 @@ export class GuardedFetch {
       try {
         return await this.#request(target, address, signal)
       } catch (error) {
-        const failure = failureOf(error, signal)
+        const failure = toFetchFailure(error, signal)
         if (failure.reason !== 'connection' || i + 1 === addresses.length) throw failure
       }
     }
@@ -254,7 +254,7 @@ function requestOver(dial: Dial, url: URL, options: RequestOptions): ClientReque
 }
 
 /** Converts an error of `send` or `readBody`. */
-export function failureOf(cause: unknown, signal: AbortSignal): FetchFailure {
+export function toFetchFailure(cause: unknown, signal: AbortSignal): FetchFailure {
   if (cause instanceof FetchFailure) return cause
   return new FetchFailure(signal.aborted ? 'time' : 'connection', { cause })
 }

@@ -11,7 +11,6 @@ import {
   type Address,
   type BodyBounds,
   FetchFailure,
-  failureOf,
   gather,
   inConnectOrder,
   literalAddress,
@@ -19,6 +18,7 @@ import {
   REAL_NETWORK,
   readBody,
   send,
+  toFetchFailure,
 } from './guarded-fetch.ts'
 import { isPublicAddress } from './public-addresses.ts'
 
@@ -144,7 +144,7 @@ export class OutboundFetch {
       const encoding = response.headers['content-encoding']
       return await decoded(await readBody(response, bounds), encoding, bounds)
     } catch (error) {
-      throw failureOf(error, signal)
+      throw toFetchFailure(error, signal)
     } finally {
       response.destroy()
     }
@@ -166,7 +166,7 @@ export class OutboundFetch {
           signal,
         })
       } catch (error) {
-        const failure = failureOf(error, signal)
+        const failure = toFetchFailure(error, signal)
         // A body may have been sent in part, so that another attempt would repeat the request.
         const next = i + 1 < addresses.length && hop.body === null
         if (failure.reason !== 'connection' || !next) throw failure

@@ -2,7 +2,7 @@
 import type { FieldsJson, ValidatorJson } from '../value/validators.ts'
 import { idField, TargetField } from './fields.ts'
 import { RetryField } from './files/retries.ts'
-import { type Infer, type Schema, schema, schemaOf } from './schema.ts'
+import { declaredSchema, type Infer, type Schema, schema } from './schema.ts'
 
 export const CatalogQuery = schema({
   /** Required, without a default (contract/application.md, Targets). */
@@ -11,7 +11,7 @@ export const CatalogQuery = schema({
 
 /** An object that value/validator-json.ts checks. */
 function uncheckedField<T extends object>(title: string): Schema<T> {
-  return schemaOf([{ '+': 'ignore' }, '@', { title }])
+  return declaredSchema([{ '+': 'ignore' }, '@', { title }])
 }
 
 /** Validators of the fields of an object by name. */

@@ -4,7 +4,7 @@ import { type Id, type IdPrefix, idPattern } from '../value/ids.ts'
 import { isName, NAME } from '../value/names.ts'
 import { TARGET } from '../value/targets.ts'
 import { atMostCharacters, documentation, type JsonSchema } from './rules.ts'
-import { type Schema, schema, schemaOf } from './schema.ts'
+import { declaredSchema, type Schema, schema } from './schema.ts'
 
 /** A text of this form. `rule` describes it in violations and in the OpenAPI document. */
 export function text(pattern: RegExp, rule: string): Schema<string> {
@@ -23,12 +23,12 @@ export function integer(min: number, max: number = Number.MAX_SAFE_INTEGER): Sch
 
 /** A list of at most this many entries. */
 export function listUpTo<T>(entry: Schema<T>, max: number): Schema<T[]> {
-  return schemaOf([[entry, '[]'], '&', `unknown[] <= ${max}`])
+  return declaredSchema([[entry, '[]'], '&', `unknown[] <= ${max}`])
 }
 
 /** A canonical identifier with this prefix. */
 export function idField<P extends IdPrefix>(prefix: P): Schema<Id<P>> {
-  return schemaOf([idPattern(prefix), '@', `a canonical ${prefix}_ identifier`])
+  return declaredSchema([idPattern(prefix), '@', `a canonical ${prefix}_ identifier`])
 }
 
 const MICROS_MAX = String(2n ** 63n - 1n)
@@ -71,7 +71,7 @@ export const RoleField = schema(['===', ...ROLES])
  * across fields. The schema accepts the values of `base`.
  */
 export function documented<T>(base: Schema<T>, keywords: JsonSchema): Schema<T> {
-  return schemaOf([base, ':', documentation(keywords)])
+  return declaredSchema([base, ':', documentation(keywords)])
 }
 
 /** A short text. The look-up checks that it is a target. */

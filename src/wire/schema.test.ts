@@ -12,7 +12,7 @@ import { ManagedGrantsRequest } from './identity/oidc.ts'
 import { CallRequest, Invoked } from './invocations.ts'
 import { MetricsReport } from './metrics.ts'
 import { jsonSchemaOf } from './reading/json-schema.ts'
-import { read, typeOf } from './reading/read.ts'
+import { compiledType, read } from './reading/read.ts'
 import { isSchema, NO_FIELDS, type Schema, schema } from './schema.ts'
 
 const files = readdirSync(import.meta.dirname, { recursive: true })
@@ -40,7 +40,7 @@ const allows = (schema: Schema<unknown>, data: unknown): boolean =>
   violationsOf(schema, data).length === 0
 
 /** Messages, and the fields that several of them share. */
-const isMessage = (schema: Schema<unknown>): boolean => typeOf(schema).extends('object')
+const isMessage = (schema: Schema<unknown>): boolean => compiledType(schema).extends('object')
 const objects = declared.filter(([, schema]) => isMessage(schema))
 /** Fields of tagged values, which value/tagged.ts checks. */
 const UNCHECKED = ['TaggedField', 'TaggedObjectField']
@@ -101,7 +101,7 @@ const isObjectDomain = (domain: Json): boolean =>
   JSON.stringify(domain).startsWith('"object"') || (domain as { domain?: Json }).domain === 'object'
 
 const nested = new Map<string, ObjectJson>()
-for (const [name, schema] of declared) objectsIn(typeOf(schema).json as Json, name, nested)
+for (const [name, schema] of declared) objectsIn(compiledType(schema).json as Json, name, nested)
 
 test('every object within a message is closed', () => {
   expect(nested.size).toBeGreaterThan(100)

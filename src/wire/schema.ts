@@ -35,11 +35,11 @@ export type Infer<S> = S extends Schema<infer T> ? T : never
 
 /** Creates a schema. Its objects reject unknown fields, and lists are not objects. */
 export function schema<const D>(definition: type.validate<D>): Schema<type.infer.Out<D>> {
-  return schemaOf(definition)
+  return declaredSchema(definition)
 }
 
 /** Creates a schema whose type the compiler cannot infer, such as one with a computed pattern. */
-export function schemaOf<T>(definition: unknown): Schema<T> {
+export function declaredSchema<T>(definition: unknown): Schema<T> {
   return new Definition(definition) as Schema<T>
 }
 

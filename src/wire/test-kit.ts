@@ -5,13 +5,13 @@
  */
 import type { Json } from '../value/strict-json.ts'
 import { integer, Micros } from './fields.ts'
-import { type Infer, schema, schemaOf } from './schema.ts'
+import { declaredSchema, type Infer, schema } from './schema.ts'
 
 const NAMES_MAX = 1_000
 /** The number by which a reply names its request, or a request its environment. */
 const Count = integer(1)
 const Texts = schema({ '[string]': 'string' })
-const Headers = schemaOf<[string, string][]>([
+const Headers = declaredSchema<[string, string][]>([
   [['string', 'string'], '[]'],
   '&',
   `unknown[] <= ${NAMES_MAX}`,
@@ -52,7 +52,7 @@ const Call = schema({
   environment: Count,
   function: 'string',
   functionKind: "'query' | 'mutation' | 'action'",
-  arguments: schemaOf<Json>('unknown'),
+  arguments: declaredSchema<Json>('unknown'),
   caller: Caller,
 })
 export type CallRequest = Infer<typeof Call>

@@ -4,7 +4,7 @@
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { Fault, isFault, reasonOf } from '../../errors/fault.ts'
+import { Fault, isFault, reasonText } from '../../errors/fault.ts'
 import type { ApplicationOrigin } from '../../http/application/mount.ts'
 import { APPLICATION_CODES } from '../../http/errors.ts'
 import type { RejectionLog } from '../../http/rejection-log.ts'
@@ -204,7 +204,7 @@ function reportRejection({ onCall }: LocalOptions) {
       function: request.function ?? '',
       outcome: code,
       durationMillis: 0,
-      detail: reasonOf(fault) ?? message,
+      detail: reasonText(fault) ?? message,
     })
   }
 }

@@ -1,7 +1,7 @@
 /** Reports each call of an engine with its duration and its outcome. */
 import type { Engine } from '../../engine/engine.ts'
 import type { QueryRequest } from '../../engine/invocations/requests.ts'
-import { isFault, reasonOf } from '../../errors/fault.ts'
+import { isFault, reasonText } from '../../errors/fault.ts'
 import type { System } from '../../system/system.ts'
 
 export interface ObservedCall {
@@ -53,5 +53,5 @@ export function observeCalls(
 
 function outcomeOf(error: unknown): Pick<ObservedCall, 'outcome' | 'detail'> {
   if (!isFault(error)) return { outcome: 'INTERNAL', detail: null }
-  return { outcome: error.code, detail: reasonOf(error) }
+  return { outcome: error.code, detail: reasonText(error) }
 }

@@ -1,7 +1,7 @@
 /** Fills an Environment without documents by running the Mutations that a file lists. */
 import type { Engine } from '../../engine/engine.ts'
 import type { Release } from '../../engine/releases/executable-release.ts'
-import { Fault, isFault, reasonOf } from '../../errors/fault.ts'
+import { Fault, isFault, reasonText } from '../../errors/fault.ts'
 import type { System } from '../../system/system.ts'
 import { plainToArguments } from '../../value/plain.ts'
 import { parseWrittenJson } from '../../value/strict-json.ts'
@@ -65,7 +65,7 @@ export async function runSeeds(
 function failureOf(error: unknown): string {
   if (error instanceof ValidationError) return `expected ${error.rule} (${error.path}).`
   if (!isFault(error)) return 'it failed.'
-  return `${error.code} ${reasonOf(error) ?? error.message}`
+  return `${error.code} ${reasonText(error) ?? error.message}`
 }
 
 function failed(detail: string, cause?: unknown): Fault {

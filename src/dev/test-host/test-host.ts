@@ -6,7 +6,7 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createRunnerPool, type RunnerPool } from '../../engine/runners/runner-pool.ts'
-import { Fault, isFault, reasonOf } from '../../errors/fault.ts'
+import { Fault, isFault, reasonText } from '../../errors/fault.ts'
 import { runnerCommand } from '../../runner/command.ts'
 import { runnerSpawner } from '../../runner/processes.ts'
 import { isProcessRunning } from '../../system/processes.ts'
@@ -247,7 +247,7 @@ function failureOf(error: unknown): Pick<TestFailure, 'code' | 'message' | 'retr
     return { code: 'INTERNAL', message, retryable: false }
   }
   const { code, message, retryable } = error
-  const reason = reasonOf(error)
+  const reason = reasonText(error)
   if (reason === null) return { code, message, retryable }
   const separator = reason.includes('\n') ? '\n' : ' '
   return { code, message: `${message}${separator}${reason}`, retryable }

@@ -49,7 +49,7 @@ function identifyCall(
   release: Release,
 ): MaybePromise<QueryRequest> {
   call.incoming.releaseId = release.releaseId
-  const definition = functionOf(release, envelope.function, kind)
+  const definition = getPublicFunction(release, envelope.function, kind)
   call.incoming.function = definition.name
   call.mode = definition.auth
   checkPolicy(call.caller, definition, kind)
@@ -86,7 +86,11 @@ function requestOf(
 }
 
 /** Returns the public Function. Throws REQUEST_INVALID and FUNCTION_NOT_FOUND. */
-export function functionOf(release: Release, name: string, kind: FunctionKind): FunctionManifest {
+export function getPublicFunction(
+  release: Release,
+  name: string,
+  kind: FunctionKind,
+): FunctionManifest {
   const definition = release.functions.get(name)
   if (definition?.visibility === 'public' && definition.kind === kind) return definition
   if (!FUNCTION_NAME.test(name)) {

@@ -131,7 +131,7 @@ export function admittedPrincipal(mode: AuthMode, presented: Principal | null): 
  * in the token, else from `fallback`. An invalid token falls back too, since a Function of the mode
  * `none` ignores it. Throws REQUEST_INVALID.
  */
-export function affinityOf(
+export function resolveAffinity(
   gateway: Gateway,
   incoming: Incoming,
   caller: ApplicationCaller,

@@ -4,7 +4,7 @@ import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { AuthMode } from '../../value/identities.ts'
 import { readBody, requireJson } from '../bodies.ts'
 import { APPLICATION_CODES } from '../errors.ts'
-import { affinityOf } from './callers.ts'
+import { resolveAffinity } from './callers.ts'
 import type { AffinitySource, Gateway } from './gateway.ts'
 import type { ApplicationCaller, Incoming } from './incoming.ts'
 
@@ -53,7 +53,7 @@ export class Call implements CancellationToken, AffinitySource {
    */
   affinity(): string | Promise<string> {
     const { gateway, incoming, caller, operationId } = this
-    return affinityOf(gateway, incoming, caller, operationId ?? incoming.requestId)
+    return resolveAffinity(gateway, incoming, caller, operationId ?? incoming.requestId)
   }
 }
 

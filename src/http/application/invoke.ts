@@ -11,7 +11,7 @@ import { admitCall } from './call-admission.ts'
 import { readAction, readMutation } from './call-envelopes.ts'
 import type { Call, CallResponse } from './calls.ts'
 import type { Gateway } from './gateway.ts'
-import { operationOf, recordedOutcome } from './recorded-outcomes.ts'
+import { recordedOutcome, toMutationRequest } from './recorded-outcomes.ts'
 
 /**
  * Invokes a Query. Returns without a promise where the result is cached, since awaiting one would
@@ -55,7 +55,7 @@ export async function invokeMutation(call: Call): Promise<CallResponse> {
   const envelope = readMutation(call.bytes)
   call.operationId = envelope.operationId
   try {
-    const request = operationOf(call, envelope, await admitCall(call, envelope, 'mutation'))
+    const request = toMutationRequest(call, envelope, await admitCall(call, envelope, 'mutation'))
     return mutationResponse(request, await call.gateway.engine.mutation(request))
   } catch (error) {
     const outcome = await recordedOutcome(call, envelope, error)

@@ -18,7 +18,7 @@ const RELEASE_REJECTIONS = [
 ] as const
 
 /** Returns the admitted call as the operation that its envelope names. */
-export function operationOf(
+export function toMutationRequest(
   { caller }: Call,
   { operationId, target }: MutationEnvelope,
   request: QueryRequest,

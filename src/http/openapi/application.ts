@@ -11,7 +11,7 @@ import type {
   Probe,
   RealtimeRoute,
 } from '../application/routes.ts'
-import { bodyOf, headersOf, repliesOf } from './management.ts'
+import { headerParameters, repliesOf, requestBody } from './management.ts'
 import type { Operation } from './operations.ts'
 
 const COMMON = {
@@ -75,8 +75,8 @@ export function developmentOperation(route: DevelopmentRoute): Operation {
     summary,
     errors,
     authorities: [['developmentKey']],
-    headers: headersOf(route),
-    body: bodyOf(route),
+    headers: headerParameters(route),
+    body: requestBody(route),
     replies: repliesOf(route),
     replyHeaders: HEADERS,
     declaredErrors: false,

@@ -10,7 +10,7 @@ import type { Schema } from '../../wire/schema.ts'
 import { S3_PATH } from '../application/s3/requests.ts'
 import { pathParameters } from '../parameters.ts'
 import { Failures } from './failures.ts'
-import { HEADERS, headersOf } from './headers.ts'
+import { HEADERS, responseHeaders } from './headers.ts'
 import type { Operation, Origin, Reply } from './operations.ts'
 import { Schemas } from './schemas.ts'
 import { SECURITY_SCHEMES } from './security-schemes.ts'
@@ -148,7 +148,7 @@ function success(
   return {
     description: `${statusName(reply.status)}.`,
     // Readiness is unavailable without being an error.
-    headers: headersOf(
+    headers: responseHeaders(
       reply.status === 503 ? [...replyHeaders, 'Retry-After'] : replyHeaders,
       cache,
       headerValues,

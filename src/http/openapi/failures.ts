@@ -3,7 +3,7 @@ import { CODES, type TableCode } from '../../errors/codes.ts'
 import { KINDS } from '../../errors/kinds.ts'
 import { ApplicationError, ManagementError } from '../../wire/errors.ts'
 import { idField, text } from '../../wire/fields.ts'
-import { HEADERS, type HeaderName, headersOf } from './headers.ts'
+import { HEADERS, type HeaderName, responseHeaders } from './headers.ts'
 import type { Operation, Origin } from './operations.ts'
 import type { Schemas } from './schemas.ts'
 import { statusName } from './statuses.ts'
@@ -78,7 +78,7 @@ export class Failures {
       schema: this.#schemas.of(INVOCATION_ID),
     }
     return {
-      ...headersOf(names, 'no-store'),
+      ...responseHeaders(names, 'no-store'),
       ...(origin === 'management' && {
         'X-Service-Version': { ...HEADERS['X-Service-Version'], required: false },
       }),

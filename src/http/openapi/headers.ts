@@ -40,7 +40,7 @@ export type HeaderName = keyof typeof HEADERS
 export type HeaderValues = Readonly<Partial<Record<HeaderName, JsonSchema>>>
 
 /** Returns references to headers. `cache` is the value of Cache-Control. */
-export function headersOf(
+export function responseHeaders(
   names: readonly HeaderName[],
   cache: string,
   values: HeaderValues = {},

@@ -64,8 +64,8 @@ function managementOperation(operation: ManagementOperation): Operation {
     capability: access.kind === 'public' ? null : access.capability,
     authorities,
     query,
-    headers: headersOf(operation),
-    body: bodyOf(operation),
+    headers: headerParameters(operation),
+    body: requestBody(operation),
     replies: repliesOf(operation),
     replyHeaders: [
       ...(isFile ? FILE_HEADERS : HEADERS),
@@ -78,7 +78,7 @@ function managementOperation(operation: ManagementOperation): Operation {
 }
 
 /** Returns the header parameters of a route. Only management routes have an Operation ID. */
-export function headersOf({
+export function headerParameters({
   headers,
   operationId,
 }: Pick<WireOperation, 'headers' | 'operationId'>): Header[] {
@@ -92,7 +92,7 @@ export function headersOf({
   return [...declared, { name: OPERATION_ID_HEADER, schema: idField('opn'), required }]
 }
 
-export function bodyOf({ body }: Pick<WireOperation, 'body'>): RequestBody | null {
+export function requestBody({ body }: Pick<WireOperation, 'body'>): RequestBody | null {
   if (body === null) return null
   if ('mediaType' in body) {
     return { mediaType: body.mediaType, schema: null, bytesMax: body.bytesMax }

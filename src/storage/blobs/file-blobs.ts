@@ -16,7 +16,7 @@ import type {
   Slice,
   StagedBlob,
 } from './blobs.ts'
-import { digestOf } from './content-digests.ts'
+import { sha256InSlices } from './content-digests.ts'
 import { onDisk, type StagedFile, Staging, systemCode } from './staged-files.ts'
 
 export interface FileBlobsOptions {
@@ -93,7 +93,7 @@ export class FileBlobs implements BlobStore {
         await handle.close()
       }
     })
-    if (bytes !== null && (await digestOf(bytes)) === content.sha256) return bytes
+    if (bytes !== null && (await sha256InSlices(bytes)) === content.sha256) return bytes
     throw damaged(content.sha256, 'is altered')
   }
 

@@ -13,7 +13,7 @@ import type {
   Slice,
   StagedBlob,
 } from './blobs.ts'
-import { digestOf } from './content-digests.ts'
+import { sha256InSlices } from './content-digests.ts'
 import { exactly } from './exact-streams.ts'
 import { isMissing, type S3Address, S3Objects } from './s3-objects.ts'
 import { type StagedFile, Staging } from './staged-files.ts'
@@ -93,7 +93,7 @@ export class S3Blobs implements BlobStore {
     } catch (error) {
       throw isMissing(error) ? missing(sha256) : error
     }
-    if (bytes.length === size && (await digestOf(bytes)) === sha256) return bytes
+    if (bytes.length === size && (await sha256InSlices(bytes)) === sha256) return bytes
     throw new Fault('PRODUCT_CORRUPT', { detail: `stored file ${sha256} is altered` })
   }
 

@@ -5,6 +5,7 @@
  */
 import type { Database } from 'bun:sqlite'
 import { assert } from '../../errors/assert.ts'
+import { sha256 } from '../../system/digests.ts'
 import type {
   ArchiveRequest,
   ArchiveState,
@@ -15,7 +16,6 @@ import type {
   SegmentRef,
 } from './log-rows.ts'
 import {
-  digestOf,
   encodeSegment,
   isUnfinished,
   isWhole,
@@ -279,7 +279,7 @@ export class LogArchive {
       head,
       rows.map(({ sequence, record }) => `{"sequence":${sequence},${record.slice(1)}`),
     )
-    const digest = digestOf(bytes)
+    const digest = sha256(bytes)
     const name = segmentName(number, digest)
     this.#files.put(name, bytes)
     const stored = this.#files.get(name)

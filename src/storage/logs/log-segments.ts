@@ -15,6 +15,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
+import { sha256 } from '../../system/digests.ts'
 
 /** The destination of segments. */
 export interface SegmentFiles {
@@ -113,13 +114,9 @@ export function encodeSegment(head: SegmentHead, lines: readonly string[]): Uint
   return Bun.zstdCompressSync(`${JSON.stringify(head)}\n${lines.join('\n')}\n`)
 }
 
-export function digestOf(bytes: Uint8Array): Uint8Array {
-  return new Bun.CryptoHasher('sha256').update(bytes).digest()
-}
-
 /** Returns whether the file can be read and has the records that its head declares. */
 export function isWhole(bytes: Uint8Array, digest: Uint8Array, expected: SegmentHead): boolean {
-  if (!Buffer.from(digest).equals(digestOf(bytes))) return false
+  if (!Buffer.from(digest).equals(sha256(bytes))) return false
   let text: string
   try {
     text = Buffer.from(Bun.zstdDecompressSync(bytes)).toString()

@@ -4,7 +4,7 @@
  */
 import { JsonTraceSerializer, ProtobufTraceSerializer } from '@opentelemetry/otlp-transformer'
 import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace'
-import { FetchFailure, failureOf, readBody, send } from '../../system/guarded-fetch.ts'
+import { FetchFailure, readBody, send, toFetchFailure } from '../../system/guarded-fetch.ts'
 import type { Secret } from '../../value/secret.ts'
 
 export interface OtlpOptions {
@@ -134,7 +134,7 @@ export class OtlpExporter implements SpanExporter {
         response.destroy()
       }
     } catch (error) {
-      const { reason, cause } = failureOf(error, signal)
+      const { reason, cause } = toFetchFailure(error, signal)
       const isLost = reason === 'connection'
       return {
         kind: 'failed',

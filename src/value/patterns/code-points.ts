@@ -8,7 +8,7 @@ export type CodePoints = readonly Range[]
 
 export const CODE_POINT_MAX = 0x10_ffff
 
-export function codePointsOf(ranges: CodePoints): CodePoints {
+export function toCodePoints(ranges: CodePoints): CodePoints {
   const sorted = ranges.toSorted((a, b) => a.first - b.first)
   const result: Range[] = []
   for (const { first, last } of sorted) {
@@ -42,11 +42,11 @@ export function hasCodePoint(set: CodePoints, point: number): boolean {
 }
 
 /** The sets of `.`, `\d`, `\w` and `\s`, as in ECMAScript. */
-const LINE_ENDS = codePointsOf(parseRanges('\n\n\r\r\u2028\u2029'))
+const LINE_ENDS = toCodePoints(parseRanges('\n\n\r\r\u2028\u2029'))
 export const ANY_BUT_LINE_ENDS = complementOf(LINE_ENDS)
-export const DIGITS = codePointsOf(parseRanges('09'))
-export const WORD_CHARACTERS = codePointsOf(parseRanges('AZaz09__'))
-export const SPACES = codePointsOf(
+export const DIGITS = toCodePoints(parseRanges('09'))
+export const WORD_CHARACTERS = toCodePoints(parseRanges('AZaz09__'))
+export const SPACES = toCodePoints(
   parseRanges(
     '\t\r  \u00a0\u00a0\u1680\u1680\u2000\u200a\u2028\u2029\u202f\u202f\u205f\u205f',
   ).concat(parseRanges('\u3000\u3000\ufeff\ufeff')),

@@ -5,9 +5,9 @@
 import {
   ANY_BUT_LINE_ENDS,
   type CodePoints,
-  codePointsOf,
   complementOf,
   type Range,
+  toCodePoints,
 } from './code-points.ts'
 import { classEscape, type Escape, readEscape } from './escapes.ts'
 import { PatternError } from './pattern-error.ts'
@@ -167,7 +167,7 @@ function characterClass(reader: TextReader): CodePoints {
     }
     ranges.push(...classRange(reader))
   }
-  const set = codePointsOf(ranges)
+  const set = toCodePoints(ranges)
   return negated ? complementOf(set) : set
 }
 

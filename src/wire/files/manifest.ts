@@ -38,19 +38,19 @@ import { parseFields, parseValidator } from '../../value/validator-json.ts'
 import { idField, integer, listUpTo, text } from '../fields.ts'
 import { parse, prepare } from '../reading/read.ts'
 import { rule } from '../rules.ts'
-import { type Infer, type Schema, schema, schemaOf } from '../schema.ts'
+import { declaredSchema, type Infer, type Schema, schema } from '../schema.ts'
 import { DigestField, WorkspaceName } from '../workspace.ts'
 import { RetryField } from './retries.ts'
 
 /** Strings sorted by code units, without duplicates. */
 function ascending<T extends string>(entry: Schema<T>, max: number): Schema<T[]> {
-  return schemaOf([listUpTo(entry, max), ':', rule('in order, each once', isAscending)])
+  return declaredSchema([listUpTo(entry, max), ':', rule('in order, each once', isAscending)])
 }
 
 /** Objects sorted by name, without duplicates. */
 function byName<T extends { readonly name: string }>(entry: Schema<T>, max: number): Schema<T[]> {
   const fits = (items: readonly T[]): boolean => isAscending(items.map(({ name }) => name))
-  return schemaOf([listUpTo(entry, max), ':', rule('names in order, each once', fits)])
+  return declaredSchema([listUpTo(entry, max), ':', rule('names in order, each once', fits)])
 }
 
 function isAscending(texts: readonly string[]): boolean {
@@ -58,7 +58,7 @@ function isAscending(texts: readonly string[]): boolean {
 }
 
 /** Validators, or fields with validators, which value/validator-json.ts parses. */
-const ValidatorsField = schemaOf<Json>('unknown')
+const ValidatorsField = declaredSchema<Json>('unknown')
 
 const FunctionFields = schema({
   name: text(FUNCTION_NAME, 'the name of a Function'),
@@ -114,7 +114,7 @@ const CronFields = schema({
   name: text(CRON_NAME, 'the name of a Cron'),
   function: text(FUNCTION_NAME, 'the name of a Function'),
   /** Stored JSON, which value/scheduling/cron-arguments.ts checks. */
-  arguments: schemaOf<Json>('unknown'),
+  arguments: declaredSchema<Json>('unknown'),
   overlap: ['===', ...OVERLAPS],
 })
 

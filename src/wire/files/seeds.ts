@@ -1,13 +1,13 @@
 /** The file of `svc dev --seed`: Mutations that fill an Environment that has no document yet. */
 import type { Json } from '../../value/strict-json.ts'
-import { type Infer, schema, schemaOf } from '../schema.ts'
+import { declaredSchema, type Infer, schema } from '../schema.ts'
 
 export const SeedFile = schema([
   {
     /** Name of a Mutation; it may be internal. */
     function: 'string',
     /** Plain JSON, as `svc call` takes it. */
-    'arguments?': schemaOf<Json>('unknown'),
+    'arguments?': declaredSchema<Json>('unknown'),
   },
   '[]',
 ])

@@ -13,10 +13,10 @@ import {
 } from '../fields.ts'
 import { OperationField } from '../idempotency-records.ts'
 import { rule } from '../rules.ts'
-import { type Infer, schema, schemaOf } from '../schema.ts'
+import { declaredSchema, type Infer, schema } from '../schema.ts'
 
 /** Null as a predicate: with the keyword, arktype would distinguish scopes before `kind`. */
-const Null = schemaOf<null>([
+const Null = declaredSchema<null>([
   'unknown',
   ':',
   rule('null', (data) => data === null, { type: 'null' }),

@@ -3,7 +3,7 @@ import { canonicalJson } from '../../value/canonical-json.ts'
 import type { Json } from '../../value/strict-json.ts'
 import { isDocumentation, isRule, type JsonSchema } from '../rules.ts'
 import type { Schema } from '../schema.ts'
-import { typeOf } from './read.ts'
+import { compiledType } from './read.ts'
 
 /**
  * Returns the JSON Schema of the data that a schema accepts. Rules that JSON Schema cannot express
@@ -14,7 +14,7 @@ export function jsonSchemaOf(
   schema: Schema<unknown>,
   { checkedOnly = false }: { readonly checkedOnly?: boolean } = {},
 ): JsonSchema {
-  const described = typeOf(schema).toJsonSchema({
+  const described = compiledType(schema).toJsonSchema({
     dialect: null,
     fallback: {
       predicate: ({ base, predicate }) =>

@@ -43,7 +43,7 @@ export function parse<T>(schema: Schema<T>, data: unknown): T {
 
 /** Creates the type of a schema before its first use. */
 export function prepare(schema: Schema<unknown>): void {
-  typeOf(schema)
+  compiledType(schema)
 }
 
 /** Returns whether data matches. Only for schemas that do not convert data. */
@@ -63,10 +63,10 @@ function apply<T>(schema: Schema<T>, data: unknown): T | ArkErrors {
 function firstCheck(schema: Schema<unknown>, data: unknown): Check {
   if (!schema.isUsed) {
     schema.isUsed = true
-    const check = checkOf(typeOf(schema))
+    const check = checkOf(compiledType(schema))
     if (check.keepsData && check.allows(data)) return check
   }
-  schema.check = checkOf(compiled(typeOf(schema)))
+  schema.check = checkOf(compiled(compiledType(schema)))
   return schema.check
 }
 
@@ -75,7 +75,7 @@ function checkOf(type: Type): Check {
 }
 
 /** Returns the arktype type of a schema, created on first use. */
-export function typeOf(schema: Schema<unknown>): Type {
+export function compiledType(schema: Schema<unknown>): Type {
   const known = types.get(schema)
   if (known !== undefined) return known
   const made = typeFrom(resolve(schema.definition, schema), schema)
@@ -85,7 +85,7 @@ export function typeOf(schema: Schema<unknown>): Type {
 
 /** Replaces schemas by their types, and excludes lists from every object. */
 function resolve(definition: unknown, schema: Schema<unknown>): unknown {
-  if (isSchema(definition)) return typeOf(schema.isOpen ? openSchema(definition) : definition)
+  if (isSchema(definition)) return compiledType(schema.isOpen ? openSchema(definition) : definition)
   if (Array.isArray(definition)) {
     const [base, operator, ...operands] = definition
     return operator === '@'

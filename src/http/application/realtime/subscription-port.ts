@@ -1,7 +1,7 @@
 /** Resolves the subscriptions of a connection to Queries, by the rules of a Query call. */
 import type { Fault } from '../../../errors/fault.ts'
 import type { MemoryShare } from '../../../system/memory-budget.ts'
-import { checkPolicy, functionOf } from '../call-admission.ts'
+import { checkPolicy, getPublicFunction } from '../call-admission.ts'
 import { admittedPrincipal } from '../callers.ts'
 import type { Gateway } from '../gateway.ts'
 import type { Authorization, OpenedBy } from './authorizations.ts'
@@ -38,7 +38,7 @@ export function subscriptionPort(
       // All subscriptions of a principal, or of a connection without one, get the same Release.
       const affinity = () => `${caller.credentialId}/${principal?.key ?? incoming.requestId}`
       const release = await gateway.resolveTarget(request.target, caller, { affinity })
-      const definition = functionOf(release, request.function, 'query')
+      const definition = getPublicFunction(release, request.function, 'query')
       checkPolicy(caller, definition, 'query')
       return { release, definition, principal: admittedPrincipal(definition.auth, principal) }
     },

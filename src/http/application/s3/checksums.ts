@@ -93,7 +93,7 @@ export function declaredChecksum(headers: Headers): Omit<WantedChecksum, 'expect
 }
 
 /** Returns a declared checksum in the names of the protocol. */
-export function namesOf({ algorithm, isComposite }: Omit<WantedChecksum, 'expected'>) {
+export function protocolNames({ algorithm, isComposite }: Omit<WantedChecksum, 'expected'>) {
   const type: ChecksumType = isComposite ? 'COMPOSITE' : 'FULL_OBJECT'
   return { name: CHECKSUMS.get(algorithm)!.name, type }
 }

@@ -1,7 +1,7 @@
 /** Responses about settings of buckets, which operators manage, in the form that clients expect. */
 import { S3Fault } from '../errors.ts'
 import { element, XmlNode, xmlResponse } from '../xml/writer.ts'
-import { ownerOf } from './listing.ts'
+import { ownerElement } from './listing.ts'
 
 const INSTANCE = 'http://www.w3.org/2001/XMLSchema-instance'
 
@@ -22,11 +22,11 @@ export function requestPayment(): Response {
 
 /** The access list, which names the one owner only: access depends on storage keys alone. */
 export function accessControl(): Response {
-  const { text } = ownerOf('Grantee')
+  const { text } = ownerElement('Grantee')
   const type = `<Grantee xmlns:xsi="${INSTANCE}" xsi:type="CanonicalUser">`
   const grantee = new XmlNode(text.replace('<Grantee>', type))
   const grant = element('Grant', [grantee, element('Permission', 'FULL_CONTROL')])
-  const fields = [ownerOf('Owner'), element('AccessControlList', [grant])]
+  const fields = [ownerElement('Owner'), element('AccessControlList', [grant])]
   return xmlResponse(element('AccessControlPolicy', fields, true))
 }
 

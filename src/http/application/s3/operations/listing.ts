@@ -16,12 +16,12 @@ const KEYS_MAX = 1_000
 export function listBuckets({ caller: { bucketName, bucketId } }: S3Call): Response {
   const created = new Date(idMillis(bucketId)).toISOString()
   const bucket = element('Bucket', [element('Name', bucketName), element('CreationDate', created)])
-  const fields = [ownerOf('Owner'), element('Buckets', [bucket])]
+  const fields = [ownerElement('Owner'), element('Buckets', [bucket])]
   return xmlResponse(element('ListAllMyBucketsResult', fields, true))
 }
 
 /** The owner of every object: objects have no individual owners. */
-export function ownerOf(name: string): XmlNode {
+export function ownerElement(name: string): XmlNode {
   return element(name, [element('ID', 'svc'), element('DisplayName', 'svc')])
 }
 
@@ -148,7 +148,7 @@ function entriesOf(
       element('LastModified', isoTime(file)),
       element('ETag', entityTag(file)),
       element('Size', String(file.size)),
-      ...(withOwner ? [ownerOf('Owner')] : []),
+      ...(withOwner ? [ownerElement('Owner')] : []),
       element('StorageClass', 'STANDARD'),
     ]),
   )

@@ -3,11 +3,11 @@ import type { MultipartDocument } from '../../../../engine/files/multipart-docum
 import { listOpenMultiparts, listPartsOf } from '../../../../product/files/multipart.ts'
 import { commonPrefix, compareKeys } from '../../../../product/files/objects.ts'
 import { PARTS_MAX } from '../../../../value/files/files.ts'
-import { checksumElements, namesOf, parseAlgorithm } from '../checksums.ts'
+import { checksumElements, parseAlgorithm, protocolNames } from '../checksums.ts'
 import { S3Fault } from '../errors.ts'
 import { uriEncodePath } from '../requests.ts'
 import { element, type XmlNode, xmlResponse } from '../xml/writer.ts'
-import { ownerOf, parseCount } from './listing.ts'
+import { ownerElement, parseCount } from './listing.ts'
 import { requireUpload, textFields } from './multipart.ts'
 import { isoTime } from './object-headers.ts'
 import type { BucketCall, ObjectCall } from './operation.ts'
@@ -39,13 +39,13 @@ export async function listUploadParts(call: ObjectCall): Promise<Response> {
     const number = { PartNumber: String(part.number) }
     return element('Part', [...textFields({ ...number, ...texts }), ...checksums])
   })
-  const owners = [ownerOf('Initiator'), ownerOf('Owner')]
+  const owners = [ownerElement('Initiator'), ownerElement('Owner')]
   return xmlResponse(element('ListPartsResult', [...fields, ...owners, ...entries], true))
 }
 
 function declaredFields({ checksum, isComposite = false }: MultipartDocument) {
   if (checksum === undefined) return {}
-  const { name, type } = namesOf({ algorithm: parseAlgorithm(checksum), isComposite })
+  const { name, type } = protocolNames({ algorithm: parseAlgorithm(checksum), isComposite })
   return { ChecksumAlgorithm: name, ChecksumType: type }
 }
 
@@ -120,5 +120,5 @@ function entryElement({ name, upload }: Entry, encode: (text: string) => string)
   if (upload === null) return element('CommonPrefixes', textFields({ Prefix: encode(name) }))
   const names = { Key: encode(name), UploadId: upload.multipartId, StorageClass: 'STANDARD' }
   const texts = textFields({ ...names, Initiated: isoTime(upload) })
-  return element('Upload', [...texts, ownerOf('Initiator'), ownerOf('Owner')])
+  return element('Upload', [...texts, ownerElement('Initiator'), ownerElement('Owner')])
 }

@@ -36,8 +36,8 @@ import {
   checksumElements,
   checksumHeaders,
   declaredChecksum,
-  namesOf,
   parseAlgorithm,
+  protocolNames,
   requireExpected,
   TYPE_HEADER,
   wantedChecksum,
@@ -62,7 +62,7 @@ export async function createMultipart(call: ObjectCall): Promise<Response> {
   const fields = { Bucket: bucket, Key: key, UploadId: uploadId }
   const response = xmlResponse(element('InitiateMultipartUploadResult', textFields(fields), true))
   if (declared !== null) {
-    const { name, type } = namesOf(declared)
+    const { name, type } = protocolNames(declared)
     response.headers.set('x-amz-checksum-algorithm', name)
     response.headers.set(TYPE_HEADER, type)
   }
