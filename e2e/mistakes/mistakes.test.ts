@@ -9,11 +9,11 @@ import { ARCHIVED } from './archived.ts'
 import { CALLS } from './calls.ts'
 import { COMMAND_LINES } from './command-lines.ts'
 import { CONFIGURATION } from './configuration.ts'
+import { type MistakeServer, openMistakeServer } from './mistake-server.ts'
 import { OPERATORS } from './operators.ts'
 import { RELEASES } from './releases.ts'
 import { SERVERS } from './servers.ts'
 import type { Situation } from './situations.ts'
-import { type MistakeServer, openMistakeServer } from './world.ts'
 
 /** Maximum number of programs that run at the same time. */
 const PROGRAMS_MAX = 4
