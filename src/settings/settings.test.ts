@@ -79,7 +79,7 @@ describe.each([
   ],
 ] as const)('%s', (mode, name, phrase, code) => {
   it.each([undefined, '', 'canary', `${phrase} `, phrase.toUpperCase()])(
-    'needs the exact phrase, not %j',
+    `${mode} needs the exact phrase, not %j`,
     (wrong) => {
       const fault = failure({ ...BASE, [name]: wrong }, mode)
       expect(fault.code).toBe(code)
@@ -87,7 +87,7 @@ describe.each([
     },
   )
 
-  it('accepts the phrase, which no other mode looks at', () => {
+  it(`${mode} accepts the phrase, which no other mode looks at`, () => {
     parseSettings({ ...BASE, [name]: phrase }, mode)
     const wrong = { ...BASE, ...CONFIRMED, [name]: 'canary' }
     for (const other of MODES.filter((each) => each !== mode)) parseSettings(wrong, other)
@@ -107,7 +107,7 @@ describe.each([
     },
   )
 
-  it('confirms its change in migrate, and in no other mode', () => {
+  it(`${name} confirms its change in migrate, and in no other mode`, () => {
     const confirmed = (environment: Environment, mode: SettingsMode) =>
       parseSettings({ ...BASE, ...CONFIRMED, ...environment }, mode).confirmedPepperChanges
     expect(confirmed({ [name]: phrase }, 'migrate')).toEqual([kind])

@@ -124,7 +124,7 @@ test('an exact repeat has the original response, and another request is a confli
   expect((await list()).revision).toBe('1')
 })
 
-describe('a change is rejected for', () => {
+describe('the bounds of a change', () => {
   test.each<[string, Sent, number, string]>([
     ['no Operation ID', { operationId: null }, 400, 'PLATFORM_REQUEST_INVALID'],
     ['a wrong Operation ID', { operationId: 'opn_1' }, 400, 'PLATFORM_REQUEST_INVALID'],
@@ -136,19 +136,29 @@ describe('a change is rejected for', () => {
     ['a time as a number', { body: { changedAtMicros: 7 } }, 400, 'PLATFORM_REQUEST_INVALID'],
     ['a negative revision', { body: { expectedRevision: -1 } }, 400, 'PLATFORM_REQUEST_INVALID'],
     ['half a revision', { body: { expectedRevision: 0.5 } }, 400, 'PLATFORM_REQUEST_INVALID'],
-    ['an inexact one', { body: { expectedRevision: 2 ** 53 } }, 400, 'PLATFORM_REQUEST_INVALID'],
-    ['a padded one', { body: { expectedRevision: '00' } }, 400, 'PLATFORM_REQUEST_INVALID'],
+    [
+      'an inexact revision',
+      { body: { expectedRevision: 2 ** 53 } },
+      400,
+      'PLATFORM_REQUEST_INVALID',
+    ],
+    ['a padded revision', { body: { expectedRevision: '00' } }, 400, 'PLATFORM_REQUEST_INVALID'],
     ['a stale revision', { body: { expectedRevision: 5 } }, 409, 'PRODUCT_CAS_CONFLICT'],
     ['an empty secret', { body: { value: '' } }, 400, 'PRODUCT_INVALID'],
-    ['over 32 KiB', { body: { value: 'x'.repeat(32_769) } }, 400, 'PRODUCT_INVALID'],
-    ['over 72 KiB', { body: { value: 'x'.repeat(73_728) } }, 413, 'PLATFORM_BODY_TOO_LARGE'],
+    ['a value over 32 KiB', { body: { value: 'x'.repeat(32_769) } }, 400, 'PRODUCT_INVALID'],
+    [
+      'a value over 72 KiB',
+      { body: { value: 'x'.repeat(73_728) } },
+      413,
+      'PLATFORM_BODY_TOO_LARGE',
+    ],
     [
       'another media type',
       { headers: { 'content-type': 'text/plain' } },
       415,
       'PLATFORM_MEDIA_TYPE_UNSUPPORTED',
     ],
-  ])('%s', async (_, sent, status, code) => {
+  ])('a change is rejected for %s', async (_, sent, status, code) => {
     const error = await rejection(put(sent), status, code)
     expect(JSON.stringify(error)).not.toContain(SECRET)
     expect((await list()).revision).toBe('0')

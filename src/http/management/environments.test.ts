@@ -201,7 +201,7 @@ describe('an operation', () => {
   })
 })
 
-describe('a change is rejected for', () => {
+describe('rejected changes', () => {
   const { slug: _, ...incomplete } = CONFIGURATION
   const wrong = (field: object) => ({ configuration: { ...CONFIGURATION, ...field } })
   const rows: readonly (readonly [string, Verb, Sent, string])[] = [
@@ -215,7 +215,7 @@ describe('a change is rejected for', () => {
     ['a configuration', 'archive', { body: wrong({}) }, 'PLATFORM_REQUEST_INVALID'],
     ['a clock two days off', 'update', { changedAtMicros: '1799827200000000' }, 'PRODUCT_INVALID'],
   ]
-  test.each(rows)('%s (%s)', async (_name, verb, sent, code) => {
+  test.each(rows)('a change is rejected for %s (%s)', async (_name, verb, sent, code) => {
     await rejection(send(verb, sent), 400, code)
     expect((await read()).desired.revision).toBe('0')
   })

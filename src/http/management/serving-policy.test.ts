@@ -186,14 +186,14 @@ describe('the serving policy', () => {
   })
 })
 
-describe('a change is rejected and not stored for', () => {
+describe('rejected changes', () => {
   const unknown = 'rel_00000000000000000000000000'
   const many = (count: number) =>
     Array.from({ length: count }, (_, i) => `rel_${String(i).padStart(26, '0')}`)
   const rows: readonly (readonly [string, () => Weights, Sent, string])[] = [
     ['no Release', () => [], {}, '400 PRODUCT_INVALID'],
     [
-      'two in the mode atomic',
+      'two Releases in the mode atomic',
       () => shares([a, b], [1, 9_999]),
       { mode: 'atomic' },
       '400 PRODUCT_INVALID',
@@ -202,7 +202,7 @@ describe('a change is rejected and not stored for', () => {
     ['weights above the whole', () => shares([a, b], [2, 9_999]), {}, '400 PRODUCT_INVALID'],
     ['a weight of nothing', () => shares([a, b], [0, 10_000]), {}, '400 PLATFORM_REQUEST_INVALID'],
     ['a broken weight', () => shares([a, b], [0.5, 9_999.5]), {}, '400 PLATFORM_REQUEST_INVALID'],
-    ['another order', () => shares([b, a], [1, 9_999]), {}, '400 PRODUCT_INVALID'],
+    ['Releases in another order', () => shares([b, a], [1, 9_999]), {}, '400 PRODUCT_INVALID'],
     ['a Release twice', () => shares([a, a], [1, 9_999]), {}, '400 PRODUCT_INVALID'],
     ['too many Releases', () => shares(many(17), Array(17).fill(588)), {}, '400 PRODUCT_INVALID'],
     ['an unknown mode', () => all(a), { mode: 'canary' }, '400 PLATFORM_REQUEST_INVALID'],
@@ -216,17 +216,20 @@ describe('a change is rejected and not stored for', () => {
     ],
     ['an unknown Release', () => all(unknown), {}, '404 PRODUCT_NOT_FOUND'],
   ]
-  test.each(rows)('%s', async (_, releases, sent, expected) => {
-    const [status, code] = expected.split(' ')
-    await rejection(put(releases(), sent), Number(status), code!)
-    expect(short(await read())).toBe('0 0')
-  })
+  test.each(rows)(
+    'a change is rejected for %s, and not stored',
+    async (_, releases, sent, expected) => {
+      const [status, code] = expected.split(' ')
+      await rejection(put(releases(), sent), Number(status), code!)
+      expect(short(await read())).toBe('0 0')
+    },
+  )
 
   test.each([
     ['published', 409, 'PRODUCT_STATE_CONFLICT'],
     ['rejected', 409, 'PRODUCT_STATE_CONFLICT'],
     ['retired', 410, 'PRODUCT_RELEASE_RETIRED'],
-  ])('a Release that is %s', async (state, status, code) => {
+  ])('a Release that is %s cannot be served', async (state, status, code) => {
     fixture.root.control.transaction((tx) =>
       state === 'published'
         ? tx.run(
@@ -243,7 +246,7 @@ describe('a change is rejected and not stored for', () => {
     ['takes fewer documents', WIDER, 'notes.n: was any and is int64'],
     ['does not keep a unique index', UNIQUE, 'notes.byN: the unique index is missing'],
   ]
-  test.each(incompatible)('Releases of which one %s', async (_, table, reason) => {
+  test.each(incompatible)('Releases cannot serve together if one %s', async (_, table, reason) => {
     const c = await release('c', [table])
     const releases = shares([a, c], [9_000, 1_000])
     const error = await rejection(put(releases), 400, 'PRODUCT_INCOMPATIBLE')
@@ -253,7 +256,7 @@ describe('a change is rejected and not stored for', () => {
     await set(all(c))
   })
 
-  test('none where one Release has an additional table', async () => {
+  test('a Release with an additional table can be served beside another one', async () => {
     const c = await release('c', [NOTES, OTHER])
     await set(shares([a, c], [9_000, 1_000]))
   })

@@ -135,7 +135,7 @@ const CHANGES: Readonly<Record<string, string>> = {
 /** Changes after which the document cannot be stored. */
 const UNSTORABLE = ['removesAndAddsInherited', 'throws', 'punches', 'derives', 'classy', 'self']
 
-describe('a document that the code changed is sent whole', () => {
+describe('documents that the code changed', () => {
   const members = Object.entries(CHANGES).map(
     ([name, code]) => `${name}: query(async (ctx) => {
       const doc = await ctx.db.get('${ID}')
@@ -145,7 +145,7 @@ describe('a document that the code changed is sent whole', () => {
   )
   const driver = new Driver(members.join('\n'))
 
-  test.each(Object.keys(CHANGES))('%s', (name) => {
+  test.each(Object.keys(CHANGES))('a document is sent whole after the change "%s"', (name) => {
     const all = [documentOf(name === 'bytes' ? BYTES : FIELDS)]
     const expected = driver.run(name, '{}', textReplies(all))
     expect(expected.message?.type === 'threw').toBe(UNSTORABLE.includes(name))

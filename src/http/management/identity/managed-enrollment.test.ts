@@ -32,7 +32,7 @@ const enrollment = (given: object = {}) => ({
 const enroll = (given: object = {}, headers: Record<string, string> = MANAGED_HEADER) =>
   t.logIn(enrollment(given), { headers })
 
-describe('managed enrollment is rejected and changes nothing:', () => {
+describe('rejected managed enrollments', () => {
   const cases: readonly (readonly [string, () => Promise<Response>, string])[] = [
     ['enrollment without the header', () => enroll({}, {}), UNAUTHENTICATED],
     [
@@ -176,7 +176,7 @@ describe('managed enrollment is rejected and changes nothing:', () => {
     ],
   ]
 
-  it.each(cases)('%s', async (_, send, expected) => {
+  it.each(cases)('a login is rejected and changes nothing: %s', async (_, send, expected) => {
     const invitations = async () =>
       t.sql(`select state from service_operator_invitations where state = 'consumed'`)
     const operators = await t.sql('select 1 from service_operators')
