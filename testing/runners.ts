@@ -138,8 +138,8 @@ export function heldHost(answering: Answering) {
     return answering(operation)
   })
   /** Waits until `count` operations were sent. */
-  const asked = async (count: number): Promise<void> => {
+  const received = async (count: number): Promise<void> => {
     while (host.seen.length < count) await delay(1)
   }
-  return { host, asked, letGo, fail }
+  return { host, received, letGo, fail }
 }

@@ -21,7 +21,7 @@ function stored(): { [key: string]: Json } {
 }
 
 function refreshes(): Recorded[] {
-  return server.asked('POST', '/v1/auth/refresh')
+  return server.requestsTo('POST', '/v1/auth/refresh')
 }
 
 const PROCESSES = process.env.SVC_TEST_LONG === '1' ? 16 : 6

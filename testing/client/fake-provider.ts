@@ -69,7 +69,8 @@ export class FakeProvider {
   readonly fetch = (url: string, init: RequestInit): Promise<Response> =>
     fetch(url.startsWith(`${ISSUER}/`) ? url.replace('https://idp.test', this.#origin) : url, init)
 
-  asked(path: string): Recorded[] {
+  /** Returns the requests to this path with any query, oldest first. */
+  requestsTo(path: string): Recorded[] {
     return this.requests.filter((each) => each.path.split('?')[0] === path)
   }
 

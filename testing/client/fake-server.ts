@@ -106,7 +106,7 @@ export class FakeServer {
   }
 
   /** Returns the requests of one route, oldest first. */
-  asked(method: string, path: string): Recorded[] {
+  requestsTo(method: string, path: string): Recorded[] {
     return this.requests.filter((each) => each.method === method && each.path === path)
   }
 

@@ -42,7 +42,7 @@ describe('svc call', () => {
   it('sends the functional token of a variable, and names a variable that is not set', async () => {
     client.variables.USER = 'header.claims.signature'
     expect((await call(...SEND, '--token-env', 'USER')).exit).toBe(0)
-    const [request] = server.asked('POST', '/v1/mutation')
+    const [request] = server.requestsTo('POST', '/v1/mutation')
     expect(request!.headers.authorization).toBe('Bearer header.claims.signature')
     const unset = await call(...SEND, '--token-env', 'NOBODY')
     expect([unset.exit, unset.err]).toEqual([2, expect.stringContaining('NOBODY is not set')])
@@ -75,8 +75,8 @@ describe('svc call', () => {
       metadata: { kind: 'query', snapshotSequence: '7' },
     })
     const target = 'channel%3Aproduction'
-    expect(server.asked('GET', `${server.base}/functions?target=${target}`)).toHaveLength(1)
-    const [request] = server.asked('POST', '/v1/query')
+    expect(server.requestsTo('GET', `${server.base}/functions?target=${target}`)).toHaveLength(1)
+    const [request] = server.requestsTo('POST', '/v1/query')
     expect(request!.headers['x-service-key']).toBe(APPLICATION_KEY)
     // The session of the operator is never sent to the application origin.
     expect(request!.headers.authorization).toBeUndefined()
@@ -96,7 +96,7 @@ describe('svc call', () => {
     server.intercept = ({ path }) => (path === '/v1/mutation' && lost-- > 0 ? 'drop-after' : null)
     const ran = await call(...SEND)
     expect(ran).toMatchObject({ exit: 0, out: 'null\n' })
-    const sent = server.asked('POST', '/v1/mutation').map(({ body }) => body)
+    const sent = server.requestsTo('POST', '/v1/mutation').map(({ body }) => body)
     expect([sent.length, new Set(sent).size]).toEqual([3, 1])
     expect(ran.err).toBe(`operation ${JSON.parse(sent[0]!).operationId}\n`)
   })
@@ -108,7 +108,7 @@ describe('svc call', () => {
     server.requests.length = 0
     server.intercept = ({ path }) => (path === '/v1/action' ? 'drop-after' : null)
     expect((await call('outside.pay')).exit).toBe(9)
-    expect(server.asked('POST', '/v1/action')).toHaveLength(1)
+    expect(server.requestsTo('POST', '/v1/action')).toHaveLength(1)
     expect((await call('outside.pay', '--operation-id', newId.make('opn'))).exit).toBe(2)
   })
 
@@ -122,7 +122,7 @@ describe('svc call', () => {
       server.requests.length = 0
       server.intercept = ({ path }) => (path === '/v1/mutation' ? failure(code) : null)
       expect((await call(...SEND)).exit).toBe(exit)
-      expect(server.asked('POST', '/v1/mutation')).toHaveLength(times)
+      expect(server.requestsTo('POST', '/v1/mutation')).toHaveLength(times)
     }
   })
 
@@ -133,7 +133,7 @@ describe('svc call', () => {
       return isAway ? failure('UNAVAILABLE') : null
     }
     expect(await call(...SEND)).toMatchObject({ exit: 0, out: 'null\n' })
-    const bodies = server.asked('POST', '/v1/mutation').map(({ body }) => body)
+    const bodies = server.requestsTo('POST', '/v1/mutation').map(({ body }) => body)
     expect(new Set(bodies).size).toBe(1)
     restarts = false
     client.pausedMillis = 0
@@ -175,9 +175,9 @@ describe('svc call', () => {
     server.intercept = ({ path }) => (path === '/v1/mutation' ? 'drop-after' : null)
     const { fetch: send } = client
     client.fetch = (url, init) =>
-      send(server.asked('POST', '/v1/mutation').length > 0 ? withTls(url) : url, init)
+      send(server.requestsTo('POST', '/v1/mutation').length > 0 ? withTls(url) : url, init)
     const ran = await call(...SEND)
-    expect(server.asked('POST', '/v1/mutation')).toHaveLength(1)
+    expect(server.requestsTo('POST', '/v1/mutation')).toHaveLength(1)
     expect([ran.exit, ran.err]).toEqual([9, expect.stringContaining('Repeat the call')])
   })
 
@@ -215,7 +215,7 @@ describe('svc call', () => {
       expect([ran.exit, ran.err]).toEqual([8, expect.stringMatching(/2\^53.* string/)])
     }
     await call('messages.list', '{"limit":"9007199254740993"}')
-    expect(server.asked('POST', '/v1/query')).toHaveLength(1)
+    expect(server.requestsTo('POST', '/v1/query')).toHaveLength(1)
   })
 
   it('names the scope that a denied call may need, and the record with the rule', async () => {
@@ -247,7 +247,7 @@ describe('svc call', () => {
   ])('rejects the arguments %s before the call', async (text, rule) => {
     const ran = await call('messages.send', text)
     expect([ran.exit, ran.err]).toEqual([8, expect.stringContaining(rule)])
-    expect(server.asked('POST', '/v1/mutation')).toEqual([])
+    expect(server.requestsTo('POST', '/v1/mutation')).toEqual([])
   })
 
   it('takes arguments from stdin and from a file', async () => {
@@ -256,7 +256,7 @@ describe('svc call', () => {
     writeFileSync(join(client.home, 'a.json'), '\ufeff{"limit":2}')
     await call('messages.list', '-')
     await call('messages.list', '--args-file', 'a.json')
-    const limits = server.asked('POST', '/v1/query').map(({ body }) => {
+    const limits = server.requestsTo('POST', '/v1/query').map(({ body }) => {
       return JSON.parse(body).arguments.value[0].value.value
     })
     expect(limits).toEqual(['1', '2'])

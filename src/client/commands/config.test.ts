@@ -197,7 +197,7 @@ describe('svc config list', () => {
 it('svc config unset deletes at the newest revision', async () => {
   const ran = await client.run('config', 'unset', 'API_KEY', ...REMOTE)
   expect([ran.exit, ran.out]).toEqual([0, 'Deleted: secret API_KEY, revision 5.\n'])
-  const [sent] = server.asked('DELETE', `${server.base}/configuration/API_KEY`)
+  const [sent] = server.requestsTo('DELETE', `${server.base}/configuration/API_KEY`)
   expect(JSON.parse(sent!.body)).toEqual({
     expectedRevision: '4',
     changedAtMicros: expect.any(String),

@@ -31,7 +31,9 @@ describe('svc clients create', () => {
     const create = ['clients', 'create', ...REMOTE, '--name', 'web', '--kind', 'public']
     await client.run(...create, '--client-id', clientId, '--scopes', 'query,mutation,query')
     await client.run(...create, '--client-id', clientId, '--scopes', 'mutation, query')
-    const sent = server.asked('POST', `${server.base}/application-clients`).map(({ body }) => body)
+    const sent = server
+      .requestsTo('POST', `${server.base}/application-clients`)
+      .map(({ body }) => body)
     expect(sent[0]).toBe(sent[1])
     expect(JSON.parse(sent[0]!)).toEqual({
       clientId,
@@ -121,7 +123,7 @@ describe('an existing key', () => {
     const more = ['--credential-id', next, '--rate-limit', '9', '--key-out', 'next.key']
     expect((await run('rotate', ...more)).exit).toBe(0)
     expect(readFileSync(join(client.home, 'next.key'), 'utf8')).toBe(`${APPLICATION_KEY}\n`)
-    const [request] = server.asked('POST', `${path()}/rotate`)
+    const [request] = server.requestsTo('POST', `${path()}/rotate`)
     expect(JSON.parse(request!.body)).toEqual({
       credentialId: next,
       createdAtMicros: String(BigInt(idMillis(next)) * 1000n),
@@ -157,7 +159,7 @@ describe('an existing key', () => {
     const revoked = { ...credential, state: 'revoked', revokedAtMicros: '1800000000000001' }
     server.intercept = reply(200, { version: 1, credential: revoked })
     expect(await run('revoke')).toMatchObject({ exit: 0, out: `${credentialId} is revoked.\n` })
-    expect(server.asked('POST', `${path()}/revoke`)).toHaveLength(2)
+    expect(server.requestsTo('POST', `${path()}/revoke`)).toHaveLength(2)
     lost = 1
     server.intercept = reply(204)
     expect(JSON.parse((await run('delete', '--json')).out)).toEqual({
@@ -165,7 +167,7 @@ describe('an existing key', () => {
       credentialId,
       state: 'deleted',
     })
-    expect(server.asked('DELETE', path())).toHaveLength(2)
+    expect(server.requestsTo('DELETE', path())).toHaveLength(2)
     server.intercept = () => failure('PRODUCT_STATE_CONFLICT')
     expect((await run('delete')).exit).toBe(4)
   })

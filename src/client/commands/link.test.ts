@@ -34,7 +34,7 @@ function file(name: string): string {
 describe('svc link', () => {
   it('initializes the directory after a successful status request', async () => {
     expect(await link(...ids())).toMatchObject({ exit: 0 })
-    expect(server.asked('GET', `${server.base}/status`)).toHaveLength(1)
+    expect(server.requestsTo('GET', `${server.base}/status`)).toHaveLength(1)
     expect(parseRootDescriptor(file('service.json'))).toMatchObject({
       projectId: server.projectId,
       environmentId: server.environmentId,

@@ -144,7 +144,7 @@ describe('svc login', () => {
   it('sends the code once, even when the response is lost', async () => {
     server.intercept = ({ path }) => (path === '/v1/auth/exchange' ? 'drop-after' : null)
     expect((await client.login(server)).exit).toBe(9)
-    expect(server.asked('POST', '/v1/auth/exchange')).toHaveLength(1)
+    expect(server.requestsTo('POST', '/v1/auth/exchange')).toHaveLength(1)
   })
 })
 

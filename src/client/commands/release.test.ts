@@ -31,7 +31,7 @@ describe('svc publish', () => {
     const ran = await client.run('publish', ...PACKAGE)
     expect(ran.exit).toBe(0)
     expect(ran.err).toContain('expected head empty')
-    const [request] = server.asked('POST', `${server.base}/workspace/publish`)
+    const [request] = server.requestsTo('POST', `${server.base}/workspace/publish`)
     expect(request!.headers).toMatchObject({
       'x-service-expected-head': 'empty',
       'content-type': 'application/vnd.service.workspace-package.v1',
@@ -46,7 +46,7 @@ describe('svc publish', () => {
     const ran = await client.run('publish', ...PACKAGE, '--expected-head', 'empty', '--json')
     expect(ran.exit).toBe(0)
     expect(JSON.parse(ran.out)).toMatchObject({ replayed: true, expectedHead: 'empty' })
-    const sent = server.asked('POST', `${server.base}/workspace/publish`)
+    const sent = server.requestsTo('POST', `${server.base}/workspace/publish`)
     expect(sent).toHaveLength(3)
     expect(new Set(sent.map(({ body }) => body)).size).toBe(1)
   })
@@ -73,7 +73,7 @@ describe('svc publish', () => {
       'a.bin',
     )
     expect(ran.exit).toBe(0)
-    const [request] = server.asked('POST', `${server.base}/workspace/publish`)
+    const [request] = server.requestsTo('POST', `${server.base}/workspace/publish`)
     expect(request!.headers['content-length']).toBe(String(frame.length))
   })
 
@@ -119,7 +119,7 @@ describe('svc release', () => {
     }
     const ran = await release()
     expect(ran.exit).toBe(4)
-    const [request] = server.asked('PUT', `${server.base}/channels/production`)
+    const [request] = server.requestsTo('PUT', `${server.base}/channels/production`)
     expect(JSON.parse(request!.body)).toMatchObject({ expectedReleaseId: other })
   })
 
@@ -128,7 +128,7 @@ describe('svc release', () => {
     const ran = await release()
     expect(ran.exit).toBe(0)
     expect(JSON.parse(ran.out)).toMatchObject({ channel: { revision: '1', changed: true } })
-    expect(server.asked('PUT', `${server.base}/channels/production`)).toHaveLength(1)
+    expect(server.requestsTo('PUT', `${server.base}/channels/production`)).toHaveLength(1)
   })
 
   it('a release is uncertain if the response was lost and the Channel is not bound', async () => {
@@ -136,7 +136,7 @@ describe('svc release', () => {
     const ran = await release()
     expect(ran.exit).toBe(9)
     expect(JSON.parse(ran.out)).toMatchObject({ error: { code: 'CLIENT_RESULT_UNCERTAIN' } })
-    expect(server.asked('PUT', `${server.base}/channels/production`)).toHaveLength(1)
+    expect(server.requestsTo('PUT', `${server.base}/channels/production`)).toHaveLength(1)
   })
 
   it('says that the Environment is archived', async () => {
@@ -165,7 +165,7 @@ describe('svc release', () => {
     const { releaseId } = server.head!
     const ran = await client.run('release', ...REMOTE, '--release', releaseId, '--against', 'main')
     expect(ran.exit).toBe(0)
-    const [request] = server.asked('POST', `${server.base}/releases/${releaseId}`)
+    const [request] = server.requestsTo('POST', `${server.base}/releases/${releaseId}`)
     expect(request!.body).toBe('{"against":"main"}')
   })
 
@@ -287,7 +287,7 @@ describe('svc promote', () => {
     const promote = ['promote', ...REMOTE, '--channel', 'main', '--release', releaseId]
     expect(await client.run(...promote)).toMatchObject({ exit: 0 })
     expect(await client.run(...promote, '--expected', 'empty')).toMatchObject({ exit: 4 })
-    const sent = server.asked('PUT', `${server.base}/channels/main`).map(({ body }) => body)
+    const sent = server.requestsTo('PUT', `${server.base}/channels/main`).map(({ body }) => body)
     expect(sent).toEqual([
       JSON.stringify({ releaseId }),
       JSON.stringify({ releaseId, expectedReleaseId: 'empty' }),

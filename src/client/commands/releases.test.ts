@@ -66,7 +66,7 @@ describe('svc releases', () => {
     const retire = ['releases', 'retire', ...REMOTE, '--release', b]
     expect((await client.run(...retire)).out).toBe(`${b} is retired.\n`)
     expect(JSON.parse((await client.run(...retire, '--json')).out)).toEqual(retired)
-    expect(server.asked('POST', path)).toHaveLength(2)
+    expect(server.requestsTo('POST', path)).toHaveLength(2)
     server.intercept = () => failure('PRODUCT_STATE_CONFLICT')
     const rejected = await client.run(...retire)
     expect(rejected.exit).toBe(4)
@@ -90,7 +90,7 @@ describe('svc status', () => {
     expect((await client.run('status', ...REMOTE)).out).not.toContain('environment:default')
     const { out } = await client.run('status', ...REMOTE, '--json')
     expect(JSON.parse(out).servingPolicy).toBe(null)
-    expect(server.asked('GET', `${server.base}/serving-policy`)).toEqual([])
+    expect(server.requestsTo('GET', `${server.base}/serving-policy`)).toEqual([])
   })
 })
 
@@ -122,7 +122,7 @@ describe('svc rollback', () => {
     server.intercept = () => ({ status: 200, body: promoted() })
     const ran = await rollback()
     expect(ran.out).toBe(`production is bound to ${b} again (revision 2).\n`)
-    const [request] = server.asked('POST', `${server.base}/channels/production/rollback`)
+    const [request] = server.requestsTo('POST', `${server.base}/channels/production/rollback`)
     expect(JSON.parse(request!.body)).toEqual({ targetReleaseId: b, expectedReleaseId: a })
     expect(JSON.parse((await rollback('--json')).out)).toEqual({
       version: 1,

@@ -55,7 +55,7 @@ function responseOf({ method, headers, body }: Recorded): Json {
 
 const set = (...args: string[]) => client.run('serve-policy', 'set', ...args, ...REMOTE)
 const sent = () =>
-  server.asked('PUT', `${server.base}/serving-policy`).map(({ body }) => JSON.parse(body))
+  server.requestsTo('PUT', `${server.base}/serving-policy`).map(({ body }) => JSON.parse(body))
 
 describe('svc serve-policy set', () => {
   it('lets one Release serve all callers, at the newest revision', async () => {
@@ -106,7 +106,7 @@ describe('svc serve-policy set', () => {
       return { status: 200, body: responseOf(request) }
     }
     expect((await set('--releases', A)).exit).toBe(0)
-    const [first, second] = server.asked('PUT', `${server.base}/serving-policy`)
+    const [first, second] = server.requestsTo('PUT', `${server.base}/serving-policy`)
     const bytes = (request: Recorded) => [request.headers['idempotency-key'], request.body]
     expect(bytes(second!)).toEqual(bytes(first!))
   })

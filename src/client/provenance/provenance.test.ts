@@ -192,7 +192,7 @@ describe('a publication', () => {
   const PIPELINE = { GITLAB_CI: 'true', CI_PIPELINE_ID: '9', CI_COMMIT_SHA: 'f'.repeat(40) }
 
   function declared(): unknown {
-    const [request] = server.asked('POST', `${server.base}/workspace/publish`)
+    const [request] = server.requestsTo('POST', `${server.base}/workspace/publish`)
     const header = request!.headers['x-service-provenance']
     if (header === undefined) return null
     return JSON.parse(new TextDecoder().decode(decodeBase64Url(String(header))))

@@ -104,13 +104,13 @@ async function bothWays(name: string, input: object, prefetched = given) {
 
 describe('a prefetched document', () => {
   test('a prefetched document is read without a reply, but the outcome waits for it', async () => {
-    const { host, asked, letGo } = heldHost(answers)
+    const { host, received, letGo } = heldHost(answers)
     let hasEnded = false
     const outcome = invoke('reads', host, { input: { ids: [second.id] }, prefetched: given })
     void outcome.then(() => {
       hasEnded = true
     })
-    await asked(1)
+    await received(1)
     expect(host.seen).toEqual([['get', second.id]])
     await new Promise((resolve) => setTimeout(resolve, 60))
     expect(hasEnded).toBe(false)

@@ -57,7 +57,7 @@ test('a Function whose caller has disconnected is quarantined too, and logged', 
   withPool({ size: 1, limits: { callCpuMillis: 500 } }, async ({ invoke, pool, log }) => {
     const held = heldHost(() => 'null')
     const beside = invoke('one', held.host)
-    await held.asked(1)
+    await held.received(1)
     const signal = { aborted: false }
     const { cpuMicros } = pool.usage()
     const cancelled = invoke('loop', oneDocument, signal)
@@ -79,7 +79,7 @@ test('quarantined calls of one Function do not crash each other', () =>
     expect(await invoke('loop')).toMatchObject(CPU)
     const held = heldHost(() => 'null')
     const waiting = invoke('loop', held.host)
-    await held.asked(1)
+    await held.received(1)
     expect(await invoke('loop')).toMatchObject(CPU)
     held.letGo()
     expect(await waiting).toMatchObject(CPU)
@@ -105,7 +105,7 @@ test('during the isolation after a crash of unknown cause, a call may wait for a
   withPool({ size: 1, limits: { isolationMillis: 400 } }, async ({ invoke }) => {
     const held = heldHost(() => 'null')
     const lost = invoke('one', held.host)
-    await held.asked(1)
+    await held.received(1)
     killRunners()
     expect(await lost).toMatchObject({ kind: 'lost' })
     const outer = await invoke('one', { operation: () => invoke('one').then(() => 'null') })
@@ -117,7 +117,7 @@ test('quarantine ends after its time, and its runners stop', () =>
     expect(await invoke('loop')).toMatchObject(CPU)
     const held = heldHost(() => 'null')
     const quarantined = invoke('loop', held.host)
-    await held.asked(1)
+    await held.received(1)
     expect(await invoke('one')).toMatchObject(DONE)
     expect(pool.statistics().runners).toBe(2)
     held.fail(new Error('stopped'))

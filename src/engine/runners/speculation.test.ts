@@ -145,18 +145,18 @@ function idOf(count: number): string {
 
 describe('the writes of a speculative call', () => {
   test('the writes are pipelined at once, in order, with the IDs of the server', async () => {
-    const { host, asked, letGo } = held()
+    const { host, received, letGo } = held()
     const outcome = invoke('adds', host, { input: { count: 3 } })
-    await asked(3)
+    await received(3)
     letGo()
     expect(await outcome).toMatchObject({ result: [idOf(0), idOf(1), idOf(2)] })
     expect(host.seen.map(([type]) => type)).toEqual(['insert', 'insert', 'insert'])
   })
 
   test('delay the outcome until the server has performed all of them', async () => {
-    const { host, asked, letGo } = held()
+    const { host, received, letGo } = held()
     const outcome = invoke('changes', host, { input: { id: FIRST.id } })
-    await asked(4)
+    await received(4)
     expect(await hasSettled(outcome)).toBe(false)
     letGo()
     expect(await outcome).toMatchObject({ kind: 'returned', result: 'done' })
@@ -168,9 +168,9 @@ describe('the writes of a speculative call', () => {
       ['throws', { kind: 'threw', error: { name: 'RangeError', message: 'own' } }],
       ['fails', { kind: 'failed', code: 'FULL' }],
     ] as const) {
-      const { host, asked, letGo } = held()
+      const { host, received, letGo } = held()
       const outcome = invoke(name, host)
-      await asked(1)
+      await received(1)
       expect(await hasSettled(outcome)).toBe(false)
       letGo()
       expect(await outcome).toMatchObject(expected)
@@ -229,9 +229,9 @@ describe('a speculative call is misspeculated', () => {
   })
 
   test('a call is misspeculated if the rejection comes after the runner has ended it', async () => {
-    const { host, asked, fail } = held()
+    const { host, received, fail } = held()
     const outcome = invoke('adds', host, { input: { count: 2 } })
-    await asked(2)
+    await received(2)
     await hasSettled(outcome)
     fail(new OperationError('UniqueViolation', 'taken'))
     expect(await outcome).toEqual({ kind: 'misspeculated' })
@@ -280,9 +280,9 @@ describe('a speculative call is misspeculated', () => {
   )
 
   test('but fails with any other error of its host', async () => {
-    const { host, asked, fail } = held()
+    const { host, received, fail } = held()
     const outcome = invoke('adds', host, { input: { count: 2 } })
-    await asked(2)
+    await received(2)
     fail(new RangeError('of the host'))
     await expect(outcome).rejects.toThrow('of the host')
   })
@@ -298,20 +298,20 @@ describe('a call whose outcome waits for pipelined operations', () => {
   })
 
   test('ends when its caller disconnects', async () => {
-    const { host, asked } = held()
+    const { host, received } = held()
     const signal = { aborted: false }
     const call = { ...callOf('adds', { input: { count: 2 } }), signal }
     const outcome = pool.invoke(code, call, host)
-    await asked(2)
+    await received(2)
     expect(await hasSettled(outcome)).toBe(false)
     signal.aborted = true
     expect(await outcome).toEqual({ kind: 'cancelled' })
   })
 
   test('operations that are performed after its end give a call no second outcome', async () => {
-    const { host, asked, letGo } = held()
+    const { host, received, letGo } = held()
     const outcome = invoke('adds', host, { input: { count: 2 }, millis: 1_000 })
-    await asked(2)
+    await received(2)
     expect(await outcome).toEqual({ kind: 'deadline' })
     letGo()
     expect(await invoke('adds', recording(), ONE)).toMatchObject({
@@ -320,9 +320,9 @@ describe('a call whose outcome waits for pipelined operations', () => {
   })
 
   test('a call that waits for pipelined operations is lost with its runner', async () => {
-    const { host, asked } = held()
+    const { host, received } = held()
     const outcome = invoke('adds', host, { input: { count: 2 } })
-    await asked(2)
+    await received(2)
     expect(await hasSettled(outcome)).toBe(false)
     killRunners()
     expect(await outcome).toEqual({ kind: 'lost' })

@@ -145,7 +145,7 @@ describe('svc data import', () => {
     const text = readFileSync(path(), 'utf8')
     writeFileSync(path(), `\ufeff${text.replace('\n', '\n\n\n')}`)
     expect((await importNotes()).out).toContain('Inserted 700 documents')
-    const times = server.asked('POST', `${server.base}/data/import`).map(({ body }) => {
+    const times = server.requestsTo('POST', `${server.base}/data/import`).map(({ body }) => {
       const { documents, changedAtMicros } = JSON.parse(body)
       return { at: BigInt(changedAtMicros), count: BigInt(documents.length) }
     })
@@ -218,6 +218,6 @@ describe('svc data import', () => {
       'line 6 $._id',
     ])
     expect([failed.exit, stored.size]).toEqual([8, 0])
-    expect(server.asked('POST', `${server.base}/data/import`)).toEqual([])
+    expect(server.requestsTo('POST', `${server.base}/data/import`)).toEqual([])
   })
 })

@@ -61,7 +61,7 @@ async function page(): Promise<string> {
 /** Checks that no output and no file contains the token, a code or the verifier. */
 function expectNoSecret({ out, err }: Ran): void {
   const stored = existsSync(client.credentials) ? readFileSync(client.credentials, 'utf8') : ''
-  const [exchange] = provider.asked('/token')
+  const [exchange] = provider.requestsTo('/token')
   const form = new URLSearchParams(exchange?.body ?? '')
   for (const secret of [provider.accessToken, form.get('code'), form.get('code_verifier')]) {
     if (secret !== null) expect(out + err + stored + opened.join()).not.toContain(secret)
@@ -82,7 +82,7 @@ describe('svc login --browser', () => {
     const asked = new URL(opened[0]!).searchParams
     const redirectUri = asked.get('redirect_uri')!
     expect(redirectUri).toMatch(/^http:\/\/127\.0\.0\.1:[0-9]+\/callback$/)
-    const [exchange] = provider.asked('/token')
+    const [exchange] = provider.requestsTo('/token')
     const form = new URLSearchParams(exchange!.body)
     expect(Object.fromEntries(asked)).toEqual({
       tenant: 'a&b',
@@ -109,7 +109,7 @@ describe('svc login --browser', () => {
     )
     expect(exchange!.headers.authorization).toBeUndefined()
 
-    const [oidc] = server.asked('POST', '/v1/auth/oidc')
+    const [oidc] = server.requestsTo('POST', '/v1/auth/oidc')
     expect(oidc!.headers.authorization).toBe(`Bearer ${provider.accessToken}`)
     expect(JSON.parse(oidc!.body)).toEqual({ deviceName: 'laptop' })
     expect(await page()).toContain('You are logged in')
@@ -128,7 +128,7 @@ describe('svc login --browser', () => {
 
     const first = await login('--code-env', 'SVC_CODE')
     expect(first.exit).toBe(0)
-    const bodies = server.asked('POST', '/v1/auth/oidc').map(({ body }) => JSON.parse(body))
+    const bodies = server.requestsTo('POST', '/v1/auth/oidc').map(({ body }) => JSON.parse(body))
     expect(bodies).toEqual([{}, { code: INVITATION }])
     expect((await login()).exit).toBe(0)
   })
@@ -162,7 +162,7 @@ describe('svc login --browser', () => {
   it('sends no resource if the provider has none', async () => {
     provider.resource = null
     expect((await login()).exit).toBe(0)
-    expect(opened[0] + provider.asked('/token')[0]!.body).not.toContain('resource')
+    expect(opened[0] + provider.requestsTo('/token')[0]!.body).not.toContain('resource')
   })
 
   type Respond = FakeProvider['answer']
@@ -188,7 +188,10 @@ describe('svc login --browser', () => {
     const ran = await login()
     expect([ran.exit, ran.err]).toEqual([3, expect.stringContaining(reason)])
     expect(ran.err).toContain('CLIENT_BROWSER_LOGIN_FAILED')
-    expect([provider.asked('/token'), server.asked('POST', '/v1/auth/oidc')]).toEqual([[], []])
+    expect([provider.requestsTo('/token'), server.requestsTo('POST', '/v1/auth/oidc')]).toEqual([
+      [],
+      [],
+    ])
     expect(await page()).toContain('The login failed')
     expect(existsSync(client.credentials)).toBe(false)
   })
@@ -202,14 +205,14 @@ describe('svc login --browser', () => {
     provider.metadata = () => metadata
     provider.answer = (asked, code) => ({ code, state: asked.get('state')! })
     expect((await login()).exit).toBe(0)
-    expect(provider.asked('/elsewhere')).toEqual([])
+    expect(provider.requestsTo('/elsewhere')).toEqual([])
   })
 
   it('rejects metadata of another issuer', async () => {
     provider.metadata = () => ({ status: 200, body: { issuer: `${ISSUER}/` } })
     const ran = await login()
     expect([ran.exit, ran.err]).toEqual([3, expect.stringContaining('names another issuer')])
-    expect(provider.asked('/token')).toEqual([])
+    expect(provider.requestsTo('/token')).toEqual([])
   })
 
   const token = (body: object) => ({ status: 200, body: { token_type: 'Bearer', ...body } })
@@ -229,8 +232,10 @@ describe('svc login --browser', () => {
     provider.tokenReply = () => reply
     const ran = await login('--json')
     expect(ran.exit).toBe(exit)
-    expect(provider.asked('/token')).toHaveLength(1)
-    expect([provider.asked('/elsewhere'), server.asked('POST', '/v1/auth/oidc')]).toEqual([[], []])
+    expect(provider.requestsTo('/token')).toHaveLength(1)
+    expect([provider.requestsTo('/elsewhere'), server.requestsTo('POST', '/v1/auth/oidc')]).toEqual(
+      [[], []],
+    )
     expect(await page()).toContain('The login failed')
     expectNoSecret(ran)
   })
@@ -247,7 +252,7 @@ describe('svc login --browser', () => {
   it('sends the token once, even when the response is lost', async () => {
     server.intercept = ({ path }) => (path === '/v1/auth/oidc' ? 'drop-after' : null)
     expect((await login()).exit).toBe(9)
-    expect(server.asked('POST', '/v1/auth/oidc')).toHaveLength(1)
+    expect(server.requestsTo('POST', '/v1/auth/oidc')).toHaveLength(1)
   })
 
   it('keeps the stored session after a failure', async () => {
@@ -299,7 +304,7 @@ describe('svc login --oidc-token-env', () => {
     client.variables.TOKEN = `${provider.accessToken}\n`
     const ran = await tokenLogin('--device', 'ci', '--json')
     expect(ran).toMatchObject({ exit: 0, err: '' })
-    const [oidc] = server.asked('POST', '/v1/auth/oidc')
+    const [oidc] = server.requestsTo('POST', '/v1/auth/oidc')
     expect(oidc!.headers.authorization).toBe(`Bearer ${provider.accessToken}`)
     expect(JSON.parse(oidc!.body)).toEqual({ deviceName: 'ci' })
     expect(provider.requests).toEqual([])

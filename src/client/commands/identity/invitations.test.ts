@@ -27,7 +27,7 @@ function invite(...more: string[]): Promise<Ran> {
 }
 
 function issuances() {
-  return server.asked('POST', INVITATIONS)
+  return server.requestsTo('POST', INVITATIONS)
 }
 
 function invitationId(): string {
@@ -161,7 +161,7 @@ describe('an issuance whose response is lost', () => {
       expect(other.body).toBe(first!.body)
       expect(other.headers['idempotency-key']).toBe(OPERATION)
     }
-    const lookUps = server.asked('GET', `/v1/access/invitation-operations/${OPERATION}`)
+    const lookUps = server.requestsTo('GET', `/v1/access/invitation-operations/${OPERATION}`)
     expect(lookUps).toHaveLength(2)
   })
 

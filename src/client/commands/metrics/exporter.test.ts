@@ -76,7 +76,7 @@ it('serves the metrics of the server and the end of its own session', async () =
   expect(text.startsWith(TEXT)).toBe(true)
   const [, ends] = /\nsvc_exporter_session_end_time_seconds ([0-9]+)\n$/.exec(text) ?? []
   expect(Number(ends)).toBeGreaterThan(Date.now() / 1000)
-  const [asked] = server.asked('GET', `${server.base}/metrics`)
+  const [asked] = server.requestsTo('GET', `${server.base}/metrics`)
   expect(asked!.headers.accept).toBe('text/plain; version=0.0.4')
   expect(text).not.toContain(server.accessToken)
 })
@@ -116,7 +116,7 @@ it('answers neither other hosts, nor other paths, nor other methods', async () =
   const statuses = await Promise.all(rejected.map(async (each) => (await scrape(each)).status))
   expect(statuses).toEqual([421, 404, 405])
   expect((await scrape({ host: `localhost:${port}` })).status).toBe(200)
-  expect(server.asked('GET', `${server.base}/metrics`)).toHaveLength(1)
+  expect(server.requestsTo('GET', `${server.base}/metrics`)).toHaveLength(1)
 })
 
 it('closes the address on an interrupt and ends with 0', async () => {

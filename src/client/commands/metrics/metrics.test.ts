@@ -84,7 +84,7 @@ it('svc health shows each component and the worst status', async () => {
   expect(out).toMatch(/^env_\w+ {2}degraded$/m)
   expect(out).toMatch(/^runtime +degraded$/m)
   expect(out).toMatch(/^documents +healthy$/m)
-  expect(server.asked('GET', `${server.base}/instances/healthz`)).toHaveLength(1)
+  expect(server.requestsTo('GET', `${server.base}/instances/healthz`)).toHaveLength(1)
   expect(JSON.parse((await client.run('health', '--json', ...REMOTE)).out)).toEqual({
     ...HEALTH,
     lifecycle: 'active',
