@@ -30,6 +30,7 @@ export interface BootstrapFiles {
   remove(file: BootstrapFile): void
 }
 
+/** Far more than a code has: a longer file has other content, and is not read. */
 const FILE_BYTES_MAX = 4_096
 
 /**

@@ -18,6 +18,7 @@ export interface RetentionOptions extends Pick<IdentityCore, 'database' | 'syste
   readonly sessionDays: number
 }
 
+/** Retention is set in whole days, so an hour more is of no account. */
 const PERIOD_MILLIS = 3_600_000
 /** Rows of one transaction, so that no other one waits for long. */
 const BATCH_ROWS = 1_000

@@ -176,7 +176,7 @@ function startPool(
   return starting
 }
 
-/** Bound of the objects that operators send at the same time. */
+/** Bound of the objects that operators send at the same time: 1 GiB on the disk, of 64 MiB each. */
 const OBJECT_UPLOADS_MAX = 16
 
 /** Returns the parts of an open Environment that its management routes use. */

@@ -23,7 +23,7 @@ export interface MutationEnvelope extends QueryEnvelope {
   readonly operationId: OperationId
 }
 
-/** Bytes of a cached envelope. */
+/** Bytes of a cached envelope, so that the texts of both generations take at most 8 MiB. */
 const CACHED_BYTES_MAX = 2_048
 /** Envelopes of one generation; the cache holds two generations. */
 const GENERATION_ENTRIES_MAX = 2_048

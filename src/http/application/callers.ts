@@ -3,6 +3,7 @@
  * Failures of both count against the peer address.
  */
 import { Fault, isFault } from '../../errors/fault.ts'
+import { TOKEN_BYTES_MAX } from '../../identity/jwt/rejections.ts'
 import { type AuthMode, admit, type Principal } from '../../value/identities.ts'
 import { type ApplicationLimits, credentialLimit, peerOf, requireNoWait } from '../rate-limits.ts'
 import type { ExpiringPrincipal, Gateway } from './gateway.ts'
@@ -11,7 +12,6 @@ import type { ApplicationCaller, Incoming } from './incoming.ts'
 /** A bearer credential (RFC 6750, section 2.1). */
 const BEARER = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i
 export const KEY_HEADER = 'x-service-key'
-const TOKEN_CHARACTERS_MAX = 16 * 1024
 export const FAILURE_RATE = 'the rate of failed authentications of the peer'
 export const AFFINITY_HEADER = 'x-service-affinity'
 export const AFFINITY = /^[\x21-\x7e]{1,128}$/
@@ -185,7 +185,7 @@ export async function verifyToken(
   const isLimited = limits !== null && caller.kind !== 'confidential' && !tokens.knows(token)
   if (isLimited) requireVerification(limits, peerOf(binding))
   try {
-    if (token === '' || token.length > TOKEN_CHARACTERS_MAX) {
+    if (token === '' || token.length > TOKEN_BYTES_MAX) {
       throw new Fault('FUNCTIONAL_TOKEN_INVALID', {
         detail: 'functional token: not a bearer token',
       })

@@ -44,6 +44,7 @@ import {
 import type { ManagementCore, Reply, Route } from './route.ts'
 
 const ACCESS_TOKEN = /^Bearer (rk_at_v1_[A-Za-z0-9_-]{43})$/
+/** Bytes of the Authorization header (contract/management.md, Limits). */
 const AUTHORIZATION_BYTES_MAX = 16 * 1024
 /** A longer wait for a body makes the authorization of the request be checked again. */
 const BODY_MILLIS_MAX = 1_000

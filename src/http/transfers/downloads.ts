@@ -9,9 +9,15 @@ import { isFault } from '../../errors/fault.ts'
 import { FairSemaphore, type Release } from '../../system/fair-semaphore.ts'
 import type { System } from '../../system/system.ts'
 
-/** @limit Requests: downloads of files over 64 KiB (long files) at one time; one more is `BUSY` */
+/**
+ * Each holds two descriptors, so all of them hold about 2,000.
+ * @limit Requests: downloads of files over 64 KiB (long files) at one time; one more is `BUSY`
+ */
 export const DOWNLOADS_MAX = 1_024
-/** @limit Requests: downloads of long files of one address at one time; one more is `BUSY` */
+/**
+ * An eighth of all, so that one address with slow readers leaves permits to the others.
+ * @limit Requests: downloads of long files of one address at one time; one more is `BUSY`
+ */
 export const PEER_DOWNLOADS_MAX = 128
 /**
  * The longest idle timeout that the runtime has. The operating system buffers up to 4 MiB for a

@@ -21,6 +21,7 @@ export interface VerificationKey {
   readonly key: CryptoKey
 }
 
+/** Bounds of the verifier (contract/wire.md, Bounds of the OIDC verifier). */
 export const KEYS_MAX = 64
 /** Minimum of RFC 7518, section 3.3. The maximum bounds the CPU time of a verification. */
 const RSA_BITS_MIN = 2048

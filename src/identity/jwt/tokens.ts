@@ -17,6 +17,7 @@ import {
   TokenRejection,
 } from './rejections.ts'
 
+/** The header is parsed before the signature is verified, so any caller may send one. */
 const HEADER_BYTES_MAX = 4 * 1024
 const KID_LENGTH_MAX = 512
 /** The length of the token bounds its entries: claims that are not read may have thousands. */

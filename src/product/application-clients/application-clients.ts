@@ -21,7 +21,10 @@ import { limitReached, stateConflict } from '../resource-faults.ts'
 
 export type { ApplicationClient } from '../../storage/control/application-clients.ts'
 
-/** @limit Identity and keys: Application Clients of an Environment */
+/**
+ * The list of them has no pages, so this bounds its response.
+ * @limit Identity and keys: Application Clients of an Environment
+ */
 export const CLIENTS_MAX = 1_000
 
 export interface ClientInput {

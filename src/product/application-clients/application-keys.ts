@@ -34,7 +34,10 @@ import { requireName, requireScopes } from './application-clients.ts'
 
 export type { ApplicationCredential } from '../../storage/control/application-credentials.ts'
 
-/** @limit Identity and keys: credentials of an Application Client */
+/**
+ * The list of them has no pages, so this bounds its response.
+ * @limit Identity and keys: credentials of an Application Client
+ */
 export const CREDENTIALS_MAX = 1_000
 export const RATE_LIMIT_MAX = 1_000_000
 

@@ -11,7 +11,10 @@ import { requireServable } from '../releases/servable.ts'
 import { limitReached } from '../resource-faults.ts'
 import { appendBinding, type BindingPorts, type BoundChannel, serveBinding } from './bindings.ts'
 
-/** @limit Workspaces and Releases: Channels of an Environment */
+/**
+ * Every status lists all of them, so this bounds its response.
+ * @limit Workspaces and Releases: Channels of an Environment
+ */
 export const CHANNELS_MAX = 1_000
 
 export interface PromoteInput {

@@ -34,7 +34,10 @@ export type {
   ConfigurationKind,
 } from '../../storage/control/configuration.ts'
 
-/** @limit Configuration: names of variables and secrets together */
+/**
+ * The list of them has no pages (contract/wire.md, Variables and secrets).
+ * @limit Configuration: names of variables and secrets together
+ */
 export const NAMES_MAX = 1_000
 
 export interface Configuration {

@@ -19,6 +19,7 @@ import type { ReleaseCache } from '../releases/release-cache.ts'
 import { heaviest } from '../targets.ts'
 
 const CHANNEL = 'production'
+/** Pause before a Release whose Crons could not be put in force is loaded again. */
 const RETRY_MILLIS = 1_000
 
 export interface CronsInForceOptions {

@@ -20,6 +20,7 @@ interface ConvergenceOptions<T> {
   readonly onFailure: (key: string, error: unknown) => void
 }
 
+/** Pause after a failed load, in which requests fail at once instead of loading again. */
 const RETRY_MS = 1_000
 
 export class Convergence<T> {

@@ -28,7 +28,10 @@ import { type Candidate, readCandidate } from './candidates.ts'
 
 export type { ExpectedHead } from '../../storage/control/workspaces.ts'
 
-/** @limit Workspaces and Releases: Workspaces of an Environment */
+/**
+ * Every status lists all of them, so this bounds its response.
+ * @limit Workspaces and Releases: Workspaces of an Environment
+ */
 export const WORKSPACES_MAX = 1_000
 
 export interface Published {

@@ -31,6 +31,7 @@ export interface S3BlobsOptions {
 
 /** Less than the second after which health probes time out. */
 const PROBE_MILLIS = 800
+/** Keys of one page, the most that S3 lists. */
 const LIST_MAX = 1_000
 const DIGEST = /^[0-9a-f]{64}$/
 

@@ -19,6 +19,7 @@ export interface StoredBytes {
 const REQUEST_MILLIS = 10_000
 /** Least rate at which the store must take bytes: it bounds how long an upload waits for it. */
 const BYTES_PER_MILLI_MIN = 64
+/** S3 takes at most 10,000 parts of at least 5 MiB: the longest file, 5 GiB, has 640 of these. */
 const PART_BYTES = 8 * 1024 * 1024
 const PARTS_IN_FLIGHT = 4
 const RETRIES = 3

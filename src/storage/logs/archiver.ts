@@ -47,6 +47,7 @@ export interface ArchiverOptions {
   readonly onRemoved: (removed: RemovedSegments) => void
 }
 
+/** Longest interval of the runs: a segment is closed at most this long after it is due. */
 const PERIOD_MILLIS_MAX = 10_000
 /** Records that one turn removes: pages and batches wait for no more of them. */
 const RETENTION_RECORDS_MAX = 100_000

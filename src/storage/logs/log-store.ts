@@ -37,9 +37,15 @@ export interface LogStoreOptions {
   readonly createWorker?: (() => Worker) | undefined
 }
 
-/** @limit Logs: records of one Environment in a second */
+/**
+ * The rate is promised (contract/wire.md, Logs).
+ * @limit Logs: records of one Environment in a second
+ */
 export const LOG_RECORDS_PER_SECOND_MAX = 10_000
-/** @limit Logs: records that wait to be written */
+/**
+ * Two seconds at the highest rate, for a disk that stalls.
+ * @limit Logs: records that wait to be written
+ */
 export const LOG_QUEUE_RECORDS_MAX = 20_000
 /** Bounds the memory of the queue: with records of 64 KiB its count alone would allow 1.2 GiB. */
 const QUEUE_CHARACTERS_MAX = 32 * 1024 * 1024

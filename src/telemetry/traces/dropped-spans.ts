@@ -2,6 +2,7 @@
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../log.ts'
 
+/** While no receiver is there, every batch would be a record. */
 const REPORT_MILLIS = 60_000
 
 export class DroppedSpans {

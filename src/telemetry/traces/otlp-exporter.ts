@@ -17,8 +17,12 @@ export interface OtlpOptions {
   readonly exportMillis?: number
 }
 
-/** Milliseconds that a batch may take, repetitions included. */
+/** Milliseconds that a batch may take, repetitions included: the default of OpenTelemetry. */
 const EXPORT_MILLIS = 10_000
+/**
+ * The first pause, which doubles, and the longest one, also where the receiver asks for more: half
+ * of the time of a batch, so that it can be repeated.
+ */
 const REPEAT_MILLIS = 1_000
 const REPEAT_MILLIS_MAX = 5_000
 /** Bounds the memory that a receiver can make the server use with its response. */

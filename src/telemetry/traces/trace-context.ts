@@ -14,7 +14,10 @@ export interface TraceContext {
 const PARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-[!-+\--~]{0,400})?$/
 const SAMPLED = 1
 
-/** Characters of a `tracestate` that is passed on; a longer one is dropped. */
+/**
+ * Characters and members of a `tracestate` that is passed on; a longer one is dropped. W3C Trace
+ * Context, section 3.3.1, asks that at least 512 characters are passed on, and allows 32 members.
+ */
 const STATE_CHARACTERS_MAX = 512
 const MEMBERS_MAX = 32
 const KEY = '[a-z0-9][a-z0-9_*/-]{0,255}|[a-z0-9][a-z0-9_*/-]{0,240}@[a-z][a-z0-9_*/-]{0,13}'

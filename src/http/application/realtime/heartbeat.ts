@@ -1,9 +1,10 @@
 /** The times at which a connection was opened, heard and pinged. Monotonic milliseconds. */
 
-/** Milliseconds within which the first message must arrive. */
+/** Milliseconds within which the first message must arrive (contract/wire.md, Realtime). */
 const FIRST_MESSAGE_MILLIS = 5_000
+/** Milliseconds between two pings (contract/wire.md, Rules of Realtime connections). */
 const PING_MILLIS = 30_000
-/** Milliseconds without a frame after which the peer is presumed to be gone. */
+/** Milliseconds without a frame after which the peer is presumed to be gone: it missed a ping. */
 const SILENCE_MILLIS = 60_000
 
 /** An action that is due: a ping, or the end of a silent connection. */

@@ -7,7 +7,10 @@ import type { MemoryShare, Reservation } from '../../../system/memory-budget.ts'
 import { textBytes } from '../../../system/memory-bytes.ts'
 import { REALTIME_SUBSCRIPTIONS_MAX } from '../../../wire/realtime.ts'
 
-/** Bounds on the messages that wait while one is processed, and on their characters. */
+/**
+ * Bounds on the messages that wait while one is processed, and on their characters. The number is
+ * the burst that the rate of messages admits; with messages of 64 KiB it alone would be 128 MiB.
+ */
 const WAITING_MAX = 2 * REALTIME_SUBSCRIPTIONS_MAX
 const WAITING_CHARACTERS_MAX = 4 * 1024 * 1024
 

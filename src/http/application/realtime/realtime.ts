@@ -23,6 +23,10 @@ export interface RealtimeLimits {
   readonly memoryBytesMax: number
 }
 
+/**
+ * Interval at which connections are checked: for silence, for pings to answer, for tokens that
+ * expire and for keys that were revoked, whose connections stay open at most this long.
+ */
 const TICK_MILLIS = 250
 /**
  * Time over which clients receive `reconnect`, however few they are: a few connections may have

@@ -7,6 +7,7 @@ import { bind, type Route } from '../route.ts'
 import type { AuthApp } from './auth.ts'
 import { loginBody } from './fields.ts'
 
+/** Bytes of the Authorization header (contract/management.md, Limits). */
 const AUTHORIZATION_BYTES_MAX = 16 * 1024
 /** A compact JWS. It contains no comma, so two joined headers do not match. */
 const EXTERNAL_TOKEN = /^Bearer ([\w-]+\.[\w-]+\.[\w-]+)$/

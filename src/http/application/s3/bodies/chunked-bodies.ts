@@ -16,6 +16,7 @@ export interface ChunkedOptions {
   readonly onTrailer: (name: string, value: string) => void
 }
 
+/** The head of a chunk has at most 91 characters, and a trailer with its name about 320. */
 const LINE_BYTES_MAX = 1_024
 const TRAILERS_MAX = 8
 /**

@@ -13,6 +13,7 @@ import { element, xmlResponse } from '../xml/writer.ts'
 import { deleteCondition, hasTag } from './conditions.ts'
 import type { BucketCall, ObjectCall } from './operation.ts'
 
+/** Objects of one DeleteObjects, as in S3. */
 const KEYS_MAX = 1_000
 
 /** Deletes an object. Responds 204 even if none exists, unless the request has a condition. */

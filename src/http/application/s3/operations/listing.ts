@@ -10,6 +10,7 @@ import { element, type XmlNode, xmlResponse } from '../xml/writer.ts'
 import { entityTag, isoTime } from './object-headers.ts'
 import type { BucketCall, S3Call } from './operation.ts'
 
+/** Keys of one page, as in S3; clients read further pages. */
 const KEYS_MAX = 1_000
 
 /** Lists the bucket of the key, since a storage key belongs to one bucket. */

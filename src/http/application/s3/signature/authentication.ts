@@ -20,6 +20,7 @@ export interface S3Caller extends StorageCaller {
 export const UNSIGNED_PAYLOAD = 'UNSIGNED-PAYLOAD'
 /** Digests and names of modes. Names of S3 that are not implemented match too. */
 const PAYLOAD = /^(?:[0-9a-f]{64}|UNSIGNED-PAYLOAD|STREAMING-[A-Z0-9-]{1,64})$/
+/** Difference between the clocks of client and server, as in S3. */
 const SKEW_MILLIS = 15 * 60 * 1000
 
 /**

@@ -26,6 +26,7 @@ const VERSION_MESSAGE =
 const FORM_MESSAGE =
   'This server does not implement forms of browsers (presigned POST). Use a presigned PUT.'
 const HEADER_CHARACTERS_MAX = 4_096
+/** Lifetime of a signed URL, as in S3. */
 const EXPIRES_SECONDS_MAX = 7 * 24 * 3_600
 const CREDENTIAL = /^([^/]{1,128})\/((\d{8})\/([A-Za-z0-9-]{0,64})\/s3\/aws4_request)$/
 const TIMESTAMP = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/
