@@ -11,7 +11,12 @@ import { accepts, taggedOrNull } from './plain/tags.ts'
 import { isJsonObject, type Json } from './strict-json.ts'
 import { parseInt64 } from './tagged.ts'
 import { ValidationError } from './validation-error.ts'
-import { compileValidator, type FieldsJson, type ValidatorJson } from './validators.ts'
+import {
+  compileValidator,
+  type FieldsJson,
+  UNKNOWN_MEMBER,
+  type ValidatorJson,
+} from './validators.ts'
 import { Timestamp, TypedId, typeOf, type Value, type ValueObject } from './values.ts'
 
 /** Throws ValidationError with the path of the first defect and the expectation there. */
@@ -97,6 +102,8 @@ function converter(validator: ValidatorJson): Convert {
     }
     case 'union':
       return union(validator)
+    case 'open':
+      return open(validator.inner)
     case 'nullable': {
       const convert = converter(validator.inner)
       return (json, path) => (json === null ? null : convert(json, path))
@@ -217,6 +224,15 @@ function union(validator: ValidatorJson & { readonly type: 'union' }): Convert {
       }
     }
     throw new ValidationError([...rules].slice(0, FIELDS_SHOWN_MAX).join('; or '), path)
+  }
+}
+
+/** Takes `{"unknown":true}` where the union rejects it. */
+function open(inner: ValidatorJson): Convert {
+  const convert = converter(inner)
+  return (json, path) => {
+    const isUnknown = isJsonObject(json) && json.unknown === true && Object.keys(json).length === 1
+    return isUnknown ? UNKNOWN_MEMBER : convert(json, path)
   }
 }
 

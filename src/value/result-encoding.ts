@@ -136,6 +136,12 @@ function withReferences(encode: Encode, references: References): Encode {
   }
 }
 
+/** Accepts what stands for a member that this Release does not know. */
+const UNKNOWN: ValidatorJson = {
+  type: 'object',
+  fields: { unknown: { type: 'literal', value: { boolean: true } } },
+}
+
 function compile(json: ValidatorJson, references: References): Encode {
   switch (json.type) {
     case 'any':
@@ -167,6 +173,11 @@ function compile(json: ValidatorJson, references: References): Encode {
     case 'union':
       return union(
         json.members.map((member) => compile(member, references)),
+        references,
+      )
+    case 'open':
+      return union(
+        [json.inner, UNKNOWN].map((member) => compile(member, references)),
         references,
       )
     case 'nullable': {
@@ -322,7 +333,10 @@ function object(fields: FieldsJson, references: References): Encode {
     .map(([name, field]) => {
       const optional = field.type === 'optional'
       const encode = compile(optional ? field.inner : field, references)
-      return { name, optional, encode, before: `{"key":${JSON.stringify(name)},"value":` }
+      const hasDefault = field.type === 'optional' && field.default !== undefined
+      /** The text of the default of an absent field. */
+      const absent = hasDefault ? encodeTagged(fromStoredJson(field.default)) : null
+      return { name, optional, encode, absent, before: `{"key":${JSON.stringify(name)},"value":` }
     })
   return (json, depth) => {
     if (typeof json !== 'object' || json === null || Array.isArray(json)) return null
@@ -330,14 +344,17 @@ function object(fields: FieldsJson, references: References): Encode {
     const content = json as { readonly [key: string]: unknown }
     let seen = 0
     let text = ''
-    for (const { name, optional, encode, before } of declared) {
+    for (const { name, optional, encode, absent, before } of declared) {
       if (!Object.hasOwn(json, name)) {
-        if (optional) continue
-        return null
+        if (!optional) return null
+        if (absent === null) continue
+        references.spend(absent.length)
+        text += text === '' ? `${before}${absent}}` : `,${before}${absent}}`
+        continue
       }
       const item = encode(content[name], depth + 1)
       if (item === null) return null
-      text += seen === 0 ? `${before}${item}}` : `,${before}${item}}`
+      text += text === '' ? `${before}${item}}` : `,${before}${item}}`
       seen += 1
     }
     const all = Object.keys(json).length

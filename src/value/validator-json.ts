@@ -2,11 +2,25 @@
 import { isTableName } from './ids.ts'
 import { PatternError } from './patterns/pattern-error.ts'
 import { parsePattern } from './patterns/syntax.ts'
+import { accepts } from './plain/tags.ts'
+import { encodeStored, fromStoredJson } from './stored.ts'
 import { isJsonObject, type Json } from './strict-json.ts'
 import { parseInt64 } from './tagged.ts'
 import { ValidationError } from './validation-error.ts'
-import type { FieldsJson, ValidatorJson } from './validators.ts'
+import {
+  compileValidator,
+  type FieldsJson,
+  UNKNOWN_MEMBER,
+  type ValidatorJson,
+} from './validators.ts'
+import { valueEquals } from './values.ts'
 
+/**
+ * Characters of the stored JSON of a default. Each object without the field is read with it, so
+ * that a large one would multiply what a small document costs.
+ * @limit Workspaces and Releases: characters of stored JSON of the default of one field
+ */
+export const DEFAULT_CHARACTERS_MAX = 8_192
 const UNION_MAX = 256
 const FIELDS_MAX = 1_024
 /** Nesting of validators. Values may be 64 levels deep, through `any`. */
@@ -14,7 +28,7 @@ const DEPTH_MAX = 32
 
 /** Throws ValidationError with the path of the first defect. */
 export function parseValidator(json: Json, path = '$', depth = 0): ValidatorJson {
-  const { type, keys, at } = open(json, path, depth)
+  const { type, keys, at } = memberOf(json, path, depth)
   const only = (...allowed: string[]) => {
     const extra = keys.find((key) => key !== 'type' && !allowed.includes(key))
     if (extra !== undefined) throw new ValidationError('no unknown field', `${path}.${extra}`)
@@ -77,6 +91,10 @@ export function parseValidator(json: Json, path = '$', depth = 0): ValidatorJson
       only('members')
       union(at('members'), `${path}.members`, depth)
       break
+    case 'open':
+      only('inner')
+      open(at('inner') ?? null, `${path}.inner`, depth)
+      break
     default:
       throw new ValidationError('a known validator', path)
   }
@@ -96,15 +114,16 @@ export function parseFields(json: Json, path = '$', depth = 0): FieldsJson {
       parseValidator(field, at, depth)
       continue
     }
-    if (Object.keys(field).some((key) => key !== 'type' && key !== 'inner')) {
+    if (Object.keys(field).some((key) => !['type', 'inner', 'default'].includes(key))) {
       throw new ValidationError('no unknown field', at)
     }
-    parseValidator(field.inner ?? null, `${at}.inner`, depth + 1)
+    const inner = parseValidator(field.inner ?? null, `${at}.inner`, depth + 1)
+    if (Object.hasOwn(field, 'default')) defaultOf(field.default!, inner, `${at}.default`, depth)
   }
   return json as unknown as FieldsJson
 }
 
-function open(json: Json, path: string, depth: number) {
+function memberOf(json: Json, path: string, depth: number) {
   if (depth > DEPTH_MAX) throw new ValidationError(`at most ${DEPTH_MAX} levels`, path)
   if (!isJsonObject(json)) throw new ValidationError('a validator', path)
   return {
@@ -119,8 +138,39 @@ function union(json: Json | undefined, path: string, depth: number): void {
     throw new ValidationError(`1 to ${UNION_MAX} members`, path)
   }
   json.forEach((member, i) => {
-    parseValidator(member, `${path}[${i}]`, depth + 1)
+    const at = `${path}[${i}]`
+    if (isOpen(parseValidator(member, at, depth + 1))) {
+      throw new ValidationError('no open union in a union', at)
+    }
   })
+}
+
+function open(json: Json, path: string, depth: number): void {
+  const inner = parseValidator(json, path, depth + 1)
+  if (inner.type !== 'union') throw new ValidationError('a union', path)
+  const known = compileValidator(inner, { coerce: false })
+  if (!accepts(known, UNKNOWN_MEMBER)) return
+  throw new ValidationError('a union without a member that accepts { unknown: true }', path)
+}
+
+/** Returns whether `open` stands in a union with nothing but `nullable` between. */
+function isOpen(json: ValidatorJson): boolean {
+  return json.type === 'open' || (json.type === 'nullable' && isOpen(json.inner))
+}
+
+/**
+ * Checks the default of a field. It is what the validator returns for it, so that reading a
+ * document twice changes nothing, and its levels are counted from the root of the value.
+ */
+function defaultOf(json: Json, inner: ValidatorJson, path: string, depth: number): void {
+  const value = fromStoredJson(json, path, depth + 1)
+  if (encodeStored(value).length > DEFAULT_CHARACTERS_MAX) {
+    throw new ValidationError(`at most ${DEFAULT_CHARACTERS_MAX} characters of stored JSON`, path)
+  }
+  const checked = compileValidator(inner, { coerce: false, unknown: 'rejected' })(value, path)
+  if (!valueEquals(checked, value)) {
+    throw new ValidationError('a default that has the defaults of its own fields', path)
+  }
 }
 
 function literal(json: Json | undefined, path: string): void {

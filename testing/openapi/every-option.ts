@@ -27,7 +27,7 @@ const string: EveryValidator['string'] = {
   pattern: '[a-z]+',
 }
 
-const optional: OptionalJson = { type: 'optional', inner: string }
+const optional: Required<OptionalJson> = { type: 'optional', inner: string, default: 'a' }
 
 const FIELDS: EveryValidator & { readonly optional: OptionalJson } = {
   null: { type: 'null' },
@@ -51,6 +51,7 @@ const FIELDS: EveryValidator & { readonly optional: OptionalJson } = {
     ],
   },
   nullable: { type: 'nullable', inner: string },
+  open: { type: 'open', inner: { type: 'union', members: [string] } },
   optional,
 }
 

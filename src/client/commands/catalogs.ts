@@ -86,6 +86,8 @@ export function validatorText(json: ValidatorJson): string {
       return `record(${validatorText(json.values)})`
     case 'union':
       return json.members.map(validatorText).join(' | ')
+    case 'open':
+      return `open(${validatorText(json.inner)})`
     case 'nullable':
       return `${validatorText(json.inner)} | null`
     default:

@@ -239,6 +239,8 @@ export function typeText(json: ValidatorJson): string {
       return unionText([json.inner, { type: 'null' }])
     case 'union':
       return unionText(json.members)
+    case 'open':
+      return `${typeText(json.inner)} | { unknown: true }`
   }
 }
 
@@ -248,7 +250,8 @@ function unionText(members: readonly ValidatorJson[]): string {
 
 function grouped(json: ValidatorJson): string {
   const text = typeText(json)
-  return json.type === 'union' || json.type === 'nullable' ? `(${text})` : text
+  const isUnion = json.type === 'union' || json.type === 'nullable' || json.type === 'open'
+  return isUnion ? `(${text})` : text
 }
 
 function literalText(value: LiteralJson): string {

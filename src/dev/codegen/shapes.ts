@@ -10,6 +10,9 @@ export function toShapes(fields: FieldsJson): Shapes {
   return Object.fromEntries(shapes)
 }
 
+/** The shape of what stands for a member that this Release does not know. */
+const UNKNOWN: Shape = { object: { unknown: { literal: { boolean: true } } } }
+
 function shapeOf(json: ValidatorJson): Shape {
   switch (json.type) {
     case 'id':
@@ -26,6 +29,8 @@ function shapeOf(json: ValidatorJson): Shape {
       return { union: ['null', shapeOf(json.inner)] }
     case 'union':
       return { union: json.members.map(shapeOf) }
+    case 'open':
+      return { union: [shapeOf(json.inner), UNKNOWN] }
     default:
       return json.type
   }

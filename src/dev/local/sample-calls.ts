@@ -76,6 +76,8 @@ function sampleOf(validator: ValidatorJson): Json | undefined {
       return sampleFields(validator.fields)
     case 'union':
       return validator.members.map(sampleOf).find((value) => value !== undefined)
+    case 'open':
+      return sampleOf(validator.inner)
     case 'id':
       return undefined
   }

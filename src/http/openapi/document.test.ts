@@ -158,10 +158,11 @@ const VALIDATORS: { readonly [T in ValidatorJson['type']]: Whole<T> } = {
   id: { type: 'id', table: 'notes' },
   literal: { type: 'literal', value: { int64: '5' } },
   array: { type: 'array', items: ANY, maximumItems: 2 },
-  object: { type: 'object', fields: { a: ANY, b: { type: 'optional', inner: ANY } } },
+  object: { type: 'object', fields: { a: ANY, b: { type: 'optional', inner: ANY, default: 1 } } },
   record: { type: 'record', values: ANY, maximumItems: 2 },
   union: { type: 'union', members: [ANY] },
   nullable: { type: 'nullable', inner: ANY },
+  open: { type: 'open', inner: { type: 'union', members: [{ type: 'null' }] } },
 }
 type Whole<T, M = ValidatorJson> = M extends { readonly type: infer U }
   ? T extends U

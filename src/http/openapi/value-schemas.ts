@@ -61,6 +61,10 @@ export const VALUE_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
       value: list(closed({ key: { type: 'string' }, value: ref('TaggedValue') })),
     }),
   },
+  StoredValue: {
+    description:
+      'A value as plain JSON. Types that JSON does not have are objects with one key: `$i` an int64, `$t` a timestamp, `$b` bytes, `$d` an ID.',
+  },
   Validator: {
     description: 'The type of the arguments or of the result of a Function.',
     oneOf: [
@@ -94,14 +98,19 @@ export const VALUE_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
       typed('record', { values: ref('Validator') }, { maximumItems: count }),
       typed('object', { fields: ref('ValidatorFields') }),
       typed('nullable', { inner: ref('Validator') }),
+      typed('open', { inner: ref('Validator') }),
       typed('union', { members: { type: 'array', items: ref('Validator'), minItems: 1 } }),
     ],
   },
   ValidatorFields: {
-    description: 'Validators by field name. An optional field may be absent.',
+    description:
+      'Validators by field name. An optional field may be absent; it then has its default, if any.',
     type: 'object',
     additionalProperties: {
-      oneOf: [ref('Validator'), typed('optional', { inner: ref('Validator') })],
+      oneOf: [
+        ref('Validator'),
+        typed('optional', { inner: ref('Validator') }, { default: ref('StoredValue') }),
+      ],
     },
   },
 }

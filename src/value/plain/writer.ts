@@ -5,7 +5,12 @@
 import { plainReader, valueToPlain } from '../plain.ts'
 import type { Json } from '../strict-json.ts'
 import { encodeTagged } from '../tagged.ts'
-import { compileValidator, type FieldsJson, type ValidatorJson } from '../validators.ts'
+import {
+  compileValidator,
+  type FieldsJson,
+  UNKNOWN_MEMBER,
+  type ValidatorJson,
+} from '../validators.ts'
 import { type Value, type ValueObject, valueEquals } from '../values.ts'
 import { accepts, taggedOrNull } from './tags.ts'
 
@@ -18,6 +23,10 @@ export function plainWriter(validator: ValidatorJson): Write {
       return anything
     case 'union':
       return union(validator)
+    case 'open': {
+      const write = plainWriter(validator.inner)
+      return (value) => (valueEquals(value, UNKNOWN_MEMBER) ? valueToPlain(value) : write(value))
+    }
     case 'nullable': {
       const write = plainWriter(validator.inner)
       return (value) => (value === null ? null : write(value))
