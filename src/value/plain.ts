@@ -12,6 +12,7 @@ import { isJsonObject, type Json } from './strict-json.ts'
 import { parseInt64 } from './tagged.ts'
 import { ValidationError } from './validation-error.ts'
 import {
+  changesRead,
   compileValidator,
   type FieldsJson,
   UNKNOWN_MEMBER,
@@ -28,8 +29,12 @@ export type PlainReader = (json: Json, path?: string) => Value
 
 /** Returns `plainToValue` of a validator, which it compiles once. */
 export function plainReader(validator: ValidatorJson): PlainReader {
-  const check = compileValidator(validator, { coerce: false })
-  const convert = converter(validator)
+  return reader(validator, false)
+}
+
+function reader(validator: ValidatorJson, exact: boolean): PlainReader {
+  const check = compileValidator(validator, { coerce: false, exact })
+  const convert = converter(validator, exact)
   return (json, path = '$') => check(convert(json, path), path)
 }
 
@@ -73,7 +78,8 @@ function numberToPlain(value: bigint | number): Json {
 
 type Convert = (json: Json, path: string) => Value
 
-function converter(validator: ValidatorJson): Convert {
+/** Compiles a converter, whose unions try their members as a check with `exact` does. */
+function converter(validator: ValidatorJson, exact: boolean): Convert {
   switch (validator.type) {
     case 'int64':
       return int64
@@ -88,24 +94,24 @@ function converter(validator: ValidatorJson): Convert {
     case 'literal':
       return 'int64' in validator.value ? int64 : untyped
     case 'array': {
-      const convert = converter(validator.items)
+      const convert = converter(validator.items, exact)
       return (json, path) => {
         if (!Array.isArray(json)) throw new ValidationError('an array', path)
         return json.map((item, i) => convert(item, `${path}[${i}]`))
       }
     }
     case 'object':
-      return object(validator.fields)
+      return object(validator.fields, exact)
     case 'record': {
-      const convert = converter(validator.values)
+      const convert = converter(validator.values, exact)
       return (json, path) => entries(json, path, (item, _, at) => convert(item, at))
     }
     case 'union':
-      return union(validator)
+      return union(validator, exact)
     case 'open':
-      return open(validator.inner)
+      return open(validator.inner, exact)
     case 'nullable': {
-      const convert = converter(validator.inner)
+      const convert = converter(validator.inner, exact)
       return (json, path) => (json === null ? null : convert(json, path))
     }
     case 'null':
@@ -173,10 +179,10 @@ function id(json: Json, table: string, path: string): TypedId {
   return new TypedId(json)
 }
 
-function object(fields: FieldsJson): Convert {
+function object(fields: FieldsJson, exact: boolean): Convert {
   const converters = new Map(
     Object.entries(fields).map(([name, field]) => {
-      return [name, converter(field.type === 'optional' ? field.inner : field)]
+      return [name, converter(field.type === 'optional' ? field.inner : field, exact)]
     }),
   )
   return (json, path) =>
@@ -208,18 +214,21 @@ function entries(
 }
 
 /** Takes a tagged value that the union accepts, otherwise the first member that does. */
-function union(validator: ValidatorJson & { readonly type: 'union' }): Convert {
-  const check = compileValidator(validator, { coerce: false })
-  const members = validator.members.map(plainReader)
+function union(validator: ValidatorJson & { readonly type: 'union' }, exact: boolean): Convert {
+  const check = compileValidator(validator, { coerce: false, exact })
+  const all = (each: boolean) => validator.members.map((member) => reader(member, each))
+  const strict = !exact && validator.members.some(changesRead) ? all(true) : []
+  const members = all(exact)
   return (json, path) => {
     const tagged = taggedOrNull(json)
     if (tagged !== null && accepts(check, tagged.value)) return tagged.value
     const rules = new Set<string>()
-    for (const member of members) {
+    for (const member of [...strict, ...members]) {
       try {
         return member(json, path)
       } catch (error) {
         if (!(error instanceof ValidationError)) throw error
+        if (strict.includes(member)) continue
         rules.add(error.path === path ? error.rule : `${error.path}: ${error.rule}`)
       }
     }
@@ -228,8 +237,8 @@ function union(validator: ValidatorJson & { readonly type: 'union' }): Convert {
 }
 
 /** Takes `{"unknown":true}` where the union rejects it. */
-function open(inner: ValidatorJson): Convert {
-  const convert = converter(inner)
+function open(inner: ValidatorJson, exact: boolean): Convert {
+  const convert = converter(inner, exact)
   return (json, path) => {
     const isUnknown = isJsonObject(json) && json.unknown === true && Object.keys(json).length === 1
     return isUnknown ? UNKNOWN_MEMBER : convert(json, path)

@@ -5,17 +5,19 @@
  * Release writes. Arrays, records and members of unions are read as a whole: what a Release does
  * not declare inside them could not be kept apart from what it writes.
  */
+import { accepts } from './plain/tags.ts'
 import { ValidationError } from './validation-error.ts'
 import {
-  type Check,
+  changesRead,
   compileValidator,
   defaultsOf,
   type FieldsJson,
+  UNKNOWN_MEMBER,
   type ValidatorJson,
 } from './validators.ts'
 import type { Value, ValueObject } from './values.ts'
 
-/** The view that one Release has of a kind of objects. No method changes its arguments. */
+/** The objects of one kind as one Release sees them. No method changes its arguments. */
 export interface Projection {
   /**
    * Returns the declared fields, with the default of each absent one, and `{ unknown: true }` for
@@ -33,7 +35,7 @@ export interface Projection {
   countHidden(stored: ValueObject): number
 }
 
-/** The view that one Release has of a value, where that differs from the value. */
+/** A value as one Release sees it, where that differs from the value. */
 interface View {
   read(stored: Value): Value
   keep(stored: Value | undefined, written: Value, path: string): Value
@@ -54,31 +56,9 @@ export function compileProjection(fields: FieldsJson): Projection {
   }
 }
 
-/** Returns whether a read can differ from what is stored in more than hidden fields. */
+/** Returns whether documents may be read as other values than stored, hidden fields aside. */
 export function changesReads(fields: FieldsJson): boolean {
-  return Object.values(fields).some((field) => {
-    if (field.type !== 'optional') return changesRead(field)
-    return field.default !== undefined || changesRead(field.inner)
-  })
-}
-
-function changesRead(json: ValidatorJson): boolean {
-  switch (json.type) {
-    case 'open':
-      return true
-    case 'object':
-      return changesReads(json.fields)
-    case 'nullable':
-      return changesRead(json.inner)
-    case 'array':
-      return changesRead(json.items)
-    case 'record':
-      return changesRead(json.values)
-    case 'union':
-      return json.members.some(changesRead)
-    default:
-      return false
-  }
+  return changesRead({ type: 'object', fields })
 }
 
 /** Returns null for values that are read and written as they are. */
@@ -111,7 +91,9 @@ function objectView(projection: Projection): View {
 function nullableView(inner: View): View {
   return {
     read: (stored) => (stored === null ? null : inner.read(stored)),
-    keep: (stored, written, path) => (written === null ? null : inner.keep(stored, written, path)),
+    keep: (stored, written, path) => {
+      return written === null ? null : inner.keep(stored ?? undefined, written, path)
+    },
     countHidden: (stored) => (stored === null ? 0 : inner.countHidden(stored)),
   }
 }
@@ -123,7 +105,7 @@ function openView(json: Extract<ValidatorJson, { readonly type: 'open' }>): View
     read: (stored) => read(stored, '$'),
     keep: (stored, written, path) => {
       if (accepts(known, written)) return written
-      if (stored !== undefined && !accepts(known, stored)) return stored
+      if (stored !== undefined && read(stored, path) === UNKNOWN_MEMBER) return stored
       const rule = '{ unknown: true } only where the stored document has an unknown member'
       throw new ValidationError(rule, path)
     },
@@ -148,39 +130,27 @@ function wholeView(json: ValidatorJson): View {
   }
 }
 
-function accepts(check: Check, value: Value): boolean {
-  try {
-    check(value, '$')
-    return true
-  } catch (error) {
-    if (error instanceof ValidationError) return false
-    throw error
-  }
-}
-
 function readFields(
   views: ReadonlyMap<string, View | null>,
   defaults: ReadonlyMap<string, Value>,
   stored: ValueObject,
 ): ValueObject {
-  const seen = new Map<string, Value>()
-  let isChanged = false
+  let seen: Map<string, Value> | null = null
   for (const [name, value] of stored) {
     const view = views.get(name)
-    if (view === undefined) {
-      isChanged = true
-      continue
-    }
-    const read = view === null ? value : view.read(value)
-    isChanged ||= read !== value
-    seen.set(name, read)
+    if (view === null) continue
+    const read = view?.read(value)
+    if (read === value) continue
+    seen ??= new Map(stored)
+    if (read === undefined) seen.delete(name)
+    else seen.set(name, read)
   }
   for (const [name, value] of defaults) {
-    if (seen.has(name)) continue
+    if (stored.has(name)) continue
+    seen ??= new Map(stored)
     seen.set(name, value)
-    isChanged = true
   }
-  return isChanged ? seen : stored
+  return seen ?? stored
 }
 
 function keepFields(

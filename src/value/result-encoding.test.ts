@@ -4,9 +4,11 @@ import { fc } from '../../testing/properties.ts'
 import { SEED } from '../../testing/seeds.ts'
 import { compileResult, EncodedTextCache, findNamed, ResultTooLong } from './result-encoding.ts'
 import { encodeStored, fromStoredJson } from './stored.ts'
+import type { Json } from './strict-json.ts'
 import { encodeTagged } from './tagged.ts'
 import { ValidationError } from './validation-error.ts'
-import { compileValidator, type ValidatorJson } from './validators.ts'
+import { parseValidator } from './validator-json.ts'
+import { compileValidator, type FieldsJson, type ValidatorJson } from './validators.ts'
 import { Timestamp, TypedId, type Value } from './values.ts'
 
 const ULID = '01ARZ3NDEKTSV4RRFFQ69G5FAV'
@@ -16,6 +18,35 @@ const bound = fc.option(small, { nil: undefined })
 const pattern = fc.option(fc.constantFrom('é*', '.{1,3}', '[^a]*', '(é|a)+', 'a?b'), {
   nil: undefined,
 })
+
+/** Returns whether a manifest may carry the validator. */
+function isAllowed(json: ValidatorJson): boolean {
+  try {
+    parseValidator(json as unknown as Json)
+    return true
+  } catch (error) {
+    if (error instanceof ValidationError) return false
+    throw error
+  }
+}
+
+/** A field whose default is a value of the validator, if one is found that a manifest may carry. */
+function withDefault(inner: ValidatorJson, pick: (max: number) => number): FieldsJson[string] {
+  const field = { type: 'optional', inner } as const
+  const check = compileValidator(inner, { coerce: true, unknown: 'rejected' })
+  try {
+    const value = check(fromStoredJson(accepted(inner, pick)), '$')
+    const given = { ...field, default: JSON.parse(encodeStored(value)) as Json }
+    return isAllowed({ type: 'object', fields: { given } }) ? given : field
+  } catch (error) {
+    if (error instanceof ValidationError) return field
+    throw error
+  }
+}
+
+function picker(stream: fc.Stream<number>): (max: number) => number {
+  return (max) => (stream.next().value ?? 0) % (max + 1)
+}
 
 function defined<T extends object>(json: T): T {
   return JSON.parse(JSON.stringify(json)) as T
@@ -62,21 +93,33 @@ const validator: fc.Arbitrary<ValidatorJson> = fc.letrec<{ any: ValidatorJson }>
         defined({ type: 'record' as const, values, maximumItems }),
       ) as fc.Arbitrary<ValidatorJson>,
     fc
-      .dictionary(fc.constantFrom(...NAMES), fc.tuple(tie('any'), fc.boolean()), { maxKeys: 4 })
-      .map(
-        (fields): ValidatorJson => ({
-          type: 'object',
-          fields: Object.fromEntries(
-            Object.entries(fields).map(([name, [inner, optional]]) => [
-              name,
-              optional ? { type: 'optional', inner } : inner,
-            ]),
-          ),
-        }),
-      ),
+      .tuple(
+        fc.dictionary(
+          fc.constantFrom(...NAMES),
+          fc.tuple(tie('any'), fc.constantFrom('required', 'optional', 'default')),
+          { maxKeys: 4 },
+        ),
+        fc.infiniteStream(fc.nat({ max: 1_000 })),
+      )
+      .map(([fields, stream]): ValidatorJson => {
+        const pick = picker(stream)
+        const fieldOf = (inner: ValidatorJson, need: string): FieldsJson[string] => {
+          if (need === 'required') return inner
+          return need === 'default' ? withDefault(inner, pick) : { type: 'optional', inner }
+        }
+        const entries = Object.entries(fields).map(([name, [inner, need]]) => {
+          return [name, fieldOf(inner, need)] as const
+        })
+        return { type: 'object', fields: Object.fromEntries(entries) }
+      }),
     fc
       .array(tie('any'), { minLength: 1, maxLength: 3 })
+      .filter((members) => isAllowed({ type: 'union', members }))
       .map((members): ValidatorJson => ({ type: 'union', members })),
+    fc
+      .array(tie('any'), { minLength: 1, maxLength: 3 })
+      .map((members): ValidatorJson => ({ type: 'open', inner: { type: 'union', members } }))
+      .filter(isAllowed),
     tie('any').map((inner): ValidatorJson => ({ type: 'nullable', inner })),
   ),
 })).any
@@ -123,6 +166,8 @@ function accepted(json: ValidatorJson, pick: (max: number) => number): unknown {
     }
     case 'union':
       return accepted(json.members[pick(json.members.length - 1)]!, pick)
+    case 'open':
+      return pick(3) === 0 ? { unknown: true } : accepted(json.inner, pick)
     case 'nullable':
       return pick(2) === 0 ? null : accepted(json.inner, pick)
     default:
@@ -164,6 +209,9 @@ const oddities = fc.constantFrom<unknown>(
   { $$a: null },
   { $i: '-9223372036854775808' },
   { $t: '9223372036854775807' },
+  { unknown: true },
+  { unknown: false },
+  { unknown: true, more: 1 },
 )
 
 function parameters(seed: number) {
@@ -174,7 +222,7 @@ test(`what a validator accepts is encoded as the checked value would be (SVC_SEE
   let met = 0
   const numbers = fc.infiniteStream(fc.nat({ max: 1_000 }))
   const property = fc.property(validator, numbers, (json, stream) => {
-    const pick = (max: number): number => (stream.next().value ?? 0) % (max + 1)
+    const pick = picker(stream)
     const value = accepted(json, pick)
     const expected = referenceEncoding(json, value)
     if (expected !== null) met += 1
@@ -198,6 +246,27 @@ test(`any other value is rejected where the check rejects it (SVC_SEED=${SEED})`
     expect(open(value)).toBe(referenceEncoding({ type: 'any' }, value))
   })
   fc.assert(property, parameters(SEED))
+})
+
+test('a result has the defaults that its handler leaves out, also of a member of a union', () => {
+  const field = { type: 'optional', inner: { type: 'string' }, default: 'x' } as const
+  const both: ValidatorJson = { type: 'object', fields: { a: { type: 'string' }, b: field } }
+  const one: ValidatorJson = { type: 'object', fields: { a: field } }
+  const json: ValidatorJson = { type: 'union', members: [both, one] }
+  const encode = compileResult(json)
+  const value = (fields: object) => encodeTagged(new Map(Object.entries(fields)))
+  expect(encode({ a: 'y', b: 'z' })).toBe(value({ a: 'y', b: 'z' }))
+  expect(encode({})).toBe(value({ a: 'x' }))
+  // What the second member makes of {} is not changed by the first one.
+  expect(encode({ a: 'x' })).toBe(value({ a: 'x' }))
+  expect(encode({ c: 1 })).toBeNull()
+})
+
+test('many defaults in a result are rejected before they fill the memory', () => {
+  const field = { type: 'optional', inner: { type: 'string' }, default: 'x'.repeat(8_000) } as const
+  const encode = compileResult({ type: 'array', items: { type: 'object', fields: { a: field } } })
+  expect(() => encode(Array.from({ length: 10_000 }, () => ({})))).toThrow(ResultTooLong)
+  expect(encode([{}])).not.toBeNull()
 })
 
 test('depth and entries are bounded as for any value', () => {
@@ -255,7 +324,7 @@ test(`a referenced object is encoded like an inline one (SVC_SEED=${SEED})`, () 
   const numbers = fc.infiniteStream(fc.nat({ max: 1_000 }))
   const stored = arbitraryValue.map((value): unknown => JSON.parse(encodeStored(value)))
   const property = fc.property(validator, stored, numbers, (json, other, stream) => {
-    const pick = (max: number): number => (stream.next().value ?? 0) % (max + 1)
+    const pick = picker(stream)
     const fitting = accepted(json, pick)
     const nested = [fitting, { a: fitting, b: [{ a: fitting }] }, other]
     // Each occurs at several depths and in several results of one encoder.

@@ -9,7 +9,13 @@ import { matches } from './patterns/matcher.ts'
 import { fromStoredJson } from './stored.ts'
 import { encodeTagged, floatBits, parseInt64 } from './tagged.ts'
 import { ValidationError } from './validation-error.ts'
-import { codePoints, type FieldsJson, type LiteralJson, type ValidatorJson } from './validators.ts'
+import {
+  changesRead,
+  codePoints,
+  type FieldsJson,
+  type LiteralJson,
+  type ValidatorJson,
+} from './validators.ts'
 import { compareUtf8, VALUE_DEPTH_MAX, VALUE_ENTRIES_MAX } from './values.ts'
 
 /**
@@ -142,7 +148,8 @@ const UNKNOWN: ValidatorJson = {
   fields: { unknown: { type: 'literal', value: { boolean: true } } },
 }
 
-function compile(json: ValidatorJson, references: References): Encode {
+/** Compiles an encoder; with `exact` one that rejects an absent field that has a default. */
+function compile(json: ValidatorJson, references: References, exact = false): Encode {
   switch (json.type) {
     case 'any':
       return any(references)
@@ -165,26 +172,32 @@ function compile(json: ValidatorJson, references: References): Encode {
     case 'literal':
       return literal(json.value)
     case 'array':
-      return array(compile(json.items, references), json.maximumItems)
+      return array(compile(json.items, references, exact), json.maximumItems)
     case 'object':
-      return withReferences(object(json.fields, references), references)
+      return withReferences(object(json.fields, references, exact), references)
     case 'record':
-      return withReferences(record(compile(json.values, references), json.maximumItems), references)
-    case 'union':
-      return union(
-        json.members.map((member) => compile(member, references)),
+      return withReferences(
+        record(compile(json.values, references, exact), json.maximumItems),
         references,
       )
+    case 'union':
+      return union(membersOf(json, references, exact), references)
     case 'open':
       return union(
-        [json.inner, UNKNOWN].map((member) => compile(member, references)),
+        [json.inner, UNKNOWN].map((member) => compile(member, references, exact)),
         references,
       )
     case 'nullable': {
-      const inner = compile(json.inner, references)
+      const inner = compile(json.inner, references, exact)
       return (value, depth) => (value === null ? NULL : inner(value, depth))
     }
   }
+}
+
+/** Returns the encoders of a union in the order in which the check tries its members. */
+function membersOf({ members }: Of<'union'>, references: References, exact: boolean) {
+  const all = (each: boolean) => members.map((member) => compile(member, references, each))
+  return exact || !members.some(changesRead) ? all(exact) : [...all(true), ...all(false)]
 }
 
 function any(references: References): Encode {
@@ -327,13 +340,13 @@ function array(encode: Encode, maximumItems = VALUE_ENTRIES_MAX): Encode {
 }
 
 /** Names of declared fields begin with a letter or `_`, so that stored JSON escapes none. */
-function object(fields: FieldsJson, references: References): Encode {
+function object(fields: FieldsJson, references: References, exact: boolean): Encode {
   const declared = Object.entries(fields)
     .sort(([a], [b]) => compareUtf8(a, b))
     .map(([name, field]) => {
-      const optional = field.type === 'optional'
-      const encode = compile(optional ? field.inner : field, references)
       const hasDefault = field.type === 'optional' && field.default !== undefined
+      const optional = field.type === 'optional' && !(exact && hasDefault)
+      const encode = compile(field.type === 'optional' ? field.inner : field, references, exact)
       /** The text of the default of an absent field. */
       const absent = hasDefault ? encodeTagged(fromStoredJson(field.default)) : null
       return { name, optional, encode, absent, before: `{"key":${JSON.stringify(name)},"value":` }

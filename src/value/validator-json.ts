@@ -148,7 +148,7 @@ function union(json: Json | undefined, path: string, depth: number): void {
 function open(json: Json, path: string, depth: number): void {
   const inner = parseValidator(json, path, depth + 1)
   if (inner.type !== 'union') throw new ValidationError('a union', path)
-  const known = compileValidator(inner, { coerce: false })
+  const known = compileValidator(inner, { coerce: false, unknown: 'as-read' })
   if (!accepts(known, UNKNOWN_MEMBER)) return
   throw new ValidationError('a union without a member that accepts { unknown: true }', path)
 }

@@ -48,7 +48,7 @@ export type ValidatorJson =
   /** A union that may have members in other Releases which this one does not know. */
   | { readonly type: 'open'; readonly inner: ValidatorJson }
 
-/** The value that a Release reads in place of one that no member of its open union accepts. */
+/** The value that a Release reads where no member of its open union accepts the stored one. */
 export const UNKNOWN_MEMBER: ValueObject = new Map([['unknown', true]])
 
 /**
@@ -61,7 +61,7 @@ export interface CompileOptions {
   /** Converts strings to declared IDs, and int64 to declared timestamps. */
   readonly coerce: boolean
   /**
-   * The treatment of a value that no member of an open union accepts:
+   * Decides about a value that no member of an open union accepts:
    * - `as-value`, for arguments and results: accepts `{ unknown: true }` alone, as a value
    * - `as-read`: returns `{ unknown: true }` for every such value
    * - `as-kept`, for documents that are written: accepts `{ unknown: true }` alone, and not inside
@@ -69,6 +69,8 @@ export interface CompileOptions {
    * - `rejected`
    */
   readonly unknown?: 'as-value' | 'as-read' | 'as-kept' | 'rejected'
+  /** Rejects what is not returned as it is: an absent field that has a default. */
+  readonly exact?: boolean
 }
 
 export function compileValidator(json: ValidatorJson, options: CompileOptions): Check {
@@ -109,9 +111,38 @@ export function compileValidator(json: ValidatorJson, options: CompileOptions): 
   }
 }
 
+/** Returns whether a value may be read as another: with a default, or as an unknown member. */
+export function changesRead(json: ValidatorJson): boolean {
+  switch (json.type) {
+    case 'open':
+      return true
+    case 'object':
+      return Object.values(json.fields).some((field) => {
+        if (field.type !== 'optional') return changesRead(field)
+        return field.default !== undefined || changesRead(field.inner)
+      })
+    case 'nullable':
+      return changesRead(json.inner)
+    case 'array':
+      return changesRead(json.items)
+    case 'record':
+      return changesRead(json.values)
+    case 'union':
+      return json.members.some(changesRead)
+    default:
+      return false
+  }
+}
+
 /** Returns the options for parts whose stored counterpart cannot be found again. */
 function inParts(options: CompileOptions): CompileOptions {
   return options.unknown === 'as-kept' ? { ...options, unknown: 'rejected' } : options
+}
+
+/** Returns the options that accept only what is returned as it is. */
+function asItIs(options: CompileOptions): CompileOptions {
+  const { unknown } = options
+  return { ...options, exact: true, ...(unknown === 'as-read' && { unknown: 'as-value' }) }
 }
 
 function exactly(type: 'null' | 'boolean'): Check {
@@ -228,24 +259,33 @@ function array(
     if (json.maximumItems !== undefined && value.length > json.maximumItems) {
       throw new ValidationError(`at most ${json.maximumItems} items`, path)
     }
-    return value.map((item: Value, i) => {
-      try {
-        return items(item, path)
-      } catch (error) {
-        throw inPart(error, path, `[${i}]`)
-      }
-    })
+    let checked: Value[] | null = null
+    for (const [i, item] of (value as readonly Value[]).entries()) {
+      const exact = checkedItem(items, item, path, i)
+      if (exact === item) continue
+      checked ??= [...value]
+      checked[i] = exact
+    }
+    return checked ?? value
+  }
+}
+
+function checkedItem(check: Check, item: Value, path: string, i: number): Value {
+  try {
+    return check(item, path)
+  } catch (error) {
+    throw inPart(error, path, `[${i}]`)
   }
 }
 
 function object(fields: FieldsJson, options: CompileOptions): Check {
   const declared = new Map<string, { check: Check; optional: boolean }>()
-  const defaults = defaultsOf(fields)
+  const defaults = options.exact ? new Map<string, Value>() : defaultsOf(fields)
   for (const [name, field] of Object.entries(fields)) {
-    const optional = field.type === 'optional'
+    const isOptional = field.type === 'optional'
     declared.set(name, {
-      check: compileValidator(optional ? field.inner : field, options),
-      optional,
+      check: compileValidator(isOptional ? field.inner : field, options),
+      optional: isOptional && !(options.exact && field.default !== undefined),
     })
   }
   return (value, path) => {
@@ -312,9 +352,16 @@ function withValue(
   return copy.set(name, exact)
 }
 
-/** Applies the first member that accepts the value. Its error contains no detail of members. */
+/**
+ * Applies the first member that accepts the value as it is, otherwise the first that accepts it.
+ * What a union returns is thus returned unchanged when it is checked again. Its error contains no
+ * detail of members.
+ */
 function union(members: readonly ValidatorJson[], options: CompileOptions): Check {
-  const checks = members.map((member) => compileValidator(member, inParts(options)))
+  const compiled = (each: CompileOptions) => members.map((json) => compileValidator(json, each))
+  const loose = inParts(options)
+  const checks = compiled(loose)
+  if (!options.exact && members.some(changesRead)) checks.unshift(...compiled(asItIs(loose)))
   return (value, path) => {
     for (const check of checks) {
       try {
@@ -337,6 +384,9 @@ export function defaultsOf(fields: FieldsJson): ReadonlyMap<string, Value> {
   return defaults
 }
 
+const UNKNOWN_PART_RULE =
+  'a member of the union: { unknown: true } is kept only in fields of the document and its objects'
+
 /** Applies the union. Its error contains no detail of members. */
 function open(inner: ValidatorJson, options: CompileOptions): Check {
   const known = compileValidator(inner, inParts(options))
@@ -347,8 +397,9 @@ function open(inner: ValidatorJson, options: CompileOptions): Check {
     } catch (error) {
       if (!(error instanceof ValidationError)) throw error
       if (unknown === 'as-read') return UNKNOWN_MEMBER
-      if (unknown !== 'rejected' && valueEquals(value, UNKNOWN_MEMBER)) return UNKNOWN_MEMBER
-      throw error
+      if (!valueEquals(value, UNKNOWN_MEMBER)) throw error
+      if (unknown !== 'rejected') return value
+      throw new ValidationError(UNKNOWN_PART_RULE, path)
     }
   }
 }

@@ -63,7 +63,8 @@ export const VALUE_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
   },
   StoredValue: {
     description:
-      'A value as plain JSON. Types that JSON does not have are objects with one key: `$i` an int64, `$t` a timestamp, `$b` bytes, `$d` an ID.',
+      'A value as JSON. A type that JSON does not have is an object with one key: ' +
+      '`$i` an int64, `$t` a timestamp, `$b` bytes, `$d` an ID.',
   },
   Validator: {
     description: 'The type of the arguments or of the result of a Function.',
