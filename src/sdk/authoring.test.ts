@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import type { Json } from '../value/strict-json.ts'
 import { parseFields, parseValidator } from '../value/validator-json.ts'
 import * as authoring from './authoring.ts'
 import type { FunctionDefinition } from './functions.ts'
@@ -42,6 +43,8 @@ test('every validator is plain data that a manifest accepts', () => {
     array: v.array(v.string(), { maximumItems: 3 }),
     object: v.object({ a: v.optional(v.nullable(v.any())) }),
     record: v.record(v.int64(), { maximumItems: 3 }),
+    open: v.open(v.union(v.literal('a'), v.object({ b: v.string() }))),
+    defaults: v.object({ a: v.optional(v.string()).default('x'), b: v.optional(v.any()) }),
     uploadGrant: v.uploadGrant(),
     downloadGrant: v.downloadGrant(),
     downloadUrl: v.downloadUrl(),
@@ -69,6 +72,36 @@ test('every validator is plain data that a manifest accepts', () => {
   expect(namesOf(jsonOf(v.downloadGrant()))).toEqual(fields)
   expect(namesOf(jsonOf(v.downloadUrl()))).toEqual(['path', 'expiresAt'])
   expect(namesOf(jsonOf(v.uploadGrant()))).toEqual([...fields, 'uploadId', 'maximumBytes'])
+})
+
+test('a default is the stored JSON of its declared type, with the defaults inside it', () => {
+  const id = 'messages_01ARZ3NDEKTSV4RRFFQ69G5FAV'
+  const inner = v.object({ a: v.optional(v.int64()).default(1n), b: v.optional(v.boolean()) })
+  const cases: [ValidatorDefinition, unknown, unknown][] = [
+    [v.int64(), -5n, { $i: '-5' }],
+    [v.timestamp(), 5n, { $t: '5' }],
+    [v.id('messages'), id, { $d: id }],
+    [v.string(), id, id],
+    [v.bytes(), Uint8Array.of(1, 2), { $b: 'AQI' }],
+    [v.float64(), -0, 0],
+    [v.nullable(v.string()), null, null],
+    [v.array(v.timestamp()), [5n], [{ $t: '5' }]],
+    [inner, {}, { a: { $i: '1' } }],
+    [inner, { a: 2n, b: undefined }, { a: { $i: '2' } }],
+    [v.record(v.any()), { $x: 1, n: 1n }, { $$x: 1, n: { $i: '1' } }],
+    [v.open(v.union(v.literal('a'))), 'a', 'a'],
+  ]
+  for (const [validator, given, stored] of cases) {
+    const json = jsonOf(v.optional(validator).default(given))
+    expect(json).toEqual({ type: 'optional', inner: jsonOf(validator), default: stored })
+    expect(parseFields({ field: json as Json })).toEqual({ field: json })
+  }
+})
+
+test('a table without defaults and open unions has the manifest that it always had', () => {
+  const text = JSON.stringify(schemaOf(defineSchema({ a: table({ b: v.optional(v.string()) }) })))
+  const fields = '{"b":{"type":"optional","inner":{"type":"string"}}}'
+  expect(text).toBe(`{"tables":{"a":{"fields":${fields},"indexes":[]}}}`)
 })
 
 test('a Function definition has its declared fields, with sorted clients', () => {
@@ -144,6 +177,9 @@ const fields = (count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, i) => [`f${i}`, v.string()]))
 const hosts = (count: number) => Array.from({ length: count }, (_, i) => `h${i}.test`)
 const names = (count: number) => Object.keys(fields(count))
+const optionalString = v.optional(v.string())
+const endless: { self?: object } = {}
+endless.self = endless
 const manyIndexes = () =>
   names(65).reduce((each, name) => each.index(name, ['f0']), table(fields(1)))
 
@@ -188,6 +224,42 @@ const MISTAKES: readonly [() => unknown, problem: string, fix: string][] = [
   [() => v.string({ pattern: /a(?=b)/ }), 'has a look-ahead at character 2', 'the handler'],
   [() => v.string({ pattern: /a]/ }), 'has a "]" that means nothing', 'Write \\]'],
   [() => v.bytes({ minimumLength: 1 }), 'v.bytes has no option "minimumLength"', 'maximumLength'],
+  [() => v.string().default('a'), 'not optional has a default', 'v.optional(...).default(...)'],
+  [() => v.optional(v.string().default('a')), 'not optional has a default', 'v.optional(...)'],
+  [() => v.optional(v.string()).default('a').default('b'), 'has two defaults', 'Remove one'],
+  [() => v.array(v.optional(v.string()).default('a')), 'items is optional', 'v.nullable(...)'],
+  [() => optionalString.default(5), 'does not fit its validator, which wants a string', 'accepts'],
+  [
+    () => v.optional(v.object({ a: v.array(v.int64()) })).default({ a: [1n, 2] }),
+    'wants an int64 (a bigint such as 5n) at $.a[1]',
+    'Write a value',
+  ],
+  [
+    () => v.optional(v.object({})).default({ a: 1n }),
+    'wants no undeclared field at $.a',
+    'accepts',
+  ],
+  [() => optionalString.default(undefined), 'is undefined', 'Leave .default(...) out'],
+  [() => optionalString.default(() => 'a'), 'has a function, which cannot be stored', 'Use null'],
+  [() => v.optional(v.any()).default({ a: [new Date(0)] }), 'a class at $.a[0]', 'plain objects'],
+  [() => v.optional(v.any()).default(Number.NaN), 'a number that is not finite', 'finite numbers'],
+  [() => v.optional(v.any()).default(2n ** 63n), 'has more than 64 bits', 'Use null'],
+  [() => v.optional(v.any()).default('\ud800'), 'half of a surrogate pair', 'Use null'],
+  [() => v.optional(v.any()).default(JSON.parse('{"__proto__":1}')), 'a key no value has', 'Use'],
+  [() => v.optional(v.any()).default(endless), 'inside itself, or too deep', 'plain objects'],
+  [() => optionalString.default('x'.repeat(8_191)), '8193 characters of JSON', 'at most 8192'],
+  [
+    () => v.optional(v.open(v.union(v.literal('a')))).default({ unknown: true }),
+    'does not fit',
+    'accepts',
+  ],
+  [() => v.open(v.string()), 'v.open(...) is given v.string(...)', 'v.open(v.union(...))'],
+  [() => v.open(v.open(v.union(v.string()))), 'is given v.open(...)', 'v.open(v.union(...))'],
+  [() => v.open(v.literal('a'), v.literal('b')), 'is given 2 arguments', 'v.open(v.union(...))'],
+  [() => v.open(), 'v.open(...) is given 0 arguments', 'with one union'],
+  [() => v.open(v.union(v.any())), 'has a member that accepts { unknown: true }', 'Narrow'],
+  [() => v.union(v.null(), v.open(v.union(v.string()))), 'member 2 is an open union', 'around all'],
+  [() => v.union(v.nullable(v.open(v.union(v.string())))), 'member 1 is an open union', 'around'],
   [() => v.id('Messages'), 'v.id(...) is given "Messages"', 'v.id("messages")'],
   [() => v.id(undefined), 'v.id(...) is given undefined', 'v.id("messages")'],
 
@@ -210,6 +282,11 @@ const MISTAKES: readonly [() => unknown, problem: string, fix: string][] = [
   [
     () => defineSchema({ a: table({ b: v.array(v.object({ c: v.id('d') })) }) }),
     'Field a.b[].c is an ID of "d", which is not a table',
+    'Use "a"',
+  ],
+  [
+    () => defineSchema({ a: table({ b: v.open(v.union(v.id('d'))) }) }),
+    'Field a.b is an ID of "d", which is not a table',
     'Use "a"',
   ],
   [() => defineSchema({ a: table({}) }).document('b'), 'is given "b"', 'Use "a"'],

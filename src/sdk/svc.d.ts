@@ -14,13 +14,19 @@ export type Doc<Name extends TableName> = {
   [Key in keyof (SystemFields<Name> & FieldsOf<Name>)]: (SystemFields<Name> & FieldsOf<Name>)[Key]
 }
 
-/** The fields of a document, the argument of `insert` and `replace`. */
+/**
+ * The fields of a document, the argument of `insert` and `replace`. A field with a default may be
+ * left out.
+ */
 export type NewDoc<Name extends TableName> = {
-  [Key in keyof FieldsOf<Name>]: FieldsOf<Name>[Key]
+  [Key in keyof NewFieldsOf<Name>]: NewFieldsOf<Name>[Key]
 }
 
 type FieldsOf<Name extends TableName> = Name extends keyof Tables
   ? TableFields<Tables[Name]>
+  : never
+type NewFieldsOf<Name extends TableName> = Name extends keyof Tables
+  ? NewTableFields<Tables[Name]>
   : never
 
 /** The names of the tables of this Workspace's schema. */
@@ -37,34 +43,84 @@ export interface SystemFields<Name extends string> {
   _revision: bigint
 }
 
-/** The type of the values that a validator accepts: `Infer<typeof message>`. */
+/** The type of the values that a handler reads of a validator: `Infer<typeof message>`. */
 export type Infer<V> =
-  V extends Validator<infer T>
+  V extends Validator<infer T, unknown>
     ? T
-    : V extends OptionalValidator<infer T>
+    : V extends OptionalValidator<infer T, unknown>
       ? T | undefined
-      : V extends Fields
-        ? InferFields<V>
-        : never
+      : V extends DefaultedValidator<infer T, unknown>
+        ? T
+        : V extends Fields
+          ? InferFields<V>
+          : never
+
+/** The type of the values that may be written, in which fields with a default may be left out. */
+export type InferInput<V> =
+  V extends Validator<unknown, infer Input>
+    ? Input
+    : V extends OptionalValidator<unknown, infer Input>
+      ? Input | undefined
+      : V extends DefaultedValidator<unknown, infer Input>
+        ? Input | undefined
+        : V extends Fields
+          ? InputFields<V>
+          : never
 
 // ---------------------------------------------------------------- Validators
 
 declare const validated: unique symbol
+declare const input: unique symbol
+declare const union: unique symbol
 declare const optional: unique symbol
+declare const defaulted: unique symbol
 
-/** A description of accepted values, made with `v`. */
-export interface Validator<T> {
+/**
+ * A description of values, made with `v`: `T` is what a handler reads, `Input` what may be written,
+ * in which fields with a default may be left out.
+ */
+export interface Validator<T, Input = T> {
   readonly [validated]: T
+  readonly [input]: Input
+}
+
+/** A choice of several validators, made with `v.union`. */
+export interface UnionValidator<T, Input = T> extends Validator<T, Input> {
+  readonly [union]: true
 }
 
 /** A field that may be absent, made with `v.optional`. */
-export interface OptionalValidator<T> {
+export interface OptionalValidator<T, Input = T> {
   readonly [optional]: T
+  readonly [input]: Input
+  /**
+   * Gives the field a value where it is absent: `v.optional(v.int64()).default(3n)`. A handler
+   * reads the field as present, with that value in documents and arguments that lack it. A write
+   * may leave it out and then stores the default, so that a Release that requires the field reads
+   * the document. Use it for a field that is added to a table with documents, or to arguments that
+   * older applications do not send. A default has at most 8,192 characters of JSON; it can change
+   * in a later Release, and documents that have the field keep their value.
+   */
+  default(value: NoInfer<Input>): DefaultedValidator<T, Input>
+}
+
+/** A field that has a default where it is absent, made with `v.optional(...).default(...)`. */
+export interface DefaultedValidator<T, Input = T> {
+  readonly [defaulted]: T
+  readonly [input]: Input
+}
+
+/** Stands for a member that a later Release added to an open union. */
+export interface UnknownMember {
+  unknown: true
 }
 
 /** `{ name: validator }`, at most 1,024 fields. */
 export interface Fields {
-  readonly [name: string]: Validator<unknown> | OptionalValidator<unknown>
+  readonly [name: string]:
+    | Validator<unknown>
+    | OptionalValidator<unknown>
+    | DefaultedValidator<unknown>
 }
 
 /** Builders of validators. A value that does not fit reaches no handler and no table. */
@@ -96,22 +152,47 @@ export declare const v: {
   id<Name extends TableName | 'files'>(table: Name): Validator<Id<Name>>
   /** Exactly this value. */
   literal<const Value extends string | boolean | bigint>(value: Value): Validator<Value>
-  array<T>(items: Validator<T>, bounds?: { maximumItems?: number }): Validator<T[]>
-  /** An object with these fields and no other. */
-  object<F extends Fields>(fields: F): Validator<InferFields<F>>
-  /** An object with any keys, whose values all fit one validator. */
-  record<T>(
-    values: Validator<T>,
+  array<T, Input = T>(
+    items: Validator<T, Input>,
     bounds?: { maximumItems?: number },
-  ): Validator<{ [key: string]: T }>
-  /** A value that fits at least one member; the first one that fits is used. */
+  ): Validator<T[], Input[]>
+  /** An object with these fields and no other. */
+  object<F extends Fields>(fields: F): Validator<InferFields<F>, InputFields<F>>
+  /** An object with any keys, whose values all fit one validator. */
+  record<T, Input = T>(
+    values: Validator<T, Input>,
+    bounds?: { maximumItems?: number },
+  ): Validator<{ [key: string]: T }, { [key: string]: Input }>
+  /**
+   * A value that fits at least one member. The first member that fits is used; one that needs no
+   * default for it comes before one that does.
+   */
   union<const Members extends readonly [Validator<unknown>, ...Validator<unknown>[]]>(
     ...members: Members
-  ): Validator<Infer<Members[number]>>
-  /** A field that may be absent. Allowed directly in an object, in arguments and in a table. */
-  optional<T>(inner: Validator<T>): OptionalValidator<T>
+  ): UnionValidator<Infer<Members[number]>, InferInput<Members[number]>>
+  /**
+   * A union that later Releases may give more members. A value that no member accepts is read as
+   * `{ unknown: true }`, where it would make a usual union fail, so that two Releases with
+   * different members read the same documents. Handle that case as any other member:
+   *
+   *     status: v.open(v.union(v.literal('open'), v.literal('closed')))
+   *     const text = typeof ticket.status === 'string' ? ticket.status : 'something new'
+   *
+   * Writing `{ unknown: true }` back keeps the stored value, in a field of the document or of an
+   * object in it, but not inside an array, a record or a member of a union; anywhere else it is
+   * rejected. Arguments and results may have it as a value. No member may accept `{ unknown: true }`
+   * itself, and an open union is no member of another union.
+   */
+  open<T, Input = T>(
+    union: UnionValidator<T, Input>,
+  ): Validator<T | UnknownMember, Input | UnknownMember>
+  /**
+   * A field that may be absent. Allowed directly in an object, in arguments and in a table. With
+   * `.default(value)` a handler reads the field as present.
+   */
+  optional<T, Input = T>(inner: Validator<T, Input>): OptionalValidator<T, Input>
   /** The value, or null. */
-  nullable<T>(inner: Validator<T>): Validator<T | null>
+  nullable<T, Input = T>(inner: Validator<T, Input>): Validator<T | null, Input | null>
   /** Any value that can be stored or sent. */
   any(): Validator<unknown>
   /** The grant that `ctx.storage.createUpload` makes, for `returns` of an Action. */
@@ -123,8 +204,18 @@ export declare const v: {
 }
 
 type InferFields<F extends Fields> = Flatten<
-  { [Name in keyof F as F[Name] extends Validator<unknown> ? Name : never]: Infer<F[Name]> } & {
-    [Name in keyof F as F[Name] extends Validator<unknown> ? never : Name]?: Infer<F[Name]>
+  {
+    [Name in keyof F as F[Name] extends OptionalValidator<unknown> ? never : Name]: Infer<F[Name]>
+  } & {
+    [Name in keyof F as F[Name] extends OptionalValidator<unknown> ? Name : never]?: Infer<F[Name]>
+  }
+>
+
+type InputFields<F extends Fields> = Flatten<
+  {
+    [Name in keyof F as F[Name] extends Validator<unknown> ? Name : never]: InferInput<F[Name]>
+  } & {
+    [Name in keyof F as F[Name] extends Validator<unknown> ? never : Name]?: InferInput<F[Name]>
   }
 >
 
@@ -165,6 +256,8 @@ export interface Table<F extends Fields, I extends Indexes> extends AnyTable<F, 
 
 type FieldNames<F> = readonly [keyof F & string, ...(keyof F & string)[]]
 type TableFields<T> = T extends AnyTable<infer F extends Fields, Indexes> ? InferFields<F> : never
+type NewTableFields<T> =
+  T extends AnyTable<infer F extends Fields, Indexes> ? InputFields<F> : never
 type TableIndexes<T> = T extends AnyTable<unknown, infer I> ? I : never
 
 /** The default export of schema.ts. */
@@ -173,7 +266,10 @@ export interface Schema<T> {
   /** The validator of a stored document, for `returns`. */
   document<Name extends keyof T & string>(
     table: Name,
-  ): Validator<Flatten<SystemFields<Name> & TableFields<T[Name]>>>
+  ): Validator<
+    Flatten<SystemFields<Name> & TableFields<T[Name]>>,
+    Flatten<SystemFields<Name> & NewTableFields<T[Name]>>
+  >
 }
 
 export declare function table<F extends Fields>(fields: F): Table<F, None>
@@ -231,7 +327,7 @@ interface WithErrors<E extends Errors> {
 }
 
 // biome-ignore lint/suspicious/noConfusingVoidType: a handler without a result may await `patch`.
-type Returned<R> = R extends Validator<infer T> ? (null extends T ? T | void : T) : unknown
+type Returned<R> = R extends Validator<unknown, infer T> ? (null extends T ? T | void : T) : unknown
 
 type FunctionKind = 'query' | 'mutation' | 'action'
 
@@ -827,13 +923,13 @@ export interface DatabaseWriter extends DatabaseReader {
   /** Adds a document of at most 1 MiB and returns its ID. Throws a `UniqueViolation`. */
   insert<Name extends TableName>(table: Name, document: NewDoc<Name>): Promise<Id<Name>>
   /**
-   * Sets the given fields; a field that is `undefined` is removed. Throws if there is no such
-   * document, and a `UniqueViolation`.
+   * Sets the given fields; a field that is `undefined` is removed, or gets its default. Throws if
+   * there is no such document, and a `UniqueViolation`.
    */
   patch<Name extends TableName>(id: Id<Name>, fields: Partial<NewDoc<Name>>): Promise<void>
   /**
-   * Sets all fields; those that are not given are removed. Throws if there is no such document,
-   * and a `UniqueViolation`.
+   * Sets all fields; those that are not given are removed, or get their default. Throws if there
+   * is no such document, and a `UniqueViolation`.
    */
   replace<Name extends TableName>(id: Id<Name>, document: NewDoc<Name>): Promise<void>
   /** Removes the document. Throws if there is no such document. */

@@ -3,7 +3,9 @@ import { FILES_TABLE } from '../value/files/files.ts'
 import { isTableName } from '../value/ids.ts'
 import { PatternError } from '../value/patterns/pattern-error.ts'
 import { parsePattern } from '../value/patterns/syntax.ts'
+import { acceptsUnknown, isOpen } from '../value/validator-json.ts'
 import type { FieldsJson, OptionalJson, ValidatorJson } from '../value/validators.ts'
+import { defaultJson } from './defaults.ts'
 import {
   DefinitionError,
   isPlainObject,
@@ -16,10 +18,33 @@ const VALIDATOR = Symbol.for('svc.validator')
 /** The result of `v.*()`. The types that authors see are in svc.d.ts. */
 export interface ValidatorDefinition {
   readonly [VALIDATOR]: ValidatorJson | OptionalJson
+  /** Throws, except on an optional field without a default. */
+  default(value: unknown): ValidatorDefinition
 }
 
-function define(json: ValidatorJson | OptionalJson): ValidatorDefinition {
-  return Object.freeze({ [VALIDATOR]: json })
+function define(json: ValidatorJson): ValidatorDefinition {
+  return Object.freeze({ [VALIDATOR]: json, default: rejectDefault })
+}
+
+function defineOptional(inner: ValidatorJson): ValidatorDefinition {
+  return Object.freeze({
+    [VALIDATOR]: { type: 'optional' as const, inner },
+    default: (value: unknown) => {
+      const json = { type: 'optional' as const, inner, default: defaultJson(inner, value) }
+      return Object.freeze({ [VALIDATOR]: json, default: rejectSecondDefault })
+    },
+  })
+}
+
+function rejectDefault(): never {
+  throw new DefinitionError(
+    'A validator that is not optional has a default',
+    'Write v.optional(...).default(...): only a field that can be left out has one',
+  )
+}
+
+function rejectSecondDefault(): never {
+  throw new DefinitionError('v.optional(...) has two defaults', 'Remove one of the two')
 }
 
 function contentOf(value: unknown): ValidatorJson | OptionalJson | undefined {
@@ -209,10 +234,37 @@ function union(members: readonly unknown[]): ValidatorJson {
   if (members.length === 0) {
     throw new DefinitionError('v.union() has no members', 'Pass at least one validator')
   }
-  return {
-    type: 'union',
-    members: members.map((member, i) => validatorJson(member, `v.union(...) member ${i + 1}`)),
+  return { type: 'union', members: members.map((member, i) => memberJson(member, i + 1)) }
+}
+
+function memberJson(member: unknown, position: number): ValidatorJson {
+  const json = validatorJson(member, `v.union(...) member ${position}`)
+  if (!isOpen(json)) return json
+  throw new DefinitionError(
+    `v.union(...) member ${position} is an open union`,
+    'Write v.open(v.union(...)) around all of the members',
+  )
+}
+
+function open(given: readonly unknown[]): ValidatorJson {
+  if (given.length !== 1) {
+    throw new DefinitionError(
+      `v.open(...) is given ${given.length} arguments`,
+      'Write v.open(v.union(...)) with one union',
+    )
   }
+  const inner = validatorJson(given[0], 'v.open(...)')
+  if (inner.type !== 'union') {
+    throw new DefinitionError(
+      `v.open(...) is given v.${inner.type}(...)`,
+      'Write v.open(v.union(...)): only a union can get members later',
+    )
+  }
+  if (!acceptsUnknown(inner)) return { type: 'open', inner }
+  throw new DefinitionError(
+    'v.open(...) has a member that accepts { unknown: true }',
+    'Narrow that member: the value stands for members that this Release does not know',
+  )
 }
 
 /** Fields of the grants that `ctx.storage` makes. */
@@ -266,8 +318,8 @@ const BUILDERS = Object.freeze({
       ...bounds(options, ['maximumItems'], 'v.record', count),
     }),
   union: (...members: unknown[]) => define(union(members)),
-  optional: (inner: unknown) =>
-    define({ type: 'optional', inner: validatorJson(inner, 'v.optional(...)') }),
+  open: (...given: unknown[]) => define(open(given)),
+  optional: (inner: unknown) => defineOptional(validatorJson(inner, 'v.optional(...)')),
   nullable: (inner: unknown) =>
     define({ type: 'nullable', inner: validatorJson(inner, 'v.nullable(...)') }),
   any: () => define({ type: 'any' }),
@@ -304,6 +356,7 @@ export function referencedTables(
       // The table of stored files exists in every Workspace.
       return json.table === FILES_TABLE ? [] : [{ table: json.table, path }]
     case 'optional':
+    case 'open':
     case 'nullable':
       return referencedTables(json.inner, path)
     case 'array':

@@ -148,13 +148,17 @@ function union(json: Json | undefined, path: string, depth: number): void {
 function open(json: Json, path: string, depth: number): void {
   const inner = parseValidator(json, path, depth + 1)
   if (inner.type !== 'union') throw new ValidationError('a union', path)
-  const known = compileValidator(inner, { coerce: false, unknown: 'as-read' })
-  if (!accepts(known, UNKNOWN_MEMBER)) return
+  if (!acceptsUnknown(inner)) return
   throw new ValidationError('a union without a member that accepts { unknown: true }', path)
 }
 
-/** Returns whether `open` stands in a union with nothing but `nullable` between. */
-function isOpen(json: ValidatorJson): boolean {
+/** Returns whether a union could read `{ unknown: true }` as one of its members. */
+export function acceptsUnknown(union: ValidatorJson): boolean {
+  return accepts(compileValidator(union, { coerce: false, unknown: 'as-read' }), UNKNOWN_MEMBER)
+}
+
+/** Returns whether the validator is an open union with nothing but `nullable` around it. */
+export function isOpen(json: ValidatorJson): boolean {
   return json.type === 'open' || (json.type === 'nullable' && isOpen(json.inner))
 }
 

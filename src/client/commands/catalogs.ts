@@ -1,6 +1,8 @@
 /** `svc functions` and `svc tables`: what a target offers and what it stores. */
+import { valueToPlain } from '../../value/plain.ts'
+import { fromStoredJson } from '../../value/stored.ts'
 import type { Json } from '../../value/strict-json.ts'
-import type { FieldsJson, ValidatorJson } from '../../value/validators.ts'
+import type { FieldsJson, OptionalJson, ValidatorJson } from '../../value/validators.ts'
 import { listFunctions, listTables } from '../../wire/operations/catalogs.ts'
 import { type CommandSpec, command, option } from '../contexts.ts'
 import { openRemote } from '../remotes.ts'
@@ -98,14 +100,26 @@ export function validatorText(json: ValidatorJson): string {
 function fieldsText(fields: FieldsJson): string {
   const entries = Object.entries(fields).map(([name, json]) => {
     return json.type === 'optional'
-      ? `${name}?: ${validatorText(json.inner)}`
+      ? `${name}?: ${validatorText(json.inner)}${defaultText(json)}`
       : `${name}: ${validatorText(json)}`
   })
   return entries.length === 0 ? '{}' : `{ ${entries.join(', ')} }`
 }
 
-function fieldText(json: FieldsJson[string]): string {
-  return json.type === 'optional' ? `optional ${validatorText(json.inner)}` : validatorText(json)
+/** Returns the type of a field of a table, such as `optional int64 = 3`. */
+export function fieldText(json: FieldsJson[string]): string {
+  if (json.type !== 'optional') return validatorText(json)
+  return `optional ${validatorText(json.inner)}${defaultText(json)}`
+}
+
+/** Characters of a default that a table shows. `--json` has the whole one. */
+const DEFAULT_SHOWN_MAX = 40
+
+/** Returns ` = 3` for the default of a field, as plain JSON; empty without a default. */
+function defaultText(json: OptionalJson): string {
+  if (json.default === undefined) return ''
+  const text = JSON.stringify(valueToPlain(fromStoredJson(json.default)))
+  return ` = ${text.length > DEFAULT_SHOWN_MAX ? `${text.slice(0, DEFAULT_SHOWN_MAX - 1)}…` : text}`
 }
 
 /** A type that is one of several stands in parentheses before `[]`. */

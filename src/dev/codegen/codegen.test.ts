@@ -4,9 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { CRON_MISTAKES } from '../../../testing/typed-functions/cron-mistakes.ts'
+import { EVOLUTION } from '../../../testing/typed-functions/evolution.ts'
 import { MISTAKES } from '../../../testing/typed-functions/mistakes.ts'
 import { STORAGE_MISTAKES } from '../../../testing/typed-functions/storage-mistakes.ts'
 import { TEST_KIT_MISTAKES } from '../../../testing/typed-functions/test-kit-mistakes.ts'
+import { SDK_TEXTS } from '../../sdk/embedded.generated.ts'
 import type { FunctionManifest } from '../../value/manifest.ts'
 import type { ValidatorJson } from '../../value/validators.ts'
 import { writeWorkspace } from '../new-workspaces.ts'
@@ -29,6 +31,8 @@ function compile(directory: string, ...options: readonly string[]): string {
   return stdout + stderr
 }
 
+const BLUE = { type: 'literal', value: { string: 'blue' } } as const
+const OPEN = { type: 'open', inner: { type: 'union', members: [BLUE] } } as const
 const TYPES: readonly [ValidatorJson, string][] = [
   [{ type: 'null' }, 'null'],
   [{ type: 'boolean' }, 'boolean'],
@@ -60,10 +64,22 @@ const TYPES: readonly [ValidatorJson, string][] = [
     { type: 'union', members: [{ type: 'int64' }, { type: 'timestamp' }, { type: 'null' }] },
     'bigint | null',
   ],
+  [OPEN, '"blue" | { unknown: true }'],
+  [{ type: 'array', items: OPEN }, '("blue" | { unknown: true })[]'],
+  [{ type: 'nullable', inner: OPEN }, '"blue" | { unknown: true } | null'],
 ]
 
 test.each(TYPES)('the validator %j is printed as a flat type', (json, text) => {
-  expect(typeText(json)).toBe(text)
+  expect(typeText(json, 'read')).toBe(text)
+  expect(typeText(json, 'written')).toBe(text)
+})
+
+test('a field with a default is present where it is read, and optional where it is written', () => {
+  const field = { type: 'optional', inner: { type: 'int64' }, default: { $i: '3' } } as const
+  const nested: ValidatorJson = { type: 'object', fields: { level: field } }
+  const json: ValidatorJson = { type: 'array', items: { type: 'nullable', inner: nested } }
+  expect(typeText(json, 'read')).toBe('({ level: bigint } | null)[]')
+  expect(typeText(json, 'written')).toBe('({ level?: bigint | undefined } | null)[]')
 })
 
 test('references nest by path and export, and separate public from internal Functions', () => {
@@ -168,6 +184,23 @@ test.each([
   )
   rmSync(join(chat, 'functions/mistakes.ts'))
   expect(found.size).toBe([...source.matchAll(/@ts-expect-error/g)].length)
+})
+
+test('a document has its defaults where it is read, and may lack them where it is written', () => {
+  const directory = join(root, 'evolution')
+  writeWorkspace(directory, { name: 'Evolution', template: 'empty' })
+  const tables = [{ name: 'tickets', fields: {}, indexes: [] }]
+  const files = {
+    ...Object.fromEntries(
+      generateFiles({ functions: [], tables }, SDK_TEXTS).map(({ path, text }) => [path, text]),
+    ),
+    ...EVOLUTION,
+  }
+  mkdirSync(join(directory, 'functions'), { recursive: true })
+  for (const [path, text] of Object.entries(files)) writeFileSync(join(directory, path), text)
+  const strictest = ['--exactOptionalPropertyTypes', '--skipLibCheck', 'false']
+  expect(compile(directory)).toBe('')
+  expect(compile(directory, ...strictest)).toBe('')
 })
 
 test('an application compiles with the references alone', () => {

@@ -203,14 +203,21 @@ function referenceText(manifest: FunctionManifest, indent: string): string {
   const codes = Object.keys(types.errors)
     .sort()
     .map((code) => `'APP_${code}'`)
-  const parts = [fieldsText(types.arguments), typeText(types.returns), codes.join(' | ') || 'never']
+  const parts = [
+    fieldsText(types.arguments, 'written'),
+    typeText(types.returns, 'read'),
+    codes.join(' | ') || 'never',
+  ]
   const generic = { query: 'Query', mutation: 'Mutation', action: 'Action' }[kind]
   const inner = parts.map((part) => `\n${indent}  ${part}`).join(',')
   return `${referenceValue(manifest)} as ${generic}<${inner}\n${indent}>`
 }
 
-/** Formats a validator as the TypeScript type of the values that it accepts. */
-export function typeText(json: ValidatorJson): string {
+/** Whether values are written, so that a field with a default may be left out, or read. */
+type Direction = 'read' | 'written'
+
+/** Formats a validator as the TypeScript type of the values that it accepts, or returns. */
+export function typeText(json: ValidatorJson, direction: Direction): string {
   switch (json.type) {
     case 'null':
     case 'boolean':
@@ -230,26 +237,26 @@ export function typeText(json: ValidatorJson): string {
     case 'literal':
       return literalText(json.value)
     case 'array':
-      return `${grouped(json.items)}[]`
+      return `${grouped(json.items, direction)}[]`
     case 'record':
-      return `{ [key: string]: ${typeText(json.values)} }`
+      return `{ [key: string]: ${typeText(json.values, direction)} }`
     case 'object':
-      return fieldsText(json.fields)
+      return fieldsText(json.fields, direction)
     case 'nullable':
-      return unionText([json.inner, { type: 'null' }])
+      return unionText([json.inner, { type: 'null' }], direction)
     case 'union':
-      return unionText(json.members)
+      return unionText(json.members, direction)
     case 'open':
-      return `${typeText(json.inner)} | { unknown: true }`
+      return `${typeText(json.inner, direction)} | { unknown: true }`
   }
 }
 
-function unionText(members: readonly ValidatorJson[]): string {
-  return [...new Set(members.map(typeText))].join(' | ')
+function unionText(members: readonly ValidatorJson[], direction: Direction): string {
+  return [...new Set(members.map((member) => typeText(member, direction)))].join(' | ')
 }
 
-function grouped(json: ValidatorJson): string {
-  const text = typeText(json)
+function grouped(json: ValidatorJson, direction: Direction): string {
+  const text = typeText(json, direction)
   const isUnion = json.type === 'union' || json.type === 'nullable' || json.type === 'open'
   return isUnion ? `(${text})` : text
 }
@@ -259,11 +266,12 @@ function literalText(value: LiteralJson): string {
   return 'boolean' in value ? String(value.boolean) : `${value.int64}n`
 }
 
-function fieldsText(fields: FieldsJson): string {
-  const members = Object.entries(fields).map(([name, field]) =>
-    field.type === 'optional'
-      ? `${keyText(name)}?: ${typeText(field.inner)} | undefined`
-      : `${keyText(name)}: ${typeText(field)}`,
-  )
+function fieldsText(fields: FieldsJson, direction: Direction): string {
+  const members = Object.entries(fields).map(([name, field]) => {
+    const isPresent =
+      field.type !== 'optional' || (direction === 'read' && field.default !== undefined)
+    const text = typeText(field.type === 'optional' ? field.inner : field, direction)
+    return isPresent ? `${keyText(name)}: ${text}` : `${keyText(name)}?: ${text} | undefined`
+  })
   return members.length === 0 ? 'Record<string, never>' : `{ ${members.join('; ')} }`
 }

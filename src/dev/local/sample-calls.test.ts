@@ -82,6 +82,8 @@ test('the arguments of the sample fit their validators', () => {
     either: v.union(v.id('tags'), v.boolean()),
     owner: v.nullable(v.id('users')),
     any: v.any(),
+    open: v.open(v.union(v.id('tags'), v.literal('a'))),
+    byDefault: v.optional(v.id('tags')).default('tags_01ARZ3NDEKTSV4RRFFQ69G5FAV'),
   })
   const functions = ['a', 'b'].map((half, i) => {
     const entries = Object.entries(everything).filter((_, at) => at % 2 === i)
