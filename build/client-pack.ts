@@ -18,7 +18,7 @@ const WORK = join(OUT, 'work')
 export const CLIENT = join(OUT, 'svc.mjs')
 const ENTRY = {
   contents: [
-    "import { processEnvironment } from './src/client/environment.ts'",
+    "import { processEnvironment } from './src/client/process-environment.ts'",
     "import { runClient } from './src/client/main.ts'",
     'process.exitCode = await runClient(process.argv.slice(2), processEnvironment())',
   ].join('\n'),

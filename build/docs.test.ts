@@ -11,7 +11,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join, posix } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { parseLine } from '../src/client/arguments.ts'
+import { parseLine } from '../src/client/command-line/arguments.ts'
 import { COMMANDS } from '../src/client/main.ts'
 import { DOCUMENTS } from '../src/docs/embedded.generated.ts'
 import { takesArguments } from '../src/server/arguments.ts'

@@ -20,7 +20,7 @@ async function main(name: string, args: readonly string[]): Promise<void> {
     await server(args)
   } else if (name === 'svc') {
     const { runClient } = await import('./client/main.ts')
-    const { processEnvironment } = await import('./client/environment.ts')
+    const { processEnvironment } = await import('./client/process-environment.ts')
     process.exitCode = await runClient(args, processEnvironment(), async () => {
       const { workspaceTools } = await import('./dev/workspace-tools.ts')
       const { describeInSandbox } = await import('./dev/building/sandboxed-describe.ts')

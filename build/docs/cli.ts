@@ -1,8 +1,9 @@
 /** The reference of both command lines, from the declarations of the commands and modes. */
+
+import { EXIT_CODES } from '../../src/client/command-line/help.ts'
+import { optionForm, usageOf } from '../../src/client/command-line/program.ts'
 import type { CommandSpec } from '../../src/client/contexts.ts'
-import { EXIT_CODES } from '../../src/client/help.ts'
 import { COMMANDS } from '../../src/client/main.ts'
-import { optionForm, usageOf } from '../../src/client/program.ts'
 import { MODES } from '../../src/server/usage.ts'
 import { code, fenced, table } from './markdown.ts'
 

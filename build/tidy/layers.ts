@@ -166,6 +166,36 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
     'data-admin': 'documents, as operators read and write them',
     'product.ts': 'makes the parts of one Environment',
   },
+  client: {
+    'visible-text.ts': 'text of servers and files, escaped for the terminal',
+    'explanations.ts': 'what a failure reports beyond its code, such as the next step',
+    'usage.ts': 'the failure of a command line that cannot be run as it was typed',
+    'files.ts': 'files that the client reads and creates, with failures that name the path',
+    'secret-files.ts': 'a new file for a secret, which exists before the secret is requested',
+    'pauses.ts': 'a wait that an interrupt ends',
+    'environment.ts': 'the interface to the process: variables, terminal, network, signals',
+    'origins.ts': 'origins of servers as text',
+    'output.ts': 'one result on stdout, progress and failures on stderr',
+    network:
+      'connections, proxies, `fetch` over `node:http`, WebSockets, lists that are read page ' +
+      'by page',
+    requests: 'operations as requests; attempts, deadlines and bounds of a request',
+    development:
+      'the interface of the tools that only the executable has, and the events of `svc dev`',
+    'contexts.ts': 'the context of a running command, and the declaration of a command',
+    'secret-variables.ts': 'secrets in environment variables',
+    'command-line': 'the parser of the command line, and the help',
+    sessions: 'the stored session, its lock, its renewal, and logins',
+    provenance: 'the source of a publication: the commit, the run of a pipeline',
+    roots: 'roots, their links, and the server that a command talks to',
+    'packages.ts': 'packages from a file or a build',
+    oidc:
+      'a login in the browser: the address that the provider redirects to, and the exchange ' +
+      'of its code',
+    commands: 'one file for each command or noun; a noun with several files has a folder',
+    'process-environment.ts': 'the environment of the process',
+    'main.ts': 'the list of commands; runs a command line',
+  },
   dev: {
     workspace:
       'the files of a Workspace: how they are found, read and written, and the ' +

@@ -37,11 +37,12 @@ const BANS: readonly Ban[] = [
     text: /\bprocess\.env\b/,
     within: 'code',
     rule: 'process.env',
-    replacement: 'take the value from src/settings, src/client/environment.ts or src/main.ts',
+    replacement:
+      'take the value from src/settings, src/client/process-environment.ts or src/main.ts',
     allowed: (path) =>
       tools(path) ||
       isTest(path) ||
-      below('src/settings/', 'src/client/environment.ts', 'src/main.ts')(path) ||
+      below('src/settings/', 'src/client/process-environment.ts', 'src/main.ts')(path) ||
       // A module of its own in the process of an author's test.
       path === 'src/test-kit/process-settings.ts',
   },
@@ -130,7 +131,7 @@ const BANS: readonly Ban[] = [
     allowed: (path) =>
       !path.startsWith('src/client/') ||
       isTest(path) ||
-      below('src/client/output.ts', 'src/client/environment.ts')(path),
+      below('src/client/output.ts', 'src/client/process-environment.ts')(path),
   },
   {
     text: /(?<![.#\w])fetch\(|\bglobalThis\.fetch\b/,

@@ -3,7 +3,8 @@
  * executable has.
  */
 import { Fault, isFault } from '../errors/fault.ts'
-import { parseLine, wantsJson } from './arguments.ts'
+import { parseLine, wantsJson } from './command-line/arguments.ts'
+import { commandHelp, groupHelp, helpDocument, programHelp } from './command-line/help.ts'
 import { buildCommand } from './commands/build.ts'
 import { callCommand } from './commands/call.ts'
 import { functionsCommand, tablesCommand } from './commands/catalogs.ts'
@@ -47,9 +48,9 @@ import { servePolicyCommands } from './commands/serve-policy.ts'
 import { statusCommand } from './commands/status.ts'
 import { versionCommand } from './commands/version.ts'
 import { codegenCommand } from './commands/workspaces/codegen.ts'
-import type { CommandSpec, Context, WorkspaceTools } from './contexts.ts'
+import type { CommandSpec, Context } from './contexts.ts'
+import type { WorkspaceTools } from './development/workspace-tools.ts'
 import type { ClientEnvironment } from './environment.ts'
-import { commandHelp, groupHelp, helpDocument, programHelp } from './help.ts'
 import { Output } from './output.ts'
 
 export const COMMANDS: readonly CommandSpec[] = [

@@ -10,11 +10,12 @@ import {
   PACKAGE_BYTES_MAX,
 } from '../value/packages/workspace-package.ts'
 import { ValidationError } from '../value/validation-error.ts'
-import type { BuiltWorkspace, Context, WorkspaceTools } from './contexts.ts'
+import type { Context } from './contexts.ts'
 import { flag, option } from './contexts.ts'
+import type { BuiltWorkspace, WorkspaceTools } from './development/workspace-tools.ts'
 import type { ClientEnvironment } from './environment.ts'
 import { readIfPresent } from './files.ts'
-import { type Root, resolvePath } from './roots.ts'
+import { type Root, resolvePath } from './roots/roots.ts'
 import { usage } from './usage.ts'
 
 export interface LoadedPackage {

@@ -1,6 +1,6 @@
 /** The commands for Workspaces. The callers print results and failures. */
 import { join } from 'node:path'
-import type { WorkspaceTools } from '../client/contexts.ts'
+import type { WorkspaceTools } from '../client/development/workspace-tools.ts'
 import { type BuildRequest, runBuild, runClientCodegen } from './building/commands.ts'
 import { encodeWorkspacePackage } from './building/package.ts'
 import { writeWorkspace } from './new-workspaces.ts'

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { WorkspaceTools } from '../../src/client/contexts.ts'
+import type { WorkspaceTools } from '../../src/client/development/workspace-tools.ts'
 import type { ClientEnvironment } from '../../src/client/environment.ts'
 import { runClient } from '../../src/client/main.ts'
 import { createFetch } from '../../src/client/network/fetch.ts'

@@ -10,7 +10,7 @@ import {
   type PackageOptions,
   workspaceDirectoryOf,
 } from '../packages.ts'
-import { openRoot, type Root, resolvePath } from '../roots.ts'
+import { openRoot, type Root, resolvePath } from '../roots/roots.ts'
 import { watchBuilds } from './development/watch-builds.ts'
 
 const PACKAGE_FILE_MODE = 0o644

@@ -5,7 +5,7 @@ import type { Json } from '../../value/strict-json.ts'
 import type { FieldsJson, OptionalJson, ValidatorJson } from '../../value/validators.ts'
 import { listFunctions, listTables } from '../../wire/operations/catalogs.ts'
 import { type CommandSpec, command, option } from '../contexts.ts'
-import { openRemote } from '../remotes.ts'
+import { openRemote } from '../roots/remotes.ts'
 import { REMOTE } from './operations.ts'
 import { targetOf } from './targets.ts'
 

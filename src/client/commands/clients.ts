@@ -6,7 +6,7 @@ import {
   listApplicationClients,
 } from '../../wire/operations/application-clients.ts'
 import { type CommandSpec, command, option, REMOTE_FLAG, requiredOption } from '../contexts.ts'
-import { openRemote } from '../remotes.ts'
+import { openRemote } from '../roots/remotes.ts'
 import { usage } from '../usage.ts'
 import { createdAtMicros, parseScopes } from './scopes.ts'
 

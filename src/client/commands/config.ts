@@ -12,7 +12,7 @@ import {
 } from '../../wire/operations/configuration.ts'
 import { type CommandSpec, type Context, command, flag, option } from '../contexts.ts'
 import { explained } from '../explanations.ts'
-import { openRemote, type Remote, type RemoteOptions } from '../remotes.ts'
+import { openRemote, type Remote, type RemoteOptions } from '../roots/remotes.ts'
 import { usage } from '../usage.ts'
 import { printable } from '../visible-text.ts'
 import { secretValue, variableValue } from './config-values.ts'

@@ -21,8 +21,8 @@ import {
   requiredOption,
 } from '../contexts.ts'
 import { explained } from '../explanations.ts'
-import { openRemote, type Remote } from '../remotes.ts'
-import { resolvePath } from '../roots.ts'
+import { openRemote, type Remote } from '../roots/remotes.ts'
+import { resolvePath } from '../roots/roots.ts'
 import { withSecretFile } from '../secret-files.ts'
 import { usage } from '../usage.ts'
 import { createdAtMicros, parseScopes } from './scopes.ts'

@@ -1,5 +1,5 @@
 /** `svc docs`: the references and guides that this version carries, without a server. */
-import { suggestion } from '../arguments.ts'
+import { suggestion } from '../command-line/arguments.ts'
 import { command } from '../contexts.ts'
 import { usage } from '../usage.ts'
 

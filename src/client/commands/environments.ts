@@ -14,7 +14,7 @@ import {
   updateEnvironment,
 } from '../../wire/operations/environments.ts'
 import { type CommandSpec, type Context, command, flag, option } from '../contexts.ts'
-import { openRemote, type Remote, type RemoteOptions } from '../remotes.ts'
+import { openRemote, type Remote, type RemoteOptions } from '../roots/remotes.ts'
 import { usage } from '../usage.ts'
 import {
   type ChangeIntent,

@@ -2,7 +2,7 @@
 import { readEnvironment } from '../../wire/operations/environments.ts'
 import { readHealth } from '../../wire/operations/instances.ts'
 import { command } from '../contexts.ts'
-import { openRemote } from '../remotes.ts'
+import { openRemote } from '../roots/remotes.ts'
 import { ARCHIVED, REMOTE } from './operations.ts'
 
 export const healthCommand = command({

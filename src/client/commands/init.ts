@@ -10,19 +10,13 @@ import {
   KEYRING_FILE,
   type RootDescriptor,
 } from '../../value/product-root.ts'
-import {
-  type CommandSpec,
-  type Context,
-  command,
-  option,
-  requiredOption,
-  TEMPLATE_NAMES,
-  type TemplateName,
-} from '../contexts.ts'
+
+import { type CommandSpec, type Context, command, option, requiredOption } from '../contexts.ts'
+import { TEMPLATE_NAMES, type TemplateName } from '../development/workspace-tools.ts'
 import { createFile, withPath } from '../files.ts'
 import { LOCAL_ORIGIN } from '../origins.ts'
 import { requireTools } from '../packages.ts'
-import { createDescriptor, readRootFile, resolvePath } from '../roots.ts'
+import { createDescriptor, readRootFile, resolvePath } from '../roots/roots.ts'
 import { usage } from '../usage.ts'
 import { quoted } from '../visible-text.ts'
 

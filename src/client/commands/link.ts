@@ -10,7 +10,7 @@ import { type CommandSpec, type Context, command, option, requiredOption } from 
 import { explanation } from '../explanations.ts'
 import { withPath } from '../files.ts'
 import { parseOrigin } from '../origins.ts'
-import { environmentCalls, requireOrigin } from '../remotes.ts'
+import { environmentCalls, requireOrigin } from '../roots/remotes.ts'
 import {
   createDescriptor,
   createLink,
@@ -18,8 +18,8 @@ import {
   readDescriptor,
   readLink,
   resolvePath,
-} from '../roots.ts'
-import { OperatorSession } from '../sessions.ts'
+} from '../roots/roots.ts'
+import { OperatorSession } from '../sessions/sessions.ts'
 import { usage } from '../usage.ts'
 
 interface Chosen {

@@ -15,12 +15,12 @@ import {
   requiredOption,
 } from '../contexts.ts'
 import { explained } from '../explanations.ts'
-import { discover, logIn } from '../logins.ts'
 import { isExternalToken } from '../oidc/tokens.ts'
-import { requestOf } from '../operation-requests.ts'
 import { ALLOW_LOOPBACK_HTTP, LOCAL_ORIGIN, parseOrigin } from '../origins.ts'
+import { requestOf } from '../requests/operation-requests.ts'
 import { secretFrom } from '../secret-variables.ts'
-import type { LoginOrigins } from '../sessions.ts'
+import { discover, logIn } from '../sessions/logins.ts'
+import type { LoginOrigins } from '../sessions/sessions.ts'
 import { usage } from '../usage.ts'
 
 const INVITATION_CODE = /^rk_inv_v1_[A-Za-z0-9_-]{43}$/

@@ -3,8 +3,8 @@ import type { Code } from '../../errors/codes.ts'
 import { isFault } from '../../errors/fault.ts'
 import { revokeSession } from '../../wire/operations/identity/sessions.ts'
 import { type Context, command } from '../contexts.ts'
-import { ProfileStore } from '../profiles.ts'
-import { OperatorSession } from '../sessions.ts'
+import { ProfileStore } from '../sessions/profiles.ts'
+import { OperatorSession } from '../sessions/sessions.ts'
 
 /** Codes that stop the command. Other failures leave the session on the server only. */
 const STOPS: readonly Code[] = [

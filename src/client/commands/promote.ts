@@ -15,7 +15,7 @@ import {
   requiredOption,
 } from '../contexts.ts'
 import { explained } from '../explanations.ts'
-import { EMPTY, type Expected, openRemote, type Remote } from '../remotes.ts'
+import { EMPTY, type Expected, openRemote, type Remote } from '../roots/remotes.ts'
 import { usage } from '../usage.ts'
 import { progressOf, serveAlone } from './serve-policy.ts'
 

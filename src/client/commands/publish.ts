@@ -7,7 +7,7 @@ import { type CommandSpec, command, option, REMOTE_FLAG } from '../contexts.ts'
 import { explained } from '../explanations.ts'
 import { loadPackage, PACKAGE_OPTIONS, sourceDirectory } from '../packages.ts'
 import { PROVENANCE_DETAILS, PROVENANCE_OPTIONS, readProvenance } from '../provenance/provenance.ts'
-import { EMPTY, type Expected, openRemote, publish } from '../remotes.ts'
+import { EMPTY, type Expected, openRemote, publish } from '../roots/remotes.ts'
 import { usage } from '../usage.ts'
 
 export const publishCommand: CommandSpec = command({

@@ -10,7 +10,14 @@ import type { Provenance } from '../../wire/workspace.ts'
 import { type CommandSpec, type Context, command, flag, option, REMOTE_FLAG } from '../contexts.ts'
 import { loadPackage, PACKAGE_OPTIONS, type PackageOptions, sourceDirectory } from '../packages.ts'
 import { PROVENANCE_DETAILS, PROVENANCE_OPTIONS, readProvenance } from '../provenance/provenance.ts'
-import { EMPTY, type Expected, openRemote, publish, type Remote, validate } from '../remotes.ts'
+import {
+  EMPTY,
+  type Expected,
+  openRemote,
+  publish,
+  type Remote,
+  validate,
+} from '../roots/remotes.ts'
 import { usage } from '../usage.ts'
 import { ARCHIVED } from './operations.ts'
 import { type Bound, boundIn, parseChannel, parseReleaseId, promoteOrReconcile } from './promote.ts'

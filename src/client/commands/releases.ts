@@ -7,7 +7,7 @@ import type { Status } from '../../wire/status.ts'
 import { type CommandSpec, command, option, REMOTE_FLAG, requiredOption } from '../contexts.ts'
 import { explained } from '../explanations.ts'
 import { sourceText } from '../provenance/provenance.ts'
-import { openRemote, readStatusAndPolicy } from '../remotes.ts'
+import { openRemote, readStatusAndPolicy } from '../roots/remotes.ts'
 import { parseReleaseId } from './promote.ts'
 
 const list: CommandSpec = command({

@@ -1,7 +1,7 @@
 /** `svc rollback`: binds a Channel to a Release that it was bound to before. */
 import { rollbackChannel } from '../../wire/operations/channels.ts'
 import { type CommandSpec, command, option, REMOTE_FLAG, requiredOption } from '../contexts.ts'
-import { openRemote } from '../remotes.ts'
+import { openRemote } from '../roots/remotes.ts'
 import { bindOrReconcile, parseChannel, parseReleaseId } from './promote.ts'
 
 export const rollbackCommand: CommandSpec = command({

@@ -4,7 +4,7 @@ import { WEIGHTS_TOTAL } from '../../value/targets.ts'
 import { readServingPolicy, setServingPolicy } from '../../wire/operations/serving-policy.ts'
 import type { ServingPolicy } from '../../wire/serving-policy.ts'
 import { type CommandSpec, type Context, command, requiredOption } from '../contexts.ts'
-import { openRemote, type Remote } from '../remotes.ts'
+import { openRemote, type Remote } from '../roots/remotes.ts'
 import { usage } from '../usage.ts'
 import {
   type ChangeIntent,

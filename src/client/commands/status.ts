@@ -4,7 +4,7 @@ import type { ServingPolicy } from '../../wire/serving-policy.ts'
 import type { Status } from '../../wire/status.ts'
 import { type Context, command } from '../contexts.ts'
 import { sourceText } from '../provenance/provenance.ts'
-import { openRemote, readStatusAndPolicy } from '../remotes.ts'
+import { openRemote, readStatusAndPolicy } from '../roots/remotes.ts'
 import { ARCHIVED, REMOTE } from './operations.ts'
 
 export const statusCommand = command({

@@ -1,6 +1,6 @@
 /** The target of commands that act on what a server serves. */
 import type { CommandSpec } from '../contexts.ts'
-import type { Remote } from '../remotes.ts'
+import type { Remote } from '../roots/remotes.ts'
 import { usage } from '../usage.ts'
 
 /** Returns the target that is given, by default what `svc dev` serves. Throws CLIENT_USAGE. */

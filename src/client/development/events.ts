@@ -1,6 +1,6 @@
 /** The events that `svc dev` reports while it runs; with --json each is one line. */
 import type { Json } from '../../value/strict-json.ts'
-import type { Changes } from '../commands/releases/changes.ts'
+import type { Changes } from './changes.ts'
 
 export type DevelopmentEvent =
   | {

@@ -1,8 +1,6 @@
 /** Reads the state of a work tree from Git. A machine without Git is not a failure. */
 import { execFile } from 'node:child_process'
-
-/** Returns what Git prints; null if it fails, such as outside of a repository. */
-export type Git = (directory: string, parameters: readonly string[]) => Promise<string | null>
+import type { Git } from '../environment.ts'
 
 export interface WorkTree {
   readonly commit: string | null

@@ -1,5 +1,5 @@
 /** `svc dev --attach`: builds a Workspace after each change for a shared Environment. */
-import type { AttachRequest } from '../../client/contexts.ts'
+import type { AttachRequest } from '../../client/development/workspace-tools.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
 import { realSystem } from '../../system/system.ts'
 import type { Describe, WorkspaceBuild } from '../building/build.ts'

@@ -1,6 +1,6 @@
 /** Builds and serves a Workspace of this machine, again after each change of its files. */
 import { join } from 'node:path'
-import { changesOf } from '../../client/commands/releases/changes.ts'
+import { changesOf } from '../../client/development/changes.ts'
 import type { Engine } from '../../engine/engine.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
 import type { RecordedActor } from '../../identity/actor.ts'

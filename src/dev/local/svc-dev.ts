@@ -1,7 +1,7 @@
 /** `svc dev`: serves a Workspace on this machine alone and follows the changes of its files. */
 import { join } from 'node:path'
-import type { DevelopmentRequest } from '../../client/contexts.ts'
 import type { DevelopmentEvent } from '../../client/development/events.ts'
+import type { DevelopmentRequest } from '../../client/development/workspace-tools.ts'
 import { isFault } from '../../errors/fault.ts'
 import { ShutdownStack } from '../../server/shutdown-stack.ts'
 import { ROOT_FILES, resetProductRoot } from '../../storage/root.ts'

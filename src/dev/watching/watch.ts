@@ -1,5 +1,5 @@
 /** Watches a Workspace for a command that runs until it is interrupted. */
-import type { WatchRequest } from '../../client/contexts.ts'
+import type { WatchRequest } from '../../client/development/workspace-tools.ts'
 import { CoalescingTask } from '../../system/concurrency.ts'
 import { type WatchNotice, WorkspaceWatcher } from './workspace-watcher.ts'
 

@@ -20,7 +20,7 @@ import {
   replaceDocument,
 } from '../../../wire/operations/data.ts'
 import { type CommandSpec, command, flag, option } from '../../contexts.ts'
-import { openRemote, type Remote } from '../../remotes.ts'
+import { openRemote, type Remote } from '../../roots/remotes.ts'
 import { usage } from '../../usage.ts'
 import { tablesCommand } from '../catalogs.ts'
 import { changeIntent, changeOptions, REMOTE } from '../operations.ts'

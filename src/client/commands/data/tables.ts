@@ -6,7 +6,7 @@ import { parseFields } from '../../../value/validator-json.ts'
 import type { FieldsJson } from '../../../value/validators.ts'
 import { listTables } from '../../../wire/operations/catalogs.ts'
 import { flag, option } from '../../contexts.ts'
-import type { Remote } from '../../remotes.ts'
+import type { Remote } from '../../roots/remotes.ts'
 
 export const TARGET = option('TARGET', 'Such as channel:production; needed without svc dev')
 export const TAGGED = flag('Print and read tagged values, whose types are exact')

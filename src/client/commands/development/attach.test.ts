@@ -8,7 +8,7 @@ import { TestClient } from '../../../../testing/client/test-client.ts'
 import { CHAT, Developers } from '../../../../testing/development/developers.ts'
 import { makePackage } from '../../../../testing/products.ts'
 import { isFault } from '../../../errors/fault.ts'
-import type { SharedEnvironment } from '../../contexts.ts'
+import type { SharedEnvironment } from '../../development/workspace-tools.ts'
 
 const URL = 'https://dev.example.com'
 

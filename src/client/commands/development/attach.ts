@@ -2,19 +2,14 @@
 import { Fault, isFault } from '../../../errors/fault.ts'
 import type { ProjectId, WorkspaceRevisionId } from '../../../value/ids.ts'
 import type { Frozen, WorkspaceState } from '../../../wire/releases.ts'
-import type { CommandSpec, Context, SharedEnvironment } from '../../contexts.ts'
+import type { CommandSpec, Context } from '../../contexts.ts'
 import type { DevelopmentEvent } from '../../development/events.ts'
-import {
-  freezeHead,
-  openShared,
-  readHead,
-  type Shared,
-  synchronize,
-} from '../../development/shared-workspaces.ts'
+import type { SharedEnvironment } from '../../development/workspace-tools.ts'
 import { check, requireTools } from '../../packages.ts'
 import { readProvenance } from '../../provenance/provenance.ts'
-import { EMPTY, type Expected } from '../../remotes.ts'
-import { isUnsent } from '../../requests.ts'
+import { isUnsent } from '../../requests/requests.ts'
+import { EMPTY, type Expected } from '../../roots/remotes.ts'
+import { freezeHead, openShared, readHead, type Shared, synchronize } from './shared-workspaces.ts'
 
 export interface AttachOptions {
   readonly url: string

@@ -6,14 +6,14 @@ import { KEYRING_FILE } from '../../../value/product-root.ts'
 import type { Json } from '../../../value/strict-json.ts'
 import { type CommandSpec, type Context, command, flag, option } from '../../contexts.ts'
 import type { DevelopmentEvent } from '../../development/events.ts'
-import { KEY_OPTION } from '../../development/shared-workspaces.ts'
 import { readIfPresent } from '../../files.ts'
 import { requireTools, workspaceDirectoryOf } from '../../packages.ts'
-import { openRoot, readDescriptor, readLink, resolvePath } from '../../roots.ts'
+import { openRoot, readDescriptor, readLink, resolvePath } from '../../roots/roots.ts'
 import { usage } from '../../usage.ts'
 import { createRoot, TEMPLATES } from '../init.ts'
 import { attach } from './attach.ts'
 import { eventLines } from './display.ts'
+import { KEY_OPTION } from './shared-workspaces.ts'
 
 /** Bytes of a seed file. */
 const SEED_BYTES_MAX = 16 * 1024 * 1024

@@ -1,8 +1,9 @@
 /** Shows the events of `svc dev` on a terminal. */
+
+import { changeLines } from '../../development/changes.ts'
 import type { DevelopmentEvent } from '../../development/events.ts'
 import type { Output } from '../../output.ts'
 import { printable } from '../../visible-text.ts'
-import { changeLines } from '../releases/changes.ts'
 
 const INDENT = ' '.repeat(10)
 const SLOW_MILLIS = 100

@@ -3,14 +3,9 @@ import { Fault } from '../../../errors/fault.ts'
 import { isId, type WorkspaceRevisionId } from '../../../value/ids.ts'
 import { WORKSPACE_NAME } from '../../../value/manifest.ts'
 import { type CommandSpec, command, option, requiredOption } from '../../contexts.ts'
-import {
-  freezeHead,
-  KEY_OPTION,
-  openShared,
-  readHead,
-} from '../../development/shared-workspaces.ts'
 import { usage } from '../../usage.ts'
 import { incompatible } from './attach.ts'
+import { freezeHead, KEY_OPTION, openShared, readHead } from './shared-workspaces.ts'
 
 export const freezeCommand: CommandSpec = command({
   name: 'freeze',

@@ -2,7 +2,7 @@
 import { formatTimestamp } from '../../../value/plain.ts'
 import { createBucket } from '../../../wire/operations/buckets/buckets.ts'
 import { type CommandSpec, command, option } from '../../contexts.ts'
-import { openRemote } from '../../remotes.ts'
+import { openRemote } from '../../roots/remotes.ts'
 import { usage } from '../../usage.ts'
 import { changeIntent, changeOptions, REMOTE, rethrowChange } from '../operations.ts'
 import { changeBucket, findBucket, listBuckets } from './requests.ts'

@@ -22,7 +22,7 @@ import { FileFailure } from '../../../system/files.ts'
 import type { ObjectField } from '../../../wire/files/buckets.ts'
 import { explanation } from '../../explanations.ts'
 import { errorCode, withPath } from '../../files.ts'
-import type { Remote } from '../../remotes.ts'
+import type { Remote } from '../../roots/remotes.ts'
 import { type ObjectPath, readRange } from './requests.ts'
 
 /** Bytes of one request, which is repeated where its connection breaks. */

@@ -25,8 +25,8 @@ import {
 import { option } from '../../contexts.ts'
 import { explanation } from '../../explanations.ts'
 import { readPages } from '../../network/pages.ts'
-import type { Remote } from '../../remotes.ts'
-import type { BytesReply } from '../../requests.ts'
+import type { BytesReply } from '../../requests/requests.ts'
+import type { Remote } from '../../roots/remotes.ts'
 
 export type BucketItem = BucketPage['items'][number]
 

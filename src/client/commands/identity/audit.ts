@@ -8,7 +8,7 @@ import type { AuditRecord } from '../../../wire/identity/audit.ts'
 import { listAuditRecords } from '../../../wire/operations/identity/audit.ts'
 import { type CommandSpec, command, option } from '../../contexts.ts'
 import { sourceText } from '../../provenance/provenance.ts'
-import { OperatorSession } from '../../sessions.ts'
+import { OperatorSession } from '../../sessions/sessions.ts'
 import { usage } from '../../usage.ts'
 
 export const auditCommand: CommandSpec = command({

@@ -2,7 +2,7 @@
 import { Fault } from '../../../errors/fault.ts'
 import { formatTimestamp } from '../../../value/plain.ts'
 import { command } from '../../contexts.ts'
-import { ProfileStore } from '../../profiles.ts'
+import { ProfileStore } from '../../sessions/profiles.ts'
 import { printable } from '../../visible-text.ts'
 
 export const authStatusCommand = command({

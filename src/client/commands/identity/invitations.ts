@@ -6,7 +6,7 @@ import { readInvitationOperation } from '../../../wire/operations/identity/invit
 import { revokeInvitation } from '../../../wire/operations/identity/invitations.ts'
 import { type CommandSpec, command } from '../../contexts.ts'
 import { explained } from '../../explanations.ts'
-import { OperatorSession } from '../../sessions.ts'
+import { OperatorSession } from '../../sessions/sessions.ts'
 import { usage } from '../../usage.ts'
 import { printable } from '../../visible-text.ts'
 import { scopeText } from './scopes.ts'

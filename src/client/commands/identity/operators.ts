@@ -18,7 +18,7 @@ import {
 } from '../../../wire/operations/identity/operators.ts'
 import { type CommandSpec, type Context, command, option } from '../../contexts.ts'
 import { readPages } from '../../network/pages.ts'
-import { OperatorSession } from '../../sessions.ts'
+import { OperatorSession } from '../../sessions/sessions.ts'
 import { usage } from '../../usage.ts'
 import { printable } from '../../visible-text.ts'
 import { forget } from '../logout.ts'

@@ -1,7 +1,7 @@
 /** `svc resources`: lists the Environments that the operator may link. */
 import { listResources } from '../../../wire/operations/identity/resources.ts'
 import { command } from '../../contexts.ts'
-import { OperatorSession } from '../../sessions.ts'
+import { OperatorSession } from '../../sessions/sessions.ts'
 
 export const resourcesCommand = command({
   name: 'resources',

@@ -8,7 +8,7 @@ import { listSessions, revokeSession } from '../../../wire/operations/identity/s
 import { type CommandSpec, command } from '../../contexts.ts'
 import { readPages } from '../../network/pages.ts'
 import type { Output } from '../../output.ts'
-import { OperatorSession } from '../../sessions.ts'
+import { OperatorSession } from '../../sessions/sessions.ts'
 import { usage } from '../../usage.ts'
 import { forget } from '../logout.ts'
 

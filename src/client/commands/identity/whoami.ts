@@ -1,7 +1,7 @@
 /** `svc whoami`: shows the operator and its current grants. */
 import { readSelf } from '../../../wire/operations/identity/auth.ts'
 import { command } from '../../contexts.ts'
-import { OperatorSession } from '../../sessions.ts'
+import { OperatorSession } from '../../sessions/sessions.ts'
 import { printable } from '../../visible-text.ts'
 import { scopeText } from './scopes.ts'
 

@@ -19,7 +19,7 @@ import {
   option,
   requiredOption,
 } from '../../contexts.ts'
-import { openRemote } from '../../remotes.ts'
+import { openRemote } from '../../roots/remotes.ts'
 import { usage } from '../../usage.ts'
 import { REMOTE } from '../operations.ts'
 import { humanLine, matches } from './log-lines.ts'

@@ -6,7 +6,7 @@ import { LogLine, type LogQuery, type LogRecord } from '../../../wire/logs.ts'
 import { followLogs as followLogsOperation } from '../../../wire/operations/logs.ts'
 import { openSchema } from '../../../wire/schema.ts'
 import { pause } from '../../pauses.ts'
-import type { Remote } from '../../remotes.ts'
+import type { Remote } from '../../roots/remotes.ts'
 
 const RECONNECT_MS = 1_000
 

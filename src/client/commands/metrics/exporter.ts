@@ -7,8 +7,8 @@ import type { AddressInfo } from 'node:net'
 import { Fault, isFault } from '../../../errors/fault.ts'
 import { readMetrics } from '../../../wire/operations/metrics.ts'
 import type { Context } from '../../contexts.ts'
-import type { Remote } from '../../remotes.ts'
-import { systemCode } from '../../requests.ts'
+import { systemCode } from '../../requests/requests.ts'
+import type { Remote } from '../../roots/remotes.ts'
 import { usage } from '../../usage.ts'
 
 export interface ListenAddress {

@@ -11,7 +11,7 @@ import type {
   WorkspaceManifest,
 } from '../../../value/manifest.ts'
 import type { Json } from '../../../value/strict-json.ts'
-import { changeLines, changesOf, isUnchanged } from './changes.ts'
+import { changeLines, changesOf, isUnchanged } from '../../development/changes.ts'
 
 const LIST: FunctionManifest = {
   name: 'messages.list',

@@ -5,12 +5,12 @@ import { listCrons } from '../../../wire/operations/crons.ts'
 import { readStatus } from '../../../wire/operations/status.ts'
 import type { Status } from '../../../wire/status.ts'
 import { type CommandSpec, command, option } from '../../contexts.ts'
+import { changeLines, changesOf, type Deployed, isUnchanged } from '../../development/changes.ts'
 import { loadPackage, PACKAGE_OPTIONS } from '../../packages.ts'
-import { openRemote, type Remote } from '../../remotes.ts'
+import { openRemote, type Remote } from '../../roots/remotes.ts'
 import { REMOTE } from '../operations.ts'
 import { parseChannel } from '../promote.ts'
 import { headOf } from '../publish.ts'
-import { changeLines, changesOf, type Deployed, isUnchanged } from './changes.ts'
 
 export const diffCommand: CommandSpec = command({
   name: 'diff',

@@ -5,7 +5,7 @@ import { type Activation, CRON_NAME, timesText } from '../../../value/scheduling
 import type { CronList } from '../../../wire/crons.ts'
 import { activateCron, listCrons, runCron } from '../../../wire/operations/crons.ts'
 import { type CommandSpec, command, option } from '../../contexts.ts'
-import { openRemote } from '../../remotes.ts'
+import { openRemote } from '../../roots/remotes.ts'
 import { usage } from '../../usage.ts'
 import { changeIntent, changeOptions, REMOTE, rethrowChange } from '../operations.ts'
 

@@ -4,7 +4,7 @@ import { formatTimestamp } from '../../../value/plain.ts'
 import { PAGE_MAX } from '../../../wire/fields.ts'
 import { cancelScheduled, listScheduled } from '../../../wire/operations/schedules.ts'
 import { type CommandSpec, command, option } from '../../contexts.ts'
-import { openRemote } from '../../remotes.ts'
+import { openRemote } from '../../roots/remotes.ts'
 import { usage } from '../../usage.ts'
 import { REMOTE } from '../operations.ts'
 

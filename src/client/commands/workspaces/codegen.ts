@@ -1,7 +1,7 @@
 /** `svc codegen`: writes the types of a Workspace into it, or its client into an application. */
 import { command, option } from '../../contexts.ts'
 import { requireTools, workspaceDirectoryOf } from '../../packages.ts'
-import { openRoot, resolvePath } from '../../roots.ts'
+import { openRoot, resolvePath } from '../../roots/roots.ts'
 import { usage } from '../../usage.ts'
 
 export const codegenCommand = command({

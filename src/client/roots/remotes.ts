@@ -1,25 +1,25 @@
 /** The server of a command: the linked Environment, or the one of a `svc dev`. */
-import { Fault, isFault } from '../errors/fault.ts'
-import type { ReleaseId, WorkspaceRevisionId } from '../value/ids.ts'
-import type { LocalServer } from '../wire/files/local-server.ts'
-import { validateRelease } from '../wire/operations/releases.ts'
-import { readServingPolicy } from '../wire/operations/serving-policy.ts'
-import { readStatus } from '../wire/operations/status.ts'
-import { publishWorkspace } from '../wire/operations/workspace.ts'
-import type { Validated } from '../wire/releases.ts'
-import type { Provenance, Published } from '../wire/workspace.ts'
-import type { Context } from './contexts.ts'
-import { explanation } from './explanations.ts'
+import { Fault, isFault } from '../../errors/fault.ts'
+import type { ReleaseId, WorkspaceRevisionId } from '../../value/ids.ts'
+import type { LocalServer } from '../../wire/files/local-server.ts'
+import { validateRelease } from '../../wire/operations/releases.ts'
+import { readServingPolicy } from '../../wire/operations/serving-policy.ts'
+import { readStatus } from '../../wire/operations/status.ts'
+import { publishWorkspace } from '../../wire/operations/workspace.ts'
+import type { Validated } from '../../wire/releases.ts'
+import type { Provenance, Published } from '../../wire/workspace.ts'
+import type { Context } from '../contexts.ts'
+import { explanation } from '../explanations.ts'
+import { publicationHeaders } from '../provenance/provenance.ts'
 import type {
   AnyInput,
   EnvironmentCallArguments,
   EnvironmentOperation,
   ReplyOf,
-} from './operation-requests.ts'
-import { publicationHeaders } from './provenance/provenance.ts'
+} from '../requests/operation-requests.ts'
+import { OperatorSession } from '../sessions/sessions.ts'
+import { usage } from '../usage.ts'
 import { openRoot, type Root, readLink } from './roots.ts'
-import { OperatorSession } from './sessions.ts'
-import { usage } from './usage.ts'
 
 /** The operations of one Environment. */
 export interface EnvironmentCalls {
@@ -61,14 +61,14 @@ export async function openRemote(context: Context, options: RemoteOptions): Prom
   const { root: path, remote = false, dev } = options
   if (dev === true) {
     if (remote) throw usage('Give --remote or --dev, not both.')
-    const { openNearest } = await import('./development/local-servers.ts')
+    const { openNearest } = await import('./local-servers.ts')
     return withCalls(await openNearest(context, path))
   }
   const root = await openRoot(context.environment, path)
   const origin = await readLink(root.directory)
   if (origin === null) {
     if (dev !== undefined && !remote) {
-      const { openLocal } = await import('./development/local-servers.ts')
+      const { openLocal } = await import('./local-servers.ts')
       const local = await openLocal(context, root)
       if (local !== null) return withCalls(local)
     }

@@ -3,22 +3,22 @@
  * `management.json` its Management origin. Neither is secret.
  */
 import { join, resolve } from 'node:path'
-import { Fault } from '../errors/fault.ts'
-import { canonicalJson } from '../value/canonical-json.ts'
+import { Fault } from '../../errors/fault.ts'
+import { canonicalJson } from '../../value/canonical-json.ts'
 import {
   DESCRIPTOR_FILE,
   formatRootDescriptor,
   ROOT_FILE_BYTES_MAX,
   type RootDescriptor,
-} from '../value/product-root.ts'
-import { parseStrictJson } from '../value/strict-json.ts'
-import { ValidationError } from '../value/validation-error.ts'
-import { rule } from '../wire/rules.ts'
-import { schema } from '../wire/schema.ts'
-import type { ClientEnvironment } from './environment.ts'
-import { explanation } from './explanations.ts'
-import { createFile, readIfPresent } from './files.ts'
-import { canonicalOrigin } from './origins.ts'
+} from '../../value/product-root.ts'
+import { parseStrictJson } from '../../value/strict-json.ts'
+import { ValidationError } from '../../value/validation-error.ts'
+import { rule } from '../../wire/rules.ts'
+import { schema } from '../../wire/schema.ts'
+import type { ClientEnvironment } from '../environment.ts'
+import { explanation } from '../explanations.ts'
+import { createFile, readIfPresent } from '../files.ts'
+import { canonicalOrigin } from '../origins.ts'
 
 export const LINK_FILE = 'management.json'
 const PUBLIC_FILE = 0o644
@@ -66,7 +66,7 @@ export async function openRoot(
 /** Returns null if there is no descriptor. Throws CLIENT_ROOT_INVALID, CLIENT_FILE_FAILED. */
 export function readDescriptor(directory: string): Promise<RootDescriptor | null> {
   return readRootFile(join(directory, DESCRIPTOR_FILE), async (text) => {
-    const { parseRootDescriptor } = await import('../wire/files/product-root.ts')
+    const { parseRootDescriptor } = await import('../../wire/files/product-root.ts')
     return parseRootDescriptor(text)
   })
 }
@@ -83,7 +83,7 @@ export function createDescriptor(directory: string, descriptor: RootDescriptor):
  */
 export function readLink(directory: string): Promise<string | null> {
   return readRootFile(join(directory, LINK_FILE), async (text) => {
-    const { parse } = await import('../wire/reading/read.ts')
+    const { parse } = await import('../../wire/reading/read.ts')
     return parse(LinkFile, parseStrictJson(text)).managementOrigin
   })
 }

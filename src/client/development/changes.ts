@@ -1,14 +1,14 @@
 /** Differences between the declarations of a package and those of a Release, by name. */
-import { canonicalJson } from '../../../value/canonical-json.ts'
+import { canonicalJson } from '../../value/canonical-json.ts'
 import type {
   CronManifest,
   FunctionManifest,
   TableManifest,
   WorkspaceManifest,
-} from '../../../value/manifest.ts'
-import type { Json } from '../../../value/strict-json.ts'
-import type { FunctionCatalog, TableCatalog } from '../../../wire/catalogs.ts'
-import type { CronList } from '../../../wire/crons.ts'
+} from '../../value/manifest.ts'
+import type { Json } from '../../value/strict-json.ts'
+import type { FunctionCatalog, TableCatalog } from '../../wire/catalogs.ts'
+import type { CronList } from '../../wire/crons.ts'
 
 /** Names in order. */
 export type Difference = {

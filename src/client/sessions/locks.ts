@@ -6,13 +6,13 @@
 import { closeSync, fstatSync, openSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
 import { hostname } from 'node:os'
 import process from 'node:process'
-import { Fault } from '../errors/fault.ts'
-import { isProcessRunning } from '../system/processes.ts'
-import type { System } from '../system/system.ts'
-import { encodeBase64Url } from '../value/base64url.ts'
-import { canonicalJson } from '../value/canonical-json.ts'
-import { createFile, errorCode, withPath } from './files.ts'
-import { pause } from './pauses.ts'
+import { Fault } from '../../errors/fault.ts'
+import { isProcessRunning } from '../../system/processes.ts'
+import type { System } from '../../system/system.ts'
+import { encodeBase64Url } from '../../value/base64url.ts'
+import { canonicalJson } from '../../value/canonical-json.ts'
+import { createFile, errorCode, withPath } from '../files.ts'
+import { pause } from '../pauses.ts'
 
 /** Exceeds the time of any holder, each of which has a shorter deadline. */
 export const LOCK_WAIT_MS_MAX = 45_000

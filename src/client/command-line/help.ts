@@ -1,7 +1,7 @@
 /** The help texts, which cac formats from the declarations of the commands. */
 import type { CAC, Command } from 'cac'
-import type { Json } from '../value/strict-json.ts'
-import type { CommandSpec } from './contexts.ts'
+import type { Json } from '../../value/strict-json.ts'
+import type { CommandSpec } from '../contexts.ts'
 import { declareCommand, declareProgram, usageOf } from './program.ts'
 
 type HelpSection = Parameters<NonNullable<Command['helpCallback']>>[0][number]

@@ -7,9 +7,9 @@ import { LOCAL_SERVER_FILE, localAuthor, type RootDescriptor } from '../../value
 import type { LocalServer } from '../../wire/files/local-server.ts'
 import type { Context } from '../contexts.ts'
 import { explanation } from '../explanations.ts'
-import type { Profile } from '../profiles.ts'
-import { openRoot, type Root, resolvePath } from '../roots.ts'
-import { OperatorSession, type SessionStore } from '../sessions.ts'
+import type { Profile } from '../sessions/profiles.ts'
+import { OperatorSession, type SessionStore } from '../sessions/sessions.ts'
+import { openRoot, type Root, resolvePath } from './roots.ts'
 
 /** The last second of the year 9999: the session ends with `svc dev`. */
 const NEVER_MICROS = 253_402_300_799_000_000n

@@ -3,15 +3,15 @@
  * file is read again, and are durable before they are used: parallel processes adopt each other's
  * tokens and never send a consumed refresh token.
  */
-import { Fault, isFault } from '../errors/fault.ts'
-import { formatTimestamp } from '../value/plain.ts'
-import { Secret } from '../value/secret.ts'
-import { BUILD_VERSION, compareVersions } from '../value/version.ts'
-import type { Login } from '../wire/identity/auth.ts'
-import { refreshSession } from '../wire/operations/identity/auth.ts'
-import { type ManagementOperation, VERSION_HEADER } from '../wire/operations/operation.ts'
-import type { Context } from './contexts.ts'
-import { type Explanation, explained, isReported } from './explanations.ts'
+import { Fault, isFault } from '../../errors/fault.ts'
+import { formatTimestamp } from '../../value/plain.ts'
+import { Secret } from '../../value/secret.ts'
+import { BUILD_VERSION, compareVersions } from '../../value/version.ts'
+import type { Login } from '../../wire/identity/auth.ts'
+import { refreshSession } from '../../wire/operations/identity/auth.ts'
+import { type ManagementOperation, VERSION_HEADER } from '../../wire/operations/operation.ts'
+import type { Context } from '../contexts.ts'
+import { type Explanation, explained, isReported } from '../explanations.ts'
 import {
   type AnyInput,
   anyRequestOf,
@@ -19,9 +19,9 @@ import {
   type OperationRequest,
   type ReplyOf,
   requestOf,
-} from './operation-requests.ts'
+} from '../requests/operation-requests.ts'
+import { type Call, send, sendForLines } from '../requests/requests.ts'
 import { isAccessToken, isRefreshToken, type Profile, ProfileStore } from './profiles.ts'
-import { type Call, send, sendForLines } from './requests.ts'
 
 /** An access token that expires within this time is refreshed before the request. */
 const EXPIRY_MARGIN_MICROS = 30_000_000n

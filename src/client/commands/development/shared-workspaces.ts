@@ -1,24 +1,24 @@
 /** The routes of development keys at the application origin of a shared Environment. */
-import { type Fault, isFault } from '../../errors/fault.ts'
-import type { WorkspaceRevisionId } from '../../value/ids.ts'
-import { Secret } from '../../value/secret.ts'
-import type { DevelopmentAccess, Operation } from '../../wire/operations/operation.ts'
+import { type Fault, isFault } from '../../../errors/fault.ts'
+import type { WorkspaceRevisionId } from '../../../value/ids.ts'
+import { Secret } from '../../../value/secret.ts'
+import type { DevelopmentAccess, Operation } from '../../../wire/operations/operation.ts'
 import {
   freezeWorkspace,
   readWorkspaceHead,
   synchronizeWorkspace,
-} from '../../wire/operations/workspaces.ts'
-import type { Frozen, WorkspaceState } from '../../wire/releases.ts'
-import type { Published } from '../../wire/workspace.ts'
-import { type CommandSpec, type Context, option } from '../contexts.ts'
-import { explained } from '../explanations.ts'
-import { type CallArguments, type ReplyOf, requestOf } from '../operation-requests.ts'
-import { parseOrigin } from '../origins.ts'
-import { publicationHeaders } from '../provenance/provenance.ts'
-import type { Publication } from '../remotes.ts'
-import { send } from '../requests.ts'
-import { secretFrom } from '../secret-variables.ts'
-import { usage } from '../usage.ts'
+} from '../../../wire/operations/workspaces.ts'
+import type { Frozen, WorkspaceState } from '../../../wire/releases.ts'
+import type { Published } from '../../../wire/workspace.ts'
+import { type CommandSpec, type Context, option } from '../../contexts.ts'
+import { explained } from '../../explanations.ts'
+import { parseOrigin } from '../../origins.ts'
+import { publicationHeaders } from '../../provenance/provenance.ts'
+import { type CallArguments, type ReplyOf, requestOf } from '../../requests/operation-requests.ts'
+import { send } from '../../requests/requests.ts'
+import type { Publication } from '../../roots/remotes.ts'
+import { secretFrom } from '../../secret-variables.ts'
+import { usage } from '../../usage.ts'
 
 const DEVELOPMENT_KEY = /^rk_dev_v1_[A-Za-z0-9_-]{43}$/
 const KEY_VARIABLE = 'SERVICE_DEVELOPMENT_KEY'

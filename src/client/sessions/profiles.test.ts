@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { build } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { realSystem } from '../system/system.ts'
-import type { ClientEnvironment } from './environment.ts'
-import { Output } from './output.ts'
+import { realSystem } from '../../system/system.ts'
+import type { ClientEnvironment } from '../environment.ts'
+import { Output } from '../output.ts'
 import { ProfileStore } from './profiles.ts'
 
 function pathOn(platform: string, variables: Record<string, string>): string {
@@ -71,10 +71,10 @@ describe('the directory of the credentials file', () => {
 const PROGRAM = `
 import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
-import { processEnvironment } from './environment.ts'
-import { Output } from './output.ts'
+import { processEnvironment } from '../process-environment.ts'
+import { Output } from '../output.ts'
 import { ProfileStore } from './profiles.ts'
-import { Secret } from '../value/secret.ts'
+import { Secret } from '../../value/secret.ts'
 const step = Number(process.argv[2])
 let calls = 0
 for (const name of ['openSync', 'writeSync', 'fsyncSync', 'fchmodSync', 'closeSync', 'renameSync',

@@ -4,28 +4,28 @@
  * schema 1 had one origin for both and is read until the next refresh or login replaces it.
  */
 import { isAbsolute, join } from 'node:path'
-import { Fault, isFault } from '../errors/fault.ts'
+import { Fault, isFault } from '../../errors/fault.ts'
 import {
   ensurePrivateDirectory,
   removeFileDurably,
   restrictToOwner,
   writeFileAtomic,
-} from '../system/files.ts'
-import { canonicalJson } from '../value/canonical-json.ts'
-import type { OperatorId, SessionId } from '../value/ids.ts'
-import { Secret } from '../value/secret.ts'
-import { parseStrictJson } from '../value/strict-json.ts'
-import { INT64 } from '../value/tagged.ts'
-import { ValidationError } from '../value/validation-error.ts'
-import { idField, text } from '../wire/fields.ts'
-import { rule } from '../wire/rules.ts'
-import { type Infer, schema } from '../wire/schema.ts'
-import type { Context } from './contexts.ts'
-import type { ClientEnvironment } from './environment.ts'
-import { readIfPresent, sweepTemporaries, withPath } from './files.ts'
+} from '../../system/files.ts'
+import { canonicalJson } from '../../value/canonical-json.ts'
+import type { OperatorId, SessionId } from '../../value/ids.ts'
+import { Secret } from '../../value/secret.ts'
+import { parseStrictJson } from '../../value/strict-json.ts'
+import { INT64 } from '../../value/tagged.ts'
+import { ValidationError } from '../../value/validation-error.ts'
+import { idField, text } from '../../wire/fields.ts'
+import { rule } from '../../wire/rules.ts'
+import { type Infer, schema } from '../../wire/schema.ts'
+import type { Context } from '../contexts.ts'
+import type { ClientEnvironment } from '../environment.ts'
+import { readIfPresent, sweepTemporaries, withPath } from '../files.ts'
+import { ALLOW_LOOPBACK_HTTP, canonicalOrigin, parseOrigin } from '../origins.ts'
+import { usage } from '../usage.ts'
 import { withLock } from './locks.ts'
-import { ALLOW_LOOPBACK_HTTP, canonicalOrigin, parseOrigin } from './origins.ts'
-import { usage } from './usage.ts'
 
 export const CREDENTIALS_FILE = 'credentials-v1.json'
 const CREDENTIALS_BYTES_MAX = 64 * 1024
@@ -92,7 +92,7 @@ export class ProfileStore {
     const bytes = readIfPresent(this.path, CREDENTIALS_BYTES_MAX)
     if (bytes === null) return null
     this.#restrict()
-    const { readOr } = await import('../wire/reading/read.ts')
+    const { readOr } = await import('../../wire/reading/read.ts')
     try {
       const file = readOr(CredentialsFile, parseStrictJson(bytes), ({ path, rule }) => {
         return new ValidationError(rule, path)

@@ -1,6 +1,6 @@
 /** Declares the commands to cac. */
 import { type CAC, type Command, cac } from 'cac'
-import type { CommandSpec, OptionSpec, PositionalSpec } from './contexts.ts'
+import type { CommandSpec, OptionSpec, PositionalSpec } from '../contexts.ts'
 
 export const JSON_OPTION = '--json'
 export const HELP_OPTIONS: readonly string[] = ['--help', '-h']

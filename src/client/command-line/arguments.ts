@@ -4,10 +4,10 @@
  * nearest known one.
  */
 import type { CAC, Command } from 'cac'
-import type { Fault } from '../errors/fault.ts'
-import type { CommandSpec, Invocation } from './contexts.ts'
+import type { Fault } from '../../errors/fault.ts'
+import type { CommandSpec, Invocation } from '../contexts.ts'
+import { usage } from '../usage.ts'
 import { declareCommand, declareProgram, HELP_OPTIONS, JSON_OPTION, optionForm } from './program.ts'
-import { usage } from './usage.ts'
 
 export interface ParsedLine {
   /** Null for the program itself, as `svc --help`, and for a group, as `svc buckets --help`. */

@@ -3,19 +3,19 @@
  * and validates every response, in which it overlooks unknown fields. `replay` decides which
  * failures are retried; sessions.ts adds the credentials of the operator.
  */
-import type { Code } from '../errors/codes.ts'
-import { Fault, isFault, type Violation } from '../errors/fault.ts'
-import { KINDS, type Kind } from '../errors/kinds.ts'
-import { isId } from '../value/ids.ts'
-import type { Secret } from '../value/secret.ts'
-import { type Json, parseStrictJson } from '../value/strict-json.ts'
-import { ValidationError } from '../value/validation-error.ts'
-import { text } from '../wire/fields.ts'
-import { isJson } from '../wire/media-types.ts'
-import { openSchema, type Schema, schema } from '../wire/schema.ts'
-import type { ClientEnvironment } from './environment.ts'
-import { explanation } from './explanations.ts'
-import { ConnectFailure } from './network/connections.ts'
+import type { Code } from '../../errors/codes.ts'
+import { Fault, isFault, type Violation } from '../../errors/fault.ts'
+import { KINDS, type Kind } from '../../errors/kinds.ts'
+import { isId } from '../../value/ids.ts'
+import type { Secret } from '../../value/secret.ts'
+import { type Json, parseStrictJson } from '../../value/strict-json.ts'
+import { ValidationError } from '../../value/validation-error.ts'
+import { text } from '../../wire/fields.ts'
+import { isJson } from '../../wire/media-types.ts'
+import { openSchema, type Schema, schema } from '../../wire/schema.ts'
+import type { ClientEnvironment } from '../environment.ts'
+import { explanation } from '../explanations.ts'
+import { ConnectFailure } from '../network/connections.ts'
 
 export const DEADLINE_MS = 30_000
 export const RESPONSE_BYTES_MAX = 4 * 1024 * 1024
@@ -273,7 +273,7 @@ async function readReply<T>(call: Call<T>, response: Response, bytes: Uint8Array
   if (call.reply === 'bytes') return { status, headers, bytes } as T
   const json = jsonOf(response, bytes)
   // arktype takes longer to load than most commands take, so it is loaded for a response only.
-  const { read } = await import('../wire/reading/read.ts')
+  const { read } = await import('../../wire/reading/read.ts')
   return read(openSchema(call.reply), json, 'CLIENT_RESPONSE_INVALID')
 }
 
@@ -354,7 +354,7 @@ async function errorEnvelope(response: Response, bytes: Uint8Array): Promise<Err
   } catch {
     return null
   }
-  const { fits } = await import('../wire/reading/read.ts')
+  const { fits } = await import('../../wire/reading/read.ts')
   if (!fits(FailureReply, json)) return null
   const { error, requestId } = json
   const violations = Array.isArray(error.violations) ? error.violations : []

@@ -3,8 +3,8 @@
  * compiler checks their names and types; the texts of parameters, query and headers may be those of
  * a command line, which the server checks.
  */
-import type { OperationId } from '../value/ids.ts'
-import { OPERATION_ID_HEADER } from '../wire/idempotency-records.ts'
+import type { OperationId } from '../../value/ids.ts'
+import { OPERATION_ID_HEADER } from '../../wire/idempotency-records.ts'
 import type {
   Body,
   EnvironmentAccess,
@@ -17,10 +17,10 @@ import type {
   OptionalHeader,
   RawBody,
   Replies,
-} from '../wire/operations/operation.ts'
-import type { Params } from '../wire/operations/parameters.ts'
-import type { Schema } from '../wire/schema.ts'
-import type { Explanation } from './explanations.ts'
+} from '../../wire/operations/operation.ts'
+import type { Params } from '../../wire/operations/parameters.ts'
+import type { Schema } from '../../wire/schema.ts'
+import type { Explanation } from '../explanations.ts'
 import type { BytesReply, Call } from './requests.ts'
 
 /** A message as a client sends it. Optional fields may be undefined, and are then left out. */

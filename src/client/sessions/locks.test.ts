@@ -2,10 +2,10 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSy
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { isFault } from '../errors/fault.ts'
-import { realSystem } from '../system/system.ts'
+import { isFault } from '../../errors/fault.ts'
+import { realSystem } from '../../system/system.ts'
+import { pause } from '../pauses.ts'
 import { inspect, removeDead, withLock } from './locks.ts'
-import { pause } from './pauses.ts'
 
 const system = realSystem()
 const never = new AbortController().signal

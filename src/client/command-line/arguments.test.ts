@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { Fault } from '../errors/fault.ts'
+import { Fault } from '../../errors/fault.ts'
+import { COMMANDS } from '../main.ts'
 import { parseLine } from './arguments.ts'
-import { COMMANDS } from './main.ts'
 
 function parse(...argv: string[]) {
   return parseLine(argv, COMMANDS)

@@ -2,10 +2,15 @@ import { spawn } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { type FakeServer, failure, newId, type Recorded } from '../../testing/client/fake-server.ts'
-import { linkedClient } from '../../testing/client/linked-client.ts'
-import type { TestClient } from '../../testing/client/test-client.ts'
-import { type Json, parseStrictJson } from '../value/strict-json.ts'
+import {
+  type FakeServer,
+  failure,
+  newId,
+  type Recorded,
+} from '../../../testing/client/fake-server.ts'
+import { linkedClient } from '../../../testing/client/linked-client.ts'
+import type { TestClient } from '../../../testing/client/test-client.ts'
+import { type Json, parseStrictJson } from '../../value/strict-json.ts'
 
 let server: FakeServer
 let client: TestClient
@@ -177,7 +182,7 @@ describe('a session', () => {
   )
 })
 
-const MAIN = join(import.meta.dirname, '../main.ts')
+const MAIN = join(import.meta.dirname, '../../main.ts')
 
 function startStatus(): Promise<{ exit: number | null; out: string }> {
   const { PATH = '' } = process.env

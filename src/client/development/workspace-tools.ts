@@ -1,0 +1,114 @@
+/** The tools that only the executable has, which `dev` makes: builds and `svc dev`. */
+import type { ProjectId } from '../../value/ids.ts'
+import type { DevelopmentEvent } from './events.ts'
+
+export interface BuiltWorkspace {
+  /** The package frame; equal sources give equal bytes. */
+  readonly frame: Uint8Array
+  /** Problems that do not fail the build, each with its location and its fix. */
+  readonly warnings: readonly string[]
+}
+
+export interface GeneratedCode {
+  /** Absolute paths of the files that were written, since they differed. */
+  readonly changed: readonly string[]
+  readonly warnings: readonly string[]
+}
+
+/** The root and the Workspace that `svc dev` serves, and how. */
+export interface DevelopmentRequest {
+  /** Absolute path of the Product root. */
+  readonly rootPath: string
+  /** Absolute. */
+  readonly workspaceDirectory: string
+  /** Null for the usual port, or any other where that one is in use. */
+  readonly port: number | null
+  /** True if devices of the local network may call Functions too. */
+  readonly opensToNetwork: boolean
+  /** Content of the seed file; null for none. */
+  readonly seed: Uint8Array | null
+  /** True if all documents, files, Releases and keys are removed first. */
+  readonly reset: boolean
+  readonly report: (event: DevelopmentEvent) => void
+  /** Stops the command. */
+  readonly signal: AbortSignal
+}
+
+/** The shared Environment that `svc dev --attach` synchronizes a Workspace into. */
+export interface SharedEnvironment {
+  /**
+   * Returns the Project that packages of the Workspace name. The first call for a Workspace reads
+   * its HEAD.
+   */
+  projectOf(workspace: string): Promise<ProjectId>
+  /** Makes a package the HEAD of its Workspace. */
+  synchronize(build: {
+    readonly workspace: string
+    readonly frame: Uint8Array
+    /** Monotonic milliseconds of the change. */
+    readonly startedAt: number
+    readonly warnings: readonly string[]
+  }): Promise<void>
+  /** Returns whether only a change of the source can end a failure of these methods. */
+  isOfSource(error: unknown): boolean
+}
+
+/** The Workspace that `svc dev --attach` follows. */
+export interface AttachRequest {
+  /** Absolute. */
+  readonly workspaceDirectory: string
+  readonly shared: SharedEnvironment
+  readonly report: (event: DevelopmentEvent) => void
+  /** Stops the command. */
+  readonly signal: AbortSignal
+}
+
+/** The Workspace that `svc build --watch` follows. */
+export interface WatchRequest {
+  /** Absolute. */
+  readonly workspaceDirectory: string
+  readonly onChange: () => Promise<void>
+  readonly onNotice: (notice: string) => Promise<void>
+  /** Stops the command. */
+  readonly signal: AbortSignal
+}
+
+/** The Workspaces that `svc init` starts with, the usual one first. */
+export const TEMPLATE_NAMES = ['chat', 'api', 'empty'] as const
+
+export type TemplateName = (typeof TEMPLATE_NAMES)[number]
+
+/** Tools that only the executable has, since they need more than Node. */
+export interface WorkspaceTools {
+  /** Builds a Workspace. */
+  build(input: {
+    /** Absolute. */
+    readonly workspaceDirectory: string
+    readonly projectId: ProjectId
+    /** True if type errors fail the build. */
+    readonly checksTypes: boolean
+  }): Promise<BuiltWorkspace>
+  /**
+   * Builds a Workspace and writes `_generated/` into it, or the references to its Functions and
+   * the client package into `clientDirectory`.
+   */
+  generate(input: {
+    /** Absolute. */
+    readonly workspaceDirectory: string
+    /** Absolute. */
+    readonly clientDirectory: string | null
+  }): Promise<GeneratedCode>
+  /** Writes a first Workspace without overwriting files. Returns the paths that it created. */
+  writeWorkspace(input: {
+    /** Absolute. */
+    readonly workspaceDirectory: string
+    readonly name: string
+    readonly template: TemplateName
+  }): Promise<readonly string[]>
+  /** Runs `onChange` now and after each change of the files, until `signal` fires. */
+  watch(request: WatchRequest): Promise<void>
+  /** Serves a Workspace on this machine until `signal` fires. */
+  develop(request: DevelopmentRequest): Promise<void>
+  /** Synchronizes a Workspace into a shared Environment until `signal` fires. */
+  attach(request: AttachRequest): Promise<void>
+}
