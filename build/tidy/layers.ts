@@ -168,6 +168,7 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
   },
   client: {
     'visible-text.ts': 'text of servers and files, escaped for the terminal',
+    'timestamps.ts': 'times of responses as text for people',
     'explanations.ts': 'what a failure reports beyond its code, such as the next step',
     'usage.ts': 'the failure of a command line that cannot be run as it was typed',
     'files.ts': 'files that the client reads and creates, with failures that name the path',
@@ -192,6 +193,8 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
     oidc:
       'a login in the browser: the address that the provider redirects to, and the exchange ' +
       'of its code',
+    'request-commands.ts':
+      'the declaration of a command that sends one request and prints its response',
     commands: 'one file for each command or noun; a noun with several files has a folder',
     'process-environment.ts': 'the environment of the process',
     'main.ts': 'the list of commands; runs a command line',

@@ -52,6 +52,15 @@ export interface CommandSpec {
 type Switch = OptionSpec & { readonly value: null }
 type Valued<R extends boolean> = OptionSpec & { readonly value: string; readonly required: R }
 
+/** Declares an argument by its position; a command needs it unless it is optional. */
+export function argument(name: string, description: string): PositionalSpec {
+  return { name, description, required: true }
+}
+
+export function optionalArgument(name: string, description: string): PositionalSpec {
+  return { name, description, required: false }
+}
+
 export function flag(description: string): Switch {
   return { description, value: null, required: false }
 }
@@ -67,7 +76,8 @@ export function requiredOption(value: string, description: string): Valued<true>
   return { description, value, required: true }
 }
 
-type OptionValues<O extends { readonly [name: string]: OptionSpec }> = {
+/** The values of the declared options by their names. */
+export type OptionValues<O extends Options> = {
   readonly [N in keyof O]: O[N]['value'] extends null
     ? boolean
     : O[N]['required'] extends true
@@ -75,8 +85,11 @@ type OptionValues<O extends { readonly [name: string]: OptionSpec }> = {
       : string | undefined
 }
 
-/** Declares a command; the type of `options` in `run` follows from the declared options. */
-export function command<const O extends { readonly [name: string]: OptionSpec }>(spec: {
+export type Options = { readonly [name: string]: OptionSpec }
+export type Positionals = Invocation['positionals']
+
+/** The parts of a command that need no code; the help has them. */
+export interface Declaration<O extends Options> {
   readonly name: string
   readonly alias?: string
   readonly summary: string
@@ -84,12 +97,14 @@ export function command<const O extends { readonly [name: string]: OptionSpec }>
   readonly positionals?: readonly PositionalSpec[]
   readonly options: O
   readonly examples?: readonly string[]
-  run(
-    context: Context,
-    options: OptionValues<O>,
-    positionals: readonly (string | undefined)[],
-  ): Promise<void>
-}): CommandSpec {
+}
+
+/** Declares a command; the type of `options` in `run` follows from the declared options. */
+export function command<const O extends Options>(
+  spec: Declaration<O> & {
+    run(context: Context, options: OptionValues<O>, positionals: Positionals): Promise<void>
+  },
+): CommandSpec {
   return {
     name: spec.name,
     alias: spec.alias ?? null,

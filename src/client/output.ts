@@ -10,6 +10,7 @@ import { encodeBase64Url } from '../value/base64url.ts'
 import type { Json } from '../value/strict-json.ts'
 import type { ClientEnvironment } from './environment.ts'
 import { explanationOf } from './explanations.ts'
+import { timeText } from './timestamps.ts'
 import { printable, printableJson, printableJsonLine, printableLines } from './visible-text.ts'
 
 /** Exit code of a command that a signal ended (contract/wire.md, Exit codes). */
@@ -22,6 +23,21 @@ const FRAMES = ['|', '/', '-', '\\']
 const STYLES = ['bold', 'dim', 'red', 'yellow'] as const
 export type Style = (typeof STYLES)[number]
 const MARK_BYTES = 12
+
+/**
+ * The columns of a table by their titles. A cell is a field of the row, formatted by its type and
+ * name, or a function of the row.
+ */
+export type Columns<E, V = unknown> = Readonly<
+  Record<string, (keyof E & string) | ((row: E, view: V) => string)>
+>
+
+/** Formats a field for people; one whose name ends with `Micros` is a time. */
+function fieldText(name: string, value: unknown): string {
+  if (value === null || value === undefined) return '-'
+  if (Array.isArray(value)) return value.join(',')
+  return name.endsWith('Micros') ? timeText(String(value)) : String(value)
+}
 
 export class Output {
   readonly json: boolean
@@ -96,6 +112,22 @@ export class Output {
         .join('  ')
         .trimEnd()
     return [this.styled('dim', line(head)), ...clean.map(line)]
+  }
+
+  /** Formats a table by its columns. */
+  columns<E, V>(rows: readonly E[], columns: Columns<E, V>, view?: V): string[] {
+    const cells = Object.values(columns)
+    const texts = rows.map((row) =>
+      cells.map((cell) =>
+        typeof cell === 'string' ? fieldText(cell, row[cell]) : cell(row, view as V),
+      ),
+    )
+    return this.table(Object.keys(columns), texts)
+  }
+
+  /** Formats a table below an empty line; returns no line for a table without rows. */
+  section<E>(rows: readonly E[], columns: Columns<E>): string[] {
+    return rows.length === 0 ? [] : ['', ...this.columns(rows, columns)]
   }
 
   /**

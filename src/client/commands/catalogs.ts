@@ -4,71 +4,61 @@ import { fromStoredJson } from '../../value/stored.ts'
 import type { Json } from '../../value/strict-json.ts'
 import type { FieldsJson, OptionalJson, ValidatorJson } from '../../value/validators.ts'
 import { listFunctions, listTables } from '../../wire/operations/catalogs.ts'
-import { type CommandSpec, command, option } from '../contexts.ts'
-import { openRemote } from '../roots/remotes.ts'
+import { type CommandSpec, option } from '../contexts.ts'
+import { requestCommand } from '../request-commands.ts'
 import { REMOTE } from './operations.ts'
-import { targetOf } from './targets.ts'
+import { openTarget } from './targets.ts'
 
 const OPTIONS = {
   ...REMOTE,
   target: option('TARGET', 'channel:NAME, workspace:NAME or the like; needed without svc dev'),
 } as const
 
-export const functionsCommand: CommandSpec = command({
+export const functionsCommand: CommandSpec = requestCommand({
   name: 'functions',
   summary: 'List the Functions of a target, with their arguments and results',
   options: OPTIONS,
   examples: ['svc functions --target workspace:default'],
-  async run(context, { target: given, ...at }) {
-    const { output } = context
-    const remote = await openRemote(context, at)
-    const target = targetOf(remote, given, functionsCommand)
-    const request = remote.call(listFunctions, { query: { target }, subjects: { target } })
-    const catalog = await output.progress('reading the Functions', request)
-    const rows = catalog.functions.map((item) => [
-      item.name,
-      item.kind,
-      item.visibility === 'internal' ? 'internal' : item.clients.join(',') || '-',
-      item.auth,
-      fieldsText(item.arguments),
-      validatorText(item.returns),
-    ])
-    const head = ['FUNCTION', 'KIND', 'CLIENTS', 'AUTH', 'ARGUMENTS', 'RETURNS']
-    await output.result(catalog as unknown as Json, [
-      `${output.bold(catalog.releaseId)}  ${target}`,
-      '',
-      ...output.table(head, rows),
-    ])
-  },
+  open: (context, at) => openTarget(context, at, functionsCommand),
+  progress: 'reading the Functions',
+  request: ({ call, target }) => call(listFunctions, { query: { target }, subjects: { target } }),
+  lines: ({ releaseId, functions }, { output, server }) => [
+    `${output.bold(releaseId)}  ${server.target}`,
+    '',
+    ...output.columns(functions, {
+      FUNCTION: 'name',
+      KIND: 'kind',
+      CLIENTS: ({ visibility, clients }) =>
+        visibility === 'internal' ? 'internal' : clients.join(',') || '-',
+      AUTH: 'auth',
+      ARGUMENTS: (item) => fieldsText(item.arguments),
+      RETURNS: ({ returns }) => validatorText(returns),
+    }),
+  ],
 })
 
-export const tablesCommand: CommandSpec = command({
+export const tablesCommand: CommandSpec = requestCommand({
   name: 'tables',
   summary: 'List the tables of a target, with their fields and indexes',
   options: OPTIONS,
   examples: ['svc tables --target workspace:default'],
-  async run(context, { target: given, ...at }) {
-    const { output } = context
-    const remote = await openRemote(context, at)
-    const target = targetOf(remote, given, tablesCommand)
-    const request = remote.call(listTables, { query: { target } })
-    const catalog = await output.progress('reading the tables', request)
-    const tables = catalog.tables.flatMap(({ name, fields, indexes }) => [
+  open: (context, at) => openTarget(context, at, tablesCommand),
+  progress: 'reading the tables',
+  request: ({ call, target }) => call(listTables, { query: { target } }),
+  lines: ({ releaseId, tables }, { output, server }) => [
+    `${output.bold(releaseId)}  ${server.target}`,
+    ...tables.flatMap(({ name, fields, indexes }) => [
       '',
       output.bold(name),
-      ...output.table(
-        ['FIELD', 'TYPE'],
-        Object.entries(fields).map(([field, json]) => [field, fieldText(json)]),
-      ),
+      ...output.columns(Object.entries(fields), {
+        FIELD: ([field]) => field,
+        TYPE: ([, json]) => fieldText(json),
+      }),
       ...indexes.map(({ name, fields, unique }) => {
         return `${unique ? 'unique' : 'index'} ${name}(${fields.join(', ')})`
       }),
-    ])
-    await output.result(catalog as unknown as Json, [
-      `${output.bold(catalog.releaseId)}  ${target}`,
-      ...tables,
-    ])
-  },
+    ]),
+  ],
 })
 
 /** Returns a type in the notation of TypeScript, such as `{ body: string, likes?: int64 }`. */

@@ -1,7 +1,6 @@
 /** `svc credentials`: manages Application Keys. A confidential key is shown once and not stored. */
 import { isFault } from '../../errors/fault.ts'
-import { type ClientId, type CredentialId, isId } from '../../value/ids.ts'
-import { formatTimestamp } from '../../value/plain.ts'
+import type { ClientId, CredentialId } from '../../value/ids.ts'
 import type { CredentialCreated } from '../../wire/application-clients.ts'
 import {
   createCredential,
@@ -12,30 +11,22 @@ import {
   revokeCredential,
   rotateCredential,
 } from '../../wire/operations/application-clients.ts'
-import {
-  type CommandSpec,
-  type Context,
-  command,
-  option,
-  REMOTE_FLAG,
-  requiredOption,
-} from '../contexts.ts'
+import { type CommandSpec, type Context, command, option, requiredOption } from '../contexts.ts'
 import { explained } from '../explanations.ts'
+import { requestCommand } from '../request-commands.ts'
 import { openRemote, type Remote } from '../roots/remotes.ts'
 import { resolvePath } from '../roots/roots.ts'
 import { withSecretFile } from '../secret-files.ts'
-import { usage } from '../usage.ts'
+import { timeText } from '../timestamps.ts'
+import { requireId, usage } from '../usage.ts'
+import { LINKED } from './operations.ts'
 import { createdAtMicros, parseScopes } from './scopes.ts'
 
 const DEFAULT_SCOPES = ['mutation', 'query', 'realtime'] as const
 const SHOWN_SCOPES = `${DEFAULT_SCOPES.join(',')} or fewer`
 
-const REMOTE = {
-  remote: REMOTE_FLAG,
-  root: option('DIR', 'The linked root; by default the working directory'),
-  client: requiredOption('app_ID', 'The Application Client'),
-}
-const CREDENTIAL = { ...REMOTE, credential: requiredOption('crd_ID', 'The credential') }
+const CLIENT = { ...LINKED, client: requiredOption('app_ID', 'The Application Client') }
+const CREDENTIAL = { ...CLIENT, credential: requiredOption('crd_ID', 'The credential') }
 const KEY_OUT = option('FILE', 'Write the key to this new file instead of printing it')
 const RATE_LIMIT = 'Calls per second that the key may make'
 
@@ -48,7 +39,7 @@ const create: CommandSpec = command({
     'another one: a secret key is never shown again.',
   ],
   options: {
-    ...REMOTE,
+    ...CLIENT,
     name: requiredOption('NAME', 'Display name'),
     scopes: option('LIST', `Scopes of the key; by default ${SHOWN_SCOPES}`),
     'rate-limit': option('NUMBER', `${RATE_LIMIT}; by default 2000`),
@@ -57,7 +48,7 @@ const create: CommandSpec = command({
   },
   examples: ['svc credentials create --client app_... --name ci --key-out ci.key'],
   async run(context, options) {
-    const clientId = clientIdOf(options.client, create)
+    const clientId = requireId('app', options.client, '--client', create)
     const credentialId = newIdOf(context, options['credential-id'], create)
     const wanted = options.scopes === undefined ? null : parseScopes(options.scopes, create)
     const remote = await openRemote(context, options)
@@ -151,36 +142,33 @@ const reveal: CommandSpec = command({
   },
 })
 
-const revoke: CommandSpec = command({
+const revoke: CommandSpec = requestCommand({
   name: 'credentials revoke',
   summary: 'Reject a key permanently, from its next call on',
   options: CREDENTIAL,
-  async run(context, options) {
-    const credential = pathOf(options, revoke)
-    const remote = await openRemote(context, options)
-    const request = remote.call(revokeCredential, named(credential))
-    const revoked = await context.output.progress('revoking the key', request)
-    await context.output.result(revoked, [`${credential.credentialId} is revoked.`])
-  },
+  input: (options) => pathOf(options, revoke),
+  progress: 'revoking the key',
+  request: (remote, credential) => remote.call(revokeCredential, named(credential)),
+  lines: (_, { input: { credentialId } }) => [`${credentialId} is revoked.`],
 })
 
-const remove: CommandSpec = command({
+const remove: CommandSpec = requestCommand({
   name: 'credentials delete',
   summary: 'Delete a revoked credential',
   details: ['Its identifier stays reserved and is listed as deleted.'],
   options: CREDENTIAL,
-  async run(context, options) {
-    const credential = pathOf(options, remove)
-    const remote = await openRemote(context, options)
-    const request = remote.call(deleteCredential, named(credential))
-    await context.output.progress('deleting the credential', request).catch((error) => {
-      if (!isFault(error, 'PRODUCT_STATE_CONFLICT')) throw error
-      throw explained(error, { next: 'Revoke it with `svc credentials revoke`, then delete it.' })
-    })
-    const { credentialId } = credential
-    const document = { version: 1, credentialId, state: 'deleted' }
-    await context.output.result(document, [`${credentialId} is deleted.`])
+  input: (options) => pathOf(options, remove),
+  progress: 'deleting the credential',
+  async request(remote, credential) {
+    await remote.call(deleteCredential, named(credential))
+    return { version: 1, credentialId: credential.credentialId, state: 'deleted' }
   },
+  explains: {
+    PRODUCT_STATE_CONFLICT: {
+      next: 'Revoke it with `svc credentials revoke`, then delete it.',
+    },
+  },
+  lines: ({ credentialId }) => [`${credentialId} is deleted.`],
 })
 
 interface CredentialPath {
@@ -249,43 +237,30 @@ function humanResult(
   return [`Created ${credentialId}.`, key, ...once]
 }
 
-const list: CommandSpec = command({
+const list: CommandSpec = requestCommand({
   name: 'credentials list',
   summary: 'List the keys of an Application Client, without the keys themselves',
-  options: REMOTE,
-  async run(context, { root, client }) {
-    const clientId = clientIdOf(client, list)
-    const remote = await openRemote(context, { root })
-    const request = remote.call(listCredentials, { params: { clientId }, subjects: { clientId } })
-    const found = await context.output.progress('reading the credentials', request)
-    const rows = found.credentials.map((credential) => [
-      credential.credentialId,
-      credential.name,
-      credential.state,
-      credential.scopes.join(','),
-      formatTimestamp(BigInt(credential.createdAtMicros)),
-      credential.lastUsedAtMicros === null
-        ? 'never'
-        : formatTimestamp(BigInt(credential.lastUsedAtMicros)),
-    ])
-    const head = ['CREDENTIAL', 'NAME', 'STATE', 'SCOPES', 'CREATED', 'LAST USED']
-    await context.output.result(found, context.output.table(head, rows))
+  options: CLIENT,
+  input: ({ client }) => ({ clientId: requireId('app', client, '--client', list) }),
+  progress: 'reading the credentials',
+  request: (remote, named) => remote.call(listCredentials, { params: named, subjects: named }),
+  rows: ({ credentials }) => credentials,
+  columns: {
+    CREDENTIAL: 'credentialId',
+    NAME: 'name',
+    STATE: 'state',
+    SCOPES: 'scopes',
+    CREATED: 'createdAtMicros',
+    'LAST USED': ({ lastUsedAtMicros }) => timeText(lastUsedAtMicros, 'never'),
   },
 })
 
-function clientIdOf(text: string, command: CommandSpec): ClientId {
-  if (isId('app', text)) return text
-  throw usage('--client needs an app_ identifier.', command)
-}
-
 function pathOf(
-  options: { readonly client: string; readonly credential: string },
+  { client, credential }: { readonly client: string; readonly credential: string },
   command: CommandSpec,
 ): CredentialPath {
-  const { credential: credentialId } = options
-  const clientId = clientIdOf(options.client, command)
-  if (isId('crd', credentialId)) return { clientId, credentialId }
-  throw usage('--credential needs a crd_ identifier.', command)
+  const clientId = requireId('app', client, '--client', command)
+  return { clientId, credentialId: requireId('crd', credential, '--credential', command) }
 }
 
 function newIdOf(
@@ -294,8 +269,7 @@ function newIdOf(
   command: CommandSpec,
 ): CredentialId {
   const credentialId = text ?? environment.system.ids.make('crd')
-  if (isId('crd', credentialId)) return credentialId
-  throw usage('--credential-id needs a crd_ identifier.', command)
+  return requireId('crd', credentialId, '--credential-id', command)
 }
 
 function rateLimitOf(

@@ -13,36 +13,44 @@ import {
   restoreEnvironment,
   updateEnvironment,
 } from '../../wire/operations/environments.ts'
-import { type CommandSpec, type Context, command, flag, option } from '../contexts.ts'
-import { openRemote, type Remote, type RemoteOptions } from '../roots/remotes.ts'
+import { type CommandSpec, flag, option } from '../contexts.ts'
+import { requestCommand } from '../request-commands.ts'
+import type { Remote } from '../roots/remotes.ts'
 import { usage } from '../usage.ts'
 import {
   type ChangeIntent,
   changeIntent,
   changeOptions,
   REMOTE,
-  rethrowChange,
+  staleRevision,
 } from './operations.ts'
 
 const CHANGE = changeOptions('the Environment')
+/** The parts that the changes of the Environment share. */
+const CHANGING = {
+  progress: 'changing the Environment',
+  explains: staleRevision('svc environments get'),
+  lines: (changed: EnvironmentChanged) => [
+    `${changed.operation.replayed ? 'Changed before' : 'Changed'}: ${progressOf(changed)}`,
+  ],
+}
 
-const get: CommandSpec = command({
+const get = requestCommand({
   name: 'environments get',
   summary: 'Show the configuration of the Environment and whether it serves',
   options: REMOTE,
-  async run(context, at) {
-    const request = (await openRemote(context, at)).call(readEnvironment)
-    const state = await context.output.progress('reading the Environment', request)
-    const { configuration } = state.desired
-    const rows = Object.entries(configuration).map(([name, value]) => [name, value ?? '(none)'])
-    await context.output.result(state, [
-      ...context.output.table(['SETTING', 'VALUE'], rows),
-      progressOf(state),
-    ])
-  },
+  progress: 'reading the Environment',
+  request: (remote) => remote.call(readEnvironment),
+  lines: (state, { output }) => [
+    ...output.columns(Object.entries(state.desired.configuration), {
+      SETTING: ([name]) => name,
+      VALUE: ([, value]) => value ?? '(none)',
+    }),
+    progressOf(state),
+  ],
 })
 
-const update: CommandSpec = command({
+const update: CommandSpec = requestCommand({
   name: 'environments update',
   summary: 'Change settings of the Environment and keep those that are not given',
   details: [
@@ -61,7 +69,7 @@ const update: CommandSpec = command({
     'workspace-targets': option('POLICY', 'allowed or denied'),
   },
   examples: ['svc environments update --purpose production --protection protected'],
-  async run(context, options) {
+  input(options, _, context) {
     if (options.location !== undefined && options['no-location']) {
       throw usage('--location and --no-location exclude each other.', update)
     }
@@ -72,36 +80,34 @@ const update: CommandSpec = command({
     }
     if (Object.keys(given).length === 0)
       throw usage('No setting is given. Give at least one setting to change.', update)
-    const intent = changeIntent(context, update, options)
-    await change(context, options, intent, async (remote, { operationId, body }, state) => {
+    return { given, intent: changeIntent(context, update, options) }
+  },
+  request: (remote, { given, intent }) =>
+    change(remote, intent, async ({ operationId, body }, state) => {
       const configuration = await complete({ ...state.desired.configuration, ...given })
       return remote.call(updateEnvironment, { operationId, body: { ...body, configuration } })
-    })
-  },
+    }),
+  ...CHANGING,
 })
 
-const archive: CommandSpec = command({
+const archive: CommandSpec = requestCommand({
   name: 'environments archive',
   summary: 'Stop serving: calls in flight finish, later calls are rejected',
   options: CHANGE,
-  async run(context, options) {
-    const intent = changeIntent(context, archive, options)
-    await change(context, options, intent, (remote, asked) =>
-      remote.call(archiveEnvironment, asked),
-    )
-  },
+  input: (options, _, context) => changeIntent(context, archive, options),
+  request: (remote, intent) =>
+    change(remote, intent, (asked) => remote.call(archiveEnvironment, asked)),
+  ...CHANGING,
 })
 
-const restore: CommandSpec = command({
+const restore: CommandSpec = requestCommand({
   name: 'environments restore',
   summary: 'Serve the Channels and the serving policy again',
   options: CHANGE,
-  async run(context, options) {
-    const intent = changeIntent(context, restore, options)
-    await change(context, options, intent, (remote, asked) =>
-      remote.call(restoreEnvironment, asked),
-    )
-  },
+  input: (options, _, context) => changeIntent(context, restore, options),
+  request: (remote, intent) =>
+    change(remote, intent, (asked) => remote.call(restoreEnvironment, asked)),
+  ...CHANGING,
 })
 
 type Given<N extends string> = { readonly [name in N]: string | undefined }
@@ -130,22 +136,13 @@ interface Change {
 }
 
 async function change(
-  context: Context,
-  at: RemoteOptions,
+  remote: Remote,
   { expected, operationId, changedAtMicros }: ChangeIntent,
-  send: (remote: Remote, asked: Change, state: EnvironmentState) => Promise<EnvironmentChanged>,
-): Promise<void> {
-  const remote = await openRemote(context, at)
-  const work = async (): Promise<EnvironmentChanged> => {
-    const state = await remote.call(readEnvironment)
-    const expectedRevision = expected ?? state.desired.revision
-    return send(remote, { operationId, body: { expectedRevision, changedAtMicros } }, state)
-  }
-  const changed = await context.output
-    .progress('changing the Environment', work())
-    .catch((error) => rethrowChange(error, 'svc environments get'))
-  const when = changed.operation.replayed ? 'Changed before' : 'Changed'
-  await context.output.result(changed, [`${when}: ${progressOf(changed)}`])
+  send: (asked: Change, state: EnvironmentState) => Promise<EnvironmentChanged>,
+): Promise<EnvironmentChanged> {
+  const state = await remote.call(readEnvironment)
+  const expectedRevision = expected ?? state.desired.revision
+  return send({ operationId, body: { expectedRevision, changedAtMicros } }, state)
 }
 
 function progressOf({ desired, observed }: Pick<EnvironmentState, 'desired' | 'observed'>): string {

@@ -1,11 +1,10 @@
 /** `svc health`: shows the health of the linked Environment and its components. */
 import { readEnvironment } from '../../wire/operations/environments.ts'
 import { readHealth } from '../../wire/operations/instances.ts'
-import { command } from '../contexts.ts'
-import { openRemote } from '../roots/remotes.ts'
+import { requestCommand } from '../request-commands.ts'
 import { ARCHIVED, REMOTE } from './operations.ts'
 
-export const healthCommand = command({
+export const healthCommand = requestCommand({
   name: 'health',
   summary: 'Show the health of the Environment and its components',
   details: [
@@ -16,19 +15,20 @@ export const healthCommand = command({
     'their store does not respond. The server log has the reason.',
   ],
   options: REMOTE,
-  async run(context, at) {
-    const { output } = context
-    const remote = await openRemote(context, at)
-    const request = Promise.all([remote.call(readHealth), remote.call(readEnvironment)])
-    const [health, { desired }] = await output.progress('reading the health', request)
-    const isArchived = desired.lifecycle === 'archived'
-    const rows = health.components.map(({ name, status }) => [name, status])
-    const { environmentId } = remote.descriptor
-    await output.result({ ...health, lifecycle: desired.lifecycle }, [
-      `${output.bold(environmentId)}  ${health.status}${isArchived ? ', archived' : ''}`,
+  progress: 'reading the health',
+  async request(remote) {
+    const answers = Promise.all([remote.call(readHealth), remote.call(readEnvironment)])
+    const [health, { desired }] = await answers
+    return { ...health, lifecycle: desired.lifecycle }
+  },
+  lines({ status, components, lifecycle }, { output, server }) {
+    const isArchived = lifecycle === 'archived'
+    const { environmentId } = server.descriptor
+    return [
+      `${output.bold(environmentId)}  ${status}${isArchived ? ', archived' : ''}`,
       ...(isArchived ? [ARCHIVED] : []),
       '',
-      ...output.table(['COMPONENT', 'STATUS'], rows),
-    ])
+      ...output.columns(components, { COMPONENT: 'name', STATUS: 'status' }),
+    ]
   },
 })

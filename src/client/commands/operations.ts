@@ -1,9 +1,8 @@
 /** Shared by the commands that change the linked Environment under an Operation ID. */
-import { isFault } from '../../errors/fault.ts'
-import { isId, type OperationId } from '../../value/ids.ts'
-import { type CommandSpec, type Context, flag, option, REMOTE_FLAG } from '../contexts.ts'
-import { explained } from '../explanations.ts'
-import { usage } from '../usage.ts'
+import type { OperationId } from '../../value/ids.ts'
+import { type Context, flag, option, REMOTE_FLAG } from '../contexts.ts'
+import type { Explanations } from '../request-commands.ts'
+import { requireId, usage } from '../usage.ts'
 import { createdAtMicros } from './scopes.ts'
 
 export const REMOTE = {
@@ -12,16 +11,22 @@ export const REMOTE = {
   root: option('DIR', 'The root, linked or of svc dev; by default the working directory'),
 } as const
 
+/** The options of a command whose root must be linked. */
+export const LINKED = {
+  remote: REMOTE_FLAG,
+  root: option('DIR', 'The linked root; by default the working directory'),
+} as const
+
+export const OPERATION_ID = option('opn_ID', 'Operation ID; a new one by default')
+
 /** The remark of commands whose effect is not served while the Environment is archived. */
 export const ARCHIVED =
   'The Environment is archived and serves no calls. Run `svc environments restore` to serve again.'
 
-/** Rethrows a failed change; a stale revision names the command that shows the newest one. */
-export function rethrowChange(error: unknown, shows: string): never {
-  if (!isFault(error, 'PRODUCT_CAS_CONFLICT')) throw error
-  throw explained(error, {
-    next: `Read the revision with \`${shows}\`, then repeat the change from there.`,
-  })
+/** Names the command that shows the newest revision, for a change of a stale one. */
+export function staleRevision(shows: string): Explanations {
+  const next = `Read the revision with \`${shows}\`, then repeat the change from there.`
+  return { PRODUCT_CAS_CONFLICT: { next } }
 }
 
 const REVISION = /^(?:0|[1-9][0-9]{0,15})$/
@@ -31,8 +36,22 @@ export function changeOptions(of: string) {
   return {
     ...REMOTE,
     expected: option('REVISION', `Revision of ${of} to replace; by default the newest`),
-    'operation-id': option('opn_ID', 'Operation ID; a new one by default'),
+    'operation-id': OPERATION_ID,
   } as const
+}
+
+/** Returns the Operation ID that is given, by default a new one. Throws CLIENT_USAGE. */
+export function operationIdOf(
+  { environment }: Context,
+  command: { readonly name: string },
+  given: string | undefined,
+): OperationId {
+  return requireId('opn', given ?? environment.system.ids.make('opn'), '--operation-id', command)
+}
+
+/** The remark before a change whose response may be lost. */
+export function operationText({ operationId }: Pick<ChangeIntent, 'operationId'>): string {
+  return `Operation ${operationId}`
 }
 
 export interface ChangeIntent {
@@ -44,17 +63,16 @@ export interface ChangeIntent {
 
 /** Reads the options, so that equal --operation-id and --expected make an equal request. */
 export function changeIntent(
-  { environment }: Context,
-  command: CommandSpec,
+  context: Context,
+  command: { readonly name: string },
   {
     expected,
     'operation-id': given,
-  }: { readonly expected: string | undefined; readonly 'operation-id': string | undefined },
+  }: { readonly expected?: string | undefined; readonly 'operation-id': string | undefined },
 ): ChangeIntent {
   if (expected !== undefined && !REVISION.test(expected)) {
     throw usage('--expected needs a revision such as 12.', command)
   }
-  const operationId = given ?? environment.system.ids.make('opn')
-  if (!isId('opn', operationId)) throw usage('--operation-id needs an opn_ identifier.', command)
+  const operationId = operationIdOf(context, command, given)
   return { operationId, changedAtMicros: createdAtMicros(operationId), expected }
 }

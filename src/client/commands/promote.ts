@@ -11,12 +11,12 @@ import {
   command,
   flag,
   option,
-  REMOTE_FLAG,
   requiredOption,
 } from '../contexts.ts'
 import { explained } from '../explanations.ts'
 import { EMPTY, type Expected, openRemote, type Remote } from '../roots/remotes.ts'
-import { usage } from '../usage.ts'
+import { requireId, usage } from '../usage.ts'
+import { LINKED } from './operations.ts'
 import { progressOf, serveAlone } from './serve-policy.ts'
 
 const CHANNEL = /^[a-z][a-z0-9-]{0,62}$/
@@ -29,8 +29,7 @@ export const promoteCommand: CommandSpec = command({
     'the Release then serves all calls of environment:default.',
   ],
   options: {
-    remote: REMOTE_FLAG,
-    root: option('DIR', 'The linked root; by default the working directory'),
+    ...LINKED,
     channel: requiredOption('NAME', 'The Channel'),
     release: requiredOption('rel_ID', 'The Release'),
     expected: option('empty|rel_ID', 'The Release that the Channel must be bound to now'),
@@ -66,8 +65,7 @@ export function parseChannel(text: string, command: CommandSpec): string {
 }
 
 export function parseReleaseId(text: string, command: CommandSpec, name = 'release'): ReleaseId {
-  if (isId('rel', text)) return text
-  throw usage(`--${name} needs a rel_ identifier.`, command)
+  return requireId('rel', text, `--${name}`, command)
 }
 
 function parseExpected(text: string | undefined): Expected<ReleaseId> | undefined {

@@ -3,31 +3,32 @@ import { isId, type ReleaseId } from '../../value/ids.ts'
 import { WEIGHTS_TOTAL } from '../../value/targets.ts'
 import { readServingPolicy, setServingPolicy } from '../../wire/operations/serving-policy.ts'
 import type { ServingPolicy } from '../../wire/serving-policy.ts'
-import { type CommandSpec, type Context, command, requiredOption } from '../contexts.ts'
-import { openRemote, type Remote } from '../roots/remotes.ts'
+import { type CommandSpec, type Context, requiredOption } from '../contexts.ts'
+import { requestCommand } from '../request-commands.ts'
+import type { Remote } from '../roots/remotes.ts'
 import { usage } from '../usage.ts'
 import {
   type ChangeIntent,
   changeIntent,
   changeOptions,
   REMOTE,
-  rethrowChange,
+  staleRevision,
 } from './operations.ts'
 
-const get: CommandSpec = command({
+const get = requestCommand({
   name: 'serve-policy get',
   summary: 'Show which Releases serve environment:default, and with which weights',
   options: REMOTE,
-  async run(context, at) {
-    const request = (await openRemote(context, at)).call(readServingPolicy)
-    const policy = await context.output.progress('reading the policy', request)
-    const rows = policy.desired.releases.map(({ releaseId, weight }) => [releaseId, String(weight)])
-    const table = rows.length === 0 ? [] : context.output.table(['RELEASE', 'WEIGHT'], rows)
-    await context.output.result(policy, [...table, progressOf(policy)])
+  progress: 'reading the policy',
+  request: (remote) => remote.call(readServingPolicy),
+  lines: (policy, { output }) => {
+    const { releases } = policy.desired
+    const table = output.columns(releases, { RELEASE: 'releaseId', WEIGHT: 'weight' })
+    return [...(releases.length === 0 ? [] : table), progressOf(policy)]
   },
 })
 
-const set: CommandSpec = command({
+const set: CommandSpec = requestCommand({
   name: 'serve-policy set',
   summary: 'Replace the policy of environment:default',
   details: [
@@ -43,21 +44,20 @@ const set: CommandSpec = command({
     'svc serve-policy set --releases rel_...',
     'svc serve-policy set --releases rel_...=9500,rel_...=500',
   ],
-  async run(context, options) {
+  input(options, _, context) {
     const releases = parseReleases(options.releases)
     const mode = releases.length === 1 ? ('atomic' as const) : ('weighted' as const)
-    const { expected, ...intent } = changeIntent(context, set, options)
-    const remote = await openRemote(context, options)
-    const work = async () => {
-      const expectedRevision = expected ?? (await remote.call(readServingPolicy)).desired.revision
-      return setPolicy(remote, { ...intent, expectedRevision, mode, releases })
-    }
-    const changed = await context.output
-      .progress('setting the policy', work())
-      .catch((error) => rethrowChange(error, 'svc serve-policy get'))
-    const when = changed.operation.replayed ? 'Set before' : 'Set'
-    await context.output.result(changed, [`${when}: ${progressOf(changed)}`])
+    return { ...changeIntent(context, set, options), mode, releases }
   },
+  progress: 'setting the policy',
+  async request(remote, { expected, ...change }) {
+    const expectedRevision = expected ?? (await remote.call(readServingPolicy)).desired.revision
+    return setPolicy(remote, { ...change, expectedRevision })
+  },
+  explains: staleRevision('svc serve-policy get'),
+  lines: (changed) => [
+    `${changed.operation.replayed ? 'Set before' : 'Set'}: ${progressOf(changed)}`,
+  ],
 })
 
 /**

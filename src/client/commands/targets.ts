@@ -1,6 +1,6 @@
 /** The target of commands that act on what a server serves. */
-import type { CommandSpec } from '../contexts.ts'
-import type { Remote } from '../roots/remotes.ts'
+import type { CommandSpec, Context } from '../contexts.ts'
+import { openRemote, type Remote, type RemoteOptions } from '../roots/remotes.ts'
 import { usage } from '../usage.ts'
 
 /** Returns the target that is given, by default what `svc dev` serves. Throws CLIENT_USAGE. */
@@ -12,4 +12,14 @@ export function targetOf(
   const target = given ?? local?.target
   if (target !== undefined) return target
   throw usage('--target TARGET is required, except for svc dev.', command)
+}
+
+/** Opens the server and finds the target there. Throws CLIENT_USAGE, and as `openRemote` does. */
+export async function openTarget(
+  context: Context,
+  { target, ...at }: RemoteOptions & { readonly target: string | undefined },
+  command: CommandSpec,
+): Promise<Remote & { readonly target: string }> {
+  const remote = await openRemote(context, at)
+  return { ...remote, target: targetOf(remote, target, command) }
 }

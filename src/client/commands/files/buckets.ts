@@ -1,14 +1,22 @@
 /** `svc buckets`: the buckets of the linked Environment. */
-import { formatTimestamp } from '../../../value/plain.ts'
 import { createBucket } from '../../../wire/operations/buckets/buckets.ts'
-import { type CommandSpec, command, option } from '../../contexts.ts'
-import { openRemote } from '../../roots/remotes.ts'
+import { argument, type CommandSpec, option } from '../../contexts.ts'
+import { requestCommand } from '../../request-commands.ts'
+import type { Remote } from '../../roots/remotes.ts'
 import { usage } from '../../usage.ts'
-import { changeIntent, changeOptions, REMOTE, rethrowChange } from '../operations.ts'
-import { changeBucket, findBucket, listBuckets } from './requests.ts'
+import {
+  type ChangeIntent,
+  changeIntent,
+  changeOptions,
+  OPERATION_ID,
+  operationText,
+  REMOTE,
+  staleRevision,
+} from '../operations.ts'
+import { type BucketItem, changeBucket, listBuckets, openBucket } from './requests.ts'
 import { formatBytes, parseBytes } from './sizes.ts'
 
-const NAME = { name: 'NAME', description: 'The name of the bucket', required: true } as const
+const NAME = argument('NAME', 'The name of the bucket')
 const CHANGE = changeOptions('the bucket')
 const SIZE = 'such as 500MiB or 2GiB'
 const BOUNDS = {
@@ -16,30 +24,27 @@ const BOUNDS = {
   'object-max': option('SIZE', `Bytes of one file, ${SIZE}; "none" for no bound`),
 } as const
 
-const list: CommandSpec = command({
+const list = requestCommand({
   name: 'buckets list',
   summary: 'List the buckets and what they hold',
   options: REMOTE,
-  async run(context, at) {
-    const request = listBuckets(await openRemote(context, at))
-    const buckets = await context.output.progress('reading the buckets', request)
-    const rows = buckets.map(({ configuration, lifecycle, revision, usage: use, ...bucket }) => [
-      configuration.name,
-      lifecycle,
-      use?.files ?? '-',
-      use === null ? '-' : formatBytes(Number(use.bytes)),
-      boundOf(configuration.quotaBytes),
-      boundOf(configuration.maximumObjectBytes),
-      revision,
-      formatTimestamp(BigInt(bucket.createdAtMicros)),
-    ])
-    const head = ['NAME', 'STATE', 'FILES', 'USED', 'QUOTA', 'OBJECT MAX', 'REVISION', 'CREATED']
-    const document = { version: 1, items: [...buckets] }
-    await context.output.result(document, context.output.table(head, rows))
+  progress: 'reading the buckets',
+  request: listBuckets,
+  document: (buckets) => ({ version: 1, items: [...buckets] }),
+  rows: (buckets) => buckets,
+  columns: {
+    NAME: ({ configuration }) => configuration.name,
+    STATE: 'lifecycle',
+    FILES: ({ usage: use }) => use?.files ?? '-',
+    USED: ({ usage: use }) => (use === null ? '-' : formatBytes(Number(use.bytes))),
+    QUOTA: ({ configuration }) => boundOf(configuration.quotaBytes),
+    'OBJECT MAX': ({ configuration }) => boundOf(configuration.maximumObjectBytes),
+    REVISION: 'revision',
+    CREATED: 'createdAtMicros',
   },
 })
 
-const create: CommandSpec = command({
+const create: CommandSpec = requestCommand({
   name: 'buckets create',
   summary: 'Create a bucket',
   details: [
@@ -47,53 +52,49 @@ const create: CommandSpec = command({
     'the bucket was archived.',
   ],
   positionals: [NAME],
-  options: {
-    ...REMOTE,
-    ...BOUNDS,
-    'operation-id': option('opn_ID', 'Operation ID; a new one by default'),
-  },
+  options: { ...REMOTE, ...BOUNDS, 'operation-id': OPERATION_ID },
   examples: ['svc buckets create uploads --quota 10GiB --object-max 100MiB'],
-  async run(context, options, [name]) {
-    const asked = { ...options, expected: undefined }
-    const { operationId, changedAtMicros } = changeIntent(context, create, asked)
+  input(options, [name], context) {
+    const { operationId, changedAtMicros } = changeIntent(context, create, options)
     const bounds = boundsIn(options, create)
     const configuration = { quotaBytes: null, maximumObjectBytes: null, ...bounds, name: name! }
-    const remote = await openRemote(context, options)
-    await context.output.note(`Operation ${operationId}`)
-    const body = { configuration, changedAtMicros }
-    const request = remote.call(createBucket, { operationId, body })
-    const created = await context.output.progress('creating the bucket', request)
-    const said = created.operation.replayed ? 'Created before' : 'Created'
-    await context.output.result(created, [`${said}: ${name} (${created.bucketId}).`])
+    return { operationId, body: { configuration, changedAtMicros } }
   },
+  announce: operationText,
+  progress: 'creating the bucket',
+  request: (remote, creation) => remote.call(createBucket, creation),
+  lines: ({ operation, bucketId }, { input }) => [
+    `${operation.replayed ? 'Created before' : 'Created'}: ` +
+      `${input.body.configuration.name} (${bucketId}).`,
+  ],
 })
 
-const update: CommandSpec = command({
+const update: CommandSpec = requestCommand({
   name: 'buckets update',
   summary: 'Replace the bounds of a bucket',
   details: ['A bound that is not given stays. Files stay even if they exceed the new bounds.'],
   positionals: [NAME],
   options: { ...CHANGE, ...BOUNDS },
   examples: ['svc buckets update uploads --quota none'],
-  async run(context, options, [name]) {
+  input(options, [name], context) {
     const intent = changeIntent(context, update, options)
     const bounds = boundsIn(options, update)
     if (Object.keys(bounds).length === 0) throw usage('Give --quota or --object-max.', update)
-    const remote = await openRemote(context, options)
-    const { bucketId, configuration, revision } = await findBucket(remote, name)
-    await context.output.note(`Operation ${intent.operationId}`)
-    const change = { ...intentOf(intent), expectedRevision: intent.expected ?? revision }
-    const request = changeBucket(remote, change, bucketId, { ...configuration, ...bounds })
-    const changed = await context.output
-      .progress('changing the bucket', request)
-      .catch((error: unknown) => rethrowChange(error, 'svc buckets list'))
-    const { quotaBytes, maximumObjectBytes } = changed.configuration
-    const shown = `quota ${boundOf(quotaBytes)}, object max ${boundOf(maximumObjectBytes)}`
-    await context.output.result(changed, [`${configuration.name}: ${shown}.`])
+    return { ...intent, name, bounds }
   },
+  open: (context, at, { name }) => openBucket(context, at, name),
+  announce: operationText,
+  progress: 'changing the bucket',
+  request: ({ remote, bucket }, { bounds, ...intent }) =>
+    change(remote, bucket, intent, { ...bucket.configuration, ...bounds }),
+  explains: staleRevision('svc buckets list'),
+  lines: ({ configuration: { quotaBytes, maximumObjectBytes } }, { server }) => [
+    `${server.bucket.configuration.name}: quota ${boundOf(quotaBytes)}, ` +
+      `object max ${boundOf(maximumObjectBytes)}.`,
+  ],
 })
 
-const archive: CommandSpec = command({
+const archive: CommandSpec = requestCommand({
   name: 'buckets archive',
   summary: 'Archive a bucket permanently',
   details: [
@@ -103,24 +104,25 @@ const archive: CommandSpec = command({
   positionals: [NAME],
   options: CHANGE,
   examples: ['svc buckets archive uploads'],
-  async run(context, options, [name]) {
-    const intent = changeIntent(context, archive, options)
-    const remote = await openRemote(context, options)
-    const { bucketId, configuration, revision } = await findBucket(remote, name)
-    await context.output.note(`Operation ${intent.operationId}`)
-    const change = { ...intentOf(intent), expectedRevision: intent.expected ?? revision }
-    const request = changeBucket(remote, change, bucketId, null)
-    const changed = await context.output
-      .progress('archiving the bucket', request)
-      .catch((error: unknown) => rethrowChange(error, 'svc buckets list'))
-    await context.output.result(changed, [`${configuration.name} is archived.`])
-  },
+  input: (options, [name], context) => ({ ...changeIntent(context, archive, options), name }),
+  open: (context, at, { name }) => openBucket(context, at, name),
+  announce: operationText,
+  progress: 'archiving the bucket',
+  request: ({ remote, bucket }, intent) => change(remote, bucket, intent, null),
+  explains: staleRevision('svc buckets list'),
+  lines: (_, { server }) => [`${server.bucket.configuration.name} is archived.`],
 })
 
 export const bucketCommands: readonly CommandSpec[] = [list, create, update, archive]
 
-function intentOf({ operationId, changedAtMicros }: ReturnType<typeof changeIntent>) {
-  return { operationId, changedAtMicros }
+function change(
+  remote: Remote,
+  { bucketId, revision }: BucketItem,
+  { operationId, changedAtMicros, expected }: ChangeIntent,
+  configuration: Parameters<typeof changeBucket>[3],
+) {
+  const asked = { operationId, changedAtMicros, expectedRevision: expected ?? revision }
+  return changeBucket(remote, asked, bucketId, configuration)
 }
 
 /** Returns the bounds that are given, as the configuration has them. */

@@ -6,64 +6,53 @@ import { sha256Hex } from '../../../system/digests.ts'
 import { FileFailure } from '../../../system/files.ts'
 import { CONSOLE_OBJECT_BYTES_MAX } from '../../../value/files/buckets.ts'
 import { isContentType, isObjectKey } from '../../../value/files/files.ts'
-import { formatTimestamp } from '../../../value/plain.ts'
 import { PAGE_MAX } from '../../../wire/fields.ts'
 import { deleteObject, listObjects, putObject } from '../../../wire/operations/buckets/objects.ts'
-import { type CommandSpec, command, option } from '../../contexts.ts'
+import { argument, type CommandSpec, command, option, optionalArgument } from '../../contexts.ts'
 import { explanation } from '../../explanations.ts'
 import { withPath } from '../../files.ts'
+import { isPageLimit, nextPage, requestCommand } from '../../request-commands.ts'
 import { openRemote } from '../../roots/remotes.ts'
 import { resolvePath } from '../../roots/roots.ts'
 import { usage } from '../../usage.ts'
-import { changeIntent, REMOTE } from '../operations.ts'
+import { OPERATION_ID, operationIdOf, operationText, REMOTE } from '../operations.ts'
 import { download, exists } from './downloads.ts'
 import { localName } from './local-names.ts'
-import { BUCKET, findBucket, findObject, objectNamed } from './requests.ts'
+import { BUCKET, findBucket, findObject, objectNamed, openBucket } from './requests.ts'
 import { formatBytes, progressBar } from './sizes.ts'
 
-const KEY = { name: 'KEY', description: 'The key of the object', required: true } as const
+const KEY = argument('KEY', 'The key of the object')
 const IN_BUCKET = { ...REMOTE, bucket: BUCKET } as const
-const CHANGE = {
-  ...IN_BUCKET,
-  'operation-id': option('opn_ID', 'Operation ID; a new one by default'),
-} as const
+const CHANGE = { ...IN_BUCKET, 'operation-id': OPERATION_ID } as const
 const BINARY = 'application/octet-stream'
 
-const list: CommandSpec = command({
+const list: CommandSpec = requestCommand({
   name: 'files list',
   summary: 'List the objects of a bucket, in the order of the UTF-8 of their keys',
-  positionals: [{ name: 'PREFIX', description: 'The beginning of the keys', required: false }],
+  positionals: [optionalArgument('PREFIX', 'The beginning of the keys')],
   options: {
     ...IN_BUCKET,
     limit: option('COUNT', `Objects of the page, 1 to ${PAGE_MAX}; 100 by default`),
     after: option('CURSOR', 'The `next` of the page before'),
   },
   examples: ['svc files list invoices/ --bucket uploads'],
-  async run(context, { bucket, limit = '100', after, ...at }, [prefix = '']) {
-    if (!/^[1-9][0-9]{0,3}$/.test(limit) || Number(limit) > PAGE_MAX) {
-      throw usage(`--limit is 1 to ${PAGE_MAX}.`, list)
-    }
-    const remote = await openRemote(context, at)
-    const { bucketId } = await findBucket(remote, bucket)
-    const query = { prefix, limit, after }
-    const request = remote.call(listObjects, {
-      params: { bucketId },
-      query,
-      subjects: { bucketId },
-    })
-    const page = await context.output.progress('reading the objects', request)
-    const rows = page.items.map(({ key, size, contentType, createdAtMicros }) => [
-      key,
-      formatBytes(Number(size)),
-      contentType,
-      formatTimestamp(BigInt(createdAtMicros)),
-    ])
-    await context.output.result(
-      page,
-      context.output.table(['KEY', 'SIZE', 'TYPE', 'CREATED'], rows),
-    )
-    if (page.next !== null) await context.output.note(`More: --after ${page.next}`)
+  input({ limit = '100', after }, [prefix = '']) {
+    if (!isPageLimit(limit)) throw usage(`--limit is 1 to ${PAGE_MAX}.`, list)
+    return { prefix, limit, after }
   },
+  open: (context, at) => openBucket(context, at, at.bucket),
+  progress: 'reading the objects',
+  request({ remote, bucket: { bucketId } }, query) {
+    return remote.call(listObjects, { params: { bucketId }, query, subjects: { bucketId } })
+  },
+  rows: ({ items }) => items,
+  columns: {
+    KEY: 'key',
+    SIZE: ({ size }) => formatBytes(Number(size)),
+    TYPE: 'contentType',
+    CREATED: 'createdAtMicros',
+  },
+  note: nextPage,
 })
 
 const put: CommandSpec = command({
@@ -73,7 +62,7 @@ const put: CommandSpec = command({
     'A file has at most 64 MiB. Send larger ones with a client of S3 and a key of `svc buckets',
     'keys issue`, or with an upload grant of the application.',
   ],
-  positionals: [{ name: 'FILE', description: 'The file to store', required: true }],
+  positionals: [argument('FILE', 'The file to store')],
   options: {
     ...CHANGE,
     key: option('KEY', 'The key; by default the name of the file'),
@@ -81,7 +70,7 @@ const put: CommandSpec = command({
   },
   examples: ['svc files put logo.png --bucket uploads --key img/logo.png --type image/png'],
   async run(context, options, [file]) {
-    const { operationId } = changeIntent(context, put, { ...options, expected: undefined })
+    const operationId = operationIdOf(context, put, options['operation-id'])
     const { type = BINARY } = options
     const path = resolvePath(context.environment, file!)
     const key = requireKey(options.key ?? basename(path), put)
@@ -89,7 +78,7 @@ const put: CommandSpec = command({
     const remote = await openRemote(context, options)
     const bytes = readWhole(path)
     const { bucketId } = await findBucket(remote, options.bucket)
-    await context.output.note(`Operation ${operationId}`)
+    await context.output.note(operationText({ operationId }))
     const request = remote.call(putObject, {
       ...objectNamed({ bucketId, key }),
       operationId,
@@ -143,22 +132,23 @@ const get: CommandSpec = command({
   },
 })
 
-const remove: CommandSpec = command({
+const remove: CommandSpec = requestCommand({
   name: 'files delete',
   summary: 'Delete an object',
   positionals: [KEY],
   options: CHANGE,
   examples: ['svc files delete img/logo.png --bucket uploads'],
-  async run(context, options, [text]) {
-    const key = requireKey(text!, remove)
-    const { operationId } = changeIntent(context, remove, { ...options, expected: undefined })
-    const remote = await openRemote(context, options)
-    const { bucketId } = await findBucket(remote, options.bucket)
-    await context.output.note(`Operation ${operationId}`)
-    const request = remote.call(deleteObject, { ...objectNamed({ bucketId, key }), operationId })
-    const deleted = await context.output.progress('deleting', request)
-    await context.output.result(deleted, [`${key} is deleted.`])
+  input: (options, [key], context) => ({
+    key: requireKey(key!, remove),
+    operationId: operationIdOf(context, remove, options['operation-id']),
+  }),
+  open: (context, at) => openBucket(context, at, at.bucket),
+  announce: operationText,
+  progress: 'deleting',
+  request({ remote, bucket: { bucketId } }, { key, operationId }) {
+    return remote.call(deleteObject, { ...objectNamed({ bucketId, key }), operationId })
   },
+  lines: (_, { input: { key } }) => [`${key} is deleted.`],
 })
 
 export const fileCommands: readonly CommandSpec[] = [list, put, get, remove]

@@ -22,11 +22,11 @@ import {
   listStorageKeys as listStorageKeysOperation,
   rotateStorageKey,
 } from '../../../wire/operations/buckets/storage-keys.ts'
-import { option } from '../../contexts.ts'
+import { type Context, option } from '../../contexts.ts'
 import { explanation } from '../../explanations.ts'
 import { readPages } from '../../network/pages.ts'
 import type { BytesReply } from '../../requests/requests.ts'
-import type { Remote } from '../../roots/remotes.ts'
+import { openRemote, type Remote, type RemoteOptions } from '../../roots/remotes.ts'
 
 export type BucketItem = BucketPage['items'][number]
 
@@ -62,6 +62,16 @@ export async function findBucket(
     detail: `There is no bucket ${name}.`,
     cause: explanation({ next: 'Run `svc buckets list` to see what exists.' }),
   })
+}
+
+/** Opens the server and finds the bucket there. Throws PRODUCT_NOT_FOUND. */
+export async function openBucket(
+  context: Context,
+  at: RemoteOptions,
+  name: string | undefined,
+): Promise<{ readonly remote: Remote; readonly bucket: BucketItem }> {
+  const remote = await openRemote(context, at)
+  return { remote, bucket: await findBucket(remote, name) }
 }
 
 /** Replaces the bounds of a bucket, or archives it where `configuration` is null. */

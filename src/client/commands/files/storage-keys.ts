@@ -1,46 +1,46 @@
 /** `svc buckets keys`: manages storage keys. A secret is shown once. */
 import { isFault } from '../../../errors/fault.ts'
-import { isId, type StorageKeyId } from '../../../value/ids.ts'
-import { formatTimestamp } from '../../../value/plain.ts'
 import type { StorageKeyIssued } from '../../../wire/files/buckets.ts'
 import { revokeStorageKey } from '../../../wire/operations/buckets/storage-keys.ts'
-import { type CommandSpec, type Context, command, option, requiredOption } from '../../contexts.ts'
+import {
+  argument,
+  type CommandSpec,
+  type Context,
+  command,
+  option,
+  requiredOption,
+} from '../../contexts.ts'
 import { explained } from '../../explanations.ts'
-import { openRemote, type RemoteOptions } from '../../roots/remotes.ts'
+import { requestCommand } from '../../request-commands.ts'
+import type { RemoteOptions } from '../../roots/remotes.ts'
 import { resolvePath } from '../../roots/roots.ts'
 import { withSecretFile } from '../../secret-files.ts'
-import { usage } from '../../usage.ts'
-import { changeIntent, REMOTE } from '../operations.ts'
-import { findBucket, issueStorageKey, listStorageKeys } from './requests.ts'
+import { requireId, usage } from '../../usage.ts'
+import { changeIntent, OPERATION_ID, operationText, REMOTE } from '../operations.ts'
+import { issueStorageKey, listStorageKeys, openBucket } from './requests.ts'
 
-const BUCKET = { name: 'BUCKET', description: 'The name of the bucket', required: true } as const
+const BUCKET = argument('BUCKET', 'The name of the bucket')
 const KEY = requiredOption('stk_ID', 'The storage key')
-const OPERATION = {
-  ...REMOTE,
-  'operation-id': option('opn_ID', 'Operation ID; a new one by default'),
-} as const
+const OPERATION = { ...REMOTE, 'operation-id': OPERATION_ID } as const
 const SECRET_OUT = option('FILE', 'Write the secret to this new file instead of printing it')
 const ACCESSES: readonly string[] = ['read', 'write']
 
-const list: CommandSpec = command({
+const list = requestCommand({
   name: 'buckets keys list',
   summary: 'List the storage keys of a bucket, without secrets',
   positionals: [BUCKET],
   options: REMOTE,
-  async run(context, at, [bucket]) {
-    const remote = await openRemote(context, at)
-    const { bucketId } = await findBucket(remote, bucket)
-    const request = listStorageKeys(remote, bucketId)
-    const page = await context.output.progress('reading the keys', request)
-    const rows = page.items.map((key) => [
-      key.storageKeyId,
-      key.name,
-      key.access,
-      key.state,
-      formatTimestamp(BigInt(key.createdAtMicros)),
-    ])
-    const head = ['KEY', 'NAME', 'ACCESS', 'STATE', 'CREATED']
-    await context.output.result(page, context.output.table(head, rows))
+  input: (_, [name]) => ({ name }),
+  open: (context, at, { name }) => openBucket(context, at, name),
+  progress: 'reading the keys',
+  request: ({ remote, bucket }) => listStorageKeys(remote, bucket.bucketId),
+  rows: ({ items }) => items,
+  columns: {
+    KEY: 'storageKeyId',
+    NAME: 'name',
+    ACCESS: 'access',
+    STATE: 'state',
+    CREATED: 'createdAtMicros',
   },
 })
 
@@ -74,34 +74,35 @@ const rotate: CommandSpec = command({
   options: { ...OPERATION, key: KEY, 'secret-out': SECRET_OUT },
   examples: ['svc buckets keys rotate uploads --key stk_...'],
   async run(context, options, [bucket]) {
-    const storageKeyId = keyIdOf(options.key, rotate)
+    const storageKeyId = requireId('stk', options.key, '--key', rotate)
     await receiveSecret(context, { ...options, bucket: bucket!, spec: rotate }, storageKeyId)
   },
 })
 
-const revoke: CommandSpec = command({
+const revoke: CommandSpec = requestCommand({
   name: 'buckets keys revoke',
   summary: 'Revoke a storage key permanently, from its next request on',
   positionals: [BUCKET],
   options: { ...OPERATION, key: KEY },
   examples: ['svc buckets keys revoke uploads --key stk_...'],
-  async run(context, options, [bucket]) {
-    const storageKeyId = keyIdOf(options.key, revoke)
-    const asked = { ...options, expected: undefined }
-    const { operationId, changedAtMicros } = changeIntent(context, revoke, asked)
-    const remote = await openRemote(context, options)
-    const { bucketId } = await findBucket(remote, bucket)
-    await context.output.note(`Operation ${operationId}`)
-    const named = { bucketId, storageKeyId }
-    const request = remote.call(revokeStorageKey, {
+  input: (options, [name], context) => ({
+    name,
+    storageKeyId: requireId('stk', options.key, '--key', revoke),
+    ...changeIntent(context, revoke, options),
+  }),
+  open: (context, at, { name }) => openBucket(context, at, name),
+  announce: operationText,
+  progress: 'revoking the key',
+  request({ remote, bucket }, { storageKeyId, operationId, changedAtMicros }) {
+    const named = { bucketId: bucket.bucketId, storageKeyId }
+    return remote.call(revokeStorageKey, {
       params: named,
       operationId,
       body: { changedAtMicros },
       subjects: named,
     })
-    const revoked = await context.output.progress('revoking the key', request)
-    await context.output.result(revoked, [`${storageKeyId} is revoked.`])
   },
+  lines: (_, { input: { storageKeyId } }) => [`${storageKeyId} is revoked.`],
 })
 
 export const storageKeyCommands: readonly CommandSpec[] = [list, issue, rotate, revoke]
@@ -120,11 +121,13 @@ async function receiveSecret(
   key: Parameters<typeof issueStorageKey>[3],
 ): Promise<void> {
   const { bucket, spec, 'secret-out': out } = asked
-  const intent = changeIntent(context, spec, { ...asked, expected: undefined })
-  const remote = await openRemote(context, asked)
-  const { bucketId } = await findBucket(remote, bucket)
+  const intent = changeIntent(context, spec, { 'operation-id': asked['operation-id'] })
+  const {
+    remote,
+    bucket: { bucketId },
+  } = await openBucket(context, asked, bucket)
   const file = out === undefined ? null : resolvePath(context.environment, out)
-  await context.output.note(`Operation ${intent.operationId}`)
+  await context.output.note(operationText(intent))
   const request = () =>
     context.output
       .progress('issuing the key', issueStorageKey(remote, intent, bucketId, key))
@@ -160,9 +163,4 @@ function humanResult(
   if (file !== null) return [id, `The secret access key is in ${file}.`]
   const secret = `Secret access key:  ${secretAccessKey}`
   return [id, secret, 'The secret is shown only once. Store it now.']
-}
-
-function keyIdOf(text: string, spec: CommandSpec): StorageKeyId {
-  if (isId('stk', text)) return text
-  throw usage('--key needs an stk_ identifier.', spec)
 }

@@ -1,21 +1,23 @@
 /** `svc crons`: the Crons in force, their activation, and runs by hand. */
-import { isId } from '../../../value/ids.ts'
-import { formatTimestamp } from '../../../value/plain.ts'
 import { type Activation, CRON_NAME, timesText } from '../../../value/scheduling/crons.ts'
 import type { CronList } from '../../../wire/crons.ts'
 import { activateCron, listCrons, runCron } from '../../../wire/operations/crons.ts'
-import { type CommandSpec, command, option } from '../../contexts.ts'
-import { openRemote } from '../../roots/remotes.ts'
+import { argument, type CommandSpec, option } from '../../contexts.ts'
+import { requestCommand } from '../../request-commands.ts'
+import { timeText } from '../../timestamps.ts'
 import { usage } from '../../usage.ts'
-import { changeIntent, changeOptions, REMOTE, rethrowChange } from '../operations.ts'
+import {
+  changeIntent,
+  changeOptions,
+  OPERATION_ID,
+  operationIdOf,
+  REMOTE,
+  staleRevision,
+} from '../operations.ts'
 
-const CRON = {
-  name: 'NAME',
-  description: 'The Cron, as crons.ts names it',
-  required: true,
-} as const
+const CRON = argument('NAME', 'The Cron, as crons.ts names it')
 
-const list: CommandSpec = command({
+const list: CommandSpec = requestCommand({
   name: 'crons list',
   summary: 'List the Crons in force and when they run',
   details: [
@@ -28,25 +30,23 @@ const list: CommandSpec = command({
     target: option('TARGET', 'A target such as channel:staging; by default what is in force'),
   },
   examples: ['svc crons list'],
-  async run(context, { target, ...at }) {
-    const remote = await openRemote(context, at)
-    const subjects = target === undefined ? {} : { target }
-    const request = remote.call(listCrons, { query: { target }, subjects })
-    const found = await context.output.progress('reading the Crons', request)
-    const rows = found.crons.map((cron) => [
-      cron.name,
-      cron.activation,
-      timesText({ ...cron, everyMillis: cron.every?.milliseconds ?? null }),
-      cron.function,
-      cron.overlap,
-      timeOf(cron.lastRunAtMicros),
-      timeOf(cron.nextRunAtMicros),
-    ])
-    const head = ['NAME', 'ACTIVATION', 'TIMES', 'FUNCTION', 'OVERLAP', 'LAST RUN', 'NEXT RUN']
-    const table = rows.length === 0 ? [] : context.output.table(head, rows)
-    const count = rows.length === 1 ? '1 Cron' : `${rows.length || 'no'} Crons`
-    const release = target === undefined ? `${found.releaseId}, in force,` : found.releaseId
-    await context.output.result(found, [`${release} declares ${count}.`, ...table])
+  input: ({ target }) => ({ target }),
+  progress: 'reading the Crons',
+  request: (remote, { target }) =>
+    remote.call(listCrons, { query: { target }, subjects: target === undefined ? {} : { target } }),
+  lines: ({ releaseId, crons }, { output, input }) => {
+    const table = output.columns(crons, {
+      NAME: 'name',
+      ACTIVATION: 'activation',
+      TIMES: (cron) => timesText({ ...cron, everyMillis: cron.every?.milliseconds ?? null }),
+      FUNCTION: 'function',
+      OVERLAP: 'overlap',
+      'LAST RUN': 'lastRunAtMicros',
+      'NEXT RUN': 'nextRunAtMicros',
+    })
+    const count = crons.length === 1 ? '1 Cron' : `${crons.length || 'no'} Crons`
+    const release = input.target === undefined ? `${releaseId}, in force,` : releaseId
+    return [`${release} declares ${count}.`, ...(crons.length === 0 ? [] : table)]
   },
 })
 
@@ -54,70 +54,60 @@ const enable = activation('enable', 'enabled', 'Let a Cron run at its times agai
 const disable = activation('disable', 'disabled', 'Stop the runs of a Cron, in later Releases too')
 
 function activation(verb: string, state: Activation, summary: string): CommandSpec {
-  const spec: CommandSpec = command({
+  const spec: CommandSpec = requestCommand({
     name: `crons ${verb}`,
     summary,
     positionals: [CRON],
     options: changeOptions('the activation'),
     examples: [`svc crons ${verb} digest`],
-    async run(context, options, [given]) {
-      const name = requireName(given ?? '', spec)
-      const { expected, operationId, changedAtMicros } = changeIntent(context, spec, options)
-      const remote = await openRemote(context, options)
-      const work = async () => {
-        const expectedRevision = expected ?? revisionOf(await remote.call(listCrons), name)
-        return remote.call(activateCron, {
-          params: { cron: name },
-          operationId,
-          body: { expectedRevision, activation: state, changedAtMicros },
-          subjects: { cron: name },
-        })
-      }
-      const changed = await context.output
-        .progress(`changing ${name}`, work())
-        .catch((error) => rethrowChange(error, 'svc crons list'))
-      const next =
-        changed.nextRunAtMicros === null ? '' : `, next at ${timeOf(changed.nextRunAtMicros)}`
-      await context.output.result(changed, [`${name} is ${changed.activation}${next}.`])
+    input: (options, [name], context) => ({
+      name: requireName(name, spec),
+      ...changeIntent(context, spec, options),
+    }),
+    progress: ({ name }) => `changing ${name}`,
+    async request(remote, { name, expected, operationId, changedAtMicros }) {
+      const expectedRevision = expected ?? revisionOf(await remote.call(listCrons), name)
+      const body = { expectedRevision, activation: state, changedAtMicros }
+      const cron = { cron: name }
+      return remote.call(activateCron, { params: cron, operationId, body, subjects: cron })
+    },
+    explains: staleRevision('svc crons list'),
+    lines({ activation, nextRunAtMicros }, { input }) {
+      const next = nextRunAtMicros === null ? '' : `, next at ${timeText(nextRunAtMicros)}`
+      return [`${input.name} is ${activation}${next}.`]
     },
   })
   return spec
 }
 
-const run: CommandSpec = command({
+const run: CommandSpec = requestCommand({
   name: 'crons run',
   summary: 'Run a Cron now, beside its times and also while it is disabled',
   positionals: [CRON],
-  options: {
-    ...REMOTE,
-    'operation-id': option('opn_ID', 'Operation ID; a new one by default'),
-  },
+  options: { ...REMOTE, 'operation-id': OPERATION_ID },
   examples: ['svc crons run digest'],
-  async run(context, { 'operation-id': id, ...at }, [given]) {
-    const name = requireName(given ?? '', run)
-    const operationId = id ?? context.environment.system.ids.make('opn')
-    if (!isId('opn', operationId)) throw usage('--operation-id needs an opn_ identifier.', run)
-    const remote = await openRemote(context, at)
+  input: ({ 'operation-id': given }, [name], context) => ({
+    name: requireName(name, run),
+    operationId: operationIdOf(context, run, given),
+  }),
+  progress: ({ name }) => `running ${name}`,
+  request(remote, { name, operationId }) {
     const cron = { cron: name }
-    const request = remote.call(runCron, { params: cron, operationId, subjects: cron })
-    const work = await context.output.progress(`running ${name}`, request)
-    const where = 'See how it ends with `svc scheduled list`.'
-    await context.output.result(work, [`${name} runs as ${work.scheduledId}. ${where}`])
+    return remote.call(runCron, { params: cron, operationId, subjects: cron })
   },
+  lines: ({ scheduledId }, { input: { name } }) => [
+    `${name} runs as ${scheduledId}. See how it ends with \`svc scheduled list\`.`,
+  ],
 })
 
-function requireName(name: string, spec: CommandSpec): string {
-  if (CRON_NAME.test(name)) return name
+function requireName(name: string | undefined, spec: CommandSpec): string {
+  if (name !== undefined && CRON_NAME.test(name)) return name
   throw usage('NAME is the name of a Cron, such as digest.', spec)
 }
 
 /** Returns 0 for a Cron that is not in force, which the server then rejects. */
 function revisionOf({ crons }: CronList, name: string): string {
   return crons.find((cron) => cron.name === name)?.revision ?? '0'
-}
-
-function timeOf(micros: string | null): string {
-  return micros === null ? '-' : formatTimestamp(BigInt(micros))
 }
 
 export const cronCommands: readonly CommandSpec[] = [list, enable, disable, run]
