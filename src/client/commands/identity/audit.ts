@@ -1,17 +1,17 @@
 /** `svc audit`: reads one page of the security audit. */
-import { isId } from '../../../value/ids.ts'
-import { formatTimestamp, plainToValue } from '../../../value/plain.ts'
+import { plainToValue } from '../../../value/plain.ts'
 import { ValidationError } from '../../../value/validation-error.ts'
 import { Timestamp } from '../../../value/values.ts'
 import { PAGE_MAX } from '../../../wire/fields.ts'
 import type { AuditRecord } from '../../../wire/identity/audit.ts'
 import { listAuditRecords } from '../../../wire/operations/identity/audit.ts'
-import { type CommandSpec, command, option } from '../../contexts.ts'
+import { type CommandSpec, option } from '../../contexts.ts'
 import { sourceText } from '../../provenance/provenance.ts'
+import { isPageLimit, nextPage, requestCommand } from '../../request-commands.ts'
 import { OperatorSession } from '../../sessions/sessions.ts'
-import { usage } from '../../usage.ts'
+import { requireId, usage } from '../../usage.ts'
 
-export const auditCommand: CommandSpec = command({
+export const auditCommand: CommandSpec = requestCommand({
   name: 'audit',
   summary: 'Read the security audit, newest records first',
   details: [
@@ -27,33 +27,29 @@ export const auditCommand: CommandSpec = command({
     after: option('CURSOR', 'The `next` value of the previous page'),
   },
   examples: ['svc audit --operation session.reuse_detected --from 2026-01-31T00:00:00Z'],
-  async run(context, options) {
-    const { operator, operation, after, limit } = options
-    if (operator !== undefined && !isId('opr', operator)) {
-      throw usage('--operator needs an opr_ identifier.', auditCommand)
-    }
-    if (limit !== undefined && !(/^[1-9][0-9]*$/.test(limit) && Number(limit) <= PAGE_MAX)) {
+  input({ operator, operation, after, limit, ...times }) {
+    if (operator !== undefined) requireId('opr', operator, '--operator', auditCommand)
+    if (limit !== undefined && !isPageLimit(limit)) {
       throw usage(`--limit needs a number from 1 to ${PAGE_MAX}.`, auditCommand)
     }
-    const [from, to] = [microsOf('--from', options.from), microsOf('--to', options.to)]
-    const session = await OperatorSession.open(context)
-    const request = session.call(listAuditRecords, {
-      query: { operator, operation, from, to, limit, after },
-      subjects: { scope: 'installation' },
-    })
-    const page = await context.output.progress('reading the audit', request)
-    const rows = page.items.map((record) => [
-      formatTimestamp(BigInt(record.atMicros)),
-      record.operation,
-      record.outcome,
-      named(record.actor ?? record.credentialId, record.actorName),
-      named(record.subject, record.subjectName ?? declaredText(record.provenance)),
-      record.requestId ?? '-',
-    ])
-    const head = ['TIME', 'OPERATION', 'OUTCOME', 'ACTOR', 'SUBJECT', 'REQUEST']
-    await context.output.result(page, context.output.table(head, rows))
-    if (page.next !== null) await context.output.note(`More: --after ${page.next}`)
+    const [from, to] = [microsOf('--from', times.from), microsOf('--to', times.to)]
+    return { operator, operation, from, to, limit, after }
   },
+  open: OperatorSession.open,
+  progress: 'reading the audit',
+  request: (session, query) =>
+    session.call(listAuditRecords, { query, subjects: { scope: 'installation' } }),
+  rows: ({ items }) => items,
+  columns: {
+    TIME: 'atMicros',
+    OPERATION: 'operation',
+    OUTCOME: 'outcome',
+    ACTOR: ({ actor, credentialId, actorName }) => named(actor ?? credentialId, actorName),
+    SUBJECT: ({ subject, subjectName, provenance }) =>
+      named(subject, subjectName ?? declaredText(provenance)),
+    REQUEST: 'requestId',
+  },
+  note: nextPage,
 })
 
 function named(id: string | null, name: string | null): string {

@@ -22,6 +22,7 @@ import { withSecretFile } from '../../secret-files.ts'
 import { OperatorSession } from '../../sessions/sessions.ts'
 import { usage } from '../../usage.ts'
 import { printable } from '../../visible-text.ts'
+import { OPERATION_ID, operationIdOf } from '../operations.ts'
 import { scopeText } from './scopes.ts'
 
 const ATTEMPTS_MAX = 3
@@ -44,7 +45,7 @@ export const inviteCommand: CommandSpec = command({
     'project-id': option('prj_ID', 'Project; by default the one of the linked root'),
     'environment-id': option('env_ID', 'Environment; by default the one of the linked root'),
     root: option('DIR', 'The linked root; by default the working directory'),
-    'operation-id': option('opn_ID', 'Operation ID; a new one by default'),
+    'operation-id': OPERATION_ID,
     'code-out': option('FILE', 'Write the code to this new file instead of printing it'),
     workload: option('PROVIDER', 'Invite a job: the ID of the workload provider of the server'),
     subject: option('SUBJECT', 'With --workload: the sub claim of its tokens'),
@@ -57,9 +58,7 @@ export const inviteCommand: CommandSpec = command({
     const workload = workloadOf(options.workload, options.subject, options['code-out'])
     const operatorName = nameOf(options['operator-name'], workload)
     const role = roleOf(options.role)
-    const operationId = options['operation-id'] ?? context.environment.system.ids.make('opn')
-    if (!isId('opn', operationId))
-      throw usage('--operation-id needs an opn_ identifier.', inviteCommand)
+    const operationId = operationIdOf(context, inviteCommand, options['operation-id'])
     const codeOut = options['code-out']
     const file = codeOut === undefined ? null : resolvePath(context.environment, codeOut)
     const scope = await scopeOf(context, {

@@ -2,7 +2,6 @@
 import { Fault, isFault } from '../../../errors/fault.ts'
 import { capabilitiesOfRole, ROLES } from '../../../value/capabilities.ts'
 import { isId, type OperationId, type OperatorId } from '../../../value/ids.ts'
-import { formatTimestamp } from '../../../value/plain.ts'
 import { PAGE_MAX } from '../../../wire/fields.ts'
 import type {
   GrantField,
@@ -16,41 +15,38 @@ import {
   listOperatorSessions,
   listOperators,
 } from '../../../wire/operations/identity/operators.ts'
-import { type CommandSpec, type Context, command, option } from '../../contexts.ts'
+import { argument, type CommandSpec, type Context, command } from '../../contexts.ts'
 import { readPages } from '../../network/pages.ts'
+import { requestCommand } from '../../request-commands.ts'
 import { OperatorSession } from '../../sessions/sessions.ts'
+import { timeText } from '../../timestamps.ts'
 import { usage } from '../../usage.ts'
 import { printable } from '../../visible-text.ts'
 import { forget } from '../logout.ts'
+import { OPERATION_ID, operationIdOf } from '../operations.ts'
 import { createdAtMicros } from '../scopes.ts'
 import { scopeText } from './scopes.ts'
-import { sessionTable } from './sessions.ts'
+import { SESSION_COLUMNS } from './sessions.ts'
 
-const OPERATOR = {
-  name: 'OPERATOR',
-  description: 'Its opr_ identifier, or its name where no other has it',
-  required: true,
-} as const
+const OPERATOR = argument('OPERATOR', 'Its opr_ identifier, or its name where no other has it')
 
-const list = command({
+const list = requestCommand({
   name: 'operators list',
   alias: 'operators',
   summary: 'List the operators of the installation, newest first',
   details: ['Needs operators:manage at the installation. `svc operators` alone does the same.'],
   options: {},
-  async run(context) {
-    const pages = readOperators(await OperatorSession.open(context))
-    const operators = await context.output.progress('reading the operators', pages)
-    const rows = operators.map((operator) => [
-      operator.operatorId,
-      operator.operatorName,
-      operator.disabledAtMicros === null ? 'enabled' : 'disabled',
-      timeOf(operator.lastUsedAtMicros),
-      operator.grants.map(grantText).join(', ') || '-',
-    ])
-    const head = ['OPERATOR', 'NAME', 'STATE', 'LAST USED', 'GRANTS']
-    const found: OperatorPage = { version: 1, items: operators, next: null }
-    await context.output.result(found, context.output.table(head, rows))
+  open: OperatorSession.open,
+  progress: 'reading the operators',
+  request: readOperators,
+  document: (items) => ({ version: 1, items, next: null }) satisfies OperatorPage,
+  rows: (operators) => operators,
+  columns: {
+    OPERATOR: 'operatorId',
+    NAME: 'operatorName',
+    STATE: ({ disabledAtMicros }) => (disabledAtMicros === null ? 'enabled' : 'disabled'),
+    'LAST USED': ({ lastUsedAtMicros }) => timeText(lastUsedAtMicros, 'never'),
+    GRANTS: ({ grants }) => grants.map(grantText).join(', ') || '-',
   },
 })
 
@@ -67,30 +63,25 @@ const show: CommandSpec = command({
     const operator = await output.progress('reading the operators', find(session, named!))
     const request = readSessions(session, operator.operatorId)
     const sessions = await output.progress('reading the sessions', request)
-    const section = (head: readonly string[], rows: readonly (readonly string[])[]): string[] =>
-      rows.length === 0 ? [] : ['', ...output.table(head, rows)]
     const { operatorId, disabledAtMicros } = operator
-    const state = disabledAtMicros === null ? 'enabled' : `disabled ${timeOf(disabledAtMicros)}`
-    const grants = operator.grants.map((grant) => [
-      scopeText(grant.scope),
-      roleOf(grant) ?? '-',
-      grant.source,
-      grant.capabilities.join(' '),
-    ])
-    const identities = operator.identities.map(({ providerId, linkedAtMicros }) => {
-      return [providerId, timeOf(linkedAtMicros)]
-    })
+    const state = disabledAtMicros === null ? 'enabled' : `disabled ${timeText(disabledAtMicros)}`
+    const [created, used] = [operator.createdAtMicros, operator.lastUsedAtMicros]
     await output.result({ version: 1, operator, sessions }, [
       `${output.bold(printable(operator.operatorName))}  ${operatorId}  ${state}`,
-      `Created ${timeOf(operator.createdAtMicros)}, used ${timeOf(operator.lastUsedAtMicros)}.`,
-      ...section(['SCOPE', 'ROLE', 'SOURCE', 'CAPABILITIES'], grants),
-      ...section(['PROVIDER', 'LINKED'], identities),
-      ...(sessions.length === 0 ? [] : ['', ...sessionTable(output, sessions)]),
+      `Created ${timeText(created)}, used ${timeText(used, 'never')}.`,
+      ...output.section(operator.grants, {
+        SCOPE: ({ scope }) => scopeText(scope),
+        ROLE: (grant) => roleOf(grant) ?? '-',
+        SOURCE: 'source',
+        CAPABILITIES: ({ capabilities }) => capabilities.join(' '),
+      }),
+      ...output.section(operator.identities, { PROVIDER: 'providerId', LINKED: 'linkedAtMicros' }),
+      ...output.section(sessions, SESSION_COLUMNS),
     ])
   },
 })
 
-const OPERATION = { 'operation-id': option('opn_ID', 'Operation ID; a new one by default') }
+const OPERATION = { 'operation-id': OPERATION_ID }
 
 const disable: CommandSpec = command({
   name: 'operators disable',
@@ -124,9 +115,8 @@ async function change(
   named: string,
   givenId: string | undefined,
 ): Promise<void> {
-  const { output, environment } = context
-  const operationId = givenId ?? environment.system.ids.make('opn')
-  if (!isId('opn', operationId)) throw usage('--operation-id needs an opn_ identifier.', spec)
+  const { output } = context
+  const operationId = operationIdOf(context, spec, givenId)
   const session = await OperatorSession.open(context)
   const operator = await output.progress('reading the operators', find(session, named))
   const { operatorId, operatorName } = operator
@@ -208,10 +198,6 @@ function roleOf({ capabilities }: GrantField): string | null {
 
 function grantText(grant: GrantField): string {
   return `${roleOf(grant) ?? 'custom'}@${scopeText(grant.scope)}`
-}
-
-function timeOf(micros: string | null): string {
-  return micros === null ? 'never' : formatTimestamp(BigInt(micros))
 }
 
 export const operatorCommands: readonly CommandSpec[] = [list, show, disable, enable]

@@ -1,42 +1,38 @@
 /** `svc sessions`: lists the operator's sessions and revokes a session. */
 import { isFault } from '../../../errors/fault.ts'
-import { isId } from '../../../value/ids.ts'
-import { formatTimestamp } from '../../../value/plain.ts'
 import { PAGE_MAX } from '../../../wire/fields.ts'
 import type { SessionField, Sessions } from '../../../wire/identity/auth.ts'
 import { listSessions, revokeSession } from '../../../wire/operations/identity/sessions.ts'
-import { type CommandSpec, command } from '../../contexts.ts'
+import { argument, type CommandSpec, command } from '../../contexts.ts'
 import { readPages } from '../../network/pages.ts'
-import type { Output } from '../../output.ts'
+import type { Columns } from '../../output.ts'
+import { requestCommand } from '../../request-commands.ts'
 import { OperatorSession } from '../../sessions/sessions.ts'
-import { usage } from '../../usage.ts'
+import { requireId } from '../../usage.ts'
 import { forget } from '../logout.ts'
 
-const list = command({
+export const SESSION_COLUMNS = {
+  SESSION: 'sessionId',
+  DEVICE: 'deviceName',
+  CREATED: 'createdAtMicros',
+  'LAST USED': 'lastUsedAtMicros',
+  UNTIL: 'refreshExpiresAtMicros',
+  '': ({ current }) => (current ? 'this one' : ''),
+} satisfies Columns<SessionField>
+
+const list = requestCommand({
   name: 'sessions list',
   alias: 'sessions',
   summary: "List the operator's sessions",
   details: ['`svc sessions` alone does the same.'],
   options: {},
-  async run(context) {
-    const pages = readSessions(await OperatorSession.open(context))
-    const sessions = await context.output.progress('reading the sessions', pages)
-    const found: Sessions = { version: 1, sessions, next: null }
-    await context.output.result(found, sessionTable(context.output, sessions))
-  },
+  open: OperatorSession.open,
+  progress: 'reading the sessions',
+  request: readSessions,
+  document: (sessions) => ({ version: 1, sessions, next: null }) satisfies Sessions,
+  rows: (sessions) => sessions,
+  columns: SESSION_COLUMNS,
 })
-
-export function sessionTable(output: Output, sessions: readonly SessionField[]): string[] {
-  const rows = sessions.map((session) => [
-    session.sessionId,
-    session.deviceName ?? '-',
-    formatTimestamp(BigInt(session.createdAtMicros)),
-    formatTimestamp(BigInt(session.lastUsedAtMicros)),
-    formatTimestamp(BigInt(session.refreshExpiresAtMicros)),
-    session.current ? 'this one' : '',
-  ])
-  return output.table(['SESSION', 'DEVICE', 'CREATED', 'LAST USED', 'UNTIL', ''], rows)
-}
 
 function readSessions(session: OperatorSession): Promise<SessionField[]> {
   return readPages(async (after) => {
@@ -53,11 +49,11 @@ const revoke: CommandSpec = command({
     'Revoking the session of another operator needs operators:manage at the installation. Revoking',
     'the session of this machine logs it out. The command may be repeated.',
   ],
-  positionals: [{ name: 'SESSION', description: 'Its ops_ identifier', required: true }],
+  positionals: [argument('SESSION', 'Its ops_ identifier')],
   options: {},
   examples: ['svc sessions revoke ops_...'],
-  async run(context, _, [sessionId]) {
-    if (!isId('ops', sessionId)) throw usage('SESSION needs an ops_ identifier.', revoke)
+  async run(context, _, [given]) {
+    const sessionId = requireId('ops', given, 'SESSION', revoke)
     const session = await OperatorSession.open(context)
     const own = session.profile.sessionId === sessionId
     const request = session
