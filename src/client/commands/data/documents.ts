@@ -1,11 +1,6 @@
 /** `svc data`: documents of the linked Environment, read and written without a Function. */
 import { encodeUlid } from '../../../value/ids.ts'
-import {
-  formatTimestamp,
-  plainToArguments,
-  plainToValue,
-  valueToPlain,
-} from '../../../value/plain.ts'
+import { plainToArguments, plainToValue, valueToPlain } from '../../../value/plain.ts'
 import { type Json, parseStrictJson } from '../../../value/strict-json.ts'
 import { decodeTagged, encodeTagged } from '../../../value/tagged.ts'
 import { ValidationError } from '../../../value/validation-error.ts'
@@ -19,26 +14,23 @@ import {
   readDocument,
   replaceDocument,
 } from '../../../wire/operations/data.ts'
-import { type CommandSpec, command, flag, option } from '../../contexts.ts'
-import { openRemote, type Remote } from '../../roots/remotes.ts'
+import { argument, type CommandSpec, command, flag, option } from '../../contexts.ts'
+import { requestCommand } from '../../request-commands.ts'
+import type { Remote } from '../../roots/remotes.ts'
 import { usage } from '../../usage.ts'
 import { tablesCommand } from '../catalogs.ts'
 import { changeIntent, changeOptions, REMOTE } from '../operations.ts'
-import { targetOf } from '../targets.ts'
+import { openTarget } from '../targets.ts'
 import { exportCommand } from './exports.ts'
 import { importCommand } from './imports.ts'
 import { fieldsOf, TABLE, TAGGED, TARGET, valid } from './tables.ts'
 
-const DOCUMENT = {
-  name: 'DOCUMENT',
-  description: 'The ID of the document',
-  required: true,
-} as const
+const DOCUMENT = argument('DOCUMENT', 'The ID of the document')
 const CHANGE = { ...changeOptions('the document'), target: TARGET, tagged: TAGGED } as const
 const OPERATORS = ['<=', '>=', '=', '<', '>'] as const
 const OPS = { '=': 'eq', '<': 'lt', '<=': 'lte', '>': 'gt', '>=': 'gte' } as const
 
-const query: CommandSpec = command({
+const query: CommandSpec = requestCommand({
   name: 'data query',
   summary: 'List documents of a table in the order of an index',
   details: [
@@ -57,49 +49,47 @@ const query: CommandSpec = command({
     tagged: TAGGED,
   },
   examples: ['svc data query messages --target channel:production --index byRoom'],
-  async run(context, options, [table]) {
-    const { index, after, tagged } = options
-    const remote = await openRemote(context, options)
-    const target = targetOf(remote, options.target, query)
+  input: (options, [table]) => ({ ...options, table: table! }),
+  async open(context, at, { table, where }) {
+    const remote = await openTarget(context, at, query)
     const range =
-      options.where === undefined
-        ? []
-        : boundsOf(options.where, await fieldsOf(remote, target, table!))
+      where === undefined ? [] : boundsOf(where, await fieldsOf(remote, remote.target, table))
+    return { ...remote, range }
+  },
+  progress: 'reading the documents',
+  async request({ call, target, range }, { table, index, after, ...options }) {
     const limit = options.limit === undefined ? undefined : Number(options.limit)
     const order = options.desc ? 'desc' : 'asc'
-    const request = remote.call(queryDocuments, {
-      body: { target, table: table!, range, order, index, limit, after },
+    const page = await call(queryDocuments, {
+      body: { target, table, range, order, index, limit, after },
     })
-    const page = await context.output.progress('reading the documents', request)
-    const items = page.items.map((item) => shown(item, tagged))
-    const rows = page.items.map((item) => [
-      item.id,
-      item.revision,
-      formatTimestamp(BigInt(item.createdAtMicros)),
-      JSON.stringify(shown(item, tagged).value),
-    ])
-    const table_ = context.output.table(['DOCUMENT', 'REVISION', 'CREATED', 'VALUE'], rows)
-    await context.output.result({ ...page, items }, table_)
-    if (page.next !== null) await context.output.note(`Next page: --after ${page.next}`)
+    return { ...page, items: page.items.map((item) => shown(item, options.tagged)) }
   },
+  rows: ({ items }) => items,
+  columns: {
+    DOCUMENT: 'id',
+    REVISION: 'revision',
+    CREATED: 'createdAtMicros',
+    VALUE: ({ value }) => JSON.stringify(value),
+  },
+  note: ({ next }) => (next === null ? null : `Next page: --after ${next}`),
 })
 
-const get: CommandSpec = command({
+const get: CommandSpec = requestCommand({
   name: 'data get',
   summary: 'Show a document',
   positionals: [TABLE, DOCUMENT],
   options: { ...REMOTE, target: TARGET, tagged: TAGGED },
   examples: ['svc data get messages messages_... --target channel:production'],
-  async run(context, { target: given, tagged, ...at }, [table, id]) {
-    const remote = await openRemote(context, at)
-    const request = read(remote, targetOf(remote, given, get), table!, id!)
-    const { document } = await context.output.progress('reading the document', request)
-    const printed = shown(document, tagged)
-    await context.output.result({ version: 1, document: printed }, [
-      JSON.stringify(printed.value, null, 2),
-    ])
-    await context.output.note(`Revision ${document.revision}`)
+  input: ({ tagged }, [table, id]) => ({ tagged, table: table!, id: id! }),
+  open: (context, at) => openTarget(context, at, get),
+  progress: 'reading the document',
+  async request(remote, { tagged, table, id }) {
+    const { document } = await read(remote, remote.target, table, id)
+    return { version: 1, document: shown(document, tagged) }
   },
+  lines: ({ document }) => [JSON.stringify(document.value, null, 2)],
+  note: ({ document }) => `Revision ${document.revision}`,
 })
 
 const put: CommandSpec = command({
@@ -110,7 +100,7 @@ const put: CommandSpec = command({
     'revision of --expected, or at the newest one, and inserted if --expected is 0. The same line',
     'with the same --operation-id, --id and --expected changes the document once.',
   ],
-  positionals: [TABLE, { name: 'JSON', description: 'The fields as JSON', required: true }],
+  positionals: [TABLE, argument('JSON', 'The fields as JSON')],
   options: {
     ...CHANGE,
     id: option('ID', 'The document to replace, or to insert with --expected 0'),
@@ -119,8 +109,7 @@ const put: CommandSpec = command({
   async run(context, options, [table, text]) {
     const { operationId, changedAtMicros, expected } = changeIntent(context, put, options)
     const { tagged, id } = options
-    const remote = await openRemote(context, options)
-    const target = targetOf(remote, options.target, put)
+    const { target, ...remote } = await openTarget(context, options, put)
     const json = valid(() => parseStrictJson(text!))
     const value = tagged
       ? valid(() => decodeTagged(json))
@@ -159,8 +148,7 @@ const remove: CommandSpec = command({
   async run(context, options, [table, id]) {
     const { operationId, changedAtMicros, expected } = changeIntent(context, remove, options)
     const { tagged } = options
-    const remote = await openRemote(context, options)
-    const target = targetOf(remote, options.target, remove)
+    const { target, ...remote } = await openTarget(context, options, remove)
     const expectedRevision = expected ?? (await read(remote, target, table!, id!)).document.revision
     await context.output.note(`Operation ${operationId}`)
     const changed = await remote.call(deleteDocument, {

@@ -4,7 +4,7 @@ import type { Json } from '../../../value/strict-json.ts'
 import type { DocumentField, DocumentPage } from '../../../wire/data.ts'
 import { PAGE_MAX } from '../../../wire/fields.ts'
 import { queryDocuments } from '../../../wire/operations/data.ts'
-import { type CommandSpec, command } from '../../contexts.ts'
+import { type CommandSpec, command, optionalArgument } from '../../contexts.ts'
 import { withPath } from '../../files.ts'
 import { openRemote, type Remote } from '../../roots/remotes.ts'
 import { resolvePath } from '../../roots/roots.ts'
@@ -24,10 +24,7 @@ export const exportCommand: CommandSpec = command({
     'to standard output. Pages are read one after the other: a document that changes meanwhile is',
     'exported as it is when its page is read.',
   ],
-  positionals: [
-    TABLE,
-    { name: 'FILE', description: 'The file to create, which must not exist', required: false },
-  ],
+  positionals: [TABLE, optionalArgument('FILE', 'The file to create, which must not exist')],
   options: { ...REMOTE, target: TARGET, tagged: TAGGED },
   examples: ['svc data export messages messages.jsonl --target channel:production'],
   async run(context, { target: given, tagged, ...at }, [table, path]) {

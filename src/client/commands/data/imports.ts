@@ -2,7 +2,7 @@
 import { Fault, isFault, type Violation } from '../../../errors/fault.ts'
 import type { DocumentsImported } from '../../../wire/data.ts'
 import { importDocuments } from '../../../wire/operations/data.ts'
-import { type CommandSpec, type Context, command, flag, option } from '../../contexts.ts'
+import { argument, type CommandSpec, type Context, command, flag, option } from '../../contexts.ts'
 import { explained } from '../../explanations.ts'
 import { openRemote, type Remote } from '../../roots/remotes.ts'
 import { resolvePath } from '../../roots/roots.ts'
@@ -28,10 +28,7 @@ export const importCommand: CommandSpec = command({
     'exists with the same fields stays as it is. The journal says how far the import came: after',
     'an interruption the same command continues there, and inserts no document twice.',
   ],
-  positionals: [
-    TABLE,
-    { name: 'FILE', description: 'The file, as `svc data export` writes it', required: true },
-  ],
+  positionals: [TABLE, argument('FILE', 'The file, as `svc data export` writes it')],
   options: {
     ...REMOTE,
     target: TARGET,

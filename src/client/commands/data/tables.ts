@@ -5,16 +5,12 @@ import { ValidationError } from '../../../value/validation-error.ts'
 import { parseFields } from '../../../value/validator-json.ts'
 import type { FieldsJson } from '../../../value/validators.ts'
 import { listTables } from '../../../wire/operations/catalogs.ts'
-import { flag, option } from '../../contexts.ts'
+import { argument, flag, option } from '../../contexts.ts'
 import type { Remote } from '../../roots/remotes.ts'
 
 export const TARGET = option('TARGET', 'Such as channel:production; needed without svc dev')
 export const TAGGED = flag('Print and read tagged values, whose types are exact')
-export const TABLE = {
-  name: 'TABLE',
-  description: 'The table, such as messages',
-  required: true,
-} as const
+export const TABLE = argument('TABLE', 'The table, such as messages')
 
 /** Reads the fields of a table. Throws PRODUCT_NOT_FOUND, which names the tables of the target. */
 export async function fieldsOf(remote: Remote, target: string, table: string): Promise<FieldsJson> {

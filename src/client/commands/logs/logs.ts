@@ -1,7 +1,6 @@
 /** `svc logs`, `svc logs archive-status` and `svc logs prune`. */
 import { isId } from '../../../value/ids.ts'
 import { LOG_LEVELS } from '../../../value/logs/log-levels.ts'
-import { formatTimestamp } from '../../../value/plain.ts'
 import type { Json } from '../../../value/strict-json.ts'
 import { PAGE_MAX } from '../../../wire/fields.ts'
 import {
@@ -19,8 +18,10 @@ import {
   option,
   requiredOption,
 } from '../../contexts.ts'
+import { isPageLimit, nextPage, requestCommand } from '../../request-commands.ts'
 import { openRemote } from '../../roots/remotes.ts'
-import { usage } from '../../usage.ts'
+import { timeText } from '../../timestamps.ts'
+import { requireId, usage } from '../../usage.ts'
 import { REMOTE } from '../operations.ts'
 import { humanLine, matches } from './log-lines.ts'
 import { followLogs, type LogFilters } from './requests.ts'
@@ -62,7 +63,8 @@ const logs: CommandSpec = command({
     }
     const page = await context.output.progress('reading the log', remote.call(listLogs, { query }))
     for (const record of page.items) await show(record)
-    if (page.next !== null) await context.output.note(`More: --after ${page.next}`)
+    const next = nextPage(page)
+    if (next !== null) await context.output.note(next)
   },
 })
 
@@ -79,7 +81,7 @@ function queryOf(context: Context, options: FilterOptions): LogFilters {
     wrongChoice('--stream', LOG_STREAMS, stream) ??
     wrongChoice('--level', LOG_LEVELS, level)
   if (problem !== null) throw usage(problem, logs)
-  if (limit !== undefined && !(/^[1-9][0-9]*$/.test(limit) && Number(limit) <= PAGE_MAX)) {
+  if (limit !== undefined && !isPageLimit(limit)) {
     throw usage(`--limit is 1 to ${PAGE_MAX}.`, logs)
   }
   const filters = { release, request, stream, level, function: given.function, after, limit }
@@ -117,21 +119,19 @@ function patternOf(text: string | undefined): RegExp | null {
   }
 }
 
-const archiveStatus: CommandSpec = command({
+const archiveStatus = requestCommand({
   name: 'logs archive-status',
   summary: 'Show what of the log is archived',
   options: REMOTE,
-  async run(context, at) {
-    const remote = await openRemote(context, at)
-    const status = await context.output.progress('reading the archive', remote.call(readLogArchive))
-    await context.output.result(status, [
-      `${status.segments} segments, ${status.bytes} bytes`,
-      frontierText(status.frontier),
-    ])
-  },
+  progress: 'reading the archive',
+  request: (remote) => remote.call(readLogArchive),
+  lines: ({ segments, bytes, frontier }) => [
+    `${segments} segments, ${bytes} bytes`,
+    frontierText(frontier),
+  ],
 })
 
-const prune: CommandSpec = command({
+const prune: CommandSpec = requestCommand({
   name: 'logs prune',
   summary: 'Remove archived log records, or count them',
   details: [
@@ -145,9 +145,7 @@ const prune: CommandSpec = command({
     environment: option('env_ID', 'The Environment, exactly'),
   },
   examples: ['svc logs prune --before-micros 1767225600000000 --maximum 100000'],
-  async run(context, options) {
-    const { apply, environment, maximum } = options
-    const beforeMicros = options['before-micros']
+  input({ apply, environment, maximum, 'before-micros': beforeMicros }) {
     if (!/^(?:0|[1-9][0-9]{0,17})$/.test(beforeMicros)) {
       throw usage('--before-micros needs microseconds since 1970.', prune)
     }
@@ -155,29 +153,24 @@ const prune: CommandSpec = command({
       throw usage(`--maximum is 1 to ${LOG_PRUNE_MAX}.`, prune)
     }
     if (apply && environment === undefined) throw usage('--apply needs --environment.', prune)
-    if (environment !== undefined && !isId('env', environment)) {
-      throw usage('--environment needs an env_ identifier.', prune)
-    }
-    const remote = await openRemote(context, options)
-    const request = remote.call(pruneLogs, {
-      body: { beforeMicros, maximum: Number(maximum), apply, environmentId: environment },
-    })
-    const pruned = await context.output.progress('pruning the log', request)
-    await context.output.result(pruned, [
-      pruned.applied
-        ? `Removed ${pruned.pruned} records.`
-        : `${pruned.eligible} records can be removed; add --apply --environment to remove them.`,
-      frontierText(pruned.frontier),
-    ])
+    const environmentId =
+      environment === undefined ? undefined : requireId('env', environment, '--environment', prune)
+    return { beforeMicros, maximum: Number(maximum), apply, environmentId }
   },
+  progress: 'pruning the log',
+  request: (remote, body) => remote.call(pruneLogs, { body }),
+  lines: ({ applied, pruned, eligible, frontier }) => [
+    applied
+      ? `Removed ${pruned} records.`
+      : `${eligible} records can be removed; add --apply --environment to remove them.`,
+    frontierText(frontier),
+  ],
 })
 
 function frontierText(frontier: LogArchiveStatus['frontier']): string {
   if (frontier === null) return 'No record is in a verified segment yet.'
-  const [at, verified] = [frontier.atMicros, frontier.verifiedAtMicros].map((micros) =>
-    formatTimestamp(BigInt(micros)),
-  )
-  return `Archived up to ${at}, verified at ${verified}.`
+  const { atMicros, verifiedAtMicros } = frontier
+  return `Archived up to ${timeText(atMicros)}, verified at ${timeText(verifiedAtMicros)}.`
 }
 
 export const logCommands: readonly CommandSpec[] = [logs, archiveStatus, prune]

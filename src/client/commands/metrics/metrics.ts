@@ -7,6 +7,7 @@ import type { MetricsReport } from '../../../wire/metrics.ts'
 import { readMetrics } from '../../../wire/operations/metrics.ts'
 import { type CommandSpec, type Context, command, option } from '../../contexts.ts'
 import { openRemote, type Remote } from '../../roots/remotes.ts'
+import { timeText } from '../../timestamps.ts'
 import { usage } from '../../usage.ts'
 import { REMOTE } from '../operations.ts'
 import { MetricsExporter, parseListenAddress } from './exporter.ts'
@@ -50,21 +51,26 @@ async function serveMetrics(context: Context, remote: Remote, listen: string): P
 type Distribution = MetricsReport['histograms'][string]
 
 function humanMetrics({ output }: Context, metrics: MetricsReport): string[] {
-  const figures = (figures: Readonly<Record<string, string>>) =>
-    Object.entries(figures)
-      .filter(([, value]) => value !== '0')
-      .map(([name, value]) => figureRow(name, value))
-  const times = Object.entries(metrics.histograms)
-    .filter(([, { count }]) => count !== '0')
-    .map(([name, distribution]) => distributionRow(name, distribution))
-  const section = (head: readonly string[], rows: readonly (readonly string[])[]): string[] =>
-    rows.length === 0 ? [] : ['', ...output.table(head, rows)]
-  const started = formatTimestamp(BigInt(metrics.processStartedAtMicros))
+  const figures = (title: string, figures: Readonly<Record<string, string>>): string[] => {
+    const rows = Object.entries(figures).filter(([, value]) => value !== '0')
+    return output.section(
+      rows.map(([name, value]) => figureRow(name, value)),
+      { [title]: ([name]) => name, VALUE: ([, value]) => value },
+    )
+  }
+  const times = Object.entries(metrics.histograms).filter(([, { count }]) => count !== '0')
   return [
-    `Since ${started}; values of 0 are omitted.`,
-    ...section(['COUNTER', 'VALUE'], figures(metrics.counters)),
-    ...section(['NOW', 'VALUE'], figures(metrics.gauges)),
-    ...section(['TIME', 'COUNT', 'MEAN', '50 %', '95 %', '99 %'], times),
+    `Since ${timeText(metrics.processStartedAtMicros)}; values of 0 are omitted.`,
+    ...figures('COUNTER', metrics.counters),
+    ...figures('NOW', metrics.gauges),
+    ...output.section(times, {
+      TIME: ([name]) => name.replace(/Micros$/, ''),
+      COUNT: ([, { count }]) => count,
+      MEAN: ([, { count, sumMicros }]) => showMicros(Number(sumMicros) / Number(count)),
+      '50 %': ([, distribution]) => percentile(distribution, 0.5),
+      '95 %': ([, distribution]) => percentile(distribution, 0.95),
+      '99 %': ([, distribution]) => percentile(distribution, 0.99),
+    }),
   ]
 }
 
@@ -75,21 +81,17 @@ const UNITS: readonly (readonly [suffix: string, show: (value: number) => string
 ]
 
 /** Formats a figure by the unit at the end of its name. */
-function figureRow(name: string, value: string): string[] {
+function figureRow(name: string, value: string): [name: string, value: string] {
   const unit = UNITS.find(([suffix]) => name.endsWith(suffix))
   if (unit === undefined) return [name, value]
   const [suffix, show] = unit
   return [name.slice(0, -suffix.length), show(Number(value))]
 }
 
-function distributionRow(name: string, { count, sumMicros, buckets }: Distribution): string[] {
-  const all = Number(count)
-  const within = (share: number): string => {
-    const bucket = buckets.find((bucket) => Number(bucket.count) >= share * all)
-    return bucket === undefined ? 'more' : showMicros(Number(bucket.leMicros))
-  }
-  const mean = showMicros(Number(sumMicros) / all)
-  return [name.replace(/Micros$/, ''), count, mean, ...[0.5, 0.95, 0.99].map(within)]
+/** Returns the bound of the bucket that the share of all values reaches. */
+function percentile({ count, buckets }: Distribution, share: number): string {
+  const bucket = buckets.find((bucket) => Number(bucket.count) >= share * Number(count))
+  return bucket === undefined ? 'more' : showMicros(Number(bucket.leMicros))
 }
 
 function showMicros(micros: number): string {
