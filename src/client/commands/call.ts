@@ -11,7 +11,7 @@ import { encodeTagged } from '../../value/tagged.ts'
 import type { Value } from '../../value/values.ts'
 import { Invoked } from '../../wire/invocations.ts'
 import { readStatus } from '../../wire/operations/status.ts'
-import { type CommandSpec, type Context, command, flag, option } from '../contexts.ts'
+import { argument, type CommandSpec, type Context, command, flag, option } from '../contexts.ts'
 import { explained, explanation, explanationOf } from '../explanations.ts'
 import { isUnsent, send } from '../requests/requests.ts'
 import { openRemote, type Remote } from '../roots/remotes.ts'
@@ -42,10 +42,7 @@ export const callCommand: CommandSpec = command({
     'the same way. A Mutation gets an operation ID, shown on stderr; the same call with the same',
     'operation ID takes effect once. An Action may take 10 minutes and is never sent again by svc.',
   ],
-  positionals: [
-    { name: 'FUNCTION', description: 'Its name, such as messages.send', required: true },
-    ARGUMENTS_POSITIONAL,
-  ],
+  positionals: [argument('FUNCTION', 'Its name, such as messages.send'), ARGUMENTS_POSITIONAL],
   options: {
     ...FUNCTION_OPTIONS,
     'operation-id': option('opn_ID', 'Operation ID of a Mutation; a new one by default'),

@@ -1,13 +1,13 @@
 /** `svc docs`: the references and guides that this version carries, without a server. */
 import { suggestion } from '../command-line/arguments.ts'
-import { command } from '../contexts.ts'
+import { command, optionalArgument } from '../contexts.ts'
 import { usage } from '../usage.ts'
 
 export const docsCommand = command({
   name: 'docs',
   summary: 'Show the references and guides of this version',
   details: ['Without a topic it lists them. It needs no server and no login.'],
-  positionals: [{ name: 'TOPIC', description: 'One of the list, such as cli', required: false }],
+  positionals: [optionalArgument('TOPIC', 'One of the list, such as cli')],
   options: {},
   examples: ['svc docs', 'svc docs settings'],
   async run({ output }, _, [topic]) {

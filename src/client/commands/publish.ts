@@ -3,12 +3,13 @@ import { type Fault, isFault } from '../../errors/fault.ts'
 import { isId, type ReleaseId, type WorkspaceRevisionId } from '../../value/ids.ts'
 import { readStatus } from '../../wire/operations/status.ts'
 import type { Status } from '../../wire/status.ts'
-import { type CommandSpec, command, option, REMOTE_FLAG } from '../contexts.ts'
+import { type CommandSpec, command, option } from '../contexts.ts'
 import { explained } from '../explanations.ts'
 import { loadPackage, PACKAGE_OPTIONS, sourceDirectory } from '../packages.ts'
 import { PROVENANCE_DETAILS, PROVENANCE_OPTIONS, readProvenance } from '../provenance/provenance.ts'
 import { EMPTY, type Expected, openRemote, publish } from '../roots/remotes.ts'
 import { usage } from '../usage.ts'
+import { LINKED } from './operations.ts'
 
 export const publishCommand: CommandSpec = command({
   name: 'publish',
@@ -19,8 +20,7 @@ export const publishCommand: CommandSpec = command({
     ...PROVENANCE_DETAILS,
   ],
   options: {
-    remote: REMOTE_FLAG,
-    root: option('DIR', 'The linked root; by default the working directory'),
+    ...LINKED,
     ...PACKAGE_OPTIONS,
     ...PROVENANCE_OPTIONS,
     'expected-head': option('empty|wsr_ID', 'The head that the Workspace must have now'),

@@ -7,7 +7,7 @@ import { readStatus } from '../../wire/operations/status.ts'
 import type { Validated } from '../../wire/releases.ts'
 import type { Status } from '../../wire/status.ts'
 import type { Provenance } from '../../wire/workspace.ts'
-import { type CommandSpec, type Context, command, flag, option, REMOTE_FLAG } from '../contexts.ts'
+import { type CommandSpec, type Context, command, flag, option } from '../contexts.ts'
 import { loadPackage, PACKAGE_OPTIONS, type PackageOptions, sourceDirectory } from '../packages.ts'
 import { PROVENANCE_DETAILS, PROVENANCE_OPTIONS, readProvenance } from '../provenance/provenance.ts'
 import {
@@ -19,7 +19,7 @@ import {
   validate,
 } from '../roots/remotes.ts'
 import { usage } from '../usage.ts'
-import { ARCHIVED } from './operations.ts'
+import { ARCHIVED, LINKED } from './operations.ts'
 import { type Bound, boundIn, parseChannel, parseReleaseId, promoteOrReconcile } from './promote.ts'
 import { headOf } from './publish.ts'
 import { checkOnly } from './releases/dry-run.ts'
@@ -35,8 +35,7 @@ export const releaseCommand: CommandSpec = command({
     ...PROVENANCE_DETAILS,
   ],
   options: {
-    remote: REMOTE_FLAG,
-    root: option('DIR', 'The linked root; by default the working directory'),
+    ...LINKED,
     ...PACKAGE_OPTIONS,
     ...PROVENANCE_OPTIONS,
     release: option('rel_ID', 'A published Release, instead of a package'),

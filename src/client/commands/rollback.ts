@@ -1,7 +1,8 @@
 /** `svc rollback`: binds a Channel to a Release that it was bound to before. */
 import { rollbackChannel } from '../../wire/operations/channels.ts'
-import { type CommandSpec, command, option, REMOTE_FLAG, requiredOption } from '../contexts.ts'
+import { type CommandSpec, command, requiredOption } from '../contexts.ts'
 import { openRemote } from '../roots/remotes.ts'
+import { LINKED } from './operations.ts'
 import { bindOrReconcile, parseChannel, parseReleaseId } from './promote.ts'
 
 export const rollbackCommand: CommandSpec = command({
@@ -12,8 +13,7 @@ export const rollbackCommand: CommandSpec = command({
     'read them. Calls in flight finish on their Release.',
   ],
   options: {
-    remote: REMOTE_FLAG,
-    root: option('DIR', 'The linked root; by default the working directory'),
+    ...LINKED,
     channel: requiredOption('NAME', 'The Channel'),
     expected: requiredOption('rel_ID', 'The Release that the Channel must be bound to now'),
     to: requiredOption('rel_ID', 'The earlier Release'),

@@ -2,7 +2,7 @@
 import { Fault } from '../../../errors/fault.ts'
 import { isId, type WorkspaceRevisionId } from '../../../value/ids.ts'
 import { WORKSPACE_NAME } from '../../../value/manifest.ts'
-import { type CommandSpec, command, option, requiredOption } from '../../contexts.ts'
+import { argument, type CommandSpec, command, option, requiredOption } from '../../contexts.ts'
 import { usage } from '../../usage.ts'
 import { incompatible } from './attach.ts'
 import { freezeHead, KEY_OPTION, openShared, readHead } from './shared-workspaces.ts'
@@ -15,7 +15,7 @@ export const freezeCommand: CommandSpec = command({
     'workspace:NAME answer it. No Channel is promoted and no Function is called. With --revision',
     'nothing is frozen if the HEAD is another one by then. A failed check ends with 8.',
   ],
-  positionals: [{ name: 'WORKSPACE', description: 'Its name, such as chat', required: true }],
+  positionals: [argument('WORKSPACE', 'Its name, such as chat')],
   options: {
     url: requiredOption('ORIGIN', 'Origin of the application API'),
     'key-env': KEY_OPTION,

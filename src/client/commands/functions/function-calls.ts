@@ -8,7 +8,13 @@ import { ValidationError } from '../../../value/validation-error.ts'
 import { parseFields } from '../../../value/validator-json.ts'
 import type { Value } from '../../../value/values.ts'
 import { listFunctions } from '../../../wire/operations/catalogs.ts'
-import { type CommandSpec, type Context, option, type PositionalSpec } from '../../contexts.ts'
+import {
+  type CommandSpec,
+  type Context,
+  option,
+  optionalArgument,
+  type PositionalSpec,
+} from '../../contexts.ts'
 import { readIfPresent } from '../../files.ts'
 import { parseOrigin } from '../../origins.ts'
 import type { Remote } from '../../roots/remotes.ts'
@@ -30,11 +36,10 @@ export const FUNCTION_OPTIONS = {
   'args-file': option('FILE', 'Arguments from a file'),
 } as const
 
-export const ARGUMENTS_POSITIONAL: PositionalSpec = {
-  name: 'ARGUMENTS',
-  description: 'A JSON object, or - for stdin',
-  required: false,
-}
+export const ARGUMENTS_POSITIONAL: PositionalSpec = optionalArgument(
+  'ARGUMENTS',
+  'A JSON object, or - for stdin',
+)
 
 interface CallerOptions {
   readonly url: string | undefined

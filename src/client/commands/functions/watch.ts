@@ -2,7 +2,7 @@
 import { formatTimestamp } from '../../../value/plain.ts'
 import type { Json } from '../../../value/strict-json.ts'
 import { encodeTagged } from '../../../value/tagged.ts'
-import { type CommandSpec, type Context, command, flag } from '../../contexts.ts'
+import { argument, type CommandSpec, type Context, command, flag } from '../../contexts.ts'
 import { openRemote } from '../../roots/remotes.ts'
 import { usage } from '../../usage.ts'
 import { printableJson } from '../../visible-text.ts'
@@ -31,7 +31,7 @@ export const watchCommand: CommandSpec = command({
     'the newest one. It ends when it is interrupted, with exit code 130.',
   ],
   positionals: [
-    { name: 'FUNCTION', description: 'Name of a Query, such as messages.list', required: true },
+    argument('FUNCTION', 'Name of a Query, such as messages.list'),
     ARGUMENTS_POSITIONAL,
   ],
   options: {
