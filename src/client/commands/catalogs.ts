@@ -1,7 +1,6 @@
 /** `svc functions` and `svc tables`: what a target offers and what it stores. */
 import { valueToPlain } from '../../value/plain.ts'
 import { fromStoredJson } from '../../value/stored.ts'
-import type { Json } from '../../value/strict-json.ts'
 import type { FieldsJson, OptionalJson, ValidatorJson } from '../../value/validators.ts'
 import { listFunctions, listTables } from '../../wire/operations/catalogs.ts'
 import { type CommandSpec, option } from '../contexts.ts'
