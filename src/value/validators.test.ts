@@ -180,3 +180,23 @@ test('an open union accepts { unknown: true } as a value, and nothing else outsi
   const others: Value[] = [2n, new Map([['unknown', false]]), new Map<string, Value>()]
   for (const value of others) expect(rejection(() => check(value, '$'))).toContain('a member of')
 })
+
+test('the defaults of one value are bounded, and those of another are counted anew', () => {
+  const field = { type: 'optional', inner: { type: 'string' }, default: 'x'.repeat(8_000) } as const
+  const inner: ValidatorJson = { type: 'object', fields: { a: field } }
+  const items: ValidatorJson = { type: 'object', fields: { o: inner } }
+  const none: ValidatorJson = { type: 'object', fields: { o: inner, b: { type: 'null' } } }
+  const many = (count: number) => Array.from({ length: count }, () => new Map([['o', new Map()]]))
+  const list: ValidatorJson = { type: 'array', items }
+  // A member that is rejected after its defaults were added does not count.
+  const union: ValidatorJson = { type: 'array', items: { type: 'union', members: [none, items] } }
+  for (const json of [list, union]) {
+    const check = compileValidator(json, { coerce: false })
+    for (let i = 0; i < 3; i++) expect(check(many(500), '$')).toHaveLength(500)
+    expect(() => check(many(600), '$')).toThrow(ValidationError)
+  }
+  const check = compileValidator(list, { coerce: false })
+  expect(rejection(() => check(many(600), '$'))).toBe(
+    '$[524].o: at most 4194304 characters of defaults',
+  )
+})

@@ -7,7 +7,7 @@
 
 import { isOfTable } from './ids.ts'
 import { matches } from './patterns/matcher.ts'
-import { fromStoredJson } from './stored.ts'
+import { encodeStored, fromStoredJson } from './stored.ts'
 import type { Json } from './strict-json.ts'
 import { isTypedId } from './tagged.ts'
 import { inPart, keyPart, ValidationError } from './validation-error.ts'
@@ -73,7 +73,40 @@ export interface CompileOptions {
   readonly exact?: boolean
 }
 
+interface Options extends CompileOptions {
+  readonly filling?: Filling
+}
+
+/**
+ * Most characters that the defaults of absent fields may add to one value: a short array of objects
+ * without a field would otherwise become as many copies of its default.
+ * @limit Calls: characters of stored JSON that defaults add to arguments or to a document
+ */
+export const FILLED_CHARACTERS_MAX = 4 * 1024 * 1024
+
+/** The characters that defaults have added in the check that runs. */
+class Filling {
+  characters = 0
+
+  add(characters: number, path: string): void {
+    this.characters += characters
+    if (this.characters > FILLED_CHARACTERS_MAX) {
+      throw new ValidationError(`at most ${FILLED_CHARACTERS_MAX} characters of defaults`, path)
+    }
+  }
+}
+
 export function compileValidator(json: ValidatorJson, options: CompileOptions): Check {
+  if (!changesRead(json)) return compile(json, options)
+  const filling = new Filling()
+  const check = compile(json, { ...options, filling })
+  return (value, path) => {
+    filling.characters = 0
+    return check(value, path)
+  }
+}
+
+function compile(json: ValidatorJson, options: Options): Check {
   switch (json.type) {
     case 'any':
       return (value) => value
@@ -103,7 +136,7 @@ export function compileValidator(json: ValidatorJson, options: CompileOptions): 
     case 'union':
       return union(json.members, options)
     case 'nullable': {
-      const inner = compileValidator(json.inner, options)
+      const inner = compile(json.inner, options)
       return (value, path) => (value === null ? null : inner(value, path))
     }
     case 'open':
@@ -135,12 +168,12 @@ export function changesRead(json: ValidatorJson): boolean {
 }
 
 /** Returns the options for parts whose stored counterpart cannot be found again. */
-function inParts(options: CompileOptions): CompileOptions {
+function inParts(options: Options): Options {
   return options.unknown === 'as-kept' ? { ...options, unknown: 'rejected' } : options
 }
 
 /** Returns the options that accept only what is returned as it is. */
-function asItIs(options: CompileOptions): CompileOptions {
+function asItIs(options: Options): Options {
   const { unknown } = options
   return { ...options, exact: true, ...(unknown === 'as-read' && { unknown: 'as-value' }) }
 }
@@ -152,7 +185,7 @@ function exactly(type: 'null' | 'boolean'): Check {
   }
 }
 
-function timestamp({ coerce }: CompileOptions): Check {
+function timestamp({ coerce }: Options): Check {
   return (value, path) => {
     if (value instanceof Timestamp) return value
     if (coerce && typeof value === 'bigint') return new Timestamp(value)
@@ -223,7 +256,7 @@ function bytes({ maximumLength }: { maximumLength?: number }): Check {
 }
 
 /** Checks an ID. IDs of the table `files` have the prefix `fil_`. */
-function id(table: string, { coerce }: CompileOptions): Check {
+function id(table: string, { coerce }: Options): Check {
   const prefix = table === 'files' ? 'fil' : table
   return (value, path) => {
     const exact =
@@ -249,11 +282,8 @@ function literal(json: LiteralJson): Check {
   }
 }
 
-function array(
-  json: { items: ValidatorJson; maximumItems?: number },
-  options: CompileOptions,
-): Check {
-  const items = compileValidator(json.items, inParts(options))
+function array(json: { items: ValidatorJson; maximumItems?: number }, options: Options): Check {
+  const items = compile(json.items, inParts(options))
   return (value, path) => {
     if (!Array.isArray(value)) throw new ValidationError('an array', path)
     if (json.maximumItems !== undefined && value.length > json.maximumItems) {
@@ -278,13 +308,15 @@ function checkedItem(check: Check, item: Value, path: string, i: number): Value 
   }
 }
 
-function object(fields: FieldsJson, options: CompileOptions): Check {
+function object(fields: FieldsJson, options: Options): Check {
   const declared = new Map<string, { check: Check; optional: boolean }>()
-  const defaults = options.exact ? new Map<string, Value>() : defaultsOf(fields)
+  const defaults = [...(options.exact ? [] : defaultsOf(fields))].map(([name, absent]) => {
+    return { name, absent, characters: name.length + encodeStored(absent).length }
+  })
   for (const [name, field] of Object.entries(fields)) {
     const isOptional = field.type === 'optional'
     declared.set(name, {
-      check: compileValidator(isOptional ? field.inner : field, options),
+      check: compile(isOptional ? field.inner : field, options),
       optional: isOptional && !(options.exact && field.default !== undefined),
     })
   }
@@ -306,19 +338,18 @@ function object(fields: FieldsJson, options: CompileOptions): Check {
           throw new ValidationError('a required field', `${path}.${name}`)
         }
       }
-      for (const [name, absent] of defaults) {
-        if (!checked.has(name)) checked = withValue(checked, value as ValueObject, name, absent)
+      for (const { name, absent, characters } of defaults) {
+        if (checked.has(name)) continue
+        options.filling?.add(characters, path)
+        checked = withValue(checked, value as ValueObject, name, absent)
       }
     }
     return checked
   }
 }
 
-function record(
-  json: { values: ValidatorJson; maximumItems?: number },
-  options: CompileOptions,
-): Check {
-  const values = compileValidator(json.values, inParts(options))
+function record(json: { values: ValidatorJson; maximumItems?: number }, options: Options): Check {
+  const values = compile(json.values, inParts(options))
   return (value, path) => {
     if (!(value instanceof Map)) throw new ValidationError('a record', path)
     if (json.maximumItems !== undefined && value.size > json.maximumItems) {
@@ -357,17 +388,21 @@ function withValue(
  * What a union returns is thus returned unchanged when it is checked again. Its error contains no
  * detail of members.
  */
-function union(members: readonly ValidatorJson[], options: CompileOptions): Check {
-  const compiled = (each: CompileOptions) => members.map((json) => compileValidator(json, each))
+function union(members: readonly ValidatorJson[], options: Options): Check {
+  const compiled = (each: Options) => members.map((json) => compile(json, each))
   const loose = inParts(options)
   const checks = compiled(loose)
   if (!options.exact && members.some(changesRead)) checks.unshift(...compiled(asItIs(loose)))
+  const { filling } = options
   return (value, path) => {
+    const before = filling?.characters ?? 0
     for (const check of checks) {
       try {
         return check(value, path)
       } catch (error) {
         if (!(error instanceof ValidationError)) throw error
+        // The defaults of a rejected member are not part of the value.
+        if (filling !== undefined) filling.characters = before
       }
     }
     throw new ValidationError('a member of the union', path)
@@ -388,8 +423,8 @@ const UNKNOWN_PART_RULE =
   'a member of the union: { unknown: true } is kept only in fields of the document and its objects'
 
 /** Applies the union. Its error contains no detail of members. */
-function open(inner: ValidatorJson, options: CompileOptions): Check {
-  const known = compileValidator(inner, inParts(options))
+function open(inner: ValidatorJson, options: Options): Check {
+  const known = compile(inner, inParts(options))
   const { unknown = 'as-value' } = options
   return (value, path) => {
     try {

@@ -42,6 +42,7 @@ export interface AdmissionPort {
 type Input<R> = R & {
   readonly prepared: PreparedRelease
   readonly argumentsText: string
+  readonly givenText: string
   /** Present for a Query that was looked up in the cache. */
   readonly callKey: string | undefined
   readonly arrivedMillis?: number | undefined
@@ -174,8 +175,8 @@ function checkAndExecute<R extends QueryRequest, T>(
   checked?: CheckedCall,
 ): Promise<T> {
   try {
-    const argumentsText = checked?.argumentsText ?? checkedArguments(prepared, request)
-    return execute({ ...request, prepared, argumentsText, callKey: checked?.callKey })
+    const { argumentsText, givenText } = checked ?? checkedArguments(prepared, request)
+    return execute({ ...request, prepared, argumentsText, givenText, callKey: checked?.callKey })
   } catch (error) {
     return Promise.reject(error)
   }

@@ -12,24 +12,27 @@ interface Call {
   readonly arguments: ValueObject
 }
 
-export interface CheckedCall {
-  /** Stored JSON. */
+export interface CheckedArguments {
+  /** Stored JSON of the arguments with their defaults, as the handler gets them. */
   readonly argumentsText: string
+  /** Stored JSON of the arguments without, which identifies a repeat in any Release. */
+  readonly givenText: string
+}
+
+export interface CheckedCall extends CheckedArguments {
   /** The result of `callKeyOf`. */
   readonly callKey: string
 }
 
-/**
- * Checks the arguments and returns them as stored JSON. The check does not change them, so the text
- * identifies a repeat in any Release. Throws ARGUMENTS_INVALID and LIMIT_EXCEEDED.
- */
-export function checkedArguments(prepared: PreparedRelease, call: Call): string {
-  check(prepared, call.definition, call.arguments)
-  const argumentsText = encodeStored(call.arguments)
+/** Checks the arguments. Throws ARGUMENTS_INVALID and LIMIT_EXCEEDED. */
+export function checkedArguments(prepared: PreparedRelease, call: Call): CheckedArguments {
+  const whole = check(prepared, call.definition, call.arguments)
+  const givenText = encodeStored(call.arguments)
+  const argumentsText = whole === call.arguments ? givenText : encodeStored(whole)
   if (argumentsText.length > ARGUMENT_BYTES_MAX) {
     throw new Fault('LIMIT_EXCEEDED', { detail: `arguments: at most ${ARGUMENT_BYTES_MAX} bytes` })
   }
-  return argumentsText
+  return { argumentsText, givenText }
 }
 
 /** Checks arguments and caches the last result by object: a repeated request has the same one. */
@@ -44,9 +47,9 @@ export class ArgumentChecks {
     const { definition, arguments: value } = call
     const cached = this.#cache.get(value)
     if (cached?.definition === definition) return cached
-    const argumentsText = checkedArguments(prepared, call)
-    const callKey = callKeyOf({ prepared, definition, argumentsText })
-    const checked = { definition, argumentsText, callKey }
+    const texts = checkedArguments(prepared, call)
+    const callKey = callKeyOf({ prepared, definition, argumentsText: texts.argumentsText })
+    const checked = { definition, ...texts, callKey }
     this.#cache.set(value, checked)
     return checked
   }
@@ -67,7 +70,7 @@ export function callKeyOf({
 
 function check(prepared: PreparedRelease, definition: FunctionManifest, value: ValueObject) {
   try {
-    prepared.functions.get(definition.name)!.checkArguments(value, 'arguments')
+    return prepared.functions.get(definition.name)!.checkArguments(value, 'arguments')
   } catch (error) {
     if (!(error instanceof ValidationError)) throw error
     throw new Fault('ARGUMENTS_INVALID', { detail: error.message })

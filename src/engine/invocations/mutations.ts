@@ -41,6 +41,8 @@ export interface MutationInput extends Omit<InvocationInput, 'signal'> {
   readonly target: string
   /** The Application Client and the functional principal, as one text. */
   readonly caller: string
+  /** Stored JSON of the arguments without defaults; absent where the server made all of them. */
+  readonly givenText?: string
   /** Runs in the server in place of a Function, and returns the result as the record keeps it. */
   readonly perform?: (transaction: Transaction) => MaybePromise<string>
   /** The piece of scheduled work that the Mutation is; absent for a call. */
@@ -94,7 +96,8 @@ export class Mutations {
    * beyond the bound, which counts Mutations with a stalled commit too.
    */
   invoke(input: MutationInput): Promise<MutationOutcome> {
-    const fingerprint = fingerprintOf(input)
+    const { givenText = input.argumentsText } = input
+    const fingerprint = fingerprintOf({ ...input, argumentsText: givenText })
     const running = this.#running.get(input.operationId)
     if (running !== undefined) {
       checkFingerprint(running.fingerprint, fingerprint)
