@@ -149,6 +149,18 @@ describe('reads and writes', () => {
     await expect(foreign).rejects.toMatchObject({ code: 'ARGUMENTS_INVALID' })
   })
 
+  test('a ticket has the defaults that its writers leave out', async () => {
+    await using backend = await open()
+    await call(backend, 'tickets.add', { title: 'one' })
+    await call(backend, 'tickets.add', { title: 'two', urgency: 9n })
+    const usual = await call(backend, 'tickets.addUsual', { title: 'three' })
+    const tickets = (await backend.documents('tickets')) as { urgency: bigint }[]
+    expect(tickets.map(({ urgency }) => urgency)).toEqual([5n, 9n, 3n])
+    expect(await backend.query('tickets.usual')).toMatchObject([{ _id: usual, status: 'new' }])
+    const summary = await backend.query('tickets.summary', { ticket: usual })
+    expect(summary).toBe('three: new, urgency 3')
+  })
+
   test('an address belongs to one person, however it is written', async () => {
     await using backend = await open()
     const ada = await call(backend, 'people.register', { email: 'Ada@X.org', name: 'Ada' })
