@@ -180,8 +180,8 @@ export declare const v: {
    *
    * Writing `{ unknown: true }` back keeps the stored value, in a field of the document or of an
    * object in it, but not inside an array, a record or a member of a union; anywhere else it is
-   * rejected. Arguments and results may have it as a value. No member may accept `{ unknown: true }`
-   * itself, and an open union is no member of another union.
+   * rejected. Arguments and results may have it as a value. No member may accept
+   * `{ unknown: true }` itself, and no union has an open union as a member.
    */
   open<T, Input = T>(
     union: UnionValidator<T, Input>,
@@ -923,13 +923,13 @@ export interface DatabaseWriter extends DatabaseReader {
   /** Adds a document of at most 1 MiB and returns its ID. Throws a `UniqueViolation`. */
   insert<Name extends TableName>(table: Name, document: NewDoc<Name>): Promise<Id<Name>>
   /**
-   * Sets the given fields; a field that is `undefined` is removed, or gets its default. Throws if
-   * there is no such document, and a `UniqueViolation`.
+   * Sets the given fields; a field that is `undefined` is removed, or gets its default. Throws a
+   * `UniqueViolation`, and if there is no such document.
    */
   patch<Name extends TableName>(id: Id<Name>, fields: Partial<NewDoc<Name>>): Promise<void>
   /**
-   * Sets all fields; those that are not given are removed, or get their default. Throws if there
-   * is no such document, and a `UniqueViolation`.
+   * Sets all fields; those that are not given are removed, or get their default. Throws a
+   * `UniqueViolation`, and if there is no such document.
    */
   replace<Name extends TableName>(id: Id<Name>, document: NewDoc<Name>): Promise<void>
   /** Removes the document. Throws if there is no such document. */

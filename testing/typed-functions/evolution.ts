@@ -1,4 +1,4 @@
-/** A Workspace with defaults and open unions, and the mistakes that the compiler must find in it. */
+/** A Workspace with defaults and open unions, and the mistakes that the compiler must find. */
 export const EVOLUTION: Readonly<Record<string, string>> = {
   'schema.ts': `import { defineSchema, table, v } from 'svc'
 

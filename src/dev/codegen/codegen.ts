@@ -213,7 +213,7 @@ function referenceText(manifest: FunctionManifest, indent: string): string {
   return `${referenceValue(manifest)} as ${generic}<${inner}\n${indent}>`
 }
 
-/** Whether values are written, so that a field with a default may be left out, or read. */
+/** The direction of values: a field with a default may be left out only of those written. */
 type Direction = 'read' | 'written'
 
 /** Formats a validator as the TypeScript type of the values that it accepts, or returns. */

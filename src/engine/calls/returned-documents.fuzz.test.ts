@@ -5,7 +5,7 @@
 import { expect } from 'vitest'
 import { fuzz, mutatedJson } from '../../../testing/fuzzing/fuzz.ts'
 import type { StoredDocument } from '../../documents/store.ts'
-import { compileResult } from '../../value/result-encoding.ts'
+import { compileResult } from '../../value/schema/result-encoding.ts'
 import { encodeTagged } from '../../value/tagged.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import { returnedContent, returnedValue } from './returned-documents.ts'

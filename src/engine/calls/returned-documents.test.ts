@@ -6,7 +6,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type EngineBench, engineBench } from '../../../testing/engines.ts'
 import type { StoredDocument } from '../../documents/store.ts'
-import { ResultTooLong } from '../../value/result-encoding.ts'
+import { ResultTooLong } from '../../value/schema/result-encoding.ts'
 import { decodeStored, encodeStored } from '../../value/stored.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import { Timestamp, TypedId, VALUE_DEPTH_MAX, type Value } from '../../value/values.ts'

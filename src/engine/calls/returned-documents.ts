@@ -4,7 +4,7 @@
  */
 import type { StoredDocument } from '../../documents/store.ts'
 import { Fault } from '../../errors/fault.ts'
-import { findNamed, ResultTooLong } from '../../value/result-encoding.ts'
+import { findNamed, ResultTooLong } from '../../value/schema/result-encoding.ts'
 import { fromStoredJson } from '../../value/stored.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import { VALUE_DEPTH_MAX, type Value } from '../../value/values.ts'

@@ -6,6 +6,7 @@ import { realSystem } from '../../system/system.ts'
 const FIELD = (inner: string, byDefault: string) =>
   `{ type: 'optional', inner: { type: '${inner}' }, default: ${byDefault} }`
 const LONG = FIELD('string', "'x'.repeat(8000)")
+const ITEM = `{ type: 'object', fields: { a: ${LONG} } }`
 const FUNCTIONS = `
   limit: query((_, { limit }) => limit,
     { arguments: { limit: ${FIELD('int64', "{ $i: '10' }")} }, returns: { type: 'int64' } }),
@@ -13,7 +14,7 @@ const FUNCTIONS = `
     { arguments: { text: ${FIELD('string', "'usual'")} }, returns: { type: 'string' } }),
   relay: query((ctx) => ctx.runQuery(ref('query', 'limit'), {}), {}),
   many: query((_, { items }) => BigInt(items.length),
-    { arguments: { items: { type: 'array', items: { type: 'object', fields: { a: ${LONG} } } } } }),`
+    { arguments: { items: { type: 'array', items: ${ITEM} } } }),`
 const SCHEMA = `tables({ notes: { fields: { text: { type: 'string' } }, indexes: [] } })`
 
 let bench: EngineBench

@@ -1,7 +1,11 @@
 /** A prepared Release: its validators are compiled, its tables bound to physical indexes. */
 import type { PhysicalIndex, StoredDocument } from '../../documents/store.ts'
 import { SeenFilter } from '../../system/seen-filter.ts'
-import { compileResult, EncodedTextCache, type EncodeResult } from '../../value/result-encoding.ts'
+import {
+  compileResult,
+  EncodedTextCache,
+  type EncodeResult,
+} from '../../value/schema/result-encoding.ts'
 import { type Check, compileValidator } from '../../value/validators.ts'
 import { returnedContent } from '../calls/returned-documents.ts'
 import { SpeculationPolicy } from '../speculation/speculation-policy.ts'

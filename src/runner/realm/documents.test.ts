@@ -12,7 +12,7 @@ import type { StoredDocument } from '../../documents/store.ts'
 import { documentText } from '../../engine/calls/document-text.ts'
 import { returnedContent, returnedValue } from '../../engine/calls/returned-documents.ts'
 import { SentDocuments } from '../../engine/runners/sent-documents.ts'
-import { compileResult } from '../../value/result-encoding.ts'
+import { compileResult } from '../../value/schema/result-encoding.ts'
 import { encodeStored, fromStoredJson } from '../../value/stored.ts'
 import type { ValidatorJson } from '../../value/validators.ts'
 

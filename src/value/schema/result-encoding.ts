@@ -3,20 +3,20 @@
  * equals `encodeTagged(check(fromStoredJson(json)))` with the coercing check, at a fifth of the
  * cost: no intermediate values are built, and the keys of declared objects are sorted once.
  */
-import { decodeBase64Url } from './base64url.ts'
-import { flatText } from './memory/flat-text.ts'
-import { matches } from './patterns/matcher.ts'
-import { fromStoredJson } from './stored.ts'
-import { encodeTagged, floatBits, parseInt64 } from './tagged.ts'
-import { ValidationError } from './validation-error.ts'
+import { decodeBase64Url } from '../base64url.ts'
+import { flatText } from '../memory/flat-text.ts'
+import { matches } from '../patterns/matcher.ts'
+import { fromStoredJson } from '../stored.ts'
+import { encodeTagged, floatBits, parseInt64 } from '../tagged.ts'
+import { ValidationError } from '../validation-error.ts'
 import {
   changesRead,
   codePoints,
   type FieldsJson,
   type LiteralJson,
   type ValidatorJson,
-} from './validators.ts'
-import { compareUtf8, VALUE_DEPTH_MAX, VALUE_ENTRIES_MAX } from './values.ts'
+} from '../validators.ts'
+import { compareUtf8, VALUE_DEPTH_MAX, VALUE_ENTRIES_MAX } from '../values.ts'
 
 /**
  * Encodes parsed JSON. `{"$r":0}` in it references the first object of `named`. Returns null if
