@@ -1,4 +1,4 @@
-/** Fingerprints of calls, which differ between two calls that are no exact repeats. */
+/** Fingerprints of calls: those of an exact repeat are equal, those of other calls differ. */
 import { Fault } from '../../errors/fault.ts'
 import { digestEquals, sha256 } from '../../system/digests.ts'
 import type { FunctionManifest } from '../../value/manifest.ts'
