@@ -257,3 +257,21 @@ test('stored JSON of a default survives a strict parser', () => {
   const parsed = parseFields(parseStrictJson(JSON.stringify(json)))
   expect(encodeStored(compileProjection(parsed).read(new Map()))).toBe('{"n":{"$i":"-5"}}')
 })
+
+test('a member with an unknown member inside is kept as a whole', () => {
+  const shapes: ValidatorJson = {
+    type: 'open',
+    inner: { type: 'union', members: [object({ color: COLOR })] },
+  }
+  const { read, replace } = release({ name: STRING, shape: optional(shapes) })
+  const stored = { name: 'a', shape: { color: 'red' } }
+  const seen = { name: 'a', shape: { color: { unknown: true } } }
+  expect(read(stored)).toEqual(seen)
+  const projection = compileProjection({ name: STRING, shape: optional(shapes) })
+  const value = (json: object) => decodeStored(JSON.stringify(json)) as ValueObject
+  expect(projection.keep(value(stored), value(seen), '$')).toEqual(value(stored))
+  const changed = { name: 'a', shape: { color: 'blue' } }
+  expect(replace(stored, changed)).toEqual(changed)
+  const other = value({ name: 'a', shape: { color: { unknown: true }, size: 1 } })
+  expect(() => projection.keep(value(stored), other, '$')).toThrow('{ unknown: true } only where')
+})

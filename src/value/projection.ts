@@ -12,10 +12,9 @@ import {
   compileValidator,
   defaultsOf,
   type FieldsJson,
-  UNKNOWN_MEMBER,
   type ValidatorJson,
 } from './validators.ts'
-import type { Value, ValueObject } from './values.ts'
+import { type Value, type ValueObject, valueEquals } from './values.ts'
 
 /** The objects of one kind as one Release sees them. No method changes its arguments. */
 export interface Projection {
@@ -105,7 +104,9 @@ function openView(json: Extract<ValidatorJson, { readonly type: 'open' }>): View
     read: (stored) => read(stored, '$'),
     keep: (stored, written, path) => {
       if (accepts(known, written)) return written
-      if (stored !== undefined && read(stored, path) === UNKNOWN_MEMBER) return stored
+      // A member may be known but for an open union inside it, so the whole value counts.
+      const isUnknown = stored !== undefined && !accepts(known, stored)
+      if (isUnknown && valueEquals(read(stored, path), written)) return stored
       const rule = '{ unknown: true } only where the stored document has an unknown member'
       throw new ValidationError(rule, path)
     },
