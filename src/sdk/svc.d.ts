@@ -178,9 +178,9 @@ export declare const v: {
    *     status: v.open(v.union(v.literal('open'), v.literal('closed')))
    *     const text = typeof ticket.status === 'string' ? ticket.status : 'something new'
    *
-   * Writing `{ unknown: true }` back keeps the stored value, in a field of the document or of an
-   * object in it, but not inside an array, a record or a member of a union; anywhere else it is
-   * rejected. Arguments and results may have it as a value. No member may accept
+   * Writing `{ unknown: true }` back where it was read keeps the stored value. An array, a record
+   * and a member of a union with it inside are kept if they are written back unchanged; anywhere
+   * else it is rejected. Arguments and results may have it as a value. No member may accept
    * `{ unknown: true }` itself, and no union has an open union as a member.
    */
   open<T, Input = T>(

@@ -130,21 +130,25 @@ describe('defaults and unknown members in a document', () => {
     expect(replace(stored, { color: 'blue' })).toEqual({ level: { $i: '3' }, color: 'blue' })
   })
 
-  const kept = '$.color: { unknown: true } only where the stored document has an unknown member'
+  test('an array with an unknown member stays where it is written as it was read', () => {
+    const stored = { color: 'blue', colors: ['green', 'blue'], list: [{}] }
+    const seen = { color: null, colors: [unknown, 'blue'], list: [{ n: 'x' }] }
+    const level = { level: { $i: '3' } }
+    expect(read(stored)).toEqual({ ...level, ...seen, color: 'blue' })
+    expect(replace(stored, seen)).toEqual({ ...level, ...seen, colors: ['green', 'blue'] })
+  })
+
   test.each([
-    ['in a new document', null, { color: unknown }, kept],
-    ['over a known member', { color: 'blue' }, { color: unknown }, kept],
-    ['over null', { color: null }, { color: unknown }, kept],
-    ['over an absent field', {}, { color: unknown }, kept],
-    [
-      'inside an array',
-      { colors: ['green'] },
-      { colors: [unknown] },
-      '$.colors[0]: a member of the union: ' +
-        '{ unknown: true } is kept only in fields of the document and its objects',
-    ],
-  ])('{ unknown: true } is rejected %s', (_, stored, written, message) => {
-    expect(() => replace(stored, written)).toThrow(message)
+    ['in a new document', '$.color', null, { color: unknown }],
+    ['over a known member', '$.color', { color: 'blue' }, { color: unknown }],
+    ['over null', '$.color', { color: null }, { color: unknown }],
+    ['over an absent field', '$.color', {}, { color: unknown }],
+    ['in a changed array', '$.colors[1]', { colors: ['green'] }, { colors: ['blue', unknown] }],
+    ['in a shorter array', '$.colors[0]', { colors: ['a', 'b'] }, { colors: [unknown] }],
+  ])('{ unknown: true } is rejected %s', (_, path, stored, written) => {
+    expect(() => replace(stored, written)).toThrow(
+      `${path}: a member of the union: { unknown: true } can only be written back`,
+    )
   })
 })
 
@@ -177,7 +181,29 @@ class Later {
   #value(json: ValidatorJson, value: Value): Value {
     if (json.type === 'nullable') return value === null ? null : this.#value(json.inner, value)
     if (json.type === 'object') return this.document(json.fields, value as ValueObject)
-    if (json.type !== 'open' || this.#pick(1) === 0) return value
+    return this.#part(json, value)
+  }
+
+  /** Puts unknown members, and no other fields, into the parts of arrays and records. */
+  #part(json: ValidatorJson, value: Value): Value {
+    switch (json.type) {
+      case 'nullable':
+        return value === null ? null : this.#part(json.inner, value)
+      case 'array':
+        return (value as readonly Value[]).map((item) => this.#part(json.items, item))
+      case 'record': {
+        const items = [...(value as ValueObject)]
+        return new Map(items.map(([name, item]) => [name, this.#part(json.values, item)]))
+      }
+      case 'open':
+        return this.#unknown(json, value)
+      default:
+        return value
+    }
+  }
+
+  #unknown(json: Extract<ValidatorJson, { readonly type: 'open' }>, value: Value): Value {
+    if (this.#pick(1) === 0) return value
     const later = ['later', BigInt(this.#pick(9))]
     if (accepts(compileValidator(json.inner, { coerce: false }), later)) return value
     this.unknown += 1
@@ -205,8 +231,6 @@ test(`no write loses what its Release does not see (SVC_SEED=${SEED})`, () => {
     expect(encodeStored(checkRead(seen, '$'))).toBe(encodeStored(seen))
 
     const checkWrite = compileValidator(table, { coerce: false, unknown: 'as-kept' })
-    // A document with an unknown member inside an array, a record or a union is not written back.
-    if (!accepts(checkWrite, seen)) return
     const written = checkWrite(seen, '$') as ValueObject
     const kept = projection.keep(stored, written, '$')
     expect(encodeStored(projection.read(kept))).toBe(encodeStored(seen))
@@ -219,7 +243,6 @@ test(`no write loses what its Release does not see (SVC_SEED=${SEED})`, () => {
     else if (encodeStored(kept) !== text) met.defaults += 1
   })
   fc.assert(property, { seed: SEED, numRuns: 3_000 })
-  expect(met.written).toBeGreaterThan(2_000)
   for (const count of Object.values(met)) expect(count).toBeGreaterThan(50)
 })
 
@@ -267,11 +290,9 @@ test('a member with an unknown member inside is kept as a whole', () => {
   const stored = { name: 'a', shape: { color: 'red' } }
   const seen = { name: 'a', shape: { color: { unknown: true } } }
   expect(read(stored)).toEqual(seen)
-  const projection = compileProjection({ name: STRING, shape: optional(shapes) })
-  const value = (json: object) => decodeStored(JSON.stringify(json)) as ValueObject
-  expect(projection.keep(value(stored), value(seen), '$')).toEqual(value(stored))
+  expect(replace(stored, seen)).toEqual(stored)
   const changed = { name: 'a', shape: { color: 'blue' } }
   expect(replace(stored, changed)).toEqual(changed)
-  const other = value({ name: 'a', shape: { color: { unknown: true }, size: 1 } })
-  expect(() => projection.keep(value(stored), other, '$')).toThrow('{ unknown: true } only where')
+  const moved = { name: 'a', shape: { color: { unknown: true } } }
+  expect(() => replace(changed, moved)).toThrow('$.shape: a member of the union')
 })

@@ -5,7 +5,6 @@
  * Release writes. Arrays, records and members of unions are read as a whole: what a Release does
  * not declare inside them could not be kept apart from what it writes.
  */
-import { accepts } from './plain/tags.ts'
 import { ValidationError } from './validation-error.ts'
 import {
   changesRead,
@@ -26,7 +25,7 @@ export interface Projection {
   read(stored: ValueObject): ValueObject
   /**
    * Returns `written`, which fits the declaration, with what `read` does not show of `stored`: the
-   * hidden fields, and each unknown member where `{ unknown: true }` was written in its place.
+   * hidden fields, and each field with an unknown member that was written back as it was read.
    * `stored` is null for a new object. Throws ValidationError for any other `{ unknown: true }`.
    */
   keep(stored: ValueObject | null, written: ValueObject, path: string): ValueObject
@@ -69,8 +68,6 @@ function compileView(json: ValidatorJson): View | null {
       const inner = compileView(json.inner)
       return inner === null ? null : nullableView(inner)
     }
-    case 'open':
-      return openView(json)
     default:
       return changesRead(json) ? wholeView(json) : null
   }
@@ -97,36 +94,30 @@ function nullableView(inner: View): View {
   }
 }
 
-function openView(json: Extract<ValidatorJson, { readonly type: 'open' }>): View {
-  const read = compileValidator(json, { coerce: false, unknown: 'as-read' })
-  const known = compileValidator(json, { coerce: false, unknown: 'rejected' })
-  return {
-    read: (stored) => read(stored, '$'),
-    keep: (stored, written, path) => {
-      if (accepts(known, written)) return written
-      // A member may be known but for an open union inside it, so the whole value counts.
-      const isUnknown = stored !== undefined && !accepts(known, stored)
-      if (isUnknown && valueEquals(read(stored, path), written)) return stored
-      const rule = '{ unknown: true } only where the stored document has an unknown member'
-      throw new ValidationError(rule, path)
-    },
-    countHidden: () => 0,
-  }
-}
-
-/** The view of an array, a record or a union that has defaults or open unions inside. */
+/** The view of an open union, and of an array, a record or a union that changes reads. */
 function wholeView(json: ValidatorJson): View {
-  const read = compileValidator(json, { coerce: false, unknown: 'as-read' })
+  const checkRead = compileValidator(json, { coerce: false, unknown: 'as-read' })
+  const checkKnown = compileValidator(json, { coerce: false, unknown: 'rejected' })
+  const read = (stored: Value): Value => {
+    try {
+      return checkRead(stored, '$')
+    } catch (error) {
+      if (error instanceof ValidationError) return stored
+      throw error
+    }
+  }
   return {
-    read: (stored) => {
+    read,
+    keep: (stored, written, path) => {
       try {
-        return read(stored, '$')
+        checkKnown(written, path)
+        return written
       } catch (error) {
-        if (error instanceof ValidationError) return stored
+        // What was read and is written back may stand for more than it shows.
+        if (stored !== undefined && valueEquals(read(stored), written)) return stored
         throw error
       }
     },
-    keep: (_, written) => written,
     countHidden: () => 0,
   }
 }

@@ -64,8 +64,8 @@ export interface CompileOptions {
    * Decides about a value that no member of an open union accepts:
    * - `as-value`, for arguments and results: accepts `{ unknown: true }` alone, as a value
    * - `as-read`: returns `{ unknown: true }` for every such value
-   * - `as-kept`, for documents that are written: accepts `{ unknown: true }` alone, and not inside
-   *   arrays, records and members of unions, where the stored value cannot be found again
+   * - `as-kept`, for documents that are written: as `as-value`, since `Projection.keep` decides
+   *   whether it stands for a stored value
    * - `rejected`
    */
   readonly unknown?: 'as-value' | 'as-read' | 'as-kept' | 'rejected'
@@ -165,11 +165,6 @@ export function changesRead(json: ValidatorJson): boolean {
     default:
       return false
   }
-}
-
-/** Returns the options for parts whose stored counterpart cannot be found again. */
-function inParts(options: Options): Options {
-  return options.unknown === 'as-kept' ? { ...options, unknown: 'rejected' } : options
 }
 
 /** Returns the options that accept only what is returned as it is. */
@@ -283,7 +278,7 @@ function literal(json: LiteralJson): Check {
 }
 
 function array(json: { items: ValidatorJson; maximumItems?: number }, options: Options): Check {
-  const items = compile(json.items, inParts(options))
+  const items = compile(json.items, options)
   return (value, path) => {
     if (!Array.isArray(value)) throw new ValidationError('an array', path)
     if (json.maximumItems !== undefined && value.length > json.maximumItems) {
@@ -349,7 +344,7 @@ function object(fields: FieldsJson, options: Options): Check {
 }
 
 function record(json: { values: ValidatorJson; maximumItems?: number }, options: Options): Check {
-  const values = compile(json.values, inParts(options))
+  const values = compile(json.values, options)
   return (value, path) => {
     if (!(value instanceof Map)) throw new ValidationError('a record', path)
     if (json.maximumItems !== undefined && value.size > json.maximumItems) {
@@ -390,9 +385,8 @@ function withValue(
  */
 function union(members: readonly ValidatorJson[], options: Options): Check {
   const compiled = (each: Options) => members.map((json) => compile(json, each))
-  const loose = inParts(options)
-  const checks = compiled(loose)
-  if (!options.exact && members.some(changesRead)) checks.unshift(...compiled(asItIs(loose)))
+  const checks = compiled(options)
+  if (!options.exact && members.some(changesRead)) checks.unshift(...compiled(asItIs(options)))
   const { filling } = options
   return (value, path) => {
     const before = filling?.characters ?? 0
@@ -419,12 +413,12 @@ export function defaultsOf(fields: FieldsJson): ReadonlyMap<string, Value> {
   return defaults
 }
 
-const UNKNOWN_PART_RULE =
-  'a member of the union: { unknown: true } is kept only in fields of the document and its objects'
+const UNKNOWN_RULE =
+  'a member of the union: { unknown: true } can only be written back in a field that was read so'
 
 /** Applies the union. Its error contains no detail of members. */
 function open(inner: ValidatorJson, options: Options): Check {
-  const known = compile(inner, inParts(options))
+  const known = compile(inner, options)
   const { unknown = 'as-value' } = options
   return (value, path) => {
     try {
@@ -434,7 +428,7 @@ function open(inner: ValidatorJson, options: Options): Check {
       if (unknown === 'as-read') return UNKNOWN_MEMBER
       if (!valueEquals(value, UNKNOWN_MEMBER)) throw error
       if (unknown !== 'rejected') return value
-      throw new ValidationError(UNKNOWN_PART_RULE, path)
+      throw new ValidationError(UNKNOWN_RULE, path)
     }
   }
 }
