@@ -14,15 +14,16 @@ const TIMEOUT_MILLIS = 1_800_000
 
 /**
  * `check` throws, or rejects, if an input shows a defect. `shortRuns` is the number of inputs in
- * `npm test`, for a check that takes long.
+ * `npm test`, and `longRuns` that in the nightly run, for a check that takes long.
  */
 export function fuzz(
   name: string,
   check: (random: Random) => unknown,
   shortRuns: number = SHORT_RUNS,
+  longRuns: number = LONG_RUNS,
 ): void {
   const first = given === undefined ? Date.now() >>> 0 : Number(given) >>> 0
-  const usual = isLong ? LONG_RUNS : shortRuns
+  const usual = isLong ? longRuns : shortRuns
   const runs = given === undefined ? usual : 1
   const runSeed = async (seed: number): Promise<void> => {
     try {

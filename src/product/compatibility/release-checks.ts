@@ -7,12 +7,15 @@ import type { Json } from '../../value/strict-json.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import { parseDescription } from '../../wire/files/manifest.ts'
 import type { LoadedRelease } from '../ports.ts'
+import { type Refusal, refusalText } from './refusals.ts'
 import { removedTables, SchemaComparison } from './schema-comparison.ts'
 
 /** Maximum number of names in one detail. */
 const NAMES_MAX = 5
 /** Maximum length of one detail, in characters. */
 const DETAIL_MAX = 500
+/** Maximum length of a change with its example and its remedy, in characters. */
+const REFUSAL_MAX = 800
 
 /** Compares the manifest with the description that the loaded code returned. */
 export function codeChecks(manifest: WorkspaceDescription, described: Json): ReleaseCheck[] {
@@ -47,18 +50,30 @@ export function loadFailure(fault: Fault): ReleaseCheck {
   return failedCheck('load', fault.violations[0]?.rule ?? fault.message)
 }
 
-/** Checks that documents stored by the current Release stay reachable and valid under the next. */
+/**
+ * Checks that the next Release reaches and reads what the current one writes. Each change that it
+ * cannot read, of the first few, is a failed check of its own.
+ */
 export function compatibilityChecks(next: LoadedRelease, current: LoadedRelease): ReleaseCheck[] {
   const removed = removedTables(next.tables, current.tables)
-  const rejected = new SchemaComparison().rejectedDocuments(next.tables, current.tables)
+  const refusals = new SchemaComparison().unreadable({
+    reader: next.tables,
+    writer: current.tables,
+    newer: 'reader',
+  })
   return [
     removed.length === 0
       ? passedCheck('against:tables', 'no table was removed')
       : failedCheck('against:tables', `removed: ${listed(removed)}`),
-    rejected.length === 0
-      ? passedCheck('against:documents', 'every earlier document fits')
-      : failedCheck('against:documents', listed(rejected)),
+    ...(refusals.length === 0
+      ? [passedCheck('against:documents', 'every earlier document fits')]
+      : refusals.slice(0, NAMES_MAX).map(refusedCheck)),
   ]
+}
+
+function refusedCheck(refusal: Refusal): ReleaseCheck {
+  const detail = refusalText(refusal).slice(0, REFUSAL_MAX)
+  return { name: 'against:documents', outcome: 'failed', detail }
 }
 
 export function isFailed(check: ReleaseCheck): boolean {

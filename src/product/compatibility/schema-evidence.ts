@@ -8,6 +8,7 @@ import type { ReleaseId } from '../../value/ids.ts'
 import { digestName } from '../../value/packages/workspace-package.ts'
 import type { Json } from '../../value/strict-json.ts'
 import type { LoadedRelease, ReleasesPort, RootPort } from '../ports.ts'
+import { refusalText } from './refusals.ts'
 import { SchemaComparison } from './schema-comparison.ts'
 
 export interface SchemaEvidence {
@@ -30,7 +31,7 @@ interface PolicyRelease {
   readonly releaseId: ReleaseId
 }
 
-/** Maximum number of pairs that one PRODUCT_INCOMPATIBLE lists. */
+/** Maximum number of changes that one PRODUCT_INCOMPATIBLE lists. */
 const CONFLICTS_SHOWN = 5
 
 /**
@@ -46,8 +47,8 @@ export function readSchemaEvidence(ports: SchemaEvidencePorts): Promise<SchemaEv
 }
 
 /**
- * Throws PRODUCT_INCOMPATIBLE unless each Release accepts the documents of every other one, and
- * what ReleaseCache.load throws.
+ * Throws PRODUCT_INCOMPATIBLE unless each Release accepts what every other one writes, and what
+ * ReleaseCache.load throws.
  */
 export async function requireMutuallyCompatible(
   ports: ReleasesPort,
@@ -82,16 +83,23 @@ function loadAll(
   return Promise.all(named.map(({ releaseId }) => releases.load(releaseId)))
 }
 
-/** Returns up to CONFLICTS_SHOWN pairs that conflict, each with its first reason. */
+/**
+ * Returns up to CONFLICTS_SHOWN changes that keep one Release from writing beside another. The IDs
+ * of Releases are in the order of their publication.
+ */
 function findConflicts(releases: readonly LoadedRelease[]): string[] {
   const comparison = new SchemaComparison()
   const conflicts: string[] = []
-  for (const one of releases) {
-    for (const other of releases) {
-      if (one === other) continue
-      const reason = comparison.conflict(one.tables, other.tables)
-      if (reason !== null) conflicts.push(`${one.releaseId} beside ${other.releaseId}: ${reason}`)
-      if (conflicts.length === CONFLICTS_SHOWN) return conflicts
+  for (const reader of releases) {
+    for (const writer of releases) {
+      if (reader === writer) continue
+      const newer = reader.releaseId > writer.releaseId ? 'reader' : 'writer'
+      const pair = { reader: reader.tables, writer: writer.tables, newer } as const
+      for (const refusal of comparison.conflicts(pair)) {
+        const pairText = `${writer.releaseId} writes what ${reader.releaseId} rejects`
+        conflicts.push(`${pairText}: ${refusalText(refusal)}`)
+        if (conflicts.length === CONFLICTS_SHOWN) return conflicts
+      }
     }
   }
   return conflicts

@@ -227,7 +227,9 @@ describe('a validation', () => {
       violations: [
         {
           path: 'checks.against:documents',
-          rule: 'messages.author: a new field must be optional',
+          rule:
+            'messages.author: the required field is added; for example {"body":""}; declare it ' +
+            'with v.optional(...).default(...), which both Releases can read',
         },
       ],
     })
