@@ -1,5 +1,6 @@
 /**
- * The documents of `svc docs`: writes the references among src/docs/*.md, their list in README.md,
+ * The documents of `svc docs`: writes the references among src/docs/*.md, the table of the guide
+ * to changes of a schema, their list in README.md,
  * the tables of folders in src/README.md and below it, the list of decisions, and every document
  * as one TypeScript module of text. `--check` changes nothing and fails if something is stale.
  */
@@ -14,6 +15,7 @@ import { withFolderTable, withLayerTable } from './docs/folders.ts'
 import { limitsDocument } from './docs/limits.ts'
 import { between, table } from './docs/markdown.ts'
 import { metricsDocument } from './docs/metrics.ts'
+import { SCHEMA_CHANGES, withSchemaChanges } from './docs/schema-changes.ts'
 import { settingsDocument } from './docs/settings.ts'
 import { LAYERS } from './tidy/layers.ts'
 
@@ -51,7 +53,9 @@ export function readGuides(root: string): Record<string, string> {
 export async function renderDocs(root: string): Promise<Record<string, string>> {
   const references: Record<string, string> = {}
   for (const [topic, render] of Object.entries(REFERENCES)) references[topic] = await render(root)
-  const documents = { ...readGuides(root), ...references }
+  const guides = readGuides(root)
+  guides[SCHEMA_CHANGES] = withSchemaChanges(guides[SCHEMA_CHANGES]!)
+  const documents = { ...guides, ...references }
   for (const [topic, text] of Object.entries(documents)) {
     assert(TITLE.test(text), `${DOCS}/${topic}.md does not begin with a line "# Title"`)
   }
@@ -68,6 +72,7 @@ export async function renderDocs(root: string): Promise<Record<string, string>> 
   const readme = between(readFileSync(join(root, README), 'utf8'), 'documents', lists(documents))
   return {
     ...Object.fromEntries(files),
+    [`${DOCS}/${SCHEMA_CHANGES}.md`]: guides[SCHEMA_CHANGES],
     [README]: readme,
     [MAP]: map,
     [DECISION_LIST]: decisions,

@@ -22,6 +22,21 @@ export const CheckQuery = schema({
   'against?': ChannelName,
 })
 
+const ChangeOutcome = schema("'allowed' | 'documents'")
+
+/** A difference between the schemas of a package and of a served Release. */
+const SchemaChangeField = schema({
+  table: 'string',
+  /** A field or an index; empty for a table. */
+  path: 'string',
+  change: 'string',
+  /** `documents` if a look at the stored documents decides. */
+  promote: ChangeOutcome,
+  rollback: ChangeOutcome,
+  /** The reasons why the two Releases cannot serve side by side; empty if they can. */
+  refusals: 'string[]',
+})
+
 /** A package that was checked and not published. */
 export const PackageChecked = schema({
   version: '1',
@@ -30,6 +45,17 @@ export const PackageChecked = schema({
   /** True if every check passed. Checks stop after the first kind that fails. */
   compatible: 'boolean',
   checks: [CheckField, '[]'],
+  /** The changes against each Release that a Channel or the serving policy names. */
+  'served?': [
+    {
+      releaseId: idField('rel'),
+      uses: 'string[]',
+      changes: [SchemaChangeField, '[]'],
+      /** Number of changes beyond those listed. */
+      omitted: 'number',
+    },
+    '[]',
+  ],
 })
 export type PackageChecked = Infer<typeof PackageChecked>
 

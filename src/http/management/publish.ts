@@ -35,7 +35,12 @@ export const workspaceRoutes: readonly Route<ProductApp>[] = bind(workspaceOpera
   async checkWorkspace({ app: { product }, query: { against = null }, request, pace }) {
     const frame = streamBody(request, PACKAGE_BYTES_MAX, MANAGEMENT_CODES, pace)
     const checked = await checkPackage(product, { frame, against })
-    const body: PackageChecked = { version: 1, ...checked, checks: [...checked.checks] }
+    const served = checked.served.map(({ uses, changes, ...release }) => ({
+      ...release,
+      uses: [...uses],
+      changes: changes.map((change) => ({ ...change, refusals: [...change.refusals] })),
+    }))
+    const body: PackageChecked = { version: 1, ...checked, checks: [...checked.checks], served }
     return { status: 200, body }
   },
 })

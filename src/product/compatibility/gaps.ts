@@ -16,7 +16,7 @@ export interface Change {
   readonly wayOut: Readonly<Record<Newer, WayOut>>
 }
 
-/** A value that the writer stores in place of `before`; absent for a new one. Both read `before`. */
+/** A value that the writer stores in place of `before`, which both read; absent for a new one. */
 export interface Witness {
   readonly written: Value
   readonly before?: Value
@@ -138,7 +138,7 @@ export function shownText(text: string): string {
 /** The text of each way out, behind the change and its example. */
 export const WAYS_OUT: Readonly<Record<WayOut, string>> = {
   default: 'declare it with v.optional(...).default(...), which both Releases can read',
-  'open union': 'make it v.open(...) in a Release before this one',
+  'open union': 'make the union v.open(v.union(...)) in a Release before this one',
   migration: 'change the stored documents with a migration first',
   nothing: 'Releases that differ by this cannot serve side by side',
 }

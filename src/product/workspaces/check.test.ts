@@ -165,6 +165,65 @@ test.each<[string, string[]]>([
   expect(workspaces).toHaveLength(1)
 })
 
+test('a check says for each change what it allows beside what is served', async () => {
+  await promoted(CHAT)
+  const { releaseId } = readStatus(harness.product).channels[0]!
+  const fields = {
+    body: { type: 'string', maximumLength: 9 },
+    nick: { type: 'optional', inner: { type: 'string' } },
+  } as const
+  const topics: TableManifest = { name: 'topics', fields: {}, indexes: [] }
+  const next = { ...CHAT, tables: [{ ...MESSAGES, fields, indexes: [] }, topics] }
+  const { served } = await check(next)
+  const shorter = 'messages.body: the maximum length 9 is added; for example {"body":"aaaaaaaaaa"}'
+  expect(served).toEqual([
+    {
+      releaseId,
+      uses: ['bound to the Channel production'],
+      omitted: 0,
+      changes: [
+        {
+          table: 'messages',
+          path: 'body',
+          change: 'string becomes string (at most 9)',
+          promote: 'documents',
+          rollback: 'allowed',
+          refusals: [`${shorter}; change the stored documents with a migration first`],
+        },
+        {
+          table: 'messages',
+          path: 'nick',
+          change: 'the field is added: optional string',
+          promote: 'documents',
+          rollback: 'allowed',
+          refusals: [],
+        },
+        {
+          table: 'messages',
+          path: 'byBody',
+          change: 'the unique index is removed',
+          promote: 'allowed',
+          rollback: 'documents',
+          refusals: [
+            'messages.byBody: the unique index is removed; for example {"body":""}; Releases ' +
+              'that differ by this cannot serve side by side',
+          ],
+        },
+        {
+          table: 'topics',
+          path: '',
+          change: 'the table is added',
+          promote: 'allowed',
+          rollback: 'allowed',
+          refusals: [],
+        },
+      ],
+    },
+  ])
+  const broken = await check(next, { described: { ...next, functions: [] } })
+  expect(broken.served).toEqual([])
+})
+
 test('a package that cannot be checked is rejected', async () => {
   expect(await codeOf(check({ projectId: OTHER_PROJECT_ID }))).toBe('PRODUCT_INVALID')
   expect(await codeOf(check(CHAT, { against: 'none' }))).toBe('PRODUCT_NOT_FOUND')

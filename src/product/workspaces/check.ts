@@ -10,6 +10,7 @@ import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { Chunks } from '../../value/packages/package-stream.ts'
 import { isFailed } from '../compatibility/release-checks.ts'
+import { type ServedChanges, servedChanges } from '../compatibility/served-changes.ts'
 import { checkStoredDocuments } from '../compatibility/stored-documents.ts'
 import type { LoadedRelease, ReleasesPort, RootPort } from '../ports.ts'
 import type { EngineCollection } from '../releases/engine-collection.ts'
@@ -23,6 +24,8 @@ export interface PackageChecked {
   /** True if every check passed. The first kind of check that fails is the last that is made. */
   readonly compatible: boolean
   readonly checks: readonly ReleaseCheck[]
+  /** Empty if the code does not pass its checks. */
+  readonly served: readonly ServedChanges[]
 }
 
 export interface CheckPorts extends RootPort, ReleasesPort {
@@ -54,8 +57,8 @@ export async function checkPackage(
       // The artifact is read inside the queue, so that waiting packages are on the disk and not in
       // memory.
       const release = assembleRelease(releaseId, manifest.content, await staged.read())
-      const checks = await checkRelease(ports, release, against)
-      return { workspace, packageDigest, compatible: !checks.some(isFailed), checks }
+      const { checks, served } = await checkRelease(ports, release, against)
+      return { workspace, packageDigest, compatible: !checks.some(isFailed), checks, served }
     })
   } finally {
     await staged.discard()
@@ -66,14 +69,15 @@ async function checkRelease(
   ports: CheckPorts,
   release: LoadedRelease,
   against: string | null,
-): Promise<readonly ReleaseCheck[]> {
+): Promise<Pick<PackageChecked, 'checks' | 'served'>> {
   const ofCode = await checkCode(ports, release)
-  if (ofCode.some(isFailed)) return ofCode
+  if (ofCode.some(isFailed)) return { checks: ofCode, served: [] }
+  const served = await servedChanges(ports, release)
   const ofChannel = await checkAgainst(ports, release, against)
-  if (ofChannel.some(isFailed)) return [...ofCode, ...ofChannel]
+  if (ofChannel.some(isFailed)) return { checks: [...ofCode, ...ofChannel], served }
   try {
     const ofDocuments = await checkStoredDocuments(ports.engine, release)
-    return [...ofCode, ...ofDocuments, ...ofChannel]
+    return { checks: [...ofCode, ...ofDocuments, ...ofChannel], served }
   } finally {
     ports.engineCollection.collect()
   }

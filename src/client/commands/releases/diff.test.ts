@@ -148,12 +148,40 @@ describe('the command line', () => {
   ]
   const packageDigest = `sha256:${'0'.repeat(64)}`
 
+  const served = [
+    {
+      releaseId: 'rel_00000000000000000000000001',
+      uses: ['bound to the Channel production'],
+      changes: [
+        {
+          table: 'notes',
+          path: 'nick',
+          change: 'the field is added: optional string',
+          promote: 'documents',
+          rollback: 'allowed',
+          refusals: [],
+        },
+        {
+          table: 'tasks',
+          path: 'byKey',
+          change: 'the unique index is added',
+          promote: 'allowed',
+          rollback: 'documents',
+          refusals: ['tasks.byKey: the unique index is added; for example {"a":1}'],
+        },
+      ],
+      omitted: 3,
+    },
+    { releaseId: 'rel_00000000000000000000000002', uses: [], changes: [], omitted: 0 },
+  ]
+
   /** The server answers a check with this outcome. */
-  function checking(outcome: 'passed' | 'failed'): void {
+  function checking(outcome: 'passed' | 'failed', answered: object = {}): void {
     server.intercept = ({ path }) => {
       if (!path.includes('/workspace/check')) return null
       const compatible = outcome === 'passed'
       const body = { workspace: 'default', packageDigest, compatible, checks: checks(outcome) }
+      Object.assign(body, answered)
       return { status: 200, body: { version: 1, ...body } }
     }
   }
@@ -225,6 +253,27 @@ describe('the command line', () => {
       `${releaseId} is this package already.\nstaging is bound to it already.\n` +
         'Nothing was changed.\n',
     )
+  })
+
+  it('a dry run says for each change what it will allow', async () => {
+    checking('passed', { served })
+    const ran = await client.run('release', ...PACKAGE, '--dry-run')
+    expect(ran.out.split('\n').slice(0, 5)).toEqual([
+      'The schema against rel_00000000000000000000000001, bound to the Channel production:',
+      `${'CHANGE'.padEnd(49)}${'PROMOTE'.padEnd(24)}SIDE BY SIDE  ROLLBACK`,
+      'notes.nick: the field is added: optional string  yes, all documents fit  yes           yes',
+      'tasks.byKey: the unique index is added           yes                     no            ' +
+        'if all documents fit',
+      'and 3 more changes',
+    ])
+    expect(ran.out).toContain('\nNot side by side: tasks.byKey: the unique index is added; for')
+    expect(ran.out).not.toContain('rel_00000000000000000000000002')
+    const json = await client.run('release', ...PACKAGE, '--dry-run', '--json')
+    expect(JSON.parse(json.out)).toMatchObject({ served })
+    checking('failed', { served })
+    const failed = await client.run('release', ...PACKAGE, '--dry-run')
+    expect([failed.exit, failed.out]).toEqual([8, ''])
+    expect(failed.err).toContain('optional string  if all documents fit  yes')
   })
 
   it('a dry run ends with 8 and names the failed checks', async () => {

@@ -11,6 +11,7 @@ import type { Remote } from '../../roots/remotes.ts'
 import { ARCHIVED } from '../operations.ts'
 import { headOf } from '../publish.ts'
 import { publishedBefore } from './published.ts'
+import { changesText } from './schema-changes.ts'
 
 interface Asked extends PackageOptions {
   readonly against: string | undefined
@@ -27,15 +28,21 @@ export async function checkOnly(context: Context, remote: Remote, asked: Asked):
   const status = await output.progress('reading the status', remote.call(readStatus))
   if (status.lifecycle === 'archived') await output.note(ARCHIVED)
   const request = remote.call(checkWorkspace, { query: { against: asked.against }, body: frame })
-  const { compatible, checks } = await output.progress('checking the package', request)
-  if (!compatible) throw incompatible(checks)
+  const checked = await output.progress('checking the package', request)
+  const { compatible, checks, served = [] } = checked
+  const changes = changesText(checked, output)
+  if (!compatible) {
+    for (const line of changes) await output.note(line)
+    throw incompatible(checks)
+  }
   await output.note(`check     passed (${checks.length} checks)`)
   const { expectedHead, releaseId: head } = headOf(status, workspace)
   const publishedReleaseId = publishedBefore(status, head, packageDigest)
   const channel = channelOf(status, asked.channel)
   const { provenance } = asked
   const would = { workspace, packageDigest, expectedHead, publishedReleaseId, channel, provenance }
-  await output.result({ version: 1, dryRun: true, compatible, checks, ...would }, [
+  await output.result({ version: 1, dryRun: true, compatible, checks, served, ...would }, [
+    ...changes,
     publishedReleaseId === null
       ? `Would publish ${workspace} as a new Release (expected head ${expectedHead}).`
       : `${publishedReleaseId} is this package already.`,
