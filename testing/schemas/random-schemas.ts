@@ -178,8 +178,13 @@ function changedValidator(random: Random, json: ValidatorJson, depth: number): V
   if (random.chance(8)) return randomValidator(random, depth)
   if (random.chance(8)) return { type: 'nullable', inner: json }
   switch (json.type) {
-    case 'object':
-      return { ...json, fields: changedFields(random, json.fields, depth + 1) }
+    case 'object': {
+      const changed = () =>
+        ({ ...json, fields: changedFields(random, json.fields, depth + 1) }) as const
+      if (random.chance(4)) return { type: 'union', members: [json, changed()] }
+      if (!random.chance(8)) return changed()
+      return { type: 'record', values: randomScalar(random), ...maximumItems(random) }
+    }
     case 'array':
       return {
         type: 'array',
@@ -199,6 +204,8 @@ function changedValidator(random: Random, json: ValidatorJson, depth: number): V
     case 'union': {
       const at = random.below(json.members.length)
       const members = [...json.members]
+      // Whether a projection hides fields depends on it.
+      if (members[at]!.type === 'object' && random.chance(4)) return members[at]!
       if (random.chance(3)) members[at] = deeper(members[at]!)
       else if (random.chance(2) && members.length > 1) members.splice(at, 1)
       else members.push(randomValidator(random, depth + 1))

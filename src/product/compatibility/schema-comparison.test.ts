@@ -134,6 +134,21 @@ describe('what a writer stores can be read:', () => {
         ),
       },
     ],
+    [
+      'an object that keeps the fields of the only member that it can be',
+      { a: object({ kind: literal('x'), b: optional(string) }) },
+      {
+        a: union(
+          object({ kind: literal('x'), b: optional(string), c: optional(string) }),
+          object({ kind: literal('y'), d: string }),
+        ),
+      },
+    ],
+    [
+      'a record that can get no entry',
+      { a: object({ b: string }) },
+      { a: { type: 'record', values: string, maximumItems: 1 } },
+    ],
     ['a record of what an object has', { a: array(object({ b: string })) }, { a: array(record) }],
   ])('%s', (_, previous, next) => {
     expect(refused(next, previous)).toEqual([])
@@ -264,6 +279,25 @@ describe('a refusal has an example:', () => {
       { a: union(object({ b: optional(string), c: string }), object({ d: string })) },
       'notes.a: the object becomes a union, whose members cannot keep hidden fields apart; for ' +
         'example {"a":{"b":"","d":""}}; NOTHING',
+    ],
+    [
+      'an object that adds an entry to a record that is full',
+      { a: object({ b: optional(string) }) },
+      { a: { type: 'record', values: string, maximumItems: 1 } },
+      'notes.a: the object becomes a union, whose members cannot keep hidden fields apart; for ' +
+        'example {"a":{"b":"","a0":""}}; NOTHING',
+    ],
+    [
+      'an object that keeps an unknown member beside one that it writes',
+      { a: object({ b: open(literal('x')), c: open(literal('y')) }) },
+      {
+        a: union(
+          object({ b: literal('x'), c: literal('y') }),
+          object({ b: literal('v'), c: literal('w') }),
+        ),
+      },
+      'notes.a: the object becomes a union, whose members cannot keep hidden fields apart; for ' +
+        'example {"a":{"b":"v","c":"y"}}; NOTHING',
     ],
   ])('%s', (_, previous, next, expected) => {
     const [refusal, ...others] = refused(next, previous)

@@ -3,9 +3,15 @@
  * both schemas, where a gap has several causes.
  */
 import { compileProjection, type Projection } from '../../value/projection.ts'
+import { encodeStored } from '../../value/stored.ts'
 import { ValidationError } from '../../value/validation-error.ts'
-import type { ValidatorJson } from '../../value/validators.ts'
-import { type Check, compileValidator, type FieldsJson } from '../../value/validators.ts'
+import {
+  type Check,
+  compileValidator,
+  type FieldsJson,
+  UNKNOWN_MEMBER,
+  type ValidatorJson,
+} from '../../value/validators.ts'
 import { type Value, type ValueObject, valueEquals } from '../../value/values.ts'
 import type { Gap, Witness } from './gaps.ts'
 import { MinimalValues } from './minimal-values.ts'
@@ -132,7 +138,7 @@ export class WitnessSearch {
   keptObject(kept: Kept & { readonly possible: readonly FieldsJson[] }): Witness | null {
     const minimal = this.minimal.object(kept.written.fields) ?? new Map()
     const seen = this.#variants(kept.written.fields)
-    const befores = kept.possible.flatMap((fields) => {
+    const befores = kept.possible.map((fields) => {
       const known = seen.map((object) => {
         return new Map([...object].filter(([name]) => Object.hasOwn(fields, name)))
       })
@@ -141,7 +147,8 @@ export class WitnessSearch {
         ...[minimal, ...known].map((each) => new Map([...object, ...each])),
       ])
     })
-    return this.#found(kept, befores, seen)
+    const written = [...seen, ...this.#withUnknown(kept.written.fields)]
+    return this.#found(kept, alternating(befores), written)
   }
 
   /** Looks for a record with as many entries as it may have, to which a write adds one. */
@@ -176,6 +183,15 @@ export class WitnessSearch {
       }
     }
     return null
+  }
+
+  /** Returns objects that keep an unknown member of an open union. */
+  #withUnknown(fields: FieldsJson): ValueObject[] {
+    const minimal = this.minimal.object(fields)
+    if (minimal === null) return []
+    return Object.entries(fields)
+      .filter(([, field]) => isOpen(innerOf(field)))
+      .map(([name]) => new Map([...minimal, [name, UNKNOWN_MEMBER]]))
   }
 
   /** Returns the minimal object, the full one, and for each member of a field one that has it. */
@@ -216,6 +232,23 @@ const FIELD = 'part'
 
 function keyed(values: readonly Value[]): ValueObject {
   return new Map(values.map((value, i) => [`a${i}`, value]))
+}
+
+/** Returns different objects, in turn from each list. */
+function alternating(lists: readonly (readonly ValueObject[])[]): ValueObject[] {
+  const objects = new Map<string, ValueObject>()
+  const most = Math.max(0, ...lists.map((list) => list.length))
+  for (let i = 0; i < most; i++) {
+    for (const list of lists) {
+      const object = list[i]
+      if (object !== undefined) objects.set(encodeStored(object), object)
+    }
+  }
+  return [...objects.values()]
+}
+
+function isOpen(json: ValidatorJson): boolean {
+  return json.type === 'open' || (json.type === 'nullable' && isOpen(json.inner))
 }
 
 function membersOf(json: ValidatorJson): readonly ValidatorJson[] {
