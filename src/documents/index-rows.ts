@@ -1,8 +1,10 @@
 /** Physical indexes as both stores record them. A dropped one stays until its entries are gone. */
 import { assert } from '../errors/assert.ts'
+import { type FieldShape, isFieldShape } from '../value/field-shapes.ts'
 import { decodeStored } from '../value/stored.ts'
 import type { ValueObject } from '../value/values.ts'
-import { encodeTrailer, encodeValue, KEY_BYTES_MAX } from './key-encoding.ts'
+import { encodeTrailer, KEY_BYTES_MAX } from './key-encoding.ts'
+import { fieldsKey } from './keys.ts'
 import type { IndexDefinition, PhysicalIndex } from './store.ts'
 
 export interface IndexRow extends IndexDefinition {
@@ -49,22 +51,67 @@ export class IndexTable {
   }
 }
 
+/** Returns a text that is equal for equal definitions, in which Releases share an index. */
+export function definitionKey({ table, fields, defaults = [] }: IndexDefinition): string {
+  return JSON.stringify([table, fields, defaults])
+}
+
+/** The column with the defaults of an index; null where no field has one. */
+export function defaultsColumn({ defaults }: IndexDefinition): string | null {
+  return defaults === undefined ? null : JSON.stringify(defaults)
+}
+
+/** Reads the column with the defaults of the fields of an index. */
+export function parseDefaults(
+  text: string | null,
+  fields: readonly string[],
+): IndexDefinition['defaults'] {
+  if (text === null) return undefined
+  const json = parsed(text)
+  assert(
+    Array.isArray(json) &&
+      json.length === fields.length &&
+      json.every((value) => value === null || typeof value === 'string'),
+    'the defaults of an index are not a list of values',
+  )
+  return json
+}
+
+/** Reads the shape of the fields of a table. */
+export function parseFieldShape(text: string): FieldShape {
+  const json = parsed(text)
+  assert(isFieldShape(json), 'the fields of a table are not a shape')
+  return json
+}
+
+/** Returns the parsed JSON; undefined for a text that is not JSON. */
+export function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
 /** Finds the index with this definition that is not dropped. */
 export function findIndex(
   indexes: Iterable<IndexRow>,
-  { table, fields }: IndexDefinition,
+  definition: IndexDefinition,
 ): IndexRow | undefined {
-  const fieldsText = JSON.stringify(fields)
+  const key = definitionKey(definition)
   for (const index of indexes) {
-    const isEqual = index.table === table && JSON.stringify(index.fields) === fieldsText
-    if (isEqual && index.state !== 'dropped') return index
+    if (index.state !== 'dropped' && definitionKey(index) === key) return index
   }
   return undefined
 }
 
 /** The index as commits see it; null once it is dropped. */
-export function visible({ id, table, fields, state }: IndexRow): PhysicalIndex | null {
-  return state === 'dropped' ? null : { id, table, fields, state }
+export function visible(index: IndexRow): PhysicalIndex | null {
+  const { id, table, fields, defaults, state } = index
+  if (state === 'dropped') return null
+  return defaults === undefined
+    ? { id, table, fields, state }
+    : { id, table, fields, defaults, state }
 }
 
 /** The key of a stored document, a binary string; null if it is longer than KEY_BYTES_MAX. */
@@ -74,9 +121,7 @@ export function storedKey(
 ): string | null {
   const fields = decodeStored(document.text)
   assert(fields instanceof Map, 'a document is not an object')
-  let key = ''
-  for (const field of index.fields) key += encodeValue((fields as ValueObject).get(field))
-  key += encodeTrailer(document)
+  const key = fieldsKey(index, fields as ValueObject) + encodeTrailer(document)
   return key.length > KEY_BYTES_MAX ? null : key
 }
 

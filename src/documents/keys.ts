@@ -1,5 +1,6 @@
 /** Index keys of documents, and the key intervals of index reads. */
 import { Fault } from '../errors/fault.ts'
+import { decodeStored } from '../value/stored.ts'
 import type { Timestamp, Value, ValueObject } from '../value/values.ts'
 import { encodeInt64, encodeTrailer, encodeValue, KEY_BYTES_MAX, KEY_END } from './key-encoding.ts'
 import type { IndexDefinition } from './store.ts'
@@ -37,6 +38,39 @@ export function encodeKey(values: readonly (Value | undefined)[]): string {
   return checkedKey(key, null)
 }
 
+/** The decoded defaults of index definitions. */
+const decodedDefaults = new WeakMap<object, readonly (Value | undefined)[]>()
+
+/**
+ * Returns the values of a document by which an index orders it: its fields, and the default of each
+ * absent one; undefined for an absent field without a default.
+ */
+export function indexedValues(
+  { fields, defaults }: IndexDefinition,
+  document: ValueObject,
+): (Value | undefined)[] {
+  return fields.map((name, i) => {
+    const value = document.get(name)
+    return value === undefined && defaults !== undefined ? defaultsOf(defaults)[i] : value
+  })
+}
+
+function defaultsOf(texts: readonly (string | null)[]): readonly (Value | undefined)[] {
+  let decoded = decodedDefaults.get(texts)
+  if (decoded === undefined) {
+    decoded = texts.map((text) => (text === null ? undefined : decodeStored(text)))
+    decodedDefaults.set(texts, decoded)
+  }
+  return decoded
+}
+
+/** The part of a key that the fields of a document make, of any length. */
+export function fieldsKey(definition: IndexDefinition, document: ValueObject): string {
+  let key = ''
+  for (const value of indexedValues(definition, document)) key += encodeValue(value)
+  return key
+}
+
 /** The key of a document: fields, creation time, ID. Throws like `encodeKey`. */
 export function indexKey(definition: IndexDefinition, document: IndexedDocument): string {
   return indexKeyOf(definition, document.fields, encodeTrailer(document))
@@ -48,9 +82,7 @@ export function indexKeyOf(
   fields: ValueObject,
   trailer: string,
 ): string {
-  let key = ''
-  for (const name of definition.fields) key += encodeValue(fields.get(name))
-  return checkedKey(key + trailer, definition)
+  return checkedKey(fieldsKey(definition, fields) + trailer, definition)
 }
 
 /** Returns the key if it is not too long. `index` is named in the fault; null if unknown. */

@@ -4,6 +4,7 @@
  * are allowed, which index keys a document has, and which sequence a commit gets.
  */
 import type { MaybePromise } from '../system/maybe-promise.ts'
+import type { FieldShape } from '../value/field-shapes.ts'
 
 export interface StoredDocument {
   readonly id: string
@@ -51,9 +52,14 @@ export interface IndexDefinition {
   readonly table: string
   /** Names of top-level fields; empty for the index in creation order, which every table has. */
   readonly fields: readonly string[]
+  /**
+   * For each field the stored JSON of the value that an absent one has, or null. Absent where no
+   * field has a default.
+   */
+  readonly defaults?: readonly (string | null)[] | undefined
 }
 
-/** An index of the store. Every Release that declares its table and fields shares it. */
+/** An index of the store. Every Release that declares its definition shares it. */
 export interface PhysicalIndex extends IndexDefinition {
   /** 1 or more, never reused. */
   readonly id: number
@@ -179,6 +185,15 @@ export interface DocumentStore {
 
   /** Drops an index. `prune` removes its entries. */
   dropIndex(index: number): Promise<void>
+
+  /** The fields that documents of each table may have. A table without a shape has no documents. */
+  fieldShapes(): ReadonlyMap<string, FieldShape>
+
+  /**
+   * Makes the shapes of these tables durable in place of the earlier ones. After UNAVAILABLE they
+   * may be stored or not, so the caller repeats it.
+   */
+  setFieldShapes(shapes: ReadonlyMap<string, FieldShape>): Promise<void>
 
   /**
    * Removes versions, tombstones and entries that no snapshot at or after the horizon sees. The

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { keySuccessor } from '../../src/documents/keys.ts'
 import type { Code } from '../../src/errors/codes.ts'
 import { isFault } from '../../src/errors/fault.ts'
+import type { FieldShape } from '../../src/value/field-shapes.ts'
 import {
   BY_CHANNEL,
   builtIndexes,
@@ -19,7 +20,7 @@ import {
 } from './store-fixtures.ts'
 
 export function documentStoreSuite(name: string, make: () => Promise<StoreHarness>): void {
-  const groups = [versionTests, rangeTests, operationTests, indexTests, lifeTests]
+  const groups = [versionTests, rangeTests, operationTests, indexTests, shapeTests, lifeTests]
   describeStore(`document store: ${name}`, make, groups)
 }
 
@@ -247,6 +248,36 @@ function indexTests(context: StoreContext): void {
     expect(early).toEqual(fault('UNAVAILABLE'))
   })
 
+  test('an index in which absent fields have a default is one of its own', async () => {
+    const { store, model, harness } = context
+    const byDefault = { ...BY_CHANNEL, defaults: ['"general"'] }
+    const indexes = await store.ensureIndexes([BY_CHANNEL, byDefault])
+    const at = (number: number) => ({ table: 'messages', number })
+    const [plain, named] = [fieldsOf({ body: '' }), fieldsOf({ channel: 'alerts' })]
+    await model.commit(store, [model.write(indexes, at(1), plain)])
+    for (const { id } of indexes) await store.buildIndex(id)
+    await model.commit(store, [
+      model.write(indexes, at(2), named),
+      model.write(indexes, at(3), plain),
+    ])
+    await store.close()
+    context.store = await harness.open()
+    const again = await context.store.ensureIndexes([
+      { ...byDefault, defaults: ['"general"'] },
+      BY_CHANNEL,
+    ])
+    expect(again).toEqual([
+      { id: indexes[1]!.id, ...byDefault, state: 'ready' },
+      { id: indexes[0]!.id, ...BY_CHANNEL, state: 'ready' },
+    ])
+    const orderOf = async (index: number) => {
+      const { documents } = await context.store.range(whole(index, model.sequence))
+      return documents.map(({ document }) => Number(document.id.slice(-1)))
+    }
+    expect(await orderOf(again[0]!.id)).toEqual([2, 1, 3])
+    expect(await orderOf(again[1]!.id)).toEqual([1, 3, 2])
+  })
+
   test('a document whose key is too long fails only the build', async () => {
     const { store, model } = context
     const fields = fieldsOf({ channel: 'x'.repeat(20_000) })
@@ -279,6 +310,24 @@ function indexTests(context: StoreContext): void {
     expect(late).toEqual(fault('UNAVAILABLE'))
     expect(store.status.state).toBe('open')
     expect(await store.read(documentId('messages', 1), model.sequence)).not.toBeNull()
+  })
+}
+
+function shapeTests(context: StoreContext): void {
+  test('the fields of tables survive a restart, each as it was set last', async () => {
+    const { store, harness } = context
+    expect([...store.fieldShapes()]).toEqual([])
+    await store.setFieldShapes(new Map([['messages', { body: null, by: { name: null } }]]))
+    await store.setFieldShapes(new Map<string, FieldShape>([['notes', 'any']]))
+    await store.setFieldShapes(new Map([['messages', { body: null }]]))
+    const expected = new Map<string, FieldShape>([
+      ['messages', { body: null }],
+      ['notes', 'any'],
+    ])
+    expect(store.fieldShapes()).toEqual(expected)
+    await store.close()
+    context.store = await harness.open()
+    expect(context.store.fieldShapes()).toEqual(expected)
   })
 }
 

@@ -3,7 +3,7 @@ import type { Connection } from '../../database/connection.ts'
 import { Fault } from '../../errors/fault.ts'
 import { binaryBytes } from '../../system/binary-strings.ts'
 import { LIVE_UNTIL } from '../column-values.ts'
-import { findIndex, type IndexRow, idsOfTable, storedKey } from '../index-rows.ts'
+import { defaultsColumn, findIndex, type IndexRow, idsOfTable, storedKey } from '../index-rows.ts'
 import type { IndexDefinition } from '../store.ts'
 import { number, storedDocument, text } from './rows.ts'
 import type { Term } from './terms.ts'
@@ -13,7 +13,8 @@ const CHUNK_DOCUMENTS = 500
 const CHUNK_BYTES = 1024 * 1024
 
 const INSERT = `
-  insert into indexes (table_name, fields, state) values ($1, $2, 'building') returning id`
+  insert into indexes (table_name, fields, defaults, state) values ($1, $2, $3, 'building')
+  returning id`
 
 /** The newest versions after the last chunk. The first version is taken regardless of its size. */
 const CHUNK = `
@@ -56,10 +57,11 @@ export async function ensureIndexes(
       rows.push(known)
       continue
     }
-    const { table, fields } = definition
-    const inserted = await connection.query(INSERT, [table, fields])
+    const { table, fields, defaults } = definition
+    const column = defaultsColumn(definition)
+    const inserted = await connection.query(INSERT, [table, fields, column])
     const id = number(inserted.rows[0]!, 'id')
-    rows.push({ id, table, fields, state: 'building', readySequence: null })
+    rows.push({ id, table, fields, defaults, state: 'building', readySequence: null })
   }
   return rows
 }

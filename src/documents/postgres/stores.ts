@@ -5,6 +5,7 @@ import { toStartupFault } from '../../database/errors.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { System } from '../../system/system.ts'
 import { encodeBase64Url } from '../../value/base64url.ts'
+import type { FieldShape } from '../../value/field-shapes.ts'
 import type { Secret } from '../../value/secret.ts'
 import { visible } from '../index-rows.ts'
 import type {
@@ -22,6 +23,7 @@ import type {
 } from '../store.ts'
 import { IndexBuilds, StoreState } from '../store-state.ts'
 import { EpochLost, storeFault } from './failures.ts'
+import { loadFieldShapes, setFieldShapes } from './field-shapes.ts'
 import { dropIndex, ensureIndexes, fillIndex } from './index-changes.ts'
 import { Reads } from './reads.ts'
 import { prune } from './retention.ts'
@@ -75,7 +77,8 @@ export async function openPostgresDocuments(
       const begun = await beginTerm(connection, claim)
       // Read under the epoch, so that no other server can record a newer one.
       const newestOperationId = await findNewestOperationId(connection)
-      const opened = { ...begun, newestOperationId, reads, writes, writer }
+      const shapes = await loadFieldShapes(connection)
+      const opened = { ...begun, newestOperationId, shapes, reads, writes, writer }
       return new PostgresDocuments(options, opened)
     } finally {
       connection.release()
@@ -103,6 +106,7 @@ interface Opened {
   readonly term: Term
   readonly databaseId: string
   readonly newestOperationId: string
+  readonly shapes: Map<string, FieldShape>
 }
 
 class PostgresDocuments implements PostgresDocumentStore {
@@ -113,6 +117,7 @@ class PostgresDocuments implements PostgresDocumentStore {
   readonly #writer: Writer
   readonly #writerId: string
   readonly #builds: IndexBuilds
+  readonly #shapes: Map<string, FieldShape>
   readonly #epochCheck: ReturnType<typeof setInterval>
 
   constructor(options: PostgresDocumentsOptions, opened: Opened) {
@@ -123,6 +128,7 @@ class PostgresDocuments implements PostgresDocumentStore {
     this.#database = reads
     this.#state = state
     this.#reads = new Reads(reads, state)
+    this.#shapes = opened.shapes
     this.#writerId = writer
     const onFailed = (detail: string): void => {
       state.fail(detail)
@@ -206,6 +212,20 @@ class PostgresDocuments implements PostgresDocumentStore {
       (connection, term) => dropIndex(connection, term, id),
       // Only once it is stored: an index that commits no longer maintain must never come back.
       (indexes, dropped) => dropped !== null && indexes.set(dropped),
+    )
+  }
+
+  fieldShapes(): ReadonlyMap<string, FieldShape> {
+    return this.#shapes
+  }
+
+  async setFieldShapes(shapes: ReadonlyMap<string, FieldShape>): Promise<void> {
+    this.#state.checkOpen()
+    await this.#writer.change(
+      (connection) => setFieldShapes(connection, shapes),
+      () => {
+        for (const [table, shape] of shapes) this.#shapes.set(table, shape)
+      },
     )
   }
 

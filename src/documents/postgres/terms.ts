@@ -4,9 +4,9 @@
  */
 import type { Connection, RawRow } from '../../database/connection.ts'
 import { Fault } from '../../errors/fault.ts'
-import { type IndexRow, IndexTable } from '../index-rows.ts'
+import { type IndexRow, IndexTable, parseDefaults } from '../index-rows.ts'
 import { EpochLost } from './failures.ts'
-import { nullableNumber, number, text } from './rows.ts'
+import { nullableNumber, nullableText, number, text } from './rows.ts'
 
 /** State of the database that the writer has in memory while no other server writes. */
 export interface Term {
@@ -94,7 +94,7 @@ async function loadTerm(connection: Connection, epoch: number): Promise<Term> {
     'select batch, latest_sequence from batches order by batch desc limit 1',
   )
   const indexes = await connection.query(
-    'select id, table_name, fields, state, ready_sequence from indexes order by id',
+    'select id, table_name, fields, defaults, state, ready_sequence from indexes order by id',
   )
   const row = last.rows[0]
   return {
@@ -106,10 +106,12 @@ async function loadTerm(connection: Connection, epoch: number): Promise<Term> {
 }
 
 function indexRow(row: RawRow): IndexRow {
+  const fields = row.fields as string[]
   return {
     id: number(row, 'id'),
     table: text(row, 'table_name'),
-    fields: row.fields as string[],
+    fields,
+    defaults: parseDefaults(nullableText(row, 'defaults'), fields),
     state: text(row, 'state') as IndexRow['state'],
     readySequence: nullableNumber(row, 'ready_sequence'),
   }

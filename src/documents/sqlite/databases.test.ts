@@ -4,7 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { fault } from '../../../testing/documents/store-suite.ts'
+import { sha256Hex } from '../../system/digests.ts'
 import { openDatabase } from './databases.ts'
+import { MIGRATIONS } from './migrations.generated.ts'
 import { rangeStatement } from './reads.ts'
 import { openSqliteDocuments } from './stores.ts'
 
@@ -79,6 +81,18 @@ describe('the document file', () => {
     ['no store row', () => tamper('delete from store')],
     ['a document that is not Stored JSON', () => tamper("update documents set text = '{'")],
     [
+      'a shape of fields that is none',
+      () => tamper("insert into field_shapes (table_name, shape) values ('a', '[]')"),
+    ],
+    [
+      'an index with too few defaults',
+      () =>
+        tamper(
+          `insert into indexes (table_name, fields, defaults, state, built_id)
+           values ('a', '["b"]', '[]', 'building', '')`,
+        ),
+    ],
+    [
       'an index without fields',
       () =>
         tamper(
@@ -96,6 +110,34 @@ describe('the document file', () => {
       await expect(openSqliteDocuments(path)).rejects.toEqual(fault('PRODUCT_CORRUPT'))
     })
   }
+
+  test('documents of an earlier version have fields of any name after an upgrade', async () => {
+    const [first] = MIGRATIONS
+    tamper(
+      first!.sql,
+      `insert into migrations (version, name, checksum)
+       values (1, 'initial', x'${sha256Hex(first!.sql)}')`,
+      'pragma user_version = 1',
+      `pragma application_id = ${0x73766364}`,
+      `insert into indexes (table_name, fields, state, built_id, ready_sequence)
+       values ('notes', '["a"]', 'ready', '', 0)`,
+      ...['notes', 'a', 'notesA', 'a', 'notes'].map(
+        (table, i) =>
+          `insert into documents (row, id, sequence, created_at_micros, text)
+           values (${i}, '${table}_${String(i).padStart(26, '0')}', ${i + 1}, 0, '{}')`,
+      ),
+      'update store set latest_sequence = 9',
+    )
+    const store = await openSqliteDocuments(path)
+    expect(Object.fromEntries(store.fieldShapes())).toEqual({
+      a: 'any',
+      notes: 'any',
+      notesA: 'any',
+    })
+    const [index] = await store.ensureIndexes([{ table: 'notes', fields: ['a'] }])
+    expect(index).toEqual({ id: 1, table: 'notes', fields: ['a'], state: 'ready' })
+    await store.close()
+  })
 
   test('a copy without its write-ahead log is rejected unless it may be new', async () => {
     tamper('pragma page_size = 4096', 'pragma journal_mode = wal')

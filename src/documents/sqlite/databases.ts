@@ -14,7 +14,7 @@ import { decodeStored } from '../../value/stored.ts'
 import { faultOfStoredData } from '../store-faults.ts'
 import { MIGRATIONS } from './migrations.generated.ts'
 import { configure } from './pragmas.ts'
-import { loadState } from './writer-state.ts'
+import { loadFieldShapes, loadState } from './writer-state.ts'
 
 /**
  * Page cache of the reading connection. It holds the inner pages of some million documents and
@@ -150,6 +150,7 @@ function schemaText(database: Database): string {
 
 function checkRows(database: Database): void {
   const { latestSequence } = loadState(database)
+  loadFieldShapes(database)
   const newest = database
     .query<{ sequence: number; text: string | null }, []>(
       'select sequence, text from documents order by row desc limit 1',

@@ -2,7 +2,7 @@
 import type { Database } from 'bun:sqlite'
 import { binaryBytes } from '../../system/binary-strings.ts'
 import { LIVE_UNTIL } from '../column-values.ts'
-import { findIndex, type IndexRow, idsOfTable, storedKey } from '../index-rows.ts'
+import { defaultsColumn, findIndex, type IndexRow, idsOfTable, storedKey } from '../index-rows.ts'
 import type { IndexDefinition } from '../store.ts'
 import type { WriterState } from './writer-state.ts'
 
@@ -27,9 +27,9 @@ export class IndexChanges {
   readonly #drop
 
   constructor(database: Database) {
-    this.#insert = database.query<{ id: number }, [string, string]>(
-      `insert into indexes (table_name, fields, state, built_id) values (?1, ?2, 'building', '')
-       returning id`,
+    this.#insert = database.query<{ id: number }, [string, string, string | null]>(
+      `insert into indexes (table_name, fields, defaults, state, built_id)
+       values (?1, ?2, ?3, 'building', '') returning id`,
     )
     this.#builtId = database.query<{ built_id: string }, [number]>(
       'select built_id from indexes where id = ?1',
@@ -63,9 +63,11 @@ export class IndexChanges {
     return definitions.map((definition) => {
       const known = findIndex(state.indexes.rows(), definition)
       if (known !== undefined) return known
-      const { table, fields } = definition
-      const { id } = this.#insert.get(table, JSON.stringify(fields))!
-      return state.indexes.set({ id, table, fields, state: 'building', readySequence: null })
+      const { table, fields, defaults } = definition
+      const column = defaultsColumn(definition)
+      const { id } = this.#insert.get(table, JSON.stringify(fields), column)!
+      const row = { id, table, fields, defaults, state: 'building', readySequence: null } as const
+      return state.indexes.set(row)
     })
   }
 

@@ -1,6 +1,7 @@
 /** The document store in one SQLite file. Reads run on the calling thread, writes on another. */
 import type { Database } from 'bun:sqlite'
 import type { Fault } from '../../errors/fault.ts'
+import type { FieldShape } from '../../value/field-shapes.ts'
 import { type IndexTable, visible } from '../index-rows.ts'
 import type {
   CommitBatch,
@@ -21,7 +22,7 @@ import { type OpenOptions, openDatabase, storeFault } from './databases.ts'
 import { findNewestOperationId, Reads } from './reads.ts'
 import { WRITER_SOURCE } from './writer.generated.ts'
 import type { WriterJob, WriterResults } from './writer-jobs.ts'
-import { loadState } from './writer-state.ts'
+import { loadFieldShapes, loadState } from './writer-state.ts'
 import { WriterThread } from './writer-threads.ts'
 
 /**
@@ -45,6 +46,7 @@ class SqliteDocuments implements DocumentStore {
   readonly #reads: Reads
   readonly #writer: WriterThread
   readonly #indexes: IndexTable
+  readonly #shapes: Map<string, FieldShape>
   readonly #builds: IndexBuilds
   /** Number of writer jobs that are pending. */
   #pendingJobs = 0
@@ -56,6 +58,7 @@ class SqliteDocuments implements DocumentStore {
     this.#state = state
     this.#reads = new Reads(database, state.newest)
     this.#indexes = indexes
+    this.#shapes = loadFieldShapes(database)
     this.#builds = new IndexBuilds({
       state,
       findIndex: (id) => indexes.get(id),
@@ -149,6 +152,16 @@ class SqliteDocuments implements DocumentStore {
     await this.#write({ kind: 'drop', index: id })
     // Only once it is stored: an index that commits no longer maintain must never come back.
     this.#indexes.delete(id)
+  }
+
+  fieldShapes(): ReadonlyMap<string, FieldShape> {
+    return this.#shapes
+  }
+
+  async setFieldShapes(shapes: ReadonlyMap<string, FieldShape>): Promise<void> {
+    this.#state.checkOpen()
+    await this.#write({ kind: 'shapes', shapes })
+    for (const [table, shape] of shapes) this.#shapes.set(table, shape)
   }
 
   async prune(request: PruneRequest): Promise<PruneResult> {

@@ -1,6 +1,7 @@
 /** Runs jobs of the writer thread, each as one durable transaction, and classifies failures. */
 import { type Database, SQLiteError } from 'bun:sqlite'
 import { AssertionFailure, unreachable } from '../../errors/assert.ts'
+import type { FieldShape } from '../../value/field-shapes.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import { decodeBatch } from './batch-messages.ts'
 import { BatchWriter } from './batch-writer.ts'
@@ -66,11 +67,21 @@ export class TransactionJobs {
       case 'drop':
         this.#indexes.drop(this.#state, job.index)
         return null
+      case 'shapes':
+        this.#setFieldShapes(job.shapes)
+        return null
       case 'prune':
         return this.#retention.prune(this.#state, job)
       default:
         return unreachable(job)
     }
+  }
+
+  #setFieldShapes(shapes: ReadonlyMap<string, FieldShape>): void {
+    const set = this.#database.query<null, [string, string]>(
+      'insert or replace into field_shapes (table_name, shape) values (?1, ?2)',
+    )
+    for (const [table, shape] of shapes) set.run(table, JSON.stringify(shape))
   }
 
   #rollBack(outcome: FailureOutcome, detail: string): WriterReply {

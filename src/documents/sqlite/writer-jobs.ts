@@ -1,5 +1,6 @@
 /** Messages between the main thread and the writer thread, sent as structured clones. */
 import type { JobReply } from '../../system/job-threads.ts'
+import type { FieldShape } from '../../value/field-shapes.ts'
 import type { IndexRow } from '../index-rows.ts'
 import type { IndexDefinition, PruneResult } from '../store.ts'
 import type { RetentionRequest } from '../store-state.ts'
@@ -11,6 +12,7 @@ export type WriterJob =
   | { readonly kind: 'ensure'; readonly definitions: readonly IndexDefinition[] }
   | { readonly kind: 'build'; readonly index: number }
   | { readonly kind: 'drop'; readonly index: number }
+  | { readonly kind: 'shapes'; readonly shapes: ReadonlyMap<string, FieldShape> }
   | ({ readonly kind: 'prune' } & RetentionRequest)
   | { readonly kind: 'close' }
 
@@ -22,6 +24,7 @@ export interface WriterResults {
   /** The index after one chunk, ready after the last one; null if it was dropped. */
   readonly build: IndexRow | null
   readonly drop: null
+  readonly shapes: null
   readonly prune: PruneResult
   readonly close: null
 }

@@ -1,7 +1,8 @@
 /** State of the file in the memory of the writer thread. A failed job causes it to be reloaded. */
 import type { Database } from 'bun:sqlite'
 import { assert } from '../../errors/assert.ts'
-import { type IndexRow, IndexTable } from '../index-rows.ts'
+import type { FieldShape } from '../../value/field-shapes.ts'
+import { type IndexRow, IndexTable, parseDefaults, parsed, parseFieldShape } from '../index-rows.ts'
 
 export interface WriterState {
   latestSequence: number
@@ -16,6 +17,7 @@ interface IndexColumns {
   readonly id: number
   readonly table_name: string
   readonly fields: string
+  readonly defaults: string | null
   readonly state: IndexRow['state']
   readonly ready_sequence: number | null
 }
@@ -42,28 +44,35 @@ export function loadState(database: Database): WriterState {
 function loadIndexes(database: Database): IndexRow[] {
   return database
     .query<IndexColumns, []>(
-      'select id, table_name, fields, state, ready_sequence from indexes order by id',
+      'select id, table_name, fields, defaults, state, ready_sequence from indexes order by id',
     )
     .all()
-    .map((row) => ({
-      id: row.id,
-      table: row.table_name,
-      fields: parseFields(row.fields),
-      state: row.state,
-      readySequence: row.ready_sequence,
-    }))
+    .map((row) => {
+      const fields = parseFields(row.fields)
+      return {
+        id: row.id,
+        table: row.table_name,
+        fields,
+        defaults: parseDefaults(row.defaults, fields),
+        state: row.state,
+        readySequence: row.ready_sequence,
+      }
+    })
 }
 
 function parseFields(text: string): string[] {
-  let json: unknown = null
-  try {
-    json = JSON.parse(text)
-  } catch {
-    // The assertion below reports it.
-  }
+  const json = parsed(text)
   assert(
     Array.isArray(json) && json.every((field) => typeof field === 'string'),
     'the fields of an index are not a list of names',
   )
   return json
+}
+
+/** Loads the field shapes of all tables. */
+export function loadFieldShapes(database: Database): Map<string, FieldShape> {
+  const rows = database
+    .query<{ table_name: string; shape: string }, []>('select table_name, shape from field_shapes')
+    .all()
+  return new Map(rows.map((row) => [row.table_name, parseFieldShape(row.shape)]))
 }
