@@ -13,7 +13,7 @@ import {
   type FieldsJson,
   type ValidatorJson,
 } from './validators.ts'
-import { type Value, type ValueObject, valueEquals } from './values.ts'
+import { VALUE_ENTRIES_MAX, type Value, type ValueObject, valueEquals } from './values.ts'
 
 /** The objects of one kind as one Release sees them. No method changes its arguments. */
 export interface Projection {
@@ -26,7 +26,8 @@ export interface Projection {
   /**
    * Returns `written`, which fits the declaration, with what `read` does not show of `stored`: the
    * hidden fields, and each field with an unknown member that was written back as it was read.
-   * `stored` is null for a new object. Throws ValidationError for any other `{ unknown: true }`.
+   * `stored` is null for a new object. Throws ValidationError for any other `{ unknown: true }`,
+   * and for more fields than an object may have.
    */
   keep(stored: ValueObject | null, written: ValueObject, path: string): ValueObject
   /** Counts the hidden fields, those inside declared objects included. */
@@ -158,6 +159,10 @@ function keepFields(
   }
   for (const [name, value] of stored ?? []) {
     if (!views.has(name)) kept.set(name, value)
+  }
+  if (kept.size > VALUE_ENTRIES_MAX) {
+    const rule = `at most ${VALUE_ENTRIES_MAX} entries, those of other Releases included`
+    throw new ValidationError(rule, path)
   }
   return kept
 }

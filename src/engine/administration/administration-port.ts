@@ -66,8 +66,23 @@ export function requireTable({ tables }: PreparedRelease, name: string): Prepare
 
 /** Returns the fields in the types of the schema. Throws PRODUCT_INVALID below `path`. */
 export function checkValue(table: PreparedTable, value: ValueObject, path = 'value'): ValueObject {
+  return checked(() => table.check(value, path) as ValueObject)
+}
+
+/** Returns the fields of a new document in the types of the schema. Throws as `checkValue` does. */
+export function checkInserted(
+  table: PreparedTable,
+  value: ValueObject,
+  path = 'value',
+): ValueObject {
+  const fields = checkValue(table, value, path)
+  // An unknown member of an open union stands for a stored one, and there is none.
+  return checked(() => table.projection?.fields.keep(null, fields, path) ?? fields)
+}
+
+function checked<T>(check: () => T): T {
   try {
-    return table.check(value, path) as ValueObject
+    return check()
   } catch (error) {
     if (!(error instanceof ValidationError)) throw error
     throw invalid(error.path, error.rule)
@@ -83,6 +98,10 @@ function operatorFault(error: unknown): unknown {
   if (error instanceof OperationError) {
     if (isStateConflict(error)) {
       return new Fault('PRODUCT_STATE_CONFLICT', { detail: error.message, cause: error })
+    }
+    if (error.cause instanceof ValidationError) {
+      const { path, rule } = error.cause
+      return invalid(path.replace(/^[a-zA-Z0-9]+/, 'value'), rule)
     }
     const path = error.name === INVALID_CURSOR ? 'after' : 'range'
     return new Fault('PRODUCT_INVALID', { violations: [{ path, rule: error.message }] })

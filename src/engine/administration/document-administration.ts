@@ -7,16 +7,18 @@ import type { StoredDocument } from '../../documents/store.ts'
 import { Fault } from '../../errors/fault.ts'
 import { sha256Hex } from '../../system/digests.ts'
 import type { Span } from '../../telemetry/traces/spans.ts'
-import { decodeStored, encodeStored } from '../../value/stored.ts'
+import { decodeStored } from '../../value/stored.ts'
 import type { ValueObject } from '../../value/values.ts'
 import type { MutationOutcome } from '../invocations/mutations.ts'
 import { ADMINISTERED_PAGE_BYTES_MAX } from '../limits.ts'
 import type { Release } from '../releases/executable-release.ts'
 import type { PreparedRelease } from '../releases/prepared-release.ts'
+import type { PreparedTable } from '../tables/prepared-tables.ts'
 import { intervalOf, namedIndex, type RangeInput } from '../transactions/ranges.ts'
 import type { Transaction } from '../transactions/transaction.ts'
 import {
   type AdministrationPort,
+  checkInserted,
   checkValue,
   definitionOf,
   FUNCTION_PREFIX,
@@ -32,8 +34,10 @@ export interface AdministeredDocument {
   /** Sequence of the commit that wrote this version. */
   readonly revision: number
   readonly createdAtMicros: bigint
-  /** The author's fields. */
+  /** The author's fields, as the Release sees them. */
   readonly value: ValueObject
+  /** Number of stored fields that the Release does not see. */
+  readonly hiddenFields: number
 }
 
 export interface DocumentQuery extends Pick<RangeInput, 'table' | 'index' | 'order' | 'limit'> {
@@ -100,9 +104,9 @@ export function documentAdministration(port: AdministrationPort): DocumentAdmini
     async query(release, query) {
       return within(port, release, (prepared) => queryPage(port, prepared, query))
     },
-    async read(release, table, id) {
+    async read(release, name, id) {
       return within(port, release, async (prepared) => {
-        requireTable(prepared, table)
+        const table = requireTable(prepared, name)
         return pinned(port, async () => {
           const found = await port.store.read(id, port.committer.durable)
           return found === null ? null : documentOf(table, found)
@@ -157,7 +161,7 @@ async function queryPage(
     })
     const last = documents.at(-1)
     return {
-      documents: documents.map(({ document }) => documentOf(query.table, document)),
+      documents: documents.map(({ document }) => documentOf(table, document)),
       next: exhausted || last === undefined ? null : port.cursors.seal(list, last.key),
       snapshotSequence: snapshot,
     }
@@ -170,7 +174,8 @@ async function changeOnce(
   { operationId, fingerprint, change, requestId, trace }: DocumentChangeRequest,
 ): Promise<ChangedDocument> {
   const table = requireTable(prepared, change.table)
-  if (change.kind !== 'delete') checkValue(table, change.value)
+  if (change.kind === 'insert') checkInserted(table, change.value)
+  if (change.kind === 'replace') checkValue(table, change.value)
   const outcome = await port.mutations.invoke({
     prepared,
     definition: definitionOf(change.kind),
@@ -193,47 +198,74 @@ async function perform(transaction: Transaction, change: DocumentChange): Promis
   if (change.kind === 'insert') {
     const { createdAtMicros, value: fields } = change
     await transaction.insertAs(documentId, { createdAtMicros, fields })
-    return recordText(createdAtMicros, null, encodeStored(change.value))
+    return recordText(transaction, documentId, null)
   }
   if (before === null) throw new Fault('PRODUCT_NOT_FOUND', { detail: 'document' })
   if (before.sequence !== change.expectedRevision) {
     throw new Fault('PRODUCT_CAS_CONFLICT', { detail: `the revision is ${before.sequence}` })
   }
   if (change.kind === 'delete') {
+    const record = await recordText(transaction, documentId, before.sequence)
     await transaction.delete(documentId)
-    return recordText(before.createdAtMicros, before.sequence, before.text)
+    return record
   }
   await transaction.update(documentId, () => change.value)
-  return recordText(before.createdAtMicros, null, encodeStored(change.value))
+  return recordText(transaction, documentId, null)
 }
 
-function recordText(createdAtMicros: bigint, revision: number | null, text: string): string {
-  return JSON.stringify({ createdAtMicros: String(createdAtMicros), revision, text })
+/** The document that a change wrote or deleted, as its operation record has it. */
+interface ChangeRecord {
+  readonly createdAtMicros: string
+  readonly revision: number | null
+  readonly text: string
+  /** Absent where nothing is hidden. */
+  readonly hiddenFields?: number
+}
+
+async function recordText(
+  transaction: Transaction,
+  id: string,
+  revision: number | null,
+): Promise<string> {
+  const { createdAtMicros, text } = (await transaction.get(id))!
+  const hiddenFields = await transaction.countHidden(id)
+  const record: ChangeRecord = {
+    createdAtMicros: String(createdAtMicros),
+    revision,
+    text,
+    ...(hiddenFields > 0 && { hiddenFields }),
+  }
+  return JSON.stringify(record)
 }
 
 function changedDocument(
   { table, documentId }: DocumentChange,
   { resultText, commitSequence, replayed }: MutationOutcome,
 ): ChangedDocument {
-  const { createdAtMicros, revision, text } = JSON.parse(resultText) as {
-    createdAtMicros: string
-    revision: number | null
-    text: string
-  }
+  const record = JSON.parse(resultText) as ChangeRecord
+  const { createdAtMicros, revision, text, hiddenFields = 0 } = record
   const document = {
     id: documentId,
     table,
     revision: revision ?? commitSequence!,
     createdAtMicros: BigInt(createdAtMicros),
     value: decodeStored(text) as ValueObject,
+    hiddenFields,
   }
   return { document, replayed, commitSequence: commitSequence! }
 }
 
 function documentOf(
-  table: string,
+  { manifest, projection }: PreparedTable,
   { id, sequence, createdAtMicros, text }: StoredDocument,
 ): AdministeredDocument {
-  const value = decodeStored(text) as ValueObject
-  return { id, table, revision: sequence, createdAtMicros, value }
+  const stored = decodeStored(text) as ValueObject
+  return {
+    id,
+    table: manifest.name,
+    revision: sequence,
+    createdAtMicros,
+    value: projection === null ? stored : projection.fields.read(stored),
+    hiddenFields: projection === null ? 0 : projection.fields.countHidden(stored),
+  }
 }

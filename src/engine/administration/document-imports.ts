@@ -12,7 +12,7 @@ import type { PreparedRelease } from '../releases/prepared-release.ts'
 import type { Transaction } from '../transactions/transaction.ts'
 import {
   type AdministrationPort,
-  checkValue,
+  checkInserted,
   definitionOf,
   FUNCTION_PREFIX,
   isStateConflict,
@@ -55,7 +55,7 @@ export async function importOnce(
 ): Promise<ImportOutcome> {
   const table = requireTable(prepared, request.table)
   const documents = request.documents.map(({ documentId, value }, i) => {
-    return { documentId, value: checkValue(table, value, `documents[${i}].value`) }
+    return { documentId, value: checkInserted(table, value, `documents[${i}].value`) }
   })
   const outcome = await port.mutations.invoke({
     prepared,

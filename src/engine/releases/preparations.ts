@@ -1,9 +1,14 @@
-/** Makes Releases ready to run: builds their indexes and keeps what was compiled of them. */
-import type { DocumentStore, IndexDefinition } from '../../documents/store.ts'
+/**
+ * Makes Releases ready to run: tells other Releases of their fields, builds their indexes and keeps
+ * what was compiled of them.
+ */
+import { definitionKey } from '../../documents/index-rows.ts'
+import type { DocumentStore } from '../../documents/store.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import type { Committer } from '../commits/committer.ts'
 import { ensureIndexes, indexDefinitions } from '../tables/physical-indexes.ts'
+import { StoredFields } from '../tables/stored-fields.ts'
 import { SYSTEM_INDEXES, SystemTablesLoader } from '../tables/system-tables.ts'
 import type { LiveReleases, Release } from './executable-release.ts'
 import { type PreparedRelease, prepareRelease } from './prepared-release.ts'
@@ -15,6 +20,7 @@ export class Preparations {
   readonly #store: DocumentStore
   readonly #committer: Committer
   readonly #systemTables: SystemTablesLoader
+  readonly #storedFields: StoredFields
   readonly #running = new Map<ReleaseId, Promise<PreparedRelease>>()
   #prepared = new Map<ReleaseId, PreparedRelease>()
   #previousGeneration = new Map<ReleaseId, PreparedRelease>()
@@ -27,6 +33,7 @@ export class Preparations {
     this.#store = store
     this.#committer = committer
     this.#systemTables = systemTables
+    this.#storedFields = new StoredFields(store)
   }
 
   /** Returns a Release that is prepared and in the cache; null for any other. */
@@ -60,17 +67,22 @@ export class Preparations {
         if (!live.has(releaseId)) generation.delete(releaseId)
       }
     }
-    const declared = new Set([...SYSTEM_INDEXES, ...[...live.values()].flat()].map(keyOf))
-    const undeclared = this.#store.listIndexes().filter((index) => !declared.has(keyOf(index)))
+    const declared = new Set([...SYSTEM_INDEXES, ...[...live.values()].flat()].map(definitionKey))
+    const undeclared = this.#store
+      .listIndexes()
+      .filter((index) => !declared.has(definitionKey(index)))
     for (const { id } of undeclared) await this.#store.dropIndex(id)
     return undeclared.length
   }
 
   async #prepare(release: Release): Promise<PreparedRelease> {
     const system = await this.#systemTables.load()
+    await this.#storedFields.extend(release.tables.values())
     const definitions = indexDefinitions(release.tables.values())
     const physical = await ensureIndexes(this.#store, this.#committer, definitions)
-    const prepared = prepareRelease(release, physical, system)
+    const prepared = prepareRelease(release, physical, system, (table) =>
+      this.#storedFields.of(table),
+    )
     this.#cache(prepared)
     return prepared
   }
@@ -82,8 +94,4 @@ export class Preparations {
     }
     this.#prepared.set(prepared.release.releaseId, prepared)
   }
-}
-
-function keyOf({ table, fields }: IndexDefinition): string {
-  return JSON.stringify([table, fields])
 }

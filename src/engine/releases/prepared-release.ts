@@ -10,6 +10,7 @@ import { type Check, compileValidator } from '../../value/validators.ts'
 import { returnedContent } from '../calls/returned-documents.ts'
 import { SpeculationPolicy } from '../speculation/speculation-policy.ts'
 import { type PreparedTable, prepareTable } from '../tables/prepared-tables.ts'
+import { type TableFields, UNKNOWN_FIELDS } from '../tables/stored-fields.ts'
 import type { SystemTables } from '../tables/system-tables.ts'
 import type { Release } from './executable-release.ts'
 
@@ -41,12 +42,13 @@ const RETURNED_SLOTS = 32_768
 
 /**
  * Compiles the validators of a Release. `physical` holds every index that it declares and the
- * creation order of its tables.
+ * creation order of its tables; `fieldsOf` returns the fields that documents of a table may have.
  */
 export function prepareRelease(
   release: Release,
   physical: readonly PhysicalIndex[],
   { shared, all }: SystemTables = NO_SYSTEM_TABLES,
+  fieldsOf: (table: string) => TableFields = () => UNKNOWN_FIELDS,
 ): PreparedRelease {
   const functions = new Map<string, PreparedFunction>()
   const returned = new SeenFilter(RETURNED_SLOTS)
@@ -70,7 +72,7 @@ export function prepareRelease(
   }
   const tables = new Map<string, PreparedTable>()
   for (const [name, manifest] of release.tables) {
-    tables.set(name, prepareTable(manifest, physical))
+    tables.set(name, prepareTable(manifest, physical, fieldsOf(name)))
   }
   return { release, functions, tables, systemTables: shared, serverTables: all }
 }

@@ -2,16 +2,36 @@
 import type { DocumentStore, IndexDefinition, PhysicalIndex } from '../../documents/store.ts'
 import { isFault } from '../../errors/fault.ts'
 import type { TableManifest } from '../../value/manifest.ts'
+import { encodeStored } from '../../value/stored.ts'
+import { defaultsOf } from '../../value/validators.ts'
 import type { Committer } from '../commits/committer.ts'
 
 /** Returns all indexes of the tables, including the creation order of each. */
 export function indexDefinitions(tables: Iterable<TableManifest>): IndexDefinition[] {
   const definitions: IndexDefinition[] = []
-  for (const { name, indexes } of tables) {
-    definitions.push({ table: name, fields: [] })
-    for (const { fields } of indexes) definitions.push({ table: name, fields })
+  for (const table of tables) {
+    definitions.push({ table: table.name, fields: [] })
+    for (const { fields } of table.indexes) definitions.push(indexDefinition(table, fields))
   }
   return definitions
+}
+
+/** Returns the definition of an index of a table over these fields, with their defaults. */
+export function indexDefinition(
+  { name: table, fields: declared }: TableManifest,
+  fields: readonly string[],
+): IndexDefinition {
+  const hasDefaults = fields.some((field) => {
+    const json = declared[field]!
+    return json.type === 'optional' && json.default !== undefined
+  })
+  if (!hasDefaults) return { table, fields }
+  const values = defaultsOf(declared)
+  const defaults = fields.map((field) => {
+    const value = values.get(field)
+    return value === undefined ? null : encodeStored(value)
+  })
+  return { table, fields, defaults }
 }
 
 /** Returns the indexes with these definitions, and creates and builds missing ones before. */

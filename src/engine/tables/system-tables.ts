@@ -173,9 +173,9 @@ export class SystemTablesLoader {
 
   async #load(): Promise<SystemTables> {
     const physical = await ensureIndexes(this.#store, this.#committer, SYSTEM_INDEXES)
-    const files = prepareTable(FILES, physical)
+    const files = prepareTable(FILES, physical, null)
     const others = [UPLOADS, MULTIPARTS, PARTS, SCHEDULED, CRONS].map((manifest) =>
-      prepareTable(manifest, physical),
+      prepareTable(manifest, physical, null),
     )
     this.#tables = {
       all: new Map([files, ...others].map((table) => [table.manifest.name, table])),

@@ -1,4 +1,9 @@
-/** Decodes fields of documents that a runner sent and checks them against the schema. */
+/**
+ * Decodes fields of documents that a runner sent, checks them against the schema, and adds what the
+ * Release does not see of the stored document.
+ */
+
+import type { Projection } from '../../value/projection.ts'
 import { fromStoredJson } from '../../value/stored.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import { Timestamp, type Value, type ValueObject } from '../../value/values.ts'
@@ -46,37 +51,113 @@ export function comparedValue(
   if (typeof json !== 'object' || json === null || !Object.hasOwn(json, '$u')) {
     return fieldValue(table, field, json)
   }
-  if (table.manifest.fields[field]!.type === 'optional') return undefined
-  const rule = 'is not optional: no document is without it'
+  const declared = table.manifest.fields[field]!
+  const isOptional = declared.type === 'optional'
+  if (isOptional && declared.default === undefined) return undefined
+  const rule = `${isOptional ? 'has a default' : 'is not optional'}: no document is without it`
   throw new OperationError('TypeError', `index field "${field}" is undefined, and ${rule}`)
 }
 
-/** Returns all fields of a document. Throws OperationError where they violate the schema. */
-export function checkedFields(
-  table: PreparedTable,
-  fields: unknown,
-  verb: string,
-  of: string,
-): ValueObject {
-  return checkedValue(table, storedValue(fields, verb, of), verb, of)
+/** What a write is about, for messages: the operation, and the document or table. */
+export interface Written {
+  readonly verb: string
+  readonly of: string
 }
 
-/** Checks a decoded value as the fields of a document. Throws OperationError. */
-export function checkedValue(
+/**
+ * Returns the fields to store for a whole document that is written: the checked ones, and those of
+ * the stored document that the Release does not see. `stored` is null for a new document. Throws
+ * OperationError where the fields violate the schema.
+ */
+export function storedFields(
   table: PreparedTable,
+  stored: ValueObject | null,
   value: Value,
-  verb: string,
-  of: string,
+  { verb, of }: Written,
 ): ValueObject {
+  const { projection, manifest } = table
   try {
-    return table.check(value, table.manifest.name) as ValueObject
+    const written = table.check(value, manifest.name) as ValueObject
+    return projection === null ? written : projection.fields.keep(stored, written, manifest.name)
   } catch (error) {
     throw operationErrorOf(error, verb, of)
   }
 }
 
-/** Returns the OperationError for a ValidationError; builds the message only on failure. */
+/** Returns the fields of a stored document that the Release sees. */
+export function visibleFields({ projection }: PreparedTable, stored: ValueObject): ValueObject {
+  return projection === null ? stored : projection.fields.read(stored)
+}
+
+/** The fields that a patch sets, as a runner sent them, and the names of those that it removes. */
+export interface Patch {
+  readonly fields: unknown
+  readonly removed: readonly string[]
+}
+
+/**
+ * Returns the fields to store for a patched document. Throws OperationError where the fields that
+ * the Release sees violate the schema afterwards.
+ */
+export function patchedFields(
+  table: PreparedTable,
+  stored: ValueObject,
+  { fields, removed }: Patch,
+  of: string,
+): ValueObject {
+  const changed = storedValue(fields, 'patch', of)
+  if (!(changed instanceof Map))
+    throw new OperationError('TypeError', 'patch takes an object of fields')
+  const { projection } = table
+  if (projection === null) {
+    const merged = mergedFields(stored, changed as ValueObject, removed)
+    return storedFields(table, stored, merged, { verb: 'patch', of })
+  }
+  try {
+    return patchedParts(table, projection.fields, stored, { changed, removed })
+  } catch (error) {
+    throw operationErrorOf(error, 'patch', of)
+  }
+}
+
+/**
+ * Keeps the fields that the patch does not name as they are stored: the Release may see only a part
+ * of them, such as an unknown member of an open union inside an array.
+ */
+function patchedParts(
+  { checkStored, checkWritten, manifest: { name: table } }: PreparedTable,
+  projection: Projection,
+  stored: ValueObject,
+  { changed, removed }: { readonly changed: ValueObject; readonly removed: readonly string[] },
+): ValueObject {
+  const checked = new Map<string, Value>()
+  for (const [name, value] of changed) {
+    const check = checkWritten.get(name)
+    checked.set(name, check === undefined ? value : check(value, `${table}.${name}`))
+  }
+  const merged = mergedFields(projection.read(stored), checked, removed)
+  const visible = mergedFields(checkStored(merged, table) as ValueObject, checked, [])
+  const kept = new Map(projection.keep(stored, visible, table))
+  for (const [name, value] of stored) {
+    if (!checked.has(name) && !removed.includes(name)) kept.set(name, value)
+  }
+  return kept
+}
+
+function mergedFields(
+  before: ValueObject,
+  changed: ValueObject,
+  removed: readonly string[],
+): ValueObject {
+  const merged = new Map(before)
+  for (const name of removed) merged.delete(name)
+  for (const [name, value] of changed) merged.set(name, value)
+  return merged
+}
+
+/** Returns the OperationError for a ValidationError, which is its cause. */
 function operationErrorOf(error: unknown, verb: string, of: string): unknown {
   if (!(error instanceof ValidationError)) return error
-  return new OperationError('TypeError', `${verb}("${of}"): ${error.path} must be ${error.rule}`)
+  const message = `${verb}("${of}"): ${error.path} must be ${error.rule}`
+  return Object.assign(new OperationError('TypeError', message), { cause: error })
 }

@@ -1,5 +1,6 @@
 /** The bounds of one transaction and how much of them is used. */
 import { Fault } from '../../errors/fault.ts'
+import type { BufferedWrite } from '../commits/document-writes.ts'
 import {
   BYTES_READ_MAX,
   BYTES_WRITTEN_MAX,
@@ -7,6 +8,7 @@ import {
   DOCUMENTS_READ_MAX,
   DOCUMENTS_WRITTEN_MAX,
 } from '../limits.ts'
+import type { DocumentProjection } from '../tables/document-projection.ts'
 
 /** The used part of a bound. */
 export interface Usage {
@@ -46,27 +48,40 @@ export class TransactionBounds {
   /** Throws LIMIT_EXCEEDED beyond a bound. */
   countRead(text: string): void {
     this.#documentsRead += 1
-    this.#bytesRead += text.length
     if (this.#documentsRead > DOCUMENTS_READ_MAX) this.#exceed('documents read', DOCUMENTS_READ_MAX)
+    this.countUnits(text.length)
+  }
+
+  /** Counts further UTF-16 units that are read. Throws LIMIT_EXCEEDED beyond the bound. */
+  countUnits(units: number): void {
+    this.#bytesRead += units
     if (this.#bytesRead > BYTES_READ_MAX) this.#exceed('bytes read', BYTES_READ_MAX)
   }
 
   /**
-   * `text` is null for a deletion; `documentsWritten` includes this document. Throws LIMIT_EXCEEDED
-   * beyond a bound.
+   * `documentsWritten` includes this document; `projection` is that of its table. Throws
+   * LIMIT_EXCEEDED beyond a bound.
    */
-  countWritten(text: string | null, documentsWritten: number): void {
-    const bytes = text === null ? 0 : Buffer.byteLength(text)
+  countWritten(
+    { after, document }: BufferedWrite,
+    documentsWritten: number,
+    projection: DocumentProjection | null,
+  ): void {
+    const bytes = after === null ? 0 : Buffer.byteLength(document.text)
     this.bytesWritten += bytes
-    if (bytes > DOCUMENT_BYTES_MAX) this.#exceed('document bytes', DOCUMENT_BYTES_MAX)
+    if (bytes > DOCUMENT_BYTES_MAX) {
+      const seen = projection === null ? bytes : Buffer.byteLength(projection.read(document).text)
+      const hidden = 'with the fields that this Release does not declare'
+      this.#exceed('document bytes', DOCUMENT_BYTES_MAX, seen > DOCUMENT_BYTES_MAX ? '' : hidden)
+    }
     if (this.bytesWritten > BYTES_WRITTEN_MAX) this.#exceed('bytes written', BYTES_WRITTEN_MAX)
     if (documentsWritten > DOCUMENTS_WRITTEN_MAX) {
       this.#exceed('documents written', DOCUMENTS_WRITTEN_MAX)
     }
   }
 
-  #exceed(name: string, bound: number): never {
-    const detail = `${name}: at most ${bound}`
+  #exceed(name: string, bound: number, remark = ''): never {
+    const detail = `${name}: at most ${bound}${remark && `, ${remark}`}`
     this.#exceeded ??= detail
     throw new Fault('LIMIT_EXCEEDED', { detail })
   }

@@ -35,9 +35,9 @@ export class TransactionTables {
     return table
   }
 
-  /** Returns whether Functions may read documents of the table of a canonical ID. */
-  hasTableOf(id: string): boolean {
-    return this.#find(this.#nameOfCanonical(id)) !== undefined
+  /** Returns the table of a canonical ID; undefined where Functions may not read its documents. */
+  find(id: string): PreparedTable | undefined {
+    return this.#find(this.#nameOfCanonical(id))
   }
 
   /** Throws OperationError for an unknown table. */

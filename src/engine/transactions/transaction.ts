@@ -13,15 +13,21 @@ import type {
 import { sha256 } from '../../system/digests.ts'
 import { andThen, type MaybePromise } from '../../system/maybe-promise.ts'
 import { documentId, documentIdSource } from '../../value/document-ids.ts'
-import { flatText } from '../../value/memory/flat-text.ts'
-import { decodeStored, encodeStored } from '../../value/stored.ts'
 import type { ValueObject } from '../../value/values.ts'
 import { DOCUMENT_EXISTS, OperationError, type Violations } from '../calls/operation-error.ts'
 import type { BufferedWrite } from '../commits/document-writes.ts'
 import type { PendingCommits } from '../commits/pending-commits.ts'
 import { ReadSet } from '../commits/read-set.ts'
+import type { DocumentProjection } from '../tables/document-projection.ts'
 import type { PreparedTable } from '../tables/prepared-tables.ts'
-import { checkedFields, checkedValue, storedValue } from './checked-fields.ts'
+import { bufferedWrite, type Existing, existingOf, type Origin } from './buffered-writes.ts'
+import {
+  type Patch,
+  patchedFields,
+  storedFields,
+  storedValue,
+  visibleFields,
+} from './checked-fields.ts'
 import { type OverlaidRange, Overlay } from './overlay.ts'
 import { intervalOf, namedIndex, type RangeInput, type RangeOutput, scannedPart } from './ranges.ts'
 import { TransactionBounds, type TransactionUsage } from './transaction-bounds.ts'
@@ -33,23 +39,11 @@ import { checkUnique } from './unique-indexes.ts'
 const PREFETCHED_MAX = 16
 const PREFETCHED_CHARACTERS_MAX = 16_384
 
-/** The version of a document at the snapshot, before this transaction wrote it. */
-interface Origin {
-  readonly createdAtMicros: bigint
-  readonly before: ValueObject | null
-  /** Absent for a new document. */
-  readonly revision?: number
-}
-
-/** The fields that a patch sets and removes. */
-interface Patch {
-  readonly fields: unknown
-  readonly removed: readonly string[]
-}
-
-interface Existing {
-  readonly value: ValueObject
-  readonly origin: Origin
+/** The rows of a range that was read, and what the transaction does with them. */
+interface ReadRange<Rows> {
+  readonly rows: Rows
+  readonly overlaid: OverlaidRange
+  readonly projection: DocumentProjection | null
 }
 
 export class Transaction {
@@ -151,27 +145,47 @@ export class Transaction {
     const { store, pending } = this.#options
     const found: StoredDocument[] = []
     for (const id of ids) {
-      if (!this.#tables.hasTableOf(id)) continue
+      const table = this.#tables.find(id)
+      if (table === undefined) continue
       const version = pending?.find(id, this.snapshot)
       const document = version === undefined ? store.findCached(id, this.snapshot) : version
       if (document == null || document.text.length > PREFETCHED_CHARACTERS_MAX) continue
       this.hasReadPending ||= version !== undefined
       this.#documents.set(id, document)
-      found.push(document)
+      found.push(table.projection === null ? document : table.projection.read(document))
       if (found.length === PREFETCHED_MAX) break
     }
     return found
   }
 
+  /** Returns the document as the Release sees it. */
   get(id: string): MaybePromise<StoredDocument | null> {
-    this.#tableOf(id, 'get')
-    return this.#current(id)
+    const { projection } = this.#tableOf(id, 'get')
+    const current = this.#current(id)
+    if (projection === null) return current
+    return andThen(current, (stored) => stored && this.#projected(projection, stored))
+  }
+
+  /** Returns the number of fields of a document that the Release does not see. */
+  countHidden(id: string): MaybePromise<number> {
+    const { projection } = this.#tableOf(id, 'get')
+    if (projection === null) return 0
+    return andThen(this.#current(id), (stored) => (stored ? projection.countHidden(stored) : 0))
   }
 
   range(input: RangeInput): MaybePromise<RangeOutput> {
     const table = this.#tables.readable(input.table, 'table')
     const physical = namedIndex(table, input.index)
-    const interval = intervalOf(table, physical, input)
+    return this.rangeWithin(table, physical, intervalOf(table, physical, input), input)
+  }
+
+  /** Reads a range of an index of the table, in an interval of its keys. */
+  rangeWithin(
+    { projection }: PreparedTable,
+    physical: PhysicalIndex,
+    interval: KeyInterval,
+    input: Pick<RangeInput, 'order' | 'limit'>,
+  ): MaybePromise<RangeOutput> {
     const overlaid = this.#overlay.within(physical, interval, input.order)
     const { lower, upper } = overlaid.unread ?? interval
     const request: RangeRequest = {
@@ -189,8 +203,8 @@ export class Transaction {
     const isPending = pending?.overlaps(physical.id, interval, this.snapshot) === true
     const rows = isPending ? this.#durableRange(request) : store.range(request)
     return rows instanceof Promise
-      ? this.#outputOfPromise(physical, interval, input, { rows, overlaid })
-      : this.#output(physical, interval, input, { rows, overlaid })
+      ? this.#outputOfPromise(physical, interval, input, { rows, overlaid, projection })
+      : this.#output(physical, interval, input, { rows, overlaid, projection })
   }
 
   /** Waits for the pending commits in the interval, then reads the range from the store. */
@@ -202,23 +216,25 @@ export class Transaction {
   async #outputOfPromise(
     physical: PhysicalIndex,
     interval: KeyInterval,
-    input: RangeInput,
-    { rows, overlaid }: { readonly rows: Promise<RangeResult>; readonly overlaid: OverlaidRange },
+    input: Pick<RangeInput, 'order' | 'limit'>,
+    read: ReadRange<Promise<RangeResult>>,
   ): Promise<RangeOutput> {
-    return this.#output(physical, interval, input, { rows: await rows, overlaid })
+    return this.#output(physical, interval, input, { ...read, rows: await read.rows })
   }
 
   /** Merges the rows with the buffered writes, and adds them to the read set and the bounds. */
   #output(
     { id: index }: PhysicalIndex,
     interval: KeyInterval,
-    { order, limit }: RangeInput,
-    { rows, overlaid }: { readonly rows: RangeResult; readonly overlaid: OverlaidRange },
+    { order, limit }: Pick<RangeInput, 'order' | 'limit'>,
+    { rows, overlaid, projection }: ReadRange<RangeResult>,
   ): RangeOutput {
     const merged = this.#overlay.merge(rows, overlaid, { index, interval, order, limit })
     this.readSet.addInterval(index, scannedPart(interval, order, merged.scannedTo))
-    const documents = merged.documents.map(({ document }) => document)
-    for (const document of documents) this.#bounds.countRead(document.text)
+    const documents = merged.documents.map(({ document }) => {
+      this.#bounds.countRead(document.text)
+      return projection === null ? document : this.#projected(projection, document)
+    })
     if (this.#options.writable) this.#cacheAll(rows.documents)
     return { documents, done: merged.done, lastKey: merged.documents.at(-1)?.key ?? null }
   }
@@ -226,13 +242,14 @@ export class Transaction {
   /** Returns the new document's ID. */
   insert(tableName: string, fields: unknown): MaybePromise<string> {
     const table = this.#tables.writable(tableName, 'insert')
-    const value = checkedFields(table, fields, 'insert', tableName)
+    const written = storedValue(fields, 'insert', tableName)
+    const value = storedFields(table, null, written, { verb: 'insert', of: tableName })
     const { nowMicros, seed } = this.#options
     const count = this.#inserted++
     const digest = sha256(documentIdSource(seed, count))
     const id = documentId(tableName, { nowMicros, count, digest })
-    const written = this.#write(table, id, { createdAtMicros: nowMicros, before: null }, value)
-    return written instanceof Promise ? written.then(() => id) : id
+    const writing = this.#write(table, id, { createdAtMicros: nowMicros, before: null }, value)
+    return writing instanceof Promise ? writing.then(() => id) : id
   }
 
   /**
@@ -244,7 +261,7 @@ export class Transaction {
     { createdAtMicros, fields }: { readonly createdAtMicros: bigint; readonly fields: ValueObject },
   ): MaybePromise<void> {
     const table = this.#writableTableOf(id, 'insert')
-    const value = checkedValue(table, fields, 'insert', id)
+    const value = storedFields(table, null, fields, { verb: 'insert', of: id })
     return andThen(this.#current(id), (current) => {
       if (current !== null) throw new OperationError(DOCUMENT_EXISTS, `"${id}" exists`)
       return this.#write(table, id, { createdAtMicros, before: null }, value)
@@ -270,38 +287,30 @@ export class Transaction {
     return this.#patch(table, id, await existing, patch)
   }
 
-  #patch(
-    table: PreparedTable,
-    id: string,
-    before: Existing,
-    { fields, removed }: Patch,
-  ): MaybePromise<void> {
-    const changed = storedValue(fields, 'patch', id)
-    if (!(changed instanceof Map))
-      throw new OperationError('TypeError', 'patch takes an object of fields')
-    const merged = new Map(before.value)
-    for (const name of removed) merged.delete(name)
-    for (const [name, value] of changed as ValueObject) merged.set(name, value)
-    const value = checkedValue(table, merged, 'patch', id)
-    return this.#write(table, id, before.origin, value)
+  #patch(table: PreparedTable, id: string, before: Existing, patch: Patch): MaybePromise<void> {
+    return this.#write(table, id, before.origin, patchedFields(table, before.value, patch, id))
   }
 
   /**
-   * Replaces the decoded fields of a document by those that `change` returns, for changes of the
-   * server itself. Passes on what `change` throws; nothing is written then.
+   * Replaces the decoded fields of a document that the Release sees by those that `change` returns,
+   * for changes of the server itself. Passes on what `change` throws; nothing is written then.
    */
   update(id: string, change: (fields: ValueObject) => ValueObject): MaybePromise<void> {
     const table = this.#writableTableOf(id, 'update')
-    return andThen(this.#existing(id, 'update'), ({ value, origin }) =>
-      this.#write(table, id, origin, checkedValue(table, change(value), 'update', id)),
-    )
+    return andThen(this.#existing(id, 'update'), ({ value, origin }) => {
+      const changed = change(visibleFields(table, value))
+      const stored = storedFields(table, value, changed, { verb: 'update', of: id })
+      return this.#write(table, id, origin, stored)
+    })
   }
 
   replace(id: string, fields: unknown): MaybePromise<void> {
     const table = this.#writableTableOf(id, 'replace')
-    return andThen(this.#existing(id, 'replace'), ({ origin }) =>
-      this.#write(table, id, origin, checkedFields(table, fields, 'replace', id)),
-    )
+    return andThen(this.#existing(id, 'replace'), ({ value, origin }) => {
+      const written = storedValue(fields, 'replace', id)
+      const stored = storedFields(table, value, written, { verb: 'replace', of: id })
+      return this.#write(table, id, origin, stored)
+    })
   }
 
   delete(id: string): MaybePromise<void> {
@@ -349,6 +358,13 @@ export class Transaction {
     return stored
   }
 
+  /** The longer one of both texts counts, since the Release caused its length or receives it. */
+  #projected(projection: DocumentProjection, stored: StoredDocument): StoredDocument {
+    const document = projection.read(stored)
+    this.#bounds.countUnits(Math.max(0, document.text.length - stored.text.length))
+    return document
+  }
+
   #existing(id: string, verb: string): MaybePromise<Existing> {
     const current = this.#current(id)
     return current instanceof Promise
@@ -360,11 +376,7 @@ export class Transaction {
     if (current === null) {
       throw new OperationError('Error', `ctx.db.${verb}: there is no document "${id}"`)
     }
-    const written = this.#overlay.get(id)
-    const value = written?.after ?? (decodeStored(current.text) as ValueObject)
-    const before = written === undefined ? value : written.before
-    const revision = current.sequence
-    return { value, origin: { createdAtMicros: current.createdAtMicros, before, revision } }
+    return existingOf(current, this.#overlay.get(id))
   }
 
   #write(
@@ -373,24 +385,11 @@ export class Transaction {
     origin: Origin,
     after: ValueObject | null,
   ): MaybePromise<void> {
-    // Caches retain the text: as a rope it has twenty times as many objects.
-    const text = after === null ? null : flatText(encodeStored(after))
     const isFirst = this.#overlay.get(id) === undefined
-    this.#bounds.countWritten(text, this.#overlay.size + (isFirst ? 1 : 0))
-    const write: BufferedWrite = {
-      id,
-      table: table.manifest.name,
-      createdAtMicros: origin.createdAtMicros,
-      before: origin.before,
-      beforeUnits: this.#documents.get(id)?.text.length ?? 0,
-      after,
-      document: {
-        id,
-        createdAtMicros: origin.createdAtMicros,
-        sequence: origin.revision ?? 0,
-        text: text ?? '{}',
-      },
-    }
+    const beforeUnits = this.#documents.get(id)?.text.length ?? 0
+    const write = bufferedWrite(table, id, { origin, after, beforeUnits })
+    const documentsWritten = this.#overlay.size + (isFirst ? 1 : 0)
+    this.#bounds.countWritten(write, documentsWritten, table.projection)
     const isUnconstrained = after === null || table.uniqueIndexes.length === 0
     const checked = isUnconstrained ? undefined : checkUnique(this, table, id, after)
     if (checked instanceof Promise) return checked.then(() => this.#overlay.set(write))

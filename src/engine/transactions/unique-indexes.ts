@@ -1,13 +1,19 @@
 /** Checks unique indexes: a written document must be the only one with its key. */
+import { indexedValues, type KeyInterval, keyInterval } from '../../documents/keys.ts'
+import type { PhysicalIndex } from '../../documents/store.ts'
 import { andThen, type MaybePromise } from '../../system/maybe-promise.ts'
-import { encodeStored } from '../../value/stored.ts'
 import type { ValueObject } from '../../value/values.ts'
 import { uniqueViolation, type Violations } from '../calls/operation-error.ts'
 import type { PreparedIndex, PreparedTable } from '../tables/prepared-tables.ts'
 import type { RangeInput, RangeOutput } from './ranges.ts'
 
 interface UniqueChecks {
-  range(input: RangeInput): MaybePromise<RangeOutput>
+  rangeWithin(
+    table: PreparedTable,
+    physical: PhysicalIndex,
+    interval: KeyInterval,
+    input: Pick<RangeInput, 'order' | 'limit'>,
+  ): MaybePromise<RangeOutput>
   /** Receives each violation that a write is rejected with; null before the first one. */
   violations: Violations | null
 }
@@ -29,18 +35,13 @@ export function checkUnique(
 function checkIndex(
   checks: UniqueChecks,
   table: PreparedTable,
-  { manifest: { fields, name } }: PreparedIndex,
+  { manifest: { fields, name }, physical }: PreparedIndex,
   { written, after }: { readonly written: string; readonly after: ValueObject },
 ): MaybePromise<void> {
-  const equals = fields.map((field) => after.get(field))
+  const equals = indexedValues(physical, after)
   if (equals.includes(undefined)) return
-  const found = checks.range({
-    table: table.manifest.name,
-    index: name,
-    equal: equals.map((value) => JSON.parse(encodeStored(value!)) as unknown),
-    order: 'asc',
-    limit: 2,
-  })
+  const interval = keyInterval(physical, { equals })
+  const found = checks.rangeWithin(table, physical, interval, { order: 'asc', limit: 2 })
   return andThen(found, ({ documents }) => {
     if (documents.every(({ id }) => id === written)) return
     const violation = uniqueViolation({ table: table.manifest.name, index: name }, fields)

@@ -1,10 +1,10 @@
 /**
- * Checks the stored documents against the tables of a Release: every document passes its table's
- * validator, and no two share the key of a unique index. The check is repeated when a validated
+ * Checks the stored documents against the tables of a Release: every document, as the Release sees
+ * it, passes its table's validator, and no two share the key of a unique index. The check is repeated when a validated
  * Release is bound, because the Releases served since its validation may have written other
  * documents.
  */
-import { encodeKey } from '../../documents/keys.ts'
+import { encodeKey, indexedValues } from '../../documents/keys.ts'
 import type { PhysicalIndex } from '../../documents/store.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { PreparedTable } from '../../engine/tables/prepared-tables.ts'
@@ -135,8 +135,9 @@ async function preparationChecks(
 async function checkValidators(stored: StoredTables, table: PreparedTable): Promise<ReleaseCheck> {
   const rejected = new Findings()
   for await (const document of stored.scan(table.creationOrder)) {
+    const visible = table.projection?.read(document) ?? document
     try {
-      table.check(decodeStored(document.text), table.manifest.name)
+      table.checkStored(decodeStored(visible.text), table.manifest.name)
     } catch (error) {
       if (!(error instanceof ValidationError)) throw error
       rejected.add(`${document.id} (${error.path}: ${error.rule})`)
@@ -155,8 +156,7 @@ async function checkUnique(
   const shared = new Findings()
   let previous = { key: '', id: '' }
   for await (const { id, text } of stored.scan(index)) {
-    const fields = decodeStored(text) as ValueObject
-    const values = index.fields.map((field) => fields.get(field))
+    const values = indexedValues(index, decodeStored(text) as ValueObject)
     // A document without one of the fields has no entry in a unique index.
     if (values.includes(undefined)) continue
     const key = encodeKey(values)

@@ -1,0 +1,82 @@
+/** The documents of a table as one Release sees them. */
+import type { StoredDocument } from '../../documents/store.ts'
+import { isCovered } from '../../value/field-shapes.ts'
+import { flatText } from '../../value/memory/flat-text.ts'
+import { changesReads, compileProjection, type Projection } from '../../value/projection.ts'
+import { decodeStored, encodeStored } from '../../value/stored.ts'
+import type { FieldsJson } from '../../value/validators.ts'
+import type { ValueObject } from '../../value/values.ts'
+import type { TableFields } from './stored-fields.ts'
+
+/** Bound of the texts that the projection of one table keeps. */
+const CHARACTERS_MAX = 16 * 1024 * 1024
+/** Characters added for the objects of a document. */
+const CHARACTERS_EACH = 128
+
+export class DocumentProjection {
+  readonly fields: Projection
+  /**
+   * What was projected before, so that a document which is read again is the same object: caches of
+   * runners and of results recognize it by that.
+   */
+  #projected = new WeakMap<StoredDocument, StoredDocument>()
+  #characters = 0
+
+  constructor(fields: FieldsJson) {
+    this.fields = compileProjection(fields)
+  }
+
+  /** Returns the stored document itself where the Release sees all of it. */
+  read(stored: StoredDocument): StoredDocument {
+    const known = this.#projected.get(stored)
+    if (known !== undefined) return known
+    const projected = this.#project(stored)
+    this.#characters += CHARACTERS_EACH + (projected === stored ? 0 : projected.text.length)
+    if (this.#characters > CHARACTERS_MAX) {
+      this.#projected = new WeakMap()
+      this.#characters = 0
+    }
+    this.#projected.set(stored, projected)
+    return projected
+  }
+
+  /** Counts the fields of the stored document that the Release does not see. */
+  countHidden(stored: StoredDocument): number {
+    return this.fields.countHidden(decodeStored(stored.text) as ValueObject)
+  }
+
+  #project(stored: StoredDocument): StoredDocument {
+    const fields = decodeStored(stored.text) as ValueObject
+    const visible = this.fields.read(fields)
+    return visible === fields ? stored : { ...stored, text: flatText(encodeStored(visible)) }
+  }
+}
+
+/** The projection of a table, while one is needed. */
+export class CurrentProjection {
+  readonly #declared: FieldsJson
+  readonly #stored: TableFields
+  readonly #isAlwaysNeeded: boolean
+  /** The shape that `#current` was decided for. */
+  #shape: TableFields['shape'] | null = null
+  #current: DocumentProjection | null = null
+  #compiled: DocumentProjection | null = null
+
+  constructor(declared: FieldsJson, stored: TableFields) {
+    this.#declared = declared
+    this.#stored = stored
+    this.#isAlwaysNeeded = changesReads(declared)
+  }
+
+  /** The projection; null while Releases read what is stored. */
+  get current(): DocumentProjection | null {
+    const { shape } = this.#stored
+    if (shape !== this.#shape) {
+      const isNeeded = this.#isAlwaysNeeded || !isCovered(this.#declared, shape)
+      if (isNeeded) this.#compiled ??= new DocumentProjection(this.#declared)
+      this.#current = isNeeded ? this.#compiled : null
+      this.#shape = shape
+    }
+    return this.#current
+  }
+}
