@@ -29,6 +29,8 @@ export interface EngineBench {
   readonly log: MemoryLog
   readonly metrics: Metrics
   readonly release: Release
+  /** Returns another Release over the same documents. */
+  addRelease(functions: string, schema: string): Promise<Release>
   /** Returns the result as values. */
   call(name: string, input?: Record<string, Value>, options?: CallOptions): Promise<Value>
   close(): Promise<void>
@@ -37,6 +39,8 @@ export interface EngineBench {
 export interface CallOptions {
   readonly signal?: AbortSignal
   readonly operationId?: string
+  /** Default: the Release of the bench. */
+  readonly release?: Release
   /** Credential of the Application Key that the call came with. */
   readonly credentialId?: string
 }
@@ -75,14 +79,17 @@ export async function engineBench(
     { ...common, metrics, keyring: testKeyring(), buckets: DEFAULT_BUCKETS, storageKeys, blobs },
     (storage) => createEngine({ ...base, storage, ...(outbound && { outbound }) }),
   )
-  const written = releaseOf(functions, schema)
-  const code = { ...written, source: `${options.prelude ?? ''}${written.source}` }
-  const described = parseDescription(await engine.describe(code))
-  const release: Release = {
-    ...code,
-    functions: new Map(described.functions.map((each) => [each.name, each])),
-    tables: new Map(described.tables.map((each) => [each.name, each])),
+  const described = async (functions: string, schema?: string): Promise<Release> => {
+    const written = releaseOf(functions, schema)
+    const code = { ...written, source: `${options.prelude ?? ''}${written.source}` }
+    const description = parseDescription(await engine.describe(code))
+    return {
+      ...code,
+      functions: new Map(description.functions.map((each) => [each.name, each])),
+      tables: new Map(description.tables.map((each) => [each.name, each])),
+    }
   }
+  const release = await described(functions, schema)
   return {
     engine,
     files,
@@ -90,13 +97,22 @@ export async function engineBench(
     log,
     metrics,
     release,
+    addRelease: described,
     async call(name, input = {}, options = {}) {
       const { signal, operationId = system.ids.make('opn'), credentialId } = options
-      const definition = release.functions.get(`f.${name}`)!
+      const { release: called = release } = options
+      const definition = called.functions.get(`f.${name}`)!
       const known = credentialId === undefined ? {} : { credentialId }
       const context = { requestId: 'req_test', invocationId: 'ivc_test', ...known }
       const values = new Map(Object.entries(input)) as ValueObject
-      const request = { release, definition, arguments: values, principal: null, context, signal }
+      const request = {
+        release: called,
+        definition,
+        arguments: values,
+        principal: null,
+        context,
+        signal,
+      }
       const outcome = await (definition.kind === 'mutation'
         ? engine.mutation({ ...request, operationId, target: 'test', caller: 'test' })
         : engine[definition.kind](request))
