@@ -107,7 +107,8 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
       'committer with group commit, write log for conflict detection, key locks, pending ' +
       'commits, pinned snapshots, retention',
     'query-cache': 'cached results of Queries and the index of their read sets',
-    tables: 'tables of Releases and of the server, with their indexes; reads of stored documents',
+    tables:
+      'tables of Releases and of the server, with their indexes and projections; reads of stored documents',
     releases: 'preparation of a Release: compiled validators, checks with them, calls in flight',
     transactions:
       'snapshot reads, write buffer with savepoints, unique indexes, bounds of one attempt',

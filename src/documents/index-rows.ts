@@ -1,6 +1,6 @@
 /** Physical indexes as both stores record them. A dropped one stays until its entries are gone. */
 import { assert } from '../errors/assert.ts'
-import { type FieldShape, isFieldShape } from '../value/field-shapes.ts'
+import { type FieldShape, isFieldShape } from '../value/schema/field-shapes.ts'
 import { decodeStored } from '../value/stored.ts'
 import type { ValueObject } from '../value/values.ts'
 import { encodeTrailer, KEY_BYTES_MAX } from './key-encoding.ts'
@@ -56,7 +56,7 @@ export function definitionKey({ table, fields, defaults = [] }: IndexDefinition)
   return JSON.stringify([table, fields, defaults])
 }
 
-/** The column with the defaults of an index; null where no field has one. */
+/** Returns the column with the defaults of an index; null if no field has one. */
 export function defaultsColumn({ defaults }: IndexDefinition): string | null {
   return defaults === undefined ? null : JSON.stringify(defaults)
 }

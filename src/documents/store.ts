@@ -4,7 +4,7 @@
  * are allowed, which index keys a document has, and which sequence a commit gets.
  */
 import type { MaybePromise } from '../system/maybe-promise.ts'
-import type { FieldShape } from '../value/field-shapes.ts'
+import type { FieldShape } from '../value/schema/field-shapes.ts'
 
 export interface StoredDocument {
   readonly id: string
@@ -53,7 +53,7 @@ export interface IndexDefinition {
   /** Names of top-level fields; empty for the index in creation order, which every table has. */
   readonly fields: readonly string[]
   /**
-   * For each field the stored JSON of the value that an absent one has, or null. Absent where no
+   * Stored JSON of the value that an absent field has, or null, one for each field. Absent if no
    * field has a default.
    */
   readonly defaults?: readonly (string | null)[] | undefined

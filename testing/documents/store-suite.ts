@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { keySuccessor } from '../../src/documents/keys.ts'
 import type { Code } from '../../src/errors/codes.ts'
 import { isFault } from '../../src/errors/fault.ts'
-import type { FieldShape } from '../../src/value/field-shapes.ts'
+import type { FieldShape } from '../../src/value/schema/field-shapes.ts'
 import {
   BY_CHANNEL,
   builtIndexes,

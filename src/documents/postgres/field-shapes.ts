@@ -1,6 +1,6 @@
 /** The fields that documents of each table may have, as the writer stores them. */
 import type { Connection } from '../../database/connection.ts'
-import type { FieldShape } from '../../value/field-shapes.ts'
+import type { FieldShape } from '../../value/schema/field-shapes.ts'
 import { parseFieldShape } from '../index-rows.ts'
 import { text } from './rows.ts'
 

@@ -5,7 +5,7 @@ import { toStartupFault } from '../../database/errors.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { System } from '../../system/system.ts'
 import { encodeBase64Url } from '../../value/base64url.ts'
-import type { FieldShape } from '../../value/field-shapes.ts'
+import type { FieldShape } from '../../value/schema/field-shapes.ts'
 import type { Secret } from '../../value/secret.ts'
 import { visible } from '../index-rows.ts'
 import type {

@@ -1,7 +1,7 @@
 /** The document store in one SQLite file. Reads run on the calling thread, writes on another. */
 import type { Database } from 'bun:sqlite'
 import type { Fault } from '../../errors/fault.ts'
-import type { FieldShape } from '../../value/field-shapes.ts'
+import type { FieldShape } from '../../value/schema/field-shapes.ts'
 import { type IndexTable, visible } from '../index-rows.ts'
 import type {
   CommitBatch,

@@ -1,7 +1,7 @@
 /** Runs jobs of the writer thread, each as one durable transaction, and classifies failures. */
 import { type Database, SQLiteError } from 'bun:sqlite'
 import { AssertionFailure, unreachable } from '../../errors/assert.ts'
-import type { FieldShape } from '../../value/field-shapes.ts'
+import type { FieldShape } from '../../value/schema/field-shapes.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import { decodeBatch } from './batch-messages.ts'
 import { BatchWriter } from './batch-writer.ts'

@@ -1,6 +1,6 @@
 /** Messages between the main thread and the writer thread, sent as structured clones. */
 import type { JobReply } from '../../system/job-threads.ts'
-import type { FieldShape } from '../../value/field-shapes.ts'
+import type { FieldShape } from '../../value/schema/field-shapes.ts'
 import type { IndexRow } from '../index-rows.ts'
 import type { IndexDefinition, PruneResult } from '../store.ts'
 import type { RetentionRequest } from '../store-state.ts'

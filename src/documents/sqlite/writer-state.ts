@@ -1,7 +1,7 @@
 /** State of the file in the memory of the writer thread. A failed job causes it to be reloaded. */
 import type { Database } from 'bun:sqlite'
 import { assert } from '../../errors/assert.ts'
-import type { FieldShape } from '../../value/field-shapes.ts'
+import type { FieldShape } from '../../value/schema/field-shapes.ts'
 import { type IndexRow, IndexTable, parseDefaults, parsed, parseFieldShape } from '../index-rows.ts'
 
 export interface WriterState {

@@ -1,7 +1,7 @@
 /**
- * Goal: a Release receives, prefetches, caches and returns documents by its own schema while another
- * Release writes further fields. Method: the whole engine on real documents and real runners, where
- * every Function returns documents as it received them.
+ * Goal: a Release receives, prefetches, caches and returns documents by its own schema while
+ * another one writes further fields. Method: the whole engine on real documents and real runners,
+ * where every Function returns documents as it received them.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type EngineBench, engineBench } from '../../../testing/engines.ts'
@@ -43,14 +43,14 @@ afterAll(() => bench.close())
 
 const nameOf = (document: Value) => (document as ValueObject).get('name')
 
-test('documents that are received again and again, and prefetched, hide the same fields', async () => {
+test('documents that are received again, and prefetched, hide the same fields', async () => {
   const id = (await bench.call('add', {}, { release: newer })) as TypedId
   expect(id).toBeInstanceOf(TypedId)
-  // A Function is speculative after a few synchronous calls; a document is cached at its second.
+  // The runner caches a document that it receives a second time.
   for (let i = 0; i < 12; i++) {
     const before = nameOf(await bench.call('get', { id }))
-    const names = ((await bench.call('list')) as Value[]).map(nameOf)
-    expect(names).toEqual([before])
+    const listed = (await bench.call('list')) as Value[]
+    expect(listed.map(nameOf)).toEqual([before])
     expect(nameOf(await bench.call('touch', { id }))).toBe(`${before}4`)
     expect(await bench.call('nick', { id }, { release: newer })).toBe('n')
   }

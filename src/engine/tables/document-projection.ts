@@ -1,8 +1,8 @@
 /** The documents of a table as one Release sees them. */
 import type { StoredDocument } from '../../documents/store.ts'
-import { isCovered } from '../../value/field-shapes.ts'
 import { flatText } from '../../value/memory/flat-text.ts'
 import { changesReads, compileProjection, type Projection } from '../../value/projection.ts'
+import { isCovered } from '../../value/schema/field-shapes.ts'
 import { decodeStored, encodeStored } from '../../value/stored.ts'
 import type { FieldsJson } from '../../value/validators.ts'
 import type { ValueObject } from '../../value/values.ts'
@@ -16,8 +16,8 @@ const CHARACTERS_EACH = 128
 export class DocumentProjection {
   readonly fields: Projection
   /**
-   * What was projected before, so that a document which is read again is the same object: caches of
-   * runners and of results recognize it by that.
+   * Projected documents by their stored ones, so that a document which is read again is the same
+   * object: caches of runners and of results recognize it by that.
    */
   #projected = new WeakMap<StoredDocument, StoredDocument>()
   #characters = 0

@@ -29,7 +29,7 @@ export interface PreparedTable {
   /** Coerces a value that one field is compared with, by name; absent for an undeclared one. */
   readonly checkField: ReadonlyMap<string, Check>
   /**
-   * What the Release sees of a stored document; null while it sees all of every document. It
+   * The stored documents as the Release sees them; null while it sees all of every document. It
    * changes when another Release is prepared, so each read looks it up.
    */
   readonly projection: DocumentProjection | null

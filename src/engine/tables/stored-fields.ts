@@ -4,8 +4,13 @@
  */
 import type { DocumentStore } from '../../documents/store.ts'
 import { SerialQueue } from '../../system/concurrency.ts'
-import { EMPTY_SHAPE, type FieldShape, mergeShapes, shapeOf } from '../../value/field-shapes.ts'
 import type { TableManifest } from '../../value/manifest.ts'
+import {
+  EMPTY_SHAPE,
+  type FieldShape,
+  mergeShapes,
+  shapeOf,
+} from '../../value/schema/field-shapes.ts'
 
 /** The fields that documents of one table may have. They change while Releases run. */
 export interface TableFields {

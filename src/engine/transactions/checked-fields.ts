@@ -58,7 +58,7 @@ export function comparedValue(
   throw new OperationError('TypeError', `index field "${field}" is undefined, and ${rule}`)
 }
 
-/** What a write is about, for messages: the operation, and the document or table. */
+/** The operation, and the document or table that it writes, for messages. */
 export interface Written {
   readonly verb: string
   readonly of: string

@@ -100,6 +100,18 @@ describe('a binding', () => {
   })
 })
 
+test('a rollback succeeds after the later Release wrote a field that it added', async () => {
+  const earlier = await releaseOf(WIDE)
+  const nick = { type: 'optional', inner: { type: 'string' } } as const
+  const later = await releaseOf(tableOf('notes', { text: { type: 'string' }, nick }))
+  await bind('production', earlier)
+  await bind('production', later)
+  store({ text: 'a', nick: 'b' })
+  const input = { channel: 'production', targetReleaseId: earlier, expectedReleaseId: later }
+  const bound = await rollback(harness.product, harness.actor, { ...input, requestId: REQUEST_ID })
+  expect(bound).toMatchObject({ releaseId: earlier })
+})
+
 test('a rollback may leave tables behind and is rejected for documents alone', async () => {
   const earlier = await releaseOf(NARROW)
   const later = await releaseOf(WIDE, OTHER)
@@ -158,6 +170,40 @@ describe('a preparation', () => {
         outcome: 'failed',
         detail: '1 pairs of stored documents share the key: notes_0 and notes_2',
       },
+    ])
+  })
+
+  test('a preparation checks what the Release sees of a document', async () => {
+    const item = { type: 'object', fields: { a: { type: 'string' } } } as const
+    const members = [{ type: 'literal', value: { string: 'on' } }] as const
+    const fields: FieldsJson = {
+      text: { type: 'optional', inner: { type: 'string' }, default: 'none' },
+      state: { type: 'open', inner: { type: 'union', members } },
+      part: item,
+      parts: { type: 'array', items: item },
+    }
+    const table = tableOf('notes', fields, ['text'])
+    const release = await harness.product.releases.load(await releaseOf(table))
+    const outcomeOf = async () => {
+      const [, ...checks] = await prepareRelease(harness.engine, release)
+      return checks.map(({ outcome, detail }) => (outcome === 'passed' ? outcome : detail))
+    }
+    const [known, hidden] = [
+      new Map([['a', 'x']]),
+      new Map([
+        ['a', 'x'],
+        ['b', 'y'],
+      ]),
+    ]
+    store({ state: 'off', part: hidden, parts: [known], other: 1n })
+    expect(await outcomeOf()).toEqual(['passed', 'passed'])
+    const [one, two] = [{ state: 'on', part: known, parts: [] }, { text: 'none' }]
+    store(one, { ...one, ...two })
+    expect(await outcomeOf()).toEqual(['passed', expect.stringContaining('notes_0 and notes_1')])
+    store({ state: 'on', part: known, parts: [hidden] })
+    expect(await outcomeOf()).toEqual([
+      expect.stringContaining('notes.parts[0].b: no undeclared field'),
+      'passed',
     ])
   })
 

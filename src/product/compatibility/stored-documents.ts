@@ -1,8 +1,8 @@
 /**
  * Checks the stored documents against the tables of a Release: every document, as the Release sees
- * it, passes its table's validator, and no two share the key of a unique index. The check is repeated when a validated
- * Release is bound, because the Releases served since its validation may have written other
- * documents.
+ * it, passes its table's validator, and no two share the key of a unique index. The check is
+ * repeated when a validated Release is bound, because the Releases served since its validation may
+ * have written other documents.
  */
 import { encodeKey, indexedValues } from '../../documents/keys.ts'
 import type { PhysicalIndex } from '../../documents/store.ts'

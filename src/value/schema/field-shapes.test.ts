@@ -1,6 +1,9 @@
 import { expect, test } from 'vitest'
-import { arbitraryTyped, type Typed } from '../../testing/arbitrary/validators.ts'
-import { fc } from '../../testing/properties.ts'
+import { arbitraryTyped, type Typed } from '../../../testing/arbitrary/validators.ts'
+import { fc } from '../../../testing/properties.ts'
+import { compileProjection } from '../projection.ts'
+import type { FieldsJson, ValidatorJson } from '../validators.ts'
+import type { Value, ValueObject } from '../values.ts'
 import {
   EMPTY_SHAPE,
   type FieldShape,
@@ -10,9 +13,6 @@ import {
   SHAPE_NAMES_MAX,
   shapeOf,
 } from './field-shapes.ts'
-import { compileProjection } from './projection.ts'
-import type { FieldsJson, ValidatorJson } from './validators.ts'
-import type { Value, ValueObject } from './values.ts'
 
 const string: ValidatorJson = { type: 'string' }
 const object = (fields: FieldsJson): ValidatorJson => ({ type: 'object', fields })

@@ -2,7 +2,7 @@
  * The names of all fields that documents of a table may have. A Release whose declaration covers
  * them reads documents as they are stored, since nothing in them is hidden from it.
  */
-import type { FieldsJson, ValidatorJson } from './validators.ts'
+import type { FieldsJson, ValidatorJson } from '../validators.ts'
 
 /**
  * The fields that an object may have, with the shape of each: null for a value that is not an
