@@ -127,7 +127,8 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   const directory = mkdtempSync(join(tmpdir(), 'svc-gateway-'))
   const store = input.store ?? (await openSqliteDocuments(join(directory, 'documents.db')))
   const pool = inProcessPool(input.handlers)
-  Object.assign(pool, { close: async () => undefined, warm: async () => undefined })
+  const nothing = async () => undefined
+  Object.assign(pool, { close: nothing, warm: nothing, retainOnly: () => undefined })
   const system = realSystem()
   const log = input.log ?? createLog({ system, sink: () => undefined, level: 'debug' })
   const clock = input.system ?? system

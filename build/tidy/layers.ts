@@ -108,7 +108,8 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
       'commits, pinned snapshots, retention',
     'query-cache': 'cached results of Queries and the index of their read sets',
     tables:
-      'tables of Releases and of the server, with their indexes and projections; reads of stored documents',
+      'tables of Releases and of the server, with their indexes and projections; reads of ' +
+      'stored documents',
     releases: 'preparation of a Release: compiled validators, checks with them, calls in flight',
     transactions:
       'snapshot reads, write buffer with savepoints, unique indexes, bounds of one attempt',

@@ -184,6 +184,7 @@ const LINES: readonly (readonly string[])[] = [
   ['data', 'tables', ...REMOTE, '--target', 'channel:main'],
   ['data', 'import', 'notes', 'notes.jsonl', ...REMOTE, '--target', 'channel:main'],
   ['data', 'export', 'notes', ...REMOTE, '--target', 'channel:main'],
+  ['data', 'compact', '--table', 'notes', ...REMOTE, '--target', 'channel:main'],
   ['serve-policy', 'get', ...REMOTE],
   ['serve-policy', 'set', ...REMOTE, '--releases', newId.make('rel')],
   ['environments', 'get', ...REMOTE],

@@ -15,6 +15,7 @@ import { HeldAudits } from './audit/held-audits.ts'
 import type { SchemaEvidence } from './compatibility/schema-evidence.ts'
 import type { LiveConfiguration } from './configuration/live-configuration.ts'
 import { CronsInForce } from './crons/crons-in-force.ts'
+import { DeclaredFields } from './data-admin/declared-fields.ts'
 import { Lifecycle } from './environments/lifecycle.ts'
 import { ArtifactCollection } from './releases/artifact-collection.ts'
 import { EngineCollection } from './releases/engine-collection.ts'
@@ -42,6 +43,7 @@ export interface Product {
   readonly keys: ApplicationKeys
   readonly audit: AuditOutbox
   readonly heldAudits: HeldAudits
+  readonly declaredFields: DeclaredFields
   readonly collection: ArtifactCollection
   readonly engineCollection: EngineCollection
   /**
@@ -95,6 +97,7 @@ export function openProduct({ auditSink, cronsChannel, ...options }: ProductOpti
     keys: new ApplicationKeys({ system, log, control, keyring }),
     audit,
     heldAudits: new HeldAudits({ system, control, audit }),
+    declaredFields: new DeclaredFields(root),
     collection: new ArtifactCollection({ log, control, artifacts }),
     engineCollection: new EngineCollection({ log, control, artifacts, engine, validations }),
     publications: new ConcurrencyLimit(PUBLICATIONS_MAX, 'PRODUCT_UNAVAILABLE'),

@@ -49,8 +49,10 @@ export const DocumentField = schema({
   /** Sequence of the commit that wrote this version. */
   revision: U64,
   createdAtMicros: Micros,
-  /** The author's fields. */
+  /** The author's fields, as the Release of the target sees them. */
   value: TaggedObjectField,
+  /** Stored fields that the Release does not declare; absent for none. Writes keep them. */
+  'hiddenFields?': integer(1),
 })
 export type DocumentField = Infer<typeof DocumentField>
 
@@ -117,3 +119,30 @@ export const DocumentsImported = schema({
   operation: OperationField,
 })
 export type DocumentsImported = Infer<typeof DocumentsImported>
+
+/** @limit Data Admin: documents that one request of a compaction reads */
+export const COMPACTED_DOCUMENTS_MAX = 500
+
+export const DocumentsCompact = schema({
+  target: TargetField,
+  table: TableName,
+  /** True counts what would be removed, and changes nothing. */
+  dryRun: 'boolean',
+  /** `next` of the request before; absent for the first documents. */
+  'after?': 'string <= 8192',
+  changedAtMicros: Micros,
+})
+
+export const DocumentsCompacted = schema({
+  version: '1',
+  /** Documents that the request read. */
+  read: integer(0, COMPACTED_DOCUMENTS_MAX),
+  /** Documents of these with fields that no Release in use declares. */
+  changed: integer(0, COMPACTED_DOCUMENTS_MAX),
+  removedFields: integer(0),
+  /** null once every document was read. */
+  next: ['string', '|', 'null'],
+  /** Its revision is the sequence of the commit; 0 where no document was changed. */
+  operation: OperationField,
+})
+export type DocumentsCompacted = Infer<typeof DocumentsCompacted>

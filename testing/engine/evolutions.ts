@@ -4,14 +4,18 @@
  */
 import type { DocumentStore } from '../../src/documents/store.ts'
 import type { ChangedDocument } from '../../src/engine/administration/document-administration.ts'
+import type { CompactionOutcome } from '../../src/engine/administration/table-compactions.ts'
 import { createEngine } from '../../src/engine/create-engine.ts'
 import type { Engine } from '../../src/engine/engine.ts'
 import type { Release } from '../../src/engine/releases/executable-release.ts'
+import { indexDefinitions } from '../../src/engine/tables/physical-indexes.ts'
 import type { Operation } from '../../src/runner/protocol/operations.ts'
 import { realSystem } from '../../src/system/system.ts'
 import { memoryLog } from '../../src/telemetry/log.ts'
 import { Metrics } from '../../src/telemetry/metrics/metrics.ts'
 import type { FunctionManifest, IndexManifest } from '../../src/value/manifest.ts'
+import { EMPTY_SHAPE, type FieldShape, mergeShapes } from '../../src/value/schema/field-shapes.ts'
+import { declaredShape } from '../../src/value/schema/undeclared-fields.ts'
 import { encodeStored } from '../../src/value/stored.ts'
 import { decodeTagged } from '../../src/value/tagged.ts'
 import type { FieldsJson } from '../../src/value/validators.ts'
@@ -23,11 +27,8 @@ import { inProcessPool, type Loose, type TestHandler } from './in-process-pool.t
 
 const system = realSystem()
 
-const perform: TestHandler = async (context, { operations }) => {
-  let result: Loose = null
-  for (const operation of JSON.parse(operations)) result = await context.send(operation)
-  return result
-}
+/** An operation, or a pause until `Evolution.resume` is called. */
+type Step = Operation | 'pause'
 
 export const functionOf = (kind: 'query' | 'mutation'): FunctionManifest => ({
   name: `f.${kind}`,
@@ -44,11 +45,23 @@ export const functionOf = (kind: 'query' | 'mutation'): FunctionManifest => ({
 export class Evolution {
   engine: Engine
   store: DocumentStore
+  /** Resolves when a call has arrived at its pause. */
+  readonly paused = Promise.withResolvers<void>()
+  readonly #resumed = Promise.withResolvers<void>()
 
   constructor(store: DocumentStore) {
     this.store = store
+    const perform: TestHandler = async (context, { operations }) => {
+      let result: Loose = null
+      for (const step of JSON.parse(operations)) {
+        if (step === 'pause') await this.#pause()
+        else result = await context.send(step)
+      }
+      return result
+    }
     const pool = inProcessPool({ 'f.query': perform, 'f.mutation': perform })
-    Object.assign(pool, { close: async () => undefined, warm: async () => undefined })
+    const nothing = async () => undefined
+    Object.assign(pool, { close: nothing, warm: nothing, retainOnly: () => undefined })
     const common = { system, log: memoryLog().log, metrics: new Metrics(system) }
     this.engine = createEngine({
       store,
@@ -59,6 +72,16 @@ export class Evolution {
       cursors: testCursors(),
       configuration: new TestConfiguration(),
     })
+  }
+
+  async #pause(): Promise<void> {
+    this.paused.resolve()
+    await this.#resumed.promise
+  }
+
+  /** Continues all calls that are paused. */
+  resume(): void {
+    this.#resumed.resolve()
   }
 
   /** A Release with one table `users`. */
@@ -73,11 +96,26 @@ export class Evolution {
     })
   }
 
+  /** Forgets Releases as the collection of retired ones does. */
+  async retire(...live: readonly Side[]): Promise<void> {
+    const releases = live.map(({ release }) => release)
+    const definitions = new Map(
+      releases.map((each) => [each.releaseId, indexDefinitions(each.tables.values())]),
+    )
+    await this.engine.retainOnly(definitions, () => undefined)
+  }
+
   /** The stored fields of a document, regardless of any Release. */
   async stored(id: string): Promise<Loose> {
     const found = await this.store.read(id, this.store.latestSequence)
     return found === null ? null : JSON.parse(found.text)
   }
+}
+
+export interface CompactOptions {
+  readonly dryRun?: boolean
+  /** The Releases in use. Default: this one. */
+  readonly declared?: readonly Release[]
 }
 
 /** One Release, as its Functions and operators use it. */
@@ -90,7 +128,7 @@ export class Side {
     this.release = release
   }
 
-  async #call(kind: 'query' | 'mutation', operations: readonly Operation[]): Promise<Loose> {
+  async #call(kind: 'query' | 'mutation', operations: readonly Step[]): Promise<Loose> {
     const { engine } = this.#evolution
     const request = {
       release: this.release,
@@ -104,6 +142,10 @@ export class Side {
       ? engine.query(request)
       : engine.mutation({ ...request, ...mutation }))
     return JSON.parse(encodeStored(decodeTagged(JSON.parse(resultText))))
+  }
+
+  query(...steps: readonly Step[]): Promise<Loose> {
+    return this.#call('query', steps)
   }
 
   mutate(...operations: readonly Operation[]): Promise<Loose> {
@@ -146,6 +188,38 @@ export class Side {
       operationId,
       fingerprint: operationId,
       change: { table: 'users', documentId, kind, expectedRevision, ...fields },
+      requestId: 'req_test',
+    })
+  }
+
+  /** Compacts the table until nothing is left. Returns the sum of what was done. */
+  async compact({ dryRun = false, declared = [this.release] }: CompactOptions = {}) {
+    const total = { read: 0, changed: 0, removedFields: 0 }
+    let after: string | undefined
+    do {
+      const batch = await this.compactBatch({ dryRun, declared }, after)
+      total.read += batch.read
+      total.changed += batch.changed
+      total.removedFields += batch.removedFields
+      after = batch.next ?? undefined
+    } while (after !== undefined)
+    return total
+  }
+
+  /** Sends one request of a compaction; `declared` are the Releases in use. */
+  compactBatch(
+    { dryRun = false, declared = [this.release] }: CompactOptions,
+    after: string | undefined,
+    operationId: string = system.ids.make('opn'),
+  ): Promise<CompactionOutcome> {
+    const shapes = declared.map(({ tables }) => declaredShape(tables.get('users')!.fields))
+    return this.#evolution.engine.administration.compact(this.release, {
+      operationId,
+      fingerprint: `${operationId} ${after}`,
+      table: 'users',
+      dryRun,
+      after,
+      declared: async () => shapes.reduce<FieldShape>(mergeShapes, EMPTY_SHAPE),
       requestId: 'req_test',
     })
   }

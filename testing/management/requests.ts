@@ -100,6 +100,12 @@ export const BODIES: Readonly<Record<string, object | null | typeof FRAME>> = {
     changedAtMicros: MICROS,
     documents: [{ documentId: DOCUMENT_ID, value: { type: 'object', value: [] } }],
   },
+  [`POST ${BASE}/data/compact`]: {
+    target: 'channel:production',
+    table: 'notes',
+    dryRun: true,
+    changedAtMicros: MICROS,
+  },
   [`GET ${BASE}/data/documents/:table/:documentId`]: null,
   [`POST ${BASE}/data/documents/:table`]: {
     target: 'channel:production',

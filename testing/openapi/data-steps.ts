@@ -59,6 +59,20 @@ export function dataSteps({ now, newId, from }: Walk): readonly Step[] {
         },
       }),
     ],
+    [
+      'compactDocuments',
+      200,
+      () => ({
+        headers: { [OPERATION_ID_HEADER]: newId('opn') },
+        body: {
+          target: 'channel:production',
+          table: 'notes',
+          dryRun: false,
+          after: undefined,
+          changedAtMicros: now(),
+        },
+      }),
+    ],
     ['readDocument', 200, () => ({ params: NOTE_NAMES, query: { target: 'channel:production' } })],
     [
       'replaceDocument',

@@ -17,7 +17,10 @@ import type { PreparedTable } from '../tables/prepared-tables.ts'
 
 export interface AdministrationPort {
   readonly store: DocumentStore
-  readonly committer: Pick<Committer, 'durable' | 'pinSnapshot' | 'unpinSnapshot'>
+  readonly committer: Pick<
+    Committer,
+    'durable' | 'pinSnapshot' | 'unpinSnapshot' | 'whenSnapshotsReach'
+  >
   readonly preparations: Preparations
   readonly mutations: Mutations
   readonly inFlight: ActiveCalls

@@ -27,6 +27,7 @@ import {
   within,
 } from './administration-port.ts'
 import { type DocumentImportRequest, type ImportOutcome, importOnce } from './document-imports.ts'
+import { type CompactionOutcome, type CompactionRequest, compactOnce } from './table-compactions.ts'
 
 export interface AdministeredDocument {
   readonly id: string
@@ -95,6 +96,11 @@ export interface DocumentAdministration {
   change(release: Release, request: DocumentChangeRequest): Promise<ChangedDocument>
   /** Throws as `change` does; PRODUCT_STATE_CONFLICT for an ID that exists with other fields. */
   import(release: Release, request: DocumentImportRequest): Promise<ImportOutcome>
+  /**
+   * Removes fields that no Release in use declares from some documents. Throws as `change` does;
+   * PRODUCT_STATE_CONFLICT while another compaction of the table runs.
+   */
+  compact(release: Release, request: CompactionRequest): Promise<CompactionOutcome>
   /** Returns whether the change with this operation ID was committed. */
   isCommitted(operationId: string): Promise<boolean>
 }
@@ -118,6 +124,9 @@ export function documentAdministration(port: AdministrationPort): DocumentAdmini
     },
     async import(release, request) {
       return within(port, release, (prepared) => importOnce(port, prepared, request))
+    },
+    async compact(release, request) {
+      return within(port, release, (prepared) => compactOnce(port, prepared, request))
     },
     async isCommitted(operationId) {
       return (await port.store.operation(operationId)) !== null

@@ -149,6 +149,11 @@ export class Committer {
     this.#snapshots.unpin(pin)
   }
 
+  /** Resolves when no attempt reads at a snapshot before `sequence`, which is durable. */
+  whenSnapshotsReach(sequence: number): Promise<void> {
+    return this.#snapshots.whenReached(sequence)
+  }
+
   /** Returns whether a commit after `snapshot` wrote anything in `readSet`. */
   changedSince(readSet: ReadSet, snapshot: number): boolean {
     return this.#writeLog.conflicts(readSet, snapshot) !== null

@@ -26,3 +26,20 @@ test(`the oldest pin is that of the first attempt that has not ended (SVC_SEED=$
   })
   fc.assert(property, { seed: SEED, numRuns: 2_000 })
 })
+
+test('a wait for a snapshot ends with the last attempt that reads before it', async () => {
+  const snapshots = new PinnedSnapshots(7)
+  await snapshots.whenReached(9)
+  const pins = [snapshots.pin(7), snapshots.pin(8), snapshots.pin(9)]
+  const reached: number[] = []
+  const waits = [9, 8].map((sequence) =>
+    snapshots.whenReached(sequence).then(() => reached.push(sequence)),
+  )
+  snapshots.unpin(pins[1]!)
+  await Promise.resolve()
+  expect(reached).toEqual([])
+  snapshots.unpin(pins[0]!)
+  await Promise.all(waits)
+  expect(reached.sort()).toEqual([8, 9])
+  snapshots.unpin(pins[2]!)
+})

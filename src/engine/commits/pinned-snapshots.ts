@@ -15,6 +15,7 @@ export interface SnapshotPin {
 export class PinnedSnapshots {
   #oldest: SnapshotPin
   #newest: SnapshotPin
+  #waiters: { readonly sequence: number; readonly resolve: () => void }[] = []
 
   constructor(sequence: number) {
     this.#oldest = { sequence, users: 0, next: null }
@@ -37,6 +38,24 @@ export class PinnedSnapshots {
   unpin(pin: SnapshotPin): void {
     pin.users -= 1
     this.#dropUnused()
+    if (this.#waiters.length > 0) this.#resolveWaiters()
+  }
+
+  /** Resolves when no attempt reads before `sequence`, which is durable. */
+  whenReached(sequence: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiters.push({ sequence, resolve })
+      this.#resolveWaiters()
+    })
+  }
+
+  #resolveWaiters(): void {
+    const { users, sequence: oldest } = this.#oldest
+    const waiters = this.#waiters
+    this.#waiters = waiters.filter(({ sequence }) => users > 0 && oldest < sequence)
+    for (const { sequence, resolve } of waiters) {
+      if (users === 0 || oldest >= sequence) resolve()
+    }
   }
 
   /**

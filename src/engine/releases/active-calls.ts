@@ -57,6 +57,11 @@ export class ActiveCalls {
     }
   }
 
+  /** Yields the tables of each Release with calls in flight. */
+  *tablesInFlight(): Iterable<Release['tables']> {
+    for (const { tables, count } of this.#releases.values()) if (count > 0) yield tables
+  }
+
   /** Resolves once no call is in flight, detached ones included. */
   whenIdle(): Promise<void> {
     if (this.#total === 0) return Promise.resolve()

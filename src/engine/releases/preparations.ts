@@ -20,8 +20,11 @@ export class Preparations {
   readonly #store: DocumentStore
   readonly #committer: Committer
   readonly #systemTables: SystemTablesLoader
-  readonly #storedFields: StoredFields
-  readonly #running = new Map<ReleaseId, Promise<PreparedRelease>>()
+  readonly storedFields: StoredFields
+  readonly #running = new Map<
+    ReleaseId,
+    { readonly release: Release; readonly prepared: Promise<PreparedRelease> }
+  >()
   #prepared = new Map<ReleaseId, PreparedRelease>()
   #previousGeneration = new Map<ReleaseId, PreparedRelease>()
 
@@ -33,7 +36,7 @@ export class Preparations {
     this.#store = store
     this.#committer = committer
     this.#systemTables = systemTables
-    this.#storedFields = new StoredFields(store)
+    this.storedFields = new StoredFields(store)
   }
 
   /** Returns a Release that is prepared and in the cache; null for any other. */
@@ -49,11 +52,18 @@ export class Preparations {
   /** Prepares a Release once for all concurrent callers. After a failure the next call retries. */
   prepare(release: Release): MaybePromise<PreparedRelease> {
     const { releaseId } = release
-    const known = this.find(releaseId) ?? this.#running.get(releaseId)
+    const known = this.find(releaseId) ?? this.#running.get(releaseId)?.prepared
     if (known !== undefined) return known
-    const running = this.#prepare(release).finally(() => this.#running.delete(releaseId))
-    this.#running.set(releaseId, running)
-    return running
+    const prepared = this.#prepare(release).finally(() => this.#running.delete(releaseId))
+    this.#running.set(releaseId, { release, prepared })
+    return prepared
+  }
+
+  /** Yields the tables of each Release that is prepared, or being prepared. */
+  *tables(): Iterable<Release['tables']> {
+    for (const { release } of this.#running.values()) yield release.tables
+    for (const { release } of this.#prepared.values()) yield release.tables
+    for (const { release } of this.#previousGeneration.values()) yield release.tables
   }
 
   /**
@@ -77,11 +87,11 @@ export class Preparations {
 
   async #prepare(release: Release): Promise<PreparedRelease> {
     const system = await this.#systemTables.load()
-    await this.#storedFields.extend(release.tables.values())
+    await this.storedFields.extend(release.tables.values())
     const definitions = indexDefinitions(release.tables.values())
     const physical = await ensureIndexes(this.#store, this.#committer, definitions)
     const prepared = prepareRelease(release, physical, system, (table) =>
-      this.#storedFields.of(table),
+      this.storedFields.of(table),
     )
     this.#cache(prepared)
     return prepared

@@ -21,13 +21,7 @@ import { ReadSet } from '../commits/read-set.ts'
 import type { DocumentProjection } from '../tables/document-projection.ts'
 import type { PreparedTable } from '../tables/prepared-tables.ts'
 import { bufferedWrite, type Existing, existingOf, type Origin } from './buffered-writes.ts'
-import {
-  type Patch,
-  patchedFields,
-  storedFields,
-  storedValue,
-  visibleFields,
-} from './checked-fields.ts'
+import { patchedFields, storedFields, storedValue, visibleFields } from './checked-fields.ts'
 import { type OverlaidRange, Overlay } from './overlay.ts'
 import { intervalOf, namedIndex, type RangeInput, type RangeOutput, scannedPart } from './ranges.ts'
 import { TransactionBounds, type TransactionUsage } from './transaction-bounds.ts'
@@ -271,24 +265,10 @@ export class Transaction {
   /** Sets the given fields and removes the named optional ones. */
   patch(id: string, fields: unknown, removed: readonly string[]): MaybePromise<void> {
     const table = this.#writableTableOf(id, 'patch')
-    const existing = this.#existing(id, 'patch')
-    const patch = { fields, removed }
-    return existing instanceof Promise
-      ? this.#patchPromised(table, id, existing, patch)
-      : this.#patch(table, id, existing, patch)
-  }
-
-  async #patchPromised(
-    table: PreparedTable,
-    id: string,
-    existing: Promise<Existing>,
-    patch: Patch,
-  ): Promise<void> {
-    return this.#patch(table, id, await existing, patch)
-  }
-
-  #patch(table: PreparedTable, id: string, before: Existing, patch: Patch): MaybePromise<void> {
-    return this.#write(table, id, before.origin, patchedFields(table, before.value, patch, id))
+    return andThen(this.#existing(id, 'patch'), ({ value, origin }) => {
+      const patched = patchedFields(table, value, { fields, removed }, id)
+      return this.#write(table, id, origin, patched)
+    })
   }
 
   /**
@@ -301,6 +281,18 @@ export class Transaction {
       const changed = change(visibleFields(table, value))
       const stored = storedFields(table, value, changed, { verb: 'update', of: id })
       return this.#write(table, id, origin, stored)
+    })
+  }
+
+  /**
+   * Replaces the stored fields of a document, those that the Release does not see included, unless
+   * `change` returns them as they are. They are not checked: no Release declares what it removes.
+   */
+  rewrite(id: string, change: (fields: ValueObject) => ValueObject): MaybePromise<void> {
+    const table = this.#writableTableOf(id, 'update')
+    return andThen(this.#existing(id, 'update'), ({ value, origin }) => {
+      const changed = change(value)
+      if (changed !== value) this.#overlay.set(this.#counted(table, id, origin, changed))
     })
   }
 
@@ -333,7 +325,7 @@ export class Transaction {
     const written = this.#overlay.get(id)
     if (written !== undefined) return written.after === null ? null : written.document
     const cached = this.#documents.get(id)
-    if (cached !== undefined) return this.#counted(cached)
+    if (cached !== undefined) return this.#countedRead(cached)
     const { store, pending } = this.#options
     const version = pending?.find(id, this.snapshot)
     if (version !== undefined) (this.#base ?? this).hasReadPending = true
@@ -350,10 +342,10 @@ export class Transaction {
 
   #cache(id: string, stored: StoredDocument | null): StoredDocument | null {
     this.#documents.set(id, stored)
-    return this.#counted(stored)
+    return this.#countedRead(stored)
   }
 
-  #counted(stored: StoredDocument | null): StoredDocument | null {
+  #countedRead(stored: StoredDocument | null): StoredDocument | null {
     if (stored !== null) this.#bounds.countRead(stored.text)
     return stored
   }
@@ -385,14 +377,25 @@ export class Transaction {
     origin: Origin,
     after: ValueObject | null,
   ): MaybePromise<void> {
+    const write = this.#counted(table, id, origin, after)
+    const isUnconstrained = after === null || table.uniqueIndexes.length === 0
+    const checked = isUnconstrained ? undefined : checkUnique(this, table, id, after)
+    if (checked instanceof Promise) return checked.then(() => this.#overlay.set(write))
+    return this.#overlay.set(write)
+  }
+
+  /** Returns the write, which counts towards the bounds and is not buffered yet. */
+  #counted(
+    table: PreparedTable,
+    id: string,
+    origin: Origin,
+    after: ValueObject | null,
+  ): BufferedWrite {
     const isFirst = this.#overlay.get(id) === undefined
     const beforeUnits = this.#documents.get(id)?.text.length ?? 0
     const write = bufferedWrite(table, id, { origin, after, beforeUnits })
     const documentsWritten = this.#overlay.size + (isFirst ? 1 : 0)
     this.#bounds.countWritten(write, documentsWritten, table.projection)
-    const isUnconstrained = after === null || table.uniqueIndexes.length === 0
-    const checked = isUnconstrained ? undefined : checkUnique(this, table, id, after)
-    if (checked instanceof Promise) return checked.then(() => this.#overlay.set(write))
-    return this.#overlay.set(write)
+    return write
   }
 }

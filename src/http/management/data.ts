@@ -8,6 +8,7 @@ import type {
 import { Fault } from '../../errors/fault.ts'
 import {
   changeDocument,
+  compactDocuments,
   importDocuments,
   queryDocuments,
   readDocument,
@@ -24,6 +25,7 @@ import type {
   DocumentField,
   DocumentPage,
   DocumentRead,
+  DocumentsCompacted,
   DocumentsImported,
 } from '../../wire/data.ts'
 import { PAGE_DEFAULT } from '../../wire/fields.ts'
@@ -123,6 +125,25 @@ export const dataRoutes: readonly Route<ProductApp>[] = bind(dataOperations, {
     const body: DocumentsImported = { version: 1, inserted, unchanged, operation }
     return { status: 200, body }
   },
+
+  async compactDocuments({ app, actor, operationId, body: asked, requestId, trace }) {
+    const { target, table, dryRun, after } = asked
+    const changedAtMicros = BigInt(asked.changedAtMicros)
+    const input = { operationId, target, table, dryRun, after, changedAtMicros, requestId, trace }
+    const compacted = await compactDocuments(app.product, actor, input)
+    const { read, changed, removedFields, next, replayed, commitSequence } = compacted
+    const operation: OperationField = {
+      version: 1,
+      operationId,
+      kind: 'document.compact',
+      outcome: 'applied',
+      replayed,
+      revision: String(commitSequence ?? 0),
+      createdAtMicros: asked.changedAtMicros,
+    }
+    const body: DocumentsCompacted = { version: 1, read, changed, removedFields, next, operation }
+    return { status: 200, body }
+  },
 })
 
 function namesOf({ table, documentId }: { readonly table: string; readonly documentId: string }) {
@@ -172,6 +193,7 @@ function documentField({
   revision,
   createdAtMicros,
   value,
+  hiddenFields,
 }: AdministeredDocument): DocumentField {
   return {
     id,
@@ -179,6 +201,7 @@ function documentField({
     revision: String(revision),
     createdAtMicros: String(createdAtMicros),
     value: JSON.parse(encodeTagged(value)) as unknown,
+    ...(hiddenFields > 0 && { hiddenFields }),
   }
 }
 

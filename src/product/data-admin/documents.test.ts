@@ -1,12 +1,20 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openTestGateway, type TestGateway } from '../../../testing/gateways.ts'
-import { functionManifest, REQUEST_ID } from '../../../testing/products.ts'
+import { functionManifest, publishRelease, REQUEST_ID } from '../../../testing/products.ts'
 import { faultCode } from '../../../testing/releases.ts'
 import type { DocumentChange } from '../../engine/administration/document-administration.ts'
 import { Fault } from '../../errors/fault.ts'
+import type { ReleaseId } from '../../value/ids.ts'
 import type { TableManifest } from '../../value/manifest.ts'
 import type { Value, ValueObject } from '../../value/values.ts'
-import { changeDocument, importDocuments, queryDocuments, readDocument } from './documents.ts'
+import { retire } from '../releases/retire.ts'
+import {
+  changeDocument,
+  compactDocuments,
+  importDocuments,
+  queryDocuments,
+  readDocument,
+} from './documents.ts'
 
 const TABLES: readonly TableManifest[] = [
   {
@@ -325,5 +333,76 @@ describe('an import', () => {
     expect(records.map(({ subject }) => subject)).toEqual(['notes'])
     const text = JSON.stringify(records, (_, v) => (typeof v === 'bigint' ? String(v) : v))
     expect(text).not.toContain('secret text')
+  })
+})
+
+describe('a compaction', () => {
+  /** Publishes a Release with a further field and inserts a document as it does. */
+  async function widerRelease(): Promise<ReleaseId> {
+    const { harness } = gateway
+    harness.engine.retainOnly = (...given) => gateway.engine.retainOnly(...given)
+    const [notes, ...others] = TABLES
+    const nick = { type: 'optional', inner: { type: 'string' } } as const
+    const wider = { ...notes!, fields: { ...notes!.fields, nick } }
+    const { releaseId } = await publishRelease(harness, {
+      functions: [functionManifest('notes.list')],
+      tables: [wider, ...others],
+      source: 'export const wider = true',
+    })
+    // The head of a Workspace is in use, so another one follows.
+    const head = { functions: [functionManifest('notes.list')], tables: TABLES }
+    await publishRelease(harness, { ...head, source: 'export const head = true' })
+    const value: ValueObject = new Map([...fields('one'), ['nick', 'secret text']])
+    await insert(1, value, { target: `release:${releaseId}` })
+    return releaseId
+  }
+
+  const compact = (more = {}) => {
+    const { product, actor, system } = gateway.harness
+    return compactDocuments(product, actor, {
+      operationId: ids().make('opn'),
+      target: TARGET,
+      table: 'notes',
+      dryRun: false,
+      after: undefined,
+      requestId: REQUEST_ID,
+      changedAtMicros: system.nowMicros(),
+      ...more,
+    })
+  }
+
+  async function retireRelease(releaseId: ReleaseId): Promise<void> {
+    const { product, actor } = gateway.harness
+    retire(product, actor, { releaseId, requestId: REQUEST_ID })
+    await product.engineCollection.whenIdle()
+  }
+
+  test('a compaction removes fields once the Release that declares them is retired', async () => {
+    const releaseId = await widerRelease()
+    expect(await read(1)).toMatchObject({ value: fields('one'), hiddenFields: 1 })
+    expect(await compact()).toMatchObject({ read: 1, changed: 0, next: null })
+    await retireRelease(releaseId)
+    expect(await compact({ dryRun: true })).toMatchObject({ changed: 1, removedFields: 1 })
+    expect((await read(1)).hiddenFields).toBe(1)
+    const done = await compact()
+    expect(done).toMatchObject({ read: 1, changed: 1, removedFields: 1, next: null })
+    expect(await read(1)).toMatchObject({ value: fields('one'), hiddenFields: 0 })
+  })
+
+  test('a compaction has an effect once for an Operation ID, and one audit record', async () => {
+    await retireRelease(await widerRelease())
+    const { product, audited, system } = gateway.harness
+    const same = { operationId: ids().make('opn'), changedAtMicros: system.nowMicros() }
+    const first = await compact(same)
+    expect(await compact(same)).toEqual({ ...first, replayed: true })
+    expect(await faultCode(() => compact({ ...same, after: 'x' }))).toBe('PRODUCT_OPERATION_REUSED')
+    await compact({ dryRun: true })
+    await product.audit.whenIdle()
+    const records = audited.filter(({ operation }) => operation === 'product.document.compact')
+    expect(records.map(({ subject }) => subject)).toEqual(['notes'])
+  })
+
+  test('a compaction of an unknown table is rejected', async () => {
+    expect(await faultCode(() => compact({ table: 'unknown' }))).toBe('PRODUCT_NOT_FOUND')
   })
 })

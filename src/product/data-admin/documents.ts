@@ -14,6 +14,7 @@ import type {
   ImportedDocument,
   ImportOutcome,
 } from '../../engine/administration/document-imports.ts'
+import type { CompactionOutcome } from '../../engine/administration/table-compactions.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
 import type { Actor } from '../../identity/actor.ts'
 import { requireRecent } from '../../system/client-clock.ts'
@@ -27,6 +28,7 @@ import { encodeTagged } from '../../value/tagged.ts'
 import type { HeldAudits } from '../audit/held-audits.ts'
 import type { ChangePorts, ReleasesPort, RootPort } from '../ports.ts'
 import { locateTarget } from '../targets.ts'
+import type { DeclaredFields } from './declared-fields.ts'
 
 interface ReadPorts extends RootPort, ReleasesPort {
   readonly engine: { readonly administration: DocumentAdministration }
@@ -34,6 +36,10 @@ interface ReadPorts extends RootPort, ReleasesPort {
 
 interface WritePorts extends ReadPorts, Pick<ChangePorts, 'system'> {
   readonly heldAudits: HeldAudits
+}
+
+interface CompactionPorts extends WritePorts {
+  readonly declaredFields: Pick<DeclaredFields, 'of'>
 }
 
 export interface ChangeInput {
@@ -50,6 +56,14 @@ export interface ChangeInput {
 export interface ImportInput extends Omit<ChangeInput, 'change'> {
   readonly table: string
   readonly documents: readonly ImportedDocument[]
+}
+
+export interface CompactInput extends Omit<ChangeInput, 'change'> {
+  readonly table: string
+  /** True if no document is changed. */
+  readonly dryRun: boolean
+  /** The cursor of the request before; undefined for the first one. */
+  readonly after: string | undefined
 }
 
 /** Throws PRODUCT_INVALID, PRODUCT_NOT_FOUND, PRODUCT_RELEASE_RETIRED and PRODUCT_UNAVAILABLE. */
@@ -149,6 +163,48 @@ export async function importDocuments(
     operation: 'product.document.import',
     subject: table,
     perform: () => administration.import(release, request),
+  })
+}
+
+/**
+ * Removes fields that no Release in use declares from the next documents of a table; an exact
+ * repeat by the same operator gets the first result. Throws the errors of
+ * DocumentAdministration.compact and of a read.
+ */
+export async function compactDocuments(
+  ports: CompactionPorts,
+  actor: Actor,
+  { operationId, target, table, dryRun, after, changedAtMicros, requestId, trace }: CompactInput,
+): Promise<CompactionOutcome> {
+  const { administration } = ports.engine
+  const isRepeat = !dryRun && (await administration.isCommitted(operationId))
+  if (!isRepeat) requireRecent(ports.system, changedAtMicros, 'changedAtMicros')
+  const release = await ports.releases.load(locateTarget(ports, target))
+  const { operatorId } = actor
+  const at = String(changedAtMicros)
+  const kind = 'compact'
+  const fingerprint = canonicalJson({ operatorId, target, kind, table, after: after ?? null, at })
+  const declared = () => ports.declaredFields.of(table)
+  const perform = () =>
+    administration.compact(release, {
+      operationId,
+      fingerprint,
+      table,
+      dryRun,
+      after,
+      declared,
+      requestId,
+      trace,
+    })
+  if (dryRun) return perform()
+  const operation = 'product.document.compact'
+  return audited(ports, actor, {
+    operationId,
+    requestId,
+    isRepeat,
+    operation,
+    subject: table,
+    perform,
   })
 }
 

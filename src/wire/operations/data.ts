@@ -10,6 +10,8 @@ import {
   DocumentPage,
   DocumentRead,
   DocumentReplace,
+  DocumentsCompact,
+  DocumentsCompacted,
   DocumentsImported,
 } from '../data.ts'
 import { environmentOperation } from './operation.ts'
@@ -98,6 +100,18 @@ export const importDocuments = environmentOperation({
   errors: WRITE_ERRORS,
 })
 
+export const compactDocuments = environmentOperation({
+  method: 'POST',
+  path: '/data/compact',
+  name: 'compactDocuments',
+  summary: 'Removes fields that no Release in use declares from the next documents of a table.',
+  capability: 'data:write',
+  operationId: 'required',
+  body: { schema: DocumentsCompact },
+  replies: { 200: DocumentsCompacted },
+  errors: WRITE_ERRORS,
+})
+
 export const dataOperations = {
   queryDocuments,
   readDocument,
@@ -105,4 +119,5 @@ export const dataOperations = {
   replaceDocument,
   deleteDocument,
   importDocuments,
+  compactDocuments,
 }

@@ -21,6 +21,7 @@ import { usage } from '../../usage.ts'
 import { tablesCommand } from '../catalogs.ts'
 import { changeIntent, changeOptions, REMOTE } from '../operations.ts'
 import { openTarget } from '../targets.ts'
+import { compactCommand } from './compactions.ts'
 import { exportCommand } from './exports.ts'
 import { importCommand } from './imports.ts'
 import { fieldsOf, TABLE, TAGGED, TARGET, valid } from './tables.ts'
@@ -89,7 +90,7 @@ const get: CommandSpec = requestCommand({
     return { version: 1, document: shown(document, tagged) }
   },
   lines: ({ document }) => [JSON.stringify(document.value, null, 2)],
-  note: ({ document }) => `Revision ${document.revision}`,
+  note: ({ document }) => `Revision ${document.revision}${hiddenNote(document)}`,
 })
 
 const put: CommandSpec = command({
@@ -177,10 +178,18 @@ export const dataCommands: readonly CommandSpec[] = [
   remove,
   importCommand,
   exportCommand,
+  compactCommand,
 ]
 
 function read(remote: Remote, target: string, table: string, documentId: string) {
   return remote.call(readDocument, { params: { table, documentId }, query: { target } })
+}
+
+/** Says how many fields a document has that the target does not declare. */
+function hiddenNote({ hiddenFields }: Pick<DocumentField, 'hiddenFields'>): string {
+  if (hiddenFields === undefined) return ''
+  const fields = hiddenFields === 1 ? '1 field' : `${hiddenFields} fields`
+  return `; ${fields} of other Releases, which the target does not declare`
 }
 
 /** Returns the document with its fields in plain JSON, or as tagged values. */
