@@ -68,12 +68,12 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
     'store-faults.ts': 'faults that both stores raise',
     'operation-ids.ts':
       'a filter for operation IDs that cannot have a record, so that most Mutations need no lookup',
-    'index-rows.ts':
-      'physical indexes: one per table and field list, shared by all Releases that declare it; ' +
-      '`building`, `ready` or `dropped`',
     'keys.ts':
       'index keys (the fields, then creation time and ID as the trailer) and the intervals that ' +
       'range reads scan. A key has at most 2,560 bytes in both stores',
+    'index-rows.ts':
+      'physical indexes: one per table and field list, shared by all Releases that declare it; ' +
+      '`building`, `ready` or `dropped`',
     'newest-versions.ts':
       'an in-memory cache of the newest versions, which is always current since every commit ' +
       'passes through this process',
