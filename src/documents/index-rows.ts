@@ -1,10 +1,6 @@
 /** Physical indexes as both stores record them. A dropped one stays until its entries are gone. */
 import { assert } from '../errors/assert.ts'
 import { type FieldShape, isFieldShape } from '../value/schema/field-shapes.ts'
-import { decodeStored } from '../value/stored.ts'
-import type { ValueObject } from '../value/values.ts'
-import { encodeTrailer, KEY_BYTES_MAX } from './key-encoding.ts'
-import { fieldsKey } from './keys.ts'
 import type { IndexDefinition, PhysicalIndex } from './store.ts'
 
 export interface IndexRow extends IndexDefinition {
@@ -112,17 +108,6 @@ export function visible(index: IndexRow): PhysicalIndex | null {
   return defaults === undefined
     ? { id, table, fields, state }
     : { id, table, fields, defaults, state }
-}
-
-/** The key of a stored document, a binary string; null if it is longer than KEY_BYTES_MAX. */
-export function storedKey(
-  index: IndexDefinition,
-  document: { readonly id: string; readonly createdAtMicros: bigint; readonly text: string },
-): string | null {
-  const fields = decodeStored(document.text)
-  assert(fields instanceof Map, 'a document is not an object')
-  const key = fieldsKey(index, fields as ValueObject) + encodeTrailer(document)
-  return key.length > KEY_BYTES_MAX ? null : key
 }
 
 /** Bounds of the IDs of a table, "<table>_<ULID>": "`" is the character after "_". */

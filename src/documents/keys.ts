@@ -1,4 +1,5 @@
 /** Index keys of documents, and the key intervals of index reads. */
+import { assert } from '../errors/assert.ts'
 import { Fault } from '../errors/fault.ts'
 import { decodeStored } from '../value/stored.ts'
 import type { Timestamp, Value, ValueObject } from '../value/values.ts'
@@ -83,6 +84,17 @@ export function indexKeyOf(
   trailer: string,
 ): string {
   return checkedKey(fieldsKey(definition, fields) + trailer, definition)
+}
+
+/** The key of a stored document, a binary string; null if it is longer than KEY_BYTES_MAX. */
+export function storedKey(
+  index: IndexDefinition,
+  document: { readonly id: string; readonly createdAtMicros: bigint; readonly text: string },
+): string | null {
+  const fields = decodeStored(document.text)
+  assert(fields instanceof Map, 'a document is not an object')
+  const key = fieldsKey(index, fields as ValueObject) + encodeTrailer(document)
+  return key.length > KEY_BYTES_MAX ? null : key
 }
 
 /** Returns the key if it is not too long. `index` is named in the fault; null if unknown. */

@@ -2,7 +2,8 @@
 import type { Database } from 'bun:sqlite'
 import { binaryBytes } from '../../system/binary-strings.ts'
 import { LIVE_UNTIL } from '../column-values.ts'
-import { defaultsColumn, findIndex, type IndexRow, idsOfTable, storedKey } from '../index-rows.ts'
+import { defaultsColumn, findIndex, type IndexRow, idsOfTable } from '../index-rows.ts'
+import { storedKey } from '../keys.ts'
 import type { IndexDefinition } from '../store.ts'
 import type { WriterState } from './writer-state.ts'
 

@@ -1,8 +1,7 @@
 /**
  * Compactions: remove the fields of stored documents that no Release declares. Each request reads
  * some documents in the order of their creation and changes them in one commit. The last one tells
- * the Releases which fields are left: those which declare all of them then read documents as they
- * are stored.
+ * the Releases which fields are left, so that those which declare all of them read what is stored.
  */
 import { keyInterval, keySuccessor } from '../../documents/keys.ts'
 import type { StoredDocument } from '../../documents/store.ts'
