@@ -4,10 +4,12 @@
  */
 import { runInThisContext } from 'node:vm'
 import { Fault } from '../src/errors/fault.ts'
+import { type DefinedMigration, describeMigration } from '../src/runner/realm/migrations.ts'
 
 interface Defined {
   readonly schema: unknown
   readonly crons?: unknown
+  readonly migrations?: unknown
   readonly modules: { readonly [name: string]: { readonly [name: string]: unknown } }
 }
 
@@ -33,7 +35,7 @@ export async function describeHere({ source }: { source: string }): Promise<unkn
   }
 }
 
-function describe({ schema, crons, modules }: Defined) {
+function describe({ schema, crons, migrations, modules }: Defined) {
   const { tables } = contentOf(schema, 'svc.schema')!
   const functions = Object.entries(modules).flatMap(([module, exports]) =>
     Object.entries(exports).flatMap(([name, value]) => {
@@ -51,7 +53,17 @@ function describe({ schema, crons, modules }: Defined) {
   }
   const declared = contentOf(crons, 'svc.crons') ?? []
   if ((declared as unknown as unknown[]).length > 0) Object.assign(json, { crons: declared })
+  const { migrations: list, requires } = (contentOf(migrations, 'svc.migrations') ?? {
+    migrations: [],
+    requires: [],
+  }) as unknown as { migrations: DefinedMigration[]; requires: string[] }
+  if (list.length > 0) Object.assign(json, { migrations: list.map(describeMigration).sort(byName) })
+  if (requires.length > 0) Object.assign(json, { requires: [...requires].sort() })
   return JSON.parse(JSON.stringify(json)) as unknown
+}
+
+function byName(a: { readonly name: string }, b: { readonly name: string }): number {
+  return a.name < b.name ? -1 : 1
 }
 
 function contentOf(value: unknown, symbol: string): Content | undefined {

@@ -14,5 +14,6 @@ export {
   query,
   requireExports as __requireExports,
 } from './functions.ts'
+export { migration, readMigrations as __readMigrations } from './migrations.ts'
 export { defineSchema, table } from './schemas.ts'
 export { v } from './validators.ts'

@@ -225,6 +225,7 @@ type Flatten<T> = { [Key in keyof T]: T[Key] }
 // ---------------------------------------------------------------- Schema
 
 declare const cronTypes: unique symbol
+declare const migrationTypes: unique symbol
 declare const tableTypes: unique symbol
 declare const schemaTypes: unique symbol
 
@@ -570,6 +571,69 @@ export declare function cronJobs<Crons>(
     readonly [Name in keyof Crons]: Cron<Crons[Name]>
   },
 ): CronsDefinition
+
+/**
+ * A stored document as a migration finds it: it may still lack what the schema requires, so each
+ * field may be absent. Fields that the schema does not declare are hidden.
+ */
+export type UnmigratedDoc<Name extends TableName> = SystemFields<Name> & {
+  [Key in keyof FieldsOf<Name>]?: FieldsOf<Name>[Key]
+}
+
+/** The `ctx` of a migration, which reads. Documents are read as they were before the batch. */
+export interface MigrationContext {
+  readonly db: DatabaseReader
+  readonly config: Configuration
+  readonly log: Log
+  /** Returns the time of the batch, in microseconds since the Unix epoch. */
+  now(): bigint
+  /** Calls a Query of this Workspace as part of the batch. */
+  readonly runQuery: Run<'query'>
+}
+
+/** The fields that a migration sets; those that are `undefined` are removed. */
+export type MigrationPatch<Name extends TableName> = Partial<NewDoc<Name>>
+
+export interface MigrationDefinition {
+  readonly [migrationTypes]: true
+}
+
+/**
+ * Declares a change of the stored documents of one table. An object of migrations by name, at most
+ * 64, is the default export of `migrations.ts`; its export `requires` lists the names of those that
+ * must be complete before this Release is bound to a Channel:
+ *
+ *     export default {
+ *       addPriority: migration({
+ *         table: 'tasks',
+ *         each: (ctx, task) => (task.priority === undefined ? { priority: 'normal' } : null),
+ *       }),
+ *     }
+ *     export const requires = ['addPriority']
+ *
+ * `svc migrations run addPriority` runs it on the server, beside the calls of applications. Each
+ * document that exists when it starts is passed to `each` exactly once. A later Release has the
+ * same migration if its name, table, index and the text of `each` are the same.
+ */
+export declare function migration<Name extends TableName>(definition: {
+  /** A table of the schema. */
+  table: Name
+  /**
+   * The index whose order the documents are passed in; by default the order of their creation. No
+   * patch may set a field of it.
+   */
+  index?: IndexNames<Name>
+  /** Most documents of one transaction, 1 to 500; 500 by default. */
+  batch?: number
+  /**
+   * Returns the fields to set, or null to leave the document as it is. What it throws, and a patch
+   * that the schema rejects, stops the migration at this document until an operator resumes it.
+   */
+  each: (
+    ctx: MigrationContext,
+    document: UnmigratedDoc<Name>,
+  ) => MigrationPatch<Name> | null | Promise<MigrationPatch<Name> | null>
+}): MigrationDefinition
 
 /** The usage of a limit, and the limit. */
 export interface Usage {

@@ -12,6 +12,7 @@ import {
 } from './files/files.ts'
 import type { AuthMode } from './identities.ts'
 import type { ProjectId } from './ids.ts'
+import { MIGRATION_DOCUMENTS } from './migrations/migrations.ts'
 import type { Overlap } from './scheduling/crons.ts'
 import { CRON_DOCUMENTS, SCHEDULED_DOCUMENTS } from './scheduling/scheduled-work.ts'
 import type { Json } from './strict-json.ts'
@@ -96,6 +97,19 @@ export interface CronManifest {
   readonly overlap: Overlap
 }
 
+/** Code that changes the stored documents of one table, in the order of an index. */
+export interface MigrationManifest {
+  /** `[A-Za-z][A-Za-z0-9_]{0,63}`. */
+  readonly name: string
+  readonly table: string
+  /** Null for the order of creation. */
+  readonly index: string | null
+  /** Most documents of one transaction. */
+  readonly batch: number
+  /** Equal for the same migration of another Release (migrations/migrations.ts). */
+  readonly digest: string
+}
+
 /** The part of a manifest that a runner derives from the code. */
 export interface WorkspaceDescription {
   /** Sorted by name. */
@@ -104,6 +118,13 @@ export interface WorkspaceDescription {
   readonly tables: readonly TableManifest[]
   /** Sorted by name; absent where there are none. */
   readonly crons?: readonly CronManifest[]
+  /** Sorted by name; absent where there are none. */
+  readonly migrations?: readonly MigrationManifest[]
+  /**
+   * Names of migrations, also of earlier Releases, that must be complete before the Release is
+   * bound. Sorted; absent where there are none.
+   */
+  readonly requires?: readonly string[]
 }
 
 export interface WorkspaceManifest extends WorkspaceDescription {
@@ -127,7 +148,7 @@ const HOST = /^([a-z0-9.-]+)(?::([1-9][0-9]{0,4}))?$/
 const HOST_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 /** @limit Workspaces and Releases: hosts, and secrets, that one Action names in `uses` */
 export const USES_MAX = 64
-/** Tables of stored files, scheduled work and Crons, whose documents the server alone writes. */
+/** Tables of the server: of stored files, scheduled work, Crons and migrations. */
 export const RESERVED_TABLES: readonly string[] = [
   FILES_TABLE,
   FILE_DOCUMENTS,
@@ -136,6 +157,7 @@ export const RESERVED_TABLES: readonly string[] = [
   PART_DOCUMENTS,
   SCHEDULED_DOCUMENTS,
   CRON_DOCUMENTS,
+  MIGRATION_DOCUMENTS,
 ]
 /** @limit Workspaces and Releases: Functions of a Release */
 export const FUNCTIONS_MAX = 4_096

@@ -19,6 +19,7 @@ async function rejectionOf(text: string): Promise<string | undefined> {
     client: null,
     clients: [],
     hasCrons: false,
+    hasMigrations: false,
   })
   const error = await bundling.catch((thrown: unknown) => thrown)
   return (error as { detail?: string }).detail

@@ -8,7 +8,12 @@ import { dirname, join, relative, resolve } from 'node:path'
 import { FRAME_BYTES_MAX } from '../../runner/protocol/messages.ts'
 import { SDK_TEXTS } from '../../sdk/embedded.generated.ts'
 import { fileProblem, type Problem, workspaceFault } from '../workspace/problems.ts'
-import { CRONS_FILE, SCHEMA_FILE, type WorkspaceFiles } from '../workspace/workspace-files.ts'
+import {
+  CRONS_FILE,
+  MIGRATIONS_FILE,
+  SCHEMA_FILE,
+  type WorkspaceFiles,
+} from '../workspace/workspace-files.ts'
 import { BUILTIN_NAMESPACE, builtinProblems, resolveBuiltin } from './builtins.ts'
 import { type ForbiddenSyntax, findForbiddenSyntax } from './forbidden-syntax.ts'
 import { SourceMap, type SourceMapJson } from './source-maps.ts'
@@ -162,17 +167,22 @@ function schemaCheckText({ directory }: WorkspaceFiles): string {
   return [`import schema from ${path}`, ...requireMark('schema', NO_SCHEMA)].join('\n')
 }
 
-function entryText({ directory, modules, hasCrons }: WorkspaceFiles): string {
+function entryText({ directory, modules, hasCrons, hasMigrations }: WorkspaceFiles): string {
   const path = (file: string) => JSON.stringify(resolve(directory, file))
+  const defined = `${hasCrons ? 'crons, ' : ''}${hasMigrations ? 'migrations, ' : ''}`
   return [
-    `import { __requireExports } from '${SDK}'`,
+    `import { __readMigrations, __requireExports } from '${SDK}'`,
     `import schema from ${path(SCHEMA_FILE)}`,
     `import '${SCHEMA_CHECK}'`,
+    // Before the Functions: where two files declare one name, the bundler renames it in the later
+    // one, and the text of a migration is its identity.
+    ...(hasMigrations ? [`import * as exportsOfMigrations from ${path(MIGRATIONS_FILE)}`] : []),
+    ...(hasMigrations ? ['const migrations = __readMigrations(exportsOfMigrations)'] : []),
     ...modules.map(({ file }, i) => `import * as m${i} from ${path(file)}`),
     ...(hasCrons ? [`import crons from ${path(CRONS_FILE)}`] : []),
     ...(hasCrons ? requireMark('crons', NO_CRONS) : []),
     `__requireExports([${modules.map((_, i) => `m${i}`).join()}])`,
-    `__svc.define({ schema, ${hasCrons ? 'crons, ' : ''}modules: {`,
+    `__svc.define({ schema, ${defined}modules: {`,
     ...modules.map(({ name }, i) => `${JSON.stringify(name)}: m${i},`),
     `} })`,
   ].join('\n')
@@ -224,7 +234,9 @@ function buildProblem(log: BuildMessage | ResolveMessage, files: WorkspaceFiles)
 
 /** Attributes a failure of the generated entry to the files that it imports. */
 function ownerOfVirtual(message: string): string {
-  return [SCHEMA_FILE, CRONS_FILE].find((file) => message.includes(file)) ?? 'functions'
+  return (
+    [SCHEMA_FILE, CRONS_FILE, MIGRATIONS_FILE].find((file) => message.includes(file)) ?? 'functions'
+  )
 }
 
 function explain(

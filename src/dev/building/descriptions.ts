@@ -7,7 +7,12 @@ import type { FunctionManifest, WorkspaceDescription } from '../../value/manifes
 import type { ValidationError } from '../../value/validation-error.ts'
 import { functionPath } from '../codegen/codegen.ts'
 import { fileProblem, type Problem } from '../workspace/problems.ts'
-import { CRONS_FILE, SCHEMA_FILE, type WorkspaceFiles } from '../workspace/workspace-files.ts'
+import {
+  CRONS_FILE,
+  MIGRATIONS_FILE,
+  SCHEMA_FILE,
+  type WorkspaceFiles,
+} from '../workspace/workspace-files.ts'
 
 export interface DescriptionProblems {
   readonly problems: readonly Problem[]
@@ -125,13 +130,18 @@ function lineOf(file: string, form: RegExp, { directory }: WorkspaceFiles): numb
   return found === -1 ? null : found + 1
 }
 
+const FILES_OF: Readonly<Record<string, string>> = {
+  crons: CRONS_FILE,
+  migrations: MIGRATIONS_FILE,
+}
+
 /** Converts a violation of a manifest rule into a problem of the Workspace. */
 export function describeValidationError(
   { path, rule }: ValidationError,
   described: unknown,
   files: WorkspaceFiles,
 ): Problem {
-  const match = /^\$\.(functions|tables|crons)\[(\d+)\]\.?(.*)$/.exec(path)
+  const match = /^\$\.(functions|tables|crons|migrations)\[(\d+)\]\.?(.*)$/.exec(path)
   const list = (
     described as Partial<Record<string, readonly { readonly name?: unknown }[]>> | null
   )?.[match?.[1] ?? '']
@@ -145,7 +155,7 @@ export function describeValidationError(
     const fix = match[3] === 'name' ? 'Rename the export with letters, digits, _ and $ only.' : null
     return { ...locationOfFunction(name, files), message, fix }
   }
-  const file = match[1] === 'crons' ? CRONS_FILE : SCHEMA_FILE
+  const file = FILES_OF[match[1]!] ?? SCHEMA_FILE
   const line = lineOf(file, new RegExp(`(?<![\\w$-])${RegExp.escape(name)}['"]?\\s*:`), files)
   return { file, line, column: null, message, fix: null }
 }

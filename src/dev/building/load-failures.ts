@@ -1,7 +1,7 @@
 /** Explains errors that a bundle throws while it is loaded, at the line in the Workspace. */
 import { isFault } from '../../errors/fault.ts'
 import { fileProblem, type Problem, workspaceFault } from '../workspace/problems.ts'
-import { SCHEMA_FILE } from '../workspace/workspace-files.ts'
+import { MIGRATIONS_FILE, SCHEMA_FILE } from '../workspace/workspace-files.ts'
 import type { Bundle } from './bundles.ts'
 import { type SourceLocation, SourceMap, type SourceMapJson } from './source-maps.ts'
 
@@ -29,8 +29,9 @@ function problemOf(detail: string, bundle: Bundle): Problem {
   const location = locations.find(({ file }) => !file.startsWith('node_modules/')) ?? locations[0]
   const text = lines.filter((line) => line.trim() !== '' && !FRAME.test(line)).join('\n')
   const message = text.replace(/^DefinitionError: /, '') || 'The code failed while it was loaded.'
+  const named = [SCHEMA_FILE, MIGRATIONS_FILE].find((file) => message.includes(file))
   return {
-    file: location?.file ?? (message.includes(SCHEMA_FILE) ? SCHEMA_FILE : 'functions'),
+    file: location?.file ?? named ?? 'functions',
     line: location?.line ?? null,
     column: location?.column ?? null,
     message,

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { CRON_MISTAKES } from '../../../testing/typed-functions/cron-mistakes.ts'
 import { EVOLUTION } from '../../../testing/typed-functions/evolution.ts'
+import { MIGRATION_MISTAKES } from '../../../testing/typed-functions/migration-mistakes.ts'
 import { MISTAKES } from '../../../testing/typed-functions/mistakes.ts'
 import { STORAGE_MISTAKES } from '../../../testing/typed-functions/storage-mistakes.ts'
 import { TEST_KIT_MISTAKES } from '../../../testing/typed-functions/test-kit-mistakes.ts'
@@ -173,6 +174,7 @@ test.each([
   ['of an author', MISTAKES],
   ['with files', STORAGE_MISTAKES],
   ['with Crons', CRON_MISTAKES],
+  ['with migrations', MIGRATION_MISTAKES],
   ['of a test', TEST_KIT_MISTAKES],
 ])('the compiler finds the mistakes %s, and nothing else', (_, source) => {
   writeFileSync(join(chat, 'functions/mistakes.ts'), source)

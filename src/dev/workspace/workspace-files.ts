@@ -31,10 +31,13 @@ export interface WorkspaceFiles {
   readonly modules: readonly WorkspaceModule[]
   /** True if there is a file of Crons. */
   readonly hasCrons: boolean
+  /** True if there is a file of migrations. */
+  readonly hasMigrations: boolean
 }
 
 export const SCHEMA_FILE = 'schema.ts'
 export const CRONS_FILE = 'crons.ts'
+export const MIGRATIONS_FILE = 'migrations.ts'
 const SETTINGS_FILE = 'svc.json'
 /** Matches a path that has no `..`, is not hidden, and is not among the files of Functions. */
 const CLIENT_DIRECTORY =
@@ -81,7 +84,13 @@ export function readWorkspaceFiles(path: string): WorkspaceFiles {
   modules.sort((a, b) => (a.name < b.name ? -1 : 1))
   checkCase(modules, problems)
   if (problems.length > 0) throw workspaceFault(problems)
-  return { directory, ...settings, modules, hasCrons: isFile(join(directory, CRONS_FILE)) }
+  return {
+    directory,
+    ...settings,
+    modules,
+    hasCrons: isFile(join(directory, CRONS_FILE)),
+    hasMigrations: isFile(join(directory, MIGRATIONS_FILE)),
+  }
 }
 
 /** Resolves symbolic links. A missing path stays as it is, since a Workspace may appear later. */

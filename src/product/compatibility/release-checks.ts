@@ -39,7 +39,22 @@ export function codeChecks(manifest: WorkspaceDescription, described: Json): Rel
     compare('code:tables', fields(manifest), fields(code)),
     compare('code:indexes', indexes(manifest), indexes(code)),
     compare('code:crons', manifest.crons ?? [], code.crons ?? []),
+    ...migrationChecks(manifest, code),
   ]
+}
+
+/** Compares the migrations; no check where neither side has any. */
+function migrationChecks(
+  manifest: WorkspaceDescription,
+  code: WorkspaceDescription,
+): ReleaseCheck[] {
+  const listed = ({ migrations = [], requires = [] }: WorkspaceDescription): readonly Named[] => [
+    ...migrations,
+    ...requires.map((name) => ({ name: `requires ${name}` })),
+  ]
+  const [declared, found] = [listed(manifest), listed(code)]
+  if (declared.length + found.length === 0) return []
+  return [compare('code:migrations', declared, found)]
 }
 
 /**

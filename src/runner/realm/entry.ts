@@ -71,7 +71,7 @@ export function createRealm(
     globalNames,
     load(script) {
       try {
-        loadWorkspace(script, globalNames, encode)
+        loadWorkspace(script, globalNames, { encode, report })
         freezeShared(CONTEXT_CLASSES)
         rememberUnfrozen(properties)
         return null

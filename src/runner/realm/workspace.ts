@@ -1,9 +1,14 @@
 /** The definitions of a Workspace: its Functions by name, its tables, and a description of all. */
 import type { CronManifest, FunctionManifest, IndexManifest } from '../../value/manifest.ts'
+import { migrationFunction } from '../../value/migrations/migrations.ts'
+import {
+  type DefinedMigration,
+  describeMigration,
+  type Encoders,
+  migrationHandler,
+} from './migrations.ts'
 import type { Script } from './workspace-script.ts'
 
-/** Returns Stored JSON text of a value that a message calls `what`. */
-export type Encode = (value: unknown, what: string) => string
 export type Handler = (ctx: unknown, args: unknown) => unknown
 
 export interface DefinedFunction {
@@ -17,6 +22,7 @@ export interface DefinedFunction {
 }
 
 export interface Workspace {
+  /** Functions, and the batches of migrations by `migrationFunction`. */
   readonly functions: Map<string, DefinedFunction>
   /** Indexes of each table. */
   readonly tables: Map<string, readonly IndexManifest[]>
@@ -34,12 +40,21 @@ interface Table {
 interface Definitions {
   readonly schema: Marked | null
   readonly crons?: Marked
+  readonly migrations?: Marked
   readonly modules: Readonly<Record<string, Marked>>
 }
 
 const functionKey = Symbol.for('svc.function')
 const schemaKey = Symbol.for('svc.schema')
 const cronsKey = Symbol.for('svc.crons')
+const migrationsKey = Symbol.for('svc.migrations')
+
+/** The exports of `migrations.ts`. */
+interface DeclaredMigrations {
+  readonly migrations: readonly DefinedMigration[]
+  readonly requires: readonly string[]
+}
+const NO_MIGRATIONS: DeclaredMigrations = { migrations: [], requires: [] }
 
 /** The Workspace of this realm, once its script has run. */
 export let workspace: Workspace
@@ -51,11 +66,11 @@ export let workspace: Workspace
 export function loadWorkspace(
   script: Script,
   globalNames: readonly string[],
-  encode: Encode,
+  encoders: Encoders,
 ): void {
   let found: Workspace | null = null
   const define = (definitions: Definitions): void => {
-    found = readWorkspace(definitions, encode)
+    found = readWorkspace(definitions, encoders)
   }
   const scope = globalThis as Readonly<Record<string, unknown>>
   script(Object.freeze({ define }), ...globalNames.map((name) => scope[name]))
@@ -63,16 +78,29 @@ export function loadWorkspace(
   workspace = found
 }
 
-function readWorkspace({ schema, crons, modules }: Definitions, encode: Encode): Workspace {
+function readWorkspace(definitions: Definitions, encoders: Encoders): Workspace {
+  const { schema, crons, modules } = definitions
   const declared = schema?.[schemaKey] as { tables: Record<string, Table> } | undefined
   const tables = declared?.tables ?? {}
   const functions = definitionsOf(modules)
-  const declaredCrons = cronsOf(crons, encode)
-  return {
-    functions,
-    tables: new Map(Object.entries(tables).map(([name, table]) => [name, table.indexes])),
-    description: () => describe(functions, tables, declaredCrons),
+  const declaredCrons = cronsOf(crons, encoders)
+  const declaredMigrations = (definitions.migrations?.[migrationsKey] ??
+    NO_MIGRATIONS) as DeclaredMigrations
+  const callable = new Map<string, DefinedFunction>(functions)
+  for (const migration of declaredMigrations.migrations) {
+    callable.set(migrationFunction(migration.name), batchOf(migration, encoders))
   }
+  return {
+    functions: callable,
+    tables: new Map(Object.entries(tables).map(([name, table]) => [name, table.indexes])),
+    description: () => describe(functions, tables, declaredCrons, declaredMigrations),
+  }
+}
+
+/** Returns the batches of a migration as a Query: its code reads, and the server writes. */
+function batchOf(migration: DefinedMigration, encoders: Encoders): DefinedFunction {
+  const handler = migrationHandler(migration, encoders)
+  return { kind: 'query', auth: 'none', errors: {}, handler }
 }
 
 function definitionsOf(modules: Definitions['modules']): Map<string, Definition> {
@@ -94,7 +122,7 @@ function definitionsOf(modules: Definitions['modules']): Map<string, Definition>
 }
 
 /** Encodes the arguments. Throws a TypeError for what is not data. */
-function cronsOf(definition: Marked | undefined, encode: Encode): CronManifest[] {
+function cronsOf(definition: Marked | undefined, { encode }: Encoders): CronManifest[] {
   const declared = (definition?.[cronsKey] ?? []) as (CronManifest & { arguments: unknown })[]
   return declared.map(({ name, schedule, timeZone, everyMillis, overlap, ...call }) => ({
     name,
@@ -111,6 +139,7 @@ function describe(
   functions: Map<string, Definition>,
   tables: Record<string, Table>,
   crons: CronManifest[],
+  { migrations, requires }: DeclaredMigrations,
 ): string {
   const described = [...functions].map(([name, definition]) => ({
     name,
@@ -134,6 +163,8 @@ function describe(
     functions: described.sort(byName),
     tables: listed.sort(byName),
     ...(crons.length > 0 && { crons: crons.sort(byName) }),
+    ...(migrations.length > 0 && { migrations: migrations.map(describeMigration).sort(byName) }),
+    ...(requires.length > 0 && { requires: [...requires].sort() }),
   })
 }
 

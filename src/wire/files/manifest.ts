@@ -15,6 +15,7 @@ import {
   INDEX_NAME,
   INDEXES_MAX,
   isHost,
+  type MigrationManifest,
   RESERVED_TABLES,
   TABLES_MAX,
   type TableManifest,
@@ -22,6 +23,12 @@ import {
   type WorkspaceDescription,
   type WorkspaceManifest,
 } from '../../value/manifest.ts'
+import {
+  BATCH_DOCUMENTS_MAX,
+  MIGRATION_NAME,
+  MIGRATIONS_MAX,
+  REQUIRES_MAX,
+} from '../../value/migrations/migrations.ts'
 import { cronArguments } from '../../value/scheduling/cron-arguments.ts'
 import { parseCronExpression } from '../../value/scheduling/cron-expressions.ts'
 import {
@@ -134,15 +141,28 @@ const CronField = schema([
   },
 ])
 
+const MigrationField = schema({
+  name: text(MIGRATION_NAME, 'the name of a migration'),
+  table: 'string',
+  index: 'string | null',
+  batch: integer(1, BATCH_DOCUMENTS_MAX),
+  digest: DigestField,
+})
+
+const RequiresField = ascending(text(MIGRATION_NAME, 'the name of a migration'), REQUIRES_MAX)
+const isFilled = (items: readonly unknown[]): boolean => items.length > 0
+
 const Description = schema({
   functions: byName(FunctionField, FUNCTIONS_MAX),
   tables: byName(TableField, TABLES_MAX),
   /** Absent rather than empty, so that equal declarations have equal texts. */
-  'crons?': [
-    byName(CronField, CRONS_MAX),
+  'crons?': [byName(CronField, CRONS_MAX), ':', rule('at least one Cron', isFilled)],
+  'migrations?': [
+    byName(MigrationField, MIGRATIONS_MAX),
     ':',
-    rule('at least one Cron', (crons: readonly unknown[]) => crons.length > 0),
+    rule('at least one migration', isFilled),
   ],
+  'requires?': [RequiresField, ':', rule('at least one name', isFilled)],
 })
 
 const Manifest = schema({
@@ -171,7 +191,8 @@ export function parseDescription(json: Json): WorkspaceDescription {
   return checked(parse(Description, json))
 }
 
-function checked({ functions, tables, crons }: Infer<typeof Description>): WorkspaceDescription {
+function checked(description: Infer<typeof Description>): WorkspaceDescription {
+  const { functions, tables, crons, migrations, requires } = description
   const checkedFunctions = functions.map((item, i): FunctionManifest => {
     const path = `$.functions[${i}]`
     return {
@@ -182,11 +203,28 @@ function checked({ functions, tables, crons }: Infer<typeof Description>): Works
   })
   const byName = new Map(checkedFunctions.map((item) => [item.name, item]))
   for (const [i, cron] of (crons ?? []).entries()) checkCron(cron, byName, `$.crons[${i}]`)
+  for (const [i, migration] of (migrations ?? []).entries()) {
+    checkMigration(migration, tables, `$.migrations[${i}]`)
+  }
   return {
     functions: checkedFunctions,
     tables: tables.map((table, i) => checkedTable(table, `$.tables[${i}]`)),
     ...(crons !== undefined && { crons }),
+    ...(migrations !== undefined && { migrations }),
+    ...(requires !== undefined && { requires }),
   }
+}
+
+function checkMigration(
+  migration: MigrationManifest,
+  tables: readonly Infer<typeof TableField>[],
+  path: string,
+): void {
+  const table = tables.find(({ name }) => name === migration.table)
+  if (table === undefined) throw new ValidationError('a table of the schema', `${path}.table`)
+  const { index } = migration
+  if (index === null || table.indexes.some(({ name }) => name === index)) return
+  throw new ValidationError(`an index of the table ${table.name}`, `${path}.index`)
 }
 
 function checkCron(
