@@ -87,6 +87,7 @@ export async function engineBench(
       ...code,
       functions: new Map(description.functions.map((each) => [each.name, each])),
       tables: new Map(description.tables.map((each) => [each.name, each])),
+      migrations: new Map((description.migrations ?? []).map((each) => [each.name, each])),
     }
   }
   const release = await described(functions, schema)

@@ -48,7 +48,7 @@ export function poolBench(
 }
 
 /** `functions` are members of an object literal: `list: query(async (ctx, input) => ...),`. */
-export function scriptOf(functions: string, schema = 'null'): string {
+export function scriptOf(functions: string, schema = 'null', migrations = '{}'): string {
   return `const make = (kind) => (handler, rest = {}) => ({
     [Symbol.for('svc.function')]: {
       kind, handler, visibility: 'public', clients: ['public'], auth: 'none',
@@ -59,7 +59,13 @@ export function scriptOf(functions: string, schema = 'null'): string {
 const query = make('query'), mutation = make('mutation'), action = make('action');
 const ref = (kind, name) => ({ kind, name: 'f.' + name });
 const tables = (tables) => ({ [Symbol.for('svc.schema')]: { tables } });
-__svc.define({ schema: ${schema}, modules: { f: {
+const migrations = { [Symbol.for('svc.migrations')]: {
+  migrations: Object.entries(${migrations}).map(([name, content]) => ({
+    name, index: null, batch: 500, ...content,
+  })),
+  requires: [],
+} };
+__svc.define({ schema: ${schema}, migrations, modules: { f: {
 ${functions}
 } } });
 `

@@ -123,6 +123,9 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
     actions: 'Actions: calls of other Functions, outgoing requests, files, timers',
     admission: 'bounds the calls in flight, waits for the prepared Release',
     scheduling: 'runs scheduled work: dispatch when due, Crons, recovery after a crash, history',
+    migrations:
+      'runs migrations of stored documents in batches, each a transaction with its progress; ' +
+      'pauses, resumes and cancels them; dry runs',
     subscriptions:
       'watched Queries: one run a commit for all subscriptions of a Query, states in ' +
       'commit order',

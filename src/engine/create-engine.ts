@@ -20,6 +20,7 @@ import type { DocumentSystem } from './invocations/invocation-spans.ts'
 import { Mutations } from './invocations/mutations.ts'
 import { Queries } from './invocations/queries.ts'
 import { measuredEngine } from './measured-engine.ts'
+import { Migrations } from './migrations/migrations.ts'
 import { QueryCache } from './query-cache/query-cache.ts'
 import { ActiveCalls } from './releases/active-calls.ts'
 import type { Release } from './releases/executable-release.ts'
@@ -33,7 +34,7 @@ import { Subscriptions } from './subscriptions/subscriptions.ts'
 import { storedTables } from './tables/stored-tables.ts'
 import { SystemTablesLoader } from './tables/system-tables.ts'
 import { FunctionUsage } from './usage/function-usage.ts'
-import { componentHealth, DocumentsHealth } from './usage/health.ts'
+import { componentHealth, DocumentsHealth, worstHealth } from './usage/health.ts'
 
 export interface EngineOptions {
   readonly store: DocumentStore
@@ -63,7 +64,7 @@ export function createEngine(options: EngineOptions): Engine {
   const { store, pool } = options
   const parts = engineParts(options)
   const { cache, committer, documents, usage, inFlight, mutations, actions, retention } = parts
-  const { preparations, calls, subscriptions, reads, scheduler } = parts
+  const { preparations, calls, subscriptions, reads, scheduler, migrations } = parts
   retention.start()
 
   const administration = documentAdministration({ ...options, ...parts })
@@ -71,6 +72,7 @@ export function createEngine(options: EngineOptions): Engine {
     administration,
     documents,
     scheduler,
+    migrations,
     describe: (code) => pool.describe(code),
     prepare: async (release) => {
       const { tables } = await preparations.prepare(release)
@@ -97,7 +99,7 @@ export function createEngine(options: EngineOptions): Engine {
     canReadDocuments: async () => (await reads.check()) === 'healthy',
     health: async () => [
       ...(await componentHealth(reads, committer, pool.statistics())),
-      { name: 'scheduler', status: scheduler.health },
+      { name: 'scheduler', status: worstHealth(scheduler.health, migrations.health) },
     ],
     whenIdle: () => inFlight.whenIdle(),
     durableSequence: () => committer.durable,
@@ -106,15 +108,18 @@ export function createEngine(options: EngineOptions): Engine {
       actions: actions.statistics,
       subscriptions: subscriptions.statistics,
       scheduler: scheduler.statistics,
+      migrations: migrations.statistics,
       inFlight: inFlight.count,
       durableSequence: committer.durable,
     }),
     close: async () => {
       subscriptions.close()
       scheduler.stop()
+      migrations.stop()
       await retention.stop()
       await pool.close()
       await scheduler.whenIdle()
+      await migrations.whenIdle()
       await committer.drain()
       await store.close()
       usage.stop()
@@ -163,6 +168,14 @@ function engineParts(options: EngineOptions) {
     pending: pendingWork,
     ...(timers !== undefined && { timers }),
   })
+  const migrations = new Migrations({
+    ...port,
+    documents,
+    calls,
+    mutations,
+    preparations,
+    ...(timers !== undefined && { timers }),
+  })
   const reads = new DocumentsHealth(store)
   return {
     cache,
@@ -178,6 +191,7 @@ function engineParts(options: EngineOptions) {
     subscriptions,
     reads,
     scheduler,
+    migrations,
   }
 }
 

@@ -9,7 +9,8 @@ export function addEngineMetrics(
   pool: RunnerPool,
 ): void {
   metrics.addSource(() => {
-    const { cache, actions, subscriptions, scheduler, inFlight, durableSequence } = statistics()
+    const { cache, actions, subscriptions, scheduler, ...others } = statistics()
+    const { migrations, inFlight, durableSequence } = others
     const { hits, misses } = cache
     return {
       queryCacheHits: hits,
@@ -26,6 +27,10 @@ export function addEngineMetrics(
       scheduledUnfinished: scheduler.unfinished,
       scheduledRunning: scheduler.running,
       scheduledDue: scheduler.due,
+      migrationsRunning: migrations.running,
+      migrationsBlocked: migrations.blocked,
+      migrationDocuments: migrations.processed,
+      migrationDocumentsChanged: migrations.changed,
       subscriptions: subscriptions.subscriptions,
       watchedQueries: subscriptions.queries,
       subscriptionRefreshes: subscriptions.refreshes,

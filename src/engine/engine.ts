@@ -7,6 +7,7 @@ import type { SystemDocuments } from './files/system-documents.ts'
 import type { MutationOutcome, ReplayRequest } from './invocations/mutations.ts'
 import type { QueryOutcome } from './invocations/queries.ts'
 import type { MutationRequest, QueryRequest } from './invocations/requests.ts'
+import type { MigrationStatistics, Migrations } from './migrations/migrations.ts'
 import type { CacheStatistics } from './query-cache/query-cache.ts'
 import type { LiveReleases, Release, ReleaseCode } from './releases/executable-release.ts'
 import type { Scheduler, SchedulerStatistics } from './scheduling/scheduler.ts'
@@ -21,6 +22,9 @@ export interface Engine {
 
   /** Scheduled work, which runs once the scheduler is started. */
   readonly scheduler: Scheduler
+
+  /** Migrations of stored documents, which run once they are started. */
+  readonly migrations: Migrations
 
   /**
    * Loads the code inside the sandbox and returns its own description, in the form of
@@ -78,6 +82,7 @@ export interface EngineStatistics {
   readonly actions: ActionStatistics
   readonly subscriptions: SubscriptionStatistics
   readonly scheduler: SchedulerStatistics
+  readonly migrations: MigrationStatistics
   readonly inFlight: number
   readonly durableSequence: number
 }

@@ -30,6 +30,12 @@ export interface InvocationPort {
   readonly usage: FunctionUsage
 }
 
+/** The outcome of one run in a runner, and what its calls used. */
+export interface AttemptOutcome {
+  readonly outcome: RunnerOutcome
+  readonly calls: TransactionCalls
+}
+
 /**
  * Runs the Function once. Returns null if the caller has to repeat the attempt with a new
  * transaction: it was misspeculated, or its runner failed and the failure was not attributed to
@@ -40,6 +46,25 @@ export async function runAttempt(
   invocation: Invocation,
   transaction: Transaction,
 ): Promise<CompletedRun | null> {
+  const { outcome, calls } = await invokeAttempt(port, invocation, transaction)
+  const completed = conclude(invocation, outcome, calls.failures, transaction.violations)
+  if (completed === null) return null
+  return {
+    ...completed,
+    usedClock: completed.usedClock || calls.usedClock,
+    usedRandom: completed.usedRandom || calls.usedRandom,
+    usedIdentity: completed.usedIdentity || calls.usedIdentity,
+    usedConfiguration: calls.usedConfiguration,
+    grantSeconds: calls.grantSeconds,
+  }
+}
+
+/** Runs the Function once and logs it. Throws where the transaction exceeded a limit. */
+export async function invokeAttempt(
+  port: InvocationPort,
+  invocation: Invocation,
+  transaction: Transaction,
+): Promise<AttemptOutcome> {
   const { prepared, definition, argumentsText } = invocation
   const call = invocation.isSpeculative
     ? runnerCall(invocation, transaction.prefetch(namedDocuments(argumentsText)))
@@ -81,16 +106,7 @@ export async function runAttempt(
   if (outcome.kind === 'threw' && transaction.hasRejectedCursor) {
     throw new Fault('ARGUMENTS_INVALID', { detail: outcome.error.message })
   }
-  const completed = conclude(invocation, outcome, calls.failures, transaction.violations)
-  if (completed === null) return null
-  return {
-    ...completed,
-    usedClock: completed.usedClock || calls.usedClock,
-    usedRandom: completed.usedRandom || calls.usedRandom,
-    usedIdentity: completed.usedIdentity || calls.usedIdentity,
-    usedConfiguration: calls.usedConfiguration,
-    grantSeconds: calls.grantSeconds,
-  }
+  return { outcome, calls }
 }
 
 /** Most log lines of called Functions that a speculative attempt buffers. */

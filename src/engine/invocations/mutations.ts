@@ -44,7 +44,9 @@ export interface MutationInput extends Omit<InvocationInput, 'signal'> {
   /** Stored JSON of the arguments without defaults; absent where the server made all of them. */
   readonly givenText?: string
   /** Runs in the server in place of a Function, and returns the result as the record keeps it. */
-  readonly perform?: (transaction: Transaction) => MaybePromise<string>
+  readonly perform?: (transaction: Transaction, invocation: Invocation) => MaybePromise<string>
+  /** False for a batch of a migration: its own writes tell whether it ran. */
+  readonly isRecorded?: false
   /** The piece of scheduled work that the Mutation is; absent for a call. */
   readonly scheduledId?: string
 }
@@ -231,7 +233,7 @@ export class Mutations {
       const run =
         perform === undefined
           ? await runAttempt(this.#port, invocation, transaction)
-          : { resultText: await perform(transaction) }
+          : { resultText: await perform(transaction, invocation) }
       if (run === null) return null
       const writes = transaction.writes()
       const outcome = this.#commit(transaction, writes, run, attempt)
@@ -290,7 +292,7 @@ export class Mutations {
       atMicros,
       // No caller repeats scheduled work: its state tells whether it ran.
       operation:
-        input.scheduledId === undefined
+        input.scheduledId === undefined && input.isRecorded !== false
           ? {
               operationId: input.operationId,
               fingerprint,

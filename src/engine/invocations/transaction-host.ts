@@ -85,6 +85,14 @@ export interface TransactionCalls extends OperationContext {
   grantSeconds: number | null
 }
 
+/** Operations that a Query may not do, not even as part of a transaction that writes. */
+const WRITES: ReadonlySet<string> = new Set(['insert', 'patch', 'replace', 'delete'])
+
+function writeInQuery(verb: string): OperationError {
+  const message = `ctx.db.${verb} is a write in a Query: make the Function a mutation`
+  return new OperationError('TypeError', message)
+}
+
 /** Performs the operations of one call of the transaction. */
 export class TransactionHost implements RunnerHost {
   grownBytes?: number
@@ -141,7 +149,10 @@ export class TransactionHost implements RunnerHost {
     }
     if (operation[0] === 'config') return this.#readConfiguration(operation)
     if (isScheduleOperation(operation)) return this.#schedule(operation)
-    if (operation[0] !== 'usage') return performOperation(this.#calls, operation)
+    if (operation[0] !== 'usage') {
+      if (this.#call.kind === 'query' && WRITES.has(operation[0])) throw writeInQuery(operation[0])
+      return performOperation(this.#calls, operation)
+    }
     const calls = { used: count, limit: NESTED_CALLS_MAX }
     return JSON.stringify({ ...transaction.usage, calls })
   }

@@ -1,7 +1,7 @@
 /** A Release as the engine executes it: verified code and the declarations of its manifest. */
 import type { IndexDefinition } from '../../documents/store.ts'
 import type { ReleaseId } from '../../value/ids.ts'
-import type { FunctionManifest, TableManifest } from '../../value/manifest.ts'
+import type { FunctionManifest, MigrationManifest, TableManifest } from '../../value/manifest.ts'
 
 /** Code for a runner. `source` is one script; runner/host.ts describes its form. */
 export interface ReleaseCode {
@@ -14,6 +14,8 @@ export interface ReleaseCode {
 export interface Release extends ReleaseCode {
   readonly functions: ReadonlyMap<string, FunctionManifest>
   readonly tables: ReadonlyMap<string, TableManifest>
+  /** By name; absent where there are none. */
+  readonly migrations?: ReadonlyMap<string, MigrationManifest>
 }
 
 /** The Releases that may still be called, with the indexes that they declare. */

@@ -1,5 +1,5 @@
 /**
- * The tables of stored files, of scheduled work and of Crons. They belong to the server: every
+ * The tables of stored files, of scheduled work, of Crons and of migrations. They belong to the server: every
  * Environment has them, regardless of what its Releases declare. Authors read metadata of files and
  * delete it; they reach scheduled work through `ctx.scheduler` alone.
  */
@@ -11,6 +11,7 @@ import {
   UPLOAD_DOCUMENTS,
 } from '../../value/files/files.ts'
 import type { TableManifest } from '../../value/manifest.ts'
+import { MIGRATION_DOCUMENTS } from '../../value/migrations/migrations.ts'
 import { CRON_DOCUMENTS, SCHEDULED_DOCUMENTS } from '../../value/scheduling/scheduled-work.ts'
 import type { Committer } from '../commits/committer.ts'
 import { ensureIndexes, indexDefinitions } from './physical-indexes.ts'
@@ -129,6 +130,31 @@ const CRONS: TableManifest = {
   indexes: [{ name: 'byName', fields: ['name'], unique: true }],
 }
 
+/**
+ * The progress of migrations: one row for each name and digest, in whichever Release it runs.
+ * `cursor` is the key of the last document that was passed, in base64url; `version` counts writes.
+ */
+const MIGRATIONS: TableManifest = {
+  name: MIGRATION_DOCUMENTS,
+  fields: {
+    name: { type: 'string' },
+    digest: { type: 'string' },
+    table: { type: 'string' },
+    releaseId: { type: 'string' },
+    state: { type: 'string' },
+    version: { type: 'int64' },
+    cursor: { type: 'nullable', inner: { type: 'string' } },
+    processed: { type: 'int64' },
+    changed: { type: 'int64' },
+    failed: { type: 'int64' },
+    lastErrorCode: { type: 'nullable', inner: { type: 'string' } },
+    lastDocumentId: { type: 'nullable', inner: { type: 'string' } },
+    startedAt: { type: 'timestamp' },
+    finishedAt: { type: 'nullable', inner: { type: 'timestamp' } },
+  },
+  indexes: [{ name: 'byName', fields: ['name', 'digest'], unique: true }],
+}
+
 export const SYSTEM_INDEXES: readonly IndexDefinition[] = indexDefinitions([
   FILES,
   UPLOADS,
@@ -136,6 +162,7 @@ export const SYSTEM_INDEXES: readonly IndexDefinition[] = indexDefinitions([
   PARTS,
   SCHEDULED,
   CRONS,
+  MIGRATIONS,
 ])
 
 /** Prepared system tables by name. */
@@ -174,7 +201,7 @@ export class SystemTablesLoader {
   async #load(): Promise<SystemTables> {
     const physical = await ensureIndexes(this.#store, this.#committer, SYSTEM_INDEXES)
     const files = prepareTable(FILES, physical, null)
-    const others = [UPLOADS, MULTIPARTS, PARTS, SCHEDULED, CRONS].map((manifest) =>
+    const others = [UPLOADS, MULTIPARTS, PARTS, SCHEDULED, CRONS, MIGRATIONS].map((manifest) =>
       prepareTable(manifest, physical, null),
     )
     this.#tables = {

@@ -17,6 +17,8 @@ export interface RangeInput {
   readonly upper?: { readonly value: unknown; readonly inclusive: boolean } | undefined
   readonly order: 'asc' | 'desc'
   readonly limit: number
+  /** Ends the range with the document at which its texts have so many UTF-16 units in total. */
+  readonly textUnitsMax?: number | undefined
   /** Continues after this key, which must lie inside the interval. */
   readonly afterKey?: string | undefined
   /** Ends with this key, which must lie inside the interval. */

@@ -190,7 +190,9 @@ export class Transaction {
       // The merge drops the stored versions of documents that this transaction wrote, so the
       // request asks for as many more. They counted as read before they were written.
       limit: input.limit + overlaid.hidden,
-      textUnitsMax: this.#bounds.textUnitsLeft + overlaid.hiddenUnits + 1,
+      textUnitsMax:
+        Math.min(this.#bounds.textUnitsLeft + 1, input.textUnitsMax ?? Number.POSITIVE_INFINITY) +
+        overlaid.hiddenUnits,
       snapshot: this.snapshot,
     }
     const { store, pending } = this.#options

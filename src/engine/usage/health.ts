@@ -16,6 +16,12 @@ const BREAKDOWNS_MAX = 5
 /** Consecutive failed starts that make the runtime unavailable while no runner is left. */
 const FAILED_STARTS_MAX = 3
 
+/** Returns the worse of two states. */
+export function worstHealth(one: HealthStatus, other: HealthStatus): HealthStatus {
+  const states: readonly HealthStatus[] = ['unavailable', 'degraded']
+  return states.find((state) => state === one || state === other) ?? 'healthy'
+}
+
 /** Returns the health of all components. Documents are degraded while only commits fail. */
 export async function componentHealth(
   documents: DocumentsHealth,

@@ -157,6 +157,7 @@ export function decodeRelease(
     sourceMap,
     functions: new Map(manifest.functions.map((item) => [item.name, item])),
     tables: new Map(manifest.tables.map((table) => [table.name, table])),
+    migrations: new Map((manifest.migrations ?? []).map((each) => [each.name, each])),
     manifest,
   }
 }

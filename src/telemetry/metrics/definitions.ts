@@ -30,6 +30,8 @@ export const COUNTERS = {
 
   scheduledSucceeded: 'Scheduled runs that succeeded',
   scheduledFailed: 'Scheduled runs that failed, those that are attempted again included',
+  migrationDocuments: 'Documents that migrations passed to their code and stored the result of',
+  migrationDocumentsChanged: 'Documents that migrations changed',
   subscriptionRefreshes: 'Runs of watched Queries, each for all its subscriptions',
 
   realtimeConnectionsOpened: 'Realtime connections that were opened',
@@ -95,6 +97,8 @@ export const GAUGES = {
   realtimeMemoryBytes: 'Memory of subscriptions: arguments, read sets, results',
   scheduledUnfinished: 'Scheduled work that is pending or running',
   scheduledRunning: 'Scheduled runs in progress',
+  migrationsRunning: 'Migrations that run, or wait for another one',
+  migrationsBlocked: 'Migrations that a document stopped',
   scheduledDue: 'Scheduled work that is due and waits for a run; beyond 2,048 not all is counted',
   subscriptions: 'Subscriptions to Queries',
   watchedQueries: 'Distinct Queries that subscriptions watch',
