@@ -39,7 +39,12 @@ import { Metrics } from '../src/telemetry/metrics/metrics.ts'
 import { APPLICATION_SCOPES, type ApplicationScope } from '../src/value/application-scopes.ts'
 import type { ReleaseId } from '../src/value/ids.ts'
 import type { JwtProvider } from '../src/value/jwt-providers.ts'
-import type { CronManifest, FunctionManifest, TableManifest } from '../src/value/manifest.ts'
+import type {
+  CronManifest,
+  FunctionManifest,
+  MigrationManifest,
+  TableManifest,
+} from '../src/value/manifest.ts'
 import { inProcessPool, type TestHandler } from './engine/in-process-pool.ts'
 import { checkedApplication } from './openapi/checked-origins.ts'
 import { openTestProduct, publishRelease, REQUEST_ID, type TestProduct } from './products.ts'
@@ -72,6 +77,7 @@ export interface GatewayInput {
   readonly functions: readonly FunctionManifest[]
   readonly tables: readonly TableManifest[]
   readonly crons?: readonly CronManifest[]
+  readonly migrations?: readonly MigrationManifest[]
   readonly handlers: Readonly<Record<string, TestHandler>>
   readonly providers?: readonly JwtProvider[]
   /** Existing documents; default: new ones in SQLite. The gateway closes the store. */
@@ -106,7 +112,9 @@ const REALTIME_LIMITS: RealtimeLimits = {
 function connectEngine({ engine: fake, product }: TestProduct, engine: Engine): void {
   fake.whenIdle = () => engine.whenIdle()
   fake.scheduler = engine.scheduler
+  fake.migrations = engine.migrations
   engine.scheduler.start(schedulerHost(product))
+  engine.migrations.start(schedulerHost(product))
   product.crons.follow()
 }
 

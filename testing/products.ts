@@ -24,7 +24,12 @@ import { type MemoryLog, memoryLog } from '../src/telemetry/log.ts'
 import { canonicalJson } from '../src/value/canonical-json.ts'
 import { type Capability, capabilitiesOfRole } from '../src/value/capabilities.ts'
 import { IdFactory, type ProjectId, type RequestId } from '../src/value/ids.ts'
-import type { CronManifest, FunctionManifest, TableManifest } from '../src/value/manifest.ts'
+import type {
+  CronManifest,
+  FunctionManifest,
+  MigrationManifest,
+  TableManifest,
+} from '../src/value/manifest.ts'
 import {
   digestName,
   encodeArtifact,
@@ -77,6 +82,8 @@ export interface WorkspaceInput {
   readonly functions?: readonly FunctionManifest[]
   readonly tables?: readonly TableManifest[]
   readonly crons?: readonly CronManifest[]
+  readonly migrations?: readonly MigrationManifest[]
+  readonly requires?: readonly string[]
 }
 
 /** Returns the manifest as an object, for tests to modify, and the artifact that it references. */
@@ -93,8 +100,16 @@ export function workspaceParts(input: WorkspaceInput = {}) {
     functions: [...(input.functions ?? [])],
     tables: [...(input.tables ?? [])],
     ...(input.crons !== undefined && { crons: [...input.crons] }),
+    ...migrationParts(input),
   }
   return { manifest, artifact }
+}
+
+function migrationParts({ migrations, requires }: WorkspaceInput) {
+  return {
+    ...(migrations !== undefined && { migrations: [...migrations] }),
+    ...(requires !== undefined && { requires: [...requires] }),
+  }
 }
 
 export function makePackage(input: WorkspaceInput = {}): Uint8Array {
@@ -157,6 +172,15 @@ export class TestEngine implements ReleaseEngine {
       states: async () => new Map(),
       nextTimes: new Map(),
     } as unknown as ReleaseEngine['scheduler']['crons'],
+  }
+  /** Set by tests with a real engine; others have no migrations. */
+  migrations: ReleaseEngine['migrations'] = {
+    act: async () => ({ record: null, isAllowed: false }),
+    dryRun: async () => [],
+    find: async () => null,
+    isComplete: async () => false,
+    unfinishedOf: () => 0,
+    wake: () => undefined,
   }
   whenIdle: ReleaseEngine['whenIdle'] = async () => undefined
 
@@ -236,7 +260,8 @@ export async function publishRelease(
   })
   if (input.validate !== false) {
     const { functions = [], tables = [], crons } = input
-    const described = { functions, tables, ...(crons !== undefined && { crons }) }
+    const declared = { functions, tables, ...(crons !== undefined && { crons }) }
+    const described = { ...declared, ...migrationParts(input) }
     engine.describe = async () => described as unknown as Json
     const { releaseId } = published
     await validate(product, actor, { releaseId, against: null, requestId: REQUEST_ID })

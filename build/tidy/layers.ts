@@ -161,6 +161,9 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
     releases:
       'validation, retirement and the cache of loaded Releases; removal of unused ' +
       'artifacts and indexes',
+    migrations:
+      'migrations of stored documents: their actions and dry runs, and those that a ' +
+      'Release requires',
     crons: 'Crons: which are in force, their activation, manual runs',
     serving:
       'the serving policy, the Releases that Channels and the policy serve, and the ' +

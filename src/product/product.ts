@@ -27,6 +27,10 @@ export type ReleaseEngine = Pick<
   Engine,
   'administration' | 'describe' | 'prepare' | 'isWarm' | 'warm' | 'retainOnly' | 'whenIdle'
 > & {
+  readonly migrations: Pick<
+    Engine['migrations'],
+    'act' | 'dryRun' | 'find' | 'isComplete' | 'unfinishedOf' | 'wake'
+  >
   readonly scheduler: Pick<Engine['scheduler'], 'pendingOf' | 'list' | 'cancel' | 'wake' | 'crons'>
 }
 
@@ -112,7 +116,7 @@ export function openProduct({ auditSink, cronsChannel, ...options }: ProductOpti
   return product
 }
 
-/** The parts of the Product that scheduled work needs. */
+/** Returns the parts of the Product that scheduled work and migrations need. */
 export function schedulerHost({
   root,
   releases,

@@ -144,6 +144,7 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
     async (id) => (await engine.administration.isCommitted(id)) || objects.isCommitted(id),
   )
   engine.scheduler.start(schedulerHost(product))
+  engine.migrations.start(schedulerHost(product))
   const keyUsage = new KeyUsage(log)
   closing.add(() => keyUsage.stop())
   const rejections = new RejectionLog(log)

@@ -13,6 +13,7 @@ import type { CronManifest, TableManifest } from '../../src/value/manifest.ts'
 import { DeclaredFailure, type TestHandler } from '../engine/in-process-pool.ts'
 import { openTestGateway, type TestGateway } from '../gateways.ts'
 import { openTestLogs } from '../logs.ts'
+import { migrationHandler, migrationManifest } from '../migrations/in-process-migrations.ts'
 import { functionManifest } from '../products.ts'
 import { type ExternalLogins, externalLogins, MANAGED_TOKEN } from '../providers/external-logins.ts'
 import { PROVIDER } from '../providers/identity-providers.ts'
@@ -109,7 +110,11 @@ const echo = () => 'done'
 const fail: TestHandler = (_, { code }) => {
   throw new DeclaredFailure(code as string)
 }
+const TABLE = { table: TABLES[0]!.name }
+export const MIGRATIONS = [migrationManifest('addPriority', TABLE)]
+
 const HANDLERS = {
+  ...migrationHandler('addPriority', () => null),
   'echo.action': echo,
   'echo.mutation': echo,
   'echo.query': echo,
@@ -125,6 +130,7 @@ export async function openOrigins(): Promise<Origins> {
     functions: FUNCTIONS,
     tables: TABLES,
     crons: CRONS,
+    migrations: MIGRATIONS,
     handlers: HANDLERS,
   })
   const { product } = gateway.harness

@@ -59,7 +59,7 @@ export async function runAttempt(
   }
 }
 
-/** Runs the Function once and logs it. Throws where the transaction exceeded a limit. */
+/** Runs the Function once and logs it. Throws LIMIT_EXCEEDED of the transaction. */
 export async function invokeAttempt(
   port: InvocationPort,
   invocation: Invocation,

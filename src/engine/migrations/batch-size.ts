@@ -1,6 +1,6 @@
 /** The size of the batches of one migration, and how long it pauses between them. */
 
-/** Documents of a batch while applications call: one blocks other calls for a millisecond or two. */
+/** Documents of a batch while applications call, which it blocks for a millisecond or two. */
 export const BATCH_BESIDE_CALLS = 50
 /** Pause after a batch beside calls, as a multiple of its duration, and at least. */
 const PAUSE_FACTOR = 1

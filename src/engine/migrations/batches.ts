@@ -46,7 +46,7 @@ export interface BatchEnd {
 export interface DocumentPreview {
   readonly documentId: string
   readonly before: string
-  /** Stored JSON, as `before`; equal to it for no change, null where the code or the schema fails. */
+  /** Stored JSON, as `before`; equal to it for no change, null if the code or the schema fails. */
   readonly after: string | null
   readonly error: { readonly code: string; readonly message: string } | null
 }
@@ -228,7 +228,7 @@ export class Batches {
     }
     const passed = { documents, processed, changed, failure }
     if (failure === null) return { ...passed, done, cursor: page.lastKey }
-    // The keys of the documents do not change, so that the part before the failure ends at its last.
+    // No patch changes a key, so the part before the failure ends at its last document.
     const part = processed === 0 ? null : await transaction.range({ ...range, limit: processed })
     return { ...passed, done: false, cursor: part === null ? cursor : part.lastKey }
   }

@@ -107,7 +107,7 @@ async function tasks(bench: MigrationBench): Promise<Task[]> {
   return (await bench.call('tasks')) as unknown as Task[]
 }
 
-/** Returns the numbers of the tasks that were passed so many times. */
+/** Returns the numbers of the tasks that were passed `times` times. */
 async function passed(bench: MigrationBench, times = 1n): Promise<number[]> {
   return (await tasks(bench)).filter(([, , passes]) => passes === times).map(([n]) => Number(n))
 }
@@ -203,7 +203,7 @@ describe.each(STORES)('on %s', (kind) => {
   })
 })
 
-test('a paused migration continues where it was, and a canceled one only from the beginning', async () => {
+test('a paused migration continues where it was, a canceled one begins anew', async () => {
   const bench = await filled('sqlite', 50)
   let isOpen = false
   bench.start({ admits: () => isOpen })
@@ -274,7 +274,7 @@ test('calls of the Functions go on meanwhile, and no change is lost', async () =
   expect(await passed(bench)).toEqual(upTo(300))
 })
 
-test('a Release of a migration that has not ended is in use, and counts where it runs', async () => {
+test('a migration that has not ended uses the Release that it runs in', async () => {
   const stored = await openStored('sqlite')
   const bench = await openBench(stored)
   bench.start({ admits: () => false })
@@ -294,7 +294,7 @@ test('a Release of a migration that has not ended is in use, and counts where it
   expect(migrations.unfinishedOf(releaseId)).toBe(0)
 })
 
-test('a migration of a retired Release does not start, and one that is lost is blocked', async () => {
+test('a migration cannot start in a retired Release, and is blocked without it', async () => {
   const stored = await openStored('sqlite')
   const bench = await openBench(stored)
   bench.start({ isRetired: () => true })

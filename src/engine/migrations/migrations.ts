@@ -190,7 +190,7 @@ export class Migrations {
 
   /**
    * Starts, pauses, continues or cancels a migration. Resolves with its record; `isAllowed` is
-   * false where its state does not allow the action. Running a canceled one begins anew. Rejects
+   * false if its state does not allow the action. Running a canceled one begins anew. Rejects
    * with RELEASE_RETIRED, and as `SystemDocuments.change` does.
    */
   async act(

@@ -14,7 +14,7 @@ export interface ReleaseCode {
 export interface Release extends ReleaseCode {
   readonly functions: ReadonlyMap<string, FunctionManifest>
   readonly tables: ReadonlyMap<string, TableManifest>
-  /** By name; absent where there are none. */
+  /** The migrations by name; absent for none. */
   readonly migrations?: ReadonlyMap<string, MigrationManifest>
 }
 

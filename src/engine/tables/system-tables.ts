@@ -1,7 +1,7 @@
 /**
- * The tables of stored files, of scheduled work, of Crons and of migrations. They belong to the server: every
- * Environment has them, regardless of what its Releases declare. Authors read metadata of files and
- * delete it; they reach scheduled work through `ctx.scheduler` alone.
+ * The tables of stored files, of scheduled work, of Crons and of migrations. They belong to the
+ * server: every Environment has them, regardless of what its Releases declare. Authors read
+ * metadata of files and delete it; they reach scheduled work through `ctx.scheduler` alone.
  */
 import type { DocumentStore, IndexDefinition } from '../../documents/store.ts'
 import {

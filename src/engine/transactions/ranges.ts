@@ -17,7 +17,7 @@ export interface RangeInput {
   readonly upper?: { readonly value: unknown; readonly inclusive: boolean } | undefined
   readonly order: 'asc' | 'desc'
   readonly limit: number
-  /** Ends the range with the document at which its texts have so many UTF-16 units in total. */
+  /** UTF-16 units of the texts after which the range ends, with the document that reaches them. */
   readonly textUnitsMax?: number | undefined
   /** Continues after this key, which must lie inside the interval. */
   readonly afterKey?: string | undefined

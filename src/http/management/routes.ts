@@ -24,6 +24,7 @@ import { type SessionsApp, sessionRoutes } from './identity/sessions.ts'
 import { type InstancesApp, instanceRoutes } from './instances.ts'
 import { type LogsApp, logRoutes } from './logs/logs.ts'
 import { type MetricsApp, metricsRoutes } from './metrics.ts'
+import { migrationRoutes } from './migrations.ts'
 import { type OpenApiApp, openApiRoutes } from './openapi.ts'
 import type { ProductApp } from './product-app.ts'
 import { workspaceRoutes } from './publish.ts'
@@ -57,6 +58,7 @@ export const routesOfEnvironment: readonly Route<EnvironmentApp>[] = [
   ...(configurationRoutes as readonly Route<EnvironmentApp>[]),
   ...(applicationClientRoutes as readonly Route<EnvironmentApp>[]),
   ...(cronRoutes as readonly Route<EnvironmentApp>[]),
+  ...(migrationRoutes as readonly Route<EnvironmentApp>[]),
   ...(bucketRoutes as readonly Route<EnvironmentApp>[]),
   ...(storageKeyRoutes as readonly Route<EnvironmentApp>[]),
   ...(objectRoutes as readonly Route<EnvironmentApp>[]),

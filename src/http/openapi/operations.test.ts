@@ -23,6 +23,7 @@ import {
   CRONS,
   DECLARED_FAILURES,
   FUNCTIONS,
+  MIGRATIONS,
   type Origins,
   openOrigins,
   TABLES,
@@ -210,7 +211,10 @@ const STEPS: readonly Step[] = [
   ['listTables', 200, () => ({ query: { target: 'channel:production' } })],
   ...dataSteps({ now, newId, from }),
   ...bucketSteps({ now, newId, from }),
-  ...developmentSteps({ from }, { functions: FUNCTIONS, tables: TABLES, crons: CRONS }),
+  ...developmentSteps(
+    { from },
+    { functions: FUNCTIONS, tables: TABLES, crons: CRONS, migrations: MIGRATIONS },
+  ),
   [
     'setConfiguration',
     200,
@@ -258,6 +262,16 @@ const STEPS: readonly Step[] = [
   ],
   ['readCronOperation', 200, () => operationId('activateCron')],
   ['runCron', 200, () => ({ ...digest(), headers: { [OPERATION_ID_HEADER]: newId('opn') } })],
+  ['listMigrations', 200, () => ({ query: { release: origins.gateway.releaseId } })],
+  [
+    'actOnMigration',
+    200,
+    () => ({
+      params: { migration: 'addPriority' },
+      body: { releaseId: origins.gateway.releaseId, action: 'run', changedAtMicros: now() },
+    }),
+  ],
+  ['readMigrationOperation', 200, () => operationId('actOnMigration')],
   [
     'cancelScheduled',
     200,
@@ -283,7 +297,7 @@ const STEPS: readonly Step[] = [
 ]
 
 const digest = () => ({ params: { cron: 'digest' } })
-const WORKSPACE = { functions: FUNCTIONS, tables: TABLES, crons: CRONS }
+const WORKSPACE = { functions: FUNCTIONS, tables: TABLES, crons: CRONS, migrations: MIGRATIONS }
 
 function scheduleWork(): Promise<string> {
   const releaseId = from('publishWorkspace', 'releaseId') as string

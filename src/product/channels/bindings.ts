@@ -5,10 +5,12 @@ import type { ControlTx } from '../../storage/control/database.ts'
 import { advanceRevision } from '../../storage/control/environment.ts'
 import type { ReleaseId, RequestId } from '../../value/ids.ts'
 import type { StoredDocumentsPorts } from '../compatibility/stored-documents.ts'
+import type { RequiredMigrationsPorts } from '../migrations/required-migrations.ts'
 import type { ChangePorts } from '../ports.ts'
 import type { Serving } from '../serving/serving.ts'
 
 export interface BindingPorts extends ChangePorts, StoredDocumentsPorts {
+  readonly engine: StoredDocumentsPorts['engine'] & RequiredMigrationsPorts['engine']
   readonly serving: Pick<Serving, 'bind' | 'state'>
 }
 

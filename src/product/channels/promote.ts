@@ -7,6 +7,7 @@ import type { ControlReader } from '../../storage/control/database.ts'
 import { findEnvironment } from '../../storage/control/environment.ts'
 import type { ReleaseId, RequestId } from '../../value/ids.ts'
 import { requireStoredDocumentsFit } from '../compatibility/stored-documents.ts'
+import { requireMigrated } from '../migrations/required-migrations.ts'
 import { requireServable } from '../releases/servable.ts'
 import { limitReached } from '../resource-faults.ts'
 import { appendBinding, type BindingPorts, type BoundChannel, serveBinding } from './bindings.ts'
@@ -29,8 +30,8 @@ export interface PromoteInput {
  * Binds the Channel and starts to serve the Release. Throws PRODUCT_CAS_CONFLICT if the binding is
  * not the expected one, PRODUCT_INVALID if none is expected in a protected Environment,
  * PRODUCT_NOT_FOUND for an unknown Release, PRODUCT_RELEASE_RETIRED, PRODUCT_STATE_CONFLICT for a
- * Release that may not serve, and what requireStoredDocumentsFit throws. A Channel that is bound to
- * the Release stays unchanged.
+ * Release that may not serve, and what requireMigrated and requireStoredDocumentsFit throw. A
+ * Channel that is bound to the Release stays unchanged.
  */
 export async function promote(
   ports: BindingPorts,
@@ -41,7 +42,10 @@ export async function promote(
   // The check of stored documents may take long and holds no lock. So the cheap checks come first,
   // and are repeated in the transaction.
   const bound = ports.root.control.read((reader) => requirePromotable(reader, input))
-  if (bound?.releaseId !== releaseId) await requireStoredDocumentsFit(ports, releaseId)
+  if (bound?.releaseId !== releaseId) {
+    await requireMigrated(ports, releaseId)
+    await requireStoredDocumentsFit(ports, releaseId)
+  }
   const promoted = ports.root.control.transaction((tx) => {
     const current = requirePromotable(tx, input)
     if (current?.releaseId === releaseId) return current

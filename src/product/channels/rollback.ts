@@ -6,6 +6,7 @@ import { type Channel, channelHadRelease, findChannel } from '../../storage/cont
 import type { ControlReader } from '../../storage/control/database.ts'
 import type { ReleaseId, RequestId } from '../../value/ids.ts'
 import { requireStoredDocumentsFit } from '../compatibility/stored-documents.ts'
+import { requireMigrated } from '../migrations/required-migrations.ts'
 import { requireServable } from '../releases/servable.ts'
 import { channelNotFound, stateConflict } from '../resource-faults.ts'
 import { appendBinding, type BindingPorts, type BoundChannel, serveBinding } from './bindings.ts'
@@ -21,8 +22,8 @@ export interface RollbackInput {
  * Binds the Channel and starts to serve the Release. Throws PRODUCT_NOT_FOUND for an unknown
  * Channel or Release, PRODUCT_CAS_CONFLICT if the binding is not the expected one,
  * PRODUCT_STATE_CONFLICT for a target that is bound now or never was, PRODUCT_RELEASE_RETIRED, and
- * what requireStoredDocumentsFit throws. Tables that the target lacks keep their documents, which
- * its code cannot reach.
+ * what requireMigrated and requireStoredDocumentsFit throw. Tables that the target lacks keep their
+ * documents, which its code cannot reach.
  */
 export async function rollback(
   ports: BindingPorts,
@@ -31,6 +32,7 @@ export async function rollback(
 ): Promise<BoundChannel> {
   const { channel, targetReleaseId: releaseId, requestId } = input
   ports.root.control.read((reader) => requireEligible(reader, input))
+  await requireMigrated(ports, releaseId)
   await requireStoredDocumentsFit(ports, releaseId)
   const restored = ports.root.control.transaction((tx) => {
     const current = requireEligible(tx, input)

@@ -11,7 +11,10 @@ import type { Serving } from '../serving/serving.ts'
 interface LifecycleOptions {
   readonly control: ControlDatabase
   readonly serving: Serving
-  readonly engine: Pick<Engine, 'whenIdle'> & { readonly scheduler: Pick<Scheduler, 'wake'> }
+  readonly engine: Pick<Engine, 'whenIdle'> & {
+    readonly scheduler: Pick<Scheduler, 'wake'>
+    readonly migrations: Pick<Engine['migrations'], 'wake'>
+  }
 }
 
 export interface ObservedEnvironment {
@@ -52,6 +55,7 @@ export class Lifecycle {
     if (lifecycle === 'active') {
       serving.start()
       engine.scheduler.wake()
+      engine.migrations.wake()
     } else serving.stop()
     const applied = lifecycle === 'active' ? serving.whenIdle() : engine.whenIdle()
     void applied.then(() => {

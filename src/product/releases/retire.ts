@@ -29,7 +29,10 @@ const USES_MAX = 16
 export interface UnusedRetirementPorts extends Pick<ChangePorts, 'system' | 'audit'> {
   /** Returns whether a Channel serves the Release, even if only until its replacement is ready. */
   readonly serving: { isServed(releaseId: ReleaseId): boolean }
-  readonly engine: { readonly scheduler: Pick<Engine['scheduler'], 'pendingOf'> }
+  readonly engine: {
+    readonly scheduler: Pick<Engine['scheduler'], 'pendingOf'>
+    readonly migrations: Pick<Engine['migrations'], 'unfinishedOf'>
+  }
 }
 
 export interface RetirementPorts extends UnusedRetirementPorts, ChangePorts {
@@ -60,6 +63,8 @@ export function retire(
     }
     const pending = ports.engine.scheduler.pendingOf(releaseId)
     if (pending !== 0) uses.push(pendingUse(pending))
+    const migrations = ports.engine.migrations.unfinishedOf(releaseId)
+    if (migrations !== 0) uses.push(migrationUse(migrations))
     if (uses.length > 0) {
       throw new Fault('PRODUCT_STATE_CONFLICT', {
         detail: `${releaseId} is in use`,
@@ -85,7 +90,9 @@ export function retireUnused(
   requestId: RequestId,
 ): void {
   for (const releaseId of listUnusedReleases(tx, RELEASES_KEPT)) {
-    const isPinned = ports.engine.scheduler.pendingOf(releaseId) !== 0
+    const { scheduler, migrations } = ports.engine
+    const isPinned =
+      scheduler.pendingOf(releaseId) !== 0 || migrations.unfinishedOf(releaseId) !== 0
     if (isPinned || ports.serving.isServed(releaseId)) continue
     markRetired(ports, tx, actor, { releaseId, requestId })
   }
@@ -98,6 +105,12 @@ export function retireUnused(
 function pendingUse(pending: number | null): string {
   if (pending === null) return 'checked before scheduled work is counted; try again in a moment'
   return `the Release of ${pending} unfinished pieces of scheduled work`
+}
+
+/** Describes the migrations that run the code of a Release. */
+function migrationUse(unfinished: number | null): string {
+  if (unfinished === null) return 'checked before migrations are read; try again in a moment'
+  return `the Release of ${unfinished} unfinished migrations`
 }
 
 function markRetired(

@@ -21,6 +21,7 @@ import {
   type StoredDocumentsPorts,
 } from '../compatibility/stored-documents.ts'
 import { type Applied, applyOnce, isApplied } from '../idempotency/idempotency-records.ts'
+import { type RequiredMigrationsPorts, requireMigrated } from '../migrations/required-migrations.ts'
 import type { ChangePorts, RootPort } from '../ports.ts'
 import { requireServable } from '../releases/servable.ts'
 import type { Serving } from './serving.ts'
@@ -30,6 +31,7 @@ interface ObservedPolicyPort {
 }
 
 export interface PolicyPorts extends ChangePorts, StoredDocumentsPorts {
+  readonly engine: StoredDocumentsPorts['engine'] & RequiredMigrationsPorts['engine']
   readonly serving: Pick<Serving, 'observedPolicy' | 'followPolicy'>
 }
 
@@ -127,6 +129,7 @@ async function requireCompatible(
   releases: readonly WeightedRelease[],
 ): Promise<void> {
   ports.root.control.read((reader) => requireAllServable(reader, releases))
+  for (const { releaseId } of releases) await requireMigrated(ports, releaseId)
   await requireMutuallyCompatible(ports, releases)
   for (const { releaseId } of releases) await requireStoredDocumentsFit(ports, releaseId)
 }

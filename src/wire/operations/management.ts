@@ -22,6 +22,7 @@ import { sessionOperations } from './identity/sessions.ts'
 import { instanceOperations } from './instances.ts'
 import { logOperations } from './logs.ts'
 import { metricsOperations } from './metrics.ts'
+import { migrationOperations } from './migrations.ts'
 import { openApiOperations } from './openapi.ts'
 import type { ManagementOperation } from './operation.ts'
 import { releaseOperations } from './releases.ts'
@@ -51,6 +52,7 @@ export const MANAGEMENT_OPERATIONS: readonly ManagementOperation[] = [
   configurationOperations,
   applicationClientOperations,
   cronOperations,
+  migrationOperations,
   bucketOperations,
   storageKeyOperations,
   objectOperations,

@@ -6,6 +6,7 @@ import { DocumentIdField, TableName } from '../data.ts'
 import { idField } from '../fields.ts'
 import { ObjectKey } from '../files/buckets.ts'
 import { SignedDownload } from '../files/stored-files.ts'
+import { MigrationName } from '../migrations.ts'
 import type { Infer } from '../schema.ts'
 import { WorkspaceName } from '../workspace.ts'
 
@@ -32,6 +33,7 @@ export const PATH_PARAMETERS = {
   workspace: WorkspaceName,
   name: ConfigurationName,
   cron: CronName,
+  migration: MigrationName,
   table: TableName,
   documentId: DocumentIdField,
 } as const
