@@ -36,6 +36,7 @@ import { loginCommand } from './commands/login.ts'
 import { logoutCommand } from './commands/logout.ts'
 import { logCommands } from './commands/logs/logs.ts'
 import { metricsCommand } from './commands/metrics/metrics.ts'
+import { migrationCommands } from './commands/migrations/migrations.ts'
 import { promoteCommand } from './commands/promote.ts'
 import { publishCommand } from './commands/publish.ts'
 import { releaseCommand } from './commands/release.ts'
@@ -77,6 +78,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   promoteCommand,
   rollbackCommand,
   ...releaseCommands,
+  ...migrationCommands,
   ...cronCommands,
   ...scheduledCommands,
   ...bucketCommands,
