@@ -179,6 +179,8 @@ export class TestEngine implements ReleaseEngine {
     dryRun: async () => [],
     find: async () => null,
     isComplete: async () => false,
+    cancelOthers: async () => undefined,
+    whenStopped: () => Promise.reject(new Error('no migration was started')),
     unfinishedOf: () => 0,
     wake: () => undefined,
   }

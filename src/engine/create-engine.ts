@@ -174,7 +174,6 @@ function engineParts(options: EngineOptions) {
     calls,
     mutations,
     preparations,
-    ...(timers !== undefined && { timers }),
   })
   const reads = new DocumentsHealth(store)
   return {

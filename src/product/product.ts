@@ -29,7 +29,14 @@ export type ReleaseEngine = Pick<
 > & {
   readonly migrations: Pick<
     Engine['migrations'],
-    'act' | 'dryRun' | 'find' | 'isComplete' | 'unfinishedOf' | 'wake'
+    | 'act'
+    | 'cancelOthers'
+    | 'dryRun'
+    | 'find'
+    | 'isComplete'
+    | 'unfinishedOf'
+    | 'wake'
+    | 'whenStopped'
   >
   readonly scheduler: Pick<Engine['scheduler'], 'pendingOf' | 'list' | 'cancel' | 'wake' | 'crons'>
 }

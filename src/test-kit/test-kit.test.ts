@@ -365,3 +365,24 @@ function parentOf(pid: number): number {
   const { stdout } = Bun.spawnSync(['ps', '-o', 'ppid=', '-p', String(pid)])
   return Number(stdout.toString())
 }
+
+describe('migrations', () => {
+  test('a migration passes each document once, and tells how many it changed', async () => {
+    await using backend = await open()
+    for (const text of ['one', 'LOUD']) await backend.mutation('notes.add', { text })
+    expect(await backend.migrate('shout')).toEqual({ processed: 2n, changed: 1n })
+    expect(await backend.query('notes.list')).toEqual(['ONE', 'LOUD'])
+    await backend.mutation('notes.add', { text: 'two' })
+    expect(await backend.migrate('shout')).toEqual({ processed: 2n, changed: 1n })
+  })
+
+  test('a document that stops a migration is named with the reason', async () => {
+    await using backend = await open()
+    for (const text of ['one', 'quiet']) await backend.mutation('notes.add', { text })
+    await expect(backend.migrate('shout')).rejects.toThrow(
+      /shout stopped at notes_\w+: Error: it is not said aloud/,
+    )
+    expect(await backend.query('notes.list')).toEqual(['ONE', 'quiet'])
+    await expect(backend.migrate('other')).rejects.toThrow('migrations.ts has no migration other')
+  })
+})

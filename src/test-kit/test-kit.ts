@@ -9,6 +9,7 @@ import {
 import type {
   Caller,
   DescribedFunction,
+  MigratedDocuments,
   OpenedEnvironment,
   ScheduledEntry,
   StubbedRequest,
@@ -131,6 +132,12 @@ class TestEnvironment implements HostedEnvironment {
 
   async documents(table: string): Promise<unknown> {
     return decodeResult(await this.#request({ kind: 'documents', table }))
+  }
+
+  async migrate(name: string): Promise<{ readonly processed: bigint; readonly changed: bigint }> {
+    const value = await this.#request({ kind: 'migrate', name })
+    const { processed, changed } = value as MigratedDocuments
+    return { processed: BigInt(processed), changed: BigInt(changed) }
   }
 
   close(): Promise<void> {

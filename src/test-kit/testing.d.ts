@@ -103,6 +103,12 @@ export interface TestEnvironment extends TestCaller, AsyncDisposable {
   scheduled(): Promise<ScheduledCall[]>
   /** Returns the documents of a table in the order of their creation. */
   documents<Name extends TableName>(table: Name): Promise<Doc<Name>[]>
+  /**
+   * Runs a migration of `migrations.ts` over the documents of this environment, each exactly once,
+   * and returns how many it passed and changed. Rejects if a document stops it; the next call then
+   * continues there.
+   */
+  migrate(name: string): Promise<{ readonly processed: bigint; readonly changed: bigint }>
   /** Answers `fetch` of Actions from now on. With null `fetch` throws. */
   fetch: FetchHandler | null
   /** Ends the environment. Calls in progress are rejected. */

@@ -67,6 +67,7 @@ const Advance = schema({
 })
 const Scheduled = schema({ kind: "'scheduled'", id: Count, environment: Count })
 const Documents = schema({ kind: "'documents'", id: Count, environment: Count, table: 'string' })
+const Migrate = schema({ kind: "'migrate'", id: Count, environment: Count, name: 'string' })
 const Close = schema({ kind: "'close'", id: Count, environment: Count })
 
 /** The response of a test to the request of an Action, or the reason why there is none. */
@@ -82,7 +83,7 @@ const Fetched = schema({ kind: "'fetched'", id: Count, response: StubbedResponse
 export const TestRequest = schema([
   [[Open, '|', Call], '|', Advance],
   '|',
-  [[Scheduled, '|', Documents], '|', [Close, '|', Fetched]],
+  [[[Scheduled, '|', Documents], '|', Migrate], '|', [Close, '|', Fetched]],
 ])
 export type TestRequest = Infer<typeof TestRequest>
 
@@ -143,6 +144,12 @@ export interface DescribedFunction {
   readonly kind: 'query' | 'mutation' | 'action'
   /** The encoding of the arguments (app-client/shapes.ts). */
   readonly arguments: Readonly<Record<string, unknown>>
+}
+
+/** The value of a reply to `migrate`: numbers of documents, as decimal text. */
+export interface MigratedDocuments {
+  readonly processed: string
+  readonly changed: string
 }
 
 /** An entry of the value of a reply to `scheduled`. */

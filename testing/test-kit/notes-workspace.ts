@@ -113,7 +113,20 @@ export default cronJobs({
 })
 `
 
+const MIGRATIONS = `import { migration } from 'svc'
+export default {
+  shout: migration({
+    table: 'notes',
+    each: (ctx, note) => {
+      if (note.text === 'quiet') throw new Error('it is not said aloud')
+      return note.text === 'LOUD' ? null : { text: note.text!.toUpperCase() }
+    },
+  }),
+}
+`
+
 export const NOTES_FILES = {
+  'migrations.ts': MIGRATIONS,
   'schema.ts': SCHEMA,
   'functions/notes.ts': NOTES,
   'crons.ts': CRONS,

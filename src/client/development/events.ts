@@ -62,6 +62,15 @@ export type DevelopmentEvent =
       readonly next: string[]
     }
   | {
+      /** A migration that the saved code requires has ended, before the code is served. */
+      readonly event: 'migrated'
+      readonly name: string
+      /** `complete`, or the state that it stopped in. */
+      readonly state: string
+      readonly processed: number
+      readonly changed: number
+    }
+  | {
       /** The types of what is served, where they changed: checked beside it, never in its way. */
       readonly event: 'types'
       /** Problems with location and fix; empty when the last ones are gone. */

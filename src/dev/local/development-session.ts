@@ -95,6 +95,10 @@ export class DevelopmentSession {
     const published = await publishForDevelopment(ports, author, {
       channel: CHANNEL,
       requestId: ports.system.ids.make('req'),
+      onMigration: ({ name, state, processed, changed }) => {
+        const counts = { processed: Number(processed), changed: Number(changed) }
+        this.#options.report({ event: 'migrated', name, state, ...counts })
+      },
       build: async (releaseId) => {
         let described: Json = null
         const build = await save.build(async (bundle) => {

@@ -26,7 +26,13 @@ import { Secret } from '../../value/secret.ts'
 import { decodeStored } from '../../value/stored.ts'
 import { decodeTagged, encodeTagged } from '../../value/tagged.ts'
 import type { ValueObject } from '../../value/values.ts'
-import type { Caller, CallRequest, OpenRequest, ScheduledEntry } from '../../wire/test-kit.ts'
+import type {
+  Caller,
+  CallRequest,
+  MigratedDocuments,
+  OpenRequest,
+  ScheduledEntry,
+} from '../../wire/test-kit.ts'
 import { SimulatedClock, SimulatedSystem } from './simulated-system.ts'
 import { SimulatedTime } from './simulated-time.ts'
 import { type AskTest, stubbedFetch } from './stubbed-fetch.ts'
@@ -73,6 +79,7 @@ export class TestEnvironment {
   readonly #parts: Parts
   /** Keyed by the names of the Crons. */
   readonly #activations = new Map<string, CronActivation>()
+  #isMigrating = false
 
   private constructor(release: TestRelease, parts: Parts) {
     this.release = release
@@ -176,6 +183,27 @@ export class TestEnvironment {
       texts.push(encodeTagged(decodeStored(documentText(document))))
     }
     return `{"type":"array","value":[${texts.join()}]}`
+  }
+
+  /** Runs a migration. Throws FUNCTION_FAILED with the document that stopped it. */
+  async migrate(name: string): Promise<MigratedDocuments> {
+    const { migrations } = this.#parts.engine
+    const { release } = this
+    const migration = release.migrations?.get(name)
+    if (migration === undefined) {
+      throw new Fault('REQUEST_INVALID', { detail: `migrations.ts has no migration ${name}` })
+    }
+    // Reading the records draws from the random sequence of the calls.
+    if (!this.#isMigrating) migrations.start({ load: async () => release, admits: () => true })
+    this.#isMigrating = true
+    const { isAllowed } = await migrations.act('run', release, migration)
+    if (!isAllowed) await migrations.act('resume', release, migration)
+    const { record, failure } = await migrations.whenStopped(migration)
+    if (record.state !== 'complete') {
+      const detail = `The migration ${name} stopped at ${record.lastDocumentId}: ${failure}`
+      throw new Fault('FUNCTION_FAILED', { detail })
+    }
+    return { processed: String(record.processed), changed: String(record.changed) }
   }
 
   async close(): Promise<void> {

@@ -146,6 +146,9 @@ class TestHost {
         id,
         async () => {
           if (request.kind === 'documents') return environment.documents(request.table)
+          if (request.kind === 'migrate') {
+            return JSON.stringify(await environment.migrate(request.name))
+          }
           if (request.kind === 'scheduled') return JSON.stringify(await environment.scheduled())
           await environment.advance(request.millis, request.crons)
           return 'null'

@@ -50,6 +50,7 @@ export class WorkspaceReleases {
       sourceMap: bundle.sourceMap,
       functions: new Map(description.functions.map((item) => [item.name, item])),
       tables: new Map(description.tables.map((table) => [table.name, table])),
+      migrations: new Map((description.migrations ?? []).map((each) => [each.name, each])),
       description,
       directory,
     }

@@ -2,6 +2,7 @@
  * The migrations of one Environment, as operators see them: their progress, which is kept in memory
  * beside the documents, and the actions that change it.
  */
+import { assert } from '../../errors/assert.ts'
 import { Fault } from '../../errors/fault.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
@@ -59,6 +60,19 @@ export interface MigrationStatistics {
 /** A change of the state of a migration. `failure` is for the log of the server. */
 export type MigrationListener = (record: MigrationRecord, failure: string | null) => void
 
+/** Waits until a migration no longer runs. */
+interface Waiter {
+  readonly id: string
+  readonly resolve: (stopped: StoppedMigration) => void
+  readonly reject: (error: unknown) => void
+}
+
+export interface StoppedMigration {
+  readonly record: MigrationRecord
+  /** The error of a document that stopped it; null for none. */
+  readonly failure: string | null
+}
+
 type RunAction = Exclude<MigrationAction, 'dry-run'>
 type State = MigrationRecord['state']
 
@@ -82,6 +96,10 @@ export class Migrations {
   /** Releases of migrations that are about to be stored: they must not be retired meanwhile. */
   readonly #starting = new Map<string, number>()
   readonly #listeners: MigrationListener[] = []
+  readonly #waiters = new Set<Waiter>()
+  /** The errors of blocked migrations by record, for the time that this server runs. */
+  readonly #failures = new Map<string, string>()
+  #isStopped = false
   #host: MigrationHost | null = null
   #loading: Promise<void> | null = null
   #isLoaded = false
@@ -123,6 +141,9 @@ export class Migrations {
 
   /** Starts no further batch. */
   stop(): void {
+    this.#isStopped = true
+    for (const { reject } of this.#waiters) reject(new Fault('UNAVAILABLE'))
+    this.#waiters.clear()
     this.#worker.stop()
   }
 
@@ -212,6 +233,34 @@ export class Migrations {
     if (action === 'run' || action === 'resume') this.#worker.wake()
     const isAllowed = changed.hasChanged || done.includes(changed.record.state)
     return { record: changed.record, isAllowed }
+  }
+
+  /**
+   * Resolves once a migration that was started no longer runs. Rejects with UNAVAILABLE when the
+   * engine stops.
+   */
+  async whenStopped(
+    migration: Pick<MigrationManifest, 'name' | 'digest'>,
+  ): Promise<StoppedMigration> {
+    await this.#load()
+    const record = this.#find(migration)
+    assert(record !== null, `the migration ${migration.name} was started`)
+    if (record.state !== 'running') return this.#stopped(record)
+    if (this.#isStopped) throw new Fault('UNAVAILABLE')
+    return new Promise((resolve, reject) => {
+      this.#waiters.add({ id: record.id, resolve, reject })
+    })
+  }
+
+  /** Cancels the unfinished migrations of this name that have another digest. */
+  async cancelOthers({ name, digest }: Pick<MigrationManifest, 'name' | 'digest'>): Promise<void> {
+    await this.#load()
+    for (const record of this.#records.values()) {
+      if (record.name !== name || record.digest === digest || !isUnfinished(record)) continue
+      const finishedAtMicros = this.#options.system.nowMicros()
+      const change = { state: 'canceled', finishedAtMicros } as const
+      await this.#change(record.id, TRANSITIONS.cancel.from, change)
+    }
   }
 
   /** Returns the first documents before and after, and stores nothing. Rejects as a batch does. */
@@ -319,10 +368,22 @@ export class Migrations {
     const known = this.#records.get(record.id)
     if (known !== undefined && known.version >= record.version) return
     this.#records.set(record.id, record)
+    if (failure !== null) this.#failures.set(record.id, failure)
     const isNew = known === undefined || known.startedAtMicros !== record.startedAtMicros
     if (!isNew && known.state === record.state) return
     this.#log(record, failure)
     for (const listener of this.#listeners) listener(record, failure)
+    if (record.state === 'running') return
+    for (const waiter of this.#waiters) {
+      if (waiter.id !== record.id) continue
+      this.#waiters.delete(waiter)
+      waiter.resolve(this.#stopped(record))
+    }
+  }
+
+  #stopped(record: MigrationRecord): StoppedMigration {
+    const failure = record.state === 'blocked' ? (this.#failures.get(record.id) ?? null) : null
+    return { record, failure }
   }
 
   #log(record: MigrationRecord, failure: string | null): void {

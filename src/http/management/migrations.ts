@@ -4,7 +4,7 @@ import {
   listMigrations,
   previewMigration,
 } from '../../product/migrations/migrations.ts'
-import type { MigrationActed, MigrationList } from '../../wire/migrations.ts'
+import type { MigrationActed, MigrationList } from '../../wire/migrations/migrations.ts'
 import { migrationOperations } from '../../wire/operations/migrations.ts'
 import { lookUp, operationField } from './idempotency-operations.ts'
 import type { ProductApp } from './product-app.ts'

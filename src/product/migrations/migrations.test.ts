@@ -159,7 +159,7 @@ describe('an operator', () => {
     }
   })
 
-  test('cannot resume what was canceled, but run it from the beginning', async () => {
+  test('runs what was canceled from the beginning, but cannot resume it', async () => {
     await open()
     await completed('fail')
     await act('cancel', 'fail')
@@ -169,7 +169,7 @@ describe('an operator', () => {
     expect(await stateOf('fail')).toMatchObject({ state: 'complete', processed: '12', failed: '0' })
   })
 
-  test('is told of an unknown migration, Release and state', async () => {
+  test('gets the reason for an unknown migration, Release and state', async () => {
     await open()
     const { ids } = gateway.harness.system
     expect((await rejection(() => act('run', 'unknown'))).code).toBe('PRODUCT_NOT_FOUND')
@@ -228,11 +228,11 @@ test('a Release that cannot be validated before its migration can run it', async
   expect(await stateOf('add', releaseId)).toMatchObject({ state: 'complete', releaseId })
 })
 
-describe('a Release that requires a migration', () => {
+describe('requires', () => {
   const requiring = (names: readonly string[]) =>
     publishRelease(gateway.harness, { ...WORKSPACE, source: 'next', requires: names })
 
-  test('is bound to a Channel once it is complete, and the fault is the command', async () => {
+  test('a Channel is bound once all are complete, and the fault is the command', async () => {
     await open()
     const { releaseId } = await requiring(['add', 'other'])
     const fault = await rejection(() => bindChannel(gateway.harness, releaseId))
@@ -251,7 +251,7 @@ describe('a Release that requires a migration', () => {
     expect(await bindChannel(gateway.harness, releaseId)).toMatchObject({ releaseId })
   })
 
-  test('is bound after the same migration of an earlier Release', async () => {
+  test('the same migration of an earlier Release counts, a changed one does not', async () => {
     await open()
     await completed('add')
     const { releaseId } = await requiring(['add'])
@@ -267,7 +267,7 @@ describe('a Release that requires a migration', () => {
     expect(fault.code).toBe('PRODUCT_INCOMPATIBLE')
   })
 
-  test('may name a migration that only an earlier Release has', async () => {
+  test('the list may name a migration that only an earlier Release has', async () => {
     await open()
     const without = { ...WORKSPACE, source: 'next', migrations: [], requires: ['add'] }
     const { migrations: _, ...input } = without
@@ -278,7 +278,7 @@ describe('a Release that requires a migration', () => {
     expect(await bindChannel(gateway.harness, releaseId)).toMatchObject({ releaseId })
   })
 
-  test('is neither rolled back to nor part of a policy before', async () => {
+  test('a rollback and a policy need the migrations too', async () => {
     await open()
     await completed('add')
     const { releaseId } = await requiring(['add'])

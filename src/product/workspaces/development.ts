@@ -4,10 +4,11 @@
  * validation. A package that fails a check changes nothing.
  */
 import type { Engine } from '../../engine/engine.ts'
+import type { MigrationRecord } from '../../engine/migrations/migration-records.ts'
 import { isFault } from '../../errors/fault.ts'
 import type { RecordedActor } from '../../identity/actor.ts'
 import { type Channel, findChannel, listChannels } from '../../storage/control/channels.ts'
-import type { ControlReader } from '../../storage/control/database.ts'
+import type { ControlReader, ControlTx } from '../../storage/control/database.ts'
 import {
   findRelease,
   listBoundReleases,
@@ -23,6 +24,7 @@ import { CHANNELS_MAX } from '../channels/promote.ts'
 import { codeChecks, incompatible, isFailed } from '../compatibility/release-checks.ts'
 import { prepareRelease, uncertainTables } from '../compatibility/stored-documents.ts'
 import type { CronsInForce } from '../crons/crons-in-force.ts'
+import { pendingMigrations } from '../migrations/required-migrations.ts'
 import type { LoadedRelease } from '../ports.ts'
 import type { ArtifactCollection } from '../releases/artifact-collection.ts'
 import { decodeRelease, type ReleaseCache } from '../releases/release-cache.ts'
@@ -30,10 +32,13 @@ import { type RetirementPorts, retire } from '../releases/retire.ts'
 import { limitReached } from '../resource-faults.ts'
 import type { Serving } from '../serving/serving.ts'
 import { type Candidate, decodeCandidate } from './candidates.ts'
+import { type DevelopmentMigrationsPorts, migrateForDevelopment } from './development-migrations.ts'
 import { insertPublication, WORKSPACES_MAX } from './publish.ts'
 
 export interface DevelopmentPorts extends RetirementPorts {
-  readonly engine: Pick<Engine, 'prepare' | 'warm'> & RetirementPorts['engine']
+  readonly engine: Pick<Engine, 'prepare' | 'warm'> &
+    RetirementPorts['engine'] &
+    DevelopmentMigrationsPorts['engine']
   readonly releases: Pick<ReleaseCache, 'load' | 'add' | 'forget'>
   readonly serving: Pick<Serving, 'bind' | 'state' | 'isServed' | 'whenIdle'>
   readonly collection: Pick<ArtifactCollection, 'collect' | 'hold'>
@@ -46,6 +51,8 @@ export interface DevelopmentInput {
   readonly requestId: RequestId
   /** Builds the package. It loads the code in the engine under the ID of the new Release. */
   readonly build: (releaseId: ReleaseId) => Promise<DevelopmentBuild>
+  /** Called with each migration that ran before the Release is bound, complete or not. */
+  readonly onMigration?: (record: MigrationRecord) => void
 }
 
 export interface DevelopmentBuild {
@@ -105,16 +112,31 @@ async function publishChecked(
   }
   const { declared, manifest, artifact, artifactBytes } = candidate
   const release = decodeRelease(releaseId, declared, artifactBytes)
-  const checks = await checkRelease(ports, release, described)
-  const channel = await ports.collection.hold([manifest.digest, artifact.digest], async () => {
+  const ofCode = codeChecks(release.manifest, described)
+  if (ofCode.some(isFailed)) throw incompatible(ofCode)
+  const { requestId, onMigration = () => undefined } = input
+  const publication = { candidate, releaseId, requestId }
+  const bytes = manifest.content.length + artifact.bytes
+  const store = () =>
     // Written before the row that references them: a crash must not leave a row without bytes.
-    await Promise.all([
+    Promise.all([
       artifacts.put(manifest.digest, manifest.content),
       artifacts.put(artifact.digest, artifactBytes),
     ])
-    return commit(ports, actor, { ...input, candidate, releaseId, checks })
+  const channel = await ports.collection.hold([manifest.digest, artifact.digest], async () => {
+    const isMigrating = (await pendingMigrations(ports, release)).length > 0
+    if (isMigrating) {
+      // Published first: a migration continues in its Release after a restart.
+      await store()
+      control.transaction((tx) => insertHead(ports, tx, actor, publication))
+      ports.releases.add(release, bytes)
+      await migrateForDevelopment(ports, release, onMigration)
+    }
+    const checks = [...ofCode, ...(await checkDocuments(ports, release))]
+    if (!isMigrating) await store()
+    return commit(ports, actor, { ...publication, channel: input.channel, checks, isMigrating })
   })
-  ports.releases.add(release, manifest.content.length + artifact.bytes)
+  ports.releases.add(release, bytes)
   serveBinding(ports, channel)
   return { release, previous, changed: true }
 }
@@ -154,13 +176,10 @@ function isServing(reader: ControlReader, candidate: Candidate, bound: Channel |
  * Checks the stored documents, only of tables in which one may not fit. Throws
  * PRODUCT_INCOMPATIBLE.
  */
-async function checkRelease(
+async function checkDocuments(
   ports: DevelopmentPorts,
   release: LoadedRelease,
-  described: Json,
 ): Promise<readonly ReleaseCheck[]> {
-  const ofCode = codeChecks(release.manifest, described)
-  if (ofCode.some(isFailed)) throw incompatible(ofCode)
   const bound = ports.root.control.read(listBoundReleases)
   const tables =
     bound.length === 0
@@ -168,28 +187,43 @@ async function checkRelease(
       : await uncertainTables(ports, release, bound)
   const ofDocuments = await prepareRelease(ports.engine, release, tables)
   if (ofDocuments.some(isFailed)) throw incompatible(ofDocuments)
-  return [...ofCode, ...ofDocuments]
+  return ofDocuments
 }
 
-interface CommitInput extends Pick<DevelopmentInput, 'channel' | 'requestId'> {
+interface Publication extends Pick<DevelopmentInput, 'requestId'> {
   readonly candidate: Candidate
   readonly releaseId: ReleaseId
+}
+
+interface CommitInput extends Publication, Pick<DevelopmentInput, 'channel'> {
   readonly checks: readonly ReleaseCheck[]
+  /** True if the Release was published before its migrations. */
+  readonly isMigrating: boolean
+}
+
+/** Makes the Release the HEAD of its Workspace. */
+function insertHead(
+  ports: DevelopmentPorts,
+  tx: ControlTx,
+  actor: RecordedActor,
+  publication: Publication,
+): void {
+  const head = findWorkspaceHead(tx, publication.candidate.workspace)
+  if (head === null && listWorkspaceHeads(tx).length >= WORKSPACES_MAX) {
+    throw limitReached('workspace', WORKSPACES_MAX, 'Workspaces')
+  }
+  const expectedHead = head?.revisionId ?? 'empty'
+  insertPublication(ports, tx, actor, { ...publication, expectedHead })
 }
 
 function commit(ports: DevelopmentPorts, actor: RecordedActor, input: CommitInput): Channel {
-  const { candidate, releaseId, checks, channel, requestId } = input
+  const { releaseId, checks, channel, requestId, isMigrating } = input
   return ports.root.control.transaction((tx) => {
-    const head = findWorkspaceHead(tx, candidate.workspace)
-    if (head === null && listWorkspaceHeads(tx).length >= WORKSPACES_MAX) {
-      throw limitReached('workspace', WORKSPACES_MAX, 'Workspaces')
-    }
     const current = findChannel(tx, channel)
     if (current === null && listChannels(tx).length >= CHANNELS_MAX) {
       throw limitReached('channel', CHANNELS_MAX, 'Channels')
     }
-    const expectedHead = head?.revisionId ?? 'empty'
-    insertPublication(ports, tx, actor, { candidate, expectedHead, releaseId, requestId })
+    if (!isMigrating) insertHead(ports, tx, actor, input)
     const atMicros = ports.system.nowMicros()
     markReleaseDecided(tx, releaseId, { state: 'validated', checks, atMicros })
     const operation = 'product.release.validate'

@@ -1,5 +1,10 @@
 /** Migrations of stored documents: their progress and the actions on them. */
-import { MigrationAct, MigrationActed, MigrationList, MigrationsQuery } from '../migrations.ts'
+import {
+  MigrationAct,
+  MigrationActed,
+  MigrationList,
+  MigrationsQuery,
+} from '../migrations/migrations.ts'
 import { lookUpOperation } from './idempotency-records.ts'
 import { environmentOperation } from './operation.ts'
 

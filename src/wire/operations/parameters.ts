@@ -6,7 +6,7 @@ import { DocumentIdField, TableName } from '../data.ts'
 import { idField } from '../fields.ts'
 import { ObjectKey } from '../files/buckets.ts'
 import { SignedDownload } from '../files/stored-files.ts'
-import { MigrationName } from '../migrations.ts'
+import { MigrationName } from '../migrations/migrations.ts'
 import type { Infer } from '../schema.ts'
 import { WorkspaceName } from '../workspace.ts'
 

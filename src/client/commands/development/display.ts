@@ -51,6 +51,12 @@ export function eventLines(
         ...event.next.flatMap(indented),
         ...indented(remains),
       ]
+    case 'migrated': {
+      const { name, state, processed, changed } = event
+      const shown = state === 'complete' ? state : output.styled('red', state)
+      const counts = `${processed} documents, ${changed} changed`
+      return [`${time}  ${output.bold('migrated')}  ${printable(name)}  ${shown}  ${counts}`]
+    }
     case 'types':
       return event.details.length === 0
         ? [`${time}  ${output.bold('types')}  No problems are left.`]

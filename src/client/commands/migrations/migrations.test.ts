@@ -36,7 +36,7 @@ const object = (fields: Record<string, { type: string; value: string }>) => ({
 
 let server: FakeServer
 let client: TestClient
-/** What the list returns, one after the other; the last one stays. */
+/** The items that the list returns, one after the other; the last one stays. */
 let states: (typeof ADD)[]
 beforeEach(async () => {
   ;({ server, client } = await linkedClient())

@@ -2,7 +2,7 @@
 import { isId, type ReleaseId } from '../../../value/ids.ts'
 import { MIGRATION_NAME, type MigrationAction } from '../../../value/migrations/migrations.ts'
 import type { Json } from '../../../value/strict-json.ts'
-import type { MigrationItem } from '../../../wire/migrations.ts'
+import type { MigrationItem } from '../../../wire/migrations/migrations.ts'
 import { actOnMigration, listMigrations } from '../../../wire/operations/migrations.ts'
 import { type CommandSpec, command, flag, option } from '../../contexts.ts'
 import { openRemote, type Remote } from '../../remotes.ts'

@@ -3,7 +3,7 @@ import { valueToPlain } from '../../../value/plain.ts'
 import type { Json } from '../../../value/strict-json.ts'
 import { decodeTagged } from '../../../value/tagged.ts'
 import type { ValueObject } from '../../../value/values.ts'
-import type { MigrationActed, MigrationPreview } from '../../../wire/migrations.ts'
+import type { MigrationActed, MigrationPreview } from '../../../wire/migrations/migrations.ts'
 
 /** Sentences and, for each document, the fields that change. */
 export function previewLines({ name, documents }: MigrationActed): string[] {

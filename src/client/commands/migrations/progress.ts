@@ -1,7 +1,7 @@
 /** The progress of a migration: as a row, in sentences, and followed until it no longer runs. */
 import { Fault } from '../../../errors/fault.ts'
 import { formatTimestamp } from '../../../value/plain.ts'
-import type { MigrationItem } from '../../../wire/migrations.ts'
+import type { MigrationItem } from '../../../wire/migrations/migrations.ts'
 import type { Context } from '../../contexts.ts'
 import { explained } from '../../explanations.ts'
 import { pause } from '../../pauses.ts'
@@ -30,7 +30,8 @@ export function finalLines(item: MigrationItem): string[] {
   const first = `${name} is ${state}: ${countsOf(item)}.`
   if (state === 'blocked') {
     const where = lastDocumentId === null ? '' : ` at ${lastDocumentId}`
-    const reason = `${item.lastErrorCode}${where}. The log has the reason: \`svc logs --level warn\`.`
+    const log = 'The log has the reason: `svc logs --level warn`.'
+    const reason = `${item.lastErrorCode}${where}. ${log}`
     const resume = `\`svc migrations resume ${name}\``
     return [first, reason, `Correct the document and run ${resume}, or publish corrected code.`]
   }

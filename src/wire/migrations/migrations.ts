@@ -5,12 +5,12 @@ import {
   MIGRATION_NAME,
   MIGRATION_STATES,
   MIGRATIONS_MAX,
-} from '../value/migrations/migrations.ts'
-import { TableName } from './data.ts'
-import { idField, listUpTo, Micros, text, textUpTo, U64 } from './fields.ts'
-import { OperationField } from './idempotency-records.ts'
-import { TaggedObjectField } from './invocations.ts'
-import { type Infer, schema } from './schema.ts'
+} from '../../value/migrations/migrations.ts'
+import { TableName } from '../data.ts'
+import { idField, listUpTo, Micros, text, textUpTo, U64 } from '../fields.ts'
+import { OperationField } from '../idempotency-records.ts'
+import { TaggedObjectField } from '../invocations.ts'
+import { type Infer, schema } from '../schema.ts'
 
 export const MigrationName = text(MIGRATION_NAME, 'the name of a migration')
 
@@ -21,7 +21,7 @@ export const MigrationsQuery = schema({
 
 const MIGRATION = {
   name: MigrationName,
-  /** The Release whose code runs; the one that was asked for until it runs. */
+  /** The Release whose code runs; the listed one until it runs. */
   releaseId: idField('rel'),
   table: TableName,
   state: ['===', ...MIGRATION_STATES],
