@@ -39,6 +39,7 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
     'missing-globals.ts': 'what authors use in place of globals that a realm does not have',
     'random-stream.ts': 'the random numbers of a call, from its seed',
     'workspace-script.ts': 'the script of a Release, and the globals that it gets as parameters',
+    'migrations.ts': 'the code of migrations, as a Function of a batch of documents',
     'workspace.ts': 'the definitions of the Workspace',
     'decoding.ts': 'Stored JSON to values',
     'documents.ts': 'the documents that the server sent, and those kept for later calls',

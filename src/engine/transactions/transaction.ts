@@ -178,7 +178,7 @@ export class Transaction {
     { projection }: PreparedTable,
     physical: PhysicalIndex,
     interval: KeyInterval,
-    input: Pick<RangeInput, 'order' | 'limit'>,
+    input: Pick<RangeInput, 'order' | 'limit' | 'textUnitsMax'>,
   ): MaybePromise<RangeOutput> {
     const overlaid = this.#overlay.within(physical, interval, input.order)
     const { lower, upper } = overlaid.unread ?? interval

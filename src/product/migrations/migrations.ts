@@ -13,6 +13,7 @@ import type { MigrationAction } from '../../value/migrations/migrations.ts'
 import { decodeStored } from '../../value/stored.ts'
 import { encodeTagged } from '../../value/tagged.ts'
 import type { MigrationItem, MigrationPreview } from '../../wire/migrations/migrations.ts'
+import { refusalText } from '../compatibility/refusals.ts'
 import { incompatible, isFailed } from '../compatibility/release-checks.ts'
 import { SchemaComparison } from '../compatibility/schema-comparison.ts'
 import { type Applied, applyOnce, isApplied } from '../idempotency/idempotency-records.ts'
@@ -185,9 +186,11 @@ async function requireReadable(
   const violations: { path: string; rule: string }[] = []
   for (const id of bound.filter((other) => other !== release.releaseId)) {
     const reader = await ports.releases.load(id)
-    const reason = new SchemaComparison().conflict(tablesOf(reader), tablesOf(release))
-    if (reason === null) continue
-    violations.push({ path: 'releaseId', rule: `readable by ${id}, which serves: ${reason}` })
+    const pair = { reader: tablesOf(reader), writer: tablesOf(release), newer: 'writer' } as const
+    const [refusal] = new SchemaComparison().conflicts(pair)
+    if (refusal === undefined) continue
+    const rule = `readable by ${id}, which serves: ${refusalText(refusal)}`
+    violations.push({ path: 'releaseId', rule })
   }
   if (violations.length > 0) throw new Fault('PRODUCT_INCOMPATIBLE', { violations })
 }
