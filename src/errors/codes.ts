@@ -270,7 +270,7 @@ export const CODES = {
   PRODUCT_INCOMPATIBLE: {
     kind: 'invalid',
     message: 'The Release is not compatible with the stored documents or the serving Releases.',
-    next: 'Read the failed checks, then correct the documents, or the Workspace and publish again.',
+    next: 'Read the failed checks; `svc docs schema-changes` says how to change schema and documents.',
   },
   PRODUCT_NOT_FOUND: {
     kind: 'not_found',

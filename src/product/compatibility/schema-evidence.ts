@@ -47,7 +47,7 @@ export function readSchemaEvidence(ports: SchemaEvidencePorts): Promise<SchemaEv
 }
 
 /**
- * Throws PRODUCT_INCOMPATIBLE unless each Release accepts what every other one writes, and what
+ * Throws PRODUCT_INCOMPATIBLE unless each Release reads what every other one writes, and what
  * ReleaseCache.load throws.
  */
 export async function requireMutuallyCompatible(

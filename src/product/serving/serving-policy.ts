@@ -1,6 +1,6 @@
 /**
  * The policy of environment:default: the Releases that serve it and the share of callers of each.
- * They share the documents, so each Release must accept what every other one writes.
+ * They share the documents, so each Release must read what every other one writes.
  */
 import { Fault } from '../../errors/fault.ts'
 import type { Actor } from '../../identity/actor.ts'

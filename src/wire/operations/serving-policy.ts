@@ -45,7 +45,7 @@ export const readSchemaCompatibility = environmentOperation({
   method: 'GET',
   path: '/schemas/compatibility',
   name: 'readSchemaCompatibility',
-  summary: 'Reports whether the Releases of the serving policy accept documents of each other.',
+  summary: 'Reports whether the Releases of the serving policy read what the others write.',
   capability: 'releases:read',
   replies: { 200: SchemaCompatibility },
   errors: ['PRODUCT_RELEASE_RETIRED'],
