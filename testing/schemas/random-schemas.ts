@@ -38,6 +38,30 @@ function randomFields(random: Random, depth = 0): FieldsJson {
   return fields
 }
 
+/**
+ * Returns a table whose field is an object, and one where it is a union or a record of few values:
+ * pairs that random changes seldom make.
+ */
+export function randomObjectPair(random: Random): readonly [FieldsJson, FieldsJson] {
+  const member = () => ({ type: 'object', fields: smallFields(random) }) as const
+  const whole: ValidatorJson = random.chance(3)
+    ? { type: 'record', values: { type: 'string' }, maximumItems: 1 + random.below(3) }
+    : { type: 'union', members: [member(), member(), ...(random.chance(2) ? [member()] : [])] }
+  return [{ a: member() }, { a: whole }]
+}
+
+function smallFields(random: Random): FieldsJson {
+  const fields: Record<string, ValidatorJson | OptionalJson> = {}
+  for (const name of FIELD_NAMES) {
+    if (random.chance(2)) continue
+    const literal = { type: 'literal', value: { string: random.pick(['a', 'b']) } } as const
+    const open = { type: 'open', inner: { type: 'union', members: [literal] } } as const
+    const inner = random.pick([{ type: 'string' } as const, literal, open])
+    fields[name] = random.chance(3) ? inner : { type: 'optional', inner }
+  }
+  return fields
+}
+
 function randomField(random: Random, depth: number): ValidatorJson | OptionalJson {
   const inner = randomValidator(random, depth)
   if (random.chance(2)) return inner
@@ -181,9 +205,16 @@ function changedValidator(random: Random, json: ValidatorJson, depth: number): V
     case 'object': {
       const changed = () =>
         ({ ...json, fields: changedFields(random, json.fields, depth + 1) }) as const
-      if (random.chance(4)) return { type: 'union', members: [json, changed()] }
+      if (random.chance(4)) {
+        const [one, other] = [random.chance(2) ? json : changed(), changed()]
+        return { type: 'union', members: [one, other] }
+      }
       if (!random.chance(8)) return changed()
-      return { type: 'record', values: randomScalar(random), ...maximumItems(random) }
+      const values = Object.values(json.fields).map((field) =>
+        field.type === 'optional' ? field.inner : field,
+      )
+      const members = values.length === 0 ? [randomScalar(random)] : values
+      return { type: 'record', values: { type: 'union', members }, ...maximumItems(random) }
     }
     case 'array':
       return {

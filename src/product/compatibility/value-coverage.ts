@@ -302,7 +302,9 @@ export class ValueCoverage {
     if (gaps === null) return null
     const others = this.#alternatives(read.records, (each) => this.#inRecord(each, written, path))
     if (others === null) return null
-    const cases = alternatives.length < 2 ? [] : splitFields(written.fields, read.objects)
+    // A value that an open union does not know is of none of the cases.
+    const isSplit = alternatives.length > 1 && this.#hidden === 'valid'
+    const cases = isSplit ? splitFields(written.fields, read.objects) : []
     if (cases.length > 0 && cases.length <= splits) {
       this.#budget.spend(cases.length * Object.keys(written.fields).length)
       const left = Math.floor(splits / cases.length)
@@ -348,18 +350,20 @@ export class ValueCoverage {
     if (only === undefined || !isKept) {
       return this.#object(compared, reader, { ...written, isView: false })
     }
-    if (others.length > 0) {
-      const witness = () => this.#search.keptObject({ reader, writer, possible, written })
-      return { path, change: HIDDEN_MIXED, witness }
-    }
-    if (records.length === 0) {
-      const fields = possible[0]!
-      return firstOf(this.fields({ fields, isView: false }, written, path))
-    }
-    return (
-      this.#inRecord(records[0]!, written, path) ??
-      this.#overfull(records[0]!, { reader, writer, path }, written)
-    )
+    // An object that fitted a member still does after each write that fits this member.
+    const gap =
+      firstFound(possible, (fields) =>
+        firstOf(this.fields({ fields, isView: false }, written, path)),
+      ) ??
+      firstFound(
+        records,
+        (record) =>
+          this.#inRecord(record, written, path) ??
+          this.#overfull(record, { reader, writer, path }, written),
+      )
+    if (gap === null || others.length === 0) return gap
+    const witness = () => this.#search.keptObject({ reader, writer, possible, written })
+    return { path, change: HIDDEN_MIXED, witness }
   }
 
   /** A field that the writer adds may be one more than a record may have. */
@@ -419,6 +423,14 @@ function witnessOf(written: Value | undefined): Witness | null {
 
 function firstOf(gaps: Iterable<Gap>): Gap | null {
   for (const gap of gaps) return gap
+  return null
+}
+
+function firstFound<T>(items: readonly T[], find: (item: T) => Gap | null): Gap | null {
+  for (const item of items) {
+    const found = find(item)
+    if (found !== null) return found
+  }
   return null
 }
 

@@ -134,7 +134,7 @@ export class WitnessSearch {
     return rejected === undefined ? null : { written: rejected! }
   }
 
-  /** Looks for an object of one member that is of none after a write. */
+  /** Looks for an object that is of no member: a new one, or one of a member before the write. */
   keptObject(kept: Kept & { readonly possible: readonly FieldsJson[] }): Witness | null {
     const minimal = this.minimal.object(kept.written.fields) ?? new Map()
     const seen = this.#variants(kept.written.fields)
@@ -174,11 +174,12 @@ export class WitnessSearch {
     const write = this.#rulesOf(writer)
     const documents = befores.map((value) => new Map([[FIELD, value]]))
     const valid = documents.filter((each) => read.reads(each) && write.reads(each))
-    for (const before of valid.slice(0, TRIES_MAX)) {
+    for (const before of [null, ...valid.slice(0, TRIES_MAX)]) {
       for (const value of written.slice(0, TRIES_MAX)) {
         this.#budget.spend(100)
         const stored = write.write(before, new Map([[FIELD, value]]))
         if (stored === null || read.reads(stored)) continue
+        if (before === null) return { written: value }
         return { before: before.get(FIELD)!, written: value }
       }
     }
