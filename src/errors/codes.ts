@@ -270,7 +270,7 @@ export const CODES = {
   PRODUCT_INCOMPATIBLE: {
     kind: 'invalid',
     message: 'The Release is not compatible with the stored documents or the serving Releases.',
-    next: 'Read the failed checks; `svc docs schema-changes` says how to change schema and documents.',
+    next: 'Read the failed checks; `svc docs schema-changes` says how to change a schema.',
   },
   PRODUCT_NOT_FOUND: {
     kind: 'not_found',
