@@ -48,8 +48,9 @@ export class TransactionBounds {
   /** Throws LIMIT_EXCEEDED beyond a bound. */
   countRead(text: string): void {
     this.#documentsRead += 1
+    this.#bytesRead += text.length
     if (this.#documentsRead > DOCUMENTS_READ_MAX) this.#exceed('documents read', DOCUMENTS_READ_MAX)
-    this.countUnits(text.length)
+    if (this.#bytesRead > BYTES_READ_MAX) this.#exceed('bytes read', BYTES_READ_MAX)
   }
 
   /** Counts further UTF-16 units that are read. Throws LIMIT_EXCEEDED beyond the bound. */

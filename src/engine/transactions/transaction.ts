@@ -227,10 +227,9 @@ export class Transaction {
   ): RangeOutput {
     const merged = this.#overlay.merge(rows, overlaid, { index, interval, order, limit })
     this.readSet.addInterval(index, scannedPart(interval, order, merged.scannedTo))
-    const documents = merged.documents.map(({ document }) => {
-      this.#bounds.countRead(document.text)
-      return projection === null ? document : this.#projected(projection, document)
-    })
+    const stored = merged.documents.map(({ document }) => document)
+    for (const document of stored) this.#bounds.countRead(document.text)
+    const documents = projection ? stored.map((each) => this.#projected(projection, each)) : stored
     if (this.#options.writable) this.#cacheAll(rows.documents)
     return { documents, done: merged.done, lastKey: merged.documents.at(-1)?.key ?? null }
   }
@@ -238,8 +237,8 @@ export class Transaction {
   /** Returns the new document's ID. */
   insert(tableName: string, fields: unknown): MaybePromise<string> {
     const table = this.#tables.writable(tableName, 'insert')
-    const written = storedValue(fields, 'insert', tableName)
-    const value = storedFields(table, null, written, { verb: 'insert', of: tableName })
+    const about = { verb: 'insert', of: tableName }
+    const value = storedFields(table, null, storedValue(fields, 'insert', tableName), about)
     const { nowMicros, seed } = this.#options
     const count = this.#inserted++
     const digest = sha256(documentIdSource(seed, count))
@@ -302,8 +301,8 @@ export class Transaction {
     const table = this.#writableTableOf(id, 'replace')
     return andThen(this.#existing(id, 'replace'), ({ value, origin }) => {
       const written = storedValue(fields, 'replace', id)
-      const stored = storedFields(table, value, written, { verb: 'replace', of: id })
-      return this.#write(table, id, origin, stored)
+      const about = { verb: 'replace', of: id }
+      return this.#write(table, id, origin, storedFields(table, value, written, about))
     })
   }
 
