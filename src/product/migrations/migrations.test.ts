@@ -228,6 +228,23 @@ test('a Release that cannot be validated before its migration can run it', async
   expect(await stateOf('add', releaseId)).toMatchObject({ state: 'complete', releaseId })
 })
 
+test('a validation whose documents do not fit names the migration that it requires', async () => {
+  await open()
+  const level = { type: 'string' } as const
+  gateway.harness.engine.documents.set('tasks', [new Map()])
+  const published = publishRelease(gateway.harness, {
+    ...WORKSPACE,
+    tables: [{ ...TASKS, fields: { level } }],
+    requires: ['add'],
+  })
+  const fault = await rejection(() => published)
+  expect(fault.violations.map(({ path }) => path)).toEqual([
+    expect.stringMatching(/^checks\.documents/),
+    'checks.migrations',
+  ])
+  expect(fault.violations[1]!.rule).toContain('svc migrations run add --release rel_')
+})
+
 describe('requires', () => {
   const requiring = (names: readonly string[]) =>
     publishRelease(gateway.harness, { ...WORKSPACE, source: 'next', requires: names })

@@ -29,6 +29,10 @@ import {
   isFailed,
   loadFailure,
 } from '../compatibility/release-checks.ts'
+import {
+  migrationChecks,
+  type RequiredMigrationsPorts,
+} from '../compatibility/required-migrations.ts'
 import { prepareRelease } from '../compatibility/stored-documents.ts'
 import type { ChangePorts, LoadedRelease, ReleasesPort, RootPort } from '../ports.ts'
 import { channelNotFound, releaseNotFound } from '../resource-faults.ts'
@@ -51,7 +55,7 @@ export interface ValidateInput {
 
 export interface ValidationPorts extends ChangePorts, ReleasesPort {
   readonly log: Logger
-  readonly engine: Pick<Engine, 'describe' | 'prepare' | 'warm'>
+  readonly engine: Pick<Engine, 'describe' | 'prepare' | 'warm'> & RequiredMigrationsPorts['engine']
   readonly validations: Pick<SerialQueue, 'run'>
 }
 
@@ -80,7 +84,9 @@ export async function validate(
     if (ofChannel.some(isFailed)) throw incompatible(ofChannel)
     if (record.state === 'published') {
       const ofDocuments = await prepareRelease(ports.engine, release)
-      if (ofDocuments.some(isFailed)) throw incompatible(ofDocuments)
+      if (ofDocuments.some(isFailed)) {
+        throw incompatible([...ofDocuments, ...(await migrationChecks(ports, release))])
+      }
       decide(ports, actor, { ...input, state: 'validated', checks: [...ofCode, ...ofDocuments] })
     }
     const { releaseId, state, checks, validatedAtMicros } = requireCandidate(ports, input.releaseId)

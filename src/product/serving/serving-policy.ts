@@ -15,13 +15,16 @@ import {
 import type { OperationId, RequestId } from '../../value/ids.ts'
 import { POLICY_RELEASES_MAX, WEIGHTS_TOTAL } from '../../value/targets.ts'
 import type { ServingPolicy } from '../../wire/serving-policy.ts'
+import {
+  type RequiredMigrationsPorts,
+  requireMigrated,
+} from '../compatibility/required-migrations.ts'
 import { requireMutuallyCompatible } from '../compatibility/schema-evidence.ts'
 import {
   requireStoredDocumentsFit,
   type StoredDocumentsPorts,
 } from '../compatibility/stored-documents.ts'
 import { type Applied, applyOnce, isApplied } from '../idempotency/idempotency-records.ts'
-import { type RequiredMigrationsPorts, requireMigrated } from '../migrations/required-migrations.ts'
 import type { ChangePorts, RootPort } from '../ports.ts'
 import { requireServable } from '../releases/servable.ts'
 import type { Serving } from './serving.ts'

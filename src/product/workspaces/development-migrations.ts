@@ -6,7 +6,7 @@ import {
   pendingMigrations,
   type RequiredMigrationsPorts,
   requireMigrated,
-} from '../migrations/required-migrations.ts'
+} from '../compatibility/required-migrations.ts'
 import type { LoadedRelease } from '../ports.ts'
 import { failingAsProduct } from '../schedules/scheduled-work.ts'
 

@@ -1,4 +1,4 @@
-/** Migrations of stored documents: names, states, bounds, and what makes two of them the same. */
+/** Migrations of stored documents: names, states and bounds (contract/wire.md, Migrations). */
 import { textDigest } from './text-digest.ts'
 
 /**

@@ -1,9 +1,11 @@
 /** Requires that the migrations which a Release names are complete before it is bound. */
 import type { Engine } from '../../engine/engine.ts'
 import { Fault } from '../../errors/fault.ts'
+import type { ReleaseCheck } from '../../storage/control/releases.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import type { LoadedRelease, ReleasesPort } from '../ports.ts'
 import { failingAsProduct } from '../schedules/scheduled-work.ts'
+import { failedCheck } from './release-checks.ts'
 
 export interface RequiredMigrationsPorts extends ReleasesPort {
   readonly engine: { readonly migrations: Pick<Engine['migrations'], 'isComplete'> }
@@ -20,13 +22,32 @@ export async function requireMigrated(
   releaseId: ReleaseId,
 ): Promise<void> {
   const release = await ports.releases.load(releaseId)
-  const pending = await pendingMigrations(ports, release)
-  if (pending.length === 0) return
-  const violations = pending.map((name) => ({
-    path: 'releaseId',
-    rule: `after the migration ${name} is complete: ${commandOf(release, name)}`,
-  }))
+  const rules = await pendingCommands(ports, release)
+  if (rules.length === 0) return
+  const violations = rules.map((rule) => ({ path: 'releaseId', rule }))
   throw new Fault('PRODUCT_INCOMPATIBLE', { violations })
+}
+
+/**
+ * Returns a failed check for each migration that the Release requires and that is not complete, for
+ * a validation whose stored documents do not fit.
+ */
+export async function migrationChecks(
+  ports: Pick<RequiredMigrationsPorts, 'engine'>,
+  release: LoadedRelease,
+): Promise<ReleaseCheck[]> {
+  const rules = await pendingCommands(ports, release)
+  return rules.map((rule) => failedCheck('migrations', rule))
+}
+
+async function pendingCommands(
+  ports: Pick<RequiredMigrationsPorts, 'engine'>,
+  release: LoadedRelease,
+): Promise<string[]> {
+  const pending = await pendingMigrations(ports, release)
+  return pending.map(
+    (name) => `after the migration ${name} is complete: ${commandOf(release, name)}`,
+  )
 }
 
 /** Returns the names that the Release requires and that are not complete, in their order. */
