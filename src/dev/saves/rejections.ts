@@ -7,8 +7,9 @@ import { codeFrameOfFile, findLocation } from '../workspace/code-frames.ts'
 type Rejected = Extract<DevelopmentEvent, { event: 'rejected' }>
 
 const WAYS_OUT = [
-  'Make new fields optional: v.optional(...).',
-  'Or make them optional first, save, fill them with a Mutation, then make them required.',
+  'Make new fields optional, or give them a default: v.optional(...).default(...).',
+  'Or fill them with a migration that the new schema requires: `svc docs migrations`. One that is',
+  'complete is not repeated; give it a new name.',
   'Or delete all documents: start again with `svc dev --reset`.',
 ]
 const UNDECLARED = /\([a-z0-9_]+\.([A-Za-z0-9_]+): no undeclared field\)/i

@@ -1,15 +1,15 @@
 /** `svc migrations`: the migrations of a Release, their progress, and what runs or stops them. */
-import { isId, type ReleaseId } from '../../../value/ids.ts'
+import { isId, type OperationId, type ReleaseId } from '../../../value/ids.ts'
 import { MIGRATION_NAME, type MigrationAction } from '../../../value/migrations/migrations.ts'
-import type { Json } from '../../../value/strict-json.ts'
 import type { MigrationItem } from '../../../wire/migrations/migrations.ts'
 import { actOnMigration, listMigrations } from '../../../wire/operations/migrations.ts'
-import { type CommandSpec, command, flag, option } from '../../contexts.ts'
+import { type CommandSpec, type Context, command, flag, option } from '../../contexts.ts'
+import { type Explanations, requestCommand } from '../../request-commands.ts'
 import { openRemote, type Remote } from '../../roots/remotes.ts'
 import { usage } from '../../usage.ts'
-import { changeIntent, REMOTE } from '../operations.ts'
+import { changeIntent, OPERATION_ID, REMOTE } from '../operations.ts'
 import { previewLines } from './previews.ts'
-import { finalLines, followMigration, startedLines, stateRow } from './progress.ts'
+import { finalLines, followMigration, startedLines } from './progress.ts'
 
 const MIGRATION = {
   name: 'NAME',
@@ -23,43 +23,55 @@ const AT = {
 } as const
 const CHANGE = {
   ...AT,
-  'operation-id': option('opn_ID', 'Operation ID; a new one by default'),
+  'operation-id': OPERATION_ID,
 } as const
 
-const list: CommandSpec = command({
+const list: CommandSpec = requestCommand({
   name: 'migrations list',
   summary: 'List the migrations of a Release with their progress',
   options: AT,
   examples: ['svc migrations list', 'svc migrations list --release rel_...'],
-  async run(context, { release, ...at }) {
-    const remote = await openRemote(context, at)
-    const request = listed(remote, releaseOf(release, list))
-    const found = await context.output.progress('reading the migrations', request)
-    const rows = found.migrations.map(stateRow)
-    const head = ['NAME', 'TABLE', 'STATE', 'PROCESSED', 'CHANGED', 'ERROR', 'STARTED', 'FINISHED']
-    const table = rows.length === 0 ? [] : context.output.table(head, rows)
-    const count = rows.length === 1 ? '1 migration' : `${rows.length || 'no'} migrations`
-    await context.output.result(found, [`${found.releaseId} has ${count}.`, ...table])
+  input: ({ release }) => releaseOf(release, list),
+  progress: 'reading the migrations',
+  request: listed,
+  lines({ releaseId, migrations }, { output }) {
+    const count =
+      migrations.length === 1 ? '1 migration' : `${migrations.length || 'no'} migrations`
+    const head = `${releaseId} has ${count}.`
+    if (length === 0) return [head]
+    const table = output.columns(migrations, {
+      NAME: 'name',
+      TABLE: 'table',
+      STATE: 'state',
+      PROCESSED: 'processed',
+      CHANGED: 'changed',
+      ERROR: 'lastErrorCode',
+      STARTED: 'startedAtMicros',
+      FINISHED: 'finishedAtMicros',
+    })
+    return [head, ...table]
   },
 })
 
-const run: CommandSpec = command({
+const run: CommandSpec = requestCommand({
   name: 'migrations run',
   summary: 'Run a migration on the server, or show what it would change',
   details: [
     'It runs in batches beside the calls of applications, and continues after a restart of the',
     'server. A document for which the code fails stops it: correct the document, or publish',
-    'corrected code and run that. --dry-run shows ten documents and stores nothing.',
+    'corrected code and run that. One that is complete is not repeated: to run its code again, give',
+    'it a new name. --dry-run shows ten documents and stores nothing.',
   ],
   positionals: [MIGRATION],
   options: { ...CHANGE, 'dry-run': flag('Show what would change, and store nothing') },
   examples: ['svc migrations run addPriority --dry-run', 'svc migrations run addPriority'],
-  async run(context, { 'dry-run': isDry = false, ...options }, [given]) {
-    const name = requireName(given ?? '', run)
-    if (!isDry) return change(context, run, { action: 'run', name, options })
-    const { acted } = await act(context, run, { action: 'dry-run', name, options })
-    await context.output.result(acted as unknown as Json, previewLines(acted))
-  },
+  input: (options, [name], context) =>
+    changeOf(context, run, { action: options['dry-run'] ? 'dry-run' : 'run', name, options }),
+  progress: progressText,
+  request: act,
+  explains: nextSteps,
+  lines: (acted, { input }) =>
+    input.action === 'dry-run' ? previewLines(acted) : startedLines(acted),
 })
 
 const pause = changeCommand('pause', 'Let a running migration wait until it is resumed')
@@ -89,48 +101,67 @@ const status: CommandSpec = command({
 interface Change {
   readonly action: MigrationAction
   readonly name: string
-  readonly options: {
-    readonly release?: string | undefined
-    readonly 'operation-id'?: string | undefined
-  } & Parameters<typeof openRemote>[1]
+  readonly release: ReleaseId | undefined
+  readonly operationId: OperationId
+  readonly changedAtMicros: string
 }
 
 function changeCommand(action: 'pause' | 'resume' | 'cancel', summary: string): CommandSpec {
-  const spec: CommandSpec = command({
+  const spec: CommandSpec = requestCommand({
     name: `migrations ${action}`,
     summary,
     positionals: [MIGRATION],
     options: CHANGE,
     examples: [`svc migrations ${action} addPriority`],
-    async run(context, options, [given]) {
-      await change(context, spec, { action, name: requireName(given ?? '', spec), options })
-    },
+    input: (options, [name], context) => changeOf(context, spec, { action, name, options }),
+    progress: progressText,
+    request: act,
+    explains: nextSteps,
+    lines: startedLines,
   })
   return spec
 }
 
-type RunContext = Parameters<CommandSpec['run']>[0]
-
-async function change(context: RunContext, spec: CommandSpec, given: Change): Promise<void> {
-  const { acted } = await act(context, spec, given)
-  await context.output.result(acted as unknown as Json, startedLines(acted))
+interface GivenChange {
+  readonly action: MigrationAction
+  readonly name: string | undefined
+  readonly options: {
+    readonly release?: string | undefined
+    readonly 'operation-id'?: string | undefined
+  }
 }
 
-async function act(context: RunContext, spec: CommandSpec, { action, name, options }: Change) {
-  const { 'operation-id': id, release, ...at } = options
-  const intent = { expected: undefined, 'operation-id': id }
-  const { operationId, changedAtMicros } = changeIntent(context, spec, intent)
-  const remote = await openRemote(context, at)
-  const work = async () => {
-    const releaseId = releaseOf(release, spec) ?? (await listed(remote, undefined)).releaseId
-    return remote.call(actOnMigration, {
-      params: { migration: name },
-      operationId,
-      body: { releaseId, action, changedAtMicros },
-      subjects: { name, releaseId },
-    })
+function changeOf(context: Context, spec: CommandSpec, { action, name, options }: GivenChange) {
+  const { release, 'operation-id': id } = options
+  const intent = changeIntent(context, spec, { expected: undefined, 'operation-id': id })
+  const { operationId, changedAtMicros } = intent
+  const named = { name: requireName(name ?? '', spec), release: releaseOf(release, spec) }
+  return { action, ...named, operationId, changedAtMicros }
+}
+
+function progressText({ action, name }: Change): string {
+  return `${action} ${name}`
+}
+
+async function act(remote: Remote, { action, name, release, ...change }: Change) {
+  const releaseId = release ?? (await listed(remote, undefined)).releaseId
+  const { operationId, changedAtMicros } = change
+  return remote.call(actOnMigration, {
+    params: { migration: name },
+    operationId,
+    body: { releaseId, action, changedAtMicros },
+    subjects: { name, releaseId },
+  })
+}
+
+function nextSteps({ name, release }: Change): Explanations {
+  const of = release === undefined ? '' : ` --release ${release}`
+  return {
+    PRODUCT_NOT_FOUND: { next: `Run \`svc migrations list${of}\` to see what exists.` },
+    PRODUCT_STATE_CONFLICT: {
+      next: `Run \`svc migrations status ${name}${of}\` to see its state.`,
+    },
   }
-  return { acted: await context.output.progress(`${action} ${name}`, work()) }
 }
 
 function listed(remote: Remote, release: ReleaseId | undefined) {

@@ -1,21 +1,11 @@
-/** The progress of a migration: as a row, in sentences, and followed until it no longer runs. */
+/** The progress of a migration: in sentences, and followed until it no longer runs. */
 import { Fault } from '../../../errors/fault.ts'
-import { formatTimestamp } from '../../../value/plain.ts'
 import type { MigrationItem } from '../../../wire/migrations/migrations.ts'
 import type { Context } from '../../contexts.ts'
 import { explained } from '../../explanations.ts'
 import { pause } from '../../pauses.ts'
 
 const POLL_MILLIS = 1_000
-
-/** The cells of a migration in a list. */
-export function stateRow(item: MigrationItem): string[] {
-  const { name, table, state, processed, changed, lastErrorCode } = item
-  const times = [item.startedAtMicros, item.finishedAtMicros].map((micros) =>
-    micros === null ? '-' : formatTimestamp(BigInt(micros)),
-  )
-  return [name, table, state, processed, changed, lastErrorCode ?? '-', ...times]
-}
 
 /** Sentences after an action. */
 export function startedLines(item: MigrationItem): string[] {
