@@ -31,9 +31,9 @@ const list: CommandSpec = requestCommand({
   summary: 'List the migrations of a Release with their progress',
   options: AT,
   examples: ['svc migrations list', 'svc migrations list --release rel_...'],
-  input: ({ release }) => releaseOf(release, list),
+  input: ({ release }) => ({ release: releaseOf(release, list) }),
   progress: 'reading the migrations',
-  request: listed,
+  request: (remote, { release }) => listed(remote, release),
   lines({ releaseId, migrations }, { output }) {
     const count =
       migrations.length === 1 ? '1 migration' : `${migrations.length || 'no'} migrations`
@@ -59,8 +59,8 @@ const run: CommandSpec = requestCommand({
   details: [
     'It runs in batches beside the calls of applications, and continues after a restart of the',
     'server. A document for which the code fails stops it: correct the document, or publish',
-    'corrected code and run that. One that is complete is not repeated: to run its code again, give',
-    'it a new name. --dry-run shows ten documents and stores nothing.',
+    'corrected code and run that. One that is complete is not repeated: to run its code again,',
+    'give it a new name. --dry-run shows ten documents and stores nothing.',
   ],
   positionals: [MIGRATION],
   options: { ...CHANGE, 'dry-run': flag('Show what would change, and store nothing') },
