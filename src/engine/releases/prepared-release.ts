@@ -9,6 +9,7 @@ import {
 import { type Check, compileValidator } from '../../value/validators.ts'
 import { returnedContent } from '../calls/returned-documents.ts'
 import { SpeculationPolicy } from '../speculation/speculation-policy.ts'
+import { ProjectedDocuments } from '../tables/document-projection.ts'
 import { type PreparedTable, prepareTable } from '../tables/prepared-tables.ts'
 import { type TableFields, UNKNOWN_FIELDS } from '../tables/stored-fields.ts'
 import type { SystemTables } from '../tables/system-tables.ts'
@@ -71,8 +72,9 @@ export function prepareRelease(
     })
   }
   const tables = new Map<string, PreparedTable>()
+  const projected = new ProjectedDocuments()
   for (const [name, manifest] of release.tables) {
-    tables.set(name, prepareTable(manifest, physical, fieldsOf(name)))
+    tables.set(name, prepareTable(manifest, physical, { stored: fieldsOf(name), projected }))
   }
   return { release, functions, tables, systemTables: shared, serverTables: all }
 }

@@ -8,35 +8,50 @@ import type { FieldsJson } from '../../value/validators.ts'
 import type { ValueObject } from '../../value/values.ts'
 import type { TableFields } from './stored-fields.ts'
 
-/** Bound of the texts that the projection of one table keeps. */
+/** Bound of the texts that the projections of one Release keep. */
 const CHARACTERS_MAX = 16 * 1024 * 1024
 /** Characters added for the objects of a document. */
 const CHARACTERS_EACH = 128
 
-export class DocumentProjection {
-  readonly fields: Projection
-  /**
-   * Projected documents by their stored ones, so that a document which is read again is the same
-   * object: caches of runners and of results recognize it by that.
-   */
+/**
+ * The documents that one Release read, as it sees them. A document that is read again is the same
+ * object: caches of runners and of results recognize it by that.
+ */
+export class ProjectedDocuments {
+  /** The projected documents by their stored ones, with which they end. */
   #projected = new WeakMap<StoredDocument, StoredDocument>()
   #characters = 0
 
-  constructor(fields: FieldsJson) {
-    this.fields = compileProjection(fields)
+  get(stored: StoredDocument): StoredDocument | undefined {
+    return this.#projected.get(stored)
   }
 
-  /** Returns the stored document itself where the Release sees all of it. */
-  read(stored: StoredDocument): StoredDocument {
-    const known = this.#projected.get(stored)
-    if (known !== undefined) return known
-    const projected = this.#project(stored)
+  set(stored: StoredDocument, projected: StoredDocument): void {
     this.#characters += CHARACTERS_EACH + (projected === stored ? 0 : projected.text.length)
     if (this.#characters > CHARACTERS_MAX) {
       this.#projected = new WeakMap()
       this.#characters = 0
     }
     this.#projected.set(stored, projected)
+  }
+}
+
+export class DocumentProjection {
+  readonly fields: Projection
+  readonly #projected: ProjectedDocuments
+
+  constructor(fields: FieldsJson, projected: ProjectedDocuments) {
+    this.fields = compileProjection(fields)
+    this.#projected = projected
+  }
+
+  /** Returns the stored document itself where the Release sees all of it. */
+  read(stored: StoredDocument): StoredDocument {
+    let projected = this.#projected.get(stored)
+    if (projected === undefined) {
+      projected = this.#project(stored)
+      this.#projected.set(stored, projected)
+    }
     return projected
   }
 
@@ -56,15 +71,17 @@ export class DocumentProjection {
 export class CurrentProjection {
   readonly #declared: FieldsJson
   readonly #stored: TableFields
+  readonly #projected: ProjectedDocuments
   readonly #isAlwaysNeeded: boolean
   /** The shape that `#current` was decided for. */
   #shape: TableFields['shape'] | null = null
   #current: DocumentProjection | null = null
   #compiled: DocumentProjection | null = null
 
-  constructor(declared: FieldsJson, stored: TableFields) {
+  constructor(declared: FieldsJson, stored: TableFields, projected: ProjectedDocuments) {
     this.#declared = declared
     this.#stored = stored
+    this.#projected = projected
     this.#isAlwaysNeeded = changesReads(declared)
   }
 
@@ -73,7 +90,7 @@ export class CurrentProjection {
     const { shape } = this.#stored
     if (shape !== this.#shape) {
       const isNeeded = this.#isAlwaysNeeded || !isCovered(this.#declared, shape)
-      if (isNeeded) this.#compiled ??= new DocumentProjection(this.#declared)
+      if (isNeeded) this.#compiled ??= new DocumentProjection(this.#declared, this.#projected)
       this.#current = isNeeded ? this.#compiled : null
       this.#shape = shape
     }

@@ -9,7 +9,11 @@ import {
   compileValidator,
   type FieldsJson,
 } from '../../value/validators.ts'
-import { CurrentProjection, type DocumentProjection } from './document-projection.ts'
+import {
+  CurrentProjection,
+  type DocumentProjection,
+  type ProjectedDocuments,
+} from './document-projection.ts'
 import { indexDefinition } from './physical-indexes.ts'
 import type { TableFields } from './stored-fields.ts'
 
@@ -39,11 +43,17 @@ export interface PreparedTable {
   readonly creationOrder: PhysicalIndex
 }
 
-/** `stored` is null for a table of the server, whose documents have the declared fields alone. */
+/** The fields of a table in the store, and the documents of all tables of one Release. */
+interface SharedDocuments {
+  readonly stored: TableFields
+  readonly projected: ProjectedDocuments
+}
+
+/** `shared` is null for a table of the server, whose documents have the declared fields alone. */
 export function prepareTable(
   manifest: TableManifest,
   physical: readonly PhysicalIndex[],
-  stored: TableFields | null,
+  shared: SharedDocuments | null,
 ): PreparedTable {
   const find = (fields: readonly string[]): PhysicalIndex => {
     const key = definitionKey(indexDefinition(manifest, fields))
@@ -56,7 +66,7 @@ export function prepareTable(
     indexes.set(index.name, { manifest: index, physical: find(index.fields) })
   }
   const { fields } = manifest
-  const projection = stored === null ? null : new CurrentProjection(fields, stored)
+  const projection = shared && new CurrentProjection(fields, shared.stored, shared.projected)
   const compile = (options: CompileOptions) => compileValidator({ type: 'object', fields }, options)
   return {
     manifest,
