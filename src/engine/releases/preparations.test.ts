@@ -15,7 +15,7 @@ import type { Release } from './executable-release.ts'
 import { Preparations } from './preparations.ts'
 
 /** Tables of the server, whose indexes every store has. */
-const SYSTEM = ['crn', 'fil', 's3p', 's3u', 'sch', 'upl']
+const SYSTEM = ['crn', 'fil', 'mig', 's3p', 's3u', 'sch', 'upl']
 
 const system = realSystem()
 
