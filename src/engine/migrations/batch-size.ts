@@ -1,9 +1,9 @@
 /** The size of the batches of one migration, and how long it pauses between them. */
 
-/** Documents of a batch while applications call, which it blocks for a millisecond or two. */
-export const BATCH_BESIDE_CALLS = 50
+/** Documents of a batch while applications call, which it blocks for a few milliseconds. */
+export const BATCH_BESIDE_CALLS = 100
 /** Pause after a batch beside calls, as a multiple of its duration, and at least. */
-const PAUSE_FACTOR = 1
+const PAUSE_FACTOR = 0.5
 const PAUSE_MILLIS_MIN = 1
 /** Pauses between attempts of a batch that failed for no fault of its own. */
 const RETRY_MILLIS = { first: 200, most: 10_000 }
