@@ -35,8 +35,8 @@ const list: CommandSpec = requestCommand({
   progress: 'reading the migrations',
   request: (remote, { release }) => listed(remote, release),
   lines({ releaseId, migrations }, { output }) {
-    const count =
-      migrations.length === 1 ? '1 migration' : `${migrations.length || 'no'} migrations`
+    const { length } = migrations
+    const count = length === 1 ? '1 migration' : `${length || 'no'} migrations`
     const head = `${releaseId} has ${count}.`
     if (length === 0) return [head]
     const table = output.columns(migrations, {
