@@ -158,7 +158,8 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
       'operators, removal of unused bytes',
     schedules: 'scheduled work: lists and cancellations',
     compatibility:
-      'checks whether a schema accepts what another one, or the stored documents, have',
+      'whether two schemas may serve side by side (`comparison`), and whether the stored ' +
+      'documents fit one (`stored-documents.ts`)',
     releases:
       'validation, retirement and the cache of loaded Releases; removal of unused ' +
       'artifacts and indexes',

@@ -4,21 +4,18 @@
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { Fault, isFault, reasonText } from '../../errors/fault.ts'
+import { Fault, reasonText } from '../../errors/fault.ts'
 import type { ApplicationOrigin } from '../../http/application/mount.ts'
-import { APPLICATION_CODES } from '../../http/errors.ts'
 import type { RejectionLog } from '../../http/rejection-log.ts'
 import { requestCounts } from '../../http/request-counts.ts'
 import { Transfers } from '../../http/transfers/transfers.ts'
 import { isForDevelopment } from '../../product/workspaces/synchronize.ts'
-import { Admission } from '../../server/admission.ts'
 import { openApplication } from '../../server/application-origins.ts'
 import {
   type EnvironmentSettings,
   type OpenEnvironment,
   openEnvironment,
 } from '../../server/environments.ts'
-import { type OpenListener, openListener } from '../../server/listeners.ts'
 import type { ShutdownStack } from '../../server/shutdown-stack.ts'
 import { readJwtProviders } from '../../settings/jwt-providers.ts'
 import { readLogSettings } from '../../settings/logs.ts'
@@ -53,71 +50,11 @@ export interface LocalEnvironment extends OpenEnvironment {
   readonly transfers: Transfers
 }
 
-export interface LocalListener {
-  readonly admission: Admission
-  /** Origin for applications on this machine. */
-  readonly url: string
-  /** Origins for other devices; empty if only this machine has access. */
-  readonly networkUrls: readonly string[]
-}
-
-const HOST = '127.0.0.1'
-const EVERY_HOST = '0.0.0.0'
 /** Matches origins of pages on this machine. Other origins are sites that the author visits. */
 const LOCAL_ORIGIN = /^https?:\/\/(?:(?:[a-z0-9-]+\.)*localhost|127\.0\.0\.1|\[::1\])(?::[0-9]+)?$/
 /** Loopback networks, which Actions may call: substitutes for other services run there. */
 const LOCAL_NETWORKS = ['127.0.0.0/8', '::1/128']
 const AUTH_FILE = 'auth.json'
-
-/**
- * Opens the address; requests wait until the admission opens. Without a `port` it uses `preferred`,
- * or any other one if that is in use. Throws SERVER_LISTEN_FAILED.
- */
-export function openLocalListener(
-  {
-    system,
-    log,
-    closing,
-    networkAddresses,
-  }: Pick<LocalOptions, 'system' | 'log' | 'closing' | 'networkAddresses'>,
-  { port, preferred }: { readonly port: number | null; readonly preferred: number },
-): LocalListener {
-  const isLocal = networkAddresses.length === 0
-  const probes = { live: '/healthz', ready: '/readyz' }
-  const admission = new Admission({
-    codes: APPLICATION_CODES,
-    system,
-    probes,
-    onAnswer: () => undefined,
-  })
-  const bind = (wanted: number): OpenListener =>
-    openListener({
-      surface: 'application',
-      app: admission,
-      codes: APPLICATION_CODES,
-      system,
-      log,
-      listen: { host: isLocal ? HOST : EVERY_HOST, port: wanted, loopback: isLocal },
-      tlsTerminated: false,
-    })
-  const listener = port === null ? bindNear(bind, preferred) : bind(port)
-  closing.add(() => {
-    admission.drain()
-    listener.cut()
-  })
-  const bound = listener.address.split(':').at(-1)
-  const urlOf = (host: string): string => `http://${host}:${bound}`
-  return { admission, url: urlOf(HOST), networkUrls: networkAddresses.map(urlOf) }
-}
-
-function bindNear(bind: (port: number) => OpenListener, preferred: number): OpenListener {
-  try {
-    return bind(preferred)
-  } catch (error) {
-    if (!isFault(error, 'SERVER_LISTEN_FAILED')) throw error
-    return bind(0)
-  }
-}
 
 /**
  * Opens the Environment. Throws SERVER_PRODUCT_ROOT_*, SERVER_CONFIGURATION_INVALID for auth.json,

@@ -22,9 +22,9 @@ import {
   type LocalEnvironment,
   type LocalOptions,
   openLocalEnvironment,
-  openLocalListener,
 } from './local-environments.ts'
 import { localApplicationKey, localConfidentialKey } from './local-keys.ts'
+import { openLocalListener } from './local-listener.ts'
 import { openLocalManagement } from './local-management.ts'
 import { toEvent } from './log-events.ts'
 import { networkAddresses } from './network-addresses.ts'

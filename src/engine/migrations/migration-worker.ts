@@ -13,7 +13,7 @@ import { startRun } from '../invocations/invocation-spans.ts'
 import type { Release } from '../releases/executable-release.ts'
 import type { Timers } from '../scheduling/timers.ts'
 import type { LoadRelease } from '../scheduling/work-runs.ts'
-import { BatchSize, type Reaction } from './batch-size.ts'
+import { BatchSize, type Reaction } from './batch-pacing.ts'
 import { type BatchEnd, type Batches, blocked, unknownMigration } from './batches.ts'
 import type { MigrationRecord, RecordChange } from './migration-records.ts'
 

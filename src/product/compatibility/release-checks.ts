@@ -7,8 +7,8 @@ import type { Json } from '../../value/strict-json.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import { parseDescription } from '../../wire/files/manifest.ts'
 import type { LoadedRelease } from '../ports.ts'
-import { type Refusal, refusalText } from './refusals.ts'
-import { removedTables, SchemaComparison } from './schema-comparison.ts'
+import { type Refusal, refusalText } from './comparison/refusals.ts'
+import { removedTables, SchemaComparison } from './comparison/schema-comparison.ts'
 
 /** Maximum number of names in one detail. */
 const NAMES_MAX = 5

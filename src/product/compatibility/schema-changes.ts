@@ -5,10 +5,10 @@
  */
 import type { IndexManifest, TableManifest } from '../../value/manifest.ts'
 import type { FieldsJson } from '../../value/validators.ts'
-import { TOO_COMPLEX, UNIQUE_UNCHECKED } from './gaps.ts'
-import { type Refusal, refusalText } from './refusals.ts'
-import { SchemaComparison, type Tables } from './schema-comparison.ts'
-import { fieldText } from './validator-texts.ts'
+import { TOO_COMPLEX, UNIQUE_UNCHECKED } from './comparison/gaps.ts'
+import { type Refusal, refusalText } from './comparison/refusals.ts'
+import { SchemaComparison, type Tables } from './comparison/schema-comparison.ts'
+import { fieldText } from './comparison/validator-texts.ts'
 
 /** `documents`: allowed if no stored document speaks against it, which a look at them finds out. */
 export type Outcome = 'allowed' | 'documents'

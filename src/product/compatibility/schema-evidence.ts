@@ -8,8 +8,8 @@ import type { ReleaseId } from '../../value/ids.ts'
 import { digestName } from '../../value/packages/workspace-package.ts'
 import type { Json } from '../../value/strict-json.ts'
 import type { LoadedRelease, ReleasesPort, RootPort } from '../ports.ts'
-import { refusalText } from './refusals.ts'
-import { SchemaComparison } from './schema-comparison.ts'
+import { refusalText } from './comparison/refusals.ts'
+import { SchemaComparison } from './comparison/schema-comparison.ts'
 
 export interface SchemaEvidence {
   readonly compatible: boolean

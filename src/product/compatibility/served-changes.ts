@@ -2,8 +2,8 @@
 import { listBoundReleases, listReleaseUses } from '../../storage/control/releases.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import type { LoadedRelease, ReleasesPort, RootPort } from '../ports.ts'
+import { SchemaComparison } from './comparison/schema-comparison.ts'
 import { type SchemaChange, schemaChanges } from './schema-changes.ts'
-import { SchemaComparison } from './schema-comparison.ts'
 
 export interface ServedChanges {
   readonly releaseId: ReleaseId

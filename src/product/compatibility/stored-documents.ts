@@ -17,8 +17,8 @@ import { decodeStored } from '../../value/stored.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import type { ValueObject } from '../../value/values.ts'
 import type { LoadedRelease, ReleasesPort, RootPort } from '../ports.ts'
+import { SchemaComparison } from './comparison/schema-comparison.ts'
 import { engineFailure, incompatible, isFailed, passedCheck } from './release-checks.ts'
-import { SchemaComparison } from './schema-comparison.ts'
 
 export type PreparingEngine = Pick<Engine, 'prepare' | 'warm'>
 

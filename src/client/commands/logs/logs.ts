@@ -23,8 +23,8 @@ import { openRemote } from '../../roots/remotes.ts'
 import { timeText } from '../../timestamps.ts'
 import { requireId, usage } from '../../usage.ts'
 import { REMOTE } from '../operations.ts'
+import { followLogs, type LogFilters } from './follow.ts'
 import { humanLine, matches } from './log-lines.ts'
-import { followLogs, type LogFilters } from './requests.ts'
 import { parseTime } from './times.ts'
 
 const logs: CommandSpec = command({

@@ -2,11 +2,11 @@
  * Unique indexes of one schema and writes of another. A document has an entry if it has all fields
  * of the index; a field with a default is never absent for the index.
  */
-import { canonicalJson } from '../../value/canonical-json.ts'
-import type { IndexManifest, TableManifest } from '../../value/manifest.ts'
-import type { FieldsJson } from '../../value/validators.ts'
-import type { Value, ValueObject } from '../../value/values.ts'
-import { innerOf } from './object-parts.ts'
+import { canonicalJson } from '../../../value/canonical-json.ts'
+import type { IndexManifest, TableManifest } from '../../../value/manifest.ts'
+import type { FieldsJson } from '../../../value/validators.ts'
+import type { Value, ValueObject } from '../../../value/values.ts'
+import { innerOf } from './union-objects.ts'
 import type { DocumentRules, WitnessSearch } from './witness-search.ts'
 
 interface Tables {

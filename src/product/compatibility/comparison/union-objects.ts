@@ -1,5 +1,5 @@
 /** Objects as members of unions: those that a document may have, and the cases of one object. */
-import type { FieldsJson, ValidatorJson } from '../../value/validators.ts'
+import type { FieldsJson, ValidatorJson } from '../../../value/validators.ts'
 import { type Kinds, mayShareValues, type Part, type ValidatorOf } from './value-kinds.ts'
 
 type KindsOf = (part: Part) => Kinds

@@ -1,6 +1,6 @@
 /** Validators in a few words, as operators read them beside a change. */
-import { canonicalJson } from '../../value/canonical-json.ts'
-import type { FieldsJson, ValidatorJson } from '../../value/validators.ts'
+import { canonicalJson } from '../../../value/canonical-json.ts'
+import type { FieldsJson, ValidatorJson } from '../../../value/validators.ts'
 import { shownLiteral } from './gaps.ts'
 
 const TEXT_CHARACTERS_MAX = 60

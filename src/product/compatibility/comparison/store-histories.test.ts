@@ -7,17 +7,21 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { freshDatabase } from '../../../testing/databases/postgres.ts'
-import { DOCUMENT_TEMPLATE, openDocuments } from '../../../testing/documents/stores.ts'
-import { Evolution, type Side } from '../../../testing/engine/evolutions.ts'
-import { Random } from '../../../testing/fuzzing/fuzz.ts'
-import { randomObject, randomSchema, randomValue } from '../../../testing/schemas/random-schemas.ts'
-import { SEED } from '../../../testing/seeds.ts'
-import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
-import type { DocumentStore } from '../../documents/store.ts'
-import type { IndexManifest, TableManifest } from '../../value/manifest.ts'
-import { encodeStored } from '../../value/stored.ts'
-import type { FieldsJson } from '../../value/validators.ts'
+import { freshDatabase } from '../../../../testing/databases/postgres.ts'
+import { DOCUMENT_TEMPLATE, openDocuments } from '../../../../testing/documents/stores.ts'
+import { Evolution, type Side } from '../../../../testing/engine/evolutions.ts'
+import { Random } from '../../../../testing/fuzzing/fuzz.ts'
+import {
+  randomObject,
+  randomSchema,
+  randomValue,
+} from '../../../../testing/schemas/random-schemas.ts'
+import { SEED } from '../../../../testing/seeds.ts'
+import { openSqliteDocuments } from '../../../documents/sqlite/stores.ts'
+import type { DocumentStore } from '../../../documents/store.ts'
+import type { IndexManifest, TableManifest } from '../../../value/manifest.ts'
+import { encodeStored } from '../../../value/stored.ts'
+import type { FieldsJson } from '../../../value/validators.ts'
 import { SchemaComparison } from './schema-comparison.ts'
 
 const PAIRS = process.env.SVC_TEST_LONG === '1' ? 500 : 12

@@ -5,7 +5,7 @@
  * reads and writes of a Release as pure functions of its validators and its projection.
  */
 import { afterAll, expect } from 'vitest'
-import { fuzz, type Random } from '../../../testing/fuzzing/fuzz.ts'
+import { fuzz, type Random } from '../../../../testing/fuzzing/fuzz.ts'
 import {
   FIELD_NAMES,
   fits,
@@ -13,20 +13,20 @@ import {
   randomObjectPair,
   randomSchema,
   randomValue,
-} from '../../../testing/schemas/random-schemas.ts'
-import type { IndexManifest, TableManifest } from '../../value/manifest.ts'
-import { plainToValue } from '../../value/plain.ts'
-import { compileProjection } from '../../value/projection.ts'
-import { encodeStored, fromStoredJson } from '../../value/stored.ts'
-import type { Json } from '../../value/strict-json.ts'
-import { ValidationError } from '../../value/validation-error.ts'
+} from '../../../../testing/schemas/random-schemas.ts'
+import type { IndexManifest, TableManifest } from '../../../value/manifest.ts'
+import { plainToValue } from '../../../value/plain.ts'
+import { compileProjection } from '../../../value/projection.ts'
+import { encodeStored, fromStoredJson } from '../../../value/stored.ts'
+import type { Json } from '../../../value/strict-json.ts'
+import { ValidationError } from '../../../value/validation-error.ts'
 import {
   compileValidator,
   type FieldsJson,
   UNKNOWN_MEMBER,
   type ValidatorJson,
-} from '../../value/validators.ts'
-import { type Value, type ValueObject, valueEquals } from '../../value/values.ts'
+} from '../../../value/validators.ts'
+import { type Value, type ValueObject, valueEquals } from '../../../value/values.ts'
 import { type Refusal, refusalText } from './refusals.ts'
 import { SchemaComparison } from './schema-comparison.ts'
 

@@ -1,6 +1,6 @@
 /** Gaps between scalar values: what a writer's kinds have and a reader's kinds lack. */
-import type { ValidatorJson } from '../../value/validators.ts'
-import { Timestamp, type Value } from '../../value/values.ts'
+import type { ValidatorJson } from '../../../value/validators.ts'
+import { Timestamp, type Value } from '../../../value/values.ts'
 import {
   type Bound,
   boundChanged,

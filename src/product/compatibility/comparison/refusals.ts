@@ -1,6 +1,6 @@
 /** The changes that a Release cannot make beside another, as an operator reads them. */
 
-import type { ValueObject } from '../../value/values.ts'
+import type { ValueObject } from '../../../value/values.ts'
 import { type Gap, type Newer, WAYS_OUT, type WayOut } from './gaps.ts'
 import { plainText } from './plain-examples.ts'
 

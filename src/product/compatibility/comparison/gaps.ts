@@ -2,8 +2,8 @@
  * The reasons why one schema cannot read what another writes, in words. The newer schema is that of
  * the reader or that of the writer; the words always describe the change from the older one to it.
  */
-import type { LiteralJson } from '../../value/validators.ts'
-import type { Value } from '../../value/values.ts'
+import type { LiteralJson } from '../../../value/validators.ts'
+import type { Value } from '../../../value/values.ts'
 
 /** Which of the two schemas is the newer one. */
 export type Newer = 'reader' | 'writer'

@@ -2,7 +2,7 @@
  * The kinds of values that a validator accepts: unions, nullable values and open unions are sets of
  * kinds. One schema reads what another writes if each kind that is written is read.
  */
-import type { FieldsJson, LiteralJson, ValidatorJson } from '../../value/validators.ts'
+import type { FieldsJson, LiteralJson, ValidatorJson } from '../../../value/validators.ts'
 import { type Interval, overlap } from './intervals.ts'
 import type { StepBudget } from './steps.ts'
 

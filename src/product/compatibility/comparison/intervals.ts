@@ -1,5 +1,5 @@
 /** Values between bounds: numbers, and the lengths of strings and bytes. */
-import { INT64_MAX, INT64_MIN } from '../../value/values.ts'
+import { INT64_MAX, INT64_MIN } from '../../../value/values.ts'
 
 /** Both ends included; null stands for no bound. */
 export interface Interval<T extends number | bigint> {

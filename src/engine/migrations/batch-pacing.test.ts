@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { BATCH_BESIDE_CALLS, BatchSize } from './batch-size.ts'
+import { BATCH_BESIDE_CALLS, BatchSize } from './batch-pacing.ts'
 
 test('a batch has the declared size, and a smaller one with a pause beside calls', () => {
   const size = new BatchSize(500)

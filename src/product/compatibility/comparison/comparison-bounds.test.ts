@@ -1,13 +1,13 @@
 /** The bound of a comparison, and its soundness with values of all kinds. */
 import { describe, expect, test } from 'vitest'
-import { fc } from '../../../testing/properties.ts'
+import { fc } from '../../../../testing/properties.ts'
 import {
   compileValidator,
   type FieldsJson,
   type OptionalJson,
   type ValidatorJson,
-} from '../../value/validators.ts'
-import { Timestamp, TypedId, type Value } from '../../value/values.ts'
+} from '../../../value/validators.ts'
+import { Timestamp, TypedId, type Value } from '../../../value/values.ts'
 import type { Refusal } from './refusals.ts'
 import { SchemaComparison, STEPS_MAX, type Tables } from './schema-comparison.ts'
 

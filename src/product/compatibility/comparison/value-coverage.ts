@@ -2,8 +2,8 @@
  * Compares what a schema writes with what another one reads, part by part. It errs on the safe side
  * only: where it finds no gap, there is none.
  */
-import type { FieldsJson, OptionalJson, ValidatorJson } from '../../value/validators.ts'
-import { Timestamp, type Value } from '../../value/values.ts'
+import type { FieldsJson, OptionalJson, ValidatorJson } from '../../../value/validators.ts'
+import { Timestamp, type Value } from '../../../value/values.ts'
 import {
   ABSENCE_REJECTED,
   boundChanged,
@@ -16,10 +16,10 @@ import {
   type Witness,
 } from './gaps.ts'
 import { type MinimalValues, otherId } from './minimal-values.ts'
-import { isPossible, mayKeep, splitFields } from './object-parts.ts'
 import { type Compared, gapOf, isUnion, scalarGap, typeMissing } from './scalar-gaps.ts'
 import type { StepBudget } from './steps.ts'
 import { TextCoverage } from './text-coverage.ts'
+import { isPossible, mayKeep, splitFields } from './union-objects.ts'
 import { KindsOfParts, type Part, type Role, type ValidatorOf } from './value-kinds.ts'
 import type { WitnessSearch } from './witness-search.ts'
 

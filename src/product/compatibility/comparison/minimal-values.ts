@@ -1,6 +1,6 @@
 /** Small values that a validator accepts: the rest of a document around what it is to show. */
-import type { FieldsJson, ValidatorJson } from '../../value/validators.ts'
-import { Timestamp, TypedId, type Value } from '../../value/values.ts'
+import type { FieldsJson, ValidatorJson } from '../../../value/validators.ts'
+import { Timestamp, TypedId, type Value } from '../../../value/values.ts'
 import { closestToZero } from './intervals.ts'
 import type { StepBudget } from './steps.ts'
 import type { TextCoverage } from './text-coverage.ts'

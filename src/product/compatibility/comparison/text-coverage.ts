@@ -3,11 +3,11 @@
  * advance together through the strings in the order of their lengths, until one is found, or no
  * other state can be reached, or too many were.
  */
-import type { CodePoints } from '../../value/patterns/code-points.ts'
-import { hasCodePoint } from '../../value/patterns/code-points.ts'
-import { Program, type Threads } from '../../value/patterns/program.ts'
-import { parsePattern } from '../../value/patterns/syntax.ts'
-import { codePoints } from '../../value/validators.ts'
+import type { CodePoints } from '../../../value/patterns/code-points.ts'
+import { hasCodePoint } from '../../../value/patterns/code-points.ts'
+import { Program, type Threads } from '../../../value/patterns/program.ts'
+import { parsePattern } from '../../../value/patterns/syntax.ts'
+import { codePoints } from '../../../value/validators.ts'
 import { firstUncovered, LENGTHS } from './intervals.ts'
 import type { StepBudget } from './steps.ts'
 import type { ValidatorOf } from './value-kinds.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import type { IndexManifest } from '../../value/manifest.ts'
-import type { Json } from '../../value/strict-json.ts'
-import type { FieldsJson, OptionalJson, ValidatorJson } from '../../value/validators.ts'
+import type { IndexManifest } from '../../../value/manifest.ts'
+import type { Json } from '../../../value/strict-json.ts'
+import type { FieldsJson, OptionalJson, ValidatorJson } from '../../../value/validators.ts'
 import { type Refusal, refusalText } from './refusals.ts'
 import { removedTables, SchemaComparison, type Tables } from './schema-comparison.ts'
 

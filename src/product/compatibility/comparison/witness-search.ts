@@ -2,22 +2,22 @@
  * Looks for documents that show a gap. It tries a bounded number of small values with the checks of
  * both schemas, where a gap has several causes.
  */
-import { compileProjection, type Projection } from '../../value/projection.ts'
-import { encodeStored } from '../../value/stored.ts'
-import { ValidationError } from '../../value/validation-error.ts'
+import { compileProjection, type Projection } from '../../../value/projection.ts'
+import { encodeStored } from '../../../value/stored.ts'
+import { ValidationError } from '../../../value/validation-error.ts'
 import {
   type Check,
   compileValidator,
   type FieldsJson,
   UNKNOWN_MEMBER,
   type ValidatorJson,
-} from '../../value/validators.ts'
-import { type Value, type ValueObject, valueEquals } from '../../value/values.ts'
+} from '../../../value/validators.ts'
+import { type Value, type ValueObject, valueEquals } from '../../../value/values.ts'
 import type { Gap, Witness } from './gaps.ts'
 import { MinimalValues } from './minimal-values.ts'
-import { innerOf } from './object-parts.ts'
 import type { StepBudget } from './steps.ts'
 import { TextCoverage } from './text-coverage.ts'
+import { innerOf } from './union-objects.ts'
 import type { Part } from './value-kinds.ts'
 
 /** The reads and writes of documents of one table by a Release with a schema. */

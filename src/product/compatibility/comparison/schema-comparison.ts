@@ -3,9 +3,9 @@
  * document that both can read, each document that the writer makes of it can be read. It errs on
  * the safe side only: where it refuses nothing, everything can be read.
  */
-import { sha256 } from '../../system/digests.ts'
-import type { IndexManifest, TableManifest } from '../../value/manifest.ts'
-import type { ValueObject } from '../../value/values.ts'
+import { sha256 } from '../../../system/digests.ts'
+import type { IndexManifest, TableManifest } from '../../../value/manifest.ts'
+import type { ValueObject } from '../../../value/values.ts'
 import { type Gap, type Newer, TOO_COMPLEX, UNIQUE_UNCHECKED } from './gaps.ts'
 import { type Refusal, refusalOf } from './refusals.ts'
 import { StepBudget, TooComplex } from './steps.ts'

@@ -1,7 +1,7 @@
 /** Examples of documents as plain JSON, short enough for a message. */
-import { valueToPlain } from '../../value/plain.ts'
-import type { Json } from '../../value/strict-json.ts'
-import type { ValueObject } from '../../value/values.ts'
+import { valueToPlain } from '../../../value/plain.ts'
+import type { Json } from '../../../value/strict-json.ts'
+import type { ValueObject } from '../../../value/values.ts'
 
 /** Maximum number of characters of an example. */
 export const EXAMPLE_CHARACTERS_MAX = 300
