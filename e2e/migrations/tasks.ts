@@ -39,7 +39,8 @@ export const rewrite = mutation({
 export const touch = mutation({
   clients, arguments: { number: v.int64() }, returns: v.null(),
   handler: async (ctx, { number }) => {
-    const task = await ctx.db.table('tasks').index('byNumber', (q) => q.eq('number', number)).first()
+    const found = ctx.db.table('tasks').index('byNumber', (q) => q.eq('number', number))
+    const task = await found.first()
     await ctx.db.patch(task!._id, { touches: task!.touches + 1n })
     return null
   },
@@ -47,7 +48,8 @@ export const touch = mutation({
 export const get = query({
   clients, arguments: { number: v.int64() }, returns: v.nullable(v.string()),
   handler: async (ctx, { number }) => {
-    const task = await ctx.db.table('tasks').index('byNumber', (q) => q.eq('number', number)).first()
+    const found = ctx.db.table('tasks').index('byNumber', (q) => q.eq('number', number))
+    const task = await found.first()
     return task?.title ?? null
   },
 })

@@ -72,6 +72,12 @@ const MIGRATIONS = `{
   } },
 }`
 
+/** A migration that fails if the code sees a field that its schema does not declare. */
+const HIDING = `{ hides: { table: 'tasks', batch: 5, each: (ctx, task) => {
+  if ('level' in task) throw new Error('it is not hidden')
+  return { passes: 1n }
+} } }`
+
 const closers: (() => Promise<void>)[] = []
 afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close()
@@ -81,8 +87,9 @@ async function openBench(
   stored: StoredDocuments,
   releaseId?: ReleaseId,
   migrations = MIGRATIONS,
+  schema = SCHEMA,
 ): Promise<MigrationBench> {
-  const code = { functions: FUNCTIONS, schema: SCHEMA, migrations }
+  const code = { functions: FUNCTIONS, schema, migrations }
   const bench = await migrationBench(await stored.open(), code, releaseId)
   closers.push(() => bench.close())
   return bench
@@ -184,6 +191,33 @@ describe.each(STORES)('on %s', (kind) => {
     expect(await second.until('count', 'complete')).toMatchObject({ processed: 60n })
     expect(await passed(second)).toEqual(upTo(60))
     expect(second.engine.migrations.unfinishedOf(second.release.releaseId)).toBe(0)
+  })
+
+  test('a migration keeps the fields that its Release does not declare', async () => {
+    const stored = await openStored(kind)
+    const first = await openBench(stored)
+    await first.call('fill', { from: 0n, count: 12n, title: 'a' })
+    for (const n of [3n, 7n]) await first.call('level', { n, level: `l${n}` })
+    await first.close()
+    closers.pop()
+    const level = /^ *(?:level: .*|\{ name: 'byLevel'.*)\n/gm
+    const second = await openBench(stored, undefined, HIDING, SCHEMA.replaceAll(level, ''))
+    second.start()
+    const previews = await second.engine.migrations.dryRun(
+      second.release,
+      second.migration('hides'),
+    )
+    expect(previews[3]!.before).toBe('{"n":{"$i":"3"},"title":"a"}')
+    await act(second, 'run', 'hides')
+    expect(await second.until('hides', 'complete', 'blocked')).toMatchObject({ changed: 12n })
+    await second.close()
+    closers.pop()
+    const third = await openBench(stored)
+    const kept = (await tasks(third)).filter(([, found]) => found !== null)
+    expect(kept).toEqual([
+      [3n, 'l3', 1n],
+      [7n, 'l7', 1n],
+    ])
   })
 
   test('a dry run shows documents before and after, and stores nothing', async () => {

@@ -214,6 +214,20 @@ test('a migration cannot run while a bound Release could not read what it writes
   expect(await stateOf('add')).toMatchObject({ state: 'pending' })
 })
 
+test('a migration runs beside a bound Release that lacks a field of the new one', async () => {
+  await open()
+  const done = { type: 'optional', inner: { type: 'boolean' } } as const
+  const { releaseId } = await publishRelease(gateway.harness, {
+    ...WORKSPACE,
+    source: 'next',
+    tables: [{ ...TASKS, fields: { ...TASKS.fields, done } }],
+    requires: ['add'],
+  })
+  await completed('add', { releaseId })
+  expect(await stateOf('add', releaseId)).toMatchObject({ state: 'complete', changed: '12' })
+  expect(await bindChannel(gateway.harness, releaseId)).toMatchObject({ releaseId })
+})
+
 test('a Release that cannot be validated before its migration can run it', async () => {
   await open()
   const input = { ...WORKSPACE, validate: false, source: 'second' }
