@@ -5,6 +5,7 @@
  */
 import type { StoredDocument } from '../../documents/store.ts'
 import { Fault } from '../../errors/fault.ts'
+import { nextTurn } from '../../system/event-loop.ts'
 import type { System } from '../../system/system.ts'
 import type { Span } from '../../telemetry/traces/spans.ts'
 import type { MigrationManifest } from '../../value/manifest.ts'
@@ -62,6 +63,9 @@ interface Applied {
   readonly cursor: string | null
   readonly failure: { readonly code: string; readonly message: string } | null
 }
+
+/** Patches that are written before other calls continue. */
+const YIELD_EVERY = 20
 
 /** The first document of a batch, for the report of one that fails as a whole. */
 export interface FirstDocument {
@@ -220,6 +224,7 @@ export class Batches {
         failure = await writePatch(transaction, documents[processed]!.id, patch, fixed)
         if (failure !== null) break
         changed += 1
+        if (changed % YIELD_EVERY === 0) await nextTurn()
       }
       processed += 1
     }
