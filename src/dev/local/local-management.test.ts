@@ -212,7 +212,7 @@ describe('a running svc dev', () => {
 })
 
 describe('a change of the schema', () => {
-  test('a renamed field is rejected with the steps of a migration', async () => {
+  test('a required field that documents lack is rejected with the steps to fill it', async () => {
     await dev.stop()
     await dev.start({ reset: true })
     await svc('call', 'notes.add', '{"text":"kept"}', '--root', dev.root)
@@ -220,9 +220,10 @@ describe('a change of the schema', () => {
     dev.write('functions/notes.ts', VERSION_ONLY)
     dev.write('schema.ts', notesSchema().replaceAll('text', 'body'))
     expect((await rejected).next).toEqual([
-      expect.stringContaining('keep `text: v.optional(...)`'),
-      expect.stringContaining('ctx.db.patch(_id, { newName: text, text: undefined })'),
-      expect.stringContaining('Then remove `text`'),
+      expect.stringContaining('Make `body` optional'),
+      expect.stringContaining('a migration in migrations.ts'),
+      expect.stringContaining('If it replaces another field'),
+      expect.stringContaining('give it a new name'),
       expect.stringContaining('--reset'),
     ])
   })

@@ -6,13 +6,13 @@ import { codeFrameOfFile, findLocation } from '../workspace/code-frames.ts'
 
 type Rejected = Extract<DevelopmentEvent, { event: 'rejected' }>
 
+const RESET = 'Or delete all documents: start again with `svc dev --reset`.'
 const WAYS_OUT = [
   'Make new fields optional, or give them a default: v.optional(...).default(...).',
-  'Or fill them with a migration that the new schema requires: `svc docs migrations`. One that is',
-  'complete is not repeated; give it a new name.',
-  'Or delete all documents: start again with `svc dev --reset`.',
+  'Or change the documents with a migration that the schema requires: `svc docs migrations`.',
+  RESET,
 ]
-const UNDECLARED = /\([a-z0-9_]+\.([A-Za-z0-9_]+): no undeclared field\)/i
+const MISSING = /\([a-z0-9_]+\.([A-Za-z0-9_]+): a required field\)/i
 /** Codes of a full disk or a used-up quota in the detail of a failed write. */
 const DISK_FULL = /\b(?:ENOSPC|EDQUOT|SQLITE_FULL)\b/
 const FREE_SPACE = 'Free space on this disk; documents and code that are stored stay as they are.'
@@ -42,8 +42,8 @@ export function explainRejection(
   if (violations.some(({ path }) => DOCUMENT_CHECK.test(path))) {
     const details = violationLines(error).map((line) => line.replace(/^checks\./, ''))
     const fit = 'The stored documents do not fit the new schema.'
-    const field = UNDECLARED.exec(details.join('\n'))?.[1]
-    const next = field === undefined ? WAYS_OUT : waysOutOfRemoval(field)
+    const field = MISSING.exec(details.join('\n'))?.[1]
+    const next = field === undefined ? WAYS_OUT : waysOutOfMissing(field)
     return { event: 'rejected', code, message: fit, details, next }
   }
   const details = [...violationLines(error), ...(detail === undefined ? [] : [detail])]
@@ -57,13 +57,14 @@ export function explainRejection(
   return { event: 'rejected', code, message, details, next }
 }
 
-/** Returns the steps of a migration for a field that only stored documents still have. */
-function waysOutOfRemoval(field: string): string[] {
+/** Returns the steps for a required field that stored documents lack. */
+function waysOutOfMissing(field: string): string[] {
   return [
-    `To rename or remove it, keep \`${field}: v.optional(...)\` and declare a new name likewise.`,
-    `Save, and run a Mutation: \`ctx.db.patch(_id, { newName: ${field}, ${field}: undefined })\`.`,
-    `Then remove \`${field}\` from the schema, and save.`,
-    WAYS_OUT.at(-1)!,
+    `Make \`${field}\` optional, or give it a default: v.optional(...).default(...).`,
+    'Or fill it with a migration in migrations.ts that `requires` names: `svc docs migrations`.',
+    'If it replaces another field, keep that one as v.optional(...) until it has been copied.',
+    'A migration that is complete is not repeated; give it a new name.',
+    RESET,
   ]
 }
 
