@@ -283,7 +283,8 @@ describe('a Channel', () => {
 
   test('a Channel rejects a rollback to a Release that stored documents do not fit', async () => {
     const wide = await servable({ tables: [NOTES] })
-    const narrow = await servable({ tables: [{ ...NOTES, fields: {} }] })
+    const short = { type: 'string', maximumLength: 3 } as const
+    const narrow = await servable({ tables: [{ ...NOTES, fields: { body: short } }] })
     await bind(narrow)
     await bind(wide)
     harness.engine.documents.set('notes', [new Map([['body', 'text']])])
