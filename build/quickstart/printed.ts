@@ -80,7 +80,11 @@ function commands(shown: Shown): { title: string; command: string }[] {
     },
     {
       title: 'See what is released, as the operator:',
-      command: statusCommand(shown),
+      command: operatorCommand(shown, ['status']),
+    },
+    {
+      title: 'Edit schema.ts, and see what the change would allow before you release it:',
+      command: operatorCommand(shown, ['release', '--against', 'production', '--dry-run']),
     },
     ...(shown.isLive ? [watchCommand(shown)] : []),
   ]
@@ -90,9 +94,9 @@ function environmentOf({ clientEnvironment }: Shown): string[] {
   return Object.entries(clientEnvironment).map(([name, value]) => `${name}=${quoted(value)}`)
 }
 
-function statusCommand(shown: Shown): string {
-  const status = [quoted(shown.client), 'status', '--root', quoted(shown.productRoot)]
-  return [...environmentOf(shown), ...status].join(' ')
+function operatorCommand(shown: Shown, words: readonly string[]): string {
+  const command = [quoted(shown.client), ...words, '--root', quoted(shown.productRoot)]
+  return [...environmentOf(shown), ...command].join(' ')
 }
 
 function watchCommand(shown: Shown) {
@@ -128,6 +132,10 @@ export function summary(shown: Shown): string {
   ]
   const lines = rows.map(([name = '', value = '']) => `  ${name.padEnd(17)}${value}`)
   const page = shown.page === null ? '' : `\nOpen the chat in two windows:\n\n  ${shown.page}\n`
-  const parts = [page, `See what is released:\n\n${statusCommand(shown)}\n`, lines.join('\n')]
+  const parts = [
+    page,
+    `See what is released:\n\n${operatorCommand(shown, ['status'])}\n`,
+    lines.join('\n'),
+  ]
   return `${parts.join('\n')}\n\nCtrl-C stops everything; the data stays.\n`
 }

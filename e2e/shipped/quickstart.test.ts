@@ -113,8 +113,8 @@ test('the printed commands work, Ctrl-C ends all processes, a second start resum
   expect(crossOrigin.headers.get('access-control-allow-origin')).toBe(address)
   expect(first.commands.length).toBe(1)
   const all = commandsIn(readFileSync(join(home, 'commands.txt'), 'utf8'))
-  const [query = '', mutation = '', status = '', watch = ''] = all
-  expect(all.length).toBe(4)
+  const [query = '', mutation = '', status = '', check = '', watch = ''] = all
+  expect(all.length).toBe(5)
   expect(paste(first.commands[0]!)).toContain('production')
   expect(paste(query)).toContain('It works.')
   expect(JSON.parse(paste(mutation))).toMatchObject({
@@ -124,6 +124,7 @@ test('the printed commands work, Ctrl-C ends all processes, a second start resum
   expect(JSON.parse(paste(mutation))).toMatchObject({ metadata: { replayed: true } })
   expect(paste(query)).toContain('Hello from curl')
   expect(paste(status)).toContain('production')
+  expect(paste(check)).toContain('Nothing was changed.')
   expect(await firstLine(watch)).toMatchObject({ revision: '1', version: 1 })
   const secret = join(home, 'keys/confidential.key')
   const secretKey = readFileSync(secret, 'utf8')
