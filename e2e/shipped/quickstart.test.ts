@@ -124,7 +124,7 @@ test('the printed commands work, Ctrl-C ends all processes, a second start resum
   expect(JSON.parse(paste(mutation))).toMatchObject({ metadata: { replayed: true } })
   expect(paste(query)).toContain('Hello from curl')
   expect(paste(status)).toContain('production')
-  expect(paste(check)).toContain('Nothing was changed.')
+  expect(paste(`${check} 2>&1`)).toContain('Nothing was changed.')
   expect(await firstLine(watch)).toMatchObject({ revision: '1', version: 1 })
   const secret = join(home, 'keys/confidential.key')
   const secretKey = readFileSync(secret, 'utf8')
