@@ -1,6 +1,7 @@
 /**
  * Every setting of the server, once: the parser reads it, `svc-server --help` shows it, and
- * `svc docs settings` is generated from it. The rules themselves stand in settings.ts.
+ * `svc docs settings` is generated from it. Each row has the default; the
+ * rules stand in settings.ts and the files beside it.
  */
 
 export interface Variable {

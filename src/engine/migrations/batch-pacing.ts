@@ -1,4 +1,7 @@
-/** The size of the batches of one migration, and how long it pauses between them. */
+/**
+ * The pace of one migration: the size of its batches, the pauses between them, and what follows one
+ * that failed (a retry, half of the documents, or the end of the migration).
+ */
 
 /** Documents of a batch while applications call, which it blocks for a few milliseconds. */
 export const BATCH_BESIDE_CALLS = 100

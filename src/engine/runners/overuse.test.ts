@@ -13,14 +13,18 @@ const bench = poolBench({ limits: { operations: 2_000 } })
 const { pool, release, call } = bench
 /** Calls that overuse the CPU, which a quarter of the usual bound shows as well. */
 const brief = poolBench({ limits: { callCpuMillis: 250 } })
+/** Calls that overuse memory, which takes more CPU time than a call has on a slow machine. */
+const patient = poolBench({ limits: { callCpuMillis: 60_000 } })
 
 beforeAll(async () => {
   await pool.start({ sandbox: 'preferred' })
   await brief.pool.start({ sandbox: 'preferred' })
+  await patient.pool.start({ sandbox: 'preferred' })
 })
 afterAll(async () => {
   await pool.close()
   await brief.pool.close()
+  await patient.pool.close()
 })
 
 /** Repeats a call while it is lost. */
@@ -86,9 +90,9 @@ describe('an overuse', () => {
   test.each(CASES)(
     'the overuse of %s ends with the limit %s, and innocent calls beside it succeed',
     async (name, limit) => {
-      const used = limit === 'cpu' ? brief : bench
+      const used = limit === 'cpu' ? brief : limit === 'memory' ? patient : bench
       const innocents = Array.from({ length: 5 }, () => outcomeOf(code, () => call('one'), used))
-      const guilty = await used.pool.invoke(code, call(name), oneDocument)
+      const guilty = await used.pool.invoke(code, call(name, { millis: 60_000 }), oneDocument)
       expect(guilty).toMatchObject({ kind: 'limit', limit })
       for (const innocent of await Promise.all(innocents)) {
         expect(innocent).toMatchObject({ kind: 'returned', result: 'done' })
@@ -99,7 +103,7 @@ describe('an overuse', () => {
   )
 
   test('the runner logs an overuse at level debug only, since its call logs the failure', () => {
-    const records = [bench, brief]
+    const records = [bench, brief, patient]
       .flatMap(({ log }) => log.records())
       .filter(({ message }) => message.includes('exceeded its limit'))
     expect(new Set(records.map(({ level }) => level))).toEqual(new Set(['debug']))

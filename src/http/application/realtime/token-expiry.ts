@@ -1,6 +1,6 @@
 /**
- * The end of the functional token of a connection (contract/wire.md, Rules of Realtime
- * connections).
+ * The times at the end of the functional token of a connection (contract/wire.md, Rules of Realtime
+ * connections). realtime-connection.ts ends the subscriptions and the connection.
  */
 import type { ExpiringPrincipal } from '../gateway.ts'
 
