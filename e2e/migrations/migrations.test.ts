@@ -6,10 +6,10 @@ test('killed servers skip and repeat no document, and no call fails', async () =
   const figures = await runCampaign({
     documents: 6_000,
     callsPerSecond: 50,
-    killEveryMillis: 300,
+    killEveryMillis: 0,
     killsMax: 2,
     quietSeconds: 1,
-    pollMillis: 200,
+    pollMillis: 100,
   })
   console.info(JSON.stringify(figures))
   expect(figures.kills).toBeGreaterThan(0)

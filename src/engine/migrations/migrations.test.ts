@@ -237,6 +237,16 @@ describe.each(STORES)('on %s', (kind) => {
   })
 })
 
+test('a migration that several requests start at one time passes each document once', async () => {
+  const bench = await filled(STORES[0], 30)
+  const started = await Promise.all(Array.from({ length: 5 }, () => act(bench, 'run', 'count')))
+  expect(new Set(started.map(({ record }) => record!.id)).size).toBe(1)
+  expect(started.map(({ isAllowed }) => isAllowed)).toEqual(Array(5).fill(true))
+  await bench.until('count', 'complete')
+  await bench.engine.migrations.whenIdle()
+  expect(await passed(bench)).toEqual(upTo(30))
+})
+
 test('a paused migration continues where it was, a canceled one begins anew', async () => {
   const bench = await filled('sqlite', 50)
   let isOpen = false

@@ -93,6 +93,8 @@ export class Migrations {
   readonly #batches: Batches
   readonly #worker: MigrationWorker
   readonly #records = new Map<string, MigrationRecord>()
+  /** First runs that are being stored, by digest: a second record would pass documents twice. */
+  readonly #starts = new Map<string, Promise<MigrationRecord>>()
   /** Releases of migrations that are about to be stored: they must not be retired meanwhile. */
   readonly #starting = new Map<string, number>()
   readonly #listeners: MigrationListener[] = []
@@ -220,11 +222,15 @@ export class Migrations {
     migration: MigrationManifest,
   ): Promise<{ readonly record: MigrationRecord | null; readonly isAllowed: boolean }> {
     await this.#load()
+    const { digest } = migration
+    while (this.#starts.has(digest)) await this.#starts.get(digest)!.catch(() => undefined)
+    // Nothing may be awaited between here and the start of a first run.
     const record = this.#find(migration)
     if (record === null) {
-      return action === 'run'
-        ? { record: await this.#start(release, migration), isAllowed: true }
-        : { record, isAllowed: false }
+      if (action !== 'run') return { record, isAllowed: false }
+      const start = this.#start(release, migration).finally(() => this.#starts.delete(digest))
+      this.#starts.set(digest, start)
+      return { record: await start, isAllowed: true }
     }
     const isElsewhere = record.releaseId !== release.releaseId && isUnfinished(record)
     if (action === 'run' && isElsewhere) return { record, isAllowed: false }
