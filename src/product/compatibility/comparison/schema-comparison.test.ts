@@ -56,6 +56,18 @@ test('a removed table is reported by its name', () => {
   expect(unreadable(new Map(), tables({ a: string }))).toEqual([])
 })
 
+test('a pattern of more kinds of characters than a search looks at is refused', () => {
+  const characters = Array.from({ length: 80 }, (_, i) => String.fromCodePoint(0x4e00 + 2 * i))
+  const pattern = (some: readonly string[]): ValidatorJson => ({
+    type: 'string',
+    pattern: some.map((each) => `${each}b`).join('|'),
+  })
+  for (const missing of [0, 40, 79]) {
+    const fewer = pattern(characters.filter((_, i) => i !== missing))
+    expect(refused({ a: fewer }, { a: pattern(characters) })).toHaveLength(1)
+  }
+})
+
 describe('what a writer stores can be read:', () => {
   test.each<[string, FieldsJson, FieldsJson]>([
     ['the same schema', { a: string }, { a: string }],

@@ -115,11 +115,11 @@ export class TextCoverage {
     const programs = all.map(({ pattern }) =>
       pattern === undefined ? null : this.#program(pattern),
     )
-    const alphabet = this.#alphabet(programs)
+    const { alphabet, isWhole } = this.#alphabet(programs)
     // Lengths beyond all bounds are not distinguished.
     const bounds = all.flatMap((each) => [each.minimumLength ?? 0, each.maximumLength ?? 0])
     const depth = Math.max(...bounds) + 1
-    let isCertain = depth <= SEARCH_LENGTH_MAX
+    let isCertain = isWhole && depth <= SEARCH_LENGTH_MAX
     const start: State = { text: '', length: 0, threads: programs.map((each) => each?.start()) }
     const seen = new Set<string>()
     /** States that a literal alone has reached: another text may reach them too. */
@@ -193,8 +193,11 @@ export class TextCoverage {
     return program
   }
 
-  /** Returns up to two characters of each class of code points that the patterns distinguish. */
-  #alphabet(programs: readonly (Program | null)[]): string[] {
+  /**
+   * Returns up to two characters of each class of code points that the patterns distinguish.
+   * `isWhole` is false if a class has none, because there are too many.
+   */
+  #alphabet(programs: readonly (Program | null)[]) {
     const sets = [...new Set(programs.flatMap((each) => [...(each?.sets ?? [])]))]
     const points = new Set(PREFERRED)
     for (const set of sets) {
@@ -202,16 +205,21 @@ export class TextCoverage {
     }
     const counts = new Map<string, number>()
     const alphabet: string[] = []
+    let isWhole = true
     for (const point of points) {
       this.#budget.spend(1 + sets.length)
       if (!isCharacter(point)) continue
       const signature = signatureOf(sets, point)
       const count = counts.get(signature) ?? 0
-      if (count === 2 || alphabet.length === ALPHABET_MAX) continue
+      if (count === 2) continue
+      if (alphabet.length === ALPHABET_MAX) {
+        isWhole &&= count > 0
+        continue
+      }
       counts.set(signature, count + 1)
       alphabet.push(String.fromCodePoint(point))
     }
-    return alphabet
+    return { alphabet, isWhole }
   }
 }
 
