@@ -136,7 +136,8 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   const store = input.store ?? (await openSqliteDocuments(join(directory, 'documents.db')))
   const pool = inProcessPool(input.handlers)
   const nothing = async () => undefined
-  Object.assign(pool, { close: nothing, warm: nothing, retainOnly: () => undefined })
+  Object.assign(pool, { close: nothing, warm: nothing, markServed: () => undefined })
+  Object.assign(pool, { retainOnly: () => undefined })
   const system = realSystem()
   const log = input.log ?? createLog({ system, sink: () => undefined, level: 'debug' })
   const clock = input.system ?? system

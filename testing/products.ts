@@ -156,6 +156,11 @@ export class TestEngine implements ReleaseEngine {
   administration = undefined as unknown as ReleaseEngine['administration']
   isWarm: ReleaseEngine['isWarm'] = () => true
   warm: ReleaseEngine['warm'] = async () => undefined
+  /** The Releases that were last named as served. */
+  served: ReadonlySet<string> = new Set()
+  markServed: ReleaseEngine['markServed'] = (releases) => {
+    this.served = releases
+  }
   retainOnly: ReleaseEngine['retainOnly'] = async () => 0
   /** Unfinished scheduled work of any Release. */
   pendingWork: number | null = 0

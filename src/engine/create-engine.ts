@@ -90,6 +90,7 @@ export function createEngine(options: EngineOptions): Engine {
       await preparations.prepare(release)
       await pool.warm(release, rolesOf(release))
     },
+    markServed: (releases) => pool.markServed(releases),
     retainOnly: (live, onDrained) => {
       const retained = inFlight.retainOnly(live, onDrained)
       pool.retainOnly(retained)

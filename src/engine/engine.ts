@@ -1,5 +1,7 @@
 /** The interface of the engine, which executes the Functions of one Environment. */
+
 import type { MaybePromise } from '../system/maybe-promise.ts'
+import type { ReleaseId } from '../value/ids.ts'
 import type { Json } from '../value/strict-json.ts'
 import type { ActionOutcome, ActionStatistics } from './actions/actions.ts'
 import type { DocumentAdministration } from './administration/document-administration.ts'
@@ -57,6 +59,8 @@ export interface Engine {
   isWarm(release: Release): boolean
   /** Prepares the Release and starts its runners. */
   warm(release: Release): Promise<void>
+  /** Names the Releases that Channels and policies serve. Idle runners of others end. */
+  markServed(releases: ReadonlySet<ReleaseId>): void
   /**
    * Stops the runners of all other Releases without calls in flight, evicts what was prepared for
    * them and drops the indexes that no remaining Release declares. Returns the number of dropped

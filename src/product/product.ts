@@ -25,7 +25,14 @@ import { Serving } from './serving/serving.ts'
 /** The methods of the Function engine that the Product calls. */
 export type ReleaseEngine = Pick<
   Engine,
-  'administration' | 'describe' | 'prepare' | 'isWarm' | 'warm' | 'retainOnly' | 'whenIdle'
+  | 'administration'
+  | 'describe'
+  | 'prepare'
+  | 'isWarm'
+  | 'warm'
+  | 'markServed'
+  | 'retainOnly'
+  | 'whenIdle'
 > & {
   readonly migrations: Pick<
     Engine['migrations'],

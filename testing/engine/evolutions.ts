@@ -62,6 +62,7 @@ export class Evolution {
     const pool = inProcessPool({ 'f.query': perform, 'f.mutation': perform })
     const nothing = async () => undefined
     Object.assign(pool, { close: nothing, warm: nothing, retainOnly: () => undefined })
+    Object.assign(pool, { markServed: () => undefined })
     const common = { system, log: memoryLog().log, metrics: new Metrics(system) }
     this.engine = createEngine({
       store,

@@ -338,6 +338,7 @@ function keptOpen(pool: RunnerPool, afterMutation: () => void): RunnerPool {
     actionBacklogBytes: () => pool.actionBacklogBytes(),
     usage: () => pool.usage(),
     forget: () => undefined,
+    markServed: () => undefined,
     retainOnly: () => undefined,
     close: async () => undefined,
   }

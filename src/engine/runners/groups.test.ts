@@ -79,3 +79,40 @@ test('runners that are killed from outside restart after a pause, and calls wait
   expect([await at(299), await at(300)]).toEqual([2, 3])
   expect(await Promise.all([first, second])).toEqual([returned, returned])
 })
+
+test('a group keeps the runner that has grown least once one is enough for its calls', async () => {
+  let now = 0
+  const stopped: number[] = []
+  const runners = [30, 10, 20].map((grownBytes) => ({
+    load: async () => null,
+    inFlight: 2,
+    isWorn: false,
+    watch: { isBusy: true, cpuShare: 1, grownBytes },
+    stop: () => stopped.push(grownBytes),
+  }))
+  const left = [...runners]
+  const group = new RunnerGroup(
+    { releaseId: realSystem().ids.make('rel'), source: '', sourceMap: null },
+    {
+      role: 'transactions',
+      limits: { waiting: 10, callsPerRunner: 10, runners: 3, surplusMillis: 100 } as GroupLimits,
+      system: { monotonicMillis: () => now },
+      onLoaded: () => undefined,
+      take: async () => left.shift() as unknown as Runner,
+    },
+  )
+  const at = async (millis: number): Promise<readonly number[]> => {
+    now = millis
+    group.tick(now)
+    for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve))
+    return stopped
+  }
+  void group.warm(10_000)
+  for (const millis of [1, 2, 3]) await at(millis)
+  expect([group.size, left.length]).toEqual([3, 0])
+  for (const runner of runners) Object.assign(runner, { inFlight: 0 })
+  expect(await at(103)).toEqual([])
+  expect(await at(104)).toEqual([30])
+  expect(await at(105)).toEqual([30, 20])
+  expect(await at(10_000)).toEqual([30, 20])
+})

@@ -22,6 +22,8 @@ export interface GroupLimits {
   readonly waiting: number
   /** Growth in bytes beyond which a runner is replaced. */
   readonly keptGrowthBytes: number
+  /** Milliseconds without a shortage of runners after which a group stops all but one. */
+  readonly surplusMillis: number
   /**
    * Milliseconds during which each runner takes one call at a time after a runner failure of
    * unknown cause, so that the responsible call is identified when the calls run again. Also the
@@ -66,6 +68,8 @@ interface Waiting {
 export class RunnerGroup {
   /** Monotonic milliseconds of the last use; the pool stops the least recently used group. */
   usedAtMillis = 0
+  /** Monotonic milliseconds until which its runners stay although nothing serves the Release. */
+  keptUntilMillis = 0
   readonly #code: ReleaseCode
   readonly #ports: GroupPorts
   readonly #limits: GroupLimits
@@ -81,6 +85,8 @@ export class RunnerGroup {
   #failure: LoadFailure | null = null
   /** Monotonic milliseconds before which no runner is started. */
   #restartAt = 0
+  /** Monotonic milliseconds when its runners were last too few for its calls. */
+  #shortAt = 0
   /** Monotonic milliseconds. */
   #isolatedUntil = 0
   /** Quarantined Functions, which crashed a runner, with the end in monotonic milliseconds. */
@@ -107,6 +113,10 @@ export class RunnerGroup {
 
   get isReady(): boolean {
     return this.#ready.length > 0
+  }
+
+  get isStarting(): boolean {
+    return this.#starting > 0
   }
 
   get inFlight(): number {
@@ -177,7 +187,8 @@ export class RunnerGroup {
 
   /** Starts a runner where the CPU is the bottleneck, and ends waits at their deadlines. */
   tick(nowMillis: number): void {
-    if (this.#ready.some(isPressed)) this.#grow()
+    if (this.#ready.some(isPressed)) this.#grow(nowMillis)
+    else if (nowMillis - this.#shortAt > this.#limits.surplusMillis) this.#shrink()
     if (this.#waiting.length > 0) this.#startFirst()
     // The end of isolation admits waiting calls before the running ones end, which may call them.
     this.#serveWaiting()
@@ -270,16 +281,18 @@ export class RunnerGroup {
   /** Returns the runner with the lowest load; null if every runner is full or none is ready. */
   #idlest(): Runner | null {
     const { callsPerRunner } = this.#limits
-    const most = this.#ports.system.monotonicMillis() < this.#isolatedUntil ? 1 : callsPerRunner
+    const now = this.#ports.system.monotonicMillis()
+    const most = now < this.#isolatedUntil ? 1 : callsPerRunner
     let best: Runner | null = null
     for (const runner of this.#ready) {
       if (runner.inFlight < most && (best === null || load(runner) < load(best))) best = runner
     }
-    if (best === null && this.#ready.length > 0) this.#grow()
+    if (best === null && this.#ready.length > 0) this.#grow(now)
     return best
   }
 
-  #grow(): void {
+  #grow(nowMillis: number): void {
+    this.#shortAt = nowMillis
     const fits = this.#starting === 0 && this.#ownSize < this.#limits.runners
     if (fits && this.#mayStart) this.#start()
   }
@@ -332,6 +345,18 @@ export class RunnerGroup {
       if (this.#starting === 0 && this.#mayStart) this.#start()
       return
     }
+    this.#drain(runner)
+  }
+
+  /** Stops the runner that has grown most, where one runner would do for the calls. */
+  #shrink(): void {
+    if (this.#ready.length < 2) return
+    const grown = (runner: Runner) => runner.watch.grownBytes
+    this.#drain(this.#ready.reduce((one, other) => (grown(other) > grown(one) ? other : one)))
+  }
+
+  /** Gives the runner no further calls, and stops it once it has ended those that it has. */
+  #drain(runner: Runner): void {
     this.#ready.splice(this.#ready.indexOf(runner), 1)
     this.#draining.add(runner)
     if (runner.inFlight === 0) runner.stop()

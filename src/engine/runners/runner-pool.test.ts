@@ -182,6 +182,9 @@ describe('a description', () => {
   })
 })
 
+/** Only a hang misses it. */
+const WAIT = { timeout: 60_000 }
+
 describe('processes', () => {
   const counting = () => {
     const code = release('count: query(() => ++count),')
@@ -236,6 +239,47 @@ describe('processes', () => {
       expect(counts).toMatchObject([{ result: 2 }, { result: 2 }, { result: 1 }])
     } finally {
       await idle.pool.close()
+    }
+  })
+
+  test('the processes of a Release end once it is neither served nor called', async () => {
+    const short = { uncalledMillis: 100, replacedMillis: 100, calledMillis: 600_000 }
+    const bench = poolBench({ limits: short })
+    try {
+      await bench.pool.start({ sandbox: 'preferred' })
+      const [served, replaced, called] = [counting(), counting(), counting()]
+      const count = (code: ReleaseCode) => bench.pool.invoke(code, call('count'), oneDocument)
+      bench.pool.markServed(new Set([served.releaseId, replaced.releaseId]))
+      for (const code of [served, replaced, called]) await count(code)
+      await bench.pool.describe(counting())
+      bench.pool.markServed(new Set([served.releaseId]))
+      await expect.poll(() => bench.pool.statistics().releases, WAIT).toBe(2)
+      expect(await count(served)).toMatchObject({ result: 2 })
+      expect(await count(called)).toMatchObject({ result: 2 })
+      expect(await count(replaced)).toMatchObject({ result: 1 })
+    } finally {
+      await bench.pool.close()
+    }
+  })
+
+  test('a Release that is replaced keeps its process until its calls have ended', async () => {
+    const bench = poolBench({ limits: { replacedMillis: 0 } })
+    try {
+      await bench.pool.start({ sandbox: 'preferred' })
+      const read = release("one: query(async (ctx) => { await ctx.db.get('x'); return 1 }),")
+      const [served, replaced] = [counting(), read]
+      const { host, received, letGo } = heldHost(() => DOCUMENT)
+      bench.pool.markServed(new Set([replaced.releaseId]))
+      const outcome = bench.pool.invoke(replaced, call('one'), host)
+      await received(1)
+      bench.pool.markServed(new Set([served.releaseId]))
+      await bench.pool.describe(served)
+      letGo()
+      expect(await outcome).toMatchObject({ kind: 'returned' })
+      const isWarm = () => bench.pool.isWarm(replaced.releaseId, ['transactions'])
+      await expect.poll(isWarm, WAIT).toBe(false)
+    } finally {
+      await bench.pool.close()
     }
   })
 

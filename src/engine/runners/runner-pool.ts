@@ -50,8 +50,14 @@ export interface PoolLimits extends RunnerLimits, GroupLimits {
   readonly actionRunners: number
   readonly actionCallsPerRunner: number
   readonly actionRunnersOfAll: number
-  /** Milliseconds after the last call of a Release until its runners may be stopped. */
+  /** Milliseconds after the last call of a served Release until its runners may be stopped. */
   readonly idleMillis: number
+  /** Milliseconds after the last call of any other Release until its runners are stopped. */
+  readonly calledMillis: number
+  /** Milliseconds until the runners of a Release are stopped that was loaded, but never called. */
+  readonly uncalledMillis: number
+  /** Milliseconds until the runners of a Release are stopped that is no longer served. */
+  readonly replacedMillis: number
 }
 
 export interface RunnerPoolOptions {
@@ -84,6 +90,11 @@ export interface RunnerPool {
   isWarm(releaseId: ReleaseId, roles: readonly RunnerRole[]): boolean
   /** Stops the runners of a Release. Calls in flight are lost. */
   forget(releaseId: ReleaseId): void
+  /**
+   * Names the Releases that are served. Idle runners of others end. Until the first call all count
+   * as served.
+   */
+  markServed(releases: ReadonlySet<ReleaseId>): void
   /** Stops the runners of all other Releases. */
   retainOnly(releases: { has(releaseId: ReleaseId): boolean }): void
   close(): Promise<void>
@@ -140,7 +151,11 @@ const LIMITS: Omit<PoolLimits, 'runners' | 'runnersOfAll' | 'actionRunnersOfAll'
   isolationMillis: 10_000,
   restartMillis: 100,
   restartMillisMax: 10_000,
+  surplusMillis: 5_000,
   idleMillis: 300_000,
+  calledMillis: 60_000,
+  uncalledMillis: 5_000,
+  replacedMillis: 1_000,
 }
 
 export function createRunnerPool(options: RunnerPoolOptions): RunnerPool {
@@ -158,6 +173,8 @@ class Pool implements RunnerPool {
   #spare: Promise<Runner | null> | null = null
   #containment: ContainmentLevel | null = null
   #failedStarts = 0
+  /** Null until it is known what is served. */
+  #served: ReadonlySet<ReleaseId> | null = null
   readonly #timer: ReturnType<typeof setInterval>
   #closed = false
 
@@ -188,7 +205,9 @@ class Pool implements RunnerPool {
 
   invoke(code: ReleaseCode, call: RunnerCall, host: RunnerHost): Promise<RunnerOutcome> {
     const role = call.kind === 'action' ? 'actions' : 'transactions'
-    return this.#group(code, role).invoke(call, host)
+    const group = this.#group(code, role)
+    group.keptUntilMillis = group.usedAtMillis + this.#limits.calledMillis
+    return group.invoke(call, host)
   }
 
   async describe(code: ReleaseCode): Promise<Json> {
@@ -210,6 +229,17 @@ class Pool implements RunnerPool {
 
   forget(releaseId: ReleaseId): void {
     for (const role of ROLES) this.#forget(releaseId, role)
+  }
+
+  markServed(releases: ReadonlySet<ReleaseId>): void {
+    const keptUntil = this.#options.system.monotonicMillis() + this.#limits.replacedMillis
+    for (const role of ROLES) {
+      for (const [releaseId, group] of this.#groups[role]) {
+        const isReplaced = this.#served?.has(releaseId) === true && !releases.has(releaseId)
+        if (isReplaced) group.keptUntilMillis = keptUntil
+      }
+    }
+    this.#served = releases
   }
 
   retainOnly(releases: { has(releaseId: ReleaseId): boolean }): void {
@@ -281,7 +311,9 @@ class Pool implements RunnerPool {
       if (this.#closed) group.close()
       else groups.set(code.releaseId, group)
     }
-    group.usedAtMillis = this.#options.system.monotonicMillis()
+    const now = this.#options.system.monotonicMillis()
+    group.usedAtMillis = now
+    group.keptUntilMillis = Math.max(group.keptUntilMillis, now + this.#limits.uncalledMillis)
     return group
   }
 
@@ -294,10 +326,22 @@ class Pool implements RunnerPool {
     for (const runner of this.#registry.live) runner.tick()
     const now = this.#options.system.monotonicMillis()
     for (const group of this.#allGroups()) group.tick(now)
-    for (const role of ROLES) this.#endIdle(role, now - this.#limits.idleMillis)
+    for (const role of ROLES) {
+      this.#endUnserved(role, now)
+      this.#endIdle(role, now - this.#limits.idleMillis)
+    }
   }
 
-  /** Stops idle runners, since each publication creates a Release with runners of its own. */
+  /** Stops idle runners of Releases that no Channel or policy serves any more, or never did. */
+  #endUnserved(role: RunnerRole, now: number): void {
+    if (this.#served === null) return
+    for (const [releaseId, group] of this.#groups[role]) {
+      if (this.#served.has(releaseId) || now < group.keptUntilMillis) continue
+      if (group.inFlight === 0 && !group.isStarting) this.#forget(releaseId, role)
+    }
+  }
+
+  /** Stops idle runners of Releases that are served, but rarely called. */
   #endIdle(role: RunnerRole, before: number): void {
     const groups = [...this.#groups[role]]
     if (groups.length <= KEPT_RELEASES) return

@@ -118,6 +118,14 @@ describe('a restarted server', () => {
 })
 
 describe('serving', () => {
+  test('the engine learns which Releases are served, and that none is after an archive', async () => {
+    await bind(second)
+    await set(first, 0n)
+    await expect.poll(() => harness.engine.served).toEqual(new Set([first, second]))
+    change('archive', 0n)
+    expect(harness.engine.served).toEqual(new Set())
+  })
+
   test('serving that was stopped does not start with a Release that is still loading', async () => {
     const started = Promise.withResolvers<void>()
     harness.engine.isWarm = () => false

@@ -32,7 +32,7 @@ interface ServingOptions {
   readonly log: Logger
   readonly control: ControlDatabase
   readonly releases: ReleaseCache
-  readonly engine: Pick<Engine, 'isWarm' | 'warm'>
+  readonly engine: Pick<Engine, 'isWarm' | 'warm' | 'markServed'>
   /** Called after each change of what is served. */
   readonly onChange: () => void
 }
@@ -182,6 +182,7 @@ export class Serving {
 
   #changed(): void {
     this.#changes += 1
+    this.#options.engine.markServed(this.servedReleases())
     this.#options.onChange()
   }
 
