@@ -4,11 +4,10 @@
  */
 import { expect } from 'vitest'
 import { fuzz, mutatedJson } from '../../../testing/fuzzing/fuzz.ts'
-import type { StoredDocument } from '../../documents/store.ts'
 import { compileResult } from '../../value/schema/result-encoding.ts'
 import { encodeTagged } from '../../value/tagged.ts'
 import { ValidationError } from '../../value/validation-error.ts'
-import { returnedContent, returnedValue } from './returned-documents.ts'
+import { RETURNED_DOCUMENTS, returnedValue } from './returned-documents.ts'
 
 const documents = ['{}', '{"a":{"$t":"1"},"b":[{"$$r":{"$b":"AA"}}]}'].map((text, i) => ({
   id: `t_${i}`,
@@ -21,9 +20,7 @@ const RESULTS: readonly unknown[] = [
   [{ $r: 1 }, { a: { $r: 0 } }, { $$r: 0 }],
   { a: [[{ $r: 1 }]], b: { $i: '1' }, c: [{ $r: 0 }, { $r: 1 }] },
 ]
-const encode = compileResult({ type: 'any' }, (document) =>
-  returnedContent(document as StoredDocument),
-)
+const encode = compileResult({ type: 'any' }, RETURNED_DOCUMENTS)
 
 fuzz('a result with document references is rejected or decoded equally', (random) => {
   const result = mutatedJson(random, random.pick(RESULTS))

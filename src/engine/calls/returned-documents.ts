@@ -4,7 +4,7 @@
  */
 import type { StoredDocument } from '../../documents/store.ts'
 import { Fault } from '../../errors/fault.ts'
-import { findNamed, ResultTooLong } from '../../value/schema/result-encoding.ts'
+import { findNamed, type NamedObjects, ResultTooLong } from '../../value/schema/result-encoding.ts'
 import { fromStoredJson } from '../../value/stored.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import { VALUE_DEPTH_MAX, type Value } from '../../value/values.ts'
@@ -17,7 +17,17 @@ import { limitText } from './limit-texts.ts'
  * and an ID is a string.
  */
 export function returnedContent(document: StoredDocument): unknown {
-  return untyped(JSON.parse(documentText(document)))
+  return returnedJson(documentText(document))
+}
+
+function returnedJson(text: string): unknown {
+  return untyped(JSON.parse(text))
+}
+
+/** The documents that results reference. */
+export const RETURNED_DOCUMENTS: NamedObjects = {
+  contentOf: (document) => returnedContent(document as StoredDocument),
+  parse: returnedJson,
 }
 
 /** Replaces timestamps and IDs in place. The caller owns `json`. */
@@ -56,7 +66,7 @@ export function returnedValue(json: unknown, documents: readonly StoredDocument[
       const text = documentText(document)
       characters += text.length
       if (characters > RESULT_BYTES_MAX) throw new ResultTooLong()
-      return untyped(JSON.parse(text))
+      return returnedJson(text)
     }
     const entries = Object.entries(part)
     return Object.fromEntries(entries.map(([key, item]) => [key, expand(item, depth + 1)]))

@@ -7,7 +7,7 @@ import {
   type EncodeResult,
 } from '../../value/schema/result-encoding.ts'
 import { type Check, compileValidator } from '../../value/validators.ts'
-import { returnedContent } from '../calls/returned-documents.ts'
+import { RETURNED_DOCUMENTS } from '../calls/returned-documents.ts'
 import { SpeculationPolicy } from '../speculation/speculation-policy.ts'
 import { ProjectedDocuments } from '../tables/document-projection.ts'
 import { type PreparedTable, prepareTable } from '../tables/prepared-tables.ts'
@@ -63,11 +63,7 @@ export function prepareRelease(
       checkArguments: compileValidator(json, { coerce: false }),
       coerceArguments: compileValidator(json, { coerce: true }),
       checkResult: compileValidator(definition.returns, { coerce: true }),
-      encodeResult: compileResult(
-        definition.returns,
-        (document) => returnedContent(document as StoredDocument),
-        kept,
-      ),
+      encodeResult: compileResult(definition.returns, RETURNED_DOCUMENTS, kept),
       speculation: new SpeculationPolicy(),
     })
   }

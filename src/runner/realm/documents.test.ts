@@ -10,7 +10,11 @@ import { Driver, errorOf, resultOf } from '../../../testing/runner-hosts.ts'
 import { SEED } from '../../../testing/seeds.ts'
 import type { StoredDocument } from '../../documents/store.ts'
 import { documentText } from '../../engine/calls/document-text.ts'
-import { returnedContent, returnedValue } from '../../engine/calls/returned-documents.ts'
+import {
+  RETURNED_DOCUMENTS,
+  returnedContent,
+  returnedValue,
+} from '../../engine/calls/returned-documents.ts'
 import { SentDocuments } from '../../engine/runners/sent-documents.ts'
 import { compileResult } from '../../value/schema/result-encoding.ts'
 import { encodeStored, fromStoredJson } from '../../value/stored.ts'
@@ -277,7 +281,7 @@ test(`naming documents changes no result of any program (SVC_SEED=${SEED})`, () 
   const driver = new Driver(PROGRAM, undefined, new SentDocuments(2_000))
   const plain = new Driver(PROGRAM)
   const encoders = RETURNS.map((json) => ({
-    named: compileResult(json, (one) => returnedContent(one as StoredDocument)),
+    named: compileResult(json, RETURNED_DOCUMENTS),
     whole: compileResult(json),
   }))
   const versions = new Map<string, StoredDocument>()

@@ -1,179 +1,19 @@
 import { describe, expect, test } from 'vitest'
 import { arbitraryValue } from '../../../testing/arbitrary-values.ts'
 import { fc } from '../../../testing/properties.ts'
+import {
+  accepted,
+  arbitraryValidator,
+  picker,
+  ULID,
+} from '../../../testing/schemas/arbitrary-validators.ts'
 import { SEED } from '../../../testing/seeds.ts'
 import { encodeStored, fromStoredJson } from '../stored.ts'
-import type { Json } from '../strict-json.ts'
 import { encodeTagged } from '../tagged.ts'
 import { ValidationError } from '../validation-error.ts'
-import { parseValidator } from '../validator-json.ts'
-import { compileValidator, type FieldsJson, type ValidatorJson } from '../validators.ts'
+import { compileValidator, type ValidatorJson } from '../validators.ts'
 import { Timestamp, TypedId, type Value } from '../values.ts'
 import { compileResult, EncodedTextCache, findNamed, ResultTooLong } from './result-encoding.ts'
-
-const ULID = '01ARZ3NDEKTSV4RRFFQ69G5FAV'
-const NAMES = ['a', 'b', 'body', 'constructor', 'toString', '_id', 'zz']
-const small = fc.nat({ max: 4 })
-const bound = fc.option(small, { nil: undefined })
-const pattern = fc.option(fc.constantFrom('é*', '.{1,3}', '[^a]*', '(é|a)+', 'a?b'), {
-  nil: undefined,
-})
-
-/** Returns whether a manifest may carry the validator. */
-function isAllowed(json: ValidatorJson): boolean {
-  try {
-    parseValidator(json as unknown as Json)
-    return true
-  } catch (error) {
-    if (error instanceof ValidationError) return false
-    throw error
-  }
-}
-
-/** A field whose default is a value of the validator, if one is found that a manifest may carry. */
-function withDefault(inner: ValidatorJson, pick: (max: number) => number): FieldsJson[string] {
-  const field = { type: 'optional', inner } as const
-  const check = compileValidator(inner, { coerce: true, unknown: 'rejected' })
-  try {
-    const value = check(fromStoredJson(accepted(inner, pick)), '$')
-    const given = { ...field, default: JSON.parse(encodeStored(value)) as Json }
-    return isAllowed({ type: 'object', fields: { given } }) ? given : field
-  } catch (error) {
-    if (error instanceof ValidationError) return field
-    throw error
-  }
-}
-
-function picker(stream: fc.Stream<number>): (max: number) => number {
-  return (max) => (stream.next().value ?? 0) % (max + 1)
-}
-
-function defined<T extends object>(json: T): T {
-  return JSON.parse(JSON.stringify(json)) as T
-}
-
-const validator: fc.Arbitrary<ValidatorJson> = fc.letrec<{ any: ValidatorJson }>((tie) => ({
-  any: fc.oneof(
-    { maxDepth: 3, depthIdentifier: 'validator' },
-    fc.constantFrom<ValidatorJson>(
-      { type: 'any' },
-      { type: 'null' },
-      { type: 'boolean' },
-      { type: 'timestamp' },
-      { type: 'id', table: 'messages' },
-      { type: 'id', table: 'files' },
-      { type: 'literal', value: { string: 'text' } },
-      { type: 'literal', value: { boolean: true } },
-      { type: 'literal', value: { int64: '7' } },
-    ),
-    fc.record({ minimum: bound, maximum: bound }).map(({ minimum, maximum }) =>
-      defined({
-        type: 'int64' as const,
-        minimum: minimum && `${minimum}`,
-        maximum: maximum && '9',
-      }),
-    ) as fc.Arbitrary<ValidatorJson>,
-    fc
-      .record({ minimum: bound, maximum: bound })
-      .map((more) => defined({ type: 'float64' as const, ...more })) as fc.Arbitrary<ValidatorJson>,
-    fc
-      .record({ minimumLength: bound, maximumLength: bound, pattern })
-      .map((more) => defined({ type: 'string' as const, ...more })) as fc.Arbitrary<ValidatorJson>,
-    bound.map((maximumLength) =>
-      defined({ type: 'bytes' as const, maximumLength }),
-    ) as fc.Arbitrary<ValidatorJson>,
-    fc
-      .tuple(tie('any'), bound)
-      .map(([items, maximumItems]) =>
-        defined({ type: 'array' as const, items, maximumItems }),
-      ) as fc.Arbitrary<ValidatorJson>,
-    fc
-      .tuple(tie('any'), bound)
-      .map(([values, maximumItems]) =>
-        defined({ type: 'record' as const, values, maximumItems }),
-      ) as fc.Arbitrary<ValidatorJson>,
-    fc
-      .tuple(
-        fc.dictionary(
-          fc.constantFrom(...NAMES),
-          fc.tuple(tie('any'), fc.constantFrom('required', 'optional', 'default')),
-          { maxKeys: 4 },
-        ),
-        fc.infiniteStream(fc.nat({ max: 1_000 })),
-      )
-      .map(([fields, stream]): ValidatorJson => {
-        const pick = picker(stream)
-        const fieldOf = (inner: ValidatorJson, need: string): FieldsJson[string] => {
-          if (need === 'required') return inner
-          return need === 'default' ? withDefault(inner, pick) : { type: 'optional', inner }
-        }
-        const entries = Object.entries(fields).map(([name, [inner, need]]) => {
-          return [name, fieldOf(inner, need)] as const
-        })
-        return { type: 'object', fields: Object.fromEntries(entries) }
-      }),
-    fc
-      .array(tie('any'), { minLength: 1, maxLength: 3 })
-      .filter((members) => isAllowed({ type: 'union', members }))
-      .map((members): ValidatorJson => ({ type: 'union', members })),
-    fc
-      .array(tie('any'), { minLength: 1, maxLength: 3 })
-      .map((members): ValidatorJson => ({ type: 'open', inner: { type: 'union', members } }))
-      .filter(isAllowed),
-    tie('any').map((inner): ValidatorJson => ({ type: 'nullable', inner })),
-  ),
-})).any
-
-/** A value that the validator accepts, as a runner may write it. */
-function accepted(json: ValidatorJson, pick: (max: number) => number): unknown {
-  switch (json.type) {
-    case 'boolean':
-      return pick(1) === 0
-    case 'int64':
-      return { $i: `${json.minimum ?? pick(9)}` }
-    case 'timestamp':
-      return pick(1) === 0 ? { $t: '5' } : { $i: '-5' }
-    case 'float64':
-      return json.minimum ?? Math.min(0.5, json.maximum ?? 1)
-    case 'string':
-      return 'é'.repeat(json.minimumLength ?? Math.min(1, json.maximumLength ?? 1))
-    case 'bytes':
-      return { $b: '' }
-    case 'id': {
-      const text = `${json.table === 'files' ? 'fil' : json.table}_${ULID}`
-      return pick(1) === 0 ? text : { $d: text }
-    }
-    case 'literal':
-      return 'int64' in json.value ? { $i: json.value.int64 } : Object.values(json.value)[0]
-    case 'array':
-      return Array.from({ length: Math.min(pick(3), json.maximumItems ?? 3) }, () =>
-        accepted(json.items, pick),
-      )
-    case 'record':
-      return (json.maximumItems ?? 1) === 0
-        ? {}
-        : { [['k', '$$x', '\u{1f600}'][pick(2)]!]: accepted(json.values, pick) }
-    case 'object': {
-      const fields = Object.entries(json.fields).filter(
-        ([, field]) => field.type !== 'optional' || pick(1) === 0,
-      )
-      return Object.fromEntries(
-        fields.map(([name, field]) => [
-          name,
-          accepted(field.type === 'optional' ? field.inner : field, pick),
-        ]),
-      )
-    }
-    case 'union':
-      return accepted(json.members[pick(json.members.length - 1)]!, pick)
-    case 'open':
-      return pick(3) === 0 ? { unknown: true } : accepted(json.inner, pick)
-    case 'nullable':
-      return pick(2) === 0 ? null : accepted(json.inner, pick)
-    default:
-      return null
-  }
-}
 
 /** Reference: encodeTagged(check(fromStoredJson(json))), or null if that throws. */
 function referenceEncoding(json: ValidatorJson, value: unknown): string | null {
@@ -221,7 +61,7 @@ function parameters(seed: number) {
 test(`what a validator accepts is encoded as the checked value would be (SVC_SEED=${SEED})`, () => {
   let met = 0
   const numbers = fc.infiniteStream(fc.nat({ max: 1_000 }))
-  const property = fc.property(validator, numbers, (json, stream) => {
+  const property = fc.property(arbitraryValidator, numbers, (json, stream) => {
     const pick = picker(stream)
     const value = accepted(json, pick)
     const expected = referenceEncoding(json, value)
@@ -240,7 +80,7 @@ test(`any other value is rejected where the check rejects it (SVC_SEED=${SEED})`
     oddities.map((value) => [value]),
     oddities.map((value) => ({ a: value })),
   )
-  const property = fc.property(validator, nested, (json, value) => {
+  const property = fc.property(arbitraryValidator, nested, (json, value) => {
     expect(compileResult(json)(value)).toBe(referenceEncoding(json, value))
     const open = compileResult({ type: 'any' })
     expect(open(value)).toBe(referenceEncoding({ type: 'any' }, value))
@@ -323,7 +163,7 @@ test(`a referenced object is encoded like an inline one (SVC_SEED=${SEED})`, () 
   let met = 0
   const numbers = fc.infiniteStream(fc.nat({ max: 1_000 }))
   const stored = arbitraryValue.map((value): unknown => JSON.parse(encodeStored(value)))
-  const property = fc.property(validator, stored, numbers, (json, other, stream) => {
+  const property = fc.property(arbitraryValidator, stored, numbers, (json, other, stream) => {
     const pick = picker(stream)
     const fitting = accepted(json, pick)
     const nested = [fitting, { a: fitting, b: [{ a: fitting }] }, other]
@@ -420,7 +260,7 @@ test('the text of a document is encoded once, until the cache is full', () => {
     made += 1
     return document
   }
-  const encode = compileResult({ type: 'array', items: { type: 'any' } }, contentOf, kept)
+  const encode = compileResult({ type: 'array', items: { type: 'any' } }, { contentOf }, kept)
   const document = { a: [1] }
   const text = encode([{ $r: 0 }, { $r: 0 }], [document])
   encode([{ $r: 0 }], [document])
@@ -442,7 +282,7 @@ test('only the text of reused documents is cached', () => {
     return document
   }
   const kept = new EncodedTextCache((document) => seen.size === seen.add(document).size)
-  const encode = compileResult({ type: 'any' }, contentOf, kept)
+  const encode = compileResult({ type: 'any' }, { contentOf }, kept)
   const document = { a: [1] }
   const texts = Array.from({ length: 4 }, () => encode({ $r: 0 }, [document]))
   expect(made).toBe(2)

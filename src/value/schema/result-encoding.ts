@@ -17,6 +17,7 @@ import {
   type ValidatorJson,
 } from '../validators.ts'
 import { compareUtf8, VALUE_DEPTH_MAX, VALUE_ENTRIES_MAX } from '../values.ts'
+import { compileDocument, type EncodeDocument, type EncodedDocument } from './document-encoding.ts'
 
 /**
  * Encodes parsed JSON. `{"$r":0}` in it references the first object of `named`. Returns null if
@@ -34,6 +35,11 @@ type Of<T extends ValidatorJson['type']> = Extract<ValidatorJson, { readonly typ
 
 /** Most characters of expanded references: twice the limit of a result. */
 const EXPANDED_CHARACTERS_MAX = 16 * 1024 * 1024
+/**
+ * Documents of one result that are encoded from their texts. A result that names one document a
+ * million times, in unions that reject it, needs its cached text instead.
+ */
+const COPIES_MAX = 4_096
 /** Bound of the cached texts: about two bytes a character, and a hundred bytes for each text. */
 const CACHED_CHARACTERS_MAX = 32 * 1024 * 1024
 const CACHED_CHARACTERS_EACH = 128
@@ -64,13 +70,21 @@ export class EncodedTextCache {
   }
 }
 
-/** Compiles an encoder. `contentOf` returns the parsed JSON of a referenced object. */
+/** The objects that results may reference. */
+export interface NamedObjects {
+  /** Returns the parsed JSON of an object. */
+  readonly contentOf: (named: object) => unknown
+  /** Parses a part of the text of an EncodedDocument; absent where the objects are others. */
+  readonly parse?: (text: string) => unknown
+}
+
+/** Compiles an encoder. */
 export function compileResult(
   validator: ValidatorJson,
-  contentOf: (named: object) => unknown = (named) => named,
+  named: NamedObjects = { contentOf: (object) => object },
   cache = new EncodedTextCache(),
 ): EncodeResult {
-  const references = new References(contentOf, cache)
+  const references = new References(named, cache)
   const encode = compile(validator, references)
   return (json, named = []) => {
     references.begin(named)
@@ -92,20 +106,23 @@ export function findNamed<T extends object>(json: unknown, named: readonly T[]):
 
 /** The objects that the current result may reference. */
 class References {
-  readonly contentOf: (named: object) => unknown
+  readonly objects: NamedObjects
   readonly cache: EncodedTextCache
   /** Characters of the references expanded so far. */
   spent = 0
+  /** Count of the documents that were encoded from their texts. */
+  copies = 0
   #all: readonly object[] = []
 
-  constructor(contentOf: (named: object) => unknown, cache: EncodedTextCache) {
-    this.contentOf = contentOf
+  constructor(objects: NamedObjects, cache: EncodedTextCache) {
+    this.objects = objects
     this.cache = cache
   }
 
   begin(all: readonly object[]): void {
     this.#all = all
     this.spent = 0
+    this.copies = 0
   }
 
   find(json: unknown): object | null {
@@ -118,20 +135,36 @@ class References {
   }
 }
 
-/** Caches the text of referenced objects for their lifetime, since many results reference one. */
-function withReferences(encode: Encode, references: References): Encode {
+/**
+ * Encodes referenced objects: a document from its text where `encodeDocument` can. The texts of the
+ * others are cached for their lifetime, since many results reference one.
+ */
+function withReferences(
+  encode: Encode,
+  references: References,
+  encodeDocument: EncodeDocument | null = null,
+): Encode {
   const { cache } = references
   let texts = new WeakMap<object, { readonly depth: number; readonly text: string | null }>()
   let { generation } = cache
   return (json, depth) => {
     const named = references.find(json)
     if (named === null) return encode(json, depth)
+    if (encodeDocument !== null && references.copies < COPIES_MAX) {
+      references.copies += 1
+      const copied = encodeDocument(named as EncodedDocument, depth)
+      if (copied !== null) {
+        references.spend(copied.length)
+        return copied
+      }
+    }
     if (generation !== cache.generation) {
       texts = new WeakMap()
       generation = cache.generation
     }
     const known = texts.get(named)
-    let text = known?.depth === depth ? known.text : encode(references.contentOf(named), depth)
+    let text =
+      known?.depth === depth ? known.text : encode(references.objects.contentOf(named), depth)
     if (known?.depth !== depth && cache.isReused(named)) {
       if (text !== null) text = flatText(text)
       texts.set(named, { depth, text })
@@ -173,8 +206,10 @@ function compile(json: ValidatorJson, references: References, exact = false): En
       return literal(json.value)
     case 'array':
       return array(compile(json.items, references, exact), json.maximumItems)
-    case 'object':
-      return withReferences(object(json.fields, references, exact), references)
+    case 'object': {
+      const encode = object(json.fields, references, exact)
+      return withReferences(encode, references, documentEncoder(json.fields, references, exact))
+    }
     case 'record':
       return withReferences(
         record(compile(json.values, references, exact), json.maximumItems),
@@ -192,6 +227,24 @@ function compile(json: ValidatorJson, references: References, exact = false): En
       return (value, depth) => (value === null ? NULL : inner(value, depth))
     }
   }
+}
+
+/** Compiles the encoder of documents; null if no document is such an object. */
+function documentEncoder(
+  fields: FieldsJson,
+  references: References,
+  exact: boolean,
+): EncodeDocument | null {
+  const { parse } = references.objects
+  if (parse === undefined) return null
+  return compileDocument(fields, {
+    isInt64,
+    idForm,
+    compile(validator) {
+      const encode = compile(validator, references, exact)
+      return (text, depth) => encode(parse(text), depth)
+    },
+  })
 }
 
 /** Returns the encoders of a union in the order in which the check tries its members. */
@@ -305,8 +358,12 @@ function bytes({ maximumLength }: Of<'bytes'>): Encode {
   }
 }
 
+function idForm(table: string): RegExp {
+  return new RegExp(`^${table === 'files' ? 'fil' : table}_[0-7][0-9A-HJKMNP-TV-Z]{25}$`)
+}
+
 function id({ table }: Of<'id'>): Encode {
-  const form = new RegExp(`^${table === 'files' ? 'fil' : table}_[0-7][0-9A-HJKMNP-TV-Z]{25}$`)
+  const form = idForm(table)
   return (json) => {
     const text = typeof json === 'string' ? json : marked(json, '$d')
     return text !== null && form.test(text) ? `{"type":"typed_id","value":"${text}"}` : null
