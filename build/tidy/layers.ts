@@ -49,8 +49,8 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
     'operations.ts': 'sends operations, or pipelines them',
     'rows.ts': 'lists of documents, which become range operations',
     'encoding.ts': 'values to Stored JSON',
+    'endings.ts': 'the end of a call: one frame, and its removal; placeholders, which end one',
     'replies.ts': 'the replies of the server to operations',
-    'endings.ts': 'the end of a call: one frame, and its removal',
     'error-reports.ts': 'an error of the author as a frame: message, location and stack',
     'unhandled-rejections.ts': 'reports promises that are rejected and not handled',
     globals: 'the globals of every Function: clock, randomness, console, text, URLs',
@@ -103,7 +103,9 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
     calls:
       'what every layer says about a call: outcomes of runners, errors of operations, results ' +
       'and their documents, the configuration, texts of limits',
-    speculation: 'which calls are speculative, and the documents that are prefetched for them',
+    speculation:
+      'which calls are speculative, the documents that are prefetched for them, and which ' +
+      'Queries receive placeholders instead',
     commits:
       'committer with group commit, write log for conflict detection, key locks, pending ' +
       'commits, pinned snapshots, retention',

@@ -163,6 +163,7 @@ async function finish(name: string, attempt: Attempt): Promise<Finished> {
     principal: null,
     context: { requestId: 'req_test', invocationId: 'ivc_test' },
     isSpeculative,
+    placeholders: null,
   }
   const issueGuest = () => 'guest'
   const log = bench.log.log

@@ -64,7 +64,10 @@ const GET = ['get', 'x_1']
 export const SYNCHRONOUS_BREACHES = {
   pipelinesSynchronously: (id) => send('pipelined', id, [GET]),
   pipelinesAtTheEndSynchronously: (id) => send('returned', id, null, [...USAGE, [GET]]),
-  misspeculatesSynchronously: (id) => send('misspeculated', id, USAGE),
+  misspeculatesSynchronously: (id) => send('misspeculated', id, 'failed', USAGE),
+  looksWithoutPlaceholders: (id) => send('misspeculated', id, 'read', USAGE),
+  keepsWithoutPlaceholders: (id) => send('misspeculated', id, 'kept', USAGE),
+  misspeculatesForNothing: (id) => send('misspeculated', id, 'luck', USAGE),
 } satisfies Breaches
 
 /** Violations by a speculative call, whose operations are never answered. */
@@ -79,7 +82,7 @@ export const SPECULATIVE_BREACHES = {
   pipelinesNothing: (id) => send('pipelined', id, []),
   pipelinesNothingAtTheEnd: (id) => send('returned', id, null, [...USAGE, []]),
   pipelinesRunAtTheEnd: (id) =>
-    send('misspeculated', id, [...USAGE, [['run', 'query', 'f.honest', {}]]]),
+    send('misspeculated', id, 'failed', [...USAGE, [['run', 'query', 'f.honest', {}]]]),
   pipelinesNoList: (id) => send('pipelined', id, GET),
   pipelinesForAnother: (id) => send('pipelined', id + 1_000, [GET]),
   endsTwice: (id) => {
@@ -90,7 +93,7 @@ export const SPECULATIVE_BREACHES = {
   misspeculatesAfterItsEnd: (id) => {
     send('pipelined', id, [GET])
     send('returned', id, 'once', USAGE)
-    send('misspeculated', id, USAGE)
+    send('misspeculated', id, 'failed', USAGE)
   },
   pipelinesAtItsSecondEnd: (id) => {
     send('pipelined', id, [GET])

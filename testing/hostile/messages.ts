@@ -56,6 +56,8 @@ export const VALID_MESSAGES: readonly (readonly [type: string, ...unknown[]])[] 
   ['failed', 1, 'CODE', USAGE],
   ['threw', 1, ['TypeError', 'm', 's'], USAGE],
   ['limit', 1, 'cpu', USAGE],
-  ['misspeculated', 1, USAGE],
+  ['misspeculated', 1, 'failed', USAGE],
+  ['misspeculated', 1, 'read', USAGE],
+  ['misspeculated', 1, 'kept', USAGE],
   ['returned', 1, null, [...USAGE, [['delete', 'x_1']]]],
 ]

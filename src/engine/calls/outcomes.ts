@@ -5,6 +5,7 @@ import type {
   ErrorReport,
   FromRunner,
   InvokeRequest,
+  MisspeculationCause,
   Page,
 } from '../../runner/protocol/messages.ts'
 import type { Operation, StoredJson } from '../../runner/protocol/operations.ts'
@@ -26,6 +27,11 @@ export interface RunnerCall extends InvokeRequest {
    * as is every call of a Function by a Function.
    */
   readonly prefetched?: readonly StoredDocument[] | undefined
+  /**
+   * True if the code receives placeholders in place of documents. It must be speculative then, and
+   * a root call.
+   */
+  readonly placeholders?: boolean | undefined
 }
 
 /** Runs a called Function as part of the calling one: in its runner and on its CPU time. */
@@ -80,8 +86,8 @@ export type RunnerOutcome =
   | { readonly kind: 'deadline' | 'cancelled' }
   /** The runner ended for a reason that was not attributed to this call: run it again. */
   | { readonly kind: 'lost' }
-  /** An operation that the speculative call assumed to succeed failed: repeat it synchronously. */
-  | { readonly kind: 'misspeculated' }
+  /** The call did not run as it was assumed to: repeat it in another way. */
+  | { readonly kind: 'misspeculated'; readonly cause: MisspeculationCause }
 
 /** The reason why a runner failed to load a Release. */
 export type LoadFailure =
@@ -110,6 +116,6 @@ export function outcomeOf(
     case 'limit':
       return { kind: 'limit', limit: message.limit, ...usage }
     case 'misspeculated':
-      return { kind: 'misspeculated' }
+      return { kind: 'misspeculated', cause: message.cause }
   }
 }

@@ -1,5 +1,6 @@
 /** One attempt of a Query or a Mutation: transaction, runner, log and usage. */
 import { Fault } from '../../errors/fault.ts'
+import type { MisspeculationCause } from '../../runner/protocol/messages.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { FunctionManifest } from '../../value/manifest.ts'
@@ -95,9 +96,9 @@ export async function invokeAttempt(
   const host = new TransactionHost(calls, call)
   const startedMillis = port.system.monotonicMillis()
   const outcome = await port.pool.invoke(prepared.release, call, host)
-  if (outcome.kind === 'misspeculated') {
-    invocation.isSpeculative = false
-    prepared.functions.get(definition.name)!.speculation.onMisspeculation()
+  if (outcome.kind === 'misspeculated') onMisspeculation(invocation, outcome.cause)
+  else if (outcome.kind === 'returned' && invocation.placeholders !== null) {
+    prepared.functions.get(definition.name)!.placeholders.onReturn(invocation.placeholders)
   }
   port.usage.record(invocation, outcome, { startedMillis, grownBytes: host.grownBytes })
   log.end(outcome)
@@ -107,6 +108,18 @@ export async function invokeAttempt(
     throw new Fault('ARGUMENTS_INVALID', { detail: outcome.error.message })
   }
   return { outcome, calls }
+}
+
+/** Prepares the invocation for its next attempt, and the policies for those after it. */
+function onMisspeculation(invocation: Invocation, cause: MisspeculationCause): void {
+  const { prepared, definition } = invocation
+  const { speculation, placeholders } = prepared.functions.get(definition.name)!
+  if (cause === 'failed') {
+    invocation.isSpeculative = false
+    speculation.onMisspeculation()
+  } else if (cause === 'read') placeholders.onRead()
+  else prepared.placeholders.areUsed = false
+  invocation.placeholders = null
 }
 
 /** Most log lines of called Functions that a speculative attempt buffers. */

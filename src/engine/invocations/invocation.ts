@@ -9,6 +9,7 @@ import type { ConfigurationSnapshot, ConfigurationSource } from '../calls/functi
 import type { CancellationToken, RunnerCall } from '../calls/outcomes.ts'
 import { INVOCATION_MILLIS_MAX, LOST_RUNS_MAX } from '../limits.ts'
 import type { PreparedRelease } from '../releases/prepared-release.ts'
+import type { Placeholders } from '../speculation/placeholder-policy.ts'
 
 /** Identifies a call in the log. */
 export interface InvocationContext {
@@ -48,11 +49,13 @@ export interface Invocation {
   readonly signal?: CancellationToken | undefined
   /** True if the next attempt is speculative (speculation/speculation-policy.ts). */
   isSpeculative: boolean
+  /** Placeholders of the next attempt (speculation/placeholder-policy.ts); null for documents. */
+  placeholders: Placeholders | null
 }
 
 export type InvocationInput = Omit<
   Invocation,
-  'nowMicros' | 'seed' | 'deadline' | 'configuration' | 'isSpeculative'
+  'nowMicros' | 'seed' | 'deadline' | 'configuration' | 'isSpeculative' | 'placeholders'
 >
 
 /**
@@ -68,6 +71,9 @@ export function beginInvocation(
   signal: CancellationToken | undefined,
   millisMax = INVOCATION_MILLIS_MAX,
 ): Invocation {
+  // What the server performs itself has no Function.
+  const prepared = input.prepared.functions.get(input.definition.name)
+  const isSpeculative = prepared?.speculation.decide() ?? false
   return {
     ...input,
     signal,
@@ -75,10 +81,18 @@ export function beginInvocation(
     seed: system.randomBytes(32).toHex(),
     deadline: (input.arrivedMillis ?? system.monotonicMillis()) + millisMax,
     configuration: configuration.current,
-    // What the server performs itself has no Function.
-    isSpeculative:
-      input.prepared.functions.get(input.definition.name)?.speculation.decide() ?? false,
+    isSpeculative,
+    placeholders: isSpeculative ? decidePlaceholders(input) : null,
   }
+}
+
+/** A Mutation mostly looks into what it reads. */
+function decidePlaceholders({
+  prepared,
+  definition,
+}: Pick<Invocation, 'prepared' | 'definition'>): Placeholders | null {
+  if (definition.kind !== 'query' || !prepared.placeholders.areUsed) return null
+  return prepared.functions.get(definition.name)!.placeholders.decide()
 }
 
 /**
@@ -107,6 +121,7 @@ export function runnerCall(
     startByMillis,
     deadline,
     signal,
+    placeholders,
   }: Invocation,
   prefetched?: readonly StoredDocument[],
 ): RunnerCall {
@@ -122,5 +137,6 @@ export function runnerCall(
     deadline,
     signal,
     prefetched,
+    placeholders: placeholders !== null,
   }
 }

@@ -228,7 +228,7 @@ export class TransactionHost implements RunnerHost {
     checkNesting(this.#calls.count, this.#depth + 1)
     const seed = sha256Hex(`${this.#call.seed}call/${this.#calls.count}`)
     const input = { function: name, kind, argumentsText, identityText, seed }
-    const { prefetched: _, ...shared } = this.#call
+    const { prefetched: _, placeholders: __, ...shared } = this.#call
     const call: RunnerCall = { ...shared, ...input }
     const host = new TransactionHost(this.#calls, call, this.#depth + 1)
     const endSavepoint = transaction.savepoint()

@@ -8,6 +8,7 @@ import {
 } from '../../value/schema/result-encoding.ts'
 import { type Check, compileValidator } from '../../value/validators.ts'
 import { RETURNED_DOCUMENTS } from '../calls/returned-documents.ts'
+import { PlaceholderPolicy } from '../speculation/placeholder-policy.ts'
 import { SpeculationPolicy } from '../speculation/speculation-policy.ts'
 import { ProjectedDocuments } from '../tables/document-projection.ts'
 import { type PreparedTable, prepareTable } from '../tables/prepared-tables.ts'
@@ -25,11 +26,17 @@ export interface PreparedFunction {
   /** Converts a result from stored to tagged JSON; null if `checkResult` throws. */
   readonly encodeResult: EncodeResult
   readonly speculation: SpeculationPolicy
+  readonly placeholders: PlaceholderPolicy
 }
 
 export interface PreparedRelease {
   readonly release: Release
   readonly functions: ReadonlyMap<string, PreparedFunction>
+  /**
+   * The use of placeholders in place of documents, which ends once code was seen to keep one for a
+   * later call.
+   */
+  readonly placeholders: { areUsed: boolean }
   readonly tables: ReadonlyMap<string, PreparedTable>
   /** Tables of the server that its Functions may read (tables/system-tables.ts). */
   readonly systemTables: ReadonlyMap<string, PreparedTable>
@@ -65,6 +72,7 @@ export function prepareRelease(
       checkResult: compileValidator(definition.returns, { coerce: true }),
       encodeResult: compileResult(definition.returns, RETURNED_DOCUMENTS, kept),
       speculation: new SpeculationPolicy(),
+      placeholders: new PlaceholderPolicy(),
     })
   }
   const tables = new Map<string, PreparedTable>()
@@ -72,5 +80,8 @@ export function prepareRelease(
   for (const [name, manifest] of release.tables) {
     tables.set(name, prepareTable(manifest, physical, { stored: fieldsOf(name), projected }))
   }
-  return { release, functions, tables, systemTables: shared, serverTables: all }
+  // A promise asks what it resolves with for `then`, and no placeholder knows that field.
+  const areUsed = ![...release.tables.values()].some(({ fields }) => Object.hasOwn(fields, 'then'))
+  const placeholders = { areUsed }
+  return { release, functions, placeholders, tables, systemTables: shared, serverTables: all }
 }

@@ -29,6 +29,8 @@ export interface InFlight {
   readonly documents: StoredDocument[]
   /** True if it is speculative: a rejected pipelined operation cannot be thrown in its code. */
   readonly isSpeculative: boolean
+  /** True if its code receives placeholders in place of documents. */
+  readonly hasPlaceholders: boolean
   /** Number of pipelined operations that the server has not completed yet. */
   pendingOperations: number
   /** The outcome that the runner sent, while pipelined operations are pending. */
@@ -57,6 +59,7 @@ export function inFlight(
     hasParts: false,
     documents: prefetched === undefined ? [] : [...prefetched],
     isSpeculative: prefetched !== undefined,
+    hasPlaceholders: call.placeholders === true,
     pendingOperations: 0,
     receivedOutcome: null,
   }

@@ -57,7 +57,10 @@ const SYNCHRONOUS: Readonly<Record<keyof typeof SYNCHRONOUS_BREACHES, string>> =
   pipelinesSynchronously: 'it sent an operation after the outcome, or pipelined one synchronously',
   pipelinesAtTheEndSynchronously:
     'it sent an operation after the outcome, or pipelined one synchronously',
-  misspeculatesSynchronously: 'it reported a synchronous call as misspeculated',
+  misspeculatesSynchronously: 'it reported a call as misspeculated that cannot be',
+  looksWithoutPlaceholders: 'it reported a call as misspeculated that cannot be',
+  keepsWithoutPlaceholders: 'it reported a call as misspeculated that cannot be',
+  misspeculatesForNothing: 'a cause',
 }
 const SPECULATIVE: Readonly<Record<keyof typeof SPECULATIVE_BREACHES, string>> = {
   pipelinesRun: 'operations that need no reply',

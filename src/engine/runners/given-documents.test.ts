@@ -144,7 +144,7 @@ describe('a prefetched document', () => {
       input,
       prefetched: given,
     })
-    expect(speculative).toEqual({ kind: 'misspeculated' })
+    expect(speculative).toEqual({ kind: 'misspeculated', cause: 'failed' })
     const synchronous = await invoke('dangles', recordingHost(answers), { input })
     expect(synchronous).toMatchObject({ kind: 'threw' })
   })

@@ -3,8 +3,14 @@
  * message of the process is checked against the state of its calls. A violation terminates the
  * process.
  */
+import type { StoredDocument } from '../../documents/store.ts'
 import type { RunnerExit, RunnerProcess } from '../../runner/processes.ts'
-import { type FromRunner, LOADING } from '../../runner/protocol/messages.ts'
+import {
+  type FromRunner,
+  LOADING,
+  type MisspeculationCause,
+  NAMED_DOCUMENTS_MAX,
+} from '../../runner/protocol/messages.ts'
 import type { Operation } from '../../runner/protocol/operations.ts'
 import { TransientMap } from '../../value/memory/transient-map.ts'
 import { OperationError } from '../calls/operation-error.ts'
@@ -49,6 +55,7 @@ export class Runner {
   #flushing = false
   #ended = false
   #isStopped = false
+  #hasSentPlaceholders = false
 
   constructor(ports: RunnerPorts, flags: readonly string[] = []) {
     this.#ports = ports
@@ -118,11 +125,17 @@ export class Runner {
     const id = ++this.#lastCall
     if (parent !== null) parent.hasParts = true
     this.#calls.set(id, inFlight(id, parent, call, { host, end, abort }))
-    const prefetched = call.prefetched === undefined ? null : this.#sent.items(call.prefetched)
+    const prefetched = call.prefetched === undefined ? null : this.#prefetchedItems(call)
     this.process.invoke(id, call, { root: parent?.root ?? 0, prefetched })
     this.#trimSent()
     this.#scheduleFlush()
     return promise
+  }
+
+  #prefetchedItems({ prefetched = [], placeholders }: RunnerCall): string {
+    if (placeholders !== true) return this.#sent.items(prefetched)
+    this.#hasSentPlaceholders ||= prefetched.length > 0
+    return prefetched.map(({ id }) => `"${id}"`).join()
   }
 
   /** Enforces the limits of time and memory. Called some 40 times a second. */
@@ -189,10 +202,27 @@ export class Runner {
       return
     }
     if (call.receivedOutcome !== null) this.#breach('it ended a call twice')
-    else if (message.type === 'misspeculated' && !call.isSpeculative) {
-      this.#breach('it reported a synchronous call as misspeculated')
-    } else if (call.pendingOperations > 0) call.receivedOutcome = message
+    else if (message.type === 'misspeculated' && !this.#mayMisspeculate(call, message.cause)) {
+      this.#breach('it reported a call as misspeculated that cannot be')
+    } else if (message.type === 'misspeculated' && message.cause === 'kept') this.#onKept(call)
+    else if (call.pendingOperations > 0) call.receivedOutcome = message
     else this.#conclude(call, outcomeOf(message, call.documents))
+  }
+
+  #mayMisspeculate(call: InFlight, cause: MisspeculationCause): boolean {
+    if (cause === 'kept') return this.#hasSentPlaceholders
+    return cause === 'read' ? call.hasPlaceholders : call.isSpeculative
+  }
+
+  /**
+   * Ends the process whose code looked into a placeholder of an earlier call, since it has kept the
+   * placeholder. The root call learns of it first, so that no other one receives placeholders.
+   */
+  #onKept({ root }: InFlight): void {
+    const call = this.#calls.get(root)
+    this.#calls.delete(root)
+    call?.end({ kind: 'misspeculated', cause: 'kept' })
+    this.stop()
   }
 
   #conclude(call: InFlight, outcome: RunnerOutcome): void {
@@ -280,11 +310,20 @@ export class Runner {
     if (typeof result === 'string') this.process.reply(call.id, id, result)
     else {
       const { documents, page } = result
+      const items = this.#items(call, documents)
       for (const document of documents) call.documents.push(document)
-      this.process.documents(call.id, id, { items: this.#sent.items(documents), page })
+      this.process.documents(call.id, id, { items, page })
       this.#trimSent()
     }
     this.#scheduleFlush()
+  }
+
+  /** A placeholder must be one of the documents that the result can name. */
+  #items(call: InFlight, documents: readonly StoredDocument[]): string {
+    const count = call.documents.length + documents.length
+    if (!call.hasPlaceholders || count > NAMED_DOCUMENTS_MAX) return this.#sent.items(documents)
+    this.#hasSentPlaceholders ||= documents.length > 0
+    return documents.map(() => '""').join()
   }
 
   #trimSent(): void {
@@ -297,7 +336,7 @@ export class Runner {
     if (!this.#calls.has(call.id)) return
     if (error instanceof OperationError) {
       if (id === null || (call.isSpeculative && op[0] !== 'run'))
-        this.#cancel(call, { kind: 'misspeculated' })
+        this.#cancel(call, { kind: 'misspeculated', cause: 'failed' })
       else this.process.reject(call.id, id, error)
       this.#scheduleFlush()
       return

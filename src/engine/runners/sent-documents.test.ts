@@ -32,7 +32,7 @@ function realm() {
   return {
     documents,
     receive: (items: string, handed: DeliveredDocuments | null): unknown[] =>
-      documents.receive(JSON.parse(`[${items}]`) as SentItem[], handed),
+      documents.receive(JSON.parse(`[${items}]`) as SentItem[], handed, () => ({})),
   }
 }
 

@@ -222,7 +222,7 @@ describe('a speculative call is misspeculated', () => {
     ['a read was not awaited', 'dangles', { input: { id: 'x_1' }, kind: 'query' }, replies()],
   ] as const)('where %s', async (_, name, options, reply) => {
     const outcome = await invoke(name, recordingHost(reply), options)
-    expect(outcome).toEqual({ kind: 'misspeculated' })
+    expect(outcome).toEqual({ kind: 'misspeculated', cause: 'failed' })
     expect(await invoke('adds', recording(), ONE)).toMatchObject({
       kind: 'returned',
     })
@@ -234,7 +234,7 @@ describe('a speculative call is misspeculated', () => {
     await received(2)
     await hasSettled(outcome)
     fail(new OperationError('UniqueViolation', 'taken'))
-    expect(await outcome).toEqual({ kind: 'misspeculated' })
+    expect(await outcome).toEqual({ kind: 'misspeculated', cause: 'failed' })
     expect(await invoke('adds', recording(), ONE)).toMatchObject({
       kind: 'returned',
     })

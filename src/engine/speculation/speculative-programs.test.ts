@@ -331,6 +331,7 @@ async function runToEnd(name: string, argumentsText: string, attempt: Attempt) {
     argumentsText,
     principal: null,
     isSpeculative,
+    placeholders: null,
     context: { requestId: 'req_test', invocationId: 'ivc_test' },
   }
   let run: CompletedRun | string | null

@@ -18,6 +18,9 @@ export const LOG_CHARACTERS_MAX = 4_096
 /** Characters of the message of an error, and of its stack. */
 export const ERROR_CHARACTERS_MAX = 8_192
 
+/** Documents of one call that its result can name; later ones are sent back whole. */
+export const NAMED_DOCUMENTS_MAX = 1_024
+
 /** @limit Actions: body of one outgoing request */
 export const REQUEST_BYTES_MAX = 8 * 1024 * 1024
 /**
@@ -99,8 +102,14 @@ export type FromRunner =
   | ({ readonly type: 'failed'; readonly code: string } & Ended)
   | ({ readonly type: 'threw'; readonly error: ErrorReport } & Ended)
   | ({ readonly type: 'limit'; readonly limit: 'cpu' | 'result' } & Ended)
-  /** Misspeculated: only a synchronous run can report where the failure occurred. */
-  | ({ readonly type: 'misspeculated' } & Ended)
+  | ({ readonly type: 'misspeculated'; readonly cause: MisspeculationCause } & Ended)
+
+/**
+ * The reason why a call has to be repeated: `failed` where only a synchronous call can report where
+ * the failure occurred, `read` where its code looked into a placeholder of a document, `kept` where
+ * that was a placeholder of an earlier call.
+ */
+export type MisspeculationCause = 'failed' | 'read' | 'kept'
 
 /** The part that all ends of a call share. */
 interface Ended {
@@ -175,9 +184,9 @@ export function encodeReply(call: number, operation: number, storedText: string)
 
 /**
  * Encodes documents in reply to an operation. `items` are JSON texts with commas between them: the
- * number of a document that the runner holds, Stored JSON, or Stored JSON in an array, which the
- * runner keeps under the next number. `page` is null in reply to a read by ID, which has no item if
- * there is no such document.
+ * number of a document that the runner holds, Stored JSON, Stored JSON in an array, which the
+ * runner keeps under the next number, or a string for a placeholder. `page` is null in reply to a
+ * read by ID, which has no item if there is no such document.
  */
 export function encodeDocuments(call: number, operation: number, { items, page }: DocumentsReply) {
   const end = page === null ? '' : `,${JSON.stringify(page.cursor)},${page.done}`
@@ -258,9 +267,14 @@ export function decodeFromRunner(text: string): FromRunner {
       if (limit !== 'cpu' && limit !== 'result') throw new ValidationError('a limit', '$[2]')
       return { type, call: count(json[1]), limit, ...ended(json[3]) }
     }
-    case 'misspeculated':
-      sized(json, 3)
-      return { type, call: count(json[1]), ...ended(json[2]) }
+    case 'misspeculated': {
+      sized(json, 4)
+      const cause: unknown = json[2]
+      if (cause !== 'failed' && cause !== 'read' && cause !== 'kept') {
+        throw new ValidationError('a cause', '$[2]')
+      }
+      return { type, call: count(json[1]), cause, ...ended(json[3]) }
+    }
     case 'loaded':
       sized(json, 1)
       return { type }

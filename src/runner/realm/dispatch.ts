@@ -3,7 +3,7 @@ import type { FunctionalIdentity } from '../../value/identities.ts'
 import { bridge } from './bridge.ts'
 import { activeCalls, frame, newCall, pendingRequests } from './calls.ts'
 import { documents, type SentItem } from './documents.ts'
-import { dropCall, endAtCpuLimit, endThrew } from './endings.ts'
+import { dropCall, endAtCpuLimit, endThrew, newPlaceholder } from './endings.ts'
 import { report } from './error-reports.ts'
 import { runHandler } from './handlers.ts'
 import { restoreUnfrozen } from './isolation/unfrozen-guard.ts'
@@ -69,8 +69,11 @@ function invoke(message: InvokeFrame): void {
     isSpeculative: prefetched !== null,
   })
   if (prefetched !== null) {
-    for (const copy of documents.receive(prefetched, call.delivered)) {
-      call.prefetched.set((copy as { readonly _id: string })._id, copy as object)
+    const copies = documents.receive(prefetched, call.delivered, () => newPlaceholder(call))
+    for (let i = 0; i < copies.length; i++) {
+      const item = prefetched[i]
+      const id = typeof item === 'string' ? item : (copies[i] as { readonly _id: string })._id
+      call.prefetched.set(id, copies[i] as object)
     }
   }
   activeCalls.set(id, call)

@@ -3,24 +3,26 @@
  * on a number stands for them. The code of a Function is given copies, which it may change; a copy
  * that it returns unchanged is named to the server instead of being sent back.
  */
+import { NAMED_DOCUMENTS_MAX } from '../protocol/messages.ts'
 import { decode } from './decoding.ts'
 
 /** The copies that one call received. */
 export interface DeliveredDocuments {
   /** Count of the documents in all replies so far. */
   count: number
-  /** The first copies, each with its index among all documents and its original. */
-  readonly copies: Map<object, { readonly index: number; readonly original: object }>
+  /**
+   * The first copies and placeholders, each with its index among all documents. The original of a
+   * placeholder is null.
+   */
+  readonly copies: Map<object, { readonly index: number; readonly original: object | null }>
 }
 
 /**
  * A document as the server sends it: the number of one that is kept, or Stored JSON as JSON.parse
- * made it, inside an array if it is to be kept.
+ * made it, inside an array if it is to be kept. A string stands for a placeholder: the ID of a
+ * prefetched document, otherwise empty.
  */
-export type SentItem = number | object | readonly [kept: object]
-
-/** Copies of one call that can be named; later ones are sent back whole. */
-const COPIES_MAX = 1_024
+export type SentItem = number | string | object | readonly [kept: object]
 
 type Fields = Record<string, unknown>
 
@@ -38,15 +40,27 @@ export class ReceivedDocuments {
   #first = 1
   #next = 1
 
-  /** Caches the marked documents. Returns copies for the call, or an empty list if it is null. */
-  receive(items: readonly SentItem[], delivered: DeliveredDocuments | null): unknown[] {
+  /**
+   * Caches the marked documents. Returns copies and placeholders for the call, or an empty list if
+   * it is null.
+   */
+  receive(
+    items: readonly SentItem[],
+    delivered: DeliveredDocuments | null,
+    newPlaceholder: () => object,
+  ): unknown[] {
     const copies: unknown[] = []
     for (let i = 0; i < items.length; i++) {
-      const { document, isFlat } = this.#find(items[i]!)
+      const item = items[i]!
+      if (typeof item === 'string') {
+        if (delivered !== null) copies[i] = addPlaceholder(delivered, newPlaceholder())
+        continue
+      }
+      const { document, isFlat } = this.#find(item)
       if (delivered === null) continue
       const copy = (isFlat ? { ...document } : copyOf(document)) as object
       copies[i] = copy
-      if (delivered.count < COPIES_MAX) {
+      if (delivered.count < NAMED_DOCUMENTS_MAX) {
         delivered.copies.set(copy, { index: delivered.count, original: document })
       }
       delivered.count += 1
@@ -54,7 +68,7 @@ export class ReceivedDocuments {
     return copies
   }
 
-  #find(item: SentItem): Received {
+  #find(item: Exclude<SentItem, string>): Received {
     if (typeof item === 'number') return this.#kept.get(item)!
     if (!isArray(item)) return decodeDocument(item)
     const received = decodeDocument(item[0])
@@ -76,8 +90,21 @@ export const documents = new ReceivedDocuments()
 /** JSON text that stands for a copy; null for other objects, and for a copy that was changed. */
 export function nameOfCopy({ copies }: DeliveredDocuments, value: object): string | null {
   const found = copies.get(value)
-  if (found === undefined || !isSameObject(value, found.original)) return null
-  return `{"$r":${found.index}}`
+  if (found === undefined || found.original === null) return null
+  return isSameObject(value, found.original) ? `{"$r":${found.index}}` : null
+}
+
+/** JSON text that stands for a placeholder of the call; null for other objects. */
+export function nameOfPlaceholder({ copies }: DeliveredDocuments, value: object): string | null {
+  const found = copies.get(value)
+  return found?.original === null ? `{"$r":${found.index}}` : null
+}
+
+/** Makes the placeholder known to the call. Returns it. */
+function addPlaceholder(delivered: DeliveredDocuments, placeholder: object): object {
+  delivered.copies.set(placeholder, { index: delivered.count, original: null })
+  delivered.count += 1
+  return placeholder
 }
 
 function decodeDocument(item: object): Received {

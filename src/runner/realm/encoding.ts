@@ -2,8 +2,12 @@
 import { VALUE_DEPTH_MAX, VALUE_ENTRIES_MAX } from '../../value/values.ts'
 import { Rows } from './rows.ts'
 
-/** JSON text that stands for an object in place of its content; null for most objects. */
-export type NameOf = (value: object) => string | null
+/** JSON texts that stand for objects in place of their content; null for most objects. */
+export interface Names {
+  /** Looks into no object. */
+  placeholder(value: object): string | null
+  copy(value: object): string | null
+}
 
 /** Characters of the path in a message about a value. */
 const PATH_CHARACTERS_MAX = 100
@@ -22,12 +26,12 @@ const base64Arguments = [{ alphabet: 'base64url', omitPadding: true }]
 /** The value that is encoded: its name in a message, and the keys that lead to the current part. */
 const path: (string | number)[] = []
 let subject = ''
-let nameIt: NameOf | undefined
+let names: Names | undefined
 
 /** Returns Stored JSON text. Throws a TypeError that names the part of `what` and the fix. */
-export function encode(value: unknown, what: string, nameOf?: NameOf): string {
+export function encode(value: unknown, what: string, named?: Names): string {
   subject = what
-  nameIt = nameOf
+  names = named
   return encodeAt(value, 0)
 }
 
@@ -57,6 +61,8 @@ function encodeScalar(value: unknown, depth: number): string {
 }
 
 function encodeComposite(value: object, depth: number): string {
+  const placeholder = names?.placeholder(value)
+  if (placeholder) return placeholder
   const prototype = getPrototypeOf(value)
   if (prototype === bytesPrototype) {
     return `{"$b":"${apply(toBase64, value, base64Arguments)}"}`
@@ -66,7 +72,7 @@ function encodeComposite(value: object, depth: number): string {
   }
   if (isArray(value) && prototype === arrayPrototype) return encodeArray(value, depth)
   if (prototype === objectPrototype || prototype === null) {
-    return nameIt?.(value) ?? encodeObject(value, depth)
+    return names?.copy(value) ?? encodeObject(value, depth)
   }
   return fail(depth, `is ${describe(value)}`, 'only plain data can be stored')
 }

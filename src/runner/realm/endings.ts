@@ -1,6 +1,12 @@
-/** The ends of a call: each sends one frame and removes the call. */
+/**
+ * The ends of a call: each sends one frame and removes the call. Placeholders are here, since every
+ * look into one ends a call: objects that stand for documents whose content the server kept to
+ * itself. The code of a Query may hold, compare and return them.
+ */
+
+import type { MisspeculationCause } from '../protocol/messages.ts'
 import { bridge } from './bridge.ts'
-import { activeCalls, type Call, frame, pendingRequests } from './calls.ts'
+import { activeCalls, type Call, frame, pendingRequests, runningCall } from './calls.ts'
 import { limits } from './limits.ts'
 import { unsentOperations } from './pipelining.ts'
 
@@ -49,7 +55,52 @@ export function endAtCpuLimit(call: Call): void {
   endCall(call, 'limit', '"cpu",')
 }
 
-/** Ends a speculative call that only a synchronous one can report the failure of. */
-export function endMisspeculated(call: Call): void {
-  endCall(call, 'misspeculated', '')
+/** Ends a call that the server has to repeat in another way. */
+export function endMisspeculated(call: Call, cause: MisspeculationCause): void {
+  endCall(call, 'misspeculated', `"${cause}",`)
+}
+
+/** The target of a placeholder. */
+interface Target {
+  readonly owner: Call
+}
+
+// Captured, since the code of a Workspace may replace the global.
+const PlaceholderProxy = Proxy
+
+const LOOKS: ProxyHandler<Target> = {
+  /**
+   * Promises ask an object for `then` before they resolve with it. No table of the Release has a
+   * field of that name.
+   */
+  get: (target, name) => (name === 'then' ? undefined : endAtLook(target)),
+  set: endAtLook,
+  has: endAtLook,
+  deleteProperty: endAtLook,
+  ownKeys: endAtLook,
+  getOwnPropertyDescriptor: endAtLook,
+  defineProperty: endAtLook,
+  getPrototypeOf: endAtLook,
+  setPrototypeOf: endAtLook,
+  isExtensible: endAtLook,
+  preventExtensions: endAtLook,
+}
+
+export function newPlaceholder(owner: Call): object {
+  return new PlaceholderProxy({ owner }, LOOKS)
+}
+
+/**
+ * Ends the call whose code looks into a placeholder, at the end of the frame. If another call
+ * received it, the code has kept it outside of calls, and would find it there again: the server
+ * ends the process instead.
+ */
+function endAtLook({ owner }: Target): never {
+  const call = runningCall()
+  if (call !== null) {
+    const cause = call === owner ? 'read' : 'kept'
+    // Not by a method: the code may have changed those of arrays, which are not restored yet.
+    frame.ends[frame.ends.length] = () => endMisspeculated(call, cause)
+  }
+  throw new Error('the content of this document is with the server')
 }

@@ -5,7 +5,7 @@
 import { type Call, frame, noteRunning } from './calls.ts'
 import { newContext } from './ctx/context.ts'
 import { decode } from './decoding.ts'
-import { nameOfCopy } from './documents.ts'
+import { nameOfCopy, nameOfPlaceholder } from './documents.ts'
 import { encode } from './encoding.ts'
 import { endFailed, endMisspeculated, endReturned, endThrew } from './endings.ts'
 import { report } from './error-reports.ts'
@@ -30,7 +30,10 @@ export async function runHandler(call: Call, args: unknown): Promise<void> {
 function resultText({ delivered }: Call, value: unknown): string {
   if (value === undefined) return 'null'
   if (delivered.count === 0) return encode(value, 'result')
-  return encode(value, 'result', (object) => nameOfCopy(delivered, object))
+  return encode(value, 'result', {
+    placeholder: (object) => nameOfPlaceholder(delivered, object),
+    copy: (object) => nameOfCopy(delivered, object),
+  })
 }
 
 /** Prepares the end of a call that threw. */
@@ -57,7 +60,7 @@ function endOfResult(call: Call, value: unknown): () => void {
 function endWithResult(call: Call, text: string, endInstead: (() => void) | null): void {
   const { owedResults, unobservedWrites, unhandledRejections } = call
   const isOwing = owedResults > 0 || unobservedWrites.size > 0
-  if (isOwing && call.isSpeculative) endMisspeculated(call)
+  if (isOwing && call.isSpeculative) endMisspeculated(call, 'failed')
   else if (unobservedWrites.size > 0) {
     const [write] = unobservedWrites.values()
     const message = `${write!.message} was not awaited: write "await" in front of it`

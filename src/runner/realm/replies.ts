@@ -3,6 +3,7 @@ import type { ViolatedIndex } from '../protocol/messages.ts'
 import { activeCalls, frame, type PendingRequest, pendingRequests } from './calls.ts'
 import { decode } from './decoding.ts'
 import { documents, type SentItem } from './documents.ts'
+import { newPlaceholder } from './endings.ts'
 
 /** The frame of `encodeRejection`. */
 export type RejectionFrame = readonly [
@@ -53,7 +54,7 @@ export function resolveDocuments(message: DocumentsFrame): void {
   const call = activeCalls.get(id)
   frame.call = call ?? null
   // Also for a call that has ended: the server counts on the documents being here.
-  const copies = documents.receive(items, call?.delivered ?? null)
+  const copies = documents.receive(items, call?.delivered ?? null, () => newPlaceholder(call!))
   if (call === undefined) return
   const found = done === undefined ? (copies[0] ?? null) : { documents: copies, cursor, done }
   takeRequest(operation)?.resolve(found)
