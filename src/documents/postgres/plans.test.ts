@@ -2,7 +2,7 @@ import { Client } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { freshDatabase, type TestDatabase } from '../../../testing/databases/postgres.ts'
 import { openDocuments } from '../../../testing/documents/stores.ts'
-import { RANGE, VERSIONS } from './reads.ts'
+import { KEYS, RANGE, VERSIONS } from './reads.ts'
 import * as retention from './retention.ts'
 import { SETTINGS } from './schema.ts'
 
@@ -24,6 +24,8 @@ beforeAll(async () => {
   await client.query(SETTINGS)
   await client.query(`prepare range_asc as ${RANGE.asc}`)
   await client.query(`prepare range_desc as ${RANGE.desc}`)
+  await client.query(`prepare keys_asc as ${KEYS.asc}`)
+  await client.query(`prepare keys_desc as ${KEYS.desc}`)
   await client.query(`prepare versions as ${VERSIONS}`)
   await client.query(`prepare pending as ${retention.PENDING}`)
   await client.query(`prepare garbage as ${retention.VERSIONS}`)
@@ -70,6 +72,9 @@ test.each(['empty', 'full'])(
       expect(text).not.toMatch(/Seq Scan|Sort|Hash|Merge|Bitmap/)
       expect(text).toContain(`using index_entries_pkey on index_entries`)
       expect(text).toContain(`using documents_pkey on documents`)
+      const keys = await plan(`keys_${order} (1, '\\x00', '\\xff', 5, 10, 32)`)
+      expect(keys).not.toMatch(/Seq Scan|Sort|Hash|Merge|Bitmap|on documents/)
+      expect(keys).toContain(`using index_entries_pkey on index_entries`)
     }
     const text = await plan(`versions (array['items_1'], array[5])`)
     expect(text).not.toMatch(/Seq Scan|Sort|Hash|Merge|Bitmap/)

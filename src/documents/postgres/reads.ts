@@ -69,6 +69,47 @@ function rangeStatement(order: 'asc' | 'desc'): string {
      limit $5`
 }
 
+/**
+ * The statements of the keys of a range, in one row: the IDs of their documents, and the keys in
+ * hexadecimal, with spaces between them. They walk the entries as RANGE does.
+ */
+export const KEYS = {
+  asc: keyStatement('asc'),
+  desc: keyStatement('desc'),
+}
+
+function keyStatement(order: 'asc' | 'desc'): string {
+  return `
+    select string_agg(found.id, ' ') as ids, string_agg(encode(found.key, 'hex'), ' ') as keys
+      from (select e.key, convert_from(substr(e.key, octet_length(e.key) - $6::integer + 1),
+                                       'UTF8') as id
+              from index_entries e
+             where e.index_id = $1 and e.key >= $2 and e.key < $3
+               and e.from_sequence <= $4 and e.until_sequence > $4
+             order by e.key ${order}
+             limit $5) found`
+}
+
+/** Pages in a row whose documents were all in memory, after which only keys are read. */
+const CACHED_PAGES = 4
+/** The share of missing documents from which pages are read with their documents again. */
+const MISSING_SHARE = 1 / 8
+
+/** Decodes its key only when it is read: most lists read the key of their last entry alone. */
+class Entry implements KeyedDocument {
+  readonly #hexKey: string
+  readonly document: StoredDocument
+
+  constructor(hexKey: string, document: StoredDocument) {
+    this.#hexKey = hexKey
+    this.document = document
+  }
+
+  get key(): string {
+    return binaryString(Buffer.from(this.#hexKey, 'hex'))
+  }
+}
+
 interface VersionRequest {
   readonly id: string
   readonly snapshot: number
@@ -80,6 +121,8 @@ export class Reads {
   readonly #newest: NewestVersions
   readonly #versions: BatchLoader<VersionRequest, StoredDocument | null>
   readonly #operations: BatchLoader<string, OperationRecord | null>
+  /** Pages in a row, by index, whose documents were all in memory. */
+  readonly #cachedPages = new Map<number, number>()
 
   constructor(database: Database, state: StoreState) {
     this.#database = database
@@ -156,18 +199,59 @@ export class Reads {
     return requested.map((operationId) => records.get(operationId) ?? null)
   }
 
-  async #page(request: PageRequest, table: string): Promise<KeyedDocument[]> {
-    const { index, snapshot, limit, order } = request
+  /**
+   * Reads keys alone where the documents of earlier pages were in memory: to find, send and parse
+   * them costs more than the walk. Otherwise one statement reads both, so a list is one round trip.
+   */
+  #page(request: PageRequest, table: string): Promise<KeyedDocument[]> {
+    const { index, snapshot, limit } = request
     const bounds = [binaryBytes(request.lower), binaryBytes(request.upper)]
     const parameters = [index, ...bounds, snapshot, limit, idLength(table)]
+    const areCached = (this.#cachedPages.get(index) ?? 0) >= CACHED_PAGES
+    return areCached ? this.#keyPage(request, parameters) : this.#joinedPage(request, parameters)
+  }
+
+  async #joinedPage(
+    { index, snapshot, order }: PageRequest,
+    parameters: readonly Parameter[],
+  ): Promise<KeyedDocument[]> {
     const known = this.#knownSequence(snapshot)
     const rows = await this.#query(RANGE[order], parameters)
-    return rows.map((row) => {
+    let missing = 0
+    const page = rows.map((row) => {
       assert(row.id !== null, 'an index entry has no document')
       const version = storedDocument(row)
       assert(version !== null, 'an index entry has no document')
       const document = this.#keepIfNewest(version, known)
+      if (document === version) missing += 1
       return { key: binaryString(bytes(row, 'key')), document }
+    })
+    const before = this.#cachedPages.get(index) ?? 0
+    if (page.length > 0) this.#cachedPages.set(index, missing === 0 ? before + 1 : 0)
+    return page
+  }
+
+  async #keyPage(
+    { index, snapshot, order }: PageRequest,
+    parameters: readonly Parameter[],
+  ): Promise<KeyedDocument[]> {
+    const [row] = await this.#query(KEYS[order], parameters)
+    assert(row !== undefined, 'an aggregate has one row')
+    if (row.ids === null) return []
+    const keys = text(row, 'keys').split(' ')
+    let missing = 0
+    const documents = text(row, 'ids')
+      .split(' ')
+      .map((id) => {
+        const cached = this.#newest.find(id, snapshot)
+        if (cached === undefined) missing += 1
+        return cached ?? this.read(id, snapshot)
+      })
+    if (missing > documents.length * MISSING_SHARE) this.#cachedPages.set(index, 0)
+    const found = missing === 0 ? documents : await Promise.all(documents)
+    return found.map((document, i) => {
+      assert(document !== null, 'an index entry has no document')
+      return new Entry(keys[i]!, document as StoredDocument)
     })
   }
 

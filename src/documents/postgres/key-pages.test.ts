@@ -1,0 +1,103 @@
+/**
+ * Goal: a range whose documents are in memory reads their keys alone, and is the same range.
+ * Method: a store over documents that it did not write; rows that it has no need to read are removed.
+ */
+import { Client } from 'pg'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { freshDatabase, type TestDatabase } from '../../../testing/databases/postgres.ts'
+import {
+  BY_CHANNEL,
+  documentId,
+  EVERYTHING,
+  Model,
+} from '../../../testing/documents/store-fixtures.ts'
+import { DOCUMENT_TEMPLATE, openDocuments } from '../../../testing/documents/stores.ts'
+import { assert } from '../../errors/assert.ts'
+import { keyInterval } from '../keys.ts'
+import type { DocumentStore, PhysicalIndex } from '../store.ts'
+
+const DOCUMENTS = 40
+const MESSAGES = 'messages'
+
+let database: TestDatabase
+let client: Client
+let store: DocumentStore
+let index: PhysicalIndex
+const model = new Model()
+
+beforeAll(async () => {
+  database = await freshDatabase(DOCUMENT_TEMPLATE)
+  client = new Client({ connectionString: database.url })
+  await client.connect()
+  const first = await openDocuments(database.url)
+  ;[index] = (await first.ensureIndexes([BY_CHANNEL])) as [PhysicalIndex]
+  await first.buildIndex(index.id)
+  await write(
+    first,
+    Array.from({ length: DOCUMENTS }, (_, i) => i + 1),
+  )
+  await first.close()
+  store = await openDocuments(database.url)
+})
+
+afterAll(async () => {
+  await store.close()
+  await client.end()
+  await database.drop()
+})
+
+/** Writes the documents into the channels "even" and "odd". */
+async function write(to: DocumentStore, numbers: readonly number[]): Promise<void> {
+  const sequence = to.latestSequence + 1
+  model.sequence = sequence
+  const writes = numbers.map((number) => {
+    const fields = new Map([['channel', number % 2 === 0 ? 'even' : 'odd']])
+    return model.write(to.listIndexes(), { table: MESSAGES, number }, fields)
+  })
+  await to.commit({ transactions: [{ sequence, atMicros: 1n, writes }] })
+}
+
+async function list(channel: string, limit = EVERYTHING) {
+  const { documents, exhausted } = await store.range({
+    index: index.id,
+    ...keyInterval(BY_CHANNEL, { equals: [channel] }),
+    order: 'desc',
+    limit: Math.min(limit, 1_000),
+    textUnitsMax: EVERYTHING,
+    snapshot: store.latestSequence,
+  })
+  return { documents: documents.map(({ key, document }) => ({ key, ...document })), exhausted }
+}
+
+test('a range is read by its keys once its documents are in memory', async () => {
+  const first = await list('even')
+  expect(first.documents.length).toBe(DOCUMENTS / 2)
+  for (let times = 0; times < 6; times++) expect(await list('even')).toEqual(first)
+  await client.query('delete from svc_documents.documents where id = $1', [documentId(MESSAGES, 2)])
+  expect(await list('even')).toEqual(first)
+  expect(await list('even', 3)).toEqual({
+    documents: first.documents.slice(0, 3),
+    exhausted: false,
+  })
+})
+
+test('documents that are not in memory are read by their IDs, then with their keys', async () => {
+  const first = await list('odd')
+  expect(first.documents.map(({ id }) => id)).toEqual(
+    Array.from({ length: DOCUMENTS / 2 }, (_, i) => documentId(MESSAGES, DOCUMENTS - 1 - 2 * i)),
+  )
+  expect(await list('odd')).toEqual(first)
+  await write(store, [DOCUMENTS + 1, 1])
+  const second = await list('odd')
+  const [newest] = second.documents
+  assert(newest !== undefined, 'the list has documents')
+  expect(newest.id).toBe(documentId(MESSAGES, DOCUMENTS + 1))
+  expect(second.documents.at(-1)).toMatchObject({ sequence: store.latestSequence })
+})
+
+test('a range without entries is empty', async () => {
+  for (let times = 0; times < 6; times++) {
+    await list('odd')
+    expect(await list('none')).toEqual({ documents: [], exhausted: true })
+  }
+})
