@@ -8,6 +8,7 @@ import { DeclaredFailure, type TestHandler } from '../../../testing/engine/in-pr
 import { realSystem } from '../../system/system.ts'
 import { decodeTagged } from '../../value/tagged.ts'
 import { INVOCATIONS_MAX } from '../limits.ts'
+import { PENDING_MERGED_MAX } from './pending-ranges.ts'
 
 const open: (() => Promise<void>)[] = []
 afterEach(async () => {
@@ -218,43 +219,92 @@ describe('an attempt whose snapshot was rolled back', () => {
   )
 })
 
-test('a range read waits exactly where a pending commit wrote into its interval', async () => {
-  const found: string[] = []
-  const handler: TestHandler = async (db, { input: [name, balance] }) => {
-    const equal = [int(balance)]
-    const { documents } = await db.range({ table: 'accounts', index: 'byBalance', equal })
-    found.push(`${name}: ${documents.length}`)
-    return null
-  }
-  const { held, account, call } = await benchOf({ count: handler })
-  const [moved] = [await account(5), await account(7)]
-  held.hold()
-  const moving = call('set', [moved, 6])
-  await held.arrived()
-  const calls = [
-    call('count', ['left', 5]),
-    call('count', ['entered', 6]),
-    call('count', ['unrelated', 7]),
-  ]
-  await tenIterations()
-  expect(found).toEqual(['unrelated: 1'])
-  held.release()
-  await Promise.all([moving, ...calls])
-  expect(found.sort()).toEqual(['entered: 1', 'left: 0', 'unrelated: 1'])
-})
+describe('a range read in an interval that a pending commit wrote into', () => {
+  test('sees what entered, left and stayed, and does not wait for durability', async () => {
+    const found: string[] = []
+    const handler: TestHandler = async (db, { input: [name, balance] }) => {
+      const equal = [int(balance)]
+      const { documents } = await db.range({ table: 'accounts', index: 'byBalance', equal })
+      found.push(`${name}: ${documents.length}`)
+      return null
+    }
+    const { held, account, call } = await benchOf({ count: handler })
+    const [moved] = [await account(5), await account(7)]
+    held.hold()
+    const moving = call('set', [moved, 6])
+    await held.arrived()
+    const calls = [
+      call('count', ['left', 5]),
+      call('count', ['entered', 6]),
+      call('count', ['unrelated', 7]),
+    ]
+    await tenIterations()
+    expect(found).toEqual(['left: 0', 'entered: 1', 'unrelated: 1'])
+    // What they read may still fail, so no caller has a reply.
+    expect(await Promise.all(calls.map(stateOf))).toEqual(['waits', 'waits', 'waits'])
+    held.release()
+    await Promise.all([moving, ...calls])
+  })
 
-test('a range read that waits for a commit which fails ends its Mutation', async () => {
-  const handler: TestHandler = async (db) => (await db.range({ table: 'accounts' })).documents
-  const { held, account, call } = await benchOf({ list: handler })
-  await account(5)
-  held.hold()
-  const pending = call('open', 6)
-  await held.arrived()
-  const listing = call('list')
-  expect(await stateOf(listing)).toBe('waits')
-  held.fail('UNAVAILABLE')
-  expect(await outcomeOf(pending)).toBe('UNAVAILABLE')
-  expect(await outcomeOf(listing)).toBe('UNAVAILABLE')
+  test('lets a chain of Mutations share a durable transaction', async () => {
+    const handler: TestHandler = async (db, { input: at }) => {
+      const range = { table: 'accounts', index: 'byBalance', equal: [int(at)] }
+      const { documents } = await db.range(range)
+      const [{ _id: id }] = documents
+      await db.patch(idOf(id), { balance: int(at + 1) })
+      return null
+    }
+    const { held, account, call, metrics } = await benchOf({ raise: handler })
+    const id = await account(0)
+    const before = metrics.counters.commitBatches.value
+    held.hold()
+    const calls = [call('raise', 0)]
+    await held.arrived()
+    for (let at = 1; at < 10; at++) {
+      calls.push(call('raise', at))
+      await tenIterations()
+    }
+    held.release()
+    await Promise.all(calls)
+    expect(metrics.counters.commitBatches.value - before).toBe(2)
+    expect((await call('read', id)).resultText).toContain('"10"')
+  })
+
+  test('waits for durability where more documents were written than are merged', async () => {
+    const fill: TestHandler = async (db) => {
+      for (let i = 0; i <= PENDING_MERGED_MAX; i++) await db.insert('accounts', { balance: int(3) })
+    }
+    const runs: number[] = []
+    const list: TestHandler = async (db) => {
+      const { documents } = await db.range({ table: 'accounts' })
+      runs.push(documents.length)
+      return null
+    }
+    const { held, call } = await benchOf({ fill, list })
+    held.hold()
+    const filling = call('fill')
+    await held.arrived()
+    const listing = call('list')
+    await tenIterations()
+    expect(runs).toEqual([])
+    held.release()
+    await Promise.all([filling, listing])
+    expect(runs).toEqual([PENDING_MERGED_MAX + 1])
+  })
+
+  test('ends its Mutation where that commit fails', async () => {
+    const handler: TestHandler = async (db) => (await db.range({ table: 'accounts' })).documents
+    const { held, account, call } = await benchOf({ list: handler })
+    await account(5)
+    held.hold()
+    const pending = call('open', 6)
+    await held.arrived()
+    const listing = call('list')
+    expect(await stateOf(listing)).toBe('waits')
+    held.fail('UNAVAILABLE')
+    expect(await outcomeOf(pending)).toBe('UNAVAILABLE')
+    expect(await outcomeOf(listing)).toBe('UNAVAILABLE')
+  })
 })
 
 test('a Mutation releases its lock when its commit has a sequence', async () => {

@@ -10,8 +10,6 @@ import type { DocumentWrite } from '../../documents/store.ts'
 import { PendingCommits } from './pending-commits.ts'
 import type { CommitWrites } from './read-set.ts'
 
-const KEYS = ['a', 'b', 'c', 'd']
-
 interface Commit {
   readonly sequence: number
   readonly documents: readonly DocumentWrite[]
@@ -19,18 +17,14 @@ interface Commit {
 }
 
 /** Writes documents by number; a null text is a deletion. */
-function commitOf(
-  sequence: number,
-  texts: Readonly<Record<number, string | null>>,
-  keys: readonly (readonly [index: number, keys: readonly string[]])[] = [],
-): Commit {
+function commitOf(sequence: number, texts: Readonly<Record<number, string | null>>): Commit {
   const documents = Object.entries(texts).map(([number, text]) => ({
     id: `notes_${number}`,
     createdAtMicros: BigInt(number),
     text,
     entries: [],
   }))
-  const writes = { documents: documents.map(({ id }) => id), keys: new Map(keys) }
+  const writes = { documents: documents.map(({ id }) => id), keys: new Map() }
   return { sequence, documents, writes }
 }
 
@@ -75,18 +69,6 @@ describe('a document that several commits wrote', () => {
   })
 })
 
-test('an interval overlaps only commits that the snapshot sees and that wrote a key in it', () => {
-  const pending = pendingOf(commitOf(5, {}, [[1, ['b', 'x']]]), commitOf(6, {}, [[2, ['c']]]))
-  expect(pending.overlaps(1, { lower: 'b', upper: 'c' }, 5)).toBe(true)
-  expect(pending.overlaps(1, { lower: 'a', upper: 'b' }, 9)).toBe(false)
-  expect(pending.overlaps(1, { lower: 'c', upper: 'x' }, 9)).toBe(false)
-  expect(pending.overlaps(1, { lower: 'b', upper: 'c' }, 4)).toBe(false)
-  expect(pending.overlaps(2, { lower: 'a', upper: 'z' }, 5)).toBe(false)
-  expect(pending.overlaps(2, { lower: 'a', upper: 'z' }, 6)).toBe(true)
-  pending.markDurable(5)
-  expect(pending.overlaps(1, { lower: 'a', upper: 'z' }, 9)).toBe(false)
-})
-
 test('a snapshot is durable once every commit that it sees is durable', async () => {
   const pending = pendingOf(commitOf(5, { 1: '{}' }), commitOf(6, { 1: '{}' }))
   await pending.whenDurable(4)
@@ -116,9 +98,6 @@ const text = fc.option(fc.constantFrom('{}', '{"a":1}'), { nil: null })
 const written = fc.record({
   kind: fc.constant('commit' as const),
   texts: fc.dictionary(fc.constantFrom('1', '2', '3'), text),
-  keys: fc.array(fc.tuple(fc.constantFrom(1, 2), fc.subarray(KEYS)), {
-    maxLength: 2,
-  }),
 })
 const durable = fc.record({ kind: fc.constant('durable' as const), share: fc.nat({ max: 10 }) })
 const rollback = fc.constant({ kind: 'rollback' as const })
@@ -149,11 +128,6 @@ class Model {
     return text === null ? null : { id, createdAtMicros, sequence: commit.sequence, text }
   }
 
-  overlaps(index: number, lower: string, upper: string, snapshot: number): boolean {
-    const keys = this.#seen(snapshot).flatMap(({ writes }) => writes.keys.get(index) ?? [])
-    return keys.some((key) => key >= lower && key < upper)
-  }
-
   outcome(snapshot: number): string {
     if (this.#seen(snapshot).length === 0) return 'durable'
     return this.isRolledBack ? 'UNAVAILABLE' : 'waits'
@@ -172,7 +146,7 @@ test(`every snapshot sees what a search of all commits finds (SVC_SEED=${SEED})`
       if (each.kind === 'commit') {
         // Sequences ascend; a gap is a Mutation of another batch.
         sequence += 1 + (sequence % 2)
-        const commit = commitOf(sequence, each.texts, each.keys)
+        const commit = commitOf(sequence, each.texts)
         model.commits.push(commit)
         pending.add(sequence, commit.documents, commit.writes)
       } else if (each.kind === 'durable') {
@@ -187,10 +161,6 @@ test(`every snapshot sees what a search of all commits finds (SVC_SEED=${SEED})`
     for (let snapshot = 0; snapshot <= sequence + 1; snapshot++) {
       for (const id of ['notes_1', 'notes_2', 'notes_3', 'notes_4']) {
         expect(pending.find(id, snapshot)).toEqual(model.find(id, snapshot))
-      }
-      for (const index of [1, 2]) {
-        const found = pending.overlaps(index, { lower: 'b', upper: 'd' }, snapshot)
-        expect(found).toBe(model.overlaps(index, 'b', 'd', snapshot))
       }
       const expected = model.outcome(snapshot)
       expect(pending.isRolledBack(snapshot)).toBe(expected === 'UNAVAILABLE')

@@ -3,10 +3,12 @@
  * successive Mutations of one document share a durable transaction instead of each waiting for its
  * own. The caller of a Mutation that read one gets its reply only after that commit is durable.
  */
+import { idLength } from '../../documents/index-rows.ts'
 import type { KeyInterval } from '../../documents/keys.ts'
-import type { DocumentWrite, StoredDocument } from '../../documents/store.ts'
+import type { DocumentWrite, PhysicalIndex, StoredDocument } from '../../documents/store.ts'
 import { Fault } from '../../errors/fault.ts'
 import { TransientMap } from '../../value/memory/transient-map.ts'
+import { PENDING_MERGED_MAX, type PendingRange, pendingRange } from './pending-ranges.ts'
 import { type CommitWrites, firstIndex } from './read-set.ts'
 
 interface PendingCommit {
@@ -80,14 +82,40 @@ export class PendingCommits {
     return this.#versions.get(id)?.findLast(({ sequence }) => sequence <= snapshot)?.document
   }
 
-  /** Returns whether a pending commit that the snapshot sees wrote a key in the interval. */
-  overlaps(index: number, { lower, upper }: KeyInterval, snapshot: number): boolean {
-    return this.#commits.some((commit) => {
-      if (commit.sequence > snapshot) return false
+  /**
+   * Returns what pending commits that the snapshot sees wrote in the interval; null if they
+   * wrote nothing there, and 'many' where they wrote more documents than a reader merges.
+   */
+  range(
+    index: PhysicalIndex,
+    interval: KeyInterval,
+    snapshot: number,
+  ): PendingRange | 'many' | null {
+    const ids = this.#writtenWithin(index, interval, snapshot)
+    if (ids === null) return null
+    if (ids.size > PENDING_MERGED_MAX) return 'many'
+    return pendingRange(index, interval, ids, (id) => this.find(id, snapshot))
+  }
+
+  /** Returns the IDs at the ends of the keys; null for none. It ends beyond the bound. */
+  #writtenWithin(
+    { id: index, table }: PhysicalIndex,
+    { lower, upper }: KeyInterval,
+    snapshot: number,
+  ): ReadonlySet<string> | null {
+    const idBytes = idLength(table)
+    let ids: Set<string> | null = null
+    for (const commit of this.#commits) {
+      if (commit.sequence > snapshot) break
       const keys = sortedKeys(commit, index)
-      const first = firstIndex(keys, (key) => key >= lower)
-      return first < keys.length && keys[first]! < upper
-    })
+      let i = keys.length === 0 ? 0 : firstIndex(keys, (key) => key >= lower)
+      for (; i < keys.length && keys[i]! < upper; i++) {
+        ids ??= new Set()
+        ids.add(keys[i]!.slice(-idBytes))
+        if (ids.size > PENDING_MERGED_MAX) return ids
+      }
+    }
+    return ids
   }
 
   /** Returns whether the snapshot sees commits that were rolled back. */
@@ -118,12 +146,17 @@ export class PendingCommits {
   }
 }
 
+const NO_KEYS: readonly string[] = []
+
 /** Sorts once per commit: it may hold thousands of keys, and an import queries it per document. */
 function sortedKeys(commit: PendingCommit, index: number): readonly string[] {
+  const written = commit.writes.keys.get(index)
+  if (written === undefined) return NO_KEYS
+  if (written.length === 1) return written
   commit.sorted ??= new Map()
   let keys = commit.sorted.get(index)
   if (keys === undefined) {
-    keys = [...(commit.writes.keys.get(index) ?? [])].sort()
+    keys = [...written].sort()
     commit.sorted.set(index, keys)
   }
   return keys

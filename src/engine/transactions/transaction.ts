@@ -17,6 +17,7 @@ import type { ValueObject } from '../../value/values.ts'
 import { DOCUMENT_EXISTS, OperationError, type Violations } from '../calls/operation-error.ts'
 import type { BufferedWrite } from '../commits/document-writes.ts'
 import type { PendingCommits } from '../commits/pending-commits.ts'
+import { mergePending, type PendingRange } from '../commits/pending-ranges.ts'
 import { ReadSet } from '../commits/read-set.ts'
 import type { DocumentProjection } from '../tables/document-projection.ts'
 import type { PreparedTable } from '../tables/prepared-tables.ts'
@@ -196,8 +197,14 @@ export class Transaction {
       snapshot: this.snapshot,
     }
     const { store, pending } = this.#options
-    const isPending = pending?.overlaps(physical.id, interval, this.snapshot) === true
-    const rows = isPending ? this.#durableRange(request) : store.range(request)
+    const written = pending?.range(physical, request, this.snapshot) ?? null
+    if (written !== null) (this.#base ?? this).hasReadPending = true
+    const rows =
+      written === null
+        ? store.range(request)
+        : written === 'many'
+          ? this.#durableRange(request)
+          : this.#pendingRange(request, written)
     return rows instanceof Promise
       ? this.#outputOfPromise(physical, interval, input, { rows, overlaid, projection })
       : this.#output(physical, interval, input, { rows, overlaid, projection })
@@ -207,6 +214,15 @@ export class Transaction {
   async #durableRange(request: RangeRequest): Promise<RangeResult> {
     await this.whenDurable()
     return this.#options.store.range(request)
+  }
+
+  /** Reads the range from the store, and merges the pending versions of its documents. */
+  #pendingRange(request: RangeRequest, written: PendingRange): MaybePromise<RangeResult> {
+    const limit = request.limit + written.ids.size
+    return andThen(
+      this.#options.store.range({ ...request, limit }),
+      (rows) => mergePending(rows, written, request) ?? this.#durableRange(request),
+    )
   }
 
   async #outputOfPromise(
